@@ -1,0 +1,55 @@
+import { TokenError } from './errors.ts';
+
+/** Where the time comes from. */
+export interface Clock {
+  now(): Date;
+}
+
+/** The time of the machine. */
+export const systemClock: Clock = { now: () => new Date() };
+
+const MAX_STEP_BACK_MS = 2 * 60 * 60 * 1000;
+
+/**
+ * A clock that does not revive what has expired: when the given one steps back by up to two hours,
+ * time stands still until it has caught up. A larger step is taken for a correction and believed.
+ *
+ * @throws {TokenError} `invalid_options` from `now` when the given clock has no valid time to tell
+ */
+export function steadyClock(clock: Clock): Clock {
+  let latest = Number.NEGATIVE_INFINITY;
+  return {
+    now() {
+      const time = timeOf(clock);
+      if (time > latest || latest - time > MAX_STEP_BACK_MS) latest = time;
+      return new Date(latest);
+    },
+  };
+}
+
+function timeOf(clock: Clock): number {
+  let time: number;
+  try {
+    time = clock.now().getTime();
+  } catch {
+    time = Number.NaN;
+  }
+  if (Number.isFinite(time)) return time;
+  throw new TokenError('invalid_options', 'clock.now() must return a valid Date');
+}
+
+/** Waits for a promise at most so long; then rejects, whatever becomes of it later. */
+export async function withDeadline<Result>(
+  promise: PromiseLike<Result>,
+  deadlineMs: number,
+): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('deadline')), deadlineMs);
+  });
+  try {
+    return await Promise.race([promise, deadline]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * The codes of {@link TokenError}: stable, public names. Messages may change, codes do not.
+ */
+export type TokenErrorCode =
+  | 'invalid_scope'
+  | 'scopes_required'
+  | 'scope_unmatched'
+  | 'too_many_scopes'
+  | 'catalog_empty'
+  | 'invalid_ttl'
+  | 'invalid_expire'
+  | 'invalid_request'
+  | 'invalid_options'
+  | 'not_found'
+  | 'token_expired'
+  | 'version_conflict'
+  | 'id_taken'
+  | 'store_unavailable'
+  | 'store_corrupt';
+
+const BRAND = Symbol.for('tokenwright.TokenError');
+
+/**
+ * Says that a call could not be carried out, and why.
+ *
+ * `code` is for programs, `message` for people: it names what was wrong and what would be right.
+ * Neither holds a token value, a secret, a key or a password, and there is never a `cause`: errors
+ * of drivers and parsers carry input, so they end where they are caught.
+ *
+ * @example
+ * try {
+ *   await tokens.issue({ account: 'acme', scopes: ['get:shop.example/orders'] });
+ * } catch (error) {
+ *   if (isTokenError(error)) console.log(error.code); // 'invalid_scope'
+ * }
+ */
+export class TokenError extends Error {
+  override readonly name = 'TokenError';
+  readonly code: TokenErrorCode;
+  /** Facts for programs, as plain JSON: the scopes that were refused, what would be known instead. */
+  readonly details?: Readonly<Record<string, unknown>>;
+
+  constructor(code: TokenErrorCode, message: string, details?: Readonly<Record<string, unknown>>) {
+    super(message);
+    this.code = code;
+    if (details !== undefined) this.details = details;
+    Object.defineProperty(this, BRAND, { value: true });
+  }
+}
+
+/**
+ * Whether a caught value is a {@link TokenError}, also one of another copy of this package (the
+ * ESM and the CommonJS build may both be loaded), where `instanceof` would say no.
+ *
+ * @example
+ * isTokenError(new TokenError('not_found', 'no such token')); // true
+ * isTokenError(new Error('no such token')); // false
+ */
+export function isTokenError(value: unknown): value is TokenError {
+  return value instanceof Error && BRAND in value;
+}

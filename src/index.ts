@@ -1,0 +1,34 @@
+export { type Clock, systemClock } from './clock.ts';
+export { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
+export type {
+  ChangeOptions,
+  IssueInput,
+  ListInput,
+  ModifyInput,
+  PatchInput,
+  PurgeInput,
+  RotateOptions,
+} from './input.ts';
+export { generateKey, type KeyOptions } from './keys.ts';
+export {
+  type CatalogOption,
+  type ModifiedToken,
+  type Need,
+  type TokenPage,
+  TokenService,
+  type TokenServiceOptions,
+} from './service.ts';
+export type { PageQuery, Position, TokenStore } from './store.ts';
+export { MemoryTokenStore } from './stores/memory.ts';
+export type {
+  Explanation,
+  IssuedToken,
+  JsonObject,
+  JsonValue,
+  Lifetime,
+  RefusalReason,
+  Token,
+  TokenId,
+  TokenRecord,
+  Verdict,
+} from './token.ts';

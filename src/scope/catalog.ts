@@ -1,0 +1,328 @@
+import { domainCovers, meet, methodCovers, pathCovers } from './algebra.ts';
+import {
+  isPrintable,
+  type RefusedScope,
+  type Scope,
+  ScopeError,
+  safeParseScope,
+  toScope,
+} from './grammar.ts';
+import { ScopeSet } from './matcher.ts';
+import { isReadRequest, type ReadRequest, readRequest, type ScopeRequest } from './request.ts';
+
+/** What {@link ScopeCatalog.expand} answers. */
+export interface Expansion {
+  /** The concrete scopes, in canonical order. */
+  readonly granted: string[];
+  /** Those of them that were asked for as they are and lie below an entry without being one. */
+  readonly narrowed: string[];
+}
+
+const MAX_SCOPES = 4096;
+const MAX_EXPLAINED = 5;
+const MAX_SUGGESTIONS = 3;
+
+/**
+ * The scopes that exist: a set of concrete ones, each with a real method, host and path. Wildcards
+ * that somebody asks for are expanded against it.
+ *
+ * @example
+ * const catalog = ScopeCatalog.from(['GET:shop.example/orders', 'POST:shop.example/orders']);
+ * catalog.expand(['*:shop.example/*']).granted;
+ * // ['GET:shop.example/orders', 'POST:shop.example/orders']
+ */
+export class ScopeCatalog implements Iterable<Scope> {
+  readonly #entries: ScopeSet;
+  readonly #byDomain = new Map<string, Scope[]>();
+
+  private constructor(entries: ScopeSet) {
+    this.#entries = entries;
+    for (const entry of entries) {
+      const known = this.#byDomain.get(entry.domain);
+      if (known === undefined) this.#byDomain.set(entry.domain, [entry]);
+      else known.push(entry);
+    }
+  }
+
+  /**
+   * Makes a catalog of scopes or texts; it may be empty, and then nothing can be asked for.
+   *
+   * @throws {ScopeError} `catalog_not_concrete`, naming every member that is not a scope or holds a
+   * wildcard; `scopes_required` when `scopes` is not a list
+   */
+  static from(scopes: Iterable<Scope | string>): ScopeCatalog {
+    if (scopes instanceof ScopeCatalog) return scopes;
+    const members = listOf(scopes);
+    const refused = members.flatMap((member, place) => notConcrete(member, place) ?? []);
+    if (refused.length === 0) return new ScopeCatalog(ScopeSet.from(members as string[]));
+    throw new ScopeError(
+      'catalog_not_concrete',
+      `a catalog holds scopes with a real method, domain and path, so it cannot hold ${describe(refused)}`,
+      { refused },
+    );
+  }
+
+  /** How many scopes it holds. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /**
+   * Turns what was asked for into the concrete scopes that exist: a snapshot, to which entries that
+   * are added later give nothing. A concrete scope that an entry equals or covers is granted as
+   * asked, alone. All or nothing: one member that meets no entry fails the whole.
+   *
+   * @throws {ScopeError} in this order: `scopes_required` (absent, empty or not an array),
+   * `too_many_scopes` (over 4096), `scope_invalid`, `catalog_empty`, `scope_unmatched` (with the
+   * nearest known scopes), and `too_many_scopes` again when more than 4096 would be granted
+   */
+  expand(requested: readonly (Scope | string)[]): Expansion {
+    const members = parseScopes(requested);
+    if (this.size === 0) {
+      throw new ScopeError('catalog_empty', 'the catalog holds no scopes, so none can be granted');
+    }
+    const granted = new Set<string>();
+    const narrowed = new Set<string>();
+    const unmatched: Scope[] = [];
+    for (const member of members) {
+      if (isConcrete(member) && this.#entries.covers(member)) {
+        granted.add(member.toString());
+        if (!this.#has(member)) narrowed.add(member.toString());
+      } else if (!this.#addMeets(member, granted)) {
+        unmatched.push(member);
+      }
+    }
+    if (unmatched.length > 0) throw this.#unmatched(unmatched);
+    if (granted.size > MAX_SCOPES) throw tooMany(granted.size);
+    return { granted: [...granted].sort(), narrowed: [...narrowed].sort() };
+  }
+
+  /**
+   * The entry that names a request: the longest path, then the exact method. `undefined` when none
+   * does, or the request is ambiguous.
+   */
+  attribute(request: ScopeRequest | ReadRequest): Scope | undefined {
+    const read = isReadRequest(request) ? request : readOrUndefined(request);
+    if (read === undefined) return undefined;
+    const decision = this.#entries.allows(read);
+    return decision.allowed ? decision.by : undefined;
+  }
+
+  /** Whether an entry covers the scope, or the scope an entry. */
+  knows(scope: Scope | string): boolean {
+    return this.#entries.overlaps(scope);
+  }
+
+  /**
+   * The three entries most like a text, the best first: by edit distance, where a component that is
+   * `*` is like any other. Nothing for a text without the shape of a scope.
+   */
+  suggest(text: string): string[] {
+    if (typeof text !== 'string' || text.length > 1024) return [];
+    const shape = /^([^:/]*):([^/]*)\/(.*)$/s.exec(text);
+    if (shape === null) return [];
+    const [, method = '', domain = '', path = ''] = shape;
+    return this.#nearest(method.toUpperCase(), domain.toLowerCase(), path);
+  }
+
+  /** The entries as texts, in canonical order. */
+  toArray(): string[] {
+    return this.#entries.toArray();
+  }
+
+  [Symbol.iterator](): Iterator<Scope> {
+    return this.#entries[Symbol.iterator]();
+  }
+
+  #has(scope: Scope): boolean {
+    const known = this.#byDomain.get(scope.domain) ?? [];
+    return known.some((entry) => entry.toString() === scope.toString());
+  }
+
+  /** Adds what a member that is not simply an entry has in common with each; whether there was any. */
+  #addMeets(member: Scope, granted: Set<string>): boolean {
+    let isMatched = false;
+    for (const [domain, entries] of this.#entriesOf(member.domain)) {
+      if (!domainCovers(member.domain, domain)) continue;
+      for (const entry of entries) {
+        if (!isRelevant(member, entry)) continue;
+        granted.add(String(meet(member, entry)));
+        isMatched = true;
+      }
+    }
+    return isMatched;
+  }
+
+  #entriesOf(domain: string): Iterable<readonly [string, readonly Scope[]]> {
+    if (domain.startsWith('*')) return this.#byDomain;
+    return [[domain, this.#byDomain.get(domain) ?? []]];
+  }
+
+  #unmatched(scopes: readonly Scope[]): ScopeError {
+    const refused = scopes.map((scope, place): RefusedScope => {
+      if (place >= MAX_EXPLAINED) return { scope: scope.toString() };
+      const { method, domain, path } = scope;
+      return {
+        scope: scope.toString(),
+        nearest: this.#nearest(method, domain, path),
+      };
+    });
+    return new ScopeError(
+      'scope_unmatched',
+      `no known scope is meant by ${describe(refused)}; nothing was granted`,
+      { refused },
+    );
+  }
+
+  #nearest(method: string, domain: string, path: string): string[] {
+    const ranked: { readonly text: string; readonly distance: number }[] = [];
+    for (const [known, entries] of this.#byDomain) {
+      const byDomain = domainDistance(domain, known);
+      for (const entry of entries) {
+        const worst = ranked.length < MAX_SUGGESTIONS ? Infinity : (ranked.at(-1)?.distance ?? 0);
+        const soFar = byDomain + (methodCovers(method, entry.method) ? 0 : 2);
+        if (soFar >= worst) continue;
+        const distance = soFar + pathDistance(path, entry.path, worst - soFar);
+        if (distance >= worst) continue;
+        ranked.push({ text: entry.toString(), distance });
+        ranked.sort((a, b) => a.distance - b.distance);
+        ranked.length = Math.min(ranked.length, MAX_SUGGESTIONS);
+      }
+    }
+    return ranked.map(({ text }) => text);
+  }
+}
+
+/**
+ * Reads a list of scopes as a caller sends it: parsed, in the order given, without duplicates.
+ *
+ * @throws {ScopeError} `scopes_required`, `too_many_scopes` (over 4096) or `scope_invalid`, naming
+ * every member that does not parse
+ */
+export function parseScopes(requested: unknown): Scope[] {
+  if (!Array.isArray(requested) || requested.length === 0) {
+    throw new ScopeError(
+      'scopes_required',
+      'scopes must be a list of at least one scope, as ["GET:shop.example/orders"]',
+    );
+  }
+  if (requested.length > MAX_SCOPES) throw tooMany(requested.length);
+  const byText = new Map<string, Scope>();
+  const refused: RefusedScope[] = [];
+  for (const [place, member] of requested.entries()) {
+    const reading = readMember(member);
+    if (reading.ok) byText.set(reading.scope.toString(), reading.scope);
+    else refused.push(refusal(member, place, reading));
+  }
+  if (refused.length === 0) return [...byText.values()];
+  throw new ScopeError('scope_invalid', invalidMessage(refused), { refused });
+}
+
+/** How an error speaks of a member: itself, where it may be shown, else its place. */
+function refusal(
+  member: unknown,
+  place: number,
+  reading: Extract<ReturnType<typeof safeParseScope>, { readonly ok: false }>,
+): RefusedScope {
+  return {
+    scope: isPrintable(member) ? member : `scopes[${place}]`,
+    code: reading.error,
+    ...(reading.suggestion !== undefined && { suggestion: reading.suggestion }),
+  };
+}
+
+function readMember(member: unknown): ReturnType<typeof safeParseScope> {
+  if (typeof member === 'string') return safeParseScope(member);
+  try {
+    return { ok: true, scope: toScope(member as Scope) };
+  } catch {
+    return safeParseScope(undefined);
+  }
+}
+
+function notConcrete(member: unknown, place: number): RefusedScope | undefined {
+  const reading = readMember(member);
+  if (!reading.ok) return refusal(member, place, reading);
+  return isConcrete(reading.scope) ? undefined : { scope: reading.scope.toString() };
+}
+
+function isConcrete({ method, domain, path }: Scope): boolean {
+  return method !== '*' && path !== '*' && !domain.startsWith('*');
+}
+
+/** Whether a member and an entry, whose domains are known to meet, have a request in common. */
+function isRelevant(member: Scope, entry: Scope): boolean {
+  if (!methodCovers(member.method, entry.method)) return false;
+  return pathCovers(member.path, entry.path) || pathCovers(entry.path, member.path);
+}
+
+function listOf(scopes: unknown): unknown[] {
+  const isList = typeof scopes === 'object' && scopes !== null && Symbol.iterator in scopes;
+  if (isList) return [...(scopes as Iterable<unknown>)];
+  throw new ScopeError('scopes_required', 'a catalog is made of a list of scopes');
+}
+
+function readOrUndefined(request: ScopeRequest): ReadRequest | undefined {
+  const reading = readRequest(request);
+  return reading.ok ? reading.request : undefined;
+}
+
+function tooMany(count: number): ScopeError {
+  return new ScopeError(
+    'too_many_scopes',
+    `a token holds at most ${MAX_SCOPES} scopes, and these are ${count}`,
+  );
+}
+
+function invalidMessage(refused: readonly RefusedScope[]): string {
+  const count = refused.length === 1 ? 'one member' : `${refused.length} members`;
+  return `${count} of scopes cannot be read: ${describe(refused)}`;
+}
+
+/** The first few refused members in words, each with what would be right. */
+function describe(refused: readonly RefusedScope[]): string {
+  const shown = refused.slice(0, MAX_EXPLAINED).map(({ scope, code, suggestion, nearest }) => {
+    const hints = [
+      ...(code === undefined ? [] : [code]),
+      ...(suggestion === undefined ? [] : [`did you mean ${suggestion}?`]),
+      ...(nearest === undefined || nearest.length === 0 ? [] : [`known: ${nearest.join(', ')}`]),
+    ];
+    return hints.length === 0 ? scope : `${scope} (${hints.join('; ')})`;
+  });
+  const rest = refused.length - shown.length;
+  return shown.join(', ') + (rest > 0 ? ` and ${rest} more` : '');
+}
+
+function domainDistance(asked: string, known: string): number {
+  if (domainCovers(asked, known)) return 0;
+  return editDistance(asked.startsWith('*.') ? asked.slice(2) : asked, known, Infinity);
+}
+
+function pathDistance(asked: string, known: string, limit: number): number {
+  return pathCovers(asked, known) ? 0 : editDistance(asked, known, limit);
+}
+
+/** Levenshtein distance; gives up with `limit` as soon as it cannot be less. */
+export function editDistance(a: string, b: string, limit: number): number {
+  if (Math.abs(a.length - b.length) >= limit) return limit;
+  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row];
+    let least = row;
+    for (let column = 1; column <= b.length; column++) {
+      const replaced =
+        (previous[column - 1] as number) +
+        (a.charCodeAt(row - 1) === b.charCodeAt(column - 1) ? 0 : 1);
+      const cost = Math.min(
+        replaced,
+        (previous[column] as number) + 1,
+        (current[column - 1] as number) + 1,
+      );
+      current.push(cost);
+      least = Math.min(least, cost);
+    }
+    if (least >= limit) return limit;
+    previous = current;
+  }
+  return previous[b.length] as number;
+}

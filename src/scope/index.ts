@@ -1,0 +1,25 @@
+export { covers, meet, overlaps } from './algebra.ts';
+export { type Expansion, ScopeCatalog } from './catalog.ts';
+export {
+  parseScope,
+  type RefusedScope,
+  type Scope,
+  ScopeError,
+  type ScopeErrorCode,
+  type ScopeReading,
+  safeParseScope,
+} from './grammar.ts';
+export {
+  type Decision,
+  type NearMiss,
+  type RequestExplanation,
+  type ScopeDiff,
+  ScopeSet,
+} from './matcher.ts';
+export {
+  type ReadRequest,
+  type RequestReading,
+  type RequestReason,
+  readRequest,
+  type ScopeRequest,
+} from './request.ts';

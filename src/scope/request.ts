@@ -1,0 +1,213 @@
+import {
+  isMethodName,
+  isSegment,
+  MAX_PATH_LENGTH,
+  MAX_PATH_SEGMENTS,
+  makeScope,
+  readHost,
+  type Scope,
+} from './grammar.ts';
+
+/** A request as it is asked about. */
+export interface ScopeRequest {
+  /** The method in upper case. */
+  readonly method: string;
+  /** The name that the guarded service is configured with; never a raw `Host` header. */
+  readonly domain: string;
+  /** The raw request target in origin form, as it arrived: `/orders/7?x=1` (RFC 9112 section 3.2.1). */
+  readonly target: string;
+}
+
+/** Why a request is refused before any scope is looked at. */
+export type RequestReason =
+  | 'method_invalid'
+  | 'domain_invalid'
+  | 'path_too_long'
+  | 'path_not_absolute'
+  | 'path_fragment'
+  | 'path_backslash'
+  | 'path_illegal_character'
+  | 'path_bad_encoding'
+  | 'path_empty_segment'
+  | 'path_encoded_slash'
+  | 'path_encoded_control'
+  | 'path_parameter'
+  | 'path_dot_segment'
+  | 'path_double_encoding';
+
+declare const unambiguous: unique symbol;
+
+/** A request that was found to mean one thing only. Made by {@link readRequest} alone. */
+export interface ReadRequest {
+  readonly method: string;
+  /** In lower case. */
+  readonly domain: string;
+  /** Segments joined by `/`, in RFC 3986 normal form, without a slash at either end; `''` is the root. */
+  readonly path: string;
+  readonly [unambiguous]: true;
+}
+
+/** What {@link readRequest} answers. */
+export type RequestReading =
+  | { readonly ok: true; readonly request: ReadRequest }
+  | { readonly ok: false; readonly reason: RequestReason };
+
+const MAX_TARGET_LENGTH = 8192;
+
+/**
+ * Reads a request once, so that several sets can be asked about it. What could mean two things to
+ * two servers is refused, never normalized. Never throws; linear in the length of the target, of
+ * which at most 8192 characters are looked at.
+ *
+ * @example
+ * readRequest({ method: 'GET', domain: 'shop.example', target: '/orders/../admin' });
+ * // { ok: false, reason: 'path_dot_segment' }
+ */
+export function readRequest(request: ScopeRequest): RequestReading {
+  const { method, domain, target } = request;
+  if (typeof method !== 'string' || !isMethodName(method)) return refuse('method_invalid');
+  const host = typeof domain === 'string' ? readHost(domain) : undefined;
+  if (host === undefined) return refuse('domain_invalid');
+  const path = readTarget(target);
+  if (!path.ok) return path;
+  return {
+    ok: true,
+    request: new UnambiguousRequest(method, host, path.text) as unknown as ReadRequest,
+  };
+}
+
+/** Whether a value was made by {@link readRequest}. */
+export function isReadRequest(value: unknown): value is ReadRequest {
+  return value instanceof UnambiguousRequest;
+}
+
+/**
+ * The narrowest scope that allows this very request, as far as one can be written: a path ends
+ * before the first segment that no scope can hold; the root takes the path `*`.
+ */
+export function scopeOfRequest(request: ReadRequest): Scope {
+  let path = '';
+  let count = 0;
+  for (const segment of request.path.split('/')) {
+    const next = path === '' ? segment : `${path}/${segment}`;
+    count += 1;
+    if (!isSegment(segment) || next.length > MAX_PATH_LENGTH || count > MAX_PATH_SEGMENTS) break;
+    path = next;
+  }
+  return makeScope(request.method, request.domain, path === '' ? '*' : path);
+}
+
+class UnambiguousRequest {
+  readonly method: string;
+  readonly domain: string;
+  readonly path: string;
+
+  constructor(method: string, domain: string, path: string) {
+    this.method = method;
+    this.domain = domain;
+    this.path = path;
+  }
+}
+
+type PathReading = { readonly ok: true; readonly text: string } | ReturnType<typeof refuse>;
+
+function refuse(reason: RequestReason): {
+  readonly ok: false;
+  readonly reason: RequestReason;
+} {
+  return { ok: false, reason };
+}
+
+function readTarget(target: unknown): PathReading {
+  if (typeof target !== 'string') return refuse('path_not_absolute');
+  if (target.length > MAX_TARGET_LENGTH) return refuse('path_too_long');
+  if (target.charCodeAt(0) !== SLASH) return refuse('path_not_absolute');
+  if (target.includes('#')) return refuse('path_fragment');
+  const query = target.indexOf('?');
+  const end = query === -1 ? target.length : query;
+  return isPlain(target, end)
+    ? { ok: true, text: withoutTrailingSlash(target.slice(1, end)) }
+    : readUnusual(target.slice(0, end));
+}
+
+const SLASH = 0x2f;
+const DOT = 0x2e;
+
+/**
+ * Whether a path means itself: only characters that stand for themselves, no empty segment, none of
+ * dots only. Most paths do, and then one pass without any allocation is all they cost.
+ */
+function isPlain(target: string, end: number): boolean {
+  let segmentStart = 1;
+  let isOnlyDots = true;
+  for (let i = 1; i < end; i++) {
+    const unit = target.charCodeAt(i);
+    if (unit === SLASH) {
+      if (isOnlyDots) return false;
+      segmentStart = i + 1;
+      isOnlyDots = true;
+    } else if (unit > 0x7e || PLAIN[unit] === 0) {
+      return false;
+    } else if (unit !== DOT) {
+      isOnlyDots = false;
+    }
+  }
+  return segmentStart === end || !isOnlyDots;
+}
+
+/** RFC 3986 `pchar` without `%` and `;`, and the four characters that `fetch` sends as they are. */
+const PLAIN = Uint8Array.from({ length: 0x7f }, (_, unit) =>
+  /[A-Za-z0-9\-._~!$&'()*+,=:@|[\]^]/.test(String.fromCharCode(unit)) ? 1 : 0,
+);
+
+function withoutTrailingSlash(path: string): string {
+  return path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+/** The checks one by one, in the order in which their reasons are promised. */
+function readUnusual(path: string): PathReading {
+  if (path.includes('\\')) return refuse('path_backslash');
+  if (!/^[A-Za-z0-9\-._~!$&'()*+,;=:@|[\]^%/]*$/.test(path))
+    return refuse('path_illegal_character');
+  if (/%(?![0-9A-Fa-f]{2})/.test(path)) return refuse('path_bad_encoding');
+  const segments = withoutTrailingSlash(path.slice(1)).split('/');
+  if (segments.includes('')) return refuse('path_empty_segment');
+  for (const segment of segments) {
+    const reason = checkSegment(segment);
+    if (reason !== undefined) return refuse(reason);
+  }
+  return { ok: true, text: segments.map(normalize).join('/') };
+}
+
+function checkSegment(segment: string): RequestReason | undefined {
+  const decoded = decode(segment);
+  if (decoded === undefined) return 'path_bad_encoding';
+  if (/[/\\]/.test(decoded)) return 'path_encoded_slash';
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(decoded)) return 'path_encoded_control';
+  if (decoded.includes(';')) return 'path_parameter';
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the whole of ASCII
+  if (/[^\u0000-\u007f]/.test(decoded)) {
+    const compatible = decoded.normalize('NFKC');
+    if (/[/\\]/.test(compatible)) return 'path_encoded_slash';
+    if (/^\.+$/.test(compatible)) return 'path_dot_segment';
+  }
+  if (/^[. ]+(?:[?#]|$)/.test(decoded)) return 'path_dot_segment';
+  return /%[0-9A-Fa-f]{2}/.test(decoded) ? 'path_double_encoding' : undefined;
+}
+
+function decode(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}
+
+/** RFC 3986 section 6.2.2: unreserved characters decoded, the hex digits of the others in upper case. */
+function normalize(segment: string): string {
+  return segment.replace(/%[0-9A-Fa-f]{2}/g, (triplet) => {
+    const character = String.fromCharCode(Number.parseInt(triplet.slice(1), 16));
+    return /[A-Za-z0-9\-._~]/.test(character) ? character : triplet.toUpperCase();
+  });
+}

@@ -1,0 +1,947 @@
+import * as z from 'zod';
+import { type Clock, steadyClock, systemClock, withDeadline } from './clock.ts';
+import { isTokenError, TokenError } from './errors.ts';
+import {
+  type ChangeOptions,
+  changeOptions,
+  type IssueInput,
+  issueInput,
+  type ListInput,
+  listInput,
+  type ModifyInput,
+  modifyInput,
+  type PatchInput,
+  type PurgeInput,
+  patchInput,
+  purgeInput,
+  type Read,
+  type RotateOptions,
+  readAccount,
+  readInput,
+  revokeOptions,
+  rotateOptions,
+  strict,
+  toTokenError,
+} from './input.ts';
+import { type KeyOptions, KeyRing } from './keys.ts';
+import { toScope } from './scope/grammar.ts';
+import {
+  covers,
+  overlaps,
+  type ReadRequest,
+  readRequest,
+  type Scope,
+  type ScopeCatalog,
+  type ScopeDiff,
+  type ScopeRequest,
+  ScopeSet,
+} from './scope/index.ts';
+import { scopeOfRequest } from './scope/request.ts';
+import type { Position, TokenStore } from './store.ts';
+import {
+  checkExpiry,
+  copyMetadata,
+  type Explanation,
+  expiryAfter,
+  type IssuedToken,
+  isExpired,
+  isRecord,
+  type Lifetime,
+  ONE_YEAR_SECONDS,
+  type RefusalReason,
+  type Token,
+  type TokenId,
+  type TokenRecord,
+  type Verdict,
+} from './token.ts';
+import {
+  checkPrefix,
+  isProven,
+  maskValue,
+  mintValue,
+  newId,
+  type PresentedValue,
+  readId,
+  readValue,
+  revealValue,
+} from './value.ts';
+
+/** How a {@link TokenService} works. */
+export interface TokenServiceOptions {
+  readonly store: TokenStore;
+  /** Exactly one with status `active`; see {@link generateKey}. */
+  readonly keys: readonly KeyOptions[];
+  /** What the values of this host begin with, like `acme` or `acme_live`. */
+  readonly prefix: string;
+  /**
+   * The scopes that an account may ask for, and against which wildcards are expanded. Without one,
+   * scopes are kept as asked for, and wildcards are matched as patterns.
+   */
+  readonly catalog?: CatalogOption | undefined;
+  /** @default the time of the machine */
+  readonly clock?: Clock | undefined;
+  /**
+   * `once`: the value is in the answer to issue and rotate, and never again. `always`: it is kept,
+   * encrypted with the active key, and shown to its account in every answer. @default 'once'
+   */
+  readonly reveal?: 'once' | 'always' | undefined;
+  /** Whole seconds, from 1 to 31 536 000 (365 days). @default 31 536 000, both */
+  readonly lifetime?: Partial<Lifetime> | undefined;
+  /** How long a store or a catalog may take to answer, from 1 to 60 000. @default 2000 */
+  readonly deadlineMs?: number | undefined;
+}
+
+/** One catalog for all, or one for each account. */
+export type CatalogOption =
+  | ScopeCatalog
+  | ((account: string) => ScopeCatalog | Promise<ScopeCatalog>);
+
+/** What a bearer wants to do: a scope, or the request itself. */
+export type Need = { readonly scope: Scope | string } | ScopeRequest;
+
+/** One page of an account's tokens. */
+export interface TokenPage {
+  readonly tokens: Token[];
+  /** Leads to the next page; absent on the last one. */
+  readonly cursor?: string;
+}
+
+/** What a change gives, with the difference in rights where only that was asked for. */
+export type ModifiedToken = Token & { readonly diff?: ScopeDiff };
+
+const DEFAULT_DEADLINE_MS = 2000;
+const DEFAULT_PAGE = 100;
+const SCANNED_PAGE = 500;
+const MAX_SCANNED_PAGES = 20;
+const PURGE_BATCH = 1000;
+const MAX_DRAWS = 5;
+const MAX_CHANGE_ATTEMPTS = 1000;
+
+/**
+ * Issues, lists, shows, modifies, verifies, rotates and revokes access tokens.
+ *
+ * The verbs that manage tokens take the account, and to them another account's token, an unknown
+ * one and a revoked one are the same. Each call asks the clock once. All rejections are
+ * {@link TokenError}s; besides those that a verb names, any of them may be `store_unavailable` (the
+ * store broke or took too long: nothing is known), `store_corrupt` (it holds what is no record) or
+ * `invalid_request` (an argument of the wrong kind).
+ *
+ * @example
+ * const tokens = new TokenService({
+ *   store: new MemoryTokenStore(),
+ *   keys: [generateKey()],
+ *   prefix: 'acme',
+ * });
+ * const token = await tokens.issue({ account: 'acme', scopes: ['GET:shop.example/orders'] });
+ * const verdict = await tokens.verify(token.value, { scope: 'GET:shop.example/orders/7' });
+ * console.log(verdict.ok); // true
+ */
+export class TokenService {
+  readonly #store: TokenStore;
+  readonly #ring: KeyRing;
+  readonly #prefix: string;
+  readonly #catalog: CatalogOption | undefined;
+  readonly #clock: Clock;
+  readonly #reveals: boolean;
+  readonly #lifetime: Lifetime;
+  readonly #deadlineMs: number;
+  readonly #issueInput: z.ZodType<Read<IssueInput>>;
+  readonly #sets = new WeakMap<readonly string[], ScopeSet>();
+
+  /**
+   * @throws {TokenError} `invalid_options`, naming the option and what it should be
+   */
+  constructor(options: TokenServiceOptions) {
+    const read = readOptions(options);
+    this.#store = read.store;
+    this.#ring = new KeyRing(read.keys);
+    this.#prefix = checkPrefix(read.prefix);
+    this.#catalog = read.catalog;
+    this.#clock = steadyClock(read.clock ?? systemClock);
+    this.#reveals = read.reveal === 'always';
+    this.#lifetime = lifetimeOf(read.lifetime);
+    this.#deadlineMs = read.deadlineMs ?? DEFAULT_DEADLINE_MS;
+    this.#issueInput = issueInput(this.#lifetime);
+  }
+
+  /** How long tokens of this service live. */
+  get lifetime(): Lifetime {
+    return this.#lifetime;
+  }
+
+  /**
+   * Makes a token. With a catalog, what it may do is a snapshot: the scopes that exist now and are
+   * asked for.
+   *
+   * @throws {TokenError} `scopes_required`, `too_many_scopes`, `invalid_scope`, `invalid_ttl`,
+   * `catalog_empty`, or `scope_unmatched` when a scope meets nothing in the catalog; nothing is
+   * issued then
+   * @example
+   * const token = await tokens.issue({
+   *   account: 'acme',
+   *   scopes: ['GET:shop.example/orders'],
+   *   ttlSeconds: 3600,
+   * });
+   * console.log(token.value); // 'acme_1k1…'
+   */
+  async issue(input: IssueInput): Promise<IssuedToken> {
+    const now = this.#clock.now();
+    const { account, scopes, ttlSeconds, name, metadata } = readInput(this.#issueInput, input);
+    const granted = await this.#expand(account, scopes);
+    const fields = {
+      account,
+      scopes: granted,
+      requested: scopes.map(String),
+      createdAt: now,
+      expiresAt: expiryAfter(now, ttlSeconds ?? this.#lifetime.defaultSeconds),
+      version: 1,
+      ...(name !== undefined && { name }),
+      ...(metadata !== undefined && { metadata: copyMetadata(metadata) }),
+    };
+    return this.#insert(fields, now);
+  }
+
+  /**
+   * Lists the active tokens of an account, newest first, page by page. Tokens issued or revoked in
+   * between never make another one appear twice or go missing.
+   *
+   * With `scope`, a page may hold fewer tokens than `limit`, or none, and still have a `cursor`:
+   * some ten thousand tokens are looked at for one page.
+   *
+   * @throws {TokenError} `invalid_scope`; `invalid_request` also for a cursor that was made for
+   * another account or filter
+   * @example
+   * const { tokens: page, cursor } = await tokens.list({ account: 'acme', limit: 50 });
+   */
+  async list(input: ListInput): Promise<TokenPage> {
+    const now = this.#clock.now();
+    const {
+      account,
+      scope,
+      match = 'overlaps',
+      limit = DEFAULT_PAGE,
+      cursor,
+    } = readInput<Read<ListInput>>(listInput as z.ZodType<Read<ListInput>>, input);
+    const bound = JSON.stringify([account, scope ?? null, match]);
+    const isWanted = this.#filter(scope, match);
+    const wanted: TokenRecord[] = [];
+    let after = cursor === undefined ? undefined : this.#readCursor(cursor, bound);
+    for (let pages = 1; ; pages++) {
+      const size = scope === undefined ? limit + 1 : SCANNED_PAGE;
+      const page = await this.#page(account, after, size, now);
+      for (const record of page) {
+        if (wanted.length === limit) return this.#pageOf(wanted, now, bound, after);
+        if (isWanted(record)) wanted.push(record);
+        after = record;
+      }
+      if (page.length < size) return this.#pageOf(wanted, now, bound);
+      if (pages === MAX_SCANNED_PAGES) return this.#pageOf(wanted, now, bound, after);
+    }
+  }
+
+  /**
+   * Shows one token, also an expired one until it is purged.
+   *
+   * @returns `undefined` when this account has no such token, also when the text is none
+   */
+  async get(account: string, valueOrId: string): Promise<Token | undefined> {
+    const now = this.#clock.now();
+    const record = await this.#owned(readAccount(account), valueOrId, now);
+    return record && this.#toToken(record, now);
+  }
+
+  /**
+   * Puts new scopes and a new expiry in the place of the old ones. The value, the name and the
+   * metadata stay.
+   *
+   * @throws {TokenError} as `issue` does, and `invalid_expire`, `not_found`, `token_expired`,
+   * `version_conflict`, checked in this order
+   */
+  async modify(
+    account: string,
+    valueOrId: string,
+    change: ModifyInput,
+    options: ChangeOptions = {},
+  ): Promise<ModifiedToken> {
+    const now = this.#clock.now();
+    const owner = readAccount(account);
+    const { scopes, expiresAt } = readInput(modifyInput, change);
+    const conditions = readInput(changeOptions, options);
+    const expiry = this.#expiry(expiresAt, now) ?? expiryAfter(now, this.#lifetime.defaultSeconds);
+    const granted = await this.#expand(owner, scopes);
+    return this.#change(owner, valueOrId, now, conditions, () => ({
+      scopes: granted,
+      requested: scopes.map(String),
+      expiresAt: expiry,
+    }));
+  }
+
+  /**
+   * Changes what is named and leaves the rest as it is.
+   *
+   * @throws {TokenError} as `modify` does; `scope_unmatched` also when a scope to be removed covers
+   * none that is held, or only part of one; `scopes_required` when no scope would be left
+   */
+  async patch(
+    account: string,
+    valueOrId: string,
+    change: PatchInput,
+    options: ChangeOptions = {},
+  ): Promise<ModifiedToken> {
+    const now = this.#clock.now();
+    const owner = readAccount(account);
+    const read = readInput(patchInput, change);
+    const conditions = readInput(changeOptions, options);
+    const { scopes, addScopes, removeScopes, name, metadata } = read;
+    if (Object.values(read).every((member) => member === undefined)) {
+      throw new TokenError('invalid_request', 'a change must name at least one member');
+    }
+    if (scopes !== undefined && (addScopes !== undefined || removeScopes !== undefined)) {
+      throw new TokenError(
+        'invalid_request',
+        'scopes replaces all that is held, so it cannot stand beside addScopes or removeScopes',
+      );
+    }
+    const expiresAt = this.#expiry(read.expiresAt, now);
+    const asked = scopes ?? addScopes;
+    const granted = asked === undefined ? [] : await this.#expand(owner, asked);
+    return this.#change(owner, valueOrId, now, conditions, (record) => ({
+      ...(scopes !== undefined && {
+        scopes: granted,
+        requested: scopes.map(String),
+      }),
+      ...((addScopes !== undefined || removeScopes !== undefined) &&
+        withScopes(record, granted, addScopes ?? [], removeScopes ?? [])),
+      ...(expiresAt !== undefined && { expiresAt }),
+      ...(name !== undefined && { name: name ?? undefined }),
+      ...(metadata !== undefined && {
+        metadata: metadata ? copyMetadata(metadata) : undefined,
+      }),
+    }));
+  }
+
+  /**
+   * Refuses a token from now on, for good. With `ifVersion`, only when it still has that version.
+   *
+   * @returns whether this call did it: false when this account has no such token, or no longer
+   * @throws {TokenError} `version_conflict`
+   */
+  async revoke(
+    account: string,
+    valueOrId: string,
+    options: Pick<ChangeOptions, 'ifVersion'> = {},
+  ): Promise<boolean> {
+    const now = this.#clock.now();
+    const owner = readAccount(account);
+    const { ifVersion } = readInput(revokeOptions, options);
+    const id = readId(valueOrId) ?? (await this.#owned(owner, valueOrId, now))?.id;
+    if (id === undefined) return false;
+    if (await this.#ask(() => this.#store.revoke(id, owner, now, ifVersion))) return true;
+    if (ifVersion === undefined) return false;
+    const record = await this.#owned(owner, id, now);
+    if (record === undefined) return false;
+    throw versionConflict(record);
+  }
+
+  /**
+   * Refuses all tokens of an account from now on, for good: call it when an account goes.
+   *
+   * @returns how many were revoked by this call
+   */
+  async revokeAll(account: string): Promise<number> {
+    const now = this.#clock.now();
+    const owner = readAccount(account);
+    return this.#ask(() => this.#store.revokeAll(owner, now));
+  }
+
+  /**
+   * Gives a token a new value: same id, scopes and expiry. The old value is refused at once, or,
+   * with `graceSeconds`, from then on; it never outlives the token.
+   *
+   * @throws {TokenError} `not_found`, `token_expired`, `version_conflict`
+   */
+  async rotate(
+    account: string,
+    valueOrId: string,
+    options: RotateOptions = {},
+  ): Promise<IssuedToken> {
+    const now = this.#clock.now();
+    const owner = readAccount(account);
+    const { graceSeconds = 0, ifVersion } = readInput(rotateOptions, options);
+    let value = '';
+    const rotated = await this.#change(owner, valueOrId, now, { ifVersion }, (record) => {
+      const minted = this.#mint(record.id, owner);
+      value = minted.value;
+      const until = Math.min(expiryAfter(now, graceSeconds).getTime(), record.expiresAt.getTime());
+      return {
+        box: undefined,
+        ...minted.kept,
+        previousDigest: graceSeconds > 0 ? record.digest : undefined,
+        previousUntil: graceSeconds > 0 ? new Date(until) : undefined,
+      };
+    });
+    return Object.freeze({ ...rotated, value });
+  }
+
+  /**
+   * Decides whether a value allows something. Only reads; a refused value is not an error. The
+   * instant of expiry already counts as expired.
+   *
+   * @param need a scope, or a request with its raw target
+   * @throws {TokenError} `invalid_scope` when `need.scope` is not a scope
+   * @example
+   * const verdict = await tokens.verify(value, {
+   *   method: 'GET',
+   *   domain: 'shop.example',
+   *   target: '/orders/7?x=1',
+   * });
+   * if (!verdict.ok) console.log(verdict.reason); // 'expired'
+   */
+  async verify(value: string, need: Need): Promise<Verdict> {
+    const now = this.#clock.now();
+    const asked = readNeed(need);
+    const presented = readValue(this.#ring, this.#prefix, value);
+    if (presented === undefined) return refuse('malformed');
+    const record = await this.#find(presented.id);
+    const reason = this.#refusal(record, presented, now);
+    if (reason !== undefined || record === undefined) return refuse(reason ?? 'unknown');
+    if (!asked.ok)
+      return Object.freeze({
+        ...refuse('ambiguous_request'),
+        detail: asked.reason,
+      });
+    const set = this.#setOf(record);
+    const grantedBy = asked.in(set);
+    if (grantedBy === undefined) return this.#insufficient(record.account, set, asked);
+    const token = this.#toToken(record, now, { withValue: false });
+    return Object.freeze({ ok: true, token, grantedBy: grantedBy.toString() });
+  }
+
+  /**
+   * Says why a token of this account does or does not allow something. No side effect.
+   *
+   * @throws {TokenError} `invalid_scope` when `need.scope` is not a scope
+   */
+  async explain(account: string, valueOrId: string, need: Need): Promise<Explanation> {
+    const now = this.#clock.now();
+    const owner = readAccount(account);
+    const asked = readNeed(need);
+    const record = await this.#owned(owner, valueOrId, now);
+    const catalog = await this.#catalogOf(owner);
+    const set = record === undefined ? ScopeSet.from([]) : this.#setOf(record);
+    const explanation = explainNeed(set, asked, catalog);
+    if (record !== undefined && !isExpired(record, now)) return explanation;
+    const reason = record === undefined ? 'unknown' : 'expired';
+    const { grantedBy: _, ...rest } = explanation;
+    return Object.freeze({ ...rest, allowed: false, reason });
+  }
+
+  /**
+   * What an account may ask for, in canonical order: its catalog, or the one scope that covers all
+   * where there is no catalog.
+   */
+  async scopes(account: string): Promise<string[]> {
+    const catalog = await this.#catalogOf(readAccount(account));
+    return catalog === undefined ? ['*:*/*'] : catalog.toArray();
+  }
+
+  /**
+   * Removes records that expired or were revoked before an instant, in batches of a thousand. Can
+   * be stopped and called again at any time.
+   *
+   * @returns how many were removed
+   */
+  async purge(input: PurgeInput): Promise<number> {
+    const now = this.#clock.now();
+    const { before, limit = Number.POSITIVE_INFINITY } = readInput(purgeInput, input);
+    if (before.getTime() > now.getTime()) {
+      throw new TokenError('invalid_request', 'before must not be later than now');
+    }
+    let purged = 0;
+    while (purged < limit) {
+      const size = Math.min(PURGE_BATCH, limit - purged);
+      const count = await this.#ask(() => this.#store.purge(before, size));
+      purged += count;
+      if (count < size) break;
+      await new Promise(setImmediate);
+    }
+    return purged;
+  }
+
+  /**
+   * The keys for a service that only verifies: they check values, and can neither reveal nor make
+   * one.
+   */
+  verifierKeys(): KeyOptions[] {
+    return this.#ring.verifierKeys();
+  }
+
+  /** Closes the store. */
+  async close(): Promise<void> {
+    await this.#ask(async () => this.#store.close?.());
+  }
+
+  async #insert(
+    fields: Omit<TokenRecord, 'id' | 'prefix' | 'kid' | 'digest'>,
+    now: Date,
+  ): Promise<IssuedToken> {
+    for (let draws = 1; ; draws++) {
+      const id = newId();
+      const { value, kept } = this.#mint(id, fields.account);
+      const record: TokenRecord = { id, ...fields, ...kept };
+      try {
+        await this.#ask(() => this.#store.insert(record));
+        return Object.freeze({
+          ...this.#toToken(record, now, { withValue: false }),
+          value,
+        });
+      } catch (error) {
+        const isTaken = isTokenError(error) && error.code === 'id_taken';
+        if (!isTaken) throw error;
+        if (draws === MAX_DRAWS) throw storeError('store_corrupt');
+      }
+    }
+  }
+
+  /** Reads, applies a change over the version that was read, and starts again when another won. */
+  async #change(
+    account: string,
+    valueOrId: string,
+    now: Date,
+    { ifVersion, dryRun = false }: ChangeOptions,
+    apply: (record: TokenRecord) => Partial<TokenRecord>,
+  ): Promise<ModifiedToken> {
+    for (let attempts = 1; attempts <= MAX_CHANGE_ATTEMPTS; attempts++) {
+      const record = await this.#owned(account, valueOrId, now);
+      if (record === undefined) throw notFound();
+      if (isExpired(record, now)) throw tokenExpired();
+      if (ifVersion !== undefined && record.version !== ifVersion) throw versionConflict(record);
+      const next = { ...record, ...apply(record), version: record.version + 1 };
+      if (dryRun) {
+        const diff = this.#setOf(record).diff(this.#setOf(next));
+        return Object.freeze({ ...this.#toToken(next, now), diff });
+      }
+      if (await this.#ask(() => this.#store.replace(next))) return this.#toToken(next, now);
+    }
+    throw new TokenError('version_conflict', 'others kept changing this token; try again');
+  }
+
+  #mint(id: TokenId, account: string): ReturnType<typeof mintValue> {
+    return mintValue(this.#ring, this.#prefix, id, this.#reveals ? account : undefined);
+  }
+
+  /** The record that a managing account means; `undefined` for all that it may not know about. */
+  async #owned(account: string, valueOrId: unknown, now: Date): Promise<TokenRecord | undefined> {
+    const presented = readValue(this.#ring, this.#prefix, valueOrId);
+    const id = presented?.id ?? readId(valueOrId);
+    if (id === undefined) return undefined;
+    const record = await this.#find(id);
+    if (record === undefined || record.account !== account) return undefined;
+    if (record.revokedAt !== undefined) return undefined;
+    return presented === undefined || isCurrent(record, presented, now) ? record : undefined;
+  }
+
+  #refusal(
+    record: TokenRecord | undefined,
+    presented: PresentedValue,
+    now: Date,
+  ): RefusalReason | undefined {
+    if (record === undefined || !isCurrent(record, presented, now)) return 'unknown';
+    if (record.revokedAt !== undefined) return 'revoked';
+    return isExpired(record, now) ? 'expired' : undefined;
+  }
+
+  async #insufficient(account: string, set: ScopeSet, asked: KnownNeed): Promise<Verdict> {
+    const catalog = await this.#catalogOf(account).catch(() => undefined);
+    let explanation: Explanation | undefined;
+    return Object.freeze({
+      ok: false,
+      reason: 'insufficient_scope',
+      needed: nameOf(asked, catalog).text,
+      get explanation(): Explanation {
+        explanation ??= explainNeed(set, asked, catalog);
+        return explanation;
+      },
+    });
+  }
+
+  async #find(id: TokenId): Promise<TokenRecord | undefined> {
+    const found = await this.#ask(() => this.#store.find([id]));
+    if (!Array.isArray(found) || found.length !== 1) throw storeError('store_corrupt');
+    const [record] = found;
+    if (record === undefined || isRecord(record, id)) return record;
+    throw storeError('store_corrupt');
+  }
+
+  async #page(
+    account: string,
+    after: Position | undefined,
+    limit: number,
+    liveAt: Date,
+  ): Promise<TokenRecord[]> {
+    const page = await this.#ask(() =>
+      this.#store.page({
+        account,
+        limit,
+        liveAt,
+        ...(after !== undefined && { after }),
+      }),
+    );
+    const isPage = Array.isArray(page) && page.every((record) => isRecord(record, record?.id));
+    if (isPage) return page;
+    throw storeError('store_corrupt');
+  }
+
+  /** Every call of the store goes through here: in time, or not known; and no foreign error leaves. */
+  async #ask<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+    try {
+      const answer = call();
+      return await (this.#store.local === true ? answer : withDeadline(answer, this.#deadlineMs));
+    } catch (error) {
+      throw storeError(isTokenError(error) ? error.code : 'store_unavailable');
+    }
+  }
+
+  async #catalogOf(account: string): Promise<ScopeCatalog | undefined> {
+    if (typeof this.#catalog !== 'function') return this.#catalog;
+    try {
+      const catalog = await withDeadline(Promise.resolve(this.#catalog(account)), this.#deadlineMs);
+      if (isCatalog(catalog)) return catalog;
+    } catch {
+      // Whatever the host's function failed with: what this account may have is not known.
+    }
+    throw new TokenError(
+      'store_unavailable',
+      'the catalog of this account cannot be had at the moment',
+    );
+  }
+
+  async #expand(account: string, scopes: readonly Scope[]): Promise<readonly string[]> {
+    const catalog = await this.#catalogOf(account);
+    if (catalog === undefined) return Object.freeze(scopes.map(String).sort());
+    try {
+      return Object.freeze(catalog.expand(scopes).granted);
+    } catch (error) {
+      throw toTokenError(error);
+    }
+  }
+
+  #expiry(expiresAt: Date | undefined, now: Date): Date | undefined {
+    return expiresAt && checkExpiry(expiresAt, now, this.#lifetime);
+  }
+
+  /** Compiled once for each list of scopes that a store hands out frozen, as ours do. */
+  #setOf({ scopes }: Pick<TokenRecord, 'scopes'>): ScopeSet {
+    const known = this.#sets.get(scopes);
+    if (known !== undefined) return known;
+    const set = compile(scopes);
+    if (Object.isFrozen(scopes)) this.#sets.set(scopes, set);
+    return set;
+  }
+
+  #filter(
+    scope: Scope | undefined,
+    match: NonNullable<ListInput['match']>,
+  ): (record: TokenRecord) => boolean {
+    if (scope === undefined) return () => true;
+    if (match === 'exact') return (record) => record.scopes.includes(scope.toString());
+    return (record) => this.#setOf(record)[match](scope);
+  }
+
+  #pageOf(records: readonly TokenRecord[], now: Date, bound: string, last?: Position): TokenPage {
+    const tokens = records.map((record) => this.#toToken(record, now));
+    return last === undefined ? { tokens } : { tokens, cursor: this.#toCursor(last, bound) };
+  }
+
+  #toCursor({ createdAt, id }: Position, bound: string): string {
+    const { active } = this.#ring;
+    const place = `${active.kid}.${createdAt.getTime()}.${id}`;
+    const signed = `${place}.${active.sign(JSON.stringify([place, bound]))}`;
+    return Buffer.from(signed).toString('base64url');
+  }
+
+  #readCursor(cursor: string, bound: string): Position {
+    const text = Buffer.from(cursor.slice(0, 200), 'base64url').toString('latin1');
+    const [, place, kid = '', time, id, signature] =
+      /^((\w{2})\.(\d{1,16})\.(\w{22}))\.([\w-]{22})$/.exec(text) ?? [];
+    const expected = this.#ring.get(kid)?.sign(JSON.stringify([place, bound]));
+    if (expected !== undefined && expected === signature) {
+      return { createdAt: new Date(Number(time)), id: id as TokenId };
+    }
+    throw new TokenError(
+      'invalid_request',
+      'cursor must be one that an earlier page gave, for the same account and filter',
+    );
+  }
+
+  #toToken(record: TokenRecord, now: Date, { withValue = this.#reveals } = {}): Token {
+    const { id, account, version, name, metadata } = record;
+    const value = withValue ? revealValue(this.#ring, record) : undefined;
+    return Object.freeze({
+      id,
+      account,
+      scopes: frozen(record.scopes),
+      requested: frozen(record.requested),
+      createdAt: new Date(record.createdAt),
+      expiresAt: new Date(record.expiresAt),
+      version,
+      state: isExpired(record, now) ? 'expired' : 'active',
+      masked: maskValue(record),
+      ...(value !== undefined && { value }),
+      ...(name !== undefined && { name }),
+      ...(metadata !== undefined && { metadata }),
+    });
+  }
+}
+
+type KnownNeed = Extract<ReturnType<typeof readNeed>, { readonly ok: true }>;
+
+/** Reads what is needed, and how to ask a set for it. */
+function readNeed(need: Need) {
+  if (typeof need !== 'object' || need === null) throw needRequired();
+  if (!('scope' in need)) {
+    if (!('method' in need && 'domain' in need && 'target' in need)) throw needRequired();
+    const reading = readRequest(need);
+    if (!reading.ok) return reading;
+    const { request } = reading;
+    const own = scopeOfRequest(request);
+    return {
+      ok: true,
+      request,
+      own,
+      in: (set: ScopeSet) => allowing(set, request),
+    } as const;
+  }
+  if ('method' in need || 'domain' in need || 'target' in need) throw needRequired();
+  const own = readScope(need.scope);
+  return {
+    ok: true,
+    request: undefined,
+    own,
+    in: (set: ScopeSet) => set.coverOf(own),
+  } as const;
+}
+
+function allowing(set: ScopeSet, request: ReadRequest): Scope | undefined {
+  const decision = set.allows(request);
+  return decision.allowed ? decision.by : undefined;
+}
+
+function readScope(scope: Scope | string): Scope {
+  try {
+    return toScope(scope);
+  } catch (error) {
+    throw toTokenError(error);
+  }
+}
+
+function needRequired(): TokenError {
+  return new TokenError(
+    'invalid_request',
+    'what is needed must be { scope } or { method, domain, target }',
+  );
+}
+
+/** What to call what is needed: the catalog's scope for a request, else its own. */
+function nameOf(
+  { own, request }: KnownNeed,
+  catalog: ScopeCatalog | undefined,
+): { readonly text: string; readonly known: boolean } {
+  if (catalog === undefined) return { text: own.toString(), known: true };
+  if (request === undefined) return { text: own.toString(), known: catalog.knows(own) };
+  const entry = catalog.attribute(request);
+  return { text: (entry ?? own).toString(), known: entry !== undefined };
+}
+
+function explainNeed(
+  set: ScopeSet,
+  asked: ReturnType<typeof readNeed>,
+  catalog: ScopeCatalog | undefined,
+): Explanation {
+  if (!asked.ok) {
+    const { reason } = asked;
+    return Object.freeze({
+      allowed: false,
+      reason,
+      needed: '',
+      known: false,
+      suggestions: [],
+    });
+  }
+  const { text: needed, known } = nameOf(asked, catalog);
+  const suggestions = known ? [] : (catalog?.suggest(asked.own.toString()) ?? []);
+  const grantedBy = asked.in(set)?.toString();
+  if (grantedBy !== undefined) {
+    return Object.freeze({
+      allowed: true,
+      grantedBy,
+      needed,
+      known,
+      suggestions,
+    });
+  }
+  const nearest = set.nearestTo(asked.own);
+  return Object.freeze({
+    allowed: false,
+    reason: 'insufficient_scope',
+    needed,
+    ...(nearest && {
+      nearest: { scope: nearest.scope.toString(), failed: nearest.failed },
+    }),
+    smallest: asked.own.toString(),
+    known,
+    suggestions,
+  });
+}
+
+function refuse(reason: RefusalReason): Extract<Verdict, { readonly ok: false }> {
+  return Object.freeze({ ok: false, reason });
+}
+
+/** Whether a value is the record's, or the one before the last rotation in its time of grace. */
+function isCurrent(record: TokenRecord, presented: PresentedValue, now: Date): boolean {
+  if (isProven(presented, record.digest)) return true;
+  const { previousDigest, previousUntil } = record;
+  if (previousDigest === undefined || previousUntil === undefined) return false;
+  return isProven(presented, previousDigest) && now.getTime() < previousUntil.getTime();
+}
+
+/** What is held after some scopes are taken away and others added. */
+function withScopes(
+  record: TokenRecord,
+  added: readonly string[],
+  asked: readonly Scope[],
+  removed: readonly Scope[],
+): Pick<TokenRecord, 'scopes' | 'requested'> {
+  const unmatched = removed.filter((scope) => !isRemovable(scope, record.scopes));
+  if (unmatched.length > 0) {
+    const scopes = unmatched.map(String);
+    throw new TokenError(
+      'scope_unmatched',
+      `to be removed, a scope must cover whole scopes that the token holds; ${scopes.slice(0, 5).join(', ')} does not`,
+      { scopes },
+    );
+  }
+  const isKept = (scope: string) => !removed.some((other) => covers(other, scope));
+  const scopes = union(record.scopes.filter(isKept), added);
+  if (scopes.length === 0) {
+    throw new TokenError('scopes_required', 'no scope would be left; revoke the token instead');
+  }
+  if (scopes.length > 4096) {
+    throw new TokenError('too_many_scopes', 'a token holds at most 4096 scopes');
+  }
+  return {
+    scopes,
+    requested: union(record.requested.filter(isKept), asked.map(String)),
+  };
+}
+
+function isRemovable(scope: Scope, held: readonly string[]): boolean {
+  const touched = held.filter((other) => overlaps(scope, other));
+  return touched.length > 0 && touched.every((other) => covers(scope, other));
+}
+
+/** The list itself where nobody can change it, else a copy that nobody can. */
+function frozen(list: readonly string[]): readonly string[] {
+  return Object.isFrozen(list) ? list : Object.freeze([...list]);
+}
+
+function union(a: readonly string[], b: readonly string[]): readonly string[] {
+  return Object.freeze([...new Set([...a, ...b])].sort());
+}
+
+function compile(scopes: readonly string[]): ScopeSet {
+  try {
+    return ScopeSet.from(scopes);
+  } catch {
+    throw storeError('store_corrupt');
+  }
+}
+
+function storeError(code: string): TokenError {
+  if (code === 'id_taken') return new TokenError('id_taken', 'a token with this id exists');
+  return code === 'store_corrupt'
+    ? new TokenError('store_corrupt', 'the store answered with what is not a token record')
+    : new TokenError('store_unavailable', 'the store did not answer; try again later');
+}
+
+function notFound(): TokenError {
+  return new TokenError('not_found', 'this account has no such token');
+}
+
+function tokenExpired(): TokenError {
+  return new TokenError('token_expired', 'the token has expired; issue a new one');
+}
+
+function versionConflict({ version }: TokenRecord): TokenError {
+  return new TokenError('version_conflict', `the token has version ${version} now; read it again`, {
+    version,
+  });
+}
+
+function isCatalog(value: unknown): value is ScopeCatalog {
+  return hasMethods(value, ['expand', 'attribute', 'suggest', 'toArray', 'knows']);
+}
+
+function hasMethods(value: unknown, names: readonly string[]): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return names.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
+}
+
+const STORE_METHODS = ['insert', 'find', 'page', 'replace', 'revoke', 'revokeAll', 'purge'];
+
+const serviceOptions = strict({
+  store: z.custom<TokenStore>((value) => hasMethods(value, STORE_METHODS), {
+    error: 'store must be a TokenStore, such as new MemoryTokenStore()',
+  }),
+  keys: z.custom<readonly KeyOptions[]>(Array.isArray, {
+    error: 'keys must be a list of at least one key, as [generateKey()]',
+  }),
+  prefix: z.string({ error: 'prefix must be a text such as "acme"' }),
+  catalog: z
+    .custom<CatalogOption>((value) => typeof value === 'function' || isCatalog(value), {
+      error: 'catalog must be a ScopeCatalog, or a function that gives an account its ScopeCatalog',
+    })
+    .optional(),
+  clock: z
+    .custom<Clock>((value) => hasMethods(value, ['now']), {
+      error: 'clock must be an object with a method now(): Date',
+    })
+    .optional(),
+  reveal: z.enum(['once', 'always'], { error: 'reveal must be "once" or "always"' }).optional(),
+  lifetime: strict({
+    defaultSeconds: secondsOption('lifetime.defaultSeconds'),
+    maxSeconds: secondsOption('lifetime.maxSeconds'),
+  }).optional(),
+  deadlineMs: rangeOption('deadlineMs', 60_000),
+});
+
+function secondsOption(name: string) {
+  return rangeOption(name, ONE_YEAR_SECONDS);
+}
+
+function rangeOption(name: string, max: number) {
+  const error = `${name} must be a whole number from 1 to ${max}`;
+  return z.int({ error }).min(1, { error }).max(max, { error }).optional();
+}
+
+function readOptions(options: unknown): z.infer<typeof serviceOptions> {
+  const reading = serviceOptions.safeParse(options);
+  if (reading.success) return reading.data;
+  throw new TokenError(
+    'invalid_options',
+    reading.error.issues[0]?.message ?? 'options are missing',
+  );
+}
+
+function lifetimeOf(
+  options: { defaultSeconds?: number | undefined; maxSeconds?: number | undefined } = {},
+): Lifetime {
+  const maxSeconds = options.maxSeconds ?? ONE_YEAR_SECONDS;
+  const defaultSeconds = options.defaultSeconds ?? maxSeconds;
+  if (defaultSeconds <= maxSeconds) return Object.freeze({ defaultSeconds, maxSeconds });
+  throw new TokenError(
+    'invalid_options',
+    'lifetime.defaultSeconds must not be more than lifetime.maxSeconds',
+  );
+}

@@ -1,0 +1,221 @@
+import * as crypto from 'node:crypto';
+import { customAlphabet } from 'nanoid';
+import { TokenError } from './errors.ts';
+import type { Key, KeyRing } from './keys.ts';
+import type { TokenId, TokenRecord } from './token.ts';
+
+/** A value that was presented and is well-formed: whom it claims to be, and the proof. */
+export interface PresentedValue {
+  readonly id: TokenId;
+  /** To be compared with the record's; the secret itself stays here. */
+  readonly digest: Uint8Array;
+}
+
+/** A new value, and what a record keeps of it. */
+export interface MintedValue {
+  /** For the owner, once. */
+  readonly value: string;
+  readonly kept: Pick<TokenRecord, 'prefix' | 'kid' | 'digest' | 'box'>;
+}
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const VERSION = '1';
+const ID_LENGTH = 22;
+const SECRET_LENGTH = 27;
+const TAG_LENGTH = 6;
+const BODY_LENGTH = 58;
+const MASKED_ID_LENGTH = 6;
+
+const ID_START = 3;
+const SECRET_START = ID_START + ID_LENGTH;
+const TAG_START = SECRET_START + SECRET_LENGTH;
+
+const drawId = customAlphabet(ALPHABET, ID_LENGTH);
+const drawSecret = customAlphabet(ALPHABET, SECRET_LENGTH);
+
+/** Draws a new id: 131 random bits. */
+export function newId(): TokenId {
+  return drawId() as TokenId;
+}
+
+/** Reads an id; `undefined` when the text is none. */
+export function readId(text: unknown): TokenId | undefined {
+  const isId = typeof text === 'string' && text.length === ID_LENGTH && isAlphanumeric(text, 0);
+  return isId ? (text as TokenId) : undefined;
+}
+
+/**
+ * Makes the value of a token, with a new secret of 160 random bits.
+ *
+ * @param owner whom the token belongs to, where the secret is to be kept sealed; then only a record
+ * with this id and account opens it
+ */
+export function mintValue(
+  ring: KeyRing,
+  prefix: string,
+  id: TokenId,
+  owner: string | undefined,
+): MintedValue {
+  const { active } = ring;
+  const { kid } = active;
+  const secret = drawSecret();
+  const box = owner === undefined ? undefined : active.seal(secret, boundTo(kid, id, owner));
+  return {
+    value: assemble(active, prefix, id, secret),
+    kept: {
+      prefix,
+      kid,
+      digest: digestOf(id + secret),
+      ...(box !== undefined && { box }),
+    },
+  };
+}
+
+/**
+ * Reads what a bearer presents, without a look at the store: type, length, prefix, alphabet,
+ * version, key and tag, in that order. Constant work, and no exception, whatever it is given.
+ */
+export function readValue(
+  ring: KeyRing,
+  prefix: string,
+  value: unknown,
+): PresentedValue | undefined {
+  const start = prefix.length + 1;
+  if (typeof value !== 'string' || value.length !== start + BODY_LENGTH) return undefined;
+  if (!value.startsWith(prefix) || value[prefix.length] !== '_') return undefined;
+  if (!isAlphanumeric(value, start) || value[start] !== VERSION) return undefined;
+  const key = ring.get(value.slice(start + 1, start + ID_START));
+  if (key === undefined || !hasTag(key, value, start + TAG_START)) return undefined;
+  const claim = value.slice(start + ID_START, start + TAG_START);
+  return { id: claim.slice(0, ID_LENGTH) as TokenId, digest: digestOf(claim) };
+}
+
+/** Whether a presented value proves to be the record's, in constant time. */
+export function isProven(presented: PresentedValue, digest: Uint8Array): boolean {
+  return crypto.timingSafeEqual(presented.digest, digest);
+}
+
+/** The value of a record whose secret is kept sealed; `undefined` where it cannot be known. */
+export function revealValue(ring: KeyRing, record: TokenRecord): string | undefined {
+  const { box, kid, id, account, prefix } = record;
+  const key = ring.get(kid);
+  if (box === undefined || key === undefined) return undefined;
+  const secret = key.open(box, boundTo(kid, id, account));
+  return secret === undefined ? undefined : assemble(key, prefix, id, secret);
+}
+
+/** A value as people may see it: prefix, version, key and six characters of the id. */
+export function maskValue({ prefix, kid, id }: Pick<TokenRecord, 'prefix' | 'kid' | 'id'>): string {
+  return `${prefix}_${VERSION}${kid}${id.slice(0, MASKED_ID_LENGTH)}…`;
+}
+
+/**
+ * Checks a prefix: the host's own, and no other vendor's, whose scanners would take our values for
+ * theirs.
+ *
+ * @throws {TokenError} `invalid_options`
+ */
+export function checkPrefix(prefix: unknown): string {
+  if (typeof prefix !== 'string' || !/^[a-z][a-z0-9]{1,15}(?:_[a-z0-9]{1,8})?$/.test(prefix)) {
+    throw new TokenError(
+      'invalid_options',
+      'prefix must be 2 to 16 of a-z and 0-9, a letter first, then at most one "_" with 1 to 8 more, like "acme" or "acme_live"',
+    );
+  }
+  if (!FOREIGN_PREFIXES.has(prefix)) return prefix;
+  throw new TokenError(
+    'invalid_options',
+    'prefix must be your own: this one marks the tokens of another vendor',
+  );
+}
+
+/** As documented by the vendors' own secret formats. */
+const FOREIGN_PREFIXES: ReadonlySet<string> = new Set([
+  ...['ghp', 'gho', 'ghu', 'ghs', 'ghr', 'github_pat', 'glpat', 'gldt', 'glrt', 'glptt', 'gloas'],
+  ...[
+    'sk_live',
+    'sk_test',
+    'pk_live',
+    'pk_test',
+    'rk_live',
+    'rk_test',
+    'whsec',
+    'sk_ant',
+    'sk_proj',
+  ],
+  ...['xoxb', 'xoxp', 'xoxa', 'xoxr', 'xoxs', 'xapp', 'npm', 'pypi', 'rubygems', 'dckr_pat', 'hf'],
+  ...[
+    'shpat',
+    'shpca',
+    'shppa',
+    'shpss',
+    'dop_v1',
+    'doo_v1',
+    'dor_v1',
+    'sqp',
+    'sqa',
+    'nfp',
+    'lin_api',
+  ],
+  ...[
+    'atlasv1',
+    'hvs',
+    'hvb',
+    'hvr',
+    'pscale_tkn',
+    'pscale_pw',
+    'pscale_oauth',
+    'figd',
+    'glc',
+    'glsa',
+  ],
+]);
+
+function assemble(key: Key, prefix: string, id: TokenId, secret: string): string {
+  const untagged = `${prefix}_${VERSION}${key.kid}${id}${secret}`;
+  return untagged + base62(tagOf(key, untagged));
+}
+
+function tagOf(key: Key, untagged: string): number {
+  return key.tag(`tag\0${untagged}`);
+}
+
+/** Compares all six characters, whatever the first ones say. */
+function hasTag(key: Key, value: string, tagStart: number): boolean {
+  const expected = base62(tagOf(key, value.slice(0, tagStart)));
+  let difference = 0;
+  for (let i = 0; i < TAG_LENGTH; i++) {
+    difference |= value.charCodeAt(tagStart + i) ^ expected.charCodeAt(i);
+  }
+  return difference === 0;
+}
+
+function base62(number: number): string {
+  let rest = number;
+  let text = '';
+  for (let i = 0; i < TAG_LENGTH; i++) {
+    text = ALPHABET.charAt(rest % ALPHABET.length) + text;
+    rest = Math.floor(rest / ALPHABET.length);
+  }
+  return text;
+}
+
+function digestOf(idAndSecret: string): Uint8Array {
+  const hash = crypto.createHash('sha256').update(`tokenwright/v1/verify\0${idAndSecret}`);
+  return new Uint8Array(hash.digest());
+}
+
+function boundTo(kid: string, id: TokenId, account: string): string {
+  return JSON.stringify([VERSION, kid, id, account]);
+}
+
+function isAlphanumeric(text: string, start: number): boolean {
+  for (let i = start; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    const isDigit = unit >= 0x30 && unit <= 0x39;
+    const isUpper = unit >= 0x41 && unit <= 0x5a;
+    const isLower = unit >= 0x61 && unit <= 0x7a;
+    if (!isDigit && !isUpper && !isLower) return false;
+  }
+  return true;
+}

@@ -1,0 +1,62 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import {
+  meet,
+  overlaps,
+  ScopeCatalog,
+  ScopeError,
+  ScopeSet,
+  safeParseScope,
+} from '../../src/scope/index.ts';
+
+interface Vector {
+  readonly id: string;
+  readonly op: 'parse' | 'covers' | 'overlaps' | 'matchesRequest' | 'expand';
+  // biome-ignore lint/suspicious/noExplicitAny: examples as they are written down
+  readonly input: any;
+  readonly expect: unknown;
+  readonly why: string;
+}
+
+const file = new URL('../../../shared/vectors/scopes.json', import.meta.url);
+const vectors: readonly Vector[] = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : [];
+
+describe.skipIf(vectors.length === 0)('the shared examples', () => {
+  it.each(vectors)('$id $op: $why', ({ op, input, expect: expected }) => {
+    expect(run[op](input)).toEqual(expected);
+  });
+});
+
+const run: Record<Vector['op'], (input: Vector['input']) => unknown> = {
+  parse(input) {
+    const reading = safeParseScope(input);
+    if (reading.ok) {
+      const { method, domain, path } = reading.scope;
+      return { ok: true, canonical: reading.scope.toString(), method, domain, path };
+    }
+    const { error, suggestion } = reading;
+    return { ok: false, error, ...(suggestion !== undefined && { suggestion }) };
+  },
+  covers({ scope, scopes = [scope], other }) {
+    return ScopeSet.from(scopes).covers(other);
+  },
+  overlaps({ a, b, scopes, filter }) {
+    if (scopes !== undefined) return ScopeSet.from(scopes).overlaps(filter);
+    return { overlaps: overlaps(a, b), meet: meet(a, b)?.toString() ?? null };
+  },
+  matchesRequest({ scopes, ...request }) {
+    const decision = ScopeSet.from(scopes).allows(request);
+    if (decision.allowed) return { allow: true, by: decision.by.toString() };
+    return { allow: false, reason: decision.reason };
+  },
+  expand({ requested, catalog }) {
+    try {
+      return { ok: true, granted: ScopeCatalog.from(catalog).expand(requested).granted };
+    } catch (error) {
+      if (!(error instanceof ScopeError)) throw error;
+      const { code, scopes } = error;
+      const named = scopes !== undefined && code !== 'catalog_not_concrete';
+      return { ok: false, error: code, ...(named && { scopes }) };
+    }
+  },
+};
