@@ -1,0 +1,23 @@
+/** The scopes of an invented provider, for a first look at the service without a catalog of one's own. */
+export const EXAMPLE_CATALOG: readonly string[] = [
+  'GET:orders.acme.example/orders',
+  'POST:orders.acme.example/orders',
+  'PATCH:orders.acme.example/orders',
+  'DELETE:orders.acme.example/orders',
+  'GET:orders.acme.example/order-exports',
+  'POST:orders.acme.example/order-exports',
+  'GET:catalog.acme.example/products',
+  'POST:catalog.acme.example/products',
+  'PUT:catalog.acme.example/products',
+  'GET:catalog.acme.example/prices',
+  'PUT:catalog.acme.example/prices',
+  'GET:billing.acme.example/invoices',
+  'POST:billing.acme.example/invoices',
+  'GET:billing.acme.example/invoices-archive',
+  'GET:billing.acme.example/payments',
+  'POST:billing.acme.example/refunds',
+  'GET:ship.acme.example/labels',
+  'POST:ship.acme.example/labels',
+  'GET:ship.acme.example/tracking',
+  'GET:acme.example/status',
+];

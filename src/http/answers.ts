@@ -1,0 +1,108 @@
+import type { TokenError, TokenErrorCode } from '../errors.ts';
+
+/** What the service refuses before a token is looked at. */
+export type HttpErrorCode =
+  | TokenErrorCode
+  | 'invalid_json'
+  | 'unauthenticated'
+  | 'cross_site'
+  | 'method_not_allowed'
+  | 'payload_too_large'
+  | 'uri_too_long'
+  | 'unsupported_media_type'
+  | 'internal';
+
+/** Each code with its HTTP status and the number that clients know it by. */
+const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, error: number]>> = {
+  invalid_json: [400, 10],
+  invalid_request: [400, 20],
+  scopes_required: [422, 70],
+  invalid_scope: [422, 80],
+  scope_unmatched: [422, 90],
+  too_many_scopes: [422, 91],
+  invalid_ttl: [422, 100],
+  invalid_expire: [422, 101],
+  not_found: [404, 120],
+  unauthenticated: [401, 130],
+  cross_site: [403, 131],
+  token_expired: [409, 140],
+  method_not_allowed: [405, 150],
+  version_conflict: [412, 160],
+  payload_too_large: [413, 170],
+  uri_too_long: [414, 171],
+  unsupported_media_type: [415, 172],
+  internal: [500, 900],
+  invalid_options: [500, 900],
+  id_taken: [500, 900],
+  catalog_empty: [503, 910],
+  store_unavailable: [503, 920],
+  store_corrupt: [503, 921],
+};
+
+const RETRY_AFTER_SECONDS = '1';
+
+/** An answer other than success, on its way out of a handler. */
+export class Refusal extends Error {
+  readonly code: HttpErrorCode;
+  readonly details: TokenError['details'];
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    code: HttpErrorCode,
+    message: string,
+    more: {
+      readonly details?: TokenError['details'];
+      readonly headers?: Readonly<Record<string, string>>;
+    } = {},
+  ) {
+    super(message);
+    this.code = code;
+    this.details = more.details;
+    this.headers = more.headers ?? {};
+  }
+}
+
+/** A success: 200, whatever was done. */
+export function succeed(
+  members: Readonly<Record<string, unknown>>,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  return answer(200, { ...members, success: true, message: '', error: null }, headers);
+}
+
+/** A failure in the envelope of the service. */
+export function fail({ code, message, details, headers }: Refusal): Response {
+  const [status, error] = STATUS[code];
+  const body = { success: false, message, error, code: nameOf(code), data: null, details };
+  return answer(status, body, {
+    ...(status === 503 && { 'retry-after': RETRY_AFTER_SECONDS }),
+    ...headers,
+  });
+}
+
+/** The same answer without its body, for `HEAD`. */
+export function withoutBody(response: Response): Response {
+  return new Response(null, { status: response.status, headers: response.headers });
+}
+
+/** What goes wrong in the host's set-up is nothing that a client should read about. */
+function nameOf(code: HttpErrorCode): HttpErrorCode {
+  return code === 'invalid_options' || code === 'id_taken' ? 'internal' : code;
+}
+
+function answer(
+  status: number,
+  body: Readonly<Record<string, unknown>>,
+  headers: Readonly<Record<string, string>>,
+): Response {
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: {
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+      ...headers,
+    },
+  });
+}

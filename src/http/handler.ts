@@ -1,0 +1,532 @@
+import { fromUnixTime } from 'date-fns/fromUnixTime';
+import { getUnixTime } from 'date-fns/getUnixTime';
+import * as z from 'zod';
+import { withDeadline } from '../clock.ts';
+import { isTokenError, TokenError } from '../errors.ts';
+import { fields, readInput, strict, toTokenError, ttlField } from '../input.ts';
+import { parseScope } from '../scope/index.ts';
+import type { TokenPage, TokenService } from '../service.ts';
+import { isAccount, type Lifetime, type Token } from '../token.ts';
+import { type Authenticate, readBasic } from './accounts.ts';
+import { fail, Refusal, succeed, withoutBody } from './answers.ts';
+
+/** How a {@link tokenHandler} works. */
+export interface TokenHandlerOptions {
+  readonly tokens: TokenService;
+  /**
+   * Turns a user name and a password into the account that they open, or `null`. What it throws, and
+   * any other answer, is an outage (503), never an open door. It must not read the request's body.
+   */
+  readonly authenticate: Authenticate;
+  /** What stands before `/token`, like `/auth`. @default '' */
+  readonly basePath?: string | undefined;
+  /**
+   * Also takes `expire` in a create body as a lifetime in seconds, and `ttl: 0` as absent, as some
+   * older clients send them. @default false
+   */
+  readonly acceptLegacyBody?: boolean | undefined;
+  /** The largest body that is read. @default 1 048 576 */
+  readonly maxBodyBytes?: number | undefined;
+  /** Is told of faults that the caller only sees as 500: for the host's log. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+/** The token service on the Fetch standard: a `Request` in, a `Response` out, never a rejection. */
+export interface TokenHandler {
+  (request: Request): Promise<Response>;
+  /** What stands before `/token`. */
+  readonly basePath: string;
+}
+
+const MAX_TARGET_LENGTH = 8192;
+const DEFAULT_MAX_BODY_BYTES = 1_048_576;
+const AUTHENTICATE_DEADLINE_MS = 10_000;
+const LISTED_AT_ONCE = 1000;
+const LISTED_AT_MOST = 10_000;
+const MAX_LISTING_ROUNDS = 10;
+
+/**
+ * Makes the token service as an HTTP handler, for accounts with Basic credentials:
+ *
+ * | call | does |
+ * | --- | --- |
+ * | `POST /token` | issues |
+ * | `GET /token` | lists |
+ * | `GET /token/{id}` | shows one |
+ * | `PUT /token/{id}` | replaces scopes and expiry |
+ * | `PATCH /token/{id}` | changes what is named |
+ * | `DELETE /token/{id}` | revokes |
+ * | `POST /token/{id}/rotate` | gives a new value |
+ * | `GET /scopes` | says what may be asked for |
+ *
+ * @throws {TokenError} `invalid_options`
+ * @example
+ * const handler = tokenHandler({ tokens, authenticate: fixedAccounts([{ username, password }]) });
+ * createServer(toNodeListener(handler)).listen(8787, '127.0.0.1');
+ */
+export function tokenHandler(options: TokenHandlerOptions): TokenHandler {
+  const service = new Service(options);
+  return Object.assign((request: Request) => service.answer(request), {
+    basePath: service.basePath,
+  });
+}
+
+/** One call of an account, with its body read. */
+interface Call {
+  readonly account: string;
+  /** The value or id in the path; empty where there is none. */
+  readonly token: string;
+  readonly body: unknown;
+  readonly query: URLSearchParams;
+  readonly request: Request;
+}
+
+type Verb = (call: Call) => Promise<Response>;
+
+type Verbs = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', Verb>>>;
+
+class Service {
+  readonly basePath: string;
+  readonly #tokens: TokenService;
+  readonly #authenticate: Authenticate;
+  readonly #acceptLegacyBody: boolean;
+  readonly #maxBodyBytes: number;
+  readonly #onError: (error: unknown) => void;
+  readonly #bodies: ReturnType<typeof bodiesOf>;
+
+  constructor(options: TokenHandlerOptions) {
+    const read = readOptions(options);
+    this.basePath = read.basePath ?? '';
+    this.#tokens = read.tokens;
+    this.#authenticate = read.authenticate;
+    this.#acceptLegacyBody = read.acceptLegacyBody ?? false;
+    this.#maxBodyBytes = read.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES;
+    this.#onError = read.onError ?? (() => {});
+    this.#bodies = bodiesOf(read.tokens.lifetime);
+  }
+
+  /** Never rejects: what goes wrong is an answer too. */
+  async answer(request: Request): Promise<Response> {
+    const response = await this.#answer(request).catch((error) => fail(this.#toRefusal(error)));
+    return request.method === 'HEAD' ? withoutBody(response) : response;
+  }
+
+  /** The order of the checks is a promise: route, credentials, method, media type, size, JSON, body. */
+  async #answer(request: Request): Promise<Response> {
+    const url = new URL(request.url);
+    if (url.pathname.length + url.search.length > MAX_TARGET_LENGTH) {
+      throw new Refusal('uri_too_long', `the address must be at most ${MAX_TARGET_LENGTH} long`);
+    }
+    const { verbs, token } = this.#route(url.pathname);
+    const account = await this.#account(request);
+    const method = request.method === 'HEAD' ? 'GET' : request.method;
+    const verb = Object.hasOwn(verbs, method) ? verbs[method as keyof Verbs] : undefined;
+    if (verb === undefined) throw methodNotAllowed(verbs);
+    if (method !== 'GET') checkSite(request);
+    const takesBody = method !== 'GET' && method !== 'DELETE';
+    const body = takesBody ? await readJson(request, this.#maxBodyBytes) : undefined;
+    checkQuery(url.searchParams);
+    return verb({ account, token, body, query: url.searchParams, request });
+  }
+
+  #route(path: string): { readonly verbs: Verbs; readonly token: string } {
+    const rest = path.startsWith(this.basePath) ? path.slice(this.basePath.length) : '';
+    if (rest === '/token') return { verbs: this.#all, token: '' };
+    if (rest === '/scopes') return { verbs: this.#scopes, token: '' };
+    const [, token, isRotation] = /^\/token\/([^/]+)(\/rotate)?$/.exec(rest) ?? [];
+    if (token === undefined) throw new Refusal('not_found', 'there is nothing at this address');
+    return { verbs: isRotation === undefined ? this.#one : this.#rotation, token };
+  }
+
+  async #account(request: Request): Promise<string> {
+    const credentials = readBasic(request.headers.get('authorization'));
+    if (credentials === undefined) throw unauthenticated();
+    let account: unknown;
+    try {
+      const answer = Promise.resolve(this.#authenticate(credentials, request));
+      account = await withDeadline(answer, AUTHENTICATE_DEADLINE_MS);
+    } catch {
+      throw accountsUnavailable();
+    }
+    if (account === null) throw unauthenticated();
+    if (!isAccount(account)) throw accountsUnavailable();
+    return account;
+  }
+
+  readonly #all: Verbs = {
+    GET: async ({ account, query }) => {
+      const filter = readFilter(query);
+      const page = await this.#list(account, filter);
+      const data = page.tokens.map(toWire);
+      if (page.cursor === undefined) return succeed({ data });
+      const link = `<?${nextQuery(filter, page.cursor)}>; rel="next"`;
+      return succeed({ data, cursor: page.cursor }, { link });
+    },
+    POST: async ({ account, body }) => {
+      const read = this.#acceptLegacyBody ? fromLegacy(body) : body;
+      refuseMember(read, 'expire', 'the lifetime of a new token is ttl, in seconds');
+      const { ttl, scopes, ...rest } = readInput(this.#bodies.create, required(read));
+      const input = { ...rest, account, scopes: scopes.map(String), ttlSeconds: ttl };
+      const token = await this.#tokens.issue(input);
+      return succeed(toWire(token), etag(token));
+    },
+  };
+
+  readonly #one: Verbs = {
+    GET: async ({ account, token }) => {
+      const found = await this.#tokens.get(account, token);
+      if (found === undefined) throw notFound();
+      return succeed({ data: [toWire(found)] }, etag(found));
+    },
+    PUT: async ({ account, token, body, request }) => {
+      refuseTtl(body);
+      const { scopes, expire } = readInput(this.#bodies.replace, required(body));
+      const change = { scopes: scopes.map(String), expiresAt: toDate(expire) };
+      const conditions = await this.#conditions(request, account, token);
+      const changed = await this.#tokens.modify(account, token, change, conditions);
+      return succeed({ data: [toWire(changed)] }, etag(changed));
+    },
+    PATCH: async ({ account, token, body, request }) => {
+      refuseTtl(body);
+      const { expire, scopes, addScopes, removeScopes, ...rest } = readInput(
+        this.#bodies.patch,
+        required(body),
+      );
+      const change = {
+        ...rest,
+        scopes: scopes?.map(String),
+        addScopes: addScopes?.map(String),
+        removeScopes: removeScopes?.map(String),
+        expiresAt: toDate(expire),
+      };
+      const conditions = await this.#conditions(request, account, token);
+      const changed = await this.#tokens.patch(account, token, change, conditions);
+      return succeed({ data: [toWire(changed)] }, etag(changed));
+    },
+    DELETE: async ({ account, token, request }) => {
+      const conditions = await this.#conditions(request, account, token);
+      if (!(await this.#tokens.revoke(account, token, conditions))) throw notFound();
+      return succeed({ data: null });
+    },
+  };
+
+  readonly #rotation: Verbs = {
+    POST: async ({ account, token, body, request }) => {
+      const options = readInput(this.#bodies.rotate, body ?? {});
+      const conditions = await this.#conditions(request, account, token);
+      const rotated = await this.#tokens.rotate(account, token, { ...options, ...conditions });
+      return succeed(toWire(rotated), etag(rotated));
+    },
+  };
+
+  readonly #scopes: Verbs = {
+    GET: async ({ account }) => succeed({ data: await this.#tokens.scopes(account) }),
+  };
+
+  /** A page where one is asked for, else all of them, up to a bound. */
+  async #list(account: string, { limit, cursor, ...filter }: Filter): Promise<TokenPage> {
+    if (limit !== undefined || cursor !== undefined) {
+      return this.#tokens.list({ account, ...filter, limit, cursor });
+    }
+    const tokens: Token[] = [];
+    let next: string | undefined;
+    for (let round = 0; round < MAX_LISTING_ROUNDS; round++) {
+      const input = { account, ...filter, limit: LISTED_AT_ONCE, cursor: next };
+      const page = await this.#tokens.list(input);
+      tokens.push(...page.tokens);
+      next = page.cursor;
+      if (next === undefined || tokens.length + LISTED_AT_ONCE > LISTED_AT_MOST) break;
+    }
+    return next === undefined ? { tokens } : { tokens, cursor: next };
+  }
+
+  /**
+   * What `If-Match` asks for (RFC 9110 section 13.1.1), by strong comparison. Of several tags the one
+   * counts that the token has now.
+   */
+  async #conditions(
+    request: Request,
+    account: string,
+    token: string,
+  ): Promise<{ readonly ifVersion?: number }> {
+    const header = request.headers.get('if-match')?.trim();
+    if (header === undefined || header === '*') return {};
+    const versions = [...header.matchAll(/(?<!W\/)"([1-9]\d{0,14})"/g)].map(([, text]) =>
+      Number(text),
+    );
+    if (versions.length === 1) return { ifVersion: Number(versions[0]) };
+    const found = await this.#tokens.get(account, token);
+    if (found === undefined) throw notFound();
+    if (versions.includes(found.version)) return { ifVersion: found.version };
+    throw new TokenError(
+      'version_conflict',
+      `If-Match must name the version that an answer gave, as "${found.version}"`,
+    );
+  }
+
+  #toRefusal(error: unknown): Refusal {
+    if (error instanceof Refusal) return error;
+    const isTokenFault = isTokenError(error);
+    if (isTokenFault && error.code !== 'invalid_options' && error.code !== 'id_taken') {
+      return new Refusal(error.code, error.message, { details: error.details });
+    }
+    try {
+      this.#onError(error);
+    } catch {
+      // A listener of the host breaks no answer.
+    }
+    return new Refusal('internal', 'something went wrong here; it is not the fault of the call');
+  }
+}
+
+/** The bodies that are taken, with the lifetimes of a service. */
+function bodiesOf(lifetime: Lifetime) {
+  const expire = z.int({ error: 'expire must be a whole number of UNIX seconds' });
+  return {
+    create: strict({
+      scopes: fields.scopes,
+      ttl: ttlField(lifetime).optional(),
+      name: fields.name.optional(),
+      metadata: fields.metadata.optional(),
+    }),
+    replace: strict({ scopes: fields.scopes, expire: expire.optional() }),
+    patch: strict({
+      scopes: fields.scopes.optional(),
+      addScopes: fields.scopes.optional(),
+      removeScopes: fields.scopes.optional(),
+      expire: expire.optional(),
+      name: fields.name.nullable().optional(),
+      metadata: fields.metadata.nullable().optional(),
+    }),
+    rotate: strict({ graceSeconds: fields.graceSeconds.optional() }),
+  };
+}
+
+function toWire(token: Token): Record<string, unknown> {
+  const { scopes, expiresAt, value, id, state, createdAt, version, name, metadata } = token;
+  return {
+    scopes,
+    expire: getUnixTime(expiresAt),
+    token: value ?? id,
+    id,
+    state,
+    createdAt: getUnixTime(createdAt),
+    version,
+    ...(name !== undefined && { name }),
+    ...(metadata !== undefined && { metadata }),
+  };
+}
+
+function etag({ version }: Token): Record<string, string> {
+  return { etag: `"${version}"` };
+}
+
+function toDate(expire: number | undefined): Date | undefined {
+  return expire === undefined ? undefined : fromUnixTime(expire);
+}
+
+interface Filter {
+  readonly scope?: string | undefined;
+  readonly match?: 'overlaps' | 'covers' | 'exact' | undefined;
+  readonly limit?: number | undefined;
+  readonly cursor?: string | undefined;
+}
+
+const MAX_PAGE = 100;
+
+const filterSchema = z.object({
+  scope: z.string().optional(),
+  match: fields.match.optional(),
+  limit: z
+    .string()
+    .regex(/^(?:[1-9]\d?|100)$/, { error: `limit must be a whole number from 1 to ${MAX_PAGE}` })
+    .transform(Number)
+    .optional(),
+  cursor: fields.cursor.optional(),
+});
+
+function readFilter(query: URLSearchParams): Filter {
+  const known = Object.keys(filterSchema.shape);
+  const repeated = known.find((name) => query.getAll(name).length > 1);
+  if (repeated !== undefined) {
+    throw new Refusal('invalid_request', `the query parameter ${repeated} may be given once`);
+  }
+  const { scope, ...filter } = readInput(filterSchema, Object.fromEntries(query));
+  return { ...filter, ...(scope && { scope: canonical(scope) }) };
+}
+
+function canonical(scope: string): string {
+  try {
+    return parseScope(scope).toString();
+  } catch (error) {
+    throw toTokenError(error);
+  }
+}
+
+function nextQuery({ scope, match, limit }: Filter, cursor: string): URLSearchParams {
+  return new URLSearchParams({
+    ...(scope !== undefined && { scope }),
+    ...(match !== undefined && { match }),
+    ...(limit !== undefined && { limit: String(limit) }),
+    cursor,
+  });
+}
+
+/** Addresses end up in logs, and an account comes from the credentials alone. */
+const REFUSED_PARAMETERS = [
+  'access_token',
+  'token',
+  'account',
+  'accountId',
+  'user',
+  'userId',
+  'owner',
+];
+
+function checkQuery(query: URLSearchParams): void {
+  const refused = REFUSED_PARAMETERS.find((name) => query.has(name));
+  if (refused === undefined) return;
+  throw new Refusal(
+    'invalid_request',
+    `the query must hold no ${refused}: an account comes from the credentials, a token from the path`,
+  );
+}
+
+/** RFC 7617: browsers add credentials that they know by themselves, also to a foreign page's calls. */
+function checkSite(request: Request): void {
+  const site = request.headers.get('sec-fetch-site');
+  if (site === null || site === 'same-origin' || site === 'none') return;
+  throw new Refusal('cross_site', 'a page of another site may not make this call');
+}
+
+/** Older clients say `expire` for a lifetime in seconds, and `ttl: 0` for none. */
+function fromLegacy(body: unknown): unknown {
+  if (!isObject(body)) return body;
+  const { ttl, expire, ...rest } = body;
+  if (ttl !== undefined && expire !== undefined) {
+    throw new Refusal('invalid_request', 'ttl and expire mean the same here: give one of them');
+  }
+  const lifetime = expire ?? (ttl === 0 ? undefined : ttl);
+  return lifetime === undefined ? rest : { ...rest, ttl: lifetime };
+}
+
+function refuseTtl(body: unknown): void {
+  refuseMember(body, 'ttl', 'the expiry of an existing token is expire, in UNIX seconds');
+}
+
+function refuseMember(body: unknown, member: string, message: string): void {
+  if (isObject(body) && Object.hasOwn(body, member)) throw new Refusal('invalid_request', message);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function required(body: unknown): unknown {
+  if (body !== undefined) return body;
+  throw new Refusal('invalid_json', 'a JSON body is required, as {"scopes": ["…"]}');
+}
+
+/** Reads a JSON body; `undefined` when there is none. Stops reading at the limit. */
+async function readJson(request: Request, maxBytes: number): Promise<unknown> {
+  if (request.body === null) return undefined;
+  checkMediaType(request.headers);
+  const bytes = await readBytes(request.body, request.headers.get('content-length'), maxBytes);
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    throw new Refusal('invalid_json', 'the body must be JSON in UTF-8');
+  }
+}
+
+function checkMediaType(headers: Headers): void {
+  const [type = '', ...parameters] = (headers.get('content-type') ?? '').toLowerCase().split(';');
+  const charset = parameters.map((text) => text.trim()).find((text) => text.startsWith('charset='));
+  const isUtf8 = charset === undefined || /^charset="?utf-8"?$/.test(charset);
+  const isJson = type.trim() === 'application/json' && isUtf8;
+  if (isJson && !headers.has('content-encoding')) return;
+  throw new Refusal(
+    'unsupported_media_type',
+    'the body must be sent as "Content-Type: application/json", without a Content-Encoding',
+  );
+}
+
+async function readBytes(
+  body: ReadableStream<Uint8Array>,
+  declared: string | null,
+  maxBytes: number,
+): Promise<Uint8Array> {
+  if (Number(declared) > maxBytes) throw tooLarge(maxBytes);
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of body) {
+      length += chunk.byteLength;
+      if (length > maxBytes) throw tooLarge(maxBytes);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
+    throw new Refusal('invalid_json', 'the body could not be read to its end');
+  }
+  return Buffer.concat(chunks, length);
+}
+
+function tooLarge(maxBytes: number): Refusal {
+  return new Refusal('payload_too_large', `the body must be at most ${maxBytes} bytes`);
+}
+
+function notFound(): Refusal {
+  return new Refusal('not_found', 'this account has no such token');
+}
+
+function unauthenticated(): Refusal {
+  return new Refusal('unauthenticated', 'valid Basic credentials are required', {
+    headers: { 'www-authenticate': 'Basic realm="tokenwright", charset="UTF-8"' },
+  });
+}
+
+function accountsUnavailable(): Refusal {
+  return new Refusal('store_unavailable', 'accounts cannot be checked at the moment');
+}
+
+function methodNotAllowed(verbs: Verbs): Refusal {
+  const allow = Object.keys(verbs).flatMap((verb) => (verb === 'GET' ? ['GET', 'HEAD'] : [verb]));
+  return new Refusal('method_not_allowed', `this address takes ${allow.join(', ')}`, {
+    headers: { allow: allow.join(', ') },
+  });
+}
+
+const handlerOptions = strict({
+  tokens: z.custom<TokenService>((value) => value instanceof Object && 'issue' in value, {
+    error: 'tokens must be a TokenService',
+  }),
+  authenticate: z.custom<Authenticate>((value) => typeof value === 'function', {
+    error: 'authenticate must be a function, such as fixedAccounts([{ username, password }])',
+  }),
+  basePath: z
+    .string({ error: 'basePath must be a text such as "/auth"' })
+    .regex(/^(?:\/[A-Za-z0-9\-._~]+)*$/, {
+      error: 'basePath must begin with "/" and not end with one, such as "/auth"',
+    })
+    .optional(),
+  acceptLegacyBody: z.boolean({ error: 'acceptLegacyBody must be true or false' }).optional(),
+  maxBodyBytes: z
+    .int({ error: 'maxBodyBytes must be a whole number from 1' })
+    .min(1, { error: 'maxBodyBytes must be a whole number from 1' })
+    .optional(),
+  onError: z
+    .custom<(error: unknown) => void>((value) => typeof value === 'function', {
+      error: 'onError must be a function',
+    })
+    .optional(),
+});
+
+function readOptions(options: unknown): z.infer<typeof handlerOptions> {
+  const reading = handlerOptions.safeParse(options);
+  if (reading.success) return reading.data;
+  throw new TokenError(
+    'invalid_options',
+    reading.error.issues[0]?.message ?? 'options are missing',
+  );
+}

@@ -1,0 +1,494 @@
+import { closeSync, openSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { isTokenError, TokenError } from '../errors.ts';
+import type { PageQuery, TokenStore } from '../store.ts';
+import type { JsonObject, TokenId, TokenRecord } from '../token.ts';
+
+/**
+ * What goes into a statement of a {@link SqliteHandle}.
+ *
+ * @example
+ * const values: SqliteValue[] = ['text', 1, new Uint8Array(32), null];
+ */
+export type SqliteValue = string | number | Uint8Array | null;
+
+/**
+ * A prepared statement, as far as the store uses one.
+ *
+ * @example
+ * const statement: SqliteStatement = handle.prepare('SELECT ? AS answer');
+ * statement.get(42); // { answer: 42 }
+ */
+export interface SqliteStatement {
+  get(...values: SqliteValue[]): unknown;
+  all(...values: SqliteValue[]): unknown[];
+  run(...values: SqliteValue[]): { readonly changes: number | bigint };
+}
+
+/**
+ * An open database, as far as the store uses one: a `DatabaseSync` of `node:sqlite`, or a
+ * better-sqlite3 database.
+ *
+ * Use one driver for a file within a process: two copies of SQLite in one process do not see each
+ * other's locks and can damage the file.
+ *
+ * @example
+ * const handle: SqliteHandle = new DatabaseSync('tokens.db');
+ */
+export interface SqliteHandle {
+  exec(sql: string): unknown;
+  prepare(sql: string): SqliteStatement;
+}
+
+/**
+ * Keeps tokens in an SQLite database: durable, for one machine, also for several processes on one
+ * file.
+ *
+ * Writes reach the disk before their promise resolves (`synchronous=FULL`); a writer waits up to
+ * 1.5 s for another one and then rejects with `store_unavailable`. The database belongs to the
+ * store: its `user_version` counts our schema, so give it a file of its own.
+ *
+ * @example
+ * const store = SqliteTokenStore.open('tokens.db');
+ * await store.insert(record);
+ * await store.close();
+ */
+export class SqliteTokenStore implements TokenStore {
+  readonly local = true;
+  readonly #statements: Statements;
+  readonly #lists = new ListTexts();
+  #release: (() => void) | undefined;
+
+  private constructor(statements: Statements, release?: () => void) {
+    this.#statements = statements;
+    this.#release = release;
+  }
+
+  /**
+   * Opens a database and brings its schema up to date.
+   *
+   * A path is opened with `node:sqlite`; a file that does not exist is created for its owner alone
+   * (mode 0600). `':memory:'` is a database that ends with the store. A handle passed in gets our
+   * pragmas and stays open when the store is closed.
+   *
+   * @throws {TokenError} `invalid_options` when this Node.js has no `node:sqlite`, or the schema is
+   * newer than this version knows; `store_unavailable` when the database does not open
+   * @example
+   * SqliteTokenStore.open('/var/lib/acme/tokens.db');
+   * SqliteTokenStore.open(new Database('tokens.db')); // better-sqlite3
+   */
+  static open(pathOrHandle: string | SqliteHandle): SqliteTokenStore {
+    return guarded(() => {
+      if (typeof pathOrHandle !== 'string') return new SqliteTokenStore(prepared(pathOrHandle));
+      const handle = openFile(pathOrHandle);
+      const release = () => handle.close();
+      try {
+        return new SqliteTokenStore(prepared(handle), release);
+      } catch (error) {
+        release();
+        throw error;
+      }
+    }, NOT_OPENED);
+  }
+
+  async insert(record: TokenRecord): Promise<void> {
+    const values = toValues(record);
+    const inserted = guarded(() => changed(this.#statements.insert.run(...values)));
+    if (inserted === 0) throw new TokenError('id_taken', 'this id is taken');
+  }
+
+  async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
+    const [id] = ids;
+    if (id === undefined) return [];
+    if (ids.length > 1) return this.#findMany(ids);
+    const row = guarded(() => this.#statements.find.get(id)) as Row | undefined;
+    return [row && this.#toRecord(row)];
+  }
+
+  #findMany(ids: readonly TokenId[]): (TokenRecord | undefined)[] {
+    const rows = guarded(() => this.#statements.findMany.all(JSON.stringify(ids))) as PlacedRow[];
+    const found = new Array<TokenRecord | undefined>(ids.length).fill(undefined);
+    for (const row of rows) found[Number(row.place)] = this.#toRecord(row);
+    return found;
+  }
+
+  async page({ account, after, limit, liveAt }: PageQuery): Promise<TokenRecord[]> {
+    const start = [after?.createdAt.getTime() ?? BEFORE_ALL, after?.id ?? ''] as const;
+    const rows = guarded(() =>
+      this.#statements.page.all(account, liveAt.getTime(), ...start, limit),
+    ) as Row[];
+    return rows.map((row) => this.#toRecord(row));
+  }
+
+  async replace(next: TokenRecord): Promise<boolean> {
+    const values = [...toValues(next).slice(2), next.id, next.account, next.version - 1];
+    return guarded(() => changed(this.#statements.replace.run(...values)) > 0);
+  }
+
+  async revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean> {
+    const values = [at.getTime(), id, account, version ?? null] as const;
+    return guarded(() => changed(this.#statements.revoke.run(...values)) > 0);
+  }
+
+  async revokeAll(account: string, at: Date): Promise<number> {
+    return guarded(() => changed(this.#statements.revokeAll.run(at.getTime(), account)));
+  }
+
+  async purge(before: Date, limit: number): Promise<number> {
+    return guarded(() => changed(this.#statements.purge.run(before.getTime(), limit)));
+  }
+
+  async close(): Promise<void> {
+    const release = this.#release;
+    this.#release = undefined;
+    if (release !== undefined) guarded(release);
+  }
+
+  #toRecord(row: Row): TokenRecord {
+    return {
+      id: text(row, 'id') as TokenId,
+      account: text(row, 'account'),
+      prefix: text(row, 'prefix'),
+      kid: text(row, 'kid'),
+      digest: digest(row, 'digest'),
+      box: optional(bytes, row, 'box'),
+      scopes: this.#lists.read(row, 'scopes'),
+      requested: this.#lists.read(row, 'requested'),
+      createdAt: instant(row, 'created_at'),
+      expiresAt: instant(row, 'expires_at'),
+      version: integer(row, 'version'),
+      name: optional(text, row, 'name'),
+      metadata: optional(object, row, 'metadata'),
+      revokedAt: optional(instant, row, 'revoked_at'),
+      previousDigest: optional(digest, row, 'previous_digest'),
+      previousUntil: optional(instant, row, 'previous_until'),
+    };
+  }
+}
+
+const BUSY_TIMEOUT_MS = 1500;
+const WAL_RETRY_MS = 2000;
+const WAL_PAUSE_MS = 20;
+const SCHEMA_VERSION = 1;
+
+const NOT_USABLE = 'the SQLite database cannot be used: it is locked, closed, full or damaged';
+const NOT_OPENED =
+  'the SQLite database does not open: it has to be a file of its own, in a directory this process may write to';
+
+const SCHEMA = `
+  CREATE TABLE tokens (
+    id TEXT NOT NULL PRIMARY KEY,
+    account TEXT NOT NULL,
+    prefix TEXT NOT NULL,
+    kid TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    box BLOB,
+    scopes TEXT NOT NULL,
+    requested TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    name TEXT,
+    metadata TEXT,
+    revoked_at INTEGER,
+    previous_digest BLOB,
+    previous_until INTEGER
+  ) STRICT;
+  CREATE INDEX tokens_by_account ON tokens (account, created_at DESC, id DESC)
+    WHERE revoked_at IS NULL;
+  CREATE INDEX tokens_by_end ON tokens (min(expires_at, coalesce(revoked_at, expires_at)));
+  PRAGMA user_version = ${SCHEMA_VERSION};
+`;
+
+/** In the order of {@link toValues}. The first two never change; `replace` leaves them out. */
+const COLUMNS = [
+  'id',
+  'account',
+  'prefix',
+  'kid',
+  'digest',
+  'box',
+  'scopes',
+  'requested',
+  'created_at',
+  'expires_at',
+  'version',
+  'name',
+  'metadata',
+  'revoked_at',
+  'previous_digest',
+  'previous_until',
+] as const;
+
+type Column = (typeof COLUMNS)[number];
+type Row = { readonly [column in Column]: unknown };
+type PlacedRow = Row & { readonly place: unknown };
+
+/** Later than any date: the place before the first record of a page. */
+const BEFORE_ALL = Number.MAX_SAFE_INTEGER;
+
+interface Statements {
+  readonly insert: SqliteStatement;
+  readonly find: SqliteStatement;
+  readonly findMany: SqliteStatement;
+  readonly page: SqliteStatement;
+  readonly replace: SqliteStatement;
+  readonly revoke: SqliteStatement;
+  readonly revokeAll: SqliteStatement;
+  readonly purge: SqliteStatement;
+}
+
+function prepared(handle: SqliteHandle): Statements {
+  handle.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  switchToWal(handle);
+  handle.exec('PRAGMA synchronous = FULL');
+  migrate(handle);
+  const columns = COLUMNS.join(', ');
+  return {
+    insert: handle.prepare(
+      `INSERT INTO tokens (${columns}) VALUES (${COLUMNS.map(() => '?').join(', ')})
+       ON CONFLICT (id) DO NOTHING`,
+    ),
+    find: handle.prepare(`SELECT ${columns} FROM tokens WHERE id = ?`),
+    // CROSS JOIN fixes the order of the loops: one index lookup for each place that was asked.
+    findMany: handle.prepare(
+      `SELECT asked.key AS place, ${COLUMNS.map((column) => `tokens.${column}`).join(', ')}
+       FROM json_each(?) AS asked CROSS JOIN tokens ON tokens.id = asked.value`,
+    ),
+    page: handle.prepare(
+      `SELECT ${columns} FROM tokens
+       WHERE account = ? AND revoked_at IS NULL AND expires_at > ? AND (created_at, id) < (?, ?)
+       ORDER BY created_at DESC, id DESC LIMIT ?`,
+    ),
+    replace: handle.prepare(
+      `UPDATE tokens SET ${COLUMNS.slice(2)
+        .map((column) => `${column} = ?`)
+        .join(', ')}
+       WHERE id = ? AND account = ? AND version = ? AND revoked_at IS NULL`,
+    ),
+    revoke: handle.prepare(
+      `UPDATE tokens SET revoked_at = ?
+       WHERE id = ? AND account = ? AND revoked_at IS NULL AND version = coalesce(?, version)`,
+    ),
+    revokeAll: handle.prepare(
+      'UPDATE tokens SET revoked_at = ? WHERE account = ? AND revoked_at IS NULL',
+    ),
+    purge: handle.prepare(
+      `DELETE FROM tokens WHERE rowid IN (
+         SELECT rowid FROM tokens WHERE min(expires_at, coalesce(revoked_at, expires_at)) < ?
+         LIMIT ?)`,
+    ),
+  };
+}
+
+function openFile(path: string): SqliteHandle & { close(): void } {
+  const sqlite = process.getBuiltinModule('node:sqlite');
+  if (sqlite === undefined) {
+    throw new TokenError(
+      'invalid_options',
+      'this Node.js has no node:sqlite: use Node.js 22.13 or later, or pass a better-sqlite3 handle',
+    );
+  }
+  if (path === ':memory:') return new sqlite.DatabaseSync(path);
+  // An absolute path is never read as a `file:` URI.
+  const file = resolve(path);
+  createPrivately(file);
+  return new sqlite.DatabaseSync(file);
+}
+
+function createPrivately(file: string): void {
+  try {
+    closeSync(openSync(file, 'wx', 0o600));
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  }
+}
+
+function switchToWal(handle: SqliteHandle): void {
+  const deadline = performance.now() + WAL_RETRY_MS;
+  while (!triedWal(handle, deadline)) {
+    // SQLite does not always honour busy_timeout here when several processes start at once.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WAL_PAUSE_MS);
+  }
+}
+
+function triedWal(handle: SqliteHandle, deadline: number): boolean {
+  try {
+    handle.exec('PRAGMA journal_mode = WAL');
+    return true;
+  } catch (error) {
+    if (isBusy(error) && performance.now() < deadline) return false;
+    throw error;
+  }
+}
+
+/** `node:sqlite` gives the number of SQLite, better-sqlite3 its name; both may be extended ones. */
+function isBusy(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { errcode, code } = error as { readonly errcode?: unknown; readonly code?: unknown };
+  return (Number(errcode) & 0xff) === 5 || String(code).startsWith('SQLITE_BUSY');
+}
+
+function migrate(handle: SqliteHandle): void {
+  if (schemaVersion(handle) === SCHEMA_VERSION) return;
+  handle.exec('BEGIN IMMEDIATE');
+  try {
+    // Read again: another process may have migrated while this one waited for the lock.
+    const version = schemaVersion(handle);
+    if (version > SCHEMA_VERSION) {
+      throw new TokenError(
+        'invalid_options',
+        `the database has schema version ${version}, this tokenwright knows ${SCHEMA_VERSION} at most: upgrade tokenwright`,
+      );
+    }
+    if (version < SCHEMA_VERSION) handle.exec(SCHEMA);
+    handle.exec('COMMIT');
+  } catch (error) {
+    handle.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+function schemaVersion(handle: SqliteHandle): number {
+  const row = handle.prepare('PRAGMA user_version').get() as { readonly user_version: unknown };
+  return Number(row.user_version);
+}
+
+function guarded<Result>(work: () => Result, message = NOT_USABLE): Result {
+  try {
+    return work();
+  } catch (error) {
+    if (isTokenError(error)) throw error;
+    // `node:sqlite` refuses to read an integer that a number cannot hold; we write none.
+    if (error instanceof Error && 'code' in error && error.code === 'ERR_OUT_OF_RANGE') {
+      throw new TokenError(
+        'store_corrupt',
+        'a token record in the database has an integer too large',
+      );
+    }
+    throw new TokenError('store_unavailable', message);
+  }
+}
+
+function changed({ changes }: { readonly changes: number | bigint }): number {
+  return Number(changes);
+}
+
+/** In the order of {@link COLUMNS}. */
+function toValues(record: TokenRecord): SqliteValue[] {
+  return [
+    record.id,
+    record.account,
+    record.prefix,
+    record.kid,
+    record.digest,
+    record.box ?? null,
+    JSON.stringify(record.scopes),
+    JSON.stringify(record.requested),
+    record.createdAt.getTime(),
+    record.expiresAt.getTime(),
+    record.version,
+    record.name ?? null,
+    record.metadata === undefined ? null : JSON.stringify(record.metadata),
+    record.revokedAt?.getTime() ?? null,
+    record.previousDigest ?? null,
+    record.previousUntil?.getTime() ?? null,
+  ];
+}
+
+function optional<Value>(
+  read: (row: Row, column: Column) => Value,
+  row: Row,
+  column: Column,
+): Value | undefined {
+  return row[column] === null ? undefined : read(row, column);
+}
+
+function text(row: Row, column: Column): string {
+  const value = row[column];
+  if (typeof value !== 'string') throw corrupt(column);
+  return value;
+}
+
+function bytes(row: Row, column: Column): Uint8Array {
+  const value = row[column];
+  if (!(value instanceof Uint8Array)) throw corrupt(column);
+  // better-sqlite3 reads a Buffer.
+  return Buffer.isBuffer(value) ? new Uint8Array(value) : value;
+}
+
+function digest(row: Row, column: Column): Uint8Array {
+  const value = bytes(row, column);
+  if (value.length !== 32) throw corrupt(column);
+  return value;
+}
+
+function integer(row: Row, column: Column): number {
+  const value = row[column];
+  // A handle may have been told to read integers as bigint.
+  const number = typeof value === 'bigint' ? Number(value) : value;
+  if (typeof number !== 'number' || !Number.isSafeInteger(number)) throw corrupt(column);
+  return number;
+}
+
+function instant(row: Row, column: Column): Date {
+  const date = new Date(integer(row, column));
+  if (Number.isNaN(date.getTime())) throw corrupt(column);
+  return date;
+}
+
+function object(row: Row, column: Column): JsonObject {
+  const value = json(row, column);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw corrupt(column);
+  return value as JsonObject;
+}
+
+function json(row: Row, column: Column): unknown {
+  const value = text(row, column);
+  try {
+    return JSON.parse(value);
+  } catch {
+    throw corrupt(column);
+  }
+}
+
+function corrupt(column: Column): TokenError {
+  return new TokenError('store_corrupt', `a token record in the database is malformed: ${column}`);
+}
+
+const MAX_LISTS = 1000;
+const MAX_LIST_CHARACTERS = 4_000_000;
+
+/** Equal texts give one frozen list, as long as they are among those read most recently anew. */
+class ListTexts {
+  readonly #byText = new Map<string, readonly string[]>();
+  #characters = 0;
+
+  read(row: Row, column: Column): readonly string[] {
+    const key = text(row, column);
+    return this.#byText.get(key) ?? this.#add(key, parseList(row, column));
+  }
+
+  #add(key: string, list: readonly string[]): readonly string[] {
+    this.#byText.set(key, list);
+    this.#characters += key.length;
+    // Two bounds: a thousand lists of 4096 scopes would fill the memory.
+    while (this.#byText.size > MAX_LISTS || this.#characters > MAX_LIST_CHARACTERS) {
+      this.#dropOldest();
+    }
+    return list;
+  }
+
+  #dropOldest(): void {
+    const [oldest] = this.#byText.keys();
+    this.#byText.delete(oldest as string);
+    this.#characters -= (oldest as string).length;
+  }
+}
+
+function parseList(row: Row, column: Column): readonly string[] {
+  const list = json(row, column);
+  if (!Array.isArray(list)) throw corrupt(column);
+  if (!list.every((item) => typeof item === 'string')) throw corrupt(column);
+  return Object.freeze(list);
+}

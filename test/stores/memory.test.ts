@@ -1,0 +1,132 @@
+import { describe, expect, it } from 'vitest';
+import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { storeContract } from '../../src/testing/index.ts';
+import type { TokenId, TokenRecord } from '../../src/token.ts';
+
+function newRecord(label: string, fields: Partial<TokenRecord> = {}): TokenRecord {
+  return {
+    id: label.padEnd(22, 'x') as TokenId,
+    account: 'acme',
+    prefix: 'acme',
+    kid: 'k1',
+    digest: new Uint8Array(32).fill(label.length),
+    scopes: ['GET:shop.example/orders'],
+    requested: ['GET:shop.example/*'],
+    createdAt: new Date('2100-01-01T00:00:00.000Z'),
+    expiresAt: new Date('2101-01-01T00:00:00.000Z'),
+    version: 1,
+    ...fields,
+  };
+}
+
+async function setUp(...records: TokenRecord[]): Promise<{
+  store: MemoryTokenStore;
+  find: (record: TokenRecord) => Promise<TokenRecord>;
+}> {
+  const store = new MemoryTokenStore();
+  for (const record of records) await store.insert(record);
+  const find = async ({ id }: TokenRecord) => (await store.find([id]))[0] as TokenRecord;
+  return { store, find };
+}
+
+describe('memory store', () => {
+  it.each(storeContract)('$name', (promise) => promise.run(() => new MemoryTokenStore()));
+
+  it('answers without I/O', () => {
+    expect(new MemoryTokenStore().local).toBe(true);
+  });
+});
+
+describe('scope lists', () => {
+  it('are one frozen array for records with equal ones, on every read', async () => {
+    const [one, two] = [newRecord('one'), newRecord('two', { account: 'other' })];
+    const { store, find } = await setUp(one, two);
+    const { scopes } = await find(one);
+
+    expect(scopes).not.toBe(one.scopes);
+    expect(Object.isFrozen(scopes)).toBe(true);
+    expect((await find(one)).scopes).toBe(scopes);
+    expect((await find(two)).scopes).toBe(scopes);
+    const [paged] = await store.page({ account: 'other', limit: 1, liveAt: one.createdAt });
+    expect(paged?.scopes).toBe(scopes);
+  });
+
+  it.each([
+    ['in another order', ['POST:shop.example/a', 'GET:shop.example/a']],
+    ['fewer', ['GET:shop.example/a']],
+    ['joined', ['GET:shop.example/a","POST:shop.example/a']],
+  ])('are different arrays when they are %s', async (_, scopes) => {
+    const one = newRecord('one', { scopes: ['GET:shop.example/a', 'POST:shop.example/a'] });
+    const two = newRecord('two', { scopes });
+    const { find } = await setUp(one, two);
+
+    expect((await find(two)).scopes).not.toBe((await find(one)).scopes);
+    expect((await find(two)).scopes).toEqual(scopes);
+  });
+
+  it('stay shared while another record uses them', async () => {
+    const [one, two] = [newRecord('one'), newRecord('two')];
+    const { store, find } = await setUp(one, two);
+    const { scopes } = await find(two);
+
+    await store.replace({ ...one, version: 2, scopes: ['GET:shop.example/b'] });
+    await store.replace({ ...one, version: 3 });
+
+    expect((await find(one)).scopes).toBe(scopes);
+  });
+
+  it.each<[string, (store: MemoryTokenStore, record: TokenRecord) => Promise<unknown>]>([
+    [
+      'replaced',
+      (store, one) => store.replace({ ...one, version: 2, scopes: ['a'], requested: ['b'] }),
+    ],
+    ['purged', (store) => store.purge(new Date('2102-01-01T00:00:00.000Z'), 10)],
+  ])('are forgotten with the last record that used them (%s)', async (_, leave) => {
+    const one = newRecord('one');
+    const { store, find } = await setUp(one);
+    const { scopes } = await find(one);
+
+    await leave(store, one);
+    const two = newRecord('two');
+    await store.insert(two);
+
+    // A new array shows that the store had let go of the old one.
+    expect((await find(two)).scopes).not.toBe(scopes);
+    expect((await find(two)).scopes).toEqual(scopes);
+  });
+});
+
+describe('metadata', () => {
+  it('is one deeply frozen object on every read, and not the one given', async () => {
+    const one = newRecord('one', { metadata: { team: { tags: ['a'] } } });
+    const { find } = await setUp(one);
+    const metadata = (await find(one)).metadata as { team: { tags: string[] } };
+
+    expect(metadata).not.toBe(one.metadata);
+    expect((await find(one)).metadata).toBe(metadata);
+    for (const part of [metadata, metadata.team, metadata.team.tags]) {
+      expect(Object.isFrozen(part)).toBe(true);
+    }
+    expect(Object.isFrozen(one.metadata)).toBe(false);
+  });
+});
+
+describe('purge', () => {
+  it('finds all that ended, wherever the last step stopped', async () => {
+    const ended = new Date('2100-06-01T00:00:00.000Z');
+    const records = Array.from({ length: 50 }, (_, index) => newRecord(`n${index}`));
+    const { store } = await setUp(...records);
+    const isDead = (index: number) => index % 3 === 0;
+    for (const [index, { id }] of records.entries()) {
+      if (isDead(index)) await store.revoke(id, 'acme', ended);
+    }
+    const before = new Date(ended.getTime() + 1);
+    await store.purge(before, 9);
+    // Behind the place where the first step stopped.
+    await store.revoke(records[1]?.id as TokenId, 'acme', ended);
+
+    expect(await store.purge(before, 100)).toBe(17 - 9 + 1);
+    const left = await store.find(records.map(({ id }) => id));
+    expect(left.filter(Boolean)).toHaveLength(50 - 18);
+  });
+});

@@ -1,0 +1,556 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { text } from 'node:stream/consumers';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { isTokenError } from '../../src/errors.ts';
+import { type SqliteHandle, SqliteTokenStore } from '../../src/stores/sqlite.ts';
+import { storeContract } from '../../src/testing/index.ts';
+import type { TokenId, TokenRecord } from '../../src/token.ts';
+
+type Handle = SqliteHandle & { close(): unknown };
+
+/** It has no types of its own; the cast says what we use of it. */
+const BetterSqlite3 = createRequire(import.meta.url)('better-sqlite3') as new (
+  path: string,
+) => Handle;
+
+const DRIVERS: [string, (path: string) => Handle][] = [
+  ['node:sqlite', (path) => new DatabaseSync(path)],
+  ['better-sqlite3', (path) => new BetterSqlite3(path)],
+];
+
+const CREATED = new Date('2100-01-01T00:00:00.000Z');
+
+const cleanups: (() => void)[] = [];
+afterEach(() => {
+  for (const clean of cleanups.splice(0).reverse()) clean();
+});
+
+function newFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
+  cleanups.push(() => rmSync(folder, { recursive: true }));
+  return join(folder, 'tokens.db');
+}
+
+function opened<Kept extends { close(): unknown }>(kept: Kept): Kept {
+  cleanups.push(() => kept.close());
+  return kept;
+}
+
+function newRecord(label: string, fields: Partial<TokenRecord> = {}): TokenRecord {
+  return {
+    id: label.padEnd(22, 'x') as TokenId,
+    account: 'acme',
+    prefix: 'acme',
+    kid: 'k1',
+    digest: new Uint8Array(32).fill(label.length),
+    scopes: ['GET:shop.example/orders'],
+    requested: ['GET:shop.example/*'],
+    createdAt: CREATED,
+    expiresAt: new Date('2101-01-01T00:00:00.000Z'),
+    version: 1,
+    ...fields,
+  };
+}
+
+async function setUp(path = newFile()): Promise<{
+  store: SqliteTokenStore;
+  /** A second connection to the same file. */
+  other: DatabaseSync;
+  record: TokenRecord;
+}> {
+  const store = opened(SqliteTokenStore.open(path));
+  const record = newRecord('one');
+  await store.insert(record);
+  return { store, other: opened(new DatabaseSync(path)), record };
+}
+
+/** What a host sees of a refusal. */
+async function refusalOf(call: Promise<unknown>): Promise<{
+  code: string;
+  message: string;
+  cause: unknown;
+}> {
+  const answer = await call.catch((error: unknown) => error);
+  if (!isTokenError(answer)) throw new Error('was not refused by a TokenError');
+  return { code: answer.code, message: answer.message, cause: answer.cause };
+}
+
+function failureOf(work: () => unknown): Error {
+  try {
+    work();
+  } catch (error) {
+    return error as Error;
+  }
+  throw new Error('did not fail');
+}
+
+describe('SQLite store in a file', () => {
+  it.each(storeContract)('$name', (promise) => promise.run(() => SqliteTokenStore.open(newFile())));
+});
+
+describe('SQLite store in memory', () => {
+  it.each(storeContract)('$name', (promise) =>
+    promise.run(() => SqliteTokenStore.open(':memory:')),
+  );
+});
+
+describe('SQLite store over better-sqlite3', () => {
+  it.each(storeContract)('$name', (promise) =>
+    promise.run(() => SqliteTokenStore.open(opened(new BetterSqlite3(newFile())))),
+  );
+});
+
+describe('SQLite store over a handle that reads bigint', () => {
+  it.each(storeContract)('$name', (promise) =>
+    promise.run(() =>
+      SqliteTokenStore.open(opened(new DatabaseSync(':memory:', { readBigInts: true }))),
+    ),
+  );
+});
+
+describe('open', () => {
+  it('answers without I/O worth waiting for', () => {
+    expect(opened(SqliteTokenStore.open(':memory:')).local).toBe(true);
+  });
+
+  it('lets two stores on one file see each other', async () => {
+    const path = newFile();
+    const { store, record } = await setUp(path);
+    const second = opened(SqliteTokenStore.open(path));
+
+    expect(await second.find([record.id])).toEqual([record]);
+    await second.revoke(record.id, 'acme', CREATED);
+    expect(await store.find([record.id])).toEqual([{ ...record, revokedAt: CREATED }]);
+  });
+
+  it('keeps two files apart', async () => {
+    const { record } = await setUp();
+    const second = opened(SqliteTokenStore.open(newFile()));
+
+    expect(await second.find([record.id])).toEqual([undefined]);
+  });
+
+  it('keeps what is in the file when it is opened again', async () => {
+    const path = newFile();
+    const first = SqliteTokenStore.open(path);
+    await first.insert(newRecord('one'));
+    await first.close();
+
+    const second = opened(SqliteTokenStore.open(path));
+    expect(await second.find([newRecord('one').id])).toEqual([newRecord('one')]);
+  });
+
+  it('creates a file for its owner alone', async () => {
+    const path = newFile();
+    await setUp(path);
+
+    for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+      expect(statSync(file).mode & 0o777).toBe(0o600);
+    }
+  });
+
+  it('leaves the mode of a file that exists', async () => {
+    const path = newFile();
+    writeFileSync(path, '');
+    chmodSync(path, 0o640);
+    await setUp(path);
+
+    expect(statSync(path).mode & 0o777).toBe(0o640);
+  });
+
+  it('creates no file for a database in memory', () => {
+    opened(SqliteTokenStore.open(':memory:'));
+
+    expect(existsSync(':memory:')).toBe(false);
+  });
+
+  it.each(DRIVERS)('sets what makes writes durable and waits bounded (%s)', (_, connect) => {
+    const handle = opened(connect(newFile()));
+    SqliteTokenStore.open(handle);
+
+    expect(handle.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
+    expect(handle.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
+    expect(handle.prepare('PRAGMA busy_timeout').get()).toEqual({ timeout: 1500 });
+  });
+
+  it('works for four processes that open a new file at once', async () => {
+    const path = newFile();
+    const children = ['a', 'b', 'c', 'd'].map((label) => openInChild(path, label));
+    for (const { started } of children) await started;
+    for (const { go } of children) go();
+
+    expect(await Promise.all(children.map(({ ended }) => ended))).toEqual(
+      children.map(() => ({ code: 0, errors: '' })),
+    );
+    const store = opened(SqliteTokenStore.open(path));
+    const page = await store.page({ account: 'acme', limit: 1000, liveAt: CREATED });
+    expect(page).toHaveLength(4 * 25);
+  });
+
+  it.each(DRIVERS)('goes on trying while the switch to WAL is locked (%s)', (_, connect) => {
+    const path = newFile();
+    const busy = lockedOut(connect, path);
+    const handle = opened(connect(path));
+    const exec = vi.fn(handle.exec.bind(handle));
+    let left = 3;
+    const flaky: SqliteHandle = {
+      prepare: (sql) => handle.prepare(sql),
+      exec(sql) {
+        if (!sql.includes('journal_mode') || left === 0) return exec(sql);
+        left -= 1;
+        throw busy;
+      },
+    };
+
+    expect(() => SqliteTokenStore.open(flaky)).not.toThrow();
+    expect(left).toBe(0);
+    expect(exec.mock.calls[0]).toEqual(['PRAGMA busy_timeout = 1500']);
+  });
+
+  it('does not try again when the switch to WAL fails for another reason', () => {
+    let tries = 0;
+    const handle: SqliteHandle = {
+      prepare: () => expect.unreachable(),
+      exec(sql) {
+        if (!sql.includes('journal_mode')) return;
+        tries += 1;
+        throw Object.assign(new Error('disk I/O error'), { errcode: 10, code: 'SQLITE_IOERR' });
+      },
+    };
+
+    expect(failureOf(() => SqliteTokenStore.open(handle))).toMatchObject({
+      code: 'store_unavailable',
+    });
+    expect(tries).toBe(1);
+  });
+
+  it('migrates once', () => {
+    const path = newFile();
+    const handle = opened(new DatabaseSync(path));
+    SqliteTokenStore.open(handle);
+    const schema = () => handle.prepare('SELECT * FROM sqlite_schema').all();
+    const before = schema();
+    SqliteTokenStore.open(handle);
+
+    expect(handle.prepare('PRAGMA user_version').get()).toEqual({ user_version: 1 });
+    expect(schema()).toEqual(before);
+  });
+
+  it('refuses a schema that is newer than it knows, and changes nothing', () => {
+    const handle = opened(new DatabaseSync(newFile()));
+    handle.exec('PRAGMA user_version = 2');
+    const failure = failureOf(() => SqliteTokenStore.open(handle));
+
+    expect(failure).toMatchObject({ code: 'invalid_options' });
+    expect(failure.message).toContain('schema version 2');
+    expect(handle.prepare('PRAGMA user_version').get()).toEqual({ user_version: 2 });
+    expect(handle.prepare('SELECT * FROM sqlite_schema').all()).toEqual([]);
+    expect(handle.isTransaction).toBe(false);
+  });
+
+  it('refuses a database with a table of another owner, and changes nothing', () => {
+    const handle = opened(new DatabaseSync(newFile()));
+    handle.exec('CREATE TABLE tokens (theirs)');
+    const failure = failureOf(() => SqliteTokenStore.open(handle));
+
+    expect(failure).toMatchObject({ code: 'store_unavailable' });
+    expect(handle.prepare('PRAGMA user_version').get()).toEqual({ user_version: 0 });
+    expect(handle.isTransaction).toBe(false);
+  });
+
+  it.each([
+    ['a file that is no database', 'this is not a database at all, whatever its name may say'],
+    ['a directory that is not there', undefined],
+  ])('rejects %s without the text of the driver', (_, content) => {
+    const path = content === undefined ? join(newFile(), 'tokens.db') : newFile();
+    if (content !== undefined) writeFileSync(path, content);
+    const failure = failureOf(() => SqliteTokenStore.open(path));
+
+    expect(failure).toMatchObject({ code: 'store_unavailable' });
+    expect(failure.cause).toBeUndefined();
+    expect(failure.message).not.toMatch(/not a database|ENOENT|unable|tokens\.db/);
+  });
+
+  it('says what to do when Node.js has no node:sqlite', () => {
+    const spy = vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined as never);
+    cleanups.push(() => spy.mockRestore());
+    const path = newFile();
+    const failure = failureOf(() => SqliteTokenStore.open(path));
+
+    expect(failure).toMatchObject({ code: 'invalid_options' });
+    expect(failure.message).toMatch(/^[^\n]*22\.13[^\n]*better-sqlite3[^\n]*$/);
+    expect(existsSync(path)).toBe(false);
+    expect(() => SqliteTokenStore.open(opened(new BetterSqlite3(path)))).not.toThrow();
+  });
+});
+
+describe('close', () => {
+  it('ends what the store opened itself, once', async () => {
+    const store = SqliteTokenStore.open(newFile());
+    await store.close();
+    await store.close();
+
+    await expect(store.find([newRecord('one').id])).rejects.toMatchObject({
+      code: 'store_unavailable',
+    });
+  });
+
+  it.each(DRIVERS)('leaves a handle of the host open (%s)', async (_, connect) => {
+    const handle = opened(connect(newFile()));
+    const store = SqliteTokenStore.open(handle);
+    await store.close();
+
+    expect(handle.prepare('SELECT 1 AS one').get()).toEqual({ one: 1 });
+  });
+});
+
+describe('a row that is not as it was written', () => {
+  it.each([
+    ['digest', `x'00'`],
+    ['digest', 'zeroblob(33)'],
+    ['previous_digest', `x'00'`],
+    ['scopes', `'garbage'`],
+    ['scopes', `'{"a":"secret"}'`],
+    ['scopes', `'["a",1]'`],
+    ['requested', `'null'`],
+    ['metadata', `'garbage'`],
+    ['metadata', `'[1]'`],
+    ['metadata', `'null'`],
+    ['created_at', '9000000000000000'],
+    ['expires_at', '-9000000000000000'],
+    ['revoked_at', '9000000000000000'],
+    ['previous_until', '9000000000000000'],
+    ['version', '9007199254740993'],
+  ])('rejects with store_corrupt: %s = %s', async (column, value) => {
+    const { store, other, record } = await setUp();
+    const bystander = newRecord('two');
+    await store.insert(bystander);
+    other.exec(`UPDATE tokens SET ${column} = ${value} WHERE id = '${record.id}'`);
+
+    for (const ids of [[record.id], [bystander.id, record.id]]) {
+      const { code, message, cause } = await refusalOf(store.find(ids));
+      expect({ code, cause }).toEqual({ code: 'store_corrupt', cause: undefined });
+      expect(message).not.toMatch(/garbage|secret|JSON/);
+    }
+    expect(await store.find([bystander.id])).toEqual([bystander]);
+  });
+
+  it.each([
+    ['prefix', `x'00'`],
+    ['digest', `'text'`],
+    ['box', `'text'`],
+    ['scopes', `x'00'`],
+    ['expires_at', `'text'`],
+    ['created_at', '1.5'],
+    ['version', `x'00'`],
+    ['name', `x'00'`],
+    ['metadata', `x'00'`],
+  ])('rejects with store_corrupt when %s has another type: %s', async (column, value) => {
+    const { store, other, record } = await setUp();
+    await store.close();
+    // As a tool that rebuilds tables without our types would leave it.
+    other.exec('ALTER TABLE tokens RENAME TO strict');
+    other.exec('CREATE TABLE loose AS SELECT * FROM strict; DROP TABLE strict');
+    other.exec('ALTER TABLE loose RENAME TO tokens; CREATE UNIQUE INDEX one ON tokens (id)');
+    other.exec(`UPDATE tokens SET ${column} = ${value}`);
+    const again = SqliteTokenStore.open(other);
+
+    await expect(again.find([record.id])).rejects.toMatchObject({ code: 'store_corrupt' });
+    await expect(
+      again.page({ account: 'acme', limit: 1, liveAt: new Date(0) }),
+    ).rejects.toMatchObject({ code: 'store_corrupt' });
+  });
+});
+
+describe('a database that fails', () => {
+  const record = newRecord('one');
+  const verbs: [string, (store: SqliteTokenStore) => Promise<unknown>][] = [
+    ['insert', (store) => store.insert(newRecord('two'))],
+    ['replace', (store) => store.replace({ ...record, version: 2 })],
+    ['revoke', (store) => store.revoke(record.id, 'acme', CREATED)],
+    ['revokeAll', (store) => store.revokeAll('acme', CREATED)],
+    ['purge', (store) => store.purge(CREATED, 1)],
+    ['find', (store) => store.find([record.id])],
+    ['find of several', (store) => store.find([record.id, record.id])],
+    ['page', (store) => store.page({ account: 'acme', limit: 1, liveAt: CREATED })],
+  ];
+  const table = DRIVERS.flatMap(([driver, connect]) =>
+    verbs.map(([verb, call]) => ({ driver, connect, verb, call })),
+  );
+
+  it.each(table)(
+    'closed, $verb rejects, without the text of $driver',
+    async ({ connect, call }) => {
+      const handle = connect(newFile());
+      const store = SqliteTokenStore.open(handle);
+      const statement = handle.prepare('SELECT 1');
+      handle.close();
+
+      const { code, message, cause } = await refusalOf(call(store));
+      expect({ code, cause }).toEqual({ code: 'store_unavailable', cause: undefined });
+      expect(message).not.toContain(failureOf(() => statement.get()).message);
+    },
+  );
+
+  it.each(table)('locked by another writer, $verb ($driver)', async ({ connect, verb, call }) => {
+    // One driver for all: two copies of SQLite in one process do not see each other's locks.
+    const path = newFile();
+    const [other, handle] = [opened(connect(path)), opened(connect(path))];
+    const first = SqliteTokenStore.open(other);
+    await first.insert(record);
+    const store = SqliteTokenStore.open(handle);
+    handle.exec('PRAGMA busy_timeout = 0');
+    other.exec('BEGIN IMMEDIATE');
+
+    if (verb.startsWith('find') || verb === 'page') {
+      expect(await call(store)).toContainEqual(record);
+    } else {
+      const { code, message, cause } = await refusalOf(call(store));
+      expect({ code, cause }).toEqual({ code: 'store_unavailable', cause: undefined });
+      expect(message).not.toContain('database is locked');
+    }
+    other.exec('ROLLBACK');
+    expect(await first.find([record.id])).toEqual([record]);
+    await call(store);
+  });
+});
+
+describe('query plans', () => {
+  function plans(): [sql: string, plan: string][] {
+    const handle = opened(new DatabaseSync(':memory:'));
+    const prepare = vi.fn((sql: string) => handle.prepare(sql));
+    SqliteTokenStore.open({ exec: (sql) => handle.exec(sql), prepare });
+    const statements = prepare.mock.calls.map(([sql]) => sql).filter((sql) => !/PRAGMA/.test(sql));
+    return statements.map((sql) => [sql, planOf(handle, sql)]);
+  }
+
+  function planOf(handle: DatabaseSync, sql: string): string {
+    const steps = handle
+      .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+      .all(...sql.matchAll(/\?/g).map(() => 1));
+    return steps.map((step) => step['detail']).join('\n');
+  }
+
+  it('read a page off the index, without sorting', () => {
+    const page = plans().filter(([sql]) => sql.includes('ORDER BY'));
+
+    expect(page).toHaveLength(1);
+    expect(page[0]?.[1]).toBe(
+      'SEARCH tokens USING INDEX tokens_by_account (account=? AND (created_at,id)<(?,?))',
+    );
+  });
+
+  it('never read the whole table', () => {
+    const all = plans();
+    const details = all.map(([, plan]) => plan).join('\n');
+
+    expect(all).toHaveLength(8);
+    expect(details).not.toMatch(/SCAN (?!asked)/);
+    expect(details).not.toContain('TEMP B-TREE');
+    expect(details).toContain('tokens_by_end');
+  });
+
+  it('would show a sort and a scan', () => {
+    const handle = opened(new DatabaseSync(':memory:'));
+    SqliteTokenStore.open(handle);
+    const plan = planOf(handle, 'SELECT * FROM tokens ORDER BY expires_at');
+
+    expect(plan).toContain('SCAN tokens');
+    expect(plan).toContain('TEMP B-TREE');
+  });
+});
+
+describe('scope lists', () => {
+  it('are one frozen array for records with equal ones, on every read', async () => {
+    const { store, record } = await setUp();
+    const two = newRecord('two', { account: 'other', requested: record.scopes });
+    await store.insert(two);
+    const [first] = await store.find([record.id]);
+    const [second, third] = await store.find([two.id, record.id]);
+
+    expect(Object.isFrozen(first?.scopes)).toBe(true);
+    for (const list of [second?.scopes, second?.requested, third?.scopes]) {
+      expect(list).toBe(first?.scopes);
+    }
+    expect(first?.requested).not.toBe(first?.scopes);
+  });
+
+  it.each([
+    ['a thousand others', 1100, 1],
+    ['a few long others', 30, 4096],
+  ])('are forgotten after %s', async (_, count, length) => {
+    const { store, record } = await setUp(':memory:');
+    const scopes = async () => (await store.find([record.id]))[0]?.scopes;
+    const before = await scopes();
+    const others = Array.from({ length: count }, (_, index) =>
+      newRecord(`n${index}`, {
+        scopes: Array.from(
+          { length },
+          (_, path) => `GET:shop.example/${'x'.repeat(40)}/${index}/${path}`,
+        ),
+      }),
+    );
+    for (const other of others) await store.insert(other);
+
+    await store.find(others.slice(0, 10).map(({ id }) => id));
+    expect(await scopes()).toBe(before);
+    await store.find(others.map(({ id }) => id));
+    expect(await scopes()).not.toBe(before);
+    expect(await scopes()).toEqual(before);
+  });
+});
+
+/** The error of a driver that finds the database locked. */
+function lockedOut(connect: (path: string) => Handle, path: string): Error {
+  const [holder, second] = [connect(path), connect(path)];
+  holder.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+  second.exec('PRAGMA busy_timeout = 0');
+  const error = failureOf(() => second.exec('PRAGMA journal_mode = WAL'));
+  holder.close();
+  second.close();
+  return error;
+}
+
+interface Child {
+  readonly started: Promise<unknown>;
+  readonly ended: Promise<{ code: number; errors: string }>;
+  go(): void;
+}
+
+/** A process that waits for a word, then opens a store and inserts 25 tokens. */
+function openInChild(path: string, label: string): Child {
+  const module = new URL('../../src/stores/sqlite.ts', import.meta.url).href;
+  const record = newRecord('');
+  const script = `
+    import { SqliteTokenStore } from ${JSON.stringify(module)};
+    process.stdout.write('ready');
+    process.stdin.once('data', async () => {
+      const store = SqliteTokenStore.open(${JSON.stringify(path)});
+      for (let n = 0; n < 25; n += 1) {
+        await store.insert({
+          ...${JSON.stringify(record)},
+          id: (${JSON.stringify(label)} + n).padEnd(22, 'x'),
+          digest: new Uint8Array(32),
+          createdAt: new Date(${CREATED.getTime()}),
+          expiresAt: new Date(${record.expiresAt.getTime()}),
+        });
+      }
+      await store.close();
+      process.stdin.destroy();
+    });
+  `;
+  const options = ['--no-warnings', '--input-type=module', '--eval', script];
+  const child: ChildProcess = spawn(process.execPath, options);
+  const errors = text(child.stderr as NonNullable<typeof child.stderr>);
+  return {
+    started: once(child.stdout as NonNullable<typeof child.stdout>, 'data'),
+    ended: once(child, 'exit').then(async ([code]) => ({ code, errors: await errors })),
+    go: () => child.stdin?.write('go'),
+  };
+}
