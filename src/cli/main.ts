@@ -64,7 +64,9 @@ function parseFlags(args: string[]) {
     return parseArgs({ args, options: SERVE_OPTIONS, strict: true, allowPositionals: false })
       .values;
   } catch (error) {
-    throw new UsageError(`${(error as Error).message.split('. ')[0]}; see tokenwright --help`);
+    throw new UsageError(
+      `${(error as Error).message.split(/\. |\.?\n/)[0]}; see tokenwright --help`,
+    );
   }
 }
 

@@ -1,0 +1,28 @@
+import { defineConfig, type Options } from 'tsup';
+
+/** One for each subpath of the package. */
+const entry = {
+  index: 'src/index.ts',
+  scope: 'src/scope/index.ts',
+  openapi: 'src/openapi.ts',
+  http: 'src/http/index.ts',
+  sqlite: 'src/stores/sqlite.ts',
+  testing: 'src/testing/index.ts',
+};
+
+const common: Options = {
+  outDir: 'dist',
+  target: 'node20',
+  platform: 'node',
+  splitting: true,
+  sourcemap: true,
+  removeNodeProtocol: false,
+  dts: { entry },
+  // In a user's tree they would weigh more than they do: what is used of them is bundled.
+  noExternal: ['nanoid', 'date-fns'],
+};
+
+export default defineConfig([
+  { ...common, format: ['esm'], entry: { ...entry, cli: 'src/cli/main.ts' } },
+  { ...common, format: ['cjs'], entry },
+]);
