@@ -20,23 +20,40 @@ const SHUTDOWN_MS = 10_000;
  * store. Resolves when it is ready.
  */
 export async function serve(settings: ServeSettings): Promise<void> {
-  const { data, prefix, reveal, acceptLegacyBody } = settings;
+  const { data, prefix, reveal } = settings;
   const catalog = await loadCatalog(settings.catalog);
   makeFolder(data);
-  const first = settings.accounts.length === 0 ? loadFirstAccount(data) : undefined;
-  const accounts = first === undefined ? settings.accounts : [first.account];
-  const authenticate = fixedAccounts(accounts);
   const keys = loadKeys(data);
   const store = SqliteTokenStore.open(join(data, 'tokens.db'));
   const tokens = new TokenService({ store, keys, prefix, catalog, reveal });
-  const onError = (error: unknown) => console.error('tokenwright: a call failed:', error);
-  const handler = tokenHandler({ tokens, authenticate, acceptLegacyBody, onError });
-  const server = createServer(
-    { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: HEADERS_TIMEOUT_MS },
-    toNodeListener(handler),
-  );
+  const server = createServer({
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+  });
   server.listen(settings.port, settings.host);
   await once(server, 'listening');
+  try {
+    // Last, since a password that was made is lost when the start fails before it is printed.
+    answerCalls(server, tokens, settings, catalog);
+  } catch (error) {
+    server.close();
+    throw error;
+  }
+}
+
+function answerCalls(
+  server: Server,
+  tokens: TokenService,
+  settings: ServeSettings,
+  catalog: ScopeCatalog,
+): void {
+  const { data, acceptLegacyBody } = settings;
+  const first = settings.accounts.length === 0 ? loadFirstAccount(data) : undefined;
+  const accounts = first === undefined ? settings.accounts : [first.account];
+  const authenticate = fixedAccounts(accounts);
+  const onError = (error: unknown) => console.error('tokenwright: a call failed:', error);
+  const handler = tokenHandler({ tokens, authenticate, acceptLegacyBody, onError });
+  server.on('request', toNodeListener(handler));
   stopOnSignals(server, tokens);
   console.log(welcome(server, settings, catalog, accounts, first?.password));
 }

@@ -187,6 +187,30 @@ describe('tokenwright serve', () => {
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     expect(ended.stderr).toMatch(/^tokenwright: .*EADDRINUSE.*\n$/);
   });
+
+  it('makes no account whose password nobody would ever see', async () => {
+    const service = await serve(['--data', newFolder(), ...account]);
+    const { port } = new URL(service.url);
+    const data = newFolder();
+
+    await run(['serve', '--data', data, '--port', port]);
+    expect(existsSync(join(data, 'account.json'))).toBe(false);
+
+    const next = await serve(['--data', data]);
+    expect(existsSync(join(data, 'account.json'))).toBe(true);
+    expect(next.greeting).toContain('made now');
+  });
+
+  it('ends when the account that it kept cannot be read', async () => {
+    const data = newFolder();
+    writeFileSync(join(data, 'account.json'), '{"username":"admin","passwordHash":"canary"}');
+
+    const ended = await run(['serve', '--data', data, '--port', '0']);
+
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr).toContain('passwordHash');
+    expect(ended.stderr).not.toContain('canary');
+  });
 });
 
 describe('--catalog', () => {
