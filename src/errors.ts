@@ -38,7 +38,7 @@ export class TokenError extends Error {
   override readonly name = 'TokenError';
   readonly code: TokenErrorCode;
   /** Facts for programs, as plain JSON: the scopes that were refused, what would be known instead. */
-  readonly details?: Readonly<Record<string, unknown>>;
+  declare readonly details?: Readonly<Record<string, unknown>>;
 
   constructor(code: TokenErrorCode, message: string, details?: Readonly<Record<string, unknown>>) {
     super(message);

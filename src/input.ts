@@ -10,6 +10,7 @@ import {
   type Lifetime,
   ttlMessage,
 } from './token.ts';
+import { redact } from './value.ts';
 
 /** What `issue` takes. */
 export interface IssueInput {
@@ -217,7 +218,16 @@ export function toTokenError(error: unknown): unknown {
   const { code, message, scopes, refused, suggestion } = error;
   const listed = refused === undefined ? undefined : { scopes, refused };
   const repaired = suggestion === undefined ? undefined : { suggestion };
-  return new TokenError(isListCode(code) ? code : 'invalid_scope', message, listed ?? repaired);
+  return scopeRefusal(isListCode(code) ? code : 'invalid_scope', message, listed ?? repaired);
+}
+
+/** A refusal that quotes what was sent as a scope: who sent a value there must not find it in a log. */
+export function scopeRefusal(code: TokenErrorCode, message: string, details?: object): TokenError {
+  return new TokenError(
+    code,
+    redact(message),
+    details && JSON.parse(redact(JSON.stringify(details))),
+  );
 }
 
 /** By name, since the ESM and the CommonJS build may both be loaded. */

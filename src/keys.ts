@@ -221,6 +221,9 @@ function readSecret(secret: unknown, place: string): { bytes: Uint8Array; isVeri
   if (bytes.length < MIN_SECRET_BYTES) {
     throw invalid(`${place} must be at least ${MIN_SECRET_BYTES} random bytes`);
   }
+  if (isVerifier && bytes.length !== SUBKEY_BYTES) {
+    throw invalid(`${place} must be whole, as verifierKeys() gave it out`);
+  }
   if (bytes.every((byte) => byte === bytes[0])) {
     throw invalid(`${place} must be random bytes, not one byte repeated`);
   }

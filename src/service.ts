@@ -20,6 +20,7 @@ import {
   readInput,
   revokeOptions,
   rotateOptions,
+  scopeRefusal,
   strict,
   toTokenError,
 } from './input.ts';
@@ -336,7 +337,7 @@ export class TokenService {
     const { ifVersion } = readInput(revokeOptions, options);
     const id = readId(valueOrId) ?? (await this.#owned(owner, valueOrId, now))?.id;
     if (id === undefined) return false;
-    if (await this.#ask(() => this.#store.revoke(id, owner, now, ifVersion))) return true;
+    if (await this.#decide(() => this.#store.revoke(id, owner, now, ifVersion))) return true;
     if (ifVersion === undefined) return false;
     const record = await this.#owned(owner, id, now);
     if (record === undefined) return false;
@@ -351,7 +352,7 @@ export class TokenService {
   async revokeAll(account: string): Promise<number> {
     const now = this.#clock.now();
     const owner = readAccount(account);
-    return this.#ask(() => this.#store.revokeAll(owner, now));
+    return this.#count(() => this.#store.revokeAll(owner, now));
   }
 
   /**
@@ -460,7 +461,7 @@ export class TokenService {
     let purged = 0;
     while (purged < limit) {
       const size = Math.min(PURGE_BATCH, limit - purged);
-      const count = await this.#ask(() => this.#store.purge(before, size));
+      const count = await this.#count(() => this.#store.purge(before, size));
       purged += count;
       if (count < size) break;
       await new Promise(setImmediate);
@@ -489,17 +490,10 @@ export class TokenService {
       const id = newId();
       const { value, kept } = this.#mint(id, fields.account);
       const record: TokenRecord = { id, ...fields, ...kept };
-      try {
-        await this.#ask(() => this.#store.insert(record));
-        return Object.freeze({
-          ...this.#toToken(record, now, { withValue: false }),
-          value,
-        });
-      } catch (error) {
-        const isTaken = isTokenError(error) && error.code === 'id_taken';
-        if (!isTaken) throw error;
-        if (draws === MAX_DRAWS) throw storeError('store_corrupt');
+      if (await this.#ask(() => isInserted(this.#store.insert(record)))) {
+        return Object.freeze({ ...this.#toToken(record, now, { withValue: false }), value });
       }
+      if (draws === MAX_DRAWS) throw storeError('store_corrupt');
     }
   }
 
@@ -521,7 +515,7 @@ export class TokenService {
         const diff = this.#setOf(record).diff(this.#setOf(next));
         return Object.freeze({ ...this.#toToken(next, now), diff });
       }
-      if (await this.#ask(() => this.#store.replace(next))) return this.#toToken(next, now);
+      if (await this.#decide(() => this.#store.replace(next))) return this.#toToken(next, now);
     }
     throw new TokenError('version_conflict', 'others kept changing this token; try again');
   }
@@ -587,8 +581,24 @@ export class TokenService {
         ...(after !== undefined && { after }),
       }),
     );
-    const isPage = Array.isArray(page) && page.every((record) => isRecord(record, record?.id));
-    if (isPage) return page;
+    const isOurs = (record: TokenRecord | undefined) => {
+      const id = readId(record?.id);
+      return id !== undefined && isRecord(record, id) && record.account === account;
+    };
+    if (Array.isArray(page) && page.every(isOurs)) return page;
+    throw storeError('store_corrupt');
+  }
+
+  /** What is neither yes nor no must not pass for one: it would acknowledge, or deny, what is not known. */
+  async #decide(call: () => Promise<boolean>): Promise<boolean> {
+    const answer: unknown = await this.#ask(call);
+    if (typeof answer === 'boolean') return answer;
+    throw storeError('store_corrupt');
+  }
+
+  async #count(call: () => Promise<number>): Promise<number> {
+    const answer: unknown = await this.#ask(call);
+    if (Number.isSafeInteger(answer) && (answer as number) >= 0) return answer as number;
     throw storeError('store_corrupt');
   }
 
@@ -610,10 +620,7 @@ export class TokenService {
     } catch {
       // Whatever the host's function failed with: what this account may have is not known.
     }
-    throw new TokenError(
-      'store_unavailable',
-      'the catalog of this account cannot be had at the moment',
-    );
+    throw catalogUnavailable();
   }
 
   async #expand(account: string, scopes: readonly Scope[]): Promise<readonly string[]> {
@@ -622,7 +629,8 @@ export class TokenService {
     try {
       return Object.freeze(catalog.expand(scopes).granted);
     } catch (error) {
-      throw toTokenError(error);
+      const refusal = toTokenError(error);
+      throw isTokenError(refusal) ? refusal : catalogUnavailable();
     }
   }
 
@@ -816,7 +824,7 @@ function withScopes(
   const unmatched = removed.filter((scope) => !isRemovable(scope, record.scopes));
   if (unmatched.length > 0) {
     const scopes = unmatched.map(String);
-    throw new TokenError(
+    throw scopeRefusal(
       'scope_unmatched',
       `to be removed, a scope must cover whole scopes that the token holds; ${scopes.slice(0, 5).join(', ')} does not`,
       { scopes },
@@ -858,8 +866,25 @@ function compile(scopes: readonly string[]): ScopeSet {
   }
 }
 
+/** False for an id that is taken, which is for the service to mend; all else stays an error. */
+async function isInserted(insertion: Promise<void>): Promise<boolean> {
+  try {
+    await insertion;
+    return true;
+  } catch (error) {
+    if (isTokenError(error) && error.code === 'id_taken') return false;
+    throw error;
+  }
+}
+
+function catalogUnavailable(): TokenError {
+  return new TokenError(
+    'store_unavailable',
+    'the catalog of this account cannot be had at the moment',
+  );
+}
+
 function storeError(code: string): TokenError {
-  if (code === 'id_taken') return new TokenError('id_taken', 'a token with this id exists');
   return code === 'store_corrupt'
     ? new TokenError('store_corrupt', 'the store answered with what is not a token record')
     : new TokenError('store_unavailable', 'the store did not answer; try again later');

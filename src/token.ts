@@ -220,15 +220,35 @@ export function isRecord(record: unknown, id: TokenId): record is TokenRecord {
     typeof candidate.prefix === 'string' &&
     typeof candidate.kid === 'string' &&
     isDigest(candidate.digest) &&
-    Array.isArray(candidate.scopes) &&
-    Array.isArray(candidate.requested) &&
+    (candidate.box === undefined || candidate.box instanceof Uint8Array) &&
+    isTextList(candidate.scopes) &&
+    candidate.scopes.length > 0 &&
+    isTextList(candidate.requested) &&
     isTime(candidate.createdAt) &&
     isTime(candidate.expiresAt) &&
     Number.isSafeInteger(candidate.version) &&
+    (candidate.version as number) >= 1 &&
+    (candidate.name === undefined || typeof candidate.name === 'string') &&
+    (candidate.metadata === undefined || isObject(candidate.metadata)) &&
     (candidate.revokedAt === undefined || isTime(candidate.revokedAt)) &&
     (candidate.previousDigest === undefined || isDigest(candidate.previousDigest)) &&
     (candidate.previousUntil === undefined || isTime(candidate.previousUntil))
   );
+}
+
+/** Frozen lists are looked through once: those of the memory store are shared and may be long. */
+const textLists = new WeakSet<readonly unknown[]>();
+
+function isTextList(value: unknown): value is readonly string[] {
+  if (!Array.isArray(value)) return false;
+  if (textLists.has(value)) return true;
+  if (!value.every((item) => typeof item === 'string')) return false;
+  if (Object.isFrozen(value)) textLists.add(value);
+  return true;
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isDigest(value: unknown): boolean {

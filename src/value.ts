@@ -109,6 +109,14 @@ export function maskValue({ prefix, kid, id }: Pick<TokenRecord, 'prefix' | 'kid
   return `${prefix}_${VERSION}${kid}${id.slice(0, MASKED_ID_LENGTH)}…`;
 }
 
+const VALUE_IN_TEXT =
+  /([a-z][a-z0-9]{1,15}(?:_[a-z0-9]{1,8})?_1[0-9A-Za-z]{2}[0-9A-Za-z]{6})[0-9A-Za-z]{49}/g;
+
+/** A text in which whatever has the form of a value is masked. Linear: each part is bounded. */
+export function redact(text: string): string {
+  return text.replace(VALUE_IN_TEXT, '$1…');
+}
+
 /**
  * Checks a prefix: the host's own, and no other vendor's, whose scanners would take our values for
  * theirs.

@@ -7,7 +7,7 @@ import {
   safeParseScope,
   toScope,
 } from './grammar.ts';
-import { ScopeSet } from './matcher.ts';
+import { ScopeSet, toList } from './matcher.ts';
 import { isReadRequest, type ReadRequest, readRequest, type ScopeRequest } from './request.ts';
 
 /** What {@link ScopeCatalog.expand} answers. */
@@ -19,7 +19,10 @@ export interface Expansion {
 }
 
 const MAX_SCOPES = 4096;
-const MAX_EXPLAINED = 5;
+/** Members that a message speaks of; `refused` has them all. */
+const MAX_DESCRIBED = 5;
+/** What finding the nearest entries may cost in one refusal. */
+const MAX_COMPARISONS = 50_000;
 const MAX_SUGGESTIONS = 3;
 
 /**
@@ -33,15 +36,14 @@ const MAX_SUGGESTIONS = 3;
  */
 export class ScopeCatalog implements Iterable<Scope> {
   readonly #entries: ScopeSet;
-  readonly #byDomain = new Map<string, Scope[]>();
+  readonly #byDomain: Groups;
+  /** Of two paths that have something in common, one begins with the other. */
+  readonly #bySegment: Groups;
 
   private constructor(entries: ScopeSet) {
     this.#entries = entries;
-    for (const entry of entries) {
-      const known = this.#byDomain.get(entry.domain);
-      if (known === undefined) this.#byDomain.set(entry.domain, [entry]);
-      else known.push(entry);
-    }
+    this.#byDomain = groupBy(entries, ({ domain }) => domain);
+    this.#bySegment = groupBy(entries, ({ path }) => firstSegmentOf(path));
   }
 
   /**
@@ -51,8 +53,8 @@ export class ScopeCatalog implements Iterable<Scope> {
    * wildcard; `scopes_required` when `scopes` is not a list
    */
   static from(scopes: Iterable<Scope | string>): ScopeCatalog {
-    if (scopes instanceof ScopeCatalog) return scopes;
-    const members = listOf(scopes);
+    if (ScopeCatalog.#is(scopes)) return scopes;
+    const members = toList(scopes);
     const refused = members.flatMap((member, place) => notConcrete(member, place) ?? []);
     if (refused.length === 0) return new ScopeCatalog(ScopeSet.from(members as string[]));
     throw new ScopeError(
@@ -85,11 +87,12 @@ export class ScopeCatalog implements Iterable<Scope> {
     const narrowed = new Set<string>();
     const unmatched: Scope[] = [];
     for (const member of members) {
-      if (isConcrete(member) && this.#entries.covers(member)) {
+      const entry = isConcrete(member) ? this.#entries.coverOf(member) : undefined;
+      if (entry === undefined) {
+        if (!this.#addMeets(member, granted)) unmatched.push(member);
+      } else {
         granted.add(member.toString());
-        if (!this.#has(member)) narrowed.add(member.toString());
-      } else if (!this.#addMeets(member, granted)) {
-        unmatched.push(member);
+        if (entry.toString() !== member.toString()) narrowed.add(member.toString());
       }
     }
     if (unmatched.length > 0) throw this.#unmatched(unmatched);
@@ -134,33 +137,41 @@ export class ScopeCatalog implements Iterable<Scope> {
     return this.#entries[Symbol.iterator]();
   }
 
-  #has(scope: Scope): boolean {
-    const known = this.#byDomain.get(scope.domain) ?? [];
-    return known.some((entry) => entry.toString() === scope.toString());
+  static #is(value: Iterable<Scope | string>): value is ScopeCatalog {
+    return typeof value === 'object' && value !== null && #entries in value;
   }
 
   /** Adds what a member that is not simply an entry has in common with each; whether there was any. */
   #addMeets(member: Scope, granted: Set<string>): boolean {
     let isMatched = false;
-    for (const [domain, entries] of this.#entriesOf(member.domain)) {
-      if (!domainCovers(member.domain, domain)) continue;
-      for (const entry of entries) {
-        if (!isRelevant(member, entry)) continue;
-        granted.add(String(meet(member, entry)));
-        isMatched = true;
-      }
+    for (const entry of this.#candidates(member)) {
+      const common = meet(member, entry);
+      if (common === null) continue;
+      granted.add(common.toString());
+      isMatched = true;
     }
     return isMatched;
   }
 
-  #entriesOf(domain: string): Iterable<readonly [string, readonly Scope[]]> {
-    if (domain.startsWith('*')) return this.#byDomain;
-    return [[domain, this.#byDomain.get(domain) ?? []]];
+  /** The entries among which are all that have something in common with a scope. */
+  *#candidates({ domain, path }: Scope): Generator<Scope> {
+    const sameStart = path === '*' ? undefined : (this.#bySegment.get(firstSegmentOf(path)) ?? []);
+    const sameDomain = domain.startsWith('*') ? undefined : (this.#byDomain.get(domain) ?? []);
+    if (sameDomain !== undefined && sameDomain.length <= (sameStart?.length ?? this.size)) {
+      yield* sameDomain;
+    } else if (sameStart !== undefined) {
+      yield* sameStart;
+    } else {
+      for (const [known, entries] of this.#byDomain) {
+        if (domainCovers(domain, known)) yield* entries;
+      }
+    }
   }
 
   #unmatched(scopes: readonly Scope[]): ScopeError {
+    const explained = Math.max(MAX_DESCRIBED, Math.floor(MAX_COMPARISONS / this.size));
     const refused = scopes.map((scope, place): RefusedScope => {
-      if (place >= MAX_EXPLAINED) return { scope: scope.toString() };
+      if (place >= explained) return { scope: scope.toString() };
       const { method, domain, path } = scope;
       return {
         scope: scope.toString(),
@@ -250,16 +261,21 @@ function isConcrete({ method, domain, path }: Scope): boolean {
   return method !== '*' && path !== '*' && !domain.startsWith('*');
 }
 
-/** Whether a member and an entry, whose domains are known to meet, have a request in common. */
-function isRelevant(member: Scope, entry: Scope): boolean {
-  if (!methodCovers(member.method, entry.method)) return false;
-  return pathCovers(member.path, entry.path) || pathCovers(entry.path, member.path);
+type Groups = ReadonlyMap<string, readonly Scope[]>;
+
+function groupBy(entries: Iterable<Scope>, keyOf: (entry: Scope) => string): Groups {
+  const groups = new Map<string, Scope[]>();
+  for (const entry of entries) {
+    const group = groups.get(keyOf(entry));
+    if (group === undefined) groups.set(keyOf(entry), [entry]);
+    else group.push(entry);
+  }
+  return groups;
 }
 
-function listOf(scopes: unknown): unknown[] {
-  const isList = typeof scopes === 'object' && scopes !== null && Symbol.iterator in scopes;
-  if (isList) return [...(scopes as Iterable<unknown>)];
-  throw new ScopeError('scopes_required', 'a catalog is made of a list of scopes');
+function firstSegmentOf(path: string): string {
+  const slash = path.indexOf('/');
+  return slash === -1 ? path : path.slice(0, slash);
 }
 
 function readOrUndefined(request: ScopeRequest): ReadRequest | undefined {
@@ -281,7 +297,7 @@ function invalidMessage(refused: readonly RefusedScope[]): string {
 
 /** The first few refused members in words, each with what would be right. */
 function describe(refused: readonly RefusedScope[]): string {
-  const shown = refused.slice(0, MAX_EXPLAINED).map(({ scope, code, suggestion, nearest }) => {
+  const shown = refused.slice(0, MAX_DESCRIBED).map(({ scope, code, suggestion, nearest }) => {
     const hints = [
       ...(code === undefined ? [] : [code]),
       ...(suggestion === undefined ? [] : [`did you mean ${suggestion}?`]),

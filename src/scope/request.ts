@@ -6,6 +6,7 @@ import {
   makeScope,
   readHost,
   type Scope,
+  segmentsOf,
 } from './grammar.ts';
 
 /** A request as it is asked about. */
@@ -64,9 +65,9 @@ const MAX_TARGET_LENGTH = 8192;
  * // { ok: false, reason: 'path_dot_segment' }
  */
 export function readRequest(request: ScopeRequest): RequestReading {
-  const { method, domain, target } = request;
+  const { method, domain, target } = fieldsOf(request);
   if (typeof method !== 'string' || !isMethodName(method)) return refuse('method_invalid');
-  const host = typeof domain === 'string' ? readHost(domain) : undefined;
+  const host = hostOf(domain);
   if (host === undefined) return refuse('domain_invalid');
   const path = readTarget(target);
   if (!path.ok) return path;
@@ -78,7 +79,12 @@ export function readRequest(request: ScopeRequest): RequestReading {
 
 /** Whether a value was made by {@link readRequest}. */
 export function isReadRequest(value: unknown): value is ReadRequest {
-  return value instanceof UnambiguousRequest;
+  return UnambiguousRequest.is(value);
+}
+
+/** The first 32 segments of a request's path, more than any scope has; none for the root. */
+export function segmentsOfRequest(request: ReadRequest): readonly string[] {
+  return UnambiguousRequest.segmentsOf(request);
 }
 
 /**
@@ -97,15 +103,63 @@ export function scopeOfRequest(request: ReadRequest): Scope {
   return makeScope(request.method, request.domain, path === '' ? '*' : path);
 }
 
+/** A guarded service has one domain, so the last one that was read is most often the next one too. */
+let lastDomain = '';
+let lastHost: string | undefined;
+
+function hostOf(domain: unknown): string | undefined {
+  if (domain === lastDomain) return lastHost;
+  if (typeof domain !== 'string') return undefined;
+  const host = readHost(domain);
+  if (host === undefined) return undefined;
+  lastDomain = domain;
+  lastHost = host;
+  return host;
+}
+
+/** Nothing of it can be changed, since it stands for a decision that was made. */
 class UnambiguousRequest {
-  readonly method: string;
-  readonly domain: string;
-  readonly path: string;
+  readonly #method: string;
+  readonly #domain: string;
+  readonly #path: string;
+  #segments: readonly string[] | undefined;
 
   constructor(method: string, domain: string, path: string) {
-    this.method = method;
-    this.domain = domain;
-    this.path = path;
+    this.#method = method;
+    this.#domain = domain;
+    this.#path = path;
+  }
+
+  static is(value: unknown): value is ReadRequest {
+    return typeof value === 'object' && value !== null && #path in value;
+  }
+
+  static segmentsOf(request: ReadRequest): readonly string[] {
+    const own = request as unknown as UnambiguousRequest;
+    own.#segments ??= own.#path === '' ? [] : segmentsOf(own.#path);
+    return own.#segments;
+  }
+
+  get method(): string {
+    return this.#method;
+  }
+
+  get domain(): string {
+    return this.#domain;
+  }
+
+  get path(): string {
+    return this.#path;
+  }
+}
+
+/** Anything may come in, also what throws when it is looked at. */
+function fieldsOf(request: ScopeRequest): { readonly [member in keyof ScopeRequest]?: unknown } {
+  try {
+    const { method, domain, target } = request;
+    return { method, domain, target };
+  } catch {
+    return {};
   }
 }
 

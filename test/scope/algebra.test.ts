@@ -1,0 +1,221 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { covers, meet, overlaps } from '../../src/scope/algebra.ts';
+import { parseScope, ScopeError } from '../../src/scope/grammar.ts';
+import { anyScope, denotes, LAW, universeOf } from './support.ts';
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT'];
+
+/** Pairs that differ in little and matter much: `meet` is null where they are disjoint. */
+const pairs: readonly (readonly [string, string, boolean, string | null])[] = [
+  ['GET:d.example/a', 'GET:d.example/a', true, 'GET:d.example/a'],
+  ['*:*/*', '*:*/*', true, '*:*/*'],
+  ['*:*/*', 'GET:d.example/a', true, 'GET:d.example/a'],
+  ['GET:d.example/a', '*:*/*', false, 'GET:d.example/a'],
+
+  ['*:d.example/a', 'FRESH:d.example/a', true, 'FRESH:d.example/a'],
+  ['GET:d.example/a', '*:d.example/a', false, 'GET:d.example/a'],
+  ['GET:d.example/a', 'HEAD:d.example/a', false, null],
+  ['HEAD:d.example/a', 'GET:d.example/a', false, null],
+  ['GET:d.example/a', 'GETS:d.example/a', false, null],
+  ['CONSTRUCTOR:d.example/a', 'GET:d.example/a', false, null],
+
+  ['GET:*/a', 'GET:d.example/a', true, 'GET:d.example/a'],
+  ['GET:*/a', 'GET:*.example/a', true, 'GET:*.example/a'],
+  ['GET:*.example/a', 'GET:*/a', false, 'GET:*.example/a'],
+  ['GET:*.example/a', 'GET:d.example/a', true, 'GET:d.example/a'],
+  ['GET:*.example/a', 'GET:b.a.d.example/a', true, 'GET:b.a.d.example/a'],
+  ['GET:*.example/a', 'GET:example/a', false, null],
+  ['GET:*.d.example/a', 'GET:d.example/a', false, null],
+  ['GET:*.d.example/a', 'GET:xd.example/a', false, null],
+  ['GET:*.d.example/a', 'GET:x-d.example/a', false, null],
+  ['GET:*.d.example/a', 'GET:a.d.example.b/a', false, null],
+  ['GET:*.d.example/a', 'GET:*.d.example/a', true, 'GET:*.d.example/a'],
+  ['GET:*.example/a', 'GET:*.d.example/a', true, 'GET:*.d.example/a'],
+  ['GET:*.d.example/a', 'GET:*.example/a', false, 'GET:*.d.example/a'],
+  ['GET:*.d.example/a', 'GET:*.xd.example/a', false, null],
+  ['GET:*.a.example/a', 'GET:*.b.example/a', false, null],
+  ['GET:d.example/a', 'GET:d.example.b/a', false, null],
+  ['GET:d.example/a', 'GET:a.d.example/a', false, null],
+  ['GET:D.Example/a', 'GET:d.eXAMPLE/a', true, 'GET:d.example/a'],
+  ['GET:constructor/a', 'GET:tostring/a', false, null],
+
+  ['GET:d.example/*', 'GET:d.example/a', true, 'GET:d.example/a'],
+  ['GET:d.example/a', 'GET:d.example/*', false, 'GET:d.example/a'],
+  ['GET:d.example/a', 'GET:d.example/a/b', true, 'GET:d.example/a/b'],
+  ['GET:d.example/a/b', 'GET:d.example/a', false, 'GET:d.example/a/b'],
+  ['GET:d.example/a', 'GET:d.example/a/b/c/d', true, 'GET:d.example/a/b/c/d'],
+  ['GET:d.example/a', 'GET:d.example/ab', false, null],
+  ['GET:d.example/a', 'GET:d.example/a.json', false, null],
+  ['GET:d.example/a', 'GET:d.example/a_b', false, null],
+  ['GET:d.example/a/b', 'GET:d.example/a/bc', false, null],
+  ['GET:d.example/a', 'GET:d.example/b/a', false, null],
+  ['GET:d.example/a', 'GET:d.example/A', false, null],
+  ['GET:d.example/:id', 'GET:d.example/7', false, null],
+  ['GET:d.example/a.b', 'GET:d.example/axb', false, null],
+  ['GET:d.example/__proto__', 'GET:d.example/__proto__/a', true, 'GET:d.example/__proto__/a'],
+
+  ['*:d.example/a', 'GET:*/*', false, 'GET:d.example/a'],
+  ['*:d.example/a/b', 'GET:*.example/a', false, 'GET:d.example/a/b'],
+  ['GET:*/a', '*:d.example/*', false, 'GET:d.example/a'],
+  ['*:*.d.example/*', 'GET:*.example/a', false, 'GET:*.d.example/a'],
+  ['GET:*/a', 'GET:d.example/b', false, null],
+  ['GET:*/*', 'POST:*/*', false, null],
+];
+
+describe('covers', () => {
+  it.each(pairs)('%s covers %s: %s', (outer, inner, expected) => {
+    expect(covers(outer, inner)).toBe(expected);
+    expect(covers(parseScope(outer), parseScope(inner))).toBe(expected);
+  });
+
+  it('refuses a text that is not a scope, on either side', () => {
+    expect(() => covers('*:*/*', 'get:d.example/a')).toThrow(ScopeError);
+    expect(() => covers('*', 'GET:d.example/a')).toThrow(ScopeError);
+    expect(() => covers('*:*/*', '')).toThrow(ScopeError);
+  });
+
+  it('is a partial order with *:*/* on top', () => {
+    fc.assert(
+      fc.property(anyScope, anyScope, anyScope, (a, b, c) => {
+        expect(covers(a, a)).toBe(true);
+        expect(covers('*:*/*', a)).toBe(true);
+        expect(covers(a, '*:*/*')).toBe(a === '*:*/*');
+        if (covers(a, b) && covers(b, a)) expect(a).toBe(b);
+        if (covers(a, b) && covers(b, c)) expect(covers(a, c)).toBe(true);
+      }),
+      LAW,
+    );
+  });
+
+  it('is transitive along chains of meets', () => {
+    fc.assert(
+      fc.property(anyScope, anyScope, anyScope, (a, b, c) => {
+        const ab = meet(a, b);
+        const abc = ab === null ? null : meet(ab, c);
+        if (ab === null || abc === null) return;
+        expect(covers(ab, abc)).toBe(true);
+        expect(covers(a, abc)).toBe(true);
+        expect(covers(b, abc)).toBe(true);
+        expect(covers(c, abc)).toBe(true);
+      }),
+      LAW,
+    );
+  });
+
+  it('agrees with the requests that both denote', () => {
+    fc.assert(
+      fc.property(anyScope, anyScope, (a, b) => {
+        const universe = universeOf([a, b]);
+        const isSubset = universe.every((point) => denotes(a, point) || !denotes(b, point));
+        expect(covers(a, b)).toBe(isSubset);
+      }),
+      LAW,
+    );
+  });
+
+  it('never adds nine methods up to every method', () => {
+    for (const method of METHODS) {
+      expect(covers(`${method}:*/*`, '*:d.example/a')).toBe(false);
+      expect(covers('*:d.example/a', `${method}:d.example/a`)).toBe(true);
+    }
+  });
+});
+
+describe('overlaps', () => {
+  it.each(pairs)('%s overlaps %s where they meet', (a, b, _, met) => {
+    expect(overlaps(a, b)).toBe(met !== null);
+    expect(overlaps(b, a)).toBe(met !== null);
+  });
+
+  it('is symmetric, follows from covers, and is to have a meet', () => {
+    fc.assert(
+      fc.property(anyScope, anyScope, (a, b) => {
+        expect(overlaps(a, b)).toBe(overlaps(b, a));
+        expect(overlaps(a, b)).toBe(meet(a, b) !== null);
+        if (covers(a, b)) expect(overlaps(a, b)).toBe(true);
+      }),
+      LAW,
+    );
+  });
+
+  it('agrees with the requests that both denote', () => {
+    fc.assert(
+      fc.property(anyScope, anyScope, (a, b) => {
+        const universe = universeOf([a, b]);
+        const isShared = universe.some((point) => denotes(a, point) && denotes(b, point));
+        expect(overlaps(a, b)).toBe(isShared);
+      }),
+      LAW,
+    );
+  });
+
+  it('refuses a text that is not a scope', () => {
+    expect(() => overlaps('GET:d.example/a', 'GET:d.example/')).toThrow(ScopeError);
+    expect(() => overlaps('GET:d.example/', 'GET:d.example/a')).toThrow(ScopeError);
+  });
+});
+
+describe('meet', () => {
+  it.each(pairs)('of %s and %s (covered: %s) is %s', (a, b, _, expected) => {
+    expect(meet(a, b)?.toString() ?? null).toBe(expected);
+    expect(meet(b, a)?.toString() ?? null).toBe(expected);
+  });
+
+  it('is commutative, associative and idempotent', () => {
+    fc.assert(
+      fc.property(anyScope, anyScope, anyScope, (a, b, c) => {
+        const text = (x: string | null, y: string | null): string | null =>
+          x === null || y === null ? null : (meet(x, y)?.toString() ?? null);
+        expect(text(a, b)).toBe(text(b, a));
+        expect(text(text(a, b), c)).toBe(text(a, text(b, c)));
+        expect(text(a, a)).toBe(a);
+        expect(text(a, '*:*/*')).toBe(a);
+      }),
+      LAW,
+    );
+  });
+
+  it('is the inner one just where the outer one covers it', () => {
+    fc.assert(
+      fc.property(anyScope, anyScope, (a, b) => {
+        expect(meet(a, b)?.toString() === b).toBe(covers(a, b));
+      }),
+      LAW,
+    );
+  });
+
+  it('denotes just what both denote, and parses', () => {
+    fc.assert(
+      fc.property(anyScope, anyScope, (a, b) => {
+        const met = meet(a, b)?.toString();
+        if (met !== undefined) expect(parseScope(met).toString()).toBe(met);
+        const wrong = universeOf([a, b]).filter((point) => {
+          const isShared = denotes(a, point) && denotes(b, point);
+          return isShared !== (met !== undefined && denotes(met, point));
+        });
+        expect(wrong).toEqual([]);
+      }),
+      LAW,
+    );
+  });
+
+  it('is the greatest scope below both', () => {
+    fc.assert(
+      fc.property(anyScope, anyScope, anyScope, (a, b, c) => {
+        if (!covers(a, c) || !covers(b, c)) return;
+        const met = meet(a, b);
+        expect(met !== null && covers(met, c)).toBe(true);
+      }),
+      LAW,
+    );
+  });
+
+  it('leaves what it was given as it was', () => {
+    const a = parseScope('*:d.example/a');
+    const b = parseScope('GET:*.example/a/b');
+
+    expect(String(meet(a, b))).toBe('GET:d.example/a/b');
+    expect([String(a), String(b)]).toEqual(['*:d.example/a', 'GET:*.example/a/b']);
+  });
+});

@@ -1,0 +1,560 @@
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import { covers, meet, overlaps } from '../../src/scope/algebra.ts';
+import { parseScopes, ScopeCatalog } from '../../src/scope/catalog.ts';
+import { parseScope, type Scope, ScopeError } from '../../src/scope/grammar.ts';
+import { ScopeSet } from '../../src/scope/matcher.ts';
+import { readRequest } from '../../src/scope/request.ts';
+import { anyDenotes, anyScope, concreteScope, hostile, LAW, universeOf } from './support.ts';
+
+const SHOP = [
+  'GET:shop.example/orders',
+  'POST:shop.example/orders',
+  'POST:shop.example/orders_archive',
+  'GET:eu.shop.example/orders/open',
+  'POST:mail.example/fields',
+  'GET:mail.example/layout',
+];
+
+const NESTED = ['GET:d.example/a', 'GET:d.example/a/b', 'POST:d.example/a/b'];
+
+function grant(requested: unknown, catalog: readonly string[]): string[] {
+  return ScopeCatalog.from(catalog).expand(requested as string[]).granted;
+}
+
+function errorOf(action: () => unknown): ScopeError {
+  try {
+    action();
+  } catch (error) {
+    if (error instanceof ScopeError) return error;
+    throw error;
+  }
+  throw new Error('there was no error');
+}
+
+function refusal(requested: unknown, catalog: readonly string[] = SHOP): ScopeError {
+  return errorOf(() => grant(requested, catalog));
+}
+
+describe('ScopeCatalog.from', () => {
+  it('holds concrete scopes in canonical order, without duplicates', () => {
+    const catalog = ScopeCatalog.from([
+      'POST:shop.example/b',
+      'GET:SHOP.example/a',
+      parseScope('GET:shop.example/a'),
+    ]);
+
+    expect(catalog.size).toBe(2);
+    expect(catalog.toArray()).toEqual(['GET:shop.example/a', 'POST:shop.example/b']);
+    expect([...catalog].map(String)).toEqual(catalog.toArray());
+    expect(ScopeCatalog.from(catalog).toArray()).toEqual(catalog.toArray());
+    expect(ScopeCatalog.from(ScopeSet.from(catalog)).toArray()).toEqual(catalog.toArray());
+  });
+
+  it.each([
+    ['a wildcard method', '*:d.example/a'],
+    ['a wildcard domain', 'GET:*/a'],
+    ['a parent pattern', 'GET:*.example/a'],
+    ['a wildcard path', 'GET:d.example/*'],
+    ['the top', '*:*/*'],
+    ['what is no scope', 'get:d.example/a'],
+    ['an empty text', ''],
+  ])('refuses to hold %s', (_, entry) => {
+    const error = errorOf(() => ScopeCatalog.from(['GET:d.example/a', entry]));
+
+    expect(error.code).toBe('catalog_not_concrete');
+    expect(error.scopes).toEqual([entry]);
+  });
+
+  it('names every entry that it refuses, and keeps what is unprintable out of the message', () => {
+    const entries = ['GET:d.example/a', '*:*/*', 'bad\n', 7, 'GET:d.example/*', hostile()];
+    const error = errorOf(() => ScopeCatalog.from(entries as string[]));
+
+    expect(error.code).toBe('catalog_not_concrete');
+    expect(error.scopes).toEqual([
+      '*:*/*',
+      'scopes[2]',
+      'scopes[3]',
+      'GET:d.example/*',
+      'scopes[5]',
+    ]);
+    expect(error.message).toMatch(/^[\x20-\x7e]+$/);
+  });
+
+  it.each<[string, unknown]>([
+    ['undefined', undefined],
+    ['null', null],
+    ['a string', 'GET:d.example/a'],
+    ['a number', 7],
+    ['an object', {}],
+  ])('takes no %s for a list', (_, entries) => {
+    expect(errorOf(() => ScopeCatalog.from(entries as string[])).code).toBe('scopes_required');
+  });
+
+  it('keeps nothing of the list it was made from', () => {
+    const entries = ['GET:d.example/a'];
+    const catalog = ScopeCatalog.from(entries);
+    entries.push('GET:d.example/b');
+    catalog.toArray().push('GET:d.example/b');
+
+    expect(catalog.toArray()).toEqual(['GET:d.example/a']);
+  });
+});
+
+describe('expand', () => {
+  it.each<[readonly string[], readonly string[], readonly string[]]>([
+    [['*:*/*'], SHOP, [...SHOP].sort()],
+    [['GET:shop.example/orders'], SHOP, ['GET:shop.example/orders']],
+    [['GET:SHOP.Example/orders'], SHOP, ['GET:shop.example/orders']],
+    [['*:shop.example/orders'], SHOP, ['GET:shop.example/orders', 'POST:shop.example/orders']],
+    [['*:*.shop.example/*'], SHOP, ['GET:eu.shop.example/orders/open']],
+    [['GET:*.example/*'], SHOP, SHOP.filter((entry) => entry.startsWith('GET:')).sort()],
+    [
+      ['POST:*/orders', 'POST:shop.example/orders', 'POST:shop.example/orders'],
+      SHOP,
+      ['POST:shop.example/orders'],
+    ],
+    [
+      ['POST:mail.example/fields', 'GET:shop.example/orders'],
+      SHOP,
+      ['GET:shop.example/orders', 'POST:mail.example/fields'],
+    ],
+
+    [['POST:mail.example/fields/country'], SHOP, ['POST:mail.example/fields/country']],
+    [['*:mail.example/fields/country'], SHOP, ['POST:mail.example/fields/country']],
+    [['POST:*/fields/country'], SHOP, ['POST:mail.example/fields/country']],
+    [['GET:d.example/a'], NESTED, ['GET:d.example/a']],
+    [['GET:d.example/a/b'], NESTED, ['GET:d.example/a/b']],
+    [['GET:d.example/a/b/c'], NESTED, ['GET:d.example/a/b/c']],
+    [['GET:d.example/a/c'], NESTED, ['GET:d.example/a/c']],
+    [['*:d.example/a/b'], NESTED, ['GET:d.example/a/b', 'POST:d.example/a/b']],
+    [['*:d.example/a'], NESTED, NESTED],
+    [['GET:d.example/*'], NESTED, ['GET:d.example/a', 'GET:d.example/a/b']],
+    [['*:d.example/a/b'], ['GET:d.example/a'], ['GET:d.example/a/b']],
+    [
+      ['GET:d.example/a'],
+      ['GET:d.example/a/b', 'GET:d.example/a/c'],
+      ['GET:d.example/a/b', 'GET:d.example/a/c'],
+    ],
+    [['POST:d.example/a'], NESTED, ['POST:d.example/a/b']],
+    [
+      ['GET:*.d.example/*'],
+      ['GET:a.d.example/a', 'GET:d.example/a', 'GET:xd.example/a'],
+      ['GET:a.d.example/a'],
+    ],
+    [['GET:constructor/tostring'], ['GET:constructor/tostring'], ['GET:constructor/tostring']],
+  ])('of %j in %j is %j', (requested, catalog, expected) => {
+    expect(grant(requested, catalog)).toEqual(expected);
+    expect(grant([...requested].reverse(), [...catalog].reverse())).toEqual(expected);
+    expect(
+      grant(
+        requested.map((text) => parseScope(text)),
+        catalog,
+      ),
+    ).toEqual(expected);
+  });
+
+  it.each<[readonly string[], readonly string[]]>([
+    [['POST:mail.example/fields'], []],
+    [['*:*/*'], []],
+    [['*:mail.example/fields/country'], []],
+    [['POST:mail.example/fields/country'], ['POST:mail.example/fields/country']],
+    [
+      ['POST:mail.example/fields/b', 'GET:mail.example/layout', 'POST:mail.example/fields/a'],
+      ['POST:mail.example/fields/a', 'POST:mail.example/fields/b'],
+    ],
+  ])('tells of %j that %j lie below an entry', (requested, narrowed) => {
+    expect(ScopeCatalog.from(SHOP).expand(requested).narrowed).toEqual(narrowed);
+  });
+
+  it.each<[string, unknown]>([
+    ['undefined', undefined],
+    ['null', null],
+    ['an empty list', []],
+    ['a string', 'GET:shop.example/orders'],
+    ['a String object', new String('GET:shop.example/orders')],
+    ['a Set', new Set(['GET:shop.example/orders'])],
+    ['an object like a list', { 0: 'GET:shop.example/orders', length: 1 }],
+    ['a number', 1],
+    ['a ScopeSet', ScopeSet.from(['GET:shop.example/orders'])],
+  ])('requires a list, and takes no %s for one', (_, requested) => {
+    expect(refusal(requested).code).toBe('scopes_required');
+    expect(refusal(requested, []).code).toBe('scopes_required');
+  });
+
+  it('takes 4096 scopes and no more, duplicates counted', () => {
+    const many = (count: number): string[] =>
+      Array.from({ length: count }, (_, i) => `GET:d.example/a${i}`);
+
+    expect(grant(many(4096), many(4096))).toHaveLength(4096);
+    expect(refusal(many(4097), many(4097)).code).toBe('too_many_scopes');
+    expect(refusal(many(100_000), many(1)).code).toBe('too_many_scopes');
+    expect(refusal(Array(4097).fill('GET:d.example/a0'), many(1)).code).toBe('too_many_scopes');
+    expect(grant(Array(4096).fill('GET:d.example/a0'), many(1))).toEqual(['GET:d.example/a0']);
+    expect(refusal(new Array(1e9), many(1)).code).toBe('too_many_scopes');
+  });
+
+  it('grants 4096 scopes and no more', () => {
+    const many = (count: number): string[] =>
+      Array.from({ length: count }, (_, i) => `GET:d${i % 7}.example/a${i}`);
+
+    expect(grant(['*:*/*'], many(4096))).toHaveLength(4096);
+    expect(refusal(['*:*/*'], many(4097)).code).toBe('too_many_scopes');
+    expect(refusal(['*:*/*'], many(20_000)).code).toBe('too_many_scopes');
+    expect(grant(['GET:d0.example/a0'], many(20_000))).toEqual(['GET:d0.example/a0']);
+  });
+
+  it('names every member that does not parse, and grants nothing', () => {
+    const error = refusal([
+      'GET:shop.example/orders',
+      'get:shop.example/orders',
+      'GET:shop.example/orders/*',
+      'GET:shop.example/orders/',
+      '*',
+      '',
+    ]);
+
+    expect(error.code).toBe('scope_invalid');
+    expect(error.scopes).toEqual([
+      'get:shop.example/orders',
+      'GET:shop.example/orders/*',
+      'GET:shop.example/orders/',
+      '*',
+      '',
+    ]);
+    expect(error.refused).toEqual([
+      {
+        scope: 'get:shop.example/orders',
+        code: 'method_invalid',
+        suggestion: 'GET:shop.example/orders',
+      },
+      {
+        scope: 'GET:shop.example/orders/*',
+        code: 'wildcard_position',
+        suggestion: 'GET:shop.example/orders',
+      },
+      {
+        scope: 'GET:shop.example/orders/',
+        code: 'path_empty_segment',
+        suggestion: 'GET:shop.example/orders',
+      },
+      { scope: '*', code: 'missing_method' },
+      { scope: '', code: 'empty' },
+    ]);
+  });
+
+  it('names by its place a member that cannot be shown', () => {
+    const odd = [undefined, null, 7, ['*:*/*'], {}, new String('*:*/*'), () => '*:*/*', hostile()];
+    const texts = ['a\n', '\ud800', 'x'.repeat(1 << 20)];
+    const holes: unknown[] = new Array(1);
+    const requested = ['*:*/*', ...odd, ...texts, ...holes];
+    const error = refusal(requested);
+
+    expect(error.code).toBe('scope_invalid');
+    expect(error.scopes).toEqual(requested.slice(1).map((_, place) => `scopes[${place + 1}]`));
+    expect(error.refused?.map(({ code }) => code)).toEqual([
+      ...odd.map(() => 'not_a_string'),
+      'illegal_character',
+      'non_ascii',
+      'too_long',
+      'not_a_string',
+    ]);
+    expect(error.message).toMatch(/^[\x20-\x7e]{1,2000}$/);
+  });
+
+  it('names every member that meets nothing, with the nearest known scopes, and grants nothing', () => {
+    const requested = [
+      'GET:shop.example/order',
+      'GET:shop.example/orders',
+      'HEAD:shop.example/orders',
+      '*:nothing.example/*',
+    ];
+    const error = refusal(requested);
+
+    expect(error.code).toBe('scope_unmatched');
+    expect(error.scopes).toEqual([
+      'GET:shop.example/order',
+      'HEAD:shop.example/orders',
+      '*:nothing.example/*',
+    ]);
+    for (const { scope, nearest = [], code } of error.refused ?? []) {
+      expect(code).toBeUndefined();
+      expect(nearest.length, scope).toBeGreaterThan(0);
+      expect(SHOP).toEqual(expect.arrayContaining([...nearest]));
+    }
+    expect(error.refused?.[0]?.nearest?.[0]).toBe('GET:shop.example/orders');
+    expect(error.refused?.[1]?.nearest).toContain('GET:shop.example/orders');
+  });
+
+  it.each([
+    ['a part of an entry', 'GET:shop.example/order'],
+    ['more than an entry', 'GET:shop.example/ordersx'],
+    ['another case of the path', 'GET:shop.example/Orders'],
+    ['another method', 'PUT:shop.example/orders'],
+    ['HEAD for GET', 'HEAD:shop.example/orders'],
+    ['the host above', 'GET:example/orders'],
+    ['the host below', 'GET:x.shop.example/orders'],
+    ['a pattern of which the host is the apex', 'GET:*.mail.example/*'],
+    ['a pattern that ends like a host', 'GET:*.hop.example/*'],
+    ['a method that nothing has', 'FRESH:*/*'],
+  ])('meets nothing: %s', (_, member) => {
+    const error = refusal(['*:*/*', member]);
+
+    expect(error.code).toBe('scope_unmatched');
+    expect(error.scopes).toEqual([member]);
+  });
+
+  it.each<[string, string, unknown, readonly string[]]>([
+    ['scopes_required', 'catalog_empty', [], []],
+    ['too_many_scopes', 'scope_invalid', Array(4097).fill('bad'), []],
+    ['scope_invalid', 'catalog_empty', ['bad'], []],
+    ['scope_invalid', 'scope_unmatched', ['GET:none.example/a', 'bad'], SHOP],
+    ['catalog_empty', 'scope_unmatched', ['GET:none.example/a'], []],
+  ])('answers %s before %s', (code, _, requested, catalog) => {
+    expect(refusal(requested, catalog).code).toBe(code);
+  });
+
+  it('takes scopes of another copy of the module', async () => {
+    vi.resetModules();
+    const other = await import('../../src/scope/index.ts');
+    const foreign = other.parseScope('*:shop.example/orders') as unknown as Scope;
+
+    expect(grant([foreign], SHOP)).toEqual(['GET:shop.example/orders', 'POST:shop.example/orders']);
+    expect(() => ScopeCatalog.from([foreign])).toThrow(ScopeError);
+  });
+
+  it('is a snapshot: what a catalog gains later is not in it', () => {
+    const before = grant(['*:d.example/*'], ['GET:d.example/a']);
+
+    expect(before).toEqual(['GET:d.example/a']);
+    expect(ScopeSet.from(before).covers('GET:d.example/b')).toBe(false);
+    expect(grant(before, ['GET:d.example/a', 'GET:d.example/b'])).toEqual(before);
+  });
+
+  const catalogs = fc.array(concreteScope, { minLength: 1, maxLength: 7 });
+  const wanted = fc
+    .tuple(
+      catalogs,
+      fc.array(fc.tuple(fc.nat(), fc.nat(7), anyScope), { minLength: 1, maxLength: 5 }),
+    )
+    .map(([catalog, picks]) => ({
+      catalog,
+      requested: picks.map(([which, how, other]) =>
+        askFor(catalog[which % catalog.length] as string, how, other),
+      ),
+    }));
+
+  it('allows just what is requested and in the catalog, or nothing at all', () => {
+    let granted = 0;
+    fc.assert(
+      fc.property(wanted, ({ catalog, requested }) => {
+        const isKnown = (scope: string): boolean => catalog.some((entry) => overlaps(entry, scope));
+        const strangers = [...new Set(requested.filter((scope) => !isKnown(scope)))];
+        if (strangers.length > 0) {
+          const error = refusal(requested, catalog);
+          expect(error.code).toBe('scope_unmatched');
+          expect(error.scopes).toEqual(strangers);
+          return;
+        }
+        const result = grant(requested, catalog);
+        granted += 1;
+        const wrong = universeOf([...catalog, ...requested]).filter((point) => {
+          const isMeant = anyDenotes(requested, point) && anyDenotes(catalog, point);
+          return anyDenotes(result, point) !== isMeant;
+        });
+        expect(wrong).toEqual([]);
+      }),
+      LAW,
+    );
+    expect(granted).toBeGreaterThan(200);
+  });
+
+  it('holds no wildcard, is sorted and free of duplicates, and is idempotent', () => {
+    fc.assert(
+      fc.property(wanted, ({ catalog, requested }) => {
+        const result = grantOrNothing(requested, catalog);
+        expect(result.join('')).not.toContain('*');
+        expect(result).toEqual([...new Set(result)].sort());
+        if (result.length > 0) expect(grant(result, catalog)).toEqual(result);
+        for (const scope of result) {
+          expect(catalog.some((entry) => covers(entry, scope))).toBe(true);
+          expect(requested.some((asked) => covers(asked, scope))).toBe(true);
+        }
+      }),
+      LAW,
+    );
+  });
+
+  it('reports as narrowed just what was asked for as it is and is no entry', () => {
+    fc.assert(
+      fc.property(wanted, ({ catalog, requested }) => {
+        if (grantOrNothing(requested, catalog).length === 0) return;
+        const { granted, narrowed } = ScopeCatalog.from(catalog).expand(requested);
+        const expected = requested.filter(
+          (scope) =>
+            !scope.includes('*') &&
+            !catalog.includes(scope) &&
+            catalog.some((entry) => covers(entry, scope)),
+        );
+        expect(narrowed).toEqual([...new Set(expected)].sort());
+        expect(granted).toEqual(expect.arrayContaining(narrowed));
+      }),
+      LAW,
+    );
+  });
+
+  it('never gives less when more is asked for, nor when the catalog knows more', () => {
+    fc.assert(
+      fc.property(wanted, concreteScope, ({ catalog, requested }, entry) => {
+        const [first] = requested as [string];
+        const less = ScopeSet.from(grantOrNothing([first], catalog));
+        const more = grantOrNothing(requested, catalog);
+        if (more.length > 0) expect(ScopeSet.from(more).missing(less)).toEqual([]);
+        const later = grantOrNothing([first], [...catalog, entry]);
+        expect(ScopeSet.from(later).missing(less)).toEqual([]);
+      }),
+      LAW,
+    );
+  });
+
+  it('is blind to order and duplicates on both sides', () => {
+    fc.assert(
+      fc.property(wanted, ({ catalog, requested }) => {
+        const twice = grantOrNothing([...requested].reverse().concat(requested), [
+          ...[...catalog].reverse(),
+          ...catalog,
+        ]);
+        expect(twice).toEqual(grantOrNothing(requested, catalog));
+      }),
+      LAW,
+    );
+  });
+});
+
+describe('parseScopes', () => {
+  it('reads a list in the order given, without duplicates', () => {
+    const scopes = parseScopes(['POST:d.example/a', 'GET:d.example/a', 'POST:D.example/a']);
+
+    expect(scopes.map(String)).toEqual(['POST:d.example/a', 'GET:d.example/a']);
+  });
+
+  it('takes wildcards as they are', () => {
+    expect(parseScopes(['*:*/*', '*:*.example/a']).map(String)).toEqual(['*:*/*', '*:*.example/a']);
+  });
+});
+
+describe('attribute', () => {
+  const catalog = ScopeCatalog.from([...SHOP, ...NESTED]);
+  const nameOf = (method: string, domain: string, target: string): string | undefined =>
+    catalog.attribute({ method, domain, target })?.toString();
+
+  it.each([
+    ['GET', 'd.example', '/a', 'GET:d.example/a'],
+    ['GET', 'd.example', '/a/x', 'GET:d.example/a'],
+    ['GET', 'd.example', '/a/b/', 'GET:d.example/a/b'],
+    ['GET', 'd.example', '/a/%62/c?x', 'GET:d.example/a/b'],
+    ['POST', 'd.example', '/a/b', 'POST:d.example/a/b'],
+    ['POST', 'd.example', '/a', undefined],
+    ['HEAD', 'd.example', '/a', undefined],
+    ['GET', 'x.d.example', '/a', undefined],
+    ['GET', 'd.example', '/', undefined],
+    ['GET', 'd.example', '/a/../a', undefined],
+    ['get', 'd.example', '/a', undefined],
+  ])('names %s %s%s: %s', (method, domain, target, expected) => {
+    expect(nameOf(method, domain, target)).toBe(expected);
+  });
+
+  it('names a request that was read before', () => {
+    const reading = readRequest({ method: 'GET', domain: 'd.example', target: '/a/b' });
+
+    expect(reading.ok && String(catalog.attribute(reading.request))).toBe('GET:d.example/a/b');
+  });
+});
+
+describe('knows', () => {
+  it.each([
+    ['GET:shop.example/orders', true],
+    ['GET:shop.example/orders/7', true],
+    ['GET:eu.shop.example/orders', true],
+    ['*:*/*', true],
+    ['*:*.shop.example/orders/open', true],
+    ['GET:shop.example/order', false],
+    ['PUT:*/*', false],
+    ['GET:*.mail.example/*', false],
+  ])('%s: %s', (scope, expected) => {
+    expect(ScopeCatalog.from(SHOP).knows(scope)).toBe(expected);
+  });
+
+  it('agrees with having a meet', () => {
+    fc.assert(
+      fc.property(fc.array(concreteScope, { maxLength: 5 }), anyScope, (entries, scope) => {
+        const isMet = entries.some((entry) => meet(entry, scope) !== null);
+        expect(ScopeCatalog.from(entries).knows(scope)).toBe(isMet);
+      }),
+      LAW,
+    );
+  });
+});
+
+describe('suggest', () => {
+  const catalog = ScopeCatalog.from(SHOP);
+
+  it.each([
+    ['GET:shop.example/order', 'GET:shop.example/orders'],
+    ['get:shop.example/orders', 'GET:shop.example/orders'],
+    ['GET:shp.example/orders', 'GET:shop.example/orders'],
+    ['POST:mail.example/feilds', 'POST:mail.example/fields'],
+    ['*:mail.example/layuot', 'GET:mail.example/layout'],
+  ])('for %s begins with %s', (text, best) => {
+    expect(catalog.suggest(text)[0]).toBe(best);
+    expect(catalog.suggest(text).length).toBeLessThanOrEqual(3);
+  });
+
+  it.each([
+    ['no shape of a scope', 'orders'],
+    ['an empty text', ''],
+    ['no path', 'GET:shop.example'],
+    ['1025 characters', `GET:shop.example/${'a'.repeat(1008)}`],
+    ['a megabyte', `GET:shop.example/${'a'.repeat(1 << 20)}`],
+    ['another type', 7],
+    ['an array', ['GET:shop.example/order']],
+  ])('has nothing for %s', (_, text) => {
+    expect(catalog.suggest(text as string)).toEqual([]);
+  });
+
+  it('suggests nothing but entries, each once', () => {
+    fc.assert(
+      fc.property(fc.oneof(anyScope, fc.string()), (text) => {
+        const suggested = catalog.suggest(text);
+        expect(SHOP).toEqual(expect.arrayContaining(suggested));
+        expect(new Set(suggested).size).toBe(suggested.length);
+      }),
+      { numRuns: 300 },
+    );
+    expect(ScopeCatalog.from([]).suggest('GET:shop.example/orders')).toEqual([]);
+  });
+});
+
+/** What somebody might ask for who knows an entry: it, more, less, or something else. */
+function askFor(entry: string, how: number, other: string): string {
+  const { method, domain, path } = parseScope(entry);
+  const asked = [
+    entry,
+    `${entry}/fresh`,
+    `*:${domain}/${path}`,
+    `${method}:*/${path}/b`,
+    `*:*.${domain.split('.').slice(1).join('.') || domain}/*`,
+    `${method}:${domain}/*`,
+    `${method}:${domain}/${path.split('/')[0]}`,
+  ][how];
+  return asked ?? other;
+}
+
+function grantOrNothing(requested: readonly string[], catalog: readonly string[]): string[] {
+  try {
+    return grant(requested, catalog);
+  } catch (error) {
+    if (error instanceof ScopeError && error.code === 'scope_unmatched') return [];
+    throw error;
+  }
+}

@@ -1,0 +1,354 @@
+import { describe, expect, it } from 'vitest';
+import type { ListInput } from '../../src/input.ts';
+import type { TokenService } from '../../src/service.ts';
+import type { Token } from '../../src/token.ts';
+import { codeOf, K1, K2, OTHER_SCOPE, RecordingStore, recordOf, SCOPE, setUp } from '../support.ts';
+
+async function issueMany(tokens: TokenService, count: number, account = 'acme'): Promise<string[]> {
+  const ids: string[] = [];
+  for (let i = 0; i < count; i++) ids.push((await tokens.issue({ account, scopes: [SCOPE] })).id);
+  return ids;
+}
+
+async function listAll(tokens: TokenService, input: ListInput): Promise<Token[]> {
+  const found: Token[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await tokens.list({ ...input, ...(cursor !== undefined && { cursor }) });
+    found.push(...page.tokens);
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+  return found;
+}
+
+const idsOf = (tokens: readonly Token[]): string[] => tokens.map(({ id }) => id);
+
+describe('list', () => {
+  it('shows the newest first, and of one instant the greatest id', async () => {
+    const { clock, tokens } = setUp();
+    const old = await issueMany(tokens, 5);
+    clock.advance(0.001);
+    const young = await issueMany(tokens, 5);
+
+    const { tokens: page, cursor } = await tokens.list({ account: 'acme' });
+
+    expect(idsOf(page)).toEqual([...young.sort().reverse(), ...old.sort().reverse()]);
+    expect(cursor).toBeUndefined();
+  });
+
+  it('shows what is active now, of this account alone', async () => {
+    const { clock, tokens } = setUp();
+    const kept = await tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: 61 });
+    await tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: 60 });
+    const revoked = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    await tokens.issue({ account: 'Acme', scopes: [SCOPE] });
+    await tokens.issue({ account: 'acme ', scopes: [SCOPE] });
+    await tokens.revoke('acme', revoked.id);
+    clock.advance(60);
+
+    expect(idsOf((await tokens.list({ account: 'acme' })).tokens)).toEqual([kept.id]);
+    expect((await tokens.list({ account: 'nobody' })).tokens).toEqual([]);
+  });
+
+  it.each([
+    [99, 1, 99],
+    [100, 1, 100],
+    [101, 2, 100],
+  ])('of %d tokens gives %d pages of 100', async (count, pages, first) => {
+    const { store, tokens } = setUp();
+    await issueMany(tokens, count);
+    const page = await tokens.list({ account: 'acme' });
+    store.takeCalls();
+
+    expect(page.tokens).toHaveLength(first);
+    expect(page.cursor === undefined).toBe(pages === 1);
+    expect(await listAll(tokens, { account: 'acme' })).toHaveLength(count);
+    expect(store.takeCalls()).toHaveLength(pages);
+  });
+
+  it.each<[unknown, boolean]>([
+    [1, true],
+    [1000, true],
+    [0, false],
+    [1001, false],
+    [1.5, false],
+    ['10', false],
+    [Number.NaN, false],
+    [null, false],
+  ])('takes a limit of %s: %s', async (limit, isGood) => {
+    const { tokens } = setUp();
+    const listed = tokens.list({ account: 'acme', limit } as ListInput);
+    if (isGood) expect((await listed).tokens).toEqual([]);
+    else expect(await codeOf(listed)).toBe('invalid_request');
+  });
+
+  it.each([1, 2, 3, 7])('pages of %d neither repeat nor lose a token', async (limit) => {
+    const { clock, tokens } = setUp();
+    for (let i = 0; i < 5; i++) {
+      await issueMany(tokens, 3);
+      clock.advance(1);
+    }
+    const all = idsOf((await tokens.list({ account: 'acme' })).tokens);
+
+    expect(idsOf(await listAll(tokens, { account: 'acme', limit }))).toEqual(all);
+  });
+
+  it('goes on where it was when tokens come and go in between', async () => {
+    const { clock, tokens } = setUp();
+    const ids: string[] = [];
+    for (let i = 0; i < 6; i++) {
+      ids.push(...(await issueMany(tokens, 1)));
+      clock.advance(1);
+    }
+    const [first, second, third, fourth, fifth, sixth] = ids as [
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+    ];
+    const page = await tokens.list({ account: 'acme', limit: 2 });
+    expect(idsOf(page.tokens)).toEqual([sixth, fifth]);
+    // One before the place, one after it, and the very token that the cursor names.
+    await issueMany(tokens, 1);
+    await tokens.revoke('acme', fifth);
+    await tokens.revoke('acme', third);
+
+    const rest = await tokens.list({ account: 'acme', cursor: page.cursor });
+
+    expect(idsOf(rest.tokens)).toEqual([fourth, second, first]);
+  });
+
+  it('keeps a cursor good when the token it names was purged', async () => {
+    const { clock, tokens } = setUp();
+    const [first] = await issueMany(tokens, 1);
+    clock.advance(1);
+    const last = await tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: 5 });
+    const { cursor } = await tokens.list({ account: 'acme', limit: 1 });
+    clock.advance(60);
+    await tokens.purge({ before: clock.now() });
+
+    expect(await tokens.get('acme', last.id)).toBeUndefined();
+    expect(idsOf((await tokens.list({ account: 'acme', cursor })).tokens)).toEqual([first]);
+  });
+});
+
+describe('a cursor', () => {
+  async function cursorFor(input: Partial<ListInput> = {}) {
+    const setting = setUp();
+    await issueMany(setting.tokens, 3);
+    const { cursor = '' } = await setting.tokens.list({ account: 'acme', limit: 1, ...input });
+    return { ...setting, cursor };
+  }
+
+  it.each<[string, Partial<ListInput>, Partial<ListInput>, boolean]>([
+    ['the same list', {}, {}, true],
+    ['another limit', {}, { limit: 2 }, true],
+    ['another account', {}, { account: 'acmf' }, false],
+    ['a filter', {}, { scope: SCOPE }, false],
+    ['the same filter', { scope: SCOPE }, { scope: SCOPE }, true],
+    [
+      'the same filter, spelled otherwise',
+      { scope: SCOPE },
+      { scope: 'GET:SHOP.example/orders' },
+      true,
+    ],
+    ['another filter', { scope: SCOPE }, { scope: 'GET:*/*' }, false],
+    ['no filter', { scope: SCOPE }, {}, false],
+    ['the default match', { scope: SCOPE }, { scope: SCOPE, match: 'overlaps' }, true],
+    ['another match', { scope: SCOPE }, { scope: SCOPE, match: 'covers' }, false],
+  ])('serves %s: %#', async (_, made, used, isGood) => {
+    const { tokens, cursor } = await cursorFor(made);
+    expect(cursor).not.toBe('');
+    const listed = tokens.list({ account: 'acme', ...used, cursor });
+
+    if (isGood) expect((await listed).tokens.length).toBeGreaterThan(0);
+    else expect(await codeOf(listed)).toBe('invalid_request');
+  });
+
+  it('is refused when a character of it was changed', async () => {
+    const { tokens, cursor, store } = await cursorFor();
+    const genuine = Buffer.from(cursor, 'base64url').toString('latin1');
+    store.takeCalls();
+    for (let place = 0; place < genuine.length; place++) {
+      const replaced = genuine[place] === '1' ? '2' : '1';
+      const text = genuine.slice(0, place) + replaced + genuine.slice(place + 1);
+      const bad = Buffer.from(text, 'latin1').toString('base64url');
+      expect(await codeOf(tokens.list({ account: 'acme', cursor: bad }))).toBe('invalid_request');
+    }
+    expect(store.calls).toEqual([]);
+  });
+
+  it.each<[string, unknown]>([
+    ['empty', ''],
+    ['nonsense', 'nonsense'],
+    ['an id', '0123456789ABCDEFGHIJKL'],
+    ['a megabyte', 'A'.repeat(1_000_000)],
+    ['not ASCII', 'é…\0'],
+    ['a number', 42],
+    ['null', null],
+    ['a list', ['x']],
+  ])('that is %s is refused', async (_, cursor) => {
+    const { tokens } = setUp();
+    expect(await codeOf(tokens.list({ account: 'acme', cursor } as ListInput))).toBe(
+      'invalid_request',
+    );
+  });
+
+  it('outlives a rotation of keys, but not the loss of its key', async () => {
+    const { store, clock, tokens } = setUp();
+    await issueMany(tokens, 2);
+    const { cursor } = await tokens.list({ account: 'acme', limit: 1 });
+    const both = setUp({ store, clock, keys: [K2, { ...K1, status: 'verify' }] });
+    const dropped = setUp({ store, clock, keys: [K2] });
+
+    expect((await both.tokens.list({ account: 'acme', cursor })).tokens).toHaveLength(1);
+    expect(await codeOf(dropped.tokens.list({ account: 'acme', cursor }))).toBe('invalid_request');
+  });
+});
+
+describe('list with a scope', () => {
+  const HELD = {
+    exact: ['GET:shop.example/orders'],
+    wider: ['*:shop.example/*'],
+    below: ['GET:shop.example/orders/7'],
+    beside: ['GET:shop.example/ordersx'],
+    post: ['POST:shop.example/orders'],
+    every: ['*:*/*'],
+  };
+
+  it.each<['overlaps' | 'covers' | 'exact' | undefined, string, string[]]>([
+    [undefined, SCOPE, ['exact', 'wider', 'below', 'every']],
+    ['overlaps', SCOPE, ['exact', 'wider', 'below', 'every']],
+    ['covers', SCOPE, ['exact', 'wider', 'every']],
+    ['exact', SCOPE, ['exact']],
+    ['exact', 'GET:SHOP.example/orders', ['exact']],
+    ['overlaps', '*:*/*', ['exact', 'wider', 'below', 'beside', 'post', 'every']],
+    ['covers', '*:*/*', ['every']],
+    ['exact', '*:*/*', ['every']],
+    ['overlaps', 'GET:*.example/orders', ['exact', 'wider', 'below', 'every']],
+    ['covers', 'GET:shop.example/orders/7', ['exact', 'wider', 'below', 'every']],
+    ['overlaps', 'GET:other.example/orders', ['every']],
+    ['exact', 'GET:other.example/orders', []],
+  ])('that it %s %s finds %s', async (match, scope, expected) => {
+    const { tokens } = setUp();
+    for (const [name, scopes] of Object.entries(HELD)) {
+      await tokens.issue({ account: 'acme', scopes, name });
+    }
+    const { tokens: found } = await tokens.list({ account: 'acme', scope, match });
+
+    expect(found.map(({ name }) => name).sort()).toEqual([...expected].sort());
+  });
+
+  it('pages through the wanted ones alone, also when they are rare', async () => {
+    const { clock, tokens } = setUp();
+    const rare: string[] = [];
+    for (let i = 0; i < 1300; i++) {
+      clock.advance(1);
+      const scopes = [i % 400 === 0 ? OTHER_SCOPE : SCOPE];
+      const { id } = await tokens.issue({ account: 'acme', scopes });
+      if (i % 400 === 0) rare.unshift(id);
+    }
+    const found = await listAll(tokens, { account: 'acme', scope: OTHER_SCOPE, limit: 1 });
+
+    expect(idsOf(found)).toEqual(rare);
+  });
+
+  it.each<[Partial<ListInput> & Record<string, unknown>, string]>([
+    [{ scope: 'nonsense' }, 'invalid_scope'],
+    [{ scope: '' }, 'invalid_scope'],
+    [{ scope: 42 as never }, 'invalid_scope'],
+    [{ match: 'any' as never }, 'invalid_request'],
+    [{ account: '' }, 'invalid_request'],
+    [{ offset: 1 }, 'invalid_request'],
+  ])('refuses %o', async (bad, code) => {
+    const { tokens, store } = setUp();
+    expect(await codeOf(tokens.list({ account: 'acme', ...bad }))).toBe(code);
+    expect(store.calls).toEqual([]);
+  });
+});
+
+describe('a page that the store answers', () => {
+  it.each<[string, (page: unknown[]) => unknown]>([
+    ['no list', () => ({})],
+    ['nothing', () => undefined],
+    ['a hole', (page) => [...page, undefined]],
+    ['null', (page) => [...page, null]],
+    ['an id that is none', (page) => page.map((record) => ({ ...(record as object), id: 7 }))],
+    ['no id', (page) => page.map((record) => ({ ...(record as object), id: undefined }))],
+    [
+      'the record of another account',
+      (page) => page.map((record) => ({ ...(record as object), account: 'b' })),
+    ],
+  ])('and is %s is store_corrupt', async (_, spoil) => {
+    const { store, tokens } = setUp();
+    await issueMany(tokens, 1);
+    store.break('page', async (query: never) => spoil(await store.inner.page(query)));
+    expect(await codeOf(tokens.list({ account: 'acme' }))).toBe('store_corrupt');
+
+    store.mend();
+    expect((await tokens.list({ account: 'acme' })).tokens).toHaveLength(1);
+  });
+});
+
+describe('purge', () => {
+  it.each([
+    ['expired a millisecond before', 59.999, false],
+    ['expired at the very instant', 60, true],
+    ['expired after it', 61, true],
+  ])('of what %s keeps it: %s', async (_, seconds, isKept) => {
+    const { clock, tokens } = setUp();
+    const before = new Date(clock.now().getTime() + 60_000);
+    // A lifetime is whole seconds; the expiry itself has milliseconds.
+    const { id } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    await tokens.patch('acme', id, { expiresAt: new Date(clock.now().getTime() + seconds * 1000) });
+    clock.advance(3600);
+
+    expect(await tokens.purge({ before })).toBe(isKept ? 0 : 1);
+    expect((await tokens.get('acme', id)) !== undefined).toBe(isKept);
+  });
+
+  it('removes the revoked, leaves the living, and can be stopped and called again', async () => {
+    const { clock, store, tokens } = setUp();
+    const living = await issueMany(tokens, 3);
+    for (const id of await issueMany(tokens, 5)) await tokens.revoke('acme', id);
+    clock.advance(1);
+
+    expect(await tokens.purge({ before: clock.now(), limit: 2 })).toBe(2);
+    expect(await tokens.purge({ before: clock.now(), limit: 2 })).toBe(2);
+    expect(await tokens.purge({ before: clock.now() })).toBe(1);
+    expect(await tokens.purge({ before: clock.now() })).toBe(0);
+    for (const id of living) expect(await recordOf(store, id as never)).toBeDefined();
+  });
+
+  it('asks for a thousand at a time', async () => {
+    const { clock, store, tokens } = setUp();
+    let left = 2500;
+    store.break('purge', async (_before: Date, limit: number) => {
+      const count = Math.min(limit, left);
+      left -= count;
+      return count;
+    });
+
+    expect(await tokens.purge({ before: clock.now() })).toBe(2500);
+    expect(store.calls.map(({ args }) => args[1])).toEqual([1000, 1000, 1000]);
+  });
+
+  it('refuses an instant that is still to come', async () => {
+    const { clock, store, tokens } = setUp();
+    const at = (ms: number) => new Date(clock.now().getTime() + ms);
+
+    expect(await tokens.purge({ before: at(0) })).toBe(0);
+    expect(await codeOf(tokens.purge({ before: at(1) }))).toBe('invalid_request');
+    expect(await codeOf(tokens.purge({ before: new Date(Number.NaN) }))).toBe('invalid_request');
+    expect(await codeOf(tokens.purge({ before: at(0), limit: 0 }))).toBe('invalid_request');
+    expect(await codeOf(tokens.purge({} as never))).toBe('invalid_request');
+    expect(store.takeCalls()).toEqual(['purge']);
+  });
+});
+
+it('the recording store changes nothing of what it records', async () => {
+  const { tokens } = setUp({ store: new RecordingStore() });
+  expect(await issueMany(tokens, 2)).toHaveLength(2);
+});

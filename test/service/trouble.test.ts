@@ -1,0 +1,415 @@
+import { inspect } from 'node:util';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { TokenError } from '../../src/errors.ts';
+import { KeyRing } from '../../src/keys.ts';
+import { TokenService, type TokenServiceOptions } from '../../src/service.ts';
+import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import type { IssuedToken, TokenRecord } from '../../src/token.ts';
+import {
+  ALL_METHODS,
+  codeOf,
+  expectNoSecret,
+  forge,
+  K1,
+  K2,
+  partsOf,
+  RecordingStore,
+  recordOf,
+  refusalOf,
+  SCOPE,
+  type Setting,
+  setUp,
+} from '../support.ts';
+
+const NEED = { scope: SCOPE };
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** As over a network: the service keeps the deadline. */
+async function setUpRemote(): Promise<Setting & { token: IssuedToken }> {
+  const setting = setUp({ store: new RecordingStore(new MemoryTokenStore(), { local: false }) });
+  const token = await setting.tokens.issue({ account: 'acme', scopes: [SCOPE] });
+  return { ...setting, token };
+}
+
+type Verb = (setting: Setting & { token: IssuedToken }) => Promise<unknown>;
+
+const VERBS: [string, Verb][] = [
+  ['issue', ({ tokens }) => tokens.issue({ account: 'acme', scopes: [SCOPE] })],
+  ['list', ({ tokens }) => tokens.list({ account: 'acme' })],
+  ['list by scope', ({ tokens }) => tokens.list({ account: 'acme', scope: SCOPE })],
+  ['get', ({ tokens, token }) => tokens.get('acme', token.id)],
+  ['modify', ({ tokens, token }) => tokens.modify('acme', token.id, { scopes: [SCOPE] })],
+  ['patch', ({ tokens, token }) => tokens.patch('acme', token.id, { name: 'x' })],
+  ['rotate', ({ tokens, token }) => tokens.rotate('acme', token.id)],
+  ['verify', ({ tokens, token }) => tokens.verify(token.value, NEED)],
+  ['verify of an unknown one', ({ tokens }) => tokens.verify(forge(), NEED)],
+  ['explain', ({ tokens, token }) => tokens.explain('acme', token.id, NEED)],
+  ['purge', ({ tokens, clock }) => tokens.purge({ before: clock.now() })],
+  ['revoke', ({ tokens, token }) => tokens.revoke('acme', token.id)],
+  ['revokeAll', ({ tokens }) => tokens.revokeAll('acme')],
+];
+
+describe('a store that is broken', () => {
+  const message = `connect postgres://user:${K1.secret}@db failed`;
+  const FAULTS: [string, () => unknown][] = [
+    [
+      'rejects',
+      async () => {
+        throw Object.assign(new Error(message), { code: 'ECONNREFUSED' });
+      },
+    ],
+    [
+      'throws at once',
+      () => {
+        throw new Error(message);
+      },
+    ],
+    ['rejects with a text', () => Promise.reject(message)],
+    ['rejects with nothing', () => Promise.reject(undefined)],
+    [
+      'rejects with one of our errors of another kind',
+      () => Promise.reject(new TokenError('not_found', message)),
+    ],
+    [
+      'rejects with version_conflict',
+      () => Promise.reject(new TokenError('version_conflict', message)),
+    ],
+    [
+      'gives a thenable that throws',
+      () => ({
+        // biome-ignore lint/suspicious/noThenProperty: such things are given to await
+        get then() {
+          throw new Error(message);
+        },
+      }),
+    ],
+  ];
+
+  for (const [fault, work] of FAULTS) {
+    it.each(VERBS)(
+      `and ${fault} is store_unavailable to %s, and to no other call`,
+      async (_, verb) => {
+        const setting = await setUpRemote();
+        const before = await recordOf(setting.store, setting.token.id);
+        setting.store.break(ALL_METHODS, work);
+        const error = await refusalOf(verb(setting));
+
+        expect(error.code).toBe('store_unavailable');
+        expect(error.message).not.toMatch(/postgres|connect/);
+        expectNoSecret(error, setting.token.value);
+        setting.store.mend();
+        expect(await recordOf(setting.store, setting.token.id)).toEqual(before);
+        await expect(verb(setting)).resolves.toBeDefined();
+      },
+    );
+  }
+
+  it.each(VERBS)('and hangs is store_unavailable to %s at 2 seconds', async (_, verb) => {
+    const setting = await setUpRemote();
+    setting.store.break(ALL_METHODS, () => new Promise(() => {}));
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const outcome = vi.fn();
+    verb(setting).then(outcome, ({ code }) => outcome(code));
+    await vi.advanceTimersByTimeAsync(1999);
+    expect(outcome).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(outcome.mock.calls).toEqual([['store_unavailable']]);
+
+    setting.store.mend();
+    await expect(verb(setting)).resolves.toBeDefined();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('keeps to the deadline of the options', async () => {
+    const store = new RecordingStore(new MemoryTokenStore(), { local: false });
+    const { store: outer, tokens } = setUp({ store, deadlineMs: 50 });
+    outer.break('find', () => new Promise(() => {}));
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const outcome = vi.fn();
+    tokens.verify(forge(), NEED).catch(outcome);
+    await vi.advanceTimersByTimeAsync(49);
+    expect(outcome).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(outcome).toHaveBeenCalledOnce();
+  });
+
+  it('and answers too late changes nothing of what was said', async () => {
+    const { store, tokens, token } = await setUpRemote();
+    const late = Promise.withResolvers<unknown>();
+    store.break('find', () => late.promise);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const outcome = tokens.verify(token.value, NEED).catch(({ code }) => code);
+    await vi.advanceTimersByTimeAsync(2000);
+    late.reject(new Error('too late'));
+
+    expect(await outcome).toBe('store_unavailable');
+  });
+
+  it('the control: over a healthy one every verb does its work', async () => {
+    for (const [, verb] of VERBS) await expect(verb(await setUpRemote())).resolves.toBeDefined();
+  });
+});
+
+describe('a store that answers garbage', () => {
+  const READERS = VERBS.filter(([name]) =>
+    ['get', 'modify', 'patch', 'rotate', 'verify', 'explain'].includes(name),
+  );
+  const other = partsOf(forge('0123456789ABCDEFGHIJKL')).id;
+  const SPOILT: [string, (record: TokenRecord) => unknown][] = [
+    ['nothing', () => undefined],
+    ['null', () => null],
+    ['an object', () => ({})],
+    ['the record itself', (record) => record],
+    ['no place', () => []],
+    ['two places', (record) => [record, record]],
+    ['null for a record', () => [null]],
+    ['false for a record', () => [false]],
+    ['another id', (record) => [{ ...record, id: other }]],
+    ['no id', (record) => [{ ...record, id: undefined }]],
+    ...(
+      [
+        ['account', 7],
+        ['prefix', null],
+        ['kid', undefined],
+        ['digest', undefined],
+        ['digest', new Uint8Array(31)],
+        ['digest', 'x'.repeat(32)],
+        ['digest', new Uint8Array(0)],
+        ['box', null],
+        ['box', 'box'],
+        ['scopes', undefined],
+        ['scopes', []],
+        ['scopes', SCOPE],
+        ['scopes', [7]],
+        ['scopes', ['*:*/*', null]],
+        ['requested', undefined],
+        ['requested', [7]],
+        ['createdAt', 0],
+        ['createdAt', new Date(Number.NaN)],
+        ['expiresAt', undefined],
+        ['expiresAt', new Date(Number.NaN)],
+        ['expiresAt', 8e15],
+        ['expiresAt', '9999-01-01'],
+        ['version', 0],
+        ['version', '1'],
+        ['version', Number.NaN],
+        ['name', 7],
+        ['metadata', 'x'],
+        ['metadata', null],
+        ['revokedAt', null],
+        ['revokedAt', new Date(Number.NaN)],
+        ['revokedAt', false],
+        ['previousDigest', new Uint8Array(31)],
+        ['previousUntil', 8e15],
+        ['previousUntil', new Date(Number.NaN)],
+      ] as const
+    ).map(([field, value]): [string, (record: TokenRecord) => unknown] => [
+      `${field} as ${inspect(value)}`,
+      (record) => [{ ...record, [field]: value }],
+    ]),
+  ];
+
+  it.each(SPOILT)('%s: store_corrupt to all who read it', async (_, spoil) => {
+    const setting = setUp({ reveal: 'always' });
+    const token = await setting.tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    const record = await recordOf(setting.store, token.id);
+    for (const [, verb] of READERS) {
+      setting.store.break('find', async () => spoil(record));
+      expect(await codeOf(verb({ ...setting, token }))).toBe('store_corrupt');
+    }
+    const calls = setting.store.takeCalls();
+
+    expect(calls.includes('replace')).toBe(false);
+    setting.store.mend();
+    expect((await setting.tokens.verify(token.value, NEED)).ok).toBe(true);
+  });
+
+  it('the control: the same record, unspoilt, is read by all', async () => {
+    for (const [, verb] of READERS) {
+      const setting = setUp();
+      const token = await setting.tokens.issue({ account: 'acme', scopes: [SCOPE] });
+      const record = await recordOf(setting.store, token.id);
+      setting.store.break('find', async () => [{ ...record }]);
+      await expect(verb({ ...setting, token })).resolves.toBeDefined();
+    }
+  });
+
+  it.each(VERBS)('a store that says that it is corrupt is believed (%s)', async (_, verb) => {
+    const setting = await setUpRemote();
+    setting.store.break(ALL_METHODS, async () => {
+      throw new TokenError('store_corrupt', 'a column');
+    });
+    expect(await codeOf(verb(setting))).toBe('store_corrupt');
+  });
+
+  it('a kept scope that is none is not judged', async () => {
+    const { store, tokens, token } = await setUpRemote();
+    const record = await recordOf(store, token.id);
+    store.break('find', async () => [{ ...record, scopes: ['*:*/*', 'nonsense'] }]);
+
+    expect(await codeOf(tokens.verify(token.value, NEED))).toBe('store_corrupt');
+    expect(await codeOf(tokens.explain('acme', token.id, NEED))).toBe('store_corrupt');
+  });
+
+  it.each<[unknown]>([[undefined], [null], ['true'], [1], [{}]])(
+    'neither yes nor no (%s): nothing is acknowledged, nothing denied',
+    async (answer) => {
+      const { store, tokens, token } = await setUpRemote();
+      store.break(['replace', 'revoke'], async () => answer);
+      store.takeCalls();
+
+      expect(await codeOf(tokens.revoke('acme', token.id))).toBe('store_corrupt');
+      expect(await codeOf(tokens.patch('acme', token.id, { name: 'x' }))).toBe('store_corrupt');
+      expect(await codeOf(tokens.rotate('acme', token.id))).toBe('store_corrupt');
+      expect(store.takeCalls()).toHaveLength(5);
+    },
+  );
+
+  it.each<[unknown]>([
+    [undefined],
+    [null],
+    ['5'],
+    [-1],
+    [0.5],
+    [Number.NaN],
+    [Number.POSITIVE_INFINITY],
+  ])('no count (%s): nothing is told', async (answer) => {
+    const { clock, store, tokens } = await setUpRemote();
+    store.break(['revokeAll', 'purge'], async () => answer);
+
+    expect(await codeOf(tokens.revokeAll('acme'))).toBe('store_corrupt');
+    expect(await codeOf(tokens.purge({ before: clock.now() }))).toBe('store_corrupt');
+  });
+
+  it('the record of another account under its id is not its own', async () => {
+    const { store, tokens, token } = await setUpRemote();
+    const record = await recordOf(store, token.id);
+    store.break('find', async () => [{ ...record, account: 'other' }]);
+
+    expect(await tokens.get('acme', token.id)).toBeUndefined();
+  });
+
+  it('a box that does not open costs the value, not the token', async () => {
+    const { store, tokens } = setUp({ reveal: 'always' });
+    const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    const record = await recordOf(store, token.id);
+    for (const box of [new Uint8Array(0), new Uint8Array(28), new Uint8Array(55)]) {
+      store.break('find', async () => [{ ...record, box }]);
+      expect(await tokens.get('acme', token.id)).not.toHaveProperty('value');
+      expect((await tokens.verify(token.value, NEED)).ok).toBe(true);
+    }
+  });
+});
+
+describe('TokenService refuses options', () => {
+  const good = { store: new MemoryTokenStore(), keys: [K1], prefix: 'acme' };
+
+  it.each<[string, unknown, RegExp]>([
+    ['none', undefined, /./],
+    ['null', null, /./],
+    ['no store', { ...good, store: undefined }, /store/],
+    ['half a store', { ...good, store: { find() {} } }, /store/],
+    ['no keys', { ...good, keys: undefined }, /keys/],
+    ['one key alone', { ...good, keys: K1 }, /keys/],
+    ['two active keys', { ...good, keys: [K1, K2] }, /keys/],
+    ['no prefix', { ...good, prefix: undefined }, /prefix/],
+    ["another vendor's prefix", { ...good, prefix: 'ghp' }, /prefix/],
+    ['a catalog that is a list', { ...good, catalog: [SCOPE] }, /catalog/],
+    ['a catalog of null', { ...good, catalog: null }, /catalog/],
+    ['a clock that is a function', { ...good, clock: () => new Date() }, /clock/],
+    ['a clock that is a date', { ...good, clock: new Date() }, /clock/],
+    ['an unknown way to reveal', { ...good, reveal: 'never' }, /reveal/],
+    ['a deadline of 0', { ...good, deadlineMs: 0 }, /deadlineMs/],
+    ['a deadline of 60 001', { ...good, deadlineMs: 60_001 }, /deadlineMs/],
+    ['a deadline of a fraction', { ...good, deadlineMs: 0.5 }, /deadlineMs/],
+    [
+      'a deadline that never comes',
+      { ...good, deadlineMs: Number.POSITIVE_INFINITY },
+      /deadlineMs/,
+    ],
+    ['an unknown one', { ...good, [String(K1.secret)]: 1 }, /unknown/],
+    ['one that is misspelt', { ...good, revael: 'once' }, /did you mean reveal/],
+  ])('%s', async (_, options, message) => {
+    const error = await refusalOf(() => new TokenService(options as TokenServiceOptions));
+
+    expect(error.code).toBe('invalid_options');
+    expect(error.message).toMatch(message);
+    expectNoSecret(error);
+  });
+
+  it.each<[string, object]>([
+    ['the least', {}],
+    ['a deadline of 1', { deadlineMs: 1 }],
+    ['a deadline of 60 000', { deadlineMs: 60_000 }],
+    [
+      'all undefined',
+      { catalog: undefined, clock: undefined, reveal: undefined, lifetime: undefined },
+    ],
+    ['keys that only verify', { keys: new KeyRing([K1]).verifierKeys() }],
+  ])('but takes %s', (_, options) => {
+    expect(() => new TokenService({ ...good, ...options })).not.toThrow();
+  });
+});
+
+describe('secrets', () => {
+  it('are in nothing that the service shows of itself', async () => {
+    const { tokens } = setUp({ reveal: 'always' });
+    const { value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    const [verifier] = tokens.verifierKeys();
+
+    expectNoSecret(tokens, value, String(verifier?.secret).slice(4));
+    expect(JSON.stringify(tokens)).toBe('{}');
+  });
+
+  it.each(['once', 'always'] as const)('reach no store call of any verb (%s)', async (reveal) => {
+    const { clock, store, tokens } = setUp({ reveal });
+    const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    const setting = { clock, store, tokens, token };
+    const values = [token.value];
+    await tokens.get('acme', token.value);
+    await tokens.modify('acme', token.value, { scopes: [SCOPE] });
+    await tokens.patch('acme', token.value, { name: 'x' });
+    const rotated = await tokens.rotate('acme', token.value, { graceSeconds: 60 });
+    values.push(rotated.value);
+    await tokens.explain('acme', rotated.value, NEED);
+    for (const [, verb] of VERBS) await verb(setting).catch(() => {});
+    await tokens.revoke('acme', rotated.value);
+
+    expect(store.calls.length).toBeGreaterThan(15);
+    expectNoSecret(store.calls, ...values);
+  });
+
+  it('the canary sings: it finds a value, a secret, a key', () => {
+    const value = forge();
+    for (const thing of [
+      value,
+      { deep: [value] },
+      new Error(value),
+      new Error('x', { cause: value }),
+      Object.assign(new Error('x'), { details: { value } }),
+      partsOf(value).secret,
+      K1.secret,
+      Buffer.from(String(K1.secret), 'base64url').toString('hex'),
+    ]) {
+      expect(() => expectNoSecret(thing, value)).toThrow();
+    }
+    expect(() => expectNoSecret({ id: partsOf(value).id }, value)).not.toThrow();
+  });
+});
+
+describe('close', () => {
+  it('closes a store that can be closed, and minds none that cannot', async () => {
+    const closable = Object.assign(new MemoryTokenStore(), { close: vi.fn(async () => {}) });
+    const service = (store: MemoryTokenStore) =>
+      new TokenService({ store, keys: [K1], prefix: 'acme' });
+    await service(closable).close();
+    expect(closable.close).toHaveBeenCalledOnce();
+    await expect(service(new MemoryTokenStore()).close()).resolves.toBeUndefined();
+
+    closable.close.mockRejectedValue(new Error('driver'));
+    expect(await codeOf(service(closable).close())).toBe('store_unavailable');
+  });
+});

@@ -1,0 +1,333 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ScopeCatalog } from '../../src/scope/index.ts';
+import type { Need } from '../../src/service.ts';
+import {
+  codeOf,
+  expectNoSecret,
+  forge,
+  K2,
+  OTHER_SCOPE,
+  refusalOf,
+  SCOPE,
+  setUp,
+  spoiled,
+  YEAR,
+} from '../support.ts';
+
+const NEED = { scope: SCOPE };
+const DOT: Need = { method: 'GET', domain: 'shop.example', target: '/orders/../admin' };
+const MISSING = { scope: 'DELETE:shop.example/orders' };
+
+async function issued(options: Parameters<typeof setUp>[0] = {}) {
+  const setting = setUp(options);
+  const token = await setting.tokens.issue({ account: 'acme', scopes: [SCOPE, '*:api.example/*'] });
+  setting.store.takeCalls();
+  return { ...setting, token };
+}
+
+describe('verify', () => {
+  it.each<[string, Need, boolean]>([
+    ['a held scope', { scope: SCOPE }, true],
+    ['one below it', { scope: 'GET:shop.example/orders/7' }, true],
+    ['one beside it', { scope: 'GET:shop.example/ordersx' }, false],
+    ['one above it', { scope: 'GET:shop.example/*' }, false],
+    ['another method', { scope: 'HEAD:shop.example/orders' }, false],
+    ['a subdomain', { scope: 'GET:a.shop.example/orders' }, false],
+    ['a request', { method: 'GET', domain: 'shop.example', target: '/orders/7?x=/../' }, true],
+    ['a request beside it', { method: 'GET', domain: 'shop.example', target: '/ordersx' }, false],
+    ['a request for the root', { method: 'GET', domain: 'shop.example', target: '/' }, false],
+    [
+      'a request for a root that is held',
+      { method: 'PUT', domain: 'api.example', target: '/' },
+      true,
+    ],
+    ['a domain in upper case', { method: 'GET', domain: 'SHOP.EXAMPLE', target: '/orders' }, true],
+    ['all', { scope: '*:*/*' }, false],
+  ])('decides %s', async (_, need, isAllowed) => {
+    const { tokens, token } = await issued();
+    expect((await tokens.verify(token.value, need)).ok).toBe(isAllowed);
+  });
+
+  it('gives the token without its value, and the scope that allows it', async () => {
+    const { tokens, token } = await issued({ reveal: 'always' });
+    const { value, ...shown } = token;
+    const verdict = await tokens.verify(value, { scope: 'GET:shop.example/orders/7' });
+
+    expect(verdict).toEqual({ ok: true, token: shown, grantedBy: SCOPE });
+    expectNoSecret(verdict, value);
+    expect(Object.isFrozen(verdict)).toBe(true);
+  });
+
+  it('asks the store once, by id alone, and writes nothing', async () => {
+    const { store, tokens, token } = await issued();
+    for (const need of [NEED, MISSING, DOT]) await tokens.verify(token.value, need);
+    await tokens.verify(forge(token.id), NEED);
+    await tokens.verify(forge(), NEED);
+
+    expect(new Set(store.calls.map(({ method }) => method))).toEqual(new Set(['find']));
+    expect(store.calls).toHaveLength(5);
+    expect(store.calls[0]?.args).toEqual([[token.id]]);
+  });
+
+  it('refuses what is no value without a look at the store', async () => {
+    const { store, tokens, token } = await issued();
+    const bad = [...spoiled(token.value), '', token.id, forge(token.id, { key: K2 })];
+
+    for (const value of bad) {
+      expect((await tokens.verify(value, NEED)) as object).toEqual({
+        ok: false,
+        reason: 'malformed',
+      });
+    }
+    expect(store.calls).toEqual([]);
+    expect((await tokens.verify(token.value, NEED)).ok).toBe(true);
+  });
+
+  it('refuses any value of JavaScript, and never throws', async () => {
+    const { store, tokens } = await issued();
+    await fc.assert(
+      fc.asyncProperty(
+        fc.anything({ withBigInt: true, withNullPrototype: true }),
+        async (value) => {
+          expect(await tokens.verify(value as string, NEED)).toEqual({
+            ok: false,
+            reason: 'malformed',
+          });
+        },
+      ),
+    );
+    expect(store.calls).toEqual([]);
+  });
+
+  it('decides in one order: malformed, unknown, revoked, expired, ambiguous_request, insufficient_scope', async () => {
+    const { clock, tokens } = setUp();
+    const issue = (ttlSeconds: number) =>
+      tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds });
+    const [living, expired, revoked, both] = await Promise.all([
+      issue(YEAR),
+      issue(1),
+      issue(YEAR),
+      issue(1),
+    ]);
+    await tokens.revoke('acme', revoked.id);
+    await tokens.revoke('acme', both.id);
+    clock.advance(1);
+    const reasonOf = async (value: string, need: Need) => {
+      const verdict = await tokens.verify(value, need);
+      return verdict.ok ? 'ok' : verdict.reason;
+    };
+
+    const spoiltRevoked = `${both.value.slice(0, -1)}${both.value.endsWith('0') ? '1' : '0'}`;
+    expect(await reasonOf(spoiltRevoked, DOT)).toBe('malformed');
+    expect(await reasonOf(forge(both.id), DOT)).toBe('unknown');
+    expect(await reasonOf(forge(expired.id), NEED)).toBe('unknown');
+    expect(await reasonOf(both.value, DOT)).toBe('revoked');
+    expect(await reasonOf(revoked.value, MISSING)).toBe('revoked');
+    expect(await reasonOf(expired.value, DOT)).toBe('expired');
+    expect(await reasonOf(expired.value, MISSING)).toBe('expired');
+    expect(await reasonOf(living.value, DOT)).toBe('ambiguous_request');
+    expect(await reasonOf(living.value, MISSING)).toBe('insufficient_scope');
+    expect(await reasonOf(living.value, NEED)).toBe('ok');
+  });
+
+  it('gives the detail of an ambiguous request, also to the widest token', async () => {
+    const { tokens } = setUp();
+    const token = await tokens.issue({ account: 'acme', scopes: ['*:*/*'] });
+
+    expect(await tokens.verify(token.value, DOT)).toEqual({
+      ok: false,
+      reason: 'ambiguous_request',
+      detail: 'path_dot_segment',
+    });
+    expect(await tokens.verify(token.value, { ...DOT, method: 'get' })).toMatchObject({
+      detail: 'method_invalid',
+    });
+    expect(await tokens.verify(token.value, { ...DOT, domain: '*' })).toMatchObject({
+      detail: 'domain_invalid',
+    });
+    expect((await tokens.verify(token.value, { ...DOT, target: '/orders' })).ok).toBe(true);
+  });
+
+  it.each<[string, Need, string]>([
+    ['a scope', MISSING, 'DELETE:shop.example/orders'],
+    [
+      'a request',
+      { method: 'DELETE', domain: 'shop.example', target: '/orders/7/lines?x' },
+      'DELETE:shop.example/orders',
+    ],
+    [
+      'a request that nothing names',
+      { method: 'PUT', domain: 'shop.example', target: '/a%20b/c' },
+      'PUT:shop.example/*',
+    ],
+    [
+      'a request for part of a path',
+      { method: 'PUT', domain: 'shop.example', target: '/a/b%20c' },
+      'PUT:shop.example/a',
+    ],
+  ])('names what %s would have needed', async (_, need, needed) => {
+    const { tokens } = setUp({ catalog: ScopeCatalog.from([SCOPE, 'DELETE:shop.example/orders']) });
+    const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    const verdict = await tokens.verify(token.value, need);
+
+    expect(verdict).toMatchObject({ ok: false, reason: 'insufficient_scope', needed });
+    expect(!verdict.ok && verdict.explanation).toMatchObject({
+      allowed: false,
+      reason: 'insufficient_scope',
+      needed,
+      nearest: { scope: SCOPE },
+    });
+  });
+
+  it('still decides when the catalog cannot be had', async () => {
+    let isBroken = false;
+    const catalog = () => {
+      if (isBroken) throw new Error('no catalog');
+      return ScopeCatalog.from([SCOPE]);
+    };
+    const { tokens } = setUp({ catalog });
+    const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    isBroken = true;
+
+    expect((await tokens.verify(token.value, NEED)).ok).toBe(true);
+    expect(await tokens.verify(token.value, MISSING)).toMatchObject({
+      reason: 'insufficient_scope',
+      needed: MISSING.scope,
+    });
+  });
+
+  it.each<[string, unknown, string]>([
+    ['a bad scope', { scope: 'nonsense' }, 'invalid_scope'],
+    ['an empty scope', { scope: '' }, 'invalid_scope'],
+    ['no scope', { scope: undefined }, 'invalid_scope'],
+    ['a list', { scope: [SCOPE] }, 'invalid_scope'],
+    ['an object', { scope: {} }, 'invalid_scope'],
+    ['a symbol', { scope: Symbol('x') }, 'invalid_scope'],
+    ['an object without toString', { scope: Object.create(null) }, 'invalid_scope'],
+    ['nothing', undefined, 'invalid_request'],
+    ['null', null, 'invalid_request'],
+    ['a text', SCOPE, 'invalid_request'],
+    ['an empty object', {}, 'invalid_request'],
+    ['half a request', { method: 'GET', domain: 'shop.example' }, 'invalid_request'],
+    ['both', { scope: SCOPE, ...DOT }, 'invalid_request'],
+  ])('throws for a need that is %s, whatever the value', async (_, need, code) => {
+    const { store, tokens, token } = await issued();
+    for (const value of [token.value, 'malformed']) {
+      expect(await codeOf(tokens.verify(value, need as Need))).toBe(code);
+    }
+    expect(store.calls).toEqual([]);
+  });
+
+  it.each<[unknown]>([[undefined], [null], [42], [{}], [['/orders']], [Symbol('x')]])(
+    'takes a target that is no text for ambiguous (%#)',
+    async (target) => {
+      const { tokens, token } = await issued();
+      const verdict = await tokens.verify(token.value, { ...DOT, target: target as string });
+      expect(verdict).toMatchObject({ ok: false, reason: 'ambiguous_request' });
+    },
+  );
+});
+
+describe('explain', () => {
+  const NEEDS: [string, Need][] = [
+    ['held', NEED],
+    ['below', { scope: 'GET:shop.example/orders/7' }],
+    ['missing', MISSING],
+    ['pattern', { scope: 'GET:*.example/*' }],
+    ['all', { scope: '*:*/*' }],
+    ['request', { method: 'GET', domain: 'shop.example', target: '/orders/7' }],
+    ['request missing', { method: 'PUT', domain: 'shop.example', target: '/orders' }],
+    ['ambiguous', DOT],
+    ['odd method', { ...DOT, method: 'get' }],
+  ];
+
+  for (const catalog of [undefined, ScopeCatalog.from([SCOPE, OTHER_SCOPE, 'GET:api.example/a'])]) {
+    it.each(NEEDS)(
+      `agrees with verify on %s (catalog: ${catalog !== undefined})`,
+      async (_, need) => {
+        const { clock, store, tokens } = setUp({ catalog });
+        const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+        const agree = async () => {
+          const verdict = await tokens.verify(token.value, need);
+          store.takeCalls();
+          const byId = await tokens.explain('acme', token.id, need);
+          expect(store.takeCalls()).toEqual(['find']);
+          expect(await tokens.explain('acme', token.value, need)).toEqual(byId);
+          expect(byId.allowed).toBe(verdict.ok);
+          expect(byId.grantedBy).toBe(verdict.ok ? verdict.grantedBy : undefined);
+          if (!verdict.ok && verdict.reason === 'insufficient_scope') {
+            expect(byId).toEqual(verdict.explanation);
+            expect(byId.needed).toBe(verdict.needed);
+          }
+          if (!verdict.ok && verdict.reason === 'expired') expect(byId.reason).toBe('expired');
+          if (!verdict.ok && verdict.detail !== undefined) expect(byId.reason).toBe(verdict.detail);
+        };
+
+        await agree();
+        clock.advance(YEAR);
+        await agree();
+      },
+    );
+  }
+
+  it('says unknown of a token that is not its own, and grants nothing', async () => {
+    const { tokens } = setUp();
+    const token = await tokens.issue({ account: 'other', scopes: ['*:*/*'] });
+
+    for (const valueOrId of [token.id, token.value, forge(), 'malformed']) {
+      const explanation = await tokens.explain('acme', valueOrId, NEED);
+      expect(explanation).toMatchObject({ allowed: false, reason: 'unknown' });
+      expect(explanation.grantedBy).toBeUndefined();
+      expect(JSON.stringify(explanation)).not.toContain('*:*/*');
+    }
+  });
+
+  it('suggests what the catalog knows', async () => {
+    const { tokens } = setUp({ catalog: ScopeCatalog.from([SCOPE, OTHER_SCOPE]) });
+    const { id } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+
+    expect(await tokens.explain('acme', id, { scope: 'GET:shop.example/order' })).toMatchObject({
+      known: false,
+      suggestions: expect.arrayContaining([SCOPE]),
+    });
+    expect(await tokens.explain('acme', id, NEED)).toMatchObject({ known: true, suggestions: [] });
+  });
+
+  it('throws as verify does', async () => {
+    const { tokens, token } = await issued();
+    expect(await codeOf(tokens.explain('acme', token.id, { scope: 'x' }))).toBe('invalid_scope');
+    expect(await codeOf(tokens.explain('acme', token.id, null as never))).toBe('invalid_request');
+    expect(await codeOf(tokens.explain('', token.id, NEED))).toBe('invalid_request');
+  });
+});
+
+describe('a value in the wrong place', () => {
+  it('is in no error', async () => {
+    const { tokens, token } = await issued({
+      catalog: ScopeCatalog.from([SCOPE, 'GET:api.example/a']),
+    });
+    const { value } = token;
+    const inPath = `GET:shop.example/tokens/${value}`;
+    const errors = await Promise.all([
+      refusalOf(tokens.verify(value, { scope: value })),
+      refusalOf(tokens.explain('acme', value, { scope: value })),
+      refusalOf(tokens.issue({ account: 'acme', scopes: [value] })),
+      refusalOf(tokens.issue({ account: 'acme', scopes: [inPath] })),
+      refusalOf(tokens.modify('acme', value, { scopes: [`${value}:x`] })),
+      refusalOf(tokens.patch('acme', value, { removeScopes: [inPath] })),
+      refusalOf(tokens.patch('acme', value, { addScopes: [inPath] })),
+      refusalOf(tokens.list({ account: 'acme', scope: value })),
+      refusalOf(tokens.list({ account: 'acme', cursor: value })),
+      refusalOf(tokens.list({ account: 'acme', [value]: 1 } as never)),
+      refusalOf(tokens.list({ account: 'acme', match: value } as never)),
+      refusalOf(tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: value } as never)),
+      refusalOf(tokens.rotate('acme', value, { graceSeconds: value } as never)),
+    ]);
+
+    for (const error of errors) expectNoSecret(error, value);
+    // The control: the scopes themselves are named.
+    const control = await refusalOf(tokens.issue({ account: 'acme', scopes: ['GET:a.example/a'] }));
+    expect(control.message).toContain('GET:a.example/a');
+  });
+});

@@ -1,0 +1,252 @@
+import { describe, expect, it } from 'vitest';
+import { isTokenError } from '../src/errors.ts';
+import { ttlField } from '../src/input.ts';
+import {
+  checkExpiry,
+  copyMetadata,
+  expiryAfter,
+  isAccount,
+  isExpired,
+  isMetadata,
+  isRecord,
+  ONE_YEAR_SECONDS,
+  type TokenId,
+  type TokenRecord,
+  ttlMessage,
+} from '../src/token.ts';
+import { YEAR } from './support.ts';
+
+const NOW = new Date('2100-01-01T00:00:00.000Z');
+const LIFETIME = { defaultSeconds: YEAR, maxSeconds: YEAR };
+const ID = '0123456789ABCDEFGHIJKL' as TokenId;
+
+const later = (ms: number): Date => new Date(NOW.getTime() + ms);
+
+function recordFor(fields: Partial<Record<keyof TokenRecord, unknown>> = {}): unknown {
+  return {
+    id: ID,
+    account: 'acme',
+    prefix: 'acme',
+    kid: 'k1',
+    digest: new Uint8Array(32),
+    scopes: ['GET:shop.example/orders'],
+    requested: ['GET:shop.example/*'],
+    createdAt: NOW,
+    expiresAt: later(1000),
+    version: 1,
+    ...fields,
+  };
+}
+
+describe('isExpired', () => {
+  it.each([
+    [-1, true],
+    [0, true],
+    [1, false],
+  ])('an expiry %d ms from now: %s', (ms, isOver) => {
+    expect(isExpired({ expiresAt: later(ms) }, NOW)).toBe(isOver);
+  });
+});
+
+describe('expiryAfter', () => {
+  it('counts seconds and keeps milliseconds', () => {
+    expect(expiryAfter(later(7), 60).toISOString()).toBe('2100-01-01T00:01:00.007Z');
+  });
+
+  it('counts a year as 365 days, also across a leap day', () => {
+    expect(ONE_YEAR_SECONDS).toBe(365 * 86_400);
+    expect(ONE_YEAR_SECONDS).toBe(YEAR);
+    const beforeLeapDay = new Date('2096-01-01T00:00:00.000Z');
+    expect(expiryAfter(beforeLeapDay, YEAR).toISOString()).toBe('2096-12-31T00:00:00.000Z');
+  });
+});
+
+describe('checkExpiry', () => {
+  it.each([
+    [1, true],
+    [YEAR * 1000, true],
+    [0, false],
+    [-1, false],
+    [YEAR * 1000 + 1, false],
+    [8.64e15 - NOW.getTime(), false],
+    [-NOW.getTime(), false],
+  ])('%d ms from now may be asked for: %s', (ms, isGood) => {
+    if (isGood) expect(checkExpiry(later(ms), NOW, LIFETIME)).toEqual(later(ms));
+    else {
+      expect(() => checkExpiry(later(ms), NOW, LIFETIME)).toThrow(
+        expect.objectContaining({ code: 'invalid_expire' }),
+      );
+    }
+  });
+
+  it('refuses an invalid date', () => {
+    expect(() => checkExpiry(new Date(Number.NaN), NOW, LIFETIME)).toThrow(
+      expect.objectContaining({ code: 'invalid_expire' }),
+    );
+  });
+
+  it('says so when it looks like milliseconds, and only then', () => {
+    const message = (date: Date): string => {
+      try {
+        checkExpiry(date, NOW, LIFETIME);
+      } catch (error) {
+        return isTokenError(error) ? error.message : '';
+      }
+      return '';
+    };
+
+    expect(message(new Date(later(1000).getTime() * 1000))).toMatch(/milliseconds/);
+    expect(message(later(2 * YEAR * 1000))).not.toMatch(/milliseconds/);
+  });
+
+  it('gives a copy', () => {
+    const asked = later(1000);
+    const checked = checkExpiry(asked, NOW, LIFETIME);
+    asked.setTime(0);
+
+    expect(checked).toEqual(later(1000));
+  });
+});
+
+describe('a lifetime', () => {
+  it.each<[unknown, boolean]>([
+    [1, true],
+    [YEAR, true],
+    [0, false],
+    [-1, false],
+    [YEAR + 1, false],
+    [1.5, false],
+    [0.999, false],
+    [Number.NaN, false],
+    [Number.POSITIVE_INFINITY, false],
+    [Number.MAX_VALUE, false],
+    ['60', false],
+    ['', false],
+    [null, false],
+    [true, false],
+    [[60], false],
+    [60n, false],
+    [new Date(60), false],
+  ])('of %s seconds may be had: %s', (ttl, isGood) => {
+    expect(ttlField(LIFETIME).safeParse(ttl).success).toBe(isGood);
+  });
+
+  it.each<[unknown, boolean]>([
+    [YEAR * 1000, true],
+    [3_600_000_000, true],
+    [YEAR + 1, false],
+    [0, false],
+    ['31536000000', false],
+  ])('of %s looks like milliseconds: %s', (ttl, isHinted) => {
+    expect(ttlMessage(ttl, LIFETIME)).toMatch(/whole number of seconds from 1 to 31536000/);
+    expect(/milliseconds/.test(ttlMessage(ttl, LIFETIME))).toBe(isHinted);
+  });
+});
+
+describe('isAccount', () => {
+  it.each<[string, unknown, boolean]>([
+    ['one letter', 'a', true],
+    ['nothing', '', false],
+    ['255 bytes', 'a'.repeat(255), true],
+    ['256 bytes', 'a'.repeat(256), false],
+    ['254 bytes of é', 'é'.repeat(127), true],
+    ['256 bytes of é', 'é'.repeat(128), false],
+    ['252 bytes of 😀', '😀'.repeat(63), true],
+    ['256 bytes of 😀', '😀'.repeat(64), false],
+    ['spaces and punctuation', ' a:b/c"\'\\ ', true],
+    ['a NUL', 'a\0', false],
+    ['a line end', 'a\n', false],
+    ['DEL', 'a\u007f', false],
+    ['a C1 control', 'a\u0085', false],
+    ['a zero-width joiner', 'a\u200d', true],
+    ['half a surrogate pair', 'a\ud83d', false],
+    ['a name of Object.prototype', '__proto__', true],
+    ['a number', 1, false],
+    ['a list', ['acme'], false],
+    ['nothing at all', undefined, false],
+  ])('%s: %#', (_, text, isOne) => {
+    expect(isAccount(text)).toBe(isOne);
+  });
+});
+
+describe('isMetadata', () => {
+  const ofSize = (bytes: number): object => ({ a: 'x'.repeat(bytes - '{"a":""}'.length) });
+  const cyclic: Record<string, unknown> = {};
+  cyclic['self'] = cyclic;
+
+  it.each<[string, unknown, boolean]>([
+    ['an empty object', {}, true],
+    ['4096 bytes', ofSize(4096), true],
+    ['4097 bytes', ofSize(4097), false],
+    ['a megabyte', ofSize(1_000_000), false],
+    ['all kinds of JSON', { a: [1, 'x', null, true, { b: [] }] }, true],
+    ['an own __proto__', JSON.parse('{"__proto__":{"isAdmin":true}}'), true],
+    ['no prototype', Object.assign(Object.create(null), { a: 1 }), true],
+    ['a list', [], false],
+    ['null', null, false],
+    ['a text', '{}', false],
+    ['undefined inside', { a: undefined }, false],
+    ['a function inside', { a: () => 1 }, false],
+    ['a date inside', { a: new Date(0) }, false],
+    ['NaN inside', { a: Number.NaN }, false],
+    ['a bigint inside', { a: 1n }, false],
+    ['a map inside', { a: new Map() }, false],
+    ['a toJSON', { toJSON: () => ({}) }, false],
+    ['itself inside', cyclic, false],
+  ])('%s: %#', (_, value, isOne) => {
+    expect(isMetadata(value)).toBe(isOne);
+  });
+
+  it('is copied, deeply, so that nobody can change it', () => {
+    const given = { a: { b: [1] } };
+    const copy = copyMetadata(given);
+    given.a.b.push(2);
+
+    expect(copy).toEqual({ a: { b: [1] } });
+    expect([copy, copy['a'], (copy['a'] as { b: unknown }).b].every(Object.isFrozen)).toBe(true);
+  });
+});
+
+describe('isRecord', () => {
+  const time = new Date('2100-01-01T00:00:00.000Z');
+  const bytes = new Uint8Array(32);
+
+  it.each<[keyof TokenRecord, readonly unknown[], readonly unknown[]]>([
+    ['id', [ID], ['0123456789ABCDEFGHIJKM', '', undefined, null, 7, [ID]]],
+    ['account', ['acme'], [undefined, null, 7, ['acme'], {}]],
+    ['prefix', ['acme', 'other'], [undefined, null, 7, {}]],
+    ['kid', ['k1', 'zz'], [undefined, null, 7, {}]],
+    [
+      'digest',
+      [bytes, Buffer.alloc(32)],
+      [undefined, null, new Uint8Array(31), new Uint8Array(33), 'x'.repeat(32), [...bytes], {}],
+    ],
+    ['box', [undefined, bytes, new Uint8Array(55)], [null, 'box', 7, [], {}]],
+    [
+      'scopes',
+      [['GET:a.example/a']],
+      [undefined, null, 'x', {}, [], [7], [null], ['a', undefined]],
+    ],
+    ['requested', [['GET:a.example/a']], [undefined, null, 'x', {}, [7], [null]]],
+    ['createdAt', [time], [undefined, null, new Date(Number.NaN), 0, '2100-01-01', {}]],
+    ['expiresAt', [time], [undefined, null, new Date(Number.NaN), 0, '2100-01-01', {}]],
+    ['version', [1, 2, 1e9], [undefined, null, 0, -1, 1.5, Number.NaN, '1', 1n, 2 ** 53]],
+    ['name', [undefined, 'x'], [null, 7, ['x'], {}]],
+    ['metadata', [undefined, {}, { a: 1 }], [null, 'x', 7, []]],
+    ['revokedAt', [undefined, time], [null, new Date(Number.NaN), 0, '2100-01-01', false]],
+    ['previousDigest', [undefined, bytes], [null, new Uint8Array(31), 'x'.repeat(32)]],
+    ['previousUntil', [undefined, time], [null, new Date(Number.NaN), 0, '2100-01-01']],
+  ])('looks at %s', (field, good, bad) => {
+    for (const value of good) expect(isRecord(recordFor({ [field]: value }), ID)).toBe(true);
+    for (const [place, value] of bad.entries()) {
+      expect([place, isRecord(recordFor({ [field]: value }), ID)]).toEqual([place, false]);
+    }
+  });
+
+  it.each<[unknown]>([[undefined], [null], [0], ['record'], [[]], [{}], [() => {}]])(
+    'is not taken in by what is no object with fields (%#)',
+    (value) => {
+      expect(isRecord(value, ID)).toBe(false);
+    },
+  );
+});
