@@ -122,13 +122,14 @@ describe('catalogFromOpenApi', () => {
     ['an old Swagger', { swagger: '1.2', paths: {} }],
     ['a number for a version', { swagger: 2, paths: {} }],
     ['no version', { paths: {} }],
-    ['a text that nobody parsed', 'openapi: 3.1.0'],
+    ['a number', 3.1],
+    ['bytes', new TextEncoder().encode('{"openapi": "3.1.0"}')],
     ['null', null],
     ['undefined', undefined],
     ['a list in a list', [[shop({})]]],
     ['a version that is inherited', Object.create(shop({}))],
   ])('refuses %s as a document', async (_, document) => {
-    expect(await refusal(document)).toMatch(/documents\[0\].*is not a parsed OpenAPI document/);
+    expect(await refusal(document)).toMatch(/documents\[0\].*is not an OpenAPI document/);
   });
 
   it.each([
@@ -515,7 +516,7 @@ describe('the refusals of catalogFromOpenApi', () => {
 
     const ten = await refusal([shop({}), bad(9), {}]);
     expect(ten.match(/documents\[1\] \("Shop"\), GET/g)).toHaveLength(9);
-    expect(ten).toContain('documents[2]: is not a parsed OpenAPI document');
+    expect(ten).toContain('documents[2]: is not an OpenAPI document');
     expect(ten).not.toContain('more');
     const eleven = await refusal([bad(10), {}]);
     expect(eleven.match(/documents\[/g)).toHaveLength(10);

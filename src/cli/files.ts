@@ -8,7 +8,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { extname, join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { type FixedAccount, hashPassword } from '../http/accounts.ts';
 import { generateKey, type KeyOptions } from '../keys.ts';
 import { catalogFromOpenApi } from '../openapi.ts';
@@ -58,11 +58,11 @@ export function loadFirstAccount(folder: string): {
 /** The catalog of some files and folders, or the example. */
 export async function loadCatalog(paths: readonly string[]): Promise<ScopeCatalog> {
   if (paths.length === 0) return ScopeCatalog.from(EXAMPLE_CATALOG);
-  const contents = paths.flatMap(filesOf).map(readJson);
-  const documents = contents.filter((content) => !Array.isArray(content));
+  const files = paths.flatMap(filesOf).map((path) => ({ path, list: listIn(path) }));
+  const documents = files.filter(({ list }) => list === undefined).map(({ path }) => path);
   const fromDocuments = await catalogFromOpenApi(documents, { rootName: ROOT_NAME });
   const catalog = ScopeCatalog.from([
-    ...contents.filter((content) => Array.isArray(content)).flat(),
+    ...(files.flatMap(({ list }) => list ?? []) as string[]),
     ...fromDocuments,
   ]);
   if (catalog.size > 0) return catalog;
@@ -71,15 +71,16 @@ export async function loadCatalog(paths: readonly string[]): Promise<ScopeCatalo
 
 /** A folder stands for the files in it. */
 function filesOf(path: string): string[] {
-  if (!statSync(path).isDirectory()) return [path];
-  const names = readdirSync(path).sort();
-  const unread = names.find((name) => ['.yaml', '.yml'].includes(extname(name).toLowerCase()));
-  if (unread !== undefined) {
-    throw new UsageError(`${join(path, unread)} is YAML: documents are read as JSON only`);
-  }
-  return names
-    .filter((name) => extname(name).toLowerCase() === '.json')
-    .map((name) => join(path, name));
+  if (!statSync(path).isDirectory()) return [resolve(path)];
+  const names = readdirSync(path).filter((name) => /\.(?:json|ya?ml)$/i.test(name));
+  return names.sort().map((name) => resolve(path, name));
+}
+
+/** The scopes of a file that is a list of them; `undefined` when it is something else, a document. */
+function listIn(path: string): unknown[] | undefined {
+  if (!/\.json$/i.test(path)) return undefined;
+  const content = readJson(path);
+  return Array.isArray(content) ? content : undefined;
 }
 
 function readJson(path: string): unknown {

@@ -251,7 +251,7 @@ describe('--catalog', () => {
     ['not-json.json', '["GET:a.example/x"', 'is not JSON'],
     ['wildcard.json', '["*:a.example/x"]', 'a catalog holds scopes with a real method'],
     ['empty.json', '[]', 'holds no scopes'],
-    ['other.json', '{"a":1}', 'is not a parsed OpenAPI document'],
+    ['other.json', '{"a":1}', 'is not an OpenAPI document'],
   ])('refuses %s with one clear line', async (name, content, message) => {
     const file = join(newFolder(), name);
     writeFileSync(file, content);
@@ -263,13 +263,19 @@ describe('--catalog', () => {
     expect(ended.stderr.trim()).not.toContain('\n');
   });
 
-  it('does not pass over YAML in a folder', async () => {
+  it('reads YAML beside JSON in a folder', async () => {
     const folder = newFolder();
-    writeFileSync(join(folder, 'a.yaml'), 'openapi: 3.1.0');
+    writeFileSync(join(folder, 'a.json'), '["GET:a.example/x"]');
+    writeFileSync(
+      join(folder, 'b.yaml'),
+      'openapi: 3.1.0\nservers: [{ url: https://b.example }]\npaths: { /orders: { get: {} } }\n',
+    );
+    const service = await serve(['--data', newFolder(), ...account, '--catalog', folder]);
 
-    const ended = await run(['serve', '--data', newFolder(), '--port', '0', '--catalog', folder]);
-
-    expect(ended.stderr).toContain('YAML');
+    expect((await call(service, '/scopes')).body.data).toEqual([
+      'GET:a.example/x',
+      'GET:b.example/orders',
+    ]);
   });
 });
 

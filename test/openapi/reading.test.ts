@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest';
+import { catalogFromOpenApi, readOpenApi } from '../../src/openapi.ts';
+
+const SHOP = { openapi: '3.1.0', servers: [{ url: 'https://shop.example' }] };
+
+describe('readOpenApi', () => {
+  it('tells which operations an entry was made of', async () => {
+    const paths = {
+      '/orders/{id}': { get: { operationId: 'getOrder', deprecated: true } },
+      '/orders': { post: {}, get: { operationId: 7, deprecated: 'yes' } },
+    };
+
+    const { catalog, entries } = await readOpenApi({ ...SHOP, paths });
+
+    expect(entries).toEqual([
+      {
+        scope: 'GET:shop.example/orders',
+        operations: [
+          {
+            document: 0,
+            method: 'GET',
+            path: '/orders/{id}',
+            operationId: 'getOrder',
+            deprecated: true,
+          },
+          { document: 0, method: 'GET', path: '/orders', deprecated: false },
+        ],
+      },
+      {
+        scope: 'POST:shop.example/orders',
+        operations: [{ document: 0, method: 'POST', path: '/orders', deprecated: false }],
+      },
+    ]);
+    expect(catalog.toArray()).toEqual(entries.map(({ scope }) => scope));
+  });
+
+  it.each([
+    [
+      'all of its operations are',
+      { '/a': { get: { deprecated: true } }, '/a/{id}': { get: { deprecated: true } } },
+      true,
+    ],
+    ['only one of two is', { '/a': { get: { deprecated: true } }, '/a/{id}': { get: {} } }, false],
+    ['another method is', { '/a': { get: {}, put: { deprecated: true } } }, false],
+    ['it says so with a text', { '/a': { get: { deprecated: 'true' } } }, false],
+  ])('calls a scope deprecated when %s', async (_, paths, expected) => {
+    const { deprecated } = await readOpenApi({ ...SHOP, paths });
+    expect(deprecated.includes('GET:shop.example/a')).toBe(expected);
+  });
+
+  it.each([
+    ['paths that part at a template', [{ '/a': { get: {} }, '/a/{id}': { get: {} } }], 2],
+    ['paths of two documents', [{ '/a/{id}': { get: {} } }, { '/a/{name}': { get: {} } }], 2],
+    ['an x-scope', [{ '/a': { get: {} }, '/b': { get: { 'x-scope': 'a' } } }], 2],
+    ['one path in two documents', [{ '/a': { get: {} } }, { '/a': { get: {} } }], 0],
+    ['two methods of a path', [{ '/a': { get: {}, put: {} } }], 0],
+    ['a path below another', [{ '/a': { get: {} }, '/a/b': { get: {} } }], 0],
+  ])('tells of operations that fall together: %s', async (_, list, count) => {
+    const { merged } = await readOpenApi(list.map((paths) => ({ ...SHOP, paths })));
+    expect(merged.flatMap(({ operations }) => operations)).toHaveLength(count);
+  });
+
+  it('counts an operation once, however many of its servers have the same host', async () => {
+    const servers = [{ url: 'http://shop.example' }, { url: 'https://shop.example' }];
+    const { entries, merged } = await readOpenApi({
+      ...SHOP,
+      servers,
+      paths: { '/a': { get: {} } },
+    });
+    expect(entries.map(({ operations }) => operations.length)).toEqual([1]);
+    expect(merged).toEqual([]);
+  });
+
+  it('keeps documents apart whose paths begin with figures', async () => {
+    const paths = (path: string) => ({ [path]: { get: { 'x-scope': 'a' } } });
+    const list = Array.from({ length: 12 }, (_, i) => ({
+      ...SHOP,
+      paths: paths(i === 1 ? '1/b' : '/b'),
+    }));
+    const { entries } = await readOpenApi(list);
+    expect(entries.map(({ operations }) => operations.length)).toEqual([12]);
+  });
+
+  it('finds nothing in nothing', async () => {
+    const reading = await readOpenApi([]);
+    expect(reading).toMatchObject({ entries: [], deprecated: [], merged: [] });
+    expect(reading.catalog.size).toBe(0);
+  });
+
+  it('has the catalog that catalogFromOpenApi makes', async () => {
+    const document = { ...SHOP, paths: { '/a': { get: {} }, '/': { get: {} } } };
+    const options = { rootName: 'root' };
+    const { catalog } = await readOpenApi(document, options);
+    expect((await catalogFromOpenApi(document, options)).toArray()).toEqual(catalog.toArray());
+  });
+});

@@ -1,0 +1,506 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { isTokenError } from '../../src/errors.ts';
+import { catalogFromOpenApi, type OpenApiOptions, readOpenApi } from '../../src/openapi.ts';
+import { ScopeError } from '../../src/scope/index.ts';
+
+const PARSER = '@apidevtools/swagger-parser';
+const SHOP = {
+  openapi: '3.1.0',
+  info: { title: 'Shop' },
+  servers: [{ url: 'https://shop.example' }],
+};
+const YAML = `openapi: 3.1.0
+info: { title: Shop }
+servers:
+  - url: https://{region}.shop.example/v1
+    variables: { region: { default: eu, enum: [eu, us] } }
+paths:
+  /orders/{id}:
+    get: {}
+`;
+
+let folder = '';
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tokenwright-openapi-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => vi.doUnmock(PARSER));
+
+/** Writes files below a new folder; what is no text is written as JSON. Gives the way to each. */
+function write(files: Readonly<Record<string, unknown>>): (name: string) => string {
+  const root = mkdtempSync(join(folder, 'case-'));
+  for (const [name, content] of Object.entries(files)) {
+    mkdirSync(join(root, name, '..'), { recursive: true });
+    const isRaw = typeof content === 'string' || content instanceof Uint8Array;
+    writeFileSync(join(root, name), isRaw ? content : JSON.stringify(content));
+  }
+  return (name) => join(root, name);
+}
+
+async function entries(documents: unknown, options?: OpenApiOptions): Promise<string[]> {
+  return (await catalogFromOpenApi(documents, options)).toArray();
+}
+
+/** The message of the refusal, which has to be the right one in class, code and characters. */
+async function refusal(documents: unknown): Promise<string> {
+  const error = await catalogFromOpenApi(documents).then(
+    (catalog) => expect.unreachable(`it made ${catalog.toArray().join(' ')}`),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof ScopeError)) throw error;
+  expect(error.code).toBe('catalog_not_concrete');
+  expect(error.message).toMatch(/^[ -~]+$/);
+  expect(error.cause).toBeUndefined();
+  return error.message;
+}
+
+/** As if the package that reads YAML were not installed. */
+function withoutParser(): void {
+  vi.doMock(PARSER, () => {
+    throw new Error(`Cannot find package '${PARSER}'`);
+  });
+}
+
+describe('a text', () => {
+  const json = JSON.stringify({ ...SHOP, paths: { '/orders': { get: {} } } });
+
+  it.each([
+    ['JSON', json, ['GET:shop.example/orders']],
+    [
+      'JSON of several lines',
+      JSON.stringify(JSON.parse(json), null, 2),
+      ['GET:shop.example/orders'],
+    ],
+    ['JSON behind white space', ` \n\t${json}`, ['GET:shop.example/orders']],
+    ['JSON behind a byte order mark', `\ufeff${json}`, ['GET:shop.example/orders']],
+    ['YAML', YAML, ['GET:eu.shop.example/v1/orders', 'GET:us.shop.example/v1/orders']],
+    ['YAML in braces', '{openapi: 3.1.0, paths: {}}', []],
+    ['YAML with Windows line ends', 'openapi: 3.1.0\r\npaths: {}\r\n', []],
+    ['YAML of 3.2', 'openapi: 3.2.0\npaths: {}\n', []],
+    ['YAML of a version that the parser does not know', 'openapi: 3.1.77\npaths: {}\n', []],
+    [
+      'YAML of Swagger 2.0',
+      'swagger: "2.0"\nhost: a.example\npaths: { /b: { get: {} } }\n',
+      ['GET:a.example/b'],
+    ],
+    [
+      'YAML with an anchor',
+      `${YAML.replace('{}', '&op {}')}    put: *op\n`,
+      expect.arrayContaining(['PUT:eu.shop.example/v1/orders']),
+    ],
+  ])('may be %s', async (_, text, expected) => {
+    expect(await entries(text)).toEqual(expected);
+    expect(await entries([text])).toEqual(expected);
+  });
+
+  it.each([
+    ['neither JSON nor YAML', '{"openapi": ', 'documents[0]: is neither JSON nor YAML'],
+    ['broken YAML', 'paths: [\n  hunter2: {', 'documents[0]: is neither JSON nor YAML'],
+    ['a plain text', 'hunter2\nhunter3', 'documents[0]: is neither JSON nor YAML'],
+    ['nothing but lines', '\n\n', 'documents[0]: is neither JSON nor YAML'],
+    [
+      'another tag than those of YAML',
+      'paths: !!js/function hunter2\n',
+      'is neither JSON nor YAML',
+    ],
+    [
+      'the same path twice',
+      'openapi: 3.1.0\npaths:\n  /a: {}\n  /a: {}\n',
+      'neither JSON nor YAML',
+    ],
+    ['a version that is a number', 'swagger: 2.0\npaths: {}\n', '"swagger": "2.0"'],
+    ['JSON that is no document', '{}', 'is not an OpenAPI document'],
+    ['a merge key', `${YAML}  /a: { <<: { get: {} } }\n`, 'merge keys'],
+    [
+      'a file that is not there',
+      'openapi: 3.1.0',
+      'a text that begins with "{" or has several lines',
+    ],
+    ['an empty one', '', 'cannot be read'],
+  ])('is refused when it is %s', async (_, text, reason) => {
+    const message = await refusal(text);
+    expect(message).toContain(reason);
+    expect(message).not.toContain('hunter2');
+  });
+
+  it('and objects and files are taken together', async () => {
+    const at = write({ 'a.yaml': YAML, 'b.json': { ...SHOP, paths: { '/b': { get: {} } } } });
+    const object = { ...SHOP, paths: { '/c': { get: {} } } };
+
+    expect(await entries([YAML, object, at('a.yaml'), pathToFileURL(at('b.json'))])).toEqual([
+      'GET:eu.shop.example/v1/orders',
+      'GET:shop.example/b',
+      'GET:shop.example/c',
+      'GET:us.shop.example/v1/orders',
+    ]);
+    expect(await refusal([object, '{', at('a.yaml')])).toMatch(/^[^[]*documents\[1\]:[^[]*$/);
+  });
+
+  it('refers to no files, wherever it is', async () => {
+    const at = write({ 'item.json': { get: {} } });
+    const $ref = pathToFileURL(at('item.json')).href;
+    const document = { ...SHOP, paths: { '/a': { $ref } } };
+
+    expect(await refusal(document)).toContain('of the same document');
+    expect(await refusal(JSON.stringify(document))).toContain('given as a file');
+  });
+});
+
+describe('a file', () => {
+  const document = { ...SHOP, paths: { '/orders': { get: {} } } };
+
+  it.each(['a.json', 'a.yaml', 'a b%20#?.json', 'noending', 'deep/er/a.json'])(
+    'is read at its path or its URL: %s',
+    async (name) => {
+      const at = write({ [name]: document });
+      const expected = ['GET:shop.example/orders'];
+
+      expect(await entries(at(name))).toEqual(expected);
+      expect(await entries(relative(process.cwd(), at(name)))).toEqual(expected);
+      expect(await entries(pathToFileURL(at(name)))).toEqual(expected);
+      expect(await entries(pathToFileURL(at(name)).href)).toEqual(expected);
+    },
+  );
+
+  it.each([
+    ['is missing', (at: (name: string) => string) => at('missing.json'), 'cannot be read'],
+    ['is a folder', (at: (name: string) => string) => at('.'), 'cannot be read'],
+    ['is a device that never ends', () => '/dev/zero', 'cannot be read'],
+    ['has a name that none can have', () => 'a\0b', 'cannot be read'],
+    ['is not UTF-8', (at: (name: string) => string) => at('latin.json'), 'UTF-8'],
+    ['is empty', (at: (name: string) => string) => at('empty.yaml'), 'neither JSON nor YAML'],
+    ['holds a list', (at: (name: string) => string) => at('list.json'), 'not an OpenAPI document'],
+    [
+      'is a missing URL',
+      (at: (name: string) => string) => pathToFileURL(at('x')),
+      'cannot be read',
+    ],
+    ['has an encoded slash', () => new URL('file:///a%2Fb'), 'cannot be read'],
+    ['is on another host', () => new URL('file://host.example/a.json'), 'nothing is fetched'],
+    ['is a URL of other data', () => new URL('data:text/plain,hunter2'), 'nothing is fetched'],
+    ['is a URL as a text', () => 'ftp://ann:hunter2@shop.example/a.json', 'nothing is fetched'],
+  ])('is refused when it %s', async (_, locate, reason) => {
+    const at = write({
+      'latin.json': new Uint8Array([0x7b, 0xe9]),
+      'empty.yaml': '',
+      'list.json': [1],
+    });
+    const message = await refusal([document, locate(at)]);
+    expect(message).toContain('documents[1]');
+    expect(message).toContain(reason);
+    expect(message).not.toContain('hunter2');
+  });
+
+  it('is named where it has no title', async () => {
+    const at = write({ 'shop.json': { openapi: '3.1.0', paths: 7 } });
+    expect(await refusal(pathToFileURL(at('shop.json')))).toContain('documents[0] ("shop.json")');
+  });
+});
+
+describe('a $ref between files', () => {
+  const item = { get: {}, put: {} };
+
+  it.each([
+    ['a whole file', 'item.json', { 'item.json': item }],
+    ['a part of one', 'parts.json#/a~1b/0', { 'parts.json': { 'a/b': [item] } }],
+    [
+      'a path of another document',
+      'other.json#/paths/~1x',
+      { 'other.json': { ...SHOP, paths: { '/x': item } } },
+    ],
+    ['YAML', 'item.yaml', { 'item.yaml': 'get: {}\nput: {}\n' }],
+    ['a part of YAML', 'parts.yaml#/it', { 'parts.yaml': 'it:\n  get: {}\n  put: {}\n' }],
+    ['a folder above', '../up.json', { '../up.json': item }],
+    ['a name in need of encoding', 'a%20b.json', { 'a b.json': item }],
+    [
+      'a chain of files',
+      'x/1.json',
+      {
+        'x/1.json': { $ref: '../y/2.json#/two' },
+        'y/2.json': { two: { $ref: '#/three' }, three: item },
+      },
+    ],
+    ['the document itself', 'main.json#/paths/~1b', {}],
+  ])('leads to %s', async (_, $ref, files) => {
+    const moved = Object.entries(files).map(([name, content]) => [`docs/${name}`, content]);
+    const main = { ...SHOP, paths: { '/a': { $ref }, '/b': item } };
+    const at = write({ 'docs/main.json': main, ...Object.fromEntries(moved) });
+
+    expect(await entries(at('docs/main.json'))).toEqual([
+      'GET:shop.example/a',
+      'GET:shop.example/b',
+      'PUT:shop.example/a',
+      'PUT:shop.example/b',
+    ]);
+  });
+
+  it.each([
+    ['a missing file', 'missing.json', 'leads to what cannot be read'],
+    ['a missing part', 'item.json#/nothing', 'that is in that file'],
+    ['a place without a slash', 'item.json#get', 'that is in that file'],
+    ['another thing of a document', 'other.json#/components', 'that is in that file'],
+    ['a text', 'text.json#/text', 'must be an object'],
+    ['broken YAML', 'broken.yaml', 'is neither JSON nor YAML'],
+    ['itself', 'main.json#/paths/~1a', 'leads back to itself'],
+    ['itself by another file', 'loop.json', 'leads back to itself'],
+    ['itself in another file', 'self.json#/self', 'leads back to itself'],
+    ['a URL', 'https://ann:hunter2@shop.example/item.json', 'nothing is fetched'],
+    ['a host without a scheme', '//shop.example/item.json', 'nothing is fetched'],
+    ['no URL', 'http://[', 'leads to what cannot be read'],
+  ])('is refused when it leads to %s', async (_, $ref, reason) => {
+    const at = write({
+      'main.json': { ...SHOP, paths: { '/a': { $ref } } },
+      'item.json': item,
+      'other.json': { ...SHOP, components: { get: {} } },
+      'text.json': { text: 'hunter2' },
+      'broken.yaml': 'hunter2: [',
+      'loop.json': { $ref: 'main.json#/paths/~1a' },
+      'self.json': { self: { $ref: 'self.json#/self' } },
+    });
+
+    const message = await refusal(at('main.json'));
+
+    expect(message).toContain('documents[0] ("Shop"), path "/a"');
+    expect(message).toContain(reason);
+    expect(message).not.toContain('hunter2');
+  });
+
+  it.each([
+    [32, true],
+    [33, false],
+  ])('is followed %i times in a row: %s', async (count, isTaken) => {
+    const chain = Array.from({ length: count }, (_, i) => [`p${i}`, { $ref: `#/p${i + 1}` }]);
+    const at = write({
+      'main.json': { ...SHOP, paths: { '/a': { $ref: 'chain.json#/p1' } } },
+      'chain.json': { ...Object.fromEntries(chain), [`p${count}`]: item },
+    });
+
+    if (isTaken) expect(await entries(at('main.json'))).toHaveLength(2);
+    else expect(await refusal(at('main.json'))).toContain('at most 32');
+  });
+
+  it('may stand for paths, operations and servers, relative to its own file', async () => {
+    const at = write({
+      'main.yaml':
+        'openapi: 3.1.0\nservers: { $ref: parts/servers.yaml }\npaths: { $ref: parts/paths.yaml }\n',
+      'parts/servers.yaml':
+        '- url: https://shop.example\n- $ref: "#/2"\n- url: https://test.example\n',
+      'parts/paths.yaml':
+        '/a: { get: { $ref: get.yaml } }\n/b: { $ref: ../main.yaml#/paths/~1a }\n',
+      'parts/get.yaml': 'x-scope: orders/export\ndeprecated: true\noperationId: exportOrders\n',
+    });
+    // What a reference brings in is not there for others to refer to.
+    expect(await refusal(at('main.yaml'))).toContain('path "/b"');
+
+    writeFileSync(
+      at('parts/paths.yaml'),
+      '/a: { get: { $ref: get.yaml } }\n/b: { $ref: "#/~1a" }\n',
+    );
+    const { entries: found } = await readOpenApi(at('main.yaml'));
+    const about = { document: 0, method: 'GET', operationId: 'exportOrders', deprecated: true };
+    const operations = [
+      { ...about, path: '/a' },
+      { ...about, path: '/b' },
+    ];
+    expect(found).toEqual([
+      { scope: 'GET:shop.example/orders/export', operations },
+      { scope: 'GET:test.example/orders/export', operations },
+    ]);
+  });
+
+  it('that an operation has and that leads nowhere is refused, since it might say x-scope', async () => {
+    const paths = { '/a': { get: { $ref: '#/components/x-shared/a' } } };
+    const shared = { components: { 'x-shared': { a: { 'x-scope': 'b' } } } };
+    expect(await entries({ ...SHOP, ...shared, paths })).toEqual(['GET:shop.example/b']);
+    expect(await refusal({ ...SHOP, paths })).toContain('GET "/a": its $ref');
+  });
+
+  it('may be in a circle where nothing is asked of it: in schemas', async () => {
+    const node = { properties: { next: { $ref: '#/components/schemas/node' } } };
+    const far = { $ref: 'b.json#/components/schemas/node' };
+    const gone = { $ref: 'https://shop.example/schema.json' };
+    const schemas = { node, far, gone, missing: { $ref: 'missing.json' } };
+    const document = (next: string) => ({
+      ...SHOP,
+      paths: { '/a': { get: { responses: { 200: { $ref: `${next}#/paths/~1a` } } } } },
+      components: { schemas },
+    });
+    const at = write({ 'a.json': document('b.json'), 'b.json': document('a.json') });
+
+    expect(await entries([at('a.json'), at('b.json')])).toEqual(['GET:shop.example/a']);
+  });
+
+  it('has siblings that win, in 3.1', async () => {
+    const at = write({
+      'main.json': {
+        ...SHOP,
+        paths: { '/a': { $ref: 'item.json', get: { 'x-scope': 'b' }, post: {} } },
+      },
+      'item.json': item,
+    });
+    expect(await entries(at('main.json'))).toEqual([
+      'GET:shop.example/b',
+      'POST:shop.example/a',
+      'PUT:shop.example/a',
+    ]);
+  });
+});
+
+describe('the network', () => {
+  it('is left alone', async () => {
+    let connections = 0;
+    const server = createServer((_, response) => response.end('{"get": {}}'));
+    server.on('connection', () => {
+      connections += 1;
+    });
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const at = write({
+      'json.json': { ...SHOP, paths: { '/a': { $ref: `${base}/item.json` } } },
+      'yaml.yaml': `openapi: 3.1.0\nservers: [{ url: ${base}/ }]\npaths: { /a: { $ref: "${base}/item.yaml" } }\nx: { $id: "${base}/", $ref: "${base}/x" }\n`,
+    });
+
+    for (const document of [
+      at('json.json'),
+      at('yaml.yaml'),
+      readFileSync(at('yaml.yaml'), 'utf8'),
+      `${base}/openapi.json`,
+      new URL(`${base}/openapi.yaml`),
+    ]) {
+      await refusal(document);
+    }
+    await new Promise((done) => server.close(done));
+
+    expect(connections).toBe(0);
+  });
+});
+
+describe('without the package that reads YAML', () => {
+  const document = { ...SHOP, paths: { '/a': { $ref: 'item.json' }, '/b': { get: {} } } };
+
+  it('objects, JSON texts and JSON files are read', async () => {
+    withoutParser();
+    const at = write({ 'main.json': document, 'item.json': { put: {} } });
+    const plain = { ...SHOP, paths: { '/b': { get: {} } } };
+
+    expect(await entries([plain, JSON.stringify(plain)])).toEqual(['GET:shop.example/b']);
+    expect(await entries(at('main.json'))).toEqual(['GET:shop.example/b', 'PUT:shop.example/a']);
+  });
+
+  it.each([
+    ['a YAML text', () => YAML],
+    ['a YAML file', () => write({ 'a.yaml': YAML })('a.yaml')],
+    ['JSON that is broken, which might be YAML', () => '{openapi: 3.1.0}'],
+    [
+      'a $ref to YAML',
+      () => {
+        const paths = { '/a': { $ref: 'item.yaml' } };
+        return write({ 'main.json': { ...SHOP, paths }, 'item.yaml': 'get: {}\n' })('main.json');
+      },
+    ],
+  ])('the answer to %s says what to install', async (_, locate) => {
+    const document = locate();
+    await catalogFromOpenApi(document).catch(() => undefined);
+    withoutParser();
+
+    const made = catalogFromOpenApi(document);
+
+    await expect(made).rejects.toSatisfy(isTokenError);
+    await expect(made).rejects.not.toHaveProperty('cause');
+    await expect(made).rejects.toMatchObject({
+      code: 'invalid_options',
+      message: expect.stringContaining(`npm install ${PARSER}`),
+    });
+  });
+});
+
+describe('a big document', () => {
+  /** So many paths over one schema that leads everywhere: at 2,000 about 2 MB. */
+  function big(paths: number): object {
+    const property = (i: number) => ({ $ref: `#/components/schemas/s${i % 100}` });
+    const schema = (i: number) => ({ properties: { a: property(i + 1), b: property(i * 7) } });
+    const operation = { description: 'x'.repeat(400), responses: { 200: { schema: property(1) } } };
+    const item = (i: number) =>
+      i % 2 === 0
+        ? { $ref: `#/components/pathItems/i${i % 10}` }
+        : { get: operation, put: operation };
+    const pathItems = Object.fromEntries(
+      Array.from({ length: 10 }, (_, i) => [`i${i}`, { get: operation, 'x-filler': schema(i) }]),
+    );
+    return {
+      ...SHOP,
+      paths: Object.fromEntries(Array.from({ length: paths }, (_, i) => [`/p${i}/{id}`, item(i)])),
+      components: {
+        pathItems,
+        schemas: Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`s${i}`, schema(i)])),
+      },
+    };
+  }
+
+  /** The least of some runs: what disturbs a run only makes it longer. */
+  async function cost(document: unknown): Promise<number> {
+    const runs: number[] = [];
+    for (let run = 0; run < 5; run++) {
+      const start = performance.now();
+      await entries(document);
+      runs.push(performance.now() - start);
+    }
+    return Math.min(...runs);
+  }
+
+  it('of twice the paths costs about twice as much', async () => {
+    expect(JSON.stringify(big(2000)).length).toBeGreaterThan(1_000_000);
+    expect(await entries(big(2000))).toHaveLength(3000);
+    await cost(big(2000));
+
+    const slope = Math.log2((await cost(big(16_000))) / (await cost(big(4_000)))) / 2;
+
+    expect(slope).toBeLessThan(1.6);
+  });
+
+  it('is as well read when it is YAML that would be endless if it were written out', async () => {
+    const bomb = Array.from({ length: 40 }, (_, i) =>
+      i === 0 ? 'a0: &a0 [x]' : `a${i}: &a${i} [*a${i - 1}, *a${i - 1}]`,
+    );
+    expect(await entries(`${bomb.join('\n')}\n${YAML}`)).toHaveLength(2);
+  });
+});
+
+const data = new URL('../../../shared/data/oas/', import.meta.url);
+const names = (() => {
+  try {
+    return readdirSync(data).filter((name) => name.endsWith('.json'));
+  } catch {
+    return [];
+  }
+})();
+
+describe.skipIf(names.length === 0)(`real files (skipped without ${data.pathname})`, () => {
+  const rootName = 'root';
+  const urls = names.map((name) => new URL(name, data));
+  const texts = urls.map((url) => readFileSync(url, 'utf8'));
+
+  it('are read alike as files, texts and objects, all at once', async () => {
+    const objects = await entries(
+      texts.map((text) => JSON.parse(text)),
+      { rootName },
+    );
+
+    expect(names).toHaveLength(14);
+    expect(objects.length).toBeGreaterThan(100);
+    expect(await entries(urls, { rootName })).toEqual(objects);
+    expect(await entries(texts, { rootName })).toEqual(objects);
+  });
+
+  it('are read alike as YAML', async () => {
+    const yaml = await import('yaml');
+    const written = texts.map((text) => yaml.stringify(JSON.parse(text)));
+    expect(await entries(written, { rootName })).toEqual(await entries(urls, { rootName }));
+  });
+});
