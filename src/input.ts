@@ -95,6 +95,7 @@ export type Read<Input> = {
 };
 
 export const MAX_NAME_LENGTH = 200;
+const MAX_COMPARED_NAMES = 20;
 export const MAX_PAGE = 1000;
 
 const accountMessage =
@@ -298,7 +299,8 @@ function rank({ code }: TokenError): number {
 
 /** Names what is known, never what was sent. */
 function unknownMessage(unknown: readonly string[], known: readonly string[]): string {
-  const close = unknown.map((name) => nearestOf(name, known)).find((name) => name !== undefined);
+  const names = unknown.slice(0, MAX_COMPARED_NAMES);
+  const close = names.map((name) => nearestOf(name, known)).find((name) => name !== undefined);
   const hint = close === undefined ? '' : `; did you mean ${close}?`;
   return `a member is unknown${hint} (known: ${known.join(', ')})`;
 }

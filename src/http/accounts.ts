@@ -115,7 +115,10 @@ function readAccounts(accounts: readonly FixedAccount[]): ReadonlyMap<string, Kn
   }
   const known = new Map<string, KnownAccount>();
   for (const [place, entry] of accounts.entries()) {
-    const { username, password, passwordHash, account = username } = entry as FixedAccount;
+    if (typeof entry !== 'object' || entry === null) {
+      throw invalid(`accounts[${place}] must be an object`);
+    }
+    const { username, password, passwordHash, account = username } = entry;
     if (!isAccount(username) || username.includes(':')) {
       throw invalid(`accounts[${place}].username must be 1 to 255 bytes of text without ":"`);
     }

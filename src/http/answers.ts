@@ -62,6 +62,11 @@ export class Refusal extends Error {
   }
 }
 
+/** For what callers cannot mend, and are told nothing about. */
+export function internalFault(): Refusal {
+  return new Refusal('internal', 'something went wrong here; it is not the fault of the call');
+}
+
 /** A success: 200, whatever was done. */
 export function succeed(
   members: Readonly<Record<string, unknown>>,

@@ -8,7 +8,7 @@ import { parseScope } from '../scope/index.ts';
 import type { TokenPage, TokenService } from '../service.ts';
 import { isAccount, type Lifetime, type Token } from '../token.ts';
 import { type Authenticate, readBasic } from './accounts.ts';
-import { fail, Refusal, succeed, withoutBody } from './answers.ts';
+import { fail, internalFault, Refusal, succeed, withoutBody } from './answers.ts';
 
 /** How a {@link tokenHandler} works. */
 export interface TokenHandlerOptions {
@@ -27,7 +27,7 @@ export interface TokenHandlerOptions {
   readonly acceptLegacyBody?: boolean | undefined;
   /** The largest body that is read. @default 1 048 576 */
   readonly maxBodyBytes?: number | undefined;
-  /** Is told of faults that the caller only sees as 500: for the host's log. */
+  /** Is told of what `authenticate` throws and of faults that callers see as 500: for the log. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
@@ -41,9 +41,13 @@ export interface TokenHandler {
 const MAX_TARGET_LENGTH = 8192;
 const DEFAULT_MAX_BODY_BYTES = 1_048_576;
 const AUTHENTICATE_DEADLINE_MS = 10_000;
+/** The last instant that a Date can hold. */
+const LAST_UNIX_SECOND = 8_640_000_000_000;
 const LISTED_AT_ONCE = 1000;
 const LISTED_AT_MOST = 10_000;
 const MAX_LISTING_ROUNDS = 10;
+/** More than an entity tag of ours can name. */
+const NO_VERSION = Number.MAX_SAFE_INTEGER;
 
 /**
  * Makes the token service as an HTTP handler, for accounts with Basic credentials:
@@ -145,7 +149,8 @@ class Service {
     try {
       const answer = Promise.resolve(this.#authenticate(credentials, request));
       account = await withDeadline(answer, AUTHENTICATE_DEADLINE_MS);
-    } catch {
+    } catch (error) {
+      this.#tell(error);
       throw accountsUnavailable();
     }
     if (account === null) throw unauthenticated();
@@ -212,7 +217,7 @@ class Service {
 
   readonly #rotation: Verbs = {
     POST: async ({ account, token, body, request }) => {
-      const options = readInput(this.#bodies.rotate, body ?? {});
+      const options = readInput(this.#bodies.rotate, body === undefined ? {} : body);
       const conditions = await this.#conditions(request, account, token);
       const rotated = await this.#tokens.rotate(account, token, { ...options, ...conditions });
       return succeed(toWire(rotated), etag(rotated));
@@ -242,7 +247,7 @@ class Service {
 
   /**
    * What `If-Match` asks for (RFC 9110 section 13.1.1), by strong comparison. Of several tags the one
-   * counts that the token has now.
+   * counts that the token has now. That none can match is found out when its turn has come.
    */
   async #conditions(
     request: Request,
@@ -251,17 +256,16 @@ class Service {
   ): Promise<{ readonly ifVersion?: number }> {
     const header = request.headers.get('if-match')?.trim();
     if (header === undefined || header === '*') return {};
-    const versions = [...header.matchAll(/(?<!W\/)"([1-9]\d{0,14})"/g)].map(([, text]) =>
-      Number(text),
-    );
-    if (versions.length === 1) return { ifVersion: Number(versions[0]) };
+    const versions = header.split(',').map(versionOf);
+    if (versions.length === 1) return { ifVersion: versions[0] ?? NO_VERSION };
     const found = await this.#tokens.get(account, token);
-    if (found === undefined) throw notFound();
-    if (versions.includes(found.version)) return { ifVersion: found.version };
-    throw new TokenError(
-      'version_conflict',
-      `If-Match must name the version that an answer gave, as "${found.version}"`,
-    );
+    const isNamed = found !== undefined && versions.includes(found.version);
+    return { ifVersion: isNamed ? found.version : NO_VERSION };
+  }
+
+  /** A listener of the host breaks no answer, whether it throws or rejects. */
+  #tell(error: unknown): void {
+    (async () => this.#onError(error))().catch(() => {});
   }
 
   #toRefusal(error: unknown): Refusal {
@@ -270,18 +274,15 @@ class Service {
     if (isTokenFault && error.code !== 'invalid_options' && error.code !== 'id_taken') {
       return new Refusal(error.code, error.message, { details: error.details });
     }
-    try {
-      this.#onError(error);
-    } catch {
-      // A listener of the host breaks no answer.
-    }
-    return new Refusal('internal', 'something went wrong here; it is not the fault of the call');
+    this.#tell(error);
+    return internalFault();
   }
 }
 
 /** The bodies that are taken, with the lifetimes of a service. */
 function bodiesOf(lifetime: Lifetime) {
-  const expire = z.int({ error: 'expire must be a whole number of UNIX seconds' });
+  const error = 'expire must be a whole number of UNIX seconds';
+  const expire = z.int({ error }).max(LAST_UNIX_SECOND, { error });
   return {
     create: strict({
       scopes: fields.scopes,
@@ -315,6 +316,12 @@ function toWire(token: Token): Record<string, unknown> {
     ...(name !== undefined && { name }),
     ...(metadata !== undefined && { metadata }),
   };
+}
+
+/** The version that an entity tag names; `undefined` for a weak one, and for one that is not ours. */
+function versionOf(tag: string): number | undefined {
+  const version = /^"([1-9]\d{0,14})"$/.exec(tag.trim())?.[1];
+  return version === undefined ? undefined : Number(version);
 }
 
 function etag({ version }: Token): Record<string, string> {
@@ -406,7 +413,7 @@ function fromLegacy(body: unknown): unknown {
   if (ttl !== undefined && expire !== undefined) {
     throw new Refusal('invalid_request', 'ttl and expire mean the same here: give one of them');
   }
-  const lifetime = expire ?? (ttl === 0 ? undefined : ttl);
+  const lifetime = expire === undefined && ttl !== 0 ? ttl : expire;
   return lifetime === undefined ? rest : { ...rest, ttl: lifetime };
 }
 
@@ -427,11 +434,15 @@ function required(body: unknown): unknown {
   throw new Refusal('invalid_json', 'a JSON body is required, as {"scopes": ["…"]}');
 }
 
-/** Reads a JSON body; `undefined` when there is none. Stops reading at the limit. */
+/**
+ * Reads a JSON body; `undefined` when there is none, for which some platforms give an empty stream.
+ * Stops reading at the limit, and at the first byte of another type.
+ */
 async function readJson(request: Request, maxBytes: number): Promise<unknown> {
-  if (request.body === null) return undefined;
-  checkMediaType(request.headers);
-  const bytes = await readBytes(request.body, request.headers.get('content-length'), maxBytes);
+  const bytes = isJsonType(request.headers)
+    ? await readBytes(request, maxBytes, tooLarge(maxBytes))
+    : await readBytes(request, 0, unsupportedMediaType());
+  if (bytes.length === 0) return undefined;
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
@@ -439,37 +450,41 @@ async function readJson(request: Request, maxBytes: number): Promise<unknown> {
   }
 }
 
-function checkMediaType(headers: Headers): void {
+function isJsonType(headers: Headers): boolean {
   const [type = '', ...parameters] = (headers.get('content-type') ?? '').toLowerCase().split(';');
   const charset = parameters.map((text) => text.trim()).find((text) => text.startsWith('charset='));
   const isUtf8 = charset === undefined || /^charset="?utf-8"?$/.test(charset);
-  const isJson = type.trim() === 'application/json' && isUtf8;
-  if (isJson && !headers.has('content-encoding')) return;
-  throw new Refusal(
-    'unsupported_media_type',
-    'the body must be sent as "Content-Type: application/json", without a Content-Encoding',
-  );
+  return type.trim() === 'application/json' && isUtf8 && !headers.has('content-encoding');
 }
 
 async function readBytes(
-  body: ReadableStream<Uint8Array>,
-  declared: string | null,
+  { body, headers }: Request,
   maxBytes: number,
+  refusal: Refusal,
 ): Promise<Uint8Array> {
-  if (Number(declared) > maxBytes) throw tooLarge(maxBytes);
+  if (Number(headers.get('content-length')) > maxBytes) throw refusal;
   const chunks: Uint8Array[] = [];
   let length = 0;
   try {
-    for await (const chunk of body) {
-      length += chunk.byteLength;
-      if (length > maxBytes) throw tooLarge(maxBytes);
-      chunks.push(chunk);
+    for await (const chunk of body ?? []) {
+      // Also texts, which a Node stream with an encoding gives.
+      const bytes = Buffer.from(chunk);
+      length += bytes.byteLength;
+      if (length > maxBytes) throw refusal;
+      chunks.push(bytes);
     }
   } catch (error) {
-    if (error instanceof Refusal) throw error;
+    if (error === refusal) throw error;
     throw new Refusal('invalid_json', 'the body could not be read to its end');
   }
   return Buffer.concat(chunks, length);
+}
+
+function unsupportedMediaType(): Refusal {
+  return new Refusal(
+    'unsupported_media_type',
+    'the body must be sent as "Content-Type: application/json", without a Content-Encoding',
+  );
 }
 
 function tooLarge(maxBytes: number): Refusal {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import { fail, Refusal } from './answers.ts';
+import { fail, internalFault, Refusal } from './answers.ts';
 import type { TokenHandler } from './handler.ts';
 
 /** A request of Node's own, as frameworks on top of it pass it on. */
@@ -26,11 +26,8 @@ export function toNodeListener(
     const aborted = new AbortController();
     outgoing.once('close', () => aborted.abort());
     const request = toRequest(incoming, targetFor(handler, incoming), aborted.signal);
-    await send(
-      request === undefined ? fail(UNREADABLE) : await handler(request),
-      incoming,
-      outgoing,
-    );
+    const response = request && (await handler(request).catch(() => fail(internalFault())));
+    await send(response ?? fail(UNREADABLE), incoming, outgoing);
   };
 }
 
@@ -45,18 +42,22 @@ function targetFor(
   return basePath !== '' && originalUrl.startsWith(`${basePath}/`) ? originalUrl : url;
 }
 
-const UNREADABLE = new Refusal('invalid_request', 'the method cannot be used here');
+const UNREADABLE = new Refusal('invalid_request', 'the request cannot be read');
 
-/** `undefined` for what Fetch has no request for: the methods CONNECT, TRACE and TRACK. */
+/** Fetch has no request for these; another that is taken nowhere stands in for them. */
+const BEYOND_FETCH = ['CONNECT', 'TRACE', 'TRACK'];
+
+/** `undefined` for what cannot be read, such as a parsed body that JSON has no words for. */
 function toRequest(
   incoming: NodeRequest,
   target: string,
   signal: AbortSignal,
 ): Request | undefined {
-  const method = incoming.method ?? 'GET';
-  const body = method === 'GET' || method === 'HEAD' ? null : bodyOf(incoming);
-  const init = { method, headers: headersOf(incoming), body, signal, duplex: 'half' };
+  const named = incoming.method ?? 'GET';
+  const method = BEYOND_FETCH.includes(named) ? 'OPTIONS' : named;
   try {
+    const body = method === 'GET' || method === 'HEAD' ? null : bodyOf(incoming);
+    const init = { method, headers: headersOf(incoming), body, signal, duplex: 'half' };
     return new Request(toUrl(target), init as RequestInit);
   } catch {
     return undefined;
@@ -87,9 +88,12 @@ function toUrl(target: string): URL {
 }
 
 function bodyOf(incoming: NodeRequest): NonNullable<RequestInit['body']> | null {
-  const { headers, body } = incoming;
+  const { headers, body, httpVersionMajor } = incoming;
+  // From HTTP/2 on, a body needs no header.
   const hasBody =
-    headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
+    httpVersionMajor > 1 ||
+    headers['transfer-encoding'] !== undefined ||
+    Number(headers['content-length']) > 0;
   if (!hasBody) return null;
   if (body === undefined || !incoming.readableDidRead) {
     return Readable.toWeb(incoming) as ReadableStream<Uint8Array>;
@@ -104,9 +108,12 @@ async function send(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
 ): Promise<void> {
+  // Somebody else has answered, such as a middleware that waits no longer.
+  if (outgoing.headersSent) return;
   outgoing.statusCode = response.status;
   for (const [name, value] of response.headers) outgoing.setHeader(name, value);
-  if (!incoming.complete) outgoing.setHeader('connection', 'close');
+  if (!incoming.complete && incoming.httpVersionMajor < 2)
+    outgoing.setHeader('connection', 'close');
   const body = Buffer.from(await response.arrayBuffer());
   if (response.body !== null) outgoing.setHeader('content-length', body.length);
   outgoing.end(body);

@@ -18,6 +18,19 @@ export interface Expansion {
   readonly narrowed: string[];
 }
 
+/** Something about a catalog that is allowed and perhaps not meant. */
+export interface LintFinding {
+  /**
+   * `nested`: an entry lies below another one, so who is granted that has both. `token_service`: an
+   * entry is the token service itself, so who is granted it can mint tokens. `apex`: hosts lie below
+   * one that a wildcard `*.` for them does not reach.
+   */
+  readonly code: 'nested' | 'token_service' | 'apex';
+  /** The entries in question, in canonical order. */
+  readonly scopes: readonly string[];
+  readonly message: string;
+}
+
 const MAX_SCOPES = 4096;
 /** Members that a message speaks of; `refused` has them all. */
 const MAX_DESCRIBED = 5;
@@ -128,6 +141,17 @@ export class ScopeCatalog implements Iterable<Scope> {
     return this.#nearest(method.toUpperCase(), domain.toLowerCase(), path);
   }
 
+  /**
+   * Names what is allowed and perhaps not meant: nested entries, entries of a token service, and
+   * hosts that a wildcard over their neighbors misses. In this order, each in canonical order.
+   *
+   * @example
+   * ScopeCatalog.from(['POST:shop.example/token']).lint()[0]?.code; // 'token_service'
+   */
+  lint(): LintFinding[] {
+    return [...this.#nested(), ...this.#tokenService(), ...this.#apexes()];
+  }
+
   /** The entries as texts, in canonical order. */
   toArray(): string[] {
     return this.#entries.toArray();
@@ -135,6 +159,40 @@ export class ScopeCatalog implements Iterable<Scope> {
 
   [Symbol.iterator](): Iterator<Scope> {
     return this.#entries[Symbol.iterator]();
+  }
+
+  #nested(): LintFinding[] {
+    const outermost = this.#entries.minimize();
+    return [...this.#entries].flatMap((entry) => {
+      const outer = outermost.coverOf(entry);
+      if (outer === undefined || outer === entry) return [];
+      const message = `${entry} lies below ${outer}: whoever is granted that has both`;
+      return { code: 'nested' as const, scopes: [outer.toString(), entry.toString()], message };
+    });
+  }
+
+  #tokenService(): LintFinding[] {
+    return [...this.#entries]
+      .filter(({ path }) => /(?:^|\/)token$/.test(path))
+      .map((entry) => ({
+        code: 'token_service',
+        scopes: [entry.toString()],
+        message: `${entry} looks like a token service: with it *:*/* manages tokens; leave it out`,
+      }));
+  }
+
+  #apexes(): LintFinding[] {
+    const parents = new Set<string>();
+    for (const domain of this.#byDomain.keys()) {
+      for (let dot = domain.indexOf('.'); dot !== -1; dot = domain.indexOf('.', dot + 1)) {
+        parents.add(domain.slice(dot + 1));
+      }
+    }
+    return [...this.#byDomain].flatMap(([domain, entries]) => {
+      if (!parents.has(domain)) return [];
+      const message = `${domain} is not below itself: *:*.${domain}/* reaches the hosts below it and misses these`;
+      return { code: 'apex' as const, scopes: entries.map(String), message };
+    });
   }
 
   static #is(value: Iterable<Scope | string>): value is ScopeCatalog {

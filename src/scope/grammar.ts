@@ -386,7 +386,9 @@ function isLabelUnit(unit: number): boolean {
 
 /** By its last label: what the WHATWG URL standard reads as an IPv4 address ("ends in a number"). */
 function isAddress(host: string): boolean {
-  return /^(?:[0-9]+|0x[0-9a-f]*)$/i.test(host.slice(host.lastIndexOf('.') + 1));
+  const start = host.lastIndexOf('.') + 1;
+  if (host.charCodeAt(start) > 0x39) return false;
+  return /^(?:[0-9]+|0x[0-9a-f]*)$/i.test(host.slice(start));
 }
 
 function checkPath(path: string): ParseCode | undefined {

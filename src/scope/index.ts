@@ -1,5 +1,5 @@
 export { covers, meet, overlaps } from './algebra.ts';
-export { type Expansion, ScopeCatalog } from './catalog.ts';
+export { type Expansion, type LintFinding, ScopeCatalog } from './catalog.ts';
 export {
   parseScope,
   type RefusedScope,

@@ -237,7 +237,7 @@ class PathNode {
   /** At the root, the scopes with the path `*`. */
   ending: Ending | undefined;
   /** A path below which there are no others is its scope itself, without a node. */
-  children: Map<string, PathNode | Scope> | undefined;
+  children: Map<number, PathNode | Scope> | undefined;
 
   constructor(ending?: Ending) {
     this.ending = ending;
@@ -253,7 +253,7 @@ class PathNode {
   }
 
   /** The node for a path one segment further down, made where it is not there. */
-  descend(segment: string): PathNode {
+  descend(segment: number): PathNode {
     this.children ??= new Map();
     const found = this.children.get(segment);
     if (found instanceof PathNode) return found;
@@ -262,7 +262,7 @@ class PathNode {
     return made;
   }
 
-  addBelow(segment: string, scope: Scope): void {
+  addBelow(segment: number, scope: Scope): void {
     this.children ??= new Map();
     if (this.children.has(segment)) this.descend(segment).add(scope);
     else this.children.set(segment, scope);
@@ -270,16 +270,21 @@ class PathNode {
 }
 
 const MAX_KNOWN_DOMAINS = 256;
+const UNKNOWN = -1;
 
 /**
  * Scopes compiled for looking up: domain pattern → tree of path segments → method. A look-up walks
  * the few trees that can cover a domain, and in each at most the segments of one path, so its cost
- * does not grow with the number of scopes. `Map` only: no name means anything special.
+ * does not grow with the number of scopes. Segments are numbered, so that one that several trees
+ * know is hashed and compared once. `Map` only: no name means anything special.
  */
 class ScopeIndex {
   readonly #domains = new Map<string, PathNode>();
+  readonly #segments = new Map<string, number>();
   /** The trees that can cover a domain, worked out when it is first asked for. */
   readonly #known = new Map<string, readonly PathNode[]>();
+  /** The numbers of the segments that are being looked up; nothing awaits while they are used. */
+  readonly #numbers: number[] = [];
   #hasWildcardDomain = false;
 
   constructor(scopes: Iterable<Scope>) {
@@ -294,6 +299,8 @@ class ScopeIndex {
     except?: Scope,
   ): Scope | undefined {
     const roots = this.#known.get(domain) ?? this.#learn(domain);
+    const numbers = this.#numbers;
+    let numbered = 0;
     let best: Scope | undefined;
     let bestDepth = -1;
     for (let i = 0; i < roots.length; i++) {
@@ -309,7 +316,11 @@ class ScopeIndex {
           }
         }
         if (!isNode || depth === segments.length) break;
-        place = (place as PathNode).children?.get(segments[depth] as string);
+        if (depth === numbered) {
+          numbers[numbered] = this.#segments.get(segments[depth] as string) ?? UNKNOWN;
+          numbered += 1;
+        }
+        place = (place as PathNode).children?.get(numbers[depth] as number);
       }
     }
     return best;
@@ -320,9 +331,13 @@ class ScopeIndex {
     let node = getOrMake(this.#domains, scope.domain, () => new PathNode());
     const segments = placeOf(scope.path);
     const last = segments.length - 1;
-    for (let depth = 0; depth < last; depth++) node = node.descend(segments[depth] as string);
+    for (let depth = 0; depth < last; depth++) node = node.descend(this.#number(segments[depth]));
     if (last < 0) node.add(scope);
-    else node.addBelow(segments[last] as string, scope);
+    else node.addBelow(this.#number(segments[last]), scope);
+  }
+
+  #number(segment: string | undefined): number {
+    return getOrMake(this.#segments, segment ?? '', () => this.#segments.size);
   }
 
   /** The trees that can cover this domain, the most specific pattern first. */

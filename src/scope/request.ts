@@ -103,17 +103,18 @@ export function scopeOfRequest(request: ReadRequest): Scope {
   return makeScope(request.method, request.domain, path === '' ? '*' : path);
 }
 
-/** A guarded service has one domain, so the last one that was read is most often the next one too. */
-let lastDomain = '';
-let lastHost: string | undefined;
+/** Hosts that were read: a guarded service has one domain, or a few. Bounded, as callers may name any. */
+const knownHosts = new Map<string, string>();
+const MAX_KNOWN_HOSTS = 256;
 
 function hostOf(domain: unknown): string | undefined {
-  if (domain === lastDomain) return lastHost;
   if (typeof domain !== 'string') return undefined;
+  const known = knownHosts.get(domain);
+  if (known !== undefined) return known;
   const host = readHost(domain);
   if (host === undefined) return undefined;
-  lastDomain = domain;
-  lastHost = host;
+  if (knownHosts.size >= MAX_KNOWN_HOSTS) knownHosts.clear();
+  knownHosts.set(domain, host);
   return host;
 }
 

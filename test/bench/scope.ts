@@ -1,0 +1,354 @@
+// How fast scopes decide, against a hash look-up and against other libraries, as ratios in one run:
+// `npm run bench:scope`. All candidates answer the same questions; what they cannot say they are
+// asked in their own best form. Times are medians of rounds that take turns.
+import { createMongoAbility } from '@casl/ability';
+import { newEnforcer, newModel, StringAdapter } from 'casbin';
+import findMyWay from 'find-my-way';
+import { Minimatch } from 'minimatch';
+// @ts-expect-error it has no types
+import picomatch from 'picomatch';
+// @ts-expect-error it has no types
+import taskcluster from 'taskcluster-lib-scopes';
+import {
+  type ReadRequest,
+  readRequest,
+  ScopeCatalog,
+  type ScopeRequest,
+  ScopeSet,
+} from '../../src/scope/index.ts';
+
+const SIZES = [1, 10, 100, 1_000, 10_000];
+const ROUNDS = 15;
+const ROUND_MS = 12;
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+/** A grant in parts, from which each candidate makes its own form. */
+interface Grant {
+  readonly method: string;
+  readonly domain: string;
+  readonly path: string;
+}
+
+/** One question, and the key that a hash look-up would need for it. */
+interface Question {
+  readonly request: ScopeRequest;
+  readonly method: string;
+  readonly domain: string;
+  readonly path: string;
+}
+
+/** 10 % wildcards, half of methods and half of domains; some twenty endpoints a host. */
+function grantsOf(size: number): Grant[] {
+  return Array.from({ length: size }, (_, i) => {
+    const host = `api${i % Math.ceil(size / 20)}.acme.example`;
+    const method = METHODS[i % METHODS.length] as string;
+    const path = `resource${i}`;
+    if (i % 20 === 9) return { method: '*', domain: host, path };
+    if (i % 20 === 19) return { method, domain: `*.zone${i}.acme.example`, path };
+    return { method, domain: host, path };
+  });
+}
+
+function questionOf({ method, domain, path }: Grant, isHit: boolean, deeper: string): Question {
+  const own = {
+    method: method === '*' ? 'GET' : method,
+    domain: domain.replace('*.', 'eu.'),
+    path: isHit ? path : `${path}x`,
+  };
+  return { ...own, request: { ...own, target: `/${own.path}${deeper}` } };
+}
+
+const isWildcard = ({ method, domain }: Grant) => method === '*' || domain.startsWith('*');
+
+/** Kinds of questions; 64 of a kind in turn, so that no answer is remembered by accident. */
+function questionsOf(grants: readonly Grant[], kind: 'hit' | 'wildcard hit' | 'miss'): Question[] {
+  const chosen = grants.filter((grant) => isWildcard(grant) === (kind === 'wildcard hit'));
+  return Array.from({ length: chosen.length === 0 ? 0 : 64 }, (_, i) => {
+    const grant = chosen[(i * 7919) % chosen.length] as Grant;
+    return questionOf(grant, kind !== 'miss', '/7');
+  });
+}
+
+type Ask = (question: Question) => boolean;
+
+/** Each library at its best for this work. Paths below an endpoint count, as they do for scopes. */
+const PEERS: Readonly<Record<string, (grants: readonly Grant[]) => Promise<Ask> | Ask>> = {
+  '@casl/ability': (grants) => {
+    // No prefix match: it is asked for the endpoint itself.
+    const ability = createMongoAbility(
+      grants.map(({ method, domain, path }) => ({
+        action: method === '*' ? 'manage' : method,
+        subject: `${domain}/${path}`,
+      })),
+    );
+    return ({ method, domain, path }) => ability.can(method, `${domain}/${path}`);
+  },
+  'taskcluster-lib-scopes': (grants) => {
+    const held = grants.map(({ method, domain, path }) => `${method}:${domain}/${path}/*`);
+    return ({ method, domain, path }) =>
+      taskcluster.satisfiesExpression(held, `${method}:${domain}/${path}/7`);
+  },
+  casbin: async (grants) => {
+    const model = newModel(
+      '[request_definition]\nr = obj, act\n[policy_definition]\np = obj, act\n' +
+        '[policy_effect]\ne = some(where (p.eft == allow))\n' +
+        '[matchers]\nm = keyMatch(r.obj, p.obj) && (p.act == "*" || r.act == p.act)\n',
+    );
+    const lines = grants.map(({ method, domain, path }) => `p, ${domain}/${path}/*, ${method}`);
+    const enforcer = await newEnforcer(model, new StringAdapter(lines.join('\n')));
+    return ({ method, domain, path }) => enforcer.enforceSync(`${domain}/${path}/7`, method);
+  },
+  picomatch: (grants) => {
+    const matches = picomatch(grants.map((grant) => globOf(grant)));
+    return ({ method, domain, path }) => matches(`${method}/${domain}/${path}/7`);
+  },
+  minimatch: (grants) => {
+    const globs = grants.map((grant) => new Minimatch(globOf(grant)));
+    return ({ method, domain, path }) => {
+      const text = `${method}/${domain}/${path}/7`;
+      return globs.some((glob) => glob.match(text));
+    };
+  },
+  'find-my-way': (grants) => {
+    const router = findMyWay();
+    const routes = new Set<string>();
+    for (const { method, domain, path } of grants) {
+      for (const verb of method === '*' ? METHODS : [method]) {
+        const route = `/${domain.replace('*.', ':sub.')}/${path}/*`;
+        if (routes.has(verb + route)) continue;
+        routes.add(verb + route);
+        router.on(verb as 'GET', route, () => {});
+      }
+    }
+    return ({ method, domain, path }) =>
+      router.find(method as 'GET', `/${domain}/${path}/7`) !== null;
+  },
+};
+
+function globOf({ method, domain, path }: Grant): string {
+  return `${method}/${domain}/${path}/**`;
+}
+
+/** Median nanoseconds of each, in rounds that take turns. */
+function measure(runs: Readonly<Record<string, () => unknown>>): Record<string, number> {
+  const names = Object.keys(runs);
+  const counts = new Map(names.map((name) => [name, calibrate(runs[name] as () => unknown)]));
+  const times = new Map<string, number[]>(names.map((name) => [name, []]));
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const name of names) {
+      const count = counts.get(name) as number;
+      times.get(name)?.push(timeOf(runs[name] as () => unknown, count) / count);
+    }
+  }
+  return Object.fromEntries(names.map((name) => [name, median(times.get(name) ?? [])]));
+}
+
+function calibrate(run: () => unknown): number {
+  let count = 1;
+  while (timeOf(run, count) < ROUND_MS * 1e6 && count < 2 ** 22) count *= 2;
+  return count;
+}
+
+let sink = 0;
+
+function timeOf(run: () => unknown, count: number): number {
+  const start = process.hrtime.bigint();
+  for (let i = 0; i < count; i++) if (run() === true) sink += 1;
+  return Number(process.hrtime.bigint() - start);
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
+}
+
+/** A function that asks the questions in turn. */
+function inTurn<Each>(items: readonly Each[], ask: (item: Each) => boolean): () => boolean {
+  let next = 0;
+  const mask = items.length - 1;
+  return () => {
+    next = (next + 1) & mask;
+    return ask(items[next] as Each);
+  };
+}
+
+function row(cells: readonly (string | number)[]): void {
+  console.log(`| ${cells.join(' | ')} |`);
+}
+
+function title(text: string, columns: readonly string[]): void {
+  console.log(`\n${text}\n`);
+  row(columns);
+  row(columns.map(() => '---'));
+}
+
+const ratio = (value: number, base: number) => (value / base).toFixed(2);
+
+async function decisions(): Promise<void> {
+  title('A decision, against `Set.has` on a freshly built key', [
+    'scopes',
+    'question',
+    'Set.has',
+    'allows, read once',
+    'ratio',
+    'with reading',
+    'ratio',
+  ]);
+  const growth = new Map<string, [number, number][]>();
+  for (const size of SIZES) {
+    const grants = grantsOf(size);
+    const set = ScopeSet.from(
+      grants.map(({ method, domain, path }) => `${method}:${domain}/${path}`),
+    );
+    const keys = new Set(grants.map(({ method, domain, path }) => `${method}:${domain}/${path}`));
+    for (const kind of ['hit', 'wildcard hit', 'miss'] as const) {
+      const questions = questionsOf(grants, kind);
+      if (questions.length === 0) continue;
+      const read = questions.map(({ request }) => {
+        const reading = readRequest(request);
+        if (!reading.ok || set.allows(reading.request).allowed !== (kind !== 'miss'))
+          throw new Error(kind);
+        return reading.request;
+      });
+      const times = measure({
+        baseline: inTurn(questions, ({ method, domain, path }) =>
+          keys.has(`${method}:${domain}/${path}`),
+        ),
+        allows: inTurn<ReadRequest>(read, (request) => set.allows(request).allowed),
+        raw: inTurn(questions, ({ request }) => set.allows(request).allowed),
+      });
+      const { baseline = 1, allows = 1, raw = 1 } = times;
+      growth.set(kind, [...(growth.get(kind) ?? []), [size, allows]]);
+      row([
+        size,
+        kind,
+        `${baseline.toFixed(0)} ns`,
+        `${allows.toFixed(0)} ns`,
+        ratio(allows, baseline),
+        `${raw.toFixed(0)} ns`,
+        ratio(raw, baseline),
+      ]);
+    }
+  }
+  title('Growth of a decision with the number of scopes (exponent)', ['question', 'exponent']);
+  for (const [kind, points] of growth) row([kind, slope(points).toFixed(3)]);
+}
+
+/** Least squares on logarithms. */
+function slope(points: readonly (readonly [number, number])[]): number {
+  const logs = points.map(([x, y]) => [Math.log(x), Math.log(y)] as const);
+  const mean = (index: 0 | 1) => logs.reduce((sum, point) => sum + point[index], 0) / logs.length;
+  const [x, y] = [mean(0), mean(1)];
+  const covariance = logs.reduce((sum, [a, b]) => sum + (a - x) * (b - y), 0);
+  return covariance / logs.reduce((sum, [a]) => sum + (a - x) ** 2, 0);
+}
+
+async function peers(): Promise<void> {
+  const names = Object.keys(PEERS);
+  title('Others, as multiples of `allows` with reading the raw request (a hit)', [
+    'scopes',
+    'allows',
+    ...names,
+  ]);
+  for (const size of SIZES.slice(1)) {
+    const grants = grantsOf(size);
+    const set = ScopeSet.from(
+      grants.map(({ method, domain, path }) => `${method}:${domain}/${path}`),
+    );
+    const questions = questionsOf(grants, 'hit');
+    const runs: Record<string, () => boolean> = {
+      allows: inTurn(questions, ({ request }) => set.allows(request).allowed),
+    };
+    for (const name of names) {
+      const ask = await PEERS[name]?.(grants);
+      if (ask === undefined || !questions.every(ask)) throw new Error(`${name} refuses a hit`);
+      runs[name] = inTurn(questions, ask);
+    }
+    const times = measure(runs);
+    const own = times['allows'] as number;
+    row([
+      size,
+      `${own.toFixed(0)} ns`,
+      ...names.map((name) => `${ratio(times[name] as number, own)} ×`),
+    ]);
+  }
+}
+
+function compiling(): void {
+  title('Compiling a set of parsed scopes, and the algebra', [
+    'scopes',
+    'compile',
+    'memory',
+    'minimize',
+    'diff',
+    "expand('*:*/*')",
+  ]);
+  for (const size of [1_000, 10_000, 100_000]) {
+    const texts = grantsOf(size).map(({ method, domain, path }) => `${method}:${domain}/${path}`);
+    const parsed = [...ScopeSet.from(texts)];
+    const first = parsed[0] as (typeof parsed)[number];
+    const compile = () => ScopeSet.from(parsed).covers(first);
+    const sort = () => ScopeSet.from(parsed).size > 0;
+    const times = measure({ compile, sort });
+    const set = ScopeSet.from(parsed);
+    const half = ScopeSet.from(parsed.filter((_, i) => i % 2 === 0));
+    const algebra = measure({ minimize: () => set.minimize(), diff: () => half.diff(set) });
+    const catalog = ScopeCatalog.from(parsed.filter((scope) => !String(scope).includes('*')));
+    const expand =
+      size > 10_000 ? undefined : measure({ expand: () => catalog.expand(['GET:*/*']) })['expand'];
+    row([
+      size,
+      `${(((times['compile'] ?? 0) - (times['sort'] ?? 0)) / size).toFixed(0)} ns a scope`,
+      `${memoryOf(parsed)} bytes a scope`,
+      `${((algebra['minimize'] ?? 0) / size).toFixed(0)} ns a scope`,
+      `${((algebra['diff'] ?? 0) / size).toFixed(0)} ns a scope`,
+      expand === undefined ? '' : `${(expand / 1e6).toFixed(2)} ms`,
+    ]);
+  }
+}
+
+function memoryOf(parsed: readonly unknown[]): string {
+  const { gc } = globalThis as { gc?: () => void };
+  if (gc === undefined) return 'run with --expose-gc:';
+  const sets = Array.from({ length: 10 }, () => ScopeSet.from(parsed as never));
+  gc();
+  const before = process.memoryUsage().heapUsed;
+  for (const set of sets) set.covers(parsed[0] as never);
+  gc();
+  const after = process.memoryUsage().heapUsed;
+  return ((after - before) / sets.length / parsed.length).toFixed(0);
+}
+
+/** Deep paths below every pattern that can cover a host, all alike but for their ends. */
+function worst(): void {
+  title('The worst that 10 000 chosen scopes can do to a decision', ['set', 'time', 'ratio']);
+  const segments = Array.from({ length: 31 }, (_, i) => `s${i}`.padEnd(15, 'x'));
+  const path = segments.join('/');
+  const domains = ['a.b.acme.example', '*.b.acme.example', '*.acme.example', '*.example', '*'];
+  const hostile = Array.from({ length: 10_000 }, (_, i) => {
+    const domain = domains[i % domains.length];
+    const depth = 31 - (Math.floor(i / 5) % 3);
+    return `${i % 2 === 0 ? '*' : 'PUT'}:${domain}/${segments.slice(0, depth).join('/')}/e${i}`;
+  });
+  const set = ScopeSet.from(hostile);
+  const usual = ScopeSet.from(
+    grantsOf(10_000).map(({ method, domain, path }) => `${method}:${domain}/${path}`),
+  );
+  const targets = Array.from({ length: 64 }, (_, i) => `/${path}/none${i}/more`);
+  const questions = questionsOf(grantsOf(10_000), 'hit');
+  const { ordinary = 1, chosen = 1 } = measure({
+    ordinary: inTurn(questions, ({ request }) => usual.allows(request).allowed),
+    chosen: inTurn(
+      targets,
+      (target) => set.allows({ method: 'GET', domain: 'a.b.acme.example', target }).allowed,
+    ),
+  });
+  row(['ordinary', `${ordinary.toFixed(0)} ns`, '1']);
+  row(['chosen', `${chosen.toFixed(0)} ns`, ratio(chosen, ordinary)]);
+}
+
+console.log(`Node ${process.version}, ${process.arch}; medians of ${ROUNDS} rounds`);
+await decisions();
+await peers();
+compiling();
+worst();
+if (sink < 0) console.log(sink);

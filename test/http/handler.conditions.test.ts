@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest';
+import { expectFailure, ORDERS, type Setup, setUp } from './support.ts';
+
+/** Every call that takes a condition. */
+const CHANGES: [method: string, path: string, json?: unknown][] = [
+  ['PUT', '/token/ID', { scopes: [ORDERS] }],
+  ['PATCH', '/token/ID', { name: 'second' }],
+  ['DELETE', '/token/ID'],
+  ['POST', '/token/ID/rotate'],
+];
+
+/** A token of version 3. */
+async function setUpThird(): Promise<Setup & { id: string }> {
+  const setup = setUp();
+  const { id } = await setup.issue();
+  await setup.tokens.patch('ada', id, { name: 'zeroth' });
+  await setup.tokens.patch('ada', id, { name: 'first' });
+  return { ...setup, id };
+}
+
+describe('If-Match', () => {
+  const conditions: [tag: string, isTaken: boolean][] = [
+    ['"3"', true],
+    ['"2"', false],
+    ['"4"', false],
+    ['*', true],
+    ['W/"3"', false],
+    ['w/"3"', false],
+    ['"1", "3"', true],
+    ['"3","1"', true],
+    ['"1" , "2",   "3"', true],
+    ['"1", "2"', false],
+    ['W/"1", "3"', true],
+    ['"1", W/"3"', false],
+    ['W/"3", "1"', false],
+    ['"abc", "3"', true],
+    ['"abc"', false],
+    ['"a,b", "3"', true],
+    ['3', false],
+    ["'3'", false],
+    ['"3', false],
+    ['3"', false],
+    ['""3""', false],
+    ['""', false],
+    ['', false],
+    [',', false],
+    ['"0"', false],
+    ['"03"', false],
+    ['"+3"', false],
+    ['"-3"', false],
+    ['"3.0"', false],
+    ['"3e0"', false],
+    ['" 3"', false],
+    ['"3" x', false],
+    ['x "3"', false],
+    ['"3";q=1', false],
+    ['"٣"'.replace('٣', '\u00b3'), false],
+    ['"999999999999999"', false],
+    ['"9007199254740991"', false],
+    ['"99999999999999999999"', false],
+    ['CaNaRy7', false],
+    ['x'.repeat(5000), false],
+    ['"1",'.repeat(1000), false],
+  ];
+
+  for (const [method, path, json] of CHANGES) {
+    it.each(conditions)(`${method} ${path} of version 3 with %s: %s`, async (tag, isTaken) => {
+      const { call, id, tokens } = await setUpThird();
+      const headers = { 'if-match': tag };
+
+      const answer = await call(method, path.replace('ID', id), { json, headers });
+
+      if (isTaken) {
+        expect(answer.status).toBe(200);
+        expect(answer.headers.get('etag')).toBe(method === 'DELETE' ? null : '"4"');
+        return;
+      }
+      expectFailure(answer, 'version_conflict');
+      expect(await tokens.get('ada', id)).toMatchObject({ version: 3, name: 'first' });
+    });
+  }
+
+  it('goes hand in hand with ETag', async () => {
+    const { call } = setUp();
+    const created = await call('POST', '/token', { json: { scopes: [ORDERS] } });
+    const path = `/token/${created.body['id']}`;
+
+    let etag = created.headers.get('etag') ?? '';
+    for (const [method, below, json] of [CHANGES[0], CHANGES[1], CHANGES[3]].filter((c) => !!c)) {
+      const target = below.replace('/token/ID', path);
+      const changed = await call(method, target, { json, headers: { 'if-match': etag } });
+      const stale = await call(method, target, { json, headers: { 'if-match': etag } });
+      expect(changed.status).toBe(200);
+      expectFailure(stale, 'version_conflict');
+      etag = changed.headers.get('etag') ?? '';
+      expect((await call('GET', path)).headers.get('etag')).toBe(etag);
+    }
+  });
+
+  it('lets one of many win', async () => {
+    const { call, id } = await setUpThird();
+    const headers = { 'if-match': '"3"' };
+
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        call('PATCH', `/token/${id}`, { json: { name: `n${index}` }, headers }),
+      ),
+    );
+
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(answers.filter(({ status }) => status === 412)).toHaveLength(19);
+  });
+
+  it('means nothing to calls that change nothing', async () => {
+    const { call, id } = await setUpThird();
+    const headers = { 'if-match': '"9"', 'if-none-match': '"3"' };
+
+    for (const path of [`/token/${id}`, '/token', '/scopes']) {
+      expect(await call('GET', path, { headers })).toMatchObject({ status: 200 });
+    }
+    const json = { scopes: [ORDERS] };
+    expect(await call('POST', '/token', { json, headers })).toMatchObject({ status: 200 });
+  });
+
+  it('looks the same on what is not there, whatever the tag', async () => {
+    const { call, issue } = setUp();
+    const { id } = await issue('bob');
+    const tags = [undefined, '*', '"1"', '"2"', 'W/"1"', '"1", "2"', '"8", "9"', 'x'];
+
+    for (const [method, path, json] of CHANGES) {
+      for (const tag of tags) {
+        const headers = tag === undefined ? {} : { 'if-match': tag };
+        const answer = await call(method, path.replace('ID', id), { json, headers });
+        expectFailure(answer, 'not_found');
+        expect(answer.headers.has('etag')).toBe(false);
+      }
+    }
+  });
+
+  it('does not keep an expired token from being revoked', async () => {
+    const { call, id, clock } = await setUpThird();
+    clock.advance(31_536_000);
+
+    const stale = await call('DELETE', `/token/${id}`, { headers: { 'if-match': '"2"' } });
+    const current = await call('DELETE', `/token/${id}`, { headers: { 'if-match': '"3"' } });
+
+    expectFailure(stale, 'version_conflict');
+    expect(current.status).toBe(200);
+  });
+});

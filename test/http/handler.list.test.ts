@@ -1,0 +1,382 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type Answer,
+  CANARY,
+  type Code,
+  expectFailure,
+  expectSuccess,
+  ORDERS,
+  type Setup,
+  setUp,
+} from './support.ts';
+
+const ITEMS = 'GET:shop.example/items';
+const INVOICES = 'GET:billing.example/invoices';
+
+function idsOf({ body }: Answer): string[] {
+  return (body['data'] as { id: string }[]).map(({ id }) => id);
+}
+
+/** What the Link header of an answer leads to; `undefined` on the last page. */
+function nextOf({ headers }: Answer): string | undefined {
+  const link = headers.get('link');
+  if (link === null) return undefined;
+  const target = /^<([^<>\s]*)>; rel="next"$/.exec(link)?.[1];
+  expect(target).toBeDefined();
+  return target;
+}
+
+/** The pages from one address on, by their links. */
+async function follow({ call }: Setup, path: string): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  let url: URL | undefined = new URL(path, 'http://localhost');
+  while (url !== undefined) {
+    const answer = await call('GET', url.pathname + url.search);
+    expect(answer.status).toBe(200);
+    answers.push(answer);
+    const next = nextOf(answer);
+    url = next === undefined ? undefined : new URL(next, url);
+  }
+  return answers;
+}
+
+async function issueMany({ issue, clock }: Setup, count: number): Promise<string[]> {
+  const ids: string[] = [];
+  for (let index = 0; index < count; index++) {
+    clock.advance(1);
+    ids.unshift((await issue()).id);
+  }
+  return ids;
+}
+
+describe('the query of a list', () => {
+  it.each<[string, number, number | undefined]>([
+    ['limit=1', 1, undefined],
+    ['limit=99', 99, undefined],
+    ['limit=100', 100, undefined],
+    ['limit=101', 400, undefined],
+    ['limit=1000', 400, undefined],
+    ['limit=0', 400, undefined],
+    ['limit=-1', 400, undefined],
+    ['limit=', 400, undefined],
+    ['limit', 400, undefined],
+    ['limit=01', 400, undefined],
+    ['limit=1.0', 400, undefined],
+    ['limit=1e1', 400, undefined],
+    ['limit=0x1', 400, undefined],
+    ['limit=+1', 400, undefined],
+    ['limit=%2B1', 400, undefined],
+    ['limit=%201', 400, undefined],
+    ['limit=1%0A', 400, undefined],
+    ['limit=1,2', 400, undefined],
+    ['limit=%D9%A1', 400, undefined],
+    ['limit=NaN', 400, undefined],
+    ['limit=Infinity', 400, undefined],
+    ['limit=99999999999999999999', 400, undefined],
+    ['limit=null', 400, undefined],
+    ['limit=true', 400, undefined],
+    ['limit=1&limit=1', 400, undefined],
+    ['limit=1&limit=2', 400, undefined],
+    ['limit=1&%6Cimit=1', 400, undefined],
+    [`limit=${CANARY}`, 400, undefined],
+  ])('%s: %i', async (query, expected) => {
+    const setup = setUp();
+    await Promise.all(Array.from({ length: 102 }, () => setup.issue()));
+
+    const answer = await setup.call('GET', `/token?${query}`);
+
+    if (expected === 400) expectFailure(answer, 'invalid_request');
+    else expect(idsOf(answer)).toHaveLength(expected);
+  });
+
+  it.each<[string, Code | undefined]>([
+    ['match=overlaps', undefined],
+    ['match=covers', undefined],
+    ['match=exact', undefined],
+    ['match=', 'invalid_request'],
+    ['match=Exact', 'invalid_request'],
+    ['match=overlap', 'invalid_request'],
+    ['match=constructor', 'invalid_request'],
+    [`match=${CANARY}`, 'invalid_request'],
+    ['match=exact&match=exact', 'invalid_request'],
+    ['match=exact&match=covers', 'invalid_request'],
+    ['scope=', undefined],
+    ['scope=*:*/*', undefined],
+    [`scope=${ORDERS}`, undefined],
+    [`scope=${encodeURIComponent(ORDERS)}`, undefined],
+    ['scope=GET:unheard.example/of', undefined],
+    [`scope=${ORDERS}&scope=${ORDERS}`, 'invalid_request'],
+    ['scope=&scope=', 'invalid_request'],
+    ['scope=orders', 'invalid_scope'],
+    ['scope=get:shop.example/orders', 'invalid_scope'],
+    ['scope=GET:shop.example', 'invalid_scope'],
+    ['scope=GET:shop.example/%00', 'invalid_scope'],
+    [`scope=${CANARY}%0A`, 'invalid_scope'],
+    [`scope=${CANARY}%C3%A4`, 'invalid_scope'],
+    [`scope=${CANARY.repeat(200)}`, 'invalid_scope'],
+    ['scope=%FF', 'invalid_scope'],
+    ['scope=%', 'invalid_scope'],
+    ['scope=+', 'invalid_scope'],
+    ['cursor=', 'invalid_request'],
+    ['cursor=x', 'invalid_request'],
+    ['cursor=%FF%00', 'invalid_request'],
+    [`cursor=${CANARY}`, 'invalid_request'],
+    [`cursor=${CANARY.repeat(500)}`, 'invalid_request'],
+    ['cursor=x&cursor=x', 'invalid_request'],
+    ['', undefined],
+    ['&&&', undefined],
+    ['=', undefined],
+    ['limits=0', undefined],
+    ['Limit=0', undefined],
+    ['limit[]=0', undefined],
+    ['page=2&utm_source=x', undefined],
+    ['constructor=1&__proto__=2&toString=3', undefined],
+    ['__proto__[limit]=0', undefined],
+    [`${CANARY}=${CANARY}&${CANARY}=2`, undefined],
+    ['expire=1&ttl=0&scopes=x&name=&metadata=', undefined],
+    ['Token=x&TOKEN=x&tokens=x&access-token=x&account_id=x', undefined],
+    ['%00=%00', undefined],
+    ['%=%&%FF=%FF', undefined],
+  ])('%s: %s', async (query, code) => {
+    const { call, issue } = setUp();
+    const { id } = await issue();
+
+    const answer = await call('GET', `/token?${query}`);
+
+    if (code !== undefined) return expectFailure(answer, code);
+    expect(answer.status).toBe(200);
+    expect(idsOf(answer)).toEqual(query.includes('unheard') ? [] : [id]);
+  });
+
+  it('names a scope that cannot be read only where it is printable', async () => {
+    const { call } = setUp();
+
+    const answer = await call('GET', '/token?scope=get:shop.example/orders');
+
+    expectFailure(answer, 'invalid_scope');
+    expect(answer.body).toMatchObject({ details: { suggestion: ORDERS } });
+  });
+
+  it('holds no credential and no owner, on any call', async () => {
+    const names = ['access_token', 'token', 'account', 'accountId', 'user', 'userId', 'owner'];
+    const calls: [string, string, unknown?][] = [
+      ['GET', '/token'],
+      ['HEAD', '/token'],
+      ['POST', '/token', { scopes: [ORDERS] }],
+      ['GET', '/token/ID'],
+      ['PUT', '/token/ID', { scopes: [ORDERS] }],
+      ['PATCH', '/token/ID', { name: 'x' }],
+      ['DELETE', '/token/ID'],
+      ['POST', '/token/ID/rotate'],
+      ['GET', '/scopes'],
+    ];
+    const { call, issue, tokens } = setUp();
+    const { id } = await issue();
+
+    for (const [method, path, json] of calls) {
+      for (const name of names) {
+        for (const query of [`${name}=${CANARY}`, name, `a=1&${name}=&b=2`, encoded(name)]) {
+          const answer = await call(method, `${path.replace('ID', id)}?${query}`, { json });
+          if (method === 'HEAD') expect(answer.status).toBe(400);
+          else expectFailure(answer, 'invalid_request');
+        }
+      }
+    }
+
+    expect(await tokens.get('ada', id)).toMatchObject({ version: 1 });
+    expect((await tokens.list({ account: 'ada' })).tokens).toHaveLength(1);
+  });
+
+  it('means nothing to other calls, known or not, once or twice', async () => {
+    const { call, issue } = setUp();
+    const { id } = await issue();
+    const query = 'limit=0&limit=x&scope=!&match=!&cursor=!&x=1';
+    const json = { scopes: [ORDERS] };
+
+    expect(await call('POST', `/token?${query}`, { json })).toMatchObject({ status: 200 });
+    expect(await call('GET', `/token/${id}?${query}`)).toMatchObject({ status: 200 });
+    expect(await call('GET', `/scopes?${query}`)).toMatchObject({ status: 200 });
+  });
+});
+
+describe('the filters of a list', () => {
+  it.each([
+    ['GET:shop.example/*', 'overlaps', ['both', 'orders', 'all']],
+    ['GET:shop.example/*', 'covers', ['all']],
+    ['GET:shop.example/*', 'exact', []],
+    [ORDERS, undefined, ['both', 'orders', 'all']],
+    [ORDERS, 'overlaps', ['both', 'orders', 'all']],
+    [ORDERS, 'covers', ['both', 'orders', 'all']],
+    [ORDERS, 'exact', ['both', 'orders']],
+    ['GET:SHOP.example/orders', 'exact', ['both', 'orders']],
+    ['GET:shop.example/orders/7', 'overlaps', ['both', 'orders', 'all']],
+    ['GET:shop.example/orders/7', 'covers', ['both', 'orders', 'all']],
+    ['GET:shop.example/orders/7', 'exact', []],
+    ['GET:shop.example/ord', 'overlaps', ['all']],
+    ['*:*/*', 'overlaps', ['both', 'orders', 'invoices', 'all']],
+    ['*:*/*', 'exact', ['all']],
+    ['*:*/*', 'covers', ['all']],
+    ['', 'exact', ['both', 'orders', 'invoices', 'all']],
+    ['', undefined, ['both', 'orders', 'invoices', 'all']],
+  ])('scope=%s&match=%s finds %j', async (scope, match, expected) => {
+    const { call, tokens } = setUp({ catalog: null });
+    const held = { both: [ORDERS, ITEMS], orders: [ORDERS], invoices: [INVOICES], all: ['*:*/*'] };
+    for (const [name, scopes] of Object.entries(held)) {
+      await tokens.issue({ account: 'ada', scopes, name });
+    }
+    const query = new URLSearchParams({ scope, ...(match !== undefined && { match }) });
+
+    const answer = await call('GET', `/token?${query}`);
+
+    const names = (answer.body['data'] as { name: string }[]).map(({ name }) => name);
+    expect(names.toSorted()).toEqual(expected.toSorted());
+  });
+});
+
+describe('the pages of a list', () => {
+  it.each([
+    [0, 1, 1],
+    [1, 1, 1],
+    [2, 1, 2],
+    [3, 2, 2],
+    [4, 2, 2],
+    [5, 2, 3],
+    [7, 100, 1],
+  ])('of %i tokens by %i are %i', async (count, limit, pages) => {
+    const setup = setUp();
+    const ids = await issueMany(setup, count);
+
+    const answers = await follow(setup, `/token?limit=${limit}`);
+
+    expect(answers.flatMap(idsOf)).toEqual(ids);
+    expect(answers).toHaveLength(pages);
+    for (const [index, answer] of answers.entries()) {
+      const isLast = index === pages - 1;
+      expect(answer.headers.has('link')).toBe(!isLast);
+      const data = answer.body['data'];
+      expectSuccess(answer, isLast ? { data } : { data, cursor: expect.any(String) });
+    }
+  });
+
+  it('carry only what was checked in their links, on the way to the cursor beside data', async () => {
+    const setup = setUp();
+    await issueMany(setup, 3);
+    const query = `limit=2&scope=GET:SHOP.example/*&match=overlaps&${CANARY}=${CANARY}&x=1&limits=9`;
+
+    const answer = await setup.call('GET', `/token?${query}`);
+
+    expectSuccess(answer, { data: expect.any(Array), cursor: expect.any(String) });
+    const next = new URL(nextOf(answer) ?? '', 'http://localhost/token');
+    expect(next.pathname).toBe('/token');
+    expect(Object.fromEntries(next.searchParams)).toEqual({
+      limit: '2',
+      scope: 'GET:shop.example/*',
+      match: 'overlaps',
+      cursor: answer.body['cursor'],
+    });
+    expect(next.searchParams.size).toBe(4);
+  });
+
+  it('lead on below a base path', async () => {
+    const setup = setUp({ basePath: '/auth' });
+    const ids = await issueMany(setup, 3);
+
+    const answers = await follow(setup, '/auth/token?limit=1');
+
+    expect(answers.flatMap(idsOf)).toEqual(ids);
+  });
+
+  it('keep to the filter', async () => {
+    const setup = setUp();
+    const wanted: string[] = [];
+    for (let index = 0; index < 10; index++) {
+      setup.clock.advance(1);
+      const { id } = await setup.issue('ada', [index % 2 === 0 ? ITEMS : ORDERS]);
+      if (index % 2 === 0) wanted.unshift(id);
+    }
+
+    const answers = await follow(setup, `/token?scope=${ITEMS}&limit=2`);
+
+    expect(answers.map((answer) => idsOf(answer).length)).toEqual([2, 2, 1]);
+    expect(answers.flatMap(idsOf)).toEqual(wanted);
+  });
+
+  it('are the same for tokens that were issued or revoked in between', async () => {
+    const setup = setUp();
+    const ids = await issueMany(setup, 6);
+    const first = await setup.call('GET', '/token?limit=2');
+
+    await issueMany(setup, 3);
+    await setup.tokens.revoke('ada', ids[1] ?? '');
+    await setup.tokens.revoke('ada', ids[3] ?? '');
+
+    const rest = await follow(setup, `/token${nextOf(first)}`);
+    expect(rest.flatMap(idsOf)).toEqual([ids[2], ids[4], ids[5]]);
+  });
+
+  it('are 100 long where a cursor comes without a limit', async () => {
+    const setup = setUp();
+    const ids = await issueMany(setup, 202);
+    const { body } = await setup.call('GET', '/token?limit=1');
+
+    const answer = await setup.call('GET', `/token?cursor=${body['cursor']}`);
+
+    expect(idsOf(answer)).toEqual(ids.slice(1, 101));
+    const next = new URL(nextOf(answer) ?? '', 'http://localhost/token');
+    expect([...next.searchParams.keys()]).toEqual(['cursor']);
+  });
+
+  it('are no one else’s, and of no other filter', async () => {
+    const setup = setUp();
+    await issueMany(setup, 3);
+    await setup.issue('bob');
+    const { body } = await setup.call('GET', `/token?limit=1&scope=${ORDERS}`);
+    const cursor = String(body['cursor']);
+    const at = (query: string, as = 'ada') => setup.call('GET', `/token?${query}`, { as });
+
+    expect((await at(`cursor=${cursor}&scope=${ORDERS}`)).status).toBe(200);
+    expect((await at(`cursor=${cursor}&scope=${ORDERS}&limit=2`)).status).toBe(200);
+    for (const query of [
+      `cursor=${cursor}`,
+      `cursor=${cursor}&scope=${ITEMS}`,
+      `cursor=${cursor}&scope=${ORDERS}&match=exact`,
+      `cursor=${cursor.slice(0, -2)}&scope=${ORDERS}`,
+      `cursor=${cursor.toLowerCase()}&scope=${ORDERS}`,
+      `cursor=${cursor.slice(0, 20)}x${cursor.slice(21)}&scope=${ORDERS}`,
+    ]) {
+      expectFailure(await at(query), 'invalid_request');
+    }
+    expectFailure(await at(`cursor=${cursor}&scope=${ORDERS}`, 'bob'), 'invalid_request');
+  });
+});
+
+describe('a list without a limit', () => {
+  it('holds all, up to ten thousand, and then leads on', async () => {
+    const setup = setUp();
+    const ids = new Set<string>();
+    const issueUpTo = async (count: number) => {
+      while (ids.size < count) ids.add((await setup.issue()).id);
+    };
+
+    for (const count of [999, 1000, 1001, 10_000]) {
+      await issueUpTo(count);
+      const answer = await setup.call('GET', '/token');
+      expectSuccess(answer, { data: expect.any(Array) });
+      expect(answer.headers.has('link')).toBe(false);
+      expect(new Set(idsOf(answer))).toEqual(ids);
+    }
+
+    await issueUpTo(10_101);
+    const pages = await follow(setup, '/token');
+    expect(pages.map((page) => idsOf(page).length)).toEqual([10_000, 100, 1]);
+    expect(new Set(pages.flatMap(idsOf))).toEqual(ids);
+    expect(pages[0]?.body['cursor']).toEqual(expect.any(String));
+
+    const filtered = await setup.call('GET', `/token?scope=${ITEMS}`);
+    expectSuccess(filtered, { data: [] });
+  });
+});
+
+function encoded(name: string): string {
+  return `%${name.charCodeAt(0).toString(16)}${name.slice(1)}=1`;
+}

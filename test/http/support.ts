@@ -1,0 +1,183 @@
+import { expect } from 'vitest';
+import { type TokenHandlerOptions, tokenHandler } from '../../src/http/index.ts';
+import {
+  generateKey,
+  MemoryTokenStore,
+  TokenService,
+  type TokenServiceOptions,
+  type TokenStore,
+} from '../../src/index.ts';
+import { ScopeCatalog } from '../../src/scope/index.ts';
+import { manualClock } from '../../src/testing/index.ts';
+
+/** Where the manual clock stands at the start, in UNIX seconds. */
+export const START = Date.UTC(2100, 0, 1) / 1000;
+export const ONE_YEAR = 31_536_000;
+export const PASSWORD = 'correct horse';
+export const ORDERS = 'GET:shop.example/orders';
+
+export const CATALOG = [
+  'GET:shop.example/orders',
+  'POST:shop.example/orders',
+  'GET:shop.example/items',
+  'GET:billing.example/invoices',
+];
+
+/** Put into bad input, and then looked for in every answer. */
+export const CANARY = 'CaNaRy7';
+
+/** The code table of the specification: HTTP status and number. */
+export const CODES = {
+  invalid_json: [400, 10],
+  invalid_request: [400, 20],
+  scopes_required: [422, 70],
+  invalid_scope: [422, 80],
+  scope_unmatched: [422, 90],
+  too_many_scopes: [422, 91],
+  invalid_ttl: [422, 100],
+  invalid_expire: [422, 101],
+  not_found: [404, 120],
+  unauthenticated: [401, 130],
+  cross_site: [403, 131],
+  token_expired: [409, 140],
+  method_not_allowed: [405, 150],
+  version_conflict: [412, 160],
+  payload_too_large: [413, 170],
+  uri_too_long: [414, 171],
+  unsupported_media_type: [415, 172],
+  internal: [500, 900],
+  catalog_empty: [503, 910],
+  store_unavailable: [503, 920],
+  store_corrupt: [503, 921],
+} as const;
+
+export type Code = keyof typeof CODES;
+
+/** An answer, read to its end. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The JSON of the body. */
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export interface CallOptions {
+  /** Whose credentials; `null` for none. @default 'ada' */
+  readonly as?: string | null;
+  /** Sent as JSON. */
+  readonly json?: unknown;
+  /** Sent as it is, as JSON by its header. */
+  readonly raw?: NonNullable<RequestInit['body']>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export type Setup = ReturnType<typeof setUp>;
+
+export interface SetUpOptions
+  extends Partial<Omit<TokenServiceOptions, 'catalog'>>,
+    Partial<Omit<TokenHandlerOptions, 'tokens'>> {
+  /** `null` for a service without one. @default CATALOG */
+  readonly catalog?: readonly string[] | null;
+}
+
+/** A service with a catalog, a clock that stands still, and the accounts `ada`, `bob` and so on. */
+export function setUp({
+  catalog = CATALOG,
+  store = new MemoryTokenStore(),
+  reveal,
+  lifetime,
+  deadlineMs,
+  keys = [generateKey()],
+  prefix = 'acme',
+  authenticate = ({ username, password }) => (password === PASSWORD ? username : null),
+  ...handlerOptions
+}: SetUpOptions = {}) {
+  const clock = manualClock();
+  const tokens = new TokenService({
+    store,
+    keys,
+    prefix,
+    clock,
+    reveal,
+    lifetime,
+    deadlineMs,
+    catalog: catalog === null ? undefined : ScopeCatalog.from(catalog),
+  });
+  const handler = tokenHandler({ tokens, authenticate, ...handlerOptions });
+  const send = async (request: Request) => readAnswer(await handler(request));
+  const call = (method: string, path: string, options?: CallOptions) =>
+    send(toRequest(method, path, options));
+  const issue = (account = 'ada', scopes: readonly string[] = [ORDERS]) =>
+    tokens.issue({ account, scopes });
+  return { clock, store, tokens, handler, send, call, issue };
+}
+
+export function basic(username: string, password: string = PASSWORD): string {
+  return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+}
+
+export function toRequest(
+  method: string,
+  path: string,
+  { as = 'ada', json, raw, headers }: CallOptions = {},
+): Request {
+  const body = raw ?? (json === undefined ? undefined : JSON.stringify(json));
+  const all = new Headers(headers);
+  if (as !== null && !all.has('authorization')) all.set('authorization', basic(as));
+  if (body !== undefined && !all.has('content-type')) all.set('content-type', 'application/json');
+  const init = { method, headers: all, duplex: 'half', ...(body !== undefined && { body }) };
+  return new Request(`http://localhost${path}`, init as RequestInit);
+}
+
+export async function readAnswer(response: Response): Promise<Answer> {
+  const { status, headers } = response;
+  const text = await response.text();
+  return { status, headers, text, body: text === '' ? {} : JSON.parse(text) };
+}
+
+/** Expects just this failure: status, number, code, envelope and headers. */
+export function expectFailure(answer: Answer, code: Code): void {
+  const [status, error] = CODES[code];
+  const { message, details: _, ...envelope } = answer.body;
+  expect(envelope).toEqual({ success: false, error, code, data: null });
+  expect(message).toEqual(expect.stringMatching(/\S/));
+  expect(answer.status).toBe(status);
+  expectHeaders(answer);
+}
+
+/** Expects a success with these members beside the envelope, and no others. */
+export function expectSuccess(answer: Answer, members: Readonly<Record<string, unknown>>): void {
+  expect(answer.body).toEqual({ ...members, success: true, message: '', error: null });
+  expect(answer.status).toBe(200);
+  expectHeaders(answer);
+}
+
+/** Expects what every answer has, and no word of the address or of a bad input. */
+export function expectHeaders({ headers, status, text }: Answer): void {
+  expect(headers.get('content-type')).toBe('application/json');
+  expect(headers.get('cache-control')).toBe('no-store');
+  expect(headers.get('referrer-policy')).toBe('no-referrer');
+  expect(headers.get('x-content-type-options')).toBe('nosniff');
+  expect(headers.has('www-authenticate')).toBe(status === 401);
+  expect(headers.has('allow')).toBe(status === 405);
+  expect(headers.has('retry-after')).toBe(status === 503);
+  const shown = `${text} ${JSON.stringify([...headers])}`.toLowerCase();
+  expect(shown).not.toContain(CANARY.toLowerCase());
+}
+
+/** A store that is down while the switch is off. */
+export function breakable(): { store: TokenStore; outage: { isOn: boolean } } {
+  const outage = { isOn: false };
+  const store = new Proxy<TokenStore>(new MemoryTokenStore(), {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== 'function') return member;
+      return async (...args: unknown[]) => {
+        if (outage.isOn) throw new Error(`${CANARY} connection refused`);
+        return member.apply(target, args);
+      };
+    },
+  });
+  return { store, outage };
+}

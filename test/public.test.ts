@@ -1,0 +1,237 @@
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import * as http from '../src/http/index.ts';
+import * as root from '../src/index.ts';
+import * as openapi from '../src/openapi.ts';
+import * as scope from '../src/scope/index.ts';
+import * as sqlite from '../src/stores/sqlite.ts';
+import * as testing from '../src/testing/index.ts';
+
+const SRC = resolve(import.meta.dirname, '../src');
+
+/** Names of values and of types, as an index lists them. */
+function listedIn(file: string): string[] {
+  const text = readFileSync(join(SRC, file), 'utf8');
+  return [...text.matchAll(/export (type )?\{([^}]*)\} from/g)].flatMap(
+    ([, type = '', names = '']) =>
+      names
+        .split(',')
+        .map((name) => type + name.trim())
+        .filter((name) => name !== type),
+  );
+}
+
+const EXPORTS: Record<
+  string,
+  { readonly module: object; readonly file: string; readonly names: string[] }
+> = {
+  tokenwright: {
+    module: root,
+    file: 'index.ts',
+    names: [
+      'type Clock',
+      'systemClock',
+      'isTokenError',
+      'TokenError',
+      'type TokenErrorCode',
+      'type ChangeOptions',
+      'type IssueInput',
+      'type ListInput',
+      'type ModifyInput',
+      'type PatchInput',
+      'type PurgeInput',
+      'type RotateOptions',
+      'generateKey',
+      'type KeyOptions',
+      'type CatalogOption',
+      'type ModifiedToken',
+      'type Need',
+      'type TokenPage',
+      'TokenService',
+      'type TokenServiceOptions',
+      'type PageQuery',
+      'type Position',
+      'type TokenStore',
+      'MemoryTokenStore',
+      'type Explanation',
+      'type IssuedToken',
+      'type JsonObject',
+      'type JsonValue',
+      'type Lifetime',
+      'type RefusalReason',
+      'type Token',
+      'type TokenId',
+      'type TokenRecord',
+      'type Verdict',
+    ],
+  },
+  'tokenwright/scope': {
+    module: scope,
+    file: 'scope/index.ts',
+    names: [
+      'covers',
+      'meet',
+      'overlaps',
+      'type Expansion',
+      'ScopeCatalog',
+      'parseScope',
+      'type RefusedScope',
+      'type Scope',
+      'ScopeError',
+      'type ScopeErrorCode',
+      'type ScopeReading',
+      'safeParseScope',
+      'type Decision',
+      'type NearMiss',
+      'type RequestExplanation',
+      'type ScopeDiff',
+      'ScopeSet',
+      'type ReadRequest',
+      'type RequestReading',
+      'type RequestReason',
+      'readRequest',
+      'type ScopeRequest',
+    ],
+  },
+  'tokenwright/http': {
+    module: http,
+    file: 'http/index.ts',
+    names: [
+      'type Authenticate',
+      'type Credentials',
+      'type FixedAccount',
+      'fixedAccounts',
+      'hashPassword',
+      'type HttpErrorCode',
+      'type TokenHandler',
+      'type TokenHandlerOptions',
+      'tokenHandler',
+      'type NodeRequest',
+      'toNodeListener',
+    ],
+  },
+  'tokenwright/testing': {
+    module: testing,
+    file: 'testing/index.ts',
+    names: ['type ManualClock', 'manualClock', 'type StoreContractCase', 'storeContract'],
+  },
+};
+
+describe('exports', () => {
+  it.each(Object.entries(EXPORTS))(
+    'of %s are these names and no others',
+    (_, { module, file, names }) => {
+      expect(listedIn(file)).toEqual(names);
+      const values = names.filter((name) => !name.startsWith('type '));
+      expect(Object.keys(module).sort()).toEqual(values.sort());
+    },
+  );
+
+  it.each<[string, object, string[]]>([
+    ['tokenwright/openapi', openapi, ['catalogDiff', 'catalogFromOpenApi', 'readOpenApi']],
+    ['tokenwright/sqlite', sqlite, ['SqliteTokenStore']],
+  ])('of %s at run time are these', (_, module, names) => {
+    expect(Object.keys(module).sort()).toEqual(names);
+  });
+
+  it('an index lists names, and does nothing else', () => {
+    for (const { file } of Object.values(EXPORTS)) {
+      const text = readFileSync(join(SRC, file), 'utf8');
+      expect(text.replace(/export (type )?\{[^}]*\} from '[^']+';/g, '').trim()).toBe('');
+    }
+  });
+});
+
+interface Import {
+  readonly from: string;
+  readonly to: string;
+  readonly isTypeOnly: boolean;
+}
+
+/** Each import of each file below src; files by their path there, packages by their name. */
+const IMPORTS: readonly Import[] = globSync('**/*.ts', { cwd: SRC }).flatMap((from) => {
+  const text = readFileSync(join(SRC, from), 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+  const stated = [...text.matchAll(/^(?:import|export)\s([^;]*?\sfrom\s)?\s*'([^']+)'/gm)].map(
+    ([, clause = '', to = '']) => ({ to, isTypeOnly: isTypeOnly(clause) }),
+  );
+  const called = [...text.matchAll(/\b(?:import|require)\(\s*'([^']+)'/g)].map(([, to = '']) => ({
+    to,
+    isTypeOnly: false,
+  }));
+  return [...stated, ...called].map(({ to, isTypeOnly }) => ({
+    from,
+    to: to.startsWith('.') ? relative(SRC, resolve(SRC, dirname(from), to)) : to,
+    isTypeOnly,
+  }));
+});
+
+function isTypeOnly(clause: string): boolean {
+  if (clause.startsWith('type ')) return true;
+  const names = /^\{([^}]*)\}/
+    .exec(clause)?.[1]
+    ?.split(',')
+    .map((name) => name.trim());
+  return names?.filter(Boolean).every((name) => name.startsWith('type ')) ?? false;
+}
+
+const importsOf = (pattern: RegExp): Import[] => IMPORTS.filter(({ from }) => pattern.test(from));
+const towards = (imports: readonly Import[], pattern: RegExp): Import[] =>
+  imports.filter(({ to }) => pattern.test(to));
+
+describe('imports', () => {
+  it('are all found (the control)', () => {
+    const has = (from: string, to: string, isTypeOnly: boolean) =>
+      expect(IMPORTS).toContainEqual({ from, to, isTypeOnly });
+
+    has('service.ts', 'value.ts', false);
+    has('service.ts', 'store.ts', true);
+    has('service.ts', 'zod', false);
+    has('http/handler.ts', 'service.ts', true);
+    has('index.ts', 'service.ts', false);
+    has('stores/memory.ts', 'errors.ts', false);
+    has('scope/catalog.ts', 'scope/grammar.ts', false);
+    has('keys.ts', 'node:crypto', false);
+  });
+
+  it('of scope/ stay within it: no package, no node:', () => {
+    expect(towards(importsOf(/^scope\//), /^(?!scope\/)/)).toEqual([]);
+  });
+
+  // Each file to what it may never know of.
+  it.each<[RegExp, RegExp]>([
+    [/^errors\.ts$/, /./],
+    [/^clock\.ts$/, /^(?!errors\.ts$)/],
+    [/^keys\.ts$/, /^(?!errors\.ts$|node:crypto$)/],
+    [/^token\.ts$/, /^(service|store|cache|value|keys|clock|input|http|stores|cli)\b|^node:/],
+    [/^value\.ts$/, /^(service|store|cache|input|http|stores|cli|clock)\b/],
+    [/^store\.ts$/, /^(?!token\.ts$)/],
+    [/^cache\.ts$/, /^(service|input|http|stores|cli)\b/],
+    [/^input\.ts$/, /^(service|store|cache|http|stores|cli)\b/],
+    [/^service\.ts$/, /^(http|stores|cli|testing|openapi)\b|^node:/],
+    [/^stores\//, /^(service|input|value|keys|cache|http|cli|testing|scope|openapi)\b/],
+    [/^http\//, /^(stores|cli|testing|keys|value|cache|store\.ts|openapi)\b/],
+    [/^testing\//, /^(service|http|stores|cli|input|cache)\b/],
+    [/^openapi\.ts$/, /^(service|http|stores|cli|store|cache|value|keys)\b/],
+    [/^(?!cli\/)/, /^cli\//],
+    [/^(?!index\.ts$)(?!cli\/)/, /^index\.ts$/],
+  ])('of %s never lead to %s', (from, to) => {
+    expect(towards(importsOf(from), to)).toEqual([]);
+  });
+
+  it('that run make no circle, nor do those of types', () => {
+    const next = new Map<string, string[]>();
+    for (const { from, to } of IMPORTS) next.set(from, [...(next.get(from) ?? []), to]);
+    const done = new Set<string>();
+    const circles: string[] = [];
+    const walk = (file: string, path: readonly string[]): void => {
+      if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(' → '));
+      if (path.includes(file) || done.has(file)) return;
+      for (const to of next.get(file) ?? []) walk(to, [...path, file]);
+      done.add(file);
+    };
+    for (const file of next.keys()) walk(file, []);
+
+    expect(circles).toEqual([]);
+  });
+});
