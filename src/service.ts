@@ -30,6 +30,7 @@ import {
   covers,
   overlaps,
   type ReadRequest,
+  type RequestReason,
   readRequest,
   type Scope,
   type ScopeCatalog,
@@ -37,7 +38,7 @@ import {
   type ScopeRequest,
   ScopeSet,
 } from './scope/index.ts';
-import { scopeOfRequest } from './scope/request.ts';
+import { nameNeed } from './scope/matcher.ts';
 import type { Position, TokenStore } from './store.ts';
 import {
   checkExpiry,
@@ -412,8 +413,8 @@ export class TokenService {
         detail: asked.reason,
       });
     const set = this.#setOf(record);
-    const grantedBy = asked.in(set);
-    if (grantedBy === undefined) return this.#insufficient(record.account, set, asked);
+    const grantedBy = set.grantOf(asked.need);
+    if (grantedBy === undefined) return this.#insufficient(record.account, set, asked.need);
     const token = this.#toToken(record, now, { withValue: false });
     return Object.freeze({ ok: true, token, grantedBy: grantedBy.toString() });
   }
@@ -430,7 +431,9 @@ export class TokenService {
     const record = await this.#owned(owner, valueOrId, now);
     const catalog = await this.#catalogOf(owner);
     const set = record === undefined ? ScopeSet.from([]) : this.#setOf(record);
-    const explanation = explainNeed(set, asked, catalog);
+    const explanation = asked.ok
+      ? explainNeed(set, asked.need, catalog)
+      : explainAmbiguous(asked.reason);
     if (record !== undefined && !isExpired(record, now)) return explanation;
     const reason = record === undefined ? 'unknown' : 'expired';
     const { grantedBy: _, ...rest } = explanation;
@@ -545,15 +548,15 @@ export class TokenService {
     return isExpired(record, now) ? 'expired' : undefined;
   }
 
-  async #insufficient(account: string, set: ScopeSet, asked: KnownNeed): Promise<Verdict> {
+  async #insufficient(account: string, set: ScopeSet, need: ReadRequest | Scope): Promise<Verdict> {
     const catalog = await this.#catalogOf(account).catch(() => undefined);
     let explanation: Explanation | undefined;
     return Object.freeze({
       ok: false,
       reason: 'insufficient_scope',
-      needed: nameOf(asked, catalog).text,
+      needed: nameNeed(need, catalog).needed.toString(),
       get explanation(): Explanation {
-        explanation ??= explainNeed(set, asked, catalog);
+        explanation ??= explainNeed(set, need, catalog);
         return explanation;
       },
     });
@@ -702,37 +705,18 @@ export class TokenService {
   }
 }
 
-type KnownNeed = Extract<ReturnType<typeof readNeed>, { readonly ok: true }>;
-
-/** Reads what is needed, and how to ask a set for it. */
-function readNeed(need: Need) {
+/** Reads what is needed: a scope, or a request that means one thing only. */
+function readNeed(
+  need: Need,
+):
+  | { readonly ok: true; readonly need: ReadRequest | Scope }
+  | { readonly ok: false; readonly reason: RequestReason } {
   if (typeof need !== 'object' || need === null) throw needRequired();
-  if (!('scope' in need)) {
-    if (!('method' in need && 'domain' in need && 'target' in need)) throw needRequired();
-    const reading = readRequest(need);
-    if (!reading.ok) return reading;
-    const { request } = reading;
-    const own = scopeOfRequest(request);
-    return {
-      ok: true,
-      request,
-      own,
-      in: (set: ScopeSet) => allowing(set, request),
-    } as const;
-  }
-  if ('method' in need || 'domain' in need || 'target' in need) throw needRequired();
-  const own = readScope(need.scope);
-  return {
-    ok: true,
-    request: undefined,
-    own,
-    in: (set: ScopeSet) => set.coverOf(own),
-  } as const;
-}
-
-function allowing(set: ScopeSet, request: ReadRequest): Scope | undefined {
-  const decision = set.allows(request);
-  return decision.allowed ? decision.by : undefined;
+  const isRequest = 'method' in need && 'domain' in need && 'target' in need;
+  if ('scope' in need === isRequest) throw needRequired();
+  if ('scope' in need) return { ok: true, need: readScope(need.scope) };
+  const reading = readRequest(need);
+  return reading.ok ? { ok: true, need: reading.request } : reading;
 }
 
 function readScope(scope: Scope | string): Scope {
@@ -750,56 +734,34 @@ function needRequired(): TokenError {
   );
 }
 
-/** What to call what is needed: the catalog's scope for a request, else its own. */
-function nameOf(
-  { own, request }: KnownNeed,
-  catalog: ScopeCatalog | undefined,
-): { readonly text: string; readonly known: boolean } {
-  if (catalog === undefined) return { text: own.toString(), known: true };
-  if (request === undefined) return { text: own.toString(), known: catalog.knows(own) };
-  const entry = catalog.attribute(request);
-  return { text: (entry ?? own).toString(), known: entry !== undefined };
-}
-
+/** The explanation of the scope module, in texts. */
 function explainNeed(
   set: ScopeSet,
-  asked: ReturnType<typeof readNeed>,
+  need: ReadRequest | Scope,
   catalog: ScopeCatalog | undefined,
 ): Explanation {
-  if (!asked.ok) {
-    const { reason } = asked;
-    return Object.freeze({
-      allowed: false,
-      reason,
-      needed: '',
-      known: false,
-      suggestions: [],
-    });
+  const answer = set.explain(need, catalog);
+  if (!('needed' in answer)) return explainAmbiguous(answer.reason);
+  const { known } = answer;
+  const needed = answer.needed.toString();
+  if (answer.allowed) {
+    const grantedBy = answer.by.toString();
+    return Object.freeze({ allowed: true, grantedBy, needed, known, suggestions: [] });
   }
-  const { text: needed, known } = nameOf(asked, catalog);
-  const suggestions = known ? [] : (catalog?.suggest(asked.own.toString()) ?? []);
-  const grantedBy = asked.in(set)?.toString();
-  if (grantedBy !== undefined) {
-    return Object.freeze({
-      allowed: true,
-      grantedBy,
-      needed,
-      known,
-      suggestions,
-    });
-  }
-  const nearest = set.nearestTo(asked.own);
+  const { nearest, smallest, suggestions } = answer;
   return Object.freeze({
     allowed: false,
     reason: 'insufficient_scope',
     needed,
-    ...(nearest && {
-      nearest: { scope: nearest.scope.toString(), failed: nearest.failed },
-    }),
-    smallest: asked.own.toString(),
+    ...(nearest && { nearest: { scope: nearest.scope.toString(), failed: nearest.failed } }),
+    smallest: smallest.toString(),
     known,
     suggestions,
   });
+}
+
+function explainAmbiguous(reason: RequestReason): Explanation {
+  return Object.freeze({ allowed: false, reason, needed: '', known: false, suggestions: [] });
 }
 
 function refuse(reason: RefusalReason): Extract<Verdict, { readonly ok: false }> {

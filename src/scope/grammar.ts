@@ -166,6 +166,11 @@ export function toScope(value: Scope | string): Scope {
   return parseScope(typeof value === 'string' ? value : (foreignText(value) as string));
 }
 
+/** Whether a value is a scope, also one of another copy of this package. */
+export function isScope(value: unknown): value is Scope {
+  return ParsedScope.is(value) || foreignText(value) !== value;
+}
+
 /** Puts components together that are known to be valid, as those of other scopes are. */
 export function makeScope(method: string, domain: string, path: string): Scope {
   return new ParsedScope(method, domain, path) as unknown as Scope;

@@ -11,9 +11,10 @@ export {
 } from './grammar.ts';
 export {
   type Decision,
+  type KnownScopes,
   type NearMiss,
-  type RequestExplanation,
   type ScopeDiff,
+  type ScopeExplanation,
   ScopeSet,
 } from './matcher.ts';
 export {
@@ -23,3 +24,12 @@ export {
   readRequest,
   type ScopeRequest,
 } from './request.ts';
+export {
+  type CatalogPattern,
+  type CatalogScope,
+  defineCatalog,
+  type Method,
+  type ScopeText,
+  scopeIn,
+  type TypedCatalog,
+} from './typed.ts';

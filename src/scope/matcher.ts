@@ -1,5 +1,5 @@
 import { domainCovers, meet, methodCovers, overlaps, pathCovers } from './algebra.ts';
-import { type Scope, ScopeError, segmentsOf, toScope } from './grammar.ts';
+import { isScope, type Scope, ScopeError, segmentsOf, toScope } from './grammar.ts';
 import {
   isReadRequest,
   type ReadRequest,
@@ -21,17 +21,37 @@ export interface NearMiss {
   readonly failed: 'method' | 'domain' | 'path';
 }
 
+/** What {@link ScopeSet.explain} asks a catalog. */
+export interface KnownScopes {
+  attribute(request: ReadRequest): Scope | undefined;
+  knows(scope: Scope): boolean;
+  suggest(text: string): string[];
+}
+
 /** What {@link ScopeSet.explain} answers. */
-export type RequestExplanation =
-  | { readonly allowed: true; readonly by: Scope }
+export type ScopeExplanation =
+  | {
+      readonly allowed: true;
+      /** The member that allows it. */
+      readonly by: Scope;
+      /** What it is called: the catalog's entry for a request, else the narrowest scope for it. */
+      readonly needed: Scope;
+      /** Whether the catalog knows it; true without a catalog. */
+      readonly known: boolean;
+    }
   | {
       readonly allowed: false;
-      readonly reason: RequestReason | 'not_covered';
-      /** Absent when the set is empty or the request is ambiguous. */
+      readonly reason: 'not_covered';
+      readonly needed: Scope;
+      /** The narrowest scope that would have allowed it. */
+      readonly smallest: Scope;
+      /** Absent when the set is empty. */
       readonly nearest?: NearMiss;
-      /** The narrowest scope that would have allowed it; absent when the request is ambiguous. */
-      readonly smallest?: Scope;
-    };
+      readonly known: boolean;
+      /** The known scopes most like it, where it is not known. */
+      readonly suggestions: readonly string[];
+    }
+  | { readonly allowed: false; readonly reason: RequestReason };
 
 /** What a change gives and takes, each in canonical order. */
 export interface ScopeDiff {
@@ -104,23 +124,48 @@ export class ScopeSet implements Iterable<Scope> {
   allows(request: ScopeRequest | ReadRequest): Decision {
     const reading = read(request);
     if (!reading.ok) return { allowed: false, reason: reading.reason };
-    const { method, domain } = reading.request;
-    const by = this.#compiled().find(method, domain, segmentsOfRequest(reading.request));
+    const by = this.grantOf(reading.request);
     return by === undefined ? { allowed: false, reason: 'not_covered' } : { allowed: true, by };
   }
 
   /**
-   * Decides a request and says why: what allows it, or which member comes nearest, which of its
-   * components fails, and the narrowest scope that would have been enough.
+   * Decides a request, or a scope as {@link ScopeSet.covers} does, and says why: what allows it, or
+   * which member comes nearest, which of its components fails, and the narrowest scope that would
+   * have been enough. With a catalog, also whether that knows what is asked, and what is like it.
+   *
+   * @throws {ScopeError} when a text is not a scope
+   * @example
+   * const request = { method: 'GET', domain: 'shop.example', target: '/orders/7' };
+   * const answer = ScopeSet.from(['POST:shop.example/orders']).explain(request);
+   * // { allowed: false, nearest: { failed: 'method', … }, smallest: GET:shop.example/orders/7, … }
    */
-  explain(request: ScopeRequest | ReadRequest): RequestExplanation {
-    const reading = read(request);
+  explain(
+    need: ScopeRequest | ReadRequest | Scope | string,
+    catalog?: KnownScopes,
+  ): ScopeExplanation {
+    const reading = readNeed(need);
     if (!reading.ok) return { allowed: false, reason: reading.reason };
-    const decision = this.allows(reading.request);
-    if (decision.allowed) return decision;
-    const smallest = scopeOfRequest(reading.request);
+    const asked = reading.need;
+    const by = this.grantOf(asked);
+    const { needed, known } = nameNeed(asked, catalog);
+    if (by !== undefined) return { allowed: true, by, needed, known };
+    const smallest = isReadRequest(asked) ? scopeOfRequest(asked) : asked;
     const nearest = this.nearestTo(smallest);
-    return { ...decision, smallest, ...(nearest !== undefined && { nearest }) };
+    return {
+      allowed: false,
+      reason: 'not_covered',
+      needed,
+      smallest,
+      ...(nearest !== undefined && { nearest }),
+      known,
+      suggestions: known ? [] : (catalog?.suggest(smallest.toString()) ?? []),
+    };
+  }
+
+  /** The most specific member that allows a request that was read, or covers a scope. */
+  grantOf(need: ReadRequest | Scope): Scope | undefined {
+    if (!isReadRequest(need)) return this.coverOf(need);
+    return this.#compiled().find(need.method, need.domain, segmentsOfRequest(need));
   }
 
   /** The member that fails to cover a scope in the fewest components; `undefined` when one covers it. */
@@ -144,7 +189,8 @@ export class ScopeSet implements Iterable<Scope> {
   minimize(): ScopeSet {
     const index = this.#compiled();
     const isCovered = (member: Scope) =>
-      index.find(member.method, member.domain, placeOf(member.path), member) !== undefined;
+      index.find(member.method, member.domain, placeOf(member.path), member.toString()) !==
+      undefined;
     return new ScopeSet(this.#members.filter((member) => !isCovered(member)));
   }
 
@@ -191,7 +237,7 @@ export class ScopeSet implements Iterable<Scope> {
   }
 
   #compiled(): ScopeIndex {
-    this.#index ??= new ScopeIndex(this.#members);
+    this.#index ??= indexOf(this.#members);
     return this.#index;
   }
 
@@ -215,6 +261,32 @@ export function toList<Member>(scopes: Iterable<Member>): readonly Member[] {
     'scopes_required',
     'a list of scopes is required, as ["GET:shop.example/orders"]',
   );
+}
+
+/**
+ * What to call what is needed, and whether a catalog knows it: its entry for a request, else the
+ * narrowest scope for it; a scope is its own name.
+ */
+export function nameNeed(
+  need: ReadRequest | Scope,
+  catalog?: KnownScopes,
+): { readonly needed: Scope; readonly known: boolean } {
+  if (!isReadRequest(need)) return { needed: need, known: catalog?.knows(need) ?? true };
+  const entry = catalog?.attribute(need);
+  return {
+    needed: entry ?? scopeOfRequest(need),
+    known: catalog === undefined || entry !== undefined,
+  };
+}
+
+function readNeed(
+  need: ScopeRequest | ReadRequest | Scope | string,
+):
+  | { readonly ok: true; readonly need: ReadRequest | Scope }
+  | { readonly ok: false; readonly reason: RequestReason } {
+  if (typeof need === 'string' || isScope(need)) return { ok: true, need: toScope(need) };
+  const reading = read(need);
+  return reading.ok ? { ok: true, need: reading.request } : reading;
 }
 
 function read(request: ScopeRequest | ReadRequest): ReturnType<typeof readRequest> {
@@ -296,7 +368,7 @@ class ScopeIndex {
     method: string,
     domain: string,
     segments: readonly string[],
-    except?: Scope,
+    except?: string,
   ): Scope | undefined {
     const roots = this.#known.get(domain) ?? this.#learn(domain);
     const numbers = this.#numbers;
@@ -351,15 +423,32 @@ class ScopeIndex {
   }
 }
 
-function ofMethod(ending: Ending, method: string, except: Scope | undefined): Scope | undefined {
+/** Equal sets share one index, for as long as one of them is in use. */
+const indexes = new Map<string, WeakRef<ScopeIndex>>();
+const unused = /* @__PURE__ */ new FinalizationRegistry<string>((text) => {
+  if (indexes.get(text)?.deref() === undefined) indexes.delete(text);
+});
+
+function indexOf(members: readonly Scope[]): ScopeIndex {
+  const text = members.join('\n');
+  const shared = indexes.get(text)?.deref();
+  if (shared !== undefined) return shared;
+  const index = new ScopeIndex(members);
+  indexes.set(text, new WeakRef(index));
+  unused.register(index, text);
+  return index;
+}
+
+/** By text, since an index is shared and its scopes are those of the first of equal sets. */
+function ofMethod(ending: Ending, method: string, except: string | undefined): Scope | undefined {
   if (!(ending instanceof Map)) {
     const isMeant = ending.method === method || ending.method === '*';
-    return isMeant && ending !== except ? ending : undefined;
+    return isMeant && ending.toString() !== except ? ending : undefined;
   }
   const exact = ending.get(method);
-  if (exact !== undefined && exact !== except) return exact;
+  if (exact !== undefined && exact.toString() !== except) return exact;
   const every = ending.get('*');
-  return every === except ? undefined : every;
+  return every?.toString() === except ? undefined : every;
 }
 
 /** The domain patterns that cover a domain or a domain pattern, the narrowest first. */

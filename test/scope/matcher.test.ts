@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { covers } from '../../src/scope/algebra.ts';
+import { ScopeCatalog } from '../../src/scope/catalog.ts';
 import { parseScope, type Scope, ScopeError } from '../../src/scope/grammar.ts';
 import { type NearMiss, ScopeSet } from '../../src/scope/matcher.ts';
 import { type ReadRequest, readRequest, type ScopeRequest } from '../../src/scope/request.ts';
@@ -434,6 +435,39 @@ describe('explain', () => {
     expect(plainly(set.explain(request('GET d.example/a/b')))).toEqual({
       allowed: true,
       by: 'GET:d.example/a',
+      needed: 'GET:d.example/a/b',
+      known: true,
+    });
+  });
+
+  it('explains a scope as it does a request', () => {
+    const set = ScopeSet.from(['GET:d.example/a']);
+
+    for (const need of ['GET:d.example/a/b', parseScope('GET:d.example/a/b')]) {
+      expect(plainly(set.explain(need))).toMatchObject({ allowed: true, by: 'GET:d.example/a' });
+    }
+    expect(plainly(set.explain('*:d.example/a'))).toMatchObject({
+      allowed: false,
+      nearest: { scope: 'GET:d.example/a', failed: 'method' },
+      smallest: '*:d.example/a',
+    });
+    expect(() => set.explain('get:d.example/a')).toThrow(ScopeError);
+  });
+
+  it('says with a catalog what is known, and what is like the unknown', () => {
+    const catalog = ScopeCatalog.from(['GET:d.example/orders', 'POST:d.example/orders']);
+    const set = ScopeSet.from(['GET:d.example/orders']);
+
+    expect(plainly(set.explain(request('POST d.example/orders/7'), catalog))).toMatchObject({
+      needed: 'POST:d.example/orders',
+      smallest: 'POST:d.example/orders/7',
+      known: true,
+      suggestions: [],
+    });
+    expect(plainly(set.explain(request('POST d.example/order'), catalog))).toMatchObject({
+      needed: 'POST:d.example/order',
+      known: false,
+      suggestions: ['POST:d.example/orders', 'GET:d.example/orders'],
     });
   });
 
@@ -464,7 +498,10 @@ describe('explain', () => {
         allowed: false,
         reason: 'not_covered',
         nearest: { scope: nearest, failed },
+        needed: smallest,
         smallest,
+        known: true,
+        suggestions: [],
       });
     },
   );
@@ -473,7 +510,10 @@ describe('explain', () => {
     expect(plainly(ScopeSet.from([]).explain(request('GET d.example/a')))).toEqual({
       allowed: false,
       reason: 'not_covered',
+      needed: 'GET:d.example/a',
       smallest: 'GET:d.example/a',
+      known: true,
+      suggestions: [],
     });
     expect(ScopeSet.from(['*:*/*']).explain(request('GET d.example/a/..'))).toEqual({
       allowed: false,
@@ -489,7 +529,7 @@ describe('explain', () => {
           const asked = asRequest(point);
           const answer = set.explain(asked);
           expect(answer.allowed).toBe(set.allows(asked).allowed);
-          if (answer.allowed) continue;
+          if (answer.allowed || answer.reason !== 'not_covered') continue;
           expect(answer.nearest === undefined).toBe(members.length === 0);
           expect(decide([String(answer.smallest)], asked)).toBe(String(answer.smallest));
         }
