@@ -10,13 +10,12 @@ export type {
   RotateOptions,
 } from './input.ts';
 export { generateKey, type KeyOptions } from './keys.ts';
+export type { CatalogOption, TokenServiceOptions } from './options.ts';
 export {
-  type CatalogOption,
   type ModifiedToken,
   type Need,
   type TokenPage,
   TokenService,
-  type TokenServiceOptions,
 } from './service.ts';
 export type { PageQuery, Position, TokenStore } from './store.ts';
 export { MemoryTokenStore } from './stores/memory.ts';

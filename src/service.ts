@@ -1,5 +1,5 @@
-import * as z from 'zod';
-import { type Clock, steadyClock, systemClock, withDeadline } from './clock.ts';
+import type * as z from 'zod';
+import { type Clock, steadyClock, withDeadline } from './clock.ts';
 import { isTokenError, TokenError } from './errors.ts';
 import {
   type ChangeOptions,
@@ -21,10 +21,10 @@ import {
   revokeOptions,
   rotateOptions,
   scopeRefusal,
-  strict,
   toTokenError,
 } from './input.ts';
 import { type KeyOptions, KeyRing } from './keys.ts';
+import { type CatalogOption, isCatalog, readOptions, type TokenServiceOptions } from './options.ts';
 import { toScope } from './scope/grammar.ts';
 import {
   covers,
@@ -49,7 +49,6 @@ import {
   isExpired,
   isRecord,
   type Lifetime,
-  ONE_YEAR_SECONDS,
   type RefusalReason,
   type Token,
   type TokenId,
@@ -68,36 +67,6 @@ import {
   revealValue,
 } from './value.ts';
 
-/** How a {@link TokenService} works. */
-export interface TokenServiceOptions {
-  readonly store: TokenStore;
-  /** Exactly one with status `active`; see {@link generateKey}. */
-  readonly keys: readonly KeyOptions[];
-  /** What the values of this host begin with, like `acme` or `acme_live`. */
-  readonly prefix: string;
-  /**
-   * The scopes that an account may ask for, and against which wildcards are expanded. Without one,
-   * scopes are kept as asked for, and wildcards are matched as patterns.
-   */
-  readonly catalog?: CatalogOption | undefined;
-  /** @default the time of the machine */
-  readonly clock?: Clock | undefined;
-  /**
-   * `once`: the value is in the answer to issue and rotate, and never again. `always`: it is kept,
-   * encrypted with the active key, and shown to its account in every answer. @default 'once'
-   */
-  readonly reveal?: 'once' | 'always' | undefined;
-  /** Whole seconds, from 1 to 31 536 000 (365 days). @default 31 536 000, both */
-  readonly lifetime?: Partial<Lifetime> | undefined;
-  /** How long a store or a catalog may take to answer, from 1 to 60 000. @default 2000 */
-  readonly deadlineMs?: number | undefined;
-}
-
-/** One catalog for all, or one for each account. */
-export type CatalogOption =
-  | ScopeCatalog
-  | ((account: string) => ScopeCatalog | Promise<ScopeCatalog>);
-
 /** What a bearer wants to do: a scope, or the request itself. */
 export type Need = { readonly scope: Scope | string } | ScopeRequest;
 
@@ -111,7 +80,6 @@ export interface TokenPage {
 /** What a change gives, with the difference in rights where only that was asked for. */
 export type ModifiedToken = Token & { readonly diff?: ScopeDiff };
 
-const DEFAULT_DEADLINE_MS = 2000;
 const DEFAULT_PAGE = 100;
 const SCANNED_PAGE = 500;
 const MAX_SCANNED_PAGES = 20;
@@ -159,10 +127,10 @@ export class TokenService {
     this.#ring = new KeyRing(read.keys);
     this.#prefix = checkPrefix(read.prefix);
     this.#catalog = read.catalog;
-    this.#clock = steadyClock(read.clock ?? systemClock);
+    this.#clock = steadyClock(read.clock);
     this.#reveals = read.reveal === 'always';
-    this.#lifetime = lifetimeOf(read.lifetime);
-    this.#deadlineMs = read.deadlineMs ?? DEFAULT_DEADLINE_MS;
+    this.#lifetime = read.lifetime;
+    this.#deadlineMs = read.deadlineMs;
     this.#issueInput = issueInput(this.#lifetime);
   }
 
@@ -864,71 +832,4 @@ function versionConflict({ version }: TokenRecord): TokenError {
   return new TokenError('version_conflict', `the token has version ${version} now; read it again`, {
     version,
   });
-}
-
-function isCatalog(value: unknown): value is ScopeCatalog {
-  return hasMethods(value, ['expand', 'attribute', 'suggest', 'toArray', 'knows']);
-}
-
-function hasMethods(value: unknown, names: readonly string[]): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return names.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
-}
-
-const STORE_METHODS = ['insert', 'find', 'page', 'replace', 'revoke', 'revokeAll', 'purge'];
-
-const serviceOptions = strict({
-  store: z.custom<TokenStore>((value) => hasMethods(value, STORE_METHODS), {
-    error: 'store must be a TokenStore, such as new MemoryTokenStore()',
-  }),
-  keys: z.custom<readonly KeyOptions[]>(Array.isArray, {
-    error: 'keys must be a list of at least one key, as [generateKey()]',
-  }),
-  prefix: z.string({ error: 'prefix must be a text such as "acme"' }),
-  catalog: z
-    .custom<CatalogOption>((value) => typeof value === 'function' || isCatalog(value), {
-      error: 'catalog must be a ScopeCatalog, or a function that gives an account its ScopeCatalog',
-    })
-    .optional(),
-  clock: z
-    .custom<Clock>((value) => hasMethods(value, ['now']), {
-      error: 'clock must be an object with a method now(): Date',
-    })
-    .optional(),
-  reveal: z.enum(['once', 'always'], { error: 'reveal must be "once" or "always"' }).optional(),
-  lifetime: strict({
-    defaultSeconds: secondsOption('lifetime.defaultSeconds'),
-    maxSeconds: secondsOption('lifetime.maxSeconds'),
-  }).optional(),
-  deadlineMs: rangeOption('deadlineMs', 60_000),
-});
-
-function secondsOption(name: string) {
-  return rangeOption(name, ONE_YEAR_SECONDS);
-}
-
-function rangeOption(name: string, max: number) {
-  const error = `${name} must be a whole number from 1 to ${max}`;
-  return z.int({ error }).min(1, { error }).max(max, { error }).optional();
-}
-
-function readOptions(options: unknown): z.infer<typeof serviceOptions> {
-  const reading = serviceOptions.safeParse(options);
-  if (reading.success) return reading.data;
-  throw new TokenError(
-    'invalid_options',
-    reading.error.issues[0]?.message ?? 'options are missing',
-  );
-}
-
-function lifetimeOf(
-  options: { defaultSeconds?: number | undefined; maxSeconds?: number | undefined } = {},
-): Lifetime {
-  const maxSeconds = options.maxSeconds ?? ONE_YEAR_SECONDS;
-  const defaultSeconds = options.defaultSeconds ?? maxSeconds;
-  if (defaultSeconds <= maxSeconds) return Object.freeze({ defaultSeconds, maxSeconds });
-  throw new TokenError(
-    'invalid_options',
-    'lifetime.defaultSeconds must not be more than lifetime.maxSeconds',
-  );
 }

@@ -202,7 +202,7 @@ export function isMetadata(value: unknown): value is JsonObject {
   }
 }
 
-/** A copy of metadata that nobody else can change. */
+/** A copy of metadata that nobody can change; an own `__proto__` stays an own member. */
 export function copyMetadata(metadata: JsonObject): JsonObject {
   return JSON.parse(JSON.stringify(metadata), (_, value) => Object.freeze(value));
 }

@@ -45,11 +45,11 @@ const EXPORTS: Record<
       'generateKey',
       'type KeyOptions',
       'type CatalogOption',
+      'type TokenServiceOptions',
       'type ModifiedToken',
       'type Need',
       'type TokenPage',
       'TokenService',
-      'type TokenServiceOptions',
       'type PageQuery',
       'type Position',
       'type TokenStore',
@@ -195,7 +195,7 @@ describe('imports', () => {
 
     has('service.ts', 'value.ts', false);
     has('service.ts', 'store.ts', true);
-    has('service.ts', 'zod', false);
+    has('service.ts', 'zod', true);
     has('http/handler.ts', 'service.ts', true);
     has('index.ts', 'service.ts', false);
     has('stores/memory.ts', 'errors.ts', false);
@@ -216,6 +216,7 @@ describe('imports', () => {
     [/^value\.ts$/, /^(service|store|cache|input|http|stores|cli|clock)\b/],
     [/^store\.ts$/, /^(?!token\.ts$)/],
     [/^cache\.ts$/, /^(service|input|http|stores|cli)\b/],
+    [/^options\.ts$/, /^(service|value|cache|http|stores|cli)\b/],
     [/^input\.ts$/, /^(service|store|cache|http|stores|cli)\b/],
     [/^service\.ts$/, /^(http|stores|cli|testing|openapi)\b|^node:/],
     [/^stores\//, /^(service|input|value|keys|cache|http|cli|testing|scope|openapi)\b/],

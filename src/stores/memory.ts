@@ -1,6 +1,6 @@
 import { TokenError } from '../errors.ts';
 import type { PageQuery, Position, TokenStore } from '../store.ts';
-import type { JsonObject, TokenId, TokenRecord } from '../token.ts';
+import { copyMetadata, type JsonObject, type TokenId, type TokenRecord } from '../token.ts';
 
 /**
  * Keeps tokens in this process: for tests, and for a single process that may forget everything when
@@ -142,7 +142,7 @@ export class MemoryTokenStore implements TokenStore {
       expiresAt: record.expiresAt.getTime(),
       version: record.version,
       name: record.name,
-      metadata: record.metadata && frozenCopy(record.metadata),
+      metadata: record.metadata && copyMetadata(record.metadata),
       revokedAt: record.revokedAt?.getTime(),
       previousDigest: record.previousDigest && packed(record.previousDigest),
       previousUntil: record.previousUntil?.getTime(),
@@ -252,9 +252,4 @@ function unpacked(text: string): Uint8Array {
   const bytes = new Uint8Array(text.length);
   for (let index = 0; index < text.length; index += 1) bytes[index] = text.charCodeAt(index);
   return bytes;
-}
-
-function frozenCopy(metadata: JsonObject): JsonObject {
-  // The reviver sees children before their parents, and keeps an own `__proto__` an own member.
-  return JSON.parse(JSON.stringify(metadata), (_name, value) => Object.freeze(value));
 }

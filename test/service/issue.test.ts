@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { TokenError } from '../../src/errors.ts';
+import type { CatalogOption } from '../../src/options.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
-import type { CatalogOption } from '../../src/service.ts';
 import type { TokenRecord } from '../../src/token.ts';
 import {
   codeOf,

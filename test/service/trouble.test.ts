@@ -2,7 +2,8 @@ import { inspect } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { TokenError } from '../../src/errors.ts';
 import { KeyRing } from '../../src/keys.ts';
-import { TokenService, type TokenServiceOptions } from '../../src/service.ts';
+import type { TokenServiceOptions } from '../../src/options.ts';
+import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import type { IssuedToken, TokenRecord } from '../../src/token.ts';
 import {

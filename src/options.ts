@@ -1,0 +1,135 @@
+import * as z from 'zod';
+import { type Clock, systemClock } from './clock.ts';
+import { TokenError } from './errors.ts';
+import { strict } from './input.ts';
+import type { KeyOptions } from './keys.ts';
+import type { ScopeCatalog } from './scope/index.ts';
+import type { TokenStore } from './store.ts';
+import { type Lifetime, ONE_YEAR_SECONDS } from './token.ts';
+
+/** How a {@link TokenService} works. */
+export interface TokenServiceOptions {
+  readonly store: TokenStore;
+  /** Exactly one with status `active`; see {@link generateKey}. */
+  readonly keys: readonly KeyOptions[];
+  /** What the values of this host begin with, like `acme` or `acme_live`. */
+  readonly prefix: string;
+  /**
+   * The scopes that an account may ask for, and against which wildcards are expanded. Without one,
+   * scopes are kept as asked for, and wildcards are matched as patterns.
+   */
+  readonly catalog?: CatalogOption | undefined;
+  /** @default the time of the machine */
+  readonly clock?: Clock | undefined;
+  /**
+   * `once`: the value is in the answer to issue and rotate, and never again. `always`: it is kept,
+   * encrypted with the active key, and shown to its account in every answer. @default 'once'
+   */
+  readonly reveal?: 'once' | 'always' | undefined;
+  /** Whole seconds, from 1 to 31 536 000 (365 days). @default 31 536 000, both */
+  readonly lifetime?: Partial<Lifetime> | undefined;
+  /** How long a store or a catalog may take to answer, from 1 to 60 000. @default 2000 */
+  readonly deadlineMs?: number | undefined;
+}
+
+/** One catalog for all, or one for each account. */
+export type CatalogOption =
+  | ScopeCatalog
+  | ((account: string) => ScopeCatalog | Promise<ScopeCatalog>);
+
+/** The options with all that was left open filled in. */
+interface ReadOptions {
+  readonly store: TokenStore;
+  readonly keys: readonly KeyOptions[];
+  readonly prefix: string;
+  readonly clock: Clock;
+  readonly reveal: 'once' | 'always';
+  readonly deadlineMs: number;
+  readonly catalog: CatalogOption | undefined;
+  readonly lifetime: Lifetime;
+}
+
+const DEFAULT_DEADLINE_MS = 2000;
+
+/**
+ * Reads the options of a service.
+ *
+ * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
+ */
+export function readOptions(options: unknown): ReadOptions {
+  const reading = serviceOptions.safeParse(options);
+  if (!reading.success) {
+    const [issue] = reading.error.issues;
+    throw new TokenError('invalid_options', issue?.message ?? 'options are missing');
+  }
+  const { store, keys, prefix, catalog, clock, reveal, lifetime, deadlineMs } = reading.data;
+  return {
+    store,
+    keys,
+    prefix,
+    catalog,
+    clock: clock ?? systemClock,
+    reveal: reveal ?? 'once',
+    lifetime: lifetimeOf(lifetime),
+    deadlineMs: deadlineMs ?? DEFAULT_DEADLINE_MS,
+  };
+}
+
+/** Whether a value is a catalog, also one of another copy of this package. */
+export function isCatalog(value: unknown): value is ScopeCatalog {
+  return hasMethods(value, ['expand', 'attribute', 'suggest', 'toArray', 'knows']);
+}
+
+function hasMethods(value: unknown, names: readonly string[]): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return names.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
+}
+
+const STORE_METHODS = ['insert', 'find', 'page', 'replace', 'revoke', 'revokeAll', 'purge'];
+
+const serviceOptions = strict({
+  store: z.custom<TokenStore>((value) => hasMethods(value, STORE_METHODS), {
+    error: 'store must be a TokenStore, such as new MemoryTokenStore()',
+  }),
+  keys: z.custom<readonly KeyOptions[]>(Array.isArray, {
+    error: 'keys must be a list of at least one key, as [generateKey()]',
+  }),
+  prefix: z.string({ error: 'prefix must be a text such as "acme"' }),
+  catalog: z
+    .custom<CatalogOption>((value) => typeof value === 'function' || isCatalog(value), {
+      error: 'catalog must be a ScopeCatalog, or a function that gives an account its ScopeCatalog',
+    })
+    .optional(),
+  clock: z
+    .custom<Clock>((value) => hasMethods(value, ['now']), {
+      error: 'clock must be an object with a method now(): Date',
+    })
+    .optional(),
+  reveal: z.enum(['once', 'always'], { error: 'reveal must be "once" or "always"' }).optional(),
+  lifetime: strict({
+    defaultSeconds: secondsOption('lifetime.defaultSeconds'),
+    maxSeconds: secondsOption('lifetime.maxSeconds'),
+  }).optional(),
+  deadlineMs: rangeOption('deadlineMs', 60_000),
+});
+
+function secondsOption(name: string) {
+  return rangeOption(name, ONE_YEAR_SECONDS);
+}
+
+function rangeOption(name: string, max: number) {
+  const error = `${name} must be a whole number from 1 to ${max}`;
+  return z.int({ error }).min(1, { error }).max(max, { error }).optional();
+}
+
+function lifetimeOf(
+  options: { defaultSeconds?: number | undefined; maxSeconds?: number | undefined } = {},
+): Lifetime {
+  const maxSeconds = options.maxSeconds ?? ONE_YEAR_SECONDS;
+  const defaultSeconds = options.defaultSeconds ?? maxSeconds;
+  if (defaultSeconds <= maxSeconds) return Object.freeze({ defaultSeconds, maxSeconds });
+  throw new TokenError(
+    'invalid_options',
+    'lifetime.defaultSeconds must not be more than lifetime.maxSeconds',
+  );
+}
