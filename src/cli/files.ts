@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import {
+  fstatSync,
   linkSync,
   mkdirSync,
   readdirSync,
@@ -9,10 +10,18 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { isTokenError } from '../errors.ts';
 import { type FixedAccount, hashPassword } from '../http/accounts.ts';
 import { generateKey, type KeyOptions } from '../keys.ts';
-import { catalogFromOpenApi } from '../openapi.ts';
-import { ScopeCatalog } from '../scope/index.ts';
+import {
+  catalogFromOpenApi,
+  type OpenApiOptions,
+  type OpenApiReading,
+  readOpenApi,
+  type TokenScopes,
+} from '../openapi.ts';
+import { type Scope, ScopeCatalog, ScopeError, safeParseScope } from '../scope/index.ts';
+import { redact } from '../value.ts';
 import { EXAMPLE_CATALOG } from './example-catalog.ts';
 import { UsageError } from './settings.ts';
 
@@ -20,6 +29,11 @@ import { UsageError } from './settings.ts';
 const ROOT_NAME = 'root';
 const OWNER_ONLY = 0o600;
 const FIRST_USER = 'admin';
+/** Faults of one list that a message tells. */
+const MAX_TOLD = 3;
+
+/** What was given to a command to read is wrong: its message is for the person at the terminal. */
+export class InputError extends Error {}
 
 /** Makes the data folder, for its owner only. */
 export function makeFolder(folder: string): void {
@@ -58,15 +72,168 @@ export function loadFirstAccount(folder: string): {
 /** The catalog of some files and folders, or the example. */
 export async function loadCatalog(paths: readonly string[]): Promise<ScopeCatalog> {
   if (paths.length === 0) return ScopeCatalog.from(EXAMPLE_CATALOG);
-  const files = paths.flatMap(filesOf).map((path) => ({ path, list: listIn(path) }));
+  const catalog = await catalogOf(paths.flatMap(filesOf));
+  if (catalog.size > 0) return catalog;
+  throw new UsageError(`--catalog holds no scopes: ${paths.join(', ')}`);
+}
+
+/**
+ * The catalog of files and folders that a command looks at. It may be empty.
+ *
+ * @throws {InputError}
+ */
+export function readCatalog(paths: readonly string[]): Promise<ScopeCatalog> {
+  return asInput(() => catalogOf(givenFiles(paths)));
+}
+
+/**
+ * What OpenAPI documents describe, and the files they are in.
+ *
+ * @throws {InputError}
+ */
+export function readDocuments(
+  paths: readonly string[],
+  options: OpenApiOptions,
+): Promise<{ readonly reading: OpenApiReading; readonly documents: readonly string[] }> {
+  return asInput(async () => {
+    const documents = givenFiles(paths);
+    return { reading: await readOpenApi(documents, options), documents };
+  });
+}
+
+/**
+ * Reads a list of scopes: written out with commas, a JSON file, or `-` for standard input.
+ *
+ * @throws {InputError} naming the first few members that are not scopes
+ */
+export async function readScopes(text: string, name: string): Promise<Scope[]> {
+  if (text === '-') {
+    const input = await standardInput();
+    return readMembers(await asInput(() => parseStandardInput(input)), 'standard input');
+  }
+  // A scope has a colon, and a path rarely: `./a:b.json` is one, and so is `C:\\a.json`.
+  const isPath = !text.includes(':') || /^(?:\.{0,2}\/|[A-Za-z]:[\\/])/.test(text);
+  if (!isPath)
+    return readMembers(
+      text.split(',').map((scope) => scope.trim()),
+      name,
+    );
+  const members = await asInput(() => readJson(text)).catch((error) => {
+    if (!['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'].includes(error.code)) throw error;
+    throw new InputError(
+      `${name} must be scopes separated by commas, as GET:shop.example/orders, a JSON file, or -; there is no file ${quote(text)}`,
+    );
+  });
+  return readMembers(members, text);
+}
+
+/**
+ * Reads who holds what: tokens as `GET /token` lists them, or its whole answer. What a token was
+ * requested with may be absent, and is empty then. Other members, the value among them, are not
+ * looked at; an id that is a value all the same is masked.
+ *
+ * @throws {InputError}
+ */
+export async function readTokens(path: string): Promise<TokenScopes[]> {
+  const source = path === '-' ? 'standard input' : path;
+  const content = await asInput(async () =>
+    path === '-' ? parseJson(await standardInput(), source) : readJson(path),
+  );
+  const answer = Array.isArray(content) ? { data: content } : asObject(content);
+  if (answer['cursor'] !== undefined) {
+    throw new InputError(
+      `${source} is one page of several; put the data of all into one JSON array`,
+    );
+  }
+  if (!Array.isArray(answer['data'])) {
+    throw new InputError(
+      `${source} must be a JSON array of tokens, each { id, scopes }, or the answer of GET /token`,
+    );
+  }
+  return answer['data'].map((token: unknown, place) => {
+    const { id, scopes, requested = [] } = asObject(token);
+    const name = `${source}: token ${place + 1}`;
+    if (typeof id !== 'string') throw new InputError(`${name} must have an id, a text`);
+    return {
+      id: redact(id),
+      scopes: readMembers(scopes, `${name}: scopes`).map(String),
+      requested: readMembers(requested, `${name}: requested`).map(String),
+    };
+  });
+}
+
+/**
+ * Does what depends on input alone, so that whatever is refused is the fault of that.
+ *
+ * @throws {InputError}
+ */
+export async function asInput<Result>(read: () => Result | Promise<Result>): Promise<Result> {
+  try {
+    return await read();
+  } catch (error) {
+    const isFault =
+      error instanceof UsageError || error instanceof ScopeError || isTokenError(error);
+    throw isFault ? new InputError(error.message) : error;
+  }
+}
+
+async function catalogOf(paths: readonly string[]): Promise<ScopeCatalog> {
+  const files = paths.map((path) => ({ path, list: listIn(path) }));
   const documents = files.filter(({ list }) => list === undefined).map(({ path }) => path);
   const fromDocuments = await catalogFromOpenApi(documents, { rootName: ROOT_NAME });
-  const catalog = ScopeCatalog.from([
+  return ScopeCatalog.from([
     ...(files.flatMap(({ list }) => list ?? []) as string[]),
     ...fromDocuments,
   ]);
-  if (catalog.size > 0) return catalog;
-  throw new UsageError(`--catalog holds no scopes: ${paths.join(', ')}`);
+}
+
+/** The files of what was given; a folder without any is a mistake. */
+function givenFiles(paths: readonly string[]): string[] {
+  return paths.flatMap((path) => {
+    const files = filesOf(path);
+    if (files.length > 0) return files;
+    throw new InputError(`${quote(path)} is a folder without a .json, .yaml or .yml file`);
+  });
+}
+
+function readMembers(members: unknown, source: string): Scope[] {
+  if (!Array.isArray(members)) {
+    throw new InputError(
+      `${source} must be a JSON array of scopes, as ["GET:shop.example/orders"]`,
+    );
+  }
+  const readings = members.map((member: unknown) => safeParseScope(member));
+  const faults = readings.flatMap((reading, place) =>
+    reading.ok ? [] : [`scope ${place + 1}: ${reading.message}`],
+  );
+  if (faults.length === 0) return readings.flatMap((reading) => (reading.ok ? reading.scope : []));
+  const rest = faults.length - MAX_TOLD;
+  const told = faults.slice(0, MAX_TOLD).join('; ');
+  throw new InputError(`${source}: ${told}${rest > 0 ? `; and ${rest} more` : ''}`);
+}
+
+/** A JSON value, or one scope in a line; no scope holds a space or a `#`. */
+function parseStandardInput(text: string): unknown {
+  if (/^\s*[[{"]/.test(text)) return parseJson(text, 'standard input');
+  const lines = text.split('\n').map((line) => line.replace(/(?:^|\s)#.*/, '').trim());
+  return lines.filter((line) => line !== '');
+}
+
+async function standardInput(): Promise<string> {
+  // Node reads a folder as if it were empty.
+  if (fstatSync(0).isDirectory()) throw new InputError('standard input is a folder');
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function asObject(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? { ...value } : {};
+}
+
+/** A text from the command line as a message may hold it. */
+function quote(text: string): string {
+  return `"${text.length > 100 ? `${text.slice(0, 100)}...` : text}"`;
 }
 
 /** A folder stands for the files in it. */
@@ -84,11 +251,15 @@ function listIn(path: string): unknown[] | undefined {
 }
 
 function readJson(path: string): unknown {
+  return parseJson(readFileSync(path, 'utf8'), path);
+}
+
+/** Without the parser's words, which repeat the text. */
+function parseJson(text: string, source: string): unknown {
   try {
-    return JSON.parse(readFileSync(path, 'utf8'));
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new UsageError(`${path} is not JSON`);
+    return JSON.parse(text);
+  } catch {
+    throw new UsageError(`${source} is not JSON`);
   }
 }
 

@@ -1,24 +1,34 @@
 #!/usr/bin/env node
-import { parseArgs } from 'node:util';
 import packageJson from '../../package.json' with { type: 'json' };
 import { isTokenError } from '../errors.ts';
-import { serve } from './serve.ts';
+import { redact } from '../value.ts';
+import { CATALOG_COMMANDS, FILE_HELP } from './catalog.ts';
+import {
+  asksForHelp,
+  type Command,
+  columns,
+  command,
+  indent,
+  printable,
+  showExample,
+} from './command.ts';
+import { InputError } from './files.ts';
+import { LIST_HELP, SCOPES_COMMANDS } from './scopes.ts';
 import { readSettings, SERVE_OPTIONS, UsageError } from './settings.ts';
 
-const HELP = `tokenwright ${packageJson.version}: scoped access tokens for your own backend
+const NEGATIVE = 3;
 
-Usage
-  tokenwright serve [flags]     run the token service on an embedded SQLite file
-  tokenwright --help            show this
-  tokenwright --version         show the version
-
-Flags of serve                                                     (environment)
+const SERVE = command({
+  name: 'serve',
+  operands: [],
+  summary: 'runs the token service on an embedded SQLite file',
+  about: `Settings                                                           (environment)
   --port <number>           where to listen; default 8787          PORT
   --host <name>             default 127.0.0.1                      TOKENWRIGHT_HOST
   --data <folder>           database and keys; default ./data      TOKENWRIGHT_DATA
   --catalog <file|folder>   the scopes that exist: a JSON array of scopes, or an
-                            OpenAPI document in JSON; a folder takes all in it.
-                            Repeatable. Default: an example        TOKENWRIGHT_CATALOG (commas)
+                            OpenAPI document in JSON or YAML; a folder takes all
+                            in it. Repeatable. Default: an example TOKENWRIGHT_CATALOG (commas)
   --account <user:password> who may call the service. Repeatable. Flags show in
                             process lists: prefer the variable     TOKENWRIGHT_ACCOUNTS (commas)
   --prefix <text>           what values begin with; default tw     TOKENWRIGHT_PREFIX
@@ -26,11 +36,32 @@ Flags of serve                                                     (environment)
                                                                    TOKENWRIGHT_REVEAL
   --accept-legacy-body      take what older clients send           TOKENWRIGHT_ACCEPT_LEGACY_BODY=true
 
-A flag wins over its variable.
+A flag wins over its variable.`,
+  flags: SERVE_OPTIONS,
+  example: {
+    call: 'serve --catalog openapi.json --port 8787',
+    output: 'tokenwright listens on http://127.0.0.1:8787',
+  },
+  async run(_, flags) {
+    // Only when it is asked for: the other commands need no database, and start sooner.
+    const { serve } = await import('./serve.ts');
+    await serve(readSettings(flags, process.env));
+    return undefined;
+  },
+});
 
-Example
-  TOKENWRIGHT_ACCOUNTS='ada:correct horse' tokenwright serve --catalog openapi.json
-`;
+const COMMANDS: readonly Command[] = [SERVE, ...SCOPES_COMMANDS, ...CATALOG_COMMANDS];
+
+/** The commands of two words, by their first one. */
+const GROUPS: ReadonlyMap<string, { readonly title: string; readonly about: string }> = new Map([
+  ['scopes', { title: 'look at lists of scopes', about: LIST_HELP }],
+  ['catalog', { title: 'look at catalogs, the scopes that exist', about: FILE_HELP }],
+]);
+
+const SHOWN_FIRST: ReadonlySet<string> = new Set(['scopes explain', 'catalog from-openapi']);
+
+const MORE_HELP =
+  'All of them take --json. With --help each tells its flags, what the JSON holds, its exit codes.';
 
 await main(process.argv.slice(2));
 
@@ -38,36 +69,112 @@ async function main(words: readonly string[]): Promise<void> {
   try {
     await run(words);
   } catch (error) {
-    const isExpected = error instanceof UsageError || isTokenError(error) || isSystemError(error);
-    console.error(`tokenwright: ${isExpected ? error.message : error}`);
+    const isExpected =
+      error instanceof UsageError ||
+      error instanceof InputError ||
+      isTokenError(error) ||
+      isSystemError(error);
+    console.error(oneLine(`tokenwright: ${isExpected ? error.message : error}`));
     process.exitCode = error instanceof UsageError ? 2 : 1;
   }
 }
 
-async function run([command, ...rest]: readonly string[]): Promise<void> {
-  if (command === '--version' || command === '-v') return console.log(packageJson.version);
-  if (command === '--help' || command === '-h' || command === 'help') return console.log(HELP);
-  if (command !== 'serve') {
-    throw new UsageError(
-      command === undefined
-        ? 'a command is required; see tokenwright --help'
-        : 'this command is not known; the commands are: serve',
-    );
-  }
-  const flags = parseFlags(rest);
-  if (flags.help === true) return console.log(HELP);
-  await serve(readSettings(flags, process.env));
+async function run(words: readonly string[]): Promise<void> {
+  const [first, ...rest] = words;
+  if (first === '--version' || first === '-v') return print(packageJson.version);
+  if (first === 'help') return print(helpOn(rest));
+  if (asksForHelp(words)) return print(helpOn(words));
+  const known = commandOf(words);
+  if (known === undefined) throw unknownCommand(words);
+  const outcome = await known.run(words.slice(known.name.split(' ').length));
+  if (outcome === undefined) return;
+  const { text, json, notes, isNegative, isJson } = outcome;
+  if (isNegative === true) process.exitCode = NEGATIVE;
+  await print(isJson ? JSON.stringify(json, null, 2) : text);
+  if (notes !== undefined && !isJson) console.error(notes);
 }
 
-function parseFlags(args: string[]) {
-  try {
-    return parseArgs({ args, options: SERVE_OPTIONS, strict: true, allowPositionals: false })
-      .values;
-  } catch (error) {
-    throw new UsageError(
-      `${(error as Error).message.split(/\. |\.?\n/)[0]}; see tokenwright --help`,
+function commandOf(words: readonly string[]): Command | undefined {
+  return COMMANDS.find(({ name }) => name.split(' ').every((word, i) => word === words[i]));
+}
+
+/** Never repeats what was typed: it may have been meant for a flag that takes a password. */
+function unknownCommand([first]: readonly string[]): UsageError {
+  if (first !== undefined && GROUPS.has(first)) {
+    const names = commandsOf(first).map(({ name }) => name.slice(first.length + 1));
+    return new UsageError(
+      `a command is required after ${first}: ${names.join(', ')}; see tokenwright ${first} --help`,
     );
   }
+  const names = ['serve', ...GROUPS.keys()].join(', ');
+  return first === undefined
+    ? new UsageError(`a command is required: ${names}; see tokenwright --help`)
+    : new UsageError(
+        `this command is not known; the commands are: ${names}; see tokenwright --help`,
+      );
+}
+
+function helpOn(words: readonly string[]): string {
+  const known = commandOf(words);
+  if (known !== undefined) return known.help;
+  const [name, ...others] = words.filter((word) => !word.startsWith('-'));
+  if (name === undefined) return mainHelp();
+  const group = others.length === 0 ? GROUPS.get(name) : undefined;
+  if (group === undefined) throw unknownCommand(words);
+  const parts = commandsOf(name).map(
+    ({ usage, summary, example }) =>
+      `tokenwright ${usage}\n${indent(`${summary}\n\n${showExample(example)}`)}`,
+  );
+  const title = `tokenwright ${name}: ${group.title}`;
+  return [title, ...parts, group.about, MORE_HELP].join('\n\n');
+}
+
+function mainHelp(): string {
+  const groups = [...GROUPS].map(
+    ([name, { title }]) => `${title}\n${usageLines(commandsOf(name))}`,
+  );
+  return `tokenwright ${packageJson.version}: scoped access tokens for your own backend
+
+run the service
+${usageLines([SERVE])}
+
+${groups.join('\n\n')}
+
+help
+  tokenwright <command> --help     its settings or flags, and an example
+  tokenwright <group> --help       the commands of scopes, or of catalog, with an example each
+  tokenwright --version            the version
+
+Examples
+${[SERVE, ...COMMANDS.filter(({ name }) => SHOWN_FIRST.has(name))]
+  .map(({ example }) => showExample(example))
+  .join('\n\n')}`;
+}
+
+function commandsOf(group: string): readonly Command[] {
+  return COMMANDS.filter(({ name }) => name.startsWith(`${group} `));
+}
+
+function usageLines(commands: readonly Command[]): string {
+  const rows = commands.map(
+    ({ name, summary }) => [`tokenwright ${name}`.padEnd(32), summary] as const,
+  );
+  return indent(columns(rows));
+}
+
+/** A reader that has had enough, as `head`, is no fault. */
+async function print(text: string): Promise<void> {
+  if (text === '') return;
+  const failure = await new Promise<NodeJS.ErrnoException | null | undefined>((resolve) => {
+    process.stdout.once('error', resolve);
+    process.stdout.write(`${text}\n`, resolve);
+  });
+  if (failure && failure.code !== 'EPIPE') throw failure;
+}
+
+/** As one line that shows no value of a token, whatever was typed or read. */
+function oneLine(text: string): string {
+  return redact(printable(text.replaceAll(/\s+/g, ' ')));
 }
 
 function isSystemError(error: unknown): error is Error {

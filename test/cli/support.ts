@@ -1,9 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { CATALOG_COMMANDS } from '../../src/cli/catalog.ts';
+import type { Command } from '../../src/cli/command.ts';
+import { SCOPES_COMMANDS } from '../../src/cli/scopes.ts';
 
 const main = new URL('../../src/cli/main.ts', import.meta.url).pathname;
 
@@ -30,12 +33,45 @@ export function newFolder(): string {
   return folder;
 }
 
-/** Runs the command to its end. */
+/** Runs the command to its end. Without `input` its standard input stays open, and silent. */
 export async function run(
   args: readonly string[],
   environment: NodeJS.ProcessEnv = {},
+  input?: string,
 ): Promise<Run> {
-  return start(args, environment).ended;
+  const { child, ended } = start(args, environment);
+  if (input !== undefined) child.stdin.end(input);
+  return ended;
+}
+
+/** Runs a line of shell, in which `tokenwright` is the command, and `$1` the first argument. */
+export async function runInShell(line: string, ...args: readonly string[]): Promise<Run> {
+  const script = `tokenwright() { "$NODE" "$MAIN" "$@"; }; ${line}`;
+  const { PATH, HOME } = process.env;
+  const env = { PATH, HOME, NODE: process.execPath, MAIN: main };
+  return outputOf(spawn('bash', ['-c', script, 'bash', ...args], { env })).ended;
+}
+
+/** The commands of scopes and of catalogs, which look and print and do no more. */
+export const COMMANDS: readonly Command[] = [...SCOPES_COMMANDS, ...CATALOG_COMMANDS];
+
+/** Does what a command does without a process of its own. */
+export async function outcomeOf(words: readonly string[]) {
+  const known = COMMANDS.find(({ name }) => words.join(' ').startsWith(`${name} `));
+  const outcome = await known?.run(words.slice(2));
+  if (outcome === undefined) throw new Error(`no such command: ${words.join(' ')}`);
+  const { json, ...rest } = outcome;
+  return { ...rest, json: JSON.parse(JSON.stringify(json)) };
+}
+
+/** Files of JSON by their name, in a folder that goes with the test. */
+export function filesOf(contents: Readonly<Record<string, unknown>>): (name: string) => string {
+  const folder = newFolder();
+  for (const [name, content] of Object.entries(contents)) {
+    const text = typeof content === 'string' ? content : JSON.stringify(content);
+    writeFileSync(join(folder, name), text);
+  }
+  return (name) => join(folder, name);
 }
 
 /** Runs `serve` on a free port until it is ready. */
@@ -81,7 +117,12 @@ export async function call(
 
 function start(args: readonly string[], environment: NodeJS.ProcessEnv) {
   const { PATH, HOME } = process.env;
-  const child = spawn(process.execPath, [main, ...args], { env: { PATH, HOME, ...environment } });
+  return outputOf(
+    spawn(process.execPath, [main, ...args], { env: { PATH, HOME, ...environment } }),
+  );
+}
+
+function outputOf(child: ChildProcessWithoutNullStreams) {
   const output = { stdout: '', stderr: '' };
   child.stdout.on('data', (chunk) => {
     output.stdout += chunk;
