@@ -7,7 +7,7 @@ import {
   safeParseScope,
   toScope,
 } from './grammar.ts';
-import { ScopeSet, toList } from './matcher.ts';
+import { overlapping, ScopeSet, toList } from './matcher.ts';
 import { isReadRequest, type ReadRequest, readRequest, type ScopeRequest } from './request.ts';
 
 /** What {@link ScopeCatalog.expand} answers. */
@@ -37,6 +37,8 @@ const MAX_DESCRIBED = 5;
 /** What finding the nearest entries may cost in one refusal. */
 const MAX_COMPARISONS = 50_000;
 const MAX_SUGGESTIONS = 3;
+/** From so many edits on, a scope is another one and no misspelling. */
+const MAX_DISTANCE = 64;
 
 /**
  * The scopes that exist: a set of concrete ones, each with a real method, host and path. Wildcards
@@ -49,14 +51,17 @@ const MAX_SUGGESTIONS = 3;
  */
 export class ScopeCatalog implements Iterable<Scope> {
   readonly #entries: ScopeSet;
-  readonly #byDomain: Groups;
-  /** Of two paths that have something in common, one begins with the other. */
-  readonly #bySegment: Groups;
+  readonly #byDomain: ReadonlyMap<string, readonly Scope[]>;
 
   private constructor(entries: ScopeSet) {
     this.#entries = entries;
-    this.#byDomain = groupBy(entries, ({ domain }) => domain);
-    this.#bySegment = groupBy(entries, ({ path }) => firstSegmentOf(path));
+    const byDomain = new Map<string, Scope[]>();
+    for (const entry of entries) {
+      const group = byDomain.get(entry.domain);
+      if (group === undefined) byDomain.set(entry.domain, [entry]);
+      else group.push(entry);
+    }
+    this.#byDomain = byDomain;
   }
 
   /**
@@ -67,9 +72,15 @@ export class ScopeCatalog implements Iterable<Scope> {
    */
   static from(scopes: Iterable<Scope | string>): ScopeCatalog {
     if (ScopeCatalog.#is(scopes)) return scopes;
-    const members = toList(scopes);
-    const refused = members.flatMap((member, place) => notConcrete(member, place) ?? []);
-    if (refused.length === 0) return new ScopeCatalog(ScopeSet.from(members as string[]));
+    const entries: Scope[] = [];
+    const refused: RefusedScope[] = [];
+    for (const [place, member] of toList(scopes).entries()) {
+      const reading = readMember(member);
+      if (!reading.ok) refused.push(refusal(member, place, reading));
+      else if (isConcrete(reading.scope)) entries.push(reading.scope);
+      else refused.push({ scope: reading.scope.toString() });
+    }
+    if (refused.length === 0) return new ScopeCatalog(ScopeSet.from(entries));
     throw new ScopeError(
       'catalog_not_concrete',
       `a catalog holds scopes with a real method, domain and path, so it cannot hold ${describe(refused)}`,
@@ -98,18 +109,20 @@ export class ScopeCatalog implements Iterable<Scope> {
     }
     const granted = new Set<string>();
     const narrowed = new Set<string>();
-    const unmatched: Scope[] = [];
+    const patterns: Scope[] = [];
     for (const member of members) {
       const entry = isConcrete(member) ? this.#entries.coverOf(member) : undefined;
       if (entry === undefined) {
-        if (!this.#addMeets(member, granted)) unmatched.push(member);
-      } else {
-        granted.add(member.toString());
-        if (entry.toString() !== member.toString()) narrowed.add(member.toString());
+        patterns.push(member);
+        continue;
       }
+      granted.add(member.toString());
+      if (entry.toString() !== member.toString()) narrowed.add(member.toString());
     }
-    if (unmatched.length > 0) throw this.#unmatched(unmatched);
-    if (granted.size > MAX_SCOPES) throw tooMany(granted.size);
+    for (const scope of this.#meetsOf(patterns)) {
+      granted.add(scope);
+      if (granted.size > MAX_SCOPES) throw tooMany();
+    }
     return { granted: [...granted].sort(), narrowed: [...narrowed].sort() };
   }
 
@@ -130,8 +143,8 @@ export class ScopeCatalog implements Iterable<Scope> {
   }
 
   /**
-   * The three entries most like a text, the best first: by edit distance, where a component that is
-   * `*` is like any other. Nothing for a text without the shape of a scope.
+   * The three entries most like a text, the best first: by edit distance, below 64, where a
+   * component that is `*` is like any other. Nothing for a text without the shape of a scope.
    */
   suggest(text: string): string[] {
     if (typeof text !== 'string' || text.length > 1024) return [];
@@ -165,7 +178,7 @@ export class ScopeCatalog implements Iterable<Scope> {
     const outermost = this.#entries.minimize();
     return [...this.#entries].flatMap((entry) => {
       const outer = outermost.coverOf(entry);
-      if (outer === undefined || outer === entry) return [];
+      if (outer === undefined || outer.toString() === entry.toString()) return [];
       const message = `${entry} lies below ${outer}: whoever is granted that has both`;
       return { code: 'nested' as const, scopes: [outer.toString(), entry.toString()], message };
     });
@@ -199,31 +212,24 @@ export class ScopeCatalog implements Iterable<Scope> {
     return typeof value === 'object' && value !== null && #entries in value;
   }
 
-  /** Adds what a member that is not simply an entry has in common with each; whether there was any. */
-  #addMeets(member: Scope, granted: Set<string>): boolean {
-    let isMatched = false;
-    for (const entry of this.#candidates(member)) {
-      const common = meet(member, entry);
-      if (common === null) continue;
-      granted.add(common.toString());
-      isMatched = true;
+  /** What members that are not simply entries have in common with these; it may be very much. */
+  *#meetsOf(patterns: readonly Scope[]): Generator<string> {
+    const blocks = [...overlapping(patterns, this.#candidates(patterns))];
+    const matched = new Set(blocks.flatMap(([asked]) => asked));
+    const unmatched = patterns.filter((pattern) => !matched.has(pattern));
+    if (unmatched.length > 0) throw this.#unmatched(unmatched);
+    for (const [asked, entries] of blocks) {
+      for (const pattern of asked) for (const entry of entries) yield String(meet(pattern, entry));
     }
-    return isMatched;
   }
 
-  /** The entries among which are all that have something in common with a scope. */
-  *#candidates({ domain, path }: Scope): Generator<Scope> {
-    const sameStart = path === '*' ? undefined : (this.#bySegment.get(firstSegmentOf(path)) ?? []);
-    const sameDomain = domain.startsWith('*') ? undefined : (this.#byDomain.get(domain) ?? []);
-    if (sameDomain !== undefined && sameDomain.length <= (sameStart?.length ?? this.size)) {
-      yield* sameDomain;
-    } else if (sameStart !== undefined) {
-      yield* sameStart;
-    } else {
-      for (const [known, entries] of this.#byDomain) {
-        if (domainCovers(domain, known)) yield* entries;
-      }
-    }
+  /** The entries among which are all that have something in common with some patterns. */
+  #candidates(patterns: readonly Scope[]): readonly Scope[] {
+    const domains = new Set(patterns.map(({ domain }) => domain));
+    const isOpen = [...domains].some((domain) => domain.startsWith('*'));
+    return [...(isOpen ? this.#byDomain.keys() : domains)].flatMap(
+      (domain) => this.#byDomain.get(domain) ?? [],
+    );
   }
 
   #unmatched(scopes: readonly Scope[]): ScopeError {
@@ -245,10 +251,11 @@ export class ScopeCatalog implements Iterable<Scope> {
 
   #nearest(method: string, domain: string, path: string): string[] {
     const ranked: { readonly text: string; readonly distance: number }[] = [];
+    let worst = MAX_DISTANCE;
     for (const [known, entries] of this.#byDomain) {
-      const byDomain = domainDistance(domain, known);
+      const byDomain = domainDistance(domain, known, worst);
+      if (byDomain >= worst) continue;
       for (const entry of entries) {
-        const worst = ranked.length < MAX_SUGGESTIONS ? Infinity : (ranked.at(-1)?.distance ?? 0);
         const soFar = byDomain + (methodCovers(method, entry.method) ? 0 : 2);
         if (soFar >= worst) continue;
         const distance = soFar + pathDistance(path, entry.path, worst - soFar);
@@ -256,6 +263,7 @@ export class ScopeCatalog implements Iterable<Scope> {
         ranked.push({ text: entry.toString(), distance });
         ranked.sort((a, b) => a.distance - b.distance);
         ranked.length = Math.min(ranked.length, MAX_SUGGESTIONS);
+        if (ranked.length === MAX_SUGGESTIONS) worst = ranked.at(-1)?.distance ?? worst;
       }
     }
     return ranked.map(({ text }) => text);
@@ -269,22 +277,34 @@ export class ScopeCatalog implements Iterable<Scope> {
  * every member that does not parse
  */
 export function parseScopes(requested: unknown): Scope[] {
-  if (!Array.isArray(requested) || requested.length === 0) {
+  const members = toMembers(requested);
+  if (members === undefined || members.length === 0) {
     throw new ScopeError(
       'scopes_required',
       'scopes must be a list of at least one scope, as ["GET:shop.example/orders"]',
     );
   }
-  if (requested.length > MAX_SCOPES) throw tooMany(requested.length);
+  if (members.length > MAX_SCOPES) throw tooMany();
   const byText = new Map<string, Scope>();
   const refused: RefusedScope[] = [];
-  for (const [place, member] of requested.entries()) {
+  for (const [place, member] of members.entries()) {
     const reading = readMember(member);
     if (reading.ok) byText.set(reading.scope.toString(), reading.scope);
     else refused.push(refusal(member, place, reading));
   }
   if (refused.length === 0) return [...byText.values()];
   throw new ScopeError('scope_invalid', invalidMessage(refused), { refused });
+}
+
+/** The members of an array, and no more than are needed to know that they are too many. */
+function toMembers(value: unknown): unknown[] | undefined {
+  try {
+    if (!Array.isArray(value)) return undefined;
+    const length = Math.min(value.length, MAX_SCOPES + 1);
+    return Array.from({ length }, (_, place) => value[place]);
+  } catch {
+    return undefined;
+  }
 }
 
 /** How an error speaks of a member: itself, where it may be shown, else its place. */
@@ -309,31 +329,8 @@ function readMember(member: unknown): ReturnType<typeof safeParseScope> {
   }
 }
 
-function notConcrete(member: unknown, place: number): RefusedScope | undefined {
-  const reading = readMember(member);
-  if (!reading.ok) return refusal(member, place, reading);
-  return isConcrete(reading.scope) ? undefined : { scope: reading.scope.toString() };
-}
-
 function isConcrete({ method, domain, path }: Scope): boolean {
   return method !== '*' && path !== '*' && !domain.startsWith('*');
-}
-
-type Groups = ReadonlyMap<string, readonly Scope[]>;
-
-function groupBy(entries: Iterable<Scope>, keyOf: (entry: Scope) => string): Groups {
-  const groups = new Map<string, Scope[]>();
-  for (const entry of entries) {
-    const group = groups.get(keyOf(entry));
-    if (group === undefined) groups.set(keyOf(entry), [entry]);
-    else group.push(entry);
-  }
-  return groups;
-}
-
-function firstSegmentOf(path: string): string {
-  const slash = path.indexOf('/');
-  return slash === -1 ? path : path.slice(0, slash);
 }
 
 function readOrUndefined(request: ScopeRequest): ReadRequest | undefined {
@@ -341,10 +338,10 @@ function readOrUndefined(request: ScopeRequest): ReadRequest | undefined {
   return reading.ok ? reading.request : undefined;
 }
 
-function tooMany(count: number): ScopeError {
+function tooMany(): ScopeError {
   return new ScopeError(
     'too_many_scopes',
-    `a token holds at most ${MAX_SCOPES} scopes, and these are ${count}`,
+    `a token holds at most ${MAX_SCOPES} scopes, and these are more`,
   );
 }
 
@@ -367,9 +364,9 @@ function describe(refused: readonly RefusedScope[]): string {
   return shown.join(', ') + (rest > 0 ? ` and ${rest} more` : '');
 }
 
-function domainDistance(asked: string, known: string): number {
+function domainDistance(asked: string, known: string, limit: number): number {
   if (domainCovers(asked, known)) return 0;
-  return editDistance(asked.startsWith('*.') ? asked.slice(2) : asked, known, Infinity);
+  return editDistance(asked.startsWith('*.') ? asked.slice(2) : asked, known, limit);
 }
 
 function pathDistance(asked: string, known: string, limit: number): number {

@@ -168,7 +168,7 @@ export function toScope(value: Scope | string): Scope {
 
 /** Whether a value is a scope, also one of another copy of this package. */
 export function isScope(value: unknown): value is Scope {
-  return ParsedScope.is(value) || foreignText(value) !== value;
+  return ParsedScope.is(value) || !Object.is(foreignText(value), value);
 }
 
 /** Puts components together that are known to be valid, as those of other scopes are. */

@@ -133,7 +133,7 @@ export class ScopeSet implements Iterable<Scope> {
    * which member comes nearest, which of its components fails, and the narrowest scope that would
    * have been enough. With a catalog, also whether that knows what is asked, and what is like it.
    *
-   * @throws {ScopeError} when a text is not a scope
+   * @throws {ScopeError} when a text is not a scope; `scopes_required` for what is no catalog
    * @example
    * const request = { method: 'GET', domain: 'shop.example', target: '/orders/7' };
    * const answer = ScopeSet.from(['POST:shop.example/orders']).explain(request);
@@ -147,7 +147,7 @@ export class ScopeSet implements Iterable<Scope> {
     if (!reading.ok) return { allowed: false, reason: reading.reason };
     const asked = reading.need;
     const by = this.grantOf(asked);
-    const { needed, known } = nameNeed(asked, catalog);
+    const { needed, known } = ask(() => nameNeed(asked, catalog));
     if (by !== undefined) return { allowed: true, by, needed, known };
     const smallest = isReadRequest(asked) ? scopeOfRequest(asked) : asked;
     const nearest = this.nearestTo(smallest);
@@ -158,7 +158,7 @@ export class ScopeSet implements Iterable<Scope> {
       smallest,
       ...(nearest !== undefined && { nearest }),
       known,
-      suggestions: known ? [] : (catalog?.suggest(smallest.toString()) ?? []),
+      suggestions: known ? [] : ask(() => catalog?.suggest(smallest.toString()) ?? []),
     };
   }
 
@@ -199,10 +199,21 @@ export class ScopeSet implements Iterable<Scope> {
     return ScopeSet.from([...this.#members, ...ScopeSet.from(other)]).minimize();
   }
 
-  /** What both sets allow, minimized. */
+  /**
+   * What both sets allow, minimized. Costs what they hold and what they share, which may be as many
+   * scopes as there are pairs: ten methods on every host with every method on ten hosts.
+   */
   intersection(other: Scopes): ScopeSet {
-    const others = ScopeSet.from(other);
-    return ScopeSet.from(this.#members.flatMap((member) => others.#meets(member))).minimize();
+    const shared = new Map<string, Scope>();
+    for (const [ours, others] of overlapping(this.#members, ScopeSet.from(other).#members)) {
+      for (const a of ours) {
+        for (const b of others) {
+          const common = meet(a, b) as Scope;
+          shared.set(common.toString(), common);
+        }
+      }
+    }
+    return ScopeSet.from(shared.values()).minimize();
   }
 
   /** The members of `required` that this set does not cover, in canonical order. */
@@ -240,10 +251,58 @@ export class ScopeSet implements Iterable<Scope> {
     this.#index ??= indexOf(this.#members);
     return this.#index;
   }
+}
 
-  #meets(scope: Scope): Scope[] {
-    return this.#members.flatMap((member) => meet(scope, member) ?? []);
+/**
+ * The pairs that overlap, in blocks of which each on the left overlaps each on the right; each pair
+ * lies in one block. Near linear: in each component one of the two covers the other, so grouping by
+ * the outer pattern, component by component and either way round, leaves no other pairs.
+ */
+export function* overlapping(
+  left: readonly Scope[],
+  right: readonly Scope[],
+  [patterns, ...rest] = PATTERNS,
+): Generator<readonly [left: readonly Scope[], right: readonly Scope[]]> {
+  if (patterns === undefined) yield [left, right];
+  else if (Math.min(left.length, right.length) <= FEW) {
+    for (const a of left) {
+      const others = right.filter((b) => overlaps(a, b));
+      if (others.length > 0) yield [[a], others];
+    }
+  } else {
+    for (const [inner, outer] of nested(left, right, patterns, 0)) {
+      yield* overlapping(inner, outer, rest);
+    }
+    for (const [inner, outer] of nested(right, left, patterns, 1)) {
+      yield* overlapping(outer, inner, rest);
+    }
   }
+}
+
+/** So few that each is compared with each. */
+const FEW = 4;
+
+/** For each component of a scope, the patterns that cover it: itself, then the wider ones. */
+const PATTERNS: readonly ((scope: Scope) => readonly string[])[] = [
+  ({ method }) => (method === '*' ? [method] : [method, '*']),
+  ({ domain }) => patternsOf(domain),
+  ({ path }) => prefixesOf(path),
+];
+
+/** Under each pattern of the outer ones, the inner ones it covers; with `from` 1 itself not counted. */
+function nested(
+  inner: readonly Scope[],
+  outer: readonly Scope[],
+  patterns: (scope: Scope) => readonly string[],
+  from: 0 | 1,
+): (readonly [inner: Scope[], outer: Scope[]])[] {
+  const groups = new Map<string, readonly [Scope[], Scope[]]>();
+  const none = (): readonly [Scope[], Scope[]] => [[], []];
+  for (const scope of outer) getOrMake(groups, patterns(scope)[0] as string, none)[1].push(scope);
+  for (const scope of inner) {
+    for (const pattern of patterns(scope).slice(from)) groups.get(pattern)?.[0].push(scope);
+  }
+  return [...groups.values()].filter(([covered]) => covered.length > 0);
 }
 
 /**
@@ -277,6 +336,15 @@ export function nameNeed(
     needed: entry ?? scopeOfRequest(need),
     known: catalog === undefined || entry !== undefined,
   };
+}
+
+/** The answer of a catalog, which may be one of the caller's own. */
+function ask<Answer>(question: () => Answer): Answer {
+  try {
+    return question();
+  } catch {
+    throw new ScopeError('scopes_required', 'the catalog must be a ScopeCatalog');
+  }
 }
 
 function readNeed(
@@ -429,7 +497,12 @@ const unused = /* @__PURE__ */ new FinalizationRegistry<string>((text) => {
   if (indexes.get(text)?.deref() === undefined) indexes.delete(text);
 });
 
+/** In V8 longer texts are not hashed, and those of the same length would be compared one by one. */
+const MAX_SHARED_LENGTH = 16_383;
+
 function indexOf(members: readonly Scope[]): ScopeIndex {
+  const length = members.reduce((sum, member) => sum + member.toString().length + 1, 0);
+  if (length > MAX_SHARED_LENGTH) return new ScopeIndex(members);
   const text = members.join('\n');
   const shared = indexes.get(text)?.deref();
   if (shared !== undefined) return shared;
@@ -461,6 +534,17 @@ function patternsOf(domain: string): string[] {
   }
   patterns.push('*');
   return patterns;
+}
+
+/** The paths that cover a path, the longest first. */
+function prefixesOf(path: string): string[] {
+  if (path === '*') return [path];
+  const prefixes = [path];
+  for (let slash = path.lastIndexOf('/'); slash !== -1; slash = path.lastIndexOf('/', slash - 1)) {
+    prefixes.push(path.slice(0, slash));
+  }
+  prefixes.push('*');
+  return prefixes;
 }
 
 /** The path `*` has no segments: it lies at the root of each tree. */

@@ -177,37 +177,38 @@ function readTarget(target: unknown): PathReading {
   if (typeof target !== 'string') return refuse('path_not_absolute');
   if (target.length > MAX_TARGET_LENGTH) return refuse('path_too_long');
   if (target.charCodeAt(0) !== SLASH) return refuse('path_not_absolute');
-  if (target.includes('#')) return refuse('path_fragment');
-  const query = target.indexOf('?');
-  const end = query === -1 ? target.length : query;
-  return isPlain(target, end)
-    ? { ok: true, text: withoutTrailingSlash(target.slice(1, end)) }
-    : readUnusual(target.slice(0, end));
+  const end = plainEnd(target);
+  if (end === 0 || target.includes('#', end)) return readUnusual(target);
+  const hasTrailingSlash = target.charCodeAt(end - 1) === SLASH;
+  return { ok: true, text: target.slice(1, hasTrailingSlash ? end - 1 : end) };
 }
 
 const SLASH = 0x2f;
 const DOT = 0x2e;
+const QUESTION_MARK = 0x3f;
 
 /**
- * Whether a path means itself: only characters that stand for themselves, no empty segment, none of
- * dots only. Most paths do, and then one pass without any allocation is all they cost.
+ * Where the path of a target ends that means itself: only characters that stand for themselves, no
+ * empty segment, none of dots only. 0 for others. Most paths do, and then one pass without any
+ * allocation is all they cost.
  */
-function isPlain(target: string, end: number): boolean {
-  let segmentStart = 1;
+function plainEnd(target: string): number {
   let isOnlyDots = true;
-  for (let i = 1; i < end; i++) {
-    const unit = target.charCodeAt(i);
+  let end = 1;
+  for (; end < target.length; end++) {
+    const unit = target.charCodeAt(end);
     if (unit === SLASH) {
-      if (isOnlyDots) return false;
-      segmentStart = i + 1;
+      if (isOnlyDots) return 0;
       isOnlyDots = true;
+    } else if (unit === QUESTION_MARK) {
+      break;
     } else if (unit > 0x7e || PLAIN[unit] === 0) {
-      return false;
+      return 0;
     } else if (unit !== DOT) {
       isOnlyDots = false;
     }
   }
-  return segmentStart === end || !isOnlyDots;
+  return isOnlyDots && target.charCodeAt(end - 1) !== SLASH ? 0 : end;
 }
 
 /** RFC 3986 `pchar` without `%` and `;`, and the four characters that `fetch` sends as they are. */
@@ -220,7 +221,9 @@ function withoutTrailingSlash(path: string): string {
 }
 
 /** The checks one by one, in the order in which their reasons are promised. */
-function readUnusual(path: string): PathReading {
+function readUnusual(target: string): PathReading {
+  if (target.includes('#')) return refuse('path_fragment');
+  const path = target.split('?', 1)[0] as string;
   if (path.includes('\\')) return refuse('path_backslash');
   if (!/^[A-Za-z0-9\-._~!$&'()*+,;=:@|[\]^%/]*$/.test(path))
     return refuse('path_illegal_character');
@@ -241,9 +244,10 @@ function checkSegment(segment: string): RequestReason | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   if (/[\u0000-\u001f\u007f-\u009f]/.test(decoded)) return 'path_encoded_control';
   if (decoded.includes(';')) return 'path_parameter';
+  // One by one, as the order of marks does not matter here and costs more than linear time.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the whole of ASCII
-  if (/[^\u0000-\u007f]/.test(decoded)) {
-    const compatible = decoded.normalize('NFKC');
+  const compatible = decoded.replace(/[^\u0000-\u007f]/gu, (one) => one.normalize('NFKC'));
+  if (compatible !== decoded) {
     if (/[/\\]/.test(compatible)) return 'path_encoded_slash';
     if (/^\.+$/.test(compatible)) return 'path_dot_segment';
   }

@@ -1,0 +1,414 @@
+import { describe, expect, it } from 'vitest';
+import {
+  covers,
+  meet,
+  overlaps,
+  parseScope,
+  readRequest,
+  ScopeCatalog,
+  ScopeError,
+  ScopeSet,
+  safeParseScope,
+} from '../../src/scope/index.ts';
+import { FLAT, NEAR_LINEAR, SORTED, type Surface, slopeOf } from '../growth.ts';
+
+describe('the measure', () => {
+  it('tells quadratic from linear from flat', () => {
+    const spin = (turns: number) => () => {
+      let sum = 0;
+      for (let i = 0; i < turns; i++) sum = (sum * 31 + i) | 0;
+      return sum;
+    };
+
+    const sizes = [100, 200, 400, 800];
+    expect(slopeOf((size) => spin(size * size), sizes, NEAR_LINEAR)).toBeGreaterThan(1.7);
+    expect(slopeOf((size) => spin(size * 100), sizes, NEAR_LINEAR)).toBeLessThan(NEAR_LINEAR);
+    expect(slopeOf((size) => spin(size * 100), sizes, FLAT)).toBeGreaterThan(0.7);
+    expect(slopeOf(() => spin(100_000), sizes, FLAT)).toBeLessThan(FLAT);
+  });
+});
+
+describe('a text grows and its cost with it', () => {
+  const UP_TO_LIMIT = [125, 250, 500, 1000];
+
+  it.each<[string, (size: number) => string]>([
+    ['a long method', (size) => 'A'.repeat(size)],
+    ['a method of hyphens', (size) => `${'-'.repeat(size)}:d.example/a`],
+    ['a method of wildcards', (size) => `${'*'.repeat(size)}:d.example/a`],
+    ['colons', (size) => `GET${':'.repeat(size)}`],
+    ['a scheme', (size) => `GET:${'a'.repeat(size)}://`],
+    ['no scheme', (size) => `GET:${'a+'.repeat(size / 2)}:/`],
+    ['a long label', (size) => `GET:${'a'.repeat(size)}/a`],
+    ['many labels', (size) => `GET:${'a.'.repeat(size / 4)}example/a`],
+    ['dots for a domain', (size) => `GET:${'.'.repeat(size)}/a`],
+    ['hyphens for a domain', (size) => `GET:a${'-'.repeat(size)}/a`],
+    ['a number for a domain', (size) => `GET:${'0'.repeat(size / 5)}x/a`],
+    ['a hexadecimal number', (size) => `GET:d.0x${'f'.repeat(size / 5)}g/a`],
+    ['wildcard labels', (size) => `GET:${'*.'.repeat(size / 2)}/a`],
+    ['a long path', (size) => `GET:d.example/${'a'.repeat(size / 2)}`],
+    ['many segments', (size) => `GET:d.example/${'a/'.repeat(size / 2)}a`],
+    ['empty segments', (size) => `GET:d.example/a${'/'.repeat(size)}`],
+    ['segments of dots', (size) => `GET:d.example/a${'/..'.repeat(size / 3)}`],
+    ['dots and one letter', (size) => `GET:d.example/${'.'.repeat(size / 2)}a`],
+    ['percent signs', (size) => `GET:d.example/${'%'.repeat(size)}`],
+    ['templates', (size) => `GET:d.example/${'{a}'.repeat(size / 3)}`],
+    ['a path that no scope holds', (size) => `GET:d.example/${'a'.repeat(size)},`],
+    ['wildcards at the end', (size) => `GET:d.example/a${'/*'.repeat(size / 2)}`],
+    ['lower case, for a repair', (size) => `get:d.example/${'a'.repeat(size / 2)}`],
+    ['spaces', (size) => ' '.repeat(size)],
+    ['control characters', (size) => '\n'.repeat(size)],
+    ['letters beyond ASCII', (size) => `${'a'.repeat(size)}\u00e9`],
+  ])('%s', (_, make) => {
+    const surface: Surface = (size) => {
+      const text = make(size);
+      return () => safeParseScope(text);
+    };
+    const slope = slopeOf(surface, UP_TO_LIMIT, NEAR_LINEAR);
+
+    expect(slope).toBeLessThan(NEAR_LINEAR);
+  });
+
+  it.each<[string, (text: string) => unknown]>([
+    ['parseScope', parseScope],
+    ['covers', (text) => covers(text, text)],
+    ['overlaps', (text) => overlaps(text, text)],
+    ['meet', (text) => meet(text, text)],
+  ])('%s', (_, run) => {
+    const text = (size: number): string =>
+      `GET:${'a.'.repeat(size / 8)}b/${'a/a'.repeat(size / 50)}`;
+
+    expect(slopeOf((size) => () => run(text(size)), UP_TO_LIMIT, NEAR_LINEAR)).toBeLessThan(
+      NEAR_LINEAR,
+    );
+  });
+
+  it.each<[string, (text: string) => unknown]>([
+    ['safeParseScope', safeParseScope],
+    ['parseScope', (text) => codeOf(() => parseScope(text))],
+    ['covers', (text) => codeOf(() => covers(text, text))],
+    ['a method', (method) => readRequest({ method, domain: 'd.example', target: '/' })],
+    ['a domain', (domain) => readRequest({ method: 'GET', domain, target: '/' })],
+    ['a target', (target) => readRequest({ method: 'GET', domain: 'd.example', target })],
+    ['ScopeSet.covers', (text) => codeOf(() => SMALL.covers(text))],
+    ['ScopeSet.explain', (text) => codeOf(() => SMALL.explain(text))],
+    ['expand', (text) => codeOf(() => CATALOG.expand([text]))],
+    ['ScopeCatalog.from', (text) => codeOf(() => ScopeCatalog.from([text]))],
+    ['suggest', (text) => CATALOG.suggest(text)],
+  ])('is not looked at beyond the limit: %s', (_, run) => {
+    for (const unit of ['A', '/a', '\u00e9', 'GET:d.example/']) {
+      const surface: Surface = (size) => {
+        const text = unit.repeat(size / unit.length);
+        return () => run(text);
+      };
+      expect(slopeOf(surface, [1 << 14, 1 << 16, 1 << 18, 1 << 20], FLAT), unit).toBeLessThan(FLAT);
+    }
+  });
+});
+
+describe('a request grows and its cost with it', () => {
+  const read = (request: object) => () =>
+    readRequest({ method: 'GET', domain: 'd.example', target: '/a', ...request });
+
+  it.each<[string, string, string?]>([
+    ['a letter', 'a'],
+    ['segments', 'a/'],
+    ['slashes', '/', 'a'],
+    ['dots', '.'],
+    ['dots and then a letter', '.', 'a'],
+    ['segments of dots', '../'],
+    ['dots between letters', 'a.'],
+    ['encoded letters', '%61'],
+    ['encoded dots', '%2e'],
+    ['encoded dots and then a letter', '%2e', 'a'],
+    ['encoded spaces and then a letter', '%20', 'a'],
+    ['dots and spaces and then a letter', '.%20', 'a'],
+    ['encoded percents', '%25', 'a'],
+    ['triplets encoded twice', '%2561'],
+    ['percents', '%'],
+    ['half triplets', '%2'],
+    ['half a triplet at the end', '%61', '%6'],
+    ['encoded slashes', '%2f'],
+    ['encoded nulls', '%00'],
+    ['semicolons', ';'],
+    ['parameters', 'a;b=c/'],
+    ['encoded semicolons', '%3b'],
+    ['backslashes', '\\'],
+    ['spaces', ' '],
+    ['two-byte characters', '%c3%a9'],
+    ['four-byte characters', '%f0%9f%98%80'],
+    ['broken bytes', '%c3%a9', '%c3'],
+    ['marks that have to be put in order', '%cc%80%cc%96'],
+    ['one letter and such marks', 'a%cc%80%cc%96', 'a'],
+    ['characters with a long compatible form', '%ef%b7%ba'],
+    ['characters that stand for dots', '%e2%80%a5', 'a'],
+    ['characters that stand for slashes', 'a/%ef%bc%8f'],
+    ['letters beyond ASCII', '\u00e9'],
+    ['lone surrogates', '\ud800'],
+    ['a query', '?'],
+    ['a query of anything', '?a/../%zz;'],
+    ['a fragment', 'a', '#'],
+    ['brackets', '[a]|'],
+  ])('a target of %s', (_, unit, tail = '') => {
+    const surface: Surface = (size) => {
+      const units = unit.repeat(Math.floor((size - 10) / unit.length));
+      return read({ target: `/x/${units}${tail}` });
+    };
+
+    expect(slopeOf(surface, [1024, 2048, 4096, 8192], NEAR_LINEAR)).toBeLessThan(NEAR_LINEAR);
+  });
+
+  it.each<[string, (size: number) => object]>([
+    ['a host of labels', (size) => ({ domain: `${'a.'.repeat(size / 2 - 1)}-` })],
+    ['a host of digits', (size) => ({ domain: '0'.repeat(size) })],
+    ['a host of hyphens', (size) => ({ domain: '-'.repeat(size) })],
+    ['a method', (size) => ({ method: 'A'.repeat(size) })],
+    ['a method of hyphens', (size) => ({ method: `A${'-'.repeat(size)}A` })],
+  ])('%s', (_, make) => {
+    const slope = slopeOf((size) => read(make(size)), [32, 64, 128, 252], NEAR_LINEAR);
+
+    expect(slope).toBeLessThan(NEAR_LINEAR);
+  });
+
+  it('a long path that is asked about', () => {
+    const surface: Surface = (size) => {
+      const target = '/a'.repeat(size / 2);
+      return () => SMALL.explain({ method: 'GET', domain: 'd.example', target });
+    };
+
+    expect(slopeOf(surface, [1024, 2048, 4096, 8192], NEAR_LINEAR)).toBeLessThan(NEAR_LINEAR);
+  });
+});
+
+const name = (i: number): string =>
+  [...String(i)].map((digit) => String.fromCharCode(65 + Number(digit))).join('');
+const PREFIX = 'x/'.repeat(20);
+const LABELS = 'a.'.repeat(20);
+
+/** Lists that are hard in one way each. Members are distinct unless the name says otherwise. */
+const LISTS: Readonly<Record<string, (i: number) => string>> = {
+  paths: (i) => `GET:d.example/a/b${i}`,
+  hosts: (i) => `GET:h${i}.example/a`,
+  methods: (i) => `${name(i)}:d.example/a`,
+  'methods of every path': (i) => `${name(i)}:*/*`,
+  'parents and hosts below': (i) => `GET:${i % 2 ? '*' : 'x'}.h${i >> 1}.example/a`,
+  'paths below one another': (i) => `GET:d.example/p${i >> 4}${'/x'.repeat(i % 16)}`,
+  'hosts below one another': (i) => `GET:${'x.'.repeat(i % 16)}h${i >> 4}.example/a`,
+  'parents below one another': (i) => `GET:*.${'x.'.repeat(i % 16)}h${i >> 4}.example/a`,
+  'paths that share a long prefix': (i) => `GET:d.example/${PREFIX}${i}`,
+  'hosts of many labels': (i) => `GET:*.h${i}.${LABELS}example/a`,
+  'wildcards of every kind': (i) =>
+    [`*:h${i}.example/a`, `GET:*.h${i}.example/a`, `GET:*/p${i}`, `${name(i)}:d.example/*`][
+      i % 4
+    ] ?? '',
+  'one scope over and over': () => 'GET:d.example/a',
+};
+
+const listOf = (make: (i: number) => string, size: number): string[] =>
+  Array.from({ length: size }, (_, i) => make(i));
+
+const SMALL = ScopeSet.from(listOf((i) => `GET:d.example/b${i}`, 10));
+const CATALOG = ScopeCatalog.from(SMALL);
+
+describe('a set grows and its cost with it', () => {
+  const SIZES = [500, 1000, 2000, 4000];
+
+  it.each(Object.entries(LISTS))('of %s', (_, make) => {
+    const operations: Readonly<Record<string, Surface>> = {
+      // The second of two sets lies apart by half, so that each has what the other one lacks.
+      everything: (size) => {
+        const texts = listOf(make, size);
+        const others = listOf((i) => make(i + size / 2), size);
+        let turn = 0;
+        return () => {
+          // Each time another set, as equal ones share their index.
+          turn += 1;
+          const set = ScopeSet.from([...texts, `GET:turn${turn}.example/a`]);
+          const other = ScopeSet.from(others);
+          return [set.minimize(), set.union(other), set.missing(other), set.equals(other)];
+        };
+      },
+      intersection: (size) => {
+        const set = ScopeSet.from(listOf(make, size));
+        const other = ScopeSet.from(listOf((i) => make(i + size / 2), size));
+        return () => set.intersection(other);
+      },
+    };
+    for (const [operation, surface] of Object.entries(operations)) {
+      expect(slopeOf(surface, SIZES, SORTED), operation).toBeLessThan(SORTED);
+    }
+  });
+
+  it.each<[string, (i: number) => string, (i: number) => string]>([
+    ['apart by methods', (i) => `${name(i)}:*/*`, (i) => `X${name(i)}:h${i}.example/a`],
+    ['apart by hosts', (i) => `GET:h${i}.example/*`, (i) => `*:x${i}.example/a`],
+    ['apart by paths', (i) => `GET:*/p${i}`, (i) => `*:h${i}.example/q${i}`],
+    ['apart by parents', (i) => `GET:*.h${i}.example/a`, (i) => `*:*.x${i}.example/a/b`],
+    ['apart by paths below', (i) => `*:d.example/a/p${i}`, (i) => `GET:*.example/a/q${i}`],
+    ['overlapping by half', (i) => `*:h${i}.example/a/b`, (i) => `GET:h${i}.example/a`],
+    ['overlapping crosswise', (i) => `*:h${i}.example/p${i}`, (i) => `GET:*.h${i}.example/p${i}`],
+    ['one over the other', (i) => `GET:*.h${i}.example/a`, (i) => `GET:x.h${i}.example/a/b`],
+    ['all over one', () => 'GET:*/*', (i) => `*:h${i}.example/a`],
+    ['few over all', (i) => `${name(i % 9)}:*/*`, (i) => `*:h${i}.example/a`],
+  ])('the intersection of two, %s', (_, left, right) => {
+    const surface: Surface = (size) => {
+      const set = ScopeSet.from(listOf(left, size));
+      const other = ScopeSet.from(listOf(right, size));
+      return () => set.intersection(other);
+    };
+
+    expect(slopeOf(surface, SIZES, SORTED)).toBeLessThan(SORTED);
+  });
+
+  it.each<[string, (set: ScopeSet) => unknown]>([
+    ['overlaps', (set) => set.overlaps('POST:none.example/z')],
+    ['explain', (set) => set.explain('POST:none.example/z')],
+    ['toArray', (set) => set.toArray()],
+  ])('%s', (_, run) => {
+    const surface: Surface = (size) => {
+      const set = ScopeSet.from(listOf(LISTS['paths'] as () => string, size));
+      return () => run(set);
+    };
+
+    expect(slopeOf(surface, SIZES, SORTED)).toBeLessThan(SORTED);
+  });
+
+  it('many sets whose texts are equally long and differ at the end', () => {
+    const surface: Surface = (size) => {
+      const first = listOf((i) => `GET:d.example/${'a'.repeat(490)}${i}`, 36);
+      const lists = listOf((i) => `GET:d.example/z${10_000 + i}`, size).map((last) => [
+        ...first,
+        last,
+      ]);
+      return () => {
+        const alive = lists.map((list) => ScopeSet.from(list));
+        for (const set of alive) set.covers('GET:d.example/b');
+        return alive;
+      };
+    };
+
+    expect(slopeOf(surface, [50, 100, 200, 400], SORTED)).toBeLessThan(SORTED);
+  });
+
+  it.each(Object.entries(LISTS).filter(([kind]) => kind !== 'one scope over and over'))(
+    'and what it is asked does not cost more: %s',
+    (_, make) => {
+      const reading = readRequest({ method: 'GET', domain: 'x.h1.example', target: '/a/b7/c' });
+      if (!reading.ok) throw new Error(reading.reason);
+      const surface: Surface = (size) => {
+        const set = ScopeSet.from(listOf(make, size));
+        return () => [
+          set.allows({ method: 'GET', domain: 'x.h1.example', target: '/a/b7/c' }),
+          set.allows(reading.request),
+          set.covers('*:d.example/a/b9/c'),
+          set.covers('GET:h7.example/a'),
+        ];
+      };
+
+      expect(slopeOf(surface, [100, 1000, 10_000], FLAT)).toBeLessThan(FLAT);
+    },
+  );
+});
+
+describe('a catalog grows and its cost with it', () => {
+  const SIZES = [512, 1024, 2048, 4096];
+  const concrete = Object.entries(LISTS).filter(
+    ([, make]) => !listOf(make, 4).join().includes('*'),
+  );
+
+  it.each(concrete)('from, lint, toArray and suggest: %s', (_, make) => {
+    const operations: Readonly<Record<string, Surface>> = {
+      from: (size) => {
+        const texts = listOf(make, size);
+        return () => ScopeCatalog.from(texts);
+      },
+      lint: (size) => {
+        const catalog = ScopeCatalog.from(listOf(make, size));
+        return () => catalog.lint();
+      },
+      suggest: (size) => {
+        const catalog = ScopeCatalog.from(listOf(make, size));
+        return () => catalog.suggest('PSOT:h17.exmaple/a/b71');
+      },
+      'the whole of it': (size) => {
+        const catalog = ScopeCatalog.from(listOf(make, size));
+        return () => catalog.expand(['*:*/*', '*:*.example/*']);
+      },
+    };
+    for (const [operation, surface] of Object.entries(operations)) {
+      if (operation === 'the whole of it' && make(0) === make(1)) continue;
+      expect(slopeOf(surface, SIZES, SORTED), operation).toBeLessThan(SORTED);
+    }
+  });
+
+  it.each<[string, (i: number) => string, (i: number) => string]>([
+    ['entries themselves', (i) => `GET:h${i}.example/a`, (i) => `GET:h${i}.example/a`],
+    ['scopes below entries', (i) => `GET:h${i}.example/a`, (i) => `GET:h${i}.example/a/b`],
+    ['scopes below one entry', () => 'GET:d.example/a', (i) => `GET:d.example/a/b${i}`],
+    ['every method of a host', (i) => `GET:h${i}.example/a`, (i) => `*:h${i}.example/*`],
+    ['hosts below', (i) => `GET:x.h${i}.example/a`, (i) => `GET:*.h${i}.example/a`],
+    ['paths on every host', (i) => `GET:h${i}.example/p${i}`, (i) => `GET:*/p${i}`],
+    ['paths above', (i) => `GET:h${i % 9}.example/a/p${i}`, (i) => `*:*/a/p${i}`],
+    ['paths of every host, one path', (i) => `GET:d.example/p${i}`, (i) => `*:*/p${i}`],
+    ['wildcards that meet nothing', (i) => `GET:h${i}.example/a`, (i) => `GET:*/q${i}`],
+    ['methods that nothing has', (i) => `GET:h${i}.example/a`, (i) => `X${name(i)}:*/*`],
+    ['deeper wildcards that meet nothing', (i) => `GET:h${i}.example/a/b`, (i) => `*:*/a/c${i}`],
+    ['parents that nothing is below', (i) => `GET:h${i}.example/a`, (i) => `*:*.h${i}.example/a`],
+    ['scopes that meet nothing', (i) => `GET:h${i}.example/a`, (i) => `GET:x${i}.example/a`],
+    ['long scopes that meet nothing', (i) => `GET:h${i}.example/a`, (i) => `GET:d/${PREFIX}${i}`],
+    ['scopes that do not parse', (i) => `GET:h${i}.example/a`, (i) => `get:h${i}.example/a`],
+    ['the same wildcard', (i) => `GET:h${i}.example/a`, () => '*:*/*'],
+    ['more than may be granted', (i) => `GET:h${i}.example/a`, (i) => `GET:*/a/b${i}`],
+    ['more, crosswise', (i) => `GET:h${i}.example/a`, (i) => `GET:*.example/a/b${i}`],
+  ])('expand, and what is asked for grows too: %s', (_, entry, member) => {
+    const surface: Surface = (size) => {
+      const catalog = ScopeCatalog.from(listOf(entry, size));
+      const requested = listOf(member, size);
+      return () => codeOf(() => catalog.expand(requested));
+    };
+
+    expect(slopeOf(surface, SIZES, SORTED)).toBeLessThan(SORTED);
+  });
+
+  it('expand beyond 4096 members', () => {
+    const surface: Surface = (size) => {
+      const requested = listOf((i) => `GET:d.example/a${i}`, size);
+      return () => codeOf(() => CATALOG.expand(requested));
+    };
+
+    expect(slopeOf(surface, [10_000, 40_000, 160_000], FLAT)).toBeLessThan(FLAT);
+  });
+
+  it('suggest, when the text grows', () => {
+    const catalog = ScopeCatalog.from(listOf((i) => `GET:h${i}.example/${PREFIX}${i}`, 50));
+    for (const unit of ['a', 'x/', 'h1.', '*', ':']) {
+      const surface: Surface = (size) => {
+        const text = `GET:h1.exmaple/${unit.repeat((size - 20) / unit.length)}`;
+        return () => catalog.suggest(text);
+      };
+      expect(slopeOf(surface, [128, 256, 512, 1024], SORTED), unit).toBeLessThan(SORTED);
+    }
+  });
+
+  it('what it names and knows', () => {
+    const attribute: Surface = (size) => {
+      const catalog = ScopeCatalog.from(listOf(LISTS['paths'] as () => string, size));
+      return () => catalog.attribute({ method: 'GET', domain: 'd.example', target: '/a/b7/c' });
+    };
+    const knows: Surface = (size) => {
+      const catalog = ScopeCatalog.from(listOf(LISTS['paths'] as () => string, size));
+      return () => catalog.knows('POST:*/*');
+    };
+
+    expect(slopeOf(attribute, [100, 1000, 10_000], FLAT)).toBeLessThan(FLAT);
+    expect(slopeOf(knows, SIZES, SORTED)).toBeLessThan(SORTED);
+  });
+});
+
+function codeOf(action: () => unknown): string {
+  try {
+    return typeof action();
+  } catch (error) {
+    if (error instanceof ScopeError) return error.code;
+    throw error;
+  }
+}
