@@ -8,24 +8,26 @@ export const SORTED = 1.4;
 /** A slope below this does not grow. */
 export const FLAT = 0.3;
 
-const ATTEMPTS = 12;
+const ATTEMPTS = 8;
+const ROUNDS = 2;
 const ROUND_MS = 1;
+const WARM_UP_MS = 3;
 
 /**
  * The slope of cost against size, both as logarithms: 1 is linear, 2 quadratic, 0 flat. Costs are
- * the least of all rounds, since a busy machine only ever adds, and a step where a cache overflows
- * is no slope; rounds go on while they might yet
+ * the least of all rounds, since a busy machine only ever adds; rounds go on while they might yet
  * bring the slope below the limit.
  */
 export function slopeOf(surface: Surface, sizes: readonly number[], limit: number): number {
-  const runs = sizes.map((size) => ({ size, run: surface(size), count: 1, least: Infinity }));
+  const runs = sizes.map((size) => {
+    const run = surface(size);
+    return { size, run, count: countOf(run), least: Infinity };
+  });
   let slope = Infinity;
   for (let attempt = 0; attempt < ATTEMPTS && slope >= limit; attempt++) {
-    for (let round = 0; round < 2; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       for (const one of runs) {
-        const elapsed = timeOf(one.run, one.count);
-        if (elapsed >= ROUND_MS || round > 0) one.least = Math.min(one.least, elapsed / one.count);
-        if (elapsed < ROUND_MS) one.count *= Math.ceil(Math.min(100, (1.5 * ROUND_MS) / elapsed));
+        one.least = Math.min(one.least, timeOf(one.run, one.count) / one.count);
       }
     }
     slope = medianSlope(runs.map(({ size, least }) => [Math.log(size), Math.log(least)]));
@@ -33,7 +35,18 @@ export function slopeOf(surface: Surface, sizes: readonly number[], limit: numbe
   return slope;
 }
 
-/** Kept, so that nothing measured is left out as useless. */
+/** How many calls fill a round, found by calling: code that is still cold would hide a slope. */
+function countOf(run: () => unknown): number {
+  const start = performance.now();
+  let calls = 0;
+  do {
+    kept = run();
+    calls += 1;
+  } while (performance.now() - start < WARM_UP_MS);
+  return Math.max(1, Math.ceil((calls * ROUND_MS) / (performance.now() - start)));
+}
+
+/** What was measured last, kept so that no call is left out as useless. */
 export let kept: unknown;
 
 function timeOf(run: () => unknown, count: number): number {
@@ -42,7 +55,7 @@ function timeOf(run: () => unknown, count: number): number {
   return performance.now() - start;
 }
 
-/** The median of the slopes between any two points, which a step at one place does not move. */
+/** The median of the slopes between any two points; a step at one place does not move it. */
 function medianSlope(points: readonly (readonly [number, number])[]): number {
   const slopes = points.flatMap(([x, y], place) =>
     points.slice(place + 1).map(([laterX, laterY]) => (laterY - y) / (laterX - x)),

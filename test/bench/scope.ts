@@ -20,6 +20,7 @@ import {
 const SIZES = [1, 10, 100, 1_000, 10_000];
 const ROUNDS = 15;
 const ROUND_MS = 12;
+const WARM_MS = 60;
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** A grant in parts, from which each candidate makes its own form. */
@@ -145,7 +146,8 @@ function measure(runs: Readonly<Record<string, () => unknown>>): Record<string, 
 }
 
 function calibrate(run: () => unknown): number {
-  for (let i = 0; i < 20; i++) timeOf(run, 1000); // what is compiled or worked out on first use
+  // First what is compiled or worked out on first use, and the compiler of the machine.
+  for (let spent = 0; spent < WARM_MS * 1e6; ) spent += timeOf(run, 1);
   let count = 1;
   while (timeOf(run, count) < ROUND_MS * 1e6 && count < 2 ** 22) count *= 2;
   return count;

@@ -26,6 +26,16 @@ describe('the measure', () => {
     expect(slopeOf((size) => spin(size * 100), sizes, FLAT)).toBeGreaterThan(0.7);
     expect(slopeOf(() => spin(100_000), sizes, FLAT)).toBeLessThan(FLAT);
   });
+
+  it('notices the work of comparing each with each, however little', () => {
+    const naive: Surface = (size) => {
+      const set = ScopeSet.from(listOf((i) => `GET:*/p${i}`, size));
+      const other = [...ScopeSet.from(listOf((i) => `*:h${i}.example/q${i}`, size))];
+      return () => [...set].flatMap((one) => other.flatMap((two) => meet(one, two) ?? []));
+    };
+
+    expect(slopeOf(naive, [125, 250, 500, 1000], NEAR_LINEAR)).toBeGreaterThan(1.5);
+  });
 });
 
 describe('a text grows and its cost with it', () => {
@@ -210,7 +220,7 @@ const SMALL = ScopeSet.from(listOf((i) => `GET:d.example/b${i}`, 10));
 const CATALOG = ScopeCatalog.from(SMALL);
 
 describe('a set grows and its cost with it', () => {
-  const SIZES = [500, 1000, 2000, 4000];
+  const SIZES = [300, 600, 1200, 2400];
 
   it.each(Object.entries(LISTS))('of %s', (_, make) => {
     const operations: Readonly<Record<string, Surface>> = {

@@ -159,8 +159,8 @@ const ODD: Readonly<Record<string, () => unknown>> = {
   'a megabyte of wildcards': () => '*:*/*'.repeat(1 << 18),
   'a long list of scopes': () => Array.from({ length: 100_000 }, (_, i) => `GET:d.example/a${i}`),
   'a long list of one scope': () => new Array(100_000).fill('GET:d.example/a'),
-  'a long list of nothing': () => new Array(100_000).fill(undefined),
-  'a long list of wildcards': () => Array.from({ length: 100_000 }, (_, i) => `GET:*/a${i}`),
+  'a long list of nothing': () => new Array(20_000).fill(undefined),
+  'a long list of wildcards': () => Array.from({ length: 20_000 }, (_, i) => `GET:*/a${i}`),
   'a long list of what is no scope': () => Array.from({ length: 100_000 }, (_, i) => `get:${i}`),
   'fields of a scope': () => ({ method: '*', domain: '*', path: '*' }),
   ...Object.fromEntries(
