@@ -186,6 +186,7 @@ function readTarget(target: unknown): PathReading {
 const SLASH = 0x2f;
 const DOT = 0x2e;
 const QUESTION_MARK = 0x3f;
+const PLAIN = 1;
 
 /**
  * Where the path of a target ends that means itself: only characters that stand for themselves, no
@@ -196,25 +197,29 @@ function plainEnd(target: string): number {
   let isOnlyDots = true;
   let end = 1;
   for (; end < target.length; end++) {
-    const unit = target.charCodeAt(end);
-    if (unit === SLASH) {
+    const kind = KINDS[target.charCodeAt(end)];
+    if (kind === PLAIN) {
+      isOnlyDots = false;
+    } else if (kind === SLASH) {
       if (isOnlyDots) return 0;
       isOnlyDots = true;
-    } else if (unit === QUESTION_MARK) {
+    } else if (kind === QUESTION_MARK) {
       break;
-    } else if (unit > 0x7e || PLAIN[unit] === 0) {
+    } else if (kind !== DOT) {
       return 0;
-    } else if (unit !== DOT) {
-      isOnlyDots = false;
     }
   }
   return isOnlyDots && target.charCodeAt(end - 1) !== SLASH ? 0 : end;
 }
 
-/** RFC 3986 `pchar` without `%` and `;`, and the four characters that `fetch` sends as they are. */
-const PLAIN = Uint8Array.from({ length: 0x7f }, (_, unit) =>
-  /[A-Za-z0-9\-._~!$&'()*+,=:@|[\]^]/.test(String.fromCharCode(unit)) ? 1 : 0,
-);
+/**
+ * What each character is to a path; nothing for the unusual. Plain is RFC 3986 `pchar` without `%`
+ * and `;`, and the four characters that `fetch` sends as they are.
+ */
+const KINDS = Uint8Array.from({ length: 0x7f }, (_, unit) => {
+  if (unit === SLASH || unit === DOT || unit === QUESTION_MARK) return unit;
+  return /[A-Za-z0-9\-_~!$&'()*+,=:@|[\]^]/.test(String.fromCharCode(unit)) ? PLAIN : 0;
+});
 
 function withoutTrailingSlash(path: string): string {
   return path.endsWith('/') ? path.slice(0, -1) : path;
