@@ -94,7 +94,7 @@ export type Read<Input> = {
       : Input[Member];
 };
 
-export const MAX_NAME_LENGTH = 200;
+const MAX_NAME_LENGTH = 200;
 const MAX_COMPARED_NAMES = 20;
 export const MAX_PAGE = 1000;
 

@@ -1,6 +1,6 @@
 import { TokenError } from './errors.ts';
 import { methodCovers } from './scope/algebra.ts';
-import { ScopeCatalog } from './scope/catalog.ts';
+import { MAX_SCOPES, ScopeCatalog } from './scope/catalog.ts';
 import {
   isMethodName,
   isSegment,
@@ -871,9 +871,6 @@ function valueAt(root: unknown, pointer: string): unknown {
     return member(value, name);
   }, root);
 }
-
-/** As many scopes as `expand` takes, and grants, at most. */
-const MAX_SCOPES = 4096;
 
 /** What a change of the catalog means for tokens, which have most of their scopes in common. */
 class TokenJudge {

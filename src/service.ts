@@ -25,6 +25,7 @@ import {
 } from './input.ts';
 import { type KeyOptions, KeyRing } from './keys.ts';
 import { type CatalogOption, isCatalog, readOptions, type TokenServiceOptions } from './options.ts';
+import { MAX_SCOPES } from './scope/catalog.ts';
 import { toScope } from './scope/grammar.ts';
 import {
   covers,
@@ -765,8 +766,8 @@ function withScopes(
   if (scopes.length === 0) {
     throw new TokenError('scopes_required', 'no scope would be left; revoke the token instead');
   }
-  if (scopes.length > 4096) {
-    throw new TokenError('too_many_scopes', 'a token holds at most 4096 scopes');
+  if (scopes.length > MAX_SCOPES) {
+    throw new TokenError('too_many_scopes', `a token holds at most ${MAX_SCOPES} scopes`);
   }
   return {
     scopes,

@@ -31,7 +31,8 @@ export interface LintFinding {
   readonly message: string;
 }
 
-const MAX_SCOPES = 4096;
+/** How many scopes may be asked for at once, and how many a token may hold. */
+export const MAX_SCOPES = 4096;
 /** Members that a message speaks of; `refused` has them all. */
 const MAX_DESCRIBED = 5;
 /** What finding the nearest entries may cost in one refusal. */

@@ -106,7 +106,7 @@ export type ScopeReading =
       readonly suggestion?: string;
     };
 
-export const MAX_SCOPE_LENGTH = 1024;
+const MAX_SCOPE_LENGTH = 1024;
 export const MAX_PATH_LENGTH = 512;
 export const MAX_PATH_SEGMENTS = 32;
 const MAX_METHOD_LENGTH = 32;
