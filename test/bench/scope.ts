@@ -85,6 +85,16 @@ const PEERS: Readonly<Record<string, (grants: readonly Grant[]) => Promise<Ask> 
     );
     return ({ method, domain, path }) => ability.can(method, domain, `${path}/7`);
   },
+  '@casl/ability, no prefixes': (grants) => {
+    // An easier question: the very endpoint, by its whole name, without what lies below it.
+    const ability = createMongoAbility(
+      grants.map(({ method, domain, path }) => ({
+        action: method === '*' ? 'manage' : method,
+        subject: `${domain}/${path}`,
+      })),
+    );
+    return ({ method, domain, path }) => ability.can(method, `${domain}/${path}`);
+  },
   'taskcluster-lib-scopes': (grants) => {
     const held = grants.map(({ method, domain, path }) => `${method}:${domain}/${path}/*`);
     return ({ method, domain, path }) =>
