@@ -1,13 +1,14 @@
 import { domainCovers, meet, methodCovers, overlaps, pathCovers } from './algebra.ts';
-import { isScope, type Scope, ScopeError, segmentsOf, toScope } from './grammar.ts';
+import { type CompiledScopes, compile, getOrMake, pathTextOf, patternsOf } from './compiled.ts';
+import { isScope, type Scope, ScopeError, toScope } from './grammar.ts';
 import {
   isReadRequest,
+  pathTextOfRequest,
   type ReadRequest,
   type RequestReason,
   readRequest,
   type ScopeRequest,
   scopeOfRequest,
-  segmentsOfRequest,
 } from './request.ts';
 
 /** Whether a set allows a request: by which scope, or why not. */
@@ -72,7 +73,7 @@ type Scopes = Iterable<Scope | string>;
  */
 export class ScopeSet implements Iterable<Scope> {
   readonly #members: readonly Scope[];
-  #index: ScopeIndex | undefined;
+  #compiled: CompiledScopes | undefined;
 
   private constructor(members: readonly Scope[]) {
     this.#members = members;
@@ -106,8 +107,8 @@ export class ScopeSet implements Iterable<Scope> {
 
   /** The most specific member that covers the scope, by the order of {@link ScopeSet.allows}. */
   coverOf(scope: Scope | string): Scope | undefined {
-    const { method, domain, path } = toScope(scope);
-    return this.#compiled().find(method, domain, placeOf(path));
+    const found = toScope(scope);
+    return this.#lookUp().find(found.method, found.domain, pathTextOf(found));
   }
 
   /** Whether some request is allowed by the set and by the scope. */
@@ -165,7 +166,7 @@ export class ScopeSet implements Iterable<Scope> {
   /** The most specific member that allows a request that was read, or covers a scope. */
   grantOf(need: ReadRequest | Scope): Scope | undefined {
     if (!isReadRequest(need)) return this.coverOf(need);
-    return this.#compiled().find(need.method, need.domain, segmentsOfRequest(need));
+    return this.#lookUp().find(need.method, need.domain, pathTextOfRequest(need));
   }
 
   /** The member that fails to cover a scope in the fewest components; `undefined` when one covers it. */
@@ -187,11 +188,10 @@ export class ScopeSet implements Iterable<Scope> {
 
   /** The same rights in the fewest scopes: the members that no other member covers. */
   minimize(): ScopeSet {
-    const index = this.#compiled();
-    const isCovered = (member: Scope) =>
-      index.find(member.method, member.domain, placeOf(member.path), member.toString()) !==
-      undefined;
-    return new ScopeSet(this.#members.filter((member) => !isCovered(member)));
+    const compiled = this.#lookUp();
+    const isCovered = (member: Scope, place: number) =>
+      compiled.find(member.method, member.domain, pathTextOf(member), place) !== undefined;
+    return new ScopeSet(this.#members.filter((member, place) => !isCovered(member, place)));
   }
 
   /** What either set allows, minimized. */
@@ -247,9 +247,9 @@ export class ScopeSet implements Iterable<Scope> {
     return typeof value === 'object' && value !== null && #members in value;
   }
 
-  #compiled(): ScopeIndex {
-    this.#index ??= indexOf(this.#members);
-    return this.#index;
+  #lookUp(): CompiledScopes {
+    this.#compiled ??= compile(this.#members);
+    return this.#compiled;
   }
 }
 
@@ -369,173 +369,6 @@ function failures(outer: Scope, inner: Scope): NearMiss['failed'][] {
   return failed;
 }
 
-/** The scopes whose paths end at one place: one, or several by method. */
-type Ending = Scope | Map<string, Scope>;
-
-/** A place in the tree of paths below one domain pattern. */
-class PathNode {
-  /** At the root, the scopes with the path `*`. */
-  ending: Ending | undefined;
-  /** A path below which there are no others is its scope itself, without a node. */
-  children: Map<number, PathNode | Scope> | undefined;
-
-  constructor(ending?: Ending) {
-    this.ending = ending;
-  }
-
-  add(scope: Scope): void {
-    if (this.ending === undefined) this.ending = scope;
-    else if (this.ending instanceof Map) this.ending.set(scope.method, scope);
-    else {
-      const first = this.ending;
-      this.ending = new Map([first, scope].map((one) => [one.method, one]));
-    }
-  }
-
-  /** The node for a path one segment further down, made where it is not there. */
-  descend(segment: number): PathNode {
-    this.children ??= new Map();
-    const found = this.children.get(segment);
-    if (found instanceof PathNode) return found;
-    const made = new PathNode(found);
-    this.children.set(segment, made);
-    return made;
-  }
-
-  addBelow(segment: number, scope: Scope): void {
-    this.children ??= new Map();
-    if (this.children.has(segment)) this.descend(segment).add(scope);
-    else this.children.set(segment, scope);
-  }
-}
-
-const MAX_KNOWN_DOMAINS = 256;
-const UNKNOWN = -1;
-
-/**
- * Scopes compiled for looking up: domain pattern → tree of path segments → method. A look-up walks
- * the few trees that can cover a domain, and in each at most the segments of one path, so its cost
- * does not grow with the number of scopes. Segments are numbered, so that one that several trees
- * know is hashed and compared once. `Map` only: no name means anything special.
- */
-class ScopeIndex {
-  readonly #domains = new Map<string, PathNode>();
-  readonly #segments = new Map<string, number>();
-  /** The trees that can cover a domain, worked out when it is first asked for. */
-  readonly #known = new Map<string, readonly PathNode[]>();
-  /** The numbers of the segments that are being looked up; nothing awaits while they are used. */
-  readonly #numbers: number[] = [];
-  #hasWildcardDomain = false;
-
-  constructor(scopes: Iterable<Scope>) {
-    for (const scope of scopes) this.#add(scope);
-  }
-
-  /** The most specific scope that covers this, other than `except`. */
-  find(
-    method: string,
-    domain: string,
-    segments: readonly string[],
-    except?: string,
-  ): Scope | undefined {
-    const roots = this.#known.get(domain) ?? this.#learn(domain);
-    const numbers = this.#numbers;
-    let numbered = 0;
-    let best: Scope | undefined;
-    let bestDepth = -1;
-    for (let i = 0; i < roots.length; i++) {
-      let place: PathNode | Scope | undefined = roots[i];
-      for (let depth = 0; place !== undefined; depth++) {
-        const isNode: boolean = place instanceof PathNode;
-        const ending: Ending | undefined = isNode ? (place as PathNode).ending : (place as Scope);
-        if (depth > bestDepth && ending !== undefined) {
-          const scope = ofMethod(ending, method, except);
-          if (scope !== undefined) {
-            best = scope;
-            bestDepth = depth;
-          }
-        }
-        if (!isNode || depth === segments.length) break;
-        if (depth === numbered) {
-          numbers[numbered] = this.#segments.get(segments[depth] as string) ?? UNKNOWN;
-          numbered += 1;
-        }
-        place = (place as PathNode).children?.get(numbers[depth] as number);
-      }
-    }
-    return best;
-  }
-
-  #add(scope: Scope): void {
-    this.#hasWildcardDomain ||= scope.domain.startsWith('*');
-    let node = getOrMake(this.#domains, scope.domain, () => new PathNode());
-    const segments = placeOf(scope.path);
-    const last = segments.length - 1;
-    for (let depth = 0; depth < last; depth++) node = node.descend(this.#number(segments[depth]));
-    if (last < 0) node.add(scope);
-    else node.addBelow(this.#number(segments[last]), scope);
-  }
-
-  #number(segment: string | undefined): number {
-    return getOrMake(this.#segments, segment ?? '', () => this.#segments.size);
-  }
-
-  /** The trees that can cover this domain, the most specific pattern first. */
-  #learn(domain: string): readonly PathNode[] {
-    const patterns = this.#hasWildcardDomain ? patternsOf(domain) : [domain];
-    const roots = patterns.flatMap((pattern) => this.#domains.get(pattern) ?? []);
-    // Bounded, since whoever asks may choose the names.
-    if (this.#known.size >= MAX_KNOWN_DOMAINS) this.#known.clear();
-    this.#known.set(domain, roots);
-    return roots;
-  }
-}
-
-/** Equal sets share one index, for as long as one of them is in use. */
-const indexes = new Map<string, WeakRef<ScopeIndex>>();
-const unused = /* @__PURE__ */ new FinalizationRegistry<string>((text) => {
-  if (indexes.get(text)?.deref() === undefined) indexes.delete(text);
-});
-
-/** In V8 longer texts are not hashed, and those of the same length would be compared one by one. */
-const MAX_SHARED_LENGTH = 16_383;
-
-function indexOf(members: readonly Scope[]): ScopeIndex {
-  const length = members.reduce((sum, member) => sum + member.toString().length + 1, 0);
-  if (length > MAX_SHARED_LENGTH) return new ScopeIndex(members);
-  const text = members.join('\n');
-  const shared = indexes.get(text)?.deref();
-  if (shared !== undefined) return shared;
-  const index = new ScopeIndex(members);
-  indexes.set(text, new WeakRef(index));
-  unused.register(index, text);
-  return index;
-}
-
-/** By text, since an index is shared and its scopes are those of the first of equal sets. */
-function ofMethod(ending: Ending, method: string, except: string | undefined): Scope | undefined {
-  if (!(ending instanceof Map)) {
-    const isMeant = ending.method === method || ending.method === '*';
-    return isMeant && ending.toString() !== except ? ending : undefined;
-  }
-  const exact = ending.get(method);
-  if (exact !== undefined && exact.toString() !== except) return exact;
-  const every = ending.get('*');
-  return every?.toString() === except ? undefined : every;
-}
-
-/** The domain patterns that cover a domain or a domain pattern, the narrowest first. */
-function patternsOf(domain: string): string[] {
-  if (domain === '*') return [domain];
-  const patterns = [domain];
-  const first = domain.startsWith('*.') ? 2 : 0;
-  for (let dot = domain.indexOf('.', first); dot !== -1; dot = domain.indexOf('.', dot + 1)) {
-    patterns.push(`*${domain.slice(dot)}`);
-  }
-  patterns.push('*');
-  return patterns;
-}
-
 /** The paths that cover a path, the longest first. */
 function prefixesOf(path: string): string[] {
   if (path === '*') return [path];
@@ -545,19 +378,4 @@ function prefixesOf(path: string): string[] {
   }
   prefixes.push('*');
   return prefixes;
-}
-
-/** The path `*` has no segments: it lies at the root of each tree. */
-function placeOf(path: string): readonly string[] {
-  return path === '*' ? NO_SEGMENTS : segmentsOf(path);
-}
-
-const NO_SEGMENTS: readonly string[] = Object.freeze([]);
-
-function getOrMake<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
-  const found = map.get(key);
-  if (found !== undefined) return found;
-  const made = make();
-  map.set(key, made);
-  return made;
 }

@@ -4,9 +4,9 @@ import {
   MAX_PATH_LENGTH,
   MAX_PATH_SEGMENTS,
   makeScope,
+  type PathText,
   readHost,
   type Scope,
-  segmentsOf,
 } from './grammar.ts';
 
 /** A request as it is asked about. */
@@ -73,7 +73,7 @@ export function readRequest(request: ScopeRequest): RequestReading {
   if (!path.ok) return path;
   return {
     ok: true,
-    request: new UnambiguousRequest(method, host, path.text) as unknown as ReadRequest,
+    request: new UnambiguousRequest(method, host, path) as unknown as ReadRequest,
   };
 }
 
@@ -82,9 +82,9 @@ export function isReadRequest(value: unknown): value is ReadRequest {
   return UnambiguousRequest.is(value);
 }
 
-/** The first 32 segments of a request's path, more than any scope has; none for the root. */
-export function segmentsOfRequest(request: ReadRequest): readonly string[] {
-  return UnambiguousRequest.segmentsOf(request);
+/** The path of a request in the text that it was read from. */
+export function pathTextOfRequest(request: ReadRequest): PathText {
+  return UnambiguousRequest.pathTextOf(request);
 }
 
 /**
@@ -122,10 +122,9 @@ function hostOf(domain: unknown): string | undefined {
 class UnambiguousRequest {
   readonly #method: string;
   readonly #domain: string;
-  readonly #path: string;
-  #segments: readonly string[] | undefined;
+  readonly #path: PathText;
 
-  constructor(method: string, domain: string, path: string) {
+  constructor(method: string, domain: string, path: PathText) {
     this.#method = method;
     this.#domain = domain;
     this.#path = path;
@@ -135,10 +134,8 @@ class UnambiguousRequest {
     return typeof value === 'object' && value !== null && #path in value;
   }
 
-  static segmentsOf(request: ReadRequest): readonly string[] {
-    const own = request as unknown as UnambiguousRequest;
-    own.#segments ??= own.#path === '' ? [] : segmentsOf(own.#path);
-    return own.#segments;
+  static pathTextOf(request: ReadRequest): PathText {
+    return (request as unknown as UnambiguousRequest).#path;
   }
 
   get method(): string {
@@ -150,7 +147,8 @@ class UnambiguousRequest {
   }
 
   get path(): string {
-    return this.#path;
+    const { text, start, end } = this.#path;
+    return text.slice(start, end);
   }
 }
 
@@ -164,7 +162,7 @@ function fieldsOf(request: ScopeRequest): { readonly [member in keyof ScopeReque
   }
 }
 
-type PathReading = { readonly ok: true; readonly text: string } | ReturnType<typeof refuse>;
+type PathReading = ({ readonly ok: true } & PathText) | ReturnType<typeof refuse>;
 
 function refuse(reason: RequestReason): {
   readonly ok: false;
@@ -180,7 +178,7 @@ function readTarget(target: unknown): PathReading {
   const end = plainEnd(target);
   if (end === 0 || target.includes('#', end)) return readUnusual(target);
   const hasTrailingSlash = target.charCodeAt(end - 1) === SLASH;
-  return { ok: true, text: target.slice(1, hasTrailingSlash ? end - 1 : end) };
+  return { ok: true, text: target, start: 1, end: hasTrailingSlash && end > 1 ? end - 1 : end };
 }
 
 const SLASH = 0x2f;
@@ -239,7 +237,8 @@ function readUnusual(target: string): PathReading {
     const reason = checkSegment(segment);
     if (reason !== undefined) return refuse(reason);
   }
-  return { ok: true, text: segments.map(normalize).join('/') };
+  const text = segments.map(normalize).join('/');
+  return { ok: true, text, start: 0, end: text.length };
 }
 
 function checkSegment(segment: string): RequestReason | undefined {
