@@ -191,7 +191,7 @@ const runs = Number(process.env['LAW_RUNS'] ?? 1000);
 
 /**
  * How often each law of sections 3, 4 and 5 is tried: 1000 times, and every night 100,000 times with
- * `LAW_RUNS=100000 npx vitest run --config test/vitest.config.ts --maxWorkers 2 test/scope`.
+ * `npm run test:laws`.
  */
 export const LAW = { numRuns: runs } as const;
 
