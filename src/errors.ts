@@ -16,7 +16,8 @@ export type TokenErrorCode =
   | 'version_conflict'
   | 'id_taken'
   | 'store_unavailable'
-  | 'store_corrupt';
+  | 'store_corrupt'
+  | 'durability_unconfirmed';
 
 const BRAND = Symbol.for('tokenwright.TokenError');
 

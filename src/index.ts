@@ -17,7 +17,14 @@ export {
   type TokenPage,
   TokenService,
 } from './service.ts';
-export type { PageQuery, Position, TokenStore } from './store.ts';
+export {
+  doctor,
+  type PageQuery,
+  type Position,
+  type StoreFinding,
+  type TokenStore,
+  type Unsubscribe,
+} from './store.ts';
 export { MemoryTokenStore } from './stores/memory.ts';
 export type {
   Explanation,

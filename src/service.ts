@@ -816,9 +816,16 @@ function catalogUnavailable(): TokenError {
 }
 
 function storeError(code: string): TokenError {
-  return code === 'store_corrupt'
-    ? new TokenError('store_corrupt', 'the store answered with what is not a token record')
-    : new TokenError('store_unavailable', 'the store did not answer; try again later');
+  if (code === 'store_corrupt') {
+    return new TokenError(code, 'the store answered with what is not a token record');
+  }
+  if (code === 'durability_unconfirmed') {
+    return new TokenError(
+      code,
+      'the change was made, but not confirmed by as many replicas as was asked for; look before trying again',
+    );
+  }
+  return new TokenError('store_unavailable', 'the store did not answer; try again later');
 }
 
 function notFound(): TokenError {

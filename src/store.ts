@@ -17,6 +17,17 @@ export interface PageQuery {
   readonly liveAt: Date;
 }
 
+/** Ends what was begun; may be called twice. */
+export type Unsubscribe = () => Promise<void>;
+
+/** Something that weakens a promise of a store, or that could not be looked at. */
+export interface StoreFinding {
+  /** A stable name in snake_case, such as `synchronous_commit_off`. */
+  readonly code: string;
+  /** What is weakened by it, what was found, and what to do, in words. */
+  readonly message: string;
+}
+
 /**
  * Where token records are kept. A few verbs, absolute times, plain data.
  *
@@ -26,7 +37,8 @@ export interface PageQuery {
  * - Ids and accounts are compared byte by byte: case, trailing space, accent and normal form count.
  * - It keeps copies and hands out copies. Times keep their milliseconds.
  * - A promise that resolves means that the change is kept. What cannot be known rejects; a store
- *   that is away never answers "no such record".
+ *   that is away never answers "no such record". A change that is made but not yet as safe as the
+ *   store promises rejects with a `TokenError` `durability_unconfirmed`.
  *
  * `storeContract` of `tokenwright/testing` checks all of this for any store.
  */
@@ -69,9 +81,35 @@ export interface TokenStore {
    */
   purge(before: Date, limit: number): Promise<number>;
 
-  /** Answers without I/O worth waiting for, so that its promises need no deadline. */
+  /**
+   * Tells of records that change or may have changed, as soon as may be and from whatever process:
+   * their ids, or `'all'` when something may have been missed, as after a lost connection, which it
+   * restores by itself. Hints only: nothing may depend on them, and they may come twice. Resolves
+   * when it listens, to a function that ends it; rejects when it cannot listen yet.
+   */
+  watch?(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
+
+  /** Looks for what weakens its promises in what the host controls, as settings of the server. */
+  doctor?(): Promise<StoreFinding[]>;
+
+  /**
+   * Answers without I/O worth waiting for, so that its promises need no deadline and reads are not
+   * gathered.
+   */
   readonly local?: boolean;
 
   /** Releases what the store itself opened. */
   close?(): Promise<void>;
+}
+
+/**
+ * Looks for what weakens the promises of a store in what the host controls, such as a commit mode
+ * or an eviction policy. Nothing found is an empty list, also for a store that looks for nothing.
+ *
+ * @throws {TokenError} `store_unavailable`
+ * @example
+ * for (const { message } of await doctor(store)) console.warn(message);
+ */
+export async function doctor(store: TokenStore): Promise<StoreFinding[]> {
+  return (await store.doctor?.()) ?? [];
 }

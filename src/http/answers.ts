@@ -37,6 +37,7 @@ const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, error: nu
   catalog_empty: [503, 910],
   store_unavailable: [503, 920],
   store_corrupt: [503, 921],
+  durability_unconfirmed: [503, 940],
 };
 
 const RETRY_AFTER_SECONDS = '1';

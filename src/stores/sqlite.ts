@@ -2,7 +2,8 @@ import { closeSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { isTokenError, TokenError } from '../errors.ts';
 import type { PageQuery, TokenStore } from '../store.ts';
-import type { JsonObject, TokenId, TokenRecord } from '../token.ts';
+import type { TokenId, TokenRecord } from '../token.ts';
+import { COLUMNS, type Row, RowReader, toValues } from './rows.ts';
 
 /**
  * What goes into a statement of a {@link SqliteHandle}.
@@ -56,7 +57,7 @@ export interface SqliteHandle {
 export class SqliteTokenStore implements TokenStore {
   readonly local = true;
   readonly #statements: Statements;
-  readonly #lists = new ListTexts();
+  readonly #rows = new RowReader();
   #release: (() => void) | undefined;
 
   private constructor(statements: Statements, release?: () => void) {
@@ -102,13 +103,13 @@ export class SqliteTokenStore implements TokenStore {
     if (id === undefined) return [];
     if (ids.length > 1) return this.#findMany(ids);
     const row = guarded(() => this.#statements.find.get(id)) as Row | undefined;
-    return [row && this.#toRecord(row)];
+    return [row && this.#rows.read(row)];
   }
 
   #findMany(ids: readonly TokenId[]): (TokenRecord | undefined)[] {
     const rows = guarded(() => this.#statements.findMany.all(JSON.stringify(ids))) as PlacedRow[];
     const found = new Array<TokenRecord | undefined>(ids.length).fill(undefined);
-    for (const row of rows) found[Number(row.place)] = this.#toRecord(row);
+    for (const row of rows) found[Number(row.place)] = this.#rows.read(row);
     return found;
   }
 
@@ -117,7 +118,7 @@ export class SqliteTokenStore implements TokenStore {
     const rows = guarded(() =>
       this.#statements.page.all(account, liveAt.getTime(), ...start, limit),
     ) as Row[];
-    return rows.map((row) => this.#toRecord(row));
+    return rows.map((row) => this.#rows.read(row));
   }
 
   async replace(next: TokenRecord): Promise<boolean> {
@@ -142,27 +143,6 @@ export class SqliteTokenStore implements TokenStore {
     const release = this.#release;
     this.#release = undefined;
     if (release !== undefined) guarded(release);
-  }
-
-  #toRecord(row: Row): TokenRecord {
-    return {
-      id: text(row, 'id') as TokenId,
-      account: text(row, 'account'),
-      prefix: text(row, 'prefix'),
-      kid: text(row, 'kid'),
-      digest: digest(row, 'digest'),
-      box: optional(bytes, row, 'box'),
-      scopes: this.#lists.read(row, 'scopes'),
-      requested: this.#lists.read(row, 'requested'),
-      createdAt: instant(row, 'created_at'),
-      expiresAt: instant(row, 'expires_at'),
-      version: integer(row, 'version'),
-      name: optional(text, row, 'name'),
-      metadata: optional(object, row, 'metadata'),
-      revokedAt: optional(instant, row, 'revoked_at'),
-      previousDigest: optional(digest, row, 'previous_digest'),
-      previousUntil: optional(instant, row, 'previous_until'),
-    };
   }
 }
 
@@ -200,28 +180,6 @@ const SCHEMA = `
   PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
-/** In the order of {@link toValues}. The first two never change; `replace` leaves them out. */
-const COLUMNS = [
-  'id',
-  'account',
-  'prefix',
-  'kid',
-  'digest',
-  'box',
-  'scopes',
-  'requested',
-  'created_at',
-  'expires_at',
-  'version',
-  'name',
-  'metadata',
-  'revoked_at',
-  'previous_digest',
-  'previous_until',
-] as const;
-
-type Column = (typeof COLUMNS)[number];
-type Row = { readonly [column in Column]: unknown };
 type PlacedRow = Row & { readonly place: unknown };
 
 /** Later than any date: the place before the first record of a page. */
@@ -372,123 +330,4 @@ function guarded<Result>(work: () => Result, message = NOT_USABLE): Result {
 
 function changed({ changes }: { readonly changes: number | bigint }): number {
   return Number(changes);
-}
-
-/** In the order of {@link COLUMNS}. */
-function toValues(record: TokenRecord): SqliteValue[] {
-  return [
-    record.id,
-    record.account,
-    record.prefix,
-    record.kid,
-    record.digest,
-    record.box ?? null,
-    JSON.stringify(record.scopes),
-    JSON.stringify(record.requested),
-    record.createdAt.getTime(),
-    record.expiresAt.getTime(),
-    record.version,
-    record.name ?? null,
-    record.metadata === undefined ? null : JSON.stringify(record.metadata),
-    record.revokedAt?.getTime() ?? null,
-    record.previousDigest ?? null,
-    record.previousUntil?.getTime() ?? null,
-  ];
-}
-
-function optional<Value>(
-  read: (row: Row, column: Column) => Value,
-  row: Row,
-  column: Column,
-): Value | undefined {
-  return row[column] === null ? undefined : read(row, column);
-}
-
-function text(row: Row, column: Column): string {
-  const value = row[column];
-  if (typeof value !== 'string') throw corrupt(column);
-  return value;
-}
-
-function bytes(row: Row, column: Column): Uint8Array {
-  const value = row[column];
-  if (!(value instanceof Uint8Array)) throw corrupt(column);
-  // better-sqlite3 reads a Buffer.
-  return Buffer.isBuffer(value) ? new Uint8Array(value) : value;
-}
-
-function digest(row: Row, column: Column): Uint8Array {
-  const value = bytes(row, column);
-  if (value.length !== 32) throw corrupt(column);
-  return value;
-}
-
-function integer(row: Row, column: Column): number {
-  const value = row[column];
-  // A handle may have been told to read integers as bigint.
-  const number = typeof value === 'bigint' ? Number(value) : value;
-  if (typeof number !== 'number' || !Number.isSafeInteger(number)) throw corrupt(column);
-  return number;
-}
-
-function instant(row: Row, column: Column): Date {
-  const date = new Date(integer(row, column));
-  if (Number.isNaN(date.getTime())) throw corrupt(column);
-  return date;
-}
-
-function object(row: Row, column: Column): JsonObject {
-  const value = json(row, column);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw corrupt(column);
-  return value as JsonObject;
-}
-
-function json(row: Row, column: Column): unknown {
-  const value = text(row, column);
-  try {
-    return JSON.parse(value);
-  } catch {
-    throw corrupt(column);
-  }
-}
-
-function corrupt(column: Column): TokenError {
-  return new TokenError('store_corrupt', `a token record in the database is malformed: ${column}`);
-}
-
-const MAX_LISTS = 1000;
-const MAX_LIST_CHARACTERS = 4_000_000;
-
-/** Equal texts give one frozen list, as long as they are among those read most recently anew. */
-class ListTexts {
-  readonly #byText = new Map<string, readonly string[]>();
-  #characters = 0;
-
-  read(row: Row, column: Column): readonly string[] {
-    const key = text(row, column);
-    return this.#byText.get(key) ?? this.#add(key, parseList(row, column));
-  }
-
-  #add(key: string, list: readonly string[]): readonly string[] {
-    this.#byText.set(key, list);
-    this.#characters += key.length;
-    // Two bounds: a thousand lists of 4096 scopes would fill the memory.
-    while (this.#byText.size > MAX_LISTS || this.#characters > MAX_LIST_CHARACTERS) {
-      this.#dropOldest();
-    }
-    return list;
-  }
-
-  #dropOldest(): void {
-    const [oldest] = this.#byText.keys();
-    this.#byText.delete(oldest as string);
-    this.#characters -= (oldest as string).length;
-  }
-}
-
-function parseList(row: Row, column: Column): readonly string[] {
-  const list = json(row, column);
-  if (!Array.isArray(list)) throw corrupt(column);
-  if (!list.every((item) => typeof item === 'string')) throw corrupt(column);
-  return Object.freeze(list);
 }

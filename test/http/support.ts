@@ -49,6 +49,7 @@ export const CODES = {
   catalog_empty: [503, 910],
   store_unavailable: [503, 920],
   store_corrupt: [503, 921],
+  durability_unconfirmed: [503, 940],
 } as const;
 
 export type Code = keyof typeof CODES;
