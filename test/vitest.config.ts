@@ -15,6 +15,7 @@ export default defineConfig({
           name: 'tests',
           include: ['test/**/*.test.ts'],
           exclude: [growth],
+          globalSetup: ['test/servers.ts'],
           sequence: { groupOrder: 0 },
         },
       },

@@ -1,0 +1,363 @@
+// Test servers from the packages of the system, on loopback and on ports of their own:
+// `node test/servers.ts start | stop | status`. The tests use those that run, else their own.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+
+export const ENGINES = ['postgres', 'mariadb', 'redis', 'redisCluster'] as const;
+export type Engine = (typeof ENGINES)[number];
+export type ServerUrls = { readonly [engine in Engine]?: string };
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    servers: ServerUrls;
+  }
+}
+
+/** A server that was started here. Its data stay until it is stopped. */
+export interface Server {
+  readonly url: string;
+  readonly port: number;
+  readonly folder: string;
+  readonly pid: number;
+  /** Sends a signal, and waits for the end where that one ends it. */
+  signal(name: 'SIGKILL' | 'SIGTERM' | 'SIGSTOP' | 'SIGCONT'): Promise<void>;
+  /** Starts it again after it has ended, on the same data and port. */
+  restart(): Promise<void>;
+  /** Ends it and removes its data. */
+  stop(): Promise<void>;
+}
+
+/** A cluster of six Redis nodes, three of them replicas. */
+export interface Cluster {
+  readonly url: string;
+  readonly nodes: readonly Server[];
+  stop(): Promise<void>;
+}
+
+export interface ServerOptions {
+  /** Settings of the server, which win over ours: `{ synchronous_commit: 'off' }`. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Where data lie; a new folder in the system's one for temporary files when absent. */
+  readonly folder?: string;
+  /** Lives on when this process ends. */
+  readonly detached?: boolean;
+}
+
+interface Recipe {
+  readonly user: string;
+  readonly program: string;
+  /** What makes the data of a new server. */
+  prepare(folder: string): readonly string[] | undefined;
+  command(folder: string, port: number, settings: Readonly<Record<string, string>>): string[];
+  isReady(folder: string, port: number): readonly string[];
+  url(port: number): string;
+}
+
+const [POSTGRES_BIN = ''] = foldersOf('/usr/lib/postgresql')
+  .sort((a, b) => Number(b) - Number(a))
+  .map((version) => `/usr/lib/postgresql/${version}/bin`);
+
+const RECIPES: Readonly<Record<Exclude<Engine, 'redisCluster'>, Recipe>> = {
+  postgres: {
+    user: 'postgres',
+    program: join(POSTGRES_BIN, 'postgres'),
+    prepare: (folder) => [
+      join(POSTGRES_BIN, 'initdb'),
+      ...['-D', join(folder, 'data'), '-U', 'tokenwright', '--auth=trust', '--no-sync'],
+      ...['-E', 'UTF8', '--locale=C'],
+    ],
+    command: (folder, port, settings) => [
+      join(POSTGRES_BIN, 'postgres'),
+      ...['-D', join(folder, 'data'), '-p', String(port), '-k', folder],
+      ...flags('-c ', '=', {
+        listen_addresses: '127.0.0.1',
+        max_connections: '200',
+        ...settings,
+      }).flatMap((flag) => flag.split(' ', 2)),
+    ],
+    isReady: (_, port) => [join(POSTGRES_BIN, 'pg_isready'), '-h', '127.0.0.1', '-p', `${port}`],
+    url: (port) => `postgres://tokenwright@127.0.0.1:${port}/postgres`,
+  },
+  mariadb: {
+    user: 'mysql',
+    program: '/usr/sbin/mariadbd',
+    prepare: (folder) => {
+      writeFileSync(
+        join(folder, 'init.sql'),
+        `CREATE DATABASE IF NOT EXISTS tokenwright;
+         CREATE USER IF NOT EXISTS 'tokenwright'@'127.0.0.1';
+         GRANT ALL ON *.* TO 'tokenwright'@'127.0.0.1' WITH GRANT OPTION;\n`.replace(/\n +/g, '\n'),
+      );
+      return [
+        'mariadb-install-db',
+        ...['--no-defaults', `--datadir=${join(folder, 'data')}`, '--skip-test-db'],
+        '--auth-root-authentication-method=normal',
+      ];
+    },
+    command: (folder, port, settings) => [
+      '/usr/sbin/mariadbd',
+      '--no-defaults',
+      ...flags('--', '=', {
+        datadir: join(folder, 'data'),
+        port: String(port),
+        'bind-address': '127.0.0.1',
+        socket: join(folder, 'socket'),
+        'pid-file': join(folder, 'pid'),
+        'init-file': join(folder, 'init.sql'),
+        'skip-name-resolve': '1',
+        ...settings,
+      }),
+    ],
+    isReady: (folder) => ['mariadb-admin', '--no-defaults', `-S${join(folder, 'socket')}`, 'ping'],
+    url: (port) => `mysql://tokenwright@127.0.0.1:${port}/tokenwright`,
+  },
+  redis: {
+    user: 'redis',
+    program: '/usr/bin/redis-server',
+    prepare: () => undefined,
+    command: (folder, port, settings) => [
+      '/usr/bin/redis-server',
+      ...flags('--', ' ', {
+        port: String(port),
+        bind: '127.0.0.1',
+        dir: folder,
+        appendonly: 'yes',
+        appendfsync: 'always',
+        save: "''",
+        ...settings,
+      }).flatMap((flag) => flag.split(' ', 2)),
+    ],
+    isReady: (_, port) => ['sh', '-c', `redis-cli -p ${port} ping | grep -q PONG`],
+    url: (port) => `redis://127.0.0.1:${port}`,
+  },
+};
+
+/** Whether the system has what an engine needs. */
+export function isInstalled(engine: Engine): boolean {
+  return existsSync(RECIPES[engine === 'redisCluster' ? 'redis' : engine].program);
+}
+
+/** Starts a server with data of its own and waits until it answers. */
+export async function startServer(
+  engine: Exclude<Engine, 'redisCluster'>,
+  { settings = {}, folder: given, detached = false }: ServerOptions = {},
+): Promise<Server> {
+  const recipe = RECIPES[engine];
+  const folder = given ?? mkdtempSync(join(tmpdir(), `tokenwright-${engine}-`));
+  const preparation = recipe.prepare(folder);
+  own(folder, recipe.user);
+  if (preparation !== undefined) run(as(recipe.user, preparation));
+  const port = await freePort();
+
+  let child: ChildProcess;
+  const start = async () => {
+    const command = as(recipe.user, recipe.command(folder, port, settings), !detached);
+    const [program = '', ...args] = command;
+    child = spawn(program, args, { cwd: folder, stdio: 'ignore', detached });
+    if (detached) child.unref();
+    await ready(recipe.isReady(folder, port), child, `${engine} ${folder}`);
+  };
+  const signal: Server['signal'] = async (name) => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill(name);
+    if (name === 'SIGKILL' || name === 'SIGTERM') await ended;
+  };
+  await start();
+  return {
+    url: recipe.url(port),
+    port,
+    folder,
+    get pid() {
+      return child.pid as number;
+    },
+    signal,
+    restart: start,
+    async stop() {
+      await signal('SIGKILL');
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Starts six nodes and makes a cluster of them; ready when each of them says so. */
+export async function startCluster(options: ServerOptions = {}): Promise<Cluster> {
+  const nodes = await Promise.all(
+    Array.from({ length: 6 }, async () =>
+      startServer('redis', {
+        ...options,
+        settings: {
+          'cluster-enabled': 'yes',
+          'cluster-port': String(await freePort()),
+          'cluster-node-timeout': '2000',
+          ...options.settings,
+        },
+      }),
+    ),
+  );
+  const addresses = nodes.map(({ port }) => `127.0.0.1:${port}`);
+  run([
+    ...['redis-cli', '--cluster', 'create', ...addresses],
+    ...['--cluster-replicas', '1', '--cluster-yes'],
+  ]);
+  for (const { port } of nodes) {
+    const isWhole = `redis-cli -p ${port} cluster info | grep -q cluster_state:ok`;
+    const isFollowed = `redis-cli -p ${port} info replication | grep -qE 'connected_slaves:1|master_link_status:up'`;
+    await ready(['sh', '-c', `${isWhole} && ${isFollowed}`], undefined, 'the cluster');
+  }
+  return {
+    url: `redis+cluster://${addresses.join(',')}`,
+    nodes,
+    async stop() {
+      await Promise.all(nodes.map((node) => node.stop()));
+    },
+  };
+}
+
+async function startEngine(engine: Engine, options: ServerOptions = {}): Promise<Server | Cluster> {
+  return engine === 'redisCluster' ? startCluster(options) : startServer(engine, options);
+}
+
+/** Before all tests: those that run already, and for this run those that are installed. */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const running = runningServers();
+  const missing = ENGINES.filter((engine) => isInstalled(engine) && running[engine] === undefined);
+  const started = await Promise.all(
+    missing.map(async (engine) => [engine, await startEngine(engine)] as const),
+  );
+  project.provide('servers', {
+    ...Object.fromEntries(Object.entries(running).map(([engine, { url }]) => [engine, url])),
+    ...Object.fromEntries(started.map(([engine, { url }]) => [engine, url])),
+  });
+  return async () => {
+    await Promise.all(started.map(([, server]) => server.stop()));
+  };
+}
+
+interface Running {
+  readonly url: string;
+  /** The process ids, each with the folder by which it is known. */
+  readonly processes: readonly { readonly pid: number; readonly folder: string }[];
+}
+
+const STATE = new URL('../.cache/servers.json', import.meta.url).pathname;
+
+/** Those that were started with `start` and still run. */
+function runningServers(): { [engine in Engine]?: Running } {
+  if (!existsSync(STATE)) return {};
+  const known: [string, Running][] = Object.entries(JSON.parse(readFileSync(STATE, 'utf8')));
+  return Object.fromEntries(known.filter(([, { processes }]) => processes.every(isAlive)));
+}
+
+function isAlive({ pid, folder }: Running['processes'][number]): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`).startsWith(folder);
+  } catch {
+    return false;
+  }
+}
+
+async function start(): Promise<void> {
+  const servers: { [engine in Engine]?: Running } = runningServers();
+  for (const engine of ENGINES) {
+    if (!isInstalled(engine) || servers[engine] !== undefined) continue;
+    const server = await startEngine(engine, { detached: true });
+    const members = 'nodes' in server ? server.nodes : [server];
+    servers[engine] = {
+      url: server.url,
+      processes: members.map(({ pid, folder }) => ({ pid, folder })),
+    };
+    mkdirSync(join(STATE, '..'), { recursive: true });
+    writeFileSync(STATE, JSON.stringify(servers));
+  }
+}
+
+function stop(): void {
+  for (const { processes } of Object.values(runningServers())) {
+    for (const { pid, folder } of processes) {
+      process.kill(pid, 'SIGKILL');
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+  rmSync(STATE, { force: true });
+}
+
+function status(): void {
+  const running = runningServers();
+  for (const engine of ENGINES) {
+    const state = isInstalled(engine) ? 'not running' : 'not installed';
+    console.log(`${engine.padEnd(14)}${running[engine]?.url ?? state}`);
+  }
+}
+
+/** A port that nobody uses. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+function flags(before: string, between: string, settings: Readonly<Record<string, string>>) {
+  return Object.entries(settings).map(([name, value]) => `${before}${name}${between}${value}`);
+}
+
+/** As another user where that is needed: the servers refuse to be run by root. */
+function as(user: string, command: readonly string[], diesWithUs = false): string[] {
+  if (process.getuid?.() !== 0) return [...command];
+  const death = diesWithUs ? ['--pdeathsig', 'KILL'] : [];
+  return ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--init-groups', ...death, ...command];
+}
+
+function own(folder: string, user: string): void {
+  if (process.getuid?.() === 0) run(['chown', '-R', user, folder]);
+}
+
+function run([program = '', ...args]: readonly string[]): void {
+  const { status: code, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' });
+  if (code !== 0) throw new Error(`${program} ${args.join(' ')}\n${stdout}${stderr}`);
+}
+
+const READY_MS = 60_000;
+const PAUSE_MS = 50;
+
+async function ready(
+  check: readonly string[],
+  child: ChildProcess | undefined,
+  name: string,
+): Promise<void> {
+  const [program = '', ...args] = check;
+  const deadline = Date.now() + READY_MS;
+  while (spawnSync(program, args).status !== 0) {
+    if (child !== undefined && child.exitCode !== null) throw new Error(`${name} ended`);
+    if (Date.now() > deadline) throw new Error(`${name} does not answer`);
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+function foldersOf(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder) : [];
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const [, , verb = 'status'] = process.argv;
+  if (verb === 'start') await start();
+  if (verb === 'stop') stop();
+  status();
+}
