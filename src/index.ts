@@ -8,9 +8,10 @@ export type {
   PatchInput,
   PurgeInput,
   RotateOptions,
+  VerifyOptions,
 } from './input.ts';
 export { generateKey, type KeyOptions } from './keys.ts';
-export type { CatalogOption, TokenServiceOptions } from './options.ts';
+export type { CacheOptions, CatalogOption, TokenServiceOptions } from './options.ts';
 export {
   type ModifiedToken,
   type Need,
@@ -34,6 +35,7 @@ export type {
   Lifetime,
   RefusalReason,
   Token,
+  TokenEvent,
   TokenId,
   TokenRecord,
   Verdict,

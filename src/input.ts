@@ -77,6 +77,12 @@ export interface RotateOptions {
   readonly ifVersion?: number | undefined;
 }
 
+/** How `verify` reads. */
+export interface VerifyOptions {
+  /** Reads the store, whatever `cache` allows. @default false */
+  readonly fresh?: boolean | undefined;
+}
+
 /** What `purge` takes. */
 export interface PurgeInput {
   /** Records that expired or were revoked before this instant go; not later than now. */
@@ -152,6 +158,10 @@ export const revokeOptions = strict({ ifVersion: fields.ifVersion.optional() });
 export const rotateOptions = strict({
   graceSeconds: fields.graceSeconds.optional(),
   ifVersion: fields.ifVersion.optional(),
+});
+
+export const verifyOptions = strict({
+  fresh: z.boolean({ error: 'fresh must be true or false' }).optional(),
 });
 
 export const purgeInput = strict({

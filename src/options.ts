@@ -5,7 +5,7 @@ import { strict } from './input.ts';
 import type { KeyOptions } from './keys.ts';
 import type { ScopeCatalog } from './scope/index.ts';
 import type { TokenStore } from './store.ts';
-import { type Lifetime, ONE_YEAR_SECONDS } from './token.ts';
+import { type Lifetime, ONE_YEAR_SECONDS, type TokenEvent } from './token.ts';
 
 /** How a {@link TokenService} works. */
 export interface TokenServiceOptions {
@@ -28,8 +28,27 @@ export interface TokenServiceOptions {
   readonly reveal?: 'once' | 'always' | undefined;
   /** Whole seconds, from 1 to 31 536 000 (365 days). @default 31 536 000, both */
   readonly lifetime?: Partial<Lifetime> | undefined;
+  /**
+   * Serves verify from memory, for at most so long after the start of the read: a change made by
+   * another process is seen within `maxStaleMs`, one of this process at once. Where the store can
+   * tell of changes it is seen as soon as it does. @default off
+   */
+  readonly cache?: CacheOptions | undefined;
   /** How long a store or a catalog may take to answer, from 1 to 60 000. @default 2000 */
   readonly deadlineMs?: number | undefined;
+  /**
+   * Is told of what happens to tokens, by id and never with a value. It is not waited for, and what
+   * it throws is lost.
+   */
+  readonly onEvent?: ((event: TokenEvent) => void) | undefined;
+}
+
+/** What may be served from memory. */
+export interface CacheOptions {
+  /** Milliseconds, from 0 (each verify reads the store) to 60 000. @default 0 */
+  readonly maxStaleMs?: number | undefined;
+  /** Tokens, from 1 to 1 000 000; the one read longest ago leaves first. @default 10 000 */
+  readonly maxEntries?: number | undefined;
 }
 
 /** One catalog for all, or one for each account. */
@@ -47,9 +66,13 @@ interface ReadOptions {
   readonly deadlineMs: number;
   readonly catalog: CatalogOption | undefined;
   readonly lifetime: Lifetime;
+  readonly cache: { readonly maxStaleMs: number; readonly maxEntries: number };
+  readonly onEvent: (event: TokenEvent) => void;
 }
 
 const DEFAULT_DEADLINE_MS = 2000;
+const DEFAULT_MAX_ENTRIES = 10_000;
+const MAX_STALE_MS = 60_000;
 
 /**
  * Reads the options of a service.
@@ -62,7 +85,8 @@ export function readOptions(options: unknown): ReadOptions {
     const [issue] = reading.error.issues;
     throw new TokenError('invalid_options', issue?.message ?? 'options are missing');
   }
-  const { store, keys, prefix, catalog, clock, reveal, lifetime, deadlineMs } = reading.data;
+  const { store, keys, prefix, catalog, clock, reveal, lifetime, cache, deadlineMs, onEvent } =
+    reading.data;
   return {
     store,
     keys,
@@ -71,7 +95,12 @@ export function readOptions(options: unknown): ReadOptions {
     clock: clock ?? systemClock,
     reveal: reveal ?? 'once',
     lifetime: lifetimeOf(lifetime),
+    cache: {
+      maxStaleMs: cache?.maxStaleMs ?? 0,
+      maxEntries: cache?.maxEntries ?? DEFAULT_MAX_ENTRIES,
+    },
     deadlineMs: deadlineMs ?? DEFAULT_DEADLINE_MS,
+    onEvent: onEvent ?? (() => {}),
   };
 }
 
@@ -110,16 +139,25 @@ const serviceOptions = strict({
     defaultSeconds: secondsOption('lifetime.defaultSeconds'),
     maxSeconds: secondsOption('lifetime.maxSeconds'),
   }).optional(),
+  cache: strict({
+    maxStaleMs: rangeOption('cache.maxStaleMs', MAX_STALE_MS, 0),
+    maxEntries: rangeOption('cache.maxEntries', 1_000_000),
+  }).optional(),
   deadlineMs: rangeOption('deadlineMs', 60_000),
+  onEvent: z
+    .custom<(event: TokenEvent) => void>((value) => typeof value === 'function', {
+      error: 'onEvent must be a function',
+    })
+    .optional(),
 });
 
 function secondsOption(name: string) {
   return rangeOption(name, ONE_YEAR_SECONDS);
 }
 
-function rangeOption(name: string, max: number) {
-  const error = `${name} must be a whole number from 1 to ${max}`;
-  return z.int({ error }).min(1, { error }).max(max, { error }).optional();
+function rangeOption(name: string, max: number, min = 1) {
+  const error = `${name} must be a whole number from ${min} to ${max}`;
+  return z.int({ error }).min(min, { error }).max(max, { error }).optional();
 }
 
 function lifetimeOf(

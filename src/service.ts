@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import { RecordReader } from './cache.ts';
 import { type Clock, steadyClock, withDeadline } from './clock.ts';
 import { isTokenError, TokenError } from './errors.ts';
 import {
@@ -22,6 +23,8 @@ import {
   rotateOptions,
   scopeRefusal,
   toTokenError,
+  type VerifyOptions,
+  verifyOptions,
 } from './input.ts';
 import { type KeyOptions, KeyRing } from './keys.ts';
 import { type CatalogOption, isCatalog, readOptions, type TokenServiceOptions } from './options.ts';
@@ -52,6 +55,7 @@ import {
   type Lifetime,
   type RefusalReason,
   type Token,
+  type TokenEvent,
   type TokenId,
   type TokenRecord,
   type Verdict,
@@ -116,6 +120,8 @@ export class TokenService {
   readonly #reveals: boolean;
   readonly #lifetime: Lifetime;
   readonly #deadlineMs: number;
+  readonly #reader: RecordReader;
+  readonly #onEvent: (event: TokenEvent) => void;
   readonly #issueInput: z.ZodType<Read<IssueInput>>;
   readonly #sets = new WeakMap<readonly string[], ScopeSet>();
 
@@ -132,6 +138,8 @@ export class TokenService {
     this.#reveals = read.reveal === 'always';
     this.#lifetime = read.lifetime;
     this.#deadlineMs = read.deadlineMs;
+    this.#onEvent = read.onEvent;
+    this.#reader = new RecordReader(read.store, (call) => this.#ask(call), read.cache);
     this.#issueInput = issueInput(this.#lifetime);
   }
 
@@ -307,7 +315,7 @@ export class TokenService {
     const { ifVersion } = readInput(revokeOptions, options);
     const id = readId(valueOrId) ?? (await this.#owned(owner, valueOrId, now))?.id;
     if (id === undefined) return false;
-    if (await this.#decide(() => this.#store.revoke(id, owner, now, ifVersion))) return true;
+    if (await this.#decide([id], () => this.#store.revoke(id, owner, now, ifVersion))) return true;
     if (ifVersion === undefined) return false;
     const record = await this.#owned(owner, id, now);
     if (record === undefined) return false;
@@ -322,12 +330,13 @@ export class TokenService {
   async revokeAll(account: string): Promise<number> {
     const now = this.#clock.now();
     const owner = readAccount(account);
-    return this.#count(() => this.#store.revokeAll(owner, now));
+    return this.#write('all', () => this.#count(() => this.#store.revokeAll(owner, now)));
   }
 
   /**
    * Gives a token a new value: same id, scopes and expiry. The old value is refused at once, or,
-   * with `graceSeconds`, from then on; it never outlives the token.
+   * with `graceSeconds`, from then on; it never outlives the token. Whoever presents it later is
+   * told of as an event `reused`.
    *
    * @throws {TokenError} `not_found`, `token_expired`, `version_conflict`
    */
@@ -347,8 +356,8 @@ export class TokenService {
       return {
         box: undefined,
         ...minted.kept,
-        previousDigest: graceSeconds > 0 ? record.digest : undefined,
-        previousUntil: graceSeconds > 0 ? new Date(until) : undefined,
+        previousDigest: record.digest,
+        previousUntil: new Date(until),
       };
     });
     return Object.freeze({ ...rotated, value });
@@ -359,6 +368,7 @@ export class TokenService {
    * instant of expiry already counts as expired.
    *
    * @param need a scope, or a request with its raw target
+   * @param options `fresh`: reads the store, whatever `cache` allows
    * @throws {TokenError} `invalid_scope` when `need.scope` is not a scope
    * @example
    * const verdict = await tokens.verify(value, {
@@ -368,12 +378,15 @@ export class TokenService {
    * });
    * if (!verdict.ok) console.log(verdict.reason); // 'expired'
    */
-  async verify(value: string, need: Need): Promise<Verdict> {
+  async verify(value: string, need: Need, options?: VerifyOptions): Promise<Verdict> {
     const now = this.#clock.now();
     const asked = readNeed(need);
+    const fresh = options !== undefined && readInput(verifyOptions, options).fresh === true;
     const presented = readValue(this.#ring, this.#prefix, value);
     if (presented === undefined) return refuse('malformed');
-    const record = await this.#find(presented.id);
+    const record = await (fresh
+      ? this.#reader.read(presented.id, now)
+      : (this.#reader.kept(presented, now) ?? this.#reader.load(presented.id, now)));
     const reason = this.#refusal(record, presented, now);
     if (reason !== undefined || record === undefined) return refuse(reason ?? 'unknown');
     if (!asked.ok)
@@ -449,8 +462,9 @@ export class TokenService {
     return this.#ring.verifierKeys();
   }
 
-  /** Closes the store. */
+  /** Stops listening to the store and closes it. */
   async close(): Promise<void> {
+    await this.#ask(() => this.#reader.close());
     await this.#ask(async () => this.#store.close?.());
   }
 
@@ -487,7 +501,9 @@ export class TokenService {
         const diff = this.#setOf(record).diff(this.#setOf(next));
         return Object.freeze({ ...this.#toToken(next, now), diff });
       }
-      if (await this.#decide(() => this.#store.replace(next))) return this.#toToken(next, now);
+      if (await this.#decide([next.id], () => this.#store.replace(next))) {
+        return this.#toToken(next, now);
+      }
     }
     throw new TokenError('version_conflict', 'others kept changing this token; try again');
   }
@@ -501,7 +517,7 @@ export class TokenService {
     const presented = readValue(this.#ring, this.#prefix, valueOrId);
     const id = presented?.id ?? readId(valueOrId);
     if (id === undefined) return undefined;
-    const record = await this.#find(id);
+    const record = await this.#reader.read(id, now);
     if (record === undefined || record.account !== account) return undefined;
     if (record.revokedAt !== undefined) return undefined;
     return presented === undefined || isCurrent(record, presented, now) ? record : undefined;
@@ -512,7 +528,11 @@ export class TokenService {
     presented: PresentedValue,
     now: Date,
   ): RefusalReason | undefined {
-    if (record === undefined || !isCurrent(record, presented, now)) return 'unknown';
+    if (record === undefined) return 'unknown';
+    if (!isCurrent(record, presented, now)) {
+      if (isPrevious(record, presented)) this.#tell('reused', record, now);
+      return 'unknown';
+    }
     if (record.revokedAt !== undefined) return 'revoked';
     return isExpired(record, now) ? 'expired' : undefined;
   }
@@ -531,12 +551,12 @@ export class TokenService {
     });
   }
 
-  async #find(id: TokenId): Promise<TokenRecord | undefined> {
-    const found = await this.#ask(() => this.#store.find([id]));
-    if (!Array.isArray(found) || found.length !== 1) throw storeError('store_corrupt');
-    const [record] = found;
-    if (record === undefined || isRecord(record, id)) return record;
-    throw storeError('store_corrupt');
+  #tell(type: TokenEvent['type'], { id, account }: TokenRecord, now: Date): void {
+    try {
+      this.#onEvent(Object.freeze({ type, id, account, at: new Date(now) }));
+    } catch {
+      // The listener's own trouble is not the bearer's.
+    }
   }
 
   async #page(
@@ -562,8 +582,8 @@ export class TokenService {
   }
 
   /** What is neither yes nor no must not pass for one: it would acknowledge, or deny, what is not known. */
-  async #decide(call: () => Promise<boolean>): Promise<boolean> {
-    const answer: unknown = await this.#ask(call);
+  async #decide(changed: readonly TokenId[], call: () => Promise<boolean>): Promise<boolean> {
+    const answer: unknown = await this.#write(changed, () => this.#ask(call));
     if (typeof answer === 'boolean') return answer;
     throw storeError('store_corrupt');
   }
@@ -572,6 +592,18 @@ export class TokenService {
     const answer: unknown = await this.#ask(call);
     if (Number.isSafeInteger(answer) && (answer as number) >= 0) return answer as number;
     throw storeError('store_corrupt');
+  }
+
+  /** Whether a change was made or not: what may have changed is not served from memory again. */
+  async #write<Answer>(
+    changed: readonly TokenId[] | 'all',
+    call: () => Promise<Answer>,
+  ): Promise<Answer> {
+    try {
+      return await call();
+    } finally {
+      this.#reader.forget(changed);
+    }
   }
 
   /** Every call of the store goes through here: in time, or not known; and no foreign error leaves. */
@@ -740,9 +772,14 @@ function refuse(reason: RefusalReason): Extract<Verdict, { readonly ok: false }>
 /** Whether a value is the record's, or the one before the last rotation in its time of grace. */
 function isCurrent(record: TokenRecord, presented: PresentedValue, now: Date): boolean {
   if (isProven(presented, record.digest)) return true;
-  const { previousDigest, previousUntil } = record;
-  if (previousDigest === undefined || previousUntil === undefined) return false;
-  return isProven(presented, previousDigest) && now.getTime() < previousUntil.getTime();
+  const { previousUntil } = record;
+  if (previousUntil === undefined || previousUntil.getTime() <= now.getTime()) return false;
+  return isPrevious(record, presented);
+}
+
+/** Whether a value is the one before the last rotation. */
+function isPrevious({ previousDigest }: TokenRecord, presented: PresentedValue): boolean {
+  return previousDigest !== undefined && isProven(presented, previousDigest);
 }
 
 /** What is held after some scopes are taken away and others added. */

@@ -54,7 +54,7 @@ export interface TokenRecord {
   readonly metadata?: JsonObject | undefined;
   /** Set once, never unset: the token is refused from here on. */
   readonly revokedAt?: Date | undefined;
-  /** The digest before the last rotation, good until `previousUntil`. */
+  /** The digest before the last rotation, good until `previousUntil`, and known as an old one after. */
   readonly previousDigest?: Uint8Array | undefined;
   readonly previousUntil?: Date | undefined;
 }
@@ -128,6 +128,19 @@ export interface Explanation {
   readonly known: boolean;
   /** The known scopes most like it, where it is not known. */
   readonly suggestions: readonly string[];
+}
+
+/**
+ * Something that happened to a token.
+ *
+ * `reused`: a value was presented that a rotation had replaced, and whose time of grace, if any, was
+ * over. It was refused; somebody still has it.
+ */
+export interface TokenEvent {
+  readonly type: 'reused';
+  readonly id: TokenId;
+  readonly account: string;
+  readonly at: Date;
 }
 
 /** How long tokens live, in seconds. */

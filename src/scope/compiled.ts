@@ -158,12 +158,30 @@ const unused = /* @__PURE__ */ new FinalizationRegistry<number>((key) => {
   if (shared.get(key)?.deref() === undefined) shared.delete(key);
 });
 
+/**
+ * Weak references hold what they refer to until the end of the turn, so a turn that compiles very
+ * many sets shares only the first of them.
+ */
+const MAX_SHARED_A_TURN = 1000;
+let sharedThisTurn = 0;
+
+function mayShare(): boolean {
+  if (sharedThisTurn === 0) {
+    void Promise.resolve().then(() => {
+      sharedThisTurn = 0;
+    });
+  }
+  sharedThisTurn += 1;
+  return sharedThisTurn <= MAX_SHARED_A_TURN;
+}
+
 /** Compiles scopes in canonical order. Equal sets share what is compiled while one of them uses it. */
 export function compile(scopes: readonly Scope[]): CompiledScopes {
   const key = scopes.reduce((hash, scope) => hashOf(scope.toString(), hash), SEED);
   const found = shared.get(key)?.deref();
   if (found?.isOf(scopes)) return found;
   const made = new CompiledScopes(scopes);
+  if (!mayShare()) return made;
   shared.set(key, new WeakRef(made));
   unused.register(made, key);
   return made;

@@ -1,0 +1,287 @@
+import { isTokenError, TokenError } from './errors.ts';
+import type { TokenStore, Unsubscribe } from './store.ts';
+import { copyMetadata, isRecord, type TokenId, type TokenRecord } from './token.ts';
+import { isProven, type PresentedValue } from './value.ts';
+
+/** How long records may be served from memory, and how many. */
+export interface CacheLimits {
+  /** Since the start of the read, in milliseconds; 0 for never. */
+  readonly maxStaleMs: number;
+  readonly maxEntries: number;
+}
+
+/** Calls the store in time, and turns what it fails with into our own errors. */
+export type Ask = <Answer>(call: () => Promise<Answer>) => Promise<Answer>;
+
+const MAX_BATCH = 1000;
+const WATCH_RETRY_MS = 1000;
+
+/**
+ * Reads records by id. Reads of one turn of the event loop go to the store together, and one id
+ * asked for twice is read once; a read never joins one that was sent before it began. Where
+ * staleness is allowed, what was read is kept for so long, and served without a read.
+ *
+ * What keeps that bound: the age of an entry counts from the start of its read, by the clock of the
+ * machine and by the given one, whichever is older, and no use renews it. What is forgotten while it
+ * is being read is spoilt: it is not kept. Hints of the store can only make it forget.
+ */
+export class RecordReader {
+  readonly #store: TokenStore;
+  readonly #ask: Ask;
+  readonly #limits: CacheLimits;
+  readonly #entries = new Map<TokenId, Entry>();
+  /** The loads that were sent and not yet answered. */
+  readonly #flying = new Set<Load>();
+  #gathering: Load | undefined;
+  #unsubscribe: Unsubscribe | undefined;
+  #isClosed = false;
+
+  constructor(store: TokenStore, ask: Ask, limits: CacheLimits) {
+    this.#store = store;
+    this.#ask = ask;
+    this.#limits = limits;
+    if (limits.maxStaleMs > 0 && store.watch !== undefined) void this.#watch();
+  }
+
+  /** The record that a presented value belongs to, if it is in memory and young enough. */
+  kept(presented: PresentedValue, now: Date): TokenRecord | undefined {
+    const entry = this.#entries.get(presented.id);
+    if (entry === undefined) return undefined;
+    if (!this.#isYoung(entry, now)) {
+      this.#entries.delete(presented.id);
+      return undefined;
+    }
+    // A value that is not the record's may be a newer one.
+    const { record } = entry;
+    const { previousDigest } = record;
+    if (isProven(presented, record.digest)) return record;
+    const isPrevious = previousDigest !== undefined && isProven(presented, previousDigest);
+    return isPrevious ? record : undefined;
+  }
+
+  /**
+   * Reads a record, from now on or, where staleness is allowed, with a read that is under way.
+   *
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`
+   */
+  async load(id: TokenId, now: Date): Promise<TokenRecord | undefined> {
+    const load = this.#joinable(id, now);
+    if (load === undefined) return this.read(id, now);
+    const record = await load.recordOf(id);
+    return this.#isYoung(load, now) ? record : this.read(id, now);
+  }
+
+  /**
+   * Reads a record with a read that begins now.
+   *
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`
+   */
+  read(id: TokenId, now: Date): Promise<TokenRecord | undefined> {
+    const load = this.#gathering ?? this.#gather(now);
+    load.add(id);
+    if (load.size === MAX_BATCH || this.#store.local === true) this.#send(load);
+    return load.recordOf(id);
+  }
+
+  /** Forgets records, also those that are being read. */
+  forget(ids: readonly TokenId[] | 'all'): void {
+    if (ids === 'all') this.#entries.clear();
+    else for (const id of ids) this.#entries.delete(id);
+    this.spoil(ids);
+  }
+
+  /** Stops listening to the store. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#entries.clear();
+    await this.#unsubscribe?.();
+  }
+
+  /** What is being read now must not be kept. */
+  protected spoil(ids: readonly TokenId[] | 'all'): void {
+    for (const load of this.#flying) load.spoil(ids);
+  }
+
+  #joinable(id: TokenId, now: Date): Load | undefined {
+    if (this.#limits.maxStaleMs === 0) return undefined;
+    for (const load of this.#flying) {
+      if (load.isGood(id) && this.#isYoung(load, now)) return load;
+    }
+    return undefined;
+  }
+
+  /**
+   * A lone caller is not kept waiting: with nothing under way the load is sent when this callback of
+   * the event loop and its promises are through, else in the check phase, since under load the
+   * callers come in callbacks of their own.
+   */
+  #gather(now: Date): Load {
+    const load = new Load(now);
+    this.#gathering = load;
+    const send = () => this.#send(load);
+    if (this.#store.local === true) return load;
+    if (this.#flying.size > 0) setImmediate(send);
+    else queueMicrotask(() => process.nextTick(send));
+    return load;
+  }
+
+  #send(load: Load): void {
+    if (this.#gathering === load) this.#gathering = undefined;
+    if (load.isSent) return;
+    this.#flying.add(load);
+    const answered = load.send((ids) => this.#find(ids));
+    const settle = () => {
+      this.#flying.delete(load);
+      this.#keep(load);
+    };
+    answered.then(settle, settle);
+  }
+
+  async #find(ids: readonly TokenId[]): Promise<Found[]> {
+    try {
+      const found = await this.#ask(() => this.#store.find(ids));
+      if (Array.isArray(found) && found.length === ids.length) {
+        return ids.map((id, place) => checked(found[place], id));
+      }
+    } catch (error) {
+      if (!isCorrupt(error)) throw error;
+      // One broken record must not hide the others.
+      if (ids.length > 1) return Promise.all(ids.map((id) => this.#findAlone(id)));
+    }
+    return ids.map(() => CORRUPT);
+  }
+
+  async #findAlone(id: TokenId): Promise<Found> {
+    const [found] = await this.#find([id]);
+    return found;
+  }
+
+  #keep(load: Load): void {
+    const { maxStaleMs, maxEntries } = this.#limits;
+    if (maxStaleMs === 0 || this.#isClosed) return;
+    for (const [id, record] of load.goodRecords()) {
+      // Anew at the end, as the oldest read leaves first.
+      this.#entries.delete(id);
+      this.#entries.set(id, { record: deepFrozen(record), steady: load.steady, wall: load.wall });
+      if (this.#entries.size > maxEntries) {
+        const [oldest] = this.#entries.keys();
+        this.#entries.delete(oldest as TokenId);
+      }
+    }
+  }
+
+  #isYoung({ steady, wall }: Started, now: Date): boolean {
+    const age = Math.max(performance.now() - steady, now.getTime() - wall);
+    return age < this.#limits.maxStaleMs;
+  }
+
+  async #watch(): Promise<void> {
+    while (!this.#isClosed) {
+      try {
+        const unsubscribe = await this.#store.watch?.((ids) => this.forget(ids));
+        // Changes before now were not told of.
+        this.forget('all');
+        this.#unsubscribe = unsubscribe;
+        if (this.#isClosed) await unsubscribe?.();
+        return;
+      } catch {
+        await new Promise<void>((resolve) => setTimeout(resolve, WATCH_RETRY_MS).unref());
+      }
+    }
+  }
+}
+
+/** When a read began, by the machine's monotonic clock and by the given one. */
+interface Started {
+  readonly steady: number;
+  readonly wall: number;
+}
+
+interface Entry extends Started {
+  readonly record: TokenRecord;
+}
+
+/** What the store has for an id; what is no record is kept apart from nothing at all. */
+type Found = TokenRecord | undefined | typeof CORRUPT;
+
+const CORRUPT = Symbol('corrupt');
+
+/** A read of several records: first it gathers ids, then it is sent, then it is answered. */
+class Load implements Started {
+  readonly wall: number;
+  steady = Number.NEGATIVE_INFINITY;
+  readonly #places = new Map<TokenId, number>();
+  readonly #spoilt = new Set<TokenId>();
+  readonly #answer: Promise<readonly Found[]>;
+  #resolve: (found: readonly Found[] | Promise<readonly Found[]>) => void = () => {};
+  #found: readonly Found[] = [];
+
+  constructor(now: Date) {
+    this.wall = now.getTime();
+    this.#answer = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  get size(): number {
+    return this.#places.size;
+  }
+
+  get isSent(): boolean {
+    return this.steady !== Number.NEGATIVE_INFINITY;
+  }
+
+  add(id: TokenId): void {
+    if (!this.#places.has(id)) this.#places.set(id, this.#places.size);
+  }
+
+  async send(find: (ids: readonly TokenId[]) => Promise<readonly Found[]>): Promise<void> {
+    this.steady = performance.now();
+    const found = find([...this.#places.keys()]);
+    this.#resolve(found);
+    this.#found = await found;
+  }
+
+  async recordOf(id: TokenId): Promise<TokenRecord | undefined> {
+    const found = (await this.#answer)[this.#places.get(id) as number];
+    if (found !== CORRUPT) return found;
+    throw new TokenError('store_corrupt', 'the store answered with what is not a token record');
+  }
+
+  spoil(ids: readonly TokenId[] | 'all'): void {
+    for (const id of ids === 'all' ? this.#places.keys() : ids) this.#spoilt.add(id);
+  }
+
+  isGood(id: TokenId): boolean {
+    return this.#places.has(id) && !this.#spoilt.has(id);
+  }
+
+  *goodRecords(): Generator<readonly [TokenId, TokenRecord]> {
+    for (const [id, place] of this.#places) {
+      const found = this.#found[place];
+      if (found !== undefined && found !== CORRUPT && this.isGood(id)) yield [id, found];
+    }
+  }
+}
+
+function checked(found: unknown, id: TokenId): Found {
+  return found === undefined || isRecord(found, id) ? found : CORRUPT;
+}
+
+function isCorrupt(error: unknown): boolean {
+  return isTokenError(error) && error.code === 'store_corrupt';
+}
+
+/** What is kept is handed out again and again. Nobody gets the times and bytes in it to change. */
+function deepFrozen(record: TokenRecord): TokenRecord {
+  return Object.freeze({
+    ...record,
+    scopes: frozenList(record.scopes),
+    requested: frozenList(record.requested),
+    metadata: record.metadata && copyMetadata(record.metadata),
+  });
+}
+
+function frozenList(list: readonly string[]): readonly string[] {
+  return Object.isFrozen(list) ? list : Object.freeze([...list]);
+}

@@ -1,0 +1,653 @@
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import { RecordReader } from '../src/cache.ts';
+import { TokenError } from '../src/errors.ts';
+import type { TokenStore, Unsubscribe } from '../src/store.ts';
+import { MemoryTokenStore } from '../src/stores/memory.ts';
+import { manualClock } from '../src/testing/index.ts';
+import type { IssuedToken, TokenEvent, TokenId, TokenRecord } from '../src/token.ts';
+import type { PresentedValue } from '../src/value.ts';
+import {
+  codeOf,
+  OTHER_SCOPE,
+  RecordingStore,
+  recordOf,
+  SCOPE,
+  type Setting,
+  setUp,
+} from './support.ts';
+
+const need = { scope: SCOPE };
+const STALE = { maxStaleMs: 1000 };
+
+/** A service over a store that is asked as one over the network is. */
+function setUpRemote(options: Parameters<typeof setUp>[0] = {}): Setting {
+  const store = new RecordingStore(new MemoryTokenStore(), { local: false });
+  const setting = setUp({ ...options, store });
+  return { ...setting, store: setting.store };
+}
+
+async function issued({ tokens, store }: Setting, scopes = [SCOPE]): Promise<IssuedToken> {
+  const token = await tokens.issue({ account: 'acme', scopes });
+  store.takeCalls();
+  return token;
+}
+
+const turn = () => new Promise(setImmediate);
+
+describe('reads of one turn', () => {
+  it('go to the store together', async () => {
+    const setting = setUpRemote();
+    const issues = Array.from({ length: 32 }, () => issued(setting));
+    const values = (await Promise.all(issues)).map(({ value }) => value);
+
+    const verdicts = await Promise.all(values.map((value) => setting.tokens.verify(value, need)));
+
+    expect(verdicts.map(({ ok }) => ok)).toEqual(values.map(() => true));
+    expect(setting.store.calls.map(({ method }) => method)).toEqual(['find']);
+    expect(setting.store.calls[0]?.args[0]).toHaveLength(32);
+  });
+
+  it('read one id once', async () => {
+    const setting = setUpRemote();
+    const { value } = await issued(setting);
+
+    await Promise.all(Array.from({ length: 32 }, () => setting.tokens.verify(value, need)));
+
+    expect(setting.store.calls.map(({ args }) => args[0])).toEqual([[expect.any(String)]]);
+  });
+
+  it('wait for each other where another read is under way', async () => {
+    const setting = setUpRemote();
+    const { value } = await issued(setting);
+    const store = holding(setting.store);
+    const first = setting.tokens.verify(value, need);
+    await turn();
+
+    // Each in a callback of its own, as requests come.
+    const others = Array.from({ length: 8 }, () =>
+      turn().then(() => setting.tokens.verify(value, need)),
+    );
+    for (let i = 0; i < 3; i++) await turn();
+    store.release();
+    await Promise.all([first, ...others]);
+
+    expect(setting.store.takeCalls()).toEqual(['find', 'find']);
+  });
+
+  it('never join a read that was sent before they began', async () => {
+    const setting = setUpRemote();
+    const { id, value } = await issued(setting);
+    const store = holding(setting.store);
+    const early = setting.tokens.verify(value, need);
+    await turn();
+    await setting.tokens.revoke('acme', id);
+    const late = setting.tokens.verify(value, need);
+    await turn();
+    store.release();
+
+    expect((await early).ok).toBe(true);
+    expect(await late).toMatchObject({ ok: false, reason: 'revoked' });
+  });
+
+  it('are read at once, and alone, from a store that is local', async () => {
+    const setting = setUp();
+    const tokens = await Promise.all([issued(setting), issued(setting)]);
+
+    const verdicts = tokens.map(({ value }) => setting.tokens.verify(value, need));
+
+    expect(setting.store.takeCalls()).toEqual(['find', 'find']);
+    await Promise.all(verdicts);
+  });
+
+  it('of more than a thousand go in several calls', async () => {
+    const setting = setUpRemote();
+    const made = await Promise.all(Array.from({ length: 1001 }, () => issued(setting)));
+
+    await Promise.all(made.map(({ value }) => setting.tokens.verify(value, need)));
+
+    const sizes = setting.store.calls.map(({ args }) => (args[0] as unknown[]).length);
+    expect(sizes).toEqual([1000, 1]);
+  });
+
+  it('fail together when the store does, and no other', async () => {
+    const setting = setUpRemote();
+    const tokens = await Promise.all([issued(setting), issued(setting)]);
+    setting.store.break('find', () => Promise.reject(new Error('away')));
+
+    const codes = await Promise.all(
+      tokens.map(({ value }) => codeOf(setting.tokens.verify(value, need))),
+    );
+    setting.store.mend();
+
+    expect(codes).toEqual(['store_unavailable', 'store_unavailable']);
+    expect((await setting.tokens.verify(tokens[0].value, need)).ok).toBe(true);
+  });
+
+  it.each<[string, (broken: TokenId) => (ids: readonly TokenId[]) => Promise<unknown>]>([
+    [
+      'a store that hands out something else',
+      (broken) => async (ids) => ids.map((id) => (id === broken ? { id } : undefined)),
+    ],
+    [
+      'a store that rejects all of them',
+      (broken) => async (ids) => {
+        if (ids.includes(broken)) throw new TokenError('store_corrupt', 'malformed');
+        return ids.map(() => undefined);
+      },
+    ],
+  ])('are not spoilt by one malformed record: %s', async (_, answerWith) => {
+    const setting = setUpRemote();
+    const [broken, whole] = await Promise.all([issued(setting), issued(setting)]);
+    setting.store.break('find', answerWith(broken.id));
+
+    const reading = setting.tokens.verify(broken.value, need);
+    const other = setting.tokens.verify(whole.value, need);
+
+    expect(await codeOf(reading)).toBe('store_corrupt');
+    expect(await other).toMatchObject({ ok: false, reason: 'unknown' });
+  });
+});
+
+/** Lets reads of the store see the present, and answer only when told to. */
+function holding(store: RecordingStore): { release(): void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  store.break('find', (async (ids: readonly TokenId[]) => {
+    const found = await store.inner.find(ids);
+    await promise;
+    return found;
+  }) as never);
+  return { release: resolve };
+}
+
+describe('the cache', () => {
+  it('is off by default', async () => {
+    const setting = setUpRemote();
+    const { value } = await issued(setting);
+
+    for (let i = 0; i < 3; i++) await setting.tokens.verify(value, need);
+
+    expect(setting.store.takeCalls()).toEqual(['find', 'find', 'find']);
+  });
+
+  it('serves a record until it is as old as allowed, however often it is used', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { value } = await issued(setting);
+    const calls: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      await setting.tokens.verify(value, need);
+      calls.push(setting.store.takeCalls().length);
+      setting.clock.advance(0.3);
+    }
+
+    expect(calls).toEqual([1, 0, 0, 0, 1]);
+  });
+
+  it.each([
+    [0.999, 0],
+    [1, 1],
+  ])('after %s s reads %s times', async (seconds, reads) => {
+    const setting = setUpRemote({ cache: STALE });
+    const { value } = await issued(setting);
+    await setting.tokens.verify(value, need);
+    setting.store.takeCalls();
+    setting.clock.advance(seconds);
+
+    await setting.tokens.verify(value, need);
+
+    expect(setting.store.takeCalls()).toHaveLength(reads);
+  });
+
+  it('counts by the clock of the machine as well, when the given one stands still', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { value } = await issued(setting);
+    await setting.tokens.verify(value, need);
+    setting.store.takeCalls();
+    const now = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(now + 1001);
+
+    await setting.tokens.verify(value, need);
+    clock.mockRestore();
+
+    expect(setting.store.takeCalls()).toEqual(['find']);
+  });
+
+  it('counts from the start of the read, not from its answer', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { value } = await issued(setting);
+    const store = holding(setting.store);
+    const slow = setting.tokens.verify(value, need);
+    await turn();
+    setting.clock.advance(1);
+    store.release();
+    await slow;
+    setting.store.mend();
+    setting.store.takeCalls();
+
+    await setting.tokens.verify(value, need);
+
+    expect(setting.store.takeCalls()).toEqual(['find']);
+  });
+
+  it('judges what it serves by the present: an expired token is refused', async () => {
+    const setting = setUpRemote({ cache: { maxStaleMs: 60_000 } });
+    const { value } = await setting.tokens.issue({
+      account: 'acme',
+      scopes: [SCOPE],
+      ttlSeconds: 1,
+    });
+    expect((await setting.tokens.verify(value, need)).ok).toBe(true);
+    setting.store.takeCalls();
+    setting.clock.advance(1);
+
+    expect(await setting.tokens.verify(value, need)).toMatchObject({ reason: 'expired' });
+    expect(setting.store.takeCalls()).toEqual([]);
+  });
+
+  it.each<[string, (setting: Setting, id: TokenId) => Promise<unknown>, object]>([
+    ['revoke', ({ tokens }, id) => tokens.revoke('acme', id), { reason: 'revoked' }],
+    ['revokeAll', ({ tokens }) => tokens.revokeAll('acme'), { reason: 'revoked' }],
+    [
+      'modify',
+      ({ tokens }, id) => tokens.modify('acme', id, { scopes: [OTHER_SCOPE] }),
+      { reason: 'insufficient_scope' },
+    ],
+    [
+      'patch',
+      ({ tokens }, id) => tokens.patch('acme', id, { scopes: [OTHER_SCOPE] }),
+      { reason: 'insufficient_scope' },
+    ],
+    ['rotate', ({ tokens }, id) => tokens.rotate('acme', id), { reason: 'unknown' }],
+  ])('shows a %s of this process at once', async (_, change, refusal) => {
+    const setting = setUpRemote({ cache: STALE });
+    const { id, value } = await issued(setting);
+    await setting.tokens.verify(value, need);
+
+    await change(setting, id);
+
+    expect(await setting.tokens.verify(value, need)).toMatchObject({ ok: false, ...refusal });
+  });
+
+  it('shows a change of another process when the record is as old as allowed', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { id, value } = await issued(setting);
+    await setting.tokens.verify(value, need);
+    await setting.store.inner.revoke(id, 'acme', setting.clock.now());
+
+    expect((await setting.tokens.verify(value, need)).ok).toBe(true);
+    setting.clock.advance(1);
+    expect((await setting.tokens.verify(value, need)).ok).toBe(false);
+  });
+
+  it('is passed by with fresh', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { id, value } = await issued(setting);
+    await setting.tokens.verify(value, need);
+    await setting.store.inner.revoke(id, 'acme', setting.clock.now());
+
+    expect((await setting.tokens.verify(value, need)).ok).toBe(true);
+    expect((await setting.tokens.verify(value, need, { fresh: true })).ok).toBe(false);
+    expect((await setting.tokens.verify(value, need)).ok).toBe(false);
+  });
+
+  it('does not keep what was read before a change and came after it', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { id, value } = await issued(setting);
+    const store = holding(setting.store);
+    const early = setting.tokens.verify(value, need);
+    await turn();
+    setting.store.mend();
+    await setting.tokens.revoke('acme', id);
+    store.release();
+
+    expect((await early).ok).toBe(true);
+    expect((await setting.tokens.verify(value, need)).ok).toBe(false);
+  });
+
+  it('sees the new value of a token that was rotated elsewhere, at once', async () => {
+    const here = setUpRemote({ cache: STALE });
+    const there = setUp({ store: here.store, clock: here.clock });
+    const { id, value } = await issued(here);
+    await here.tokens.verify(value, need);
+
+    const rotated = await there.tokens.rotate('acme', id);
+
+    expect((await here.tokens.verify(rotated.value, need)).ok).toBe(true);
+  });
+
+  it('reads one token once for 32 callers that come one after the other', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { value } = await issued(setting);
+    const store = holding(setting.store);
+    const verdicts: Promise<{ ok: boolean }>[] = [];
+    for (let i = 0; i < 32; i++) {
+      verdicts.push(setting.tokens.verify(value, need));
+      await turn();
+    }
+    store.release();
+
+    expect((await Promise.all(verdicts)).every(({ ok }) => ok)).toBe(true);
+    expect(setting.store.takeCalls()).toEqual(['find']);
+  });
+
+  it('does not take the answer of a read under way that grew too old meanwhile', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { id, value } = await issued(setting);
+    const store = holding(setting.store);
+    const early = setting.tokens.verify(value, need);
+    await turn();
+    const joined = setting.tokens.verify(value, need);
+    await setting.store.inner.revoke(id, 'acme', setting.clock.now());
+    setting.store.mend();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 1001);
+    store.release();
+
+    expect((await early).ok).toBe(true);
+    expect((await joined).ok).toBe(false);
+    clock.mockRestore();
+  });
+
+  it('holds as many tokens as it may, and drops the one read longest ago', async () => {
+    const setting = setUpRemote({ cache: { maxStaleMs: 1000, maxEntries: 2 } });
+    const values: string[] = [];
+    for (let i = 0; i < 3; i++) values.push((await issued(setting)).value);
+    for (const value of values) await setting.tokens.verify(value, need);
+    setting.store.takeCalls();
+
+    for (const value of values.slice(1)) await setting.tokens.verify(value, need);
+    expect(setting.store.takeCalls()).toEqual([]);
+    await setting.tokens.verify(values[0] as string, need);
+    expect(setting.store.takeCalls()).toEqual(['find']);
+  });
+
+  it('keeps nothing for ids that are not there', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { id, value } = await issued(setting);
+    const record = await recordOf(setting.store.inner, id);
+    setting.store.break('find', async () => [undefined]);
+    expect((await setting.tokens.verify(value, need)).ok).toBe(false);
+    setting.store.break('find', async () => [record]);
+
+    expect((await setting.tokens.verify(value, need)).ok).toBe(true);
+  });
+
+  it('hands out nothing that a caller could change for others', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { value } = await setting.tokens.issue({
+      account: 'acme',
+      scopes: [SCOPE],
+      metadata: { team: { name: 'a' } },
+    });
+    for (let i = 0; i < 2; i++) {
+      const verdict = await setting.tokens.verify(value, need);
+      if (!verdict.ok) throw new Error('refused');
+      const { token } = verdict;
+      expect(() => Object.assign(token.metadata?.['team'] as object, { name: 'b' })).toThrow();
+      expect(() => (token.scopes as string[]).push(OTHER_SCOPE)).toThrow();
+      token.expiresAt.setTime(0);
+      token.createdAt.setTime(0);
+    }
+    const verdict = await setting.tokens.verify(value, need);
+    expect(verdict).toMatchObject({ ok: true, token: { metadata: { team: { name: 'a' } } } });
+  });
+
+  it.each([
+    ['maxStaleMs', -1],
+    ['maxStaleMs', 60_001],
+    ['maxStaleMs', 0.5],
+    ['maxEntries', 0],
+    ['maxAge', 5],
+  ])('refuses %s %s', async (option, value) => {
+    expect(await codeOf(async () => setUp({ cache: { [option]: value } }))).toBe('invalid_options');
+  });
+});
+
+/** A store whose hints a test sends by hand. */
+class HintingStore extends RecordingStore {
+  listener: ((ids: readonly TokenId[] | 'all') => void) | undefined;
+  failures = 0;
+  unsubscribed = 0;
+
+  async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {
+    if (this.failures > 0) {
+      this.failures -= 1;
+      throw new TokenError('store_unavailable', 'not yet');
+    }
+    this.listener = onChange;
+    return async () => {
+      this.unsubscribed += 1;
+    };
+  }
+}
+
+describe('hints of the store', () => {
+  function setUpHinting(options: Parameters<typeof setUp>[0] = {}) {
+    const store = new HintingStore(new MemoryTokenStore(), { local: false });
+    const clock = manualClock();
+    const setting = setUp({ clock, cache: STALE, ...options });
+    const tokens = new (setting.tokens.constructor as new (options: object) => Setting['tokens'])({
+      keys: [{ kid: 'k1', secret: new Uint8Array(32).map((_, i) => i), status: 'active' }],
+      prefix: 'acme',
+      clock,
+      cache: STALE,
+      ...options,
+      store,
+    });
+    return { store, clock, tokens };
+  }
+
+  it('are listened to only where something is kept', async () => {
+    expect(setUpHinting({ cache: {} }).store.listener).toBeUndefined();
+    expect(setUpHinting().store.listener).toBeDefined();
+  });
+
+  it.each<[string, (id: TokenId) => readonly TokenId[] | 'all', boolean]>([
+    ['the id', (id) => [id], false],
+    ['all', () => 'all', false],
+    ['another id', () => ['NobodyHasThisId0000000' as TokenId], true],
+  ])('of %s make the next verify read or not', async (_, hint, isServed) => {
+    const { store, clock, tokens } = setUpHinting();
+    const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    await turn();
+    await tokens.verify(value, need);
+    await store.inner.revoke(id, 'acme', clock.now());
+
+    store.listener?.(hint(id));
+
+    expect((await tokens.verify(value, need)).ok).toBe(isServed);
+  });
+
+  it('never make it keep or accept anything', async () => {
+    const { store, tokens } = setUpHinting();
+    const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    store.takeCalls();
+
+    store.listener?.([id]);
+    store.listener?.('all');
+
+    expect(store.takeCalls()).toEqual([]);
+    expect((await tokens.verify(value, need)).ok).toBe(true);
+    expect(store.takeCalls()).toEqual(['find']);
+  });
+
+  it('are asked for again until the store can give them, and no more after close', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    const { store, tokens } = setUpHinting();
+    store.failures = 2;
+    store.listener = undefined;
+    const other = new RecordReader(store, (call) => call(), { maxStaleMs: 1, maxEntries: 1 });
+    await vi.advanceTimersByTimeAsync(2500);
+    vi.useRealTimers();
+
+    expect(store.listener).toBeDefined();
+    await other.close();
+    await tokens.close();
+    expect(store.unsubscribed).toBe(2);
+  });
+});
+
+const ID = 'schedule00000000000000' as TokenId;
+const DIGEST = new Uint8Array(32).fill(7);
+const PRESENTED: PresentedValue = { id: ID, digest: DIGEST };
+const SCHEDULES = Number(process.env['SCHEDULES'] ?? 2000);
+
+describe('no interleaving', () => {
+  const schedules = fc.array(fc.nat(9), { minLength: 4, maxLength: 40 });
+
+  it(`of ${SCHEDULES} lets a read outlive a revoke`, { timeout: 600_000 }, async () => {
+    await fc.assert(
+      fc.asyncProperty(schedules, async (schedule) => {
+        expect(await acceptedTooLate(RecordReader, schedule)).toBe(0);
+      }),
+      { numRuns: SCHEDULES },
+    );
+  });
+
+  it('would be missed: a cache that keeps what was read before a revoke is found out', async () => {
+    class Forgetful extends RecordReader {
+      protected override spoil(): void {}
+    }
+    const found = await fc.check(
+      fc.asyncProperty(schedules, async (schedule) => {
+        expect(await acceptedTooLate(Forgetful, schedule)).toBe(0);
+      }),
+      { numRuns: 2000, endOnFailure: true },
+    );
+    expect(found.failed).toBe(true);
+  });
+});
+
+/**
+ * Runs a schedule of verifies, revokes (here, and by another process), hints and steps of time over
+ * a store whose calls take effect and answer when the schedule says so. How many verifies accepted
+ * the token that began after a revoke of this process had resolved, or longer than allowed after one
+ * of another process had taken effect.
+ */
+async function acceptedTooLate(
+  Reader: typeof RecordReader,
+  schedule: readonly number[],
+): Promise<number> {
+  const clock = manualClock();
+  const pending: (() => void)[] = [];
+  const phase = () => new Promise<void>((resolve) => pending.push(resolve));
+  let record = newRecord(clock.now());
+  const store = {
+    async find(ids: readonly TokenId[]) {
+      await phase();
+      const seen = record;
+      await phase();
+      return ids.map(() => seen);
+    },
+  } as unknown as TokenStore;
+  const reader = new Reader(store, (call) => call(), { maxStaleMs: 1000, maxEntries: 10 });
+  let isRevoked = false;
+  let goneFrom = Number.POSITIVE_INFINITY;
+  let tooLate = 0;
+
+  const revokeHere = async () => {
+    await phase();
+    record = { ...record, revokedAt: clock.now() };
+    await phase();
+    reader.forget([ID]);
+    isRevoked = true;
+  };
+  const verify = async () => {
+    const began = { isRevoked, isGone: clock.now().getTime() >= goneFrom };
+    const now = clock.now();
+    const found = reader.kept(PRESENTED, now) ?? (await reader.load(ID, now));
+    if (found?.revokedAt === undefined && (began.isRevoked || began.isGone)) tooLate += 1;
+  };
+  const running: Promise<void>[] = [];
+  for (const [place, choice] of schedule.entries()) {
+    if (choice < 3) running.push(verify());
+    else if (choice === 3 && place % 3 === 0) running.push(revokeHere());
+    else if (choice === 4 && place % 3 === 0) {
+      record = { ...record, revokedAt: clock.now() };
+      goneFrom = Math.min(goneFrom, clock.now().getTime() + 1000);
+    } else if (choice === 5) clock.advance(0.4);
+    else if (choice === 6) reader.forget('all');
+    else pending.splice((choice * 7 + place) % Math.max(1, pending.length), 1)[0]?.();
+    await new Promise(setImmediate);
+  }
+  while (pending.length > 0) {
+    pending.splice(0, 1)[0]?.();
+    await new Promise(setImmediate);
+  }
+  await Promise.all(running);
+  await verifyAll(verify, pending);
+  return tooLate;
+}
+
+async function verifyAll(verify: () => Promise<void>, pending: (() => void)[]): Promise<void> {
+  const last = verify();
+  for (let i = 0; i < 3; i++) {
+    await new Promise(setImmediate);
+    for (const release of pending.splice(0)) release();
+  }
+  await last;
+}
+
+function newRecord(now: Date): TokenRecord {
+  return {
+    id: ID,
+    account: 'acme',
+    prefix: 'acme',
+    kid: 'k1',
+    digest: DIGEST,
+    scopes: [SCOPE],
+    requested: [SCOPE],
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + 1e9),
+    version: 1,
+  };
+}
+
+describe('a value that a rotation replaced', () => {
+  it.each([
+    [0, 0, false, ['reused']],
+    [60, 0, true, []],
+    [60, 59.999, true, []],
+    [60, 60, false, ['reused']],
+    [60, 3600, false, ['reused']],
+  ])(
+    'with %s s of grace, after %s s: accepted %s, events %j',
+    async (graceSeconds, after, isAccepted, types) => {
+      const events: TokenEvent[] = [];
+      const setting = setUp({ onEvent: (event) => events.push(event) });
+      const { id, value } = await issued(setting);
+      const rotated = await setting.tokens.rotate('acme', id, { graceSeconds });
+      setting.clock.advance(after);
+
+      const verdict = await setting.tokens.verify(value, need);
+
+      expect(verdict.ok).toBe(isAccepted);
+      expect(events.map(({ type }) => type)).toEqual(types);
+      expect((await setting.tokens.verify(rotated.value, need)).ok).toBe(true);
+    },
+  );
+
+  it('is told of by id, without the value, and a listener that throws breaks nothing', async () => {
+    const events: TokenEvent[] = [];
+    const setting = setUp({
+      onEvent: (event) => {
+        events.push(event);
+        throw new Error('listener');
+      },
+    });
+    const { id, value } = await issued(setting);
+    await setting.tokens.rotate('acme', id);
+
+    expect(await setting.tokens.verify(value, need)).toEqual({ ok: false, reason: 'unknown' });
+    expect(events).toEqual([{ type: 'reused', id, account: 'acme', at: setting.clock.now() }]);
+  });
+
+  it('with a secret that was never this token’s raises nothing', async () => {
+    const events: TokenEvent[] = [];
+    const setting = setUp({ onEvent: (event) => events.push(event) });
+    const other = setUp();
+    const { value } = await issued(other);
+
+    expect((await setting.tokens.verify(value, need)).ok).toBe(false);
+    expect(events).toEqual([]);
+  });
+});
