@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { isTokenError, TokenError } from '../errors.ts';
-import type { PageQuery, TokenStore } from '../store.ts';
+import type { PageQuery, StoreFinding, TokenStore, Unsubscribe } from '../store.ts';
 import type { TokenId, TokenRecord } from '../token.ts';
 import { COLUMNS, type Row, RowReader, toValues } from './rows.ts';
 
@@ -58,10 +58,13 @@ export class SqliteTokenStore implements TokenStore {
   readonly local = true;
   readonly #statements: Statements;
   readonly #rows = new RowReader();
+  readonly #handle: SqliteHandle;
+  readonly #watches = new Set<() => void>();
   #release: (() => void) | undefined;
 
-  private constructor(statements: Statements, release?: () => void) {
-    this.#statements = statements;
+  private constructor(handle: SqliteHandle, release?: () => void) {
+    this.#handle = handle;
+    this.#statements = prepared(handle);
     this.#release = release;
   }
 
@@ -80,11 +83,11 @@ export class SqliteTokenStore implements TokenStore {
    */
   static open(pathOrHandle: string | SqliteHandle): SqliteTokenStore {
     return guarded(() => {
-      if (typeof pathOrHandle !== 'string') return new SqliteTokenStore(prepared(pathOrHandle));
+      if (typeof pathOrHandle !== 'string') return new SqliteTokenStore(pathOrHandle);
       const handle = openFile(pathOrHandle);
       const release = () => handle.close();
       try {
-        return new SqliteTokenStore(prepared(handle), release);
+        return new SqliteTokenStore(handle, release);
       } catch (error) {
         release();
         throw error;
@@ -139,7 +142,73 @@ export class SqliteTokenStore implements TokenStore {
     return guarded(() => changed(this.#statements.purge.run(before.getTime(), limit)));
   }
 
+  /**
+   * Tells of commits of other connections, also of other processes: SQLite counts them, and the
+   * count is looked at every 25 ms. It does not say what changed, so each hint is `'all'`.
+   */
+  async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {
+    let seen = this.#dataVersion();
+    const timer = setInterval(() => {
+      const version = this.#dataVersion();
+      if (version === undefined || version !== seen) onChange('all');
+      seen = version;
+    }, WATCH_MS);
+    timer.unref();
+    const end = () => {
+      clearInterval(timer);
+      this.#watches.delete(end);
+    };
+    this.#watches.add(end);
+    return async () => end();
+  }
+
+  #dataVersion(): unknown {
+    try {
+      return (this.#statements.dataVersion.get() as { data_version: unknown }).data_version;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /**
+   * Looks for a disk that is not waited for, and for a file that is not in WAL mode or is damaged.
+   * It reads the whole file.
+   */
+  async doctor(): Promise<StoreFinding[]> {
+    return guarded(() => {
+      const ask = (pragma: string) => Object.values(this.#pragma(pragma) as object)[0];
+      const findings: StoreFinding[] = [];
+      if (Number(ask('synchronous')) < 2) {
+        findings.push({
+          code: 'synchronous_off',
+          message:
+            'synchronous is below FULL on this connection: after a loss of power, tokens that were acknowledged may be missing and revoked ones be back; let the store set its pragmas after yours',
+        });
+      }
+      const mode = ask('journal_mode');
+      if (mode !== 'wal' && mode !== 'memory') {
+        findings.push({
+          code: 'journal_not_wal',
+          message: `journal_mode is ${mode}: readers wait for writers; put the file on a local disk, where WAL works`,
+        });
+      }
+      const state = ask('quick_check');
+      if (state !== 'ok') {
+        findings.push({
+          code: 'database_damaged',
+          message: 'quick_check finds the file damaged: restore it from a backup',
+        });
+      }
+      return findings;
+    });
+  }
+
+  #pragma(name: string): unknown {
+    return this.#handle.prepare(`PRAGMA ${name}`).get();
+  }
+
   async close(): Promise<void> {
+    for (const end of this.#watches) end();
     const release = this.#release;
     this.#release = undefined;
     if (release !== undefined) guarded(release);
@@ -149,6 +218,7 @@ export class SqliteTokenStore implements TokenStore {
 const BUSY_TIMEOUT_MS = 1500;
 const WAL_RETRY_MS = 2000;
 const WAL_PAUSE_MS = 20;
+const WATCH_MS = 25;
 const SCHEMA_VERSION = 1;
 
 const NOT_USABLE = 'the SQLite database cannot be used: it is locked, closed, full or damaged';
@@ -194,6 +264,7 @@ interface Statements {
   readonly revoke: SqliteStatement;
   readonly revokeAll: SqliteStatement;
   readonly purge: SqliteStatement;
+  readonly dataVersion: SqliteStatement;
 }
 
 function prepared(handle: SqliteHandle): Statements {
@@ -236,6 +307,7 @@ function prepared(handle: SqliteHandle): Statements {
          SELECT rowid FROM tokens WHERE min(expires_at, coalesce(revoked_at, expires_at)) < ?
          LIMIT ?)`,
     ),
+    dataVersion: handle.prepare('PRAGMA data_version'),
   };
 }
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { isTokenError } from '../../src/errors.ts';
 import { type SqliteHandle, SqliteTokenStore } from '../../src/stores/sqlite.ts';
 import { storeContract } from '../../src/testing/index.ts';
@@ -554,3 +554,86 @@ function openInChild(path: string, label: string): Child {
     go: () => child.stdin?.write('go'),
   };
 }
+
+describe('watch', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it.each(DRIVERS)(
+    'tells of commits of another connection, not of its own: %s',
+    async (_, open) => {
+      const path = newFile();
+      const { record } = await setUp(path);
+      const store = opened(SqliteTokenStore.open(opened(open(path))));
+      const other = opened(SqliteTokenStore.open(opened(open(path))));
+      const hints: unknown[] = [];
+      await store.watch((ids) => hints.push(ids));
+
+      await store.revoke(record.id, 'acme', CREATED);
+      vi.advanceTimersByTime(100);
+      expect(hints).toEqual([]);
+
+      await other.insert(newRecord('two'));
+      vi.advanceTimersByTime(25);
+      expect(hints).toEqual(['all']);
+
+      vi.advanceTimersByTime(1000);
+      expect(hints).toEqual(['all']);
+    },
+  );
+
+  it.each<[string, (store: SqliteTokenStore, end: () => Promise<void>) => Promise<void>]>([
+    ['it is ended', (_, end) => end()],
+    ['the store is closed', (store) => store.close()],
+  ])('tells nothing more once %s', async (_, finish) => {
+    const path = newFile();
+    const { store } = await setUp(path);
+    const other = opened(SqliteTokenStore.open(path));
+    const hints: unknown[] = [];
+    const end = await store.watch((ids) => hints.push(ids));
+
+    await finish(store, end);
+    await other.insert(newRecord('two'));
+    vi.advanceTimersByTime(1000);
+
+    expect(hints).toEqual([]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('takes a database that does not answer for one where something may have changed', async () => {
+    const handle = new DatabaseSync(newFile());
+    const store = SqliteTokenStore.open(handle);
+    const hints: unknown[] = [];
+    await store.watch((ids) => hints.push(ids));
+
+    handle.close();
+    vi.advanceTimersByTime(25);
+
+    expect(hints).toEqual(['all']);
+    await store.close();
+  });
+});
+
+describe('doctor', () => {
+  it('finds nothing to say of a store as it opens it', async () => {
+    const { store } = await setUp();
+    expect(await store.doctor()).toEqual([]);
+    expect(await opened(SqliteTokenStore.open(':memory:')).doctor()).toEqual([]);
+  });
+
+  it.each([
+    ['PRAGMA synchronous = NORMAL', 'synchronous_off'],
+    ['PRAGMA synchronous = OFF', 'synchronous_off'],
+    ['PRAGMA journal_mode = DELETE', 'journal_not_wal'],
+  ])('tells of %s', async (pragma, code) => {
+    const handle = opened(new DatabaseSync(newFile()));
+    const store = SqliteTokenStore.open(handle);
+    handle.exec(pragma);
+
+    expect((await store.doctor()).map((finding) => finding.code)).toEqual([code]);
+  });
+});
