@@ -129,7 +129,16 @@ const EXPORTS: Record<
   'tokenwright/testing': {
     module: testing,
     file: 'testing/index.ts',
-    names: ['type ManualClock', 'manualClock', 'type StoreContractCase', 'storeContract'],
+    names: [
+      'type ManualClock',
+      'manualClock',
+      'type StoreContractCase',
+      'storeContract',
+      'faults',
+      'type StoreCall',
+      'type StoreFault',
+      'withFaults',
+    ],
   },
 };
 

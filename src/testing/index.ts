@@ -1,2 +1,3 @@
 export { type ManualClock, manualClock } from './clock.ts';
 export { type StoreContractCase, storeContract } from './contract.ts';
+export { faults, type StoreCall, type StoreFault, withFaults } from './faults.ts';
