@@ -1,4 +1,4 @@
-import { isTokenError, TokenError } from './errors.ts';
+import { corruptStore, isTokenError, storeFailure } from './errors.ts';
 import type { TokenStore, Unsubscribe } from './store.ts';
 import { copyMetadata, isRecord, type TokenId, type TokenRecord } from './token.ts';
 import { isProven, type PresentedValue } from './value.ts';
@@ -29,6 +29,8 @@ export class RecordReader {
   readonly #store: TokenStore;
   readonly #ask: Ask;
   readonly #limits: CacheLimits;
+  /** Where nothing is kept and nothing is gathered, there is nothing to count. */
+  readonly #readsAlone: boolean;
   readonly #entries = new Map<TokenId, Entry>();
   /** The loads that were sent and not yet answered. */
   readonly #flying = new Set<Load>();
@@ -40,6 +42,7 @@ export class RecordReader {
     this.#store = store;
     this.#ask = ask;
     this.#limits = limits;
+    this.#readsAlone = store.local === true && limits.maxStaleMs === 0;
     if (limits.maxStaleMs > 0 && store.watch !== undefined) void this.#watch();
   }
 
@@ -77,6 +80,7 @@ export class RecordReader {
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    */
   read(id: TokenId, now: Date): Promise<TokenRecord | undefined> {
+    if (this.#readsAlone) return this.#readAlone(id);
     const load = this.#gathering ?? this.#gather(now);
     load.add(id);
     if (load.size === MAX_BATCH || this.#store.local === true) this.#send(load);
@@ -135,6 +139,17 @@ export class RecordReader {
       this.#keep(load);
     };
     answered.then(settle, settle);
+  }
+
+  async #readAlone(id: TokenId): Promise<TokenRecord | undefined> {
+    let found: unknown;
+    try {
+      found = await this.#store.find([id]);
+    } catch (error) {
+      throw storeFailure(error);
+    }
+    if (Array.isArray(found) && found.length === 1) return recordOf(checked(found[0], id));
+    throw corruptStore();
   }
 
   async #find(ids: readonly TokenId[]): Promise<Found[]> {
@@ -243,9 +258,7 @@ class Load implements Started {
   }
 
   async recordOf(id: TokenId): Promise<TokenRecord | undefined> {
-    const found = (await this.#answer)[this.#places.get(id) as number];
-    if (found !== CORRUPT) return found;
-    throw new TokenError('store_corrupt', 'the store answered with what is not a token record');
+    return recordOf((await this.#answer)[this.#places.get(id) as number]);
   }
 
   spoil(ids: readonly TokenId[] | 'all'): void {
@@ -262,6 +275,11 @@ class Load implements Started {
       if (found !== undefined && found !== CORRUPT && this.isGood(id)) yield [id, found];
     }
   }
+}
+
+function recordOf(found: Found): TokenRecord | undefined {
+  if (found !== CORRUPT) return found;
+  throw corruptStore();
 }
 
 function checked(found: unknown, id: TokenId): Found {

@@ -60,3 +60,21 @@ export class TokenError extends Error {
 export function isTokenError(value: unknown): value is TokenError {
   return value instanceof Error && BRAND in value;
 }
+
+/** What a store failed with, in our own words: texts of drivers carry input. */
+export function storeFailure(error: unknown): TokenError {
+  const code = isTokenError(error) ? error.code : 'store_unavailable';
+  if (code === 'store_corrupt') return corruptStore();
+  if (code === 'durability_unconfirmed') {
+    return new TokenError(
+      code,
+      'the change was made, but not confirmed by as many replicas as was asked for; look before trying again',
+    );
+  }
+  return new TokenError('store_unavailable', 'the store did not answer; try again later');
+}
+
+/** A store that hands out what it never got must not be believed in anything. */
+export function corruptStore(): TokenError {
+  return new TokenError('store_corrupt', 'the store answered with what is not a token record');
+}

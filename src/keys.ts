@@ -104,6 +104,7 @@ export class Key {
   readonly canMint: boolean;
   readonly #tag: Uint8Array;
   readonly #inner: Buffer;
+  #filled: Buffer;
   readonly #outer: Buffer;
   readonly #reveal: Uint8Array | undefined;
   readonly #cursor: Uint8Array | undefined;
@@ -121,6 +122,7 @@ export class Key {
     this.#reveal = isVerifier ? undefined : subkey(bytes, 'reveal/v1');
     this.#cursor = isVerifier ? undefined : subkey(bytes, 'cursor/v1');
     this.#inner = pad(this.#tag, 0x36, 256);
+    this.#filled = this.#inner;
     this.#outer = pad(this.#tag, 0x5c, 32);
   }
 
@@ -137,8 +139,10 @@ export class Key {
    * object; nothing awaits between writing and reading them.
    */
   tag(text: string): number {
-    const length = this.#inner.write(text, BLOCK_BYTES, 'latin1');
-    const digest = sha256Hex(this.#inner.subarray(0, BLOCK_BYTES + length));
+    const end = BLOCK_BYTES + this.#inner.write(text, BLOCK_BYTES, 'latin1');
+    // All values of a host are of one length, so the view is nearly always the last one.
+    if (this.#filled.length !== end) this.#filled = this.#inner.subarray(0, end);
+    const digest = sha256Hex(this.#filled);
     this.#outer.write(digest, BLOCK_BYTES, 'hex');
     return Number.parseInt(sha256Hex(this.#outer).slice(0, 8), 16);
   }
@@ -249,8 +253,8 @@ function pad(key: Uint8Array, mask: number, room: number): Buffer {
   return buffer;
 }
 
-/** `crypto.hash` came with Node 20.12; other runtimes may lack it. */
-function sha256Hex(data: Uint8Array): string {
+/** `crypto.hash`, five times as fast as a `Hash`, came with Node 20.12; other runtimes may lack it. */
+export function sha256Hex(data: Uint8Array | string): string {
   return crypto.hash === undefined
     ? crypto.createHash('sha256').update(data).digest('hex')
     : crypto.hash('sha256', data, 'hex');

@@ -1,7 +1,7 @@
 import type * as z from 'zod';
 import { RecordReader } from './cache.ts';
 import { type Clock, steadyClock, withDeadline } from './clock.ts';
-import { isTokenError, TokenError } from './errors.ts';
+import { corruptStore, isTokenError, storeFailure, TokenError } from './errors.ts';
 import {
   type ChangeOptions,
   changeOptions,
@@ -479,7 +479,7 @@ export class TokenService {
       if (await this.#ask(() => isInserted(this.#store.insert(record)))) {
         return Object.freeze({ ...this.#toToken(record, now, { withValue: false }), value });
       }
-      if (draws === MAX_DRAWS) throw storeError('store_corrupt');
+      if (draws === MAX_DRAWS) throw corruptStore();
     }
   }
 
@@ -578,20 +578,20 @@ export class TokenService {
       return id !== undefined && isRecord(record, id) && record.account === account;
     };
     if (Array.isArray(page) && page.every(isOurs)) return page;
-    throw storeError('store_corrupt');
+    throw corruptStore();
   }
 
   /** What is neither yes nor no must not pass for one: it would acknowledge, or deny, what is not known. */
   async #decide(changed: readonly TokenId[], call: () => Promise<boolean>): Promise<boolean> {
     const answer: unknown = await this.#write(changed, () => this.#ask(call));
     if (typeof answer === 'boolean') return answer;
-    throw storeError('store_corrupt');
+    throw corruptStore();
   }
 
   async #count(call: () => Promise<number>): Promise<number> {
     const answer: unknown = await this.#ask(call);
     if (Number.isSafeInteger(answer) && (answer as number) >= 0) return answer as number;
-    throw storeError('store_corrupt');
+    throw corruptStore();
   }
 
   /** Whether a change was made or not: what may have changed is not served from memory again. */
@@ -612,7 +612,7 @@ export class TokenService {
       const answer = call();
       return await (this.#store.local === true ? answer : withDeadline(answer, this.#deadlineMs));
     } catch (error) {
-      throw storeError(isTokenError(error) ? error.code : 'store_unavailable');
+      throw storeFailure(error);
     }
   }
 
@@ -687,22 +687,22 @@ export class TokenService {
   }
 
   #toToken(record: TokenRecord, now: Date, { withValue = this.#reveals } = {}): Token {
-    const { id, account, version, name, metadata } = record;
     const value = withValue ? revealValue(this.#ring, record) : undefined;
-    return Object.freeze({
-      id,
-      account,
+    const token: { -readonly [member in keyof Token]: Token[member] } = {
+      id: record.id,
+      account: record.account,
       scopes: frozen(record.scopes),
       requested: frozen(record.requested),
       createdAt: new Date(record.createdAt),
       expiresAt: new Date(record.expiresAt),
-      version,
+      version: record.version,
       state: isExpired(record, now) ? 'expired' : 'active',
       masked: maskValue(record),
-      ...(value !== undefined && { value }),
-      ...(name !== undefined && { name }),
-      ...(metadata !== undefined && { metadata }),
-    });
+    };
+    if (value !== undefined) token.value = value;
+    if (record.name !== undefined) token.name = record.name;
+    if (record.metadata !== undefined) token.metadata = record.metadata;
+    return Object.freeze(token);
   }
 }
 
@@ -720,9 +720,18 @@ function readNeed(
   return reading.ok ? { ok: true, need: reading.request } : reading;
 }
 
-function readScope(scope: Scope | string): Scope {
+/** Scopes that were asked for: a guarded service asks for a few again and again. Bounded all the same. */
+const neededScopes = new Map<string, Scope>();
+const MAX_NEEDED_SCOPES = 1000;
+
+function readScope(text: Scope | string): Scope {
+  const known = neededScopes.get(text as string);
+  if (known !== undefined) return known;
   try {
-    return toScope(scope);
+    const scope = toScope(text);
+    if (neededScopes.size >= MAX_NEEDED_SCOPES) neededScopes.clear();
+    if (typeof text === 'string') neededScopes.set(text, scope);
+    return scope;
   } catch (error) {
     throw toTokenError(error);
   }
@@ -830,7 +839,7 @@ function compile(scopes: readonly string[]): ScopeSet {
   try {
     return ScopeSet.from(scopes);
   } catch {
-    throw storeError('store_corrupt');
+    throw corruptStore();
   }
 }
 
@@ -850,19 +859,6 @@ function catalogUnavailable(): TokenError {
     'store_unavailable',
     'the catalog of this account cannot be had at the moment',
   );
-}
-
-function storeError(code: string): TokenError {
-  if (code === 'store_corrupt') {
-    return new TokenError(code, 'the store answered with what is not a token record');
-  }
-  if (code === 'durability_unconfirmed') {
-    return new TokenError(
-      code,
-      'the change was made, but not confirmed by as many replicas as was asked for; look before trying again',
-    );
-  }
-  return new TokenError('store_unavailable', 'the store did not answer; try again later');
 }
 
 function notFound(): TokenError {

@@ -1,7 +1,7 @@
 import * as crypto from 'node:crypto';
 import { customAlphabet } from 'nanoid';
 import { TokenError } from './errors.ts';
-import type { Key, KeyRing } from './keys.ts';
+import { type Key, type KeyRing, sha256Hex } from './keys.ts';
 import type { TokenId, TokenRecord } from './token.ts';
 
 /** A value that was presented and is well-formed: whom it claims to be, and the proof. */
@@ -65,7 +65,7 @@ export function mintValue(
     kept: {
       prefix,
       kid,
-      digest: digestOf(id + secret),
+      digest: new Uint8Array(digestOf(id + secret)),
       ...(box !== undefined && { box }),
     },
   };
@@ -209,8 +209,7 @@ function base62(number: number): string {
 }
 
 function digestOf(idAndSecret: string): Uint8Array {
-  const hash = crypto.createHash('sha256').update(`tokenwright/v1/verify\0${idAndSecret}`);
-  return new Uint8Array(hash.digest());
+  return Buffer.from(sha256Hex(`tokenwright/v1/verify\0${idAndSecret}`), 'hex');
 }
 
 function boundTo(kid: string, id: TokenId, account: string): string {

@@ -55,82 +55,89 @@ export class RowReader {
 
   /** @throws {TokenError} `store_corrupt` */
   read(row: Row): TokenRecord {
+    return this.readCells(COLUMNS.map((column) => row[column]));
+  }
+
+  /**
+   * Reads a row that a driver gives as an array, in the order of {@link COLUMNS}; what comes after
+   * them is not looked at.
+   *
+   * @throws {TokenError} `store_corrupt`
+   */
+  readCells(cells: readonly unknown[]): TokenRecord {
     return {
-      id: text(row, 'id') as TokenId,
-      account: text(row, 'account'),
-      prefix: text(row, 'prefix'),
-      kid: text(row, 'kid'),
-      digest: digest(row, 'digest'),
-      box: optional(bytes, row, 'box'),
-      scopes: this.#lists.read(row, 'scopes'),
-      requested: this.#lists.read(row, 'requested'),
-      createdAt: instant(row, 'created_at'),
-      expiresAt: instant(row, 'expires_at'),
-      version: integer(row, 'version'),
-      name: optional(text, row, 'name'),
-      metadata: optional(object, row, 'metadata'),
-      revokedAt: optional(instant, row, 'revoked_at'),
-      previousDigest: optional(digest, row, 'previous_digest'),
-      previousUntil: optional(instant, row, 'previous_until'),
+      id: text(cells[0], 'id') as TokenId,
+      account: text(cells[1], 'account'),
+      prefix: text(cells[2], 'prefix'),
+      kid: text(cells[3], 'kid'),
+      digest: digest(cells[4], 'digest'),
+      box: optional(bytes, cells[5], 'box'),
+      scopes: this.#lists.read(cells[6], 'scopes'),
+      requested: this.#lists.read(cells[7], 'requested'),
+      createdAt: instant(cells[8], 'created_at'),
+      expiresAt: instant(cells[9], 'expires_at'),
+      version: integer(cells[10], 'version'),
+      name: optional(text, cells[11], 'name'),
+      metadata: optional(object, cells[12], 'metadata'),
+      revokedAt: optional(instant, cells[13], 'revoked_at'),
+      previousDigest: optional(digest, cells[14], 'previous_digest'),
+      previousUntil: optional(instant, cells[15], 'previous_until'),
     };
   }
 }
 
 function optional<Value>(
-  read: (row: Row, column: Column) => Value,
-  row: Row,
+  read: (cell: unknown, column: Column) => Value,
+  cell: unknown,
   column: Column,
 ): Value | undefined {
-  return row[column] === null ? undefined : read(row, column);
+  return cell === null ? undefined : read(cell, column);
 }
 
-function text(row: Row, column: Column): string {
-  const value = row[column];
-  if (typeof value === 'string') return value;
+function text(cell: unknown, column: Column): string {
+  if (typeof cell === 'string') return cell;
   // A column of bytes, which some databases need so that they compare byte by byte.
-  if (Buffer.isBuffer(value)) return value.toString('utf8');
+  if (Buffer.isBuffer(cell)) return cell.toString('utf8');
   throw corrupt(column);
 }
 
-function bytes(row: Row, column: Column): Uint8Array {
-  const value = row[column];
-  if (!(value instanceof Uint8Array)) throw corrupt(column);
+function bytes(cell: unknown, column: Column): Uint8Array {
+  if (!(cell instanceof Uint8Array)) throw corrupt(column);
   // Most drivers read a Buffer.
-  return Buffer.isBuffer(value) ? new Uint8Array(value) : value;
+  return Buffer.isBuffer(cell) ? new Uint8Array(cell) : cell;
 }
 
-function digest(row: Row, column: Column): Uint8Array {
-  const value = bytes(row, column);
+function digest(cell: unknown, column: Column): Uint8Array {
+  const value = bytes(cell, column);
   if (value.length !== 32) throw corrupt(column);
   return value;
 }
 
-function integer(row: Row, column: Column): number {
-  const value = row[column];
+function integer(cell: unknown, column: Column): number {
   // Drivers read 64 bits as a number, a bigint or a text.
-  const number = isWholeText(value) || typeof value === 'bigint' ? Number(value) : value;
+  const number = typeof cell === 'bigint' || isWholeText(cell) ? Number(cell) : cell;
   if (typeof number !== 'number' || !Number.isSafeInteger(number)) throw corrupt(column);
   return number;
 }
 
-function isWholeText(value: unknown): boolean {
-  return typeof value === 'string' && /^-?[0-9]{1,16}$/.test(value);
+function isWholeText(cell: unknown): boolean {
+  return typeof cell === 'string' && /^-?[0-9]{1,16}$/.test(cell);
 }
 
-function instant(row: Row, column: Column): Date {
-  const date = new Date(integer(row, column));
+function instant(cell: unknown, column: Column): Date {
+  const date = new Date(integer(cell, column));
   if (Number.isNaN(date.getTime())) throw corrupt(column);
   return date;
 }
 
-function object(row: Row, column: Column): JsonObject {
-  const value = json(row, column);
+function object(cell: unknown, column: Column): JsonObject {
+  const value = json(cell, column);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw corrupt(column);
   return value as JsonObject;
 }
 
-function json(row: Row, column: Column): unknown {
-  const value = text(row, column);
+function json(cell: unknown, column: Column): unknown {
+  const value = text(cell, column);
   try {
     return JSON.parse(value);
   } catch {
@@ -150,9 +157,9 @@ class ListTexts {
   readonly #byText = new Map<string, readonly string[]>();
   #characters = 0;
 
-  read(row: Row, column: Column): readonly string[] {
-    const key = text(row, column);
-    return this.#byText.get(key) ?? this.#add(key, parseList(row, column));
+  read(cell: unknown, column: Column): readonly string[] {
+    const key = text(cell, column);
+    return this.#byText.get(key) ?? this.#add(key, parseList(key, column));
   }
 
   #add(key: string, list: readonly string[]): readonly string[] {
@@ -172,8 +179,8 @@ class ListTexts {
   }
 }
 
-function parseList(row: Row, column: Column): readonly string[] {
-  const list = json(row, column);
+function parseList(cell: string, column: Column): readonly string[] {
+  const list = json(cell, column);
   if (!Array.isArray(list)) throw corrupt(column);
   if (!list.every((item) => typeof item === 'string')) throw corrupt(column);
   return Object.freeze(list);

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { isTokenError, TokenError } from '../errors.ts';
 import type { PageQuery, StoreFinding, TokenStore, Unsubscribe } from '../store.ts';
 import type { TokenId, TokenRecord } from '../token.ts';
-import { COLUMNS, type Row, RowReader, toValues } from './rows.ts';
+import { COLUMNS, RowReader, toValues } from './rows.ts';
 
 /**
  * What goes into a statement of a {@link SqliteHandle}.
@@ -24,6 +24,9 @@ export interface SqliteStatement {
   get(...values: SqliteValue[]): unknown;
   all(...values: SqliteValue[]): unknown[];
   run(...values: SqliteValue[]): { readonly changes: number | bigint };
+  /** Rows as arrays, which are read faster: by `node:sqlite`, and by better-sqlite3. */
+  setReturnArrays?(enabled: boolean): unknown;
+  raw?(enabled: boolean): unknown;
 }
 
 /**
@@ -105,14 +108,17 @@ export class SqliteTokenStore implements TokenStore {
     const [id] = ids;
     if (id === undefined) return [];
     if (ids.length > 1) return this.#findMany(ids);
-    const row = guarded(() => this.#statements.find.get(id)) as Row | undefined;
-    return [row && this.#rows.read(row)];
+    const row = guarded(() => this.#statements.find.get(id));
+    return [row === undefined ? undefined : this.#rows.readCells(cellsOf(row))];
   }
 
   #findMany(ids: readonly TokenId[]): (TokenRecord | undefined)[] {
-    const rows = guarded(() => this.#statements.findMany.all(JSON.stringify(ids))) as PlacedRow[];
+    const rows = guarded(() => this.#statements.findMany.all(JSON.stringify(ids)));
     const found = new Array<TokenRecord | undefined>(ids.length).fill(undefined);
-    for (const row of rows) found[Number(row.place)] = this.#rows.read(row);
+    for (const row of rows) {
+      const cells = cellsOf(row);
+      found[Number(cells[COLUMNS.length])] = this.#rows.readCells(cells);
+    }
     return found;
   }
 
@@ -120,8 +126,8 @@ export class SqliteTokenStore implements TokenStore {
     const start = [after?.createdAt.getTime() ?? BEFORE_ALL, after?.id ?? ''] as const;
     const rows = guarded(() =>
       this.#statements.page.all(account, liveAt.getTime(), ...start, limit),
-    ) as Row[];
-    return rows.map((row) => this.#rows.read(row));
+    );
+    return rows.map((row) => this.#rows.readCells(cellsOf(row)));
   }
 
   async replace(next: TokenRecord): Promise<boolean> {
@@ -250,8 +256,6 @@ const SCHEMA = `
   PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
-type PlacedRow = Row & { readonly place: unknown };
-
 /** Later than any date: the place before the first record of a page. */
 const BEFORE_ALL = Number.MAX_SAFE_INTEGER;
 
@@ -278,16 +282,20 @@ function prepared(handle: SqliteHandle): Statements {
       `INSERT INTO tokens (${columns}) VALUES (${COLUMNS.map(() => '?').join(', ')})
        ON CONFLICT (id) DO NOTHING`,
     ),
-    find: handle.prepare(`SELECT ${columns} FROM tokens WHERE id = ?`),
+    find: inArrays(handle.prepare(`SELECT ${columns} FROM tokens WHERE id = ?`)),
     // CROSS JOIN fixes the order of the loops: one index lookup for each place that was asked.
-    findMany: handle.prepare(
-      `SELECT asked.key AS place, ${COLUMNS.map((column) => `tokens.${column}`).join(', ')}
+    findMany: inArrays(
+      handle.prepare(
+        `SELECT ${COLUMNS.map((column) => `tokens.${column}`).join(', ')}, asked.key
        FROM json_each(?) AS asked CROSS JOIN tokens ON tokens.id = asked.value`,
+      ),
     ),
-    page: handle.prepare(
-      `SELECT ${columns} FROM tokens
+    page: inArrays(
+      handle.prepare(
+        `SELECT ${columns} FROM tokens
        WHERE account = ? AND revoked_at IS NULL AND expires_at > ? AND (created_at, id) < (?, ?)
        ORDER BY created_at DESC, id DESC LIMIT ?`,
+      ),
     ),
     replace: handle.prepare(
       `UPDATE tokens SET ${COLUMNS.slice(2)
@@ -309,6 +317,17 @@ function prepared(handle: SqliteHandle): Statements {
     ),
     dataVersion: handle.prepare('PRAGMA data_version'),
   };
+}
+
+function inArrays(statement: SqliteStatement): SqliteStatement {
+  if (statement.setReturnArrays !== undefined) statement.setReturnArrays(true);
+  else statement.raw?.(true);
+  return statement;
+}
+
+/** The cells of a row in the order of its columns. */
+function cellsOf(row: unknown): readonly unknown[] {
+  return Array.isArray(row) ? row : Object.values(row as object);
 }
 
 function openFile(path: string): SqliteHandle & { close(): void } {
