@@ -15,17 +15,25 @@ import {
 import { InputError } from './files.ts';
 import { LIST_HELP, SCOPES_COMMANDS } from './scopes.ts';
 import { readSettings, SERVE_OPTIONS, UsageError } from './settings.ts';
+import { STORE_COMMANDS } from './store-commands.ts';
 
 const NEGATIVE = 3;
 
 const SERVE = command({
   name: 'serve',
   operands: [],
-  summary: 'runs the token service on an embedded SQLite file',
+  summary: 'runs the token service, on an embedded SQLite file or a database',
   about: `Settings                                                           (environment)
   --port <number>           where to listen; default 8787          PORT
   --host <name>             default 127.0.0.1                      TOKENWRIGHT_HOST
-  --data <folder>           database and keys; default ./data      TOKENWRIGHT_DATA
+  --data <folder>           keys, and the SQLite file; default ./data
+                                                                   TOKENWRIGHT_DATA
+  --store <url>             a database for the tokens: postgres://, mysql://, mariadb://,
+                            redis://, rediss:// or redis+cluster://. Services on one
+                            database need the same keys: copy keys.json of the data.
+                            Default: an SQLite file                TOKENWRIGHT_STORE
+  --table <name>            the table, for Redis what keys begin with
+                                                                   TOKENWRIGHT_TABLE
   --catalog <file|folder>   the scopes that exist: a JSON array of scopes, or an
                             OpenAPI document in JSON or YAML; a folder takes all
                             in it. Repeatable. Default: an example TOKENWRIGHT_CATALOG (commas)
@@ -34,6 +42,8 @@ const SERVE = command({
   --prefix <text>           what values begin with; default tw     TOKENWRIGHT_PREFIX
   --reveal <once|always>    whether values can be shown again; default always
                                                                    TOKENWRIGHT_REVEAL
+  --max-stale-ms <number>   serve from memory what was read so long ago, 0 to 60000;
+                            default 0: nothing                     TOKENWRIGHT_MAX_STALE_MS
   --accept-legacy-body      take what older clients send           TOKENWRIGHT_ACCEPT_LEGACY_BODY=true
 
 A flag wins over its variable.`,
@@ -50,7 +60,12 @@ A flag wins over its variable.`,
   },
 });
 
-const COMMANDS: readonly Command[] = [SERVE, ...SCOPES_COMMANDS, ...CATALOG_COMMANDS];
+const COMMANDS: readonly Command[] = [
+  SERVE,
+  ...STORE_COMMANDS,
+  ...SCOPES_COMMANDS,
+  ...CATALOG_COMMANDS,
+];
 
 /** The commands of two words, by their first one. */
 const GROUPS: ReadonlyMap<string, { readonly title: string; readonly about: string }> = new Map([
@@ -106,12 +121,11 @@ function unknownCommand([first]: readonly string[]): UsageError {
       `a command is required after ${first}: ${names.join(', ')}; see tokenwright ${first} --help`,
     );
   }
-  const names = ['serve', ...GROUPS.keys()].join(', ');
+  const names = [SERVE, ...STORE_COMMANDS].map(({ name }) => name);
+  const all = [...names, ...GROUPS.keys()].join(', ');
   return first === undefined
-    ? new UsageError(`a command is required: ${names}; see tokenwright --help`)
-    : new UsageError(
-        `this command is not known; the commands are: ${names}; see tokenwright --help`,
-      );
+    ? new UsageError(`a command is required: ${all}; see tokenwright --help`)
+    : new UsageError(`this command is not known; the commands are: ${all}; see tokenwright --help`);
 }
 
 function helpOn(words: readonly string[]): string {
@@ -136,7 +150,7 @@ function mainHelp(): string {
   return `tokenwright ${packageJson.version}: scoped access tokens for your own backend
 
 run the service
-${usageLines([SERVE])}
+${usageLines([SERVE, ...STORE_COMMANDS])}
 
 ${groups.join('\n\n')}
 

@@ -7,9 +7,10 @@ import { tokenHandler } from '../http/handler.ts';
 import { toNodeListener } from '../http/node.ts';
 import type { ScopeCatalog } from '../scope/index.ts';
 import { TokenService } from '../service.ts';
-import { SqliteTokenStore } from '../stores/sqlite.ts';
+import { doctor } from '../store.ts';
 import { loadCatalog, loadFirstAccount, loadKeys, makeFolder } from './files.ts';
 import type { ServeSettings } from './settings.ts';
+import { type StorePlace, storePlace } from './stores.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const HEADERS_TIMEOUT_MS = 15_000;
@@ -20,32 +21,49 @@ const SHUTDOWN_MS = 10_000;
  * store. Resolves when it is ready.
  */
 export async function serve(settings: ServeSettings): Promise<void> {
-  const { data, prefix, reveal } = settings;
+  const { data, prefix, reveal, maxStaleMs } = settings;
+  const place = storePlace(settings);
   const catalog = await loadCatalog(settings.catalog);
   makeFolder(data);
   const keys = loadKeys(data);
-  const store = SqliteTokenStore.open(join(data, 'tokens.db'));
-  const tokens = new TokenService({ store, keys, prefix, catalog, reveal });
   const server = createServer({
     requestTimeout: REQUEST_TIMEOUT_MS,
     headersTimeout: HEADERS_TIMEOUT_MS,
   });
-  server.listen(settings.port, settings.host);
-  await once(server, 'listening');
+  const opened = await place.open();
+  let tokens: TokenService | undefined;
+  const close = async () => {
+    await tokens?.close();
+    await opened.close();
+  };
   try {
+    await opened.migrate?.();
+    const { store } = opened;
+    const findings = await doctor(store);
+    tokens = new TokenService({ store, keys, prefix, catalog, reveal, cache: { maxStaleMs } });
+    server.listen(settings.port, settings.host);
+    await once(server, 'listening');
     // Last, since a password that was made is lost when the start fails before it is printed.
-    answerCalls(server, tokens, settings, catalog);
+    answerCalls(server, tokens, settings, { place, catalog });
+    for (const { message } of findings) console.error(`tokenwright: warning: ${message}`);
   } catch (error) {
     server.close();
+    await close();
     throw error;
   }
+  stopOnSignals(server, close);
+}
+
+interface Sources {
+  readonly place: StorePlace;
+  readonly catalog: ScopeCatalog;
 }
 
 function answerCalls(
   server: Server,
   tokens: TokenService,
   settings: ServeSettings,
-  catalog: ScopeCatalog,
+  sources: Sources,
 ): void {
   const { data, acceptLegacyBody } = settings;
   const first = settings.accounts.length === 0 ? loadFirstAccount(data) : undefined;
@@ -54,14 +72,13 @@ function answerCalls(
   const onError = (error: unknown) => console.error('tokenwright: a call failed:', error);
   const handler = tokenHandler({ tokens, authenticate, acceptLegacyBody, onError });
   server.on('request', toNodeListener(handler));
-  stopOnSignals(server, tokens);
-  console.log(welcome(server, settings, catalog, accounts, first?.password));
+  console.log(welcome(server, settings, sources, accounts, first?.password));
 }
 
-function stopOnSignals(server: Server, tokens: TokenService): void {
+function stopOnSignals(server: Server, close: () => Promise<void>): void {
   const stop = () => {
     process.off('SIGTERM', stop).off('SIGINT', stop);
-    server.close(() => void tokens.close());
+    server.close(() => void close());
     server.closeIdleConnections();
     setTimeout(() => server.closeAllConnections(), SHUTDOWN_MS).unref();
   };
@@ -71,7 +88,7 @@ function stopOnSignals(server: Server, tokens: TokenService): void {
 function welcome(
   server: Server,
   settings: ServeSettings,
-  catalog: ScopeCatalog,
+  { place, catalog }: Sources,
   accounts: readonly FixedAccount[],
   password: string | undefined,
 ): string {
@@ -85,6 +102,7 @@ function welcome(
   return `tokenwright listens on ${url}
 
   data      ${settings.data}
+  store     ${place.name}
   catalog   ${catalog.size} scopes${source}
   accounts  ${accounts.map(({ username }) => username).join(', ')}${passwordNote(settings, password)}
 

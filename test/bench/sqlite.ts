@@ -179,5 +179,5 @@ async function growth(): Promise<void> {
 
 console.log(`Node ${process.version}, ${process.arch}; medians of ${ROUNDS} rounds`);
 await operations();
-if (process.env['ALL']) await pages();
-if (process.env['ALL']) await growth();
+await pages();
+await growth();
