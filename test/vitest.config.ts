@@ -1,28 +1,39 @@
 import { defineConfig } from 'vitest/config';
 
+const root = new URL('..', import.meta.url).pathname;
 const growth = 'test/**/growth.test.ts';
+const faults = 'test/faults/**/*.test.ts';
+const shared = { environment: 'node', testTimeout: 30_000, hookTimeout: 120_000 };
 
 export default defineConfig({
-  root: new URL('..', import.meta.url).pathname,
+  root,
   test: {
-    environment: 'node',
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    globalSetup: ['test/servers.ts'],
     projects: [
       {
-        extends: true,
+        root,
         test: {
+          ...shared,
           name: 'tests',
           include: ['test/**/*.test.ts'],
-          exclude: [growth],
-          globalSetup: ['test/servers.ts'],
+          exclude: [growth, faults],
           sequence: { groupOrder: 0 },
         },
       },
+      // What measures times has the machine to itself, one file after the other.
       {
-        extends: true,
-        // What compares times has the machine to itself.
-        test: { name: 'growth', include: [growth], sequence: { groupOrder: 1 } },
+        root,
+        test: {
+          ...shared,
+          name: 'faults',
+          include: [faults],
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        root,
+        test: { ...shared, name: 'growth', include: [growth], sequence: { groupOrder: 2 } },
       },
     ],
   },
