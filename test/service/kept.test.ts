@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { K1, partsOf, recordOf, SCOPE, setUp } from '../support.ts';
+
+const HASHES = ['md5', 'sha1', 'sha256', 'sha512'];
+
+/** Whatever of a value must not be found in what is kept: it, its secret, and plain hashes of them. */
+function tracesOf(value: string): Buffer[] {
+  const { id, secret, tag, prefix } = partsOf(value);
+  const body = value.slice(prefix.length + 1);
+  const texts = [value, body, secret, id + secret, secret + id, secret + tag, `${id}:${secret}`];
+  const hashes = texts.flatMap((text) =>
+    HASHES.map((name) => createHash(name).update(text).digest()),
+  );
+  const keyed = texts.map((text) => createHash('sha256').update(`${K1.secret}${text}`).digest());
+  return [...texts.slice(0, 4).map((text) => Buffer.from(text)), ...hashes, ...keyed];
+}
+
+/** Everything that a record holds, as bytes: as it is, and as what hex and base64 in it stand for. */
+function bytesOf(record: object): Buffer {
+  const parts = Object.values(record).map((member) =>
+    typeof member === 'string' || member instanceof Uint8Array
+      ? Buffer.from(member as string)
+      : Buffer.from(JSON.stringify(member) ?? ''),
+  );
+  const decoded = parts.flatMap((part) => [
+    Buffer.from(part.toString('latin1'), 'hex'),
+    Buffer.from(part.toString('latin1'), 'base64'),
+  ]);
+  return Buffer.concat([...parts, ...decoded]);
+}
+
+describe('what is kept of a token', () => {
+  it.each([
+    ['once', 'issue'],
+    ['always', 'issue'],
+    ['once', 'rotate'],
+    ['always', 'rotate'],
+  ] as const)(
+    'with reveal %s after %s shows nothing that can be presented',
+    async (reveal, verb) => {
+      const { tokens, store } = setUp({ reveal });
+      const issued = await tokens.issue({ account: 'acme', scopes: [SCOPE], name: 'deploy' });
+      const values = [issued.value];
+      if (verb === 'rotate') values.push((await tokens.rotate('acme', issued.id)).value);
+
+      const kept = bytesOf(await recordOf(store.inner, issued.id));
+
+      const found = values.flatMap(tracesOf).filter((trace) => kept.includes(trace));
+      expect(found).toEqual([]);
+    },
+  );
+
+  it('would be noticed', async () => {
+    const { tokens, store } = setUp();
+    const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    const record = await recordOf(store.inner, id);
+    const careless = [
+      { ...record, metadata: { value } },
+      { ...record, digest: createHash('sha256').update(partsOf(value).secret).digest() },
+      { ...record, name: createHash('sha256').update(value).digest('hex') },
+    ];
+
+    for (const kept of careless) {
+      expect(tracesOf(value).some((trace) => bytesOf(kept).includes(trace))).toBe(true);
+    }
+  });
+});
