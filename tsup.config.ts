@@ -7,6 +7,9 @@ const entry = {
   openapi: 'src/openapi.ts',
   http: 'src/http/index.ts',
   sqlite: 'src/stores/sqlite.ts',
+  postgres: 'src/stores/postgres.ts',
+  mysql: 'src/stores/mysql.ts',
+  redis: 'src/stores/redis.ts',
   testing: 'src/testing/index.ts',
 };
 

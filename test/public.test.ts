@@ -5,6 +5,9 @@ import * as http from '../src/http/index.ts';
 import * as root from '../src/index.ts';
 import * as openapi from '../src/openapi.ts';
 import * as scope from '../src/scope/index.ts';
+import * as mysql from '../src/stores/mysql.ts';
+import * as postgres from '../src/stores/postgres.ts';
+import * as redis from '../src/stores/redis.ts';
 import * as sqlite from '../src/stores/sqlite.ts';
 import * as testing from '../src/testing/index.ts';
 
@@ -155,6 +158,9 @@ describe('exports', () => {
   it.each<[string, object, string[]]>([
     ['tokenwright/openapi', openapi, ['catalogDiff', 'catalogFromOpenApi', 'readOpenApi']],
     ['tokenwright/sqlite', sqlite, ['SqliteTokenStore']],
+    ['tokenwright/postgres', postgres, ['PostgresTokenStore', 'migrate', 'migrationSql']],
+    ['tokenwright/mysql', mysql, ['MysqlTokenStore', 'migrate', 'migrationSql']],
+    ['tokenwright/redis', redis, ['RedisTokenStore']],
   ])('of %s at run time are these', (_, module, names) => {
     expect(Object.keys(module).sort()).toEqual(names);
   });
@@ -238,6 +244,7 @@ describe('imports', () => {
     [/^http\//, /^(stores|cli|testing|keys|value|cache|store\.ts|openapi)\b/],
     [/^testing\//, /^(service|http|stores|cli|input|cache)\b/],
     [/^openapi\.ts$/, /^(service|http|stores|cli|store|cache|value|keys)\b/],
+    [/^stores\//, /^(pg|mysql2|ioredis|redis)\b/],
     [/^(?!cli\/)/, /^cli\//],
     [/^(?!index\.ts$)(?!cli\/)/, /^index\.ts$/],
   ])('of %s never lead to %s', (from, to) => {

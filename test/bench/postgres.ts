@@ -1,0 +1,170 @@
+// How much the PostgreSQL store adds to the bare driver with named prepared statements, as ratios in
+// one run: `node test/bench/postgres.ts`, on a server of its own (TOKENS=200000 fills it faster).
+// Times are medians of rounds that take turns.
+import { Pool } from 'pg';
+import { generateKey } from '../../src/keys.ts';
+import { TokenService } from '../../src/service.ts';
+import type { Position } from '../../src/store.ts';
+import { migrate, PostgresTokenStore } from '../../src/stores/postgres.ts';
+import { COLUMNS, toValues } from '../../src/stores/rows.ts';
+import type { TokenId, TokenRecord } from '../../src/token.ts';
+import { startServer } from '../servers.ts';
+
+const TOKENS = Number(process.env['TOKENS'] ?? 1_000_000);
+const ROUNDS = 41;
+const ROUND_MS = 60;
+const WARM_MS = 500;
+const PAGE = 50;
+const TABLE = 'tokenwright_tokens';
+const SCOPES = ['GET:shop.example/orders', 'POST:shop.example/orders'];
+const LONG_AGO = new Date('2020-01-01T00:00:00Z');
+const columns = COLUMNS.join(', ');
+
+type Run = () => Promise<unknown>;
+
+/** Median microseconds of each, in rounds that take turns. */
+async function measure(runs: Readonly<Record<string, Run>>): Promise<Record<string, number>> {
+  const plans: { name: string; run: Run; count: number; times: number[] }[] = [];
+  for (const [name, run] of Object.entries(runs)) {
+    plans.push({ name, run, count: await calibrate(run), times: [] });
+  }
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const { run, count, times } of plans) times.push((await timeOf(run, count)) / count);
+  }
+  return Object.fromEntries(plans.map(({ name, times }) => [name, median(times)]));
+}
+
+async function calibrate(run: Run): Promise<number> {
+  let count = 0;
+  for (const end = performance.now() + WARM_MS; performance.now() < end; count++) await run();
+  return Math.max(1, Math.round((count * ROUND_MS) / WARM_MS));
+}
+
+async function timeOf(run: Run, count: number): Promise<number> {
+  const start = performance.now();
+  for (let i = 0; i < count; i++) await run();
+  return (performance.now() - start) * 1000;
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
+}
+
+/** The first is what the others are compared with. */
+async function compare(title: string, runs: Readonly<Record<string, Run>>): Promise<void> {
+  const times = await measure(runs);
+  const [base = 1] = Object.values(times);
+  console.log(`\n${title}\n\n| | time | ratio |\n| --- | --- | --- |`);
+  for (const [name, time] of Object.entries(times)) {
+    console.log(`| ${name} | ${time.toFixed(0)} µs | ${(time / base).toFixed(2)} |`);
+  }
+}
+
+function idOf(account: string, number: number): TokenId {
+  return `${account}${String(number).padStart(22 - account.length, '0')}` as TokenId;
+}
+
+/** Numbers below a bound that jump about, the same in each run. */
+function jumping(bound: number): () => number {
+  let step = 0;
+  return () => {
+    step += 1;
+    return (step * 7919) % bound;
+  };
+}
+
+async function fill(pool: Pool, account: string, count: number): Promise<void> {
+  await pool.query(
+    `INSERT INTO ${TABLE} (${columns})
+     SELECT $1 || lpad(i::text, 22 - length($1), '0'), $1, 'acme', 'k1', sha256(i::text::bytea),
+       NULL, $2, $2, $3::bigint + i, $3::bigint + 400 * 86400000::bigint, 1, 'deploy', NULL, NULL,
+       NULL, NULL
+     FROM generate_series(0, $4::integer - 1) AS i`,
+    [account, JSON.stringify(SCOPES), Date.now(), count],
+  );
+}
+
+const server = await startServer('postgres', { settings: { shared_buffers: '1GB' } });
+const pool = new Pool({ connectionString: server.url, max: 32 });
+try {
+  await migrate(pool);
+  const store = new PostgresTokenStore(pool);
+  const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
+  await fill(pool, 'small', 1000);
+  await fill(pool, 'big', TOKENS);
+  await pool.query(`VACUUM ANALYZE ${TABLE}`);
+
+  const bare = (name: string, text: string, values: unknown[]) =>
+    pool.query({ name, text, values });
+  const next = jumping(TOKENS);
+  const anyId = () => idOf('big', next());
+  const anyIds = (count: number) => Array.from({ length: count }, anyId);
+  const bareFind = (id: string) =>
+    bare('find', `SELECT ${columns} FROM ${TABLE} WHERE id = $1`, [id]);
+  const bareFindMany = (ids: string[]) =>
+    bare('findMany', `SELECT ${columns} FROM ${TABLE} WHERE id = ANY($1)`, [ids]);
+
+  const issued = await Promise.all(
+    Array.from({ length: 1000 }, () => tokens.issue({ account: 'verify', scopes: SCOPES })),
+  );
+  const nextIssued = jumping(issued.length);
+  const anyIssued = () => issued[nextIssued()] as (typeof issued)[number];
+  await compare('A point read, one at a time', {
+    'the driver': () => bareFind(anyIssued().id),
+    'store.find': () => store.find([anyIssued().id]),
+    'service.verify': () => tokens.verify(anyIssued().value, { scope: 'GET:shop.example/orders' }),
+  });
+
+  await compare('32 point reads at once', {
+    'the driver, = ANY': () => bareFindMany(anyIds(32)),
+    'store.find of 32': () => store.find(anyIds(32)),
+    'the driver, one by one': () => Promise.all(anyIds(32).map(bareFind)),
+    'store.find, one by one': () => Promise.all(anyIds(32).map((id) => store.find([id]))),
+  });
+
+  let inserted = 0;
+  const newRecord = (): TokenRecord => ({
+    id: idOf('new', inserted++),
+    account: 'new',
+    prefix: 'acme',
+    kid: 'k1',
+    digest: new Uint8Array(32),
+    scopes: SCOPES,
+    requested: SCOPES,
+    createdAt: new Date(),
+    expiresAt: new Date(Date.now() + 1e10),
+    version: 1,
+  });
+  const places = COLUMNS.map((_, index) => `$${index + 1}`).join(', ');
+  await compare('A durable insert, one at a time', {
+    'the driver': () =>
+      bare('insert', `INSERT INTO ${TABLE} (${columns}) VALUES (${places})`, toValues(newRecord())),
+    'store.insert': () => store.insert(newRecord()),
+    'service.issue': () => tokens.issue({ account: 'new', scopes: SCOPES }),
+  });
+
+  const at = new Date();
+  await compare('A durable update, one at a time', {
+    'the driver': () =>
+      bare('revoke', `UPDATE ${TABLE} SET revoked_at = $2 WHERE id = $1`, [anyId(), +at]),
+    'store.revoke, with its hint': () => store.revoke(anyId(), 'big', at),
+  });
+
+  const [newest] = await store.page({ account: 'big', limit: 1, liveAt: LONG_AGO });
+  const placeAt = (share: number): Position => ({
+    createdAt: new Date(Number(newest?.createdAt) - share * TOKENS),
+    id: idOf('big', 0),
+  });
+  const page = (account: string, after?: Position) =>
+    store.page({ account, limit: PAGE, liveAt: LONG_AGO, after });
+  await compare(`A page of ${PAGE}`, {
+    'first of 1000': () => page('small'),
+    [`first of ${TOKENS}`]: () => page('big'),
+    'in the middle': () => page('big', placeAt(0.5)),
+    'near the end': () => page('big', placeAt(0.999)),
+    anywhere: () => page('big', placeAt(next() / TOKENS)),
+  });
+} finally {
+  await pool.end();
+  await server.stop();
+}

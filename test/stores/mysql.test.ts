@@ -1,0 +1,1495 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import {
+  createPool,
+  type Pool,
+  type PoolConnection,
+  type PoolOptions,
+  type RowDataPacket,
+} from 'mysql2';
+import { createPool as createPromisePool } from 'mysql2/promise';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { isTokenError } from '../../src/errors.ts';
+import { doctor } from '../../src/store.ts';
+import {
+  type MysqlConnection,
+  type MysqlOptions,
+  type MysqlPool,
+  type MysqlPromisePool,
+  type MysqlStatement,
+  MysqlTokenStore,
+  migrate,
+  migrationSql,
+} from '../../src/stores/mysql.ts';
+import { storeContract } from '../../src/testing/index.ts';
+import type { TokenId, TokenRecord } from '../../src/token.ts';
+import { freePort, type Server, startServer } from '../servers.ts';
+
+const url = inject('servers').mariadb;
+const CREATED = new Date('2100-01-01T00:00:00.000Z');
+const ENDED = new Date('2102-01-01T00:00:00.000Z');
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean();
+});
+
+type HostOptions = PoolOptions & {
+  /** What the host says to each new connection. */
+  readonly first?: string | undefined;
+};
+
+function makePool({ first, ...options }: HostOptions = {}): Pool {
+  const pool = createPool({ uri: url as string, connectionLimit: 10, ...options });
+  if (first !== undefined) pool.on('connection', (connection) => connection.query(first));
+  return pool;
+}
+
+const ended = (pool: Pool) => new Promise((resolve) => pool.end(resolve));
+
+function newPool(options: HostOptions = {}): Pool {
+  const pool = makePool(options);
+  cleanups.push(() => ended(pool));
+  return pool;
+}
+
+function newName(): string {
+  return `test_${randomBytes(8).toString('hex')}`;
+}
+
+/** Runs statements as they are, one after the other; gives the rows of the last one. */
+async function run(pool: Pool, ...statements: string[]): Promise<Record<string, unknown>[]> {
+  let rows: unknown;
+  for (const statement of statements) [rows] = await pool.promise().query(statement);
+  return rows as Record<string, unknown>[];
+}
+
+/** A name of a table that is removed at the end. */
+function newTable(pool = newPool()): string {
+  const table = newName();
+  cleanups.push(() => run(pool, `DROP TABLE IF EXISTS ${table}`));
+  return table;
+}
+
+interface Setting {
+  readonly pool: Pool;
+  readonly table: string;
+  readonly store: MysqlTokenStore;
+  readonly record: TokenRecord;
+}
+
+/** A store over a table of its own, with one record. */
+async function setUp(options: HostOptions = {}, own: MysqlOptions = {}): Promise<Setting> {
+  const table = newTable();
+  const pool = newPool(options);
+  await migrate(pool, { table });
+  const store = new MysqlTokenStore(pool, { table, ...own });
+  const record = newRecord('one');
+  await store.insert(record);
+  return { pool, table, store, record };
+}
+
+function newRecord(label: string, fields: Partial<TokenRecord> = {}): TokenRecord {
+  return {
+    id: label.padEnd(22, 'x') as TokenId,
+    account: 'acme',
+    prefix: 'acme',
+    kid: 'k1',
+    digest: new Uint8Array(32).fill(label.length),
+    scopes: ['GET:shop.example/orders'],
+    requested: ['GET:shop.example/*'],
+    createdAt: CREATED,
+    expiresAt: new Date('2101-01-01T00:00:00.000Z'),
+    version: 1,
+    ...fields,
+  };
+}
+
+/** What a host sees of a refusal. */
+async function refusalOf(call: Promise<unknown>): Promise<{ code: string; message: string }> {
+  const answer = await call.catch((error: unknown) => error);
+  if (!isTokenError(answer)) throw new Error('was not refused by a TokenError', { cause: answer });
+  expect(answer.cause).toBeUndefined();
+  return { code: answer.code, message: answer.message };
+}
+
+const codeOf = async (call: Promise<unknown>) => (await refusalOf(call)).code;
+
+const VERBS: readonly (readonly [string, (store: MysqlTokenStore) => Promise<unknown>])[] = [
+  ['insert', (store) => store.insert(newRecord('two'))],
+  ['find', (store) => store.find([newRecord('one').id])],
+  ['find of several', (store) => store.find([newRecord('one').id, newRecord('two').id])],
+  ['page', (store) => store.page({ account: 'acme', limit: 2, liveAt: CREATED })],
+  ['replace', (store) => store.replace(newRecord('one', { version: 2 }))],
+  ['revoke', (store) => store.revoke(newRecord('one').id, 'acme', CREATED)],
+  ['revokeAll', (store) => store.revokeAll('acme', CREATED)],
+  ['purge', (store) => store.purge(ENDED, 10)],
+];
+const IDS = ['one', 'two', 'three'].map((label) => newRecord(label).id);
+const WRITES = VERBS.filter(([verb]) => !verb.startsWith('find') && verb !== 'page');
+
+/** All that a host may have set for its own queries and that must not matter to us. */
+const CONTRARY: HostOptions = {
+  first: `SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE',
+    time_zone = '+05:45', group_concat_max_len = 4`,
+  charset: 'latin1_swedish_ci',
+  flags: ['-FOUND_ROWS'],
+  rowsAsArray: true,
+  nestTables: '_',
+  supportBigNumbers: true,
+  bigNumberStrings: true,
+  dateStrings: true,
+  namedPlaceholders: true,
+  typeCast: (field) => field.string('latin1'),
+  timezone: '-03:00',
+};
+
+describe.skipIf(url === undefined)('MySQL store', () => {
+  const ways: [string, HostOptions][] = [
+    ['as it comes', {}],
+    ['through one connection', { connectionLimit: 1 }],
+    ['over a pool with other habits', CONTRARY],
+    ['under read committed', { first: 'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED' }],
+    [
+      'under serializable, with strict snapshots',
+      {
+        first: 'SET SESSION tx_isolation = "SERIALIZABLE", SESSION innodb_snapshot_isolation = ON',
+      },
+    ],
+  ];
+
+  describe.each(ways)('%s', (_, options) => {
+    const table = newName();
+    let pool: Pool;
+    beforeAll(async () => {
+      pool = makePool(options);
+      await migrate(pool, { table });
+    });
+    afterAll(async () => {
+      await run(pool, `DROP TABLE ${table}`);
+      await ended(pool);
+    });
+
+    it.each(storeContract)('$name', (promise) =>
+      promise.run(async () => {
+        await run(pool, `DELETE FROM ${table}`);
+        return new MysqlTokenStore(pool, { table });
+      }),
+    );
+  });
+});
+
+describe.skipIf(url === undefined)('pool', () => {
+  it('may be one of mysql2, or the one that mysql2/promise wraps', async () => {
+    const { table, record, pool } = await setUp();
+    const plain: MysqlPool = pool;
+    const wrapping = createPromisePool({ uri: url as string });
+    cleanups.push(() => wrapping.end());
+    const promised: MysqlPromisePool = wrapping;
+
+    for (const given of [plain, promised]) {
+      await migrate(given, { table });
+      expect(await new MysqlTokenStore(given, { table }).find([record.id])).toEqual([record]);
+    }
+  });
+
+  it.each([undefined, null, 'mysql://127.0.0.1', {}, { pool: {} }, { execute: () => {} }])(
+    'is refused when it is %j',
+    async (pool) => {
+      const refused = expect.objectContaining({ code: 'invalid_options' });
+
+      expect(() => new MysqlTokenStore(pool as never)).toThrow(refused);
+      await expect(migrate(pool as never)).rejects.toEqual(refused);
+    },
+  );
+
+  it('is left open when the store is not used any more', async () => {
+    const { store, pool } = await setUp();
+    expect('close' in store).toBe(false);
+
+    expect(await run(pool, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+});
+
+describe.skipIf(url === undefined)('find', () => {
+  it('reads more ids than one statement takes', async () => {
+    const { store, record } = await setUp();
+    const two = newRecord('two');
+    await store.insert(two);
+    const ids = Array.from({ length: 1500 }, (_, n) => newRecord(`n${n}`).id);
+    const asked = [record.id, ...ids, two.id, record.id];
+    const found = await store.find(asked);
+
+    expect(found).toHaveLength(asked.length);
+    expect(found.map((one) => one?.id).filter(Boolean)).toEqual([record.id, two.id, record.id]);
+    expect([found[0], found.at(-2), found.at(-1)]).toEqual([record, two, record]);
+  });
+
+  it('prepares few statements, however many ids are asked for', async () => {
+    const { store, pool } = await setUp({ connectionLimit: 1 });
+    const prepared = async () =>
+      Number((await run(pool, "SHOW SESSION STATUS LIKE 'Com_stmt_prepare'"))[0]?.['Value']);
+    const before = await prepared();
+    for (let count = 1; count <= 64; count++) {
+      await store.find(Array.from({ length: count }, (_, n) => newRecord(`n${n}`).id));
+    }
+
+    expect((await prepared()) - before).toBe(7);
+  });
+});
+
+/** What goes to the server from now on, in new connections of a pool. */
+function spied(pool: Pool): MysqlStatement[] {
+  const statements: MysqlStatement[] = [];
+  pool.on('connection', (connection) => {
+    for (const verb of ['execute', 'query'] as const) {
+      const original = connection[verb].bind(connection) as (...args: unknown[]) => never;
+      vi.spyOn(connection, verb).mockImplementation((...args: unknown[]) => {
+        statements.push(args[0] as MysqlStatement);
+        return original(...args);
+      });
+    }
+  });
+  return statements;
+}
+
+describe.skipIf(url === undefined)('statements', () => {
+  it.each(VERBS)('take one round trip: %s', async (_, call) => {
+    const { table } = await setUp();
+    const pool = newPool({ connectionLimit: 1 });
+    const statements = spied(pool);
+    const store = new MysqlTokenStore(pool, { table });
+    await store.find([newRecord('one').id]);
+    statements.length = 0;
+    await call(store);
+
+    expect(statements).toHaveLength(1);
+    expect(statements[0]?.sql).toContain(table);
+  });
+
+  it('hold no values: all of these are parameters', async () => {
+    const { table } = await setUp();
+    const pool = newPool();
+    const statements = spied(pool);
+    const store = new MysqlTokenStore(pool, { table });
+    for (const [, call] of VERBS) await call(store);
+
+    expect(statements.map(({ sql }) => sql).join('\n')).not.toMatch(/acme|onexx|4102444800000/);
+    expect(statements.length).toBeGreaterThan(VERBS.length);
+  });
+});
+
+describe.skipIf(url === undefined)('many callers at once', () => {
+  it.each(['OFF', 'ON'])(
+    'replace a record 64 at a time, with one winner for each version (strict snapshots %s)',
+    async (mode) => {
+      const { store, record } = await setUp({
+        first: `SET SESSION innodb_snapshot_isolation = ${mode}`,
+        connectionLimit: 16,
+      });
+      for (let version = 2; version <= 5; version++) {
+        const rivals = Array.from({ length: 64 }, (_, n) => ({ ...record, version, name: `${n}` }));
+        const outcomes = await Promise.all(rivals.map((rival) => store.replace(rival)));
+        const winners = rivals.filter((_, index) => outcomes[index]);
+
+        expect(winners).toHaveLength(1);
+        expect(await store.find([record.id])).toEqual(winners);
+      }
+    },
+  );
+
+  it('are served again when the server ends a deadlock at their cost', async () => {
+    const { table, pool: other, record } = await setUp();
+    const heavy = Array.from({ length: 20 }, (_, n) => newRecord(`a${n}`, { account: 'other' }));
+    // The last in the index, by which revokeAll locks an account's tokens one after the other.
+    const last = newRecord('last', { createdAt: new Date(0) });
+    const pool = newPool();
+    const statements = spied(pool);
+    const store = new MysqlTokenStore(pool, { table });
+    // A range is locked with what comes next to it.
+    const between = newRecord('b', { account: 'other' });
+    for (const one of [last, between, ...heavy]) await store.insert(one);
+
+    const rival = await other.promise().getConnection();
+    await rival.query('BEGIN');
+    // Who has changed more is spared.
+    await rival.query(`UPDATE ${table} SET name = 'x' WHERE id LIKE 'a%'`);
+    await rival.query(`UPDATE ${table} SET name = 'x' WHERE id = '${last.id}'`);
+    const revoked = store.revokeAll('acme', CREATED);
+    await waitingForLock(table);
+    await rival.query(`UPDATE ${table} SET name = 'x' WHERE id = '${record.id}'`);
+    await rival.query('COMMIT');
+    rival.release();
+
+    expect(await revoked).toBe(2);
+    expect(statements.filter(({ sql }) => sql.includes('FORCE INDEX (by_account)'))).toHaveLength(
+      2,
+    );
+  });
+});
+
+/** Resolves when a statement waits for a lock on a table. */
+async function waitingForLock(table: string): Promise<void> {
+  const pool = newPool();
+  const waiting = `SELECT 1 FROM information_schema.INNODB_TRX
+    WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%${table}%'`;
+  // The server looks anew only where nobody has asked for a tenth of a second.
+  await expect.poll(() => run(pool, waiting), { interval: 150, timeout: 2000 }).toHaveLength(1);
+}
+
+describe.skipIf(url === undefined)('plans', () => {
+  const COUNT = 2000;
+
+  /** A table with one account of many tokens: half of them revoked, a quarter expired. */
+  async function filled(): Promise<Setting & { statements: MysqlStatement[] }> {
+    const { table } = await setUp();
+    const pool = newPool({ connectionLimit: 1 });
+    const statements = spied(pool);
+    const store = new MysqlTokenStore(pool, { table });
+    const at = CREATED.getTime();
+    await run(
+      pool,
+      `INSERT INTO ${table} (id, account, prefix, kid, digest, scopes, requested, created_at,
+         expires_at, version, revoked_at, changed_at)
+       SELECT LEFT(MD5(seq), 22), 'acme', 'acme', 'k1', REPEAT('x', 32), '[]', '[]',
+         ${at} + (seq DIV 3), ${at} + IF(seq % 4 = 0, 0, 1000 + seq), 1, IF(seq % 2 = 1, ${at}, NULL),
+         IF(seq % 2 = 1, ${at}, NULL)
+       FROM seq_1_to_${COUNT}`,
+      `ANALYZE TABLE ${table}`,
+    );
+    statements.length = 0;
+    return { pool, table, store, statements, record: newRecord('one') };
+  }
+
+  async function planOf(pool: Pool, { sql, values }: MysqlStatement): Promise<string> {
+    const rows = await pool.promise().execute(`EXPLAIN ${sql}`, values);
+    return JSON.stringify(rows[0]);
+  }
+
+  /** How many entries of indexes and tables the last statement of a connection has read. */
+  async function readsOf(pool: Pool, work: () => Promise<unknown>): Promise<number> {
+    await run(pool, 'FLUSH STATUS');
+    await work();
+    const rows = await run(pool, "SHOW SESSION STATUS LIKE 'Handler_read%'");
+    return rows.reduce((sum, { Value }) => sum + Number(Value), 0);
+  }
+
+  const page = { account: 'acme', limit: 50, liveAt: CREATED };
+  const after = { createdAt: new Date(CREATED.getTime() + 300), id: newRecord('one').id };
+
+  it.each<[string, string, RegExp, (store: MysqlTokenStore) => Promise<unknown>]>([
+    ['find', 'PRIMARY', /"const"/, (store) => store.find([newRecord('one').id])],
+    ['find of several', 'PRIMARY', /"range"/, (store) => store.find(IDS)],
+    ['the first page', 'by_account', /"(?:ref|range)"/, (store) => store.page(page)],
+    ['a later page', 'by_account', /"range"/, (store) => store.page({ ...page, after })],
+    ['replace', 'PRIMARY', /"range"/, (store) => store.replace(newRecord('one', { version: 2 }))],
+    ['revoke', 'PRIMARY', /"range"/, (store) => store.revoke(IDS[0] as TokenId, 'acme', ENDED)],
+    ['revokeAll', 'by_account', /"range"/, (store) => store.revokeAll('acme', ENDED)],
+    ['purge', 'by_end', /"range"/, (store) => store.purge(CREATED, 10)],
+  ])('use the index: %s', async (_, key, type, call) => {
+    const { pool, store, statements } = await filled();
+    await call(store);
+    const plan = await planOf(pool, statements.at(-1) as MysqlStatement);
+
+    expect(plan).toContain(`"key":"${key}"`);
+    expect(plan).toMatch(type);
+    expect(plan).not.toMatch(/filesort|temporary/);
+  });
+
+  it('look for changes in an index alone', async () => {
+    const { pool, store, statements } = await filled();
+    cleanups.push(await store.watch(() => {}));
+    const plan = await planOf(pool, statements.at(-1) as MysqlStatement);
+
+    expect(plan).toMatch(/"range".*"key":"by_change".*"Extra":"Using where; Using index"/);
+    expect(plan).not.toMatch(/filesort|temporary/);
+  });
+
+  it('read no more of an account than a page shows, wherever it is', async () => {
+    const { pool, store } = await filled();
+    const { length } = await store.page({ ...page, liveAt: new Date(0), after });
+    const reads = (query: object) => readsOf(pool, () => store.page({ ...page, ...query }));
+
+    expect(length).toBe(50);
+    for (const query of [{}, { after }]) {
+      // What is revoked is not read at all.
+      expect(await reads({ ...query, liveAt: new Date(0) })).toBeLessThanOrEqual(52);
+    }
+  });
+
+  it('would read far more of it without the hint, or with a comparison of rows', async () => {
+    const { pool, store, statements } = await filled();
+    await store.page({ ...page, liveAt: new Date(0), after });
+    const { sql, values } = statements.at(-1) as MysqlStatement;
+    const reads = (other: string, parameters: unknown[]) =>
+      readsOf(pool, () => pool.promise().query(other, parameters));
+    const rows = sql.replace(/AND \(created_at < \? OR .*?\)\)/s, 'AND (created_at, id) < (?, ?)');
+    const [account, liveAt, time, , id] = values;
+
+    expect(rows).not.toBe(sql);
+    expect(
+      await reads(rows.replace('LIMIT ?', 'LIMIT 50'), [account, liveAt, time, id]),
+    ).toBeGreaterThan(500);
+  });
+});
+
+describe.skipIf(url === undefined)('what does not fit', () => {
+  const LENIENT = { first: "SET sql_mode = ''" };
+  const long = (count: number) => 'x'.repeat(count);
+  const tooLong: [string, Partial<TokenRecord>][] = [
+    ['id', { id: long(23) as TokenId }],
+    ['account', { account: `${'\u00e9'.repeat(127)}xx` }],
+    ['prefix', { prefix: long(65) }],
+    ['kid', { kid: long(17) }],
+    ['digest', { digest: new Uint8Array(33) }],
+    ['box', { box: new Uint8Array(1025) }],
+    ['scopes', { scopes: [long(2 ** 24)] }],
+    ['requested', { requested: [long(2 ** 24)] }],
+    ['name', { name: '\u{1f600}'.repeat(201) }],
+    ['metadata', { metadata: { text: long(65_536) } }],
+    ['previous_digest', { previousDigest: new Uint8Array(33) }],
+    ['version', { version: 2 ** 53 }],
+    ['created_at', { createdAt: new Date(Number.NaN) }],
+    ['previous_until', { previousUntil: new Date(Number.NaN) }],
+  ];
+
+  it.each(tooLong)('is refused, and nothing is cut off or changed: %s', async (_, fields) => {
+    for (const options of [{}, LENIENT]) {
+      const { store, pool, table, record } = await setUp(options);
+      const other = newRecord('two', fields);
+
+      expect(await codeOf(store.insert(other))).toBe('invalid_request');
+      expect(await codeOf(store.replace({ ...record, version: 2, ...fields }))).toBe(
+        'invalid_request',
+      );
+      expect(await run(pool, `SELECT COUNT(*) AS count FROM ${table}`)).toEqual([{ count: 1 }]);
+      expect(await store.find([record.id])).toEqual([record]);
+    }
+  });
+
+  it('would be cut off by a server that is not strict', async () => {
+    const { pool, table, store, record } = await setUp(LENIENT);
+    await run(pool, `UPDATE ${table} SET account = '${long(256)}'`);
+
+    expect((await store.find([record.id]))[0]?.account).toBe(long(255));
+  });
+
+  it.each([
+    ['revoke', (store: MysqlTokenStore, at: Date) => store.revoke(IDS[0] as TokenId, 'acme', at)],
+    ['revokeAll', (store: MysqlTokenStore, at: Date) => store.revokeAll('acme', at)],
+    ['purge', (store: MysqlTokenStore, at: Date) => store.purge(at, 1)],
+    [
+      'page',
+      (store: MysqlTokenStore, liveAt: Date) => store.page({ account: 'acme', limit: 1, liveAt }),
+    ],
+  ])('is no time: %s', async (_, call) => {
+    const { store, record } = await setUp(LENIENT);
+
+    expect(await codeOf(call(store, new Date(Number.NaN)))).toBe('invalid_request');
+    expect(await store.find([record.id])).toEqual([record]);
+  });
+
+  it.each([
+    ['with a strict server', {}],
+    ['with one that is not', LENIENT],
+  ])('is not the longest of everything, %s', async (_, options) => {
+    const { store } = await setUp(options);
+    const scopes = Array.from({ length: 4096 }, (__, n) =>
+      `GET:shop.example/${n}/`.padEnd(1024, 'x'),
+    );
+    const record = newRecord('long', {
+      id: '\u00e9'.repeat(11) as TokenId,
+      account: '\u{1f600}'.repeat(63),
+      prefix: long(64),
+      kid: long(16),
+      box: new Uint8Array(1024).fill(255),
+      scopes,
+      requested: scopes.toReversed(),
+      name: '\u{1f600}'.repeat(200),
+      metadata: { text: long(65_500) },
+      createdAt: new Date(8.64e15),
+      expiresAt: new Date(8.64e15),
+      previousDigest: new Uint8Array(32).fill(255),
+      previousUntil: new Date(-8.64e15),
+      version: Number.MAX_SAFE_INTEGER - 1,
+    });
+    await store.insert(record);
+    expect(await store.find([record.id])).toEqual([record]);
+
+    const next = { ...record, version: Number.MAX_SAFE_INTEGER, scopes: scopes.slice(1) };
+    expect(await store.replace(next)).toBe(true);
+    expect(await store.find([record.id])).toEqual([next]);
+    expect(await store.page({ account: record.account, limit: 1, liveAt: CREATED })).toEqual([
+      next,
+    ]);
+  });
+});
+
+describe.skipIf(url === undefined)('a connection of the host', () => {
+  it.each(VERBS)('that does not commit by itself is refused: %s', async (_, call) => {
+    const { table, record, store } = await setUp();
+    const pool = newPool({ first: 'SET autocommit = 0', connectionLimit: 1 });
+    const { code, message } = await refusalOf(call(new MysqlTokenStore(pool, { table })));
+
+    expect(code).toBe('invalid_options');
+    expect(message).toContain('autocommit');
+    expect(await store.find([record.id, newRecord('two').id])).toEqual([record, undefined]);
+    // The host still has it.
+    expect(await run(pool, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+
+  it('that does not commit by itself would go on showing what was revoked', async () => {
+    const { table, store, record } = await setUp();
+    const pool = newPool({ connectionLimit: 1 });
+    const stale = new MysqlTokenStore(pool, { table });
+    await stale.find([record.id]);
+    await run(pool, 'SET autocommit = 0');
+    await stale.find([record.id]);
+    await store.revoke(record.id, 'acme', CREATED);
+
+    expect(await stale.find([record.id])).toEqual([record]);
+  });
+
+  it.each(WRITES)('with a transaction left open fails a write once: %s', async (_, call) => {
+    const { store, pool, record } = await setUp({ connectionLimit: 1 });
+    await run(pool, 'BEGIN');
+
+    expect(await codeOf(call(store))).toBe('store_unavailable');
+    expect(await store.find([record.id, newRecord('two').id])).toEqual([record, undefined]);
+    await call(store);
+    const found = await store.find([record.id, newRecord('two').id]);
+    expect(found).not.toEqual([record, undefined]);
+  });
+
+  it('that is held by others is not waited for for ever, and not lost when it comes', async () => {
+    const { store, pool, record } = await setUp({ connectionLimit: 1 }, { deadlineMs: 100 });
+    const held = await pool.promise().getConnection();
+    const codes = VERBS.map(([, call]) => codeOf(call(store)));
+
+    expect(new Set(await Promise.all(codes))).toEqual(new Set(['store_unavailable']));
+    held.release();
+    expect(await store.find([record.id])).toEqual([record]);
+    expect(await run(pool, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+});
+
+describe.skipIf(url === undefined)('watch', () => {
+  interface Watching extends Setting {
+    /** What was heard so far. */
+    readonly heard: (readonly TokenId[] | 'all')[];
+    readonly unsubscribe: () => Promise<void>;
+    /** Over a pool that is not the watching one, as another process would have. */
+    readonly writer: MysqlTokenStore;
+    /** What went to the server from the watching one. */
+    readonly statements: readonly MysqlStatement[];
+  }
+
+  async function watching(options: HostOptions = {}, own: MysqlOptions = {}): Promise<Watching> {
+    const setting = await setUp();
+    const { table } = setting;
+    const pool = newPool(options);
+    const statements = spied(pool);
+    const store = new MysqlTokenStore(pool, { table, ...own });
+    const heard: (readonly TokenId[] | 'all')[] = [];
+    const unsubscribe = await store.watch((ids) => heard.push(ids));
+    cleanups.push(unsubscribe);
+    return { ...setting, pool, store, writer: setting.store, heard, unsubscribe, statements };
+  }
+
+  it('hears of what is replaced and revoked elsewhere, once, and only of that', async () => {
+    const { writer, heard, record } = await watching();
+    const two = newRecord('two');
+    const three = newRecord('three', { account: 'other' });
+    await writer.insert(two);
+    await writer.insert(three);
+    await writer.replace({ ...record, version: 2 });
+    await expect.poll(() => heard).toEqual([[record.id]]);
+    await writer.revoke(three.id, 'other', CREATED);
+    await expect.poll(() => heard).toEqual([[record.id], [three.id]]);
+
+    await writer.replace({ ...two, version: 5 });
+    await writer.revoke(two.id, 'nobody', CREATED);
+    await writer.purge(ENDED, 1);
+    await writer.revokeAll('nobody', CREATED);
+    await writer.revokeAll('acme', CREATED);
+    await expect.poll(() => heard.length).toBe(3);
+    expect([...(heard[2] ?? [])].sort()).toEqual([record.id, two.id].sort());
+  });
+
+  it('hears of itself as well, and of a second change to the same token', async () => {
+    const { store, heard, record } = await watching();
+    await store.replace({ ...record, version: 2 });
+    await expect.poll(() => heard).toHaveLength(1);
+    await store.revoke(record.id, 'acme', CREATED, 2);
+
+    await expect.poll(() => heard).toEqual([[record.id], [record.id]]);
+  });
+
+  it('does not hear of another table', async () => {
+    const [mine, other] = [await watching(), await watching()];
+    await other.writer.revoke(other.record.id, 'acme', CREATED);
+
+    await expect.poll(() => other.heard).toHaveLength(1);
+    expect(mine.heard).toEqual([]);
+  });
+
+  it('does not tell of what was before', async () => {
+    const { store, record, table } = await setUp();
+    await store.revoke(record.id, 'acme', CREATED);
+    const second = new MysqlTokenStore(newPool(), { table });
+    const heard: unknown[] = [];
+    cleanups.push(await second.watch((ids) => heard.push(ids)));
+    const two = newRecord('two');
+    await store.insert(two);
+    await store.revoke(two.id, 'acme', CREATED);
+
+    await expect.poll(() => heard).toEqual([[two.id]]);
+  });
+
+  it('hears of what was begun before others and is committed after them', async () => {
+    const { writer, pool, table, heard, record } = await watching();
+    const two = newRecord('two');
+    await writer.insert(two);
+    const slow = newPool({ connectionLimit: 1 });
+    await run(
+      slow,
+      'BEGIN',
+      `UPDATE ${table} SET changed_at = ${microseconds(0)} WHERE id = '${record.id}'`,
+    );
+    await writer.revoke(two.id, 'acme', CREATED);
+    await expect.poll(() => heard).toEqual([[two.id]]);
+    await run(pool, 'SELECT 1');
+    await run(slow, 'COMMIT');
+
+    await expect.poll(() => heard).toEqual([[two.id], [record.id]]);
+  });
+
+  it.each([
+    [4, true],
+    [6, false],
+  ])(
+    'goes back by a deadline and three seconds, so that %d s are heard: %s',
+    async (seconds, isHeard) => {
+      const { writer, table, heard, record, pool } = await watching();
+      const two = newRecord('two');
+      await writer.insert(two);
+      const at = microseconds(seconds);
+      await run(pool, `UPDATE ${table} SET changed_at = ${at} WHERE id = '${record.id}'`);
+      await writer.revoke(two.id, 'acme', CREATED);
+
+      await expect.poll(() => heard.flat()).toContain(two.id);
+      expect(heard.flat().includes(record.id)).toBe(isHeard);
+    },
+  );
+
+  it('says that it may be anything when very many change, and again for what came late', async () => {
+    const { writer, table, heard, record, pool } = await watching({}, { deadlineMs: 500 });
+    await run(
+      pool,
+      `INSERT INTO ${table} (id, account, prefix, kid, digest, scopes, requested, created_at,
+         expires_at, version)
+       SELECT LEFT(MD5(seq), 22), 'big', 'acme', 'k1', REPEAT('x', 32), '[]', '[]', seq, seq, 1
+       FROM seq_1_to_1500`,
+    );
+    expect(await writer.revokeAll('big', CREATED)).toBe(1500);
+    await expect.poll(() => heard).toEqual(['all']);
+
+    await writer.revoke(record.id, 'acme', CREATED);
+    await expect.poll(() => heard).toEqual(['all', [record.id]]);
+    await expect.poll(() => heard, { timeout: 5000 }).toEqual(['all', [record.id], 'all']);
+  });
+
+  it.each([-3600, 3600])(
+    'hears on when the clock of the server is set by %d s',
+    async (seconds) => {
+      // Both at the same server, with its time.
+      const { table, store: observer, record } = await setUp();
+      const [near, far] = [newPool({ connectionLimit: 1 }), newPool({ connectionLimit: 1 })];
+      const writer = new MysqlTokenStore(near, { table });
+      const heard: unknown[] = [];
+      const watcher = new MysqlTokenStore(far, { table });
+      cleanups.push(await watcher.watch((ids) => heard.push(ids)));
+      // For a session, in which it then stands still: the write has to come after the look.
+      const time = (extra: number) =>
+        `SET timestamp = UNIX_TIMESTAMP(SYSDATE(6)) + ${seconds + extra}`;
+      await run(near, time(1));
+      await run(far, time(0));
+
+      await expect.poll(() => heard[0]).toBe('all');
+      await writer.revoke(record.id, 'acme', CREATED);
+      await expect.poll(() => heard).toContainEqual([record.id]);
+      expect(await observer.find([record.id])).toEqual([{ ...record, revokedAt: CREATED }]);
+    },
+  );
+
+  it('misses nothing when the server ends its connections', async () => {
+    const { writer, heard, record, pool } = await watching({ connectionLimit: 1 });
+    const [{ id } = {}] = await run(pool, 'SELECT CONNECTION_ID() AS id');
+    await run(newPool(), `KILL ${id}`);
+    await writer.revoke(record.id, 'acme', CREATED);
+
+    await expect.poll(() => heard).toContainEqual([record.id]);
+    expect(await run(pool, 'SELECT CONNECTION_ID() AS id')).not.toEqual([{ id }]);
+  });
+
+  it('tells of everything when the server is lost and when it is back, and hears again', async () => {
+    const proxy = await startProxy(url as string);
+    const { writer, heard, record } = await watching({ uri: proxy.url });
+    await proxy.refuse();
+    await expect.poll(() => heard).toEqual(['all']);
+    await proxy.listen();
+    await expect.poll(() => heard, { timeout: 2000 }).toEqual(['all', 'all']);
+
+    await writer.revoke(record.id, 'acme', CREATED);
+    await expect.poll(() => heard).toEqual(['all', 'all', [record.id]]);
+  });
+
+  it('says what changed while it was away only by that', async () => {
+    const proxy = await startProxy(url as string);
+    const { writer, heard, record } = await watching({ uri: proxy.url });
+    await proxy.refuse();
+    await expect.poll(() => heard).toEqual(['all']);
+    await writer.revoke(record.id, 'acme', CREATED);
+    await proxy.listen();
+
+    await expect.poll(() => heard, { timeout: 2000 }).toEqual(['all', 'all']);
+  });
+
+  it('notices a connection that went without a word', async () => {
+    const proxy = await startProxy(url as string);
+    const { writer, heard, record } = await watching({ uri: proxy.url }, { deadlineMs: 300 });
+    proxy.silence();
+    await expect.poll(() => heard, { timeout: 2000 }).toEqual(['all', 'all']);
+
+    await writer.revoke(record.id, 'acme', CREATED);
+    await expect.poll(() => heard).toContainEqual([record.id]);
+  });
+
+  it('asks as often as it is told to, and stops when it is ended, twice if need be', async () => {
+    const { writer, heard, record, unsubscribe, statements } = await watching({}, { pollMs: 1 });
+    await expect.poll(() => statements.length).toBeGreaterThan(10);
+    await unsubscribe();
+    await unsubscribe();
+    await writer.revoke(record.id, 'acme', CREATED);
+    const { length } = statements;
+    const rival = await watching({}, { pollMs: 1 });
+    await expect.poll(() => rival.statements.length).toBeGreaterThan(10);
+
+    expect(statements).toHaveLength(length);
+    expect(heard).toEqual([]);
+  });
+
+  it('does not begin again when it is ended while the server is lost', async () => {
+    const proxy = await startProxy(url as string);
+    const { heard, unsubscribe } = await watching({ uri: proxy.url });
+    await proxy.refuse();
+    await expect.poll(() => heard).toEqual(['all']);
+    await unsubscribe();
+    await proxy.listen();
+    const rival = await watching({ uri: proxy.url }, { pollMs: 1 });
+    await expect.poll(() => rival.statements.length).toBeGreaterThan(10);
+
+    expect(heard).toEqual(['all']);
+  });
+
+  it('lets a process end', async () => {
+    const { table } = await setUp();
+    const child = inChild(`
+      const pool = createPool(${JSON.stringify({ uri: url })});
+      const store = new MysqlTokenStore(pool, ${JSON.stringify({ table })});
+      await store.watch(() => {});
+      pool.end();
+    `);
+
+    expect(await child.ended).toEqual({ code: 0, errors: '' });
+  });
+
+  it('rejects when it cannot listen', async () => {
+    const refused = newPool({ host: '127.0.0.1', port: await freePort(), uri: '' });
+    for (const store of [
+      new MysqlTokenStore(refused),
+      new MysqlTokenStore(newPool(), { table: newName() }),
+    ]) {
+      expect(await codeOf(store.watch(() => {}))).toBe('store_unavailable');
+    }
+  });
+});
+
+/** The server's time so many seconds ago, as it stands in `changed_at`. */
+function microseconds(secondsAgo: number): string {
+  return `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - ${secondsAgo} * 1000000`;
+}
+
+interface TcpProxy {
+  readonly url: string;
+  /** Passes nothing on any more over the connections there are; new ones work. */
+  silence(): void;
+  /** Passes nothing on, over new connections neither. */
+  freeze(): void;
+  /** Passes on what comes over new connections. */
+  thaw(): void;
+  /** Resets all connections, and accepts none. */
+  refuse(): Promise<void>;
+  listen(): Promise<void>;
+}
+
+/** Stands between a pool and a server. */
+async function startProxy(to: string): Promise<TcpProxy> {
+  const target = new URL(to);
+  const sockets = new Set<Socket>();
+  let isFrozen = false;
+  const silence = () => {
+    for (const socket of sockets) socket.removeAllListeners('data').pause();
+  };
+  const proxy = createServer((near) => {
+    const far = connect(Number(target.port), target.hostname);
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(socket);
+      socket.on('data', (chunk) => other.write(chunk));
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        sockets.delete(socket);
+        other.destroy();
+      });
+    }
+    if (isFrozen) silence();
+  });
+  const listen = async (port: number): Promise<void> => {
+    proxy.listen(port, '127.0.0.1');
+    await once(proxy, 'listening');
+  };
+  await listen(0);
+  const { port } = proxy.address() as AddressInfo;
+  const refuse = async () => {
+    const closed = proxy.listening ? once(proxy, 'close') : undefined;
+    proxy.close();
+    for (const socket of sockets) socket.resetAndDestroy();
+    await closed;
+  };
+  cleanups.push(refuse);
+  const here = new URL(to);
+  here.port = String(port);
+  return {
+    url: here.href,
+    silence,
+    freeze() {
+      isFrozen = true;
+      silence();
+    },
+    thaw() {
+      isFrozen = false;
+    },
+    refuse,
+    listen: () => listen(port),
+  };
+}
+
+interface Child {
+  readonly started: Promise<unknown>;
+  readonly ended: Promise<{ code: number; errors: string }>;
+  go(): void;
+}
+
+/** A process that runs a script with our names and mysql2's at hand. */
+function inChild(script: string): Child {
+  const module = new URL('../../src/stores/mysql.ts', import.meta.url).href;
+  const whole = `
+    import { createPool } from 'mysql2';
+    import { migrate, MysqlTokenStore } from ${JSON.stringify(module)};
+    ${script}
+  `;
+  const options = ['--no-warnings', '--input-type=module', '--eval', whole];
+  const cwd = new URL('../..', import.meta.url);
+  const child: ChildProcess = spawn(process.execPath, options, { cwd });
+  const errors = text(child.stderr as NonNullable<typeof child.stderr>);
+  return {
+    started: once(child.stdout as NonNullable<typeof child.stdout>, 'data'),
+    ended: once(child, 'exit').then(async ([code]) => ({ code, errors: await errors })),
+    go: () => child.stdin?.write('go'),
+  };
+}
+
+describe.skipIf(url === undefined)('doctor', () => {
+  const codesOf = async (store: MysqlTokenStore) => (await doctor(store)).map(({ code }) => code);
+
+  it('finds nothing where all is well', async () => {
+    expect(await doctor((await setUp()).store)).toEqual([]);
+    expect(await doctor((await setUp(CONTRARY)).store)).toEqual([]);
+  });
+
+  it.each([
+    ['autocommit_off', 'SET autocommit = 0'],
+    ['isolation_read_uncommitted', 'SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED'],
+    ['clock_skew', 'SET timestamp = UNIX_TIMESTAMP() + 5'],
+    ['clock_skew', 'SET timestamp = UNIX_TIMESTAMP() - 5'],
+  ])('finds %s in the connections of the pool: %s', async (code, first) => {
+    const { table } = await setUp();
+    const findings = await doctor(new MysqlTokenStore(newPool({ first }), { table }));
+
+    expect(findings).toEqual([{ code, message: expect.stringMatching(/^[^\n]{40,}$/) }]);
+  });
+
+  it.each([
+    ['schema_missing', 'DROP TABLE %', 'migrate'],
+    ['schema_differs', 'ALTER TABLE % DROP INDEX by_change', 'by_change'],
+    ['schema_differs', 'ALTER TABLE % DROP COLUMN changed_at', 'changed_at'],
+    ['schema_differs', 'ALTER TABLE % MODIFY name VARBINARY(799)', 'name'],
+    ['engine_not_innodb', 'ALTER TABLE % ENGINE=MyISAM', 'MyISAM'],
+    [
+      'column_not_binary',
+      'ALTER TABLE % MODIFY account VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL',
+      'account',
+    ],
+    ['column_not_binary', 'ALTER TABLE % MODIFY scopes LONGTEXT CHARACTER SET utf8mb4', 'scopes'],
+  ])('finds %s in the table: %s', async (code, change, hint) => {
+    const { store, pool, table } = await setUp();
+    await run(pool, change.replace('%', table));
+    const findings = await doctor(store);
+
+    expect(findings).toEqual([{ code, message: expect.stringContaining(hint) }]);
+  });
+
+  it.each<[string | undefined, Record<string, string>]>([
+    ['log_not_flushed_at_commit', { innodb_flush_log_at_trx_commit: '0' }],
+    ['log_not_flushed_at_commit', { innodb_flush_log_at_trx_commit: '2' }],
+    [undefined, { innodb_flush_log_at_trx_commit: '1' }],
+    [undefined, { innodb_flush_log_at_trx_commit: '3' }],
+    ['binlog_not_synced', { log_bin: 'ON', sync_binlog: '0' }],
+    ['binlog_not_synced', { log_bin: 'ON', sync_binlog: '100' }],
+    [undefined, { log_bin: 'ON', sync_binlog: '1' }],
+    [undefined, { log_bin: 'OFF', sync_binlog: '0' }],
+    ['read_only', { read_only: 'ON' }],
+    ['read_only', { super_read_only: 'ON' }],
+    ['read_only', { innodb_read_only: 'ON' }],
+    [undefined, { read_only: 'OFF', super_read_only: 'OFF', innodb_read_only: 'OFF' }],
+    ['isolation_read_uncommitted', { transaction_isolation: 'READ-UNCOMMITTED' }],
+    [undefined, { transaction_isolation: 'READ-COMMITTED' }],
+    ['packets_too_small', { max_allowed_packet: '16777215' }],
+    [undefined, { max_allowed_packet: '16777216' }],
+    ['cluster_reads_stale', { wsrep_on: 'ON', wsrep_sync_wait: '0' }],
+    ['cluster_reads_stale', { wsrep_on: 'ON', wsrep_sync_wait: '6' }],
+    [undefined, { wsrep_on: 'ON', wsrep_sync_wait: '1' }],
+    [undefined, { wsrep_on: 'ON', wsrep_sync_wait: '7' }],
+    [undefined, { wsrep_on: 'OFF', wsrep_sync_wait: '0' }],
+  ])('finds %s in a server with %j', async (code, settings) => {
+    const { pool, table } = await setUp();
+    const store = new MysqlTokenStore(withSettings(pool, settings), { table });
+
+    expect(await codesOf(store)).toEqual(code === undefined ? [] : [code]);
+  });
+
+  /** A pool that finds other settings than the server has: some of them no test can make here. */
+  function withSettings(pool: Pool, settings: Record<string, string>): MysqlPool {
+    const own = Object.entries(settings).map(([Variable_name, Value]) => ({
+      Variable_name,
+      Value,
+    }));
+    const wrapped = (inner: PoolConnection): MysqlConnection => ({
+      execute: (statement, callback) => inner.execute(statement, callback),
+      query(statement, callback) {
+        const isAsked = statement.sql === 'SHOW VARIABLES';
+        inner.query<RowDataPacket[]>(statement, (error, rows) =>
+          callback(error, isAsked ? [...rows, ...own] : rows),
+        );
+      },
+      release: () => inner.release(),
+      destroy: () => inner.destroy(),
+    });
+    return {
+      getConnection: (callback) =>
+        pool.getConnection((error, inner) => callback(error, wrapped(inner))),
+    };
+  }
+
+  it('rejects when it cannot look', async () => {
+    const store = new MysqlTokenStore(newPool({ uri: `mysql://127.0.0.1:${await freePort()}/x` }));
+
+    expect(await codeOf(doctor(store))).toBe('store_unavailable');
+  });
+});
+
+describe.skipIf(url === undefined)('options', () => {
+  const refused = expect.objectContaining({ code: 'invalid_options' });
+
+  it.each([
+    ...['', ' ', 'a b', 'a`b', "a'b", 'a"b', 'a;b', 'a.b.c', '.a', 'a.', 'caf\u00e9', 'a\n', 'a\0'],
+    ...['x'.repeat(65), `${'x'.repeat(65)}.a`, null, 42, {}, ['a']],
+  ])('refuse the table %j', async (table) => {
+    const options = { table } as MysqlOptions;
+
+    expect(() => new MysqlTokenStore(newPool(), options)).toThrow(refused);
+    expect(() => migrationSql(options)).toThrow(refused);
+    await expect(migrate(newPool(), options)).rejects.toEqual(refused);
+  });
+
+  it.each(['Test_Upper', 'select', '123', '_', 'with-hyphen$', 'x'.repeat(64)])(
+    'take the table %j, in a database as well',
+    async (name) => {
+      const pool = newPool();
+      const database = `${newName()}-$`;
+      cleanups.push(() => run(pool, `DROP DATABASE \`${database}\``));
+      await run(pool, `CREATE DATABASE \`${database}\``);
+      const chosen = newPool({ database });
+      const table = `${database}.${name}`;
+      await migrate(pool, { table });
+      const record = newRecord('one');
+      await new MysqlTokenStore(pool, { table }).insert(record);
+
+      await migrate(chosen, { table: name });
+      const store = new MysqlTokenStore(chosen, { table: name });
+      expect(await store.find([record.id])).toEqual([record]);
+      expect(await doctor(store)).toEqual([]);
+    },
+  );
+
+  it('have a table by default', async () => {
+    const pool = newPool();
+    const database = newName();
+    cleanups.push(() => run(pool, `DROP DATABASE ${database}`));
+    await run(pool, `CREATE DATABASE ${database}`);
+    const chosen = newPool({ database });
+    await migrate(chosen);
+    await new MysqlTokenStore(chosen).insert(newRecord('one'));
+
+    const table = `${database}.tokenwright_tokens`;
+    expect(await run(pool, `SELECT COUNT(*) AS count FROM ${table}`)).toEqual([{ count: 1 }]);
+  });
+
+  it.each([0, -1, 1.5, 60_001, Number.NaN, '5', null])('refuse %j as milliseconds', (value) => {
+    for (const name of ['deadlineMs', 'pollMs']) {
+      const options = { [name]: value } as MysqlOptions;
+      // Null is as good as nothing.
+      if (value === null) expect(() => new MysqlTokenStore(newPool(), options)).not.toThrow();
+      else expect(() => new MysqlTokenStore(newPool(), options)).toThrow(refused);
+    }
+  });
+
+  it.each([1, 60_000, undefined])('take %j as milliseconds', (value) => {
+    const options = { deadlineMs: value, pollMs: value };
+    expect(() => new MysqlTokenStore(newPool(), options)).not.toThrow();
+  });
+});
+
+describe.skipIf(url === undefined)('migrate', () => {
+  async function schemaOf(pool: Pool, table: string): Promise<unknown> {
+    const [row] = await run(pool, `SHOW CREATE TABLE ${table}`);
+    return String(row?.['Create Table']).replace(table, 'table');
+  }
+
+  it('creates what is missing, once', async () => {
+    const { pool, table, store, record } = await setUp();
+    const before = await schemaOf(pool, table);
+    await migrate(pool, { table });
+
+    expect(await schemaOf(pool, table)).toBe(before);
+    expect(await store.find([record.id])).toEqual([record]);
+  });
+
+  it('is as good as its SQL, run by hand', async () => {
+    const { pool, table } = await setUp();
+    const other = newTable();
+    await run(pool, migrationSql({ table: other }));
+    await migrate(pool, { table: other });
+
+    expect(await schemaOf(pool, other)).toBe(await schemaOf(pool, table));
+  });
+
+  it('makes the same of the table, whatever the habits of the host', async () => {
+    const [plain, contrary] = [await setUp(), await setUp(CONTRARY)];
+    const pool = newPool();
+
+    expect(await schemaOf(pool, contrary.table)).toBe(await schemaOf(pool, plain.table));
+  });
+
+  it('says InnoDB, whatever the default of the server', async () => {
+    const { pool, table } = await setUp({ first: "SET default_storage_engine = 'MyISAM'" });
+    const state = `SHOW TABLE STATUS LIKE '${table}'`;
+
+    expect(await run(pool, state)).toMatchObject([{ Engine: 'InnoDB' }]);
+  });
+
+  it('may be called by four processes at once', async () => {
+    const table = newTable();
+    const children = Array.from({ length: 4 }, () =>
+      inChild(`
+        const pool = createPool(${JSON.stringify({ uri: url })});
+        await pool.promise().query('SELECT 1');
+        process.stdout.write('ready');
+        process.stdin.once('data', async () => {
+          await migrate(pool, ${JSON.stringify({ table })});
+          await new MysqlTokenStore(pool, ${JSON.stringify({ table })}).revokeAll('acme', new Date());
+          pool.end();
+          process.stdin.destroy();
+        });
+      `),
+    );
+    for (const { started } of children) await started;
+    for (const { go } of children) go();
+
+    expect(await Promise.all(children.map((child) => child.ended))).toEqual(
+      children.map(() => ({ code: 0, errors: '' })),
+    );
+    expect(await doctor(new MysqlTokenStore(newPool(), { table }))).toEqual([]);
+  });
+
+  it.each([
+    ['another owner', "COMMENT = ''", 'not one of tokenwright'],
+    ['another owner', "COMMENT = 'tokenwright schema'", 'not one of tokenwright'],
+    ['a newer version', "COMMENT = 'tokenwright schema 2'", 'version 2'],
+  ])('refuses a table of %s, and changes nothing: %s', async (_, change, words) => {
+    const { pool, table } = await setUp();
+    await run(pool, `ALTER TABLE ${table} ${change}`);
+    const before = await schemaOf(pool, table);
+    const { code, message } = await refusalOf(migrate(pool, { table }));
+
+    expect(code).toBe('invalid_options');
+    expect(message).toContain(words);
+    expect(await schemaOf(pool, table)).toBe(before);
+  });
+
+  it('says so when the user may not create, and needs no such right when all is there', async () => {
+    const { pool, table, record } = await setUp();
+    const user = newName().slice(0, 30);
+    const { port } = new URL(url as string);
+    cleanups.push(() => run(pool, `DROP USER ${user}@'127.0.0.1'`));
+    await run(
+      pool,
+      `CREATE USER ${user}@'127.0.0.1'`,
+      `GRANT SELECT, INSERT, UPDATE, DELETE ON ${table} TO ${user}@'127.0.0.1'`,
+    );
+    const limited = newPool({ uri: `mysql://${user}@127.0.0.1:${port}/tokenwright` });
+    const refusal = await refusalOf(migrate(limited, { table: newName() }));
+    await migrate(limited, { table });
+    const store = new MysqlTokenStore(limited, { table });
+
+    expect(refusal).toMatchObject({ code: 'store_unavailable' });
+    expect(refusal.message).toContain('CREATE');
+    expect(refusal.message).not.toContain(user);
+    expect(await store.find([record.id])).toEqual([record]);
+    expect(await doctor(store)).toEqual([]);
+    for (const [, call] of VERBS) await call(store);
+  });
+});
+
+describe.skipIf(url === undefined)('a row that is not as it was written', () => {
+  it.each([
+    ['digest', `x'00'`],
+    ['previous_digest', `x'00'`],
+    ['scopes', `'garbage'`],
+    ['scopes', `'{"a":"secret"}'`],
+    ['scopes', `'["a",1]'`],
+    ['requested', `'null'`],
+    ['metadata', `'garbage'`],
+    ['metadata', `'[1]'`],
+    ['created_at', '9000000000000000'],
+    ['expires_at', '-9000000000000000'],
+    ['revoked_at', '9000000000000000'],
+    ['previous_until', '9000000000000000'],
+    ['version', '9007199254740993'],
+  ])('rejects with store_corrupt: %s = %s', async (column, value) => {
+    for (const options of [{}, CONTRARY]) {
+      const { pool, table, store, record } = await setUp(options);
+      const bystander = newRecord('two');
+      await store.insert(bystander);
+      await run(pool, `UPDATE ${table} SET ${column} = ${value} WHERE id = '${record.id}'`);
+
+      for (const ids of [[record.id], [bystander.id, record.id]]) {
+        const { code, message } = await refusalOf(store.find(ids));
+        expect(code).toBe('store_corrupt');
+        expect(message).not.toMatch(/garbage|secret|JSON/);
+      }
+      expect(await store.find([bystander.id])).toEqual([bystander]);
+    }
+  });
+});
+
+describe.skipIf(url === undefined)('a database that fails', () => {
+  /** What the driver itself says. */
+  async function textOf(pool: Pool, sql: string): Promise<string> {
+    const error = await pool
+      .promise()
+      .query(sql)
+      .catch((failure: Error) => failure);
+    if (!(error instanceof Error)) throw new Error('did not fail');
+    return error.message;
+  }
+
+  const states: [string, () => Promise<[Pool, string]>, RegExp][] = [
+    [
+      'closed',
+      async () => {
+        const { pool, table } = await setUp();
+        const closed = makePool();
+        await ended(closed);
+        await run(pool, 'SELECT 1');
+        return [closed, table];
+      },
+      /closed/,
+    ],
+    [
+      'not there',
+      async () => [newPool({ uri: `mysql://127.0.0.1:${await freePort()}/x` }), newName()],
+      /away/,
+    ],
+    ['without the table', async () => [newPool(), newName()], /migrate/],
+    [
+      'without an index',
+      async () => {
+        const { pool, table } = await setUp();
+        await run(pool, `ALTER TABLE ${table} RENAME INDEX by_account TO other`);
+        await run(pool, `ALTER TABLE ${table} DROP COLUMN prefix, DROP COLUMN ends_at`);
+        return [pool, table];
+      },
+      /migrate/,
+    ],
+    [
+      'without a database',
+      async () => [newPool({ uri: (url as string).replace(/[a-z]+$/, '') }), newName()],
+      /no database/,
+    ],
+    [
+      'with an unknown database',
+      async () => [newPool({ database: newName() }), newName()],
+      /no database/,
+    ],
+    [
+      'with an unknown user',
+      async () => [newPool({ user: newName().slice(0, 30), password: 'hidden' }), newName()],
+      /cannot be used/,
+    ],
+    [
+      'that lets nobody wait for a connection',
+      async () => {
+        const { table } = await setUp();
+        const pool = newPool({ connectionLimit: 1, waitForConnections: false });
+        const held = await pool.promise().getConnection();
+        cleanups.push(() => held.release());
+        return [pool, table];
+      },
+      /busy/,
+    ],
+  ];
+
+  describe.each(states)('%s', (_, make, words) => {
+    it('rejects every verb with words of ours', async () => {
+      const [pool, table] = await make();
+      const store = new MysqlTokenStore(pool, { table });
+      const driverText = await textOf(pool, `SELECT prefix, ends_at FROM ${table}`);
+      for (const [verb, call] of VERBS) {
+        const outcome = await call(store).then(
+          () => verb,
+          () => undefined,
+        );
+        if (outcome !== undefined) continue;
+        const { code, message } = await refusalOf(call(store));
+        expect([verb, code]).toEqual([verb, 'store_unavailable']);
+        expect(message).toMatch(words);
+        expect(message).not.toContain(driverText);
+        expect(message).not.toMatch(/ECONN|127\.0|hidden|test_/);
+      }
+    });
+  });
+
+  it('takes an id for taken only when the id is', async () => {
+    const { pool, table, store, record } = await setUp();
+    await run(pool, `ALTER TABLE ${table} ADD UNIQUE KEY PRIMARY_name (name)`);
+    await store.insert(newRecord('two', { name: 'PRIMARY' }));
+
+    expect(await codeOf(store.insert(newRecord('three', { name: 'PRIMARY' })))).toBe(
+      'store_unavailable',
+    );
+    expect(await codeOf(store.insert(record))).toBe('id_taken');
+    expect(await store.find([newRecord('three').id])).toEqual([undefined]);
+  });
+
+  it('ends a connection, and the next call gets another one', async () => {
+    const { store, pool, record } = await setUp({ connectionLimit: 1 });
+    const [{ id } = {}] = await run(pool, 'SELECT CONNECTION_ID() AS id');
+    const slow = run(pool, 'SELECT SLEEP(20)').catch((error: Error) => error);
+    const waiting = store.find([record.id]);
+    await run(newPool(), `KILL ${id}`);
+
+    expect(await slow).toBeInstanceOf(Error);
+    expect(await waiting).toEqual([record]);
+  });
+
+  it('ends a connection in the middle of a call, which rejects', async () => {
+    const { store, pool, table, record } = await setUp();
+    const rival = await pool.promise().getConnection();
+    await rival.query('BEGIN');
+    await rival.query(`SELECT 1 FROM ${table} FOR UPDATE`);
+    const revoked = codeOf(store.revoke(record.id, 'acme', CREATED));
+    await waitingForLock(table);
+    const [{ id } = {}] = await run(
+      newPool(),
+      `SELECT trx_mysql_thread_id AS id FROM information_schema.INNODB_TRX
+       WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%${table}%'`,
+    );
+    await run(newPool(), `KILL ${id}`);
+
+    expect(await revoked).toBe('store_unavailable');
+    await rival.query('ROLLBACK');
+    rival.release();
+    expect(await store.find([record.id])).toEqual([record]);
+    expect(await store.revoke(record.id, 'acme', CREATED)).toBe(true);
+  });
+
+  it('gives up what is locked, and the pool is whole again', async () => {
+    const { store, pool, table, record } = await setUp({ connectionLimit: 3 }, { deadlineMs: 300 });
+    const rival = await pool.promise().getConnection();
+    await rival.query('BEGIN');
+    await rival.query(`SELECT 1 FROM ${table} FOR UPDATE`);
+    const calls = WRITES.map(([, call]) => codeOf(call(store)));
+
+    // More than there are connections.
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['store_unavailable']));
+    expect(await store.find([record.id])).toEqual([record]);
+    await rival.query('ROLLBACK');
+    rival.release();
+    expect(await Promise.all(Array.from({ length: 9 }, () => run(pool, 'SELECT 1')))).toHaveLength(
+      9,
+    );
+  });
+
+  it('costs one round of calls their deadline when all connections went without a word', async () => {
+    const proxy = await startProxy(url as string);
+    const { store, record } = await setUp(
+      { uri: proxy.url, connectionLimit: 4 },
+      { deadlineMs: 400 },
+    );
+    await Promise.all(Array.from({ length: 4 }, () => store.find([record.id])));
+    proxy.silence();
+
+    expect(await codeOf(store.find([record.id]))).toBe('store_unavailable');
+    // The other three were as dead, and nobody had to find out.
+    for (let n = 0; n < 8; n++) expect(await store.find([record.id])).toEqual([record]);
+  });
+
+  it('that cannot even be connected to does not fill the pool', async () => {
+    const proxy = await startProxy(url as string);
+    const { store, record, pool } = await setUp(
+      { uri: proxy.url, connectionLimit: 2 },
+      { deadlineMs: 800 },
+    );
+    const plain = newPool({ uri: proxy.url, connectionLimit: 2 });
+    await run(plain, 'SELECT 1');
+    proxy.freeze();
+    const endless = vi.fn();
+    for (let n = 0; n < 4; n++) run(plain, 'SELECT 1').then(endless, endless);
+    for (let round = 0; round < 2; round++) {
+      const calls = VERBS.map(([, call]) => codeOf(call(store)));
+      expect(new Set(await Promise.all(calls))).toEqual(new Set(['store_unavailable']));
+    }
+    proxy.thaw();
+
+    const find = () => store.find([record.id]).catch(() => 'away');
+    await expect.poll(find, { timeout: 2000 }).toEqual([record]);
+    expect(await run(pool, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    // The driver's own time for connecting is ten seconds.
+    expect(endless).not.toHaveBeenCalled();
+    await proxy.refuse();
+  });
+});
+
+describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
+  let server: Server;
+  beforeAll(async () => {
+    server = await startServer('mariadb', {
+      settings: { 'log-bin': 'binlog', 'sync-binlog': '1' },
+    });
+  });
+  afterAll(() => server.stop());
+
+  async function setUpOwn(options: HostOptions = {}, own: MysqlOptions = {}): Promise<Setting> {
+    const pool = newPool({ uri: server.url, connectionLimit: 2, ...options });
+    const table = newName();
+    await migrate(pool, { table });
+    const store = new MysqlTokenStore(pool, { table, ...own });
+    const record = newRecord('one');
+    await store.insert(record);
+    return { pool, table, store, record };
+  }
+
+  it('that is killed loses nothing that was acknowledged', async () => {
+    const { table, store } = await setUpOwn();
+    const records = Array.from({ length: 20 }, (_, n) => newRecord(`n${n}`));
+    for (const record of records) await store.insert(record);
+    await store.replace(newRecord('n0', { version: 2 }));
+    await store.revoke(newRecord('n1').id, 'acme', CREATED);
+    await server.signal('SIGKILL');
+    await server.restart();
+
+    const again = new MysqlTokenStore(newPool({ uri: server.url }), { table });
+    expect(await again.find(records.map(({ id }) => id))).toEqual([
+      newRecord('n0', { version: 2 }),
+      newRecord('n1', { revokedAt: CREATED }),
+      ...records.slice(2),
+    ]);
+  });
+
+  it('that hangs is given up in time, and used again when it goes on', async () => {
+    const { pool, table, store } = await setUpOwn({}, { deadlineMs: 500 });
+    const plain = newPool({ uri: server.url });
+    await run(plain, 'SELECT 1');
+    await server.signal('SIGSTOP');
+    const stoppedAt = performance.now();
+    const endless = vi.fn();
+    const control = run(plain, `SELECT id FROM ${table}`).then(endless);
+
+    const calls = VERBS.map(([, call]) => codeOf(call(store)));
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['store_unavailable']));
+    expect(performance.now() - stoppedAt).toBeLessThan(2000);
+    expect(endless).not.toHaveBeenCalled();
+    await server.signal('SIGCONT');
+
+    const find = () => store.find([newRecord('one').id]).catch(() => 'away');
+    await expect.poll(find, { timeout: 2000 }).toHaveLength(1);
+    for (let n = 0; n < 10; n++) expect(await find()).toHaveLength(1);
+    expect(await Promise.all(Array.from({ length: 9 }, () => run(pool, 'SELECT 1')))).toHaveLength(
+      9,
+    );
+    await control;
+  });
+
+  it('that is killed and started again is used again', async () => {
+    const { store, record } = await setUpOwn();
+    const heard: unknown[] = [];
+    cleanups.push(await store.watch((ids) => heard.push(ids)));
+    await server.signal('SIGKILL');
+    expect(await codeOf(store.find([record.id]))).toBe('store_unavailable');
+    await server.restart();
+
+    const find = () => store.find([record.id]).catch(() => 'away');
+    await expect.poll(find, { timeout: 2000 }).toEqual([record]);
+    await expect.poll(() => heard, { timeout: 2000 }).toEqual(['all', 'all']);
+    await store.revoke(record.id, 'acme', CREATED);
+    await expect.poll(() => heard).toEqual(['all', 'all', [record.id]]);
+  });
+
+  it('is looked at by the doctor', async () => {
+    const { store, pool } = await setUpOwn();
+    const codes = async () => (await doctor(store)).map(({ code }) => code);
+    expect(await codes()).toEqual([]);
+
+    await run(
+      pool,
+      'SET GLOBAL innodb_flush_log_at_trx_commit = 2',
+      'SET GLOBAL sync_binlog = 0',
+      'SET GLOBAL read_only = ON',
+    );
+    expect(await codes()).toEqual(['log_not_flushed_at_commit', 'binlog_not_synced', 'read_only']);
+    await run(
+      pool,
+      'SET GLOBAL innodb_flush_log_at_trx_commit = 1',
+      'SET GLOBAL sync_binlog = 1',
+      'SET GLOBAL read_only = OFF',
+    );
+    expect(await codes()).toEqual([]);
+  });
+});

@@ -1,0 +1,1311 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { escapeLiteral, Pool, type PoolConfig, types } from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { isTokenError } from '../../src/errors.ts';
+import { doctor } from '../../src/store.ts';
+import {
+  migrate,
+  migrationSql,
+  type PostgresPool,
+  type PostgresQuery,
+  type PostgresStoreOptions,
+  PostgresTokenStore,
+} from '../../src/stores/postgres.ts';
+import { storeContract } from '../../src/testing/index.ts';
+import type { TokenId, TokenRecord } from '../../src/token.ts';
+import { freePort, type Server, startServer } from '../servers.ts';
+
+const url = inject('servers').postgres;
+const CREATED = new Date('2100-01-01T00:00:00.000Z');
+const ENDED = new Date('2102-01-01T00:00:00.000Z');
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean();
+});
+
+/** A pool as a careful host makes it. */
+function newPool(config: PoolConfig = {}): Pool {
+  const pool = new Pool({
+    connectionString: url,
+    connectionTimeoutMillis: 2000,
+    statement_timeout: 2000,
+    ...config,
+  });
+  pool.on('error', () => {});
+  cleanups.push(() => pool.ended || pool.end());
+  return pool;
+}
+
+function newName(): string {
+  return `test_${randomBytes(8).toString('hex')}`;
+}
+
+/** A name of a table that is removed at the end. */
+function newTable(pool: Pool): string {
+  const table = newName();
+  cleanups.push(() => pool.query(`DROP TABLE IF EXISTS ${table}`));
+  return table;
+}
+
+interface Setting {
+  readonly pool: Pool;
+  readonly table: string;
+  readonly store: PostgresTokenStore;
+  readonly record: TokenRecord;
+}
+
+/** A store over a table of its own, with one record. */
+async function setUp(
+  config: PoolConfig = {},
+  options: PostgresStoreOptions = {},
+): Promise<Setting> {
+  const pool = newPool(config);
+  const table = newTable(pool);
+  await migrate(pool, { table });
+  const store = new PostgresTokenStore(pool, { table, ...options });
+  const record = newRecord('one');
+  await store.insert(record);
+  return { pool, table, store, record };
+}
+
+function newRecord(label: string, fields: Partial<TokenRecord> = {}): TokenRecord {
+  return {
+    id: label.padEnd(22, 'x') as TokenId,
+    account: 'acme',
+    prefix: 'acme',
+    kid: 'k1',
+    digest: new Uint8Array(32).fill(label.length),
+    scopes: ['GET:shop.example/orders'],
+    requested: ['GET:shop.example/*'],
+    createdAt: CREATED,
+    expiresAt: new Date('2101-01-01T00:00:00.000Z'),
+    version: 1,
+    ...fields,
+  };
+}
+
+/** What a host sees of a refusal. */
+async function refusalOf(call: Promise<unknown>): Promise<{ code: string; message: string }> {
+  const answer = await call.catch((error: unknown) => error);
+  if (!isTokenError(answer)) throw new Error('was not refused by a TokenError', { cause: answer });
+  expect(answer.cause).toBeUndefined();
+  return { code: answer.code, message: answer.message };
+}
+
+const VERBS: readonly (readonly [string, (store: PostgresTokenStore) => Promise<unknown>])[] = [
+  ['insert', (store) => store.insert(newRecord('two'))],
+  ['find', (store) => store.find([newRecord('one').id])],
+  ['find of several', (store) => store.find([newRecord('one').id, newRecord('two').id])],
+  ['page', (store) => store.page({ account: 'acme', limit: 2, liveAt: CREATED })],
+  ['replace', (store) => store.replace(newRecord('one', { version: 2 }))],
+  ['revoke', (store) => store.revoke(newRecord('one').id, 'acme', CREATED)],
+  ['revokeAll', (store) => store.revokeAll('acme', CREATED)],
+  ['purge', (store) => store.purge(ENDED, 10)],
+];
+const WRITES = VERBS.filter(([verb]) => !verb.startsWith('find') && verb !== 'page');
+
+const isolation = (level: string): PoolConfig => ({
+  options: `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`,
+});
+
+describe.skipIf(url === undefined)('PostgreSQL store', () => {
+  const ways: [string, PoolConfig, PostgresStoreOptions][] = [
+    ['as it comes', {}, {}],
+    ['without prepared statements', {}, { prepare: false }],
+    ['through one connection', { max: 1 }, {}],
+    ['over a driver that reads bigint', { types: { getTypeParser: readingBigInts } }, {}],
+    ['under repeatable read', isolation('repeatable read'), {}],
+    ['under serializable', isolation('serializable'), {}],
+  ];
+
+  /** As some hosts set the driver up for all of their queries. */
+  function readingBigInts(type: number, format?: 'text' | 'binary'): (value: string) => unknown {
+    return type === types.builtins.INT8 ? BigInt : types.getTypeParser(type, format as 'text');
+  }
+
+  describe.each(ways)('%s', (_, config, options) => {
+    const pool = new Pool({ connectionString: url, ...config });
+    const table = newName();
+    beforeAll(() => migrate(pool, { table }));
+    afterAll(async () => {
+      await pool.query(`DROP TABLE ${table}`);
+      await pool.end();
+    });
+
+    it.each(storeContract)('$name', (promise) =>
+      promise.run(async () => {
+        await pool.query(`TRUNCATE ${table}`);
+        return new PostgresTokenStore(pool, { table, ...options });
+      }),
+    );
+  });
+});
+
+describe.skipIf(url === undefined)('many callers at once', () => {
+  it.each(['read committed', 'repeatable read', 'serializable'])(
+    'of 64 replaces exactly one wins each version (%s)',
+    async (level) => {
+      const { pool, store, record } = await setUp(isolation(level));
+      const { rows } = await pool.query('SHOW transaction_isolation');
+      expect(rows).toEqual([{ transaction_isolation: level }]);
+
+      for (let version = 2; version <= 6; version++) {
+        const rivals = Array.from({ length: 64 }, (_, n) => ({
+          ...record,
+          version,
+          name: `rival ${n}`,
+        }));
+        const outcomes = await Promise.all(rivals.map((rival) => store.replace(rival)));
+        const winners = rivals.filter((_, n) => outcomes[n]);
+        expect(winners).toHaveLength(1);
+        expect(await store.find([record.id])).toEqual(winners);
+      }
+    },
+  );
+
+  it('would be refused under a strict isolation if the statement were not repeated', async () => {
+    const { pool, table, record } = await setUp(isolation('serializable'));
+    const update = { text: `UPDATE ${table} SET version = version + 1 WHERE id = $1` };
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 32 }, () => pool.query({ ...update, values: [record.id] })),
+    );
+
+    expect(outcomes).toContainEqual(
+      expect.objectContaining({ reason: expect.objectContaining({ code: '40001' }) }),
+    );
+  });
+
+  it.each([
+    ['40001', true],
+    ['40P01', true],
+    ['57014', false],
+  ])('are repeated when they lost against each other (%s): %s', async (code, isRepeated) => {
+    const { pool, table } = await setUp();
+    let losses = 2;
+    const { recording, queries } = recorder(pool, (rows) => {
+      losses -= 1;
+      if (losses >= 0) throw Object.assign(new Error('lost'), { severity: 'ERROR', code });
+      return rows;
+    });
+    const store = new PostgresTokenStore(recording, { table });
+    const revoking = store.revokeAll('nobody', CREATED);
+
+    if (isRepeated) expect(await revoking).toBe(0);
+    else expect(await refusalOf(revoking)).toMatchObject({ code: 'store_unavailable' });
+    expect(queries).toHaveLength(isRepeated ? 3 : 1);
+  });
+
+  it('are not repeated for ever', async () => {
+    const { pool, table } = await setUp();
+    const { recording } = recorder(pool, () => {
+      throw Object.assign(new Error('lost'), { severity: 'ERROR', code: '40001' });
+    });
+    const store = new PostgresTokenStore(recording, { table, deadlineMs: 50 });
+
+    expect(await refusalOf(store.purge(ENDED, 1))).toMatchObject({ code: 'store_unavailable' });
+  });
+});
+
+/** Until so many statements on a table wait for a lock. */
+async function waiting(pool: Pool, table: string, count: number): Promise<void> {
+  await expect
+    .poll(async () => {
+      const { rows } = await pool.query(
+        `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $1`,
+        [`%${table}%`],
+      );
+      return rows.length;
+    })
+    .toBe(count);
+}
+
+describe.skipIf(url === undefined)('statements', () => {
+  it('are prepared, under names that no other table has', async () => {
+    const { pool, store } = await setUp({ max: 1 });
+    const second = newTable(pool);
+    await migrate(pool, { table: second });
+    const other = new PostgresTokenStore(pool, { table: second });
+    for (const [, call] of VERBS) {
+      await call(other);
+      await call(store);
+    }
+
+    const { rows } = await pool.query<{ name: string; statement: string }>(
+      'SELECT name, statement FROM pg_prepared_statements',
+    );
+    expect(rows).toHaveLength(2 * VERBS.length);
+    expect(rows.filter(({ statement }) => statement.includes(second))).toHaveLength(VERBS.length);
+    for (const { name } of rows) expect(name.length).toBeLessThan(64);
+    expect(await other.find([newRecord('one').id])).toEqual([undefined]);
+  });
+
+  it('are not prepared where the host says so', async () => {
+    const { pool, store } = await setUp({ max: 1 }, { prepare: false });
+    for (const [, call] of VERBS) await call(store);
+
+    const { rows } = await pool.query('SELECT name FROM pg_prepared_statements');
+    expect(rows).toEqual([]);
+  });
+
+  it.each(VERBS)('take one round trip: %s', async (_, call) => {
+    const { pool, table } = await setUp();
+    const { recording, queries } = recorder(pool);
+    await call(new PostgresTokenStore(recording, { table }));
+
+    expect(queries).toHaveLength(1);
+  });
+});
+
+/** A pool that writes down what it is asked, and may answer otherwise. */
+function recorder(
+  pool: Pool,
+  answer: (rows: readonly unknown[]) => readonly unknown[] = (rows) => rows,
+): { recording: PostgresPool; queries: PostgresQuery[] } {
+  const queries: PostgresQuery[] = [];
+  const recording: PostgresPool = {
+    async query(query) {
+      queries.push(query);
+      const { text, values = [] } = query;
+      return { rows: answer((await pool.query(text, [...values])).rows) };
+    },
+    connect: () => pool.connect(),
+    on: (event, listener) => pool.on(event, listener),
+    listenerCount: (event) => pool.listenerCount(event),
+    idleCount: 0,
+    ending: false,
+    options: pool.options,
+  };
+  return { recording, queries };
+}
+
+describe.skipIf(url === undefined)('plans', () => {
+  const tokens = 20_000;
+
+  /** A store over many tokens, and what the server would do for each verb. */
+  async function plansOf(mode: string): Promise<Map<string, string>> {
+    const { pool, table } = await setUp({ max: 1 });
+    await pool.query(
+      `INSERT INTO ${table} (id, account, prefix, kid, digest, scopes, requested, created_at,
+         expires_at, version, revoked_at)
+       SELECT lpad(i::text, 22, '0'), 'account' || i % 20, 'acme', 'k1', sha256(''), '[]', '[]', i,
+         i + 1000, 1, CASE WHEN i % 10 = 0 THEN i END
+       FROM generate_series(1, ${tokens}) AS i`,
+    );
+    await pool.query(`ANALYZE ${table}`);
+    await pool.query(`SET plan_cache_mode = ${mode}`);
+    const { recording, queries } = recorder(pool, () => []);
+    const plans = new Map<string, string>();
+    const store = new PostgresTokenStore(recording, { table });
+    for (const [verb, call] of VERBS) {
+      await pool.query('BEGIN');
+      await call(store).catch(() => {});
+      await pool.query('ROLLBACK');
+      plans.set(verb, await planOf(pool, queries.at(-1) as PostgresQuery));
+    }
+    return plans;
+  }
+
+  async function planOf(pool: Pool, { text, values = [] }: PostgresQuery): Promise<string> {
+    await pool.query(`PREPARE it AS ${text}`);
+    const places = values.length === 0 ? '' : `(${values.map(literalOf).join(', ')})`;
+    const { rows } = await pool.query(`EXPLAIN (COSTS OFF) EXECUTE it${places}`);
+    await pool.query('DEALLOCATE it');
+    return rows.map((row) => row['QUERY PLAN']).join('\n');
+  }
+
+  function literalOf(value: unknown): string {
+    if (value === null) return 'NULL';
+    if (Array.isArray(value)) return `'{${value.join(',')}}'`;
+    if (value instanceof Uint8Array) return `'\\x${Buffer.from(value).toString('hex')}'`;
+    return escapeLiteral(String(value));
+  }
+
+  it.each(['force_custom_plan', 'force_generic_plan'])(
+    'read by index, and a page without sorting (%s)',
+    async (mode) => {
+      const plans = await plansOf(mode);
+
+      for (const [verb, plan] of plans) expect(`${verb}: ${plan}`).not.toMatch(/Seq Scan on test_/);
+      expect(plans.get('page')).toMatch(/^Limit\n *-> +Index Scan using test_\w+_by_account on /);
+      expect(plans.get('page')).toContain('ROW(created_at, id) < ROW(');
+      expect(plans.get('page')).not.toContain('Sort');
+      expect(plans.get('find')).toMatch(/^Index Scan using test_\w+_pkey on /);
+      expect(plans.get('find of several')).toMatch(/Index Scan (using|on) test_\w+_pkey/);
+      expect(plans.get('revokeAll')).toMatch(/Index Scan (using|on) test_\w+_by_account/);
+      expect(plans.get('purge')).toMatch(/LockRows\n *-> +Index Scan using test_\w+_by_end on /);
+      expect(plans.get('purge')).toMatch(/Scan (using|on) test_\w+_pkey/);
+    },
+  );
+
+  it('would show a scan and a sort', async () => {
+    const { pool, table } = await setUp();
+    const plan = await planOf(pool, { text: `SELECT * FROM ${table} ORDER BY name` });
+
+    expect(plan).toContain('Sort');
+    expect(plan).toMatch(/Seq Scan on test_/);
+  });
+});
+
+describe.skipIf(url === undefined)('commits', () => {
+  /** What each commit that wrote to the table was to wait for: read when it was about to commit. */
+  async function watchCommits(pool: Pool, table: string): Promise<() => Promise<string[]>> {
+    const [log, procedure] = [newTable(pool), newName()];
+    await pool.query(`CREATE TABLE ${log} (setting text)`);
+    await pool.query(
+      `CREATE FUNCTION ${procedure}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         INSERT INTO ${log} VALUES (current_setting('synchronous_commit')); RETURN NULL;
+       END $$`,
+    );
+    cleanups.push(() => pool.query(`DROP FUNCTION ${procedure} CASCADE`));
+    await pool.query(
+      `CREATE CONSTRAINT TRIGGER commits AFTER INSERT OR UPDATE OR DELETE ON ${table}
+         DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ${procedure}()`,
+    );
+    return async () => {
+      const { rows } = await pool.query<{ setting: string }>(`DELETE FROM ${log} RETURNING *`);
+      return rows.map(({ setting }) => setting);
+    };
+  }
+
+  it.each(WRITES)(
+    'wait for the disk although the host has turned that off: %s',
+    async (_, call) => {
+      const { pool, table, store } = await setUp({ options: '-c synchronous_commit=off' });
+      const committed = await watchCommits(pool, table);
+      await call(store);
+      expect(new Set(await committed())).toEqual(new Set(['on']));
+
+      await pool.query(`INSERT INTO ${table} SELECT 'plain', account, prefix, kid, digest, box, scopes,
+      requested, 0, 0, 1 FROM (VALUES ('', '', '', ''::bytea, ''::bytea, '', '')) AS
+      given (account, prefix, kid, digest, box, scopes, requested)`);
+      expect(await committed()).toEqual(['off']);
+      expect((await pool.query('SHOW synchronous_commit')).rows).toEqual([
+        { synchronous_commit: 'off' },
+      ]);
+    },
+  );
+
+  it('wait for more where the host asks for more', async () => {
+    const { pool, table, store } = await setUp({ options: '-c synchronous_commit=remote_apply' });
+    const committed = await watchCommits(pool, table);
+    await store.insert(newRecord('two'));
+
+    expect(await committed()).toEqual(['remote_apply']);
+  });
+});
+
+describe.skipIf(url === undefined)('purge', () => {
+  it('waits for what others hold, rather than say that none are left', async () => {
+    const { pool, table, store } = await setUp();
+    await store.insert(newRecord('two'));
+    const other = await pool.connect();
+    await other.query('BEGIN');
+    await other.query(`SELECT id FROM ${table} WHERE id = $1 FOR UPDATE`, [newRecord('one').id]);
+    const purging = store.purge(ENDED, 10);
+    await waiting(pool, table, 1);
+    await other.query('COMMIT');
+    other.release();
+
+    expect(await purging).toBe(2);
+  });
+
+  it('lets live what gets a later end while it waits', async () => {
+    const { pool, table, store, record } = await setUp();
+    const other = await pool.connect();
+    await other.query('BEGIN');
+    await other.query(`UPDATE ${table} SET expires_at = $1`, [ENDED.getTime()]);
+    const purging = store.purge(ENDED, 10);
+    await waiting(pool, table, 1);
+    await other.query('COMMIT');
+    other.release();
+
+    expect(await purging).toBe(0);
+    expect(await store.find([record.id])).toEqual([{ ...record, expiresAt: ENDED }]);
+  });
+});
+
+describe.skipIf(url === undefined)('watch', () => {
+  interface Watching extends Setting {
+    /** What was heard so far. */
+    readonly heard: (readonly TokenId[] | 'all')[];
+    readonly unsubscribe: () => Promise<void>;
+    /** Of a pool that is not the watching one, as another process would have. */
+    readonly writer: PostgresTokenStore;
+    /** The watching pool has this name at the server. */
+    readonly application: string;
+  }
+
+  async function watching(
+    config: PoolConfig = {},
+    options: PostgresStoreOptions = {},
+  ): Promise<Watching> {
+    const application = newName();
+    const setting = await setUp();
+    const { table } = setting;
+    const pool = newPool({ application_name: application, ...config });
+    const store = new PostgresTokenStore(pool, { table, ...options });
+    const heard: (readonly TokenId[] | 'all')[] = [];
+    const unsubscribe = await store.watch((ids) => heard.push(ids));
+    cleanups.push(unsubscribe);
+    return { ...setting, pool, store, writer: setting.store, heard, unsubscribe, application };
+  }
+
+  async function connectionsOf(application: string): Promise<number[]> {
+    const pool = newPool();
+    const { rows } = await pool.query<{ pid: number }>(
+      'SELECT pid FROM pg_stat_activity WHERE application_name = $1',
+      [application],
+    );
+    await pool.end();
+    return rows.map(({ pid }) => pid);
+  }
+
+  it('hears of what is replaced and revoked elsewhere, and only of that', async () => {
+    const { writer, heard, record } = await watching();
+    const [one, two] = [record.id, newRecord('two').id];
+    await writer.insert(newRecord('two'));
+    await writer.replace({ ...record, version: 2 });
+    await writer.replace({ ...record, version: 2 });
+    await writer.revoke(one, 'other', CREATED);
+    await writer.revoke(one, 'acme', CREATED);
+    await writer.revoke(one, 'acme', CREATED);
+    await writer.revokeAll('other', CREATED);
+    await writer.revokeAll('acme', CREATED);
+    await writer.purge(ENDED, 10);
+    await writer.insert(newRecord('last'));
+    await writer.revoke(newRecord('last').id, 'acme', CREATED);
+
+    await expect.poll(() => heard).toEqual([[one], [one], [two], [newRecord('last').id]]);
+  });
+
+  it('hears of itself as well', async () => {
+    const { store, heard, record } = await watching();
+    await store.revoke(record.id, 'acme', CREATED);
+
+    await expect.poll(() => heard).toEqual([[record.id]]);
+  });
+
+  it.each([
+    [200, false],
+    [201, true],
+  ])('hears of %i revoked together as of all: %s', async (count, isAll) => {
+    const { writer, heard } = await watching();
+    const records = Array.from({ length: count }, (_, n) =>
+      newRecord(`n${n}`, { account: 'many' }),
+    );
+    for (const record of records) await writer.insert(record);
+    await writer.revokeAll('many', CREATED);
+
+    await expect.poll(() => heard).toHaveLength(1);
+    expect(heard[0] === 'all').toBe(isAll);
+    if (!isAll) expect(new Set(heard[0])).toEqual(new Set(records.map(({ id }) => id)));
+  });
+
+  it('does not hear of another table', async () => {
+    const { writer, heard, record } = await watching();
+    const other = await setUp();
+    await other.store.revoke(record.id, 'acme', CREATED);
+    await writer.replace({ ...record, version: 2 });
+
+    await expect.poll(() => heard).toEqual([[record.id]]);
+    expect(heard).toHaveLength(1);
+  });
+
+  it('hears of a table whether its schema is named or not', async () => {
+    const { heard, table, writer, record, pool } = await watching();
+    await new PostgresTokenStore(pool, { table: `public.${table}` }).revoke(
+      record.id,
+      'acme',
+      CREATED,
+    );
+
+    await expect.poll(() => heard).toEqual([[record.id]]);
+    expect(await writer.revoke(record.id, 'acme', CREATED)).toBe(false);
+  });
+
+  it('tells of everything when its connection is lost and when it is back, and hears again', async () => {
+    const { writer, heard, record, application, pool } = await watching();
+    const [pid] = await connectionsOf(application);
+    const killedAt = performance.now();
+    await newPool().query('SELECT pg_terminate_backend($1)', [pid]);
+
+    await expect.poll(() => heard[0]).toBe('all');
+    expect(performance.now() - killedAt).toBeLessThan(1000);
+    await expect.poll(() => heard).toEqual(['all', 'all']);
+    await writer.revoke(record.id, 'acme', CREATED);
+    await expect.poll(() => heard).toEqual(['all', 'all', [record.id]]);
+    expect(await connectionsOf(application)).toHaveLength(1);
+    expect(pool.totalCount).toBe(1);
+  });
+
+  it('goes on trying while the server cannot be reached', async () => {
+    const proxy = await startProxy(url as string);
+    const { writer, heard, record } = await watching({ connectionString: proxy.url });
+    await proxy.refuse();
+    await expect.poll(() => heard).toEqual(['all']);
+    await delay(300);
+    expect(heard).toEqual(['all']);
+
+    await proxy.listen();
+    await expect.poll(() => heard, { timeout: 2000 }).toEqual(['all', 'all']);
+    await writer.revoke(record.id, 'acme', CREATED);
+    await expect.poll(() => heard).toEqual(['all', 'all', [record.id]]);
+  });
+
+  it('notices a connection that went without a word', async () => {
+    const proxy = await startProxy(url as string);
+    const { writer, heard, record } = await watching(
+      { connectionString: proxy.url },
+      { deadlineMs: 200 },
+    );
+    proxy.silence();
+
+    await expect.poll(() => heard, { timeout: 3000 }).toEqual(['all', 'all']);
+    await writer.revoke(record.id, 'acme', CREATED);
+    await expect.poll(() => heard).toEqual(['all', 'all', [record.id]]);
+  });
+
+  it('stops when it is ended, twice if need be', async () => {
+    const { writer, heard, record, unsubscribe, application, store } = await watching();
+    const witness: unknown[] = [];
+    await store.watch((ids) => witness.push(ids));
+    await unsubscribe();
+    await unsubscribe();
+    await writer.revoke(record.id, 'acme', CREATED);
+
+    await expect.poll(() => witness).toEqual([[record.id]]);
+    expect(heard).toEqual([]);
+    await expect.poll(() => connectionsOf(application)).toHaveLength(1);
+    await store.close();
+    await expect.poll(() => connectionsOf(application)).toEqual([]);
+  });
+
+  it('does not begin again when it is ended while its connection is lost', async () => {
+    const proxy = await startProxy(url as string);
+    const { heard, unsubscribe, application } = await watching({ connectionString: proxy.url });
+    await proxy.refuse();
+    await expect.poll(() => heard).toEqual(['all']);
+    await unsubscribe();
+    await proxy.listen();
+    await delay(300);
+
+    expect(heard).toEqual(['all']);
+    expect(await connectionsOf(application)).toEqual([]);
+  });
+
+  it('ends with the pool, which does not wait for it for ever', async () => {
+    const { pool, heard } = await watching();
+    await pool.end();
+
+    expect(heard).toEqual([]);
+  });
+
+  it('refuses a pool that it would empty', async () => {
+    const { store, table } = await setUp({ max: 1 });
+
+    expect(await refusalOf(store.watch(() => {}))).toMatchObject({ code: 'invalid_options' });
+    const enough = new PostgresTokenStore(newPool({ max: 2 }), { table });
+    await (await enough.watch(() => {}))();
+  });
+
+  it('rejects when no connection can be had in time, and does not keep one that comes later', async () => {
+    const { pool, table } = await setUp({ max: 2, connectionTimeoutMillis: 0 });
+    const held = await Promise.all([pool.connect(), pool.connect()]);
+    const store = new PostgresTokenStore(pool, { table, deadlineMs: 50 });
+
+    expect(await refusalOf(store.watch(() => {}))).toMatchObject({ code: 'store_unavailable' });
+    for (const client of held) client.release();
+    await expect.poll(() => pool.idleCount).toBe(2);
+  });
+
+  it('keeps no connection when the store is closed while it begins', async () => {
+    const { table } = await setUp();
+    const pool = newPool();
+    const store = new PostgresTokenStore(pool, { table });
+    const beginning = store.watch(() => expect.unreachable());
+    await store.close();
+    await beginning;
+
+    await expect.poll(() => pool.totalCount).toBe(0);
+  });
+
+  it('keeps no connection on which it cannot listen', async () => {
+    const { table } = await setUp();
+    const proxy = await startProxy(url as string);
+    const pool = newPool({ connectionString: proxy.url });
+    await pool.query('SELECT 1');
+    proxy.silence();
+    const store = new PostgresTokenStore(pool, { table, deadlineMs: 200 });
+
+    expect(await refusalOf(store.watch(() => {}))).toMatchObject({ code: 'store_unavailable' });
+    await expect.poll(() => pool.totalCount).toBe(0);
+  });
+
+  it('does not hear of what the host listens to on all of its connections', async () => {
+    const { writer, heard, record, pool, unsubscribe, store } = await watching();
+    await unsubscribe();
+    const channel = newName();
+    pool.on('connect', (client) => client.query(`LISTEN ${channel}`));
+    await store.watch((ids) => heard.push(ids));
+    await newPool().query(`NOTIFY ${channel}, 'theirs'`);
+    await writer.revoke(record.id, 'acme', CREATED);
+
+    await expect.poll(() => heard).toEqual([[record.id]]);
+  });
+
+  it('rejects when the server cannot be reached', async () => {
+    const pool = newPool({
+      connectionString: `postgres://nobody@127.0.0.1:${await freePort()}/no`,
+    });
+
+    expect(await refusalOf(new PostgresTokenStore(pool).watch(() => {}))).toMatchObject({
+      code: 'store_unavailable',
+    });
+  });
+});
+
+interface TcpProxy {
+  readonly url: string;
+  /** Passes nothing on any more over the connections there are; new ones work. */
+  silence(): void;
+  /** Resets all connections, and accepts none. */
+  refuse(): Promise<void>;
+  listen(): Promise<void>;
+}
+
+/** Stands between a pool and a server. */
+async function startProxy(to: string): Promise<TcpProxy> {
+  const target = new URL(to);
+  const sockets = new Set<Socket>();
+  const proxy = createServer((near) => {
+    const far = connect(Number(target.port), target.hostname);
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(socket);
+      socket.on('data', (chunk) => other.write(chunk));
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        sockets.delete(socket);
+        other.destroy();
+      });
+    }
+  });
+  const listen = async (port: number): Promise<void> => {
+    proxy.listen(port, '127.0.0.1');
+    await once(proxy, 'listening');
+  };
+  await listen(0);
+  const { port } = proxy.address() as AddressInfo;
+  const refuse = async () => {
+    proxy.close();
+    for (const socket of sockets) socket.resetAndDestroy();
+    if (proxy.listening) await once(proxy, 'close');
+  };
+  cleanups.push(refuse);
+  const here = new URL(to);
+  here.port = String(port);
+  return {
+    url: here.href,
+    silence() {
+      for (const socket of sockets) socket.removeAllListeners('data').pause();
+    },
+    refuse,
+    listen: () => listen(port),
+  };
+}
+
+describe.skipIf(url === undefined)('doctor', () => {
+  async function codesOf(store: PostgresTokenStore): Promise<string[]> {
+    const findings = await doctor(store);
+    for (const { message } of findings) expect(message).toMatch(/^[a-z].+: .+[^.]$/);
+    return findings.map(({ code }) => code);
+  }
+
+  it('finds nothing where all is well', async () => {
+    const { store } = await setUp();
+
+    expect(await codesOf(store)).toEqual([]);
+  });
+
+  it.each<[string, PoolConfig]>([
+    ['synchronous_commit_off', { options: '-c synchronous_commit=off' }],
+    ['isolation_not_read_committed', isolation('repeatable read')],
+    ['isolation_not_read_committed', isolation('serializable')],
+    ['no_statement_timeout', { statement_timeout: false }],
+    ['no_connection_timeout', { connectionTimeoutMillis: 0 }],
+  ])('finds %s', async (code, config) => {
+    const { store } = await setUp(config);
+
+    expect(await codesOf(store)).toEqual([code]);
+  });
+
+  it.each<[string, string, (table: string) => string]>([
+    ['schema_missing', 'no table', (table) => `DROP TABLE ${table}`],
+    ['schema_missing', 'another table', (table) => `COMMENT ON TABLE ${table} IS 'theirs'`],
+    [
+      'collation_not_c',
+      'an id',
+      (table) => `ALTER TABLE ${table} ALTER id TYPE text COLLATE "default"`,
+    ],
+    [
+      'collation_not_c',
+      'an account',
+      (table) => `ALTER TABLE ${table} ALTER account TYPE text COLLATE "ucs_basic"`,
+    ],
+  ])('finds %s: %s', async (code, _, change) => {
+    const { pool, table, store } = await setUp();
+    await pool.query(change(table));
+
+    expect(await codesOf(store)).toEqual([code]);
+  });
+
+  it.each([
+    [-2000, ['clock_skew']],
+    [-900, []],
+    [0, []],
+    [900, []],
+    [2000, ['clock_skew']],
+  ])('finds clock_skew with a server %i ms ahead: %j', async (ms, codes) => {
+    const { pool, table } = await setUp();
+    const { recording } = recorder(pool, ([row]) => {
+      const seen = row as { now: string };
+      return [{ ...seen, now: String(Number(seen.now) + ms) }];
+    });
+
+    expect(await codesOf(new PostgresTokenStore(recording, { table }))).toEqual(codes);
+  });
+
+  it.each<[string, (pool: Pool) => Promise<unknown>]>([
+    ['closed', (pool) => pool.end()],
+    ['exhausted', (pool) => pool.connect().then((client) => cleanups.push(() => client.release()))],
+  ])('rejects when it cannot look: a pool that is %s', async (_, spoil) => {
+    const pool = newPool({ max: 1, connectionTimeoutMillis: 0 });
+    await spoil(pool);
+
+    expect(
+      await refusalOf(new PostgresTokenStore(pool, { deadlineMs: 100 }).doctor()),
+    ).toMatchObject({ code: 'store_unavailable' });
+  });
+});
+
+describe.skipIf(url === undefined)('table', () => {
+  const wrong = [
+    '',
+    ' tokens',
+    'tokens\n',
+    'to kens',
+    'to"kens',
+    "to'kens",
+    'to-kens',
+    'tökens',
+    '1tokens',
+    '.tokens',
+    'auth.',
+    'auth..tokens',
+    'db.auth.tokens',
+    'tokens; DROP TABLE users',
+    'x'.repeat(49),
+    `${'x'.repeat(64)}.tokens`,
+  ];
+
+  it.each(wrong)('is refused: %j', async (table) => {
+    const pool = newPool();
+    const expected = { code: 'invalid_options', message: expect.not.stringContaining('DROP') };
+
+    expect(() => new PostgresTokenStore(pool, { table })).toThrow(
+      expect.objectContaining(expected),
+    );
+    expect(() => migrationSql({ table })).toThrow(expect.objectContaining(expected));
+    expect(await refusalOf(migrate(pool, { table }))).toEqual(expected);
+  });
+
+  it('is refused when it is no text', () => {
+    const options = { table: ['tokens'] as unknown as string };
+
+    expect(() => migrationSql(options)).toThrow(
+      expect.objectContaining({ code: 'invalid_options' }),
+    );
+  });
+
+  it.each(['Test_Upper', 'select', '_', 'x'.repeat(48)])('may be %j in a schema', async (name) => {
+    const pool = newPool();
+    const schema = `Schema_${newName()}`;
+    await pool.query(`CREATE SCHEMA "${schema}"`);
+    cleanups.push(() => pool.query(`DROP SCHEMA "${schema}" CASCADE`));
+    const table = `${schema}.${name}`;
+    await migrate(pool, { table });
+    await migrate(pool, { table });
+    const store = new PostgresTokenStore(pool, { table });
+    await store.insert(newRecord('one'));
+
+    expect(await store.find([newRecord('one').id])).toEqual([newRecord('one')]);
+    const { rows } = await pool.query(
+      'SELECT indexname FROM pg_indexes WHERE schemaname = $1 AND tablename = $2',
+      [schema, name],
+    );
+    expect(rows).toHaveLength(3);
+  });
+
+  it.each([0, 1.5, 60_001, Number.NaN, '5' as unknown as number])(
+    'and deadlineMs is refused: %j',
+    (deadlineMs) => {
+      expect(() => new PostgresTokenStore(newPool(), { deadlineMs })).toThrow(
+        expect.objectContaining({ code: 'invalid_options' }),
+      );
+    },
+  );
+});
+
+describe.skipIf(url === undefined)('migrate', () => {
+  async function shapeOf(pool: Pool, table: string): Promise<unknown> {
+    const { rows } = await pool.query(
+      `SELECT obj_description(oid, 'pg_class') AS comment, xmin,
+         ARRAY(SELECT indexdef FROM pg_indexes WHERE tablename = relname ORDER BY 1) AS indexes
+       FROM pg_class WHERE relname = $1`,
+      [table],
+    );
+    return rows;
+  }
+
+  it('creates what is missing, once', async () => {
+    const pool = newPool();
+    const table = newTable(pool);
+    await migrate(pool, { table });
+    const shape = await shapeOf(pool, table);
+    await migrate(pool, { table });
+
+    expect(shape).toMatchObject([{ comment: 'tokenwright schema 1', indexes: { length: 3 } }]);
+    expect(await shapeOf(pool, table)).toEqual(shape);
+  });
+
+  it('is as good as its SQL, run by hand', async () => {
+    const pool = newPool();
+    const table = newTable(pool);
+    await pool.query(migrationSql({ table }));
+    const shape = await shapeOf(pool, table);
+    await migrate(pool, { table });
+
+    expect(await shapeOf(pool, table)).toEqual(shape);
+    expect(await new PostgresTokenStore(pool, { table }).doctor()).toEqual([]);
+    await expect(pool.query(migrationSql({ table }))).rejects.toThrow();
+  });
+
+  it.each(['read committed', 'serializable'])(
+    'works for four processes at once (%s)',
+    async (level) => {
+      const pool = newPool();
+      const table = newTable(pool);
+      const children = Array.from({ length: 4 }, () => migrateInChild(table, isolation(level)));
+      for (const { started } of children) await started;
+      for (const { go } of children) go();
+
+      expect(await Promise.all(children.map(({ ended }) => ended))).toEqual(
+        children.map(() => ({ code: 0, errors: '' })),
+      );
+      expect(await new PostgresTokenStore(pool, { table }).doctor()).toEqual([]);
+    },
+  );
+
+  it('refuses a table of another owner, and changes nothing', async () => {
+    const pool = newPool();
+    const table = newTable(pool);
+    await pool.query(`CREATE TABLE ${table} (theirs text)`);
+    const shape = await shapeOf(pool, table);
+    const { code, message } = await refusalOf(migrate(pool, { table }));
+
+    expect(code).toBe('invalid_options');
+    expect(message).toContain(`"${table}"`);
+    expect(await shapeOf(pool, table)).toEqual(shape);
+    expect(pool.idleCount).toBe(1);
+  });
+
+  it('refuses a schema that is newer than it knows', async () => {
+    const { pool, table } = await setUp();
+    await pool.query(`COMMENT ON TABLE ${table} IS 'tokenwright schema 2'`);
+    const { code, message } = await refusalOf(migrate(pool, { table }));
+
+    expect(code).toBe('invalid_options');
+    expect(message).toContain('schema version 2');
+  });
+
+  it('says so when the role may not create, and needs no such right when all is there', async () => {
+    const { pool, table } = await setUp();
+    const [role, schema] = [newName(), newName()];
+    await pool.query(`CREATE ROLE ${role}`);
+    cleanups.push(() => pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`));
+    await pool.query(`CREATE SCHEMA ${schema}; GRANT USAGE ON SCHEMA ${schema} TO ${role}`);
+    cleanups.push(() => pool.query(`DROP SCHEMA ${schema} CASCADE`));
+    const restricted = newPool({ options: `-c role=${role}` });
+
+    for (const forbidden of [`${schema}.tokens`, `${newName()}.tokens`]) {
+      const { code, message } = await refusalOf(migrate(restricted, { table: forbidden }));
+      expect(code).toBe('invalid_options');
+      expect(message).toContain('migrationSql()');
+    }
+    await migrate(restricted, { table });
+
+    const refused = new PostgresTokenStore(restricted, { table });
+    expect(await refusalOf(refused.find([newRecord('one').id]))).toEqual({
+      code: 'store_unavailable',
+      message: expect.stringContaining('role'),
+    });
+    await pool.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${table} TO ${role}`);
+    for (const [, call] of VERBS) await call(refused);
+  });
+
+  it('rejects when the server cannot be reached, without the text of the driver', async () => {
+    const pool = newPool({
+      connectionString: `postgres://nobody@127.0.0.1:${await freePort()}/no`,
+    });
+    const { code, message } = await refusalOf(migrate(pool));
+
+    expect(code).toBe('store_unavailable');
+    expect(message).not.toMatch(/ECONN|127|nobody/);
+  });
+});
+
+interface Child {
+  readonly started: Promise<unknown>;
+  readonly ended: Promise<{ code: number; errors: string }>;
+  go(): void;
+}
+
+/** A process that waits for a word, then migrates. */
+function migrateInChild(table: string, config: PoolConfig): Child {
+  const module = new URL('../../src/stores/postgres.ts', import.meta.url).href;
+  const script = `
+    import { Pool } from 'pg';
+    import { migrate } from ${JSON.stringify(module)};
+    const pool = new Pool(${JSON.stringify({ connectionString: url, ...config })});
+    await pool.query('SELECT 1');
+    process.stdout.write('ready');
+    process.stdin.once('data', async () => {
+      await migrate(pool, ${JSON.stringify({ table })});
+      await pool.end();
+      process.stdin.destroy();
+    });
+  `;
+  const options = ['--no-warnings', '--input-type=module', '--eval', script];
+  const cwd = new URL('../..', import.meta.url);
+  const child: ChildProcess = spawn(process.execPath, options, { cwd });
+  const errors = text(child.stderr as NonNullable<typeof child.stderr>);
+  return {
+    started: once(child.stdout as NonNullable<typeof child.stdout>, 'data'),
+    ended: once(child, 'exit').then(async ([code]) => ({ code, errors: await errors })),
+    go: () => child.stdin?.write('go'),
+  };
+}
+
+describe.skipIf(url === undefined)('a row that is not as it was written', () => {
+  it.each([
+    ['digest', `'\\x00'`],
+    ['previous_digest', `'\\x00'`],
+    ['scopes', `'garbage'`],
+    ['scopes', `'{"a":"secret"}'`],
+    ['scopes', `'["a",1]'`],
+    ['requested', `'null'`],
+    ['metadata', `'garbage'`],
+    ['metadata', `'[1]'`],
+    ['created_at', '9000000000000000'],
+    ['expires_at', '-9000000000000000'],
+    ['previous_until', '9000000000000000'],
+    ['version', '9007199254740993'],
+  ])('rejects with store_corrupt: %s = %s', async (column, value) => {
+    const { pool, table, store, record } = await setUp();
+    const bystander = newRecord('two');
+    await store.insert(bystander);
+    await pool.query(`UPDATE ${table} SET ${column} = ${value} WHERE id = '${record.id}'`);
+
+    for (const ids of [[record.id], [bystander.id, record.id]]) {
+      const { code, message } = await refusalOf(store.find(ids));
+      expect(code).toBe('store_corrupt');
+      expect(message).not.toMatch(/garbage|secret|JSON/);
+    }
+    expect(await store.find([bystander.id])).toEqual([bystander]);
+  });
+});
+
+describe.skipIf(url === undefined)('a database that fails', () => {
+  it.each(VERBS)('closed, %s rejects, without the text of the driver', async (_, call) => {
+    const { table } = await setUp();
+    const pool = newPool();
+    const store = new PostgresTokenStore(pool, { table });
+    await pool.end();
+
+    const { code, message } = await refusalOf(call(store));
+    expect(code).toBe('store_unavailable');
+    expect(message).not.toContain('after calling end');
+  });
+
+  it.each(VERBS)('away, %s rejects, without the text of the driver', async (_, call) => {
+    const pool = newPool({
+      connectionString: `postgres://nobody@127.0.0.1:${await freePort()}/no`,
+    });
+
+    const { code, message } = await refusalOf(call(new PostgresTokenStore(pool)));
+    expect(code).toBe('store_unavailable');
+    expect(message).not.toMatch(/ECONN|127|nobody/);
+  });
+
+  it.each<[string, RegExp, PoolConfig]>([
+    ['without the table', /migrate\(\)/, {}],
+    ['that takes no writes', /replica/, { options: '-c default_transaction_read_only=on' }],
+  ])('%s, it says so', async (_, words, config) => {
+    const { table } = await setUp();
+    const name = words.source.includes('migrate') ? newName() : table;
+    const store = new PostgresTokenStore(newPool(config), { table: name });
+
+    const { code, message } = await refusalOf(store.insert(newRecord('two')));
+    expect(code).toBe('store_unavailable');
+    expect(message).toMatch(words);
+  });
+
+  it('says so when a pooler between does not know prepared statements', async () => {
+    const { pool, store, record } = await setUp({ max: 1 });
+    await store.find([record.id]);
+    await pool.query('DEALLOCATE ALL');
+
+    const { code, message } = await refusalOf(store.find([record.id]));
+    expect(code).toBe('store_unavailable');
+    expect(message).toContain('prepare: false');
+  });
+
+  it.each(WRITES)('answers with less than was asked for, %s rejects', async (_, call) => {
+    const { pool, table } = await setUp();
+    const { recording } = recorder(pool, () => []);
+
+    expect(await refusalOf(call(new PostgresTokenStore(recording, { table })))).toMatchObject({
+      code: 'store_unavailable',
+    });
+  });
+
+  it('does not end the process when a connection is lost while it lies idle', async () => {
+    const application = newName();
+    const pool = new Pool({ connectionString: url, application_name: application });
+    cleanups.push(() => pool.end());
+    const { table, record } = await setUp();
+    const store = new PostgresTokenStore(pool, { table });
+    await store.find([record.id]);
+    expect(pool.idleCount).toBe(1);
+    await newPool().query(
+      'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1',
+      [application],
+    );
+    await expect.poll(() => pool.idleCount).toBe(0);
+
+    expect(await store.find([record.id])).toEqual([record]);
+    expect(() => pool.emit('error', new Error('lost'))).not.toThrow();
+    expect(() => new Pool().emit('error', new Error('lost'))).toThrow('lost');
+  });
+
+  it('leaves it to a host that listens itself', async () => {
+    const pool = newPool();
+    const before = pool.listenerCount('error');
+    expect(before).toBe(1);
+    expect(new PostgresTokenStore(pool)).toBeDefined();
+
+    expect(pool.listenerCount('error')).toBe(before);
+  });
+
+  it('gives up what is locked, and the pool is whole again', async () => {
+    const { pool, table, record } = await setUp({ statement_timeout: false, max: 3 });
+    const store = new PostgresTokenStore(pool, { table, deadlineMs: 200 });
+    const other = await pool.connect();
+    await other.query('BEGIN');
+    await other.query(`SELECT id FROM ${table} FOR UPDATE`);
+    const calls = Array.from({ length: 4 }, () => store.revoke(record.id, 'acme', CREATED));
+
+    for (const { code } of await Promise.all(calls.map(refusalOf))) {
+      expect(code).toBe('store_unavailable');
+    }
+    expect(await store.find([record.id])).toEqual([record]);
+    expect(pool.waitingCount).toBe(0);
+    // As the documentation says: what was given up goes on in the server.
+    await waiting(pool, table, 4);
+    await other.query('COMMIT');
+    other.release();
+    await waiting(pool, table, 0);
+    expect((await store.find([record.id]))[0]?.revokedAt).toEqual(CREATED);
+  });
+
+  it('leaves nothing behind in the server where that has a statement_timeout', async () => {
+    const { pool, table, record } = await setUp({ statement_timeout: 200 });
+    const store = new PostgresTokenStore(pool, { table });
+    const other = await pool.connect();
+    await other.query('BEGIN');
+    await other.query(`SELECT id FROM ${table} FOR UPDATE`);
+
+    expect(await refusalOf(store.revoke(record.id, 'acme', CREATED))).toMatchObject({
+      code: 'store_unavailable',
+    });
+    await waiting(pool, table, 0);
+    await other.query('COMMIT');
+    other.release();
+    expect(await store.find([record.id])).toEqual([record]);
+  });
+
+  it('costs one call its deadline when all connections went without a word', async () => {
+    const { table, record } = await setUp();
+    const proxy = await startProxy(url as string);
+    const config = { connectionString: proxy.url, max: 5 };
+    const [pool, plain] = [newPool(config), newPool({ ...config, query_timeout: 200 })];
+    for (const each of [pool, plain]) {
+      await Promise.all(Array.from({ length: 5 }, () => each.query('SELECT pg_sleep(0.05)')));
+      expect(each.idleCount).toBe(5);
+    }
+    const store = new PostgresTokenStore(pool, { table, deadlineMs: 200 });
+    proxy.silence();
+
+    expect(await refusalOf(store.find([record.id]))).toMatchObject({ code: 'store_unavailable' });
+    expect(await store.find([record.id])).toEqual([record]);
+    expect(pool.totalCount).toBe(1);
+    // The driver by itself loses one after the other.
+    for (let left = 5; left > 0; left -= 1) await expect(plain.query('SELECT 1')).rejects.toThrow();
+    await plain.query('SELECT 1');
+  });
+});
+
+describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
+  let server: Server;
+  beforeAll(async () => {
+    server = await startServer('postgres', { settings: { autovacuum: 'off' } });
+  });
+  afterAll(() => server.stop());
+
+  const own = (config: PoolConfig = {}) => newPool({ connectionString: server.url, ...config });
+
+  async function setUpOwn(config: PoolConfig = {}, options: PostgresStoreOptions = {}) {
+    const pool = own(config);
+    const table = newName();
+    await migrate(pool, { table });
+    const store = new PostgresTokenStore(pool, { table, ...options });
+    await store.insert(newRecord('one'));
+    return { pool, table, store };
+  }
+
+  /** Its processes, without the first one. */
+  function children(): number[] {
+    const list = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8');
+    return list.trim().split(' ').filter(Boolean).map(Number);
+  }
+
+  function signalAll(name: NodeJS.Signals): void {
+    for (const pid of [server.pid, ...children()]) process.kill(pid, name);
+  }
+
+  /** As a loss of power would, as far as one process after the other can. */
+  async function crash(): Promise<void> {
+    const all = children();
+    await server.signal('SIGSTOP');
+    for (const pid of all) process.kill(pid, 'SIGKILL');
+    await server.signal('SIGKILL');
+  }
+
+  it('that is killed loses nothing that was acknowledged, although it commits without waiting', async () => {
+    const { pool, table, store } = await setUpOwn({
+      options: '-c synchronous_commit=off',
+      max: 2,
+    });
+    const { rows } = await pool.query<{ pid: number }>(
+      `SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'`,
+    );
+    // Nobody else is to write down what a commit did not wait for.
+    process.kill(rows[0]?.pid as number, 'SIGSTOP');
+    const records = Array.from({ length: 20 }, (_, n) => newRecord(`n${n}`));
+    for (const record of records) await store.insert(record);
+    await store.replace(newRecord('n0', { version: 2 }));
+    await store.revoke(newRecord('n1').id, 'acme', CREATED);
+    await pool.query(`UPDATE ${table} SET name = 'lost' WHERE id = $1`, [newRecord('n2').id]);
+    expect((await store.find([newRecord('n2').id]))[0]?.name).toBe('lost');
+    await crash();
+    await server.restart();
+
+    const found = await new PostgresTokenStore(own(), { table }).find(records.map(({ id }) => id));
+    expect(found).toEqual([
+      newRecord('n0', { version: 2 }),
+      newRecord('n1', { revokedAt: CREATED }),
+      ...records.slice(2),
+    ]);
+  });
+
+  it('that hangs is given up in time, and used again when it goes on', async () => {
+    const options = { max: 2, connectionTimeoutMillis: 500, statement_timeout: false } as const;
+    const { pool, table, store } = await setUpOwn(options, { deadlineMs: 500 });
+    const plain = own();
+    await plain.query('SELECT 1');
+    signalAll('SIGSTOP');
+    const stoppedAt = performance.now();
+    const endless = vi.fn();
+    const control = plain.query(`SELECT id FROM ${table}`).then(endless);
+
+    const calls = VERBS.map(([, call]) => refusalOf(call(store)));
+    for (const { code } of await Promise.all(calls)) expect(code).toBe('store_unavailable');
+    expect(performance.now() - stoppedAt).toBeLessThan(2000);
+    expect(endless).not.toHaveBeenCalled();
+    expect(pool.waitingCount).toBe(0);
+    signalAll('SIGCONT');
+
+    const find = () => store.find([newRecord('one').id]);
+    await expect.poll(() => find().catch(() => 'away'), { timeout: 2000 }).toHaveLength(1);
+    for (let n = 0; n < 10; n++) await find();
+    expect(pool.totalCount).toBeLessThanOrEqual(2);
+    await control;
+  });
+
+  it('that is killed and started again is used again', async () => {
+    const { pool, store } = await setUpOwn({ max: 2 });
+    const heard: unknown[] = [];
+    cleanups.push(await store.watch((ids) => heard.push(ids)));
+    await crash();
+    expect(await refusalOf(store.find([newRecord('one').id]))).toMatchObject({
+      code: 'store_unavailable',
+    });
+    await server.restart();
+
+    const find = () => store.find([newRecord('one').id]).catch(() => 'away');
+    await expect.poll(find, { timeout: 2000 }).toEqual([newRecord('one')]);
+    await expect.poll(() => heard, { timeout: 2000 }).toEqual(['all', 'all']);
+    expect(pool.totalCount).toBeLessThanOrEqual(2);
+  });
+
+  it('is looked at by the doctor', async () => {
+    const { pool, table, store } = await setUpOwn();
+    const codes = async () => (await store.doctor()).map(({ code }) => code);
+    expect(await codes()).toEqual([]);
+
+    await pool.query('ALTER SYSTEM SET fsync = off');
+    await pool.query('ALTER SYSTEM SET full_page_writes = off');
+    await pool.query('SELECT pg_reload_conf()');
+    await expect.poll(codes).toEqual(['fsync_off', 'full_page_writes_off']);
+    await pool.query('ALTER SYSTEM RESET ALL');
+    await pool.query('SELECT pg_reload_conf()');
+    await expect.poll(codes).toEqual([]);
+
+    const signal = join(server.folder, 'data/standby.signal');
+    await pool.query('CHECKPOINT');
+    await crash();
+    writeFileSync(signal, '');
+    await server.restart();
+    const replica = new PostgresTokenStore(own(), { table });
+    expect((await replica.doctor()).map(({ code }) => code)).toEqual(['replica']);
+    expect(await replica.find([newRecord('one').id])).toEqual([newRecord('one')]);
+    expect(await refusalOf(replica.insert(newRecord('two')))).toMatchObject({
+      code: 'store_unavailable',
+      message: expect.stringContaining('replica'),
+    });
+    await crash();
+    rmSync(signal);
+    await server.restart();
+    await expect.poll(() => codes().catch(() => 'away'), { timeout: 2000 }).toEqual([]);
+  });
+});
