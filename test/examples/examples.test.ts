@@ -9,7 +9,8 @@ const read = (name: string) => readFileSync(new URL(name, folder), 'utf8');
 describe('the examples', () => {
   const { postgres } = inject('servers');
 
-  const isRunnable = (name: string) => postgres !== undefined || !read(name).includes('DATABASE_URL');
+  const isRunnable = (name: string) =>
+    postgres !== undefined || !read(name).includes('DATABASE_URL');
 
   it.each(examples.filter(isRunnable))('%s prints what its comments say', (name) => {
     const printed = execFileSync(process.execPath, [new URL(name, folder).pathname], {
