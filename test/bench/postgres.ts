@@ -60,6 +60,14 @@ async function compare(title: string, runs: Readonly<Record<string, Run>>): Prom
   }
 }
 
+/** 32 callers who know nothing of each other. */
+async function inFlight(run: Run): Promise<void> {
+  const caller = async () => {
+    for (let i = 0; i < 20; i++) await run();
+  };
+  await Promise.all(Array.from({ length: 32 }, caller));
+}
+
 function idOf(account: string, number: number): TokenId {
   return `${account}${String(number).padStart(22 - account.length, '0')}` as TokenId;
 }
@@ -121,6 +129,22 @@ try {
     'the driver, one by one': () => Promise.all(anyIds(32).map(bareFind)),
     'store.find, one by one': () => Promise.all(anyIds(32).map((id) => store.find([id]))),
   });
+
+  const verifyAny = () => tokens.verify(anyIssued().value, { scope: 'GET:shop.example/orders' });
+  await compare('32 callers, each with one read after the other (20 of them)', {
+    'the driver': () => inFlight(() => bareFind(anyIssued().id)),
+    'service.verify': () => inFlight(verifyAny),
+  });
+  console.log('\nCPU of this process for one read, one at a time\n');
+  for (const [name, run] of [
+    ['the driver', () => bareFind(anyIssued().id)],
+    ['service.verify', verifyAny],
+  ] as const) {
+    const before = process.cpuUsage();
+    for (let i = 0; i < 10_000; i++) await run();
+    const { user, system } = process.cpuUsage(before);
+    console.log(`${name}: ${((user + system) / 10_000).toFixed(0)} µs`);
+  }
 
   let inserted = 0;
   const newRecord = (): TokenRecord => ({
