@@ -10,6 +10,7 @@ export type HttpErrorCode =
   | 'payload_too_large'
   | 'uri_too_long'
   | 'unsupported_media_type'
+  | 'revocation_unconfirmed'
   | 'internal';
 
 /** Each code with its HTTP status and the number that clients know it by. */
@@ -38,6 +39,7 @@ const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, error: nu
   store_unavailable: [503, 920],
   store_corrupt: [503, 921],
   durability_unconfirmed: [503, 940],
+  revocation_unconfirmed: [503, 941],
 };
 
 const RETRY_AFTER_SECONDS = '1';

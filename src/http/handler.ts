@@ -210,7 +210,8 @@ class Service {
     },
     DELETE: async ({ account, token, request }) => {
       const conditions = await this.#conditions(request, account, token);
-      if (!(await this.#tokens.revoke(account, token, conditions))) throw notFound();
+      const revocation = this.#tokens.revoke(account, token, conditions).catch(ofRevocation);
+      if (!(await revocation)) throw notFound();
       return succeed({ data: null });
     },
   };
@@ -503,6 +504,15 @@ function unauthenticated(): Refusal {
 
 function accountsUnavailable(): Refusal {
   return new Refusal('store_unavailable', 'accounts cannot be checked at the moment');
+}
+
+/** A revocation that may yet be undone has a code of its own: whoever asked has to know. */
+function ofRevocation(error: unknown): never {
+  if (!isTokenError(error) || error.code !== 'durability_unconfirmed') throw error;
+  throw new Refusal(
+    'revocation_unconfirmed',
+    'the token is revoked, but not confirmed by as many replicas as was asked for: a failover may undo it',
+  );
 }
 
 function methodNotAllowed(verbs: Verbs): Refusal {

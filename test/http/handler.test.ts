@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { tokenHandler } from '../../src/http/index.ts';
-import { isTokenError, TokenService } from '../../src/index.ts';
+import { isTokenError, MemoryTokenStore, TokenError, TokenService } from '../../src/index.ts';
+import { withFaults } from '../../src/testing/index.ts';
 import {
   basic,
   breakable,
@@ -415,6 +416,25 @@ describe('every call', () => {
     if (path === '/scopes') expect(during.status).toBe(200);
     else expectFailure(during, 'store_unavailable');
     expect(after).toMatchObject({ status: 200 });
+  });
+
+  it.each(CALLS)('%s %s says when replicas have not confirmed it', async (method, path, json) => {
+    const writes = ['insert', 'replace', 'revoke'];
+    let isLagging = false;
+    const store = withFaults(new MemoryTokenStore(), async (asked, run) => {
+      const answer = await run();
+      if (!isLagging || !writes.includes(asked.method)) return answer;
+      throw new TokenError('durability_unconfirmed', 'text of the store');
+    });
+    const { call, issue } = setUp({ store });
+    const { id } = await issue();
+
+    isLagging = true;
+    const answer = await call(method, path.replace('ID', id), { json });
+
+    if (method === 'GET') expect(answer).toMatchObject({ status: 200 });
+    else if (method === 'DELETE') expectFailure(answer, 'revocation_unconfirmed');
+    else expectFailure(answer, 'durability_unconfirmed');
   });
 
   it.each(CHANGES)('%s %s tells nothing of what is not its own', async (method, path, json) => {

@@ -50,6 +50,7 @@ export const CODES = {
   store_unavailable: [503, 920],
   store_corrupt: [503, 921],
   durability_unconfirmed: [503, 940],
+  revocation_unconfirmed: [503, 941],
 } as const;
 
 export type Code = keyof typeof CODES;
