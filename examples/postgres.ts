@@ -4,7 +4,7 @@ import { generateKey, TokenService } from 'tokenwright';
 import { migrate, PostgresTokenStore } from 'tokenwright/postgres';
 
 const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'] });
-await migrate(pool); // or by your own hand: npx tokenwright migrate --store postgres:// --print
+await migrate(pool); // or by your own hand: npx tokenwright migrate --print
 
 const tokens = new TokenService({
   store: new PostgresTokenStore(pool),

@@ -65,6 +65,8 @@ interface Definition<F extends Flags> {
 }
 
 const LINE_WIDTH = 80;
+/** More than a store may take to be closed. */
+const END_MS = 5000;
 const HELP_FLAG: Flag = { type: 'boolean', short: 'h', help: 'show this' };
 
 /** Makes a command of its definition: all that can be said of every command is said here. */
@@ -126,6 +128,14 @@ export function indent(text: string): string {
   return text.replaceAll(/^(?=.)/gm, '  ');
 }
 
+/**
+ * Ends the process in some seconds when by then nothing keeps it but what cannot be closed: a
+ * connection to a server that has stopped to answer.
+ */
+export function endSoon(): void {
+  setTimeout(() => process.exit(), END_MS).unref();
+}
+
 function readWords<F extends Flags>(
   words: readonly string[],
   { name, operands: names }: Definition<F>,
@@ -171,7 +181,9 @@ function parse(words: readonly string[], flags: Flags, allowPositionals: boolean
   try {
     return parseArgs({ args: [...words], options, strict: true, allowPositionals, tokens: true });
   } catch (error) {
-    throw new UsageError(`${(error as Error).message.split(/\. |\.?\n/)[0]}; ${see}`);
+    const [message = ''] = (error as Error).message.split(/\. |\.?\n/);
+    // An argument that is not expected may have been meant for a flag that takes a password.
+    throw new UsageError(`${message.replace(/^(Unexpected argument) .*/, '$1')}; ${see}`);
   }
 }
 

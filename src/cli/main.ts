@@ -8,6 +8,7 @@ import {
   type Command,
   columns,
   command,
+  endSoon,
   indent,
   printable,
   showExample,
@@ -29,9 +30,10 @@ const SERVE = command({
   --data <folder>           keys, and the SQLite file; default ./data
                                                                    TOKENWRIGHT_DATA
   --store <url>             a database for the tokens: postgres://, mysql://, mariadb://,
-                            redis://, rediss:// or redis+cluster://. Services on one
-                            database need the same keys: copy keys.json of the data.
-                            Default: an SQLite file                TOKENWRIGHT_STORE
+                            redis://, rediss:// or redis+cluster://host,host; those of
+                            Redis may end in ?replicas=1, so many must have a write.
+                            Services on one database need the same keys: copy keys.json
+                            of the data. Default: an SQLite file   TOKENWRIGHT_STORE
   --table <name>            the table, for Redis what keys begin with
                                                                    TOKENWRIGHT_TABLE
   --catalog <file|folder>   the scopes that exist: a JSON array of scopes, or an
@@ -42,8 +44,8 @@ const SERVE = command({
   --prefix <text>           what values begin with; default tw     TOKENWRIGHT_PREFIX
   --reveal <once|always>    whether values can be shown again; default always
                                                                    TOKENWRIGHT_REVEAL
-  --max-stale-ms <number>   serve from memory what was read so long ago, 0 to 60000;
-                            default 0: nothing                     TOKENWRIGHT_MAX_STALE_MS
+  --max-stale-ms <number>   how old may be what is checked from memory, 0 to 60000;
+                            default 0: nothing is                  TOKENWRIGHT_MAX_STALE_MS
   --accept-legacy-body      take what older clients send           TOKENWRIGHT_ACCEPT_LEGACY_BODY=true
 
 A flag wins over its variable.`,
@@ -91,6 +93,7 @@ async function main(words: readonly string[]): Promise<void> {
       isSystemError(error);
     console.error(oneLine(`tokenwright: ${isExpected ? error.message : error}`));
     process.exitCode = error instanceof UsageError ? 2 : 1;
+    endSoon();
   }
 }
 
@@ -107,6 +110,7 @@ async function run(words: readonly string[]): Promise<void> {
   if (isNegative === true) process.exitCode = NEGATIVE;
   await print(isJson ? JSON.stringify(json, null, 2) : text);
   if (notes !== undefined && !isJson) console.error(notes);
+  endSoon();
 }
 
 function commandOf(words: readonly string[]): Command | undefined {
@@ -149,7 +153,7 @@ function mainHelp(): string {
   );
   return `tokenwright ${packageJson.version}: scoped access tokens for your own backend
 
-run the service
+run the service, and look after its store
 ${usageLines([SERVE, ...STORE_COMMANDS])}
 
 ${groups.join('\n\n')}
@@ -186,9 +190,13 @@ async function print(text: string): Promise<void> {
   if (failure && failure.code !== 'EPIPE') throw failure;
 }
 
-/** As one line that shows no value of a token, whatever was typed or read. */
+/**
+ * As one line that shows no value of a token and no password of a URL, whatever was typed or read.
+ * What a URL should look like may be shown.
+ */
 function oneLine(text: string): string {
-  return redact(printable(text.replaceAll(/\s+/g, ' ')));
+  const line = printable(text.replaceAll(/\s+/g, ' '));
+  return redact(line).replaceAll(/(?<=:\/\/)(?!user:password@)\S*@/g, '***@');
 }
 
 function isSystemError(error: unknown): error is Error {

@@ -8,6 +8,7 @@ import { toNodeListener } from '../http/node.ts';
 import type { ScopeCatalog } from '../scope/index.ts';
 import { TokenService } from '../service.ts';
 import { doctor } from '../store.ts';
+import { endSoon } from './command.ts';
 import { loadCatalog, loadFirstAccount, loadKeys, makeFolder } from './files.ts';
 import type { ServeSettings } from './settings.ts';
 import { type StorePlace, storePlace } from './stores.ts';
@@ -39,10 +40,12 @@ export async function serve(settings: ServeSettings): Promise<void> {
   try {
     await opened.migrate?.();
     const { store } = opened;
-    const findings = await doctor(store);
+    // Of a file that only we have opened little is to be found, and all of it would be read.
+    const findings = place.file === undefined ? await doctor(store) : [];
     tokens = new TokenService({ store, keys, prefix, catalog, reveal, cache: { maxStaleMs } });
     server.listen(settings.port, settings.host);
     await once(server, 'listening');
+    stopOnSignals(server, close);
     // Last, since a password that was made is lost when the start fails before it is printed.
     answerCalls(server, tokens, settings, { place, catalog });
     for (const { message } of findings) console.error(`tokenwright: warning: ${message}`);
@@ -51,7 +54,6 @@ export async function serve(settings: ServeSettings): Promise<void> {
     await close();
     throw error;
   }
-  stopOnSignals(server, close);
 }
 
 interface Sources {
@@ -78,11 +80,19 @@ function answerCalls(
 function stopOnSignals(server: Server, close: () => Promise<void>): void {
   const stop = () => {
     process.off('SIGTERM', stop).off('SIGINT', stop);
-    server.close(() => void close());
+    server.close(() => {
+      endSoon();
+      close().catch(notClosed);
+    });
     server.closeIdleConnections();
     setTimeout(() => server.closeAllConnections(), SHUTDOWN_MS).unref();
   };
   process.on('SIGTERM', stop).on('SIGINT', stop);
+}
+
+function notClosed(error: unknown): void {
+  console.error('tokenwright: the store cannot be closed:', error);
+  process.exitCode = 1;
 }
 
 function welcome(

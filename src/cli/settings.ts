@@ -94,8 +94,14 @@ export function readStoreSettings(flags: StoreFlags, environment: Environment): 
   return {
     store: flags.store ?? (environment['TOKENWRIGHT_STORE'] || undefined),
     table: flags.table ?? (environment['TOKENWRIGHT_TABLE'] || undefined),
-    data: flags.data ?? (environment['TOKENWRIGHT_DATA'] || './data'),
+    data: readFolder(flags.data ?? (environment['TOKENWRIGHT_DATA'] || './data')),
   };
+}
+
+/** Else a folder would be made that has a password in its name. */
+function readFolder(data: string): string {
+  if (!data.includes('://')) return data;
+  throw new UsageError('--data (TOKENWRIGHT_DATA) must be a folder; a URL belongs to --store');
 }
 
 function readPort(text: string): number {

@@ -606,6 +606,8 @@ async function migrateOver(client: PostgresClient, table: Table): Promise<void> 
   };
   // Whatever the host has set: what is read after the lock has to be of after the lock.
   await run('BEGIN ISOLATION LEVEL READ COMMITTED');
+  // The pool's own bound is made for single statements, not for waiting one's turn.
+  await run(`SET LOCAL statement_timeout = ${MIGRATION_DEADLINE_MS}`);
   await run('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
   const [row] = (await run("SELECT obj_description(to_regclass($1), 'pg_class') AS comment", [
     table.name,

@@ -1,0 +1,212 @@
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { isInstalled, startServer } from '../servers.ts';
+import { newStore, runSql, sqlEngines } from './databases.ts';
+import { newFolder, run, serve } from './support.ts';
+
+const { postgres, redis, redisCluster } = inject('servers');
+
+describe.skipIf(sqlEngines.length === 0)('migrate', () => {
+  it.each(sqlEngines)('makes the table in %s, and says whether it did', async (engine) => {
+    const { flags } = newStore(engine);
+
+    const first = await run(['migrate', ...flags]);
+    const second = await run(['migrate', ...flags]);
+
+    expect(first).toMatchObject({ code: 0, stderr: '' });
+    expect(first.stdout).toMatch(/at 127.0.0.1:\d+\/\w+: the table is up to date now\n$/);
+    expect(second).toMatchObject({ code: 0, stderr: '' });
+    expect(second.stdout).toMatch(/the table was up to date already\n$/);
+    expect(await run(['doctor', ...flags, '--json'])).toMatchObject({ code: 0, stdout: '[]\n' });
+  });
+
+  it.each(sqlEngines)(
+    'prints for %s the SQL that makes the table, and touches nothing',
+    async (engine) => {
+      const { flags } = newStore(engine);
+
+      const { code, stdout, stderr } = await run(['migrate', ...flags, '--print']);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(await run(['doctor', ...flags])).toMatchObject({ code: 3 });
+
+      await runSql(engine, stdout);
+      expect(await run(['doctor', ...flags])).toMatchObject({ code: 0, stdout: '' });
+      expect((await run(['migrate', ...flags])).stdout).toContain('was up to date already');
+    },
+  );
+});
+
+describe('migrate', () => {
+  it.each([
+    ['postgres://ada:canary@127.0.0.1:1/acme', 'CREATE TABLE "mine"'],
+    ['mariadb://ada:canary@127.0.0.1:1/acme', 'CREATE TABLE IF NOT EXISTS `mine`'],
+  ])('needs neither a server nor a driver to print the SQL for %s', async (url, sql) => {
+    const flags = ['--store', url, '--table', 'mine', '--print'];
+
+    const printed = await run(['migrate', ...flags], withoutDrivers);
+
+    expect(printed).toMatchObject({ code: 0, stderr: '' });
+    expect(printed.stdout).toContain(sql);
+    expect(printed.stdout).not.toContain('canary');
+  });
+
+  it.each([
+    [['--store', 'redis://127.0.0.1:1'], 'Redis at 127.0.0.1:1: nothing to do'],
+    [['--store', 'redis+cluster://127.0.0.1:1'], 'Redis Cluster at 127.0.0.1:1: nothing to do'],
+    [[], 'tokens.db: nothing to do, the file is brought up to date whenever it is opened'],
+  ])('says that with %j there is nothing to do', async (flags, message) => {
+    const said = await run(['migrate', ...flags]);
+    const printed = await run(['migrate', ...flags, '--print']);
+
+    expect(said).toMatchObject({ code: 0, stderr: '' });
+    expect(said.stdout).toContain(message);
+    expect(printed).toMatchObject({ code: 0, stdout: '' });
+    expect(printed.stderr).toContain(message);
+  });
+
+  it.skipIf(postgres === undefined)('takes its settings from the environment too', async () => {
+    const { url, table } = newStore('postgres');
+    const environment = { TOKENWRIGHT_STORE: url, TOKENWRIGHT_TABLE: table };
+
+    expect((await run(['migrate'], environment)).stdout).toContain('up to date now');
+    const again = await run(['migrate', '--store', url], environment);
+    expect(again.stdout).toContain('was up to date already');
+  });
+
+  it.skipIf(postgres === undefined)('leaves a table alone that is not ours', async () => {
+    const { table, flags } = newStore('postgres');
+    await runSql('postgres', `CREATE TABLE ${table} (id text)`);
+
+    const refused = await run(['migrate', ...flags]);
+
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toMatch(new RegExp(`^tokenwright: .*${table}.*\\n$`));
+  });
+});
+
+describe('doctor', () => {
+  it.skipIf(postgres === undefined)(
+    'tells what it found in words, and programs in JSON',
+    async () => {
+      const { flags } = newStore('postgres');
+
+      const found = await run(['doctor', ...flags]);
+      const listed = await run(['doctor', ...flags, '--json']);
+
+      expect(found.code).toBe(3);
+      expect(found.stdout).toMatch(/^schema_missing {2}no token can be read/);
+      expect(found.stderr).toMatch(/^1 finding in PostgreSQL at 127\.0\.0\.1:\d+\/postgres\n$/);
+      expect(listed).toMatchObject({ code: 3, stderr: '' });
+      expect(JSON.parse(listed.stdout)).toEqual([
+        { code: 'schema_missing', message: expect.stringContaining('not there') },
+      ]);
+    },
+  );
+
+  it.skipIf(redis === undefined)('finds nothing where nothing is weak', async () => {
+    const found = await run(['doctor', '--store', `${redis}/3`]);
+
+    expect(found).toMatchObject({ code: 0, stdout: '' });
+    expect(found.stderr).toMatch(/^nothing found in Redis at .*\/3\n$/);
+  });
+
+  it.skipIf(!isInstalled('redis'))('finds a Redis that keeps nothing', async () => {
+    const server = await startServer('redis', { settings: { appendonly: 'no' } });
+    onTestFinished(() => server.stop());
+
+    const found = await run(['doctor', '--store', server.url, '--json']);
+
+    expect(found.code).toBe(3);
+    expect(found.stdout).toMatch(/append-only|AOF|appendonly/i);
+  });
+
+  it.skipIf(redis === undefined)('knows how many replicas are to be waited for', async () => {
+    const codes = async (url: string) => {
+      const { stdout } = await run(['doctor', '--store', url, '--json']);
+      return JSON.parse(stdout).map(({ code }: { code: string }) => code);
+    };
+
+    expect(await codes(`${redis}?replicas=0`)).toEqual([]);
+    expect(await codes(`${redis}?replicas=1`)).not.toEqual([]);
+    expect(await run(['doctor', '--store', `${redis}?replicas=many`])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('replicas must be a whole number from 0 to 10'),
+    });
+  });
+
+  it.skipIf(redisCluster === undefined)('looks at a cluster', async () => {
+    const found = await run(['doctor', '--store', `${redisCluster}`, '--json']);
+
+    expect([0, 3]).toContain(found.code);
+    expect(Array.isArray(JSON.parse(found.stdout))).toBe(true);
+  });
+
+  it('looks at the SQLite file of a service, and makes none', async () => {
+    const data = newFolder();
+    const absent = await run(['doctor', '--data', data]);
+    await (await serve(['--data', data, '--account', 'ada:pw'])).stop();
+    const found = await run(['doctor', '--data', data]);
+
+    expect(absent).toMatchObject({ code: 1, stdout: '' });
+    expect(absent.stderr).toMatch(/there is no file .*tokens\.db/);
+    expect(found).toMatchObject({ code: 0, stdout: '' });
+    expect(found.stderr).toContain(`nothing found in SQLite in ${data}`);
+  });
+});
+
+describe('the settings of a store', () => {
+  const url = 'postgres://ada:canary@127.0.0.1:1/acme';
+
+  it.each([
+    ['serve', ['--store', url], 1, 'PostgreSQL at 127.0.0.1:1/acme cannot be used: nothing'],
+    ['doctor', ['--store', url], 1, 'PostgreSQL at 127.0.0.1:1/acme cannot be used: nothing'],
+    ['migrate', ['--store', url], 1, 'PostgreSQL at 127.0.0.1:1/acme cannot be used: nothing'],
+    ['serve', ['--store', 'mysql://ada:canary@127.0.0.1:1/acme'], 1, 'MySQL at 127.0.0.1:1/acme'],
+    ['serve', ['--store', 'redis://ada:canary@127.0.0.1:1'], 1, 'Redis at 127.0.0.1:1 cannot be'],
+    ['serve', ['--store', 'postgres//ada:canary@db.example'], 2, 'must begin with one of postgres'],
+    ['serve', ['--store', 'postgres://ada:canary@db.example'], 2, 'postgres://user:password@host:'],
+    ['serve', ['--store', url, '--table', 'can ary'], 1, 'table must be a name'],
+    ['serve', ['--table', 'canary'], 2, '--table (TOKENWRIGHT_TABLE) needs --store'],
+    ['serve', ['--data', url], 2, '--data (TOKENWRIGHT_DATA) must be a folder'],
+    ['serve', ['--catalog', url], 1, 'no such file'],
+    ['migrate', [`--stroe=${url}`], 2, "Unknown option '--stroe'"],
+    ['migrate', [url], 2, 'Unexpected argument; see tokenwright migrate --help'],
+    ['doctor', ['--store'], 2, 'argument missing'],
+    ['serve', ['--max-stale-ms', '60001'], 2, 'must be a whole number from 0 to 60000'],
+    ['serve', ['--max-stale-ms', '-1'], 2, '--max-stale-ms'],
+  ])('end %s %j with one line that shows no password', async (verb, flags, code, message) => {
+    const environment = { TOKENWRIGHT_DATA: newFolder(), PORT: '0' };
+
+    const ended = await run([verb, ...flags], environment);
+
+    expect(ended).toMatchObject({ code, stdout: '' });
+    expect(ended.stderr).toContain(message);
+    expect(ended.stderr).toMatch(/^tokenwright: .*\n$/);
+    expect(ended.stderr).not.toMatch(/can.?ary/);
+  });
+
+  it.each([
+    ['serve', 'postgres://127.0.0.1:1/acme', 'pg'],
+    ['migrate', 'mysql://127.0.0.1:1/acme', 'mysql2'],
+    ['doctor', 'redis://127.0.0.1:1', 'ioredis'],
+    ['serve', 'redis+cluster://127.0.0.1:1', 'ioredis'],
+  ])('tell %s with %s which package is missing', async (verb, store, name) => {
+    const environment = { TOKENWRIGHT_DATA: newFolder(), PORT: '0', ...withoutDrivers };
+
+    const ended = await run([verb, '--store', store], environment);
+
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr).toMatch(/^tokenwright: .*\n$/);
+    expect(ended.stderr).toContain(`npm install ${name}\n`);
+  });
+});
+
+/** As if the package were installed alone: drivers are looked for where there are none. */
+const withoutDrivers = {
+  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(`
+    import { registerHooks } from 'node:module';
+    const drivers = ['pg', 'mysql2', 'ioredis'];
+    registerHooks({
+      resolve: (name, context, next) =>
+        next(name, drivers.includes(name) ? { ...context, parentURL: 'file:///a.js' } : context),
+    });`)}`,
+};
