@@ -3,7 +3,11 @@ import pg from 'pg';
 import { generateKey, TokenService } from 'tokenwright';
 import { migrate, PostgresTokenStore } from 'tokenwright/postgres';
 
-const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'] });
+const pool = new pg.Pool({
+  connectionString: process.env['DATABASE_URL'],
+  connectionTimeoutMillis: 2000, // both are unbounded by default
+  statement_timeout: 2000,
+});
 await migrate(pool); // or by your own hand: npx tokenwright migrate --print
 
 const tokens = new TokenService({
