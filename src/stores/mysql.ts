@@ -492,7 +492,8 @@ class Session {
       try {
         return await this.#run(send, deadlineMs);
       } catch (error) {
-        if (attempts === MAX_ATTEMPTS || !isRolledBack(error)) throw tokenErrorOf(error);
+        // What a deadlock ends has done nothing.
+        if (attempts === MAX_ATTEMPTS || errorNumber(error) !== DEADLOCK) throw tokenErrorOf(error);
       }
     }
   }
@@ -625,10 +626,9 @@ const AUTOCOMMIT_OFF =
 
 const DUPLICATE = 1062;
 const LOCK_TIMEOUT = 1205;
-/** A deadlock; and a row that changed meanwhile, with MariaDB's `innodb_snapshot_isolation`. */
-const ROLLED_BACK = new Set<number | undefined>([1213, 1020]);
+const DEADLOCK = 1213;
 /** After these a connection is as good as before. */
-const HARMLESS = new Set([...ROLLED_BACK, DUPLICATE, LOCK_TIMEOUT]);
+const HARMLESS = new Set<number | undefined>([DUPLICATE, LOCK_TIMEOUT, DEADLOCK]);
 /** No such table, column or index. */
 const NO_SCHEMA = new Set<number | undefined>([1146, 1054, 1176]);
 /** Access to a database, a command or a column denied; a privilege missing. */
@@ -644,11 +644,6 @@ function errorNumber(error: unknown): number | undefined {
 
 function isHarmless(error: unknown): boolean {
   return isTokenError(error) || HARMLESS.has(errorNumber(error));
-}
-
-/** Whether a statement did nothing, so that it may be tried again. */
-function isRolledBack(error: unknown): boolean {
-  return ROLLED_BACK.has(errorNumber(error));
 }
 
 function tokenErrorOf(error: unknown): TokenError {

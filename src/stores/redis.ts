@@ -29,7 +29,6 @@ import {
   REMOVE,
   REPLACE,
   REVOKE,
-  runScript,
   type Script,
   type ScriptCall,
 } from './redis/scripts.ts';
@@ -96,25 +95,23 @@ export type RedisStoreEvent =
  * the last minute again when it finds them undone. `doctor` tells what is still weak. While a slot
  * of a cluster moves to another server, writes to the tokens in it reject with `store_unavailable`.
  *
- * Both drivers keep trying for ever, or long: shorten that, as in the example, so that the store is
- * back soon after the server is.
+ * The drivers notice late that a connection is dead, and take their time to connect again: see
+ * {@link IoredisClient}, {@link IoredisCluster}, {@link NodeRedisClient} and
+ * {@link NodeRedisCluster} for options with which the store is back as soon as the server is.
  *
  * @example
- * const client = new Redis('redis://db.internal', {
- *   maxRetriesPerRequest: 1, // 20 by default
- *   socketTimeout: 2000, // a dead connection is noticed late by default
- *   retryStrategy: (attempt) => Math.min(attempt * 50, 500), // up to 5 s by default
- * });
- * const store = new RedisTokenStore(client);
- *
- * const cluster = await createCluster({ rootNodes }).connect(); // node-redis
- * const durable = new RedisTokenStore(cluster, { replicas: 1 });
+ * const client = new Redis('redis://db.internal', { maxRetriesPerRequest: 1, socketTimeout: 2000 });
+ * const store = new RedisTokenStore(client, { replicas: 1 });
+ * await store.insert(record);
+ * await store.close();
+ * client.disconnect();
  */
 export class RedisTokenStore implements TokenStore {
   readonly #driver: Driver;
   readonly #keys: KeySpace;
   readonly #replicas: number;
   readonly #onEvent: (event: RedisStoreEvent) => void;
+  readonly #direct: DirectWrites;
   readonly #writes: Writes;
   readonly #recent: RecentWrites;
   readonly #watches = new Set<Watch>();
@@ -134,17 +131,17 @@ export class RedisTokenStore implements TokenStore {
       throw invalid('keyPrefix must have 1 to 64 characters of A-Z, a-z, 0-9, _, -, . and :');
     }
     if (!isWithin(replicas, 0, 10)) throw invalid('replicas must be a whole number from 0 to 10');
-    if (!isWithin(waitMs, 1, 10_000))
+    if (!isWithin(waitMs, 1, 10_000)) {
       throw invalid('waitMs must be a whole number from 1 to 10000');
+    }
     if (typeof onEvent !== 'function') throw invalid('onEvent must be a function');
     this.#keys = new KeySpace(keyPrefix);
     this.#replicas = replicas;
     this.#onEvent = onEvent;
     this.#groups = isCluster ? SHARDS.map((shard) => [shard]) : [SHARDS];
+    this.#direct = new DirectWrites(this.#driver);
     this.#writes =
-      replicas === 0
-        ? new DirectWrites(this.#driver)
-        : new ReplicatedWrites(this.#driver, replicas, waitMs);
+      replicas === 0 ? this.#direct : new ReplicatedWrites(this.#driver, replicas, waitMs);
     this.#recent = new RecentWrites(
       async (call) => repetitionIn(await this.#run(call)),
       (count) => this.#tell({ type: 'writes_reasserted', count }),
@@ -160,34 +157,29 @@ export class RedisTokenStore implements TokenStore {
     this.#settled(outcome);
   }
 
-  async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
+  find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
     const [id] = ids;
-    if (id === undefined) return [];
-    if (ids.length > 1) return this.#findMany(ids);
-    // Without the helpers of the other verbs: each verify goes through here.
-    const key = this.#keys.record(id);
-    let value: unknown;
-    try {
-      if (this.#driver.state !== 'ready') await whenReady(this.#driver);
-      value = await this.#driver.get(key);
-    } catch (error) {
-      throw refusal(error);
-    }
-    return [this.#read(value)];
+    if (id === undefined) return Promise.resolve([]);
+    if (ids.length > 1 || this.#driver.state !== 'ready') return this.#findMany(ids);
+    // Each verify goes through here: no helpers, and not even an async function.
+    return this.#driver.get(this.#keys.record(id)).then((value) => [this.#read(value)], refuse);
   }
 
   async #findMany(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
     const found = new Array<TokenRecord | undefined>(ids.length).fill(undefined);
-    const asked = ids.map((id, place) => ({ id, place }));
+    const asked = ids.map((id, place) => ({ id, place, key: this.#keys.record(id) }));
     const reads = this.#grouped(asked).map(async (group) => {
-      const keys = group.map(({ id }) => this.#keys.record(id));
-      const values = await this.#ask(() => this.#driver.send(['mget', ...keys], keys[0]));
-      for (const [index, { place }] of group.entries()) {
-        found[place] = this.#read((values as readonly unknown[])[index]);
-      }
+      const values = await this.#ask(() => this.#getAll(group.map(({ key }) => key)));
+      for (const [index, { place }] of group.entries()) found[place] = this.#read(values[index]);
     });
     await Promise.all(reads);
     return found;
+  }
+
+  async #getAll(keys: readonly string[]): Promise<readonly unknown[]> {
+    const [key = ''] = keys;
+    if (keys.length === 1) return [await this.#driver.get(key)];
+    return (await this.#driver.send(['mget', ...keys], key)) as readonly unknown[];
   }
 
   async page({ account, after, limit, liveAt }: PageQuery): Promise<TokenRecord[]> {
@@ -229,33 +221,28 @@ export class RedisTokenStore implements TokenStore {
   async #list(account: string, bound: string, count: number): Promise<string[][]> {
     const lists = this.#groups.map((shards) => {
       const keys = shards.map((shard) => this.#keys.account(shard, account));
-      return this.#run({
-        ...this.#slotOf(shards),
-        script: LIST,
-        keys,
-        values: [bound, `${count}`],
-      });
+      const values = [bound, String(count)];
+      return this.#run({ slot: this.#slotOf(shards[0]), script: LIST, keys, values });
     });
     return (await Promise.all(lists)).flat() as string[][];
   }
 
   async replace(next: TokenRecord): Promise<boolean> {
     const stamp = this.#newStamp();
-    const callFor = (birth: string) =>
-      this.#callOf(
-        REPLACE,
-        [next],
-        [
-          ...[stamp, ...encodeRecord(next, stamp)],
-          ...[listedPlaceOf(next), String(endOf(next)), nameOf(next)],
-          ...[String(next.version - 1), JSON.stringify(next.account), birth],
-          ...[this.#keys.channel, next.id],
-        ],
-      );
-    const outcome = await this.#write(callFor(''));
+    const outcome = await this.#write(this.#callToReplace(next, stamp));
     const [birth] = outcome.births;
-    if (birth !== undefined) this.#recent.add(callFor(birth));
+    if (birth !== undefined) this.#recent.add(this.#callToReplace(next, stamp, birth));
     return this.#settled(outcome) > 0;
+  }
+
+  #callToReplace(next: TokenRecord, stamp: string, birth = ''): ScriptCall {
+    const values = [
+      ...[stamp, ...encodeRecord(next, stamp)],
+      ...[listedPlaceOf(next), String(endOf(next)), nameOf(next)],
+      ...[String(next.version - 1), JSON.stringify(next.account), birth],
+      ...[this.#keys.channel, next.id],
+    ];
+    return this.#callOf(REPLACE, [next], values);
   }
 
   async revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean> {
@@ -315,7 +302,7 @@ export class RedisTokenStore implements TokenStore {
     const values = [String(before.getTime()), String(Math.ceil(limit / SHARDS.length))];
     const lists = this.#groups.map((shards) => {
       const keys = shards.map((shard) => this.#keys.ends(shard));
-      return this.#run({ ...this.#slotOf(shards), script: DUE, keys, values });
+      return this.#run({ slot: this.#slotOf(shards[0]), script: DUE, keys, values });
     });
     const names = (await Promise.all(lists)).flat(2) as string[];
     return names.slice(0, limit).map(readName);
@@ -370,23 +357,29 @@ export class RedisTokenStore implements TokenStore {
 
   #callOf(script: Script, tokens: readonly TokenName[], values: readonly string[]): ScriptCall {
     const keys = tokens.flatMap((token) => this.#keys.ofToken(token));
-    return { ...this.#slotOf(tokens.map(({ id }) => shardOf(id))), script, keys, values };
+    const [shard] = tokens.slice(0, 1).map(({ id }) => shardOf(id));
+    return { slot: this.#slotOf(shard), script, keys, values };
   }
 
-  #slotOf([shard]: readonly Shard[]): { slot: number } {
-    return { slot: this.#driver.isCluster ? (shard?.slot ?? 0) : 0 };
+  /** A lone server is like a cluster of one slot. */
+  #slotOf(shard: Shard | undefined): number {
+    return this.#driver.isCluster ? (shard?.slot ?? 0) : 0;
   }
 
+  /** In lists that one command can reach. */
   #grouped<Item extends { readonly id: string }>(items: readonly Item[]): Item[][] {
     if (!this.#driver.isCluster) return [[...items]];
     const groups = new Map<Shard, Item[]>();
     for (const item of items) {
       const shard = shardOf(item.id);
-      groups.set(shard, [...(groups.get(shard) ?? []), item]);
+      const group = groups.get(shard);
+      if (group === undefined) groups.set(shard, [item]);
+      else group.push(item);
     }
     return [...groups.values()];
   }
 
+  /** In lists that one script can take. */
   #batched<Item extends { readonly id: string }>(items: readonly Item[]): Item[][] {
     return this.#grouped(items).flatMap((group) =>
       Array.from({ length: Math.ceil(group.length / BATCH) }, (_, index) =>
@@ -395,8 +388,8 @@ export class RedisTokenStore implements TokenStore {
     );
   }
 
-  #run(call: ScriptCall): Promise<unknown> {
-    return this.#ask(() => runScript((command) => this.#driver.send(command, call.keys[0]), call));
+  async #run(call: ScriptCall): Promise<unknown> {
+    return (await guarded(() => this.#direct.run(call))).answer;
   }
 
   async #write(call: ScriptCall): Promise<Outcome> {
@@ -497,6 +490,10 @@ async function guarded<Answer>(work: () => Promise<Answer>): Promise<Answer> {
   } catch (error) {
     throw refusal(error);
   }
+}
+
+function refuse(error: unknown): never {
+  throw refusal(error);
 }
 
 function refusal(error: unknown): TokenError {

@@ -1,11 +1,11 @@
 // How much the Redis store adds to the bare drivers, as ratios in one run: `node test/bench/redis.ts`,
 // on servers of its own (TOKENS=1000000 for the long one). Times are medians of rounds that take
 // turns.
-import { Cluster as IoredisCluster, Redis } from 'ioredis';
-import { createClient } from 'redis';
+import { Cluster, Redis } from 'ioredis';
+import { createClient, createCluster } from 'redis';
 import type { Position, TokenStore } from '../../src/store.ts';
-import { encodeRecord, KeySpace, nameOf, placeOf } from '../../src/stores/redis/layout.ts';
-import { RedisTokenStore } from '../../src/stores/redis.ts';
+import { encodeRecord, KeySpace, placeOf } from '../../src/stores/redis/layout.ts';
+import { type RedisClient, RedisTokenStore } from '../../src/stores/redis.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { startCluster, startServer } from '../servers.ts';
 
@@ -59,8 +59,7 @@ async function compare(title: string, runs: Readonly<Record<string, Run>>): Prom
   }
 }
 
-/** A run of so many at once, each starting the next when it is done. */
-function inFlight(run: Run): Run {
+function atOnce(run: Run): Run {
   return () => Promise.all(Array.from({ length: IN_FLIGHT }, run));
 }
 
@@ -112,63 +111,112 @@ function bareInsert(client: Redis, record: TokenRecord): Promise<unknown> {
     .exec();
 }
 
-const server = await startServer('redis', { settings: { appendfsync: 'everysec' } });
-const ioredis = new Redis(server.url);
-const gathering = new Redis(server.url, { enableAutoPipelining: true });
-const nodeRedis = await createClient({ url: server.url }).connect();
-try {
-  const store = new RedisTokenStore(ioredis);
-  await fill(store, 'small', 1000);
-  await fill(store, 'big', TOKENS);
-  const next = jumping(TOKENS);
-  const anyId = () => idOf('big', next());
+interface Candidate {
+  readonly name: string;
+  readonly client: RedisClient;
+  get(key: string): Promise<unknown>;
+}
 
-  for (const [name, get, client] of [
-    ['ioredis', (key: string) => ioredis.get(key), ioredis],
-    ['ioredis with enableAutoPipelining', (key: string) => gathering.get(key), gathering],
-    ['node-redis', (key: string) => nodeRedis.get(key), nodeRedis],
-  ] as const) {
-    const own = new RedisTokenStore(client);
-    await compare(`${IN_FLIGHT} point reads at once, ${name}`, {
-      'GET of the driver': inFlight(() => get(keys.record(anyId()))),
-      'store.find of one': inFlight(() => own.find([anyId()])),
-      'store.find of all': () => own.find(Array.from({ length: IN_FLIGHT }, anyId)),
-    });
-  }
-  await compare('A point read, one at a time, ioredis', {
-    'GET of the driver': () => ioredis.get(keys.record(anyId())),
-    'store.find': () => store.find([anyId()]),
+async function compareReads({ name, client, get }: Candidate, anyId: () => TokenId): Promise<void> {
+  const store = new RedisTokenStore(client);
+  const anyIds = () => Array.from({ length: IN_FLIGHT }, anyId);
+  await compare(`${IN_FLIGHT} point reads at once, ${name}`, {
+    'GET of the driver': atOnce(() => get(keys.record(anyId()))),
+    'store.find of one': atOnce(() => store.find([anyId()])),
+    'store.find of all': () => store.find(anyIds()),
   });
+}
 
-  let inserted = 0;
-  const newRecord = () => recordOf('new', inserted++);
-  await compare(`${IN_FLIGHT} inserts at once, ioredis`, {
-    'SET NX and ZADD, pipelined': inFlight(() => bareInsert(ioredis, newRecord())),
-    'store.insert': inFlight(() => store.insert(newRecord())),
-  });
-  await compare('An insert, one at a time, ioredis', {
-    'SET NX and ZADD, pipelined': () => bareInsert(ioredis, newRecord()),
-    'store.insert': () => store.insert(newRecord()),
-  });
-
-  const liveAt = LONG_AGO;
+async function comparePages(store: TokenStore, next: () => number, place: string): Promise<void> {
   const page = (account: string, after?: Position) =>
-    store.page({ account, limit: PAGE, liveAt, ...(after && { after }) });
-  const anyPlace = () => {
+    store.page({ account, limit: PAGE, liveAt: LONG_AGO, after });
+  const anywhere = () => {
     const number = next();
     return { createdAt: new Date(START + number), id: idOf('big', number) };
   };
-  await compare(`A page of ${PAGE}`, {
+  await compare(`A page of ${PAGE}, ${place}`, {
     'the first of 1 000': () => page('small'),
     [`the first of ${TOKENS}`]: () => page('big'),
-    [`anywhere in ${TOKENS}`]: () => page('big', anyPlace()),
+    [`anywhere in ${TOKENS}`]: () => page('big', anywhere()),
   });
-  void nameOf;
-} finally {
-  ioredis.disconnect();
-  gathering.disconnect();
-  nodeRedis.destroy();
-  await server.stop();
 }
-void IoredisCluster;
-void startCluster;
+
+async function onOneServer(): Promise<void> {
+  const server = await startServer('redis', { settings: { appendfsync: 'everysec' } });
+  const ioredis = new Redis(server.url);
+  const gathering = new Redis(server.url, { enableAutoPipelining: true });
+  const nodeRedis = await createClient({ url: server.url }).connect();
+  try {
+    const store = new RedisTokenStore(ioredis);
+    await fill(store, 'small', 1000);
+    await fill(store, 'big', TOKENS);
+    const next = jumping(TOKENS);
+    const anyId = () => idOf('big', next());
+    const candidates: Candidate[] = [
+      { name: 'ioredis', client: ioredis, get: (key) => ioredis.get(key) },
+      {
+        name: 'ioredis with enableAutoPipelining',
+        client: gathering,
+        get: (key) => gathering.get(key),
+      },
+      { name: 'node-redis', client: nodeRedis, get: (key) => nodeRedis.get(key) },
+    ];
+    for (const candidate of candidates) await compareReads(candidate, anyId);
+    await compare('A point read, one at a time, ioredis', {
+      'GET of the driver': () => ioredis.get(keys.record(anyId())),
+      'store.find': () => store.find([anyId()]),
+    });
+    await comparePages(store, next, 'ioredis');
+
+    let inserted = 0;
+    const newRecord = () => recordOf('new', inserted++);
+    await compare(`${IN_FLIGHT} inserts at once, ioredis`, {
+      'SET NX and ZADD, pipelined': atOnce(() => bareInsert(ioredis, newRecord())),
+      'store.insert': atOnce(() => store.insert(newRecord())),
+    });
+    await compare('An insert, one at a time, ioredis', {
+      'SET NX and ZADD, pipelined': () => bareInsert(ioredis, newRecord()),
+      'store.insert': () => store.insert(newRecord()),
+    });
+  } finally {
+    ioredis.disconnect();
+    gathering.disconnect();
+    nodeRedis.destroy();
+    await server.stop();
+  }
+}
+
+async function inCluster(): Promise<void> {
+  const cluster = await startCluster({ settings: { appendfsync: 'everysec' } });
+  const rootNodes = cluster.nodes.map(({ port }) => ({ socket: { host: '127.0.0.1', port } }));
+  const ioredis = new Cluster(rootNodes.map(({ socket }) => socket));
+  const nodeRedis = await createCluster({ rootNodes }).connect();
+  try {
+    const store = new RedisTokenStore(ioredis, { replicas: 0 });
+    await fill(store, 'small', 1000);
+    await fill(store, 'big', TOKENS);
+    const next = jumping(TOKENS);
+    const anyId = () => idOf('big', next());
+    const candidates: Candidate[] = [
+      { name: 'a cluster by ioredis', client: ioredis, get: (key) => ioredis.get(key) },
+      { name: 'a cluster by node-redis', client: nodeRedis, get: (key) => nodeRedis.get(key) },
+    ];
+    for (const candidate of candidates) await compareReads(candidate, anyId);
+    await comparePages(store, next, 'a cluster by ioredis');
+
+    const confirming = new RedisTokenStore(ioredis, { replicas: 1 });
+    let inserted = 0;
+    await compare(`${IN_FLIGHT} inserts at once, a cluster by ioredis`, {
+      'as they are': atOnce(() => store.insert(recordOf('new', inserted++))),
+      'confirmed by a replica': atOnce(() => confirming.insert(recordOf('new', inserted++))),
+    });
+    await confirming.close();
+  } finally {
+    ioredis.disconnect();
+    nodeRedis.destroy();
+    await cluster.stop();
+  }
+}
+
+await onOneServer();
+await inCluster();

@@ -2,10 +2,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { TokenError } from '../../errors.ts';
 
 /**
- * A `Redis` of ioredis, as far as the store uses one.
+ * A `Redis` of ioredis, as far as the store uses one. By default it takes up to 5 s to connect
+ * again, does not notice a connection that is dead, and repeats a command for twenty connections.
  *
  * @example
- * const client: IoredisClient = new Redis('redis://db.internal', { maxRetriesPerRequest: 1 });
+ * const client: IoredisClient = new Redis('redis://db.internal', {
+ *   maxRetriesPerRequest: 1,
+ *   socketTimeout: 2000,
+ *   retryStrategy: (attempt) => Math.min(attempt * 50, 500),
+ * });
  */
 export interface IoredisClient {
   readonly isCluster: boolean;
@@ -25,7 +30,9 @@ export interface IoredisClient {
  * A `Cluster` of ioredis, as far as the store uses one.
  *
  * @example
- * const client: IoredisCluster = new Cluster(['redis://db1.internal', 'redis://db2.internal']);
+ * const client: IoredisCluster = new Cluster([{ host: 'db1.internal' }, { host: 'db2.internal' }], {
+ *   redisOptions: { connectTimeout: 1000, maxRetriesPerRequest: 1, socketTimeout: 2000 },
+ * });
  */
 export interface IoredisCluster {
   readonly isCluster: boolean;
@@ -41,10 +48,19 @@ export interface IoredisCluster {
 }
 
 /**
- * What `createClient()` of node-redis makes, as far as the store uses it.
+ * What `createClient()` of node-redis makes, as far as the store uses it. By default it does not
+ * notice a connection that is dead; its `socketTimeout` is one for connections where nothing
+ * happens, so that it wants a `pingInterval`, and a strategy that connects again after it.
  *
  * @example
- * const client: NodeRedisClient = await createClient({ url: 'redis://db.internal' }).connect();
+ * const client: NodeRedisClient = createClient({
+ *   url: 'redis://db.internal',
+ *   pingInterval: 1000,
+ *   socket: {
+ *     socketTimeout: 2000,
+ *     reconnectStrategy: (attempt) => Math.min(attempt * 50, 500),
+ *   },
+ * });
  */
 export interface NodeRedisClient {
   readonly isOpen: boolean;
@@ -62,10 +78,18 @@ export interface NodeRedisClient {
 }
 
 /**
- * What `createCluster()` of node-redis makes, as far as the store uses it.
+ * What `createCluster()` of node-redis makes, as far as the store uses it. By default it takes 5 s
+ * to look for the successor of a server.
  *
  * @example
- * const client: NodeRedisCluster = await createCluster({ rootNodes }).connect();
+ * const client: NodeRedisCluster = createCluster({
+ *   rootNodes: [{ url: 'redis://db1.internal' }, { url: 'redis://db2.internal' }],
+ *   defaults: {
+ *     pingInterval: 1000,
+ *     socket: { socketTimeout: 2000, reconnectStrategy: (attempt) => Math.min(attempt * 50, 500) },
+ *   },
+ *   topologyRefreshOnReconnectionAttemptStrategy: 500,
+ * });
  */
 export interface NodeRedisCluster {
   readonly isOpen: boolean;
@@ -129,16 +153,19 @@ export interface Driver {
   /** The server that holds a slot, as far as is known. */
   owner(slot: number): Promise<Link | undefined>;
   masters(): Promise<Link>[];
-  /** Another client, connecting: it repeats no command after a lost connection and queues none. */
+  /** Another client, connecting: with its connection it loses all commands that are on their way. */
   duplicate(): Driver;
   close(): void;
 }
 
 /** @throws {TokenError} `invalid_options` when it is none of the four */
 export function driverOf(client: RedisClient): Driver {
-  if (hasMethods(client, ['call', 'nodes']))
+  if (hasMethods(client, ['call', 'nodes'])) {
     return new IoredisClusterDriver(client as IoredisCluster);
-  if (hasMethods(client, ['call', 'pipeline'])) return new IoredisDriver(client as IoredisClient);
+  }
+  if (hasMethods(client, ['call', 'pipeline'])) {
+    return new IoredisDriver(client as IoredisClient);
+  }
   if (hasMethods(client, ['sendCommand', 'nodeClient'])) {
     return new NodeRedisClusterDriver(client as NodeRedisCluster);
   }
@@ -151,15 +178,14 @@ export function driverOf(client: RedisClient): Driver {
   );
 }
 
-const READY_MS = 500;
 const READY_POLL_MS = 10;
 
 /**
- * Waits a little for a client that is connecting. A command given to it now would be queued by the
- * driver, and carried out long after the caller has given up.
+ * Waits for a client that is connecting, or connecting again. A command given to it now would be
+ * queued by the driver, and carried out long after the caller has given up.
  */
-export async function whenReady(driver: Driver): Promise<void> {
-  const deadline = performance.now() + READY_MS;
+export async function whenReady(driver: Driver, patienceMs = 500): Promise<void> {
+  const deadline = performance.now() + patienceMs;
   while (driver.state !== 'ready') {
     if (driver.state === 'closed' || performance.now() > deadline) throw new Error('not connected');
     await delay(READY_POLL_MS);
@@ -174,6 +200,8 @@ function hasMethods(client: unknown, names: readonly string[]): boolean {
 const CONNECT_MS = 1000;
 /** What node-redis has not sent by then it never sends. */
 const SEND_MS = 1000;
+/** How long node-redis looks for a server before it asks the others for its successor. */
+const REFRESH_MS = 500;
 const THE_SERVER = 'the server';
 
 const noop = () => {};
@@ -443,7 +471,8 @@ class NodeRedisClusterDriver implements Driver {
   }
 
   duplicate(): Driver {
-    const own = this.#cluster.duplicate();
+    const options = { topologyRefreshOnReconnectionAttemptStrategy: REFRESH_MS };
+    const own = this.#cluster.duplicate(options);
     own.on('error', noop);
     own.connect().catch(noop);
     return new NodeRedisClusterDriver(own);

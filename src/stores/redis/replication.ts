@@ -14,7 +14,7 @@ export interface Writes {
   close(): void;
 }
 
-/** Writes that wait for no replica, through the client of the host. */
+/** Writes that wait for no replica, through the client of the host; reads as well. */
 export class DirectWrites implements Writes {
   readonly #driver: Driver;
 
@@ -34,6 +34,8 @@ export class DirectWrites implements Writes {
 /** A write of this age has been given up by whoever made it: better not made than made late. */
 const GIVEN_UP_MS = 2000;
 const ANSWER_MS = 2000;
+/** The first write opens the connections. */
+const OPEN_MS = 1500;
 const MAX_ATTEMPTS = 3;
 
 /**
@@ -74,7 +76,7 @@ export class ReplicatedWrites implements Writes {
   async #send(command: Command, { slot, keys: [key = ''] }: ScriptCall): Promise<WriteAnswer> {
     const connection = this.#open();
     const { driver } = connection;
-    await whenReady(driver);
+    await whenReady(driver, OPEN_MS);
     for (let attempt = 1; ; attempt += 1) {
       const link = await withDeadline(driver.owner(slot), ANSWER_MS);
       const sent = link && (await this.#laneOf(link, connection).send(command));
@@ -168,9 +170,8 @@ class Lane {
   async #settle(gathered: readonly PendingWrite[]): Promise<void> {
     const oldest = performance.now() - GIVEN_UP_MS;
     const batch = gathered.filter(({ since }) => since >= oldest);
-    for (const late of gathered) {
-      if (late.since < oldest) late.reject(new Error('too late'));
-    }
+    for (const { since, reject } of gathered) if (since < oldest) reject(new Error('too late'));
+    if (batch.length === 0) return;
     try {
       const answers = await this.#carryOut(batch.map(({ command }) => command));
       for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as WriteAnswer);
@@ -218,6 +219,7 @@ export class RecentWrites {
   }
 
   add(call: ScriptCall): void {
+    if (this.#isClosed) return;
     const characters = charactersOf(call);
     const write = { call, since: performance.now(), characters, isSuperseded: false };
     const history = this.#histories.get(call.slot) ?? [];
