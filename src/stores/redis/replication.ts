@@ -207,6 +207,8 @@ export class RecentWrites {
   readonly #repeat: (call: ScriptCall) => Promise<Repetition>;
   readonly #onLoss: (count: number) => void;
   readonly #histories = new Map<number, RecentWrite[]>();
+  /** Those whose restoration has begun and not come to its end. */
+  readonly #interrupted = new WeakSet<readonly RecentWrite[]>();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   #count = 0;
@@ -249,30 +251,37 @@ export class RecentWrites {
 
   async #check(history: RecentWrite[]): Promise<void> {
     const startedAt = performance.now();
+    const losses = { count: 0 };
     try {
-      const changed = await this.#restore(history.slice());
-      if (changed > 0) this.#onLoss(changed);
+      await this.#restore(history.slice(), this.#interrupted.has(history), losses);
+      this.#interrupted.delete(history);
     } catch {
       // It is away, perhaps for a failover: nothing is dropped, and it is asked again.
+      this.#interrupted.add(history);
       return;
+    } finally {
+      if (losses.count > 0) this.#onLoss(losses.count);
     }
     while ((history[0]?.since ?? startedAt) < startedAt - RECENT_MS) this.#forget(history);
   }
 
-  async #restore(history: readonly RecentWrite[]): Promise<number> {
+  /** After one that was interrupted, what is intact may be our own work and says nothing of the rest. */
+  async #restore(
+    history: readonly RecentWrite[],
+    isInterrupted: boolean,
+    losses: { count: number },
+  ): Promise<void> {
     const newest = history.at(-1);
-    let changed = 0;
-    for (const write of history.toReversed()) {
+    for (const write of isInterrupted ? [] : history.toReversed()) {
       if (write.isSuperseded && write !== newest) continue;
-      const repetition = await this.#repeatInTime(write);
-      if (repetition.isIntact) break;
-      changed += repetition.changed;
-      write.isSuperseded = repetition.changed === 0;
+      const { changed, isIntact } = await this.#repeatInTime(write);
+      losses.count += changed;
+      if (isIntact) break;
+      write.isSuperseded = changed === 0;
     }
-    if (changed === 0) return 0;
+    if (losses.count === 0 && !isInterrupted) return;
     // All of them in their order: a later one may build on one before it.
-    for (const write of history) changed += (await this.#repeatInTime(write)).changed;
-    return changed;
+    for (const write of history) losses.count += (await this.#repeatInTime(write)).changed;
   }
 
   #repeatInTime({ call }: RecentWrite): Promise<Repetition> {
