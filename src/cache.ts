@@ -15,6 +15,8 @@ export type Ask = <Answer>(call: () => Promise<Answer>) => Promise<Answer>;
 
 const MAX_BATCH = 1000;
 const WATCH_RETRY_MS = 1000;
+/** So soon after its start there is still time to ask for each id alone. */
+const SOON_MS = 50;
 
 /**
  * Reads records by id. Reads of one turn of the event loop go to the store together, and one id
@@ -153,22 +155,24 @@ export class RecordReader {
   }
 
   async #find(ids: readonly TokenId[]): Promise<Found[]> {
+    const start = performance.now();
     try {
       const found = await this.#ask(() => this.#store.find(ids));
       if (Array.isArray(found) && found.length === ids.length) {
         return ids.map((id, place) => checked(found[place], id));
       }
     } catch (error) {
+      // One broken record, or one part of a store that is away, must not hide the others.
+      const isSoon = performance.now() - start < SOON_MS;
+      if (ids.length > 1 && (isSoon || isCorrupt(error))) return this.#findEach(ids);
       if (!isCorrupt(error)) throw error;
-      // One broken record must not hide the others.
-      if (ids.length > 1) return Promise.all(ids.map((id) => this.#findAlone(id)));
     }
     return ids.map(() => CORRUPT);
   }
 
-  async #findAlone(id: TokenId): Promise<Found> {
-    const [found] = await this.#find([id]);
-    return found;
+  async #findEach(ids: readonly TokenId[]): Promise<Found[]> {
+    const alone = await Promise.allSettled(ids.map((id) => this.#find([id])));
+    return alone.map((one) => (one.status === 'fulfilled' ? one.value[0] : AWAY));
   }
 
   #keep(load: Load): void {
@@ -216,10 +220,11 @@ interface Entry extends Started {
   readonly record: TokenRecord;
 }
 
-/** What the store has for an id; what is no record is kept apart from nothing at all. */
-type Found = TokenRecord | undefined | typeof CORRUPT;
+/** What the store has for an id; what is no record, or not known, is kept apart from nothing at all. */
+type Found = TokenRecord | undefined | typeof CORRUPT | typeof AWAY;
 
 const CORRUPT = Symbol('corrupt');
+const AWAY = Symbol('away');
 
 /** A read of several records: first it gathers ids, then it is sent, then it is answered. */
 class Load implements Started {
@@ -272,14 +277,15 @@ class Load implements Started {
   *goodRecords(): Generator<readonly [TokenId, TokenRecord]> {
     for (const [id, place] of this.#places) {
       const found = this.#found[place];
-      if (found !== undefined && found !== CORRUPT && this.isGood(id)) yield [id, found];
+      if (typeof found === 'object' && this.isGood(id)) yield [id, found];
     }
   }
 }
 
 function recordOf(found: Found): TokenRecord | undefined {
-  if (found !== CORRUPT) return found;
-  throw corruptStore();
+  if (found === CORRUPT) throw corruptStore();
+  if (found === AWAY) throw storeFailure(undefined);
+  return found;
 }
 
 function checked(found: unknown, id: TokenId): Found {

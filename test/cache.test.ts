@@ -124,6 +124,39 @@ describe('reads of one turn', () => {
     expect((await setting.tokens.verify(tokens[0].value, need)).ok).toBe(true);
   });
 
+  it('do not all fail when only a part of the store is away', async () => {
+    const setting = setUpRemote();
+    const [lost, there] = await Promise.all([issued(setting), issued(setting)]);
+    const { inner } = setting.store;
+    setting.store.break('find', (async (ids: readonly TokenId[]) => {
+      if (ids.includes(lost.id)) throw new Error('this part is away');
+      return inner.find(ids);
+    }) as never);
+
+    const failing = setting.tokens.verify(lost.value, need);
+    const working = setting.tokens.verify(there.value, need);
+
+    expect(await codeOf(failing)).toBe('store_unavailable');
+    expect((await working).ok).toBe(true);
+  });
+
+  it('that failed late are not tried again: their time is over', async () => {
+    const setting = setUpRemote();
+    const tokens = await Promise.all([issued(setting), issued(setting)]);
+    const now = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(now);
+    setting.store.break('find', async () => {
+      clock.mockReturnValue(now + 51);
+      throw new Error('away');
+    });
+
+    const codes = tokens.map(({ value }) => codeOf(setting.tokens.verify(value, need)));
+
+    expect(await Promise.all(codes)).toEqual(['store_unavailable', 'store_unavailable']);
+    clock.mockRestore();
+    expect(setting.store.takeCalls()).toEqual(['find']);
+  });
+
   it.each<[string, (broken: TokenId) => (ids: readonly TokenId[]) => Promise<unknown>]>([
     [
       'a store that hands out something else',
