@@ -275,8 +275,8 @@ function checkVersion(state: TableState | undefined, { name }: Table): void {
 const INDEXES = ['PRIMARY', 'by_account', 'by_end', 'by_change'];
 const MIGRATION_MS = 60_000;
 
-/** A longer list of ids is read in parts: MariaDB plans one of 1000 or more in another way. */
-const MAX_FOUND = 512;
+/** A longer list of ids is read in parts: a statement takes 65 535 parameters at most. */
+const MAX_FOUND = 1024;
 
 /**
  * How many bytes a column takes. All of them hold bytes, so that they compare byte by byte and no
@@ -488,12 +488,13 @@ class Session {
         if (error) callback(error, undefined);
         else connection.execute(statement, callback);
       });
-    for (let attempts = 1; ; attempts += 1) {
+    const deadline = performance.now() + deadlineMs;
+    for (;;) {
       try {
-        return await this.#run(send, deadlineMs);
+        return await this.#run(send, deadline - performance.now());
       } catch (error) {
-        // What a deadlock ends has done nothing.
-        if (attempts === MAX_ATTEMPTS || errorNumber(error) !== DEADLOCK) throw tokenErrorOf(error);
+        const isUndone = UNDONE.has(errorNumber(error));
+        if (!isUndone || performance.now() > deadline) throw tokenErrorOf(error);
       }
     }
   }
@@ -626,17 +627,16 @@ const AUTOCOMMIT_OFF =
 
 const DUPLICATE = 1062;
 const LOCK_TIMEOUT = 1205;
-const DEADLOCK = 1213;
+/** A deadlock; and a row that changed meanwhile, with MariaDB's `innodb_snapshot_isolation`. */
+const UNDONE = new Set<number | undefined>([1213, 1020]);
 /** After these a connection is as good as before. */
-const HARMLESS = new Set<number | undefined>([DUPLICATE, LOCK_TIMEOUT, DEADLOCK]);
+const HARMLESS = new Set([...UNDONE, DUPLICATE, LOCK_TIMEOUT]);
 /** No such table, column or index. */
 const NO_SCHEMA = new Set<number | undefined>([1146, 1054, 1176]);
 /** Access to a database, a command or a column denied; a privilege missing. */
 const DENIED = new Set<number | undefined>([1044, 1142, 1143, 1227]);
 /** No database chosen, or one that is not there. */
 const NO_DATABASE = new Set<number | undefined>([1046, 1049]);
-
-const MAX_ATTEMPTS = 5;
 
 function errorNumber(error: unknown): number | undefined {
   return (error as { readonly errno?: number } | undefined)?.errno;

@@ -42,6 +42,11 @@ export interface Driver {
   readonly name: string;
   readonly engine: Engine;
   readonly hasPool: boolean;
+  /**
+   * The driver takes what it sends for a sign of life, so that a connection which died without a
+   * word is noticed only where requests pause.
+   */
+  readonly noticesInPausesOnly?: true;
   prepare(url: string): Promise<void>;
   open(url: string, options: OpenOptions): Opened;
 }
@@ -118,6 +123,7 @@ export const overIoredis: Driver = {
 
 const overNodeRedis: Driver = {
   name: 'node-redis',
+  noticesInPausesOnly: true,
   engine: 'redis',
   hasPool: false,
   prepare: async () => {},
@@ -146,6 +152,7 @@ const overIoredisCluster: Driver = {
 
 const overNodeRedisCluster: Driver = {
   name: 'a cluster by node-redis',
+  noticesInPausesOnly: true,
   engine: 'redisCluster',
   hasPool: false,
   prepare: async () => {},
@@ -233,13 +240,13 @@ function ioredisOptions(deadlineMs: number) {
   return { maxRetriesPerRequest: 1, connectTimeout: deadlineMs, socketTimeout: deadlineMs };
 }
 
-/** Its `socketTimeout` is one for connections where nothing happens, so something has to. */
+/** Its `socketTimeout` is one for connections where nothing happens, what is sent included. */
 function nodeRedisOptions(deadlineMs: number) {
   return {
-    pingInterval: deadlineMs / 2,
+    pingInterval: deadlineMs / 4,
     socket: {
       connectTimeout: deadlineMs,
-      socketTimeout: deadlineMs,
+      socketTimeout: deadlineMs / 2,
       reconnectStrategy: retryDelay,
     },
   };

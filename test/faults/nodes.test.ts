@@ -74,7 +74,10 @@ describe.each(PLACES)('nodes over $name', ({ driver }) => {
 
     afterAll(() => rig?.close());
 
-    it('refuse what another one has revoked as soon as they hear of it', async ({ annotate }) => {
+    it('refuse what another one has revoked as soon as they hear of it', {
+      // A share of what was measured, on a machine that may be busy.
+      retry: 1,
+    }, async ({ annotate }) => {
       const { heeding, stale } = await revokeMany(rig, 25);
       const { accepted, refused } = heeding;
       // Not all at once: to verify a hundred all the time, five nodes would need all of a machine.

@@ -134,7 +134,8 @@ describe.each([...engines.DRIVERS, ...engines.CLUSTER_DRIVERS])(
         await turn(rig, 'halfOpen');
         await turn(rig, 'pass');
 
-        const recoveryMs = await recovery(rig.tokens);
+        const withOthers = driver.noticesInPausesOnly !== true;
+        const recoveryMs = await recovery(rig.tokens, { withOthers });
 
         await annotate(`back after ${inWords(recoveryMs)}`);
         expect(recoveryMs).toBeLessThan(RECOVERY_MS);

@@ -50,14 +50,17 @@ export interface IoredisCluster {
 /**
  * What `createClient()` of node-redis makes, as far as the store uses it. By default it does not
  * notice a connection that is dead; its `socketTimeout` is one for connections where nothing
- * happens, so that it wants a `pingInterval`, and a strategy that connects again after it.
+ * happens, so that it wants a `pingInterval`, and a strategy that connects again after it. What is
+ * sent counts as something that happens: keep it well below the service's deadline. Where requests
+ * never pause for so long, a connection that died without a word is noticed only by TCP; ioredis
+ * does not have this weakness.
  *
  * @example
  * const client: NodeRedisClient = createClient({
  *   url: 'redis://db.internal',
- *   pingInterval: 1000,
+ *   pingInterval: 500,
  *   socket: {
- *     socketTimeout: 2000,
+ *     socketTimeout: 1000,
  *     reconnectStrategy: (attempt) => Math.min(attempt * 50, 500),
  *   },
  * });
@@ -85,8 +88,8 @@ export interface NodeRedisClient {
  * const client: NodeRedisCluster = createCluster({
  *   rootNodes: [{ url: 'redis://db1.internal' }, { url: 'redis://db2.internal' }],
  *   defaults: {
- *     pingInterval: 1000,
- *     socket: { socketTimeout: 2000, reconnectStrategy: (attempt) => Math.min(attempt * 50, 500) },
+ *     pingInterval: 500,
+ *     socket: { socketTimeout: 1000, reconnectStrategy: (attempt) => Math.min(attempt * 50, 500) },
  *   },
  *   topologyRefreshOnReconnectionAttemptStrategy: 500,
  * });
