@@ -196,9 +196,16 @@ async function print(text: string): Promise<void> {
  */
 function oneLine(text: string): string {
   const line = printable(text.replaceAll(/\s+/g, ' '));
-  return redact(line).replaceAll(/(?<=:\/\/)(?!user:password@)\S*@/g, '***@');
+  return redact(line).split(' ').map(withoutCredentials).join(' ');
 }
 
 function isSystemError(error: unknown): error is Error {
   return error instanceof Error && 'syscall' in error;
+}
+
+function withoutCredentials(word: string): string {
+  const start = word.indexOf('://') + 3;
+  const end = word.lastIndexOf('@');
+  const isShown = start === 2 || end < start || word.slice(start, end) === 'user:password';
+  return isShown ? word : `${word.slice(0, start)}***${word.slice(end)}`;
 }

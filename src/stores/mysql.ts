@@ -69,13 +69,17 @@ export interface MysqlPromisePool {
   readonly pool: MysqlPool;
 }
 
-/** How a {@link MysqlTokenStore} works. */
-export interface MysqlOptions {
+/** Where tokens are kept. */
+export interface MysqlTableOptions {
   /**
    * The table, as `table` or `database.table`: each 1 to 64 of `A-Z a-z 0-9 _ $ -`.
    * @default 'tokenwright_tokens'
    */
   readonly table?: string | undefined;
+}
+
+/** How a {@link MysqlTokenStore} works. */
+export interface MysqlStoreOptions extends MysqlTableOptions {
   /** How long the server may take to answer a call, from 1 to 60 000. @default 2000 */
   readonly deadlineMs?: number | undefined;
   /** How long `watch` waits between two looks at what has changed, from 1 to 60 000. @default 50 */
@@ -92,7 +96,7 @@ export interface MysqlOptions {
  *
  * A call that is not answered within `deadlineMs` rejects with `store_unavailable`, and its
  * connection is destroyed. So that the pool does not fill with connections that do not come about,
- * its `connectTimeout` is lowered to three quarters of that, or to 1.5 s.
+ * its `connectTimeout` is lowered to three quarters of that, though not below 1.5 s.
  *
  * Durable as far as the server is; `doctor` looks for settings that say otherwise.
  *
@@ -110,11 +114,11 @@ export class MysqlTokenStore implements TokenStore {
   readonly #pollMs: number;
 
   /** @throws {TokenError} `invalid_options` */
-  constructor(pool: MysqlPool | MysqlPromisePool, options: MysqlOptions = {}) {
+  constructor(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions = {}) {
     this.#table = readTable(options);
     this.#sql = statementsFor(this.#table);
-    this.#deadlineMs = readMilliseconds(options, 'deadlineMs', 2000);
-    this.#pollMs = readMilliseconds(options, 'pollMs', 50);
+    this.#deadlineMs = readMilliseconds(options, 'deadlineMs', DEFAULT_DEADLINE_MS);
+    this.#pollMs = readMilliseconds(options, 'pollMs', DEFAULT_POLL_MS);
     this.#session = new Session(readPool(pool), this.#deadlineMs);
   }
 
@@ -214,7 +218,7 @@ export class MysqlTokenStore implements TokenStore {
  */
 export async function migrate(
   pool: MysqlPool | MysqlPromisePool,
-  options: MysqlOptions = {},
+  options: MysqlTableOptions = {},
 ): Promise<void> {
   const table = readTable(options);
   const session = new Session(readPool(pool), MIGRATION_MS);
@@ -231,7 +235,7 @@ export async function migrate(
  * @example
  * console.log(migrationSql({ table: 'auth.tokens' })); // CREATE TABLE IF NOT EXISTS `auth`.`tokens` …
  */
-export function migrationSql(options: MysqlOptions = {}): string {
+export function migrationSql(options: MysqlTableOptions = {}): string {
   return `CREATE TABLE IF NOT EXISTS ${readTable(options).quoted} (
   id VARBINARY(${BYTES.id}) NOT NULL PRIMARY KEY,
   account VARBINARY(${BYTES.account}) NOT NULL,
@@ -258,6 +262,7 @@ export function migrationSql(options: MysqlOptions = {}): string {
 `;
 }
 
+/** What the comment of a table of ours says, before its version. */
 const COMMENT = 'tokenwright schema';
 const SCHEMA_VERSION = 1;
 
@@ -272,6 +277,10 @@ function checkVersion(state: TableState | undefined, { name }: Table): void {
   );
 }
 
+/**
+ * In `by_account`, what is revoked lies apart from what is not, and what has expired is passed over
+ * without a look at its row; that takes the descending order, in which a page is read.
+ */
 const INDEXES = ['PRIMARY', 'by_account', 'by_end', 'by_change'];
 const MIGRATION_MS = 60_000;
 
@@ -345,7 +354,7 @@ interface Table {
 
 const TABLE = /^(?:([A-Za-z0-9_$-]{1,64})\.)?([A-Za-z0-9_$-]{1,64})$/;
 
-function readTable({ table = 'tokenwright_tokens' }: MysqlOptions): Table {
+function readTable({ table = 'tokenwright_tokens' }: MysqlTableOptions): Table {
   const [, database, name] = (typeof table === 'string' && TABLE.exec(table)) || [];
   if (name === undefined) {
     throw new TokenError(
@@ -357,10 +366,12 @@ function readTable({ table = 'tokenwright_tokens' }: MysqlOptions): Table {
   return { database, name, quoted: quoted.join('.') };
 }
 
+const DEFAULT_DEADLINE_MS = 2000;
+const DEFAULT_POLL_MS = 50;
 const MAX_OPTION_MS = 60_000;
 
 function readMilliseconds(
-  options: MysqlOptions,
+  options: MysqlStoreOptions,
   name: 'deadlineMs' | 'pollMs',
   otherwise: number,
 ): number {
@@ -960,10 +971,11 @@ async function stateOf(session: Session, table: Table): Promise<TableState | und
      WHERE ${isTable(table)}`,
   );
   if (row === undefined) return undefined;
-  const [, version] = /^tokenwright schema ([0-9]+)$/.exec(String(row['comment'])) ?? [];
+  const comment = String(row['comment']);
+  const isOurs = comment.startsWith(`${COMMENT} `);
   return {
     engine: String(row['engine']),
-    version: version === undefined ? undefined : Number(version),
+    version: isOurs ? Number(comment.slice(COMMENT.length)) : undefined,
   };
 }
 

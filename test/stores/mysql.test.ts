@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import {
@@ -16,10 +17,10 @@ import { isTokenError } from '../../src/errors.ts';
 import { doctor } from '../../src/store.ts';
 import {
   type MysqlConnection,
-  type MysqlOptions,
   type MysqlPool,
   type MysqlPromisePool,
   type MysqlStatement,
+  type MysqlStoreOptions,
   MysqlTokenStore,
   migrate,
   migrationSql,
@@ -82,7 +83,7 @@ interface Setting {
 }
 
 /** A store over a table of its own, with one record. */
-async function setUp(options: HostOptions = {}, own: MysqlOptions = {}): Promise<Setting> {
+async function setUp(options: HostOptions = {}, own: MysqlStoreOptions = {}): Promise<Setting> {
   const table = newTable();
   const pool = newPool(options);
   await migrate(pool, { table });
@@ -115,6 +116,9 @@ async function refusalOf(call: Promise<unknown>): Promise<{ code: string; messag
   expect(answer.cause).toBeUndefined();
   return { code: answer.code, message: answer.message };
 }
+
+/** Looks until it is so; how soon only matters where a time is named. */
+const soon = (look: () => unknown) => expect.poll(look, { timeout: 5000 });
 
 const codeOf = async (call: Promise<unknown>) => (await refusalOf(call)).code;
 
@@ -399,8 +403,13 @@ describe.skipIf(url === undefined)('plans', () => {
   it.each<[string, string, RegExp, (store: MysqlTokenStore) => Promise<unknown>]>([
     ['find', 'PRIMARY', /"const"/, (store) => store.find([newRecord('one').id])],
     ['find of several', 'PRIMARY', /"range"/, (store) => store.find(IDS)],
-    ['the first page', 'by_account', /"(?:ref|range)"/, (store) => store.page(page)],
-    ['a later page', 'by_account', /"range"/, (store) => store.page({ ...page, after })],
+    ['the first page', 'by_account', /Using index condition/, (store) => store.page(page)],
+    [
+      'a later page',
+      'by_account',
+      /"range".*Using index condition/,
+      (store) => store.page({ ...page, after }),
+    ],
     ['replace', 'PRIMARY', /"range"/, (store) => store.replace(newRecord('one', { version: 2 }))],
     ['revoke', 'PRIMARY', /"range"/, (store) => store.revoke(IDS[0] as TokenId, 'acme', ENDED)],
     ['revokeAll', 'by_account', /"range"/, (store) => store.revokeAll('acme', ENDED)],
@@ -603,7 +612,10 @@ describe.skipIf(url === undefined)('watch', () => {
     readonly statements: readonly MysqlStatement[];
   }
 
-  async function watching(options: HostOptions = {}, own: MysqlOptions = {}): Promise<Watching> {
+  async function watching(
+    options: HostOptions = {},
+    own: MysqlStoreOptions = {},
+  ): Promise<Watching> {
     const setting = await setUp();
     const { table } = setting;
     const pool = newPool(options);
@@ -622,33 +634,33 @@ describe.skipIf(url === undefined)('watch', () => {
     await writer.insert(two);
     await writer.insert(three);
     await writer.replace({ ...record, version: 2 });
-    await expect.poll(() => heard).toEqual([[record.id]]);
+    await soon(() => heard).toEqual([[record.id]]);
     await writer.revoke(three.id, 'other', CREATED);
-    await expect.poll(() => heard).toEqual([[record.id], [three.id]]);
+    await soon(() => heard).toEqual([[record.id], [three.id]]);
 
     await writer.replace({ ...two, version: 5 });
     await writer.revoke(two.id, 'nobody', CREATED);
     await writer.purge(ENDED, 1);
     await writer.revokeAll('nobody', CREATED);
     await writer.revokeAll('acme', CREATED);
-    await expect.poll(() => heard.length).toBe(3);
+    await soon(() => heard.length).toBe(3);
     expect([...(heard[2] ?? [])].sort()).toEqual([record.id, two.id].sort());
   });
 
   it('hears of itself as well, and of a second change to the same token', async () => {
     const { store, heard, record } = await watching();
     await store.replace({ ...record, version: 2 });
-    await expect.poll(() => heard).toHaveLength(1);
+    await soon(() => heard).toHaveLength(1);
     await store.revoke(record.id, 'acme', CREATED, 2);
 
-    await expect.poll(() => heard).toEqual([[record.id], [record.id]]);
+    await soon(() => heard).toEqual([[record.id], [record.id]]);
   });
 
   it('does not hear of another table', async () => {
     const [mine, other] = [await watching(), await watching()];
     await other.writer.revoke(other.record.id, 'acme', CREATED);
 
-    await expect.poll(() => other.heard).toHaveLength(1);
+    await soon(() => other.heard).toHaveLength(1);
     expect(mine.heard).toEqual([]);
   });
 
@@ -662,7 +674,7 @@ describe.skipIf(url === undefined)('watch', () => {
     await store.insert(two);
     await store.revoke(two.id, 'acme', CREATED);
 
-    await expect.poll(() => heard).toEqual([[two.id]]);
+    await soon(() => heard).toEqual([[two.id]]);
   });
 
   it('hears of what was begun before others and is committed after them', async () => {
@@ -676,11 +688,11 @@ describe.skipIf(url === undefined)('watch', () => {
       `UPDATE ${table} SET changed_at = ${microseconds(0)} WHERE id = '${record.id}'`,
     );
     await writer.revoke(two.id, 'acme', CREATED);
-    await expect.poll(() => heard).toEqual([[two.id]]);
+    await soon(() => heard).toEqual([[two.id]]);
     await run(pool, 'SELECT 1');
     await run(slow, 'COMMIT');
 
-    await expect.poll(() => heard).toEqual([[two.id], [record.id]]);
+    await soon(() => heard).toEqual([[two.id], [record.id]]);
   });
 
   it.each([
@@ -696,7 +708,7 @@ describe.skipIf(url === undefined)('watch', () => {
       await run(pool, `UPDATE ${table} SET changed_at = ${at} WHERE id = '${record.id}'`);
       await writer.revoke(two.id, 'acme', CREATED);
 
-      await expect.poll(() => heard.flat()).toContain(two.id);
+      await soon(() => heard.flat()).toContain(two.id);
       expect(heard.flat().includes(record.id)).toBe(isHeard);
     },
   );
@@ -711,10 +723,10 @@ describe.skipIf(url === undefined)('watch', () => {
        FROM seq_1_to_1500`,
     );
     expect(await writer.revokeAll('big', CREATED)).toBe(1500);
-    await expect.poll(() => heard).toEqual(['all']);
+    await soon(() => heard).toEqual(['all']);
 
     await writer.revoke(record.id, 'acme', CREATED);
-    await expect.poll(() => heard).toEqual(['all', [record.id]]);
+    await soon(() => heard).toEqual(['all', [record.id]]);
     await expect.poll(() => heard, { timeout: 5000 }).toEqual(['all', [record.id], 'all']);
   });
 
@@ -734,9 +746,9 @@ describe.skipIf(url === undefined)('watch', () => {
       await run(near, time(1));
       await run(far, time(0));
 
-      await expect.poll(() => heard[0]).toBe('all');
+      await soon(() => heard[0]).toBe('all');
       await writer.revoke(record.id, 'acme', CREATED);
-      await expect.poll(() => heard).toContainEqual([record.id]);
+      await soon(() => heard).toContainEqual([record.id]);
       expect(await observer.find([record.id])).toEqual([{ ...record, revokedAt: CREATED }]);
     },
   );
@@ -747,7 +759,7 @@ describe.skipIf(url === undefined)('watch', () => {
     await run(newPool(), `KILL ${id}`);
     await writer.revoke(record.id, 'acme', CREATED);
 
-    await expect.poll(() => heard).toContainEqual([record.id]);
+    await soon(() => heard).toContainEqual([record.id]);
     expect(await run(pool, 'SELECT CONNECTION_ID() AS id')).not.toEqual([{ id }]);
   });
 
@@ -755,19 +767,19 @@ describe.skipIf(url === undefined)('watch', () => {
     const proxy = await startProxy(url as string);
     const { writer, heard, record } = await watching({ uri: proxy.url });
     await proxy.refuse();
-    await expect.poll(() => heard).toEqual(['all']);
+    await soon(() => heard).toEqual(['all']);
     await proxy.listen();
     await expect.poll(() => heard, { timeout: 2000 }).toEqual(['all', 'all']);
 
     await writer.revoke(record.id, 'acme', CREATED);
-    await expect.poll(() => heard).toEqual(['all', 'all', [record.id]]);
+    await soon(() => heard).toEqual(['all', 'all', [record.id]]);
   });
 
   it('says what changed while it was away only by that', async () => {
     const proxy = await startProxy(url as string);
     const { writer, heard, record } = await watching({ uri: proxy.url });
     await proxy.refuse();
-    await expect.poll(() => heard).toEqual(['all']);
+    await soon(() => heard).toEqual(['all']);
     await writer.revoke(record.id, 'acme', CREATED);
     await proxy.listen();
 
@@ -781,18 +793,18 @@ describe.skipIf(url === undefined)('watch', () => {
     await expect.poll(() => heard, { timeout: 2000 }).toEqual(['all', 'all']);
 
     await writer.revoke(record.id, 'acme', CREATED);
-    await expect.poll(() => heard).toContainEqual([record.id]);
+    await soon(() => heard).toContainEqual([record.id]);
   });
 
   it('asks as often as it is told to, and stops when it is ended, twice if need be', async () => {
     const { writer, heard, record, unsubscribe, statements } = await watching({}, { pollMs: 1 });
-    await expect.poll(() => statements.length).toBeGreaterThan(10);
+    await soon(() => statements.length).toBeGreaterThan(10);
     await unsubscribe();
     await unsubscribe();
     await writer.revoke(record.id, 'acme', CREATED);
     const { length } = statements;
     const rival = await watching({}, { pollMs: 1 });
-    await expect.poll(() => rival.statements.length).toBeGreaterThan(10);
+    await soon(() => rival.statements.length).toBeGreaterThan(10);
 
     expect(statements).toHaveLength(length);
     expect(heard).toEqual([]);
@@ -806,9 +818,9 @@ describe.skipIf(url === undefined)('watch', () => {
     );
     proxy.silence();
     const { length } = statements;
-    await expect.poll(() => statements.length).toBeGreaterThan(length);
+    await soon(() => statements.length).toBeGreaterThan(length);
     await unsubscribe();
-    await expect.poll(() => store.find(IDS).catch(() => 'away')).toHaveLength(IDS.length);
+    await soon(() => store.find(IDS).catch(() => 'away')).toHaveLength(IDS.length);
 
     expect(heard).toEqual([]);
   });
@@ -817,11 +829,11 @@ describe.skipIf(url === undefined)('watch', () => {
     const proxy = await startProxy(url as string);
     const { heard, unsubscribe } = await watching({ uri: proxy.url });
     await proxy.refuse();
-    await expect.poll(() => heard).toEqual(['all']);
+    await soon(() => heard).toEqual(['all']);
     await unsubscribe();
     await proxy.listen();
     const rival = await watching({ uri: proxy.url }, { pollMs: 1 });
-    await expect.poll(() => rival.statements.length).toBeGreaterThan(10);
+    await soon(() => rival.statements.length).toBeGreaterThan(10);
 
     expect(heard).toEqual(['all']);
   });
@@ -1052,7 +1064,7 @@ describe.skipIf(url === undefined)('options', () => {
     ...['', ' ', 'a b', 'a`b', "a'b", 'a"b', 'a;b', 'a.b.c', '.a', 'a.', 'caf\u00e9', 'a\n', 'a\0'],
     ...['x'.repeat(65), `${'x'.repeat(65)}.a`, null, 42, {}, ['a']],
   ])('refuse the table %j', async (table) => {
-    const options = { table } as MysqlOptions;
+    const options = { table } as MysqlStoreOptions;
 
     expect(() => new MysqlTokenStore(newPool(), options)).toThrow(refused);
     expect(() => migrationSql(options)).toThrow(refused);
@@ -1094,7 +1106,7 @@ describe.skipIf(url === undefined)('options', () => {
 
   it.each([0, -1, 1.5, 60_001, Number.NaN, '5', null])('refuse %j as milliseconds', (value) => {
     for (const name of ['deadlineMs', 'pollMs']) {
-      const options = { [name]: value } as MysqlOptions;
+      const options = { [name]: value } as MysqlStoreOptions;
       // Null is as good as nothing.
       if (value === null) expect(() => new MysqlTokenStore(newPool(), options)).not.toThrow();
       else expect(() => new MysqlTokenStore(newPool(), options)).toThrow(refused);
@@ -1437,7 +1449,10 @@ describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
   });
   afterAll(() => server.stop());
 
-  async function setUpOwn(options: HostOptions = {}, own: MysqlOptions = {}): Promise<Setting> {
+  async function setUpOwn(
+    options: HostOptions = {},
+    own: MysqlStoreOptions = {},
+  ): Promise<Setting> {
     const pool = newPool({ uri: server.url, connectionLimit: 2, ...options });
     const table = newName();
     await migrate(pool, { table });
@@ -1445,6 +1460,16 @@ describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
     const record = newRecord('one');
     await store.insert(record);
     return { pool, table, store, record };
+  }
+
+  /** Stops it in the middle of whatever it does, down to the last thread. */
+  async function stop(): Promise<void> {
+    const threads = `/proc/${server.pid}/task`;
+    const states = () =>
+      readdirSync(threads).map((id) => readFileSync(`${threads}/${id}/stat`, 'utf8').split(' ')[2]);
+    await server.signal('SIGSTOP');
+    cleanups.push(() => server.signal('SIGCONT'));
+    await soon(() => new Set(states())).toEqual(new Set(['T']));
   }
 
   it('that is killed loses nothing that was acknowledged', async () => {
@@ -1468,7 +1493,7 @@ describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
     const { pool, table, store } = await setUpOwn({}, { deadlineMs: 500 });
     const plain = newPool({ uri: server.url });
     await run(plain, 'SELECT 1');
-    await server.signal('SIGSTOP');
+    await stop();
     const stoppedAt = performance.now();
     const endless = vi.fn();
     const control = run(plain, `SELECT id FROM ${table}`).then(endless);
@@ -1500,7 +1525,7 @@ describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
     await expect.poll(find, { timeout: 2000 }).toEqual([record]);
     await expect.poll(() => heard, { timeout: 2000 }).toEqual(['all', 'all']);
     await store.revoke(record.id, 'acme', CREATED);
-    await expect.poll(() => heard).toEqual(['all', 'all', [record.id]]);
+    await soon(() => heard).toEqual(['all', 'all', [record.id]]);
   });
 
   it('is looked at by the doctor', async () => {
