@@ -1,6 +1,6 @@
 import { corruptStore, isTokenError, storeFailure } from './errors.ts';
 import type { TokenStore, Unsubscribe } from './store.ts';
-import { copyMetadata, isRecord, type TokenId, type TokenRecord } from './token.ts';
+import { copyMetadata, frozenList, isRecord, type TokenId, type TokenRecord } from './token.ts';
 import { isProven, type PresentedValue } from './value.ts';
 
 /** How long records may be served from memory, and how many. */
@@ -69,9 +69,12 @@ export class RecordReader {
    *
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    */
-  async load(id: TokenId, now: Date): Promise<TokenRecord | undefined> {
+  load(id: TokenId, now: Date): Promise<TokenRecord | undefined> {
     const load = this.#joinable(id, now);
-    if (load === undefined) return this.read(id, now);
+    return load === undefined ? this.read(id, now) : this.#join(load, id, now);
+  }
+
+  async #join(load: Load, id: TokenId, now: Date): Promise<TokenRecord | undefined> {
     const record = await load.recordOf(id);
     return this.#isYoung(load, now) ? record : this.read(id, now);
   }
@@ -135,12 +138,13 @@ export class RecordReader {
     if (this.#gathering === load) this.#gathering = undefined;
     if (load.isSent) return;
     this.#flying.add(load);
-    const answered = load.send((ids) => this.#find(ids));
-    const settle = () => {
-      this.#flying.delete(load);
-      this.#keep(load);
-    };
-    answered.then(settle, settle);
+    load.send(
+      (ids) => this.#find(ids),
+      () => {
+        this.#flying.delete(load);
+        this.#keep(load);
+      },
+    );
   }
 
   async #readAlone(id: TokenId): Promise<TokenRecord | undefined> {
@@ -226,25 +230,31 @@ type Found = TokenRecord | undefined | typeof CORRUPT | typeof AWAY;
 const CORRUPT = Symbol('corrupt');
 const AWAY = Symbol('away');
 
-/** A read of several records: first it gathers ids, then it is sent, then it is answered. */
+/**
+ * A read of several records: first it gathers ids, then it is sent, then it is answered. Most are of
+ * one record, for which no map is made.
+ */
 class Load implements Started {
   readonly wall: number;
   steady = Number.NEGATIVE_INFINITY;
-  readonly #places = new Map<TokenId, number>();
-  readonly #spoilt = new Set<TokenId>();
+  readonly #ids: TokenId[] = [];
+  #places: Map<TokenId, number> | undefined;
+  #spoilt: Set<TokenId> | undefined;
   readonly #answer: Promise<readonly Found[]>;
-  #resolve: (found: readonly Found[] | Promise<readonly Found[]>) => void = () => {};
+  #resolve: (found: readonly Found[]) => void = () => {};
+  #reject: (error: unknown) => void = () => {};
   #found: readonly Found[] = [];
 
   constructor(now: Date) {
     this.wall = now.getTime();
-    this.#answer = new Promise((resolve) => {
+    this.#answer = new Promise((resolve, reject) => {
       this.#resolve = resolve;
+      this.#reject = reject;
     });
   }
 
   get size(): number {
-    return this.#places.size;
+    return this.#ids.length;
   }
 
   get isSent(): boolean {
@@ -252,30 +262,48 @@ class Load implements Started {
   }
 
   add(id: TokenId): void {
-    if (!this.#places.has(id)) this.#places.set(id, this.#places.size);
+    if (this.#placeOf(id) !== undefined) return;
+    const place = this.#ids.push(id) - 1;
+    if (place === 1) this.#places = new Map([[this.#ids[0] as TokenId, 0]]);
+    this.#places?.set(id, place);
   }
 
-  async send(find: (ids: readonly TokenId[]) => Promise<readonly Found[]>): Promise<void> {
+  #placeOf(id: TokenId): number | undefined {
+    if (this.#places !== undefined) return this.#places.get(id);
+    return this.#ids[0] === id ? 0 : undefined;
+  }
+
+  /** `onSettled` is called first, before any of those who wait. */
+  send(find: (ids: readonly TokenId[]) => Promise<readonly Found[]>, onSettled: () => void): void {
     this.steady = performance.now();
-    const found = find([...this.#places.keys()]);
-    this.#resolve(found);
-    this.#found = await found;
+    find([...this.#ids]).then(
+      (found) => {
+        this.#found = found;
+        onSettled();
+        this.#resolve(found);
+      },
+      (error) => {
+        onSettled();
+        this.#reject(error);
+      },
+    );
   }
 
   async recordOf(id: TokenId): Promise<TokenRecord | undefined> {
-    return recordOf((await this.#answer)[this.#places.get(id) as number]);
+    return recordOf((await this.#answer)[this.#placeOf(id) as number]);
   }
 
   spoil(ids: readonly TokenId[] | 'all'): void {
-    for (const id of ids === 'all' ? this.#places.keys() : ids) this.#spoilt.add(id);
+    this.#spoilt ??= new Set();
+    for (const id of ids === 'all' ? this.#ids : ids) this.#spoilt.add(id);
   }
 
   isGood(id: TokenId): boolean {
-    return this.#places.has(id) && !this.#spoilt.has(id);
+    return this.#placeOf(id) !== undefined && this.#spoilt?.has(id) !== true;
   }
 
   *goodRecords(): Generator<readonly [TokenId, TokenRecord]> {
-    for (const [id, place] of this.#places) {
+    for (const [place, id] of this.#ids.entries()) {
       const found = this.#found[place];
       if (typeof found === 'object' && this.isGood(id)) yield [id, found];
     }
@@ -304,8 +332,4 @@ function deepFrozen(record: TokenRecord): TokenRecord {
     requested: frozenList(record.requested),
     metadata: record.metadata && copyMetadata(record.metadata),
   });
-}
-
-function frozenList(list: readonly string[]): readonly string[] {
-  return Object.isFrozen(list) ? list : Object.freeze([...list]);
 }

@@ -39,17 +39,22 @@ function timeOf(clock: Clock): number {
 }
 
 /** Waits for a promise at most so long; then rejects, whatever becomes of it later. */
-export async function withDeadline<Result>(
+export function withDeadline<Result>(
   promise: PromiseLike<Result>,
   deadlineMs: number,
 ): Promise<Result> {
-  let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('deadline')), deadlineMs);
+  // Each read goes through here: one promise, and none to race.
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('deadline')), deadlineMs);
+    Promise.resolve(promise).then(
+      (result) => {
+        clearTimeout(timer);
+        resolve(result);
+      },
+      (error) => {
+        clearTimeout(timer);
+        reject(error);
+      },
+    );
   });
-  try {
-    return await Promise.race([promise, deadline]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -49,6 +49,7 @@ import {
   copyMetadata,
   type Explanation,
   expiryAfter,
+  frozenList,
   type IssuedToken,
   isExpired,
   isRecord,
@@ -691,8 +692,8 @@ export class TokenService {
     const token: { -readonly [member in keyof Token]: Token[member] } = {
       id: record.id,
       account: record.account,
-      scopes: frozen(record.scopes),
-      requested: frozen(record.requested),
+      scopes: frozenList(record.scopes),
+      requested: frozenList(record.requested),
       createdAt: new Date(record.createdAt),
       expiresAt: new Date(record.expiresAt),
       version: record.version,
@@ -824,11 +825,6 @@ function withScopes(
 function isRemovable(scope: Scope, held: readonly string[]): boolean {
   const touched = held.filter((other) => overlaps(scope, other));
   return touched.length > 0 && touched.every((other) => covers(scope, other));
-}
-
-/** The list itself where nobody can change it, else a copy that nobody can. */
-function frozen(list: readonly string[]): readonly string[] {
-  return Object.isFrozen(list) ? list : Object.freeze([...list]);
 }
 
 function union(a: readonly string[], b: readonly string[]): readonly string[] {

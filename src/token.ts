@@ -220,6 +220,11 @@ export function copyMetadata(metadata: JsonObject): JsonObject {
   return JSON.parse(JSON.stringify(metadata), (_, value) => Object.freeze(value));
 }
 
+/** The list itself where nobody can change it, else a copy that nobody can. */
+export function frozenList(list: readonly string[]): readonly string[] {
+  return Object.isFrozen(list) ? list : Object.freeze([...list]);
+}
+
 /**
  * Whether what a store hands out for an id is a record: what is not must never be judged, since an
  * expiry that is no time would never come.

@@ -177,7 +177,8 @@ const MYSQL: Engine = {
 const REDIS_OPTIONS = {
   lazyConnect: true,
   connectTimeout: CONNECT_MS,
-  socketTimeout: STATEMENT_MS,
+  // Above the time that a write waits for replicas.
+  socketTimeout: 600,
   maxRetriesPerRequest: 1,
   keepAlive: 1000,
 } as const;
@@ -229,6 +230,7 @@ const REDIS_CLUSTER: Engine = {
         lazyConnect: true,
         enableOfflineQueue: false,
         clusterRetryStrategy: pauseMs,
+        slotsRefreshTimeout: 500,
         redisOptions: {
           ...REDIS_OPTIONS,
           ...(user !== '' && { username: user }),

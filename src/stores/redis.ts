@@ -100,7 +100,7 @@ export type RedisStoreEvent =
  * {@link NodeRedisCluster} for options with which the store is back as soon as the server is.
  *
  * @example
- * const client = new Redis('redis://db.internal', { maxRetriesPerRequest: 1, socketTimeout: 2000 });
+ * const client = new Redis('redis://db.internal', { maxRetriesPerRequest: 1, socketTimeout: 1000 });
  * const store = new RedisTokenStore(client, { replicas: 1 });
  * await store.insert(record);
  * await store.close();

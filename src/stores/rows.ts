@@ -22,7 +22,6 @@ export const COLUMNS = [
 ] as const;
 
 export type Column = (typeof COLUMNS)[number];
-export type Row = { readonly [column in Column]: unknown };
 
 /** What goes into a column: times as milliseconds, lists and metadata as JSON. */
 export type RowValue = string | number | Uint8Array | null;
@@ -53,14 +52,9 @@ export function toValues(record: TokenRecord): RowValue[] {
 export class RowReader {
   readonly #lists = new ListTexts();
 
-  /** @throws {TokenError} `store_corrupt` */
-  read(row: Row): TokenRecord {
-    return this.readCells(COLUMNS.map((column) => row[column]));
-  }
-
   /**
-   * Reads a row that a driver gives as an array, in the order of {@link COLUMNS}; what comes after
-   * them is not looked at.
+   * Reads the cells of a row, in the order of {@link COLUMNS}; what comes after them is not looked
+   * at.
    *
    * @throws {TokenError} `store_corrupt`
    */

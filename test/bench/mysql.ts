@@ -1,6 +1,5 @@
 // How much the MySQL store adds to the bare driver with prepared statements, as ratios in one run:
-// `node test/bench/mysql.ts`, on a MariaDB of its own (TOKENS=200000 fills it faster). Times are
-// medians of rounds that take turns; CPU is that of this process, the server's not included.
+// `node test/bench/mysql.ts`, on a MariaDB of its own (TOKENS=200000 fills it faster).
 import { createHash } from 'node:crypto';
 import { createPool, type Pool, type RowDataPacket } from 'mysql2';
 import { generateKey } from '../../src/keys.ts';
@@ -10,12 +9,9 @@ import { MysqlTokenStore, migrate } from '../../src/stores/mysql.ts';
 import { COLUMNS, toValues } from '../../src/stores/rows.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { startServer } from '../servers.ts';
+import { byCallers, compare, jumping } from './measure.ts';
 
 const TOKENS = Number(process.env['TOKENS'] ?? 1_000_000);
-const ROUNDS = 41;
-const ROUND_MS = 60;
-/** The compiler of the engine takes its time with promises. */
-const WARM_MS = 2000;
 const PAGE = 50;
 const SMALL_ACCOUNTS = 100;
 const SMALL = 1000;
@@ -24,76 +20,9 @@ const SCOPES = ['GET:shop.example/orders', 'POST:shop.example/orders'];
 const CREATED = Date.now();
 const columns = COLUMNS.join(', ');
 
-type Run = () => Promise<unknown>;
-
-interface Cost {
-  readonly wall: number;
-  readonly cpu: number;
-}
-
-/** Median microseconds of each, in rounds that take turns. */
-async function measure(runs: Readonly<Record<string, Run>>): Promise<Map<string, Cost>> {
-  const plans: { name: string; run: Run; count: number; costs: Cost[] }[] = [];
-  for (const [name, run] of Object.entries(runs)) {
-    plans.push({ name, run, count: await calibrate(run), costs: [] });
-  }
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const { run, count, costs } of plans) costs.push(await costOf(run, count));
-  }
-  return new Map(
-    plans.map(({ name, costs }) => [
-      name,
-      { wall: median(costs.map(({ wall }) => wall)), cpu: median(costs.map(({ cpu }) => cpu)) },
-    ]),
-  );
-}
-
-async function calibrate(run: Run): Promise<number> {
-  let count = 0;
-  for (const end = performance.now() + WARM_MS; performance.now() < end; count++) await run();
-  return Math.max(1, Math.round((count * ROUND_MS) / WARM_MS));
-}
-
-async function costOf(run: Run, count: number): Promise<Cost> {
-  const [start, cpu] = [performance.now(), process.cpuUsage()];
-  for (let i = 0; i < count; i++) await run();
-  const { user, system } = process.cpuUsage(cpu);
-  return {
-    wall: ((performance.now() - start) * 1000) / count,
-    cpu: (user + system) / count,
-  };
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
-}
-
-/** The first is what the others are compared with. */
-async function compare(title: string, runs: Readonly<Record<string, Run>>): Promise<void> {
-  const costs = await measure(runs);
-  const [base] = costs.values();
-  console.log(`\n${title}\n\n| | time | ratio | CPU | ratio |\n| --- | --- | --- | --- | --- |`);
-  for (const [name, cost] of costs) {
-    const cells = (['wall', 'cpu'] as const).flatMap((kind) => [
-      `${cost[kind].toFixed(0)} µs`,
-      (cost[kind] / (base?.[kind] ?? 1)).toFixed(2),
-    ]);
-    console.log(`| ${name} | ${cells.join(' | ')} |`);
-  }
-}
-
 /** As random as real ones, and known again. */
 function idOf(account: string, number: number): TokenId {
   return createHash('md5').update(`${account}:${number}`).digest('hex').slice(0, 22) as TokenId;
-}
-
-/** Numbers below a bound that jump about, the same in each run. */
-function jumping(bound: number): () => number {
-  let step = 0;
-  return () => {
-    step += 1;
-    return (step * 7919) % bound;
-  };
 }
 
 async function fill(pool: Pool, account: string, count: number): Promise<void> {
@@ -143,10 +72,11 @@ try {
   );
   const nextIssued = jumping(issued.length);
   const anyIssued = () => issued[nextIssued()] as (typeof issued)[number];
+  const verifyAny = () => tokens.verify(anyIssued().value, { scope: 'GET:shop.example/orders' });
   await compare('A point read, one at a time', {
     'the driver': () => bareFind(anyIssued().id),
     'store.find': () => store.find([anyIssued().id]),
-    'service.verify': () => tokens.verify(anyIssued().value, { scope: 'GET:shop.example/orders' }),
+    'service.verify': verifyAny,
   });
 
   await compare('32 point reads at once', {
@@ -154,6 +84,11 @@ try {
     'store.find of 32': () => store.find(anyIds(32)),
     'the driver, one by one': () => Promise.all(anyIds(32).map(bareFind)),
     'store.find, one by one': () => Promise.all(anyIds(32).map((id) => store.find([id]))),
+  });
+
+  await compare('32 callers, each with one read after the other (20 of them)', {
+    'the driver': byCallers(32, 20, () => bareFind(anyIssued().id)),
+    'service.verify': byCallers(32, 20, verifyAny),
   });
 
   let inserted = 0;

@@ -1,6 +1,5 @@
 // How much the PostgreSQL store adds to the bare driver with named prepared statements, as ratios in
 // one run: `node test/bench/postgres.ts`, on a server of its own (TOKENS=200000 fills it faster).
-// Times are medians of rounds that take turns.
 import { Pool } from 'pg';
 import { generateKey } from '../../src/keys.ts';
 import { TokenService } from '../../src/service.ts';
@@ -9,76 +8,17 @@ import { migrate, PostgresTokenStore } from '../../src/stores/postgres.ts';
 import { COLUMNS, toValues } from '../../src/stores/rows.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { startServer } from '../servers.ts';
+import { byCallers, compare, jumping } from './measure.ts';
 
 const TOKENS = Number(process.env['TOKENS'] ?? 1_000_000);
-const ROUNDS = 41;
-const ROUND_MS = 60;
-const WARM_MS = 500;
 const PAGE = 50;
 const TABLE = 'tokenwright_tokens';
 const SCOPES = ['GET:shop.example/orders', 'POST:shop.example/orders'];
 const LONG_AGO = new Date('2020-01-01T00:00:00Z');
 const columns = COLUMNS.join(', ');
 
-type Run = () => Promise<unknown>;
-
-/** Median microseconds of each, in rounds that take turns. */
-async function measure(runs: Readonly<Record<string, Run>>): Promise<Record<string, number>> {
-  const plans: { name: string; run: Run; count: number; times: number[] }[] = [];
-  for (const [name, run] of Object.entries(runs)) {
-    plans.push({ name, run, count: await calibrate(run), times: [] });
-  }
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const { run, count, times } of plans) times.push((await timeOf(run, count)) / count);
-  }
-  return Object.fromEntries(plans.map(({ name, times }) => [name, median(times)]));
-}
-
-async function calibrate(run: Run): Promise<number> {
-  let count = 0;
-  for (const end = performance.now() + WARM_MS; performance.now() < end; count++) await run();
-  return Math.max(1, Math.round((count * ROUND_MS) / WARM_MS));
-}
-
-async function timeOf(run: Run, count: number): Promise<number> {
-  const start = performance.now();
-  for (let i = 0; i < count; i++) await run();
-  return (performance.now() - start) * 1000;
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
-}
-
-/** The first is what the others are compared with. */
-async function compare(title: string, runs: Readonly<Record<string, Run>>): Promise<void> {
-  const times = await measure(runs);
-  const [base = 1] = Object.values(times);
-  console.log(`\n${title}\n\n| | time | ratio |\n| --- | --- | --- |`);
-  for (const [name, time] of Object.entries(times)) {
-    console.log(`| ${name} | ${time.toFixed(0)} µs | ${(time / base).toFixed(2)} |`);
-  }
-}
-
-/** 32 callers who know nothing of each other. */
-async function inFlight(run: Run): Promise<void> {
-  const caller = async () => {
-    for (let i = 0; i < 20; i++) await run();
-  };
-  await Promise.all(Array.from({ length: 32 }, caller));
-}
-
 function idOf(account: string, number: number): TokenId {
   return `${account}${String(number).padStart(22 - account.length, '0')}` as TokenId;
-}
-
-/** Numbers below a bound that jump about, the same in each run. */
-function jumping(bound: number): () => number {
-  let step = 0;
-  return () => {
-    step += 1;
-    return (step * 7919) % bound;
-  };
 }
 
 async function fill(pool: Pool, account: string, count: number): Promise<void> {
@@ -117,10 +57,11 @@ try {
   );
   const nextIssued = jumping(issued.length);
   const anyIssued = () => issued[nextIssued()] as (typeof issued)[number];
+  const verifyAny = () => tokens.verify(anyIssued().value, { scope: 'GET:shop.example/orders' });
   await compare('A point read, one at a time', {
     'the driver': () => bareFind(anyIssued().id),
     'store.find': () => store.find([anyIssued().id]),
-    'service.verify': () => tokens.verify(anyIssued().value, { scope: 'GET:shop.example/orders' }),
+    'service.verify': verifyAny,
   });
 
   await compare('32 point reads at once', {
@@ -130,22 +71,10 @@ try {
     'store.find, one by one': () => Promise.all(anyIds(32).map((id) => store.find([id]))),
   });
 
-  const verifyAny = () => tokens.verify(anyIssued().value, { scope: 'GET:shop.example/orders' });
   await compare('32 callers, each with one read after the other (20 of them)', {
-    'the driver': () => inFlight(() => bareFind(anyIssued().id)),
-    'service.verify': () => inFlight(verifyAny),
+    'the driver': byCallers(32, 20, () => bareFind(anyIssued().id)),
+    'service.verify': byCallers(32, 20, verifyAny),
   });
-  console.log('\nCPU of this process for one read, one at a time\n');
-  for (const [name, run] of [
-    ['the driver', () => bareFind(anyIssued().id)],
-    ['service.verify', verifyAny],
-  ] as const) {
-    const before = process.cpuUsage();
-    for (let i = 0; i < 10_000; i++) await run();
-    const { user, system } = process.cpuUsage(before);
-    console.log(`${name}: ${((user + system) / 10_000).toFixed(0)} µs`);
-  }
-
   let inserted = 0;
   const newRecord = (): TokenRecord => ({
     id: idOf('new', inserted++),

@@ -1,63 +1,22 @@
 // How much the Redis store adds to the bare drivers, as ratios in one run: `node test/bench/redis.ts`,
-// on servers of its own (TOKENS=1000000 for the long one). Times are medians of rounds that take
-// turns.
+// on servers of its own (TOKENS=1000000 for the long one).
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster } from 'redis';
+import { generateKey } from '../../src/keys.ts';
+import { TokenService } from '../../src/service.ts';
 import type { Position, TokenStore } from '../../src/store.ts';
 import { encodeRecord, KeySpace, placeOf } from '../../src/stores/redis/layout.ts';
 import { type RedisClient, RedisTokenStore } from '../../src/stores/redis.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { startCluster, startServer } from '../servers.ts';
+import { byCallers, compare, jumping, type Run } from './measure.ts';
 
 const TOKENS = Number(process.env['TOKENS'] ?? 100_000);
-const ROUNDS = 41;
-const ROUND_MS = 60;
-const WARM_MS = 500;
 const PAGE = 50;
 const IN_FLIGHT = 32;
 const SCOPES = ['GET:shop.example/orders', 'POST:shop.example/orders'];
 const LONG_AGO = new Date('2020-01-01T00:00:00Z');
 const START = Date.now();
-
-type Run = () => Promise<unknown>;
-
-/** Median microseconds of each, in rounds that take turns. */
-async function measure(runs: Readonly<Record<string, Run>>): Promise<Record<string, number>> {
-  const plans: { name: string; run: Run; count: number; times: number[] }[] = [];
-  for (const [name, run] of Object.entries(runs)) {
-    plans.push({ name, run, count: await calibrate(run), times: [] });
-  }
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const { run, count, times } of plans) times.push((await timeOf(run, count)) / count);
-  }
-  return Object.fromEntries(plans.map(({ name, times }) => [name, median(times)]));
-}
-
-async function calibrate(run: Run): Promise<number> {
-  let count = 0;
-  for (const end = performance.now() + WARM_MS; performance.now() < end; count++) await run();
-  return Math.max(1, Math.round((count * ROUND_MS) / WARM_MS));
-}
-
-async function timeOf(run: Run, count: number): Promise<number> {
-  const start = performance.now();
-  for (let i = 0; i < count; i++) await run();
-  return (performance.now() - start) * 1000;
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
-}
-
-/** The first is what the others are compared with. */
-async function compare(title: string, runs: Readonly<Record<string, Run>>): Promise<void> {
-  const times = await measure(runs);
-  const [base = 1] = Object.values(times);
-  console.log(`\n${title}\n\n| | time | ratio |\n| --- | --- | --- |`);
-  for (const [name, time] of Object.entries(times)) {
-    console.log(`| ${name} | ${time.toFixed(0)} µs | ${(time / base).toFixed(2)} |`);
-  }
-}
 
 function atOnce(run: Run): Run {
   return () => Promise.all(Array.from({ length: IN_FLIGHT }, run));
@@ -65,15 +24,6 @@ function atOnce(run: Run): Run {
 
 function idOf(account: string, number: number): TokenId {
   return `${account}${String(number).padStart(22 - account.length, '0')}` as TokenId;
-}
-
-/** Numbers below a bound that jump about, the same in each run. */
-function jumping(bound: number): () => number {
-  let step = 0;
-  return () => {
-    step += 1;
-    return (step * 7919) % bound;
-  };
 }
 
 function recordOf(account: string, number: number): TokenRecord {
@@ -165,6 +115,22 @@ async function onOneServer(): Promise<void> {
     await compare('A point read, one at a time, ioredis', {
       'GET of the driver': () => ioredis.get(keys.record(anyId())),
       'store.find': () => store.find([anyId()]),
+    });
+    const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
+    const issued = await Promise.all(
+      Array.from({ length: 1000 }, () => tokens.issue({ account: 'verify', scopes: SCOPES })),
+    );
+    const nextIssued = jumping(issued.length);
+    const anyIssued = () => issued[nextIssued()] as (typeof issued)[number];
+    const get = () => ioredis.get(keys.record(anyIssued().id));
+    const verify = () => tokens.verify(anyIssued().value, { scope: 'GET:shop.example/orders' });
+    await compare('Verify, one at a time, ioredis', {
+      'GET of the driver': get,
+      'service.verify': verify,
+    });
+    await compare('Verify, 32 callers with one after the other (20 of them), ioredis', {
+      'GET of the driver': byCallers(IN_FLIGHT, 20, get),
+      'service.verify': byCallers(IN_FLIGHT, 20, verify),
     });
     await comparePages(store, next, 'ioredis');
 

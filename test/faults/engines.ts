@@ -42,11 +42,6 @@ export interface Driver {
   readonly name: string;
   readonly engine: Engine;
   readonly hasPool: boolean;
-  /**
-   * The driver takes what it sends for a sign of life, so that a connection which died without a
-   * word is noticed only where requests pause.
-   */
-  readonly noticesInPausesOnly?: true;
   prepare(url: string): Promise<void>;
   open(url: string, options: OpenOptions): Opened;
 }
@@ -123,7 +118,6 @@ export const overIoredis: Driver = {
 
 const overNodeRedis: Driver = {
   name: 'node-redis',
-  noticesInPausesOnly: true,
   engine: 'redis',
   hasPool: false,
   prepare: async () => {},
@@ -152,7 +146,6 @@ const overIoredisCluster: Driver = {
 
 const overNodeRedisCluster: Driver = {
   name: 'a cluster by node-redis',
-  noticesInPausesOnly: true,
   engine: 'redisCluster',
   hasPool: false,
   prepare: async () => {},

@@ -134,8 +134,7 @@ describe.each([...engines.DRIVERS, ...engines.CLUSTER_DRIVERS])(
         await turn(rig, 'halfOpen');
         await turn(rig, 'pass');
 
-        const withOthers = driver.noticesInPausesOnly !== true;
-        const recoveryMs = await recovery(rig.tokens, { withOthers });
+        const recoveryMs = await recovery(rig.tokens);
 
         await annotate(`back after ${inWords(recoveryMs)}`);
         expect(recoveryMs).toBeLessThan(RECOVERY_MS);

@@ -148,9 +148,8 @@ export async function lost(
  * How long it takes, from now on, until all that is asked is answered, and rightly. Others ask all
  * the while: a dead connection must not be taken for a busy one.
  */
-export async function recovery(tokens: TokenService, { withOthers = true } = {}): Promise<number> {
-  const ask = () => tokens.get(account, NO_ID).catch(() => {});
-  const others = withOthers ? setInterval(ask, OTHERS_MS) : undefined;
+export async function recovery(tokens: TokenService): Promise<number> {
+  const others = setInterval(() => tokens.get(account, NO_ID).catch(() => {}), OTHERS_MS);
   try {
     return await roundsUntilRight(tokens);
   } finally {

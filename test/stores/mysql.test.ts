@@ -13,7 +13,6 @@ import {
 } from 'mysql2';
 import { createPool as createPromisePool } from 'mysql2/promise';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { isTokenError } from '../../src/errors.ts';
 import { doctor } from '../../src/store.ts';
 import {
   type MysqlConnection,
@@ -28,9 +27,9 @@ import {
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { freePort, type Server, startServer } from '../servers.ts';
+import { CREATED, newRecord, refusalOf } from './support.ts';
 
 const url = inject('servers').mariadb;
-const CREATED = new Date('2100-01-01T00:00:00.000Z');
 const ENDED = new Date('2102-01-01T00:00:00.000Z');
 
 const cleanups: (() => unknown)[] = [];
@@ -91,30 +90,6 @@ async function setUp(options: HostOptions = {}, own: MysqlStoreOptions = {}): Pr
   const record = newRecord('one');
   await store.insert(record);
   return { pool, table, store, record };
-}
-
-function newRecord(label: string, fields: Partial<TokenRecord> = {}): TokenRecord {
-  return {
-    id: label.padEnd(22, 'x') as TokenId,
-    account: 'acme',
-    prefix: 'acme',
-    kid: 'k1',
-    digest: new Uint8Array(32).fill(label.length),
-    scopes: ['GET:shop.example/orders'],
-    requested: ['GET:shop.example/*'],
-    createdAt: CREATED,
-    expiresAt: new Date('2101-01-01T00:00:00.000Z'),
-    version: 1,
-    ...fields,
-  };
-}
-
-/** What a host sees of a refusal. */
-async function refusalOf(call: Promise<unknown>): Promise<{ code: string; message: string }> {
-  const answer = await call.catch((error: unknown) => error);
-  if (!isTokenError(answer)) throw new Error('was not refused by a TokenError', { cause: answer });
-  expect(answer.cause).toBeUndefined();
-  return { code: answer.code, message: answer.message };
 }
 
 /** Looks until it is so; how soon only matters where a time is named. */

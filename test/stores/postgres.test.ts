@@ -8,7 +8,6 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { escapeLiteral, Pool, type PoolConfig, types } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { isTokenError } from '../../src/errors.ts';
 import { doctor } from '../../src/store.ts';
 import {
   migrate,
@@ -21,9 +20,9 @@ import {
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { freePort, type Server, startServer } from '../servers.ts';
+import { CREATED, newRecord, refusalOf } from './support.ts';
 
 const url = inject('servers').postgres;
-const CREATED = new Date('2100-01-01T00:00:00.000Z');
 const ENDED = new Date('2102-01-01T00:00:00.000Z');
 
 const cleanups: (() => unknown)[] = [];
@@ -74,30 +73,6 @@ async function setUp(
   const record = newRecord('one');
   await store.insert(record);
   return { pool, table, store, record };
-}
-
-function newRecord(label: string, fields: Partial<TokenRecord> = {}): TokenRecord {
-  return {
-    id: label.padEnd(22, 'x') as TokenId,
-    account: 'acme',
-    prefix: 'acme',
-    kid: 'k1',
-    digest: new Uint8Array(32).fill(label.length),
-    scopes: ['GET:shop.example/orders'],
-    requested: ['GET:shop.example/*'],
-    createdAt: CREATED,
-    expiresAt: new Date('2101-01-01T00:00:00.000Z'),
-    version: 1,
-    ...fields,
-  };
-}
-
-/** What a host sees of a refusal. */
-async function refusalOf(call: Promise<unknown>): Promise<{ code: string; message: string }> {
-  const answer = await call.catch((error: unknown) => error);
-  if (!isTokenError(answer)) throw new Error('was not refused by a TokenError', { cause: answer });
-  expect(answer.cause).toBeUndefined();
-  return { code: answer.code, message: answer.message };
 }
 
 const VERBS: readonly (readonly [string, (store: PostgresTokenStore) => Promise<unknown>])[] = [

@@ -15,6 +15,7 @@ import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { startProxy, type TcpProxy } from '../faults/proxy.ts';
 import { isInstalled, type Server, startServer } from '../servers.ts';
 import { refusalOf } from '../support.ts';
+import { newRecord } from './support.ts';
 
 const { redis: loneUrl, redisCluster: clusterUrl } = inject('servers');
 const RUN = `test:${randomUUID()}`;
@@ -106,22 +107,6 @@ function openOver(client: RedisClient, options: RedisStoreOptions = {}): RedisTo
   const store = new RedisTokenStore(client, { keyPrefix: newPrefix(), ...options });
   cleanups.push(() => store.close());
   return store;
-}
-
-function newRecord(label: string, fields: Partial<TokenRecord> = {}): TokenRecord {
-  return {
-    id: label.padEnd(22, 'x') as TokenId,
-    account: 'acme',
-    prefix: 'acme',
-    kid: 'k1',
-    digest: new Uint8Array(32).fill(label.length),
-    scopes: ['GET:shop.example/orders'],
-    requested: ['GET:shop.example/*'],
-    createdAt: NOW,
-    expiresAt: new Date('2101-01-01T00:00:00.000Z'),
-    version: 1,
-    ...fields,
-  };
 }
 
 function newRecords(count: number, fields: Partial<TokenRecord> = {}): TokenRecord[] {

@@ -10,7 +10,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { isTokenError } from '../../src/errors.ts';
 import { type SqliteHandle, SqliteTokenStore } from '../../src/stores/sqlite.ts';
 import { storeContract } from '../../src/testing/index.ts';
-import type { TokenId, TokenRecord } from '../../src/token.ts';
+import type { TokenRecord } from '../../src/token.ts';
+import { CREATED, newRecord } from './support.ts';
 
 type Handle = SqliteHandle & { close(): unknown };
 
@@ -23,8 +24,6 @@ const DRIVERS: [string, (path: string) => Handle][] = [
   ['node:sqlite', (path) => new DatabaseSync(path)],
   ['better-sqlite3', (path) => new BetterSqlite3(path)],
 ];
-
-const CREATED = new Date('2100-01-01T00:00:00.000Z');
 
 const cleanups: (() => void)[] = [];
 afterEach(() => {
@@ -40,22 +39,6 @@ function newFile(): string {
 function opened<Kept extends { close(): unknown }>(kept: Kept): Kept {
   cleanups.push(() => kept.close());
   return kept;
-}
-
-function newRecord(label: string, fields: Partial<TokenRecord> = {}): TokenRecord {
-  return {
-    id: label.padEnd(22, 'x') as TokenId,
-    account: 'acme',
-    prefix: 'acme',
-    kid: 'k1',
-    digest: new Uint8Array(32).fill(label.length),
-    scopes: ['GET:shop.example/orders'],
-    requested: ['GET:shop.example/*'],
-    createdAt: CREATED,
-    expiresAt: new Date('2101-01-01T00:00:00.000Z'),
-    version: 1,
-    ...fields,
-  };
 }
 
 async function setUp(path = newFile()): Promise<{

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { TokenError } from '../../errors.ts';
+import { slotOf } from './layout.ts';
 
 /**
  * A `Redis` of ioredis, as far as the store uses one. By default it takes up to 5 s to connect
@@ -8,7 +9,7 @@ import { TokenError } from '../../errors.ts';
  * @example
  * const client: IoredisClient = new Redis('redis://db.internal', {
  *   maxRetriesPerRequest: 1,
- *   socketTimeout: 2000,
+ *   socketTimeout: 1000,
  *   retryStrategy: (attempt) => Math.min(attempt * 50, 500),
  * });
  */
@@ -27,11 +28,14 @@ export interface IoredisClient {
 }
 
 /**
- * A `Cluster` of ioredis, as far as the store uses one.
+ * A `Cluster` of ioredis, as far as the store uses one. Each of its connections is found dead on its
+ * own: keep `socketTimeout` short, but above the store's `waitMs`.
  *
  * @example
  * const client: IoredisCluster = new Cluster([{ host: 'db1.internal' }, { host: 'db2.internal' }], {
- *   redisOptions: { connectTimeout: 1000, maxRetriesPerRequest: 1, socketTimeout: 2000 },
+ *   redisOptions: { connectTimeout: 1000, maxRetriesPerRequest: 1, socketTimeout: 600 },
+ *   slotsRefreshTimeout: 500,
+ *   clusterRetryStrategy: (attempt) => Math.min(attempt * 50, 500),
  * });
  */
 export interface IoredisCluster {
@@ -51,9 +55,9 @@ export interface IoredisCluster {
  * What `createClient()` of node-redis makes, as far as the store uses it. By default it does not
  * notice a connection that is dead; its `socketTimeout` is one for connections where nothing
  * happens, so that it wants a `pingInterval`, and a strategy that connects again after it. What is
- * sent counts as something that happens: keep it well below the service's deadline. Where requests
- * never pause for so long, a connection that died without a word is noticed only by TCP; ioredis
- * does not have this weakness.
+ * sent counts as something that happens: the store sends nothing on a connection that has been
+ * silent for half a second, so that this time can run; a host that uses the client for more should
+ * give the store one of its own.
  *
  * @example
  * const client: NodeRedisClient = createClient({
@@ -82,14 +86,14 @@ export interface NodeRedisClient {
 
 /**
  * What `createCluster()` of node-redis makes, as far as the store uses it. By default it takes 5 s
- * to look for the successor of a server.
+ * to look for the successor of a server. Keep `socketTimeout` short, but above the store's `waitMs`.
  *
  * @example
  * const client: NodeRedisCluster = createCluster({
  *   rootNodes: [{ url: 'redis://db1.internal' }, { url: 'redis://db2.internal' }],
  *   defaults: {
- *     pingInterval: 500,
- *     socket: { socketTimeout: 1000, reconnectStrategy: (attempt) => Math.min(attempt * 50, 500) },
+ *     pingInterval: 300,
+ *     socket: { socketTimeout: 600, reconnectStrategy: (attempt) => Math.min(attempt * 50, 500) },
  *   },
  *   topologyRefreshOnReconnectionAttemptStrategy: 500,
  * });
@@ -181,17 +185,23 @@ export function driverOf(client: RedisClient): Driver {
   );
 }
 
-const READY_POLL_MS = 10;
+const PATIENCE_MS = 500;
+const POLL_MS = 10;
 
 /**
  * Waits for a client that is connecting, or connecting again. A command given to it now would be
  * queued by the driver, and carried out long after the caller has given up.
  */
-export async function whenReady(driver: Driver, patienceMs = 500): Promise<void> {
+export async function whenReady(driver: Driver, patienceMs = PATIENCE_MS): Promise<void> {
+  await until(() => driver.state !== 'connecting', patienceMs);
+  if (driver.state === 'closed') throw new Error('not connected');
+}
+
+async function until(look: () => boolean, patienceMs = PATIENCE_MS): Promise<void> {
   const deadline = performance.now() + patienceMs;
-  while (driver.state !== 'ready') {
-    if (driver.state === 'closed' || performance.now() > deadline) throw new Error('not connected');
-    await delay(READY_POLL_MS);
+  while (!look()) {
+    if (performance.now() > deadline) throw new Error('not connected');
+    await delay(POLL_MS);
   }
 }
 
@@ -351,6 +361,44 @@ function ioredisState(status: string): Driver['state'] {
   return status === 'end' ? 'closed' : 'connecting';
 }
 
+const SILENCE_MS = 500;
+
+/**
+ * Whether a server answers what it is sent. To node-redis a connection is alive while something is
+ * sent on it; so that it notices a dead one, nothing is sent where nothing comes back.
+ */
+class Pulse {
+  #unanswered = 0;
+  #heardAt = 0;
+
+  send<Answer>(command: () => Promise<Answer>): Promise<Answer> {
+    return this.#isSilent() ? this.#sendLater(command) : this.#sendNow(command);
+  }
+
+  #isSilent(): boolean {
+    return this.#unanswered > 0 && performance.now() - this.#heardAt > SILENCE_MS;
+  }
+
+  #sendNow<Answer>(command: () => Promise<Answer>): Promise<Answer> {
+    if (this.#unanswered === 0) this.#heardAt = performance.now();
+    this.#unanswered += 1;
+    const answer = command();
+    answer.then(this.#hear, this.#hear);
+    return answer;
+  }
+
+  /** What was sent is answered, or rejected with the end of its connection. */
+  readonly #hear = () => {
+    this.#unanswered -= 1;
+    this.#heardAt = performance.now();
+  };
+
+  async #sendLater<Answer>(command: () => Promise<Answer>): Promise<Answer> {
+    await until(() => !this.#isSilent());
+    return this.#sendNow(command);
+  }
+}
+
 /** Whatever the host has its replies mapped to. */
 const PLAIN = { typeMapping: {}, timeout: undefined };
 const PLAIN_IN_TIME = { ...PLAIN, timeout: SEND_MS };
@@ -358,14 +406,16 @@ const PLAIN_IN_TIME = { ...PLAIN, timeout: SEND_MS };
 class NodeRedisLink implements Link {
   readonly address: string;
   readonly #client: NodeRedisClient;
+  readonly #pulse: Pulse;
 
-  constructor(client: NodeRedisClient, address: string) {
+  constructor(client: NodeRedisClient, address: string, pulse: Pulse) {
     this.#client = client;
     this.address = address;
+    this.#pulse = pulse;
   }
 
   send(command: Command): Promise<unknown> {
-    return this.#client.sendCommand([...command], PLAIN_IN_TIME);
+    return this.#pulse.send(() => this.#client.sendCommand([...command], PLAIN_IN_TIME));
   }
 
   async sendAll(commands: readonly Command[]): Promise<unknown[]> {
@@ -395,11 +445,12 @@ class NodeRedisLink implements Link {
 class NodeRedisDriver implements Driver {
   readonly isCluster = false;
   readonly #client: NodeRedisClient;
+  readonly #pulse = new Pulse();
   readonly #link: Link;
 
   constructor(client: NodeRedisClient) {
     this.#client = client;
-    this.#link = new NodeRedisLink(client, THE_SERVER);
+    this.#link = new NodeRedisLink(client, THE_SERVER, this.#pulse);
   }
 
   get state(): Driver['state'] {
@@ -407,7 +458,7 @@ class NodeRedisDriver implements Driver {
   }
 
   get(key: string): Promise<unknown> {
-    return this.#client.sendCommand(['get', key], PLAIN);
+    return this.#pulse.send(() => this.#client.sendCommand(['get', key], PLAIN));
   }
 
   send(command: Command): Promise<unknown> {
@@ -439,6 +490,8 @@ class NodeRedisClusterDriver implements Driver {
   readonly isCluster = true;
   readonly #cluster: NodeRedisCluster;
   readonly #links = new WeakMap<NodeRedisClient, Link>();
+  /** By address. */
+  readonly #pulses = new Map<string, Pulse>();
 
   constructor(cluster: NodeRedisCluster) {
     this.#cluster = cluster;
@@ -450,11 +503,31 @@ class NodeRedisClusterDriver implements Driver {
 
   /** As a write, so that no replica is asked. */
   get(key: string): Promise<unknown> {
-    return this.#cluster.sendCommand(key, false, ['get', key], PLAIN);
+    return this.#pulseFor(key).send(() =>
+      this.#cluster.sendCommand(key, false, ['get', key], PLAIN),
+    );
   }
 
-  send(command: Command, key?: string): Promise<unknown> {
-    return this.#cluster.sendCommand(key, false, [...command], PLAIN_IN_TIME);
+  async send(command: Command, key?: string): Promise<unknown> {
+    if (key === undefined) {
+      const { masters } = this.#cluster;
+      const node = masters[Math.floor(Math.random() * masters.length)];
+      if (node === undefined) throw new Error('no server is known');
+      return (await this.#linkOf(node)).send(command);
+    }
+    return this.#pulseFor(key).send(() =>
+      this.#cluster.sendCommand(key, false, [...command], PLAIN_IN_TIME),
+    );
+  }
+
+  #pulseFor(key: string): Pulse {
+    return this.#pulseOf(this.#cluster.slots[slotOf(key)]?.master.address ?? '');
+  }
+
+  #pulseOf(address: string): Pulse {
+    const pulse = this.#pulses.get(address) ?? new Pulse();
+    this.#pulses.set(address, pulse);
+    return pulse;
   }
 
   async owner(slot: number): Promise<Link | undefined> {
@@ -468,7 +541,9 @@ class NodeRedisClusterDriver implements Driver {
 
   async #linkOf(node: NodeRedisNode): Promise<Link> {
     const client = await this.#cluster.nodeClient(node);
-    const link = this.#links.get(client) ?? new NodeRedisLink(client, node.address);
+    const { address } = node;
+    const link =
+      this.#links.get(client) ?? new NodeRedisLink(client, address, this.#pulseOf(address));
     this.#links.set(client, link);
     return link;
   }

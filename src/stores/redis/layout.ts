@@ -36,13 +36,22 @@ function evenShards(): Shard[] {
   const shards: Shard[] = [];
   for (let number = 0, missing = SHARD_COUNT; missing > 0; number += 1) {
     const tag = String(number);
-    const slot = crc16(tag) % SLOTS;
+    const slot = slotOfTag(tag);
     const stretch = Math.floor(slot / (SLOTS / SHARD_COUNT));
     if (shards[stretch] !== undefined) continue;
     shards[stretch] = { tag, slot };
     missing -= 1;
   }
   return shards;
+}
+
+function slotOfTag(tag: string): number {
+  return crc16(tag) % SLOTS;
+}
+
+/** Of one of our keys. */
+export function slotOf(key: string): number {
+  return slotOfTag(key.slice(key.indexOf('{') + 1, key.indexOf('}')));
 }
 
 export function shardOf(id: string): Shard {
