@@ -1,4 +1,4 @@
-import { corruptStore, isTokenError, storeFailure } from './errors.ts';
+import { corruptStore, isTokenError, storeFailure, type TokenError } from './errors.ts';
 import type { TokenStore, Unsubscribe } from './store.ts';
 import { copyMetadata, frozenList, isRecord, type TokenId, type TokenRecord } from './token.ts';
 import { isProven, type PresentedValue } from './value.ts';
@@ -10,8 +10,13 @@ export interface CacheLimits {
   readonly maxEntries: number;
 }
 
-/** Calls the store in time, and turns what it fails with into our own errors. */
-export type Ask = <Answer>(call: () => Promise<Answer>) => Promise<Answer>;
+/** How the store is called. */
+export interface StoreCalls {
+  /** In time; what it fails with becomes our own error. */
+  ask<Answer>(call: () => Promise<Answer>): Promise<Answer>;
+  /** The error that a failure of the store becomes. */
+  failure(error: unknown): TokenError;
+}
 
 const MAX_BATCH = 1000;
 const WATCH_RETRY_MS = 1000;
@@ -29,7 +34,7 @@ const SOON_MS = 50;
  */
 export class RecordReader {
   readonly #store: TokenStore;
-  readonly #ask: Ask;
+  readonly #calls: StoreCalls;
   readonly #limits: CacheLimits;
   /** Where nothing is kept and nothing is gathered, there is nothing to count. */
   readonly #readsAlone: boolean;
@@ -40,10 +45,10 @@ export class RecordReader {
   #unsubscribe: Unsubscribe | undefined;
   #isClosed = false;
 
-  constructor(store: TokenStore, ask: Ask, limits: CacheLimits) {
+  constructor(store: TokenStore, limits: CacheLimits, calls: StoreCalls) {
     this.#store = store;
-    this.#ask = ask;
     this.#limits = limits;
+    this.#calls = calls;
     this.#readsAlone = store.local === true && limits.maxStaleMs === 0;
     if (limits.maxStaleMs > 0 && store.watch !== undefined) void this.#watch();
   }
@@ -152,26 +157,30 @@ export class RecordReader {
     try {
       found = await this.#store.find([id]);
     } catch (error) {
-      throw storeFailure(error);
+      throw this.#calls.failure(error);
     }
-    if (Array.isArray(found) && found.length === 1) return recordOf(checked(found[0], id));
-    throw corruptStore();
+    const record = Array.isArray(found) && found.length === 1 ? checked(found[0], id) : CORRUPT;
+    if (record === CORRUPT) throw this.#calls.failure(corruptStore());
+    return record;
   }
 
   async #find(ids: readonly TokenId[]): Promise<Found[]> {
     const start = performance.now();
     try {
-      const found = await this.#ask(() => this.#store.find(ids));
-      if (Array.isArray(found) && found.length === ids.length) {
-        return ids.map((id, place) => checked(found[place], id));
+      const answer: unknown = await this.#calls.ask(() => this.#store.find(ids));
+      if (!Array.isArray(answer) || answer.length !== ids.length) {
+        throw this.#calls.failure(corruptStore());
       }
+      const found = ids.map((id, place) => checked(answer[place], id));
+      if (found.includes(CORRUPT)) this.#calls.failure(corruptStore());
+      return found;
     } catch (error) {
       // One broken record, or one part of a store that is away, must not hide the others.
       const isSoon = performance.now() - start < SOON_MS;
       if (ids.length > 1 && (isSoon || isCorrupt(error))) return this.#findEach(ids);
       if (!isCorrupt(error)) throw error;
+      return ids.map(() => CORRUPT);
     }
-    return ids.map(() => CORRUPT);
   }
 
   async #findEach(ids: readonly TokenId[]): Promise<Found[]> {
@@ -316,7 +325,7 @@ function recordOf(found: Found): TokenRecord | undefined {
   return found;
 }
 
-function checked(found: unknown, id: TokenId): Found {
+function checked(found: unknown, id: TokenId): TokenRecord | undefined | typeof CORRUPT {
   return found === undefined || isRecord(found, id) ? found : CORRUPT;
 }
 

@@ -61,20 +61,29 @@ export function isTokenError(value: unknown): value is TokenError {
   return value instanceof Error && BRAND in value;
 }
 
+/** What a store can fail with. */
+export type StoreFailure = TokenError & {
+  readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
+};
+
 /** What a store failed with, in our own words: texts of drivers carry input. */
-export function storeFailure(error: unknown): TokenError {
+export function storeFailure(error: unknown): StoreFailure {
   const code = isTokenError(error) ? error.code : 'store_unavailable';
   if (code === 'store_corrupt') return corruptStore();
   if (code === 'durability_unconfirmed') {
-    return new TokenError(
+    return failure(
       code,
       'the change was made, but not confirmed by as many replicas as was asked for; look before trying again',
     );
   }
-  return new TokenError('store_unavailable', 'the store did not answer; try again later');
+  return failure('store_unavailable', 'the store did not answer; try again later');
 }
 
 /** A store that hands out what it never got must not be believed in anything. */
-export function corruptStore(): TokenError {
-  return new TokenError('store_corrupt', 'the store answered with what is not a token record');
+export function corruptStore(): StoreFailure {
+  return failure('store_corrupt', 'the store answered with what is not a token record');
+}
+
+function failure(code: StoreFailure['code'], message: string): StoreFailure {
+  return new TokenError(code, message) as StoreFailure;
 }

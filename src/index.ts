@@ -1,5 +1,6 @@
 export { type Clock, systemClock } from './clock.ts';
 export { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
+export type { TokenEvent, TokenEventType } from './events.ts';
 export type {
   ChangeOptions,
   IssueInput,
@@ -35,7 +36,6 @@ export type {
   Lifetime,
   RefusalReason,
   Token,
-  TokenEvent,
   TokenId,
   TokenRecord,
   Verdict,

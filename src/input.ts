@@ -217,6 +217,18 @@ export function readInput<Input>(schema: z.ZodType<Input>, value: unknown): Inpu
   throw faults.sort((a, b) => rank(a) - rank(b))[0] as TokenError;
 }
 
+/**
+ * Reads the options of whatever has some.
+ *
+ * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
+ */
+export function checkOptions<Options>(schema: z.ZodType<Options>, options: unknown): Options {
+  const reading = schema.safeParse(options);
+  if (reading.success) return reading.data;
+  const [issue] = reading.error.issues;
+  throw new TokenError('invalid_options', issue?.message ?? 'options are missing');
+}
+
 /** An account, where a verb takes it by itself. */
 export function readAccount(account: unknown): string {
   if (isAccount(account)) return account;

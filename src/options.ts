@@ -1,11 +1,12 @@
 import * as z from 'zod';
 import { type Clock, systemClock } from './clock.ts';
 import { TokenError } from './errors.ts';
-import { strict } from './input.ts';
+import type { TokenEvent } from './events.ts';
+import { checkOptions, strict } from './input.ts';
 import type { KeyOptions } from './keys.ts';
 import type { ScopeCatalog } from './scope/index.ts';
 import type { TokenStore } from './store.ts';
-import { type Lifetime, ONE_YEAR_SECONDS, type TokenEvent } from './token.ts';
+import { type Lifetime, ONE_YEAR_SECONDS } from './token.ts';
 
 /** How a {@link TokenService} works. */
 export interface TokenServiceOptions {
@@ -37,8 +38,9 @@ export interface TokenServiceOptions {
   /** How long a store or a catalog may take to answer, from 1 to 60 000. @default 2000 */
   readonly deadlineMs?: number | undefined;
   /**
-   * Is told of what happens to tokens, by id and never with a value. It is not waited for, and what
-   * it throws is lost.
+   * Is told of what happens to tokens, by id and never with a value. It is called at once, not
+   * waited for, and what it throws is lost. The same events are published on channels of
+   * `node:diagnostics_channel`, each by its type, as `tokenwright:issued`.
    */
   readonly onEvent?: ((event: TokenEvent) => void) | undefined;
 }
@@ -67,7 +69,7 @@ interface ReadOptions {
   readonly catalog: CatalogOption | undefined;
   readonly lifetime: Lifetime;
   readonly cache: { readonly maxStaleMs: number; readonly maxEntries: number };
-  readonly onEvent: (event: TokenEvent) => void;
+  readonly onEvent: ((event: TokenEvent) => void) | undefined;
 }
 
 const DEFAULT_DEADLINE_MS = 2000;
@@ -80,13 +82,8 @@ const MAX_STALE_MS = 60_000;
  * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
  */
 export function readOptions(options: unknown): ReadOptions {
-  const reading = serviceOptions.safeParse(options);
-  if (!reading.success) {
-    const [issue] = reading.error.issues;
-    throw new TokenError('invalid_options', issue?.message ?? 'options are missing');
-  }
   const { store, keys, prefix, catalog, clock, reveal, lifetime, cache, deadlineMs, onEvent } =
-    reading.data;
+    checkOptions(serviceOptions, options);
   return {
     store,
     keys,
@@ -100,7 +97,7 @@ export function readOptions(options: unknown): ReadOptions {
       maxEntries: cache?.maxEntries ?? DEFAULT_MAX_ENTRIES,
     },
     deadlineMs: deadlineMs ?? DEFAULT_DEADLINE_MS,
-    onEvent: onEvent ?? (() => {}),
+    onEvent,
   };
 }
 

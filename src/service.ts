@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import { RecordReader } from './cache.ts';
 import { type Clock, steadyClock, withDeadline } from './clock.ts';
 import { corruptStore, isTokenError, storeFailure, TokenError } from './errors.ts';
+import { Events } from './events.ts';
 import {
   type ChangeOptions,
   changeOptions,
@@ -56,7 +57,6 @@ import {
   type Lifetime,
   type RefusalReason,
   type Token,
-  type TokenEvent,
   type TokenId,
   type TokenRecord,
   type Verdict,
@@ -122,7 +122,7 @@ export class TokenService {
   readonly #lifetime: Lifetime;
   readonly #deadlineMs: number;
   readonly #reader: RecordReader;
-  readonly #onEvent: (event: TokenEvent) => void;
+  readonly #events: Events;
   readonly #issueInput: z.ZodType<Read<IssueInput>>;
   readonly #sets = new WeakMap<readonly string[], ScopeSet>();
 
@@ -139,8 +139,11 @@ export class TokenService {
     this.#reveals = read.reveal === 'always';
     this.#lifetime = read.lifetime;
     this.#deadlineMs = read.deadlineMs;
-    this.#onEvent = read.onEvent;
-    this.#reader = new RecordReader(read.store, (call) => this.#ask(call), read.cache);
+    this.#events = new Events(read.onEvent);
+    this.#reader = new RecordReader(read.store, read.cache, {
+      ask: (call) => this.#ask(call),
+      failure: (error) => this.#failure(error),
+    });
     this.#issueInput = issueInput(this.#lifetime);
   }
 
@@ -316,7 +319,10 @@ export class TokenService {
     const { ifVersion } = readInput(revokeOptions, options);
     const id = readId(valueOrId) ?? (await this.#owned(owner, valueOrId, now))?.id;
     if (id === undefined) return false;
-    if (await this.#decide([id], () => this.#store.revoke(id, owner, now, ifVersion))) return true;
+    if (await this.#decide([id], () => this.#store.revoke(id, owner, now, ifVersion))) {
+      this.#tell('revoked', { id, account: owner }, now);
+      return true;
+    }
     if (ifVersion === undefined) return false;
     const record = await this.#owned(owner, id, now);
     if (record === undefined) return false;
@@ -331,7 +337,11 @@ export class TokenService {
   async revokeAll(account: string): Promise<number> {
     const now = this.#clock.now();
     const owner = readAccount(account);
-    return this.#write('all', () => this.#count(() => this.#store.revokeAll(owner, now)));
+    const count = await this.#write('all', () =>
+      this.#count(() => this.#store.revokeAll(owner, now)),
+    );
+    this.#events.tell({ type: 'revoked_all', account: owner, count, at: new Date(now) });
+    return count;
   }
 
   /**
@@ -384,22 +394,38 @@ export class TokenService {
     const asked = readNeed(need);
     const fresh = options !== undefined && readInput(verifyOptions, options).fresh === true;
     const presented = readValue(this.#ring, this.#prefix, value);
-    if (presented === undefined) return refuse('malformed');
+    if (presented === undefined) return this.#refuse('malformed', now);
     const record = await (fresh
       ? this.#reader.read(presented.id, now)
       : (this.#reader.kept(presented, now) ?? this.#reader.load(presented.id, now)));
-    const reason = this.#refusal(record, presented, now);
-    if (reason !== undefined || record === undefined) return refuse(reason ?? 'unknown');
-    if (!asked.ok)
-      return Object.freeze({
-        ...refuse('ambiguous_request'),
-        detail: asked.reason,
-      });
-    const set = this.#setOf(record);
-    const grantedBy = set.grantOf(asked.need);
-    if (grantedBy === undefined) return this.#insufficient(record.account, set, asked.need);
-    const token = this.#toToken(record, now, { withValue: false });
-    return Object.freeze({ ok: true, token, grantedBy: grantedBy.toString() });
+    if (record === undefined) return this.#refuse('unknown', now, presented);
+    return this.#judge(record, presented, asked, now, async (set, scope) => {
+      const catalog = await this.#catalogOf(record.account).catch(() => undefined);
+      return this.#insufficient(record, set, scope, now, catalog);
+    });
+  }
+
+  /**
+   * Decides at once where nothing has to be waited for: the value is malformed, or its record is in
+   * memory (see the option `cache`) and the catalog is not a function.
+   *
+   * @returns the verdict that `verify` would give; `undefined` where `verify` has to be asked
+   * @throws {TokenError} as `verify` does
+   * @example
+   * const verdict = tokens.verifySync(value, need) ?? (await tokens.verify(value, need));
+   */
+  verifySync(value: string, need: Need): Verdict | undefined {
+    const catalog = this.#catalog;
+    if (typeof catalog === 'function') return undefined;
+    const now = this.#clock.now();
+    const asked = readNeed(need);
+    const presented = readValue(this.#ring, this.#prefix, value);
+    if (presented === undefined) return this.#refuse('malformed', now);
+    const record = this.#reader.kept(presented, now);
+    if (record === undefined) return undefined;
+    return this.#judge(record, presented, asked, now, (set, scope) =>
+      this.#insufficient(record, set, scope, now, catalog),
+    );
   }
 
   /**
@@ -452,6 +478,7 @@ export class TokenService {
       if (count < size) break;
       await new Promise(setImmediate);
     }
+    this.#events.tell({ type: 'purged', count: purged, at: new Date(now) });
     return purged;
   }
 
@@ -478,9 +505,10 @@ export class TokenService {
       const { value, kept } = this.#mint(id, fields.account);
       const record: TokenRecord = { id, ...fields, ...kept };
       if (await this.#ask(() => isInserted(this.#store.insert(record)))) {
+        this.#tell('issued', record, now);
         return Object.freeze({ ...this.#toToken(record, now, { withValue: false }), value });
       }
-      if (draws === MAX_DRAWS) throw corruptStore();
+      if (draws === MAX_DRAWS) throw this.#failure(corruptStore());
     }
   }
 
@@ -503,6 +531,7 @@ export class TokenService {
         return Object.freeze({ ...this.#toToken(next, now), diff });
       }
       if (await this.#decide([next.id], () => this.#store.replace(next))) {
+        this.#tell(next.digest === record.digest ? 'modified' : 'rotated', next, now);
         return this.#toToken(next, now);
       }
     }
@@ -525,11 +554,10 @@ export class TokenService {
   }
 
   #refusal(
-    record: TokenRecord | undefined,
+    record: TokenRecord,
     presented: PresentedValue,
     now: Date,
-  ): RefusalReason | undefined {
-    if (record === undefined) return 'unknown';
+  ): 'unknown' | 'revoked' | 'expired' | undefined {
     if (!isCurrent(record, presented, now)) {
       if (isPrevious(record, presented)) this.#tell('reused', record, now);
       return 'unknown';
@@ -538,26 +566,83 @@ export class TokenService {
     return isExpired(record, now) ? 'expired' : undefined;
   }
 
-  async #insufficient(account: string, set: ScopeSet, need: ReadRequest | Scope): Promise<Verdict> {
-    const catalog = await this.#catalogOf(account).catch(() => undefined);
+  #refuse(
+    reason: Exclude<RefusalReason, 'insufficient_scope'>,
+    now: Date,
+    known: KnownOfToken = {},
+    detail?: RequestReason,
+  ): RefusedVerdict {
+    const { id, account } = known;
+    this.#tellRefused({ reason, id, account }, now);
+    return Object.freeze({ ok: false, reason, ...(detail !== undefined && { detail }) });
+  }
+
+  #tellRefused(
+    refusal: KnownOfToken & { readonly reason: RefusalReason; readonly needed?: string },
+    now: Date,
+  ): void {
+    if (!this.#events.hears('refused')) return;
+    const { reason, id, account, needed } = refusal;
+    this.#events.tell({
+      type: 'refused',
+      reason,
+      at: new Date(now),
+      ...(id !== undefined && { id }),
+      ...(account !== undefined && { account }),
+      ...(needed !== undefined && { needed }),
+    });
+  }
+
+  #tell(
+    type: 'issued' | 'modified' | 'rotated' | 'revoked' | 'reused',
+    { id, account }: Pick<TokenRecord, 'id' | 'account'>,
+    now: Date,
+  ): void {
+    this.#events.tell({ type, id, account, at: new Date(now) });
+  }
+
+  #judge<Answer>(
+    record: TokenRecord,
+    presented: PresentedValue,
+    asked: AskedNeed,
+    now: Date,
+    onInsufficient: (set: ScopeSet, need: ReadRequest | Scope) => Answer,
+  ): Verdict | Answer {
+    const reason = this.#refusal(record, presented, now);
+    if (reason !== undefined) return this.#refuse(reason, now, record);
+    if (!asked.ok) return this.#refuse('ambiguous_request', now, record, asked.reason);
+    const set = this.#setOf(record);
+    const by = set.grantOf(asked.need);
+    if (by === undefined) return onInsufficient(set, asked.need);
+    const grantedBy = by.toString();
+    if (this.#events.hears('verified')) {
+      const { id, account } = record;
+      this.#events.tell({ type: 'verified', id, account, grantedBy, at: new Date(now) });
+    }
+    const token = this.#toToken(record, now, { withValue: false });
+    return Object.freeze({ ok: true, token, grantedBy });
+  }
+
+  #insufficient(
+    record: TokenRecord,
+    set: ScopeSet,
+    need: ReadRequest | Scope,
+    now: Date,
+    catalog: ScopeCatalog | undefined,
+  ): Verdict {
+    const needed = nameNeed(need, catalog).needed.toString();
+    const { id, account } = record;
+    this.#tellRefused({ reason: 'insufficient_scope', id, account, needed }, now);
     let explanation: Explanation | undefined;
     return Object.freeze({
       ok: false,
       reason: 'insufficient_scope',
-      needed: nameNeed(need, catalog).needed.toString(),
+      needed,
       get explanation(): Explanation {
         explanation ??= explainNeed(set, need, catalog);
         return explanation;
       },
     });
-  }
-
-  #tell(type: TokenEvent['type'], { id, account }: TokenRecord, now: Date): void {
-    try {
-      this.#onEvent(Object.freeze({ type, id, account, at: new Date(now) }));
-    } catch {
-      // The listener's own trouble is not the bearer's.
-    }
   }
 
   async #page(
@@ -579,20 +664,20 @@ export class TokenService {
       return id !== undefined && isRecord(record, id) && record.account === account;
     };
     if (Array.isArray(page) && page.every(isOurs)) return page;
-    throw corruptStore();
+    throw this.#failure(corruptStore());
   }
 
   /** What is neither yes nor no must not pass for one: it would acknowledge, or deny, what is not known. */
   async #decide(changed: readonly TokenId[], call: () => Promise<boolean>): Promise<boolean> {
     const answer: unknown = await this.#write(changed, () => this.#ask(call));
     if (typeof answer === 'boolean') return answer;
-    throw corruptStore();
+    throw this.#failure(corruptStore());
   }
 
   async #count(call: () => Promise<number>): Promise<number> {
     const answer: unknown = await this.#ask(call);
     if (Number.isSafeInteger(answer) && (answer as number) >= 0) return answer as number;
-    throw corruptStore();
+    throw this.#failure(corruptStore());
   }
 
   /** Whether a change was made or not: what may have changed is not served from memory again. */
@@ -613,8 +698,15 @@ export class TokenService {
       const answer = call();
       return await (this.#store.local === true ? answer : withDeadline(answer, this.#deadlineMs));
     } catch (error) {
-      throw storeFailure(error);
+      throw this.#failure(error);
     }
+  }
+
+  /** What the store failed with, in our own words, and told of. */
+  #failure(error: unknown): TokenError {
+    const failure = storeFailure(error);
+    this.#events.tell({ type: 'store_trouble', code: failure.code, at: this.#clock.now() });
+    return failure;
   }
 
   async #catalogOf(account: string): Promise<ScopeCatalog | undefined> {
@@ -647,9 +739,17 @@ export class TokenService {
   #setOf({ scopes }: Pick<TokenRecord, 'scopes'>): ScopeSet {
     const known = this.#sets.get(scopes);
     if (known !== undefined) return known;
-    const set = compile(scopes);
+    const set = this.#compile(scopes);
     if (Object.isFrozen(scopes)) this.#sets.set(scopes, set);
     return set;
+  }
+
+  #compile(scopes: readonly string[]): ScopeSet {
+    try {
+      return ScopeSet.from(scopes);
+    } catch {
+      throw this.#failure(corruptStore());
+    }
   }
 
   #filter(
@@ -707,12 +807,20 @@ export class TokenService {
   }
 }
 
-/** Reads what is needed: a scope, or a request that means one thing only. */
-function readNeed(
-  need: Need,
-):
+/** What is known of a token whose value was refused. */
+interface KnownOfToken {
+  readonly id?: TokenId | undefined;
+  readonly account?: string | undefined;
+}
+
+type RefusedVerdict = Extract<Verdict, { readonly ok: false }>;
+
+type AskedNeed =
   | { readonly ok: true; readonly need: ReadRequest | Scope }
-  | { readonly ok: false; readonly reason: RequestReason } {
+  | { readonly ok: false; readonly reason: RequestReason };
+
+/** Reads what is needed: a scope, or a request that means one thing only. */
+function readNeed(need: Need): AskedNeed {
   if (typeof need !== 'object' || need === null) throw needRequired();
   const isRequest = 'method' in need && 'domain' in need && 'target' in need;
   if ('scope' in need === isRequest) throw needRequired();
@@ -775,10 +883,6 @@ function explainAmbiguous(reason: RequestReason): Explanation {
   return Object.freeze({ allowed: false, reason, needed: '', known: false, suggestions: [] });
 }
 
-function refuse(reason: RefusalReason): Extract<Verdict, { readonly ok: false }> {
-  return Object.freeze({ ok: false, reason });
-}
-
 /** Whether a value is the record's, or the one before the last rotation in its time of grace. */
 function isCurrent(record: TokenRecord, presented: PresentedValue, now: Date): boolean {
   if (isProven(presented, record.digest)) return true;
@@ -829,14 +933,6 @@ function isRemovable(scope: Scope, held: readonly string[]): boolean {
 
 function union(a: readonly string[], b: readonly string[]): readonly string[] {
   return Object.freeze([...new Set([...a, ...b])].sort());
-}
-
-function compile(scopes: readonly string[]): ScopeSet {
-  try {
-    return ScopeSet.from(scopes);
-  } catch {
-    throw corruptStore();
-  }
 }
 
 /** False for an id that is taken, which is for the service to mend; all else stays an error. */

@@ -130,19 +130,6 @@ export interface Explanation {
   readonly suggestions: readonly string[];
 }
 
-/**
- * Something that happened to a token.
- *
- * `reused`: a value was presented that a rotation had replaced, and whose time of grace, if any, was
- * over. It was refused; somebody still has it.
- */
-export interface TokenEvent {
-  readonly type: 'reused';
-  readonly id: TokenId;
-  readonly account: string;
-  readonly at: Date;
-}
-
 /** How long tokens live, in seconds. */
 export interface Lifetime {
   readonly defaultSeconds: number;

@@ -1,10 +1,12 @@
 import type { TokenError, TokenErrorCode } from '../errors.ts';
 
-/** What the service refuses before a token is looked at. */
+/** What the service and the guard refuse with. */
 export type HttpErrorCode =
   | TokenErrorCode
   | 'invalid_json'
   | 'unauthenticated'
+  | 'invalid_token'
+  | 'insufficient_scope'
   | 'cross_site'
   | 'method_not_allowed'
   | 'payload_too_large'
@@ -25,6 +27,8 @@ const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, error: nu
   invalid_expire: [422, 101],
   not_found: [404, 120],
   unauthenticated: [401, 130],
+  invalid_token: [401, 132],
+  insufficient_scope: [403, 133],
   cross_site: [403, 131],
   token_expired: [409, 140],
   method_not_allowed: [405, 150],

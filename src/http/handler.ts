@@ -2,13 +2,14 @@ import { fromUnixTime } from 'date-fns/fromUnixTime';
 import { getUnixTime } from 'date-fns/getUnixTime';
 import * as z from 'zod';
 import { withDeadline } from '../clock.ts';
-import { isTokenError, TokenError } from '../errors.ts';
-import { fields, readInput, strict, toTokenError, ttlField } from '../input.ts';
+import { isTokenError } from '../errors.ts';
+import { checkOptions, fields, readInput, strict, toTokenError, ttlField } from '../input.ts';
 import { parseScope } from '../scope/index.ts';
 import type { TokenPage, TokenService } from '../service.ts';
 import { isAccount, type Lifetime, type Token } from '../token.ts';
 import { type Authenticate, readBasic } from './accounts.ts';
 import { fail, internalFault, Refusal, succeed, withoutBody } from './answers.ts';
+import { readJson } from './body.ts';
 
 /** How a {@link tokenHandler} works. */
 export interface TokenHandlerOptions {
@@ -99,7 +100,7 @@ class Service {
   readonly #bodies: ReturnType<typeof bodiesOf>;
 
   constructor(options: TokenHandlerOptions) {
-    const read = readOptions(options);
+    const read = checkOptions(handlerOptions, options);
     this.basePath = read.basePath ?? '';
     this.#tokens = read.tokens;
     this.#authenticate = read.authenticate;
@@ -435,63 +436,6 @@ function required(body: unknown): unknown {
   throw new Refusal('invalid_json', 'a JSON body is required, as {"scopes": ["…"]}');
 }
 
-/**
- * Reads a JSON body; `undefined` when there is none, for which some platforms give an empty stream.
- * Stops reading at the limit, and at the first byte of another type.
- */
-async function readJson(request: Request, maxBytes: number): Promise<unknown> {
-  const bytes = isJsonType(request.headers)
-    ? await readBytes(request, maxBytes, tooLarge(maxBytes))
-    : await readBytes(request, 0, unsupportedMediaType());
-  if (bytes.length === 0) return undefined;
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch {
-    throw new Refusal('invalid_json', 'the body must be JSON in UTF-8');
-  }
-}
-
-function isJsonType(headers: Headers): boolean {
-  const [type = '', ...parameters] = (headers.get('content-type') ?? '').toLowerCase().split(';');
-  const charset = parameters.map((text) => text.trim()).find((text) => text.startsWith('charset='));
-  const isUtf8 = charset === undefined || /^charset="?utf-8"?$/.test(charset);
-  return type.trim() === 'application/json' && isUtf8 && !headers.has('content-encoding');
-}
-
-async function readBytes(
-  { body, headers }: Request,
-  maxBytes: number,
-  refusal: Refusal,
-): Promise<Uint8Array> {
-  if (Number(headers.get('content-length')) > maxBytes) throw refusal;
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  try {
-    for await (const chunk of body ?? []) {
-      // Also texts, which a Node stream with an encoding gives.
-      const bytes = Buffer.from(chunk);
-      length += bytes.byteLength;
-      if (length > maxBytes) throw refusal;
-      chunks.push(bytes);
-    }
-  } catch (error) {
-    if (error === refusal) throw error;
-    throw new Refusal('invalid_json', 'the body could not be read to its end');
-  }
-  return Buffer.concat(chunks, length);
-}
-
-function unsupportedMediaType(): Refusal {
-  return new Refusal(
-    'unsupported_media_type',
-    'the body must be sent as "Content-Type: application/json", without a Content-Encoding',
-  );
-}
-
-function tooLarge(maxBytes: number): Refusal {
-  return new Refusal('payload_too_large', `the body must be at most ${maxBytes} bytes`);
-}
-
 function notFound(): Refusal {
   return new Refusal('not_found', 'this account has no such token');
 }
@@ -546,12 +490,3 @@ const handlerOptions = strict({
     })
     .optional(),
 });
-
-function readOptions(options: unknown): z.infer<typeof handlerOptions> {
-  const reading = handlerOptions.safeParse(options);
-  if (reading.success) return reading.data;
-  throw new TokenError(
-    'invalid_options',
-    reading.error.issues[0]?.message ?? 'options are missing',
-  );
-}

@@ -6,5 +6,16 @@ export {
   hashPassword,
 } from './accounts.ts';
 export type { HttpErrorCode } from './answers.ts';
+export {
+  type BearerGuard,
+  type BearerGuardOptions,
+  bearerGuard,
+  type GuardedNodeRequest,
+  type GuardedRequest,
+  type GuardNeed,
+  type GuardOutcome,
+  type GuardReason,
+  type GuardRefusal,
+} from './guard.ts';
 export { type TokenHandler, type TokenHandlerOptions, tokenHandler } from './handler.ts';
-export { type NodeRequest, toNodeListener } from './node.ts';
+export { type NodeRequest, sendResponse, toNodeListener } from './node.ts';

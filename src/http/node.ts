@@ -27,8 +27,30 @@ export function toNodeListener(
     outgoing.once('close', () => aborted.abort());
     const request = toRequest(incoming, targetFor(handler, incoming), aborted.signal);
     const response = request && (await handler(request).catch(() => fail(internalFault())));
-    await send(response ?? fail(UNREADABLE), incoming, outgoing);
+    await sendResponse(response ?? fail(UNREADABLE), outgoing);
   };
+}
+
+/**
+ * Answers with a Fetch `Response`, such as the one of a guard. Does nothing where somebody else has
+ * answered, such as a middleware that waits no longer.
+ *
+ * @example
+ * const outcome = await guard(request);
+ * if (!outcome.ok) return sendResponse(outcome.response, response);
+ */
+export async function sendResponse(response: Response, outgoing: ServerResponse): Promise<void> {
+  const body = Buffer.from(await response.arrayBuffer());
+  if (outgoing.headersSent) return;
+  outgoing.statusCode = response.status;
+  for (const [name, value] of response.headers) outgoing.setHeader(name, value);
+  const { req: incoming } = outgoing;
+  // What is left of a body that nobody has read would be taken for the next request.
+  if (!incoming.complete && incoming.httpVersionMajor < 2) {
+    outgoing.setHeader('connection', 'close');
+  }
+  if (response.body !== null) outgoing.setHeader('content-length', body.length);
+  outgoing.end(body);
 }
 
 /**
@@ -101,20 +123,4 @@ function bodyOf(incoming: NodeRequest): NonNullable<RequestInit['body']> | null 
   return typeof body === 'string' || body instanceof Uint8Array
     ? (body as NonNullable<RequestInit['body']>)
     : JSON.stringify(body);
-}
-
-async function send(
-  response: Response,
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-): Promise<void> {
-  // Somebody else has answered, such as a middleware that waits no longer.
-  if (outgoing.headersSent) return;
-  outgoing.statusCode = response.status;
-  for (const [name, value] of response.headers) outgoing.setHeader(name, value);
-  if (!incoming.complete && incoming.httpVersionMajor < 2)
-    outgoing.setHeader('connection', 'close');
-  const body = Buffer.from(await response.arrayBuffer());
-  if (response.body !== null) outgoing.setHeader('content-length', body.length);
-  outgoing.end(body);
 }

@@ -27,6 +27,26 @@ export async function compare(title: string, runs: Readonly<Record<string, Run>>
   }
 }
 
+/** Prints what one call costs at each size, and the exponent of its growth from the first to the last. */
+export async function compareSizes(
+  title: string,
+  sizes: readonly number[],
+  prepare: (size: number) => Promise<Run>,
+): Promise<void> {
+  console.log(`\n${title}\n\n| | time | CPU |\n| --- | --- | --- |`);
+  const times: number[] = [];
+  for (const size of sizes) {
+    const [cost] = (await measure({ run: await prepare(size) })).values();
+    if (cost === undefined) continue;
+    times.push(cost.wall);
+    console.log(`| ${size} | ${cost.wall.toFixed(1)} µs | ${cost.cpu.toFixed(1)} µs |`);
+  }
+  const [first = 0, last = 0] = [times[0], times.at(-1)];
+  const [smallest = 1, largest = 1] = [sizes[0], sizes.at(-1)];
+  const exponent = Math.log(last / first) / Math.log(largest / smallest);
+  console.log(`| exponent | ${exponent.toFixed(3)} | |`);
+}
+
 async function measure(runs: Readonly<Record<string, Run>>): Promise<Map<string, Cost>> {
   const plans: { name: string; run: Run; count: number; costs: Cost[] }[] = [];
   for (const [name, run] of Object.entries(runs)) {

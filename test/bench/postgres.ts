@@ -1,5 +1,6 @@
 // How much the PostgreSQL store adds to the bare driver with named prepared statements, as ratios in
-// one run: `node test/bench/postgres.ts`, on a server of its own (TOKENS=200000 fills it faster).
+// one run: `node test/bench/postgres.ts`, on a server of its own (TOKENS=200000 fills it
+// faster). `ROWS=10000000` measures the growth up to that many rows.
 import { Pool } from 'pg';
 import { generateKey } from '../../src/keys.ts';
 import { TokenService } from '../../src/service.ts';
@@ -8,9 +9,10 @@ import { migrate, PostgresTokenStore } from '../../src/stores/postgres.ts';
 import { COLUMNS, toValues } from '../../src/stores/rows.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { startServer } from '../servers.ts';
-import { byCallers, compare, jumping } from './measure.ts';
+import { byCallers, compare, compareSizes, jumping } from './measure.ts';
 
 const TOKENS = Number(process.env['TOKENS'] ?? 1_000_000);
+const ROWS = Number(process.env['ROWS'] ?? 1_000_000);
 const PAGE = 50;
 const TABLE = 'tokenwright_tokens';
 const SCOPES = ['GET:shop.example/orders', 'POST:shop.example/orders'];
@@ -116,6 +118,20 @@ try {
     'in the middle': () => page('big', placeAt(0.5)),
     'near the end': () => page('big', placeAt(0.999)),
     anywhere: () => page('big', placeAt(next() / TOKENS)),
+  });
+  const ofAll = jumping(issued.length);
+  const sizes = [10_000, 100_000, 1_000_000, 10_000_000].filter((size) => size <= ROWS);
+  await pool.query(`DELETE FROM ${TABLE} WHERE account <> 'verify'`);
+  await pool.query(`VACUUM FULL ANALYZE ${TABLE}`);
+  let rows = issued.length;
+  await compareSizes('A verify, by the number of rows', sizes, async (size) => {
+    await fill(pool, `upto${size}x`, size - rows);
+    rows = size;
+    await pool.query(`VACUUM ANALYZE ${TABLE}`);
+    return () => {
+      const { value } = issued[ofAll()] as (typeof issued)[number];
+      return tokens.verify(value, { scope: 'GET:shop.example/orders' });
+    };
   });
 } finally {
   await pool.end();

@@ -1,0 +1,278 @@
+import { channel } from 'node:diagnostics_channel';
+import { inspect } from 'node:util';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { TokenEvent, TokenEventType } from '../src/events.ts';
+import type { TokenServiceOptions } from '../src/options.ts';
+import { ScopeCatalog } from '../src/scope/index.ts';
+import type { TokenService } from '../src/service.ts';
+import { NO_ID, OTHER_SCOPE, SCOPE, setUp } from './support.ts';
+
+const account = 'ada';
+const need = { scope: SCOPE };
+
+function setUpHeard(options: Partial<TokenServiceOptions> = {}) {
+  const events: TokenEvent[] = [];
+  const setting = setUp({ onEvent: (event) => events.push(event), ...options });
+  const issue = () => setting.tokens.issue({ account, scopes: [SCOPE] });
+  /** What is told while something is done. */
+  const toldBy = async (work: () => Promise<unknown>) => {
+    events.length = 0;
+    await work().catch(() => {});
+    return [...events];
+  };
+  return { ...setting, issue, toldBy, at: setting.clock.now() };
+}
+
+describe('events', () => {
+  it('tell of each change by id, account and time', async () => {
+    const { tokens, issue, toldBy, at } = setUpHeard();
+    const { id } = await issue();
+
+    expect(await toldBy(issue)).toEqual([{ type: 'issued', id: expect.any(String), account, at }]);
+    expect(await toldBy(() => tokens.modify(account, id, { scopes: [SCOPE] }))).toEqual([
+      { type: 'modified', id, account, at },
+    ]);
+    expect(await toldBy(() => tokens.patch(account, id, { name: 'deploy' }))).toEqual([
+      { type: 'modified', id, account, at },
+    ]);
+    expect(await toldBy(() => tokens.rotate(account, id))).toEqual([
+      { type: 'rotated', id, account, at },
+    ]);
+    expect(await toldBy(() => tokens.revoke(account, id))).toEqual([
+      { type: 'revoked', id, account, at },
+    ]);
+    expect(await toldBy(() => tokens.revokeAll(account))).toEqual([
+      { type: 'revoked_all', account, count: 1, at },
+    ]);
+    expect(await toldBy(() => tokens.purge({ before: at }))).toEqual([
+      { type: 'purged', count: 0, at },
+    ]);
+  });
+
+  it.each<[string, (tokens: TokenService, id: string) => Promise<unknown>]>([
+    [
+      'a change that is only tried',
+      (t, id) => t.patch(account, id, { name: 'x' }, { dryRun: true }),
+    ],
+    [
+      'a change of another version',
+      (t, id) => t.patch(account, id, { name: 'x' }, { ifVersion: 7 }),
+    ],
+    ["another account's revocation", (t, id) => t.revoke('eve', id)],
+    ['a revocation of what is unknown', (t) => t.revoke(account, NO_ID)],
+    ['reading', (t, id) => t.get(account, id)],
+    ['listing', (t) => t.list({ account })],
+    ['explaining', (t, id) => t.explain(account, id, need)],
+    ['bad input', (t) => t.issue({ account, scopes: [] })],
+  ])('say nothing of %s', async (_, work) => {
+    const { tokens, issue, toldBy } = setUpHeard();
+    const { id } = await issue();
+
+    expect(await toldBy(() => work(tokens, id))).toEqual([]);
+  });
+
+  it('tell of an acceptance with the scope that granted it', async () => {
+    const { tokens, issue, toldBy, at } = setUpHeard();
+    const { id, value } = await issue();
+
+    expect(await toldBy(() => tokens.verify(value, need))).toEqual([
+      { type: 'verified', id, account, grantedBy: SCOPE, at },
+    ]);
+  });
+
+  it('tell of each refusal what is known of the token', async () => {
+    const { tokens, issue, toldBy, clock, at } = setUpHeard();
+    const [live, revoked] = [await issue(), await issue()];
+    await tokens.revoke(account, revoked.id);
+    const foreign = await setUp().tokens.issue({ account, scopes: [SCOPE] });
+    const known = { id: live.id, account };
+    const refused = (value: string, asked: Parameters<TokenService['verify']>[1] = need) =>
+      toldBy(() => tokens.verify(value, asked));
+
+    expect(await refused('nonsense')).toEqual([{ type: 'refused', reason: 'malformed', at }]);
+    expect(await refused(foreign.value)).toEqual([
+      { type: 'refused', reason: 'unknown', id: foreign.id, at },
+    ]);
+    expect(await refused(revoked.value)).toEqual([
+      { type: 'refused', reason: 'revoked', id: revoked.id, account, at },
+    ]);
+    expect(await refused(live.value, { scope: OTHER_SCOPE })).toEqual([
+      { type: 'refused', reason: 'insufficient_scope', ...known, needed: OTHER_SCOPE, at },
+    ]);
+    const ambiguous = { method: 'GET', domain: 'shop.example', target: '/a/../b' };
+    expect(await refused(live.value, ambiguous)).toEqual([
+      { type: 'refused', reason: 'ambiguous_request', ...known, at },
+    ]);
+    clock.advance(31_536_000);
+    expect(await refused(live.value)).toEqual([
+      { type: 'refused', reason: 'expired', ...known, at: clock.now() },
+    ]);
+  });
+
+  it('tell of a store that fails, and as what', async () => {
+    const { store, tokens, issue, toldBy } = setUpHeard();
+    const { id, value } = await issue();
+    const codes = async (work: () => Promise<unknown>) =>
+      (await toldBy(work)).map((event) => ('code' in event ? event.code : event.type));
+
+    store.break('find', () => Promise.reject(new Error('away')));
+    expect(await codes(() => tokens.verify(value, need))).toEqual(['store_unavailable']);
+    store.break('find', async () => [{ id }]);
+    expect(await codes(() => tokens.verify(value, need))).toEqual(['store_corrupt']);
+    store.break('revoke', async () => 'yes');
+    expect(await codes(() => tokens.revoke(account, id))).toEqual(['store_corrupt']);
+    store.break('page', async () => [undefined]);
+    expect(await codes(() => tokens.list({ account }))).toEqual(['store_corrupt']);
+  });
+
+  it('are the same for a store that is far away', async () => {
+    const { store, tokens, issue, toldBy } = setUpHeard({ cache: { maxStaleMs: 1000 } });
+    const { id, value } = await issue();
+    store.break('find', async () => [{ id }]);
+
+    const told = await toldBy(() => tokens.verify(value, need));
+
+    expect(told.map((event) => ('code' in event ? event.code : event.type))).toEqual([
+      'store_corrupt',
+    ]);
+  });
+
+  it.each<[string, () => unknown]>([
+    [
+      'throws',
+      () => {
+        throw new Error('listener');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('listener'))],
+    ['hangs', () => new Promise(() => {})],
+  ])('break no call when their listener %s', async (_, listener) => {
+    const { tokens } = setUp({ onEvent: listener as () => void });
+
+    const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
+    expect((await tokens.verify(value, need)).ok).toBe(true);
+    expect((await tokens.verify('nonsense', need)).ok).toBe(false);
+    expect(await tokens.revoke(account, id)).toBe(true);
+  });
+
+  it('cannot be changed, and hold no value', async () => {
+    const events: TokenEvent[] = [];
+    const { tokens } = setUp({ onEvent: (event) => events.push(event), reveal: 'always' });
+    const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
+    const rotated = await tokens.rotate(account, id);
+    await tokens.verify(value, need);
+    await tokens.verify(rotated.value, need);
+    await tokens.verify(`${rotated.value}x`, need);
+
+    expect(events.map(({ type }) => type)).toEqual([
+      'issued',
+      'rotated',
+      'reused',
+      'refused',
+      'verified',
+      'refused',
+    ]);
+    expect(events.every(Object.isFrozen)).toBe(true);
+    const text = inspect(events, { depth: null });
+    expect(text).not.toContain(value.slice(-33));
+    expect(text).not.toContain(rotated.value.slice(-33));
+  });
+});
+
+describe('channels of node:diagnostics_channel', () => {
+  const cleanups: (() => void)[] = [];
+  afterEach(() => {
+    for (const clean of cleanups.splice(0)) clean();
+  });
+
+  it('carry the same events, each by its type', async () => {
+    const heard: unknown[] = [];
+    const types: TokenEventType[] = ['issued', 'verified', 'refused', 'revoked'];
+    for (const type of types) {
+      const listen = (message: unknown) => heard.push(message);
+      channel(`tokenwright:${type}`).subscribe(listen);
+      cleanups.push(() => channel(`tokenwright:${type}`).unsubscribe(listen));
+    }
+    const events: TokenEvent[] = [];
+    const { tokens } = setUp({ onEvent: (event) => events.push(event) });
+
+    const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
+    await tokens.verify(value, need);
+    await tokens.verify(value, { scope: OTHER_SCOPE });
+    await tokens.revoke(account, id);
+
+    expect(heard).toEqual(events);
+    expect(events.map(({ type }) => type)).toEqual(types);
+  });
+
+  it('carry them also where there is no listener', async () => {
+    const heard: unknown[] = [];
+    const listen = (message: unknown) => heard.push(message);
+    channel('tokenwright:issued').subscribe(listen);
+    cleanups.push(() => channel('tokenwright:issued').unsubscribe(listen));
+    const { tokens, clock } = setUp();
+
+    const { id } = await tokens.issue({ account, scopes: [SCOPE] });
+
+    expect(heard).toEqual([{ type: 'issued', id, account, at: clock.now() }]);
+  });
+});
+
+describe('verifySync', () => {
+  const cache = { maxStaleMs: 1000 };
+  const listed = [SCOPE, OTHER_SCOPE];
+
+  it('gives the verdict of verify where the record is in memory', async () => {
+    const { tokens, store } = setUp({ cache, catalog: ScopeCatalog.from(listed) });
+    const { value } = await tokens.issue({ account, scopes: [SCOPE] });
+    expect(tokens.verifySync(value, need)).toBeUndefined();
+    const verdict = await tokens.verify(value, need);
+    const refusal = await tokens.verify(value, { scope: OTHER_SCOPE });
+    store.takeCalls();
+
+    expect(tokens.verifySync(value, need)).toEqual(verdict);
+    expect(tokens.verifySync(value, { scope: OTHER_SCOPE })).toEqual(refusal);
+    expect(verdict.ok).toBe(true);
+    expect(refusal).toMatchObject({ ok: false, reason: 'insufficient_scope', needed: OTHER_SCOPE });
+    expect(store.takeCalls()).toEqual([]);
+  });
+
+  it('refuses what is malformed, and knows nothing of what it would have to read', async () => {
+    const { tokens } = setUp();
+    const { value } = await tokens.issue({ account, scopes: [SCOPE] });
+    await tokens.verify(value, need);
+
+    expect(tokens.verifySync('nonsense', need)).toEqual({ ok: false, reason: 'malformed' });
+    expect(tokens.verifySync(value, need)).toBeUndefined();
+  });
+
+  it('leaves it to verify where the catalog is a function', async () => {
+    const { tokens } = setUp({ cache, catalog: () => ScopeCatalog.from(listed) });
+    const { value } = await tokens.issue({ account, scopes: [SCOPE] });
+    await tokens.verify(value, need);
+
+    expect(tokens.verifySync(value, need)).toBeUndefined();
+  });
+
+  it('serves nothing longer than is allowed, nor what this process has changed', async () => {
+    const { tokens, clock } = setUp({ cache });
+    const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
+
+    await tokens.verify(value, need);
+    clock.advance(0.999);
+    expect(tokens.verifySync(value, need)?.ok).toBe(true);
+    clock.advance(0.001);
+    expect(tokens.verifySync(value, need)).toBeUndefined();
+    await tokens.verify(value, need);
+    await tokens.revoke(account, id);
+    expect(tokens.verifySync(value, need)).toBeUndefined();
+  });
+
+  it('throws for a need that is none', () => {
+    const { tokens } = setUp();
+
+    expect(() => tokens.verifySync('nonsense', { scope: 'get' })).toThrow(
+      expect.objectContaining({ code: 'invalid_scope' }),
+    );
+  });
+});
