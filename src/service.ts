@@ -429,6 +429,25 @@ export class TokenService {
   }
 
   /**
+   * Tells whose live token a value is and what it may do, whatever is needed: for answers about a
+   * token, not for letting somebody in. Reads the store each time.
+   *
+   * @returns `undefined` for a value that is malformed, unknown, revoked or expired
+   * @example
+   * const token = await tokens.introspect(value);
+   * console.log(token?.scopes); // ['GET:shop.example/orders']
+   */
+  async introspect(value: string): Promise<Token | undefined> {
+    const now = this.#clock.now();
+    const presented = readValue(this.#ring, this.#prefix, value);
+    if (presented === undefined) return undefined;
+    const record = await this.#reader.read(presented.id, now);
+    if (record === undefined || this.#refusal(record, presented, now) !== undefined)
+      return undefined;
+    return this.#toToken(record, now, { withValue: false });
+  }
+
+  /**
    * Says why a token of this account does or does not allow something. No side effect.
    *
    * @throws {TokenError} `invalid_scope` when `need.scope` is not a scope

@@ -10,6 +10,7 @@ import {
   OTHER_SCOPE,
   refusalOf,
   SCOPE,
+  type Setting,
   setUp,
   spoiled,
   YEAR,
@@ -329,5 +330,64 @@ describe('a value in the wrong place', () => {
     // The control: the scopes themselves are named.
     const control = await refusalOf(tokens.issue({ account: 'acme', scopes: ['GET:a.example/a'] }));
     expect(control.message).toContain('GET:a.example/a');
+  });
+});
+
+describe('introspect', () => {
+  it('tells of a live token, without its value', async () => {
+    const { tokens } = setUp({ reveal: 'always' });
+    const issued = await tokens.issue({ account: 'acme', scopes: [SCOPE], name: 'deploy' });
+
+    const { value: _, ...token } = issued;
+    expect(await tokens.introspect(issued.value)).toEqual(token);
+  });
+
+  it.each([
+    ['malformed', async () => 'nonsense'],
+    ['an id', async ({ tokens }) => (await tokens.issue({ account: 'acme', scopes: [SCOPE] })).id],
+    [
+      'unknown',
+      async () => (await setUp().tokens.issue({ account: 'acme', scopes: [SCOPE] })).value,
+    ],
+    [
+      'revoked',
+      async ({ tokens }) => {
+        const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+        await tokens.revoke('acme', id);
+        return value;
+      },
+    ],
+    [
+      'rotated away',
+      async ({ tokens }) => {
+        const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+        await tokens.rotate('acme', id);
+        return value;
+      },
+    ],
+    [
+      'expired',
+      async ({ tokens, clock }) => {
+        const { value } = await tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: 60 });
+        clock.advance(60);
+        return value;
+      },
+    ],
+  ] satisfies [string, (setting: Setting) => Promise<string>][])(
+    'tells nothing of what is %s',
+    async (_, prepare) => {
+      const setting = setUp();
+      const value = await prepare(setting);
+
+      expect(await setting.tokens.introspect(value)).toBeUndefined();
+    },
+  );
+
+  it('says so when the store cannot', async () => {
+    const { tokens, store } = setUp();
+    const { value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    store.break('find', () => Promise.reject(new Error('away')));
+
+    await expect(tokens.introspect(value)).rejects.toMatchObject({ code: 'store_unavailable' });
   });
 });
