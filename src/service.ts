@@ -44,7 +44,7 @@ import {
   ScopeSet,
 } from './scope/index.ts';
 import { nameNeed } from './scope/matcher.ts';
-import type { Position, TokenStore } from './store.ts';
+import type { PageQuery, Position, TokenStore } from './store.ts';
 import {
   checkExpiry,
   copyMetadata,
@@ -209,9 +209,10 @@ export class TokenService {
     const isWanted = this.#filter(scope, match);
     const wanted: TokenRecord[] = [];
     let after = cursor === undefined ? undefined : this.#readCursor(cursor, bound);
+    const until = this.#deadline();
     for (let pages = 1; ; pages++) {
       const size = scope === undefined ? limit + 1 : SCANNED_PAGE;
-      const page = await this.#page(account, after, size, now);
+      const page = await this.#page({ account, after, limit: size, liveAt: now }, until);
       for (const record of page) {
         if (wanted.length === limit) return this.#pageOf(wanted, now, bound, after);
         if (isWanted(record)) wanted.push(record);
@@ -317,9 +318,10 @@ export class TokenService {
     const now = this.#clock.now();
     const owner = readAccount(account);
     const { ifVersion } = readInput(revokeOptions, options);
+    const until = this.#deadline();
     const id = readId(valueOrId) ?? (await this.#owned(owner, valueOrId, now))?.id;
     if (id === undefined) return false;
-    if (await this.#decide([id], () => this.#store.revoke(id, owner, now, ifVersion))) {
+    if (await this.#decide([id], () => this.#store.revoke(id, owner, now, ifVersion), until)) {
       this.#tell('revoked', { id, account: owner }, now);
       return true;
     }
@@ -540,6 +542,8 @@ export class TokenService {
     apply: (record: TokenRecord) => Partial<TokenRecord>,
   ): Promise<ModifiedToken> {
     for (let attempts = 1; attempts <= MAX_CHANGE_ATTEMPTS; attempts++) {
+      // For both calls; anew where another change won, since the store is at work then.
+      const until = this.#deadline();
       const record = await this.#owned(account, valueOrId, now);
       if (record === undefined) throw notFound();
       if (isExpired(record, now)) throw tokenExpired();
@@ -549,7 +553,7 @@ export class TokenService {
         const diff = this.#setOf(record).diff(this.#setOf(next));
         return Object.freeze({ ...this.#toToken(next, now), diff });
       }
-      if (await this.#decide([next.id], () => this.#store.replace(next))) {
+      if (await this.#decide([next.id], () => this.#store.replace(next), until)) {
         this.#tell(next.digest === record.digest ? 'modified' : 'rotated', next, now);
         return this.#toToken(next, now);
       }
@@ -664,20 +668,9 @@ export class TokenService {
     });
   }
 
-  async #page(
-    account: string,
-    after: Position | undefined,
-    limit: number,
-    liveAt: Date,
-  ): Promise<TokenRecord[]> {
-    const page = await this.#ask(() =>
-      this.#store.page({
-        account,
-        limit,
-        liveAt,
-        ...(after !== undefined && { after }),
-      }),
-    );
+  async #page(query: PageQuery, until: number): Promise<TokenRecord[]> {
+    const { account } = query;
+    const page = await this.#ask(() => this.#store.page(query), until);
     const isOurs = (record: TokenRecord | undefined) => {
       const id = readId(record?.id);
       return id !== undefined && isRecord(record, id) && record.account === account;
@@ -687,8 +680,12 @@ export class TokenService {
   }
 
   /** What is neither yes nor no must not pass for one: it would acknowledge, or deny, what is not known. */
-  async #decide(changed: readonly TokenId[], call: () => Promise<boolean>): Promise<boolean> {
-    const answer: unknown = await this.#write(changed, () => this.#ask(call));
+  async #decide(
+    changed: readonly TokenId[],
+    call: () => Promise<boolean>,
+    until: number,
+  ): Promise<boolean> {
+    const answer: unknown = await this.#write(changed, () => this.#ask(call, until));
     if (typeof answer === 'boolean') return answer;
     throw this.#failure(corruptStore());
   }
@@ -712,13 +709,20 @@ export class TokenService {
   }
 
   /** Every call of the store goes through here: in time, or not known; and no foreign error leaves. */
-  async #ask<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+  async #ask<Answer>(call: () => Promise<Answer>, until?: number): Promise<Answer> {
     try {
       const answer = call();
-      return await (this.#store.local === true ? answer : withDeadline(answer, this.#deadlineMs));
+      if (this.#store.local === true) return await answer;
+      const leftMs = until === undefined ? this.#deadlineMs : until - performance.now();
+      return await withDeadline(answer, Math.max(0, Math.ceil(leftMs)));
     } catch (error) {
       throw this.#failure(error);
     }
+  }
+
+  /** When a verb of several calls that begins now has to be answered, by the monotonic clock. */
+  #deadline(): number {
+    return performance.now() + this.#deadlineMs;
   }
 
   /** What the store failed with, in our own words, and told of. */

@@ -12,9 +12,7 @@ export const RECOVERY_MS = 2000;
 const SLACK_MS = 100;
 /** What a busy machine is excused at most. */
 const MAX_LATE_MS = 200;
-/** Each call of the store has its deadline; a modify reads, then writes. */
-const MODIFY_MS = 2 * DEADLINE_MS;
-const PATIENCE_MS = MODIFY_MS + SLACK_MS + MAX_LATE_MS;
+const PATIENCE_MS = DEADLINE_MS + SLACK_MS + MAX_LATE_MS;
 /** Of each verb, all at once, over pools that are much smaller. */
 const CALLS = 20;
 const PAUSE_MS = 300;
@@ -119,9 +117,8 @@ export async function callAll(
 /** The answers that are not among those allowed, or that came too late. */
 export function violations(answers: readonly Answer[], ...allowed: readonly string[]): string[] {
   return answers
-    .filter(({ verb, outcome, ms, lateMs }) => {
-      const deadlineMs = verb === 'modify' ? MODIFY_MS : DEADLINE_MS;
-      const allowedMs = deadlineMs + SLACK_MS + Math.min(lateMs, MAX_LATE_MS);
+    .filter(({ outcome, ms, lateMs }) => {
+      const allowedMs = DEADLINE_MS + SLACK_MS + Math.min(lateMs, MAX_LATE_MS);
       return !allowed.includes(outcome) || ms > allowedMs;
     })
     .map(({ verb, outcome, ms }) => `${verb}: ${outcome} after ${Math.round(ms)} ms`);

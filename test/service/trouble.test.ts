@@ -5,7 +5,7 @@ import { KeyRing } from '../../src/keys.ts';
 import type { TokenServiceOptions } from '../../src/options.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
-import type { IssuedToken, TokenRecord } from '../../src/token.ts';
+import type { IssuedToken, TokenId, TokenRecord } from '../../src/token.ts';
 import {
   ALL_METHODS,
   codeOf,
@@ -122,6 +122,32 @@ describe('a store that is broken', () => {
     setting.store.mend();
     await expect(verb(setting)).resolves.toBeDefined();
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it.each([
+    [
+      'modify',
+      'replace',
+      (t: TokenService, id: string) => t.modify('acme', id, { scopes: [SCOPE] }),
+    ],
+    ['patch', 'replace', (t: TokenService, id: string) => t.patch('acme', id, { name: 'x' })],
+    ['rotate', 'replace', (t: TokenService, id: string) => t.rotate('acme', id)],
+    ['revoke by value', 'revoke', (t: TokenService, _: string, v: string) => t.revoke('acme', v)],
+  ] as const)('and is slow, then hangs, has one deadline for all of %s', async (_, last, verb) => {
+    const { store, tokens, token } = await setUpRemote();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    store.break('find', async (ids: readonly TokenId[]) => {
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      return store.inner.find(ids);
+    });
+    store.break(last, () => new Promise(() => {}));
+    const outcome = vi.fn();
+
+    verb(tokens, token.id, token.value).catch(outcome);
+    await vi.advanceTimersByTimeAsync(1999);
+    expect(outcome).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(outcome).toHaveBeenCalledWith(expect.objectContaining({ code: 'store_unavailable' }));
   });
 
   it('keeps to the deadline of the options', async () => {
