@@ -219,12 +219,15 @@ export class RedisTokenStore implements TokenStore {
 
   /** The places of an account below a bound, newest first: at most `count` of each shard. */
   async #list(account: string, bound: string, count: number): Promise<string[][]> {
-    const lists = this.#groups.map((shards) => {
+    const lists = this.#groups.map(async (shards) => {
       const keys = shards.map((shard) => this.#keys.account(shard, account));
       const values = [bound, String(count)];
-      return this.#run({ slot: this.#slotOf(shards[0]), script: LIST, keys, values });
+      const answer = await this.#run({ slot: this.#slotOf(shards[0]), script: LIST, keys, values });
+      // A list that is missing would hide tokens, from a revocation of all as well.
+      if (Array.isArray(answer) && answer.length === keys.length) return answer as string[][];
+      throw corrupt();
     });
-    return (await Promise.all(lists)).flat() as string[][];
+    return (await Promise.all(lists)).flat();
   }
 
   async replace(next: TokenRecord): Promise<boolean> {

@@ -14,7 +14,10 @@ interface Cost {
 }
 
 /** Prints what each costs, and how that is to the first. */
-export async function compare(title: string, runs: Readonly<Record<string, Run>>): Promise<void> {
+export async function compare(
+  title: string,
+  runs: Readonly<Record<string, Run>>,
+): Promise<readonly Cost[]> {
   const costs = await measure(runs);
   const [base] = costs.values();
   console.log(`\n${title}\n\n| | time | ratio | CPU | ratio |\n| --- | --- | --- | --- | --- |`);
@@ -25,26 +28,19 @@ export async function compare(title: string, runs: Readonly<Record<string, Run>>
     ]);
     console.log(`| ${name} | ${cells.join(' | ')} |`);
   }
+  return [...costs.values()];
 }
 
 /** Prints what one call costs at each size, and the exponent of its growth from the first to the last. */
-export async function compareSizes(
-  title: string,
-  sizes: readonly number[],
-  prepare: (size: number) => Promise<Run>,
-): Promise<void> {
-  console.log(`\n${title}\n\n| | time | CPU |\n| --- | --- | --- |`);
-  const times: number[] = [];
-  for (const size of sizes) {
-    const [cost] = (await measure({ run: await prepare(size) })).values();
-    if (cost === undefined) continue;
-    times.push(cost.wall);
-    console.log(`| ${size} | ${cost.wall.toFixed(1)} µs | ${cost.cpu.toFixed(1)} µs |`);
-  }
-  const [first = 0, last = 0] = [times[0], times.at(-1)];
+export async function compareSizes(title: string, runs: ReadonlyMap<number, Run>): Promise<void> {
+  const costs = await compare(title, Object.fromEntries(runs));
+  const sizes = [...runs.keys()];
   const [smallest = 1, largest = 1] = [sizes[0], sizes.at(-1)];
-  const exponent = Math.log(last / first) / Math.log(largest / smallest);
-  console.log(`| exponent | ${exponent.toFixed(3)} | |`);
+  const growth = (kind: keyof Cost) => {
+    const [first, last] = [costs[0]?.[kind] ?? 1, costs.at(-1)?.[kind] ?? 1];
+    return (Math.log(last / first) / Math.log(largest / smallest)).toFixed(3);
+  };
+  console.log(`| exponent | ${growth('wall')} | | ${growth('cpu')} | |`);
 }
 
 async function measure(runs: Readonly<Record<string, Run>>): Promise<Map<string, Cost>> {

@@ -571,6 +571,15 @@ describe.skipIf(loneUrl === undefined)('a record that is not as it was written',
     expect(await client.exists(key)).toBe(0);
   });
 
+  it.each([[], [[]], ['OK']])('is store_corrupt where lists are missing: %j', async (...lists) => {
+    const client = intercepted(ioredis(), async (name, _, run) =>
+      name.startsWith('eval') ? lists : run(),
+    );
+
+    const refusal = await refusalOf(openOver(client).revokeAll('acme', NOW));
+    expect(refusal.code).toBe('store_corrupt');
+  });
+
   it('is store_corrupt where a key of another kind stands', async () => {
     const { client, store, key } = await setUp();
     await client.del(key);
@@ -1148,6 +1157,13 @@ describe.each(CLIENTS.slice(2))('doctor, over $name', ({ isMissing, connect: con
 
     expect(findings.map(({ code }) => code)).toEqual(['min_replicas_not_set']);
     expect(findings[0]?.message.match(/127\.0\.0\.1:\d+/g)).toHaveLength(3);
+  });
+
+  it.skipIf(isMissing)('tells a client that knows of one server only', async () => {
+    const [address] = (clusterUrl ?? '').slice('redis+cluster://'.length).split(',');
+    const findings = await openOver(ioredis(`redis://${address}`), { replicas: 1 }).doctor();
+
+    expect(findings.map(({ code }) => code)).toContain('client_knows_no_cluster');
   });
 });
 

@@ -10,6 +10,8 @@ const OLDEST_VERSION = [6, 2];
 /** What a server says of itself. */
 interface Checkup {
   readonly address: string;
+  /** Whether the client knows of a cluster. */
+  readonly isInCluster: boolean;
   readonly info: ReadonlyMap<string, string>;
   /** Nothing where this user may not read settings. */
   readonly settings: ReadonlyMap<string, string> | undefined;
@@ -33,6 +35,12 @@ const RULES: readonly Rule[] = [
     message:
       'is a replica: it refuses writes, and its reads may not know of a revocation yet; connect to the primary',
     isBroken: ({ info }) => info.get('role') === 'slave',
+  },
+  {
+    code: 'client_knows_no_cluster',
+    message:
+      'is a part of a cluster, of which this client knows nothing: tokens of other servers cannot be reached; connect with a cluster client',
+    isBroken: ({ info, isInCluster }) => !isInCluster && info.get('cluster_enabled') === '1',
   },
   {
     code: 'cluster_not_ok',
@@ -95,7 +103,9 @@ const RULES: readonly Rule[] = [
 
 /** Looks at each primary; what is found on several of them is told once. */
 export async function examine(driver: Driver, replicas: number): Promise<StoreFinding[]> {
-  const checkups = await Promise.all(driver.masters().map(checkUp));
+  const checkups = await Promise.all(
+    driver.masters().map((master) => checkUp(master, driver.isCluster)),
+  );
   return RULES.flatMap(({ code, message, isBroken }) => {
     const broken = checkups.filter((checkup) => isBroken(checkup, replicas));
     if (broken.length === 0) return [];
@@ -103,7 +113,7 @@ export async function examine(driver: Driver, replicas: number): Promise<StoreFi
   });
 }
 
-async function checkUp(connecting: Promise<Link>): Promise<Checkup> {
+async function checkUp(connecting: Promise<Link>, isInCluster: boolean): Promise<Checkup> {
   const link = await withDeadline(connecting, ANSWER_MS);
   const ask = (...command: [string, ...string[]]) => withDeadline(link.send(command), ANSWER_MS);
   const before = systemClock.now().getTime();
@@ -113,6 +123,7 @@ async function checkUp(connecting: Promise<Link>): Promise<Checkup> {
   const cluster = info.get('cluster_enabled') === '1' ? await ask('cluster', 'info') : '';
   return {
     address: link.address,
+    isInCluster,
     info: new Map([...info, ...readInfo(cluster)]),
     settings: await readSettings((name) => ask('config', 'get', name)),
     skewMs: Number(time[0]) * 1000 + Number(time[1]) / 1000 - middle,
