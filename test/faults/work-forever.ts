@@ -1,0 +1,34 @@
+// A process that takes tokens through their lives until it is killed, and says of each step that it
+// was made: `issued`, `modified`, `rotated` (with the new value) and `revoked`. Arguments: the
+// database, and "committed", or "open" for the control, in which what is acknowledged was never
+// committed.
+import { writeSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { type KeyOptions, TokenService } from '../../src/index.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite.ts';
+import { OTHER_SCOPE, SCOPE } from '../support.ts';
+
+const [, , file = '', mode, key = ''] = process.argv;
+const handle = new DatabaseSync(file);
+const tokens = new TokenService({
+  store: SqliteTokenStore.open(handle),
+  keys: [JSON.parse(key) as KeyOptions],
+  prefix: 'acme',
+});
+if (mode === 'open') handle.exec('BEGIN');
+const tell = (step: string, id: string, value = '') => writeSync(1, `${step} ${id} ${value}\n`);
+
+for (let count = 0; ; count++) {
+  const { id, value } = await tokens.issue({ account: 'ada', scopes: [SCOPE] });
+  tell('issued', id, value);
+  // Some stop early, so that each state is left behind.
+  if (count % 4 === 0) continue;
+  await tokens.modify('ada', id, { scopes: [OTHER_SCOPE] });
+  tell('modified', id);
+  if (count % 4 === 1) continue;
+  const rotated = await tokens.rotate('ada', id);
+  tell('rotated', id, rotated.value);
+  if (count % 4 === 2) continue;
+  await tokens.revoke('ada', id);
+  tell('revoked', id);
+}
