@@ -1,0 +1,185 @@
+// A server for the HTTP benchmark, in a process of its own: a framework with one route, guarded or
+// not. Arguments: the framework and the guard. It sends its port and what to put into the
+// Authorization header, and answers each message with the CPU it has used, in microseconds.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { apiKey } from '@better-auth/api-key';
+import { serve } from '@hono/node-server';
+import { betterAuth } from 'better-auth';
+import { memoryAdapter } from 'better-auth/adapters/memory';
+import fastify from 'fastify';
+import { Hono } from 'hono';
+import { jwtVerify, SignJWT } from 'jose';
+import { type BearerGuard, bearerGuard } from '../../src/http/guard.ts';
+import { sendResponse } from '../../src/http/node.ts';
+import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
+
+const COUNT = 1000;
+const NAMES = 'abcdefghij';
+const SCOPES = Array.from(NAMES, (name) => `GET:shop.example/${name}`);
+const NEEDED = SCOPES[4] as string;
+const BODY = { ok: true };
+const TEXT = JSON.stringify(BODY);
+
+/** Whether a presented value may do what is needed. */
+type Check = (value: string) => Promise<boolean>;
+
+interface Guarding {
+  readonly guard?: BearerGuard;
+  readonly check?: Check;
+  readonly values: readonly string[];
+}
+
+async function ours(maxStaleMs: number): Promise<Guarding> {
+  const tokens = new TokenService({
+    store: new MemoryTokenStore(),
+    keys: [generateKey()],
+    prefix: 'acme',
+    cache: { maxStaleMs },
+  });
+  const values: string[] = [];
+  for (let i = 0; i < COUNT; i++) {
+    const { value } = await tokens.issue({ account: `account${i}`, scopes: SCOPES });
+    values.push(value);
+  }
+  return { guard: bearerGuard({ tokens, domain: 'shop.example' }), values };
+}
+
+async function jose(): Promise<Guarding> {
+  const key = crypto.getRandomValues(new Uint8Array(32));
+  const sign = (_: unknown, i: number) =>
+    new SignJWT({ scope: SCOPES.join(' ') })
+      .setProtectedHeader({ alg: 'HS256' })
+      .setSubject(`account${i}`)
+      .setExpirationTime('1h')
+      .sign(key);
+  const check: Check = async (value) => {
+    const { payload } = await jwtVerify(value, key);
+    return String(payload['scope']).split(' ').includes(NEEDED);
+  };
+  return { check, values: await Promise.all(Array.from({ length: COUNT }, sign)) };
+}
+
+async function betterAuthKeys(): Promise<Guarding> {
+  const auth = betterAuth({
+    baseURL: 'http://localhost',
+    secret: 'x'.repeat(48),
+    database: memoryAdapter({ user: [], session: [], account: [], verification: [], apikey: [] }),
+    emailAndPassword: { enabled: true },
+    rateLimit: { enabled: false },
+    plugins: [apiKey({ rateLimit: { enabled: false } })],
+    telemetry: { enabled: false },
+  });
+  const { user } = await auth.api.signUpEmail({
+    body: { name: 'ada', email: 'ada@shop.example', password: 'correct horse' },
+  });
+  const values: string[] = [];
+  for (let i = 0; i < COUNT; i++) {
+    const made = await auth.api.createApiKey({
+      body: { userId: user.id, permissions: { shop: [...NAMES] } },
+    });
+    values.push(made.key);
+  }
+  const check: Check = async (key) => {
+    const { valid } = await auth.api.verifyApiKey({ body: { key, permissions: { shop: ['e'] } } });
+    return valid;
+  };
+  return { check, values };
+}
+
+const GUARDS: Readonly<Record<string, () => Promise<Guarding>>> = {
+  // As long as ours, so that there is as much to parse.
+  none: async () => ({ values: Array.from({ length: COUNT }, (_, i) => `${i}`.padEnd(63, 'x')) }),
+  cached: () => ours(60_000),
+  uncached: () => ours(0),
+  jose,
+  'better-auth': betterAuthKeys,
+};
+
+const bearerIn = (header = '') => header.slice('Bearer '.length);
+
+function nodeHttp({ guard, check }: Guarding): Promise<number> {
+  const server = createServer((request, response) => {
+    const answer = () => {
+      response.setHeader('content-type', 'application/json');
+      response.end(TEXT);
+    };
+    if (guard !== undefined) {
+      const outcome = guard(request);
+      if (!(outcome instanceof Promise)) {
+        return outcome.ok ? answer() : sendResponse(outcome.response, response);
+      }
+      return outcome.then((late) => (late.ok ? answer() : sendResponse(late.response, response)));
+    }
+    if (check === undefined) return answer();
+    return check(bearerIn(request.headers.authorization)).then((isAllowed) => {
+      if (!isAllowed) response.statusCode = 403;
+      answer();
+    });
+  });
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
+  });
+}
+
+function hono({ guard, check }: Guarding): Promise<number> {
+  const app = new Hono();
+  if (guard !== undefined) {
+    app.use(async (context, next) => {
+      const outcome = guard(context.req.raw);
+      const settled = outcome instanceof Promise ? await outcome : outcome;
+      return settled.ok ? next() : settled.response;
+    });
+  }
+  if (check !== undefined) {
+    app.use(async (context, next) => {
+      const isAllowed = await check(bearerIn(context.req.header('authorization')));
+      return isAllowed ? next() : context.json(BODY, 403);
+    });
+  }
+  app.get('/e', (context) => context.json(BODY));
+  return new Promise((resolve) => {
+    serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) => resolve(port));
+  });
+}
+
+async function overFastify({ guard, check }: Guarding): Promise<number> {
+  const app = fastify();
+  if (guard !== undefined) {
+    app.addHook('onRequest', (request, reply, done) => {
+      const outcome = guard(request.raw);
+      if (!(outcome instanceof Promise)) {
+        if (outcome.ok) done();
+        else reply.send(outcome.response);
+        return;
+      }
+      outcome.then((late) => (late.ok ? done() : reply.send(late.response)), done);
+    });
+  }
+  if (check !== undefined) {
+    app.addHook('onRequest', async (request, reply) => {
+      if (!(await check(bearerIn(request.headers.authorization)))) reply.code(403).send(BODY);
+    });
+  }
+  app.get('/e', (_, reply) => {
+    reply.send(BODY);
+  });
+  await app.listen({ port: 0, host: '127.0.0.1' });
+  return (app.server.address() as AddressInfo).port;
+}
+
+const FRAMEWORKS: Readonly<Record<string, (guarding: Guarding) => Promise<number>>> = {
+  'node:http': nodeHttp,
+  Hono: hono,
+  Fastify: overFastify,
+};
+
+const [, , framework = '', guard = ''] = process.argv;
+const guarding = (await GUARDS[guard]?.()) as Guarding;
+const port = await FRAMEWORKS[framework]?.(guarding);
+process.on('message', () => {
+  const { user, system } = process.cpuUsage();
+  process.send?.({ cpu: user + system, heap: process.memoryUsage().heapUsed });
+});
+process.on('disconnect', () => process.exit());
+process.send?.({ port, values: guarding.values });
