@@ -1,8 +1,12 @@
 // A server for the HTTP benchmark, in a process of its own: a framework with one route, guarded or
 // not. Arguments: the framework and the guard. It sends its port and what to put into the
-// Authorization header, and answers each message with the CPU it has used, in microseconds.
+// Authorization header, and answers each message with the CPU it has used, in microseconds, and
+// its heap, in bytes. As framework `service`, it is the token service itself.
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { apiKey } from '@better-auth/api-key';
 import { serve } from '@hono/node-server';
 import { betterAuth } from 'better-auth';
@@ -10,9 +14,16 @@ import { memoryAdapter } from 'better-auth/adapters/memory';
 import fastify from 'fastify';
 import { Hono } from 'hono';
 import { jwtVerify, SignJWT } from 'jose';
-import { type BearerGuard, bearerGuard } from '../../src/http/guard.ts';
-import { sendResponse } from '../../src/http/node.ts';
+import {
+  type BearerGuard,
+  bearerGuard,
+  fixedAccounts,
+  sendResponse,
+  tokenHandler,
+  toNodeListener,
+} from '../../src/http/index.ts';
 import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite.ts';
 
 const COUNT = 1000;
 const NAMES = 'abcdefghij';
@@ -168,6 +179,22 @@ async function overFastify({ guard, check }: Guarding): Promise<number> {
   return (app.server.address() as AddressInfo).port;
 }
 
+/** The token service itself, on SQLite, with some tokens to look at. */
+async function service(): Promise<{ port: number; values: string[] }> {
+  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-bench-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const store = SqliteTokenStore.open(join(folder, 'tokens.db'));
+  const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
+  const values: string[] = [];
+  for (let i = 0; i < COUNT; i++) {
+    values.push((await tokens.issue({ account: 'ada', scopes: SCOPES })).id);
+  }
+  const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
+  const server = createServer(toNodeListener(tokenHandler({ tokens, authenticate })));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { port: (server.address() as AddressInfo).port, values };
+}
+
 const FRAMEWORKS: Readonly<Record<string, (guarding: Guarding) => Promise<number>>> = {
   'node:http': nodeHttp,
   Hono: hono,
@@ -175,11 +202,17 @@ const FRAMEWORKS: Readonly<Record<string, (guarding: Guarding) => Promise<number
 };
 
 const [, , framework = '', guard = ''] = process.argv;
-const guarding = (await GUARDS[guard]?.()) as Guarding;
-const port = await FRAMEWORKS[framework]?.(guarding);
+async function started(): Promise<{ port: number | undefined; values: readonly string[] }> {
+  if (framework === 'service') return service();
+  const guarding = (await GUARDS[guard]?.()) as Guarding;
+  return { port: await FRAMEWORKS[framework]?.(guarding), values: guarding.values };
+}
+
+const ready = await started();
 process.on('message', () => {
+  global.gc?.();
   const { user, system } = process.cpuUsage();
   process.send?.({ cpu: user + system, heap: process.memoryUsage().heapUsed });
 });
 process.on('disconnect', () => process.exit());
-process.send?.({ port, values: guarding.values });
+process.send?.(ready);

@@ -1,6 +1,7 @@
 // What a check of a Bearer token costs a server, as ratios in one run: `npm run bench:http`. Each
 // server is a process of its own, whose CPU for each request is measured under load; 1 000 tokens
-// with ten scopes take turns. Rounds take turns as well, and the medians count.
+// with ten scopes take turns. Rounds take turns as well, and the medians count. Then
+// the token service itself is kept busy for a minute.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { cpus } from 'node:os';
@@ -10,6 +11,9 @@ const ROUNDS = Number(process.env['ROUNDS'] ?? 7);
 const WARM_SECONDS = 2;
 const ROUND_SECONDS = 2;
 const CONNECTIONS = 32;
+const SUSTAINED_CONNECTIONS = 64;
+const SUSTAINED_SECONDS = 60;
+const SLICE_SECONDS = 10;
 const GUARDS = ['none', 'cached', 'uncached', 'jose', 'better-auth'];
 const FRAMEWORKS = ['node:http', 'Hono', 'Fastify'];
 const script = new URL('http-server.ts', import.meta.url);
@@ -23,22 +27,26 @@ interface Candidate {
   readonly rate: number[];
 }
 
-async function start(framework: string, guard: string): Promise<Candidate> {
-  const child = fork(script, [framework, guard]);
+async function start(
+  framework: string,
+  guard: string,
+  execArgv: string[] = [],
+): Promise<Candidate> {
+  const child = fork(script, [framework, guard], { execArgv });
   const [{ port, values }] = await once(child, 'message');
   return { guard, child, port, values, cpu: [], rate: [] };
 }
 
-async function cpuOf({ child }: Candidate): Promise<number> {
+async function usageOf({ child }: Candidate): Promise<{ cpu: number; heap: number }> {
   child.send('?');
-  const [{ cpu }] = await once(child, 'message');
-  return cpu;
+  const [usage] = await once(child, 'message');
+  return usage;
 }
 
 /** Microseconds of the server's CPU for each request, and requests a second. */
 async function load(candidate: Candidate, seconds: number): Promise<{ cpu: number; rate: number }> {
   const { port, values } = candidate;
-  const before = await cpuOf(candidate);
+  const { cpu: before } = await usageOf(candidate);
   const result = await autocannon({
     url: `http://127.0.0.1:${port}/e`,
     connections: CONNECTIONS,
@@ -49,7 +57,8 @@ async function load(candidate: Candidate, seconds: number): Promise<{ cpu: numbe
   if (result.non2xx > 0 || total === 0) {
     throw new Error(`${candidate.guard}: ${result.non2xx} of ${total} were refused`);
   }
-  return { cpu: ((await cpuOf(candidate)) - before) / total, rate: total / seconds };
+  const { cpu: after } = await usageOf(candidate);
+  return { cpu: (after - before) / total, rate: total / seconds };
 }
 
 function median(values: readonly number[]): number {
@@ -91,5 +100,46 @@ async function compare(framework: string): Promise<void> {
   for (const { child } of candidates) child.disconnect();
 }
 
+/** The token service under a steady mix of issue, list and get, and what its heap does meanwhile. */
+async function sustain(): Promise<void> {
+  const candidate = await start('service', '', ['--expose-gc']);
+  const { port, values, child } = candidate;
+  const authorization = `Basic ${Buffer.from('ada:correct horse').toString('base64')}`;
+  const headers = { authorization, 'content-type': 'application/json' };
+  const body = JSON.stringify({ scopes: ['GET:shop.example/orders'], ttl: 3600 });
+  const requests = values.slice(0, 100).flatMap((id) => [
+    { method: 'POST' as const, path: '/token', headers, body },
+    { method: 'GET' as const, path: '/token?limit=20', headers },
+    { method: 'GET' as const, path: `/token/${id}`, headers },
+  ]);
+  console.log(`\nThe token service on SQLite, ${SUSTAINED_CONNECTIONS} connections\n`);
+  console.log(
+    '| after | requests/s | p50 | p99 | worst | heap |\n| --- | --- | --- | --- | --- | --- |',
+  );
+  for (let seconds = SLICE_SECONDS; seconds <= SUSTAINED_SECONDS; seconds += SLICE_SECONDS) {
+    const {
+      latency,
+      non2xx,
+      requests: made,
+    } = await autocannon({
+      url: `http://127.0.0.1:${port}`,
+      connections: SUSTAINED_CONNECTIONS,
+      duration: SLICE_SECONDS,
+      requests,
+    });
+    const { heap } = await usageOf(candidate);
+    const cells = [
+      `${seconds} s`,
+      (made.total / SLICE_SECONDS).toFixed(0),
+      ...[latency.p50, latency.p99, latency.max].map((ms) => `${ms} ms`),
+      `${(heap / 1e6).toFixed(1)} MB`,
+    ];
+    console.log(`| ${cells.join(' | ')} |`);
+    if (non2xx > 0) throw new Error(`${non2xx} were refused`);
+  }
+  child.disconnect();
+}
+
 console.log(`Node ${process.version}, ${cpus().length} cores; medians of ${ROUNDS} rounds`);
 for (const framework of FRAMEWORKS) await compare(framework);
+await sustain();

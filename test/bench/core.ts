@@ -1,0 +1,445 @@
+// The core against what people would pick instead, side by side in one process and one run:
+// `npm run bench`. Peers at their best configuration, with the same work: 1 000 tokens in rotation, a
+// fresh string for each call, ten scopes of which one is needed. Medians of rounds that take turns.
+// The table goes to standard output, the figures to .cache/bench/core.json.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { execFileSync } from 'node:child_process';
+import { hash, randomBytes } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { apiKey } from '@better-auth/api-key';
+import OAuth2Server from '@node-oauth/oauth2-server';
+import { betterAuth } from 'better-auth';
+import { memoryAdapter } from 'better-auth/adapters/memory';
+import { createSigner, createVerifier } from 'fast-jwt';
+import { jwtVerify, SignJWT } from 'jose';
+import jwt from 'jsonwebtoken';
+import Provider from 'oidc-provider';
+import { checkAPIKey, extractShortToken, generateAPIKey } from 'prefixed-api-key';
+import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
+
+const COUNT = 1000;
+const ROUNDS = Number(process.env['ROUNDS'] ?? 21);
+const ROUND_MS = 40;
+const WARM_MS = 400;
+const IN_FLIGHT = 32;
+const NAMES = [...'abcdefghij'];
+const SCOPES = NAMES.map((name) => `GET:shop.example/${name}`);
+const NEEDED = SCOPES[4] as string;
+const NEED = { scope: NEEDED };
+const SECRET = randomBytes(32);
+
+/** One call with a presented value; what it answers must be true. */
+type Call = (value: string) => unknown;
+
+interface Candidate {
+  readonly name: string;
+  readonly call: Call;
+  /** What is presented, in rotation; nothing where nothing is. */
+  readonly values: readonly string[];
+  /** How many calls are under way at once. @default 1 */
+  readonly inFlight?: number;
+  /** Runs a whole round: in a context, for one. */
+  readonly around?: (round: () => Promise<void>) => Promise<void>;
+}
+
+interface Figure {
+  readonly name: string;
+  readonly us: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+async function round(candidate: Candidate, fresh: readonly string[]): Promise<number> {
+  const { call, inFlight = 1, around = (work: () => Promise<void>) => work() } = candidate;
+  let us = 0;
+  await around(async () => {
+    const start = performance.now();
+    if (inFlight === 1) {
+      for (const value of fresh) {
+        const answer = call(value);
+        if (answer instanceof Promise) await answer;
+      }
+    } else {
+      for (let i = 0; i < fresh.length; i += inFlight) {
+        await Promise.all(fresh.slice(i, i + inFlight).map(call));
+      }
+    }
+    us = ((performance.now() - start) * 1000) / fresh.length;
+  });
+  return us;
+}
+
+/** As a server gets them: each a string of its own, that nobody has hashed yet. */
+function freshOnes(values: readonly string[], count: number): string[] {
+  return Array.from({ length: count }, (_, i) =>
+    Buffer.from(values[i % values.length] as string, 'latin1').toString('latin1'),
+  );
+}
+
+async function compare(title: string, candidates: readonly Candidate[]): Promise<Figure[]> {
+  const plans: { candidate: Candidate; count: number; times: number[] }[] = [];
+  for (const candidate of candidates) {
+    if ((await candidate.call(candidate.values[0] as string)) !== true) {
+      throw new Error(`${candidate.name} says no`);
+    }
+    let us = await round(candidate, freshOnes(candidate.values, 32));
+    for (const end = performance.now() + WARM_MS; performance.now() < end; ) {
+      us = await round(candidate, freshOnes(candidate.values, Math.min(2000, 32 + 5000 / us)));
+    }
+    plans.push({ candidate, count: Math.max(32, Math.round((ROUND_MS * 1000) / us)), times: [] });
+  }
+  for (let i = 0; i < ROUNDS; i++) {
+    for (const { candidate, count, times } of plans) {
+      times.push(await round(candidate, freshOnes(candidate.values, count)));
+    }
+  }
+  const figures = plans.map(({ candidate: { name }, times }) => {
+    times.sort((a, b) => a - b);
+    const [low = 0, us = 0, high = 0] = [0.1, 0.5, 0.9].map(
+      (share) => times[Math.floor(share * times.length)],
+    );
+    return { name, us, low, high };
+  });
+  print(title, figures);
+  return figures;
+}
+
+function print(title: string, figures: readonly Figure[]): void {
+  const [base] = figures;
+  console.log(`\n${title}\n\n| | median | 10th to 90th | ratio |\n| --- | --- | --- | --- |`);
+  for (const { name, us, low, high } of figures) {
+    const ratio = (us / (base?.us ?? 1)).toFixed(2);
+    console.log(
+      `| ${name} | ${us.toFixed(2)} µs | ${low.toFixed(2)}–${high.toFixed(2)} | ${ratio} |`,
+    );
+  }
+}
+
+async function issued(tokens: TokenService): Promise<string[]> {
+  const values: string[] = [];
+  for (let i = 0; i < COUNT; i++) {
+    values.push((await tokens.issue({ account: `account${i}`, scopes: SCOPES })).value);
+  }
+  return values;
+}
+
+function serviceWith(maxStaleMs: number): TokenService {
+  const options = { keys: [generateKey()], prefix: 'acme', cache: { maxStaleMs } };
+  return new TokenService({ store: new MemoryTokenStore(), ...options });
+}
+
+const hasScope = (scope: unknown) => String(scope).split(' ').includes(NEEDED);
+const claims = (i: number) => ({ sub: `account${i}`, scope: SCOPES.join(' ') });
+const list = (make: (i: number) => string) => Array.from({ length: COUNT }, (_, i) => make(i));
+
+async function betterAuthKeys() {
+  const auth = betterAuth({
+    baseURL: 'http://localhost',
+    secret: randomBytes(48).toString('hex'),
+    database: memoryAdapter({ user: [], session: [], account: [], verification: [], apikey: [] }),
+    emailAndPassword: { enabled: true },
+    rateLimit: { enabled: false },
+    plugins: [apiKey({ rateLimit: { enabled: false } })],
+    telemetry: { enabled: false },
+  });
+  const body = { name: 'ada', email: 'ada@shop.example', password: 'correct horse' };
+  const { user } = await auth.api.signUpEmail({ body });
+  const create = async () => {
+    const made = await auth.api.createApiKey({
+      body: { userId: user.id, permissions: { shop: NAMES } },
+    });
+    return made.key;
+  };
+  const values: string[] = [];
+  for (let i = 0; i < COUNT; i++) values.push(await create());
+  const verify = async (key: string) =>
+    (await auth.api.verifyApiKey({ body: { key, permissions: { shop: ['e'] } } })).valid;
+  return { create, verify, values };
+}
+
+async function oauth2Server(): Promise<Candidate> {
+  const kept = new Map<string, OAuth2Server.Token>();
+  const expires = new Date(Date.now() + 3_600_000);
+  for (const value of list(() => randomBytes(32).toString('hex'))) {
+    const client = { id: 'shop', grants: [] };
+    kept.set(value, {
+      accessToken: value,
+      accessTokenExpiresAt: expires,
+      scope: SCOPES,
+      client,
+      user: {},
+    });
+  }
+  const model = {
+    getAccessToken: async (value: string) => kept.get(value) ?? false,
+    verifyScope: async (token: OAuth2Server.Token, scopes: string[]) =>
+      scopes.every((scope) => token.scope?.includes(scope)),
+  };
+  const server = new OAuth2Server({ model: model as never });
+  const options = {
+    scope: [NEEDED],
+    addAcceptedScopesHeader: false,
+    addAuthorizedScopesHeader: false,
+  };
+  return {
+    name: '@node-oauth/oauth2-server, memory',
+    values: [...kept.keys()],
+    async call(value) {
+      const request = new OAuth2Server.Request({
+        method: 'GET',
+        query: {},
+        headers: { authorization: `Bearer ${value}` },
+      });
+      const answer = new OAuth2Server.Response({});
+      await server.authenticate(request, answer, options);
+      return true;
+    },
+  };
+}
+
+async function prefixedKeys(): Promise<Candidate> {
+  const kept = new Map<string, { hash: string; scopes: readonly string[] }>();
+  const values: string[] = [];
+  for (let i = 0; i < COUNT; i++) {
+    const made = await generateAPIKey({ keyPrefix: 'acme' });
+    kept.set(made.shortToken as string, { hash: made.longTokenHash as string, scopes: SCOPES });
+    values.push(made.token as string);
+  }
+  return {
+    name: 'prefixed-api-key, memory',
+    values,
+    async call(value) {
+      const found = kept.get(extractShortToken(value));
+      return found !== undefined && checkAPIKey(value, found.hash) && found.scopes.includes(NEEDED);
+    },
+  };
+}
+
+async function oidcProvider(): Promise<Candidate> {
+  const provider = new Provider('http://localhost', {
+    clients: [
+      {
+        client_id: 'shop',
+        client_secret: 'x'.repeat(32),
+        redirect_uris: [],
+        grant_types: ['client_credentials'],
+        response_types: [],
+      },
+    ],
+    scopes: SCOPES,
+    features: { clientCredentials: { enabled: true } },
+    cookies: { keys: [randomBytes(16).toString('hex')] },
+  });
+  const client = await provider.Client.find('shop');
+  const values: string[] = [];
+  for (let i = 0; i < COUNT; i++) {
+    const token = new provider.ClientCredentials({
+      client: client as never,
+      scope: SCOPES.join(' '),
+    } as never);
+    values.push(await token.save());
+  }
+  return {
+    name: 'oidc-provider, opaque, memory',
+    values,
+    async call(value) {
+      const found = await provider.ClientCredentials.find(value);
+      return found !== undefined && hasScope(found.scope);
+    },
+  };
+}
+
+interface Goal {
+  readonly text: string;
+  readonly most: number;
+  readonly figure: number;
+}
+
+const goals: Goal[] = [];
+
+/** Holds a ratio of two figures against a goal: at most so much. */
+function goal(
+  text: string,
+  most: number,
+  ours: Figure | undefined,
+  theirs: Figure | undefined,
+): void {
+  goals.push({ text, most, figure: (ours?.us ?? Number.NaN) / (theirs?.us ?? Number.NaN) });
+}
+
+const uncached = serviceWith(0);
+const cached = serviceWith(60_000);
+const [uncachedValues, cachedValues] = [await issued(uncached), await issued(cached)];
+const joseKey = Uint8Array.from(SECRET);
+const signed = list((i) => jwt.sign(claims(i), SECRET, { algorithm: 'HS256', expiresIn: '1h' }));
+const verifyPlain = createVerifier({ key: SECRET, cache: false, algorithms: ['HS256'] });
+const verifyCaching = createVerifier({ key: SECRET, cache: true, algorithms: ['HS256'] });
+const keysOfBetterAuth = await betterAuthKeys();
+const verify: Call = async (value) => (await uncached.verify(value, NEED)).ok;
+const verifyCached: Call = async (value) => (await cached.verify(value, NEED)).ok;
+const verifyJose: Call = async (value) =>
+  hasScope((await jwtVerify(value, joseKey)).payload['scope']);
+const context = new AsyncLocalStorage<object>();
+const inContext = (work: () => Promise<void>) => context.run({}, work);
+
+const all = await compare('Verify, one at a time', [
+  { name: 'tokenwright, memory store, no cache', values: uncachedValues, call: verify },
+  { name: 'tokenwright, cache hit, awaited', values: cachedValues, call: verifyCached },
+  {
+    name: 'tokenwright, cache hit, verifySync',
+    values: cachedValues,
+    call: (value) => cached.verifySync(value, NEED)?.ok,
+  },
+  {
+    name: 'fast-jwt HS256, no cache',
+    values: signed,
+    call: (value) => hasScope(verifyPlain(value).scope),
+  },
+  {
+    name: 'fast-jwt HS256, its cache',
+    values: signed,
+    call: (value) => hasScope(verifyCaching(value).scope),
+  },
+  {
+    name: 'jsonwebtoken HS256',
+    values: signed,
+    call: (value) => hasScope((jwt.verify(value, SECRET) as jwt.JwtPayload)['scope']),
+  },
+  { name: 'jose HS256', values: signed, call: verifyJose },
+  await oauth2Server(),
+  await prefixedKeys(),
+  await oidcProvider(),
+  {
+    name: 'better-auth API key, memory',
+    values: keysOfBetterAuth.values,
+    call: keysOfBetterAuth.verify,
+  },
+]);
+const of = (name: string) => all.find((figure) => figure.name.startsWith(name));
+const [bare, hit] = [of('tokenwright, memory'), of('tokenwright, cache hit, awaited')];
+goal('verify, no cache, to fast-jwt without its cache', 0.4, bare, of('fast-jwt HS256, no cache'));
+goal('verify, no cache, to jose', 0.04, bare, of('jose'));
+goal('verify, no cache, to @node-oauth/oauth2-server', 1, bare, of('@node-oauth'));
+goal('verify, no cache, to prefixed-api-key', 1, bare, of('prefixed'));
+goal('cache hit to fast-jwt with its cache', 1 / 3, hit, of('fast-jwt HS256, its cache'));
+goal('cache hit to jsonwebtoken', 1 / 6, hit, of('jsonwebtoken'));
+goal('cache hit to jose', 1 / 50, hit, of('jose'));
+goal('cache hit to better-auth', 1 / 200, hit, of('better-auth'));
+
+const [busy, busyJose] = await compare(`Verify, ${IN_FLIGHT} at once`, [
+  { name: 'tokenwright, cache hit', values: cachedValues, call: verifyCached, inFlight: IN_FLIGHT },
+  { name: 'jose HS256', values: signed, call: verifyJose, inFlight: IN_FLIGHT },
+]);
+goal(`cache hit to jose, ${IN_FLIGHT} in flight`, 1 / 10, busy, busyJose);
+
+const [within, fastWithin] = await compare('Verify under AsyncLocalStorage', [
+  {
+    name: 'tokenwright, cache hit, awaited',
+    values: cachedValues,
+    call: verifyCached,
+    around: inContext,
+  },
+  {
+    name: 'fast-jwt HS256, its cache',
+    values: signed,
+    call: (value) => hasScope(verifyCaching(value).scope),
+    around: inContext,
+  },
+]);
+goal('cache hit to fast-jwt with its cache, under AsyncLocalStorage', 1 / 2.5, within, fastWithin);
+
+const forged = uncachedValues.map(
+  (value) => `${value.slice(0, -1)}${value.endsWith('0') ? '1' : '0'}`,
+);
+const pads = [randomBytes(121), randomBytes(96)] as const;
+const [refused, hashes] = await compare('A forged value', [
+  {
+    name: 'tokenwright refuses it',
+    values: forged,
+    call: async (value) => !(await uncached.verify(value, NEED)).ok,
+  },
+  {
+    name: 'two one-shot hashes',
+    values: forged,
+    call: () => pads.every((pad) => hash('sha256', pad, 'hex') !== ''),
+  },
+]);
+goal('a forged value refused, to a pair of hashes', 2.5, refused, hashes);
+
+const issues = serviceWith(0);
+const signFast = createSigner({ key: SECRET, algorithm: 'HS256', expiresIn: 3_600_000 });
+const made = await compare('Issue', [
+  {
+    name: 'tokenwright, memory store',
+    values: [''],
+    call: async () => (await issues.issue({ account: 'ada', scopes: SCOPES })).value !== '',
+  },
+  {
+    name: 'jsonwebtoken HS256',
+    values: [''],
+    call: () => jwt.sign(claims(1), SECRET, { algorithm: 'HS256', expiresIn: '1h' }) !== '',
+  },
+  { name: 'fast-jwt HS256', values: [''], call: () => signFast(claims(1)) !== '' },
+  {
+    name: 'jose HS256',
+    values: [''],
+    call: async () =>
+      (await new SignJWT(claims(1))
+        .setProtectedHeader({ alg: 'HS256' })
+        .setExpirationTime('1h')
+        .sign(joseKey)) !== '',
+  },
+  {
+    name: 'prefixed-api-key',
+    values: [''],
+    call: async () => (await generateAPIKey({ keyPrefix: 'acme' })).token !== '',
+  },
+  {
+    name: 'better-auth API key, memory',
+    values: [''],
+    call: async () => (await keysOfBetterAuth.create()) !== '',
+  },
+]);
+const issueOf = (name: string) => made.find((figure) => figure.name.startsWith(name));
+goal('issue to jsonwebtoken signing', 1 / 3, made[0], issueOf('jsonwebtoken'));
+goal('issue to better-auth', 1 / 80, made[0], issueOf('better-auth'));
+
+/** Milliseconds that a fresh process takes, the median of several. */
+function startUp(code: string): number {
+  const times = Array.from({ length: 15 }, () => {
+    const start = performance.now();
+    execFileSync(process.execPath, ['--input-type=module', '-e', code]);
+    return performance.now() - start;
+  });
+  return times.sort((a, b) => a - b)[7] as number;
+}
+
+const dist = new URL('../../dist/', import.meta.url);
+const nothing = startUp('');
+console.log('\nImporting, over bare Node\n\n| entry | time |\n| --- | --- |');
+for (const [entry, most] of [
+  ['index', 70],
+  ['scope', 5],
+] as const) {
+  const ms =
+    startUp(`await import(${JSON.stringify(new URL(`${entry}.js`, dist).href)})`) - nothing;
+  console.log(`| ${entry} | ${ms.toFixed(1)} ms |`);
+  goals.push({ text: `importing ${entry}, in ms over bare Node`, most, figure: ms });
+}
+
+console.log('\n| goal | at most | measured | |\n| --- | --- | --- | --- |');
+for (const { text, most, figure } of goals) {
+  const isMet = figure <= most;
+  console.log(
+    `| ${text} | ${most.toPrecision(2)} | ${figure.toPrecision(3)} | ${isMet ? 'met' : 'missed'} |`,
+  );
+}
+console.log(`\nNode ${process.version}, ${cpus().length} × ${cpus()[0]?.model}; ${ROUNDS} rounds`);
+const folder = new URL('../../.cache/bench/', import.meta.url);
+mkdirSync(folder, { recursive: true });
+writeFileSync(
+  new URL('core.json', folder),
+  JSON.stringify({ node: process.version, cpu: cpus()[0]?.model, all, made, goals }, undefined, 2),
+);
+process.exit();

@@ -1,0 +1,160 @@
+// Whether a time tells something: Welch's t of two ways to be refused, in turns that are drawn.
+// `npm run bench:timing`. Under 4.5 nothing is seen; the controls leave early on purpose and must be
+// seen. `ROUNDS=1000000` compares digests longer, `LOGINS=5000` asks for more passwords: scrypt takes
+// tens of milliseconds each, so 100 000 of them would take hours.
+import * as crypto from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import { fixedAccounts, tokenHandler } from '../../src/http/index.ts';
+import { generateKey, MemoryTokenStore, TokenService, type TokenStore } from '../../src/index.ts';
+import type { TokenRecord } from '../../src/token.ts';
+
+const ROUNDS = Number(process.env['ROUNDS'] ?? 200_000);
+const LOGINS = Number(process.env['LOGINS'] ?? 600);
+const SCOPE = 'GET:shop.example/orders';
+/** Of all times, those above are what else the machine did. */
+const KEPT_SHARE = 0.9;
+const WARM_SHARE = 0.1;
+
+type Act = () => unknown;
+
+interface Row {
+  readonly what: string;
+  readonly rounds: number;
+  readonly meansMicros: readonly [number, number];
+  readonly t: number;
+  readonly bound: string;
+}
+
+const rows: Row[] = [
+  await compareDigests('verify: digest differs in its first byte, or its last', 'under 4.5'),
+  await compare(
+    'control: a comparison that leaves at the first difference',
+    ROUNDS,
+    earlyExit(Buffer.alloc(32), 0),
+    earlyExit(Buffer.alloc(32), 31),
+    'over 50',
+  ),
+  await compareLogins(),
+  await compareControlLogins(),
+];
+
+console.log(
+  '\n| | rounds each | mean | mean | t | should be |\n| --- | --- | --- | --- | --- | --- |',
+);
+for (const { what, rounds, meansMicros, t, bound } of rows) {
+  const [a, b] = meansMicros.map((mean) => `${mean.toFixed(3)} µs`);
+  console.log(`| ${what} | ${rounds} | ${a} | ${b} | ${Math.abs(t).toFixed(2)} | ${bound} |`);
+}
+
+/** One value against records that differ from its own in one byte of the digest. */
+async function compareDigests(what: string, bound: string): Promise<Row> {
+  const kept = new MemoryTokenStore();
+  const keys = [generateKey()];
+  const { value, id } = await new TokenService({ store: kept, keys, prefix: 'acme' }).issue({
+    account: 'ada',
+    scopes: [SCOPE],
+  });
+  const [record] = await kept.find([id]);
+  if (record === undefined) throw new Error('the record is lost');
+  const verifying = (place: number) => {
+    const changed = withOtherByte(record, place);
+    // The same object each time, so that nothing but the comparison differs.
+    const store = Object.assign(Object.create(kept) as TokenStore, { find: async () => [changed] });
+    const tokens = new TokenService({ store, keys, prefix: 'acme' });
+    return () => tokens.verify(value, { scope: SCOPE });
+  };
+  const [first, last] = [verifying(0), verifying(31)];
+  for (const verify of [first, last]) {
+    const verdict = await verify();
+    if (verdict.ok || verdict.reason !== 'unknown')
+      throw new Error('a wrong digest is not refused');
+  }
+  return compare(what, ROUNDS, first, last, bound);
+}
+
+function withOtherByte(record: TokenRecord, place: number): TokenRecord {
+  const digest = Uint8Array.from(record.digest);
+  digest[place] = (digest[place] ?? 0) ^ 0xff;
+  return { ...record, digest };
+}
+
+function earlyExit(expected: Buffer, place: number): Act {
+  const presented = Buffer.from(expected);
+  presented[place] = 0xff;
+  return () => {
+    for (let i = 0; i < expected.length; i++) {
+      if (presented[i] !== expected[i]) return false;
+    }
+    return true;
+  };
+}
+
+/** A user that there is, with a wrong password, and one that there is not; through the handler. */
+function compareLogins(): Promise<Row> {
+  const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
+  return compareUsers('login: wrong password, or unknown user', authenticate, 'under 4.5');
+}
+
+function compareControlLogins(): Promise<Row> {
+  const real = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
+  const early: typeof real = async (credentials) =>
+    credentials.username === 'ada' ? real(credentials) : null;
+  return compareUsers('control: one that hashes for known users alone', early, 'over 50');
+}
+
+async function compareUsers(
+  what: string,
+  authenticate: ReturnType<typeof fixedAccounts>,
+  bound: string,
+): Promise<Row> {
+  const tokens = new TokenService({
+    store: new MemoryTokenStore(),
+    keys: [generateKey()],
+    prefix: 'acme',
+  });
+  const handler = tokenHandler({ tokens, authenticate });
+  const asking = (username: string) => {
+    const authorization = `Basic ${Buffer.from(`${username}:wrong horse`).toString('base64')}`;
+    return async () => {
+      const request = new Request('http://localhost/token', { headers: { authorization } });
+      const { status } = await handler(request);
+      if (status !== 401) throw new Error(`answered ${status}`);
+    };
+  };
+  return compare(what, LOGINS, asking('ada'), asking('eve'), bound);
+}
+
+async function compare(what: string, rounds: number, a: Act, b: Act, bound: string): Promise<Row> {
+  const times: [number[], number[]] = [[], []];
+  const order = crypto.randomBytes(Math.ceil(rounds * (1 + WARM_SHARE)));
+  for (const [round, byte] of order.entries()) {
+    // Both in each round, which of them first is drawn: what drifts then touches both.
+    for (const which of byte & 1 ? ([0, 1] as const) : ([1, 0] as const)) {
+      const start = process.hrtime.bigint();
+      await (which === 0 ? a : b)();
+      const took = Number(process.hrtime.bigint() - start);
+      if (round >= rounds * WARM_SHARE) times[which].push(took);
+    }
+  }
+  const bar = percentile([...times[0], ...times[1]], KEPT_SHARE);
+  const kept = times.map((all) => all.filter((time) => time <= bar)) as [number[], number[]];
+  const [one, other] = [momentsOf(kept[0]), momentsOf(kept[1])];
+  const t =
+    (one.mean - other.mean) / Math.sqrt(one.variance / one.count + other.variance / other.count);
+  const meansMicros = [one.mean / 1000, other.mean / 1000] as const;
+  return { what, rounds: times[0].length, meansMicros, t, bound };
+}
+
+function percentile(values: readonly number[], share: number): number {
+  const sorted = Float64Array.from(values).sort();
+  return sorted[Math.floor((sorted.length - 1) * share)] as number;
+}
+
+function momentsOf(values: readonly number[]): { count: number; mean: number; variance: number } {
+  const count = values.length;
+  const mean = values.reduce((sum, value) => sum + value, 0) / count;
+  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  return { count, mean, variance: squares / (count - 1) };
+}
+
+console.log(`\nNode ${process.version}, ${availableParallelism()} cores`);
