@@ -5,8 +5,8 @@ import {
   type OpenApiReading,
   type TokenScopes,
 } from '../openapi.ts';
-import { readHost, safeParseScope } from '../scope/grammar.ts';
-import type { LintFinding, ScopeCatalog } from '../scope/index.ts';
+import { isSegment, readHost } from '../scope/grammar.ts';
+import type { ScopeCatalog } from '../scope/index.ts';
 import { catalogTypes } from './catalog-types.ts';
 import {
   type Command,
@@ -14,9 +14,9 @@ import {
   command,
   count,
   indent,
+  listFindings,
   type Outcome,
   printable,
-  wrap,
 } from './command.ts';
 import { asInput, readCatalog, readDocuments, readTokens } from './files.ts';
 import { diffLines } from './scopes.ts';
@@ -90,8 +90,8 @@ apex           hosts lie below one that a wildcard for them does not reach`,
     exits: `0  nothing was found\n${INPUT_EXITS}\n3  something was found`,
     example: {
       call: 'catalog lint everything.json',
-      output: `token_service  POST:shop.example/token looks like a token service: with it *:*/* manages
-               tokens; leave it out`,
+      output: `token_service  POST:shop.example/token looks like a token service: with it *:*/*
+               manages tokens; leave it out`,
     },
     async run(files) {
       return describeFindings(await readCatalog(files));
@@ -160,11 +160,6 @@ export type ShopPattern = CatalogPattern<ShopCatalog>;`,
   }),
 ];
 
-function isSegment(text: string): boolean {
-  const reading = safeParseScope(`GET:shop.example/${text}`);
-  return reading.ok && reading.scope.path !== '*' && !text.includes('/');
-}
-
 function describeReading(reading: OpenApiReading, documents: readonly string[]): Outcome {
   const { catalog, entries, deprecated } = reading;
   const scopes = catalog.toArray();
@@ -217,16 +212,15 @@ function describeFindings(catalog: ScopeCatalog): Outcome {
   const findings = catalog.lint();
   const found = findings.length === 0 ? 'nothing found' : count(findings.length, 'finding');
   return {
-    text: columns(findings.flatMap(findingRows)),
+    text: listFindings(
+      findings.map((finding) =>
+        finding.code === 'apex' ? { ...finding, below: finding.scopes } : finding,
+      ),
+    ),
     json: findings,
     notes: `${found} in ${count(catalog.size, 'scope')}`,
     isNegative: findings.length > 0,
   };
-}
-
-function findingRows({ code, scopes, message }: LintFinding): (readonly [string, string])[] {
-  const listed = code === 'apex' ? scopes.map((scope) => `  ${scope}`) : [];
-  return [...wrap(message), ...listed].map((line, i) => [i === 0 ? code : '', line] as const);
 }
 
 function describeDiff(diff: CatalogDiff, tokens: readonly TokenScopes[] | undefined): Outcome {

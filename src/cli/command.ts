@@ -1,4 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { editDistance } from '../scope/catalog.ts';
 import { UsageError } from './settings.ts';
 
 /** What a command found. */
@@ -52,7 +53,7 @@ type Given<F extends Flags> = ReturnType<typeof parseArgs<{ options: F }>>['valu
 
 interface Definition<F extends Flags> {
   readonly name: string;
-  /** `LIST`; the last one may be `FILE...`, for one or more. */
+  /** `LIST`; `URL?` may be absent, as all after it; the last one may be `FILE...`, for one or more. */
   readonly operands: readonly string[];
   readonly summary: string;
   readonly about: string;
@@ -77,12 +78,18 @@ export function command<const F extends Flags>(definition: Definition<F>): Comma
     ...(json !== undefined && { json: { type: 'boolean', help: `print JSON: ${json}` } }),
     help: HELP_FLAG,
   };
-  const usage = [name, ...definition.operands.map((operand) => `<${operand}>`), ...usageOf(flags)];
+  const usage = usageLines([
+    name,
+    ...definition.operands.map((operand) =>
+      operand.endsWith('?') ? `[<${operand.slice(0, -1)}>]` : `<${operand}>`,
+    ),
+    ...usageOf(flags),
+  ]);
   return {
     name,
-    usage: usage.join(' '),
+    usage,
     summary,
-    help: helpOf(definition, usage.join(' '), flags),
+    help: helpOf(definition, usage, flags),
     example,
     async run(words) {
       const { values, operands } = readWords(words, definition, flags);
@@ -92,18 +99,51 @@ export function command<const F extends Flags>(definition: Definition<F>): Comma
   };
 }
 
+/** A table with a title over each column. On a terminal, what is too wide for it is cut off. */
+export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [titles, ...rows];
+  const widths = titles.map((_, i) => Math.max(...lines.map((cells) => cells[i]?.length ?? 0)));
+  const { isTTY, columns: room = LINE_WIDTH } = process.stdout;
+  return lines
+    .map((cells) =>
+      cells
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .map((line) => (isTTY && line.length > room ? `${line.slice(0, room - 1)}…` : line))
+    .join('\n');
+}
+
 /** Rows as text, the columns but the last padded to one width. */
 export function columns(rows: readonly (readonly [label: string, text: string])[]): string {
   const width = Math.max(0, ...rows.map(([label]) => label.length));
   return rows.map(([label, text]) => `${label.padEnd(width)}  ${text}`.trimEnd()).join('\n');
 }
 
+/** What was found, by its code, with what belongs to it below. */
+export function listFindings(
+  findings: readonly {
+    readonly code: string;
+    readonly message: string;
+    readonly below?: readonly string[];
+  }[],
+): string {
+  const width = Math.max(0, ...findings.map(({ code }) => code.length));
+  const rows = findings.flatMap(({ code, message, below = [] }) =>
+    [...wrap(message, LINE_WIDTH - width - 2), ...below.map((line) => `  ${line}`)].map(
+      (line, i) => [i === 0 ? code : '', line] as const,
+    ),
+  );
+  return columns(rows);
+}
+
 /** Words in lines of a width that is comfortable to read. */
-export function wrap(text: string): string[] {
+export function wrap(text: string, width = LINE_WIDTH): string[] {
   const lines = [''];
   for (const word of text.split(' ')) {
     const line = `${lines.at(-1)} ${word}`.trimStart();
-    if (line.length > LINE_WIDTH && lines.at(-1) !== '') lines.push(word);
+    if (line.length > width && lines.at(-1) !== '') lines.push(word);
     else lines[lines.length - 1] = line;
   }
   return lines;
@@ -156,18 +196,20 @@ function readWords<F extends Flags>(
       // `--catalog a.json b.json`, as a shell makes it of `--catalog *.json`.
       list.push(token.value);
     } else {
-      throw new UsageError(`there is an argument too many, after <${names.at(-1)}>; ${see}`);
+      throw new UsageError(
+        `there is an argument too many, after <${names.at(-1)?.replace('?', '')}>; ${see}`,
+      );
     }
   }
-  const missing = operands.length < names.length ? names[operands.length] : undefined;
-  if (missing !== undefined) throw new UsageError(`<${missing}> is missing; ${see}`);
+  const missing = names[operands.length];
+  if (missing?.endsWith('?') === false) throw new UsageError(`<${missing}> is missing; ${see}`);
   const unset = Object.keys(flags).find(
     (flag) => flags[flag]?.isRequired === true && values[flag] === undefined,
   );
   if (unset !== undefined) throw new UsageError(`--${unset} is required; ${see}`);
   const empty = operands.indexOf('');
   if (empty === -1) return { values, operands };
-  throw new UsageError(`<${names[empty] ?? names.at(-1)}> is empty; ${see}`);
+  throw new UsageError(`<${(names[empty] ?? names.at(-1))?.replace('?', '')}> is empty; ${see}`);
 }
 
 /** With `--help` the rest is not looked at: who asks for help may not have it right yet. */
@@ -182,9 +224,42 @@ function parse(words: readonly string[], flags: Flags, allowPositionals: boolean
     return parseArgs({ args: [...words], options, strict: true, allowPositionals, tokens: true });
   } catch (error) {
     const [message = ''] = (error as Error).message.split(/\. |\.?\n/);
+    const unknown = /^Unknown option '--([^']+)'$/.exec(message)?.[1];
+    const known = unknown === undefined ? undefined : nearest(unknown, Object.keys(flags));
+    const hint = known === undefined ? '' : `; did you mean --${known}?`;
     // An argument that is not expected may have been meant for a flag that takes a password.
-    throw new UsageError(`${message.replace(/^(Unexpected argument) .*/, '$1')}; ${see}`);
+    throw new UsageError(`${message.replace(/^(Unexpected argument) .*/, '$1')}${hint}; ${see}`);
   }
+}
+
+/** The known word that is most like one that is not; `undefined` where none is much like it. */
+export function nearest(word: string, known: readonly string[]): string | undefined {
+  const limit = Math.min(3, Math.ceil(word.length / 2) + 1);
+  const distances = known.map((other) => editDistance(word, other, limit));
+  const least = Math.min(...distances);
+  const isInside = (other: string) => word.length >= 3 && other.includes(word);
+  return least < limit ? known[distances.indexOf(least)] : known.find(isInside);
+}
+
+/** A usage in lines that fit a terminal; what belongs together stays in one. */
+function usageLines(parts: readonly string[]): string {
+  const lines = [''];
+  for (const part of parts) {
+    const line = `${lines.at(-1)} ${part}`.replace(/^ (?=\S)/, '');
+    if (line.length > LINE_WIDTH - 'tokenwright '.length) lines.push(`    ${part}`);
+    else lines[lines.length - 1] = line;
+  }
+  return lines.join('\n');
+}
+
+/** Paragraphs in lines that fit a terminal. What is laid out, with two spaces somewhere, stays. */
+export function paragraphs(text: string, width = LINE_WIDTH): string {
+  return text
+    .split('\n\n')
+    .map((part) =>
+      /^ | {2}/m.test(part) ? part : wrap(part.replaceAll('\n', ' '), width).join('\n'),
+    )
+    .join('\n\n');
 }
 
 function helpOf<F extends Flags>(definition: Definition<F>, usage: string, flags: Flags): string {
@@ -193,16 +268,27 @@ function helpOf<F extends Flags>(definition: Definition<F>, usage: string, flags
     help === undefined ? [] : [[`--${name} ${value}`.trim(), help] as const],
   );
   const width = Math.max(...rows.map(([flag]) => flag.length));
+  const room = LINE_WIDTH - width - 4;
   const flagLines = rows.flatMap(([flag, help]) =>
-    help.split('\n').map((line, i) => `${(i === 0 ? flag : '').padEnd(width)}  ${line}`),
+    wrap(help.replaceAll('\n', ' '), room).map(
+      (line, i) => `${(i === 0 ? flag : '').padEnd(width)}  ${line}`,
+    ),
   );
   return [
     `tokenwright ${usage}`,
-    `${summary[0]?.toUpperCase()}${summary.slice(1)}.${about === '' ? '' : `\n\n${about}`}`,
+    paragraphs(`${summary[0]?.toUpperCase()}${summary.slice(1)}.`),
+    ...(about === '' ? [] : [paragraphs(about)]),
     ...(rows.length === 1 ? [] : [`Flags\n${indent(flagLines.join('\n'))}`]),
-    ...(exits === undefined ? [] : [`Exit code\n${indent(exits)}`]),
+    ...(exits === undefined ? [] : [`Exit code\n${indent(exitLines(exits))}`]),
     `Example\n${showExample(example)}`,
   ].join('\n\n');
+}
+
+function exitLines(exits: string): string {
+  return exits
+    .split('\n')
+    .map((line) => `${line.slice(0, 3)}${wrap(line.slice(3), LINE_WIDTH - 5).join('\n   ')}`)
+    .join('\n');
 }
 
 function usageOf(flags: Flags): string[] {

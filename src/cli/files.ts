@@ -40,10 +40,45 @@ export function makeFolder(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
 }
 
+/** Where the keys of a data folder are. */
+export function keyFile(folder: string): string {
+  return join(folder, 'keys.json');
+}
+
 /** The keys kept in the data folder; made on the first start. */
 export function loadKeys(folder: string): KeyOptions[] {
-  const path = join(folder, 'keys.json');
-  const { content } = readOrMake(path, () => [generateKey()]);
+  const path = keyFile(folder);
+  return asKeys(readOrMake(path, () => [generateKey()]).content, path);
+}
+
+/**
+ * The keys of a file that is there. What each of them is, nobody has looked at yet.
+ *
+ * @throws {InputError} when it is not there, or is no list
+ */
+export function readKeys(path: string): KeyOptions[] {
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) {
+    throw new InputError(
+      `there is no file of keys ${quote(path)}; give --keys or --data, or make one with tokenwright keys new`,
+    );
+  }
+  try {
+    return asKeys(readJson(path), path);
+  } catch (error) {
+    throw error instanceof UsageError ? new InputError(error.message) : error;
+  }
+}
+
+/**
+ * Makes a file of keys for its owner only, whole or not at all.
+ *
+ * @returns whether it was made; false when there is one, which stays as it is
+ */
+export function makeKeys(path: string, keys: readonly KeyOptions[]): boolean {
+  return readOrMake(path, () => keys).isNew;
+}
+
+function asKeys(content: unknown, path: string): KeyOptions[] {
   if (Array.isArray(content)) return content;
   throw new UsageError(`${path} must be a JSON array of keys`);
 }
@@ -219,8 +254,12 @@ function parseStandardInput(text: string): unknown {
   return lines.filter((line) => line !== '');
 }
 
-async function standardInput(): Promise<string> {
-  // Node reads a folder as if it were empty.
+/**
+ * All of standard input.
+ *
+ * @throws {InputError} when it is a folder, which Node reads as if it were empty
+ */
+export async function standardInput(): Promise<string> {
   if (fstatSync(0).isDirectory()) throw new InputError('standard input is a folder');
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin) chunks.push(chunk);

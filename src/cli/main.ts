@@ -10,13 +10,19 @@ import {
   command,
   endSoon,
   indent,
+  nearest,
+  paragraphs,
   printable,
   showExample,
+  wrap,
 } from './command.ts';
 import { InputError } from './files.ts';
+import { KEYS_COMMANDS, KEYS_HELP } from './keys.ts';
 import { LIST_HELP, SCOPES_COMMANDS } from './scopes.ts';
 import { readSettings, SERVE_OPTIONS, UsageError } from './settings.ts';
 import { STORE_COMMANDS } from './store-commands.ts';
+import { forTerminal } from './stores.ts';
+import { TOKEN_COMMANDS, TOKEN_HELP } from './token.ts';
 
 const NEGATIVE = 3;
 
@@ -24,31 +30,51 @@ const SERVE = command({
   name: 'serve',
   operands: [],
   summary: 'runs the token service, on an embedded SQLite file or a database',
-  about: `Settings                                                           (environment)
-  --port <number>           where to listen; default 8787          PORT
-  --host <name>             default 127.0.0.1                      TOKENWRIGHT_HOST
-  --data <folder>           keys, and the SQLite file; default ./data
-                                                                   TOKENWRIGHT_DATA
-  --store <url>             a database for the tokens: postgres://, mysql://, mariadb://,
-                            redis://, rediss:// or redis+cluster://host,host; those of
-                            Redis may end in ?replicas=1, so many must have a write.
-                            Services on one database need the same keys: copy keys.json
-                            of the data. Default: an SQLite file   TOKENWRIGHT_STORE
-  --table <name>            the table, for Redis what keys begin with
-                                                                   TOKENWRIGHT_TABLE
-  --catalog <file|folder>   the scopes that exist: a JSON array of scopes, or an
-                            OpenAPI document in JSON or YAML; a folder takes all
-                            in it. Repeatable. Default: an example TOKENWRIGHT_CATALOG (commas)
-  --account <user:password> who may call the service. Repeatable. Flags show in
-                            process lists: prefer the variable     TOKENWRIGHT_ACCOUNTS (commas)
-  --prefix <text>           what values begin with; default tw     TOKENWRIGHT_PREFIX
-  --reveal <once|always>    whether values can be shown again; default always
-                                                                   TOKENWRIGHT_REVEAL
-  --max-stale-ms <number>   how old may be what is checked from memory, 0 to 60000;
-                            default 0: nothing is                  TOKENWRIGHT_MAX_STALE_MS
-  --accept-legacy-body      take what older clients send           TOKENWRIGHT_ACCEPT_LEGACY_BODY=true
+  about: `Settings                                                     (environment)
+  --port NUMBER        where to listen; default 8787           PORT
+  --host NAME          default 127.0.0.1                       TOKENWRIGHT_HOST
+  --data FOLDER        keys, and the SQLite file; default ./data
+                                                               TOKENWRIGHT_DATA
+  --store URL          a database for the tokens: postgres://, mysql://,
+                       mariadb://, redis://, rediss:// or
+                       redis+cluster://host,host. Those of Redis may end in
+                       ?replicas=1: so many must have a write. sqlite:FILE is
+                       another SQLite file                     TOKENWRIGHT_STORE
+  --table NAME         the table, for Redis what keys begin with
+                                                               TOKENWRIGHT_TABLE
+  --keys FILE          a file of keys instead of that of the data. Services on
+                       one store need the same keys            TOKENWRIGHT_KEYS
+  --catalog FILE       the scopes that exist: a JSON array of scopes, an OpenAPI
+                       document in JSON or YAML, or a folder of these;
+                       repeatable. Default: an example
+                                              TOKENWRIGHT_CATALOG, with commas
+  --account USER:PASSWORD
+                       who may call the service; repeatable. Flags show in
+                       process lists: prefer the variable
+                                             TOKENWRIGHT_ACCOUNTS, with commas
+  --prefix TEXT        what values begin with; default tw    TOKENWRIGHT_PREFIX
+  --reveal WHEN        whether values can be shown again: once or always;
+                       default always                        TOKENWRIGHT_REVEAL
+  --max-stale-ms MS    how old may be what is checked from memory, 0 to 60000;
+                       default 0: nothing is           TOKENWRIGHT_MAX_STALE_MS
+  --introspection USER:PASSWORD
+                       a resource server that may ask about values, at
+                       /introspect (RFC 7662); repeatable. Prefer the variable
+                                        TOKENWRIGHT_INTROSPECTION, with commas
+  --revocation         bearers may revoke their token, at /revoke (RFC 7009)
+                                                  TOKENWRIGHT_REVOCATION=true
+  --docs               a reference page at /docs        TOKENWRIGHT_DOCS=true
+  --path-tokens WHICH  what stands for a token in an address: any, or id-only,
+                       since addresses end up in logs TOKENWRIGHT_PATH_TOKENS
+  --client-header NAME behind a proxy: the header in which it names the client,
+                       as X-Real-IP. Without it all of its callers count as one
+                       when passwords are wrong     TOKENWRIGHT_CLIENT_HEADER
+  --accept-legacy-body take what older clients send
+                                         TOKENWRIGHT_ACCEPT_LEGACY_BODY=true
 
-A flag wins over its variable.`,
+A flag wins over its variable. A call has 15 s for its headers, of 16 KiB at most, and 30 s
+for all of it. Of wrong passwords, 10 for a user from one address are answered in 15 minutes, and 100
+from one address; after that it has to wait. On SIGTERM and SIGINT what is in flight is answered.`,
   flags: SERVE_OPTIONS,
   example: {
     call: 'serve --catalog openapi.json --port 8787',
@@ -65,20 +91,28 @@ A flag wins over its variable.`,
 const COMMANDS: readonly Command[] = [
   SERVE,
   ...STORE_COMMANDS,
+  ...TOKEN_COMMANDS,
+  ...KEYS_COMMANDS,
   ...SCOPES_COMMANDS,
   ...CATALOG_COMMANDS,
 ];
 
 /** The commands of two words, by their first one. */
 const GROUPS: ReadonlyMap<string, { readonly title: string; readonly about: string }> = new Map([
+  ['token', { title: 'look after the tokens of an account', about: TOKEN_HELP }],
+  ['keys', { title: 'look after the keys of a service', about: KEYS_HELP }],
   ['scopes', { title: 'look at lists of scopes', about: LIST_HELP }],
   ['catalog', { title: 'look at catalogs, the scopes that exist', about: FILE_HELP }],
 ]);
 
-const SHOWN_FIRST: ReadonlySet<string> = new Set(['scopes explain', 'catalog from-openapi']);
+const SHOWN_FIRST: ReadonlySet<string> = new Set([
+  'token issue',
+  'scopes explain',
+  'catalog from-openapi',
+]);
 
-const MORE_HELP =
-  'All of them take --json. With --help each tells its flags, what the JSON holds, its exit codes.';
+const MORE_HELP = `All of them take --json. With --help each tells its flags, what the JSON holds,
+its exit codes.`;
 
 await main(process.argv.slice(2));
 
@@ -91,7 +125,7 @@ async function main(words: readonly string[]): Promise<void> {
       error instanceof InputError ||
       isTokenError(error) ||
       isSystemError(error);
-    console.error(oneLine(`tokenwright: ${isExpected ? error.message : error}`));
+    console.error(oneLine(`tokenwright: ${isExpected ? forTerminal(error.message) : error}`));
     process.exitCode = error instanceof UsageError ? 2 : 1;
     endSoon();
   }
@@ -108,8 +142,12 @@ async function run(words: readonly string[]): Promise<void> {
   if (outcome === undefined) return;
   const { text, json, notes, isNegative, isJson } = outcome;
   if (isNegative === true) process.exitCode = NEGATIVE;
-  await print(isJson ? JSON.stringify(json, null, 2) : text);
-  if (notes !== undefined && !isJson) console.error(notes);
+  try {
+    await print(isJson ? JSON.stringify(json, null, 2) : text);
+  } finally {
+    // Also when there was no room for the rest: they may name a token that was made all the same.
+    if (notes !== undefined && !isJson) console.error(notes);
+  }
   endSoon();
 }
 
@@ -118,18 +156,25 @@ function commandOf(words: readonly string[]): Command | undefined {
 }
 
 /** Never repeats what was typed: it may have been meant for a flag that takes a password. */
-function unknownCommand([first]: readonly string[]): UsageError {
+function unknownCommand([first, second]: readonly string[]): UsageError {
   if (first !== undefined && GROUPS.has(first)) {
     const names = commandsOf(first).map(({ name }) => name.slice(first.length + 1));
     return new UsageError(
-      `a command is required after ${first}: ${names.join(', ')}; see tokenwright ${first} --help`,
+      `a command is required after ${first}${hintOf(second, names)}: ${names.join(', ')}; see tokenwright ${first} --help`,
     );
   }
-  const names = [SERVE, ...STORE_COMMANDS].map(({ name }) => name);
-  const all = [...names, ...GROUPS.keys()].join(', ');
+  const names = [...[SERVE, ...STORE_COMMANDS].map(({ name }) => name), ...GROUPS.keys()];
+  const all = names.join(', ');
   return first === undefined
     ? new UsageError(`a command is required: ${all}; see tokenwright --help`)
-    : new UsageError(`this command is not known; the commands are: ${all}; see tokenwright --help`);
+    : new UsageError(
+        `this command is not known${hintOf(first, names)}; the commands are: ${all}; see tokenwright --help`,
+      );
+}
+
+function hintOf(word: string | undefined, names: readonly string[]): string {
+  const known = word === undefined ? undefined : nearest(word, names);
+  return known === undefined ? '' : ` (did you mean ${known}?)`;
 }
 
 function helpOn(words: readonly string[]): string {
@@ -141,10 +186,10 @@ function helpOn(words: readonly string[]): string {
   if (group === undefined) throw unknownCommand(words);
   const parts = commandsOf(name).map(
     ({ usage, summary, example }) =>
-      `tokenwright ${usage}\n${indent(`${summary}\n\n${showExample(example)}`)}`,
+      `tokenwright ${usage}\n${indent(`${paragraphs(summary, 78)}\n\n${showExample(example)}`)}`,
   );
   const title = `tokenwright ${name}: ${group.title}`;
-  return [title, ...parts, group.about, MORE_HELP].join('\n\n');
+  return [title, ...parts, paragraphs(group.about), MORE_HELP].join('\n\n');
 }
 
 function mainHelp(): string {
@@ -159,9 +204,9 @@ ${usageLines([SERVE, ...STORE_COMMANDS])}
 ${groups.join('\n\n')}
 
 help
-  tokenwright <command> --help     its settings or flags, and an example
-  tokenwright <group> --help       the commands of scopes, or of catalog, with an example each
-  tokenwright --version            the version
+  tokenwright <command> --help  its settings or flags, and an example
+  tokenwright <group> --help    the commands of token, keys, scopes or catalog
+  tokenwright --version         the version
 
 Examples
 ${[SERVE, ...COMMANDS.filter(({ name }) => SHOWN_FIRST.has(name))]
@@ -174,8 +219,8 @@ function commandsOf(group: string): readonly Command[] {
 }
 
 function usageLines(commands: readonly Command[]): string {
-  const rows = commands.map(
-    ({ name, summary }) => [`tokenwright ${name}`.padEnd(32), summary] as const,
+  const rows = commands.flatMap(({ name, summary }) =>
+    wrap(summary, 54).map((line, i) => [(i === 0 ? name : '').padEnd(20), line] as const),
   );
   return indent(columns(rows));
 }

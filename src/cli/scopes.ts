@@ -1,3 +1,4 @@
+import { isSegment } from '../scope/grammar.ts';
 import {
   type RequestReason,
   ScopeCatalog,
@@ -14,7 +15,8 @@ import { UsageError } from './settings.ts';
 export const LIST_HELP = `A LIST is
   a,b     scopes separated by commas
   a.json  a JSON file that holds an array of scopes
-  -       standard input: a JSON array, or one scope in a line; what follows a # is a comment`;
+  -       standard input: a JSON array, or one scope in a line; what follows a #
+          is a comment`;
 
 const CATALOG_FLAG = {
   type: 'string',
@@ -22,6 +24,13 @@ const CATALOG_FLAG = {
   value: 'FILE',
   help: `the scopes that exist: a JSON array of scopes, an OpenAPI document in JSON
 or YAML, or a folder of these; repeatable`,
+} as const;
+
+/** As the guard takes it. */
+export const ROOT_NAME_FLAG = {
+  type: 'string',
+  value: 'NAME',
+  help: 'what stands for the path / in a scope, as rootName of the guard; default none',
 } as const;
 
 const INPUT_EXITS = '1  the input cannot be read or is wrong\n2  the command line is wrong';
@@ -38,7 +47,7 @@ TARGET is the request target as it is sent, /orders/7?x=1. Allowed: the scope th
 Refused: the scope that comes nearest and the part of it that does not fit, and the smallest
 scope that would have been enough. With a catalog also whether that knows the request, as what,
 and what is most like it.`,
-    flags: { catalog: CATALOG_FLAG },
+    flags: { catalog: CATALOG_FLAG, 'root-name': ROOT_NAME_FLAG },
     json: `{ allowed, by?, reason?, needed?, smallest?, nearest?: { scope, failed },
 known?, suggestions? }; needed is what the catalog calls it, known
 whether it does (true without a catalog), failed one of method, domain
@@ -54,7 +63,7 @@ enough   DELETE:shop.example/orders/7`,
     async run([list = '', method = '', domain = '', target = ''], flags) {
       const paths = flags.catalog ?? [];
       const catalog = paths.length === 0 ? undefined : await readCatalog(paths);
-      const request = { method, domain, target };
+      const request = { method, domain, target: namedTarget(target, flags['root-name']) };
       return explainRequest(ScopeSet.from(await readScopes(list, 'LIST')), request, catalog);
     },
   }),
@@ -141,6 +150,20 @@ have the same smallest form.`,
     },
   }),
 ];
+
+/**
+ * A target as the guard reads it that has a name for the root, which no scope has a path for.
+ *
+ * @throws {UsageError} when it is not one segment of a path
+ */
+export function namedTarget(target: string, rootName: string | undefined): string {
+  if (rootName === undefined) return target;
+  if (!isSegment(rootName)) {
+    throw new UsageError('--root-name must be one segment of a path, as root');
+  }
+  const isRoot = target === '/' || target.startsWith('/?');
+  return isRoot ? `/${rootName}${target.slice(1)}` : target;
+}
 
 /** What is given and taken, a scope in a line. */
 export function diffLines({ added, removed }: ScopeDiff): string {

@@ -2,20 +2,33 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { type FixedAccount, fixedAccounts } from '../http/accounts.ts';
+import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
+import { isTokenError } from '../errors.ts';
+import { type Authenticate, type FixedAccount, fixedAccounts } from '../http/accounts.ts';
 import { tokenHandler } from '../http/handler.ts';
+import { type FailureLimiter, failureLimiter, remoteAddress } from '../http/limits.ts';
 import { toNodeListener } from '../http/node.ts';
 import type { ScopeCatalog } from '../scope/index.ts';
 import { TokenService } from '../service.ts';
 import { doctor } from '../store.ts';
 import { endSoon } from './command.ts';
-import { loadCatalog, loadFirstAccount, loadKeys, makeFolder } from './files.ts';
-import type { ServeSettings } from './settings.ts';
-import { type StorePlace, storePlace } from './stores.ts';
+import { loadCatalog, loadFirstAccount, loadKeys, makeFolder, readKeys } from './files.ts';
+import { type ServeSettings, UsageError } from './settings.ts';
+import { forTerminal, type StorePlace, storePlace } from './stores.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const HEADERS_TIMEOUT_MS = 15_000;
+/** Twice the longest target that is taken: above the headers of any client that means well. */
+const MAX_HEADER_BYTES = 16_384;
+/** Node's own, half a minute, would let a slow sender have three times its time. */
+const CHECK_INTERVAL_MS = 5000;
+/** Connections that send their headers slowly are no calls yet, and are not counted as such. */
+const MAX_CONNECTIONS = 10_000;
 const SHUTDOWN_MS = 10_000;
+/** So many wrong passwords are answered in so many seconds. */
+const FAILURES_OF_USER = 10;
+const FAILURES_OF_ADDRESS = 100;
+const FAILURES_SECONDS = 900;
 
 /**
  * Runs the token service until SIGTERM or SIGINT; then answers what is in flight and closes the
@@ -26,11 +39,14 @@ export async function serve(settings: ServeSettings): Promise<void> {
   const place = storePlace(settings);
   const catalog = await loadCatalog(settings.catalog);
   makeFolder(data);
-  const keys = loadKeys(data);
+  const keys = settings.keys === undefined ? loadKeys(data) : readKeys(settings.keys);
   const server = createServer({
     requestTimeout: REQUEST_TIMEOUT_MS,
     headersTimeout: HEADERS_TIMEOUT_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    connectionsCheckingInterval: CHECK_INTERVAL_MS,
   });
+  server.maxConnections = MAX_CONNECTIONS;
   const opened = await place.open();
   let tokens: TokenService | undefined;
   const close = async () => {
@@ -48,7 +64,9 @@ export async function serve(settings: ServeSettings): Promise<void> {
     stopOnSignals(server, close);
     // Last, since a password that was made is lost when the start fails before it is printed.
     answerCalls(server, tokens, settings, { place, catalog });
-    for (const { message } of findings) console.error(`tokenwright: warning: ${message}`);
+    for (const { message } of findings) {
+      console.error(`tokenwright: warning: ${forTerminal(message)}`);
+    }
   } catch (error) {
     server.close();
     await close();
@@ -67,14 +85,56 @@ function answerCalls(
   settings: ServeSettings,
   sources: Sources,
 ): void {
-  const { data, acceptLegacyBody } = settings;
+  const { data, acceptLegacyBody, introspection, revocation, docs, pathTokens } = settings;
+  let authenticate: Authenticate = () => null;
+  const onError = (error: unknown) => console.error('tokenwright: a call failed:', error);
+  const handler = tokenHandler({
+    tokens,
+    authenticate: (credentials, request) => authenticate(credentials, request),
+    acceptLegacyBody,
+    ...(introspection.length > 0 && {
+      introspection: { authenticate: resourceServers(introspection) },
+    }),
+    revocation,
+    docs,
+    pathTokens,
+    limiter: newLimiter(),
+    clientAddress: addressOf(settings.clientHeader),
+    onError,
+  });
+  // After whatever may be refused: the password of an account that is made is shown this once.
   const first = settings.accounts.length === 0 ? loadFirstAccount(data) : undefined;
   const accounts = first === undefined ? settings.accounts : [first.account];
-  const authenticate = fixedAccounts(accounts);
-  const onError = (error: unknown) => console.error('tokenwright: a call failed:', error);
-  const handler = tokenHandler({ tokens, authenticate, acceptLegacyBody, onError });
+  authenticate = fixedAccounts(accounts);
   server.on('request', toNodeListener(handler));
   console.log(welcome(server, settings, sources, accounts, first?.password));
+}
+
+/** What is wrong with them is told by the name of their own setting. */
+function resourceServers(accounts: readonly FixedAccount[]): Authenticate {
+  try {
+    return fixedAccounts(accounts);
+  } catch (error) {
+    if (!isTokenError(error)) throw error;
+    throw new UsageError(error.message.replace(/^accounts/, 'introspection'));
+  }
+}
+
+/** In memory: each process counts for itself, and forgets when it ends. */
+function newLimiter(): FailureLimiter {
+  const limiter = (points: number) => new RateLimiterMemory({ points, duration: FAILURES_SECONDS });
+  return failureLimiter({
+    userAndAddress: limiter(FAILURES_OF_USER),
+    address: limiter(FAILURES_OF_ADDRESS),
+  });
+}
+
+/** Of several addresses the last one is what the proxy itself has seen; the others anyone can write. */
+function addressOf(header: string | undefined): (request: Request) => string {
+  return (request) => {
+    const named = header === undefined ? undefined : request.headers.get(header)?.split(',').at(-1);
+    return named?.trim() || remoteAddress(request);
+  };
 }
 
 function stopOnSignals(server: Server, close: () => Promise<void>): void {
@@ -114,13 +174,22 @@ function welcome(
   data      ${settings.data}
   store     ${place.name}
   catalog   ${catalog.size} scopes${source}
-  accounts  ${accounts.map(({ username }) => username).join(', ')}${passwordNote(settings, password)}
+  accounts  ${accounts.map(({ username }) => username).join(', ')}${passwordNote(settings, password)}${extraNote(settings)}
 
 A first call:
 
   curl -u '${credentials}' -H 'Content-Type: application/json' \\
     -d '{"scopes":["${first}"],"ttl":3600}' ${url}/token
 `;
+}
+
+function extraNote({ introspection, revocation, docs }: ServeSettings): string {
+  const paths = [
+    ...(introspection.length > 0 ? ['/introspect'] : []),
+    ...(revocation ? ['/revoke'] : []),
+    ...(docs ? ['/docs'] : []),
+  ];
+  return paths.length === 0 ? '' : `\n  also      ${paths.join(', ')}`;
 }
 
 function passwordNote({ accounts, data }: ServeSettings, password: string | undefined): string {

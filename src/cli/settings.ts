@@ -16,6 +16,8 @@ export interface StoreSettings {
 export interface ServeSettings extends StoreSettings {
   readonly port: number;
   readonly host: string;
+  /** A file of keys; absent where they are among the data, and made when they are not there. */
+  readonly keys: string | undefined;
   /** Files and folders; empty for the example catalog. */
   readonly catalog: readonly string[];
   /** Empty where one account is to be made. */
@@ -24,6 +26,13 @@ export interface ServeSettings extends StoreSettings {
   readonly reveal: 'once' | 'always';
   readonly acceptLegacyBody: boolean;
   readonly maxStaleMs: number;
+  /** Resource servers that may ask about values; empty where none may. */
+  readonly introspection: readonly FixedAccount[];
+  readonly revocation: boolean;
+  readonly docs: boolean;
+  readonly pathTokens: 'any' | 'id-only';
+  /** The header in which a proxy names the client; absent where there is no proxy. */
+  readonly clientHeader: string | undefined;
 }
 
 /** The flags of `serve`, for `parseArgs`. */
@@ -33,12 +42,18 @@ export const SERVE_OPTIONS = {
   data: { type: 'string' },
   store: { type: 'string' },
   table: { type: 'string' },
+  keys: { type: 'string' },
   catalog: { type: 'string', multiple: true },
   account: { type: 'string', multiple: true },
   prefix: { type: 'string' },
   reveal: { type: 'string' },
   'max-stale-ms': { type: 'string' },
   'accept-legacy-body': { type: 'boolean' },
+  introspection: { type: 'string', multiple: true },
+  revocation: { type: 'boolean' },
+  docs: { type: 'boolean' },
+  'path-tokens': { type: 'string' },
+  'client-header': { type: 'string' },
   help: { type: 'boolean', short: 'h' },
 } as const;
 
@@ -51,12 +66,18 @@ interface StoreFlags {
 interface ServeFlags extends StoreFlags {
   readonly port?: string;
   readonly host?: string;
+  readonly keys?: string;
   readonly catalog?: readonly string[];
   readonly account?: readonly string[];
   readonly prefix?: string;
   readonly reveal?: string;
   readonly 'max-stale-ms'?: string;
   readonly 'accept-legacy-body'?: boolean;
+  readonly introspection?: readonly string[];
+  readonly revocation?: boolean;
+  readonly docs?: boolean;
+  readonly 'path-tokens'?: string;
+  readonly 'client-header'?: string;
 }
 
 const MAX_STALE_MS = 60_000;
@@ -75,18 +96,35 @@ export function readSettings(flags: ServeFlags, environment: Environment): Serve
     variable(name)
       ?.split(',')
       .filter((entry) => entry !== '') ?? [];
+  const isOn = (name: string) => readSwitch(variable(name), name);
   return {
     ...readStoreSettings(flags, environment),
     port: readPort(flags.port ?? variable('PORT') ?? '8787'),
     host: flags.host ?? variable('TOKENWRIGHT_HOST') ?? '127.0.0.1',
+    keys: flags.keys ?? variable('TOKENWRIGHT_KEYS'),
     catalog: flags.catalog ?? list('TOKENWRIGHT_CATALOG'),
-    accounts: (flags.account ?? list('TOKENWRIGHT_ACCOUNTS')).map(readAccount),
+    accounts: (flags.account ?? list('TOKENWRIGHT_ACCOUNTS')).map((text) =>
+      readAccount(text, '--account (TOKENWRIGHT_ACCOUNTS)'),
+    ),
     prefix: flags.prefix ?? variable('TOKENWRIGHT_PREFIX') ?? 'tw',
     reveal: readReveal(flags.reveal ?? variable('TOKENWRIGHT_REVEAL') ?? 'always'),
-    acceptLegacyBody:
-      flags['accept-legacy-body'] ?? readSwitch(variable('TOKENWRIGHT_ACCEPT_LEGACY_BODY')),
+    acceptLegacyBody: flags['accept-legacy-body'] ?? isOn('TOKENWRIGHT_ACCEPT_LEGACY_BODY'),
     maxStaleMs: readStaleness(flags['max-stale-ms'] ?? variable('TOKENWRIGHT_MAX_STALE_MS') ?? '0'),
+    introspection: (flags.introspection ?? list('TOKENWRIGHT_INTROSPECTION')).map((text) =>
+      readAccount(text, '--introspection (TOKENWRIGHT_INTROSPECTION)'),
+    ),
+    revocation: flags.revocation ?? isOn('TOKENWRIGHT_REVOCATION'),
+    docs: flags.docs ?? isOn('TOKENWRIGHT_DOCS'),
+    pathTokens: readPathTokens(
+      flags['path-tokens'] ?? variable('TOKENWRIGHT_PATH_TOKENS') ?? 'any',
+    ),
+    clientHeader: readHeader(flags['client-header'] ?? variable('TOKENWRIGHT_CLIENT_HEADER')),
   };
+}
+
+/** A variable of the environment; an empty one counts as none. */
+export function readVariable(name: string): string | undefined {
+  return process.env[name] || undefined;
 }
 
 /** The part of {@link readSettings} that says which store is meant. */
@@ -96,6 +134,53 @@ export function readStoreSettings(flags: StoreFlags, environment: Environment): 
     table: flags.table ?? (environment['TOKENWRIGHT_TABLE'] || undefined),
     data: readFolder(flags.data ?? (environment['TOKENWRIGHT_DATA'] || './data')),
   };
+}
+
+/**
+ * A span of time: seconds, or with a unit, as `90d`.
+ *
+ * @throws {UsageError}
+ */
+export function readSeconds(text: string, flag: string): number {
+  const [, number, unit = 's'] = /^(\d{1,9})([smhd]?)$/.exec(text) ?? [];
+  const seconds = Number(number) * (SECONDS.get(unit) ?? 1);
+  if (number !== undefined) return seconds;
+  throw new UsageError(`--${flag} must be whole seconds, or like 90d, 12h, 30m`);
+}
+
+const SECONDS: ReadonlyMap<string, number> = new Map([
+  ['m', 60],
+  ['h', 3600],
+  ['d', 86_400],
+]);
+
+/**
+ * An instant: a date, which begins at midnight UTC, a time with its zone, or UNIX seconds.
+ *
+ * @throws {UsageError}
+ */
+export function readTime(text: string, flag: string): Date {
+  const isUnix = /^\d{1,12}$/.test(text);
+  const isIso = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/.test(text);
+  const time = new Date(isUnix ? Number(text) * 1000 : text);
+  if ((isUnix || isIso) && Number.isFinite(time.getTime())) return time;
+  throw new UsageError(`--${flag} must be like 2027-01-31, 2027-01-31T12:00:00Z or UNIX seconds`);
+}
+
+/**
+ * A whole number from 1 on.
+ *
+ * @throws {UsageError}
+ */
+export function readNumber(
+  text: string | undefined,
+  flag: string,
+  max: number,
+): number | undefined {
+  if (text === undefined) return undefined;
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= 1 && number <= max) return number;
+  throw new UsageError(`--${flag} must be a whole number from 1 to ${max}`);
 }
 
 /** Else a folder would be made that has a password in its name. */
@@ -118,22 +203,35 @@ function readStaleness(text: string): number {
   );
 }
 
-function readReveal(text: string): 'once' | 'always' {
+/** @throws {UsageError} */
+export function readReveal(text: string): 'once' | 'always' {
   if (text === 'once' || text === 'always') return text;
   throw new UsageError('--reveal (TOKENWRIGHT_REVEAL) must be once or always');
 }
 
-function readSwitch(text = 'false'): boolean {
+function readPathTokens(text: string): 'any' | 'id-only' {
+  if (text === 'any' || text === 'id-only') return text;
+  throw new UsageError('--path-tokens (TOKENWRIGHT_PATH_TOKENS) must be any or id-only');
+}
+
+function readHeader(name: string | undefined): string | undefined {
+  if (name === undefined || /^[A-Za-z0-9-]{1,100}$/.test(name)) return name;
+  throw new UsageError(
+    '--client-header (TOKENWRIGHT_CLIENT_HEADER) must be the name of a header, as X-Real-IP',
+  );
+}
+
+function readSwitch(text = 'false', name: string): boolean {
   if (['true', '1', 'on', 'yes'].includes(text)) return true;
   if (['false', '0', 'off', 'no'].includes(text)) return false;
-  throw new UsageError('TOKENWRIGHT_ACCEPT_LEGACY_BODY must be true or false');
+  throw new UsageError(`${name} must be true or false`);
 }
 
 /** Never repeats what was given: there is a password in it. */
-function readAccount(text: string): FixedAccount {
+function readAccount(text: string, setting: string): FixedAccount {
   const colon = text.indexOf(':');
   if (colon < 1 || colon === text.length - 1) {
-    throw new UsageError('--account (TOKENWRIGHT_ACCOUNTS) must be user:password');
+    throw new UsageError(`${setting} must be user:password`);
   }
   return { username: text.slice(0, colon), password: text.slice(colon + 1) };
 }

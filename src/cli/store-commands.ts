@@ -1,22 +1,28 @@
-import { existsSync } from 'node:fs';
+import { systemClock } from '../clock.ts';
+import { generateKey } from '../keys.ts';
 import { doctor, type StoreFinding } from '../store.ts';
-import { type Command, columns, command, count, type Outcome, wrap } from './command.ts';
-import { InputError } from './files.ts';
-import { readStoreSettings } from './settings.ts';
-import { type OpenStore, type StorePlace, storePlace } from './stores.ts';
+import { type Command, command, count, listFindings, type Outcome } from './command.ts';
+import { readNumber, readSeconds, readStoreSettings, readTime, UsageError } from './settings.ts';
+import { forTerminal, type OpenStore, type StorePlace, storePlace, withStore } from './stores.ts';
 
 const STORE_FLAGS = {
   store: {
     type: 'string',
     value: 'URL',
-    help: `where the tokens are: postgres://, mysql://, mariadb://, redis://, rediss://
-or redis+cluster://. It holds a password: prefer TOKENWRIGHT_STORE`,
+    help: `where the tokens are: postgres://, mysql://, mariadb://, redis://, rediss://,
+redis+cluster:// or sqlite:FILE. It holds a password: prefer TOKENWRIGHT_STORE`,
   },
   table: {
     type: 'string',
     value: 'NAME',
     help: 'the table, for Redis what keys begin with; or TOKENWRIGHT_TABLE',
   },
+} as const;
+
+const DATA_FLAG = {
+  type: 'string',
+  value: 'FOLDER',
+  help: 'the folder of the SQLite file, where there is no --store; default ./data',
 } as const;
 
 const STORE_EXITS = `1  the store cannot be used, or its driver is not installed
@@ -34,6 +40,7 @@ once. Where the service may not create tables, run what --print prints.`,
       ...STORE_FLAGS,
       print: { type: 'boolean', help: 'print the SQL that makes the table; no database is needed' },
     },
+    json: '{ store, changed } where changed is false when there was nothing to do; { sql } with --print',
     exits: `0  the table is up to date, or there is nothing to do\n${STORE_EXITS}`,
     example: {
       call: 'migrate --store postgres://ada@db.internal/acme',
@@ -41,10 +48,13 @@ once. Where the service may not create tables, run what --print prints.`,
     },
     async run(_, { print, ...flags }) {
       const place = storePlace(readStoreSettings(flags, process.env));
+      const store = place.name;
       const sql = await place.migrationSql();
-      if (sql === undefined) return said(nothingToDo(place), print === true);
-      if (print === true) return said(sql.trimEnd());
-      return said(`${place.name}: ${await withStore(place, migrate)}`);
+      if (print === true) return printed(sql, place);
+      if (sql === undefined) return { text: nothingToDo(place), json: { store, changed: false } };
+      const changed = await withStore(place, migrate);
+      const state = changed ? 'is up to date now' : 'was up to date already';
+      return { text: `${store}: the table ${state}`, json: { store, changed } };
     },
   }),
   command({
@@ -55,45 +65,82 @@ once. Where the service may not create tables, run what --print prints.`,
 neither a token nor a setting.`,
     flags: {
       ...STORE_FLAGS,
-      data: {
-        type: 'string',
-        value: 'FOLDER',
-        help: 'the folder of the SQLite file, where there is no --store; default ./data',
-      },
+      data: DATA_FLAG,
     },
     json: '[{ code, message }]',
     exits: `0  nothing was found\n${STORE_EXITS}\n3  something was found`,
     example: {
       call: 'doctor --store postgres://ada@db.internal/acme',
-      output: `fsync_off  acknowledged writes may be lost, and the database damaged, when the machine goes
-           down: fsync is off; turn it on`,
+      output: `fsync_off  acknowledged writes may be lost, and the database damaged, when the
+           machine goes down: fsync is off; turn it on`,
     },
     async run(_, flags) {
       const place = storePlace(readStoreSettings(flags, process.env));
-      if (place.file !== undefined && !existsSync(place.file)) {
-        throw new InputError(`there is no file ${place.file}; give --data or --store`);
-      }
       return describe(await withStore(place, ({ store }) => doctor(store)), place);
+    },
+  }),
+  command({
+    name: 'purge',
+    operands: [],
+    summary: 'removes the records of tokens that expired or were revoked long ago',
+    about: `Until then an expired token can still be shown, and a revoked one is known as such. Nothing that
+is still valid goes. It works in batches of a thousand, and may be stopped and run again.`,
+    flags: {
+      ...STORE_FLAGS,
+      data: DATA_FLAG,
+      'older-than': {
+        type: 'string',
+        value: 'TIME',
+        help: 'those that ended longer ago than 90d, 12h, 30m or so many seconds',
+      },
+      before: {
+        type: 'string',
+        value: 'DATE',
+        help: 'those that ended before 2027-01-31, or 2027-01-31T12:00:00Z',
+      },
+      limit: { type: 'string', value: 'NUMBER', help: 'at most so many, 1 to 1000000' },
+    },
+    json: '{ purged }; how many were removed',
+    exits: `0  they are gone, or there were none\n${STORE_EXITS}`,
+    example: {
+      call: 'purge --older-than 90d',
+      output: 'removed 1 record from SQLite in data/tokens.db',
+    },
+    async run(_, flags) {
+      const before = readBefore(flags, systemClock.now());
+      const limit = readNumber(flags.limit, 'limit', 1_000_000);
+      const place = storePlace(readStoreSettings(flags, process.env));
+      const { TokenService } = await import('../service.ts');
+      const purged = await withStore(place, ({ store }) => {
+        // No value is read or made for this, so that any key will do.
+        const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'tw' });
+        return tokens.purge({ before, limit });
+      });
+      return { text: `removed ${count(purged, 'record')} from ${place.name}`, json: { purged } };
     },
   }),
 ];
 
-async function migrate({ store, migrate }: OpenStore): Promise<string> {
-  const isMissing = (await doctor(store)).some(({ code }) => code === 'schema_missing');
-  await migrate?.();
-  return `the table ${isMissing ? 'is up to date now' : 'was up to date already'}`;
+function readBefore(flags: { before?: string; 'older-than'?: string }, now: Date): Date {
+  const { before, 'older-than': age } = flags;
+  if ((before === undefined) === (age === undefined)) {
+    throw new UsageError('either --older-than or --before is required');
+  }
+  if (before !== undefined) return readTime(before, 'before');
+  return new Date(now.getTime() - readSeconds(age ?? '', 'older-than') * 1000);
 }
 
-async function withStore<Result>(
-  place: StorePlace,
-  use: (opened: OpenStore) => Promise<Result>,
-): Promise<Result> {
-  const opened = await place.open();
-  try {
-    return await use(opened);
-  } finally {
-    await opened.close();
-  }
+/** Whether there was something to do. */
+async function migrate({ store, migrate }: OpenStore): Promise<boolean> {
+  const isMissing = (await doctor(store)).some(({ code }) => code === 'schema_missing');
+  await migrate?.();
+  return isMissing;
+}
+
+/** Empty for programs where there is nothing for them. */
+function printed(sql: string | undefined, place: StorePlace): Outcome {
+  if (sql === undefined) return { text: '', json: { sql: '' }, notes: nothingToDo(place) };
+  return { text: sql.trimEnd(), json: { sql } };
 }
 
 function nothingToDo({ name, file }: StorePlace): string {
@@ -102,20 +149,12 @@ function nothingToDo({ name, file }: StorePlace): string {
     : `${name}: nothing to do, the file is brought up to date whenever it is opened`;
 }
 
-/** What is printed for programs stays empty where there is nothing for them. */
-function said(text: string, isNote = false): Outcome {
-  return isNote ? { text: '', json: null, notes: text } : { text, json: null };
-}
-
 function describe(findings: readonly StoreFinding[], { name }: StorePlace): Outcome {
+  const told = findings.map(({ code, message }) => ({ code, message: forTerminal(message) }));
   const found = findings.length === 0 ? 'nothing found' : count(findings.length, 'finding');
   return {
-    text: columns(
-      findings.flatMap(({ code, message }) =>
-        wrap(message).map((line, i) => [i === 0 ? code : '', line] as const),
-      ),
-    ),
-    json: findings,
+    text: listFindings(told),
+    json: told,
     notes: `${found} in ${name}`,
     isNegative: findings.length > 0,
   };

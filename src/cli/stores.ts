@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { withDeadline } from '../clock.ts';
-import { TokenError } from '../errors.ts';
-import type { TokenStore } from '../store.ts';
+import { isTokenError, TokenError } from '../errors.ts';
+import { doctor, type TokenStore } from '../store.ts';
+import { InputError } from './files.ts';
 import { type StoreSettings, UsageError } from './settings.ts';
 
 /** Where tokens are kept. Nothing is open yet, and no driver is needed. */
@@ -42,9 +44,48 @@ export interface OpenStore {
  * const { store, close } = await storePlace({ store: 'redis://db.internal', data }).open();
  */
 export function storePlace({ store: url, table, data }: StoreSettings): StorePlace {
-  if (url !== undefined) return databasePlace(url, table);
-  if (table === undefined) return sqlitePlace(join(data, 'tokens.db'));
-  throw new UsageError('--table (TOKENWRIGHT_TABLE) needs --store: the SQLite file has one table');
+  const file =
+    url === undefined ? join(data, 'tokens.db') : /^sqlite:(?:\/\/)?(.+)$/.exec(url)?.[1];
+  if (url !== undefined && file === undefined) return databasePlace(url, table);
+  if (table === undefined) return sqlitePlace(file ?? '');
+  throw new UsageError(
+    '--table (TOKENWRIGHT_TABLE) needs --store with a database: an SQLite file has one table',
+  );
+}
+
+/**
+ * Uses a store that is there already, and closes it: unlike the service, a command makes no file.
+ *
+ * @throws {InputError} when it is a file that is not there
+ * @throws {TokenError} `store_unavailable` that says so where only the table is missing
+ */
+export async function withStore<Result>(
+  place: StorePlace,
+  use: (opened: OpenStore) => Promise<Result>,
+): Promise<Result> {
+  if (place.file !== undefined && !existsSync(place.file)) {
+    throw new InputError(`there is no file ${place.file}; give --data or --store`);
+  }
+  const opened = await place.open();
+  try {
+    return await use(opened);
+  } catch (error) {
+    if (!isTokenError(error) || error.code !== 'store_unavailable') throw error;
+    const findings = await doctor(opened.store).catch(() => []);
+    const schema = findings.find(({ code }) => code.startsWith('schema_'));
+    const reason = schema === undefined ? error.message : forTerminal(schema.message);
+    throw new TokenError('store_unavailable', `${place.name}: ${reason}`);
+  } finally {
+    await opened.close();
+  }
+}
+
+/** What a store says to programmers, for people at a terminal. */
+export function forTerminal(message: string): string {
+  return message.replace(
+    /call migrate(?:\(\))?(?:, or run migrationSql\(\))?/,
+    'run tokenwright migrate with the same --store and --table',
+  );
 }
 
 function sqlitePlace(file: string): StorePlace {
@@ -274,7 +315,9 @@ function readUrl(url: string): { readonly engine: Engine; readonly address: Addr
   const engine = ENGINES.get(/^([a-z+]+):\/\//.exec(url)?.[1]);
   if (engine === undefined) {
     const schemes = [...ENGINES.keys()].map((scheme) => `${scheme}://`).join(', ');
-    throw new UsageError(`${SETTING} must begin with one of ${schemes}; as ${POSTGRES.form}`);
+    throw new UsageError(
+      `${SETTING} must begin with one of ${schemes}, sqlite:; as ${POSTGRES.form}`,
+    );
   }
   const fault = (text: string) =>
     new UsageError(`${SETTING} ${text}; it must be like ${engine.form}`);

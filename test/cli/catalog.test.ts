@@ -129,8 +129,8 @@ describe('catalog lint', () => {
     const { text } = await outcomeOf(['catalog', 'lint', file('a.json'), file('b.json')]);
 
     expect(text.split('\n')).toEqual([
-      'apex  shop.example is not below itself: *:*.shop.example/* reaches the hosts below it',
-      '      and misses these',
+      'apex  shop.example is not below itself: *:*.shop.example/* reaches the hosts',
+      '      below it and misses these',
       `        ${BILLS}`,
       `        ${GET}`,
     ]);

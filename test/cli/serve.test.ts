@@ -139,6 +139,91 @@ describe('tokenwright serve', () => {
     expect(token.expire - token.createdAt).toBe(60);
   });
 
+  it('answers introspection, revocation and only ids in paths when told to', async () => {
+    const flags = ['--revocation', '--path-tokens', 'id-only', '--introspection', 'rs:secret'];
+    const plain = await serve(['--data', newFolder(), ...account]);
+    const service = await serve(['--data', newFolder(), ...account, ...flags]);
+    const { body: token } = await call(service, '/token', {
+      method: 'POST',
+      body: { scopes: ['*:*/*'] },
+    });
+    const ask = (url: string, path: string, as: string) =>
+      fetch(url + path, {
+        method: 'POST',
+        headers: { authorization: `Basic ${btoa(as)}` },
+        body: new URLSearchParams({ token: token.token }),
+      });
+
+    const known = await ask(service.url, '/introspect', 'rs:secret');
+    expect(await known.json()).toMatchObject({ active: true, sub: 'ada' });
+    expect((await ask(service.url, '/introspect', 'ada:pw')).status).toBe(401);
+    expect((await call(service, `/token/${token.token}`)).status).toBe(400);
+    expect((await call(service, `/token/${token.id}`)).status).toBe(200);
+    expect((await ask(service.url, '/revoke', 'nobody:x')).status).toBe(200);
+    expect((await call(service, `/token/${token.id}`)).status).toBe(404);
+    expect(service.greeting).toContain('  also      /introspect, /revoke\n');
+    expect(service.greeting).not.toContain('secret');
+    for (const path of ['/introspect', '/revoke']) {
+      expect((await ask(plain.url, path, 'ada:pw')).status).toBe(404);
+    }
+  });
+
+  it('takes the switches from the environment too', async () => {
+    const service = await serve(['--data', newFolder(), ...account], {
+      TOKENWRIGHT_INTROSPECTION: 'rs:one,other:two',
+      TOKENWRIGHT_REVOCATION: 'on',
+      TOKENWRIGHT_DOCS: 'true',
+      TOKENWRIGHT_PATH_TOKENS: 'id-only',
+    });
+
+    expect(service.greeting).toContain('  also      /introspect, /revoke, /docs\n');
+    expect((await fetch(`${service.url}/docs`)).status).toBe(200);
+  });
+
+  it('lets whoever guesses passwords wait, and nobody at another address', async () => {
+    const flags = ['--client-header', 'X-Real-IP'];
+    const service = await serve(['--data', newFolder(), ...account, ...flags]);
+    const from = (address: string, password: string) =>
+      fetch(`${service.url}/token`, {
+        headers: { authorization: `Basic ${btoa(`ada:${password}`)}`, 'x-real-ip': address },
+      }).then(({ status, headers }) => [status, Number(headers.get('retry-after'))] as const);
+
+    for (let i = 0; i < 10; i++) expect((await from('192.0.2.1', 'no'))[0]).toBe(401);
+    expect((await from('192.0.2.1', 'no'))[0]).toBe(429);
+    const [status, seconds] = await from('192.0.2.1', 'pw');
+
+    expect(status).toBe(429);
+    expect(seconds).toBeGreaterThan(0);
+    expect(seconds).toBeLessThanOrEqual(900);
+    // What a client writes itself stands before what the proxy has seen.
+    expect((await from('192.0.2.1, 192.0.2.2', 'pw'))[0]).toBe(200);
+    expect((await from('192.0.2.2, 192.0.2.1', 'pw'))[0]).toBe(429);
+    expect((await call(service, '/token')).status).toBe(200);
+  });
+
+  it('refuses headers that are larger than any of ours', async () => {
+    const service = await serve(['--data', newFolder(), ...account]);
+    const sized = async (length: number) =>
+      (await fetch(`${service.url}/scopes`, { headers: { x: 'x'.repeat(length) } })).status;
+
+    expect(await sized(15_000)).toBe(401);
+    expect(await sized(17_000)).toBe(431);
+  });
+
+  it('takes its keys from a file of their own, which it does not make', async () => {
+    const data = newFolder();
+    const keys = join(newFolder(), 'k.json');
+    await run(['keys', 'new', '--keys', keys, '--kid', 'zz']);
+    const service = await serve(['--data', data, ...account], { TOKENWRIGHT_KEYS: keys });
+    const body = { scopes: ['*:*/*'] };
+
+    expect((await call(service, '/token', { method: 'POST', body })).body.token).toMatch(/^tw_1zz/);
+    expect(existsSync(join(data, 'keys.json'))).toBe(false);
+    const absent = await run(['serve', '--data', data, '--keys', join(data, 'none.json')]);
+    expect(absent).toMatchObject({ code: 1, stdout: '' });
+    expect(absent.stderr).toContain('there is no file of keys');
+  });
+
   it('reads its settings from the environment, and lets flags win', async () => {
     const environment = {
       TOKENWRIGHT_ACCOUNTS: 'ada:pw,bob:with:colon',
@@ -165,6 +250,9 @@ describe('tokenwright serve', () => {
     [['--account', 'canary'], 2, 'must be user:password'],
     [['--account', 'canary:'], 2, 'must be user:password'],
     [['--account', 'a:canary', '--account', 'a:canary'], 1, 'accounts[1].username is used twice'],
+    [['--introspection', 'canary'], 2, '--introspection (TOKENWRIGHT_INTROSPECTION) must be'],
+    [['--path-tokens', 'canary'], 2, 'must be any or id-only'],
+    [['--client-header', 'canary:'], 2, 'must be the name of a header'],
     [['--reveal', 'canary'], 2, 'must be once or always'],
     [['--prefix', 'ghp'], 1, 'another vendor'],
     [['--prefix', 'Canary'], 1, 'prefix must be'],
@@ -194,6 +282,12 @@ describe('tokenwright serve', () => {
     const data = newFolder();
 
     await run(['serve', '--data', data, '--port', port]);
+    const twice = ['--introspection', 'rs:canary', '--introspection', 'rs:canary'];
+    const refused = await run(['serve', '--data', data, '--port', '0', ...twice]);
+    expect(refused).toMatchObject({
+      code: 2,
+      stderr: 'tokenwright: introspection[1].username is used twice\n',
+    });
     expect(existsSync(join(data, 'account.json'))).toBe(false);
 
     const next = await serve(['--data', data]);

@@ -1,7 +1,12 @@
+import { join } from 'node:path';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { loadKeys, makeFolder } from '../../src/cli/files.ts';
+import { STORE_COMMANDS } from '../../src/cli/store-commands.ts';
+import { TokenService } from '../../src/index.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite.ts';
 import { isInstalled, startServer } from '../servers.ts';
 import { newStore, runSql, sqlEngines } from './databases.ts';
-import { newFolder, run, serve } from './support.ts';
+import { newFolder, outcomeOf, run, runInShell, serve } from './support.ts';
 
 const { postgres, redis, redisCluster } = inject('servers');
 
@@ -11,7 +16,12 @@ describe.skipIf(sqlEngines.length === 0)('migrate', () => {
 
     const first = await run(['migrate', ...flags]);
     const second = await run(['migrate', ...flags]);
+    const third = await run(['migrate', ...flags, '--json']);
 
+    expect(JSON.parse(third.stdout)).toEqual({
+      store: expect.stringContaining('at 127.0.0.1:'),
+      changed: false,
+    });
     expect(first).toMatchObject({ code: 0, stderr: '' });
     expect(first.stdout).toMatch(/at 127.0.0.1:\d+\/\w+: the table is up to date now\n$/);
     expect(second).toMatchObject({ code: 0, stderr: '' });
@@ -25,6 +35,8 @@ describe.skipIf(sqlEngines.length === 0)('migrate', () => {
       const { flags } = newStore(engine);
 
       const { code, stdout, stderr } = await run(['migrate', ...flags, '--print']);
+      const { stdout: json } = await run(['migrate', ...flags, '--print', '--json']);
+      expect(JSON.parse(json)).toEqual({ sql: stdout.trimEnd() });
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       expect(await run(['doctor', ...flags])).toMatchObject({ code: 3 });
 
@@ -59,6 +71,8 @@ describe('migrate', () => {
 
     expect(said).toMatchObject({ code: 0, stderr: '' });
     expect(said.stdout).toContain(message);
+    const { stdout: json } = await run(['migrate', ...flags, '--json']);
+    expect(JSON.parse(json)).toEqual({ store: expect.any(String), changed: false });
     expect(printed).toMatchObject({ code: 0, stdout: '' });
     expect(printed.stderr).toContain(message);
   });
@@ -97,7 +111,10 @@ describe('doctor', () => {
       expect(found.stderr).toMatch(/^1 finding in PostgreSQL at 127\.0\.0\.1:\d+\/postgres\n$/);
       expect(listed).toMatchObject({ code: 3, stderr: '' });
       expect(JSON.parse(listed.stdout)).toEqual([
-        { code: 'schema_missing', message: expect.stringContaining('not there') },
+        {
+          code: 'schema_missing',
+          message: expect.stringContaining('run tokenwright migrate with'),
+        },
       ]);
     },
   );
@@ -153,6 +170,71 @@ describe('doctor', () => {
   });
 });
 
+describe('purge', () => {
+  it('removes what ended long enough ago, and nothing that is valid', async () => {
+    const { data, tokens, as } = await storeWithTokens(3);
+    const [kept, revoked, expired] = tokens;
+    await outcomeOf(['token', 'revoke', revoked?.id ?? '', ...as]);
+    await outcomeOf(['token', 'modify', expired?.id ?? '', ...as, '--ttl', '1']);
+    const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+    const purge = (...flags: string[]) => outcomeOf(['purge', '--data', data, ...flags]);
+
+    expect((await purge('--older-than', '1h')).json).toEqual({ purged: 0 });
+    expect((await purge('--before', '2026-01-01')).json).toEqual({ purged: 0 });
+    await expect(purge('--before', tomorrow)).rejects.toThrow('must not be later than now');
+    const purged = await purge('--older-than', '0', '--limit', '5');
+
+    expect(purged.text).toBe(`removed 1 record from SQLite in ${join(data, 'tokens.db')}`);
+    const { json } = await outcomeOf(['token', 'list', ...as]);
+    expect(json.tokens.map(({ id }: { id: string }) => id)).toContain(kept?.id);
+  });
+
+  it('removes at most as many as it is told to', async () => {
+    const { data, as } = await storeWithTokens(3);
+    await outcomeOf(['token', 'revoke', '--all', '--yes', ...as]);
+    const purge = ['purge', '--data', data, '--older-than', '0'];
+
+    expect((await outcomeOf([...purge, '--limit', '2'])).json).toEqual({ purged: 2 });
+    expect((await outcomeOf(purge)).json).toEqual({ purged: 1 });
+  });
+
+  it.each([
+    [[], 'either --older-than or --before is required'],
+    [['--older-than', '1d', '--before', '2026-01-01'], 'either --older-than or --before'],
+    [['--older-than', 'old'], '--older-than must be whole seconds, or like 90d'],
+    [['--before', 'yesterday'], '--before must be like 2027-01-31'],
+    [['--older-than', '1d', '--limit', '0'], '--limit must be a whole number from 1 to 1000000'],
+    [['--older-than', '1d'], 'there is no file'],
+  ])('refuses %j', async (flags, message) => {
+    await expect(outcomeOf(['purge', '--data', newFolder(), ...flags])).rejects.toThrow(message);
+  });
+
+  it('prints what its example says', async () => {
+    const folder = newFolder();
+    const { data, as } = await storeWithTokens(1, join(folder, 'data'));
+    await outcomeOf(['token', 'revoke', '--all', '--yes', ...as]);
+    const example = STORE_COMMANDS.find(({ name }) => name === 'purge')?.example;
+    const call = example?.call.replace('90d', '0');
+
+    const { stdout } = await runInShell(`cd "$1" && tokenwright ${call}`, join(data, '..'));
+
+    expect(stdout.trimEnd()).toBe(example?.output);
+  });
+});
+
+async function storeWithTokens(count: number, data = newFolder()) {
+  makeFolder(data);
+  const keys = loadKeys(data);
+  const store = SqliteTokenStore.open(join(data, 'tokens.db'));
+  const service = new TokenService({ store, keys, prefix: 'tw' });
+  onTestFinished(() => service.close());
+  const tokens = [];
+  for (let i = 0; i < count; i++) {
+    tokens.push(await service.issue({ account: 'ada', scopes: ['GET:shop.example/orders'] }));
+  }
+  return { data, tokens, as: ['--data', data, '--account', 'ada'] };
+}
+
 describe('the settings of a store', () => {
   const url = 'postgres://ada:canary@127.0.0.1:1/acme';
 
@@ -168,8 +250,10 @@ describe('the settings of a store', () => {
     ['serve', ['--table', 'canary'], 2, '--table (TOKENWRIGHT_TABLE) needs --store'],
     ['serve', ['--data', url], 2, '--data (TOKENWRIGHT_DATA) must be a folder'],
     ['serve', ['--catalog', url], 1, 'no such file'],
-    ['migrate', [`--stroe=${url}`], 2, "Unknown option '--stroe'"],
+    ['migrate', [`--stroe=${url}`], 2, "Unknown option '--stroe'; did you mean --store?"],
     ['migrate', [url], 2, 'Unexpected argument; see tokenwright migrate --help'],
+    ['purge', ['--store', url, '--older-than', '1d'], 1, 'PostgreSQL at 127.0.0.1:1/acme cannot'],
+    ['token', ['list', '--store', url, '--account', 'a'], 1, 'there is no file of keys'],
     ['doctor', ['--store'], 2, 'argument missing'],
     ['serve', ['--max-stale-ms', '60001'], 2, 'must be a whole number from 0 to 60000'],
     ['serve', ['--max-stale-ms', '-1'], 2, '--max-stale-ms'],

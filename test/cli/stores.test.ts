@@ -31,6 +31,7 @@ describe('storePlace', () => {
     ['postgres', 'must begin with'],
     ['postgres//x', 'must begin with'],
     ['postgres:/x', 'must begin with'],
+    ['sqlite:', 'must begin with'],
     ['REDISS://ada:canary@db.example', 'must begin with'],
     ['mongodb://ada:canary@db.example/acme', 'must begin with'],
     [' postgres://ada:canary@db.example/acme', 'must begin with'],
@@ -71,6 +72,16 @@ describe('storePlace', () => {
     expect(await store.find([])).toEqual([]);
     await close();
     expect(() => storePlace({ store: undefined, table: 'acme', data })).toThrow('needs --store');
+  });
+
+  it.each([
+    ['sqlite:a.db', 'a.db'],
+    ['sqlite://a.db', 'a.db'],
+    ['sqlite:///var/a.db', '/var/a.db'],
+    ['sqlite:/var/a.db', '/var/a.db'],
+  ])('is the SQLite file of %s', (store, file) => {
+    expect(place(store)).toMatchObject({ name: `SQLite in ${file}`, file });
+    expect(() => storePlace({ store, table: 'acme', data: './data' })).toThrow('needs --store');
   });
 });
 

@@ -6,7 +6,10 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { CATALOG_COMMANDS } from '../../src/cli/catalog.ts';
 import type { Command } from '../../src/cli/command.ts';
+import { KEYS_COMMANDS } from '../../src/cli/keys.ts';
 import { SCOPES_COMMANDS } from '../../src/cli/scopes.ts';
+import { STORE_COMMANDS } from '../../src/cli/store-commands.ts';
+import { TOKEN_COMMANDS } from '../../src/cli/token.ts';
 
 const main = new URL('../../src/cli/main.ts', import.meta.url).pathname;
 
@@ -55,10 +58,18 @@ export async function runInShell(line: string, ...args: readonly string[]): Prom
 /** The commands of scopes and of catalogs, which look and print and do no more. */
 export const COMMANDS: readonly Command[] = [...SCOPES_COMMANDS, ...CATALOG_COMMANDS];
 
+/** All commands that end by themselves. */
+export const ALL_COMMANDS: readonly Command[] = [
+  ...STORE_COMMANDS,
+  ...TOKEN_COMMANDS,
+  ...KEYS_COMMANDS,
+  ...COMMANDS,
+];
+
 /** Does what a command does without a process of its own. */
 export async function outcomeOf(words: readonly string[]) {
-  const known = COMMANDS.find(({ name }) => words.join(' ').startsWith(`${name} `));
-  const outcome = await known?.run(words.slice(2));
+  const known = ALL_COMMANDS.find(({ name }) => `${words.join(' ')} `.startsWith(`${name} `));
+  const outcome = await known?.run(words.slice(known.name.split(' ').length));
   if (outcome === undefined) throw new Error(`no such command: ${words.join(' ')}`);
   const { json, ...rest } = outcome;
   return { ...rest, json: JSON.parse(JSON.stringify(json)) };
