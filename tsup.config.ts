@@ -27,5 +27,6 @@ const common: Options = {
 
 export default defineConfig([
   { ...common, format: ['esm'], entry: { ...entry, cli: 'src/cli/main.ts' } },
-  { ...common, format: ['cjs'], entry },
+  // In CommonJS there is no import.meta, by which the files of the reference page are found.
+  { ...common, format: ['cjs'], entry, shims: true },
 ]);

@@ -28,13 +28,17 @@ export function steadyClock(clock: Clock): Clock {
 }
 
 function timeOf(clock: Clock): number {
+  let now: Date | undefined;
   let time: number;
   try {
-    time = clock.now().getTime();
+    now = clock.now();
+    time = now.getTime();
   } catch {
     time = Number.NaN;
   }
   if (Number.isFinite(time)) return time;
+  // A clock that is async by mistake may reject, too.
+  Promise.resolve(now).catch(() => {});
   throw new TokenError('invalid_options', 'clock.now() must return a valid Date');
 }
 

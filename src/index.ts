@@ -13,6 +13,7 @@ export type {
 } from './input.ts';
 export { generateKey, type KeyOptions } from './keys.ts';
 export type { CacheOptions, CatalogOption, TokenServiceOptions } from './options.ts';
+export { type GithubPattern, type ScannerRules, scannerRules } from './scanner.ts';
 export {
   type ModifiedToken,
   type Need,
@@ -40,3 +41,4 @@ export type {
   TokenRecord,
   Verdict,
 } from './token.ts';
+export { redact } from './value.ts';

@@ -69,8 +69,9 @@ import {
   newId,
   type PresentedValue,
   readId,
-  readValue,
+  redact,
   revealValue,
+  ValueReader,
 } from './value.ts';
 
 /** What a bearer wants to do: a scope, or the request itself. */
@@ -116,6 +117,7 @@ export class TokenService {
   readonly #store: TokenStore;
   readonly #ring: KeyRing;
   readonly #prefix: string;
+  readonly #values: ValueReader;
   readonly #catalog: CatalogOption | undefined;
   readonly #clock: Clock;
   readonly #reveals: boolean;
@@ -134,6 +136,7 @@ export class TokenService {
     this.#store = read.store;
     this.#ring = new KeyRing(read.keys);
     this.#prefix = checkPrefix(read.prefix);
+    this.#values = new ValueReader(this.#ring, this.#prefix);
     this.#catalog = read.catalog;
     this.#clock = steadyClock(read.clock);
     this.#reveals = read.reveal === 'always';
@@ -395,7 +398,7 @@ export class TokenService {
     const now = this.#clock.now();
     const asked = readNeed(need);
     const fresh = options !== undefined && readInput(verifyOptions, options).fresh === true;
-    const presented = readValue(this.#ring, this.#prefix, value);
+    const presented = this.#values.read(value);
     if (presented === undefined) return this.#refuse('malformed', now);
     const record = await (fresh
       ? this.#reader.read(presented.id, now)
@@ -421,7 +424,7 @@ export class TokenService {
     if (typeof catalog === 'function') return undefined;
     const now = this.#clock.now();
     const asked = readNeed(need);
-    const presented = readValue(this.#ring, this.#prefix, value);
+    const presented = this.#values.read(value);
     if (presented === undefined) return this.#refuse('malformed', now);
     const record = this.#reader.kept(presented, now);
     if (record === undefined) return undefined;
@@ -441,7 +444,7 @@ export class TokenService {
    */
   async introspect(value: string): Promise<Token | undefined> {
     const now = this.#clock.now();
-    const presented = readValue(this.#ring, this.#prefix, value);
+    const presented = this.#values.read(value);
     if (presented === undefined) return undefined;
     const record = await this.#reader.read(presented.id, now);
     if (record === undefined || this.#refusal(record, presented, now) !== undefined)
@@ -567,7 +570,7 @@ export class TokenService {
 
   /** The record that a managing account means; `undefined` for all that it may not know about. */
   async #owned(account: string, valueOrId: unknown, now: Date): Promise<TokenRecord | undefined> {
-    const presented = readValue(this.#ring, this.#prefix, valueOrId);
+    const presented = this.#values.read(valueOrId);
     const id = presented?.id ?? readId(valueOrId);
     if (id === undefined) return undefined;
     const record = await this.#reader.read(id, now);
@@ -653,7 +656,7 @@ export class TokenService {
     now: Date,
     catalog: ScopeCatalog | undefined,
   ): Verdict {
-    const needed = nameNeed(need, catalog).needed.toString();
+    const needed = nameOf(nameNeed(need, catalog).needed);
     const { id, account } = record;
     this.#tellRefused({ reason: 'insufficient_scope', id, account, needed }, now);
     let explanation: Explanation | undefined;
@@ -885,7 +888,7 @@ function explainNeed(
   const answer = set.explain(need, catalog);
   if (!('needed' in answer)) return explainAmbiguous(answer.reason);
   const { known } = answer;
-  const needed = answer.needed.toString();
+  const needed = nameOf(answer.needed);
   if (answer.allowed) {
     const grantedBy = answer.by.toString();
     return Object.freeze({ allowed: true, grantedBy, needed, known, suggestions: [] });
@@ -896,10 +899,25 @@ function explainNeed(
     reason: 'insufficient_scope',
     needed,
     ...(nearest && { nearest: { scope: nearest.scope.toString(), failed: nearest.failed } }),
-    smallest: smallest.toString(),
+    smallest: nameOf(smallest),
     known,
     suggestions,
   });
+}
+
+/**
+ * A scope in words that go into answers, events and logs: a path with a value in it ends before that,
+ * which is enough as well.
+ */
+function nameOf(scope: Scope): string {
+  const text = scope.toString();
+  if (redact(text) === text) return text;
+  const segments = scope.path.split('/');
+  const path = segments.slice(
+    0,
+    segments.findIndex((segment) => redact(segment) !== segment),
+  );
+  return `${scope.method}:${scope.domain}/${path.join('/') || '*'}`;
 }
 
 function explainAmbiguous(reason: RequestReason): Explanation {

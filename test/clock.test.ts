@@ -78,6 +78,7 @@ describe('steadyClock', () => {
     ],
     ['has an invalid date', () => new Date(Number.NaN)],
     ['has nothing', () => undefined],
+    ['rejects', () => Promise.reject(new Error('secret of the host'))],
     ['has a number', () => 4_102_444_800_000],
     ['has an infinite time', () => ({ getTime: () => Number.POSITIVE_INFINITY })],
   ])('refuses a clock that %s', (_, now) => {

@@ -9,6 +9,7 @@ import type { PageQuery, TokenStore } from '../src/store.ts';
 import { MemoryTokenStore } from '../src/stores/memory.ts';
 import { type ManualClock, manualClock } from '../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../src/token.ts';
+import { keepInspected } from './canary.ts';
 
 export const YEAR = 31_536_000;
 export const SCOPE = 'GET:shop.example/orders';
@@ -36,6 +37,7 @@ export function setUp(options: Partial<TokenServiceOptions> = {}): Setting {
   const clock = isManual(options.clock) ? options.clock : manualClock();
   const store = new RecordingStore(options.store);
   const tokens = new TokenService({ keys: [K1], prefix: 'acme', clock, ...options, store });
+  keepInspected(tokens);
   return { clock, store, tokens };
 }
 

@@ -15,6 +15,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'tests',
+          setupFiles: ['test/canary.setup.ts'],
           include: ['test/**/*.test.ts'],
           exclude: [growth, faults],
           sequence: { groupOrder: 0 },
@@ -26,6 +27,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'faults',
+          setupFiles: ['test/canary.setup.ts'],
           include: [faults],
           fileParallelism: false,
           sequence: { groupOrder: 1 },

@@ -12,6 +12,8 @@ export type HttpErrorCode =
   | 'payload_too_large'
   | 'uri_too_long'
   | 'unsupported_media_type'
+  | 'rate_limited'
+  | 'overloaded'
   | 'revocation_unconfirmed'
   | 'internal';
 
@@ -36,17 +38,26 @@ const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, error: nu
   payload_too_large: [413, 170],
   uri_too_long: [414, 171],
   unsupported_media_type: [415, 172],
+  rate_limited: [429, 180],
   internal: [500, 900],
   invalid_options: [500, 900],
   id_taken: [500, 900],
   catalog_empty: [503, 910],
   store_unavailable: [503, 920],
   store_corrupt: [503, 921],
+  overloaded: [503, 930],
   durability_unconfirmed: [503, 940],
   revocation_unconfirmed: [503, 941],
 };
 
 const RETRY_AFTER_SECONDS = '1';
+
+/** What every answer has, whatever is in it. */
+export const COMMON_HEADERS = {
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+} as const;
 
 /** An answer other than success, on its way out of a handler. */
 export class Refusal extends Error {
@@ -86,10 +97,16 @@ export function succeed(
 export function fail({ code, message, details, headers }: Refusal): Response {
   const [status, error] = STATUS[code];
   const body = { success: false, message, error, code: nameOf(code), data: null, details };
-  return answer(status, body, {
-    ...(status === 503 && { 'retry-after': RETRY_AFTER_SECONDS }),
-    ...headers,
-  });
+  return answer(status, body, headers);
+}
+
+/** The HTTP status and the number of a failure. */
+export function numbersOf(code: HttpErrorCode): {
+  readonly status: number;
+  readonly error: number;
+} {
+  const [status, error] = STATUS[code];
+  return { status, error };
 }
 
 /** The same answer without its body, for `HEAD`. */
@@ -102,18 +119,18 @@ function nameOf(code: HttpErrorCode): HttpErrorCode {
   return code === 'invalid_options' || code === 'id_taken' ? 'internal' : code;
 }
 
-function answer(
+/** JSON in no envelope, with the headers that every answer has. */
+export function answer(
   status: number,
   body: Readonly<Record<string, unknown>>,
-  headers: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {},
 ): Response {
   return new Response(JSON.stringify(body), {
     status,
     headers: {
       'content-type': 'application/json',
-      'cache-control': 'no-store',
-      'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
+      ...(status === 503 && { 'retry-after': RETRY_AFTER_SECONDS }),
+      ...COMMON_HEADERS,
       ...headers,
     },
   });

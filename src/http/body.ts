@@ -1,13 +1,18 @@
 import { Refusal } from './answers.ts';
 
+/** How much of a body is waited for, and how long. */
+export interface BodyLimits {
+  readonly maxBytes: number;
+  /** For the whole body, from the first look at it. */
+  readonly timeoutMs: number;
+}
+
 /**
  * Reads a JSON body; `undefined` when there is none, for which some platforms give an empty stream.
- * Stops reading at the limit, and at the first byte of another type.
+ * Stops reading at the limits, and at the first byte of another type.
  */
-export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
-  const bytes = isJsonType(request.headers)
-    ? await readBytes(request, maxBytes, tooLarge(maxBytes))
-    : await readBytes(request, 0, unsupportedMediaType());
+export async function readJson(request: Request, limits: BodyLimits): Promise<unknown> {
+  const bytes = await readBytes(request, 'application/json', limits);
   if (bytes.length === 0) return undefined;
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
@@ -16,43 +21,94 @@ export async function readJson(request: Request, maxBytes: number): Promise<unkn
   }
 }
 
-function isJsonType(headers: Headers): boolean {
-  const [type = '', ...parameters] = (headers.get('content-type') ?? '').toLowerCase().split(';');
-  const charset = parameters.map((text) => text.trim()).find((text) => text.startsWith('charset='));
-  const isUtf8 = charset === undefined || /^charset="?utf-8"?$/.test(charset);
-  return type.trim() === 'application/json' && isUtf8 && !headers.has('content-encoding');
+/**
+ * The bytes of a body of this type; of none, where there is no body. Stops reading at the limits,
+ * and at the first byte of another type.
+ */
+export function readBytes(request: Request, type: string, limits: BodyLimits): Promise<Uint8Array> {
+  return hasType(request.headers, type)
+    ? readAtMost(request, limits, tooLarge(limits))
+    : readAtMost(request, { ...limits, maxBytes: 0 }, unsupportedMediaType(type));
 }
 
-async function readBytes(
+function hasType(headers: Headers, expected: string): boolean {
+  const [type = '', ...parameters] = (headers.get('content-type') ?? '').toLowerCase().split(';');
+  const charset = parameters.map((text) => text.trim()).find((text) => text.startsWith('charset='));
+  const isUtf8 = charset === undefined || /^charset=(?:utf-8|"utf-8")$/.test(charset);
+  return type.trim() === expected && isUtf8 && !headers.has('content-encoding');
+}
+
+/** The bytes of a body; what is more than `maxBytes` of them is refused as told. */
+async function readAtMost(
   { body, headers }: Request,
-  maxBytes: number,
+  { maxBytes, timeoutMs }: BodyLimits,
   refusal: Refusal,
 ): Promise<Uint8Array> {
   if (Number(headers.get('content-length')) > maxBytes) throw refusal;
-  const chunks: Uint8Array[] = [];
-  let length = 0;
+  if (body === null) return new Uint8Array();
+  let isLate = false;
+  let timer: NodeJS.Timeout | undefined;
+  const bytes = new GrowingBytes();
   try {
-    for await (const chunk of body ?? []) {
+    const reader = body.getReader();
+    const giveUp = () => void reader.cancel().catch(() => {});
+    // Giving up ends the read that is waited for. A race for each chunk would keep all of them.
+    timer = setTimeout(() => {
+      isLate = true;
+      giveUp();
+    }, timeoutMs);
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (isLate) throw tooSlow(timeoutMs);
+      if (done) return bytes.taken();
       // Also texts, which a Node stream with an encoding gives.
-      const bytes = Buffer.from(chunk);
-      length += bytes.byteLength;
-      if (length > maxBytes) throw refusal;
-      chunks.push(bytes);
+      bytes.add(Buffer.from(value));
+      if (bytes.length > maxBytes) {
+        giveUp();
+        throw refusal;
+      }
     }
   } catch (error) {
-    if (error === refusal) throw error;
+    if (error instanceof Refusal) throw error;
     throw new Refusal('invalid_json', 'the body could not be read to its end');
+  } finally {
+    clearTimeout(timer);
   }
-  return Buffer.concat(chunks, length);
 }
 
-function unsupportedMediaType(): Refusal {
+/** Bytes one behind the other. A list of chunks would take a hundred times the bytes it was sent. */
+class GrowingBytes {
+  length = 0;
+  #space: Buffer = Buffer.alloc(0);
+
+  add(chunk: Buffer): void {
+    const needed = this.length + chunk.length;
+    if (needed > this.#space.length) {
+      const larger = Buffer.alloc(Math.max(needed, 2 * this.#space.length));
+      this.#space.copy(larger, 0, 0, this.length);
+      this.#space = larger;
+    }
+    chunk.copy(this.#space, this.length);
+    this.length = needed;
+  }
+
+  taken(): Uint8Array {
+    return this.#space.subarray(0, this.length);
+  }
+}
+
+function unsupportedMediaType(type: string): Refusal {
   return new Refusal(
     'unsupported_media_type',
-    'the body must be sent as "Content-Type: application/json", without a Content-Encoding',
+    `the body must be sent as "Content-Type: ${type}", without a Content-Encoding`,
   );
 }
 
-function tooLarge(maxBytes: number): Refusal {
+function tooLarge({ maxBytes }: BodyLimits): Refusal {
   return new Refusal('payload_too_large', `the body must be at most ${maxBytes} bytes`);
+}
+
+/** As one that breaks off. Not 408, which clients and proxies take for a word to send it again. */
+function tooSlow(timeoutMs: number): Refusal {
+  return new Refusal('invalid_json', `the body must come to its end within ${timeoutMs} ms`);
 }

@@ -25,7 +25,11 @@ export interface BearerGuardOptions {
   readonly onRefusal?: ((refusal: GuardRefusal) => void) | undefined;
 }
 
-/** What the guard reads of a request of Node's own, as frameworks on top of it pass it on. */
+/**
+ * What the guard reads of a request of Node's own, as frameworks on top of it pass it on. A router
+ * that cuts `url` and keeps no `originalUrl` on the request, as koa-mount does, needs the whole target
+ * as `target` of {@link GuardNeed}.
+ */
 export type GuardedNodeRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'> & {
   readonly rawHeaders?: readonly string[] | undefined;
   /** The target before a router cut off what it is mounted under. */
@@ -127,9 +131,13 @@ class Guard {
     if (value === undefined) return this.#refuse(method, { reason: 'missing' });
     const { scope } = need;
     const asked = scope === undefined ? this.#requestOf(method, target) : { scope };
-    const verdict = this.#tokens.verifySync(value, asked);
-    if (verdict === undefined) return this.#decideLater(method, value, asked);
-    return verdict.ok ? verdict : this.#refuse(method, verdict);
+    try {
+      const verdict = this.#tokens.verifySync(value, asked);
+      if (verdict === undefined) return this.#decideLater(method, value, asked);
+      return verdict.ok ? verdict : this.#refuse(method, verdict);
+    } catch (error) {
+      return this.#refuseUnknown(method, error);
+    }
   }
 
   async #decideLater(method: string, value: string, need: Need): Promise<GuardOutcome> {
@@ -137,9 +145,14 @@ class Guard {
       const verdict = await this.#tokens.verify(value, need);
       return verdict.ok ? verdict : this.#refuse(method, verdict);
     } catch (error) {
-      if (!isTokenError(error) || !UNAVAILABLE.includes(error.code)) throw error;
-      return this.#refuse(method, { reason: 'unavailable' });
+      return this.#refuseUnknown(method, error);
     }
+  }
+
+  /** What the store cannot say is refused; what the caller did wrong is thrown on. */
+  #refuseUnknown(method: string, error: unknown): GuardOutcome {
+    if (!isTokenError(error) || !UNAVAILABLE.includes(error.code)) throw error;
+    return this.#refuse(method, { reason: 'unavailable' });
   }
 
   #requestOf(method: string, target: string): ScopeRequest {
@@ -196,8 +209,10 @@ class Guard {
     });
   }
 
-  #tell({ reason, needed, explanation }: Refused): void {
+  #tell(refused: Refused): void {
     if (this.#onRefusal === undefined) return;
+    // Only here, since an explanation is worked out when it is read.
+    const { reason, needed, explanation } = refused;
     try {
       Promise.resolve(this.#onRefusal({ reason, needed, explanation })).catch(() => {});
     } catch {
@@ -252,8 +267,11 @@ function isAmbiguous(authorization: string, target: string): boolean {
   if (authorization.includes(',')) {
     return authorization.split(',').some((one) => bearerIn(one.trim()) !== undefined);
   }
-  if (!target.includes('access_token=') || bearerIn(authorization) === undefined) return false;
-  return new URLSearchParams(target.slice(target.indexOf('?') + 1)).has('access_token');
+  // Nearly all targets are plain, and need not be taken apart.
+  if (!target.includes('access_token') && !target.includes('%')) return false;
+  const start = target.indexOf('?');
+  if (start === -1 || bearerIn(authorization) === undefined) return false;
+  return new URLSearchParams(target.slice(start)).has('access_token');
 }
 
 /** As it arrived. Of a Fetch request, a parser has read it before. */

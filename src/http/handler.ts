@@ -2,14 +2,18 @@ import { fromUnixTime } from 'date-fns/fromUnixTime';
 import { getUnixTime } from 'date-fns/getUnixTime';
 import * as z from 'zod';
 import { withDeadline } from '../clock.ts';
-import { isTokenError } from '../errors.ts';
+import { isTokenError, TokenError } from '../errors.ts';
 import { checkOptions, fields, readInput, strict, toTokenError, ttlField } from '../input.ts';
 import { parseScope } from '../scope/index.ts';
 import type { TokenPage, TokenService } from '../service.ts';
 import { isAccount, type Lifetime, type Token } from '../token.ts';
 import { type Authenticate, readBasic } from './accounts.ts';
 import { fail, internalFault, Refusal, succeed, withoutBody } from './answers.ts';
-import { readJson } from './body.ts';
+import { type BodyLimits, readJson } from './body.ts';
+import { descriptionOf } from './description.ts';
+import { Attempts, type FailureLimiter, isFailureLimiter, overloaded } from './limits.ts';
+import { failInOAuth, introspect, readForm, revoke } from './oauth.ts';
+import { referencePage } from './reference.ts';
 
 /** How a {@link tokenHandler} works. */
 export interface TokenHandlerOptions {
@@ -26,8 +30,44 @@ export interface TokenHandlerOptions {
    * older clients send them. @default false
    */
   readonly acceptLegacyBody?: boolean | undefined;
+  /**
+   * What may stand for a token in a path: `id-only` refuses values there, since paths end up in
+   * access logs. @default 'any'
+   */
+  readonly pathTokens?: 'any' | 'id-only' | undefined;
+  /**
+   * Lets resource servers ask about values, at `/introspect` (RFC 7662), with credentials of their
+   * own kind: those of an account pass only if this `authenticate` says so. @default none: 404
+   */
+  readonly introspection?: { readonly authenticate: Authenticate } | undefined;
+  /** Lets the bearer of a token revoke it, at `/revoke` (RFC 7009). @default false: 404 */
+  readonly revocation?: boolean | undefined;
+  /**
+   * Shows a reference page at `/docs`, to everybody. Its script and style are those of the package
+   * `swagger-ui-dist`, which has to be installed. @default false: 404
+   */
+  readonly docs?: boolean | undefined;
   /** The largest body that is read. @default 1 048 576 */
   readonly maxBodyBytes?: number | undefined;
+  /** How long a whole body may take to come, from 1 to 600 000. @default 10 000 */
+  readonly bodyTimeoutMs?: number | undefined;
+  /**
+   * So many calls are worked on at once; any more are refused at once (503 `overloaded`), before a
+   * password is checked. @default 256: bodies then take no more than 256 MiB, and what scrypt has
+   * before it is done in a few seconds
+   */
+  readonly maxInFlight?: number | undefined;
+  /**
+   * Lets whoever presents too many wrong credentials wait (429 `rate_limited`), before a password is
+   * checked; see `failureLimiter`. Needs `clientAddress`. @default none
+   */
+  readonly limiter?: FailureLimiter | undefined;
+  /**
+   * Whom a request comes from, for the `limiter`: `remoteAddress`, or behind a proxy what that says.
+   * Never what the client itself can write. `() => ''` takes all for one; then anybody can lock out
+   * any user. What it throws is an outage (503).
+   */
+  readonly clientAddress?: ((request: Request) => string) | undefined;
   /** Is told of what `authenticate` throws and of faults that callers see as 500: for the log. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -41,6 +81,9 @@ export interface TokenHandler {
 
 const MAX_TARGET_LENGTH = 8192;
 const DEFAULT_MAX_BODY_BYTES = 1_048_576;
+const DEFAULT_BODY_TIMEOUT_MS = 10_000;
+const MAX_BODY_TIMEOUT_MS = 600_000;
+const DEFAULT_MAX_IN_FLIGHT = 256;
 const AUTHENTICATE_DEADLINE_MS = 10_000;
 /** The last instant that a Date can hold. */
 const LAST_UNIX_SECOND = 8_640_000_000_000;
@@ -63,6 +106,7 @@ const NO_VERSION = Number.MAX_SAFE_INTEGER;
  * | `DELETE /token/{id}` | revokes |
  * | `POST /token/{id}/rotate` | gives a new value |
  * | `GET /scopes` | says what may be asked for |
+ * | `GET /openapi.json` | describes all this, to everybody |
  *
  * @throws {TokenError} `invalid_options`
  * @example
@@ -76,11 +120,13 @@ export function tokenHandler(options: TokenHandlerOptions): TokenHandler {
   });
 }
 
-/** One call of an account, with its body read. */
+/** One call, with its body read. */
 interface Call {
+  /** Empty where nobody has to say who he is. */
   readonly account: string;
   /** The value or id in the path; empty where there is none. */
   readonly token: string;
+  /** JSON, or the parameters of a form. */
   readonly body: unknown;
   readonly query: URLSearchParams;
   readonly request: Request;
@@ -90,12 +136,28 @@ type Verb = (call: Call) => Promise<Response>;
 
 type Verbs = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', Verb>>>;
 
+/** What is at an address. */
+interface Resource {
+  readonly verbs: Verbs;
+  /** Who may call; absent where everybody may. */
+  readonly authenticate?: Authenticate;
+  readonly readBody: (request: Request, limits: BodyLimits) => Promise<unknown>;
+  readonly fail: (refusal: Refusal) => Response;
+}
+
+const IN_ENVELOPE = { readBody: readJson, fail };
+const IN_OAUTH = { readBody: readForm, fail: failInOAuth };
+
 class Service {
   readonly basePath: string;
   readonly #tokens: TokenService;
-  readonly #authenticate: Authenticate;
+  readonly #takesValues: boolean;
+  readonly #resources: ReadonlyMap<string, Resource>;
   readonly #acceptLegacyBody: boolean;
-  readonly #maxBodyBytes: number;
+  readonly #bodyLimits: BodyLimits;
+  readonly #maxInFlight: number;
+  #inFlight = 0;
+  readonly #attempts: Attempts | undefined;
   readonly #onError: (error: unknown) => void;
   readonly #bodies: ReturnType<typeof bodiesOf>;
 
@@ -103,11 +165,17 @@ class Service {
     const read = checkOptions(handlerOptions, options);
     this.basePath = read.basePath ?? '';
     this.#tokens = read.tokens;
-    this.#authenticate = read.authenticate;
+    this.#takesValues = read.pathTokens !== 'id-only';
     this.#acceptLegacyBody = read.acceptLegacyBody ?? false;
-    this.#maxBodyBytes = read.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES;
+    this.#bodyLimits = {
+      maxBytes: read.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
+      timeoutMs: read.bodyTimeoutMs ?? DEFAULT_BODY_TIMEOUT_MS,
+    };
+    this.#maxInFlight = read.maxInFlight ?? DEFAULT_MAX_IN_FLIGHT;
+    this.#attempts = attemptsOf(read);
     this.#onError = read.onError ?? (() => {});
     this.#bodies = bodiesOf(read.tokens.lifetime);
+    this.#resources = this.#resourcesOf(read);
   }
 
   /** Never rejects: what goes wrong is an answer too. */
@@ -119,38 +187,94 @@ class Service {
   /** The order of the checks is a promise: route, credentials, method, media type, size, JSON, body. */
   async #answer(request: Request): Promise<Response> {
     const url = new URL(request.url);
+    const { resource, token } = this.#route(url.pathname);
+    if (this.#inFlight >= this.#maxInFlight) return resource.fail(overloaded());
+    this.#inFlight += 1;
+    try {
+      return await this.#call(resource, token, url, request);
+    } catch (error) {
+      return resource.fail(this.#toRefusal(error));
+    } finally {
+      this.#inFlight -= 1;
+    }
+  }
+
+  async #call(
+    { verbs, authenticate, readBody }: Resource,
+    token: string,
+    url: URL,
+    request: Request,
+  ): Promise<Response> {
     if (url.pathname.length + url.search.length > MAX_TARGET_LENGTH) {
       throw new Refusal('uri_too_long', `the address must be at most ${MAX_TARGET_LENGTH} long`);
     }
-    const { verbs, token } = this.#route(url.pathname);
-    const account = await this.#account(request);
+    const account = authenticate ? await this.#account(request, authenticate) : '';
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const verb = Object.hasOwn(verbs, method) ? verbs[method as keyof Verbs] : undefined;
     if (verb === undefined) throw methodNotAllowed(verbs);
-    if (method !== 'GET') checkSite(request);
+    if (method !== 'GET' && authenticate) checkSite(request);
     const takesBody = method !== 'GET' && method !== 'DELETE';
-    const body = takesBody ? await readJson(request, this.#maxBodyBytes) : undefined;
+    const body = takesBody ? await readBody(request, this.#bodyLimits) : undefined;
     checkQuery(url.searchParams);
+    if (!this.#takesValues) refuseValue(token);
     return verb({ account, token, body, query: url.searchParams, request });
   }
 
-  #route(path: string): { readonly verbs: Verbs; readonly token: string } {
+  #route(path: string): { readonly resource: Resource; readonly token: string } {
     const rest = path.startsWith(this.basePath) ? path.slice(this.basePath.length) : '';
-    if (rest === '/token') return { verbs: this.#all, token: '' };
-    if (rest === '/scopes') return { verbs: this.#scopes, token: '' };
     const [, token, isRotation] = /^\/token\/([^/]+)(\/rotate)?$/.exec(rest) ?? [];
-    if (token === undefined) throw new Refusal('not_found', 'there is nothing at this address');
-    return { verbs: isRotation === undefined ? this.#one : this.#rotation, token };
+    const place = token === undefined ? rest : `/token/{token}${isRotation ?? ''}`;
+    const resource = this.#resources.get(place);
+    if (resource === undefined) throw new Refusal('not_found', 'there is nothing at this address');
+    return { resource, token: token ?? '' };
   }
 
-  async #account(request: Request): Promise<string> {
+  #resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource> {
+    const { authenticate, introspection, revocation, docs, limiter } = options;
+    const byAccount = { ...IN_ENVELOPE, authenticate };
+    const describe = descriptionOf({
+      basePath: this.basePath,
+      bodies: this.#bodies,
+      filter: filterSchema,
+      acceptLegacyBody: this.#acceptLegacyBody,
+      takesValues: this.#takesValues,
+      hasIntrospection: introspection !== undefined,
+      hasRevocation: revocation === true,
+      limitsFailures: limiter !== undefined,
+    });
+    const resources = new Map<string, Resource>([
+      ['/token', { ...byAccount, verbs: this.#all }],
+      ['/token/{token}', { ...byAccount, verbs: this.#one }],
+      ['/token/{token}/rotate', { ...byAccount, verbs: this.#rotation }],
+      ['/scopes', { ...byAccount, verbs: this.#scopes }],
+      ['/openapi.json', { ...IN_ENVELOPE, verbs: { GET: async () => describe() } }],
+    ]);
+    if (introspection !== undefined) {
+      const verbs: Verbs = { POST: ({ body }) => introspect(this.#tokens, body) };
+      resources.set('/introspect', { ...IN_OAUTH, ...introspection, verbs });
+    }
+    if (revocation === true) {
+      const verbs: Verbs = { POST: ({ body }) => revoke(this.#tokens, body) };
+      resources.set('/revoke', { ...IN_OAUTH, verbs });
+    }
+    for (const [path, page] of docs === true ? referencePage() : []) {
+      resources.set(path, { ...IN_ENVELOPE, verbs: { GET: async () => page() } });
+    }
+    return resources;
+  }
+
+  async #account(request: Request, authenticate: Authenticate): Promise<string> {
     const credentials = readBasic(request.headers.get('authorization'));
     if (credentials === undefined) throw unauthenticated();
     let account: unknown;
     try {
-      const answer = Promise.resolve(this.#authenticate(credentials, request));
-      account = await withDeadline(answer, AUTHENTICATE_DEADLINE_MS);
+      const check = () =>
+        withDeadline(Promise.resolve(authenticate(credentials, request)), AUTHENTICATE_DEADLINE_MS);
+      account = this.#attempts
+        ? await this.#attempts.run(credentials.username, request, check)
+        : await check();
     } catch (error) {
+      if (error instanceof Refusal) throw error;
       this.#tell(error);
       throw accountsUnavailable();
     }
@@ -392,6 +516,15 @@ const REFUSED_PARAMETERS = [
   'owner',
 ];
 
+/** No id has an underscore, and no value is without one. */
+function refuseValue(token: string): void {
+  if (!token.includes('_')) return;
+  throw new Refusal(
+    'invalid_request',
+    'the path must name a token by its id: a value there would end up in logs',
+  );
+}
+
 function checkQuery(query: URLSearchParams): void {
   const refused = REFUSED_PARAMETERS.find((name) => query.has(name));
   if (refused === undefined) return;
@@ -446,6 +579,16 @@ function unauthenticated(): Refusal {
   });
 }
 
+/** A limiter that takes all callers for one locks everybody out: that has to be said, not left open. */
+function attemptsOf({ limiter, clientAddress }: TokenHandlerOptions): Attempts | undefined {
+  if (limiter === undefined) return undefined;
+  if (clientAddress !== undefined) return new Attempts(limiter, clientAddress);
+  throw new TokenError(
+    'invalid_options',
+    'limiter needs clientAddress, such as remoteAddress; "() => \'\'" takes all callers for one',
+  );
+}
+
 function accountsUnavailable(): Refusal {
   return new Refusal('store_unavailable', 'accounts cannot be checked at the moment');
 }
@@ -480,9 +623,38 @@ const handlerOptions = strict({
     })
     .optional(),
   acceptLegacyBody: z.boolean({ error: 'acceptLegacyBody must be true or false' }).optional(),
+  pathTokens: z
+    .enum(['any', 'id-only'], { error: 'pathTokens must be "any" or "id-only"' })
+    .optional(),
+  introspection: strict({
+    authenticate: z.custom<Authenticate>((value) => typeof value === 'function', {
+      error: 'introspection.authenticate must be a function, for credentials of resource servers',
+    }),
+  }).optional(),
+  revocation: z.boolean({ error: 'revocation must be true or false' }).optional(),
+  docs: z.boolean({ error: 'docs must be true or false' }).optional(),
   maxBodyBytes: z
     .int({ error: 'maxBodyBytes must be a whole number from 1' })
     .min(1, { error: 'maxBodyBytes must be a whole number from 1' })
+    .optional(),
+  bodyTimeoutMs: z
+    .int({ error: 'bodyTimeoutMs must be a whole number from 1 to 600 000' })
+    .min(1, { error: 'bodyTimeoutMs must be a whole number from 1 to 600 000' })
+    .max(MAX_BODY_TIMEOUT_MS, { error: 'bodyTimeoutMs must be a whole number from 1 to 600 000' })
+    .optional(),
+  maxInFlight: z
+    .int({ error: 'maxInFlight must be a whole number from 1' })
+    .min(1, { error: 'maxInFlight must be a whole number from 1' })
+    .optional(),
+  limiter: z
+    .custom<FailureLimiter>(isFailureLimiter, {
+      error: 'limiter must have waitSeconds and failed, as failureLimiter(…) gives',
+    })
+    .optional(),
+  clientAddress: z
+    .custom<(request: Request) => string>((value) => typeof value === 'function', {
+      error: 'clientAddress must be a function, such as remoteAddress',
+    })
     .optional(),
   onError: z
     .custom<(error: unknown) => void>((value) => typeof value === 'function', {

@@ -18,4 +18,13 @@ export {
   type GuardRefusal,
 } from './guard.ts';
 export { type TokenHandler, type TokenHandlerOptions, tokenHandler } from './handler.ts';
+export {
+  type Attempt,
+  type FailureLimiter,
+  type FailureLimiterOptions,
+  failureLimiter,
+  type PointsLimiter,
+  remoteAddress,
+} from './limits.ts';
 export { type NodeRequest, sendResponse, toNodeListener } from './node.ts';
+export { type Addressed, safeUrl } from './safe-url.ts';

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { Readable } from 'node:stream';
 import { fail, internalFault, Refusal } from './answers.ts';
 import type { TokenHandler } from './handler.ts';
+import { withAddress } from './limits.ts';
 
 /** A request of Node's own, as frameworks on top of it pass it on. */
 export interface NodeRequest extends IncomingMessage {
@@ -12,8 +14,11 @@ export interface NodeRequest extends IncomingMessage {
 }
 
 /**
- * Lets `node:http`, Express, Connect and the like call a Fetch handler. Works at the root, mounted
- * under a path, and behind a body parser.
+ * Lets `node:http`, `node:http2`, Express, Connect and the like call a Fetch handler. Works at the
+ * root, mounted under a path, and behind a body parser.
+ *
+ * The request's signal aborts when the client goes away before there is an answer. What a middleware
+ * has answered before is not looked at any more.
  *
  * @example
  * createServer(toNodeListener(tokenHandler({ tokens, authenticate }))).listen(8787, '127.0.0.1');
@@ -21,12 +26,19 @@ export interface NodeRequest extends IncomingMessage {
  */
 export function toNodeListener(
   handler: TokenHandler,
-): (request: NodeRequest, response: ServerResponse) => Promise<void> {
-  return async (incoming, outgoing) => {
-    const aborted = new AbortController();
-    outgoing.once('close', () => aborted.abort());
-    const request = toRequest(incoming, targetFor(handler, incoming), aborted.signal);
+): (
+  request: NodeRequest | Http2ServerRequest,
+  response: ServerResponse | Http2ServerResponse,
+) => Promise<void> {
+  return async (received, outgoing) => {
+    // Whoever answered it has decided: nothing may be issued or changed behind a refusal.
+    if (outgoing.headersSent) return;
+    // The compatibility layer of node:http2 is made to look like this.
+    const incoming = received as NodeRequest;
+    const { signal, release } = departureOf(incoming, outgoing as ServerResponse);
+    const request = toRequest(incoming, targetFor(handler, incoming), signal);
     const response = request && (await handler(request).catch(() => fail(internalFault())));
+    release();
     await sendResponse(response ?? fail(UNREADABLE), outgoing);
   };
 }
@@ -39,18 +51,49 @@ export function toNodeListener(
  * const outcome = await guard(request);
  * if (!outcome.ok) return sendResponse(outcome.response, response);
  */
-export async function sendResponse(response: Response, outgoing: ServerResponse): Promise<void> {
+export async function sendResponse(
+  response: Response,
+  to: ServerResponse | Http2ServerResponse,
+): Promise<void> {
+  const outgoing = to as ServerResponse;
   const body = Buffer.from(await response.arrayBuffer());
   if (outgoing.headersSent) return;
   outgoing.statusCode = response.status;
-  for (const [name, value] of response.headers) outgoing.setHeader(name, value);
-  const { req: incoming } = outgoing;
-  // What is left of a body that nobody has read would be taken for the next request.
-  if (!incoming.complete && incoming.httpVersionMajor < 2) {
-    outgoing.setHeader('connection', 'close');
+  for (const [name, value] of response.headers) {
+    // The only header that may come twice, here and from a middleware.
+    if (name === 'set-cookie') outgoing.appendHeader(name, value);
+    else outgoing.setHeader(name, value);
   }
+  refuseRest(to);
   if (response.body !== null) outgoing.setHeader('content-length', body.length);
   outgoing.end(body);
+}
+
+/**
+ * Takes no more of a body that nobody has read to its end: over HTTP/1 it would be taken for the next
+ * request; over HTTP/2 its stream would stay open for as long as the client sends nothing more.
+ */
+function refuseRest(outgoing: ServerResponse | Http2ServerResponse): void {
+  if (!('stream' in outgoing)) {
+    if (!outgoing.req.complete) outgoing.setHeader('connection', 'close');
+    return;
+  }
+  const { req: incoming, stream } = outgoing;
+  if (stream.endAfterHeaders || incoming.readableEnded) return;
+  stream.once('finish', () => stream.destroy());
+}
+
+/** Tells when a client goes away, which it may have done before, until it is released. */
+function departureOf(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): { signal: AbortSignal; release: () => void } {
+  const departure = new AbortController();
+  const leave = () => departure.abort();
+  // The first for HTTP/2 as well, where no answer is ever called destroyed.
+  if (incoming.aborted || outgoing.destroyed) leave();
+  outgoing.once('close', leave);
+  return { signal: departure.signal, release: () => outgoing.off('close', leave) };
 }
 
 /**
@@ -78,17 +121,23 @@ function toRequest(
   const named = incoming.method ?? 'GET';
   const method = BEYOND_FETCH.includes(named) ? 'OPTIONS' : named;
   try {
-    const body = method === 'GET' || method === 'HEAD' ? null : bodyOf(incoming);
+    const body = method === 'GET' || method === 'HEAD' ? null : bodyOf(incoming, signal);
     const init = { method, headers: headersOf(incoming), body, signal, duplex: 'half' };
-    return new Request(toUrl(target), init as RequestInit);
+    const request = new Request(toUrl(target), init as RequestInit);
+    return withAddress(request, incoming.socket?.remoteAddress);
   } catch {
     return undefined;
   }
 }
 
 /** From the raw headers: where one came twice, both must be seen. */
-function headersOf({ rawHeaders }: IncomingMessage): Headers {
+function headersOf(incoming: IncomingMessage): Headers {
+  const { rawHeaders } = incoming;
   const headers = new Headers();
+  // What stands in for a request where there is no server, such as behind a cloud's gateway, has none.
+  if (rawHeaders.length === 0) {
+    for (const [name, value] of Object.entries(incoming.headers)) headers.set(name, String(value));
+  }
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const [name = '', value = ''] = rawHeaders.slice(i, i + 2);
     // HTTP/2 pseudo-headers are no headers of Fetch.
@@ -109,7 +158,10 @@ function toUrl(target: string): URL {
   return url.pathname === target.split('?', 1)[0] ? url : nowhere;
 }
 
-function bodyOf(incoming: NodeRequest): NonNullable<RequestInit['body']> | null {
+function bodyOf(
+  incoming: NodeRequest,
+  signal: AbortSignal,
+): NonNullable<RequestInit['body']> | null {
   const { headers, body, httpVersionMajor } = incoming;
   // From HTTP/2 on, a body needs no header.
   const hasBody =
@@ -118,9 +170,25 @@ function bodyOf(incoming: NodeRequest): NonNullable<RequestInit['body']> | null 
     Number(headers['content-length']) > 0;
   if (!hasBody) return null;
   if (body === undefined || !incoming.readableDidRead) {
+    // What there is may be a part only, and would be taken for the whole.
+    signal.throwIfAborted();
     return Readable.toWeb(incoming) as ReadableStream<Uint8Array>;
   }
-  return typeof body === 'string' || body instanceof Uint8Array
-    ? (body as NonNullable<RequestInit['body']>)
-    : JSON.stringify(body);
+  if (typeof body === 'string' || body instanceof Uint8Array) {
+    return body as NonNullable<RequestInit['body']>;
+  }
+  const isForm = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
+  return isForm ? formOf(body) : JSON.stringify(body);
+}
+
+/** Throws for what a form has no words for, such as what a parser has read brackets as. */
+function formOf(body: unknown): URLSearchParams {
+  const form = new URLSearchParams();
+  for (const [name, values] of Object.entries(Object(body))) {
+    for (const value of [values].flat()) {
+      if (typeof value !== 'string') throw new TypeError('a field of a form is a text');
+      form.append(name, value);
+    }
+  }
+  return form;
 }

@@ -9,6 +9,7 @@ import {
 } from '../../src/index.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
+import { keepInspected, keepPassword } from '../canary.ts';
 
 /** Where the manual clock stands at the start, in UNIX seconds. */
 export const START = Date.UTC(2100, 0, 1) / 1000;
@@ -45,10 +46,12 @@ export const CODES = {
   payload_too_large: [413, 170],
   uri_too_long: [414, 171],
   unsupported_media_type: [415, 172],
+  rate_limited: [429, 180],
   internal: [500, 900],
   catalog_empty: [503, 910],
   store_unavailable: [503, 920],
   store_corrupt: [503, 921],
+  overloaded: [503, 930],
   durability_unconfirmed: [503, 940],
   revocation_unconfirmed: [503, 941],
 } as const;
@@ -107,6 +110,8 @@ export function setUp({
     catalog: catalog === null ? undefined : ScopeCatalog.from(catalog),
   });
   const handler = tokenHandler({ tokens, authenticate, ...handlerOptions });
+  for (const thing of [tokens, handler]) keepInspected(thing);
+  keepPassword(PASSWORD);
   const send = async (request: Request) => readAnswer(await handler(request));
   const call = (method: string, path: string, options?: CallOptions) =>
     send(toRequest(method, path, options));
@@ -130,6 +135,24 @@ export function toRequest(
   if (body !== undefined && !all.has('content-type')) all.set('content-type', 'application/json');
   const init = { method, headers: all, duplex: 'half', ...(body !== undefined && { body }) };
   return new Request(`http://localhost${path}`, init as RequestInit);
+}
+
+/** A form for `call`, as a text or of parameters. */
+export function asForm(
+  form: string | Readonly<Record<string, string>>,
+): Pick<CallOptions, 'raw' | 'headers'> {
+  const raw = typeof form === 'string' ? form : new URLSearchParams(form).toString();
+  return { raw, headers: { 'content-type': 'application/x-www-form-urlencoded' } };
+}
+
+/** Expects a failure as RFC 6749 section 5.2 has it. */
+export function expectOAuthFailure(answer: Answer, status: number, error: string): void {
+  expect(answer.body).toEqual({
+    error,
+    error_description: expect.stringMatching(/^[ !#-[\]-~]+$/),
+  });
+  expect(answer.status).toBe(status);
+  expectHeaders(answer);
 }
 
 export async function readAnswer(response: Response): Promise<Answer> {
@@ -163,7 +186,7 @@ export function expectHeaders({ headers, status, text }: Answer): void {
   expect(headers.get('x-content-type-options')).toBe('nosniff');
   expect(headers.has('www-authenticate')).toBe(status === 401);
   expect(headers.has('allow')).toBe(status === 405);
-  expect(headers.has('retry-after')).toBe(status === 503);
+  expect(headers.has('retry-after')).toBe(status === 503 || status === 429);
   const shown = `${text} ${JSON.stringify([...headers])}`.toLowerCase();
   expect(shown).not.toContain(CANARY.toLowerCase());
 }

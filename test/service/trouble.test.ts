@@ -6,6 +6,7 @@ import type { TokenServiceOptions } from '../../src/options.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import type { IssuedToken, TokenId, TokenRecord } from '../../src/token.ts';
+import { unseen } from '../canary.ts';
 import {
   ALL_METHODS,
   codeOf,
@@ -72,11 +73,11 @@ describe('a store that is broken', () => {
     ['rejects with nothing', () => Promise.reject(undefined)],
     [
       'rejects with one of our errors of another kind',
-      () => Promise.reject(new TokenError('not_found', message)),
+      () => Promise.reject(unseen(() => new TokenError('not_found', message))),
     ],
     [
       'rejects with version_conflict',
-      () => Promise.reject(new TokenError('version_conflict', message)),
+      () => Promise.reject(unseen(() => new TokenError('version_conflict', message))),
     ],
     [
       'gives a thenable that throws',

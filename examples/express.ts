@@ -1,0 +1,48 @@
+// Express 5, and 4: the token service under /auth, and the guard before every route that follows.
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express, { type RequestHandler } from 'express';
+import { generateKey, MemoryTokenStore, TokenService } from 'tokenwright';
+import {
+  bearerGuard,
+  fixedAccounts,
+  sendResponse,
+  tokenHandler,
+  toNodeListener,
+} from 'tokenwright/http';
+
+export function start(tokens: TokenService): Server {
+  const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
+  const guard = bearerGuard({ tokens, domain: 'shop.example' });
+  const guarded: RequestHandler = async (request, response, next) => {
+    try {
+      const outcome = await guard(request);
+      if (!outcome.ok) return await sendResponse(outcome.response, response);
+      response.locals['account'] = outcome.token.account;
+      next();
+    } catch (error) {
+      next(error); // Express 5 would do it by itself
+    }
+  };
+
+  const app = express();
+  app.use('/auth', toNodeListener(tokenHandler({ tokens, authenticate })));
+  app.use(guarded);
+  app.get('/orders/:id', (request, response) => {
+    response.json({ at: request.originalUrl, account: response.locals['account'] });
+  });
+  return app.listen(0, '127.0.0.1');
+}
+
+const store = new MemoryTokenStore();
+const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
+const { value } = await tokens.issue({ account: 'ada', scopes: ['GET:shop.example/orders'] });
+const server = start(tokens);
+await once(server, 'listening');
+const { port } = server.address() as AddressInfo;
+const orders = `http://127.0.0.1:${port}/orders/7`;
+console.log((await fetch(orders)).status); // 401
+const response = await fetch(orders, { headers: { authorization: `Bearer ${value}` } });
+console.log(await response.text()); // {"at":"/orders/7","account":"ada"}
+server.close();

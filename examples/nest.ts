@@ -1,0 +1,75 @@
+// Nest 11 on Express: the token service under /auth, and the guard as a CanActivate before every controller.
+import 'reflect-metadata';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  type CanActivate,
+  Controller,
+  type ExecutionContext,
+  Get,
+  Module,
+  Req,
+} from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { Request, Response } from 'express';
+import { generateKey, MemoryTokenStore, type Token, TokenService } from 'tokenwright';
+import {
+  type BearerGuard,
+  bearerGuard,
+  fixedAccounts,
+  sendResponse,
+  tokenHandler,
+  toNodeListener,
+} from 'tokenwright/http';
+
+type Guarded = Request & { token?: Token };
+
+/** Refuses in the words of RFC 6750; Nest leaves alone what has been answered. */
+class TokenGuard implements CanActivate {
+  readonly #guard: BearerGuard;
+
+  constructor(guard: BearerGuard) {
+    this.#guard = guard;
+  }
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const request = context.switchToHttp().getRequest<Guarded>();
+    const outcome = await this.#guard(request);
+    if (outcome.ok) request.token = outcome.token;
+    else await sendResponse(outcome.response, context.switchToHttp().getResponse<Response>());
+    return outcome.ok;
+  }
+}
+
+class OrdersController {
+  show(request: Guarded) {
+    return { at: request.originalUrl, account: request.token?.account };
+  }
+}
+// What `@Controller('orders')`, `@Get(':id')`, `@Req()` and `@Module(…)` do; Node alone knows no decorators.
+Controller('orders')(OrdersController);
+const show = Object.getOwnPropertyDescriptor(OrdersController.prototype, 'show');
+if (show) Get(':id')(OrdersController.prototype, 'show', show);
+Req()(OrdersController.prototype, 'show', 0);
+class AppModule {}
+Module({ controllers: [OrdersController] })(AppModule);
+
+export async function start(tokens: TokenService): Promise<Server> {
+  const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
+  const app = await NestFactory.create<NestExpressApplication>(AppModule, { logger: false });
+  app.use('/auth', toNodeListener(tokenHandler({ tokens, authenticate })));
+  app.useGlobalGuards(new TokenGuard(bearerGuard({ tokens, domain: 'shop.example' })));
+  return app.listen(0, '127.0.0.1');
+}
+
+const store = new MemoryTokenStore();
+const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
+const { value } = await tokens.issue({ account: 'ada', scopes: ['GET:shop.example/orders'] });
+const server = await start(tokens);
+const { port } = server.address() as AddressInfo;
+const orders = `http://127.0.0.1:${port}/orders/7`;
+console.log((await fetch(orders)).status); // 401
+const response = await fetch(orders, { headers: { authorization: `Bearer ${value}` } });
+console.log(await response.text()); // {"at":"/orders/7","account":"ada"}
+server.close();

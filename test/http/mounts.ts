@@ -1,0 +1,455 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import * as http from 'node:http';
+import { createRequire } from 'node:module';
+import * as net from 'node:net';
+import { Readable } from 'node:stream';
+import { serve } from '@hono/node-server';
+import { type MiddlewareConsumer, Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import express from 'express';
+import fastify from 'fastify';
+import { Hono } from 'hono';
+import { cloneRawRequest } from 'hono/request';
+import Koa from 'koa';
+import { type NodeRequest, type TokenHandler, toNodeListener } from '../../src/http/index.ts';
+import type { Answer } from './support.ts';
+
+const require = createRequire(import.meta.url);
+
+/** Express 4, which is a second package here. */
+export const express4 = require('express4') as typeof express;
+
+export const VERSIONS = {
+  node: process.version.slice(1),
+  express: versionOf('express'),
+  express4: versionOf('express4'),
+  fastify: versionOf('fastify'),
+  hono: versionOf('hono'),
+  koa: versionOf('koa'),
+  nest: versionOf('@nestjs/core'),
+};
+
+function versionOf(name: string): string {
+  const file = new URL(`../../node_modules/${name}/package.json`, import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}
+
+type Server = Pick<http.Server, 'address' | 'listening' | 'once' | 'close'> & {
+  closeAllConnections?(): void;
+};
+
+/** Servers that were started, to be closed after each test. */
+const started: Server[] = [];
+
+/** The port of a server, once it listens. */
+export async function portOf(server: unknown): Promise<number> {
+  const listener = server as Server;
+  started.push(listener);
+  if (!listener.listening) await once(listener as http.Server, 'listening');
+  return (listener.address() as net.AddressInfo).port;
+}
+
+/**
+ * Sends bytes as they are, and gives what came back until the other side closed, or until `isEnough`.
+ */
+export async function raw(
+  port: number,
+  bytes: string,
+  isEnough: (received: string) => boolean = () => false,
+): Promise<string> {
+  const socket = net.connect(port, '127.0.0.1').setEncoding('latin1');
+  socket.on('error', () => {});
+  socket.write(bytes, 'latin1');
+  let received = '';
+  for await (const chunk of socket) {
+    received += chunk;
+    if (isEnough(received)) break;
+  }
+  socket.destroy();
+  return received;
+}
+
+/** The routes of Next's folders, for a server that turns requests of Node into those of Fetch. */
+export function nextServer(routes: Readonly<Record<string, Readonly<Record<string, unknown>>>>) {
+  type Route = (request: Request, context: unknown) => Promise<Response>;
+  const fetch = async (request: Request): Promise<Response> => {
+    const { pathname } = new URL(request.url);
+    const [, folder = '', id = ''] = pathname.split('/');
+    const route = routes[folder];
+    if (route === undefined || id === '') return new Response(null, { status: 404 });
+    const verb = route[request.method === 'HEAD' ? 'GET' : request.method] as Route | undefined;
+    if (verb === undefined) return new Response(null, { status: 405 });
+    return verb(request, { params: Promise.resolve({ id: decodeURIComponent(id) }) });
+  };
+  return serve({ fetch, port: 0, hostname: '127.0.0.1' });
+}
+
+export async function closeAll(): Promise<void> {
+  for (const server of started.splice(0)) {
+    server.closeAllConnections?.();
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+export interface Exchange {
+  readonly headers?: Readonly<Record<string, string | number | readonly string[]>>;
+  readonly body?: string;
+  readonly agent?: http.Agent;
+}
+
+/** One call by the client of `node:http`, which sends the target as it is, and a list as many headers. */
+export async function call(
+  port: number,
+  method: string,
+  path: string,
+  { headers = {}, body, agent }: Exchange = {},
+): Promise<Answer> {
+  const more = { ...(agent && { agent }) };
+  const all = headers as http.OutgoingHttpHeaders;
+  const request = http.request({ host: '127.0.0.1', port, path, method, headers: all, ...more });
+  // What cannot be written any more has been answered.
+  request.on('error', () => {});
+  request.end(body);
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+  const text = Buffer.concat(await Readable.from(response).toArray()).toString();
+  const isJson = response.headers['content-type']?.startsWith('application/json') === true;
+  return {
+    status: response.statusCode ?? 0,
+    headers: new Headers(response.headers as Record<string, string>),
+    text,
+    body: isJson && text !== '' ? JSON.parse(text) : {},
+  };
+}
+
+/** How a service is mounted by hand, in every way that a framework knows. */
+export interface Mount {
+  readonly framework: string;
+  readonly way: string;
+  /** What stands before `/token` for the client. */
+  readonly base: string;
+  /** What the handler is told of it. */
+  readonly basePath: string;
+  /** Whether the framework has read the body before. */
+  readonly isParsed: boolean;
+  start(handler: TokenHandler): unknown;
+}
+
+export const MOUNTS: readonly Mount[] = [
+  ...[
+    { framework: `Express ${VERSIONS.express}`, make: express },
+    { framework: `Express ${VERSIONS.express4}`, make: express4 },
+  ].flatMap((one) => expressMounts(one)),
+  ...fastifyMounts(`Fastify ${VERSIONS.fastify}`),
+  ...honoMounts(`Hono ${VERSIONS.hono}`),
+  ...koaMounts(`Koa ${VERSIONS.koa}`),
+  ...nestMounts(`Nest ${VERSIONS.nest}`),
+];
+
+function expressMounts({ framework, make }: { framework: string; make: typeof express }): Mount[] {
+  const listen = (app: express.Express) => app.listen(0, '127.0.0.1');
+  const plain = { framework, base: '', basePath: '', isParsed: false };
+  const behind = (way: string, ...parsers: express.RequestHandler[]): Mount => ({
+    ...plain,
+    way: `at the root, behind ${way}`,
+    isParsed: true,
+    start: (handler) => listen(make().use(...parsers, toNodeListener(handler))),
+  });
+  return [
+    {
+      ...plain,
+      way: 'at the root',
+      start: (handler) => listen(make().use(toNodeListener(handler))),
+    },
+    {
+      ...plain,
+      way: 'at the root, with a base path',
+      base: '/api/auth',
+      basePath: '/api/auth',
+      start: (handler) => listen(make().use(toNodeListener(handler))),
+    },
+    {
+      ...plain,
+      way: 'under routers',
+      base: '/api/auth',
+      start: (handler) =>
+        listen(make().use('/api', make.Router().use('/auth', toNodeListener(handler)))),
+    },
+    {
+      ...plain,
+      way: 'under routers, with a base path',
+      base: '/api/auth',
+      basePath: '/api/auth',
+      start: (handler) =>
+        listen(make().use('/api', make.Router().use('/auth', toNodeListener(handler)))),
+    },
+    {
+      ...plain,
+      way: 'under a router, with a base path below it',
+      base: '/api/auth',
+      basePath: '/auth',
+      start: (handler) => listen(make().use('/api', make.Router().use(toNodeListener(handler)))),
+    },
+    {
+      ...plain,
+      way: 'as a route',
+      base: '/auth',
+      basePath: '/auth',
+      start: (handler) => listen(make().all(/^\/auth\//, toNodeListener(handler))),
+    },
+    {
+      ...plain,
+      way: 'before a parser',
+      base: '/auth',
+      start: (handler) =>
+        listen(
+          make()
+            .use('/auth', toNodeListener(handler))
+            .use(make.json({ limit: 1 })),
+        ),
+    },
+    {
+      ...plain,
+      way: 'under a router, behind express.json()',
+      base: '/auth',
+      isParsed: true,
+      start: (handler) => listen(make().use(make.json()).use('/auth', toNodeListener(handler))),
+    },
+    behind('express.json()', make.json()),
+    behind('express.json() that is not strict', make.json({ strict: false, type: () => true })),
+    behind('express.text()', make.text({ type: '*/*' })),
+    behind('express.raw()', make.raw({ type: '*/*' })),
+    behind(
+      'all four parsers',
+      make.json(),
+      make.text(),
+      make.raw(),
+      make.urlencoded({ extended: true }),
+    ),
+  ];
+}
+
+function fastifyMounts(framework: string): Mount[] {
+  const start = async (
+    handler: TokenHandler,
+    path: string,
+    { ownParser, prefix = '' }: { readonly ownParser: boolean; readonly prefix?: string },
+  ) => {
+    const listener = toNodeListener(handler);
+    const app = fastify();
+    app.register(
+      async (scope) => {
+        if (!ownParser) {
+          scope.removeAllContentTypeParsers();
+          scope.addContentTypeParser('*', (_request, _body, done) => done(null));
+        }
+        scope.all(path, async (request, reply) => {
+          reply.hijack();
+          const parsed = ownParser ? { body: request.body } : {};
+          await listener(Object.assign(request.raw, parsed), reply.raw);
+        });
+      },
+      { prefix },
+    );
+    await app.listen({ port: 0, host: '127.0.0.1' });
+    return app.server;
+  };
+  const plain = { framework, base: '', basePath: '', isParsed: false };
+  const deep = { base: '/api/auth', basePath: '/api/auth' };
+  return [
+    {
+      ...plain,
+      way: 'at the root',
+      start: (handler) => start(handler, '/*', { ownParser: false }),
+    },
+    {
+      ...plain,
+      ...deep,
+      way: 'as a route, with a base path',
+      start: (handler) => start(handler, '/api/auth/*', { ownParser: false }),
+    },
+    {
+      ...plain,
+      ...deep,
+      way: 'under a prefix, with a base path',
+      start: (handler) => start(handler, '/auth/*', { ownParser: false, prefix: '/api' }),
+    },
+    {
+      ...plain,
+      way: "at the root, behind Fastify's parser",
+      isParsed: true,
+      start: (handler) => start(handler, '/*', { ownParser: true }),
+    },
+    {
+      ...plain,
+      ...deep,
+      way: "under a prefix, behind Fastify's parser",
+      isParsed: true,
+      start: (handler) => start(handler, '/auth/*', { ownParser: true, prefix: '/api' }),
+    },
+  ];
+}
+
+function honoMounts(framework: string): Mount[] {
+  const listen = (app: Hono) => serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' });
+  const plain = { framework, base: '', basePath: '', isParsed: false };
+  return [
+    {
+      ...plain,
+      way: 'at the root',
+      start: (handler) => listen(new Hono().all('*', (c) => handler(c.req.raw))),
+    },
+    {
+      ...plain,
+      way: 'as a route, with a base path',
+      base: '/auth',
+      basePath: '/auth',
+      start: (handler) => listen(new Hono().all('/auth/*', (c) => handler(c.req.raw))),
+    },
+    {
+      ...plain,
+      way: 'by mount',
+      base: '/auth',
+      start: (handler) => listen(new Hono().mount('/auth', handler)),
+    },
+    {
+      ...plain,
+      way: 'by mount below a route, with a base path below it',
+      base: '/api/v1/auth',
+      basePath: '/auth',
+      start: (handler) => listen(new Hono().route('/api', new Hono().mount('/v1', handler))),
+    },
+    {
+      ...plain,
+      way: 'behind what has read the body',
+      base: '/auth',
+      basePath: '/auth',
+      isParsed: true,
+      start: (handler) => {
+        const app = new Hono();
+        app.use(async (c, next) => {
+          await c.req.text();
+          await next();
+        });
+        return listen(app.all('/auth/*', async (c) => handler(await cloneRawRequest(c.req))));
+      },
+    },
+  ];
+}
+
+/** What koa-mount and koa-bodyparser do, which are not installed here. */
+function koaMounts(framework: string): Mount[] {
+  const start = (
+    handler: TokenHandler,
+    {
+      prefix = '',
+      parse,
+    }: { readonly prefix?: string; readonly parse?: (text: string) => unknown },
+  ) => {
+    const listener = toNodeListener(handler);
+    const app = new Koa();
+    if (parse !== undefined) {
+      app.use(async (ctx, next) => {
+        const text = Buffer.concat(await ctx.req.toArray()).toString();
+        if (text !== '') Object.assign(ctx.request, { body: parse(text) });
+        await next();
+      });
+    }
+    app.use(async (ctx) => {
+      if (!ctx.path.startsWith(`${prefix}/`)) return;
+      ctx.path = ctx.path.slice(prefix.length);
+      ctx.respond = false;
+      const { body } = ctx.request as { body?: unknown };
+      await listener(Object.assign(ctx.req as NodeRequest, parse && { body }), ctx.res);
+    });
+    return app.listen(0, '127.0.0.1');
+  };
+  const plain = { framework, base: '', basePath: '', isParsed: false };
+  return [
+    { ...plain, way: 'at the root', start: (handler) => start(handler, {}) },
+    {
+      ...plain,
+      way: 'mounted',
+      base: '/auth',
+      start: (handler) => start(handler, { prefix: '/auth' }),
+    },
+    {
+      ...plain,
+      way: 'at the root, with a base path',
+      base: '/auth',
+      basePath: '/auth',
+      start: (handler) => start(handler, {}),
+    },
+    {
+      ...plain,
+      way: 'mounted, behind a parser',
+      base: '/auth',
+      isParsed: true,
+      start: (handler) => start(handler, { prefix: '/auth', parse: (text) => JSON.parse(text) }),
+    },
+    {
+      ...plain,
+      way: 'at the root, behind a parser of texts',
+      isParsed: true,
+      start: (handler) => start(handler, { parse: (text) => text }),
+    },
+  ];
+}
+
+function nestMounts(framework: string): Mount[] {
+  const create = async (
+    module: new () => object,
+    prepare: (app: NestExpressApplication) => void,
+  ) => {
+    const app = await NestFactory.create<NestExpressApplication>(module, { logger: false });
+    prepare(app);
+    return app.listen(0, '127.0.0.1');
+  };
+  const plain = { framework, base: '', basePath: '', isParsed: false };
+  /** A middleware of a module stands behind Nest's own parsers. */
+  const ofModule = (handler: TokenHandler) => {
+    const listener = toNodeListener(handler);
+    class ServiceModule {
+      configure(consumer: MiddlewareConsumer) {
+        consumer.apply(listener).forRoutes('auth/*path');
+      }
+    }
+    Module({})(ServiceModule);
+    return ServiceModule;
+  };
+  const module = () => {
+    class AppModule {}
+    Module({})(AppModule);
+    return AppModule;
+  };
+  return [
+    {
+      ...plain,
+      way: "at the root, before Nest's parser",
+      start: (handler) => create(module(), (app) => app.use(toNodeListener(handler))),
+    },
+    {
+      ...plain,
+      way: "under a path, before Nest's parser",
+      base: '/auth',
+      start: (handler) => create(module(), (app) => app.use('/auth', toNodeListener(handler))),
+    },
+    {
+      ...plain,
+      way: "as a module's middleware, behind Nest's parser",
+      base: '/auth',
+      basePath: '/auth',
+      isParsed: true,
+      start: (handler) => create(ofModule(handler), () => {}),
+    },
+    {
+      ...plain,
+      way: "as a module's middleware under a global prefix, behind Nest's parser",
+      base: '/api/auth',
+      basePath: '/api/auth',
+      isParsed: true,
+      start: (handler) => create(ofModule(handler), (app) => app.setGlobalPrefix('api')),
+    },
+  ];
+}
