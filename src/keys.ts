@@ -106,8 +106,9 @@ export class Key {
   readonly #inner: Buffer;
   #filled: Buffer;
   readonly #outer: Buffer;
-  readonly #reveal: Uint8Array | undefined;
-  readonly #cursor: Uint8Array | undefined;
+  // Key objects: as bytes they would be made into such on each call, for seven times the price.
+  readonly #reveal: crypto.KeyObject | undefined;
+  readonly #cursor: crypto.KeyObject | undefined;
 
   constructor(option: KeyOptions, place: string) {
     checkOption(option, place);
@@ -119,8 +120,8 @@ export class Key {
     }
     this.canMint = !isVerifier;
     this.#tag = isVerifier ? bytes : subkey(bytes, 'tag/v1');
-    this.#reveal = isVerifier ? undefined : subkey(bytes, 'reveal/v1');
-    this.#cursor = isVerifier ? undefined : subkey(bytes, 'cursor/v1');
+    this.#reveal = isVerifier ? undefined : crypto.createSecretKey(subkey(bytes, 'reveal/v1'));
+    this.#cursor = isVerifier ? undefined : crypto.createSecretKey(subkey(bytes, 'cursor/v1'));
     this.#inner = pad(this.#tag, 0x36, 256);
     this.#filled = this.#inner;
     this.#outer = pad(this.#tag, 0x5c, 32);
@@ -191,7 +192,7 @@ export class Key {
     return 'Key [redacted]';
   }
 
-  #need(key: Uint8Array | undefined): Uint8Array {
+  #need(key: crypto.KeyObject | undefined): crypto.KeyObject {
     if (key !== undefined) return key;
     throw invalid('these keys can only verify: this call needs the whole key');
   }

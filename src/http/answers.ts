@@ -125,7 +125,8 @@ export function answer(
   body: Readonly<Record<string, unknown>>,
   headers: Readonly<Record<string, string>> = {},
 ): Response {
-  return new Response(JSON.stringify(body), {
+  const text = JSON.stringify(body);
+  const response = new Response(text, {
     status,
     headers: {
       'content-type': 'application/json',
@@ -134,4 +135,13 @@ export function answer(
       ...headers,
     },
   });
+  texts.set(response, text);
+  return response;
+}
+
+const texts = new WeakMap<Response, string>();
+
+/** The body of an answer that was made here; to get it back out of the answer costs as much again. */
+export function textOf(response: Response): string | undefined {
+  return texts.get(response);
 }

@@ -27,8 +27,8 @@ export async function readJson(request: Request, limits: BodyLimits): Promise<un
  */
 export function readBytes(request: Request, type: string, limits: BodyLimits): Promise<Uint8Array> {
   return hasType(request.headers, type)
-    ? readAtMost(request, limits, tooLarge(limits))
-    : readAtMost(request, { ...limits, maxBytes: 0 }, unsupportedMediaType(type));
+    ? readAtMost(request, limits, () => tooLarge(limits))
+    : readAtMost(request, { ...limits, maxBytes: 0 }, () => unsupportedMediaType(type));
 }
 
 function hasType(headers: Headers, expected: string): boolean {
@@ -42,9 +42,9 @@ function hasType(headers: Headers, expected: string): boolean {
 async function readAtMost(
   { body, headers }: Request,
   { maxBytes, timeoutMs }: BodyLimits,
-  refusal: Refusal,
+  refuse: () => Refusal,
 ): Promise<Uint8Array> {
-  if (Number(headers.get('content-length')) > maxBytes) throw refusal;
+  if (Number(headers.get('content-length')) > maxBytes) throw refuse();
   if (body === null) return new Uint8Array();
   let isLate = false;
   let timer: NodeJS.Timeout | undefined;
@@ -65,7 +65,7 @@ async function readAtMost(
       bytes.add(Buffer.from(value));
       if (bytes.length > maxBytes) {
         giveUp();
-        throw refusal;
+        throw refuse();
       }
     }
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { Readable } from 'node:stream';
-import { fail, internalFault, Refusal } from './answers.ts';
+import { fail, internalFault, Refusal, textOf } from './answers.ts';
 import type { TokenHandler } from './handler.ts';
 import { withAddress } from './limits.ts';
 
@@ -56,7 +56,9 @@ export async function sendResponse(
   to: ServerResponse | Http2ServerResponse,
 ): Promise<void> {
   const outgoing = to as ServerResponse;
-  const body = Buffer.from(await response.arrayBuffer());
+  // Waits in any case: only then it is known whether a request without a body is complete.
+  const content = await (textOf(response) ?? response.arrayBuffer());
+  const body = typeof content === 'string' ? Buffer.from(content) : Buffer.from(content);
   if (outgoing.headersSent) return;
   outgoing.statusCode = response.status;
   for (const [name, value] of response.headers) {

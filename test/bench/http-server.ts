@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { apiKey } from '@better-auth/api-key';
-import { serve } from '@hono/node-server';
+import { type HttpBindings, serve } from '@hono/node-server';
 import { betterAuth } from 'better-auth';
 import { memoryAdapter } from 'better-auth/adapters/memory';
 import fastify from 'fastify';
@@ -134,17 +134,18 @@ function nodeHttp({ guard, check }: Guarding): Promise<number> {
 }
 
 function hono({ guard, check }: Guarding): Promise<number> {
-  const app = new Hono();
+  const app = new Hono<{ Bindings: HttpBindings }>();
   if (guard !== undefined) {
     app.use(async (context, next) => {
-      const outcome = guard(context.req.raw);
+      const outcome = guard(context.env.incoming);
       const settled = outcome instanceof Promise ? await outcome : outcome;
       return settled.ok ? next() : settled.response;
     });
   }
   if (check !== undefined) {
     app.use(async (context, next) => {
-      const isAllowed = await check(bearerIn(context.req.header('authorization')));
+      const { authorization } = context.env.incoming.headers;
+      const isAllowed = await check(bearerIn(authorization));
       return isAllowed ? next() : context.json(BODY, 403);
     });
   }

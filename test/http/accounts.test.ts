@@ -1,5 +1,7 @@
+import type * as nodeCrypto from 'node:crypto';
+import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { inspect } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { fixedAccounts, hashPassword } from '../../src/http/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import { basic, CANARY, expectFailure, setUp } from './support.ts';
@@ -205,6 +207,41 @@ describe('a right password', () => {
     await fixedAccounts([ADA], { clock })(ADA);
 
     expect(await isRemembered(fixedAccounts([ADA], { clock }))).toBe(false);
+  });
+});
+
+describe('many calls at once', () => {
+  it('wait for one hash of a password, each of its own', async () => {
+    const crypto = createRequire(import.meta.url)('node:crypto') as typeof nodeCrypto;
+    const scrypt = vi.spyOn(crypto, 'scrypt');
+    syncBuiltinESMExports();
+    onTestFinished(() => {
+      scrypt.mockRestore();
+      syncBuiltinESMExports();
+    });
+    const check = fixedAccounts([
+      { username: 'ada', password: 'correct horse' },
+      { username: 'bob', password: 'battery staple' },
+    ]);
+    const ten = (username: string, password: string) =>
+      Array.from({ length: 10 }, () => check({ username, password }));
+
+    const answers = await Promise.all([
+      ...ten('ada', 'correct horse'),
+      ...ten('ada', 'battery staple'),
+      ...ten('bob', 'correct horse'),
+      ...ten('eve', 'correct horse'),
+    ]);
+
+    expect(answers).toEqual([
+      ...Array(10).fill('ada'),
+      ...Array(10).fill(null),
+      ...Array(10).fill(null),
+      ...Array(10).fill(null),
+    ]);
+    expect(scrypt).toHaveBeenCalledTimes(4);
+    expect(await check({ username: 'ada', password: 'battery staple' })).toBeNull();
+    expect(scrypt).toHaveBeenCalledTimes(5);
   });
 });
 
