@@ -48,8 +48,9 @@ export interface SqliteHandle {
  * Keeps tokens in an SQLite database: durable, for one machine, also for several processes on one
  * file.
  *
- * Writes reach the disk before their promise resolves (`synchronous=FULL`); a writer waits up to
- * 1.5 s for another one and then rejects with `store_unavailable`. The database belongs to the
+ * Writes reach the disk before their promise resolves (`synchronous=FULL`); those of one turn of the
+ * event loop wait for it together. A writer waits up to 1.5 s for another process and then rejects
+ * with `store_unavailable`. The database belongs to the
  * store: its `user_version` counts our schema, so give it a file of its own.
  *
  * @example
@@ -62,12 +63,14 @@ export class SqliteTokenStore implements TokenStore {
   readonly #statements: Statements;
   readonly #rows = new RowReader();
   readonly #handle: SqliteHandle;
+  readonly #writes: Writes;
   readonly #watches = new Set<() => void>();
   #release: (() => void) | undefined;
 
   private constructor(handle: SqliteHandle, release?: () => void) {
     this.#handle = handle;
     this.#statements = prepared(handle);
+    this.#writes = new Writes(handle);
     this.#release = release;
   }
 
@@ -99,8 +102,7 @@ export class SqliteTokenStore implements TokenStore {
   }
 
   async insert(record: TokenRecord): Promise<void> {
-    const values = toValues(record);
-    const inserted = guarded(() => changed(this.#statements.insert.run(...values)));
+    const inserted = await this.#writes.run(this.#statements.insert, toValues(record));
     if (inserted === 0) throw new TokenError('id_taken', 'this id is taken');
   }
 
@@ -132,12 +134,12 @@ export class SqliteTokenStore implements TokenStore {
 
   async replace(next: TokenRecord): Promise<boolean> {
     const values = [...toValues(next).slice(2), next.id, next.account, next.version - 1];
-    return guarded(() => changed(this.#statements.replace.run(...values)) > 0);
+    return (await this.#writes.run(this.#statements.replace, values)) > 0;
   }
 
   async revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean> {
-    const values = [at.getTime(), id, account, version ?? null] as const;
-    return guarded(() => changed(this.#statements.revoke.run(...values)) > 0);
+    const values = [at.getTime(), id, account, version ?? null];
+    return (await this.#writes.run(this.#statements.revoke, values)) > 0;
   }
 
   async revokeAll(account: string, at: Date): Promise<number> {
@@ -215,10 +217,94 @@ export class SqliteTokenStore implements TokenStore {
 
   async close(): Promise<void> {
     for (const end of this.#watches) end();
+    this.#writes.flush();
     const release = this.#release;
     this.#release = undefined;
     if (release !== undefined) guarded(release);
   }
+}
+
+interface Write {
+  readonly statement: SqliteStatement;
+  readonly values: readonly SqliteValue[];
+  readonly resolve: (changes: number) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Writes of single records: those of one turn of the event loop are one transaction. */
+class Writes {
+  readonly #handle: SqliteHandle;
+  #gathered: Write[] = [];
+
+  constructor(handle: SqliteHandle) {
+    this.#handle = handle;
+  }
+
+  /** Resolves to how many records were changed, once that is on the disk. */
+  run(statement: SqliteStatement, values: readonly SqliteValue[]): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const count = this.#gathered.push({ statement, values, resolve, reject });
+      if (count === 1) setImmediate(() => this.flush());
+    });
+  }
+
+  flush(): void {
+    const writes = this.#gathered;
+    this.#gathered = [];
+    if (writes.length > 1) this.#together(writes);
+    else alone(writes);
+  }
+
+  #together(writes: readonly Write[]): void {
+    try {
+      this.#handle.exec('BEGIN IMMEDIATE');
+    } catch (error) {
+      // All have waited for the lock; each for itself, they would do so one after the other.
+      if (isBusy(error)) refuse(writes, error);
+      // The host has begun a transaction, and each takes part in that.
+      else alone(writes);
+      return;
+    }
+    let changes: number[];
+    try {
+      changes = writes.map(({ statement, values }) => changed(statement.run(...values)));
+    } catch {
+      // One that cannot be made must not take the others with it.
+      this.#rollBack();
+      alone(writes);
+      return;
+    }
+    try {
+      this.#handle.exec('COMMIT');
+    } catch (error) {
+      this.#rollBack();
+      refuse(writes, error);
+      return;
+    }
+    for (const [place, { resolve }] of writes.entries()) resolve(changes[place] as number);
+  }
+
+  #rollBack(): void {
+    try {
+      this.#handle.exec('ROLLBACK');
+    } catch {
+      // Some errors have done so already.
+    }
+  }
+}
+
+function alone(writes: readonly Write[]): void {
+  for (const { statement, values, resolve, reject } of writes) {
+    try {
+      resolve(changed(statement.run(...values)));
+    } catch (error) {
+      reject(refusalOf(error));
+    }
+  }
+}
+
+function refuse(writes: readonly Write[], error: unknown): void {
+  for (const { reject } of writes) reject(refusalOf(error));
 }
 
 const BUSY_TIMEOUT_MS = 1500;
@@ -407,16 +493,20 @@ function guarded<Result>(work: () => Result, message = NOT_USABLE): Result {
   try {
     return work();
   } catch (error) {
-    if (isTokenError(error)) throw error;
-    // `node:sqlite` refuses to read an integer that a number cannot hold; we write none.
-    if (error instanceof Error && 'code' in error && error.code === 'ERR_OUT_OF_RANGE') {
-      throw new TokenError(
-        'store_corrupt',
-        'a token record in the database has an integer too large',
-      );
-    }
-    throw new TokenError('store_unavailable', message);
+    throw refusalOf(error, message);
   }
+}
+
+function refusalOf(error: unknown, message = NOT_USABLE): TokenError {
+  if (isTokenError(error)) return error;
+  // `node:sqlite` refuses to read an integer that a number cannot hold; we write none.
+  if (error instanceof Error && 'code' in error && error.code === 'ERR_OUT_OF_RANGE') {
+    return new TokenError(
+      'store_corrupt',
+      'a token record in the database has an integer too large',
+    );
+  }
+  return new TokenError('store_unavailable', message);
 }
 
 function changed({ changes }: { readonly changes: number | bigint }): number {

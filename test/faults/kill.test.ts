@@ -22,7 +22,7 @@ interface Life {
   step: (typeof STEPS)[number];
   readonly first: string;
   value: string;
-  /** Whether its process was killed, perhaps in the middle of the next step. */
+  /** Whether its process was killed at it, perhaps in the middle of the next step. */
   isLast: boolean;
 }
 
@@ -47,7 +47,9 @@ describe('kill -9 of a process that works on tokens', () => {
     const file = join(folder, 'open.db');
     const lives = await workUntilKilled(file, 'open', 20);
 
-    expect(await lostOf(file, lives)).toEqual(lives);
+    const isKnownLost = (life: Life) => !(life.isLast && life.step === 'modified');
+    expect(lives.filter(isKnownLost).length).toBeGreaterThan(0);
+    expect(await lostOf(file, lives)).toEqual(lives.filter(isKnownLost));
   });
 });
 
@@ -66,15 +68,16 @@ async function workUntilKilled(file: string, mode: string, count: number): Promi
   const [, signal] = await once(child, 'close');
   expect([signal, errors]).toEqual(['SIGKILL', '']);
   const lives = new Map<string, Life>();
+  const lastOfLane = new Map<string, Life>();
   for (const line of printed.split('\n').slice(0, -1)) {
-    const [step = '', id = '', value = ''] = line.split(' ');
+    const [lane = '', step = '', id = '', value = ''] = line.split(' ');
     const life = lives.get(id) ?? { step: 'issued', first: value, value, isLast: false };
     lives.set(id, life);
+    lastOfLane.set(lane, life);
     life.step = step as Life['step'];
-    if (value !== '') life.value = value;
+    if (value !== '-') life.value = value;
   }
-  const last = [...lives.values()].at(-1);
-  if (last !== undefined) last.isLast = true;
+  for (const life of lastOfLane.values()) life.isLast = true;
   return [...lives.values()];
 }
 

@@ -16,19 +16,26 @@ const tokens = new TokenService({
   prefix: 'acme',
 });
 if (mode === 'open') handle.exec('BEGIN');
-const tell = (step: string, id: string, value = '') => writeSync(1, `${step} ${id} ${value}\n`);
+const LANES = 4;
 
-for (let count = 0; ; count++) {
-  const { id, value } = await tokens.issue({ account: 'ada', scopes: [SCOPE] });
-  tell('issued', id, value);
-  // Some stop early, so that each state is left behind.
-  if (count % 4 === 0) continue;
-  await tokens.modify('ada', id, { scopes: [OTHER_SCOPE] });
-  tell('modified', id);
-  if (count % 4 === 1) continue;
-  const rotated = await tokens.rotate('ada', id);
-  tell('rotated', id, rotated.value);
-  if (count % 4 === 2) continue;
-  await tokens.revoke('ada', id);
-  tell('revoked', id);
+/** Several at once, whose writes reach the disk together. */
+async function work(lane: number): Promise<void> {
+  const tell = (step: string, id: string, value = '-') =>
+    writeSync(1, `${lane} ${step} ${id} ${value}\n`);
+  for (let count = lane; ; count++) {
+    const { id, value } = await tokens.issue({ account: 'ada', scopes: [SCOPE] });
+    tell('issued', id, value);
+    // Some stop early, so that each state is left behind.
+    if (count % 4 === 0) continue;
+    await tokens.modify('ada', id, { scopes: [OTHER_SCOPE] });
+    tell('modified', id);
+    if (count % 4 === 1) continue;
+    const rotated = await tokens.rotate('ada', id);
+    tell('rotated', id, rotated.value);
+    if (count % 4 === 2) continue;
+    await tokens.revoke('ada', id);
+    tell('revoked', id);
+  }
 }
+
+await Promise.all(Array.from({ length: LANES }, (_, lane) => work(lane)));

@@ -97,6 +97,108 @@ describe('SQLite store over a handle that reads bigint', () => {
   );
 });
 
+describe.each(DRIVERS)('writes of one turn, over %s', (_, connect) => {
+  const records = ['one', 'two', 'three', 'four'].map((label) => newRecord(label));
+  const ids = records.map(({ id }) => id);
+
+  /** A store, what it executes, and a way to make that fail. */
+  function setUpSpied() {
+    const handle = opened(connect(newFile()));
+    const store = opened(SqliteTokenStore.open(handle));
+    const executed: string[] = [];
+    const faults = new Map<string, Error>();
+    const exec = handle.exec.bind(handle);
+    vi.spyOn(handle, 'exec').mockImplementation((sql) => {
+      executed.push(sql);
+      const fault = faults.get(sql);
+      if (fault !== undefined) throw fault;
+      return exec(sql);
+    });
+    return { handle, store, executed, faults };
+  }
+
+  it('are one transaction, and a lone one is none', async () => {
+    const { store, executed } = setUpSpied();
+
+    await Promise.all(records.map((record) => store.insert(record)));
+    expect(executed).toEqual(['BEGIN IMMEDIATE', 'COMMIT']);
+    const [one, two, three] = records as [TokenRecord, TokenRecord, TokenRecord];
+    const answers = await Promise.all([
+      store.revoke(one.id, 'acme', CREATED),
+      store.revoke(one.id, 'acme', CREATED),
+      store.replace({ ...two, version: 2 }),
+      store.replace({ ...two, version: 2 }),
+      store.insert(three).catch(({ code }) => code),
+    ]);
+    expect(answers).toEqual([true, false, true, false, 'id_taken']);
+    executed.length = 0;
+    expect(await store.revoke(three.id, 'acme', CREATED)).toBe(true);
+    expect(executed).toEqual([]);
+  });
+
+  it('do not fall together with one that cannot be made', async () => {
+    const { store } = setUpSpied();
+    const broken = { ...newRecord('broken'), account: undefined as unknown as string };
+
+    const answers = await Promise.allSettled(
+      [...records, broken].map((record) => store.insert(record)),
+    );
+
+    expect(answers.map(({ status }) => status)).toEqual([
+      ...Array(records.length).fill('fulfilled'),
+      'rejected',
+    ]);
+    expect(await store.find(ids)).toEqual(records);
+  });
+
+  it('are all refused when they do not get to the disk, and none is made', async () => {
+    const { store, faults } = setUpSpied();
+    faults.set('COMMIT', new Error('disk I/O error'));
+
+    const codes = await Promise.all(
+      records.map((record) => store.insert(record).catch(({ code }) => code)),
+    );
+
+    expect(codes).toEqual(records.map(() => 'store_unavailable'));
+    faults.clear();
+    expect(await store.find(ids)).toEqual(ids.map(() => undefined));
+    await Promise.all(records.map((record) => store.insert(record)));
+    expect(await store.find(ids)).toEqual(records);
+  });
+
+  it('wait for another writer once, and not one after the other', async () => {
+    const path = newFile();
+    const { store, executed, faults } = setUpSpied();
+    faults.set('BEGIN IMMEDIATE', lockedOut(connect, path));
+
+    const codes = await Promise.all(
+      records.map((record) => store.insert(record).catch(({ code }) => code)),
+    );
+
+    expect(codes).toEqual(records.map(() => 'store_unavailable'));
+    expect(executed).toEqual(['BEGIN IMMEDIATE']);
+  });
+
+  it('take part in a transaction that the host has begun', async () => {
+    const { handle, store } = setUpSpied();
+    handle.exec('BEGIN');
+    await Promise.all(records.map((record) => store.insert(record)));
+    expect(await store.find(ids)).toEqual(records);
+    handle.exec('ROLLBACK');
+
+    expect(await store.find(ids)).toEqual(ids.map(() => undefined));
+  });
+
+  it('are made when the store is closed over them', async () => {
+    const { handle, store } = setUpSpied();
+    const writing = Promise.all(records.map((record) => store.insert(record)));
+    await store.close();
+    await writing;
+
+    expect(await opened(SqliteTokenStore.open(handle)).find(ids)).toEqual(records);
+  });
+});
+
 describe('open', () => {
   it('answers without I/O worth waiting for', () => {
     expect(opened(SqliteTokenStore.open(':memory:')).local).toBe(true);
