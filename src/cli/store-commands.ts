@@ -140,7 +140,8 @@ async function migrate({ store, migrate }: OpenStore): Promise<boolean> {
 /** Empty for programs where there is nothing for them. */
 function printed(sql: string | undefined, place: StorePlace): Outcome {
   if (sql === undefined) return { text: '', json: { sql: '' }, notes: nothingToDo(place) };
-  return { text: sql.trimEnd(), json: { sql } };
+  const text = sql.trimEnd();
+  return { text, json: { sql: text } };
 }
 
 function nothingToDo({ name, file }: StorePlace): string {
