@@ -14,7 +14,7 @@ const CONNECTIONS = 32;
 const SUSTAINED_CONNECTIONS = 64;
 const SUSTAINED_SECONDS = 60;
 const SLICE_SECONDS = 10;
-const GUARDS = ['none', 'cached', 'uncached', 'jose', 'better-auth'];
+const GUARDS = ['none', 'an empty one', 'cached', 'uncached', 'jose', 'better-auth'];
 const FRAMEWORKS = ['node:http', 'Hono', 'Fastify'];
 const script = new URL('http-server.ts', import.meta.url);
 
@@ -80,7 +80,7 @@ async function compare(framework: string): Promise<void> {
       candidate.rate.push(rate);
     }
   }
-  const [bare, cached] = candidates as [Candidate, Candidate];
+  const [bare, , cached] = candidates as [Candidate, Candidate, Candidate];
   console.log(`\n${framework}\n`);
   console.log(
     '| check | CPU a request | spread | to the bare server | requests/s | cached to it |',
