@@ -73,8 +73,9 @@ const SERVE = command({
                                          TOKENWRIGHT_ACCEPT_LEGACY_BODY=true
 
 A flag wins over its variable. A call has 15 s for its headers, of 16 KiB at most, and 30 s
-for all of it. Of wrong passwords, 10 for a user from one address are answered in 15 minutes, and 100
-from one address; after that it has to wait. On SIGTERM and SIGINT what is in flight is answered.`,
+for all of it. Of wrong passwords, 100 for a user from one address are answered in 15 minutes, and
+1000 from one address; after that it has to wait. On SIGTERM and SIGINT what is in flight is
+answered.`,
   flags: SERVE_OPTIONS,
   example: {
     call: 'serve --catalog openapi.json --port 8787',

@@ -25,9 +25,12 @@ const CHECK_INTERVAL_MS = 5000;
 /** Connections that send their headers slowly are no calls yet, and are not counted as such. */
 const MAX_CONNECTIONS = 10_000;
 const SHUTDOWN_MS = 10_000;
-/** So many wrong passwords are answered in so many seconds. */
-const FAILURES_OF_USER = 10;
-const FAILURES_OF_ADDRESS = 100;
+/**
+ * So many wrong passwords are answered in so many seconds. NIST SP 800-63B section 5.2.2 has at most
+ * 100 for an account; fewer would soon lock out programs that share an address and a stale password.
+ */
+const FAILURES_OF_USER = 100;
+const FAILURES_OF_ADDRESS = 1000;
 const FAILURES_SECONDS = 900;
 
 /**
