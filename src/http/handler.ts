@@ -53,8 +53,7 @@ export interface TokenHandlerOptions {
   readonly bodyTimeoutMs?: number | undefined;
   /**
    * So many calls are worked on at once; any more are refused at once (503 `overloaded`), before a
-   * password is checked. @default 256: bodies then take no more than 256 MiB, and what scrypt has
-   * before it is done in a few seconds
+   * password is checked. Their bodies may be in memory together. @default 1000
    */
   readonly maxInFlight?: number | undefined;
   /**
@@ -83,7 +82,7 @@ const MAX_TARGET_LENGTH = 8192;
 const DEFAULT_MAX_BODY_BYTES = 1_048_576;
 const DEFAULT_BODY_TIMEOUT_MS = 10_000;
 const MAX_BODY_TIMEOUT_MS = 600_000;
-const DEFAULT_MAX_IN_FLIGHT = 256;
+const DEFAULT_MAX_IN_FLIGHT = 1000;
 const AUTHENTICATE_DEADLINE_MS = 10_000;
 /** The last instant that a Date can hold. */
 const LAST_UNIX_SECOND = 8_640_000_000_000;
