@@ -56,6 +56,11 @@ const CHANNELS = {
   store_trouble: channel('tokenwright:store_trouble'),
 } as const satisfies Record<TokenEventType, unknown>;
 
+/** Calls a listener of the host at once. Its own trouble, also a later one, is not the caller's. */
+export function notify<Told>(listener: (event: Told) => unknown, event: Told): void {
+  (async () => listener(event))().catch(() => {});
+}
+
 /** Tells the listener of a service, and whoever has subscribed to a channel. */
 export class Events {
   readonly #listener: ((event: TokenEvent) => void) | undefined;
@@ -72,12 +77,7 @@ export class Events {
   tell(event: TokenEvent): void {
     if (!this.hears(event.type)) return;
     Object.freeze(event);
-    try {
-      // An async listener that rejects breaks nothing either.
-      Promise.resolve(this.#listener?.(event)).catch(() => {});
-    } catch {
-      // The listener's own trouble is not the caller's.
-    }
+    if (this.#listener !== undefined) notify(this.#listener, event);
     CHANNELS[event.type].publish(event);
   }
 }

@@ -731,7 +731,9 @@ export class TokenService {
   /** What the store failed with, in our own words, and told of. */
   #failure(error: unknown): TokenError {
     const failure = storeFailure(error);
-    this.#events.tell({ type: 'store_trouble', code: failure.code, at: this.#clock.now() });
+    if (this.#events.hears('store_trouble')) {
+      this.#events.tell({ type: 'store_trouble', code: failure.code, at: this.#clock.now() });
+    }
     return failure;
   }
 

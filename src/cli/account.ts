@@ -1,6 +1,6 @@
+import type { ChangeOptions, IssueInput, ListInput, PatchInput, RotateOptions } from '../input.ts';
 import type { ScopeDiff } from '../scope/index.ts';
 import type { Need } from '../service.ts';
-import type { JsonObject } from '../token.ts';
 
 /**
  * A token as commands show it, and as the service answers with it: times in UNIX seconds. `token` is
@@ -20,35 +20,39 @@ export interface ShownToken {
   readonly metadata?: unknown;
 }
 
-/** What a new token is made of. */
-export interface NewToken {
-  readonly scopes: readonly string[];
-  readonly ttlSeconds?: number | undefined;
-  readonly name?: string | undefined;
-  readonly metadata?: JsonObject | undefined;
-}
-
-/** What of a token is to change. */
-export interface TokenChange {
-  readonly scopes?: readonly string[] | undefined;
-  readonly addScopes?: readonly string[] | undefined;
-  readonly removeScopes?: readonly string[] | undefined;
-  readonly expiresAt?: Date | undefined;
-  readonly name?: string | null | undefined;
-  readonly metadata?: JsonObject | null | undefined;
-}
-
 /** Which tokens are listed. */
-export interface TokenFilter {
-  readonly scope?: string | undefined;
-  readonly match?: 'overlaps' | 'covers' | 'exact' | undefined;
-  readonly limit: number;
+export type TokenFilter = Pick<ListInput, 'scope' | 'match'> & { readonly limit: number };
+
+/** What a listing found, and whether that is all. */
+export interface Listing {
+  readonly tokens: readonly ShownToken[];
+  readonly isWhole: boolean;
+}
+
+/** One page, and what leads to the next. */
+interface Page {
+  readonly tokens: readonly ShownToken[];
+  readonly cursor?: string | undefined;
+}
+
+/** Goes through pages of at most `size` until there are `limit` tokens, or no more. */
+export async function listAll(
+  limit: number,
+  size: number,
+  read: (limit: number, cursor: string | undefined) => Promise<Page>,
+): Promise<Listing> {
+  const tokens: ShownToken[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await read(Math.min(limit - tokens.length, size), cursor);
+    tokens.push(...page.tokens);
+    cursor = page.cursor;
+  } while (cursor !== undefined && tokens.length < limit);
+  return { tokens, isWhole: cursor === undefined };
 }
 
 /** A condition of a change. */
-export interface IfVersion {
-  readonly ifVersion?: number | undefined;
-}
+export type IfVersion = Pick<ChangeOptions, 'ifVersion'>;
 
 /** What is known of a value. */
 export type Finding =
@@ -69,22 +73,19 @@ export interface FoundToken {
 export interface Account {
   /** As people may see it. */
   readonly name: string;
-  issue(token: NewToken): Promise<ShownToken>;
-  list(filter: TokenFilter): Promise<{ tokens: readonly ShownToken[]; isWhole: boolean }>;
+  issue(token: Omit<IssueInput, 'account'>): Promise<ShownToken>;
+  list(filter: TokenFilter): Promise<Listing>;
   get(id: string): Promise<ShownToken>;
-  patch(id: string, change: TokenChange, options: IfVersion): Promise<ShownToken>;
+  patch(id: string, change: PatchInput, options: IfVersion): Promise<ShownToken>;
   /** What a change would come to. */
   tryPatch(
     id: string,
-    change: TokenChange,
+    change: PatchInput,
     options: IfVersion,
   ): Promise<ShownToken & { readonly diff: ScopeDiff }>;
   revoke(id: string, options: IfVersion): Promise<void>;
   revokeAll(): Promise<number>;
-  rotate(
-    id: string,
-    options: IfVersion & { readonly graceSeconds?: number | undefined },
-  ): Promise<ShownToken>;
+  rotate(id: string, options: RotateOptions): Promise<ShownToken>;
   verify(value: string, need: Need): Promise<Finding>;
 }
 

@@ -1,3 +1,4 @@
+import { getUnixTime } from 'date-fns/getUnixTime';
 import * as z from 'zod';
 import { ScopeSet } from '../scope/index.ts';
 import type { Need } from '../service.ts';
@@ -5,6 +6,7 @@ import {
   type Account,
   type Finding,
   type IfVersion,
+  listAll,
   NotFound,
   type ShownToken,
 } from './account.ts';
@@ -26,20 +28,14 @@ export function remoteAccount(url: string, user: string, password: string): Acco
     async issue({ ttlSeconds, ...rest }) {
       return service.one('POST', '/token', { ...rest, ttl: ttlSeconds });
     },
-    async list({ limit, ...filter }) {
-      const found: ShownToken[] = [];
-      let cursor: string | undefined;
-      do {
-        const size = String(Math.min(limit - found.length, PAGE));
-        const page = await service.page({ ...filter, limit: size, cursor });
-        found.push(...page.data.map(withoutValue));
-        cursor = page.cursor;
-      } while (cursor !== undefined && found.length < limit);
-      return { tokens: found, isWhole: cursor === undefined };
-    },
+    list: ({ limit, ...filter }) =>
+      listAll(limit, PAGE, async (size, cursor) => {
+        const page = await service.page({ ...filter, limit: String(size), cursor });
+        return { tokens: page.data.map(withoutValue), cursor: page.cursor };
+      }),
     get: async (id) => withoutValue(await service.one('GET', pathOf(id))),
     async patch(id, { expiresAt, ...rest }, options) {
-      const expire = expiresAt && Math.floor(expiresAt.getTime() / 1000);
+      const expire = expiresAt && getUnixTime(expiresAt);
       return withoutValue(await service.one('PATCH', pathOf(id), { ...rest, expire }, options));
     },
     async tryPatch() {

@@ -1,8 +1,9 @@
+import { getUnixTime } from 'date-fns/getUnixTime';
 import { isTokenError } from '../errors.ts';
 import type { Scope, ScopeCatalog } from '../scope/index.ts';
 import type { TokenService } from '../service.ts';
 import type { Token, Verdict } from '../token.ts';
-import { type Account, type Finding, NotFound, type ShownToken } from './account.ts';
+import { type Account, type Finding, listAll, NotFound, type ShownToken } from './account.ts';
 import { InputError, keyFile, readCatalog, readKeys } from './files.ts';
 import {
   readReveal,
@@ -163,6 +164,8 @@ async function catalogOf(flags: PlaceFlags): Promise<ScopeCatalog | undefined> {
   return flags.patterns === true || paths === undefined ? undefined : readCatalog(paths);
 }
 
+const PAGE = 1000;
+
 function localAccount(tokens: TokenService, account: string, place: string): Account {
   return {
     name: `${account} in ${place}`,
@@ -170,17 +173,11 @@ function localAccount(tokens: TokenService, account: string, place: string): Acc
       const issued = await tokens.issue({ ...token, account });
       return shown(issued, issued.value);
     },
-    async list({ limit, ...filter }) {
-      const found: ShownToken[] = [];
-      let cursor: string | undefined;
-      do {
-        const size = Math.min(limit - found.length, 1000);
+    list: ({ limit, ...filter }) =>
+      listAll(limit, PAGE, async (size, cursor) => {
         const page = await tokens.list({ account, ...filter, limit: size, cursor });
-        found.push(...page.tokens.map((token) => shown(token)));
-        cursor = page.cursor;
-      } while (cursor !== undefined && found.length < limit);
-      return { tokens: found, isWhole: cursor === undefined };
-    },
+        return { tokens: page.tokens.map((token) => shown(token)), cursor: page.cursor };
+      }),
     async get(id) {
       const found = await tokens.get(account, id);
       if (found === undefined) throw new NotFound();
@@ -222,7 +219,7 @@ function findingOf(verdict: Verdict): Finding {
   return {
     ok: true,
     grantedBy: verdict.grantedBy,
-    token: { id, account, expire: unixSeconds(expiresAt) },
+    token: { id, account, expire: getUnixTime(expiresAt) },
   };
 }
 
@@ -230,20 +227,16 @@ function shown(token: Token, value: string = token.id): ShownToken {
   const { id, scopes, requested, state, createdAt, expiresAt, version, name, metadata } = token;
   return {
     scopes,
-    expire: unixSeconds(expiresAt),
+    expire: getUnixTime(expiresAt),
     token: value,
     id,
     state,
-    createdAt: unixSeconds(createdAt),
+    createdAt: getUnixTime(createdAt),
     version,
     requested,
     ...(name !== undefined && { name }),
     ...(metadata !== undefined && { metadata }),
   };
-}
-
-function unixSeconds(time: Date): number {
-  return Math.floor(time.getTime() / 1000);
 }
 
 /**

@@ -1,14 +1,9 @@
 import { systemClock } from '../clock.ts';
+import type { PatchInput } from '../input.ts';
 import type { Scope, ScopeDiff } from '../scope/index.ts';
 import type { Need } from '../service.ts';
 import type { JsonObject } from '../token.ts';
-import {
-  type Account,
-  type Finding,
-  NotFound,
-  type ShownToken,
-  type TokenChange,
-} from './account.ts';
+import { type Account, type Finding, NotFound, type ShownToken } from './account.ts';
 import {
   type Command,
   columns,
@@ -393,7 +388,7 @@ interface ChangeFlags extends PlaceFlags {
   readonly metadata?: string;
 }
 
-async function readChange(flags: ChangeFlags): Promise<TokenChange> {
+async function readChange(flags: ChangeFlags): Promise<PatchInput> {
   const { ttl, expire, name } = flags;
   if (ttl !== undefined && expire !== undefined) {
     throw new UsageError('--ttl and --expire say the same: give one of them');
@@ -403,7 +398,7 @@ async function readChange(flags: ChangeFlags): Promise<TokenChange> {
   const scopes = await read('scope');
   const added = await read('add-scope');
   checkWildcards([...(scopes ?? []), ...(added ?? [])], flags);
-  const change: TokenChange = {
+  const change: PatchInput = {
     scopes: scopes?.map(String),
     addScopes: added?.map(String),
     removeScopes: (await read('remove-scope'))?.map(String),

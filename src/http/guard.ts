@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod';
 import { isTokenError } from '../errors.ts';
+import { notify } from '../events.ts';
 import { checkOptions, strict } from '../input.ts';
 import { isSegment } from '../scope/grammar.ts';
 import { readRequest, type Scope, type ScopeRequest } from '../scope/index.ts';
@@ -213,11 +214,7 @@ class Guard {
     if (this.#onRefusal === undefined) return;
     // Only here, since an explanation is worked out when it is read.
     const { reason, needed, explanation } = refused;
-    try {
-      Promise.resolve(this.#onRefusal({ reason, needed, explanation })).catch(() => {});
-    } catch {
-      // The log's own trouble is not the bearer's.
-    }
+    notify(this.#onRefusal, { reason, needed, explanation });
   }
 }
 

@@ -3,6 +3,7 @@ import { getUnixTime } from 'date-fns/getUnixTime';
 import * as z from 'zod';
 import { withDeadline } from '../clock.ts';
 import { isTokenError, TokenError } from '../errors.ts';
+import { notify } from '../events.ts';
 import { checkOptions, fields, readInput, strict, toTokenError, ttlField } from '../input.ts';
 import { parseScope } from '../scope/index.ts';
 import type { TokenPage, TokenService } from '../service.ts';
@@ -274,7 +275,7 @@ class Service {
         : await check();
     } catch (error) {
       if (error instanceof Refusal) throw error;
-      this.#tell(error);
+      notify(this.#onError, error);
       throw accountsUnavailable();
     }
     if (account === null) throw unauthenticated();
@@ -388,18 +389,13 @@ class Service {
     return { ifVersion: isNamed ? found.version : NO_VERSION };
   }
 
-  /** A listener of the host breaks no answer, whether it throws or rejects. */
-  #tell(error: unknown): void {
-    (async () => this.#onError(error))().catch(() => {});
-  }
-
   #toRefusal(error: unknown): Refusal {
     if (error instanceof Refusal) return error;
     const isTokenFault = isTokenError(error);
     if (isTokenFault && error.code !== 'invalid_options' && error.code !== 'id_taken') {
       return new Refusal(error.code, error.message, { details: error.details });
     }
-    this.#tell(error);
+    notify(this.#onError, error);
     return internalFault();
   }
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { isTokenError, TokenError } from '../errors.ts';
+import { notify } from '../events.ts';
 import type { PageQuery, StoreFinding, TokenStore, Unsubscribe } from '../store.ts';
 import type { TokenId, TokenRecord } from '../token.ts';
 import { type Driver, driverOf, type RedisClient, whenReady } from './redis/clients.ts';
@@ -425,11 +426,7 @@ export class RedisTokenStore implements TokenStore {
   }
 
   #tell(event: RedisStoreEvent): void {
-    try {
-      this.#onEvent(Object.freeze(event));
-    } catch {
-      // The listener's own trouble is not the caller's.
-    }
+    notify(this.#onEvent, Object.freeze(event));
   }
 }
 

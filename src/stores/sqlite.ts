@@ -50,8 +50,8 @@ export interface SqliteHandle {
  *
  * Writes reach the disk before their promise resolves (`synchronous=FULL`); those of one turn of the
  * event loop wait for it together. A writer waits up to 1.5 s for another process and then rejects
- * with `store_unavailable`. The database belongs to the
- * store: its `user_version` counts our schema, so give it a file of its own.
+ * with `store_unavailable`. The database belongs to the store: its `user_version` counts our schema,
+ * so give it a file of its own.
  *
  * @example
  * const store = SqliteTokenStore.open('tokens.db');

@@ -7,16 +7,14 @@ import { execFileSync } from 'node:child_process';
 import { hash, randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import { apiKey } from '@better-auth/api-key';
 import OAuth2Server from '@node-oauth/oauth2-server';
-import { betterAuth } from 'better-auth';
-import { memoryAdapter } from 'better-auth/adapters/memory';
 import { createSigner, createVerifier } from 'fast-jwt';
 import { jwtVerify, SignJWT } from 'jose';
 import jwt from 'jsonwebtoken';
 import Provider from 'oidc-provider';
 import { checkAPIKey, extractShortToken, generateAPIKey } from 'prefixed-api-key';
 import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
+import { betterAuthKeys } from './better-auth.ts';
 
 const COUNT = 1000;
 const ROUNDS = Number(process.env['ROUNDS'] ?? 21);
@@ -132,31 +130,6 @@ function serviceWith(maxStaleMs: number): TokenService {
 const hasScope = (scope: unknown) => String(scope).split(' ').includes(NEEDED);
 const claims = (i: number) => ({ sub: `account${i}`, scope: SCOPES.join(' ') });
 const list = (make: (i: number) => string) => Array.from({ length: COUNT }, (_, i) => make(i));
-
-async function betterAuthKeys() {
-  const auth = betterAuth({
-    baseURL: 'http://localhost',
-    secret: randomBytes(48).toString('hex'),
-    database: memoryAdapter({ user: [], session: [], account: [], verification: [], apikey: [] }),
-    emailAndPassword: { enabled: true },
-    rateLimit: { enabled: false },
-    plugins: [apiKey({ rateLimit: { enabled: false } })],
-    telemetry: { enabled: false },
-  });
-  const body = { name: 'ada', email: 'ada@shop.example', password: 'correct horse' };
-  const { user } = await auth.api.signUpEmail({ body });
-  const create = async () => {
-    const made = await auth.api.createApiKey({
-      body: { userId: user.id, permissions: { shop: NAMES } },
-    });
-    return made.key;
-  };
-  const values: string[] = [];
-  for (let i = 0; i < COUNT; i++) values.push(await create());
-  const verify = async (key: string) =>
-    (await auth.api.verifyApiKey({ body: { key, permissions: { shop: ['e'] } } })).valid;
-  return { create, verify, values };
-}
 
 async function oauth2Server(): Promise<Candidate> {
   const kept = new Map<string, OAuth2Server.Token>();
@@ -275,7 +248,7 @@ const joseKey = Uint8Array.from(SECRET);
 const signed = list((i) => jwt.sign(claims(i), SECRET, { algorithm: 'HS256', expiresIn: '1h' }));
 const verifyPlain = createVerifier({ key: SECRET, cache: false, algorithms: ['HS256'] });
 const verifyCaching = createVerifier({ key: SECRET, cache: true, algorithms: ['HS256'] });
-const keysOfBetterAuth = await betterAuthKeys();
+const keysOfBetterAuth = await betterAuthKeys(NAMES, 'e', COUNT);
 const verify: Call = async (value) => (await uncached.verify(value, NEED)).ok;
 const verifyCached: Call = async (value) => (await cached.verify(value, NEED)).ok;
 const verifyJose: Call = async (value) =>

@@ -7,10 +7,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { apiKey } from '@better-auth/api-key';
 import { type HttpBindings, serve } from '@hono/node-server';
-import { betterAuth } from 'better-auth';
-import { memoryAdapter } from 'better-auth/adapters/memory';
 import fastify from 'fastify';
 import { Hono } from 'hono';
 import { jwtVerify, SignJWT } from 'jose';
@@ -24,6 +21,7 @@ import {
 } from '../../src/http/index.ts';
 import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite.ts';
+import { betterAuthKeys } from './better-auth.ts';
 
 const COUNT = 1000;
 const NAMES = 'abcdefghij';
@@ -73,33 +71,6 @@ async function jose(): Promise<Guarding> {
   return { check, values: await Promise.all(Array.from({ length: COUNT }, sign)) };
 }
 
-async function betterAuthKeys(): Promise<Guarding> {
-  const auth = betterAuth({
-    baseURL: 'http://localhost',
-    secret: 'x'.repeat(48),
-    database: memoryAdapter({ user: [], session: [], account: [], verification: [], apikey: [] }),
-    emailAndPassword: { enabled: true },
-    rateLimit: { enabled: false },
-    plugins: [apiKey({ rateLimit: { enabled: false } })],
-    telemetry: { enabled: false },
-  });
-  const { user } = await auth.api.signUpEmail({
-    body: { name: 'ada', email: 'ada@shop.example', password: 'correct horse' },
-  });
-  const values: string[] = [];
-  for (let i = 0; i < COUNT; i++) {
-    const made = await auth.api.createApiKey({
-      body: { userId: user.id, permissions: { shop: [...NAMES] } },
-    });
-    values.push(made.key);
-  }
-  const check: Check = async (key) => {
-    const { valid } = await auth.api.verifyApiKey({ body: { key, permissions: { shop: ['e'] } } });
-    return valid;
-  };
-  return { check, values };
-}
-
 /** As long as ours, so that there is as much to parse. */
 function dummies(): string[] {
   return Array.from({ length: COUNT }, (_, i) => `${i}`.padEnd(63, 'x'));
@@ -111,7 +82,10 @@ const GUARDS: Readonly<Record<string, () => Promise<Guarding>>> = {
   cached: () => ours(60_000),
   uncached: () => ours(0),
   jose,
-  'better-auth': betterAuthKeys,
+  async 'better-auth'() {
+    const { verify, values } = await betterAuthKeys([...NAMES], 'e', COUNT);
+    return { check: verify, values };
+  },
 };
 
 const bearerIn = (header = '') => header.slice('Bearer '.length);
