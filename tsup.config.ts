@@ -1,3 +1,5 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, isAbsolute, join } from 'node:path';
 import { defineConfig, type Options } from 'tsup';
 
 /** One for each subpath of the package. */
@@ -13,6 +15,81 @@ const entry = {
   testing: 'src/testing/index.ts',
 };
 
+/**
+ * No subpath, but a file of its own: a bundler drops a whole file that is not used, and its schema,
+ * within the root entry, would keep zod in every program that imports as much as `isTokenError`.
+ */
+const apart = { scanner: 'src/scanner.ts' };
+
+type Plugin = NonNullable<Options['esbuildPlugins']>[number];
+
+/** Of our own package.json, what the code reads: whole, it would tell of all our tools. */
+const versionAlone: Plugin = {
+  name: 'version-alone',
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]package\.json$/ }, ({ path }) => {
+      if (path !== join(import.meta.dirname, 'package.json')) return undefined;
+      const { version } = JSON.parse(readFileSync(path, 'utf8'));
+      return { contents: JSON.stringify({ version }), loader: 'json' };
+    });
+  },
+};
+
+/** Whose code is bundled, by the folder of the package. Both formats add to it. */
+const bundled = new Set<string>();
+
+/** Writes the licenses of what is bundled beside it. */
+const notices: Plugin = {
+  name: 'notices',
+  setup({ onEnd, initialOptions: { outdir = 'dist' } }) {
+    onEnd(({ metafile }) => {
+      for (const { inputs } of Object.values(metafile?.outputs ?? {})) {
+        for (const [file, { bytesInOutput }] of Object.entries(inputs)) {
+          const folder = /^.*node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(file)?.[0];
+          if (folder !== undefined && bytesInOutput > 0) bundled.add(folder);
+        }
+      }
+      mkdirSync(outdir, { recursive: true });
+      writeFileSync(join(outdir, 'THIRD-PARTY-NOTICES.md'), noticesOf([...bundled].sort()));
+    });
+  },
+};
+
+function noticesOf(folders: readonly string[]): string {
+  const parts = folders.map((folder) => {
+    const { name, version, license } = JSON.parse(
+      readFileSync(join(folder, 'package.json'), 'utf8'),
+    );
+    const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+    if (file === undefined) throw new Error(`no license is found in ${folder}`);
+    const text = readFileSync(join(folder, file), 'utf8').trim();
+    return `## ${name} ${version} (${license})\n\n\`\`\`text\n${text}\n\`\`\`\n`;
+  });
+  return ['# Third-party notices\n\nThis package holds parts of these:\n', ...parts].join('\n');
+}
+
+/**
+ * Where tsup makes CommonJS of chunks, its maps name the file in between by its path on this
+ * machine, without its text. It is of no use to a reader: it gets a plain name, and is passed over.
+ */
+const plainMaps: NonNullable<Options['plugins']>[number] = {
+  name: 'plain-maps',
+  buildEnd({ writtenFiles }) {
+    for (const { name: path } of writtenFiles.filter(({ name }) => name.endsWith('.map'))) {
+      const map = JSON.parse(readFileSync(path, 'utf8'));
+      const between = map.sources.findIndex((source: string) => isAbsolute(source));
+      if (between === -1) continue;
+      map.file = basename(path, '.map');
+      map.sources[between] = map.file;
+      map.sourcesContent = map.sources.map((_: string, place: number) =>
+        place === between ? '' : map.sourcesContent?.[place],
+      );
+      map.ignoreList = [between];
+      writeFileSync(path, JSON.stringify(map));
+    }
+  },
+};
+
 const common: Options = {
   outDir: 'dist',
   target: 'node20',
@@ -21,12 +98,14 @@ const common: Options = {
   sourcemap: true,
   removeNodeProtocol: false,
   dts: { entry },
+  esbuildPlugins: [versionAlone, notices],
+  plugins: [plainMaps],
   // In a user's tree they would weigh more than they do: what is used of them is bundled.
   noExternal: ['nanoid', 'date-fns'],
 };
 
 export default defineConfig([
-  { ...common, format: ['esm'], entry: { ...entry, cli: 'src/cli/main.ts' } },
+  { ...common, format: ['esm'], entry: { ...entry, ...apart, cli: 'src/cli/main.ts' } },
   // In CommonJS there is no import.meta, by which the files of the reference page are found.
-  { ...common, format: ['cjs'], entry, shims: true },
+  { ...common, format: ['cjs'], entry: { ...entry, ...apart }, shims: true },
 ]);

@@ -1,7 +1,7 @@
 import { corruptStore, isTokenError, storeFailure, type TokenError } from './errors.ts';
 import type { TokenStore, Unsubscribe } from './store.ts';
 import { copyMetadata, frozenList, isRecord, type TokenId, type TokenRecord } from './token.ts';
-import { isProven, type PresentedValue } from './value.ts';
+import { isCurrentValue, isPreviousValue, type PresentedValue } from './value.ts';
 
 /** How long records may be served from memory, and how many. */
 export interface CacheLimits {
@@ -63,10 +63,12 @@ export class RecordReader {
     }
     // A value that is not the record's may be a newer one.
     const { record } = entry;
-    const { previousDigest } = record;
-    if (isProven(presented, record.digest)) return record;
-    const isPrevious = previousDigest !== undefined && isProven(presented, previousDigest);
-    return isPrevious ? record : undefined;
+    if (isCurrentValue(presented, record)) {
+      // An entry never changes: what comes instead of it is another one.
+      presented.proven = record;
+      return record;
+    }
+    return isPreviousValue(presented, record) ? record : undefined;
   }
 
   /**

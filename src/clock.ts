@@ -1,7 +1,8 @@
 import { TokenError } from './errors.ts';
 
-/** Where the time comes from. */
+/** Where the time comes from. Its zone does not matter; a service asks it once for each call. */
 export interface Clock {
+  /** This instant, as a valid date. */
   now(): Date;
 }
 

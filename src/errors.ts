@@ -1,3 +1,6 @@
+/** Where the documentation is published. */
+export const DOCS_URL = 'https://tokenwright.example';
+
 /**
  * The codes of {@link TokenError}: stable, public names. Messages may change, codes do not.
  */
@@ -36,16 +39,24 @@ const BRAND = Symbol.for('tokenwright.TokenError');
  * }
  */
 export class TokenError extends Error {
+  /** What errors of this kind are called, in every copy of this package. */
   override readonly name = 'TokenError';
+  /** What happened, for programs. */
   readonly code: TokenErrorCode;
   /** Facts for programs, as plain JSON: the scopes that were refused, what would be known instead. */
   declare readonly details?: Readonly<Record<string, unknown>>;
 
+  /** For stores of your own, which answer with `id_taken` and `durability_unconfirmed`. */
   constructor(code: TokenErrorCode, message: string, details?: Readonly<Record<string, unknown>>) {
     super(message);
     this.code = code;
     if (details !== undefined) this.details = details;
     Object.defineProperty(this, BRAND, { value: true });
+  }
+
+  /** The page about this code: what causes it, and what to do. In neither JSON nor a printed error. */
+  get docsUrl(): string {
+    return `${DOCS_URL}/errors/${this.code}`;
   }
 }
 

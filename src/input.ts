@@ -14,6 +14,7 @@ import { redact } from './value.ts';
 
 /** What `issue` takes. */
 export interface IssueInput {
+  /** Whom the token is to belong to: 1 to 255 bytes of text without control characters. */
   readonly account: string;
   /** 1 to 4096 scopes; with a catalog, wildcards are expanded against it. */
   readonly scopes: readonly string[];
@@ -27,6 +28,7 @@ export interface IssueInput {
 
 /** What `list` takes. */
 export interface ListInput {
+  /** Whose tokens. */
   readonly account: string;
   /** Only tokens that have to do with this scope. */
   readonly scope?: string | undefined;
@@ -43,8 +45,12 @@ export interface ListInput {
 
 /** What `modify` puts in the place of what was. */
 export interface ModifyInput {
+  /** 1 to 4096 scopes; with a catalog, wildcards are expanded against it. */
   readonly scopes: readonly string[];
-  /** @default the default lifetime from now */
+  /**
+   * Later than now, and at most the longest lifetime from now.
+   * @default the default lifetime from now
+   */
   readonly expiresAt?: Date | undefined;
 }
 
@@ -52,9 +58,11 @@ export interface ModifyInput {
 export interface PatchInput {
   /** Instead of those held; not together with `addScopes` or `removeScopes`. */
   readonly scopes?: readonly string[] | undefined;
+  /** Beside those held; expanded as `issue` does it. */
   readonly addScopes?: readonly string[] | undefined;
   /** Drops each held scope that one of these covers. */
   readonly removeScopes?: readonly string[] | undefined;
+  /** Later than now, and at most the longest lifetime from now. */
   readonly expiresAt?: Date | undefined;
   /** `null` removes it. */
   readonly name?: string | null | undefined;
@@ -74,6 +82,7 @@ export interface ChangeOptions {
 export interface RotateOptions {
   /** How long the old value lives on: whole seconds, never past the token's expiry. @default 0 */
   readonly graceSeconds?: number | undefined;
+  /** Only when the token still has this version; else `version_conflict`. */
   readonly ifVersion?: number | undefined;
 }
 
@@ -102,7 +111,7 @@ export type Read<Input> = {
 
 const MAX_NAME_LENGTH = 200;
 const MAX_COMPARED_NAMES = 20;
-export const MAX_PAGE = 1000;
+const MAX_PAGE = 1000;
 
 const accountMessage =
   'account must be 1 to 255 bytes of text without control characters, such as "acme"';

@@ -14,6 +14,7 @@ export interface KeyOptions {
 /**
  * Makes a new active key of 32 random bytes. Keep it where secrets are kept, outside the database.
  *
+ * @throws {TokenError} `invalid_options` when the kid is not 2 characters of `0-9A-Za-z`
  * @example
  * const key = generateKey(); // { kid: 'k1', secret: '…43 characters…', status: 'active' }
  */

@@ -39,12 +39,15 @@ export interface OpenApiOperation {
   readonly method: string;
   /** As the document writes it: `/orders/{id}`. */
   readonly path: string;
+  /** As the document writes it, where it does. */
   readonly operationId?: string;
+  /** As the document says; else false. */
   readonly deprecated: boolean;
 }
 
 /** An entry of the catalog, and the operations that it was made of. */
 export interface OpenApiEntry {
+  /** In canonical spelling. */
   readonly scope: string;
   /** In the order of the documents; at least one. */
   readonly operations: readonly OpenApiOperation[];
@@ -52,6 +55,7 @@ export interface OpenApiEntry {
 
 /** What {@link readOpenApi} finds. All lists are in canonical order of the scopes. */
 export interface OpenApiReading {
+  /** What {@link catalogFromOpenApi} makes of the same documents. */
   readonly catalog: ScopeCatalog;
   /** Every entry of the catalog. */
   readonly entries: readonly OpenApiEntry[];
@@ -63,13 +67,17 @@ export interface OpenApiReading {
 
 /** The part of a token that {@link catalogDiff} looks at; the tokens of the service have it. */
 export interface TokenScopes {
+  /** What its changes are told by. */
   readonly id: string;
+  /** What it holds. */
   readonly scopes: readonly string[];
+  /** What was asked for when it was issued or last changed. */
   readonly requested: readonly string[];
 }
 
 /** What a change of the catalog means for one token. Both lists are in canonical order. */
 export interface TokenChange {
+  /** Which token. */
   readonly id: string;
   /** The scopes it holds that an entry covered before, and none does any more. */
   readonly lost: readonly string[];

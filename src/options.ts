@@ -10,6 +10,7 @@ import { type Lifetime, ONE_YEAR_SECONDS } from './token.ts';
 
 /** How a {@link TokenService} works. */
 export interface TokenServiceOptions {
+  /** Where the records are kept. */
   readonly store: TokenStore;
   /** Exactly one with status `active`; see {@link generateKey}. */
   readonly keys: readonly KeyOptions[];
@@ -20,7 +21,10 @@ export interface TokenServiceOptions {
    * scopes are kept as asked for, and wildcards are matched as patterns.
    */
   readonly catalog?: CatalogOption | undefined;
-  /** @default the time of the machine */
+  /**
+   * Where the time comes from. One that steps back by up to two hours is held until it has caught up.
+   * @default the time of the machine
+   */
   readonly clock?: Clock | undefined;
   /**
    * `once`: the value is in the answer to issue and rotate, and never again. `always`: it is kept,

@@ -14,9 +14,13 @@ export interface ScannerRules {
 
 /** A custom pattern of GitHub secret scanning, field by field as its form asks for them. */
 export interface GithubPattern {
+  /** What the pattern is listed as. */
   readonly patternName: string;
+  /** The expression of the value itself. */
   readonly secretFormat: string;
+  /** The expression of what stands before a value. */
   readonly beforeSecret: string;
+  /** The expression of what stands after it. */
   readonly afterSecret: string;
   /** For the dry run: has the form of a value, and is none. */
   readonly testString: string;

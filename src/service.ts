@@ -63,7 +63,8 @@ import {
 } from './token.ts';
 import {
   checkPrefix,
-  isProven,
+  isCurrentValue,
+  isPreviousValue,
   maskValue,
   mintValue,
   newId,
@@ -79,6 +80,7 @@ export type Need = { readonly scope: Scope | string } | ScopeRequest;
 
 /** One page of an account's tokens. */
 export interface TokenPage {
+  /** Newest first. */
   readonly tokens: Token[];
   /** Leads to the next page; absent on the last one. */
   readonly cursor?: string;
@@ -129,7 +131,9 @@ export class TokenService {
   readonly #sets = new WeakMap<readonly string[], ScopeSet>();
 
   /**
-   * @throws {TokenError} `invalid_options`, naming the option and what it should be
+   * Reads the options once; opens nothing and asks the store nothing.
+   *
+   * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
    */
   constructor(options: TokenServiceOptions) {
     const read = readOptions(options);
@@ -230,6 +234,10 @@ export class TokenService {
    * Shows one token, also an expired one until it is purged.
    *
    * @returns `undefined` when this account has no such token, also when the text is none
+   * @throws {TokenError} `invalid_request` when the account cannot be one; `store_unavailable`
+   * @example
+   * const token = await tokens.get('acme', id);
+   * console.log(token?.state); // 'active'
    */
   async get(account: string, valueOrId: string): Promise<Token | undefined> {
     const now = this.#clock.now();
@@ -243,6 +251,10 @@ export class TokenService {
    *
    * @throws {TokenError} as `issue` does, and `invalid_expire`, `not_found`, `token_expired`,
    * `version_conflict`, checked in this order
+   * @example
+   * const scopes = ['GET:shop.example/orders'];
+   * const { version } = await tokens.modify('acme', id, { scopes }, { ifVersion: 1 });
+   * console.log(version); // 2
    */
   async modify(
     account: string,
@@ -268,6 +280,10 @@ export class TokenService {
    *
    * @throws {TokenError} as `modify` does; `scope_unmatched` also when a scope to be removed covers
    * none that is held, or only part of one; `scopes_required` when no scope would be left
+   * @example
+   * const change = { removeScopes: ['POST:shop.example/orders'], name: 'reader' };
+   * const { diff } = await tokens.patch('acme', id, change, { dryRun: true });
+   * console.log(diff?.removed); // ['POST:shop.example/orders']
    */
   async patch(
     account: string,
@@ -311,7 +327,10 @@ export class TokenService {
    * Refuses a token from now on, for good. With `ifVersion`, only when it still has that version.
    *
    * @returns whether this call did it: false when this account has no such token, or no longer
-   * @throws {TokenError} `version_conflict`
+   * @throws {TokenError} `version_conflict`; `durability_unconfirmed` when it is done, and a failover of
+   * the store may undo it
+   * @example
+   * console.log(await tokens.revoke('acme', id)); // true
    */
   async revoke(
     account: string,
@@ -338,6 +357,9 @@ export class TokenService {
    * Refuses all tokens of an account from now on, for good: call it when an account goes.
    *
    * @returns how many were revoked by this call
+   * @throws {TokenError} `store_unavailable`: all, some or none are revoked then; call it again
+   * @example
+   * console.log(await tokens.revokeAll('acme')); // 3
    */
   async revokeAll(account: string): Promise<number> {
     const now = this.#clock.now();
@@ -355,6 +377,8 @@ export class TokenService {
    * told of as an event `reused`.
    *
    * @throws {TokenError} `not_found`, `token_expired`, `version_conflict`
+   * @example
+   * const { value } = await tokens.rotate('acme', id, { graceSeconds: 3600 });
    */
   async rotate(
     account: string,
@@ -438,6 +462,7 @@ export class TokenService {
    * token, not for letting somebody in. Reads the store each time.
    *
    * @returns `undefined` for a value that is malformed, unknown, revoked or expired
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`
    * @example
    * const token = await tokens.introspect(value);
    * console.log(token?.scopes); // ['GET:shop.example/orders']
@@ -453,9 +478,14 @@ export class TokenService {
   }
 
   /**
-   * Says why a token of this account does or does not allow something. No side effect.
+   * Says why a token of this account does or does not allow something. No side effect: it is told of
+   * in no event. A token that this account does not have is explained as one that holds nothing.
    *
    * @throws {TokenError} `invalid_scope` when `need.scope` is not a scope
+   * @example
+   * const need = { method: 'POST', domain: 'shop.example', target: '/orders' };
+   * const { nearest, smallest } = await tokens.explain('acme', id, need);
+   * console.log(nearest?.failed, smallest); // 'method', 'POST:shop.example/orders'
    */
   async explain(account: string, valueOrId: string, need: Need): Promise<Explanation> {
     const now = this.#clock.now();
@@ -476,6 +506,11 @@ export class TokenService {
   /**
    * What an account may ask for, in canonical order: its catalog, or the one scope that covers all
    * where there is no catalog.
+   *
+   * @throws {TokenError} `invalid_request` when the account cannot be one; `store_unavailable` when its
+   * catalog cannot be had
+   * @example
+   * console.log(await tokens.scopes('acme')); // ['GET:shop.example/orders', …]
    */
   async scopes(account: string): Promise<string[]> {
     const catalog = await this.#catalogOf(readAccount(account));
@@ -487,6 +522,11 @@ export class TokenService {
    * be stopped and called again at any time.
    *
    * @returns how many were removed
+   * @throws {TokenError} `invalid_request` when `before` is later than now; `store_unavailable`, and
+   * then some may be removed
+   * @example
+   * const before = new Date(Date.now() - 90 * 86_400_000);
+   * console.log(await tokens.purge({ before, limit: 10_000 })); // 417
    */
   async purge(input: PurgeInput): Promise<number> {
     const now = this.#clock.now();
@@ -508,13 +548,22 @@ export class TokenService {
 
   /**
    * The keys for a service that only verifies: they check values, and can neither reveal nor make
-   * one.
+   * one. They are secrets all the same: who has them can tell a value from a lookalike.
+   *
+   * @example
+   * const resourceServer = new TokenService({ store, keys: tokens.verifierKeys(), prefix: 'acme' });
    */
   verifierKeys(): KeyOptions[] {
     return this.#ring.verifierKeys();
   }
 
-  /** Stops listening to the store and closes it. */
+  /**
+   * Stops listening to the store and closes it.
+   *
+   * @throws {TokenError} `store_unavailable` when the store does not close
+   * @example
+   * await tokens.close();
+   */
   async close(): Promise<void> {
     await this.#ask(() => this.#reader.close());
     await this.#ask(async () => this.#store.close?.());
@@ -585,7 +634,7 @@ export class TokenService {
     now: Date,
   ): 'unknown' | 'revoked' | 'expired' | undefined {
     if (!isCurrent(record, presented, now)) {
-      if (isPrevious(record, presented)) this.#tell('reused', record, now);
+      if (isPreviousValue(presented, record)) this.#tell('reused', record, now);
       return 'unknown';
     }
     if (record.revokedAt !== undefined) return 'revoked';
@@ -928,15 +977,10 @@ function explainAmbiguous(reason: RequestReason): Explanation {
 
 /** Whether a value is the record's, or the one before the last rotation in its time of grace. */
 function isCurrent(record: TokenRecord, presented: PresentedValue, now: Date): boolean {
-  if (isProven(presented, record.digest)) return true;
+  if (isCurrentValue(presented, record)) return true;
   const { previousUntil } = record;
   if (previousUntil === undefined || previousUntil.getTime() <= now.getTime()) return false;
-  return isPrevious(record, presented);
-}
-
-/** Whether a value is the one before the last rotation. */
-function isPrevious({ previousDigest }: TokenRecord, presented: PresentedValue): boolean {
-  return previousDigest !== undefined && isProven(presented, previousDigest);
+  return isPreviousValue(presented, record);
 }
 
 /** What is held after some scopes are taken away and others added. */

@@ -45,39 +45,49 @@ export interface TokenRecord {
   readonly scopes: readonly string[];
   /** What was asked for, in canonical spelling. */
   readonly requested: readonly string[];
+  /** When it was issued, to the millisecond. Changes leave it as it is. */
   readonly createdAt: Date;
   /** The first instant at which the token is no longer valid. */
   readonly expiresAt: Date;
   /** Counts from 1; each change adds one. */
   readonly version: number;
+  /** For people: 1 to 200 characters. */
   readonly name?: string | undefined;
+  /** The host's own facts: at most 4096 bytes of JSON. */
   readonly metadata?: JsonObject | undefined;
   /** Set once, never unset: the token is refused from here on. */
   readonly revokedAt?: Date | undefined;
   /** The digest before the last rotation, good until `previousUntil`, and known as an old one after. */
   readonly previousDigest?: Uint8Array | undefined;
+  /** The first instant at which the value before the last rotation is refused. */
   readonly previousUntil?: Date | undefined;
 }
 
 /** A token as its owner sees it. */
 export interface Token {
+  /** Its public handle: for logs, paths and the verbs that manage tokens. */
   readonly id: TokenId;
+  /** Whom it belongs to. */
   readonly account: string;
   /** What it may do: canonical scopes, sorted. */
   readonly scopes: readonly string[];
   /** What was asked for, in canonical spelling. */
   readonly requested: readonly string[];
+  /** When it was issued. */
   readonly createdAt: Date;
   /** The first instant at which the token is no longer valid. */
   readonly expiresAt: Date;
   /** Counts from 1; each change adds one. Give it back as `ifVersion` to change just this version. */
   readonly version: number;
+  /** At the time of the call: an expired one is still shown until it is purged, a revoked one is not. */
   readonly state: 'active' | 'expired';
   /** The value as people may see it, without a character of the secret. */
   readonly masked: string;
   /** What the bearer presents: when just issued or rotated, and always with `reveal: 'always'`. */
   readonly value?: string;
+  /** What its owner calls it. */
   readonly name?: string;
+  /** The host's own facts. */
   readonly metadata?: JsonObject;
 }
 
@@ -111,7 +121,9 @@ export type Verdict =
 
 /** Why a token does or does not allow something. */
 export interface Explanation {
+  /** What `verify` would say of the token's value, this moment. */
   readonly allowed: boolean;
+  /** Why not. */
   readonly reason?: RefusalReason | RequestReason;
   /** The held scope that allows it. */
   readonly grantedBy?: string;
@@ -132,7 +144,9 @@ export interface Explanation {
 
 /** How long tokens live, in seconds. */
 export interface Lifetime {
+  /** Of a token for which none is named. */
   readonly defaultSeconds: number;
+  /** The longest that can be asked for, by whatever verb. */
   readonly maxSeconds: number;
 }
 

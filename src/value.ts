@@ -9,6 +9,8 @@ export interface PresentedValue {
   readonly id: TokenId;
   /** To be compared with the record's; the secret itself stays here. */
   readonly digest: Uint8Array;
+  /** The record in memory whose current value this proved to be, so that it need not prove it again. */
+  proven?: TokenRecord;
 }
 
 /** A new value, and what a record keeps of it. */
@@ -128,12 +130,21 @@ export function readValue(
   const key = ring.get(value.slice(start + 1, start + ID_START));
   if (key === undefined || !hasTag(key, value, start + TAG_START)) return undefined;
   const claim = value.slice(start + ID_START, start + TAG_START);
-  return { id: claim.slice(0, ID_LENGTH) as TokenId, digest: digestOf(claim) };
+  const id = claim.slice(0, ID_LENGTH) as TokenId;
+  return { id, digest: digestOf(claim) };
 }
 
-/** Whether a presented value proves to be the record's, in constant time. */
-export function isProven(presented: PresentedValue, digest: Uint8Array): boolean {
-  return crypto.timingSafeEqual(presented.digest, digest);
+/** Whether a presented value proves to be a record's current one, in constant time. */
+export function isCurrentValue(presented: PresentedValue, record: TokenRecord): boolean {
+  return presented.proven === record || crypto.timingSafeEqual(presented.digest, record.digest);
+}
+
+/** Whether a presented value proves to be the one before a record's last rotation, in constant time. */
+export function isPreviousValue(
+  presented: PresentedValue,
+  { previousDigest }: TokenRecord,
+): boolean {
+  return previousDigest !== undefined && crypto.timingSafeEqual(presented.digest, previousDigest);
 }
 
 /** The value of a record whose secret is kept sealed; `undefined` where it cannot be known. */

@@ -145,7 +145,7 @@ export function unseen<Result>(make: () => Result): Result {
 }
 
 /** Looks through something that comes out. An owner's answer may hold a value. */
-export function look(channel: Channel, thing: unknown, { isOwners = false } = {}): void {
+function look(channel: Channel, thing: unknown, { isOwners = false } = {}): void {
   visit(thing, MAX_DEPTH, (text) => {
     const kind = kindIn(text);
     if (kind !== undefined && !(isOwners && (kind === 'value' || kind === 'secret'))) {

@@ -50,7 +50,7 @@ function countOf(run: () => unknown): number {
   return Math.max(1, Math.ceil((calls * ROUND_MS) / (performance.now() - start)));
 }
 
-/** What was measured last, kept so that no call is left out as useless. */
+/** What was measured last, kept so that no call is left out as useless. @public */
 export let kept: unknown;
 
 function timeOf(run: () => unknown, count: number): number {

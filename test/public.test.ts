@@ -202,8 +202,10 @@ interface Import {
   readonly isTypeOnly: boolean;
 }
 
+const FILES: readonly string[] = globSync('**/*.ts', { cwd: SRC });
+
 /** Each import of each file below src; files by their path there, packages by their name. */
-const IMPORTS: readonly Import[] = globSync('**/*.ts', { cwd: SRC }).flatMap((from) => {
+const IMPORTS: readonly Import[] = FILES.flatMap((from) => {
   const text = readFileSync(join(SRC, from), 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
   const stated = [...text.matchAll(/^(?:import|export)\s([^;]*?\sfrom\s)?\s*'([^']+)'/gm)].map(
     ([, clause = '', to = '']) => ({ to, isTypeOnly: isTypeOnly(clause) }),
@@ -232,6 +234,31 @@ const importsOf = (pattern: RegExp): Import[] => IMPORTS.filter(({ from }) => pa
 const towards = (imports: readonly Import[], pattern: RegExp): Import[] =>
   imports.filter(({ to }) => pattern.test(to));
 
+/** Each file to what it may never know of. */
+const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
+  [/^errors\.ts$/, /./],
+  [/^clock\.ts$/, /^(?!errors\.ts$)/],
+  [/^keys\.ts$/, /^(?!errors\.ts$|node:crypto$)/],
+  [/^events\.ts$/, /^(?!token\.ts$|node:diagnostics_channel$)/],
+  [/^token\.ts$/, /^(service|store|cache|value|keys|clock|input|http|stores|cli)\b|^node:/],
+  [/^value\.ts$/, /^(service|store|cache|input|http|stores|cli|clock)\b/],
+  [/^store\.ts$/, /^(?!token\.ts$)/],
+  [/^cache\.ts$/, /^(service|input|http|stores|cli)\b/],
+  [/^options\.ts$/, /^(service|value|cache|http|stores|cli)\b/],
+  [/^input\.ts$/, /^(service|store|cache|http|stores|cli)\b/],
+  [/^scanner\.ts$/, /^(?!input\.ts$|value\.ts$|zod$)/],
+  [/^service\.ts$/, /^(http|stores|cli|testing|openapi)\b|^node:/],
+  [/^stores\//, /^(service|input|value|keys|cache|http|cli|testing|scope|openapi)\b/],
+  [/^http\//, /^(stores|cli|testing|keys|cache|store\.ts|openapi)\b/],
+  // What it logs it masks; it reads no values.
+  [/^http\/(?!safe-url\.ts$)/, /^value\b/],
+  [/^testing\//, /^(service|http|stores|cli|input|cache)\b/],
+  [/^openapi\.ts$/, /^(service|http|stores|cli|store|cache|value|keys)\b/],
+  [/^stores\//, /^(pg|mysql2|ioredis|redis)\b/],
+  [/^(?!cli\/)/, /^cli\//],
+  [/^(?!index\.ts$)(?!cli\/)/, /^index\.ts$/],
+];
+
 describe('imports', () => {
   it('are all found (the control)', () => {
     const has = (from: string, to: string, isTypeOnly: boolean) =>
@@ -251,30 +278,17 @@ describe('imports', () => {
     expect(towards(importsOf(/^scope\//), /^(?!scope\/)/)).toEqual([]);
   });
 
-  // Each file to what it may never know of.
-  it.each<[RegExp, RegExp]>([
-    [/^errors\.ts$/, /./],
-    [/^clock\.ts$/, /^(?!errors\.ts$)/],
-    [/^keys\.ts$/, /^(?!errors\.ts$|node:crypto$)/],
-    [/^token\.ts$/, /^(service|store|cache|value|keys|clock|input|http|stores|cli)\b|^node:/],
-    [/^value\.ts$/, /^(service|store|cache|input|http|stores|cli|clock)\b/],
-    [/^store\.ts$/, /^(?!token\.ts$)/],
-    [/^cache\.ts$/, /^(service|input|http|stores|cli)\b/],
-    [/^options\.ts$/, /^(service|value|cache|http|stores|cli)\b/],
-    [/^input\.ts$/, /^(service|store|cache|http|stores|cli)\b/],
-    [/^scanner\.ts$/, /^(?!input\.ts$|value\.ts$|zod$)/],
-    [/^service\.ts$/, /^(http|stores|cli|testing|openapi)\b|^node:/],
-    [/^stores\//, /^(service|input|value|keys|cache|http|cli|testing|scope|openapi)\b/],
-    [/^http\//, /^(stores|cli|testing|keys|cache|store\.ts|openapi)\b/],
-    // What it logs it masks; it reads no values.
-    [/^http\/(?!safe-url\.ts$)/, /^value\b/],
-    [/^testing\//, /^(service|http|stores|cli|input|cache)\b/],
-    [/^openapi\.ts$/, /^(service|http|stores|cli|store|cache|value|keys)\b/],
-    [/^stores\//, /^(pg|mysql2|ioredis|redis)\b/],
-    [/^(?!cli\/)/, /^cli\//],
-    [/^(?!index\.ts$)(?!cli\/)/, /^index\.ts$/],
-  ])('of %s never lead to %s', (from, to) => {
+  it.each(RULES)('of %s never lead to %s', (from, to) => {
     expect(towards(importsOf(from), to)).toEqual([]);
+  });
+
+  it('of each file have a rule, so that a new file is a decision', () => {
+    const general = new Set(RULES.slice(-2));
+    const rules = RULES.filter((rule) => !general.has(rule));
+    const free = FILES.filter((file) => !rules.some(([from]) => from.test(file)));
+
+    // What is free: the root entry and the command stand above all, scope/ has its own rule above.
+    expect(free.filter((file) => !/^(?:index\.ts$|cli\/|scope\/)/.test(file))).toEqual([]);
   });
 
   it('that run make no circle, nor do those of types', () => {
@@ -291,5 +305,27 @@ describe('imports', () => {
     for (const file of next.keys()) walk(file, []);
 
     expect(circles).toEqual([]);
+  });
+});
+
+describe('the files', () => {
+  it('do something: none but an index only forwards', () => {
+    const rest = (file: string) =>
+      readFileSync(join(SRC, file), 'utf8')
+        .replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
+        .replace(/^(?:import|export)\b[^;]*\bfrom\s*'[^']+'[^;]*;/gm, '')
+        .trim();
+    const forwarding = FILES.filter((file) => rest(file) === '');
+
+    expect(forwarding.sort()).toEqual(
+      ['index.ts', 'http/index.ts', 'scope/index.ts', 'testing/index.ts'].sort(),
+    );
+  });
+
+  it('are named for what they hold', () => {
+    const vague = /(?:^|[/-])(?:utils?|helpers?|common|misc|shared|lib)(?:[/.-]|$)/;
+
+    expect(FILES.filter((file) => vague.test(file))).toEqual([]);
+    expect(vague.test('stores/sql-utils.ts')).toBe(true);
   });
 });

@@ -5,7 +5,8 @@ import { KeyRing } from '../src/keys.ts';
 import type { TokenId, TokenRecord } from '../src/token.ts';
 import {
   checkPrefix,
-  isProven,
+  isCurrentValue,
+  isPreviousValue,
   maskValue,
   mintValue,
   newId,
@@ -269,15 +270,25 @@ describe('revealValue', () => {
   });
 });
 
-describe('isProven', () => {
-  it('compares the digests', () => {
+describe('isCurrentValue and isPreviousValue', () => {
+  it('compare the digests', () => {
     const presented = readValue(RING, 'acme', KNOWN);
     if (presented === undefined) throw new Error('cannot be read');
     const other = Buffer.from(DIGEST, 'hex');
     other[31] = (other[31] ?? 0) ^ 1;
 
-    expect(isProven(presented, Buffer.from(DIGEST, 'hex'))).toBe(true);
-    expect(isProven(presented, other)).toBe(false);
+    const digest = Buffer.from(DIGEST, 'hex');
+    const current = { ...recordFor({ digest }), previousDigest: other };
+    const previous = { ...recordFor({ digest: other }), previousDigest: digest };
+    expect([isCurrentValue(presented, current), isPreviousValue(presented, current)]).toEqual([
+      true,
+      false,
+    ]);
+    expect([isCurrentValue(presented, previous), isPreviousValue(presented, previous)]).toEqual([
+      false,
+      true,
+    ]);
+    expect(isPreviousValue(presented, recordFor({ digest: other }))).toBe(false);
   });
 });
 

@@ -5,7 +5,9 @@ import { isAccount } from '../token.ts';
 
 /** What a caller of the service presents. */
 export interface Credentials {
+  /** What stands before the first colon. */
   readonly username: string;
+  /** What stands behind it. */
   readonly password: string;
 }
 
@@ -19,6 +21,7 @@ export type Authenticate = (
 export interface FixedAccount {
   /** Without `:`, which Basic credentials cannot carry (RFC 7617 section 2). */
   readonly username: string;
+  /** In the clear; only a hash of it is kept. Give this or `passwordHash`. */
   readonly password?: string | undefined;
   /** What {@link hashPassword} made, instead of the password. */
   readonly passwordHash?: string | undefined;
@@ -42,7 +45,7 @@ const REMEMBERED_MS = 60_000;
  * @throws {TokenError} `invalid_options` for an empty list, a bad or repeated user name, an empty
  * password
  * @example
- * const authenticate = fixedAccounts([{ username: 'ada', password: process.env.ADA_PASSWORD }]);
+ * const authenticate = fixedAccounts([{ username: 'ada', password: process.env['ADA_PASSWORD'] }]);
  */
 export function fixedAccounts(
   accounts: readonly FixedAccount[],
@@ -56,7 +59,7 @@ export function fixedAccounts(
   /** What is being checked now: many calls of one client come at once, and wait for one hash. */
   const running = new Map<string, Promise<boolean>>();
 
-  return async ({ username, password }) => {
+  const authenticate = async ({ username, password }: Credentials): Promise<string | null> => {
     const entry = known.get(username);
     const mac = crypto.createHmac('sha256', memoryKey).update(password).digest();
     const now = clock.now().getTime();
@@ -75,11 +78,22 @@ export function fixedAccounts(
     memory.set(username, { mac, until: now + REMEMBERED_MS });
     return entry.account;
   };
+  needNoRequest.add(authenticate);
+  return authenticate;
+}
+
+const needNoRequest = new WeakSet<Authenticate>();
+
+/** Whether a request has to be made for it: what is not known to do without gets one. */
+export function needsRequest(authenticate: Authenticate): boolean {
+  return !needNoRequest.has(authenticate);
 }
 
 /**
  * Hashes a password for keeping, in the PHC string format: `$scrypt$ln=14,r=8,p=1$salt$hash`.
+ * Blocks for the time of one scrypt.
  *
+ * @throws {TypeError} for a password that is no text
  * @example
  * fixedAccounts([{ username: 'ada', passwordHash: hashPassword(password) }]);
  */
@@ -94,7 +108,7 @@ export function hashPassword(password: string): string {
  * Reads Basic credentials (RFC 7617) in UTF-8; `undefined` for anything else, two headers included,
  * which the platform joins with a comma.
  */
-export function readBasic(header: string | null): Credentials | undefined {
+export function readBasic(header: string | null | undefined): Credentials | undefined {
   const encoded = /^basic +([A-Za-z0-9+/]{1,4096}={0,2})$/i.exec(header ?? '')?.[1];
   if (encoded === undefined) return undefined;
   try {

@@ -85,19 +85,49 @@ export function internalFault(): Refusal {
   return new Refusal('internal', 'something went wrong here; it is not the fault of the call');
 }
 
+/** What is answered: of what it consists, until it is sent. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array<ArrayBuffer> | null;
+}
+
 /** A success: 200, whatever was done. */
 export function succeed(
   members: Readonly<Record<string, unknown>>,
   headers: Readonly<Record<string, string>> = {},
-): Response {
+): Answer {
   return answer(200, { ...members, success: true, message: '', error: null }, headers);
 }
 
 /** A failure in the envelope of the service. */
-export function fail({ code, message, details, headers }: Refusal): Response {
+export function fail({ code, message, details, headers }: Refusal): Answer {
   const [status, error] = STATUS[code];
   const body = { success: false, message, error, code: nameOf(code), data: null, details };
   return answer(status, body, headers);
+}
+
+/** JSON in no envelope, with the headers that every answer has. */
+export function answer(
+  status: number,
+  body: Readonly<Record<string, unknown>>,
+  headers: Readonly<Record<string, string>> = {},
+): Answer {
+  return {
+    status,
+    headers: {
+      'content-type': 'application/json',
+      ...(status === 503 && { 'retry-after': RETRY_AFTER_SECONDS }),
+      ...COMMON_HEADERS,
+      ...headers,
+    },
+    body: JSON.stringify(body),
+  };
+}
+
+/** An answer in terms of Fetch; one to `HEAD` goes without its body. */
+export function toResponse({ status, headers, body }: Answer, method: string): Response {
+  return new Response(method === 'HEAD' ? null : body, { status, headers });
 }
 
 /** The HTTP status and the number of a failure. */
@@ -109,39 +139,7 @@ export function numbersOf(code: HttpErrorCode): {
   return { status, error };
 }
 
-/** The same answer without its body, for `HEAD`. */
-export function withoutBody(response: Response): Response {
-  return new Response(null, { status: response.status, headers: response.headers });
-}
-
 /** What goes wrong in the host's set-up is nothing that a client should read about. */
 function nameOf(code: HttpErrorCode): HttpErrorCode {
   return code === 'invalid_options' || code === 'id_taken' ? 'internal' : code;
-}
-
-/** JSON in no envelope, with the headers that every answer has. */
-export function answer(
-  status: number,
-  body: Readonly<Record<string, unknown>>,
-  headers: Readonly<Record<string, string>> = {},
-): Response {
-  const text = JSON.stringify(body);
-  const response = new Response(text, {
-    status,
-    headers: {
-      'content-type': 'application/json',
-      ...(status === 503 && { 'retry-after': RETRY_AFTER_SECONDS }),
-      ...COMMON_HEADERS,
-      ...headers,
-    },
-  });
-  texts.set(response, text);
-  return response;
-}
-
-const texts = new WeakMap<Response, string>();
-
-/** The body of an answer that was made here; to get it back out of the answer costs as much again. */
-export function textOf(response: Response): string | undefined {
-  return texts.get(response);
 }

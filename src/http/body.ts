@@ -1,4 +1,5 @@
 import { Refusal } from './answers.ts';
+import type { Body, Incoming } from './incoming.ts';
 
 /** How much of a body is waited for, and how long. */
 export interface BodyLimits {
@@ -11,8 +12,8 @@ export interface BodyLimits {
  * Reads a JSON body; `undefined` when there is none, for which some platforms give an empty stream.
  * Stops reading at the limits, and at the first byte of another type.
  */
-export async function readJson(request: Request, limits: BodyLimits): Promise<unknown> {
-  const bytes = await readBytes(request, 'application/json', limits);
+export async function readJson(incoming: Incoming, limits: BodyLimits): Promise<unknown> {
+  const bytes = await readBytes(incoming, 'application/json', limits);
   if (bytes.length === 0) return undefined;
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
@@ -25,54 +26,73 @@ export async function readJson(request: Request, limits: BodyLimits): Promise<un
  * The bytes of a body of this type; of none, where there is no body. Stops reading at the limits,
  * and at the first byte of another type.
  */
-export function readBytes(request: Request, type: string, limits: BodyLimits): Promise<Uint8Array> {
-  return hasType(request.headers, type)
-    ? readAtMost(request, limits, () => tooLarge(limits))
-    : readAtMost(request, { ...limits, maxBytes: 0 }, () => unsupportedMediaType(type));
+export function readBytes(
+  incoming: Incoming,
+  type: string,
+  limits: BodyLimits,
+): Promise<Uint8Array> {
+  return hasType(incoming, type)
+    ? readAtMost(incoming, limits, () => tooLarge(limits))
+    : readAtMost(incoming, { ...limits, maxBytes: 0 }, () => unsupportedMediaType(type));
 }
 
-function hasType(headers: Headers, expected: string): boolean {
-  const [type = '', ...parameters] = (headers.get('content-type') ?? '').toLowerCase().split(';');
+function hasType(incoming: Incoming, expected: string): boolean {
+  const header = incoming.header('content-type') ?? '';
+  if (incoming.header('content-encoding') !== undefined) return false;
+  if (header === expected) return true;
+  const [type = '', ...parameters] = header.toLowerCase().split(';');
   const charset = parameters.map((text) => text.trim()).find((text) => text.startsWith('charset='));
   const isUtf8 = charset === undefined || /^charset=(?:utf-8|"utf-8")$/.test(charset);
-  return type.trim() === expected && isUtf8 && !headers.has('content-encoding');
+  return type.trim() === expected && isUtf8;
 }
 
 /** The bytes of a body; what is more than `maxBytes` of them is refused as told. */
 async function readAtMost(
-  { body, headers }: Request,
+  incoming: Incoming,
   { maxBytes, timeoutMs }: BodyLimits,
   refuse: () => Refusal,
 ): Promise<Uint8Array> {
-  if (Number(headers.get('content-length')) > maxBytes) throw refuse();
+  if (Number(incoming.header('content-length')) > maxBytes) throw refuse();
+  const body = bodyOf(incoming);
   if (body === null) return new Uint8Array();
+  if (typeof body === 'string' || body instanceof Uint8Array) {
+    const bytes = Buffer.from(body);
+    if (bytes.length > maxBytes) throw refuse();
+    return bytes;
+  }
   let isLate = false;
-  let timer: NodeJS.Timeout | undefined;
+  // Giving up ends the read that is waited for. A race for each chunk would keep all of them.
+  const timer = setTimeout(() => {
+    isLate = true;
+    body.cancel();
+  }, timeoutMs);
   const bytes = new GrowingBytes();
   try {
-    const reader = body.getReader();
-    const giveUp = () => void reader.cancel().catch(() => {});
-    // Giving up ends the read that is waited for. A race for each chunk would keep all of them.
-    timer = setTimeout(() => {
-      isLate = true;
-      giveUp();
-    }, timeoutMs);
     for (;;) {
-      const { done, value } = await reader.read();
+      const chunk = await body.next();
       if (isLate) throw tooSlow(timeoutMs);
-      if (done) return bytes.taken();
+      if (chunk === undefined) return bytes.taken();
       // Also texts, which a Node stream with an encoding gives.
-      bytes.add(Buffer.from(value));
+      bytes.add(Buffer.from(chunk));
       if (bytes.length > maxBytes) {
-        giveUp();
+        body.cancel();
         throw refuse();
       }
     }
   } catch (error) {
     if (error instanceof Refusal) throw error;
-    throw new Refusal('invalid_json', 'the body could not be read to its end');
+    throw brokenOff();
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/** Somebody else may have begun to read it. */
+function bodyOf(incoming: Incoming): Body | null {
+  try {
+    return incoming.body;
+  } catch (error) {
+    throw error instanceof Refusal ? error : brokenOff();
   }
 }
 
@@ -106,6 +126,10 @@ function unsupportedMediaType(type: string): Refusal {
 
 function tooLarge({ maxBytes }: BodyLimits): Refusal {
   return new Refusal('payload_too_large', `the body must be at most ${maxBytes} bytes`);
+}
+
+function brokenOff(): Refusal {
+  return new Refusal('invalid_json', 'the body could not be read to its end');
 }
 
 /** As one that breaks off. Not 408, which clients and proxies take for a word to send it again. */

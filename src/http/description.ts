@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
 import { fields } from '../input.ts';
-import { COMMON_HEADERS, type HttpErrorCode, numbersOf } from './answers.ts';
+import { type Answer, COMMON_HEADERS, type HttpErrorCode, numbersOf } from './answers.ts';
 import { FORM_TYPE, oauthError } from './oauth.ts';
 
 /** What a description is made of: the schemas that validate, and what the service was told to do. */
@@ -158,12 +158,12 @@ const NOTES: Readonly<Record<string, string>> = {
  *
  * It is made when first asked for, since few who start the service ever ask, and then kept.
  */
-export function descriptionOf(described: Described): () => Response {
+export function descriptionOf(described: Described): () => Answer {
   let text: string | undefined;
   const headers = { ...COMMON_HEADERS, 'content-type': 'application/json' };
   return () => {
     text ??= JSON.stringify(describeService(described));
-    return new Response(text, { headers });
+    return { status: 200, headers, body: text };
   };
 }
 

@@ -7,7 +7,7 @@ import { isSegment } from '../scope/grammar.ts';
 import { readRequest, type Scope, type ScopeRequest } from '../scope/index.ts';
 import type { Need, TokenService } from '../service.ts';
 import type { Explanation, RefusalReason, Token } from '../token.ts';
-import { fail, Refusal, withoutBody } from './answers.ts';
+import { fail, Refusal, toResponse } from './answers.ts';
 
 /** How a {@link bearerGuard} works. */
 export interface BearerGuardOptions {
@@ -60,9 +60,11 @@ export type GuardReason =
 
 /** What a log wants to know of a refusal. */
 export interface GuardRefusal {
+  /** Why. Towards the bearer four of them look alike: malformed, unknown, revoked and expired. */
   readonly reason: GuardReason;
-  /** With `insufficient_scope`: the scope that would have been enough, and why the token's are not. */
+  /** With `insufficient_scope`: the scope that would have been enough. */
   readonly needed?: string | undefined;
+  /** With `insufficient_scope`: why those of the token are not. */
   readonly explanation?: Explanation | undefined;
 }
 
@@ -163,12 +165,8 @@ class Guard {
 
   #refuse(method: string, refused: Refused): GuardOutcome {
     this.#tell(refused);
-    const response = fail(this.#refusalFor(refused));
-    return {
-      ok: false,
-      reason: refused.reason,
-      response: method === 'HEAD' ? withoutBody(response) : response,
-    };
+    const response = toResponse(fail(this.#refusalFor(refused)), method);
+    return { ok: false, reason: refused.reason, response };
   }
 
   #refusalFor({ reason, needed, detail }: Refused): Refusal {

@@ -1,5 +1,4 @@
 import { fromUnixTime } from 'date-fns/fromUnixTime';
-import { getUnixTime } from 'date-fns/getUnixTime';
 import * as z from 'zod';
 import { withDeadline } from '../clock.ts';
 import { isTokenError, TokenError } from '../errors.ts';
@@ -8,16 +7,18 @@ import { checkOptions, fields, readInput, strict, toTokenError, ttlField } from 
 import { parseScope } from '../scope/index.ts';
 import type { TokenPage, TokenService } from '../service.ts';
 import { isAccount, type Lifetime, type Token } from '../token.ts';
-import { type Authenticate, readBasic } from './accounts.ts';
-import { fail, internalFault, Refusal, succeed, withoutBody } from './answers.ts';
+import { type Authenticate, needsRequest, readBasic } from './accounts.ts';
+import { type Answer, fail, internalFault, Refusal, succeed, toResponse } from './answers.ts';
 import { type BodyLimits, readJson } from './body.ts';
 import { descriptionOf } from './description.ts';
+import { type Incoming, ofFetch } from './incoming.ts';
 import { Attempts, type FailureLimiter, isFailureLimiter, overloaded } from './limits.ts';
 import { failInOAuth, introspect, readForm, revoke } from './oauth.ts';
 import { referencePage } from './reference.ts';
 
 /** How a {@link tokenHandler} works. */
 export interface TokenHandlerOptions {
+  /** The service that is served. */
   readonly tokens: TokenService;
   /**
    * Turns a user name and a password into the account that they open, or `null`. What it throws, and
@@ -74,6 +75,7 @@ export interface TokenHandlerOptions {
 
 /** The token service on the Fetch standard: a `Request` in, a `Response` out, never a rejection. */
 export interface TokenHandler {
+  /** Answers a request, whatever it holds; what goes wrong is an answer too. */
   (request: Request): Promise<Response>;
   /** What stands before `/token`. */
   readonly basePath: string;
@@ -115,9 +117,23 @@ const NO_VERSION = Number.MAX_SAFE_INTEGER;
  */
 export function tokenHandler(options: TokenHandlerOptions): TokenHandler {
   const service = new Service(options);
-  return Object.assign((request: Request) => service.answer(request), {
-    basePath: service.basePath,
-  });
+  const handler = Object.assign(
+    async (request: Request) =>
+      toResponse(await service.answer(() => ofFetch(request)), request.method),
+    { basePath: service.basePath },
+  );
+  answerers.set(handler, (incoming) => service.answer(() => incoming));
+  return handler;
+}
+
+/** Answers without the detour by Fetch, which costs as much again as the call itself. */
+export type Answerer = (incoming: Incoming) => Promise<Answer>;
+
+const answerers = new WeakMap<TokenHandler, Answerer>();
+
+/** What a handler is made of, if it is one of ours. */
+export function answererOf(handler: TokenHandler): Answerer | undefined {
+  return answerers.get(handler);
 }
 
 /** One call, with its body read. */
@@ -129,10 +145,10 @@ interface Call {
   /** JSON, or the parameters of a form. */
   readonly body: unknown;
   readonly query: URLSearchParams;
-  readonly request: Request;
+  readonly incoming: Incoming;
 }
 
-type Verb = (call: Call) => Promise<Response>;
+type Verb = (call: Call) => Promise<Answer>;
 
 type Verbs = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', Verb>>>;
 
@@ -141,8 +157,8 @@ interface Resource {
   readonly verbs: Verbs;
   /** Who may call; absent where everybody may. */
   readonly authenticate?: Authenticate;
-  readonly readBody: (request: Request, limits: BodyLimits) => Promise<unknown>;
-  readonly fail: (refusal: Refusal) => Response;
+  readonly readBody: (incoming: Incoming, limits: BodyLimits) => Promise<unknown>;
+  readonly fail: (refusal: Refusal) => Answer;
 }
 
 const IN_ENVELOPE = { readBody: readJson, fail };
@@ -179,19 +195,21 @@ class Service {
   }
 
   /** Never rejects: what goes wrong is an answer too. */
-  async answer(request: Request): Promise<Response> {
-    const response = await this.#answer(request).catch((error) => fail(this.#toRefusal(error)));
-    return request.method === 'HEAD' ? withoutBody(response) : response;
+  async answer(read: () => Incoming): Promise<Answer> {
+    try {
+      return await this.#answer(read());
+    } catch (error) {
+      return fail(this.#toRefusal(error));
+    }
   }
 
   /** The order of the checks is a promise: route, credentials, method, media type, size, JSON, body. */
-  async #answer(request: Request): Promise<Response> {
-    const url = new URL(request.url);
-    const { resource, token } = this.#route(url.pathname);
+  async #answer(incoming: Incoming): Promise<Answer> {
+    const { resource, token } = this.#route(incoming.url.pathname);
     if (this.#inFlight >= this.#maxInFlight) return resource.fail(overloaded());
     this.#inFlight += 1;
     try {
-      return await this.#call(resource, token, url, request);
+      return await this.#call(resource, token, incoming);
     } catch (error) {
       return resource.fail(this.#toRefusal(error));
     } finally {
@@ -202,22 +220,22 @@ class Service {
   async #call(
     { verbs, authenticate, readBody }: Resource,
     token: string,
-    url: URL,
-    request: Request,
-  ): Promise<Response> {
-    if (url.pathname.length + url.search.length > MAX_TARGET_LENGTH) {
+    incoming: Incoming,
+  ): Promise<Answer> {
+    const { pathname, search, searchParams: query } = incoming.url;
+    if (pathname.length + search.length > MAX_TARGET_LENGTH) {
       throw new Refusal('uri_too_long', `the address must be at most ${MAX_TARGET_LENGTH} long`);
     }
-    const account = authenticate ? await this.#account(request, authenticate) : '';
-    const method = request.method === 'HEAD' ? 'GET' : request.method;
+    const account = authenticate ? await this.#account(incoming, authenticate) : '';
+    const method = incoming.method === 'HEAD' ? 'GET' : incoming.method;
     const verb = Object.hasOwn(verbs, method) ? verbs[method as keyof Verbs] : undefined;
     if (verb === undefined) throw methodNotAllowed(verbs);
-    if (method !== 'GET' && authenticate) checkSite(request);
+    if (method !== 'GET' && authenticate) checkSite(incoming);
     const takesBody = method !== 'GET' && method !== 'DELETE';
-    const body = takesBody ? await readBody(request, this.#bodyLimits) : undefined;
-    checkQuery(url.searchParams);
+    const body = takesBody ? await readBody(incoming, this.#bodyLimits) : undefined;
+    checkQuery(query);
     if (!this.#takesValues) refuseValue(token);
-    return verb({ account, token, body, query: url.searchParams, request });
+    return verb({ account, token, body, query, incoming });
   }
 
   #route(path: string): { readonly resource: Resource; readonly token: string } {
@@ -263,15 +281,19 @@ class Service {
     return resources;
   }
 
-  async #account(request: Request, authenticate: Authenticate): Promise<string> {
-    const credentials = readBasic(request.headers.get('authorization'));
+  async #account(incoming: Incoming, authenticate: Authenticate): Promise<string> {
+    const credentials = readBasic(incoming.header('authorization'));
     if (credentials === undefined) throw unauthenticated();
     let account: unknown;
     try {
-      const check = () =>
-        withDeadline(Promise.resolve(authenticate(credentials, request)), AUTHENTICATE_DEADLINE_MS);
+      const check = () => {
+        // The one who takes none is never given one, whatever the type says.
+        const request = needsRequest(authenticate) ? incoming.request() : (undefined as never);
+        const answer = Promise.resolve(authenticate(credentials, request));
+        return withDeadline(answer, AUTHENTICATE_DEADLINE_MS);
+      };
       account = this.#attempts
-        ? await this.#attempts.run(credentials.username, request, check)
+        ? await this.#attempts.run(credentials.username, incoming, check)
         : await check();
     } catch (error) {
       if (error instanceof Refusal) throw error;
@@ -308,15 +330,15 @@ class Service {
       if (found === undefined) throw notFound();
       return succeed({ data: [toWire(found)] }, etag(found));
     },
-    PUT: async ({ account, token, body, request }) => {
+    PUT: async ({ account, token, body, incoming }) => {
       refuseTtl(body);
       const { scopes, expire } = readInput(this.#bodies.replace, required(body));
       const change = { scopes: scopes.map(String), expiresAt: toDate(expire) };
-      const conditions = await this.#conditions(request, account, token);
+      const conditions = await this.#conditions(incoming, account, token);
       const changed = await this.#tokens.modify(account, token, change, conditions);
       return succeed({ data: [toWire(changed)] }, etag(changed));
     },
-    PATCH: async ({ account, token, body, request }) => {
+    PATCH: async ({ account, token, body, incoming }) => {
       refuseTtl(body);
       const { expire, scopes, addScopes, removeScopes, ...rest } = readInput(
         this.#bodies.patch,
@@ -329,12 +351,12 @@ class Service {
         removeScopes: removeScopes?.map(String),
         expiresAt: toDate(expire),
       };
-      const conditions = await this.#conditions(request, account, token);
+      const conditions = await this.#conditions(incoming, account, token);
       const changed = await this.#tokens.patch(account, token, change, conditions);
       return succeed({ data: [toWire(changed)] }, etag(changed));
     },
-    DELETE: async ({ account, token, request }) => {
-      const conditions = await this.#conditions(request, account, token);
+    DELETE: async ({ account, token, incoming }) => {
+      const conditions = await this.#conditions(incoming, account, token);
       const revocation = this.#tokens.revoke(account, token, conditions).catch(ofRevocation);
       if (!(await revocation)) throw notFound();
       return succeed({ data: null });
@@ -342,9 +364,9 @@ class Service {
   };
 
   readonly #rotation: Verbs = {
-    POST: async ({ account, token, body, request }) => {
+    POST: async ({ account, token, body, incoming }) => {
       const options = readInput(this.#bodies.rotate, body === undefined ? {} : body);
-      const conditions = await this.#conditions(request, account, token);
+      const conditions = await this.#conditions(incoming, account, token);
       const rotated = await this.#tokens.rotate(account, token, { ...options, ...conditions });
       return succeed(toWire(rotated), etag(rotated));
     },
@@ -376,11 +398,11 @@ class Service {
    * counts that the token has now. That none can match is found out when its turn has come.
    */
   async #conditions(
-    request: Request,
+    incoming: Incoming,
     account: string,
     token: string,
   ): Promise<{ readonly ifVersion?: number }> {
-    const header = request.headers.get('if-match')?.trim();
+    const header = incoming.header('if-match')?.trim();
     if (header === undefined || header === '*') return {};
     const versions = header.split(',').map(versionOf);
     if (versions.length === 1) return { ifVersion: versions[0] ?? NO_VERSION };
@@ -428,15 +450,20 @@ function toWire(token: Token): Record<string, unknown> {
   const { scopes, expiresAt, value, id, state, createdAt, version, name, metadata } = token;
   return {
     scopes,
-    expire: getUnixTime(expiresAt),
+    expire: toUnixSeconds(expiresAt),
     token: value ?? id,
     id,
     state,
-    createdAt: getUnixTime(createdAt),
+    createdAt: toUnixSeconds(createdAt),
     version,
     ...(name !== undefined && { name }),
     ...(metadata !== undefined && { metadata }),
   };
+}
+
+/** A list has two for each token. */
+function toUnixSeconds(date: Date): number {
+  return Math.floor(date.getTime() / 1000);
 }
 
 /** The version that an entity tag names; `undefined` for a weak one, and for one that is not ours. */
@@ -530,9 +557,9 @@ function checkQuery(query: URLSearchParams): void {
 }
 
 /** RFC 7617: browsers add credentials that they know by themselves, also to a foreign page's calls. */
-function checkSite(request: Request): void {
-  const site = request.headers.get('sec-fetch-site');
-  if (site === null || site === 'same-origin' || site === 'none') return;
+function checkSite(incoming: Incoming): void {
+  const site = incoming.header('sec-fetch-site');
+  if (site === undefined || site === 'same-origin' || site === 'none') return;
   throw new Refusal('cross_site', 'a page of another site may not make this call');
 }
 

@@ -2,6 +2,7 @@ import * as crypto from 'node:crypto';
 import { withDeadline } from '../clock.ts';
 import { TokenError } from '../errors.ts';
 import { Refusal } from './answers.ts';
+import type { Incoming } from './incoming.ts';
 
 /** One try to open an account; the password is nobody's business here. */
 export interface Attempt {
@@ -122,8 +123,8 @@ export class Attempts {
   }
 
   /** What `check` says, which is `null` for wrong credentials. */
-  async run(username: string, request: Request, check: () => Promise<unknown>): Promise<unknown> {
-    const attempt = { username, address: networkOf(this.#clientAddress(request)) };
+  async run(username: string, incoming: Incoming, check: () => Promise<unknown>): Promise<unknown> {
+    const attempt = { username, address: networkOf(this.#addressOf(incoming)) };
     if (this.#uncounted !== undefined) await this.#count(this.#uncounted);
     letPass(await this.#ask('waitSeconds', attempt));
     const answer = await check();
@@ -131,6 +132,12 @@ export class Attempts {
     // its guess was right.
     letPass(await (answer === null ? this.#count(attempt) : this.#ask('waitSeconds', attempt)));
     return answer;
+  }
+
+  /** A request is made only for those who look at it. */
+  #addressOf(incoming: Incoming): string {
+    const isKnown = this.#clientAddress === remoteAddress && incoming.address !== undefined;
+    return isKnown ? incoming.address : this.#clientAddress(incoming.request());
   }
 
   async #count(attempt: Attempt): Promise<number> {

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { Readable } from 'node:stream';
-import { fail, internalFault, Refusal, textOf } from './answers.ts';
-import type { TokenHandler } from './handler.ts';
+import { type Answer, fail, internalFault, Refusal } from './answers.ts';
+import { answererOf, type TokenHandler } from './handler.ts';
+import type { Body, Chunks, HeaderName, Incoming } from './incoming.ts';
 import { withAddress } from './limits.ts';
 
 /** A request of Node's own, as frameworks on top of it pass it on. */
@@ -30,23 +31,46 @@ export function toNodeListener(
   request: NodeRequest | Http2ServerRequest,
   response: ServerResponse | Http2ServerResponse,
 ) => Promise<void> {
+  const answerer = answererOf(handler);
   return async (received, outgoing) => {
     // Whoever answered it has decided: nothing may be issued or changed behind a refusal.
     if (outgoing.headersSent) return;
     // The compatibility layer of node:http2 is made to look like this.
-    const incoming = received as NodeRequest;
-    const { signal, release } = departureOf(incoming, outgoing as ServerResponse);
-    const request = toRequest(incoming, targetFor(handler, incoming), signal);
-    const response = request && (await handler(request).catch(() => fail(internalFault())));
-    release();
-    await sendResponse(response ?? fail(UNREADABLE), outgoing);
+    const incoming = new NodeIncoming(
+      received as NodeRequest,
+      outgoing as ServerResponse,
+      targetFor(handler, received as NodeRequest),
+    );
+    const answer = await (answerer?.(incoming) ?? answerByFetch(handler, incoming));
+    incoming.release();
+    if (answer instanceof Response) await sendResponse(answer, outgoing);
+    else send(answer, outgoing as ServerResponse);
   };
+}
+
+/** For a handler that is not one of ours, or wraps one. */
+async function answerByFetch(
+  handler: TokenHandler,
+  incoming: NodeIncoming,
+): Promise<Response | Answer> {
+  let request: Request;
+  try {
+    request = incoming.toRequest(incoming.webBody());
+  } catch {
+    return fail(unreadable());
+  }
+  try {
+    return await handler(request);
+  } catch {
+    return fail(internalFault());
+  }
 }
 
 /**
  * Answers with a Fetch `Response`, such as the one of a guard. Does nothing where somebody else has
  * answered, such as a middleware that waits no longer.
  *
+ * @throws {TypeError} when the body of the response has been read before
  * @example
  * const outcome = await guard(request);
  * if (!outcome.ok) return sendResponse(outcome.response, response);
@@ -55,19 +79,35 @@ export async function sendResponse(
   response: Response,
   to: ServerResponse | Http2ServerResponse,
 ): Promise<void> {
-  const outgoing = to as ServerResponse;
   // Waits in any case: only then it is known whether a request without a body is complete.
-  const content = await (textOf(response) ?? response.arrayBuffer());
-  const body = typeof content === 'string' ? Buffer.from(content) : Buffer.from(content);
+  const body = new Uint8Array(await response.arrayBuffer());
+  const headers: [string, string][] = [...response.headers];
+  write(response.status, headers, response.body && body, to as ServerResponse);
+}
+
+function send({ status, headers, body }: Answer, to: ServerResponse): void {
+  write(status, Object.entries(headers), to.req.method === 'HEAD' ? null : body, to);
+}
+
+function write(
+  status: number,
+  headers: readonly (readonly [name: string, value: string])[],
+  body: string | Uint8Array | null,
+  outgoing: ServerResponse,
+): void {
   if (outgoing.headersSent) return;
-  outgoing.statusCode = response.status;
-  for (const [name, value] of response.headers) {
+  outgoing.statusCode = status;
+  for (const [name, value] of headers) {
     // The only header that may come twice, here and from a middleware.
     if (name === 'set-cookie') outgoing.appendHeader(name, value);
     else outgoing.setHeader(name, value);
   }
-  refuseRest(to);
-  if (response.body !== null) outgoing.setHeader('content-length', body.length);
+  refuseRest(outgoing);
+  if (body === null) {
+    outgoing.end();
+    return;
+  }
+  outgoing.setHeader('content-length', Buffer.byteLength(body));
   outgoing.end(body);
 }
 
@@ -85,19 +125,6 @@ function refuseRest(outgoing: ServerResponse | Http2ServerResponse): void {
   stream.once('finish', () => stream.destroy());
 }
 
-/** Tells when a client goes away, which it may have done before, until it is released. */
-function departureOf(
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-): { signal: AbortSignal; release: () => void } {
-  const departure = new AbortController();
-  const leave = () => departure.abort();
-  // The first for HTTP/2 as well, where no answer is ever called destroyed.
-  if (incoming.aborted || outgoing.destroyed) leave();
-  outgoing.once('close', leave);
-  return { signal: departure.signal, release: () => outgoing.off('close', leave) };
-}
-
 /**
  * A handler with a base path wants the whole target, one without wants it as the router cut it;
  * unless it is mounted under one path and has its base path below that.
@@ -109,28 +136,164 @@ function targetFor(
   return basePath !== '' && originalUrl.startsWith(`${basePath}/`) ? originalUrl : url;
 }
 
-const UNREADABLE = new Refusal('invalid_request', 'the request cannot be read');
+function unreadable(): Refusal {
+  return new Refusal('invalid_request', 'the request cannot be read');
+}
 
 /** Fetch has no request for these; another that is taken nowhere stands in for them. */
 const BEYOND_FETCH = ['CONNECT', 'TRACE', 'TRACK'];
 
-/** `undefined` for what cannot be read, such as a parsed body that JSON has no words for. */
-function toRequest(
-  incoming: NodeRequest,
-  target: string,
-  signal: AbortSignal,
-): Request | undefined {
-  const named = incoming.method ?? 'GET';
-  const method = BEYOND_FETCH.includes(named) ? 'OPTIONS' : named;
-  try {
-    const body = method === 'GET' || method === 'HEAD' ? null : bodyOf(incoming, signal);
-    const init = { method, headers: headersOf(incoming), body, signal, duplex: 'half' };
-    const request = new Request(toUrl(target), init as RequestInit);
-    return withAddress(request, incoming.socket?.remoteAddress);
-  } catch {
-    return undefined;
+/** A request of Node's own. What Fetch would make of it is made only for those who ask for it. */
+class NodeIncoming implements Incoming {
+  readonly method: string;
+  readonly url: URL;
+  readonly #incoming: NodeRequest;
+  readonly #outgoing: ServerResponse;
+  #request: Request | undefined;
+  #leave: (() => void) | undefined;
+
+  constructor(incoming: NodeRequest, outgoing: ServerResponse, target: string) {
+    const { method = 'GET' } = incoming;
+    this.method = BEYOND_FETCH.includes(method) ? 'OPTIONS' : method;
+    this.url = toUrl(target);
+    this.#incoming = incoming;
+    this.#outgoing = outgoing;
+  }
+
+  get address(): string | undefined {
+    return this.#incoming.socket?.remoteAddress;
+  }
+
+  header(name: HeaderName): string | undefined {
+    const { headers, rawHeaders } = this.#incoming;
+    const known = headers[name];
+    if (typeof known !== 'string' || rawHeaders.length === 0) return known as string | undefined;
+    // Where one came twice, both must be seen: Node drops the second one of most.
+    let all: string | undefined;
+    for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+      const raw = rawHeaders[i] as string;
+      if (raw.length !== name.length || raw.toLowerCase() !== name) continue;
+      all = all === undefined ? rawHeaders[i + 1] : `${all}, ${rawHeaders[i + 1]}`;
+    }
+    return all?.trim();
+  }
+
+  get body(): Body | null {
+    const { body } = this.#incoming;
+    if (this.#isWithoutBody()) return null;
+    return this.#isParsed() ? this.#readAgain(body) : new NodeChunks(this.#incoming);
+  }
+
+  request(): Request {
+    this.#request ??= this.toRequest(null);
+    return this.#request;
+  }
+
+  toRequest(body: ReadableStream<Uint8Array> | Body | null): Request {
+    const init = {
+      method: this.method,
+      headers: headersOf(this.#incoming),
+      body,
+      signal: this.#departure(),
+      duplex: 'half',
+    };
+    const request = new Request(this.url, init as RequestInit);
+    return withAddress(request, this.address);
+  }
+
+  /** The body as Fetch has it. */
+  webBody(): ReadableStream<Uint8Array> | Body | null {
+    if (this.#isWithoutBody()) return null;
+    if (this.#isParsed()) return this.#readAgain(this.#incoming.body);
+    // What there is may be a part only, and would be taken for the whole.
+    if (this.#hasLeft()) throw unreadable();
+    return Readable.toWeb(this.#incoming) as ReadableStream<Uint8Array>;
+  }
+
+  /** There is an answer: that the connection is closed says no more that the client goes away. */
+  release(): void {
+    if (this.#leave !== undefined) this.#outgoing.off('close', this.#leave);
+  }
+
+  /** Aborts when the client goes away, which it may have done before, until there is an answer. */
+  #departure(): AbortSignal {
+    const departure = new AbortController();
+    this.#leave = () => departure.abort();
+    if (this.#hasLeft()) departure.abort();
+    this.#outgoing.once('close', this.#leave);
+    return departure.signal;
+  }
+
+  /** The first for HTTP/2 as well, where no answer is ever called destroyed. */
+  #hasLeft(): boolean {
+    return this.#incoming.aborted || this.#outgoing.destroyed;
+  }
+
+  #isWithoutBody(): boolean {
+    const { headers, httpVersionMajor } = this.#incoming;
+    if (this.method === 'GET' || this.method === 'HEAD') return true;
+    // From HTTP/2 on, a body needs no header.
+    if (httpVersionMajor > 1 || headers['transfer-encoding'] !== undefined) return false;
+    return !(Number(headers['content-length']) > 0);
+  }
+
+  #isParsed(): boolean {
+    return this.#incoming.body !== undefined && this.#incoming.readableDidRead;
+  }
+
+  /** Throws for what was parsed into something that JSON or a form has no words for. */
+  #readAgain(body: unknown): Body {
+    if (typeof body === 'string' || body instanceof Uint8Array) return body;
+    const type = this.#incoming.headers['content-type'] ?? '';
+    try {
+      const isForm = /^application\/x-www-form-urlencoded\b/i.test(type);
+      return isForm ? formOf(body).toString() : JSON.stringify(body);
+    } catch {
+      throw unreadable();
+    }
   }
 }
+
+/** A body that is read from a stream of Node's, without one of Fetch around it. */
+class NodeChunks implements Chunks {
+  readonly #stream: NodeRequest;
+  #isCancelled = false;
+  #wake: () => void = () => {};
+
+  constructor(stream: NodeRequest) {
+    this.#stream = stream;
+  }
+
+  async next(): Promise<Uint8Array | string | undefined> {
+    for (;;) {
+      if (this.#isCancelled) return undefined;
+      const chunk: Uint8Array | string | null = this.#stream.read();
+      if (chunk !== null) return chunk;
+      if (this.#stream.readableEnded) return undefined;
+      if (this.#stream.destroyed) throw new TypeError('the body broke off');
+      await this.#change();
+    }
+  }
+
+  /** The stream stays as it is: it is the connection that ends, when the answer is sent. */
+  cancel(): void {
+    this.#isCancelled = true;
+    this.#wake();
+  }
+
+  #change(): Promise<void> {
+    const stream = this.#stream;
+    return new Promise((resolve) => {
+      this.#wake = () => {
+        for (const event of CHANGES) stream.off(event, this.#wake);
+        resolve();
+      };
+      for (const event of CHANGES) stream.on(event, this.#wake);
+    });
+  }
+}
+
+const CHANGES = ['readable', 'end', 'error', 'close'] as const;
 
 /** From the raw headers: where one came twice, both must be seen. */
 function headersOf(incoming: IncomingMessage): Headers {
@@ -158,29 +321,6 @@ function toUrl(target: string): URL {
   if (!target.startsWith('/') || target.includes('#') || !URL.canParse(text)) return nowhere;
   const url = new URL(text);
   return url.pathname === target.split('?', 1)[0] ? url : nowhere;
-}
-
-function bodyOf(
-  incoming: NodeRequest,
-  signal: AbortSignal,
-): NonNullable<RequestInit['body']> | null {
-  const { headers, body, httpVersionMajor } = incoming;
-  // From HTTP/2 on, a body needs no header.
-  const hasBody =
-    httpVersionMajor > 1 ||
-    headers['transfer-encoding'] !== undefined ||
-    Number(headers['content-length']) > 0;
-  if (!hasBody) return null;
-  if (body === undefined || !incoming.readableDidRead) {
-    // What there is may be a part only, and would be taken for the whole.
-    signal.throwIfAborted();
-    return Readable.toWeb(incoming) as ReadableStream<Uint8Array>;
-  }
-  if (typeof body === 'string' || body instanceof Uint8Array) {
-    return body as NonNullable<RequestInit['body']>;
-  }
-  const isForm = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
-  return isForm ? formOf(body) : JSON.stringify(body);
 }
 
 /** Throws for what a form has no words for, such as what a parser has read brackets as. */

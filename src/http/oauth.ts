@@ -1,7 +1,15 @@
 import { getUnixTime } from 'date-fns/getUnixTime';
 import type { TokenService } from '../service.ts';
-import { answer, COMMON_HEADERS, type HttpErrorCode, numbersOf, Refusal } from './answers.ts';
+import {
+  type Answer,
+  answer,
+  COMMON_HEADERS,
+  type HttpErrorCode,
+  numbersOf,
+  Refusal,
+} from './answers.ts';
 import { type BodyLimits, readBytes } from './body.ts';
+import type { Incoming } from './incoming.ts';
 
 /** The parameters of a form, each of them once. */
 type Form = ReadonlyMap<string, string>;
@@ -28,7 +36,7 @@ const CHALLENGE = 'Basic realm="tokenwright introspection", charset="UTF-8"';
 export async function introspect(
   tokens: Pick<TokenService, 'introspect'>,
   body: unknown,
-): Promise<Response> {
+): Promise<Answer> {
   const token = await tokens.introspect(tokenIn(body));
   if (token === undefined) return answer(200, { active: false });
   return answer(200, {
@@ -57,15 +65,15 @@ export async function introspect(
 export async function revoke(
   tokens: Pick<TokenService, 'introspect' | 'revoke'>,
   body: unknown,
-): Promise<Response> {
+): Promise<Answer> {
   const token = await tokens.introspect(tokenIn(body));
   if (token !== undefined) await tokens.revoke(token.account, token.id);
-  return new Response(null, { headers: COMMON_HEADERS });
+  return { status: 200, headers: COMMON_HEADERS, body: null };
 }
 
 /** Reads a form body strictly: UTF-8, and no parameter twice (RFC 6749 section 3.2). */
-export async function readForm(request: Request, limits: BodyLimits): Promise<Form> {
-  const bytes = await readBytes(request, FORM_TYPE, limits);
+export async function readForm(incoming: Incoming, limits: BodyLimits): Promise<Form> {
+  const bytes = await readBytes(incoming, FORM_TYPE, limits);
   const form = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(utf8(bytes))) {
     if (form.has(name)) throw new Refusal('invalid_request', 'a parameter may be given once');
@@ -78,7 +86,7 @@ export async function readForm(request: Request, limits: BodyLimits): Promise<Fo
  * A failure in the shape of RFC 6749 section 5.2, which has no double quotes in a description, with
  * the status that it has everywhere here.
  */
-export function failInOAuth({ code, message, headers }: Refusal): Response {
+export function failInOAuth({ code, message, headers }: Refusal): Answer {
   return answer(
     numbersOf(code).status,
     { error: oauthError(code), error_description: message.replace(/[^ !#-[\]-~]/g, "'") },

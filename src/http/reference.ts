@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { TokenError } from '../errors.ts';
-import { COMMON_HEADERS } from './answers.ts';
+import { type Answer, COMMON_HEADERS } from './answers.ts';
 
 /** Nothing but our own files, no inline script or style, in no frame, and no form is sent. */
 const POLICY = [
@@ -72,7 +72,7 @@ const PAGE = (version: string) => `<!doctype html>
  *
  * @throws {TokenError} `invalid_options` where `swagger-ui-dist` is not installed
  */
-export function referencePage(): ReadonlyMap<string, () => Response> {
+export function referencePage(): ReadonlyMap<string, () => Answer> {
   const script = read(SCRIPT);
   const style = read(STYLE);
   const hash = createHash('sha256');
@@ -90,14 +90,14 @@ export function referencePage(): ReadonlyMap<string, () => Response> {
   ]);
 }
 
-function file(body: string | Buffer<ArrayBuffer>, type: string, caching: string): () => Response {
+function file(body: string | Buffer<ArrayBuffer>, type: string, caching: string): () => Answer {
   const headers = {
     ...COMMON_HEADERS,
     'content-type': type,
     'cache-control': caching,
     'content-security-policy': POLICY,
   };
-  return () => new Response(body, { headers });
+  return () => ({ status: 200, headers, body });
 }
 
 /** An optional package of the host's: looked for only when the page is asked for. */

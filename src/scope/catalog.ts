@@ -28,6 +28,7 @@ export interface LintFinding {
   readonly code: 'nested' | 'token_service' | 'apex';
   /** The entries in question, in canonical order. */
   readonly scopes: readonly string[];
+  /** What follows from it, for people. */
   readonly message: string;
 }
 
@@ -70,6 +71,8 @@ export class ScopeCatalog implements Iterable<Scope> {
    *
    * @throws {ScopeError} `catalog_not_concrete`, naming every member that is not a scope or holds a
    * wildcard; `scopes_required` when `scopes` is not a list
+   * @example
+   * ScopeCatalog.from(['GET:shop.example/*']); // throws catalog_not_concrete
    */
   static from(scopes: Iterable<Scope | string>): ScopeCatalog {
     if (ScopeCatalog.#is(scopes)) return scopes;
@@ -102,6 +105,10 @@ export class ScopeCatalog implements Iterable<Scope> {
    * @throws {ScopeError} in this order: `scopes_required` (absent, empty or not an array),
    * `too_many_scopes` (over 4096), `scope_invalid`, `catalog_empty`, `scope_unmatched` (with the
    * nearest known scopes), and `too_many_scopes` again when more than 4096 would be granted
+   * @example
+   * const catalog = ScopeCatalog.from(['GET:shop.example/orders', 'GET:shop.example/bills']);
+   * catalog.expand(['GET:shop.example/*', 'GET:shop.example/orders/7']);
+   * // granted: both entries and GET:shop.example/orders/7; narrowed: GET:shop.example/orders/7
    */
   expand(requested: readonly (Scope | string)[]): Expansion {
     const members = parseScopes(requested);
@@ -130,6 +137,10 @@ export class ScopeCatalog implements Iterable<Scope> {
   /**
    * The entry that names a request: the longest path, then the exact method. `undefined` when none
    * does, or the request is ambiguous.
+   *
+   * @example
+   * const request = { method: 'GET', domain: 'shop.example', target: '/orders/7' };
+   * String(catalog.attribute(request)); // 'GET:shop.example/orders'
    */
   attribute(request: ScopeRequest | ReadRequest): Scope | undefined {
     const read = isReadRequest(request) ? request : readOrUndefined(request);
@@ -138,7 +149,13 @@ export class ScopeCatalog implements Iterable<Scope> {
     return decision.allowed ? decision.by : undefined;
   }
 
-  /** Whether an entry covers the scope, or the scope an entry. */
+  /**
+   * Whether an entry covers the scope, or the scope an entry.
+   *
+   * @throws {ScopeError} when a text is not a scope
+   * @example
+   * ScopeCatalog.from(['GET:shop.example/orders']).knows('GET:shop.example/ordres'); // false
+   */
   knows(scope: Scope | string): boolean {
     return this.#entries.overlaps(scope);
   }
@@ -146,6 +163,10 @@ export class ScopeCatalog implements Iterable<Scope> {
   /**
    * The three entries most like a text, the best first: by edit distance, below 64, where a
    * component that is `*` is like any other. Nothing for a text without the shape of a scope.
+   *
+   * @example
+   * ScopeCatalog.from(['GET:shop.example/orders']).suggest('GET:shop.example/ordres');
+   * // ['GET:shop.example/orders']
    */
   suggest(text: string): string[] {
     if (typeof text !== 'string' || text.length > 1024) return [];
@@ -166,11 +187,17 @@ export class ScopeCatalog implements Iterable<Scope> {
     return [...this.#nested(), ...this.#tokenService(), ...this.#apexes()];
   }
 
-  /** The entries as texts, in canonical order. */
+  /**
+   * The entries as texts, in canonical order.
+   *
+   * @example
+   * ScopeCatalog.from(['GET:shop.example/orders']).toArray(); // ['GET:shop.example/orders']
+   */
   toArray(): string[] {
     return this.#entries.toArray();
   }
 
+  /** The entries, in canonical order. */
   [Symbol.iterator](): Iterator<Scope> {
     return this.#entries[Symbol.iterator]();
   }

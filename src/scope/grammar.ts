@@ -47,9 +47,19 @@ export interface RefusedScope {
 /**
  * Says why a scope, a list of scopes or a catalog was refused. The only error that
  * `tokenwright/scope` throws.
+ *
+ * @example
+ * try {
+ *   parseScope('get:shop.example/orders');
+ * } catch (error) {
+ *   if (error instanceof ScopeError) console.log(error.code, error.suggestion);
+ *   // 'method_invalid', 'GET:shop.example/orders'
+ * }
  */
 export class ScopeError extends Error {
+  /** What errors of this kind are called, in every copy of this package. */
   override readonly name = 'ScopeError';
+  /** What is wrong, for programs. */
   readonly code: ScopeErrorCode;
   /** The same scope repaired, where that is safe; never wider than what was written. */
   declare readonly suggestion?: string;
@@ -58,6 +68,7 @@ export class ScopeError extends Error {
   /** The same members with what is known of each. */
   declare readonly refused?: readonly RefusedScope[];
 
+  /** Made by this module; an error of yours is better of a class of yours. */
   constructor(
     code: ScopeErrorCode,
     message: string,

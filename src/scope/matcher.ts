@@ -18,14 +18,19 @@ export type Decision =
 
 /** The member that comes closest to allowing a request, and the component that fails. */
 export interface NearMiss {
+  /** The member. */
   readonly scope: Scope;
+  /** The first component that fails, in the order in which a scope is written. */
   readonly failed: 'method' | 'domain' | 'path';
 }
 
 /** What {@link ScopeSet.explain} asks a catalog. */
 export interface KnownScopes {
+  /** The entry that names a request; `undefined` when none does. */
   attribute(request: ReadRequest): Scope | undefined;
+  /** Whether an entry covers the scope, or the scope an entry. */
   knows(scope: Scope): boolean;
+  /** The entries most like a text, the best first. */
   suggest(text: string): string[];
 }
 
@@ -56,7 +61,9 @@ export type ScopeExplanation =
 
 /** What a change gives and takes, each in canonical order. */
 export interface ScopeDiff {
+  /** What was not covered before. */
   readonly added: readonly string[];
+  /** What is not covered any more. */
   readonly removed: readonly string[];
 }
 
@@ -84,6 +91,8 @@ export class ScopeSet implements Iterable<Scope> {
    *
    * @throws {ScopeError} with the code of the first member that is not a scope; `scopes_required`
    * when `scopes` is not a list
+   * @example
+   * ScopeSet.from(['GET:shop.example/orders', 'GET:shop.example/orders']).size; // 1
    */
   static from(scopes: Scopes): ScopeSet {
     if (ScopeSet.#is(scopes)) return scopes;
@@ -100,18 +109,38 @@ export class ScopeSet implements Iterable<Scope> {
     return this.#members.length;
   }
 
-  /** Whether one member covers the scope; a set covers a scope only so. */
+  /**
+   * Whether one member covers the scope; a set covers a scope only so.
+   *
+   * @throws {ScopeError} when a text is not a scope
+   * @example
+   * ScopeSet.from(['GET:shop.example/*']).covers('GET:shop.example/orders'); // true
+   */
   covers(scope: Scope | string): boolean {
     return this.coverOf(scope) !== undefined;
   }
 
-  /** The most specific member that covers the scope, by the order of {@link ScopeSet.allows}. */
+  /**
+   * The most specific member that covers the scope, by the order of {@link ScopeSet.allows};
+   * `undefined` when none does.
+   *
+   * @throws {ScopeError} when a text is not a scope
+   * @example
+   * const held = ScopeSet.from(['GET:shop.example/*', 'GET:shop.example/orders']);
+   * String(held.coverOf('GET:shop.example/orders/7')); // 'GET:shop.example/orders'
+   */
   coverOf(scope: Scope | string): Scope | undefined {
     const found = toScope(scope);
     return this.#lookUp().find(found.method, found.domain, pathTextOf(found));
   }
 
-  /** Whether some request is allowed by the set and by the scope. */
+  /**
+   * Whether some request is allowed by the set and by the scope.
+   *
+   * @throws {ScopeError} when a text is not a scope
+   * @example
+   * ScopeSet.from(['GET:shop.example/orders']).overlaps('*:shop.example/orders/7'); // true
+   */
   overlaps(scope: Scope | string): boolean {
     const other = toScope(scope);
     return this.#members.some((member) => overlaps(member, other));
@@ -121,6 +150,11 @@ export class ScopeSet implements Iterable<Scope> {
    * Decides a request. Among several members that allow it, `by` is the most specific one: the
    * longest path, then the exact host, then the longest parent, then the exact method. Never throws;
    * the cost does not depend on how many scopes the set holds.
+   *
+   * @example
+   * const held = ScopeSet.from(['GET:shop.example/orders']);
+   * const decision = held.allows({ method: 'GET', domain: 'shop.example', target: '/orders/7?x=1' });
+   * if (!decision.allowed) console.log(decision.reason); // 'not_covered'
    */
   allows(request: ScopeRequest | ReadRequest): Decision {
     const reading = read(request);
@@ -163,13 +197,28 @@ export class ScopeSet implements Iterable<Scope> {
     };
   }
 
-  /** The most specific member that allows a request that was read, or covers a scope. */
+  /**
+   * The most specific member that allows a request that was read, or covers a scope; `undefined` when
+   * none does.
+   *
+   * @throws {ScopeError} when what is asked for is neither
+   * @example
+   * const reading = readRequest({ method: 'GET', domain: 'shop.example', target: '/orders/7' });
+   * if (reading.ok) console.log(String(held.grantOf(reading.request))); // 'GET:shop.example/orders'
+   */
   grantOf(need: ReadRequest | Scope): Scope | undefined {
     if (!isReadRequest(need)) return this.coverOf(need);
     return this.#lookUp().find(need.method, need.domain, pathTextOfRequest(need));
   }
 
-  /** The member that fails to cover a scope in the fewest components; `undefined` when one covers it. */
+  /**
+   * The member that fails to cover a scope in the fewest components; `undefined` when one covers it,
+   * and when there is none.
+   *
+   * @throws {ScopeError} when a text is not a scope
+   * @example
+   * held.nearestTo('POST:shop.example/orders')?.failed; // 'method'
+   */
   nearestTo(scope: Scope | string): NearMiss | undefined {
     const needed = toScope(scope);
     let nearest: NearMiss | undefined;
@@ -186,7 +235,13 @@ export class ScopeSet implements Iterable<Scope> {
     return nearest;
   }
 
-  /** The same rights in the fewest scopes: the members that no other member covers. */
+  /**
+   * The same rights in the fewest scopes: the members that no other member covers.
+   *
+   * @example
+   * const held = ScopeSet.from(['GET:shop.example/*', 'GET:shop.example/orders']);
+   * held.minimize().toArray(); // ['GET:shop.example/*']
+   */
   minimize(): ScopeSet {
     const compiled = this.#lookUp();
     const isCovered = (member: Scope, place: number) =>
@@ -194,7 +249,14 @@ export class ScopeSet implements Iterable<Scope> {
     return new ScopeSet(this.#members.filter((member, place) => !isCovered(member, place)));
   }
 
-  /** What either set allows, minimized. */
+  /**
+   * What either set allows, minimized.
+   *
+   * @throws {ScopeError} as {@link ScopeSet.from}
+   * @example
+   * const both = ScopeSet.from(['GET:shop.example/orders']).union(['GET:shop.example/bills']);
+   * both.size; // 2
+   */
   union(other: Scopes): ScopeSet {
     return ScopeSet.from([...this.#members, ...ScopeSet.from(other)]).minimize();
   }
@@ -202,6 +264,11 @@ export class ScopeSet implements Iterable<Scope> {
   /**
    * What both sets allow, minimized. Costs what they hold and what they share, which may be as many
    * scopes as there are pairs: ten methods on every host with every method on ten hosts.
+   *
+   * @throws {ScopeError} as {@link ScopeSet.from}
+   * @example
+   * const shared = ScopeSet.from(['*:shop.example/orders']).intersection(['GET:shop.example/*']);
+   * shared.toArray(); // ['GET:shop.example/orders']
    */
   intersection(other: Scopes): ScopeSet {
     const shared = new Map<string, Scope>();
@@ -216,29 +283,57 @@ export class ScopeSet implements Iterable<Scope> {
     return ScopeSet.from(shared.values()).minimize();
   }
 
-  /** The members of `required` that this set does not cover, in canonical order. */
+  /**
+   * The members of `required` that this set does not cover, in canonical order.
+   *
+   * @throws {ScopeError} as {@link ScopeSet.from}
+   * @example
+   * ScopeSet.from(['GET:shop.example/*']).missing(['POST:shop.example/orders']);
+   * // ['POST:shop.example/orders']
+   */
   missing(required: Scopes): string[] {
     return [...ScopeSet.from(required)].filter((scope) => !this.covers(scope)).map(String);
   }
 
-  /** What a change from this set to `after` gives and takes, both minimized. */
+  /**
+   * What a change from this set to `after` gives and takes, both minimized.
+   *
+   * @throws {ScopeError} as {@link ScopeSet.from}
+   * @example
+   * const { added } = ScopeSet.from(['GET:shop.example/orders']).diff(['GET:shop.example/*']);
+   * console.log(added); // ['GET:shop.example/*']
+   */
   diff(after: Scopes): ScopeDiff {
     const before = this.minimize();
     const next = ScopeSet.from(after).minimize();
     return { added: before.missing(next), removed: next.missing(before) };
   }
 
-  /** Whether both sets allow the same requests. */
+  /**
+   * Whether both sets allow the same requests.
+   *
+   * @throws {ScopeError} as {@link ScopeSet.from}
+   * @example
+   * const wide = ScopeSet.from(['GET:shop.example/*']);
+   * wide.equals(['GET:shop.example/*', 'GET:shop.example/orders']); // true
+   */
   equals(other: Scopes): boolean {
     const { added, removed } = this.diff(other);
     return added.length === 0 && removed.length === 0;
   }
 
-  /** The members as texts, in canonical order. */
+  /**
+   * The members as texts, in canonical order.
+   *
+   * @example
+   * ScopeSet.from(['GET:b.example/a', 'GET:a.example/a']).toArray();
+   * // ['GET:a.example/a', 'GET:b.example/a']
+   */
   toArray(): string[] {
     return this.#members.map(String);
   }
 
+  /** The members, in canonical order. */
   [Symbol.iterator](): Iterator<Scope> {
     return this.#members[Symbol.iterator]();
   }

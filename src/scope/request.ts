@@ -40,6 +40,7 @@ declare const unambiguous: unique symbol;
 
 /** A request that was found to mean one thing only. Made by {@link readRequest} alone. */
 export interface ReadRequest {
+  /** In upper case. */
   readonly method: string;
   /** In lower case. */
   readonly domain: string;

@@ -113,7 +113,11 @@ export class MysqlTokenStore implements TokenStore {
   readonly #deadlineMs: number;
   readonly #pollMs: number;
 
-  /** @throws {TokenError} `invalid_options` */
+  /**
+   * Connects to nothing; the first call does.
+   *
+   * @throws {TokenError} `invalid_options`
+   */
   constructor(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions = {}) {
     this.#table = readTable(options);
     this.#sql = statementsFor(this.#table);

@@ -107,7 +107,11 @@ export class PostgresTokenStore implements TokenStore {
   readonly #rows = new RowReader();
   readonly #listeners = new Set<Listener>();
 
-  /** @throws {TokenError} `invalid_options` */
+  /**
+   * Connects to nothing; the first call does.
+   *
+   * @throws {TokenError} `invalid_options`
+   */
   constructor(pool: PostgresPool, options: PostgresStoreOptions = {}) {
     this.#pool = pool;
     this.#table = readTable(options);
@@ -215,7 +219,7 @@ export class PostgresTokenStore implements TokenStore {
 
   async #read(statement: Statement, values: readonly unknown[]): Promise<readonly unknown[][]> {
     const rows = (await this.#run(statement, values)) as readonly { readonly cells: string }[];
-    return rows.map(({ cells }) => cellsIn(cells));
+    return rows.map(({ cells }) => JSON.parse(cells));
   }
 
   async #write(statement: Statement, values: readonly unknown[]): Promise<number> {
@@ -422,17 +426,6 @@ const BYTES: readonly Column[] = ['digest', 'box', 'previous_digest'];
 const CELLS = `json_build_array(${COLUMNS.map((column) =>
   BYTES.includes(column) ? `encode(${column}, 'hex')` : column,
 ).join(', ')})::text`;
-
-const BYTE_PLACES = BYTES.map((column) => COLUMNS.indexOf(column));
-
-function cellsIn(text: string): unknown[] {
-  const cells: unknown[] = JSON.parse(text);
-  for (const place of BYTE_PLACES) {
-    const cell = cells[place];
-    if (typeof cell === 'string') cells[place] = Buffer.from(cell, 'hex');
-  }
-  return cells;
-}
 
 function statementsOf({ name, channel }: Table, isPrepared: boolean): Statements {
   const columns = COLUMNS.join(', ');

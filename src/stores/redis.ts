@@ -122,7 +122,11 @@ export class RedisTokenStore implements TokenStore {
   readonly #stampBase = randomBytes(9).toString('base64url');
   #stampCount = 0;
 
-  /** @throws {TokenError} `invalid_options`, also for a client that reads from replicas */
+  /**
+   * Sends nothing; the first call does.
+   *
+   * @throws {TokenError} `invalid_options`, also for a client that reads from replicas
+   */
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
     this.#driver = driverOf(client);
     const { isCluster } = this.#driver;

@@ -5,6 +5,7 @@ import type { JsonObject, TokenId, TokenRecord } from '../token.ts';
 
 /** One promise of a {@link TokenStore}, ready to be checked by any test runner. */
 export interface StoreContractCase {
+  /** The verb and what it owes: `insert: keeps a record with every field`. */
   readonly name: string;
   /** Opens a store, checks the promise and closes the store; rejects when the promise is broken. */
   run(open: () => TokenStore | Promise<TokenStore>): Promise<void>;

@@ -3,7 +3,9 @@ import type { TokenStore } from '../store.ts';
 
 /** One call of a store, on its way. */
 export interface StoreCall {
+  /** Which verb of the store. */
   readonly method: 'insert' | 'find' | 'page' | 'replace' | 'revoke' | 'revokeAll' | 'purge';
+  /** What it was called with. */
   readonly args: readonly unknown[];
 }
 
@@ -15,6 +17,7 @@ export type StoreFault = (call: StoreCall, run: () => Promise<unknown>) => Promi
  * built on a store can be tested so, and a store itself: it has to pass `storeContract` with delays
  * and duplicates as well.
  *
+ * @throws {TypeError} for what is no store
  * @example
  * const store = withFaults(new MemoryTokenStore(), faults.lostAnswer(({ method }) => method === 'revoke'));
  * const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });

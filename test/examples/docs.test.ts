@@ -1,6 +1,11 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { createHash } from 'node:crypto';
+import { globSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import pg from 'pg';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import config from '../../docs/.vitepress/config.ts';
 import { redact, scannerRules } from '../../src/index.ts';
+import { ALL_COMMANDS, newFolder, runInShell } from '../cli/support.ts';
 import { forge } from '../support.ts';
 
 const root = new URL('../../', import.meta.url);
@@ -15,33 +20,179 @@ function blocksOf(document: string, language: string): string[] {
 const VALUE = forge();
 const MASKED = redact(VALUE).replace('…', '...');
 
-describe('docs/', () => {
-  const documents = readdirSync(new URL('docs/', root)).filter((name) => name.endsWith('.md'));
-  const examples = readdirSync(new URL('examples/', root)).map((name) => read(`examples/${name}`));
+/** The pages that people write; what is generated is left out. */
+const PAGES = globSync('docs/**/*.md', { cwd: root.pathname })
+  .filter((name) => !/\/(\.vitepress|reference|public)\//.test(name))
+  .sort();
 
-  it.each(documents)('%s holds no program that does not run here', (name) => {
-    const programs = blocksOf(`docs/${name}`, 'ts');
-    expect(programs.filter((program) => !examples.includes(program))).toEqual([]);
+/** The files of which a page shows the whole, by `<<< ../../examples/x.ts`. */
+function shownBy(page: string): string[] {
+  return [...read(page).matchAll(/^<<< (.*)$/gm)].map(([, target = '']) => target);
+}
+
+describe('the pages', () => {
+  const examples = readdirSync(new URL('examples/', root));
+
+  // Those of errors and of security have tests of their own.
+  const ours = PAGES.filter((page) => !/^docs\/(errors|security)\//.test(page));
+
+  it.each(ours)('%s holds no program that does not run here', (page) => {
+    expect([...blocksOf(page, 'ts'), ...blocksOf(page, 'js')]).toEqual([]);
+    for (const target of shownBy(page)) {
+      const file = relative('examples', join(dirname(page), target));
+      expect(examples, target).toContain(file);
+    }
   });
 
+  it('show each example once at least', () => {
+    const shown = PAGES.flatMap((page) =>
+      shownBy(page).map((target) => relative('examples', join(dirname(page), target))),
+    );
+
+    expect(examples.filter((name) => !shown.includes(name))).toEqual([]);
+  });
+
+  it('say in their first sentence what one gets', () => {
+    for (const page of PAGES.filter((name) => /^docs\/(guides|concepts|quick)/.test(name))) {
+      expect(read(page), page).toMatch(/^# .+\n\n[A-Z][^\n]{20,}\n/);
+    }
+  });
+
+  it('have pictures that tell in words what they show', () => {
+    const pictures = readdirSync(new URL('docs/pictures/', root));
+    const used = PAGES.flatMap((page) => [...read(page).matchAll(/pictures\/(\w+\.svg)\)/g)]);
+
+    expect(used.map(([, name]) => name).sort()).toEqual(pictures.sort());
+    for (const name of pictures) {
+      const svg = read(`docs/pictures/${name}`);
+      const [, labels = ''] = /role="img" aria-labelledby="([^"]+)"/.exec(svg) ?? [];
+      const [title, description] = labels.split(' ');
+      expect(svg, name).toMatch(new RegExp(`<title id="${title}">.{10,}</title>`));
+      expect(svg, name).toMatch(new RegExp(`<desc id="${description}">.{80,}</desc>`));
+      expect(svg, name).not.toMatch(/https?:(?!\/\/www\.w3\.org\/2000\/svg")/);
+    }
+  });
+
+  it('ask nothing of another place than their own', () => {
+    const files = globSync('docs/{.vitepress/*.ts,.vitepress/theme/*,pictures/*,public/*}', {
+      cwd: root.pathname,
+    });
+    expect(files.length).toBeGreaterThan(5);
+    for (const file of files) {
+      expect(read(file), file).not.toMatch(
+        /(?:src|href|url\(|@import|from)\W{1,3}(?:https?:)?\/\//,
+      );
+    }
+    for (const page of PAGES) expect(read(page), page).not.toMatch(/!\[[^\]]*\]\(http/);
+  });
+});
+
+describe('the sidebar', () => {
+  /** All that the navigation leads to, however deep. */
+  const linksIn = (items: unknown): string[] =>
+    [items].flat().flatMap((item) => {
+      const { link, items: below } = item as { link?: string; items?: unknown[] };
+      return [...(link === undefined ? [] : [link]), ...(below ?? []).flatMap(linksIn)];
+    });
+  const { nav, sidebar } = config.themeConfig ?? {};
+  const links = [...linksIn(nav), ...linksIn(sidebar)].filter(
+    (link) => !link.startsWith('/reference/'),
+  );
+
+  it('leads to pages that are there', () => {
+    const known = PAGES.map((page) => `/${relative('docs', page)}`.replace(/(index)?\.md$/, ''));
+    expect(links.length).toBeGreaterThan(20);
+    expect(links.filter((link) => !known.includes(link))).toEqual([]);
+  });
+
+  it('leads to all guides and concepts', () => {
+    const written = PAGES.filter((page) => /^docs\/(guides|concepts)\//.test(page));
+    expect(links).toEqual(
+      expect.arrayContaining(written.map((page) => page.replace(/^docs|\.md$/g, ''))),
+    );
+  });
+});
+
+// `sh` is run, `bash` is not: it needs an installation, a network or a server of the reader's.
+describe('the shell blocks', () => {
+  const pagesWith = (language: string) =>
+    PAGES.filter((page) => blocksOf(page, language).length > 0);
+
+  it.each(pagesWith('sh'))('of %s run, in order', async (page) => {
+    const script = `cd "$1" && set -e\n${blocksOf(page, 'sh').join('\n')}`;
+    const { code, stderr } = await runInShell(script, newFolder());
+
+    expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
+  it.each(pagesWith('bash'))('of %s that are not run name commands and flags that are', (page) => {
+    const lines = blocksOf(page, 'bash').join('').split('\n');
+    const calls = lines.flatMap(
+      (line) => /^(?:npx )?tokenwright (.*?)(?: >.*)?$/.exec(line)?.[1] ?? [],
+    );
+
+    for (const call of calls) {
+      const known = ALL_COMMANDS.find(({ name }) => `${call} `.startsWith(`${name} `));
+      if (known === undefined) {
+        expect(call).toBe('serve');
+        continue;
+      }
+      const flags = [...call.matchAll(/ (--[a-z-]+)/g)].map(([, flag]) => flag);
+      for (const flag of flags) expect(known.help, call).toContain(flag);
+    }
+  });
+
+  it('notice a command that fails (the control)', async () => {
+    const { code } = await runInShell('set -e\ntokenwright keys check', newFolder());
+    expect(code).not.toBe(0);
+  });
+});
+
+describe.runIf(inject('servers').postgres)('the SQL of from-hand-rolled.md', () => {
+  it('puts hashes in the place of values, as SHA-256 gives them', async () => {
+    const client = new pg.Client({ connectionString: inject('servers').postgres });
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query('CREATE TEMPORARY TABLE api_tokens (value text)');
+    await client.query("INSERT INTO api_tokens VALUES ('sesame'), ('ésame')");
+
+    for (const block of blocksOf('docs/guides/from-hand-rolled.md', 'sql')) {
+      await client.query(block);
+    }
+
+    const { rows } = await client.query('SELECT * FROM api_tokens');
+    const hashes = ['sesame', 'ésame'].map((text) => ({
+      sha256: createHash('sha256').update(text).digest(),
+    }));
+    expect(rows).toEqual(hashes);
+  });
+});
+
+describe('the guides', () => {
   it('leaks.md shows the rules as they are made', () => {
     const { gitleaks, trufflehog, github } = scannerRules({ prefix: 'acme' });
-    const [fields = ''] = blocksOf('docs/leaks.md', 'text');
+    const [fields = ''] = blocksOf('docs/guides/leaks.md', 'text');
 
-    expect(blocksOf('docs/leaks.md', 'toml')).toEqual([gitleaks]);
-    expect(blocksOf('docs/leaks.md', 'yaml')).toEqual([trufflehog]);
+    expect(blocksOf('docs/guides/leaks.md', 'toml')).toEqual([gitleaks]);
+    expect(blocksOf('docs/guides/leaks.md', 'yaml')).toEqual([trufflehog]);
     expect([...fields.matchAll(/: +(.*)$/gm)].map(([, text]) => text)).toEqual(
       Object.values(github),
     );
   });
 
-  it('logging.md shows the example', () => {
-    expect(blocksOf('docs/logging.md', 'ts')).toEqual([read('examples/logging.ts')]);
+  it('the tables of verbs and calls are those of the README', () => {
+    const rowsOf = (document: string) =>
+      [...read(document).matchAll(/^\| `(?:GET|POST|PUT|PATCH|DELETE) \/.*$/gm)].map(
+        ([row]) => row.split('|')[1],
+      );
+    expect(rowsOf('README.md')).toEqual(
+      expect.arrayContaining(rowsOf('docs/guides/run-the-service.md')),
+    );
   });
 });
 
-describe('the OpenTelemetry Collector, by docs/logging.md', () => {
-  const [config = ''] = blocksOf('docs/logging.md', 'yaml');
+describe('the OpenTelemetry Collector, by docs/guides/logging.md', () => {
+  const [config = ''] = blocksOf('docs/guides/logging.md', 'yaml');
   const expressions = [...config.matchAll(/"(\([^"]*)", "([^"]*)"/g)];
 
   it('masks in all statements what redact masks', () => {
@@ -80,8 +231,8 @@ function nginxMapsOf(config: string): NginxMap[] {
   });
 }
 
-describe('nginx, by docs/logging.md', () => {
-  const [config = ''] = blocksOf('docs/logging.md', 'nginx');
+describe('nginx, by docs/guides/logging.md', () => {
+  const [config = ''] = blocksOf('docs/guides/logging.md', 'nginx');
   const maps = nginxMapsOf(config);
   const logged = (target: string) => maps.reduce((text, map) => map(text), target);
 

@@ -1,21 +1,23 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, inject, it } from 'vitest';
+import { newFolder, runInShell } from '../cli/support.ts';
 
 const folder = new URL('../../examples/', import.meta.url);
 const examples = readdirSync(folder).filter((name) => name.endsWith('.ts'));
 const read = (name: string) => readFileSync(new URL(name, folder), 'utf8');
 
 describe('the examples', () => {
-  const { postgres } = inject('servers');
+  const { postgres, redis } = inject('servers');
+  const urls = { DATABASE_URL: postgres, REDIS_URL: redis };
 
   const isRunnable = (name: string) =>
-    postgres !== undefined || !read(name).includes('DATABASE_URL');
+    Object.entries(urls).every(([key, url]) => url !== undefined || !read(name).includes(key));
 
   it.each(examples.filter(isRunnable))('%s prints what its comments say', (name) => {
     const printed = execFileSync(process.execPath, [new URL(name, folder).pathname], {
       encoding: 'utf8',
-      env: { ...process.env, DATABASE_URL: postgres },
+      env: { ...process.env, ...urls },
     });
 
     expect(printed.trim().split('\n')).toEqual(promisedBy(read(name)));
@@ -23,6 +25,23 @@ describe('the examples', () => {
 
   it.each(examples)('%s says in its first line what it teaches', (name) => {
     expect(read(name)).toMatch(/^\/\/ [A-Z].{20,}\.\n/);
+  });
+
+  // Each of its commands is a process of its own.
+  it('cli-session.sh prints what its comments say', { timeout: 120_000 }, async () => {
+    const session = new URL('cli-session.sh', folder).pathname;
+    const bin = newFolder();
+    writeFileSync(`${bin}/tokenwright`, '#!/bin/sh\nexec "$NODE" "$MAIN" "$@"\n', { mode: 0o755 });
+
+    const { code, stdout, stderr } = await runInShell('PATH="$2:$PATH" bash "$1"', session, bin);
+
+    const promised = [...read('cli-session.sh').matchAll(/^#> (.*)$/gm)].map(([, line]) => line);
+    expect(promised.length).toBeGreaterThan(5);
+    expect({ code, stderr, printed: stdout.trim().split('\n') }).toEqual({
+      code: 0,
+      stderr: '',
+      printed: promised,
+    });
   });
 
   it('notices a program that prints something else', () => {

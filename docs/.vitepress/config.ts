@@ -1,0 +1,114 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { type DefaultTheme, defineConfig, type MarkdownRenderer } from 'vitepress';
+
+const root = new URL('../../', import.meta.url);
+const { description, homepage } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
+
+type Items = DefaultTheme.SidebarItem[];
+
+/** The pages of a folder by their heading, but for its index; none where it is not made yet. */
+function pagesIn(folder: string): Items {
+  const place = new URL(`docs/${folder}/`, root);
+  if (!existsSync(place)) return [];
+  return readdirSync(place)
+    .filter((name) => name.endsWith('.md') && name !== 'index.md')
+    .map((name) => {
+      const heading = /^# (.*)$/m.exec(readFileSync(new URL(name, place), 'utf8'))?.[1] ?? name;
+      return item(heading.replace(/[`\\]/g, ''), `/${folder}/${name.slice(0, -'.md'.length)}`);
+    })
+    .sort((a, b) => ((a.text ?? '') < (b.text ?? '') ? -1 : 1));
+}
+
+function item(text: string, link: string): DefaultTheme.SidebarItem {
+  return { text, link };
+}
+
+const sidebar: Items = [
+  item('Quick start', '/quick-start'),
+  item('Compared with others', '/comparison'),
+  {
+    text: 'Concepts',
+    items: [
+      item('Scope', '/concepts/scope'),
+      item('Catalog', '/concepts/catalog'),
+      item('Token', '/concepts/token'),
+      item('Account', '/concepts/account'),
+      item('Lifetime', '/concepts/lifetime'),
+    ],
+  },
+  {
+    text: 'Guides: add it to',
+    items: [
+      item('Express', '/guides/express'),
+      item('Fastify', '/guides/fastify'),
+      item('Hono', '/guides/hono'),
+      item('Nest', '/guides/nest'),
+      item('Koa, Next.js, node:http', '/guides/others'),
+    ],
+  },
+  {
+    text: 'Guides: run it',
+    items: [
+      item('Run the service', '/guides/run-the-service'),
+      item('Choose a store', '/guides/choose-a-store'),
+      item('Many nodes', '/guides/many-nodes'),
+      item('Many tenants', '/guides/multi-tenant'),
+      item('Rotate keys', '/guides/rotate-keys'),
+      item('When a value has leaked', '/guides/leaks'),
+      item('Keep values out of logs', '/guides/logging'),
+      item('Test your rules', '/guides/testing'),
+    ],
+  },
+  {
+    text: 'Guides: move to it',
+    items: [
+      item('From hand-rolled tokens', '/guides/from-hand-rolled'),
+      item('From better-auth API keys', '/guides/from-better-auth'),
+      item('From Laravel Sanctum', '/guides/from-sanctum'),
+    ],
+  },
+  { text: 'Reference', link: '/reference/', collapsed: true, items: pagesIn('reference') },
+  { text: 'Errors', link: '/errors/', collapsed: true, items: pagesIn('errors') },
+  { text: 'Security', link: '/security/', collapsed: true, items: pagesIn('security') },
+  item('What it runs on', '/support'),
+];
+
+/**
+ * Puts pictures of `pictures/` into the page itself, where they take its colors, light or dark. What
+ * they show is told by their own `title` and `desc`.
+ */
+function withPictures(markdown: MarkdownRenderer): void {
+  const { image } = markdown.renderer.rules;
+  markdown.renderer.rules.image = (tokens, index, ...rest) => {
+    const [, name] = /pictures\/(\w+)\.svg$/.exec(tokens[index]?.attrGet('src') ?? '') ?? [];
+    if (name === undefined) return image?.(tokens, index, ...rest) ?? '';
+    const svg = readFileSync(new URL(`docs/pictures/${name}.svg`, root), 'utf8');
+    // Vue takes no `style` in a page, but as a component.
+    const style = svg
+      .replace('<style>', '<component is="style">')
+      .replace('</style>', '</component>');
+    return `<span class="picture">${style}</span>`;
+  };
+}
+
+export default defineConfig({
+  title: 'tokenwright',
+  description,
+  lang: 'en-US',
+  cleanUrls: true,
+  sitemap: { hostname: homepage },
+  markdown: { config: withPictures },
+  vite: { build: { chunkSizeWarningLimit: 1500 } }, // the index of the search, in kB
+  head: [['link', { rel: 'icon', type: 'image/svg+xml', href: '/mark.svg' }]],
+  themeConfig: {
+    search: { provider: 'local' },
+    nav: [
+      item('Quick start', '/quick-start'),
+      item('Concepts', '/concepts/scope'),
+      item('Guides', '/guides/express'),
+      item('Reference', '/reference/'),
+    ] as DefaultTheme.NavItem[],
+    sidebar,
+    outline: { level: [2, 3] },
+  },
+});

@@ -1,0 +1,320 @@
+// What tokenwright declares, as published. Written by: npm run api
+
+import type { RequestReason, Scope, ScopeCatalog, ScopeDiff, ScopeRequest } from 'tokenwright/scope';
+
+export interface CacheOptions {
+  readonly maxStaleMs?: number | undefined;
+  readonly maxEntries?: number | undefined;
+}
+
+export type CatalogOption = ScopeCatalog | ((account: string) => ScopeCatalog | Promise<ScopeCatalog>);
+
+export interface ChangeOptions {
+  readonly ifVersion?: number | undefined;
+  readonly dryRun?: boolean | undefined;
+}
+
+export interface Clock {
+  now(): Date;
+}
+
+export interface Explanation {
+  readonly allowed: boolean;
+  readonly reason?: RefusalReason | RequestReason;
+  readonly grantedBy?: string;
+  readonly needed: string;
+  readonly nearest?: {
+    readonly scope: string;
+    readonly failed: 'method' | 'domain' | 'path';
+  };
+  readonly smallest?: string;
+  readonly known: boolean;
+  readonly suggestions: readonly string[];
+}
+
+export interface GithubPattern {
+  readonly patternName: string;
+  readonly secretFormat: string;
+  readonly beforeSecret: string;
+  readonly afterSecret: string;
+  readonly testString: string;
+}
+
+export interface IssueInput {
+  readonly account: string;
+  readonly scopes: readonly string[];
+  readonly ttlSeconds?: number | undefined;
+  readonly name?: string | undefined;
+  readonly metadata?: JsonObject | undefined;
+}
+
+export interface IssuedToken extends Token {
+  readonly value: string;
+}
+
+export type JsonObject = {
+  readonly [member: string]: JsonValue;
+};
+
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | {
+  readonly [member: string]: JsonValue;
+};
+
+export interface KeyOptions {
+  readonly kid: string;
+  readonly secret: Uint8Array | string;
+  readonly status: 'active' | 'verify';
+}
+
+export interface Lifetime {
+  readonly defaultSeconds: number;
+  readonly maxSeconds: number;
+}
+
+export interface ListInput {
+  readonly account: string;
+  readonly scope?: string | undefined;
+  readonly match?: 'overlaps' | 'covers' | 'exact' | undefined;
+  readonly limit?: number | undefined;
+  readonly cursor?: string | undefined;
+}
+
+export declare class MemoryTokenStore implements TokenStore {
+  #private;
+  readonly local = true;
+  insert(record: TokenRecord): Promise<void>;
+  find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
+  page({ account, after, limit, liveAt }: PageQuery): Promise<TokenRecord[]>;
+  replace(next: TokenRecord): Promise<boolean>;
+  revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
+  revokeAll(account: string, at: Date): Promise<number>;
+  purge(before: Date, limit: number): Promise<number>;
+}
+
+export type ModifiedToken = Token & {
+  readonly diff?: ScopeDiff;
+};
+
+export interface ModifyInput {
+  readonly scopes: readonly string[];
+  readonly expiresAt?: Date | undefined;
+}
+
+export type Need = {
+  readonly scope: Scope | string;
+} | ScopeRequest;
+
+export interface PageQuery {
+  readonly account: string;
+  readonly after?: Position | undefined;
+  readonly limit: number;
+  readonly liveAt: Date;
+}
+
+export interface PatchInput {
+  readonly scopes?: readonly string[] | undefined;
+  readonly addScopes?: readonly string[] | undefined;
+  readonly removeScopes?: readonly string[] | undefined;
+  readonly expiresAt?: Date | undefined;
+  readonly name?: string | null | undefined;
+  readonly metadata?: JsonObject | null | undefined;
+}
+
+export interface Position {
+  readonly createdAt: Date;
+  readonly id: TokenId;
+}
+
+export interface PurgeInput {
+  readonly before: Date;
+  readonly limit?: number | undefined;
+}
+
+export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'ambiguous_request' | 'insufficient_scope';
+
+export interface RotateOptions {
+  readonly graceSeconds?: number | undefined;
+  readonly ifVersion?: number | undefined;
+}
+
+export interface ScannerRules {
+  readonly gitleaks: string;
+  readonly trufflehog: string;
+  readonly github: GithubPattern;
+}
+
+export interface StoreFinding {
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface Token {
+  readonly id: TokenId;
+  readonly account: string;
+  readonly scopes: readonly string[];
+  readonly requested: readonly string[];
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  readonly version: number;
+  readonly state: 'active' | 'expired';
+  readonly masked: string;
+  readonly value?: string;
+  readonly name?: string;
+  readonly metadata?: JsonObject;
+}
+
+export declare class TokenError extends Error {
+  readonly name = "TokenError";
+  readonly code: TokenErrorCode;
+  readonly details?: Readonly<Record<string, unknown>>;
+  constructor(code: TokenErrorCode, message: string, details?: Readonly<Record<string, unknown>>);
+}
+
+export type TokenErrorCode = 'invalid_scope' | 'scopes_required' | 'scope_unmatched' | 'too_many_scopes' | 'catalog_empty' | 'invalid_ttl' | 'invalid_expire' | 'invalid_request' | 'invalid_options' | 'not_found' | 'token_expired' | 'version_conflict' | 'id_taken' | 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
+
+export type TokenEvent = (HappenedToToken & {
+  readonly type: 'issued' | 'modified' | 'rotated' | 'revoked' | 'reused';
+}) | (Happened & {
+  readonly type: 'revoked_all';
+  readonly account: string;
+  readonly count: number;
+}) | (Happened & {
+  readonly type: 'purged';
+  readonly count: number;
+}) | (HappenedToToken & {
+  readonly type: 'verified';
+  readonly grantedBy: string;
+}) | (Happened & {
+  readonly type: 'refused';
+  readonly reason: RefusalReason;
+  readonly id?: TokenId;
+  readonly account?: string;
+  readonly needed?: string;
+}) | (Happened & {
+  readonly type: 'store_trouble';
+  readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
+});
+
+export type TokenEventType = TokenEvent['type'];
+
+export type TokenId = string & {
+  readonly [tokenId]: true;
+};
+
+export interface TokenPage {
+  readonly tokens: Token[];
+  readonly cursor?: string;
+}
+
+export interface TokenRecord {
+  readonly id: TokenId;
+  readonly account: string;
+  readonly prefix: string;
+  readonly kid: string;
+  readonly digest: Uint8Array;
+  readonly box?: Uint8Array | undefined;
+  readonly scopes: readonly string[];
+  readonly requested: readonly string[];
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  readonly version: number;
+  readonly name?: string | undefined;
+  readonly metadata?: JsonObject | undefined;
+  readonly revokedAt?: Date | undefined;
+  readonly previousDigest?: Uint8Array | undefined;
+  readonly previousUntil?: Date | undefined;
+}
+
+export declare class TokenService {
+  #private;
+  constructor(options: TokenServiceOptions);
+  get lifetime(): Lifetime;
+  issue(input: IssueInput): Promise<IssuedToken>;
+  list(input: ListInput): Promise<TokenPage>;
+  get(account: string, valueOrId: string): Promise<Token | undefined>;
+  modify(account: string, valueOrId: string, change: ModifyInput, options?: ChangeOptions): Promise<ModifiedToken>;
+  patch(account: string, valueOrId: string, change: PatchInput, options?: ChangeOptions): Promise<ModifiedToken>;
+  revoke(account: string, valueOrId: string, options?: Pick<ChangeOptions, 'ifVersion'>): Promise<boolean>;
+  revokeAll(account: string): Promise<number>;
+  rotate(account: string, valueOrId: string, options?: RotateOptions): Promise<IssuedToken>;
+  verify(value: string, need: Need, options?: VerifyOptions): Promise<Verdict>;
+  verifySync(value: string, need: Need): Verdict | undefined;
+  introspect(value: string): Promise<Token | undefined>;
+  explain(account: string, valueOrId: string, need: Need): Promise<Explanation>;
+  scopes(account: string): Promise<string[]>;
+  purge(input: PurgeInput): Promise<number>;
+  verifierKeys(): KeyOptions[];
+  close(): Promise<void>;
+}
+
+export interface TokenServiceOptions {
+  readonly store: TokenStore;
+  readonly keys: readonly KeyOptions[];
+  readonly prefix: string;
+  readonly catalog?: CatalogOption | undefined;
+  readonly clock?: Clock | undefined;
+  readonly reveal?: 'once' | 'always' | undefined;
+  readonly lifetime?: Partial<Lifetime> | undefined;
+  readonly cache?: CacheOptions | undefined;
+  readonly deadlineMs?: number | undefined;
+  readonly onEvent?: ((event: TokenEvent) => void) | undefined;
+}
+
+export interface TokenStore {
+  insert(record: TokenRecord): Promise<void>;
+  find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
+  page(query: PageQuery): Promise<TokenRecord[]>;
+  replace(next: TokenRecord): Promise<boolean>;
+  revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
+  revokeAll(account: string, at: Date): Promise<number>;
+  purge(before: Date, limit: number): Promise<number>;
+  watch?(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
+  doctor?(): Promise<StoreFinding[]>;
+  readonly local?: boolean;
+  close?(): Promise<void>;
+}
+
+export type Unsubscribe = () => Promise<void>;
+
+export type Verdict = {
+  readonly ok: true;
+  readonly token: Token;
+  readonly grantedBy: string;
+} | {
+  readonly ok: false;
+  readonly reason: RefusalReason;
+  readonly detail?: RequestReason;
+  readonly needed?: string;
+  readonly explanation?: Explanation;
+};
+
+export interface VerifyOptions {
+  readonly fresh?: boolean | undefined;
+}
+
+export declare function doctor(store: TokenStore): Promise<StoreFinding[]>;
+
+export declare function generateKey(kid?: string): KeyOptions;
+
+export declare function isTokenError(value: unknown): value is TokenError;
+
+export declare function redact(text: string): string;
+
+export declare function scannerRules(options: {
+  readonly prefix: string;
+}): ScannerRules;
+
+export declare const systemClock: Clock;
+
+// Not exported, but part of the above:
+
+interface Happened {
+  readonly at: Date;
+}
+
+interface HappenedToToken extends Happened {
+  readonly id: TokenId;
+  readonly account: string;
+}
+
+declare const tokenId: unique symbol;

@@ -1,0 +1,53 @@
+// What tokenwright/openapi declares, as published. Written by: npm run api
+
+import type { Scope, ScopeCatalog, ScopeDiff } from 'tokenwright/scope';
+
+export interface CatalogDiff extends ScopeDiff {
+  readonly tokens: readonly TokenChange[];
+  readonly isBreaking: boolean;
+}
+
+export interface OpenApiEntry {
+  readonly scope: string;
+  readonly operations: readonly OpenApiOperation[];
+}
+
+export interface OpenApiOperation {
+  readonly document: number;
+  readonly method: string;
+  readonly path: string;
+  readonly operationId?: string;
+  readonly deprecated: boolean;
+}
+
+export interface OpenApiOptions {
+  readonly hosts?: readonly string[] | undefined;
+  readonly rootName?: string | undefined;
+}
+
+export interface OpenApiReading {
+  readonly catalog: ScopeCatalog;
+  readonly entries: readonly OpenApiEntry[];
+  readonly deprecated: readonly string[];
+  readonly merged: readonly OpenApiEntry[];
+}
+
+export interface TokenChange {
+  readonly id: string;
+  readonly lost: readonly string[];
+  readonly gained: readonly string[];
+}
+
+export interface TokenScopes {
+  readonly id: string;
+  readonly scopes: readonly string[];
+  readonly requested: readonly string[];
+}
+
+export declare function catalogDiff(before: Iterable<Scope | string>, after: Iterable<Scope | string>, options?: {
+  readonly tokens?: Iterable<TokenScopes> | undefined;
+}): CatalogDiff;
+
+export declare function catalogFromOpenApi(documents: unknown, options?: OpenApiOptions): Promise<ScopeCatalog>;
+
+export declare function readOpenApi(documents: unknown, options?: OpenApiOptions): Promise<OpenApiReading>;

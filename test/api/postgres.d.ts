@@ -1,0 +1,67 @@
+// What tokenwright/postgres declares, as published. Written by: npm run api
+
+import type { PageQuery, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe } from 'tokenwright';
+
+export interface PostgresClient {
+  query(query: PostgresQuery): Promise<{
+    readonly rows: readonly unknown[];
+  }>;
+  on(event: 'error' | 'end', listener: () => void): unknown;
+  on(event: 'notification', listener: (message: PostgresNotification) => void): unknown;
+  release(destroy?: boolean): void;
+}
+
+export interface PostgresNotification {
+  readonly channel: string;
+  readonly payload?: string | undefined;
+}
+
+export interface PostgresPool {
+  query(query: PostgresQuery): Promise<{
+    readonly rows: readonly unknown[];
+  }>;
+  connect(): Promise<PostgresClient>;
+  on(event: 'error', listener: () => void): unknown;
+  listenerCount(event: 'error'): number;
+  readonly idleCount: number;
+  readonly ending: boolean;
+  readonly options: {
+    readonly max: number;
+    readonly connectionTimeoutMillis?: number | undefined;
+  };
+}
+
+export interface PostgresQuery {
+  readonly text: string;
+  readonly values?: readonly unknown[];
+  readonly name?: string;
+  readonly query_timeout?: number;
+}
+
+export interface PostgresStoreOptions extends PostgresTableOptions {
+  readonly deadlineMs?: number | undefined;
+  readonly prepare?: boolean | undefined;
+}
+
+export interface PostgresTableOptions {
+  readonly table?: string | undefined;
+}
+
+export declare class PostgresTokenStore implements TokenStore {
+  #private;
+  constructor(pool: PostgresPool, options?: PostgresStoreOptions);
+  insert(record: TokenRecord): Promise<void>;
+  find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
+  page({ account, after, limit, liveAt }: PageQuery): Promise<TokenRecord[]>;
+  replace(next: TokenRecord): Promise<boolean>;
+  revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
+  revokeAll(account: string, at: Date): Promise<number>;
+  purge(before: Date, limit: number): Promise<number>;
+  watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
+  doctor(): Promise<StoreFinding[]>;
+  close(): Promise<void>;
+}
+
+export declare function migrate(pool: PostgresPool, options?: PostgresTableOptions): Promise<void>;
+
+export declare function migrationSql(options?: PostgresTableOptions): string;

@@ -1,0 +1,107 @@
+// What tokenwright/redis declares, as published. Written by: npm run api
+
+import type { PageQuery, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe } from 'tokenwright';
+
+export interface IoredisClient {
+  readonly isCluster: boolean;
+  readonly status: string;
+  readonly options: {
+    readonly host?: string | undefined;
+    readonly port?: number | undefined;
+  };
+  get(key: string): Promise<unknown>;
+  call(command: string, args: string[]): Promise<unknown>;
+  pipeline(commands: string[][]): {
+    exec(): Promise<[
+      Error | null,
+      unknown
+    ][] | null>;
+  };
+  duplicate(options?: object): IoredisClient;
+  connect(): Promise<unknown>;
+  disconnect(): void;
+  subscribe(...channels: string[]): Promise<unknown>;
+  on(event: string, listener: (...values: string[]) => void): unknown;
+}
+
+export interface IoredisCluster {
+  readonly isCluster: boolean;
+  readonly status: string;
+  readonly options: {
+    readonly scaleReads?: unknown;
+  };
+  readonly slots: readonly (readonly string[])[];
+  nodes(role: 'master'): IoredisClient[];
+  get(key: string): Promise<unknown>;
+  call(command: string, args: string[]): Promise<unknown>;
+  duplicate(nodes?: [
+  ], options?: object): IoredisCluster;
+  disconnect(): void;
+  on(event: string, listener: () => void): unknown;
+}
+
+export interface NodeRedisClient {
+  readonly isOpen: boolean;
+  readonly isReady: boolean;
+  readonly options: {
+    readonly socket?: object | undefined;
+  };
+  sendCommand(args: string[], options?: object): Promise<unknown>;
+  duplicate(options?: object): NodeRedisClient;
+  connect(): Promise<unknown>;
+  destroy(): void;
+  subscribe(channels: string[], listener: (message: string, channel: string) => void): Promise<unknown>;
+  on(event: string, listener: () => void): unknown;
+}
+
+export interface NodeRedisCluster {
+  readonly isOpen: boolean;
+  readonly isReady: boolean;
+  readonly slots: readonly {
+    readonly master: NodeRedisNode;
+  }[];
+  readonly masters: readonly NodeRedisNode[];
+  nodeClient(node: NodeRedisNode): Promise<NodeRedisClient>;
+  sendCommand(key: string | undefined, isReadonly: boolean, args: string[], options?: object): Promise<unknown>;
+  duplicate(options?: object): NodeRedisCluster;
+  connect(): Promise<unknown>;
+  destroy(): void;
+  on(event: string, listener: () => void): unknown;
+}
+
+export interface NodeRedisNode {
+  readonly address: string;
+}
+
+export type RedisClient = IoredisClient | IoredisCluster | NodeRedisClient | NodeRedisCluster;
+
+export type RedisStoreEvent = {
+  readonly type: 'durability_unconfirmed';
+  readonly confirmations: number;
+  readonly needed: number;
+} | {
+  readonly type: 'writes_reasserted';
+  readonly count: number;
+};
+
+export interface RedisStoreOptions {
+  readonly keyPrefix?: string | undefined;
+  readonly replicas?: number | undefined;
+  readonly waitMs?: number | undefined;
+  readonly onEvent?: ((event: RedisStoreEvent) => void) | undefined;
+}
+
+export declare class RedisTokenStore implements TokenStore {
+  #private;
+  constructor(client: RedisClient, options?: RedisStoreOptions);
+  insert(record: TokenRecord): Promise<void>;
+  find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
+  page({ account, after, limit, liveAt }: PageQuery): Promise<TokenRecord[]>;
+  replace(next: TokenRecord): Promise<boolean>;
+  revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
+  revokeAll(account: string, at: Date): Promise<number>;
+  purge(before: Date, limit: number): Promise<number>;
+  watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
+  doctor(): Promise<StoreFinding[]>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,274 @@
+// What tokenwright/scope declares, as published. Written by: npm run api
+
+export type CatalogPattern<Catalog extends ScopeCatalog> = PatternOf<CatalogScope<Catalog>>;
+
+export type CatalogScope<Catalog extends ScopeCatalog> = ReturnType<Catalog['toArray']>[number];
+
+export type Decision = {
+  readonly allowed: true;
+  readonly by: Scope;
+} | {
+  readonly allowed: false;
+  readonly reason: RequestReason | 'not_covered';
+};
+
+export interface Expansion {
+  readonly granted: string[];
+  readonly narrowed: string[];
+}
+
+export interface KnownScopes {
+  attribute(request: ReadRequest): Scope | undefined;
+  knows(scope: Scope): boolean;
+  suggest(text: string): string[];
+}
+
+export interface LintFinding {
+  readonly code: 'nested' | 'token_service' | 'apex';
+  readonly scopes: readonly string[];
+  readonly message: string;
+}
+
+export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS' | 'TRACE' | 'CONNECT' | (Uppercase<string> & Apart);
+
+export interface NearMiss {
+  readonly scope: Scope;
+  readonly failed: 'method' | 'domain' | 'path';
+}
+
+export interface ReadRequest {
+  readonly method: string;
+  readonly domain: string;
+  readonly path: string;
+  readonly [unambiguous]: true;
+}
+
+export interface RefusedScope {
+  readonly scope: string;
+  readonly code?: ScopeErrorCode;
+  readonly suggestion?: string;
+  readonly nearest?: readonly string[];
+}
+
+export type RequestReading = {
+  readonly ok: true;
+  readonly request: ReadRequest;
+} | {
+  readonly ok: false;
+  readonly reason: RequestReason;
+};
+
+export type RequestReason = 'method_invalid' | 'domain_invalid' | 'path_too_long' | 'path_not_absolute' | 'path_fragment' | 'path_backslash' | 'path_illegal_character' | 'path_bad_encoding' | 'path_empty_segment' | 'path_encoded_slash' | 'path_encoded_control' | 'path_parameter' | 'path_dot_segment' | 'path_double_encoding';
+
+export interface Scope {
+  readonly method: string;
+  readonly domain: string;
+  readonly path: string;
+  toString(): string;
+  toJSON(): string;
+  readonly [parsed]: true;
+}
+
+export declare class ScopeCatalog implements Iterable<Scope> {
+  #private;
+  private constructor();
+  static from(scopes: Iterable<Scope | string>): ScopeCatalog;
+  get size(): number;
+  expand(requested: readonly (Scope | string)[]): Expansion;
+  attribute(request: ScopeRequest | ReadRequest): Scope | undefined;
+  knows(scope: Scope | string): boolean;
+  suggest(text: string): string[];
+  lint(): LintFinding[];
+  toArray(): string[];
+  [Symbol.iterator](): Iterator<Scope>;
+}
+
+export interface ScopeDiff {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+}
+
+export declare class ScopeError extends Error {
+  readonly name = "ScopeError";
+  readonly code: ScopeErrorCode;
+  readonly suggestion?: string;
+  readonly scopes?: readonly string[];
+  readonly refused?: readonly RefusedScope[];
+  constructor(code: ScopeErrorCode, message: string, more?: {
+    readonly suggestion?: string;
+    readonly refused?: readonly RefusedScope[];
+  });
+}
+
+export type ScopeErrorCode = 'not_a_string' | 'empty' | 'too_long' | 'non_ascii' | 'illegal_character' | 'missing_method' | 'wildcard_position' | 'method_invalid' | 'scheme_present' | 'missing_domain' | 'domain_userinfo' | 'domain_ip' | 'domain_port' | 'domain_invalid' | 'missing_path' | 'query_or_fragment' | 'percent_encoding' | 'path_template' | 'path_empty_segment' | 'path_dot_segment' | 'scopes_required' | 'too_many_scopes' | 'scope_invalid' | 'scope_unmatched' | 'catalog_empty' | 'catalog_not_concrete';
+
+export type ScopeExplanation = {
+  readonly allowed: true;
+  readonly by: Scope;
+  readonly needed: Scope;
+  readonly known: boolean;
+} | {
+  readonly allowed: false;
+  readonly reason: 'not_covered';
+  readonly needed: Scope;
+  readonly smallest: Scope;
+  readonly nearest?: NearMiss;
+  readonly known: boolean;
+  readonly suggestions: readonly string[];
+} | {
+  readonly allowed: false;
+  readonly reason: RequestReason;
+};
+
+export type ScopeReading = {
+  readonly ok: true;
+  readonly scope: Scope;
+} | {
+  readonly ok: false;
+  readonly error: ScopeErrorCode;
+  readonly message: string;
+  readonly suggestion?: string;
+};
+
+export interface ScopeRequest {
+  readonly method: string;
+  readonly domain: string;
+  readonly target: string;
+}
+
+export declare class ScopeSet implements Iterable<Scope> {
+  #private;
+  private constructor();
+  static from(scopes: Scopes): ScopeSet;
+  get size(): number;
+  covers(scope: Scope | string): boolean;
+  coverOf(scope: Scope | string): Scope | undefined;
+  overlaps(scope: Scope | string): boolean;
+  allows(request: ScopeRequest | ReadRequest): Decision;
+  explain(need: ScopeRequest | ReadRequest | Scope | string, catalog?: KnownScopes): ScopeExplanation;
+  grantOf(need: ReadRequest | Scope): Scope | undefined;
+  nearestTo(scope: Scope | string): NearMiss | undefined;
+  minimize(): ScopeSet;
+  union(other: Scopes): ScopeSet;
+  intersection(other: Scopes): ScopeSet;
+  missing(required: Scopes): string[];
+  diff(after: Scopes): ScopeDiff;
+  equals(other: Scopes): boolean;
+  toArray(): string[];
+  [Symbol.iterator](): Iterator<Scope>;
+}
+
+export type ScopeText = `${Uppercase<string>}:${string}/${string}`;
+
+export interface TypedCatalog<Entry extends string> extends ScopeCatalog {
+  expand<const Asked extends string = never>(requested: readonly (Entry | Meeting<Entry, Asked>)[]): Expansion;
+  toArray(): Entry[];
+}
+
+export declare function covers(outer: Scope | string, inner: Scope | string): boolean;
+
+export declare function defineCatalog<const Entries extends readonly string[]>(entries: CheckedEntries<Entries>): TypedCatalog<Entries[number]>;
+
+export declare function meet(a: Scope | string, b: Scope | string): Scope | null;
+
+export declare function overlaps(a: Scope | string, b: Scope | string): boolean;
+
+export declare function parseScope(text: string): Scope;
+
+export declare function readRequest(request: ScopeRequest): RequestReading;
+
+export declare function safeParseScope(value: unknown): ScopeReading;
+
+export declare function scopeIn<Entry extends string, const Asked extends string>(catalog: TypedCatalog<Entry>, scope: Known<NoInfer<Entry>, Asked>): Asked;
+
+// Not exported, but part of the above:
+
+type Apart = Record<never, never>;
+
+type ByDomain<Entry extends string> = {
+  [E in Entry as DomainOf<E>]: E;
+};
+
+type CheckedEntries<Entries extends readonly string[]> = {
+  readonly [Place in keyof Entries]: CheckedEntry<Entries[Place]>;
+};
+
+type CheckedEntry<Entry extends string> = string extends Entry ? 'a catalog of texts known at run time only is made by ScopeCatalog.from' : Entry extends `${infer M}:${infer D}/${infer P}` ? [
+  MethodFault<M> | DomainFault<D> | PathFault<P>
+] extends [
+  never
+] ? Entry : `not a catalog entry: ${MethodFault<M> | DomainFault<D> | PathFault<P>}` : 'not a catalog entry: it must have a method, a domain and a path, as "GET:shop.example/orders"';
+
+type DomainFault<D extends string> = D extends '' ? 'the domain is missing' : D extends Holding<'*'> ? 'the domain must not hold a wildcard' : D extends Holding<':' | '@' | '_' | '%' | ' '> ? 'the domain must be a plain host name' : D extends Lowercase<D> ? never : `the domain must be in lower case, "${Lowercase<D>}"`;
+
+type DomainOf<Entry extends string> = Entry extends `${string}:${infer D}/${string}` ? D : never;
+
+type EachMeeting<Entry extends string, Asked extends string> = Asked extends Entry ? Asked : Asked extends `${infer M}:${infer D}/${infer P}` ? MeetsPath<PathOf<WithMethod<WithDomain<Entry, D> & string, M>>, P> extends true ? Asked : never : never;
+
+type EachPattern<Entry extends string> = Entry extends `${infer M}:${infer D}/${infer P}` ? `${M | '*'}:${D | ParentsOf<D> | '*'}/${PrefixesOf<P> | '*'}` | (`${M | '*'}:${D | ParentsOf<D> | '*'}/${P}/${string}` & Apart) : never;
+
+type Holding<Part extends string> = `${string}${Part}${string}`;
+
+type Known<Entry extends string, Asked extends string> = [
+  Meeting<Entry, Asked>
+] extends [
+  never
+] ? Entry : Meeting<Entry, Asked>;
+
+type Mark<Entry extends string> = string & Marked<Entry>;
+
+interface Marked<Entry extends string> {
+  readonly [mark]: {
+    readonly entry: Entry;
+    readonly pattern: PatternOf<Entry>;
+  };
+}
+
+type Meeting<Entry extends string, Asked extends string> = string extends Asked ? never : [
+  Mark<Entry>
+] extends [
+  Asked
+] ? PatternIn<Entry, Asked> : EachMeeting<Entry, Asked>;
+
+type MeetsPath<Paths extends string, P extends string> = [
+  Paths
+] extends [
+  never
+] ? false : P extends '*' | PrefixesOf<Paths> ? true : [
+  Extract<PrefixesOf<P>, Paths>
+] extends [
+  never
+] ? false : true;
+
+type MethodFault<M extends string> = M extends '' ? 'the method is missing' : M extends Holding<'*'> ? 'the method must not be a wildcard' : M extends Holding<'/' | ' '> ? 'it must begin with a method and a colon' : M extends Uppercase<M> ? never : `the method must be in upper case, "${Uppercase<M>}"`;
+
+type MethodOf<Entry extends string> = Entry extends `${infer M}:${string}` ? M : never;
+
+type ParentsOf<D extends string> = D extends `${string}.${infer Parent}` ? `*.${Parent}` | ParentsOf<Parent> : never;
+
+type PathFault<P extends string> = P extends '' ? 'the path is missing' : P extends Holding<'*'> ? 'the path must not hold a wildcard' : P extends `${string}/` ? 'the path must not end in a slash' : P extends `/${string}` | Holding<'//'> ? 'the path must not hold an empty segment' : P extends Holding<'?' | '#' | '%' | '{' | '}' | ' '> ? 'the path must hold no query, no "%" and no {template}' : never;
+
+type PathOf<Entry extends string> = Entry extends `${string}:${string}/${infer P}` ? P : never;
+
+type PatternIn<Entry extends string, Asked extends string> = Asked extends {
+  readonly [mark]: {
+    readonly entry: Entry;
+    readonly pattern: infer Pattern extends string;
+  };
+} ? Pattern : never;
+
+type PatternOf<Entry extends string> = Mark<Entry> | EachPattern<Entry>;
+
+type PrefixesOf<P extends string, Head extends string = ''> = P extends `${infer First}/${infer Rest}` ? `${Head}${First}` | PrefixesOf<Rest, `${Head}${First}/`> : `${Head}${P}`;
+
+type Scopes = Iterable<Scope | string>;
+
+type WithDomain<Entry extends string, D extends string> = D extends '*' ? Entry : D extends DomainOf<Entry> ? ByDomain<Entry>[D] : D extends ParentsOf<DomainOf<Entry>> ? D extends `*${infer Suffix}` ? ByDomain<Entry>[Extract<DomainOf<Entry>, `${string}${Suffix}`>] : never : never;
+
+type WithMethod<Entry extends string, M extends string> = M extends '*' ? Entry : M extends MethodOf<Entry> ? Extract<Entry, `${M}:${string}`> : never;
+
+declare const mark: unique symbol;
+
+declare const parsed: unique symbol;
+
+declare const unambiguous: unique symbol;

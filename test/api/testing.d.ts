@@ -1,0 +1,34 @@
+// What tokenwright/testing declares, as published. Written by: npm run api
+
+import type { TokenStore } from 'tokenwright';
+
+export interface ManualClock {
+  now(): Date;
+  advance(seconds: number): void;
+}
+
+export interface StoreCall {
+  readonly method: 'insert' | 'find' | 'page' | 'replace' | 'revoke' | 'revokeAll' | 'purge';
+  readonly args: readonly unknown[];
+}
+
+export interface StoreContractCase {
+  readonly name: string;
+  run(open: () => TokenStore | Promise<TokenStore>): Promise<void>;
+}
+
+export type StoreFault = (call: StoreCall, run: () => Promise<unknown>) => Promise<unknown>;
+
+export declare const faults: Readonly<{
+  delay(turns: number, isHit?: (call: StoreCall) => boolean): StoreFault;
+  lostRequest(isHit?: (call: StoreCall) => boolean): StoreFault;
+  lostAnswer(isHit?: (call: StoreCall) => boolean): StoreFault;
+  duplicate(isHit?: (call: StoreCall) => boolean): StoreFault;
+  hang(isHit?: (call: StoreCall) => boolean): StoreFault;
+}>;
+
+export declare function manualClock(start?: Date): ManualClock;
+
+export declare const storeContract: readonly StoreContractCase[];
+
+export declare function withFaults(store: TokenStore, ...chosen: readonly StoreFault[]): TokenStore;

@@ -1,0 +1,110 @@
+import type { TokenErrorCode } from '../src/errors.ts';
+import type { GuardReason, HttpErrorCode } from '../src/http/index.ts';
+import type { Decision, ScopeErrorCode } from '../src/scope/index.ts';
+
+// Types leave nothing at run time. The compiler holds these lists complete, and free of what is not a code.
+
+const TOKEN = {
+  invalid_scope: true,
+  scopes_required: true,
+  scope_unmatched: true,
+  too_many_scopes: true,
+  catalog_empty: true,
+  invalid_ttl: true,
+  invalid_expire: true,
+  invalid_request: true,
+  invalid_options: true,
+  not_found: true,
+  token_expired: true,
+  version_conflict: true,
+  id_taken: true,
+  store_unavailable: true,
+  store_corrupt: true,
+  durability_unconfirmed: true,
+} satisfies Record<TokenErrorCode, true>;
+
+const HTTP = {
+  ...TOKEN,
+  invalid_json: true,
+  unauthenticated: true,
+  invalid_token: true,
+  insufficient_scope: true,
+  cross_site: true,
+  method_not_allowed: true,
+  payload_too_large: true,
+  uri_too_long: true,
+  unsupported_media_type: true,
+  rate_limited: true,
+  overloaded: true,
+  revocation_unconfirmed: true,
+  internal: true,
+} satisfies Record<HttpErrorCode, true>;
+
+const SCOPE = {
+  not_a_string: true,
+  empty: true,
+  too_long: true,
+  non_ascii: true,
+  illegal_character: true,
+  missing_method: true,
+  wildcard_position: true,
+  method_invalid: true,
+  scheme_present: true,
+  missing_domain: true,
+  domain_userinfo: true,
+  domain_ip: true,
+  domain_port: true,
+  domain_invalid: true,
+  missing_path: true,
+  query_or_fragment: true,
+  percent_encoding: true,
+  path_template: true,
+  path_empty_segment: true,
+  path_dot_segment: true,
+  scopes_required: true,
+  too_many_scopes: true,
+  scope_invalid: true,
+  scope_unmatched: true,
+  catalog_empty: true,
+  catalog_not_concrete: true,
+} satisfies Record<ScopeErrorCode, true>;
+
+const REFUSAL = {
+  malformed: true,
+  unknown: true,
+  revoked: true,
+  expired: true,
+  ambiguous_request: true,
+  insufficient_scope: true,
+  missing: true,
+  ambiguous_credentials: true,
+  unavailable: true,
+} satisfies Record<GuardReason, true>;
+
+const DECISION = {
+  method_invalid: true,
+  domain_invalid: true,
+  path_too_long: true,
+  path_not_absolute: true,
+  path_fragment: true,
+  path_backslash: true,
+  path_illegal_character: true,
+  path_bad_encoding: true,
+  path_empty_segment: true,
+  path_encoded_slash: true,
+  path_encoded_control: true,
+  path_parameter: true,
+  path_dot_segment: true,
+  path_double_encoding: true,
+  not_covered: true,
+} satisfies Record<Extract<Decision, { readonly allowed: false }>['reason'], true>;
+
+/** Why a token is refused, and why a set does not allow a request. */
+export const REASONS: readonly string[] = [...Object.keys(REFUSAL), ...Object.keys(DECISION)];
+
+/** All codes, by the error that carries them; those of HTTP by what clients read. */
+export const CODES = {
+  TokenError: Object.keys(TOKEN) as TokenErrorCode[],
+  HttpError: Object.keys(HTTP) as HttpErrorCode[],
+  ScopeError: Object.keys(SCOPE) as ScopeErrorCode[],
+};

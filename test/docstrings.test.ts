@@ -1,0 +1,373 @@
+import { join, relative } from 'node:path';
+import ts from 'typescript';
+import { describe, expect, it } from 'vitest';
+import * as http from '../src/http/index.ts';
+import * as root from '../src/index.ts';
+import * as scope from '../src/scope/index.ts';
+import tsup from '../tsup.config.ts';
+import { CODES } from './codes.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+
+/** The source of each entry point, by its name in the build. */
+const ENTRIES = (tsup as readonly { readonly entry: Readonly<Record<string, string>> }[])[1]
+  ?.entry as Readonly<Record<string, string>>;
+
+const { options } = ts.parseJsonConfigFileContent(
+  ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile).config,
+  ts.sys,
+  ROOT,
+);
+const program = ts.createProgram(
+  Object.values(ENTRIES).map((file) => join(ROOT, file)),
+  options,
+);
+const checker = program.getTypeChecker();
+
+/** Something public: an export, or a member of one. */
+interface Documented {
+  readonly entry: string;
+  /** `TokenService.issue`. */
+  readonly name: string;
+  readonly kind: ts.SyntaxKind;
+  readonly text: string;
+  readonly tags: readonly { readonly name: string; readonly text: string }[];
+}
+
+/** What drivers of others are like: their members are documented where they are made. */
+const OF_DRIVERS =
+  /^(?:Sqlite(?:Statement|Handle)|Postgres(?:Query|Client|Notification|Pool)|Mysql(?:Statement|Connection|Pool|PromisePool)|(?:Ioredis|NodeRedis)(?:Client|Cluster|Node)|PointsLimiter)\./;
+
+const PUBLIC: readonly Documented[] = Object.entries(ENTRIES).flatMap(([entry, file]) =>
+  exportsOf(file).flatMap((symbol) => [
+    documented(entry, symbol.name, symbol),
+    ...membersOf(symbol).map((member) =>
+      documented(entry, `${symbol.name}.${nameOf(member)}`, member),
+    ),
+  ]),
+);
+
+function exportsOf(file: string): ts.Symbol[] {
+  const source = program.getSourceFile(join(ROOT, file)) as ts.SourceFile;
+  const module = checker.getSymbolAtLocation(source) as ts.Symbol;
+  return checker
+    .getExportsOfModule(module)
+    .map((symbol) =>
+      symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol,
+    );
+}
+
+/** Those that can be seen from outside, of a class or an interface itself; a brand is not for using. */
+function membersOf(symbol: ts.Symbol): ts.Symbol[] {
+  const hidden = ts.ModifierFlags.Private | ts.ModifierFlags.Protected;
+  const members = (symbol.declarations ?? []).flatMap((declaration): readonly ts.Declaration[] =>
+    ts.isClassDeclaration(declaration) || ts.isInterfaceDeclaration(declaration)
+      ? declaration.members
+      : [],
+  );
+  const seen = members.filter((member) => {
+    const name = ts.getNameOfDeclaration(member);
+    if (name !== undefined && ts.isPrivateIdentifier(name)) return false;
+    const isBrand = name !== undefined && ts.isComputedPropertyName(name);
+    if (isBrand && !name.getText().startsWith('[Symbol.')) return false;
+    return (ts.getCombinedModifierFlags(member) & hidden) === 0;
+  });
+  return seen.map((member) => (member as { symbol?: ts.Symbol }).symbol as ts.Symbol);
+}
+
+function nameOf({ name, declarations = [] }: ts.Symbol): string {
+  if (name === '__constructor') return 'constructor';
+  const [declaration] = declarations;
+  const written = declaration && ts.getNameOfDeclaration(declaration);
+  return name === '__computed' ? (written?.getText() ?? name) : name;
+}
+
+function documented(entry: string, name: string, symbol: ts.Symbol): Documented {
+  return {
+    entry,
+    name,
+    kind: symbol.declarations?.[0]?.kind as ts.SyntaxKind,
+    // Those of a method that has none are those of the interface that the class implements.
+    text: ts.displayPartsToString(symbol.getDocumentationComment(checker)),
+    tags: symbol.getJsDocTags(checker).map((tag) => ({
+      name: tag.name,
+      text: ts.displayPartsToString(tag.text),
+    })),
+  };
+}
+
+const { SyntaxKind } = ts;
+const CALLED: readonly ts.SyntaxKind[] = [
+  SyntaxKind.FunctionDeclaration,
+  SyntaxKind.MethodDeclaration,
+  SyntaxKind.Constructor,
+];
+const isCalled = ({ kind }: Documented) => CALLED.includes(kind);
+const throwsOf = ({ tags }: Documented) => tags.filter(({ name }) => name === 'throws');
+const at = ({ entry, name }: Documented) => `${entry}: ${name}`;
+
+describe('docstrings', () => {
+  it('are looked for in all that is public (the control)', () => {
+    const names = PUBLIC.map(at);
+    for (const name of [
+      'index: TokenService',
+      'index: TokenService.issue',
+      'index: TokenService.constructor',
+      'index: IssueInput.ttlSeconds',
+      'scope: ScopeSet.[Symbol.iterator]',
+      'http: bearerGuard',
+      'redis: RedisTokenStore.insert',
+    ]) {
+      expect(names).toContain(name);
+    }
+    expect(names.filter((name) => name.includes('#'))).toEqual([]);
+  });
+
+  it('stand at every export and every public member', () => {
+    const bare = PUBLIC.filter(({ name, text }) => text === '' && !OF_DRIVERS.test(name));
+
+    expect(bare.map(at)).toEqual([]);
+  });
+
+  it('show an example of every function and every class', () => {
+    const kinds = [SyntaxKind.FunctionDeclaration, SyntaxKind.ClassDeclaration];
+    const shown = PUBLIC.filter(({ kind }) => kinds.includes(kind));
+    const bare = shown.filter(({ tags }) => !tags.some(({ name }) => name === 'example'));
+
+    expect(bare.map(at)).toEqual([]);
+  });
+
+  it('show an example of every verb of the service and of the scope module', () => {
+    const verbs = PUBLIC.filter(
+      ({ name, kind }) =>
+        kind === SyntaxKind.MethodDeclaration &&
+        /^(?:TokenService|ScopeSet|ScopeCatalog)\.\w/.test(name),
+    );
+    const bare = verbs.filter(({ tags }) => !tags.some(({ name }) => name === 'example'));
+
+    expect(verbs.length).toBeGreaterThan(30);
+    expect(bare.map(at)).toEqual([]);
+  });
+});
+
+// What throws says so; what does not is called here with what is hostile.
+const HOSTILE: readonly unknown[] = [
+  undefined,
+  null,
+  42,
+  Number.NaN,
+  '',
+  '\ud800',
+  'a'.repeat(100_000),
+  '*:*/*',
+  Symbol('hostile'),
+  [],
+  {},
+  () => {},
+  new Error('hostile'),
+  Object.create(null),
+  Object.defineProperty({}, 'method', { get: () => raise(), enumerable: true }),
+  { method: 'GET', domain: {}, target: 7, url: {}, headers: 1 },
+];
+
+function raise(): never {
+  throw new Error('hostile');
+}
+
+const set = scope.ScopeSet.from(['GET:shop.example/orders']);
+const catalog = scope.ScopeCatalog.from(['GET:shop.example/orders']);
+const service = new root.TokenService({
+  store: new root.MemoryTokenStore(),
+  keys: [root.generateKey()],
+  prefix: 'acme',
+});
+
+const NEVER_THROW: Readonly<Record<string, (hostile: never) => unknown>> = {
+  'index: isTokenError': root.isTokenError,
+  'index: redact': root.redact,
+  'index: TokenError.constructor': (hostile) => new root.TokenError('not_found', '', hostile),
+  'index: TokenService.verifierKeys': () => service.verifierKeys(),
+  'scope: ScopeError.constructor': () => new scope.ScopeError('empty', ''),
+  'scope: safeParseScope': scope.safeParseScope,
+  'scope: readRequest': scope.readRequest,
+  'scope: ScopeSet.allows': (hostile) => set.allows(hostile),
+  'scope: ScopeSet.minimize': () => set.minimize(),
+  'scope: ScopeSet.toArray': () => set.toArray(),
+  'scope: ScopeSet.[Symbol.iterator]': () => [...set],
+  'scope: ScopeCatalog.attribute': (hostile) => catalog.attribute(hostile),
+  'scope: ScopeCatalog.suggest': (hostile) => catalog.suggest(hostile),
+  'scope: ScopeCatalog.lint': () => catalog.lint(),
+  'scope: ScopeCatalog.toArray': () => catalog.toArray(),
+  'scope: ScopeCatalog.[Symbol.iterator]': () => [...catalog],
+  'http: safeUrl': http.safeUrl,
+  'http: toNodeListener': http.toNodeListener,
+};
+
+describe('@throws', () => {
+  it('stands at all that is called, except what never throws', () => {
+    const silent = PUBLIC.filter((one) => isCalled(one) && throwsOf(one).length === 0);
+
+    expect(silent.map(at).sort()).toEqual(Object.keys(NEVER_THROW).sort());
+  });
+
+  it.each(Object.entries(NEVER_THROW))('is not missing at %s', (_, call) => {
+    for (const hostile of HOSTILE) expect(() => call(hostile as never)).not.toThrow();
+  });
+
+  it('names a class, and codes that exist', () => {
+    const faults = PUBLIC.flatMap((one) =>
+      throwsOf(one).flatMap(({ text }) => {
+        const type = /^\{(\w+)\}/.exec(text)?.[1] ?? '';
+        const words = [...text.matchAll(/`(\w+)`/g)].map(([, word = '']) => word);
+        const codes = words.filter((word) => word.includes('_'));
+        const known: readonly string[] = CODES[type as keyof typeof CODES] ?? [];
+        const unknown = codes.filter((code) => !known.includes(code));
+        const names = codes.length > 0 || /\bas (?:`|\{@link)/.test(text);
+        // Of a scope that does not parse: whichever of its codes.
+        const isSaid =
+          type === 'TokenError' ? names : type === 'ScopeError' || type === 'TypeError';
+        return isSaid && unknown.length === 0 ? [] : [`${at(one)}: ${text}`];
+      }),
+    );
+
+    expect(faults).toEqual([]);
+  });
+});
+
+/** What stands around the examples: things that a reader takes to be there. */
+const AROUND = `
+import type * as tokenwright from '../src/index.ts';
+import type * as scopes from '../src/scope/index.ts';
+import type * as web from '../src/http/index.ts';
+import type * as files from '../src/stores/sqlite.ts';
+import type * as mysql from '../src/stores/mysql.ts';
+declare global {
+  const tokens: tokenwright.TokenService;
+  const token: tokenwright.IssuedToken;
+  const record: tokenwright.TokenRecord;
+  const store: tokenwright.TokenStore;
+  const keys: tokenwright.KeyOptions[];
+  const id: string;
+  const value: string;
+  const need: tokenwright.Need;
+  const held: scopes.ScopeSet;
+  const catalog: scopes.TypedCatalog<'GET:shop.example/orders'>;
+  const request: Request;
+  const response: import('node:http').ServerResponse;
+  const guard: web.BearerGuard;
+  const authenticate: web.Authenticate;
+  const limiter: web.FailureLimiter;
+  const username: string;
+  const password: string;
+  const app: { use(path: string, listener: unknown): void };
+  const handle: files.SqliteHandle;
+  const Database: new (file: string) => files.SqliteHandle;
+  const form: Pick<mysql.MysqlStatement, 'rowsAsArray' | 'nestTables' | 'typeCast'>;
+  const connection: mysql.MysqlConnection;
+  const statement: mysql.MysqlStatement;
+  class MyStore extends tokenwright.MemoryTokenStore {}
+  class RateLimiterMemory implements web.PointsLimiter {
+    constructor(options: { readonly points: number; readonly duration: number });
+    readonly points: number;
+    get(key: string): ReturnType<web.PointsLimiter['get']>;
+    consume(key: string): Promise<unknown>;
+  }
+}
+`;
+
+const NODE = "import { appendFileSync } from 'node:fs';\nimport { createServer } from 'node:http';";
+
+/** What examples name and do not import, by the entry that they belong to. */
+const IMPORTS: Readonly<Record<string, string>> = {
+  sqlite: "import { DatabaseSync } from 'node:sqlite';",
+  postgres: "import { Pool } from 'pg';\nconst pool = new Pool();",
+  redis:
+    "import { Cluster, Redis } from 'ioredis';\nimport { createClient, createCluster } from 'redis';",
+  testing: "import { describe, it } from 'vitest';",
+};
+
+const EXAMPLES = PUBLIC.flatMap((one) =>
+  one.tags.filter(({ name }) => name === 'example').map(({ text }) => programOf(one, text)),
+);
+
+/** An example as a module. What it says does not compile must not. */
+function programOf({ entry, name }: Documented, example: string): string {
+  const code = example.replace(/^(.*\/\/ does not compile)$/gm, '// @ts-expect-error\n$1');
+  const driver =
+    entry === 'mysql'
+      ? `import { createPool } from 'mysql2${name === 'MysqlPromisePool' ? '/promise' : ''}';\nconst pool = createPool({});`
+      : (IMPORTS[entry] ?? '');
+  return [NODE, driver, importsFor(entry), `export async function example() {`, code, '}'].join(
+    '\n',
+  );
+}
+
+/** All that the package exports, an entry's own first: names that two entries have are its own. */
+function importsFor(entry: string): string {
+  const named = new Set<string>();
+  const statements = [entry, 'index', 'scope', 'http', 'testing'].map((other) => {
+    const file = ENTRIES[other] as string;
+    const names = exportsOf(file).flatMap(({ name, flags }) => {
+      if (named.has(name)) return [];
+      named.add(name);
+      return flags & ts.SymbolFlags.Value ? name : `type ${name}`;
+    });
+    return `import { ${names.join(', ')} } from '../${file}';`;
+  });
+  return statements.join('\n');
+}
+
+function faultsIn(texts: readonly string[]): string[] {
+  const files = new Map(
+    texts.map((text, place) => [join(ROOT, 'test', `example${place}.ts`), text]),
+  );
+  files.set(join(ROOT, 'test', 'around.d.ts'), AROUND);
+  const host = ts.createCompilerHost(options);
+  const { readFile, fileExists, getSourceFile } = host;
+  host.readFile = (file) => files.get(file) ?? readFile(file);
+  host.fileExists = (file) => files.has(file) || fileExists(file);
+  host.getSourceFile = (file, language) => {
+    const text = files.get(file);
+    return text === undefined
+      ? (program.getSourceFile(file) ?? getSourceFile(file, language))
+      : ts.createSourceFile(file, text, language);
+  };
+  const lenient = {
+    ...options,
+    noUnusedLocals: false,
+    noUnusedParameters: false,
+    noImplicitReturns: false,
+  };
+  const checked = ts.createProgram([...files.keys()], lenient, host);
+  return [...files.keys()].flatMap((file) => {
+    const source = checked.getSourceFile(file) as ts.SourceFile;
+    return [
+      ...checked.getSyntacticDiagnostics(source),
+      ...checked.getSemanticDiagnostics(source),
+    ].map(({ messageText, start = 0 }) => {
+      const line = source.text.slice(0, start).split('\n').length;
+      const code = source.text.split('\n')[line - 1];
+      return `${relative(ROOT, file)}: ${code} // ${ts.flattenDiagnosticMessageText(messageText, ' ')}`;
+    });
+  });
+}
+
+describe('@example', () => {
+  it('compiles, wherever one stands', () => {
+    expect(EXAMPLES.length).toBeGreaterThan(60);
+    expect(faultsIn(EXAMPLES)).toEqual([]);
+  });
+
+  it('would not, if it named what does not exist (the control)', () => {
+    const about = PUBLIC.find(({ name }) => name === 'TokenService.issue') as Documented;
+    const wrong = ['await tokens.issues({});', "tokens.revoke('acme'); // does not compile", 'a b'];
+    const faults = faultsIn(wrong.map((text) => programOf(about, text)));
+
+    expect(faults.map((fault) => fault.split(':')[0])).toEqual([
+      'test/example0.ts',
+      'test/example2.ts',
+      'test/example2.ts',
+      'test/example2.ts',
+    ]);
+  });
+});

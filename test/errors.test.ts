@@ -1,0 +1,265 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { DOCS_URL } from '../src/errors.ts';
+import { type HttpErrorCode, numbersOf } from '../src/http/answers.ts';
+import {
+  generateKey,
+  isTokenError,
+  MemoryTokenStore,
+  TokenError,
+  type TokenId,
+  type TokenRecord,
+  TokenService,
+} from '../src/index.ts';
+import { ScopeCatalog, type ScopeErrorCode, safeParseScope } from '../src/scope/index.ts';
+import { faults, manualClock, withFaults } from '../src/testing/index.ts';
+import { CODES, REASONS } from './codes.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const PAGES = join(ROOT, 'docs', 'errors');
+
+describe('docsUrl', () => {
+  const error = new TokenError('not_found', 'this account has no such token', { id: 'x' });
+
+  it('leads to the page of the code', () => {
+    expect(error.docsUrl).toBe(`${DOCS_URL}/errors/not_found`);
+    expect(new TokenError('id_taken', '').docsUrl).toBe(`${DOCS_URL}/errors/id_taken`);
+  });
+
+  it('is on the site that package.json and the documentation name', () => {
+    const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    expect(manifest.homepage).toBe(DOCS_URL);
+  });
+
+  it('is no noise in what is printed, sent or copied', () => {
+    expect(inspect(error)).not.toContain(DOCS_URL);
+    expect(inspect(error, { getters: true })).not.toContain(DOCS_URL);
+    expect(JSON.stringify(error)).not.toContain(DOCS_URL);
+    expect(Object.keys({ ...error })).not.toContain('docsUrl');
+    expect(String(error)).toBe('TokenError: this account has no such token');
+  });
+
+  it('cannot be set, and does not change what an error is', () => {
+    expect(() => Object.assign(error, { docsUrl: 'elsewhere' })).toThrow(TypeError);
+    expect(isTokenError(error)).toBe(true);
+    expect(isTokenError({ docsUrl: error.docsUrl, code: 'not_found' })).toBe(false);
+  });
+});
+
+const page = (name: string) => readFileSync(join(PAGES, `${name}.md`), 'utf8');
+const ALL: readonly string[] = [...new Set(Object.values(CODES).flat())];
+
+describe('the pages about errors', () => {
+  it('are one for each code, and none for what is no code', () => {
+    const names = globSync('*.md', { cwd: PAGES }).map((file) => file.replace(/\.md$/, ''));
+
+    expect(names.sort()).toEqual([...ALL, 'index', 'refusals'].sort());
+  });
+
+  it.each(ALL)('say of %s what happened and what to do, and are listed', (code) => {
+    const text = page(code);
+
+    expect(text).toContain(`\n# ${code}\n`);
+    expect(text).toMatch(/\n```text\n.+\n```\n/);
+    expect(text).toContain('\n## Cure\n');
+    expect(page('index')).toContain(`| [\`${code}\`](./${code}.md) |`);
+  });
+
+  it.each(CODES.HttpError)('tell the status and the number of %s', (code) => {
+    const { status, error } = numbersOf(code);
+
+    expect(page(code)).toContain(`HTTP status ${status}, \`error\` ${error}.`);
+    expect(rowOf('index', `[\`${code}\`](./${code}.md)`)?.slice(-2)).toEqual([
+      String(status),
+      String(error),
+    ]);
+  });
+
+  it('name no status that another code has (the control)', () => {
+    const numbers = (code: HttpErrorCode) => Object.values(numbersOf(code)).join();
+    expect(numbers('not_found')).not.toBe(numbers('token_expired'));
+    expect(page('not_found')).not.toContain('HTTP status 409');
+  });
+
+  it.each(ALL)('say of %s by what it is carried', (code) => {
+    const has = (codes: readonly string[]) => codes.includes(code);
+    const carriers = [
+      ...(has(CODES.TokenError) ? ['`TokenError`'] : []),
+      ...(has(CODES.ScopeError) ? ['`ScopeError`'] : []),
+    ];
+    const isAlone = carriers.length === 0;
+    const said = isAlone ? 'over HTTP alone' : `as a ${carriers.join(' and as a ')}`;
+
+    expect(page(code)).toContain(`\nComes ${said}. `);
+  });
+
+  it.each(REASONS)('explain the reason %s', (reason) => {
+    expect(page('refusals')).toContain(`\`${reason}\``);
+  });
+
+  it('lead nowhere that is not there', () => {
+    const dead = globSync('*.md', { cwd: PAGES }).flatMap((file) =>
+      [...readFileSync(join(PAGES, file), 'utf8').matchAll(/\]\(\.\/([\w-]+)\.md\)/g)]
+        .map(([, name = '']) => name)
+        .filter((name) => ![...ALL, 'index', 'refusals'].includes(name)),
+    );
+
+    expect(dead).toEqual([]);
+  });
+});
+
+function rowOf(name: string, first: string): string[] | undefined {
+  const row = page(name)
+    .split('\n')
+    .find((line) => line.startsWith(`| ${first} |`));
+  return row
+    ?.split('|')
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+}
+
+describe('the message on a page', () => {
+  const shown = (code: string) => /\n```text\n(.+)\n```\n/.exec(page(code))?.[1];
+  const scope = 'GET:shop.example/orders';
+
+  const setUp = async () => {
+    const clock = manualClock();
+    const service = (store = new MemoryTokenStore(), more = {}) =>
+      new TokenService({ store, keys: [generateKey()], prefix: 'acme', clock, ...more });
+    const tokens = service();
+    const { id } = await tokens.issue({ account: 'ada', scopes: [scope], ttlSeconds: 60 });
+    return { clock, service, tokens, id };
+  };
+  type SetUp = Awaited<ReturnType<typeof setUp>>;
+  const away = (isHit = faults.lostRequest()) => withFaults(new MemoryTokenStore(), isHit);
+  const expand = (...scopes: string[]) => ScopeCatalog.from([scope]).expand(scopes);
+  const many = Array.from({ length: 4097 }, (_, place) => `GET:shop.example/o${place}`);
+
+  it.each<[string, (given: SetUp) => unknown]>([
+    [
+      'invalid_scope',
+      ({ tokens }) => tokens.issue({ account: 'a', scopes: ['get:shop.example/orders'] }),
+    ],
+    ['scopes_required', ({ tokens }) => tokens.issue({ account: 'a', scopes: [] })],
+    ['scope_unmatched', () => expand('GET:shop.example/ordres')],
+    ['too_many_scopes', ({ tokens }) => tokens.issue({ account: 'a', scopes: many })],
+    ['catalog_empty', () => ScopeCatalog.from([]).expand([scope])],
+    ['invalid_ttl', ({ tokens }) => tokens.issue({ account: 'a', scopes: [scope], ttlSeconds: 0 })],
+    [
+      'invalid_expire',
+      ({ tokens, id, clock }) => tokens.patch('ada', id, { expiresAt: clock.now() }),
+    ],
+    [
+      'invalid_request',
+      ({ tokens, id }) => tokens.patch('ada', id, { scopes: [scope], addScopes: [scope] }),
+    ],
+    ['invalid_options', ({ service }) => service(undefined, { deadlineMs: 0 })],
+    ['not_found', ({ tokens, id }) => tokens.rotate('eve', id)],
+    [
+      'token_expired',
+      ({ tokens, id, clock }) => {
+        clock.advance(60);
+        return tokens.rotate('ada', id);
+      },
+    ],
+    [
+      'version_conflict',
+      async ({ tokens, id }) => {
+        await tokens.patch('ada', id, { name: 'a' });
+        await tokens.patch('ada', id, { name: 'b' });
+        return tokens.patch('ada', id, { name: 'c' }, { ifVersion: 1 });
+      },
+    ],
+    [
+      'id_taken',
+      async () => {
+        const store = new MemoryTokenStore();
+        await store.insert(record);
+        await store.insert(record);
+      },
+    ],
+    [
+      'store_unavailable',
+      ({ service }) => service(away() as MemoryTokenStore).get('ada', record.id),
+    ],
+    [
+      'store_corrupt',
+      ({ service }) => {
+        const store = away(async () => [{ id: record.id }]);
+        return service(store as MemoryTokenStore).get('ada', record.id);
+      },
+    ],
+    [
+      'durability_unconfirmed',
+      ({ service }) => {
+        const store = away(async () => {
+          throw new TokenError('durability_unconfirmed', '');
+        });
+        return service(store as MemoryTokenStore).revoke('ada', record.id);
+      },
+    ],
+    ['scope_invalid', () => expand('shop.example/orders')],
+    ['catalog_not_concrete', () => ScopeCatalog.from(['GET:shop.example/*'])],
+  ])('of %s is what the call says', async (code, provoke) => {
+    const given = await setUp();
+    const error = await (async () => provoke(given))().catch((caught) => caught);
+
+    expect(error).toMatchObject({ code, message: shown(code) });
+  });
+
+  const record = {
+    id: 'A'.repeat(22) as TokenId,
+    account: 'ada',
+    prefix: 'acme',
+    kid: 'k1',
+    digest: new Uint8Array(32),
+    scopes: [scope],
+    requested: [scope],
+    createdAt: new Date(0),
+    expiresAt: new Date(1),
+    version: 1,
+  } satisfies TokenRecord;
+
+  const quoted = /^"(.*)" is not a scope: /;
+  const parsed = CODES.ScopeError.filter((code) => quoted.test(shown(code) ?? ''));
+
+  it.each(parsed)('of %s is what the parser says of that very text', (code) => {
+    const text = quoted.exec(shown(code) ?? '')?.[1];
+
+    expect(safeParseScope(text)).toMatchObject({ ok: false, error: code, message: shown(code) });
+  });
+
+  it.each<[ScopeErrorCode, unknown]>([
+    ['not_a_string', 42],
+    ['empty', ''],
+    ['too_long', `GET:shop.example/${'a'.repeat(1100)}`],
+    ['non_ascii', 'GET:shop.example/caf\u00e9'],
+  ])('of %s is what the parser says of such a text', (code, text) => {
+    const reading = safeParseScope(text);
+    const ending = (message = '') => message.replace(quoted, '');
+
+    expect(reading).toMatchObject({ ok: false, error: code });
+    expect(ending(reading.ok ? '' : reading.message)).toBe(ending(shown(code)));
+  });
+
+  /** Each text of the HTTP sources that begins in words; what is put into one may be anything. */
+  const spoken = globSync('src/http/*.ts', { cwd: ROOT }).flatMap((file) =>
+    [...readFileSync(join(ROOT, file), 'utf8').matchAll(/'(\w[^'\n]{8,})'|`(\w[^`\n]{8,})`/g)].map(
+      ([, plain, template]) => {
+        const pieces = (plain ?? (template as string)).split(/\$\{[^}]*\}/);
+        const literal = pieces.map((piece) => piece.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
+        return new RegExp(`^${literal.join('.+')}$`);
+      },
+    ),
+  );
+  const spoke = CODES.HttpError.filter((code) => !(CODES.TokenError as string[]).includes(code));
+
+  it.each(spoke)('of %s is one that the service or the guard gives', (code) => {
+    const message = shown(code) as string;
+
+    expect(spoken.some((text) => text.test(message))).toBe(true);
+    expect(spoken.some((text) => text.test(`so ${message}`))).toBe(false);
+  });
+});

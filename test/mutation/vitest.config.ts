@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+import { partOf } from './parts.ts';
+
+const root = new URL('../..', import.meta.url).pathname;
+const { tests } = partOf(process.env['MUTATION_PART']);
+
+// Neither servers nor the canary: what they find, the mutants here do not touch.
+// biome-ignore lint/style/noDefaultExport: as vitest reads it
+export default defineConfig({
+  root,
+  test: { environment: 'node', include: [...tests], testTimeout: 30_000 },
+});

@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest';
+import { recorded, surfaces } from './api.ts';
+import { ENTRIES, specifierOf } from './entries.ts';
+
+const published = surfaces(new URL('../../dist', import.meta.url).pathname);
+
+describe('the declarations', () => {
+  // When a change is meant: npm run build && npm run api, and a changeset.
+  it.each(ENTRIES.map((entry) => [specifierOf(entry), entry] as const))(
+    'of %s are those of test/api',
+    (_, entry) => {
+      expect(published.get(entry)).toBe(recorded(entry));
+    },
+  );
+
+  it('are read as they are published: with parameters, members, and what they name', () => {
+    const text = published.get('index');
+
+    expect(text).toContain('export declare function isTokenError(value: unknown): ');
+    expect(text).toContain('  verify(value: string, need: Need, options?: VerifyOptions): ');
+    expect(text).toContain("from 'tokenwright/scope';");
+    expect(text).not.toContain('/**');
+  });
+});

@@ -1,0 +1,34 @@
+import { brotliCompressSync } from 'node:zlib';
+import { build } from 'esbuild';
+import packageJson from '../../package.json' with { type: 'json' };
+
+export interface Bundle {
+  readonly text: string;
+  /** Minified and compressed, without what the package asks its user to install. */
+  readonly bytes: number;
+  /** The packages and Node modules that are imported still, at once or later. */
+  readonly imports: readonly string[];
+}
+
+/** What a bundler makes of a program that imports the package as it is built. */
+export async function bundle(program: string): Promise<Bundle> {
+  const { outputFiles, metafile } = await build({
+    stdin: { contents: program, resolveDir: import.meta.dirname },
+    external: Object.keys({ ...packageJson.dependencies, ...packageJson.peerDependencies }),
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'es2022',
+    write: false,
+    metafile: true,
+    logLevel: 'silent',
+  });
+  const text = outputFiles[0]?.text ?? '';
+  const imports = Object.values(metafile.outputs).flatMap((output) => output.imports);
+  return {
+    text,
+    bytes: brotliCompressSync(text).length,
+    imports: [...new Set(imports.map(({ path }) => path))].sort(),
+  };
+}

@@ -1,0 +1,78 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import packageJson from '../../package.json' with { type: 'json' };
+
+const root = new URL('../..', import.meta.url).pathname;
+const read = (file: string): string => readFileSync(join(root, file), 'utf8');
+
+const text = read('CONTRIBUTING.md');
+const WORKFLOWS = globSync('.github/workflows/*.yml', { cwd: root });
+
+/** The scripts that a text calls; `test` and `start` need no `run`. */
+const scriptsIn = (document: string): string[] =>
+  [...document.matchAll(/\bnpm (?:run )?([a-z]+(?::[a-z]+)*)/g)]
+    .map(([, name = '']) => name)
+    .filter((name) => !['install', 'ci', 'run'].includes(name));
+
+describe('CONTRIBUTING.md', () => {
+  it('names each script of package.json', () => {
+    const named = [...text.matchAll(/`(?:npm (?:run )?)?([a-z]+(?::[a-z]+)*)\b/g)].map(
+      ([, name]) => name,
+    );
+
+    expect(Object.keys(packageJson.scripts).filter((name) => !named.includes(name))).toEqual([]);
+  });
+
+  it('names no script that is not there', () => {
+    const known = Object.keys(packageJson.scripts);
+
+    expect(scriptsIn(text).length).toBeGreaterThan(10);
+    expect(scriptsIn(text).filter((name) => !known.includes(name))).toEqual([]);
+  });
+
+  it('links to files that exist', () => {
+    const links = [...text.matchAll(/\]\(([^)#]+)/g)].map(([, file = '']) => file);
+
+    expect(links.length).toBeGreaterThan(3);
+    expect(links.filter((file) => !existsSync(join(root, file)))).toEqual([]);
+  });
+});
+
+describe('the workflows', () => {
+  it.each(WORKFLOWS)('%s runs scripts that exist, and actions by their commit', (file) => {
+    const { jobs } = parse(read(file)) as {
+      readonly jobs: Record<string, { readonly steps: { uses?: string; run?: string }[] }>;
+    };
+    const steps = Object.values(jobs).flatMap((job) => job.steps);
+    const actions = steps.flatMap(({ uses }) => uses ?? []);
+    const called = steps.flatMap(({ run = '' }) => scriptsIn(run));
+
+    expect(actions.length).toBeGreaterThan(0);
+    expect(actions.filter((action) => !/^[\w-]+\/[\w-]+@[0-9a-f]{40}$/.test(action))).toEqual([]);
+    expect(called.length).toBeGreaterThan(0);
+    expect(called.filter((name) => !Object.keys(packageJson.scripts).includes(name))).toEqual([]);
+  });
+
+  it('publish only what was asked for by hand, from main', () => {
+    const release = parse(read('.github/workflows/release.yml'));
+
+    expect(Object.keys(release.on)).toEqual(['workflow_dispatch']);
+    expect(release.permissions).toEqual({});
+    expect(release.jobs.publish.if).toContain('refs/heads/main');
+    expect(release.jobs.publish.permissions['id-token']).toBe('write');
+  });
+});
+
+describe('the forms for issues', () => {
+  it.each(globSync('.github/ISSUE_TEMPLATE/[!c]*.yml', { cwd: root }))(
+    '%s sends what is about security elsewhere',
+    (file) => {
+      const { name, description, body } = parse(read(file));
+
+      expect([typeof name, typeof description]).toEqual(['string', 'string']);
+      expect(JSON.stringify(body[0])).toContain('SECURITY.md');
+    },
+  );
+});

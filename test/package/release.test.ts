@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest';
+import { obstacles } from './release.ts';
+
+const READY = {
+  version: '1.2.0',
+  homepage: 'https://localhost/',
+  repository: { type: 'git', url: 'git+https://localhost/tokenwright.git' },
+};
+const { homepage: _, ...HOMELESS } = READY;
+const { repository: __, ...ROOTLESS } = READY;
+
+describe('npm run release', () => {
+  it('goes on when nothing is missing', () => {
+    expect(obstacles(READY, [])).toEqual([]);
+  });
+
+  it.each([
+    ['a homepage on a reserved name', { ...READY, homepage: 'https://tokenwright.example' }, []],
+    ['one with a path', { ...READY, homepage: 'https://tokenwright.example/docs/' }, []],
+    ['no homepage', HOMELESS, []],
+    ['no repository', ROOTLESS, []],
+    ['a change without a version', READY, ['stores.md']],
+    ['no version yet', { ...READY, version: '0.0.0' }, []],
+  ])('refuses %s', (_, manifest, changesets) => {
+    expect(obstacles(manifest, changesets)).toHaveLength(1);
+  });
+});

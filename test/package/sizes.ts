@@ -1,0 +1,27 @@
+// What each entry adds to a program that bundles all of it: `npm run size`. Minified and compressed
+// by brotli, with the parts of the package that it pulls in and without what its user installs.
+import { bundle } from './bundle.ts';
+import { ENTRIES, type Entry, specifierOf } from './entries.ts';
+
+/** In bytes, a little above what it is: whoever raises one says in the change what it buys. */
+const BUDGETS: Readonly<Record<Entry, number>> = {
+  scope: 7_200,
+  index: 18_600,
+  openapi: 12_200,
+  http: 22_000,
+  sqlite: 3_600,
+  postgres: 5_500,
+  mysql: 6_200,
+  redis: 9_800,
+  testing: 7_000,
+};
+
+for (const entry of ENTRIES) {
+  const { bytes } = await bundle(`export * from '${specifierOf(entry)}';`);
+  const most = BUDGETS[entry];
+  const isWithin = bytes <= most;
+  console.log(
+    `${specifierOf(entry).padEnd(20)} ${`${bytes}`.padStart(6)} of ${most} bytes${isWithin ? '' : ': too much'}`,
+  );
+  if (!isWithin) process.exitCode = 1;
+}

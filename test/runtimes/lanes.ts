@@ -1,0 +1,373 @@
+// What is run where.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import {
+  binaryOf,
+  contentsOf,
+  installTarball,
+  outputOf,
+  type Project,
+  requireTool,
+  run,
+  toolFile,
+} from './project.ts';
+
+/** One runtime, used in one way. */
+export interface Lane {
+  readonly runtime: string;
+  readonly format: string;
+  /** The file that runs; absent where this platform has none. */
+  readonly binary: string | undefined;
+  /** The version that runs, as it says itself; absent for what is no runtime of its own. */
+  readonly version?: (binary: string) => Promise<string>;
+  /** Rejects with what went wrong. */
+  run(binary: string, project: Project): Promise<void>;
+}
+
+const CORE = 'verbs scopes service guard openapi contract faults';
+const SQLITE_DONE = `${CORE} databases sqlite`;
+const FORMATS = [
+  ['ESM', 'esm'],
+  ['CommonJS', 'cjs'],
+] as const;
+
+/** All lanes, in the order of the table. */
+export function allLanes(): Lane[] {
+  const bun = binaryOf('@oven', 'bin', 'bun');
+  const deno = binaryOf('@deno', 'deno');
+  return [
+    ...nodeLanes('node-20.19', false),
+    ...['node-22.13', 'node-22', 'node-24', 'node-26'].flatMap((name) => nodeLanes(name, true)),
+    ...programLanes('Bun', bun, []),
+    ...programLanes('Deno', deno, ['run', '--allow-all', '--node-modules-dir=manual']),
+    workerdLane(),
+    ...['5.4', '5.9', '6.0', '7.0'].flatMap((line) =>
+      ['node16', 'nodenext', 'bundler'].map((resolution) => typescriptLane(line, resolution)),
+    ),
+    jestLane(),
+    browserLane(),
+    installLane(),
+  ];
+}
+
+function nodeLanes(name: string, hasSqlite: boolean): Lane[] {
+  const binary = toolFile(name, 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
+  const node = { runtime: 'Node.js', binary, version: versionOf };
+  return [
+    ...programLanes('Node.js', binary, [], hasSqlite),
+    { ...node, format: 'command', run: (file, project) => command(file, project) },
+    hasSqlite
+      ? { ...node, format: 'serve', run: (file, project) => serve(file, project) }
+      : { ...node, format: 'no serve', run: (file, project) => serveRefuses(file, project) },
+  ];
+}
+
+/** The whole program in each format, and both formats in one process. */
+function programLanes(
+  runtime: string,
+  binary: string | undefined,
+  flags: readonly string[],
+  hasSqlite = true,
+): Lane[] {
+  const lane = { runtime, binary, version: versionOf };
+  const done = hasSqlite ? SQLITE_DONE : `${CORE} databases no-sqlite`;
+  return [
+    ...FORMATS.map(([format, folder]) => ({
+      ...lane,
+      format,
+      async run(file: string, project: Project) {
+        const cwd = join(project.folder, folder);
+        const which = hasSqlite ? 'sqlite' : 'none';
+        assert.equal(
+          await outputOf(file, [...flags, 'main.js', which], { cwd }),
+          `done: ${done}\n`,
+        );
+      },
+    })),
+    {
+      ...lane,
+      format: 'both at once',
+      async run(file, project) {
+        const cwd = join(project.folder, 'esm');
+        assert.equal(await outputOf(file, [...flags, 'together.js'], { cwd }), 'done: together\n');
+      },
+    },
+  ];
+}
+
+/** Help, an answer and a negative one, by npx where the package is installed. */
+async function command(node: string, { folder }: Project): Promise<void> {
+  const options = { cwd: folder, env: environment(node) };
+  const npx = (...args: string[]) => run('npx', ['tokenwright', ...args], options);
+  const help = await npx('--help');
+  assert.equal(help.code, 0, help.stderr);
+  assert.match(help.stdout, /serve .*runs the token service/);
+
+  const orders = 'GET:shop.example/orders';
+  const less = await npx('scopes', 'minimize', `${orders},${orders}/open`);
+  assert.deepEqual([less.stdout, less.code], [`${orders}\n`, 0]);
+  const refused = await npx('scopes', 'explain', orders, 'POST', 'shop.example', '/orders');
+  assert.equal(refused.code, 3, refused.stderr);
+  assert.equal((await npx('nonsense')).code, 2);
+}
+
+/** One call answered, one refused, and a clean end. */
+async function serve(node: string, { folder }: Project): Promise<void> {
+  const child = spawn(tokenwright(folder), serveArgs(folder), {
+    cwd: folder,
+    env: { ...environment(node), TOKENWRIGHT_ACCOUNTS: 'ada:pw' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 60_000,
+    killSignal: 'SIGKILL',
+  });
+  const ended = once(child, 'close');
+  let printed = '';
+  const address = await new Promise<string>((resolve, reject) => {
+    const read = (chunk: Buffer) => {
+      printed += chunk;
+      const url = /listens on (\S+)/.exec(printed)?.[1];
+      if (url !== undefined) resolve(url);
+    };
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
+    child.on('close', () => reject(new Error(`serve ended\n${printed}`)));
+  });
+  try {
+    const call = (credentials: string) =>
+      fetch(`${address}/token`, {
+        method: 'POST',
+        headers: {
+          authorization: `Basic ${btoa(credentials)}`,
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify({ scopes: ['*:*/*'], ttl: 60 }),
+      });
+    assert.equal((await call('ada:pw')).status, 200);
+    assert.equal((await call('ada:wrong')).status, 401);
+  } finally {
+    child.kill('SIGTERM');
+  }
+  assert.deepEqual(await ended, [0, null], printed);
+}
+
+/** One clear line, where there is no SQLite inside. */
+async function serveRefuses(node: string, { folder }: Project): Promise<void> {
+  const options = { cwd: folder, env: environment(node) };
+  const { stdout, stderr, code } = await run(tokenwright(folder), serveArgs(folder), options);
+  assert.deepEqual([stdout, code], ['', 1]);
+  assert.match(stderr, /^tokenwright: .*use Node\.js 22\.13 or later.*\n$/);
+}
+
+function serveArgs(folder: string): string[] {
+  return ['serve', '--port', '0', '--data', mkdtempSync(join(folder, 'data-'))];
+}
+
+function tokenwright(folder: string): string {
+  return join(folder, 'node_modules/.bin/tokenwright');
+}
+
+/** In which `node` is this one. */
+function environment(node: string): NodeJS.ProcessEnv {
+  return { ...process.env, PATH: `${dirname(node)}:${process.env['PATH']}` };
+}
+
+interface Miniflare {
+  dispatchFetch(url: string): Promise<Response>;
+  dispose(): Promise<void>;
+}
+
+interface Esbuild {
+  build(options: object): Promise<{ readonly outputFiles: readonly { readonly text: string }[] }>;
+}
+
+const WORKER = `import { PARTS } from './program.js';
+export default {
+  async fetch() {
+    try {
+      for (const [, run] of PARTS) await run();
+      return new Response('done: ' + PARTS.map(([name]) => name).join(' '));
+    } catch (error) {
+      return new Response(String(error && error.stack), { status: 500 });
+    }
+  },
+};`;
+
+/** What needs no file, bundled as for a deployment. */
+function workerdLane(): Lane {
+  return {
+    runtime: 'workerd',
+    format: 'ESM, what needs no file',
+    binary: binaryOf('@cloudflare', 'bin', 'workerd'),
+    version: async () => requireTool('workerd/package.json').version,
+    async run(_, { folder }) {
+      const contents = await bundle(join(folder, 'esm'), WORKER, {
+        conditions: ['workerd', 'worker'],
+        external: ['node:*', '@apidevtools/swagger-parser'],
+      });
+      const { Miniflare } = requireTool('miniflare');
+      let printed = '';
+      const worker: Miniflare = new Miniflare({
+        modules: [{ type: 'ESModule', path: 'worker.js', contents }],
+        compatibilityDate: '2026-04-01',
+        compatibilityFlags: ['nodejs_compat'],
+        cf: false,
+        handleRuntimeStdio(...streams: NodeJS.ReadableStream[]) {
+          for (const stream of streams) {
+            stream.on('data', (chunk) => {
+              printed += chunk;
+            });
+          }
+        },
+      });
+      try {
+        const answer = await worker.dispatchFetch('http://worker.example/');
+        assert.equal(await answer.text(), `done: ${CORE}`);
+      } catch (error) {
+        throw new Error(`${error}\n${printed}`);
+      } finally {
+        await worker.dispose();
+      }
+    },
+  };
+}
+
+const IN_BROWSER = `import { covers, defineCatalog, ScopeSet } from 'tokenwright/scope';
+const orders = 'GET:shop.example/orders';
+const [granted] = defineCatalog([orders]).expand(['*:*/*']).granted;
+const allows = (target) =>
+  ScopeSet.from([granted]).allows({ method: 'GET', domain: 'shop.example', target }).allowed;
+globalThis.answers = [covers('*:*/*', orders), allows('/orders/7'), allows('/ordersx')];`;
+
+/** A bundle that knows no module and no global of Node, run where there are none. */
+function browserLane(): Lane {
+  return {
+    runtime: 'browsers',
+    format: 'tokenwright/scope, bundled',
+    binary: toolFile('esbuild', 'package.json'),
+    async run(_, { folder }) {
+      const script = await bundle(join(folder, 'esm'), IN_BROWSER, {
+        platform: 'browser',
+        format: 'iife',
+      });
+      const { runInNewContext } = await import('node:vm');
+      const globals: { answers?: unknown } = {};
+      runInNewContext(script, globals);
+      assert.deepEqual(Array.from(globals.answers as unknown[]), [true, true, false]);
+    },
+  };
+}
+
+/** Fails when something cannot be resolved, or is only to be had in Node. */
+async function bundle(resolveDir: string, contents: string, options: object): Promise<string> {
+  const esbuild: Esbuild = requireTool('esbuild');
+  const { outputFiles } = await esbuild.build({
+    stdin: { contents, resolveDir },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    logLevel: 'silent',
+    ...options,
+  });
+  return outputFiles.map(({ text }) => text).join('');
+}
+
+/** Two consumers, one of each format. */
+function typescriptLane(line: string, resolution: string): Lane {
+  const name = `typescript-${line}`;
+  return {
+    runtime: 'TypeScript',
+    format: resolution,
+    binary: toolFile(name, 'bin', 'tsc'),
+    version: async () => requireTool(`${name}/package.json`).version,
+    async run(tsc, { folder }) {
+      for (const [, format] of FORMATS) {
+        const config = join(folder, format, `tsconfig.${line}.${resolution}.json`);
+        writeFileSync(config, JSON.stringify(compilerOptions(resolution)));
+        await outputOf(process.execPath, [tsc, '-p', config], { cwd: folder });
+      }
+    },
+  };
+}
+
+function compilerOptions(resolution: string): object {
+  return {
+    compilerOptions: {
+      module: resolution === 'bundler' ? 'preserve' : resolution,
+      moduleResolution: resolution,
+      target: 'es2022',
+      lib: ['es2022'],
+      strict: true,
+      skipLibCheck: false,
+      noEmit: true,
+      esModuleInterop: true,
+      allowImportingTsExtensions: true,
+      types: ['node'],
+      typeRoots: [toolFile('@types')],
+    },
+    files: ['program.ts', 'stores.ts', 'types.ts'],
+  };
+}
+
+const JEST = `const { PARTS } = require('../program.js');
+const { WITH_SQLITE } = require('../stores.js');
+test.each([...PARTS, ...WITH_SQLITE])('%s', (_, run) => run());`;
+
+function jestLane(): Lane {
+  return {
+    runtime: 'Jest',
+    format: 'CommonJS',
+    binary: toolFile('jest', 'bin', 'jest.js'),
+    version: async () => requireTool('jest/package.json').version,
+    async run(jest, { folder }) {
+      const rootDir = join(folder, 'cjs/jest');
+      mkdirSync(rootDir, { recursive: true });
+      writeFileSync(join(rootDir, 'package.json'), JSON.stringify({ private: true }));
+      writeFileSync(join(rootDir, 'package.test.js'), JEST);
+      const args = [jest, '--rootDir', rootDir, '--json', '--no-watchman', '--no-cache'];
+      const { stdout, stderr } = await run(process.execPath, args, { cwd: rootDir });
+      const { numPassedTests, numTotalTests } = JSON.parse(stdout || '{}');
+      const count = SQLITE_DONE.split(' ').length;
+      assert.deepEqual([numPassedTests, numTotalTests], [count, count], stderr);
+    },
+  };
+}
+
+/** What a user gets: two packages, and nothing that ran while they were installed. */
+function installLane(): Lane {
+  return {
+    runtime: 'npm',
+    format: 'install',
+    binary: 'npm',
+    async run(_, { folder, tarball }) {
+      const packages = readdirSync(join(folder, 'node_modules')).filter(
+        (name) => !name.startsWith('.'),
+      );
+      assert.deepEqual(packages, ['tokenwright', 'zod']);
+      const lock = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
+      assert.deepEqual(Object.keys(lock.packages), [
+        '',
+        'node_modules/tokenwright',
+        'node_modules/zod',
+      ]);
+      for (const [name, { hasInstallScript }] of Object.entries<{ hasInstallScript?: boolean }>(
+        lock.packages,
+      )) {
+        assert.equal(hasInstallScript, undefined, `${name} has an install script`);
+      }
+
+      const quiet = join(folder, 'quiet');
+      mkdirSync(quiet);
+      await installTarball(quiet, tarball, '--ignore-scripts');
+      const installed = (base: string) => contentsOf(join(base, 'node_modules/tokenwright'));
+      assert.deepEqual(installed(quiet), installed(folder));
+    },
+  };
+}
+
+async function versionOf(binary: string): Promise<string> {
+  const printed = await outputOf(binary, ['--version'], { cwd: process.cwd() });
+  return /\d+\.\d+\.\d+/.exec(printed)?.[0] ?? printed;
+}

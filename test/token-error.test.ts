@@ -1,0 +1,73 @@
+import { runInNewContext } from 'node:vm';
+import { describe, expect, it } from 'vitest';
+import { corruptStore, isTokenError, storeFailure, TokenError } from '../src/errors.ts';
+import { expectNoSecret } from './support.ts';
+
+/** As another copy of the package makes them: of another class, with the same brand. */
+function foreignError(code: string): Error {
+  const brand = Symbol.for('tokenwright.TokenError');
+  return Object.assign(new Error('of another copy'), { code, [brand]: true });
+}
+
+describe('a TokenError', () => {
+  it('has a name, a code, a message, and no cause', () => {
+    const error = new TokenError('not_found', 'there is no such token');
+
+    expect(error).toBeInstanceOf(Error);
+    expect(error.name).toBe('TokenError');
+    expect(error.message).toContain('there is no such token');
+    expect(error.code).toBe('not_found');
+    expect('cause' in error).toBe(false);
+  });
+
+  it('has details where there are some, and else no such member', () => {
+    const details = { scopes: ['GET:shop.example/orders'] };
+
+    expect(new TokenError('invalid_scope', 'none', details).details).toBe(details);
+    expect('details' in new TokenError('invalid_scope', 'none')).toBe(false);
+  });
+});
+
+describe('isTokenError', () => {
+  it.each<[string, unknown, boolean]>([
+    ['one of ours', new TokenError('not_found', 'no'), true],
+    ['one of another copy', foreignError('not_found'), true],
+    ['an error with such a code', Object.assign(new Error('no'), { code: 'not_found' }), false],
+    ['an error with its name', Object.assign(new Error('no'), { name: 'TokenError' }), false],
+    ['what is no error, with the brand', { [Symbol.for('tokenwright.TokenError')]: true }, false],
+    ['an error of another realm', runInNewContext('new Error("no")'), false],
+    ['a text', 'TokenError', false],
+    ['nothing', undefined, false],
+    ['null', null, false],
+  ])('of %s', (_, value, expected) => {
+    expect(isTokenError(value)).toBe(expected);
+  });
+});
+
+describe('what a store failed with', () => {
+  it.each<[string, unknown, string]>([
+    ['a record that is none', corruptStore(), 'store_corrupt'],
+    ['the same of another copy', foreignError('store_corrupt'), 'store_corrupt'],
+    ['an outage', new TokenError('store_unavailable', 'x'), 'store_unavailable'],
+    ['a missing replica', new TokenError('durability_unconfirmed', 'x'), 'durability_unconfirmed'],
+    ['a code that no store has', new TokenError('not_found', 'x'), 'store_unavailable'],
+    ['an error of a driver', new Error('connect ECONNREFUSED'), 'store_unavailable'],
+    ['a code of ours on an error of a driver', { code: 'store_corrupt' }, 'store_unavailable'],
+    ['nothing', undefined, 'store_unavailable'],
+  ])('%s is told by its code', (_, error, code) => {
+    expect(storeFailure(error)).toMatchObject({ name: 'TokenError', code });
+  });
+
+  it.each(['store_corrupt', 'store_unavailable', 'durability_unconfirmed', 'not_found'] as const)(
+    'is told in words of ours, with nothing of what %s said',
+    (code) => {
+      const details = { sql: 'insert … hunter7' };
+      const failure = storeFailure(new TokenError(code, 'at host hunter7', details));
+
+      expect(failure.message).not.toBe('');
+      expect('details' in failure).toBe(false);
+      expect('cause' in failure).toBe(false);
+      expectNoSecret(failure, 'hunter7');
+    },
+  );
+});

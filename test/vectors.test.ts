@@ -1,0 +1,210 @@
+import { createCipheriv, createHash, createHmac, hkdfSync, scryptSync } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { fixedAccounts } from '../src/http/index.ts';
+import { type KeyOptions, KeyRing } from '../src/keys.ts';
+import { TokenService } from '../src/service.ts';
+import { MemoryTokenStore } from '../src/stores/memory.ts';
+import { manualClock } from '../src/testing/index.ts';
+import type { TokenId, TokenRecord } from '../src/token.ts';
+import { maskValue, mintValue, readId, readValue, revealValue } from '../src/value.ts';
+import answers from './vectors/tokens.json' with { type: 'json' };
+
+const { keys, values, boxes, cursors, passwords } = answers;
+
+/** SHA-256 of the answers, so that none is changed by and by. */
+const WRITTEN_DOWN = '90e92872aa58690849fff29846a46ca994f64ce3943edce19ef4308462df7917';
+
+/** The specification once more, in nothing but what Node has: no line of it is the library's. */
+const plain = {
+  subkey: (secret: string, info: string): Buffer =>
+    Buffer.from(
+      hkdfSync(
+        'sha256',
+        Buffer.from(secret, 'base64url'),
+        'tokenwright/v1',
+        info,
+        32,
+      ) as ArrayBuffer,
+    ),
+  mac: (key: Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest(),
+  base62(number: number): string {
+    const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+    const digits = [5, 4, 3, 2, 1, 0].map((power) => Math.floor(number / 62 ** power) % 62);
+    return digits.map((digit) => alphabet[digit]).join('');
+  },
+  box(key: Buffer, nonce: string, text: string, bound: string): Buffer {
+    const cipher = createCipheriv('aes-256-gcm', key, Buffer.from(nonce, 'hex'));
+    cipher.setAAD(Buffer.from(bound, 'utf8'));
+    const sealed = [cipher.update(text, 'ascii'), cipher.final()];
+    return Buffer.concat([Buffer.from(nonce, 'hex'), ...sealed, cipher.getAuthTag()]);
+  },
+};
+
+function optionsOf(place: number): KeyOptions {
+  const { kid, secret } = keys[place] as (typeof keys)[number];
+  return { kid, secret, status: 'active' };
+}
+
+const ringOf = (place: number): KeyRing => new KeyRing([optionsOf(place)]);
+
+function recordWith(fields: Partial<TokenRecord>): TokenRecord {
+  const now = new Date(0);
+  const lists = { scopes: [], requested: [] };
+  const digest = new Uint8Array(32);
+  const rest = { prefix: 'acme', kid: 'k1', account: 'acme', version: 1 };
+  return {
+    id: '' as TokenId,
+    createdAt: now,
+    expiresAt: now,
+    digest,
+    ...lists,
+    ...rest,
+    ...fields,
+  };
+}
+
+describe('the known answers', () => {
+  it('say that they never change, and are the ones that were written down', () => {
+    const { note, ...all } = answers;
+
+    expect(note).toContain('never change');
+    expect(createHash('sha256').update(JSON.stringify(all)).digest('hex')).toBe(WRITTEN_DOWN);
+  });
+});
+
+describe.each(keys)('the key $kid', ({ secret, tag, reveal, cursor, verifier, kid }) => {
+  const place = keys.findIndex((key) => key.kid === kid);
+
+  it('has the subkeys that the specification derives', () => {
+    expect(plain.subkey(secret, 'tag/v1').toString('hex')).toBe(tag);
+    expect(plain.subkey(secret, 'reveal/v1').toString('hex')).toBe(reveal);
+    expect(plain.subkey(secret, 'cursor/v1').toString('hex')).toBe(cursor);
+  });
+
+  it('gives the verifier its tag key, and takes it back', () => {
+    expect(verifier).toBe(`tag.${Buffer.from(tag, 'hex').toString('base64url')}`);
+    const given = ringOf(place).verifierKeys();
+
+    expect(given).toEqual([{ kid, secret: verifier, status: 'verify' }]);
+    expect(new KeyRing(given).verifierKeys()).toEqual(given);
+  });
+
+  it('is the same as bytes and as text', () => {
+    const bytes = { kid, secret: Buffer.from(secret, 'base64url'), status: 'active' } as const;
+
+    expect(new KeyRing([bytes]).verifierKeys()).toEqual(ringOf(place).verifierKeys());
+  });
+});
+
+describe.each(values)('the value $masked', (known) => {
+  const { key, prefix, id, secret, number, tag, value, digest, masked } = known;
+  const { kid, secret: keySecret, verifier } = keys[key] as (typeof keys)[number];
+  const untagged = `${prefix}_1${kid}${id}${secret}`;
+
+  it('has the tag of the specification', () => {
+    const mac = plain.mac(plain.subkey(keySecret, 'tag/v1'), `tag\0${untagged}`);
+    expect([mac.readUInt32BE(0), plain.base62(number)]).toEqual([number, tag]);
+    expect(untagged + tag).toBe(value);
+
+    expect(ringOf(key).active.tag(`tag\0${untagged}`)).toBe(number);
+  });
+
+  it('is read to its id and the digest of the specification, by the key and by its verifier', () => {
+    const text = `tokenwright/v1/verify\0${id}${secret}`;
+    expect(createHash('sha256').update(text).digest('hex')).toBe(digest);
+    const verifiers = new KeyRing([{ kid, secret: verifier, status: 'verify' }]);
+
+    for (const ring of [ringOf(key), verifiers]) {
+      const read = readValue(ring, prefix, value);
+      expect(read?.id).toBe(id);
+      expect(Buffer.from(read?.digest ?? []).toString('hex')).toBe(digest);
+    }
+  });
+
+  it('is no value under another key of that name', () => {
+    const other = optionsOf((key + 1) % keys.length);
+    expect(readValue(new KeyRing([{ ...other, kid }]), prefix, value)).toBeUndefined();
+  });
+
+  it('is masked to what may be seen', () => {
+    expect(readId(id)).toBe(id);
+    expect(maskValue({ prefix, kid, id: id as TokenId })).toBe(masked);
+    expect(masked).toBe(`${value.slice(0, prefix.length + 10)}…`);
+  });
+});
+
+describe.each(boxes)('the box of $account', (known) => {
+  const { key, prefix, id, account, secret, nonce, bound, box, value } = known;
+  const { kid, reveal } = keys[key] as (typeof keys)[number];
+  const revealKey = Buffer.from(reveal, 'hex');
+
+  it('is the one that the specification seals', () => {
+    expect(bound).toBe(JSON.stringify(['1', kid, id, account]));
+    expect(plain.box(revealKey, nonce, secret, bound).toString('hex')).toBe(box);
+  });
+
+  it('is opened, and gives the value', () => {
+    const sealed = Buffer.from(box, 'hex');
+    const record = recordWith({ id: id as TokenId, account, prefix, kid, box: sealed });
+
+    expect(ringOf(key).active.open(sealed, bound)).toBe(secret);
+    expect(revealValue(ringOf(key), record)).toBe(value);
+    expect(revealValue(ringOf(key), { ...record, account: `${account}.` })).toBeUndefined();
+  });
+
+  it('is what a new one would be with that nonce', () => {
+    const made = mintValue(ringOf(key), prefix, id as TokenId, account);
+    const sealed = Buffer.from(made.kept.box ?? []);
+    const drawn = made.value.slice(-33, -6);
+
+    expect(sealed).toEqual(
+      plain.box(revealKey, sealed.subarray(0, 12).toString('hex'), drawn, bound),
+    );
+  });
+});
+
+describe.each(cursors)('the cursor of $account', (known) => {
+  const { key, account, scope, match, createdAt, id, signature, cursor } = known;
+  const { kid, cursor: cursorKey } = keys[key] as (typeof keys)[number];
+  const place = `${kid}.${createdAt}.${id}`;
+
+  it('is signed as it always was', () => {
+    const signed = JSON.stringify([place, JSON.stringify([account, scope, match])]);
+    const mac = plain.mac(Buffer.from(cursorKey, 'hex'), signed);
+
+    expect(mac.subarray(0, 16).toString('base64url')).toBe(signature);
+    expect(Buffer.from(`${place}.${signature}`).toString('base64url')).toBe(cursor);
+    expect(ringOf(key).active.sign(signed)).toBe(signature);
+  });
+
+  it('is taken for its account and filter alone', async () => {
+    const tokens = new TokenService({
+      store: new MemoryTokenStore(),
+      keys: [optionsOf(key)],
+      prefix: 'acme',
+      clock: manualClock(),
+    });
+    const filter = { match: match as 'overlaps', ...(scope !== null && { scope }) };
+
+    expect(await tokens.list({ account, ...filter, cursor })).toEqual({ tokens: [] });
+    await expect(tokens.list({ account: 'nobody', ...filter, cursor })).rejects.toMatchObject({
+      code: 'invalid_request',
+    });
+    await tokens.close();
+  });
+});
+
+describe.each(passwords)('the password hash $kept', ({ password, salt, hash, kept }) => {
+  it('is the scrypt of the password, and lets nobody else in', async () => {
+    const saltBytes = Buffer.from(salt, 'hex');
+    expect(scryptSync(password, saltBytes, 32, { N: 16_384, r: 8, p: 1 }).toString('hex')).toBe(
+      hash,
+    );
+    const texts = [saltBytes, Buffer.from(hash, 'hex')].map((bytes) => bytes.toString('base64url'));
+    expect(`$scrypt$ln=14,r=8,p=1$${texts.join('$')}`).toBe(kept);
+
+    const authenticate = fixedAccounts([{ username: 'ada', passwordHash: kept }]);
+    expect(await authenticate({ username: 'ada', password })).toBe('ada');
+    expect(await authenticate({ username: 'ada', password: `${password}.` })).toBeNull();
+  });
+});
