@@ -30,7 +30,7 @@ import {
 import { type KeyOptions, KeyRing } from './keys.ts';
 import { type CatalogOption, isCatalog, readOptions, type TokenServiceOptions } from './options.ts';
 import { MAX_SCOPES } from './scope/catalog.ts';
-import { toScope } from './scope/grammar.ts';
+import { recallScope, toScope } from './scope/grammar.ts';
 import {
   covers,
   overlaps,
@@ -906,18 +906,13 @@ function readNeed(need: Need): AskedNeed {
   return reading.ok ? { ok: true, need: reading.request } : reading;
 }
 
-/** Scopes that were asked for: a guarded service asks for a few again and again. Bounded all the same. */
-const neededScopes = new Map<string, Scope>();
-const MAX_NEEDED_SCOPES = 1000;
-
-function readScope(text: Scope | string): Scope {
-  const known = neededScopes.get(text as string);
-  if (known !== undefined) return known;
+function readScope(value: Scope | string): Scope {
+  if (typeof value === 'string') {
+    const reading = recallScope(value);
+    if (reading.ok) return reading.scope;
+  }
   try {
-    const scope = toScope(text);
-    if (neededScopes.size >= MAX_NEEDED_SCOPES) neededScopes.clear();
-    if (typeof text === 'string') neededScopes.set(text, scope);
-    return scope;
+    return toScope(value);
   } catch (error) {
     throw toTokenError(error);
   }

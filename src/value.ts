@@ -251,10 +251,11 @@ function tagOf(key: Key, untagged: string): number {
 
 /** Compares all six characters, whatever the first ones say. */
 function hasTag(key: Key, value: string, tagStart: number): boolean {
-  const expected = base62(tagOf(key, value.slice(0, tagStart)));
+  let rest = tagOf(key, value.slice(0, tagStart));
   let difference = 0;
-  for (let i = 0; i < TAG_LENGTH; i++) {
-    difference |= value.charCodeAt(tagStart + i) ^ expected.charCodeAt(i);
+  for (let i = TAG_LENGTH - 1; i >= 0; i--) {
+    difference |= value.charCodeAt(tagStart + i) ^ ALPHABET.charCodeAt(rest % ALPHABET.length);
+    rest = Math.floor(rest / ALPHABET.length);
   }
   return difference === 0;
 }

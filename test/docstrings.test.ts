@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
@@ -9,9 +10,9 @@ import { CODES } from './codes.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** The source of each entry point, by its name in the build. */
-const ENTRIES = (tsup as readonly { readonly entry: Readonly<Record<string, string>> }[])[1]
-  ?.entry as Readonly<Record<string, string>>;
+/** The source of each entry point, by its name in the build: those that have types are public. */
+const [build] = tsup as readonly { readonly dts: { readonly entry: Record<string, string> } }[];
+const ENTRIES = build?.dts.entry as Readonly<Record<string, string>>;
 
 const { options } = ts.parseJsonConfigFileContent(
   ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile).config,
@@ -108,7 +109,13 @@ const at = ({ entry, name }: Documented) => `${entry}: ${name}`;
 
 describe('docstrings', () => {
   it('are looked for in all that is public (the control)', () => {
+    const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    const subpaths = Object.keys(exports).filter((path) => path !== './package.json');
     const names = PUBLIC.map(at);
+
+    expect(Object.keys(ENTRIES).map((name) => (name === 'index' ? '.' : `./${name}`))).toEqual(
+      subpaths,
+    );
     for (const name of [
       'index: TokenService',
       'index: TokenService.issue',

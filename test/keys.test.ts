@@ -127,6 +127,7 @@ describe('KeyRing refuses, and names the option', () => {
       /^keys\[0\]\.secret/,
     ],
     ['one repeated byte, not two', good(repeated), good(nearlyRepeated), /^keys\[0\]\.secret/],
+    ['text that begins otherwise', good(`*${fixedSecret()}`), good(fixedSecret()), /\.secret/],
     ['text that is no base64url', good(`${fixedSecret()}!`), good(fixedSecret()), /\.secret/],
     ['an empty text', good(''), good(`${fixedSecret()}=`), /\.secret/],
     ['an array of numbers', good([...bytes(32)]), good(Buffer.from(bytes(32))), /\.secret/],
@@ -172,6 +173,18 @@ describe('KeyRing refuses, and names the option', () => {
       [{ ...verifier, secret: `tag.${'A'.repeat(42)}` }],
       [verifier],
       /\.secret/,
+    ],
+    [
+      'a verifier with a byte more',
+      [{ ...verifier, secret: `${verifier.secret}AA` }],
+      [verifier],
+      /^keys\[0\]\.secret must be whole/,
+    ],
+    [
+      'a whole key that does not mint, beside a verifier',
+      [{ ...K1, status: 'verify' }, verifier],
+      [K1, verifier],
+      /exactly one/,
     ],
     ['an empty list', [], [K1], /^keys must/],
     ['no list', K1, [K1], /^keys must/],
@@ -282,6 +295,11 @@ describe('generateKey', () => {
   });
 
   it.each(['', 'k', 'k12', 'k_', 'ké'])('refuses the kid "%s"', (kid) => {
-    expect(() => generateKey(kid)).toThrow(expect.objectContaining({ code: 'invalid_options' }));
+    expect(() => generateKey(kid)).toThrow(
+      expect.objectContaining({
+        code: 'invalid_options',
+        message: expect.stringMatching(/^kid must/),
+      }),
+    );
   });
 });

@@ -1,18 +1,20 @@
 // Writes the reference, one page for each entry point, from the docstrings. Fails on any warning.
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Application } from 'typedoc';
+import { load as markdownPlugin } from 'typedoc-plugin-markdown';
 import ts from 'typescript';
 import tsup from '../../tsup.config.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 const out = `${root}docs/reference`;
 
-/** The source of each entry point, by its name in the build. */
-const [, { entry }] = tsup as unknown as [unknown, { entry: Readonly<Record<string, string>> }];
+/** The source of each entry point, by its name in the build: those that have types are public. */
+const [{ dts }] = tsup as unknown as [{ dts: { entry: Readonly<Record<string, string>> } }];
+const { entry } = dts;
 
 /** Options of the plugin are none of TypeDoc's own types. */
 const markdown = {
-  plugin: ['typedoc-plugin-markdown'],
+  plugin: [markdownPlugin],
   outputFileStrategy: 'modules',
   entryFileName: 'index.md',
   hidePageHeader: true,
@@ -76,6 +78,11 @@ const project = app.converter.convert(
 app.validate(project);
 rmSync(out, { recursive: true, force: true });
 await app.generateOutputs(project);
+for (const name of Object.keys(entry)) {
+  const file = `${out}/${pageOf(name)}.md`;
+  // Beside the page, the names alone: what each consists of would bury them.
+  writeFileSync(file, `---\noutline: 2\n---\n\n${readFileSync(file, 'utf8')}`);
+}
 writeFileSync(`${out}/index.md`, `# Reference\n\n${Object.keys(entry).map(lineOf).join('\n')}\n`);
 if (app.logger.hasErrors() || app.logger.hasWarnings()) process.exit(1);
 

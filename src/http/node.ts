@@ -44,7 +44,7 @@ export function toNodeListener(
     const answer = await (answerer?.(incoming) ?? answerByFetch(handler, incoming));
     incoming.release();
     if (answer instanceof Response) await sendResponse(answer, outgoing);
-    else send(answer, outgoing as ServerResponse);
+    else send(answer, incoming.method, outgoing as ServerResponse);
   };
 }
 
@@ -85,8 +85,8 @@ export async function sendResponse(
   write(response.status, headers, response.body && body, to as ServerResponse);
 }
 
-function send({ status, headers, body }: Answer, to: ServerResponse): void {
-  write(status, Object.entries(headers), to.req.method === 'HEAD' ? null : body, to);
+function send({ status, headers, body }: Answer, method: string, to: ServerResponse): void {
+  write(status, Object.entries(headers), method === 'HEAD' ? null : body, to);
 }
 
 function write(
@@ -269,8 +269,10 @@ class NodeChunks implements Chunks {
       if (this.#isCancelled) return undefined;
       const chunk: Uint8Array | string | null = this.#stream.read();
       if (chunk !== null) return chunk;
-      if (this.#stream.readableEnded) return undefined;
-      if (this.#stream.destroyed) throw new TypeError('the body broke off');
+      // Over HTTP/2 what breaks off also ends.
+      const { aborted, readableEnded, destroyed } = this.#stream;
+      if (aborted || (destroyed && !readableEnded)) throw new TypeError('the body broke off');
+      if (readableEnded) return undefined;
       await this.#change();
     }
   }

@@ -2,6 +2,7 @@ import { domainCovers, meet, methodCovers, pathCovers } from './algebra.ts';
 import {
   isPrintable,
   type RefusedScope,
+  recallScope,
   type Scope,
   ScopeError,
   safeParseScope,
@@ -349,7 +350,7 @@ function refusal(
 }
 
 function readMember(member: unknown): ReturnType<typeof safeParseScope> {
-  if (typeof member === 'string') return safeParseScope(member);
+  if (typeof member === 'string') return recallScope(member);
   try {
     return { ok: true, scope: toScope(member as Scope) };
   } catch {

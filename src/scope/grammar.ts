@@ -175,6 +175,26 @@ export function safeParseScope(value: unknown): ScopeReading {
   };
 }
 
+/** Scopes that were read of late: hosts and clients name a few again and again. */
+const recent = new Map<string, Scope>();
+const MAX_RECENT = 1000;
+const MAX_RECENT_LENGTH = 256;
+
+/** As {@link safeParseScope}, for texts that are likely to come again. */
+export function recallScope(value: unknown): ScopeReading {
+  const known = recent.get(value as string);
+  if (known !== undefined) return { ok: true, scope: known };
+  const reading = safeParseScope(value);
+  if (!reading.ok) return reading;
+  // By its own text: that of the caller may be a part of a longer one, which would be kept as well.
+  const text = reading.scope.toString();
+  if (text.length <= MAX_RECENT_LENGTH) {
+    if (recent.size >= MAX_RECENT) recent.clear();
+    recent.set(text, reading.scope);
+  }
+  return reading;
+}
+
 /**
  * Takes what every function of this module takes: a scope, or a text to be parsed strictly. A scope
  * of another copy of this package is read again from its text.

@@ -168,6 +168,7 @@ export declare class TokenError extends Error {
   readonly code: TokenErrorCode;
   readonly details?: Readonly<Record<string, unknown>>;
   constructor(code: TokenErrorCode, message: string, details?: Readonly<Record<string, unknown>>);
+  get docsUrl(): string;
 }
 
 export type TokenErrorCode = 'invalid_scope' | 'scopes_required' | 'scope_unmatched' | 'too_many_scopes' | 'catalog_empty' | 'invalid_ttl' | 'invalid_expire' | 'invalid_request' | 'invalid_options' | 'not_found' | 'token_expired' | 'version_conflict' | 'id_taken' | 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';

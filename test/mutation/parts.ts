@@ -19,7 +19,10 @@ export const PARTS = {
     tests: ['test/scope/catalog.test.ts', 'test/scope/lint.test.ts'],
   },
   typed: { mutate: ['src/scope/typed.ts'], tests: ['test/scope/typed.test.ts'] },
-  token: { mutate: ['src/token.ts'], tests: ['test/token.test.ts', 'test/service/*.test.ts'] },
+  token: {
+    mutate: ['src/token.ts'],
+    tests: ['test/token.test.ts', 'test/service/!(time).test.ts'],
+  },
   value: { mutate: ['src/value.ts'], tests: ['test/value.test.ts', 'test/vectors.test.ts'] },
   keys: {
     mutate: ['src/keys.ts'],
@@ -30,11 +33,48 @@ export const PARTS = {
     mutate: ['src/cache.ts'],
     tests: ['test/cache.test.ts', 'test/service/!(time).test.ts'],
   },
+  service: {
+    mutate: ['src/service.ts', 'src/events.ts', 'src/input.ts', 'src/options.ts', 'src/clock.ts'],
+    tests: ['test/service/!(time).test.ts', 'test/events.test.ts', 'test/clock.test.ts'],
+  },
+  memory: {
+    mutate: ['src/stores/memory.ts', 'src/store.ts'],
+    tests: ['test/stores/memory.test.ts', 'test/service/list.test.ts'],
+  },
+  scanner: { mutate: ['src/scanner.ts'], tests: ['test/scanner.test.ts'] },
+  http: {
+    mutate: ['src/http/*.ts'],
+    tests: ['test/http/!(growth|fuzz|hostile|raw|reference).test.ts'],
+  },
+  openapi: {
+    mutate: ['src/openapi.ts'],
+    tests: ['test/openapi.test.ts', 'test/openapi/*.test.ts'],
+  },
 } as const satisfies Record<string, Part>;
 
 export type PartName = keyof typeof PARTS;
 
+const SCOPE: readonly PartName[] = [
+  ...(['grammar', 'algebra', 'request', 'matcher', 'compiled', 'catalog', 'typed'] as const),
+];
+const CORE: readonly PartName[] = [...SCOPE, 'token', 'value', 'keys', 'errors', 'cache'];
+
+/** The least score in percent: what decides access is held to more. */
+export const GOALS = Object.fromEntries(
+  Object.keys(PARTS).map((part) => [part, CORE.includes(part as PartName) ? 90 : 80]),
+) as Readonly<Record<PartName, number>>;
+
 export function partOf(name: string | undefined): Part {
-  if (name !== undefined && Object.hasOwn(PARTS, name)) return PARTS[name as PartName];
-  throw new Error(`there is no part "${name}"; there are ${Object.keys(PARTS).join(', ')}`);
+  return PARTS[partNamed(name ?? '')];
+}
+
+/** All parts, where none is named; `scope` names those of `src/scope`. */
+export function partsNamed(names: readonly string[]): readonly PartName[] {
+  if (names.length === 0) return Object.keys(PARTS) as PartName[];
+  return names.flatMap((name) => (name === 'scope' ? SCOPE : [partNamed(name)]));
+}
+
+function partNamed(name: string): PartName {
+  if (Object.hasOwn(PARTS, name)) return name as PartName;
+  throw new Error(`there is no part "${name}"; there are scope, ${Object.keys(PARTS).join(', ')}`);
 }

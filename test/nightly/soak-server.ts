@@ -10,7 +10,7 @@ const kept: Buffer[] = [];
 const store = SqliteTokenStore.open(file);
 const tokens = new TokenService({
   store,
-  keys: [{ kid: 'k1', secret: Buffer.from(Array(32).keys()), status: 'active' }],
+  keys: [{ kid: 'k1', secret: Uint8Array.from({ length: 32 }, (_, i) => i), status: 'active' }],
   prefix: 'acme',
   cache: { maxStaleMs: 1000, maxEntries: 1000 },
 });

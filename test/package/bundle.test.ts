@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { bundle } from './bundle.ts';
 import { ENTRIES, specifierOf } from './entries.ts';
@@ -56,5 +57,53 @@ describe('a bundler', () => {
     const { imports } = await bundle(`export * from '${entry}';`);
 
     expect(imports.filter((name) => !name.startsWith('node:'))).toEqual(packages);
+  });
+});
+
+/** What changes outside of it when a module is imported; by a process of its own. */
+function effectsOf(specifier: string): unknown {
+  const program = `
+    const look = () => ({
+      globals: Reflect.ownKeys(globalThis).map(String),
+      listeners: process.eventNames().map((name) => [String(name), process.listenerCount(name)]),
+      env: Object.keys(process.env),
+      // With the streams that node:assert would open.
+      running: [process.stdout, process.stderr] && process.getActiveResourcesInfo().sort(),
+      prototypes: [Object, Array, String, Function, Promise, Map, Error].map(
+        ({ prototype }) => Reflect.ownKeys(prototype).length,
+      ),
+    });
+    await import('data:text/javascript,');
+    const before = look();
+    await import(${JSON.stringify(specifier)});
+    const after = look();
+    const changed = Object.keys(before).filter(
+      (key) => JSON.stringify(before[key]) !== JSON.stringify(after[key]),
+    );
+    const globals = after.globals.filter((name) => !before.globals.includes(name));
+    process.stdout.write(JSON.stringify({ changed, globals }));
+  `;
+  const options = { cwd: import.meta.dirname, encoding: 'utf8' } as const;
+  return JSON.parse(
+    execFileSync(process.execPath, ['--input-type=module', '-e', program], options),
+  );
+}
+
+// What sideEffects: false says of the code, which a bundler takes on trust.
+describe('an import', () => {
+  it.each(ENTRIES.map(specifierOf))('of %s changes nothing outside of it', async (entry) => {
+    const { imports } = await bundle(`export * from '${entry}';`);
+    const zods = imports.includes('zod') ? effectsOf('zod') : { changed: [], globals: [] };
+
+    expect(effectsOf(entry)).toEqual(zods);
+  });
+
+  it('is seen when it does (the control)', () => {
+    const program = 'process.on("exit", () => {}); globalThis.left = 1;';
+
+    expect(effectsOf(`data:text/javascript,${program}`)).toEqual({
+      changed: ['globals', 'listeners'],
+      globals: ['left'],
+    });
   });
 });
