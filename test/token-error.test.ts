@@ -1,6 +1,6 @@
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { corruptStore, isTokenError, storeFailure, TokenError } from '../src/errors.ts';
+import { corruptStore, DOCS_URL, isTokenError, storeFailure, TokenError } from '../src/errors.ts';
 import { expectNoSecret } from './support.ts';
 
 /** As another copy of the package makes them: of another class, with the same brand. */
@@ -18,6 +18,21 @@ describe('a TokenError', () => {
     expect(error.message).toContain('there is no such token');
     expect(error.code).toBe('not_found');
     expect('cause' in error).toBe(false);
+  });
+
+  it('names the page of its code', () => {
+    expect(new TokenError('not_found', 'no').docsUrl).toBe(`${DOCS_URL}/errors/not_found`);
+  });
+
+  it('has a brand for other copies of the package, which no list of its members shows', () => {
+    const brand = Symbol.for('tokenwright.TokenError');
+
+    expect(Object.getOwnPropertyDescriptor(new TokenError('not_found', 'no'), brand)).toEqual({
+      value: true,
+      enumerable: false,
+      writable: false,
+      configurable: false,
+    });
   });
 
   it('has details where there are some, and else no such member', () => {

@@ -300,12 +300,13 @@ describe('ids', () => {
     for (const id of ids) expect(id).toMatch(/^[0-9A-Za-z]{22}$/);
   });
 
-  it.each([
+  it.each<[string, boolean]>([
     ['0123456789ABCDEFGHIJKL', true],
     ['0123456789ABCDEFGHIJK', false],
     ['0123456789ABCDEFGHIJKLM', false],
     ['0123456789ABCDEFGHIJK_', false],
     ['0123456789ABCDEFGHIJK\n', false],
+    ...[...'/:@[`{~é'].map((other): [string, boolean] => [`0123456789ABCDEFGHIJK${other}`, false]),
     ['', false],
   ])('%j is one: %s', (text, isOne) => {
     expect(readId(text)).toBe(isOne ? text : undefined);

@@ -188,7 +188,8 @@ function matches(password: string, { salt, hash }: PasswordHash): Promise<boolea
       HASH_BYTES,
       { N: COST, r: BLOCK_SIZE, p: 1 },
       (error, derived) => {
-        if (error !== null) reject(error);
+        // Bun says `undefined` where Node says `null`.
+        if (error) reject(error);
         else resolve(crypto.timingSafeEqual(derived, hash));
       },
     );

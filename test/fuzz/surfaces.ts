@@ -315,7 +315,10 @@ async function guardedRequest({ guard }: Subjects): Promise<Attempt> {
     const presented = /^bearer( .*)$/is.exec(authorization)?.[1]?.trim();
     const isLive = presented === good || presented === made.bob.value;
     must(isLive, 'lets in the live values alone', authorization);
-    const [path = '', query] = splitOnce(target, '?');
+    const [path = '', query] = splitOnce(
+      isFetch && !target.startsWith('/') ? `/${target}` : target,
+      '?',
+    );
     must(!new URLSearchParams(query).has('access_token'), 'lets in by one credential only', target);
     must(
       method === 'GET' && denotes(held, method, 'shop.example', segmentsOf(path)),
@@ -465,7 +468,8 @@ async function serviceRequest({ handler }: Subjects, random: Random): Promise<At
   const { tokens, store, ada, bob, ended } = made;
   const answer = handler({
     tokens,
-    authenticate: ({ username, password }) => (password === PASSWORD ? username : null),
+    authenticate: ({ username, password }) =>
+      password === PASSWORD && ['ada', 'bob'].includes(username) ? username : null,
     maxBodyBytes: 20_000,
     acceptLegacyBody: random.oneIn(2),
     pathTokens: random.oneIn(2) ? 'id-only' : 'any',

@@ -703,3 +703,35 @@ const nearlyScope: fc.Arbitrary<string> = fc
     }, text + tail);
     return lower === 0 ? edited.toLowerCase() : edited;
   });
+
+describe('what a refusal shows', () => {
+  it.each<[string, string, boolean]>([
+    ['a short text', 'get:d.example/a', true],
+    ['the last characters of ASCII', 'GET:d.example/a~~', false],
+    ['200 characters', `get:d.example/${'a'.repeat(186)}`, true],
+    ['201 characters', `get:d.example/${'a'.repeat(187)}`, false],
+    ['a control character', 'get:d.example/a\u001f', false],
+    ['a delete character', 'get:d.example/a\u007f', false],
+    ['another script', 'get:d.example/ä', false],
+  ])('%s', (_, text, isShown) => {
+    const reading = safeParseScope(text);
+    const message = reading.ok ? '' : reading.message;
+
+    expect(message.startsWith(`"${text}" is not a scope: `)).toBe(isShown);
+    expect(message.includes(' is not a scope')).toBe(isShown);
+  });
+
+  it('holds a suggestion just where there is one', () => {
+    const errorOf = (text: string): unknown => {
+      try {
+        return parseScope(text);
+      } catch (error) {
+        return error;
+      }
+    };
+
+    expect(errorOf('get:d.example/a')).toMatchObject({ suggestion: 'GET:d.example/a' });
+    expect('suggestion' in (errorOf('GET:d_.example/a') as object)).toBe(false);
+    expect('suggestion' in safeParseScope('GET:d_.example/a')).toBe(false);
+  });
+});
