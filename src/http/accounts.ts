@@ -93,11 +93,13 @@ export function needsRequest(authenticate: Authenticate): boolean {
  * Hashes a password for keeping, in the PHC string format: `$scrypt$ln=14,r=8,p=1$salt$hash`.
  * Blocks for the time of one scrypt.
  *
- * @throws {TypeError} for a password that is no text
+ * @throws {TokenError} `invalid_options` for a password that is no text, is empty or has control
+ * characters
  * @example
  * fixedAccounts([{ username: 'ada', passwordHash: hashPassword(password) }]);
  */
 export function hashPassword(password: string): string {
+  if (!isPassword(password)) throw invalid(`password must be ${PASSWORD}`);
   const salt = crypto.randomBytes(SALT_BYTES);
   const hash = crypto.scryptSync(password, salt, HASH_BYTES, { N: COST, r: BLOCK_SIZE, p: 1 });
   const [saltText, hashText] = [salt, hash].map((bytes) => bytes.toString('base64url'));
@@ -163,12 +165,15 @@ function hashOf(
     throw invalid(`accounts[${place}] must have either a password or a passwordHash`);
   }
   if (passwordHash !== undefined) return readHash(passwordHash, place);
-  if (typeof password !== 'string' || password === '' || /\p{Cc}/u.test(password)) {
-    throw invalid(
-      `accounts[${place}].password must be a text that is not empty and has no control characters`,
-    );
-  }
+  if (!isPassword(password)) throw invalid(`accounts[${place}].password must be ${PASSWORD}`);
   return readHash(hashPassword(password));
+}
+
+const PASSWORD = 'a text that is not empty and has no control characters';
+
+/** Whether Basic credentials can carry it. */
+function isPassword(password: unknown): password is string {
+  return typeof password === 'string' && password !== '' && !/\p{Cc}/u.test(password);
 }
 
 function readHash(text: string, place = 0): PasswordHash {

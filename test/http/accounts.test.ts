@@ -246,6 +246,12 @@ describe('many calls at once', () => {
 });
 
 describe('hashPassword', () => {
+  it.each([[42], [undefined], [''], ['a\nb'], [Buffer.from('a')]])('refuses %j', (password) => {
+    expect(() => hashPassword(password as string)).toThrow(
+      expect.objectContaining({ code: 'invalid_options' }),
+    );
+  });
+
   it('gives another text each time, without the password', () => {
     const hashes = [hashPassword(CANARY), hashPassword(CANARY)];
 
