@@ -290,6 +290,17 @@ describe('isCurrentValue and isPreviousValue', () => {
     ]);
     expect(isPreviousValue(presented, recordFor({ digest: other }))).toBe(false);
   });
+
+  it('takes what has proved to be the value of one record for that of no other', () => {
+    const digest = Buffer.from(DIGEST, 'hex');
+    const record = recordFor({ digest });
+    const rotated = recordFor({ digest: Buffer.alloc(32, 1), previousDigest: digest });
+    const presented = { id: ID, digest, proven: record };
+
+    expect(isCurrentValue(presented, record)).toBe(true);
+    expect(isCurrentValue(presented, rotated)).toBe(false);
+    expect(isPreviousValue(presented, rotated)).toBe(true);
+  });
 });
 
 describe('ids', () => {
@@ -314,6 +325,8 @@ describe('ids', () => {
 });
 
 describe('ValueReader', () => {
+  const OTHERS = Array.from({ length: 12_000 }, () => mint());
+
   it('reads as readValue does, the first time and again', () => {
     const reader = new ValueReader(RING, 'acme');
     const foreign = [mint('other'), mint('acme', new KeyRing([{ ...K1, secret: K2.secret }]))];
@@ -328,12 +341,46 @@ describe('ValueReader', () => {
 
   it('does so of more values than it remembers', () => {
     const reader = new ValueReader(RING, 'acme');
-    const values = Array.from({ length: 12_000 }, () => mint());
 
-    for (const value of [...values, ...values.slice(0, 100), ...values.slice(-100)]) {
+    for (const value of [...OTHERS, ...OTHERS.slice(0, 100), ...OTHERS.slice(-100)]) {
       expect(reader.read(value)?.id).toBe(partsOf(value).id);
       expect(reader.read(`${value.slice(0, -1)}!`)).toBeUndefined();
     }
+  });
+
+  it.each([
+    [0, true],
+    [1, true],
+    [9999, true],
+    [10_000, false],
+    [12_000, false],
+  ])('after %i other values it still knows the first: %s', (count, isKnown) => {
+    const reader = new ValueReader(RING, 'acme');
+    const first = reader.read(KNOWN);
+    for (const value of OTHERS.slice(0, count)) reader.read(value);
+
+    const again = reader.read(KNOWN);
+    expect(again).toEqual(first);
+    expect(again === first).toBe(isKnown);
+  });
+
+  it('goes on knowing a value that is in use', () => {
+    const reader = new ValueReader(RING, 'acme');
+    const first = reader.read(KNOWN);
+
+    for (const [place, value] of OTHERS.entries()) {
+      reader.read(value);
+      if (place % 4000 === 0) expect(reader.read(KNOWN)).toBe(first);
+    }
+    expect(reader.read(KNOWN)).toBe(first);
+  });
+
+  it('forgets nothing for values that are refused', () => {
+    const reader = new ValueReader(RING, 'acme');
+    const first = reader.read(KNOWN);
+    for (const value of OTHERS) reader.read(`${value.slice(0, -1)}!`);
+
+    expect(reader.read(KNOWN)).toBe(first);
   });
 });
 

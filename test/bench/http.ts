@@ -2,7 +2,8 @@
 // installed (a client in JavaScript takes longer than a bare server; that server then sleeps at
 // times, and a guarded one does not). Each server is a process of its own, whose CPU for each request is
 // measured under load; 1 000 tokens with ten scopes take turns. Rounds take turns as well, and the
-// medians count. Then the token service itself is kept busy for a minute. The figures go to
+// medians count, also of the ratios: each is within one round, since machines change their speed.
+// Then the token service itself is kept busy for a minute. The figures go to
 // .cache/bench/http.json.
 import { type ChildProcess, execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -116,6 +117,11 @@ function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
 }
 
+/** Round by round. */
+function ratios(values: readonly number[], to: readonly number[]): number[] {
+  return values.map((value, round) => value / (to[round] as number));
+}
+
 function spread(values: readonly number[]): string {
   return `${Math.min(...values).toFixed(1)}–${Math.max(...values).toFixed(1)}`;
 }
@@ -144,9 +150,9 @@ async function compare(framework: string): Promise<object> {
       guard,
       `${median(cpu).toFixed(1)} µs`,
       spread(cpu),
-      (median(cpu) / median(bare.cpu)).toFixed(2),
+      median(ratios(cpu, bare.cpu)).toFixed(2),
       median(rate).toFixed(0),
-      (median(cached.rate) / median(rate)).toFixed(1),
+      median(ratios(cached.rate, rate)).toFixed(1),
     ];
     console.log(`| ${cells.join(' | ')} |`);
   }
