@@ -167,7 +167,7 @@ class NodeIncoming implements Incoming {
   header(name: HeaderName): string | undefined {
     const { headers, rawHeaders } = this.#incoming;
     const known = headers[name];
-    if (typeof known !== 'string' || rawHeaders.length === 0) return known as string | undefined;
+    if (known === undefined || rawHeaders.length === 0) return known && String(known);
     // Where one came twice, both must be seen: Node drops the second one of most.
     let all: string | undefined;
     for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -179,14 +179,19 @@ class NodeIncoming implements Incoming {
   }
 
   get body(): Body | null {
-    const { body } = this.#incoming;
     if (this.#isWithoutBody()) return null;
-    return this.#isParsed() ? this.#readAgain(body) : new NodeChunks(this.#incoming);
+    const { body, readableDidRead } = this.#incoming;
+    const isParsed = body !== undefined && readableDidRead;
+    return isParsed ? this.#readAgain(body) : new NodeChunks(this.#incoming);
   }
 
   request(): Request {
-    this.#request ??= this.toRequest(null);
-    return this.#request;
+    try {
+      this.#request ??= this.toRequest(null);
+      return this.#request;
+    } catch {
+      throw unreadable();
+    }
   }
 
   toRequest(body: ReadableStream<Uint8Array> | Body | null): Request {
@@ -203,8 +208,8 @@ class NodeIncoming implements Incoming {
 
   /** The body as Fetch has it. */
   webBody(): ReadableStream<Uint8Array> | Body | null {
-    if (this.#isWithoutBody()) return null;
-    if (this.#isParsed()) return this.#readAgain(this.#incoming.body);
+    const { body } = this;
+    if (!(body instanceof NodeChunks)) return body;
     // What there is may be a part only, and would be taken for the whole.
     if (this.#hasLeft()) throw unreadable();
     return Readable.toWeb(this.#incoming) as ReadableStream<Uint8Array>;
@@ -235,10 +240,6 @@ class NodeIncoming implements Incoming {
     // From HTTP/2 on, a body needs no header.
     if (httpVersionMajor > 1 || headers['transfer-encoding'] !== undefined) return false;
     return !(Number(headers['content-length']) > 0);
-  }
-
-  #isParsed(): boolean {
-    return this.#incoming.body !== undefined && this.#incoming.readableDidRead;
   }
 
   /** Throws for what was parsed into something that JSON or a form has no words for. */

@@ -938,6 +938,21 @@ describe('what is no request of a server', () => {
     expect(response.statusCode).toBe(200);
   });
 
+  it('is refused where a gateway gives two credentials', async () => {
+    const { handler } = setUp();
+    const request = Object.assign(new http.IncomingMessage(new net.Socket()), {
+      method: 'GET',
+      url: '/token',
+      headers: { authorization: [BASIC.authorization, BASIC.authorization] as unknown as string },
+      complete: true,
+    });
+    const response = new http.ServerResponse(request);
+
+    await toNodeListener(handler)(request, response);
+
+    expect(response.statusCode).toBe(401);
+  });
+
   it('is read as Fastify injects it', async () => {
     const { handler, issue } = setUp();
     const { id } = await issue();

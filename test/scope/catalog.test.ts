@@ -47,7 +47,7 @@ describe('ScopeCatalog.from', () => {
     expect(catalog.size).toBe(2);
     expect(catalog.toArray()).toEqual(['GET:shop.example/a', 'POST:shop.example/b']);
     expect([...catalog].map(String)).toEqual(catalog.toArray());
-    expect(ScopeCatalog.from(catalog).toArray()).toEqual(catalog.toArray());
+    expect(ScopeCatalog.from(catalog)).toBe(catalog);
     expect(ScopeCatalog.from(ScopeSet.from(catalog)).toArray()).toEqual(catalog.toArray());
   });
 
@@ -177,6 +177,7 @@ describe('expand', () => {
     ['an object like a list', { 0: 'GET:shop.example/orders', length: 1 }],
     ['a number', 1],
     ['a ScopeSet', ScopeSet.from(['GET:shop.example/orders'])],
+    ['list that throws', new Proxy([], { get: () => hostile().toString() })],
   ])('requires a list, and takes no %s for one', (_, requested) => {
     expect(refusal(requested).code).toBe('scopes_required');
     expect(refusal(requested, []).code).toBe('scopes_required');
@@ -222,7 +223,7 @@ describe('expand', () => {
       '*',
       '',
     ]);
-    expect(error.refused).toEqual([
+    expect(error.refused).toStrictEqual([
       {
         scope: 'get:shop.example/orders',
         code: 'method_invalid',
@@ -284,6 +285,50 @@ describe('expand', () => {
     }
     expect(error.refused?.[0]?.nearest?.[0]).toBe('GET:shop.example/orders');
     expect(error.refused?.[1]?.nearest).toContain('GET:shop.example/orders');
+  });
+
+  it('speaks of five members, each with what would be right, and counts the others', () => {
+    const bad = ['get:d.example/a', '*', '', 'GET:d.example/a/', 'GET:d.example/a?', 'b', 'c'];
+    const first = 'get:d.example/a (method_invalid; did you mean GET:d.example/a?)';
+    const five = [
+      first,
+      '* (missing_method)',
+      ' (empty)',
+      'GET:d.example/a/ (path_empty_segment; did you mean GET:d.example/a?)',
+      'GET:d.example/a? (query_or_fragment)',
+    ].join(', ');
+
+    expect(refusal(bad.slice(0, 1)).message).toBe(`one member of scopes cannot be read: ${first}`);
+    expect(refusal(bad.slice(0, 5)).message).toBe(`5 members of scopes cannot be read: ${five}`);
+    expect(refusal(bad).message).toBe(`7 members of scopes cannot be read: ${five} and 2 more`);
+  });
+
+  it('says of a member that meets nothing what is known, where something is like it', () => {
+    const catalog = ['GET:d.example/a', 'GET:d.example/b'];
+    const far = `GET:d.example/${'x'.repeat(70)}`;
+
+    expect(refusal(['PUT:d.example/a', far], catalog).message).toBe(
+      `no known scope is meant by PUT:d.example/a (known: GET:d.example/a, GET:d.example/b), ${far}; nothing was granted`,
+    );
+    expect(errorOf(() => ScopeCatalog.from(['*:*/*'])).message).toMatch(/cannot hold \*:\*\/\*$/);
+  });
+
+  it.each([
+    [1000, 50],
+    [5000, 10],
+    [10_001, 5],
+    [20_000, 5],
+  ])('among %i entries looks for what is like the first %i members', (size, explained) => {
+    const catalog = Array.from({ length: size }, (_, i) => `GET:d.example/${i}`);
+    const asked = Array.from({ length: explained + 2 }, (_, i) => `PUT:d.example/${i}`);
+    const { refused = [] } = refusal(asked, catalog);
+
+    expect(refused.map(({ nearest }) => nearest?.[0])).toEqual([
+      ...asked.slice(0, explained).map((scope) => scope.replace('PUT', 'GET')),
+      undefined,
+      undefined,
+    ]);
+    expect(refused.map(({ scope }) => scope)).toEqual(asked);
   });
 
   it.each([
@@ -530,12 +575,45 @@ describe('suggest', () => {
     ['no shape of a scope', 'orders'],
     ['an empty text', ''],
     ['no path', 'GET:shop.example'],
-    ['1025 characters', `GET:shop.example/${'a'.repeat(1008)}`],
+    ['what only ends like a scope', 'x/GET:shop.example/orders'],
+    ['1025 characters', `${'X'.repeat(1005)}:shop.example/orders`],
     ['a megabyte', `GET:shop.example/${'a'.repeat(1 << 20)}`],
     ['another type', 7],
     ['an array', ['GET:shop.example/order']],
   ])('has nothing for %s', (_, text) => {
     expect(catalog.suggest(text as string)).toEqual([]);
+  });
+
+  it.each([
+    ['1024 characters', SHOP, `${'X'.repeat(1004)}:shop.example/orders`, 'GET:shop.example/orders'],
+    ['lower case', ['GET:d.example/ab', 'POST:d.example/a'], 'get:d.example/a', 'GET:d.example/ab'],
+    ['upper case', ['GET:d.example/ab', 'GET:D/a'], 'GET:D.EXAMPLE/a', 'GET:d.example/ab'],
+    ['63 edits', ['GET:d.example/a'], `GET:d.example/${'x'.repeat(63)}`, 'GET:d.example/a'],
+    ['64 edits', ['GET:d.example/a'], `GET:d.example/${'x'.repeat(64)}`, undefined],
+    ['61 edits and a method', ['GET:d/a'], `PUT:d/${'x'.repeat(61)}`, 'GET:d/a'],
+    ['62 edits and a method', ['GET:d/a'], `PUT:d/${'x'.repeat(62)}`, undefined],
+    ['63 edits of the host', ['GET:d/a'], `GET:${'x'.repeat(63)}/a`, 'GET:d/a'],
+    ['64 edits of the host', ['GET:d/a'], `GET:${'x'.repeat(64)}/a`, undefined],
+    ['a pattern of a host', ['GET:shop.d/a', 'GET:xyz/a'], 'GET:*.xy/a', 'GET:xyz/a'],
+  ])('for %s', (_, entries, text, best) => {
+    expect(ScopeCatalog.from(entries).suggest(text)[0]).toBe(best);
+  });
+
+  it('gives the three that are nearest by the distance that is promised', () => {
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(concreteScope, { maxLength: 8 }),
+        fc.oneof(anyScope, concreteScope),
+        (entries, text) => {
+          const distances = ScopeCatalog.from(entries)
+            .suggest(text)
+            .map((entry) => distance(text, entry));
+          const all = entries.map((entry) => distance(text, entry)).filter((one) => one < 64);
+          expect(distances).toEqual(all.sort((a, b) => a - b).slice(0, 3));
+        },
+      ),
+      LAW,
+    );
   });
 
   it('suggests nothing but entries, each once', () => {
@@ -550,6 +628,36 @@ describe('suggest', () => {
     expect(ScopeCatalog.from([]).suggest('GET:shop.example/orders')).toEqual([]);
   });
 });
+
+/** How far apart two scopes are, component by component, without any shortcut. */
+function distance(asked: string, known: string): number {
+  const a = parseScope(asked);
+  const b = parseScope(known);
+  const host = a.domain.startsWith('*.') ? a.domain.slice(2) : a.domain;
+  return (
+    (covers(`*:${a.domain}/*`, `*:${b.domain}/*`) ? 0 : edits(host, b.domain)) +
+    (a.method === '*' || a.method === b.method ? 0 : 2) +
+    (covers(`*:*/${a.path}`, `*:*/${b.path}`) ? 0 : edits(a.path, b.path))
+  );
+}
+
+function edits(a: string, b: string): number {
+  const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
+  for (let row = 1; row <= a.length; row++) {
+    rows.push([row]);
+    for (let column = 1; column <= b.length; column++) {
+      const at = (r: number, c: number): number => rows[r]?.[c] ?? Number.NaN;
+      const same = a[row - 1] === b[column - 1] ? 0 : 1;
+      const least = [
+        at(row - 1, column - 1) + same,
+        at(row - 1, column) + 1,
+        at(row, column - 1) + 1,
+      ];
+      rows[row]?.push(Math.min(...least));
+    }
+  }
+  return rows[a.length]?.[b.length] ?? Number.NaN;
+}
 
 /** What somebody might ask for who knows an entry: it, more, less, or something else. */
 function askFor(entry: string, how: number, other: string): string {

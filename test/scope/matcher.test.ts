@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { covers, meet } from '../../src/scope/algebra.ts';
+import { covers, meet, overlaps } from '../../src/scope/algebra.ts';
 import { ScopeCatalog } from '../../src/scope/catalog.ts';
 import { parseScope, type Scope, ScopeError } from '../../src/scope/grammar.ts';
-import { type NearMiss, ScopeSet } from '../../src/scope/matcher.ts';
+import { type KnownScopes, type NearMiss, overlapping, ScopeSet } from '../../src/scope/matcher.ts';
 import { type ReadRequest, readRequest, type ScopeRequest } from '../../src/scope/request.ts';
 import {
   anyDenotes,
@@ -115,6 +115,12 @@ describe('ScopeSet.from', () => {
 
     expect(set.toArray()).toEqual(['GET:d.example/a']);
     expect(set.covers('GET:d.example/b')).toBe(false);
+  });
+
+  it('hands back a set as it is', () => {
+    const set = ScopeSet.from(['GET:d.example/a']);
+
+    expect(ScopeSet.from(set)).toBe(set);
   });
 });
 
@@ -472,6 +478,39 @@ describe('explain', () => {
     });
   });
 
+  it('asks a catalog about a scope too, and takes all for known without one', () => {
+    const catalog = ScopeCatalog.from(['GET:d.example/orders', 'POST:d.example/orders']);
+    const set = ScopeSet.from(['GET:d.example/orders']);
+
+    expect(plainly(set.explain('POST:d.example/orders/7', catalog))).toMatchObject({
+      needed: 'POST:d.example/orders/7',
+      known: true,
+      suggestions: [],
+    });
+    expect(plainly(set.explain('GET:d.example/order', catalog))).toMatchObject({
+      needed: 'GET:d.example/order',
+      known: false,
+      suggestions: ['GET:d.example/orders', 'POST:d.example/orders'],
+    });
+    expect(plainly(set.explain('GET:d.example/order'))).toMatchObject({
+      needed: 'GET:d.example/order',
+      known: true,
+      suggestions: [],
+    });
+  });
+
+  it.each<[string, unknown]>([
+    ['an object', {}],
+    ['a list', ['GET:d.example/a']],
+    ['what throws', hostile()],
+  ])('takes no %s for a catalog', (_, catalog) => {
+    const set = ScopeSet.from(['GET:d.example/a']);
+
+    for (const need of [request('GET d.example/a'), 'GET:d.example/a', 'GET:d.example/b']) {
+      expect(codeOf(() => set.explain(need, catalog as KnownScopes))).toBe('scopes_required');
+    }
+  });
+
   it.each<[readonly string[], string, string, NearMiss['failed'], string]>([
     [['GET:d.example/a'], 'POST d.example/a/b', 'GET:d.example/a', 'method', 'POST:d.example/a/b'],
     [['GET:d.example/a'], 'GET e.example/a', 'GET:d.example/a', 'domain', 'GET:e.example/a'],
@@ -516,6 +555,7 @@ describe('explain', () => {
       known: true,
       suggestions: [],
     });
+    expect('nearest' in ScopeSet.from([]).explain('GET:d.example/a')).toBe(false);
     expect(ScopeSet.from(['*:*/*']).explain(request('GET d.example/a/..'))).toEqual({
       allowed: false,
       reason: 'path_dot_segment',
@@ -534,6 +574,65 @@ describe('explain', () => {
         expect(decide([String(answer.smallest)], asked)).toBe(String(answer.smallest));
       }),
       LAW,
+    );
+  });
+});
+
+describe('nearestTo', () => {
+  it('finds nothing where a member covers the scope, or where there is none', () => {
+    const set = ScopeSet.from(['GET:d.example/a', 'GET:d.example/b', 'POST:d.example/a']);
+
+    expect(set.nearestTo('POST:d.example/a/b')).toBeUndefined();
+    expect(set.nearestTo('PUT:d.example/b')).toEqual({
+      scope: parseScope('GET:d.example/b'),
+      failed: 'method',
+    });
+    expect(ScopeSet.from([]).nearestTo('GET:d.example/a')).toBeUndefined();
+    expect(() => set.nearestTo('get:d.example/a')).toThrow(ScopeError);
+  });
+});
+
+describe('overlapping', () => {
+  // Nested in each component, so that groups of many lie in groups of many.
+  const all = ['*', 'GET', 'POST'].flatMap((method) =>
+    ['*', '*.example', '*.d.example', 'd.example', 'a.d.example', 'x'].flatMap((domain) =>
+      ['*', 'a', 'a/b', 'a/b/c', 'ab', 'b/a'].map((path) =>
+        parseScope(`${method}:${domain}/${path}`),
+      ),
+    ),
+  );
+  const pairs = new Set(
+    all.flatMap((a) => all.filter((b) => overlaps(a, b)).map((b) => `${a} ${b}`)),
+  );
+
+  it.each([
+    [all, all],
+    [all, all.slice(0, 5)],
+    [all.slice(0, 5), all],
+    [all.slice(0, 4), all],
+    [all.slice(0, 40), all.slice(40)],
+    [all, []],
+  ])('gives each pair once, in blocks that are never empty: case %#', (left, right) => {
+    const blocks = [...overlapping(left, right)];
+    const found = blocks.flatMap(([a, b]) =>
+      a.flatMap((one) => b.map((other) => `${one} ${other}`)),
+    );
+    const expected = left.flatMap((a) => right.map((b) => `${a} ${b}`));
+
+    expect(found.sort()).toEqual(expected.filter((pair) => pairs.has(pair)).sort());
+    expect(blocks.every(([a, b]) => a.length > 0 && b.length > 0)).toBe(true);
+  });
+
+  it('does so for any part of them', () => {
+    fc.assert(
+      fc.property(fc.subarray(all), fc.subarray(all), (left, right) => {
+        const found = [...overlapping(left, right)].flatMap(([a, b]) =>
+          a.flatMap((one) => b.map((other) => `${one} ${other}`)),
+        );
+        const expected = left.flatMap((a) => right.map((b) => `${a} ${b}`));
+        expect(found.sort()).toEqual(expected.filter((pair) => pairs.has(pair)).sort());
+      }),
+      { numRuns: Math.min(LAW.numRuns, 200) },
     );
   });
 });

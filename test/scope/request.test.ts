@@ -60,6 +60,10 @@ describe('readRequest', () => {
     expect(outcome({ target: value })).toBe('path_not_absolute');
   });
 
+  it.each(ODD_VALUES)('refuses as a request: %s', (_, value) => {
+    expect(readRequest(value as ScopeRequest)).toEqual({ ok: false, reason: 'method_invalid' });
+  });
+
   it.each<[string, Outcome]>([
     ['GET', 'ok'],
     ['OPTIONS', 'ok'],
@@ -322,6 +326,7 @@ describe('readRequest', () => {
     ['path_illegal_character', 'path_bad_encoding', { target: '/%zz ' }],
     ['path_illegal_character', 'path_empty_segment', { target: '// ' }],
     ['path_bad_encoding', 'path_empty_segment', { target: '//%' }],
+    ['path_bad_encoding', 'path_empty_segment', { target: '//%2g' }],
     ['path_bad_encoding', 'path_dot_segment', { target: '/../%zz' }],
     ['path_empty_segment', 'path_bad_encoding', { target: '/%ff//' }],
     ['path_empty_segment', 'path_encoded_slash', { target: '/%2f//a' }],

@@ -1,0 +1,601 @@
+// What costs grow with: scopes of a token, tokens of an account, tokens in all, nodes on one database.
+// `npm run bench:growth`, or some parts by name: `npm run bench:growth -- scopes nodes`. `ROWS=10000000`
+// is the largest table. Figures go to .cache/bench/growth.json, those of other parts stay; with
+// `--write` all of them go to docs/growth.md and docs/pictures.
+import { type ChildProcess, execFileSync, fork } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { cpus, tmpdir, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { Pool } from 'pg';
+import {
+  generateKey,
+  type KeyOptions,
+  MemoryTokenStore,
+  TokenService,
+  type TokenStore,
+} from '../../src/index.ts';
+import { ScopeSet } from '../../src/scope/index.ts';
+import { migrate, PostgresTokenStore } from '../../src/stores/postgres.ts';
+import { COLUMNS } from '../../src/stores/rows.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite.ts';
+import { type Server, startServer } from '../servers.ts';
+import { jumping } from './measure.ts';
+import { plotSvg } from './plot.ts';
+
+const ROWS = Number(process.env['ROWS'] ?? 1_000_000);
+const ROUNDS = 15;
+const ROUND_MS = 30;
+const WARM_MS = 300;
+
+const ROOT = join(import.meta.dirname, '../..');
+const FIGURES = join(ROOT, '.cache/bench/growth.json');
+const PAGE = join(ROOT, 'docs/growth.md');
+
+/** At a size, the median of the rounds, and what a tenth of them stay below and above. */
+interface Point {
+  readonly size: number;
+  readonly median: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** In microseconds a call, unless its name says otherwise. */
+interface Curve {
+  readonly name: string;
+  readonly points: readonly Point[];
+}
+
+interface Part {
+  readonly date: string;
+  readonly curves: readonly Curve[];
+  /** Single numbers, by name. */
+  readonly facts: Readonly<Record<string, number>>;
+}
+
+type PartName = 'scopes' | 'accounts' | 'totals' | 'nodes';
+type Measured = Omit<Part, 'date'>;
+
+/** What is measured at one size for one curve. */
+interface Plan {
+  readonly curve: string;
+  readonly size: number;
+  readonly run: () => unknown;
+  /** The median of the calls of a round instead of their mean. */
+  readonly isMedianOfCalls?: boolean;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'tokenwright-growth-'));
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+
+function say(text: string): void {
+  console.error(`${new Date().toISOString().slice(11, 19)} ${text}`);
+}
+
+/** All sizes take turns, so that the speed of the machine does not pass for growth. */
+async function measure(plans: readonly Plan[]): Promise<Curve[]> {
+  say(`measuring ${plans.length} points`);
+  const running: { plan: Plan; count: number; costs: number[] }[] = [];
+  for (const plan of plans) running.push({ plan, count: await calibrate(plan), costs: [] });
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const { plan, count, costs } of running) costs.push(await costOf(plan, count));
+  }
+  const curves = Map.groupBy(running, ({ plan }) => plan.curve);
+  return [...curves].map(([name, members]) => ({
+    name,
+    points: members.map(({ plan, costs }) => pointOf(plan.size, costs)),
+  }));
+}
+
+async function calibrate(plan: Plan): Promise<number> {
+  let count = 0;
+  for (const end = performance.now() + WARM_MS; performance.now() < end; count++) await plan.run();
+  return Math.max(1, Math.round((count * ROUND_MS) / WARM_MS));
+}
+
+async function costOf({ run, isMedianOfCalls = false }: Plan, count: number): Promise<number> {
+  const calls: number[] = [];
+  const start = performance.now();
+  for (let i = 0; i < count; i++) {
+    const callStart = isMedianOfCalls ? performance.now() : 0;
+    const answer = run();
+    if (answer instanceof Promise) await answer;
+    if (isMedianOfCalls) calls.push((performance.now() - callStart) * 1000);
+  }
+  if (isMedianOfCalls) return shareOf(calls, 0.5);
+  return ((performance.now() - start) * 1000) / count;
+}
+
+function pointOf(size: number, values: readonly number[]): Point {
+  const [low, median, high] = [0.1, 0.5, 0.9].map((share) => shareOf(values, share));
+  return { size, median: median as number, low: low as number, high: high as number };
+}
+
+function shareOf(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(share * sorted.length)] as number;
+}
+
+/** One of the items after the other, in an order that jumps about. */
+function anyOf<Item>(items: readonly Item[]): () => Item {
+  const next = jumping(items.length);
+  return () => items[next()] as Item;
+}
+
+/** Throws when it is refused: what is measured has to be what is meant. */
+function verifying(tokens: TokenService, next: () => string, scope: string): () => Promise<void> {
+  return async () => {
+    if (!(await tokens.verify(next(), { scope })).ok) throw new Error('refused');
+  };
+}
+
+// Scopes of a token.
+
+const SCOPE_COUNTS = [1, 10, 100, 1000, 4096];
+const SET_SIZES = [1, 10, 100, 1000, 10_000];
+/** Tokens of one size, each with other scopes. */
+const COPIES = 16;
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+/** Some twenty endpoints a host, a twentieth of them with all methods, as many with all subdomains. */
+function scopesOf(count: number, copy: number): string[] {
+  return Array.from({ length: count }, (_, i) => {
+    const method = i % 20 === 9 ? '*' : METHODS[i % METHODS.length];
+    const host = i % 20 === 19 ? `*.zone${i}` : `api${i % Math.ceil(count / 20)}`;
+    return `${method}:${host}.acme.example/resource${i}-${copy}`;
+  });
+}
+
+/** For each copy requests that one of its scopes allows. */
+function requestsOf(count: number, copy: number) {
+  const scopes = scopesOf(count, copy).filter((scope) => !scope.includes('*'));
+  return Array.from({ length: 16 }, (_, i) => {
+    const scope = scopes[(i * 7919) % scopes.length] as string;
+    const [, method = '', domain = '', path = ''] = /^(.*?):(.*?)\/(.*)$/.exec(scope) ?? [];
+    return { method, domain, target: `/${path}/7?full=1` };
+  });
+}
+
+async function scopes(): Promise<Measured> {
+  const options = { keys: [generateKey()], prefix: 'acme' };
+  const cache = { maxStaleMs: 3_600_000 };
+  const services: Readonly<Record<string, TokenService>> = {
+    'verify, from the cache': new TokenService({
+      store: new MemoryTokenStore(),
+      ...options,
+      cache,
+    }),
+    'verify, memory store': new TokenService({ store: new MemoryTokenStore(), ...options }),
+    'verify, SQLite': new TokenService({
+      store: SqliteTokenStore.open(join(folder, 'scopes.db')),
+      ...options,
+    }),
+  };
+  const plans: Plan[] = [];
+  for (const [curve, tokens] of Object.entries(services)) {
+    for (const size of SCOPE_COUNTS) {
+      const questions: { value: string; request: ReturnType<typeof requestsOf>[number] }[] = [];
+      for (let copy = 0; copy < COPIES; copy++) {
+        const { value } = await tokens.issue({ account: 'ada', scopes: scopesOf(size, copy) });
+        for (const request of requestsOf(size, copy)) questions.push({ value, request });
+      }
+      const next = anyOf(questions);
+      const run = async () => {
+        const { value, request } = next();
+        if (!(await tokens.verify(value, request)).ok) throw new Error(`${curve} refuses`);
+      };
+      plans.push({ curve, size, run });
+    }
+  }
+  for (const size of SET_SIZES) {
+    const questions = Array.from({ length: COPIES }, (_, copy) => {
+      const set = ScopeSet.from(scopesOf(size, copy));
+      return requestsOf(size, copy).map((request) => ({ set, request }));
+    }).flat();
+    const next = anyOf(questions);
+    const run = () => {
+      const { set, request } = next();
+      if (!set.allows(request).allowed) throw new Error('allows refuses');
+    };
+    plans.push({ curve: 'ScopeSet.allows', size, run });
+  }
+  const curves = await measure(plans);
+  for (const tokens of Object.values(services)) await tokens.close();
+  return { curves, facts: { copies: COPIES } };
+}
+
+// Tokens in tables, filled by the database itself.
+
+const TOKEN_SCOPES = METHODS.map((method) => `${method}:shop.example/orders`);
+const NEED = 'GET:shop.example/orders/7';
+const FILLED_FROM = 1_795_000_000_000;
+const FILLED_UNTIL = 4_102_444_800_000;
+/** So many tokens that can be verified lie among the others, in as many places as there are chunks. */
+const SAMPLES = 20_000;
+const CHUNKS = 20;
+const ACCOUNTS = 1000;
+
+/** Rows as the store writes them, `count` from number `first` on. */
+function fillSqlite(handle: DatabaseSync, first: number, count: number, account: string): void {
+  handle.exec(`
+    INSERT INTO tokens (id, account, prefix, kid, digest, scopes, requested, created_at, expires_at, version)
+    WITH RECURSIVE n(i) AS (SELECT ${first} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${first + count})
+    SELECT substr(hex(randomblob(11)), 1, 22), ${account}, 'acme', 'k1', randomblob(32),
+      '${JSON.stringify(TOKEN_SCOPES)}', '["*:shop.example/orders"]', ${FILLED_FROM} + i, ${FILLED_UNTIL}, 1
+    FROM n`);
+}
+
+/** A connection that fills: without the disk, and without reading pages twice. */
+function openToFill(path: string): DatabaseSync {
+  const handle = new DatabaseSync(path);
+  handle.exec('PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -4000000');
+  return handle;
+}
+
+async function issueMany(tokens: TokenService, account: string, count: number): Promise<string[]> {
+  const values: string[] = [];
+  while (values.length < count) {
+    const length = Math.min(1000, count - values.length);
+    const issuing = Array.from({ length }, () => tokens.issue({ account, scopes: TOKEN_SCOPES }));
+    values.push(...(await Promise.all(issuing)).map(({ value }) => value));
+  }
+  return values;
+}
+
+// Tokens of an account.
+
+const ACCOUNT_SIZES = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
+const MEMORY_LIMIT = 100_000;
+const LIMIT = 50;
+
+async function accounts(): Promise<Measured> {
+  const options = { keys: [generateKey()], prefix: 'acme' };
+  const path = join(folder, 'accounts.db');
+  await SqliteTokenStore.open(path).close();
+  say('filling accounts');
+  const handle = openToFill(path);
+  for (const size of ACCOUNT_SIZES) {
+    if (size > 1000) fillSqlite(handle, 0, size - 1000, `'account${size}'`);
+  }
+  handle.close();
+  const curves: Curve[] = [];
+  const stores: Readonly<Record<string, TokenStore>> = {
+    SQLite: SqliteTokenStore.open(path),
+    memory: new MemoryTokenStore(),
+  };
+  for (const [name, store] of Object.entries(stores)) {
+    const tokens = new TokenService({ store, ...options });
+    const sizes = ACCOUNT_SIZES.filter((size) => name === 'SQLite' || size <= MEMORY_LIMIT);
+    const [plans, issues]: [Plan[], Plan[]] = [[], []];
+    for (const size of sizes) {
+      const account = `account${size}`;
+      const count = name === 'SQLite' ? Math.min(size, 1000) : size;
+      const next = anyOf(await issueMany(tokens, account, count));
+      plans.push({ curve: `verify, ${name}`, size, run: verifying(tokens, next, NEED) });
+      const first = () => tokens.list({ account, limit: LIMIT });
+      plans.push({ curve: `first page of ${LIMIT}, ${name}`, size, run: first });
+      const cursor = size < 100 ? undefined : await cursorAfter(tokens, account, size / 2);
+      if (cursor !== undefined) {
+        const middle = () => tokens.list({ account, limit: LIMIT, cursor });
+        plans.push({ curve: `page of ${LIMIT} in the middle, ${name}`, size, run: middle });
+      }
+      const issue = () => tokens.issue({ account, scopes: TOKEN_SCOPES });
+      issues.push({ curve: `issue, ${name}`, size, run: issue });
+    }
+    curves.push(...(await measure(plans)));
+    // Last, as accounts grow by it.
+    curves.push(...(await measure(issues)));
+    await tokens.close();
+  }
+  return { curves, facts: {} };
+}
+
+async function cursorAfter(tokens: TokenService, account: string, count: number): Promise<string> {
+  let cursor: string | undefined;
+  for (let seen = 0; seen < count; ) {
+    const limit = Math.min(1000, count - seen);
+    const page = await tokens.list({ account, limit, ...(cursor !== undefined && { cursor }) });
+    cursor = page.cursor;
+    seen += limit;
+  }
+  return cursor as string;
+}
+
+// Tokens in all.
+
+const TABLE_SIZES = [10_000, 100_000, 1_000_000, 10_000_000].filter((size) => size <= ROWS);
+
+async function totals(): Promise<Measured> {
+  const keys = [generateKey()];
+  const facts: Record<string, number> = {};
+  const server = await startServer('postgres', {
+    settings: { shared_buffers: '4GB', max_wal_size: '16GB', maintenance_work_mem: '1GB' },
+  });
+  const pool = new Pool({ connectionString: server.url, max: 32 });
+  try {
+    const [sqlite, postgres] = await Promise.all([
+      sqliteTables(keys, facts),
+      postgresTables(pool, keys, facts),
+    ]);
+    await pool.query('CHECKPOINT');
+    const [plans, issues]: [Plan[], Plan[]] = [[], []];
+    for (const [name, tables] of Object.entries({ SQLite: sqlite, PostgreSQL: postgres })) {
+      for (const { size, tokens, values } of tables) {
+        const run = verifying(tokens, anyOf(values), NEED);
+        plans.push({ curve: `verify, ${name}`, size, run });
+        plans.push({ curve: `verify, ${name}, p50`, size, run, isMedianOfCalls: true });
+        const issue = () => tokens.issue({ account: 'account7', scopes: TOKEN_SCOPES });
+        issues.push({ curve: `issue, ${name}`, size, run: issue });
+      }
+    }
+    const curves = [...(await measure(plans)), ...(await measure(issues))];
+    for (const { tokens } of [...sqlite, ...postgres]) await tokens.close();
+    return { curves, facts };
+  } finally {
+    await pool.end();
+    await server.stop();
+  }
+}
+
+interface Table {
+  readonly size: number;
+  readonly tokens: TokenService;
+  readonly values: readonly string[];
+}
+
+/** The same samples go into each table, a part of them after each part of the others. */
+function* chunksOf(size: number): Generator<{ first: number; count: number; samples: number }> {
+  const samples = Math.min(SAMPLES, size / 2) / CHUNKS;
+  const count = size / CHUNKS - samples;
+  for (let chunk = 0; chunk < CHUNKS; chunk++) yield { first: chunk * count, count, samples };
+}
+
+async function sqliteTables(
+  keys: readonly KeyOptions[],
+  facts: Record<string, number>,
+): Promise<Table[]> {
+  const options = { keys, prefix: 'acme' };
+  const samplePath = join(folder, 'samples.db');
+  const sampled = new TokenService({ store: SqliteTokenStore.open(samplePath), ...options });
+  const values = await issueMany(sampled, 'account7', SAMPLES);
+  await sampled.close();
+  const tables: Table[] = [];
+  for (const size of TABLE_SIZES) {
+    say(`filling SQLite with ${size}`);
+    const path = join(folder, `rows-${size}.db`);
+    await SqliteTokenStore.open(path).close();
+    const handle = openToFill(path);
+    handle.exec(`ATTACH '${samplePath}' AS sample`);
+    let taken = 0;
+    for (const { first, count, samples } of chunksOf(size)) {
+      fillSqlite(handle, first, count, `'account' || (i % ${ACCOUNTS})`);
+      handle.exec(
+        `INSERT INTO tokens SELECT * FROM sample.tokens WHERE rowid > ${taken} AND rowid <= ${taken + samples}`,
+      );
+      taken += samples;
+      // The other database is filled by turns of the event loop.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    handle.close();
+    facts[`SQLite bytes ${size}`] = statSync(path).size;
+    const tokens = new TokenService({ store: SqliteTokenStore.open(path), ...options });
+    tables.push({ size, tokens, values: values.slice(0, taken) });
+  }
+  say('filled SQLite');
+  return tables;
+}
+
+async function postgresTables(
+  pool: Pool,
+  keys: readonly KeyOptions[],
+  facts: Record<string, number>,
+): Promise<Table[]> {
+  const serviceOn = async (table: string) => {
+    await migrate(pool, { table });
+    const store = new PostgresTokenStore(pool, { table, deadlineMs: 60_000 });
+    return new TokenService({ store, keys, prefix: 'acme', deadlineMs: 60_000 });
+  };
+  const values = await issueMany(await serviceOn('samples'), 'account7', SAMPLES);
+  const ids = values.map((value) => value.slice('acme_1k1'.length, 'acme_1k1'.length + 22));
+  const tables: Table[] = [];
+  for (const size of TABLE_SIZES) {
+    say(`filling PostgreSQL with ${size}`);
+    const table = `rows_${size}`;
+    const tokens = await serviceOn(table);
+    let taken = 0;
+    for (const { first, count, samples } of chunksOf(size)) {
+      await fillPostgres(pool, table, first, count);
+      const part = ids.slice(taken, taken + samples);
+      await pool.query(`INSERT INTO ${table} SELECT * FROM samples WHERE id = ANY($1)`, [part]);
+      taken += samples;
+    }
+    await pool.query(`VACUUM ANALYZE ${table}`);
+    const { rows } = await pool.query(
+      `SELECT pg_table_size($1::regclass) AS heap, pg_indexes_size($1::regclass) AS indexes`,
+      [table],
+    );
+    facts[`PostgreSQL table bytes ${size}`] = Number(rows[0].heap);
+    facts[`PostgreSQL index bytes ${size}`] = Number(rows[0].indexes);
+    tables.push({ size, tokens, values: values.slice(0, taken) });
+  }
+  say('filled PostgreSQL');
+  return tables;
+}
+
+async function fillPostgres(
+  pool: Pool,
+  table: string,
+  first: number,
+  count: number,
+): Promise<void> {
+  await pool.query(
+    `INSERT INTO ${table} (${COLUMNS.join(', ')})
+     SELECT substr(md5('${table}' || i), 1, 22), 'account' || (i % ${ACCOUNTS}), 'acme', 'k1',
+       sha256(i::text::bytea), NULL, $1, $2, ${FILLED_FROM} + i, ${FILLED_UNTIL}, 1, NULL, NULL,
+       NULL, NULL, NULL
+     FROM generate_series($3::bigint, $3::bigint + $4::bigint - 1) AS i`,
+    [JSON.stringify(TOKEN_SCOPES), '["*:shop.example/orders"]', first, count],
+  );
+}
+
+// Nodes on one database.
+
+const NODES = [1, 2, 4, 8];
+const NODE_ROWS = 100_000;
+const NODE_TOKENS = 1000;
+const NODE_ROUNDS = 7;
+const NODE_ROUND_MS = 1500;
+const CALLERS = 32;
+const MAX_STALE_MS = 1000;
+
+/** What a node is told once, and what it then does for so long when it is asked. */
+interface NodeSetUp {
+  readonly url: string;
+  readonly keys: readonly KeyOptions[];
+  readonly values: readonly string[];
+}
+interface NodeTask {
+  readonly isCached: boolean;
+  readonly forMs: number;
+}
+interface NodeResult {
+  readonly verifies: number;
+  readonly reads: number;
+  readonly cpuUs: number;
+}
+
+async function nodes(): Promise<Measured> {
+  const keys = [generateKey()];
+  const server = await startServer('postgres', { settings: { shared_buffers: '1GB' } });
+  const pool = new Pool({ connectionString: server.url, max: 16 });
+  const children: ChildProcess[] = [];
+  try {
+    say('filling for the nodes');
+    await migrate(pool);
+    await fillPostgres(pool, 'tokenwright_tokens', 0, NODE_ROWS);
+    const tokens = new TokenService({ store: new PostgresTokenStore(pool), keys, prefix: 'acme' });
+    const values = await issueMany(tokens, 'account7', NODE_TOKENS);
+    await pool.query('VACUUM ANALYZE tokenwright_tokens');
+    for (let i = 0; i < Math.max(...NODES); i++) {
+      const child = fork(import.meta.filename, ['node']);
+      children.push(child);
+      const ready = once(child, 'message');
+      child.send({ url: server.url, keys, values } satisfies NodeSetUp);
+      await ready;
+    }
+    say('measuring nodes');
+    return await rateNodes(server, children);
+  } finally {
+    for (const child of children) child.kill();
+    await pool.end();
+    await server.stop();
+  }
+}
+
+async function rateNodes(server: Server, children: readonly ChildProcess[]): Promise<Measured> {
+  const rates = new Map<string, number[]>();
+  const sums = new Map<string, { verifies: number; reads: number; cpu: number; server: number }>();
+  const modes = { 'no cache': false, [`maxStaleMs ${MAX_STALE_MS}`]: true };
+  for (let round = -1; round < NODE_ROUNDS; round++) {
+    for (const [mode, isCached] of Object.entries(modes)) {
+      for (const count of NODES) {
+        const before = serverCpuUs(server.pid);
+        const task: NodeTask = { isCached, forMs: NODE_ROUND_MS };
+        const results = await Promise.all(
+          children.slice(0, count).map(async (child): Promise<NodeResult> => {
+            const answer = once(child, 'message');
+            child.send(task);
+            return (await answer)[0] as NodeResult;
+          }),
+        );
+        if (round < 0) continue; // the first one warms
+        const total = (of: keyof NodeResult) => results.reduce((sum, one) => sum + one[of], 0);
+        const name = `${mode} ${count}`;
+        const rate = (total('verifies') * 1000) / NODE_ROUND_MS;
+        rates.set(name, [...(rates.get(name) ?? []), rate]);
+        const sum = sums.get(name) ?? { verifies: 0, reads: 0, cpu: 0, server: 0 };
+        sum.verifies += total('verifies');
+        sum.reads += total('reads');
+        sum.cpu += total('cpuUs');
+        sum.server += serverCpuUs(server.pid) - before;
+        sums.set(name, sum);
+      }
+    }
+  }
+  const facts: Record<string, number> = {};
+  for (const [name, sum] of sums) {
+    facts[`hit share, ${name}`] = 1 - sum.reads / sum.verifies;
+    facts[`node CPU us a verify, ${name}`] = sum.cpu / sum.verifies;
+    facts[`server CPU us a read, ${name}`] = sum.server / sum.reads;
+  }
+  const curves = Object.keys(modes).map((mode) => ({
+    name: mode,
+    points: NODES.map((count) => pointOf(count, rates.get(`${mode} ${count}`) ?? [])),
+  }));
+  return { curves, facts };
+}
+
+/** What the processes of a server have used: Linux tells in hundredths of a second. */
+function serverCpuUs(parent: number): number {
+  const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return processes.reduce((sum, pid) => {
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      if (Number(fields[1]) !== parent) return sum;
+      return sum + (Number(fields[11]) + Number(fields[12])) * 10_000;
+    } catch {
+      return sum; // it has just ended
+    }
+  }, 0);
+}
+
+/** One node: a process of its own, with a pool of its own. */
+async function beNode(): Promise<void> {
+  const [{ url, keys, values }] = (await once(process, 'message')) as [NodeSetUp];
+  const pool = new Pool({ connectionString: url, max: 8 });
+  const store = new PostgresTokenStore(pool);
+  const find = store.find.bind(store);
+  let reads = 0;
+  store.find = (ids) => {
+    reads += ids.length;
+    return find(ids);
+  };
+  const options = { store, keys, prefix: 'acme' };
+  const plain = new TokenService(options);
+  const cached = new TokenService({ ...options, cache: { maxStaleMs: MAX_STALE_MS } });
+  const next = anyOf(values);
+  const work = async ({ isCached, forMs }: NodeTask): Promise<NodeResult> => {
+    const run = verifying(isCached ? cached : plain, next, NEED);
+    const [cpu, readsBefore, end] = [process.cpuUsage(), reads, performance.now() + forMs];
+    let verifies = 0;
+    const caller = async () => {
+      while (performance.now() < end) {
+        await run();
+        verifies += 1;
+        // Hits are answered without a turn of the event loop, which timers and sockets need.
+        if (verifies % 256 === 0) await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    await Promise.all(Array.from({ length: CALLERS }, caller));
+    const { user, system } = process.cpuUsage(cpu);
+    return { verifies, reads: reads - readsBefore, cpuUs: user + system };
+  };
+  process.on('message', async (task: NodeTask) => process.send?.(await work(task)));
+  await run1(plain, values);
+  process.send?.('ready');
+}
+
+async function run1(tokens: TokenService, [value = '']: readonly string[]): Promise<void> {
+  await tokens.verify(value, { scope: NEED });
+}
