@@ -168,7 +168,7 @@ function requestsOf(count: number, copy: number) {
 
 async function scopes(): Promise<Measured> {
   const options = { keys: [generateKey()], prefix: 'acme' };
-  const cache = { maxStaleMs: 3_600_000 };
+  const cache = { maxStaleMs: 60_000 };
   const services: Readonly<Record<string, TokenService>> = {
     'verify, from the cache': new TokenService({
       store: new MemoryTokenStore(),
@@ -421,10 +421,13 @@ async function postgresTables(
     }
     await pool.query(`VACUUM ANALYZE ${table}`);
     const { rows } = await pool.query(
-      `SELECT pg_table_size($1::regclass) AS heap, pg_indexes_size($1::regclass) AS indexes`,
+      `SELECT pg_table_size($1::regclass) AS heap, pg_indexes_size($1::regclass) AS indexes,
+         (SELECT pg_relation_size(indexrelid) FROM pg_index
+          WHERE indrelid = $1::regclass AND indisprimary) AS ids`,
       [table],
     );
     facts[`PostgreSQL table bytes ${size}`] = Number(rows[0].heap);
+    facts[`PostgreSQL id index bytes ${size}`] = Number(rows[0].ids);
     facts[`PostgreSQL index bytes ${size}`] = Number(rows[0].indexes);
     tables.push({ size, tokens, values: values.slice(0, taken) });
   }
@@ -592,10 +595,309 @@ async function beNode(): Promise<void> {
     return { verifies, reads: reads - readsBefore, cpuUs: user + system };
   };
   process.on('message', async (task: NodeTask) => process.send?.(await work(task)));
-  await run1(plain, values);
+  const [value = ''] = values;
+  await plain.verify(value, { scope: NEED }); // connected
   process.send?.('ready');
 }
 
-async function run1(tokens: TokenService, [value = '']: readonly string[]): Promise<void> {
-  await tokens.verify(value, { scope: NEED });
+// The page.
+
+const PARTS: Readonly<Record<PartName, () => Promise<Measured>>> = {
+  scopes,
+  accounts,
+  totals,
+  nodes,
+};
+type Figures = { [name in PartName]?: Part };
+
+/** `12.3 µs`: three digits, in the unit that fits. */
+function timeText(us: number): string {
+  if (us < 1) return `${digits(us * 1000)} ns`;
+  if (us < 1000) return `${digits(us)} µs`;
+  return us < 1_000_000 ? `${digits(us / 1000)} ms` : `${digits(us / 1_000_000)} s`;
 }
+
+function digits(value: number): string {
+  const places = Math.max(0, 2 - Math.max(0, Math.floor(Math.log10(value) + 1e-9)));
+  return grouped(Number(value.toFixed(places)));
+}
+
+/** With a space between thousands. */
+function grouped(value: number): string {
+  const [whole = '', part] = String(value).split('.');
+  const text = whole.replace(/\B(?=(?:\d{3})+$)/g, '\u00a0');
+  return part === undefined ? text : `${text}.${part}`;
+}
+
+function shortNumber(value: number): string {
+  if (value >= 1_000_000) return `${value / 1_000_000} M`;
+  return value >= 1000 ? `${value / 1000} k` : String(value);
+}
+
+function table(rows: readonly (readonly string[])[]): string {
+  const [head = []] = rows;
+  const lines = [head, head.map((_, i) => (i === 0 ? '---' : '---:')), ...rows.slice(1)];
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+/** Curves as rows: the median, and below it where eight of ten rounds lie. */
+function curveTable(
+  head: string,
+  curves: readonly Curve[],
+  text: (value: number) => string,
+): string {
+  const sizes = [...new Set(curves.flatMap(({ points }) => points.map(({ size }) => size)))];
+  sizes.sort((a, b) => a - b);
+  const rows = curves.map(({ name, points }) => [
+    name,
+    ...sizes.map((size) => {
+      const point = points.find((one) => one.size === size);
+      if (point === undefined) return '';
+      return `${text(point.median)}<br><small>${text(point.low)} – ${text(point.high)}</small>`;
+    }),
+    exponentOf(points).toFixed(2),
+  ]);
+  return table([[head, ...sizes.map(grouped), 'exponent'], ...rows]);
+}
+
+/** 0 when the size does not matter, 1 when ten times the size costs ten times as much. */
+function exponentOf(points: readonly Point[]): number {
+  const [first, last] = [points[0], points.at(-1)];
+  if (first === undefined || last === undefined || first === last) return 0;
+  return Math.log(last.median / first.median) / Math.log(last.size / first.size);
+}
+
+interface Picture {
+  readonly name: string;
+  readonly title: string;
+  readonly xLabel: string;
+  readonly yLabel: string;
+  readonly curves: readonly Curve[];
+  readonly text: (value: number) => string;
+  readonly xTicks?: readonly number[];
+}
+
+/** Writes it, and gives the line that shows it. */
+function draw({ name, title, xLabel, yLabel, curves, text, xTicks }: Picture): string {
+  const told = curves.map(({ name: curve, points }) => {
+    const values = points.map(({ size, median }) => `${text(median)} at ${shortNumber(size)}`);
+    return `${curve}: ${values.join(', ')}`;
+  });
+  const svg = plotSvg({
+    name,
+    title,
+    description: `${yLabel}, by ${xLabel}; both axes are logarithmic. ${told.join('. ')}.`,
+    xLabel,
+    yLabel,
+    xText: shortNumber,
+    yText: text,
+    lines: curves.map(({ name: curve, points }) => ({
+      name: curve,
+      points: points.map(({ size, median }) => ({ x: size, y: median })),
+    })),
+    ...(xTicks !== undefined && { xTicks }),
+  });
+  writeFileSync(join(ROOT, `docs/pictures/${name}.svg`), svg);
+  return `![${title}](pictures/${name}.svg)`;
+}
+
+const perCall = 'time of a call';
+const rateText = (rate: number) => `${grouped(Math.round(rate))}/s`;
+const percentText = (share: number) => `${(share * 100).toFixed(share > 0.99 ? 2 : 0)} %`;
+
+function dated({ date }: Part, name: PartName): string {
+  const rows = name === 'totals' ? `ROWS=${Math.max(...TABLE_SIZES)} ` : '';
+  return `Measured on ${date} by \`${rows}npm run bench:growth -- ${name}\`.`;
+}
+
+const BLOCKS: Readonly<Record<PartName, (part: Part) => string[]>> = {
+  scopes: ({ curves }) => [
+    draw({
+      name: 'growth-scopes',
+      title: 'Cost by the scopes of a token',
+      xLabel: 'scopes of a token',
+      yLabel: perCall,
+      curves,
+      text: timeText,
+    }),
+    curveTable('scopes', curves, timeText),
+  ],
+  accounts: ({ curves }) =>
+    ['SQLite', 'memory'].flatMap((store) => {
+      const own = curves
+        .filter(({ name }) => name.endsWith(store))
+        .map(({ name, points }) => ({ name: name.slice(0, -store.length - 2), points }));
+      const where = store === 'SQLite' ? 'on SQLite' : 'in the memory store';
+      return [
+        draw({
+          name: `growth-accounts-${store.toLowerCase()}`,
+          title: `Cost by the tokens of an account, ${where}`,
+          xLabel: 'tokens of the account',
+          yLabel: perCall,
+          curves: own,
+          text: timeText,
+        }),
+        curveTable(`tokens of the account, ${where}`, own, timeText),
+      ];
+    }),
+  totals: ({ curves, facts }) => {
+    const sizes = curves[0]?.points.map(({ size }) => size) ?? [];
+    const bytes = (name: string, size: number) => {
+      const value = facts[`${name} bytes ${size}`] ?? 0;
+      return `${grouped(Math.round(value / size))}<br><small>${digits(value / 1e6)} MB</small>`;
+    };
+    const kinds = ['SQLite', 'PostgreSQL table', 'PostgreSQL index', 'PostgreSQL id index'];
+    return [
+      draw({
+        name: 'growth-totals',
+        title: 'Cost by the tokens in all',
+        xLabel: 'tokens in the table',
+        yLabel: perCall,
+        curves: curves.filter(({ name }) => !name.startsWith('verify') || name.endsWith('p50')),
+        text: timeText,
+      }),
+      curveTable('tokens in all', curves, timeText),
+      'Bytes a token, and the whole:',
+      table([
+        ['bytes a token', ...sizes.map(grouped)],
+        ...kinds.map((kind) => [
+          kind === 'SQLite' ? 'SQLite, the file' : kind,
+          ...sizes.map((size) => bytes(kind, size)),
+        ]),
+      ]),
+    ];
+  },
+  nodes: ({ curves, facts }) => [
+    draw({
+      name: 'growth-nodes',
+      title: 'Verifies a second by the number of nodes',
+      xLabel: 'nodes',
+      yLabel: 'verifies a second, all nodes together',
+      curves,
+      text: rateText,
+      xTicks: NODES,
+    }),
+    curveTable('nodes', curves, rateText),
+    table([
+      ['what a verify took', ...NODES.map(String)],
+      ...curves.flatMap(({ name }) => {
+        const each = (fact: string, text: (value: number) => string) => [
+          `${fact}, ${name}`,
+          ...NODES.map((count) => text(facts[`${fact}, ${name} ${count}`] ?? 0)),
+        ];
+        return [
+          each('hit share', percentText),
+          each('node CPU us a verify', timeText),
+          each('server CPU us a read', timeText),
+        ];
+      }),
+    ]).replaceAll('CPU us', 'CPU'),
+  ],
+};
+
+const TOKENS_GOAL = 1e9;
+const VERIFIES_GOAL = 1e5;
+
+/** Computed from what was measured; each row says of what. */
+function sizing({ facts: of }: Part, { facts: at }: Part): string[] {
+  const largest = Math.max(...Object.keys(of).map((name) => Number(name.split(' ').at(-1))));
+  const perToken = (name: string) => (of[`PostgreSQL ${name} bytes ${largest}`] ?? 0) / largest;
+  const gigabytes = (bytes: number) => `${digits((bytes * TOKENS_GOAL) / 1e9)} GB`;
+  const [missUs, hitUs, readUs] = [
+    at['node CPU us a verify, no cache 1'] ?? 0,
+    at[`node CPU us a verify, maxStaleMs ${MAX_STALE_MS} 1`] ?? 0,
+    at['server CPU us a read, no cache 1'] ?? 0,
+  ];
+  const cores = (us: number) => digits(us / 1e6);
+  const bytesOf = (name: string, text: string) => [
+    text,
+    gigabytes(perToken(name)),
+    `${digits(perToken(name))} bytes a token at ${grouped(largest)} tokens, times 10⁹`,
+  ];
+  return [
+    table([
+      ['10⁹ tokens on PostgreSQL', 'size', 'computed from'],
+      bytesOf('table', 'the table'),
+      bytesOf('index', 'its indexes'),
+      bytesOf('id index', 'of these the index that verify reads'),
+    ]),
+    `Of one node without a cache a verify took ${timeText(missUs)} of CPU, of one whose cache answers ` +
+      `${timeText(hitUs)}, and of the database a read took ${timeText(readUs)}: the first column of ` +
+      'the last table. With a share h of hits, 10⁵ verifies a second are 10⁵ × (1 − h) reads; the nodes ' +
+      `take 10⁵ × (h × ${timeText(hitUs)} + (1 − h) × ${timeText(missUs)}), the database takes ` +
+      `reads × ${timeText(readUs)}.`,
+    table([
+      [
+        'share of hits',
+        'reads a second',
+        'cores of nodes',
+        'cores of the database',
+        'pages a second',
+      ],
+      ...[0, 0.5, 0.9, 0.99].map((share) => {
+        const reads = VERIFIES_GOAL * (1 - share);
+        return [
+          `${share * 100} %`,
+          grouped(Math.round(reads)),
+          cores(VERIFIES_GOAL * share * hitUs + reads * missUs),
+          cores(reads * readUs),
+          grouped(Math.round(reads * 2)),
+        ];
+      }),
+    ]),
+  ];
+}
+
+function write(figures: Figures): void {
+  let page = readFileSync(PAGE, 'utf8');
+  const put = (name: string, parts: readonly string[]) => {
+    const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
+    const [from, to] = [page.indexOf(begin), page.indexOf(end)];
+    if (from < 0 || to < from) throw new Error(`${PAGE} has no place for ${name}`);
+    page = `${page.slice(0, from + begin.length)}\n\n${parts.join('\n\n')}\n\n${page.slice(to)}`;
+  };
+  for (const [name, block] of Object.entries(BLOCKS) as [PartName, (part: Part) => string[]][]) {
+    const part = figures[name];
+    if (part !== undefined) put(name, [...block(part), dated(part, name)]);
+  }
+  if (figures.totals !== undefined && figures.nodes !== undefined) {
+    put('sizing', sizing(figures.totals, figures.nodes));
+  }
+  put('machine', [machine()]);
+  writeFileSync(PAGE, page);
+}
+
+function machine(): string {
+  const [cpu] = cpus();
+  const memory = Math.round(totalmem() / 2 ** 30);
+  const postgres = execFileSync('psql', ['--version'], { encoding: 'utf8' });
+  return (
+    `Node.js ${process.versions.node} with SQLite ${process.versions['sqlite']}, ` +
+    `${postgres.trim().replace('psql (PostgreSQL)', 'PostgreSQL').replace(/ \(.*/, '')}; ` +
+    `${cpus().length} cores (${cpu?.model.trim()}), ${memory} GB of memory, Linux.`
+  );
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  const asked = args.filter((arg) => arg !== '--write');
+  const unknown = asked.find((name) => !Object.hasOwn(PARTS, name));
+  if (unknown !== undefined) throw new Error(`no part is named ${unknown}`);
+  const figures: Figures = existsSync(FIGURES) ? JSON.parse(readFileSync(FIGURES, 'utf8')) : {};
+  const onlyWrites = asked.length === 0 && args.includes('--write') && existsSync(FIGURES);
+  for (const name of onlyWrites ? [] : asked.length > 0 ? asked : Object.keys(PARTS)) {
+    say(name);
+    const measured = await PARTS[name as PartName]();
+    figures[name as PartName] = { date: new Date().toISOString().slice(0, 10), ...measured };
+    mkdirSync(join(FIGURES, '..'), { recursive: true });
+    writeFileSync(FIGURES, `${JSON.stringify(figures, null, 2)}\n`);
+    for (const { name: curve, points } of measured.curves) {
+      const values = points.map(({ size, median }) => `${size}: ${digits(median)}`);
+      console.log(`${curve}: ${values.join(', ')}`);
+    }
+    console.log(measured.facts);
+  }
+  if (args.includes('--write')) write(figures);
+}
+
+if (process.send === undefined) await main(process.argv.slice(2));
+else await beNode();

@@ -319,6 +319,7 @@ async function peers(): Promise<void> {
   const names = Object.keys(PEERS);
   const sizes = SIZES.slice(1);
   const cells = new Map<string, string[]>();
+  const tooWide = new Set<string>();
   const add = (name: string, cell: string) => cells.set(name, [...(cells.get(name) ?? []), cell]);
   for (const size of sizes) {
     const grants = grantsOf(size);
@@ -338,7 +339,7 @@ async function peers(): Promise<void> {
     for (const name of names) {
       const ask = await PEERS[name]?.(grants);
       if (ask === undefined || !questions.every(ask)) throw new Error(`${name} refuses a hit`);
-      if (questionsOf(grants, 'miss').some(ask)) throw new Error(`${name} allows a miss`);
+      if (questionsOf(grants, 'miss').some(ask)) tooWide.add(name);
       runs[name] = inTurn(questions, ask);
     }
     const { read = 1, raw = 1, ...times } = measure(runs);
@@ -355,6 +356,8 @@ async function peers(): Promise<void> {
     ...sizes.map(String),
   ]);
   for (const [name, ofSizes] of cells) row([name, ...ofSizes]);
+  // keyMatch of casbin ends a pattern at its first `*`, so that one subdomain grant covers every host.
+  if (tooWide.size > 0) console.log(`\nThese allow some misses, too: ${[...tooWide].join(', ')}.`);
 }
 
 const multiple = (value: number) => `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ×`;

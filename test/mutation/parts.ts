@@ -13,7 +13,10 @@ export const PARTS = {
   algebra: { mutate: ['src/scope/algebra.ts'], tests: ['test/scope/algebra.test.ts'] },
   request: { mutate: ['src/scope/request.ts'], tests: ['test/scope/request.test.ts'] },
   matcher: { mutate: ['src/scope/matcher.ts'], tests: ['test/scope/matcher.test.ts'] },
-  compiled: { mutate: ['src/scope/compiled.ts'], tests: ['test/scope/matcher.test.ts'] },
+  compiled: {
+    mutate: ['src/scope/compiled.ts'],
+    tests: ['test/scope/{compiled,matcher}.test.ts'],
+  },
   catalog: {
     mutate: ['src/scope/catalog.ts'],
     tests: ['test/scope/catalog.test.ts', 'test/scope/lint.test.ts'],
