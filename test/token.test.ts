@@ -97,6 +97,8 @@ describe('checkExpiry', () => {
 
     expect(message(new Date(later(1000).getTime() * 1000))).toMatch(/milliseconds/);
     expect(message(later(2 * YEAR * 1000))).not.toMatch(/milliseconds/);
+    expect(message(new Date(NOW.getTime() * 100 + 1))).toMatch(/milliseconds/);
+    expect(message(new Date(NOW.getTime() * 100))).not.toMatch(/milliseconds/);
   });
 
   it('gives a copy', () => {
@@ -135,6 +137,7 @@ describe('a lifetime', () => {
     [YEAR * 1000, true],
     [3_600_000_000, true],
     [YEAR + 1, false],
+    [YEAR, false],
     [0, false],
     ['31536000000', false],
   ])('of %s looks like milliseconds: %s', (ttl, isHinted) => {
@@ -186,6 +189,7 @@ describe('isMetadata', () => {
     ['null', null, false],
     ['a text', '{}', false],
     ['undefined inside', { a: undefined }, false],
+    ['undefined in a list', { a: [1, undefined] }, false],
     ['a function inside', { a: () => 1 }, false],
     ['a date inside', { a: new Date(0) }, false],
     ['NaN inside', { a: Number.NaN }, false],
@@ -241,6 +245,15 @@ describe('isRecord', () => {
     for (const [place, value] of bad.entries()) {
       expect([place, isRecord(recordFor({ [field]: value }), ID)]).toEqual([place, false]);
     }
+  });
+
+  it('looks again at a list that somebody may have changed', () => {
+    const scopes: unknown[] = ['GET:a.example/a'];
+    const record = recordFor({ scopes });
+
+    expect(isRecord(record, ID)).toBe(true);
+    scopes.push(7);
+    expect(isRecord(record, ID)).toBe(false);
   });
 
   it.each<[unknown]>([[undefined], [null], [0], ['record'], [[]], [{}], [() => {}]])(
