@@ -1,5 +1,5 @@
 import * as crypto from 'node:crypto';
-import { customAlphabet } from 'nanoid';
+import { customAlphabet, customRandom } from 'nanoid';
 import { TokenError } from './errors.ts';
 import { type Key, type KeyRing, sha256Hex } from './keys.ts';
 import type { TokenId, TokenRecord } from './token.ts';
@@ -33,7 +33,8 @@ const SECRET_START = ID_START + ID_LENGTH;
 const TAG_START = SECRET_START + SECRET_LENGTH;
 
 const drawId = customAlphabet(ALPHABET, ID_LENGTH);
-const drawSecret = customAlphabet(ALPHABET, SECRET_LENGTH);
+/** Not from a pool, which would hold on to the secrets drawn before. */
+const drawSecret = customRandom(ALPHABET, SECRET_LENGTH, crypto.randomBytes);
 
 /** Draws a new id: 131 random bits. */
 export function newId(): TokenId {
@@ -130,8 +131,7 @@ export function readValue(
   const key = ring.get(value.slice(start + 1, start + ID_START));
   if (key === undefined || !hasTag(key, value, start + TAG_START)) return undefined;
   const claim = value.slice(start + ID_START, start + TAG_START);
-  const id = claim.slice(0, ID_LENGTH) as TokenId;
-  return { id, digest: digestOf(claim) };
+  return { id: alone(claim.slice(0, ID_LENGTH)) as TokenId, digest: digestOf(claim) };
 }
 
 /** Whether a presented value proves to be a record's current one, in constant time. */
@@ -276,6 +276,11 @@ function digestOf(idAndSecret: string): Uint8Array {
 
 function boundTo(kid: string, id: TokenId, account: string): string {
   return JSON.stringify([VERSION, kid, id, account]);
+}
+
+/** A part of a text holds on to the whole, which here is the secret. */
+function alone(part: string): string {
+  return Buffer.from(part, 'latin1').toString('latin1');
 }
 
 function isAlphanumeric(text: string, start: number): boolean {

@@ -146,21 +146,43 @@ describe('reads of one turn', () => {
     expect((await working).ok).toBe(true);
   });
 
-  it('that failed late are not tried again: their time is over', async () => {
+  it.each([
+    [49, ['find', 'find', 'find']],
+    [50, ['find']],
+    [1000, ['find']],
+  ])(
+    'that failed after %i ms are tried one by one, or their time is over: %j',
+    async (ms, calls) => {
+      const setting = setUpRemote();
+      const tokens = await Promise.all([issued(setting), issued(setting)]);
+      const clock = vi.spyOn(performance, 'now').mockReturnValue(1000);
+      setting.store.break('find', async () => {
+        clock.mockReturnValue(1000 + ms);
+        throw new Error('away');
+      });
+
+      const codes = tokens.map(({ value }) => codeOf(setting.tokens.verify(value, need)));
+
+      expect(await Promise.all(codes)).toEqual(['store_unavailable', 'store_unavailable']);
+      clock.mockRestore();
+      expect(setting.store.takeCalls()).toEqual(calls);
+    },
+  );
+
+  it.each<[string, (record: TokenRecord) => unknown]>([
+    ['nothing', () => undefined],
+    ['no list', (record) => ({ 0: record, length: 1 })],
+    ['a list of none', () => []],
+    ['a list of two', (record) => [record, record]],
+  ])('take %s for no answer of a store', async (_, answerWith) => {
     const setting = setUpRemote();
-    const tokens = await Promise.all([issued(setting), issued(setting)]);
-    const now = performance.now();
-    const clock = vi.spyOn(performance, 'now').mockReturnValue(now);
-    setting.store.break('find', async () => {
-      clock.mockReturnValue(now + 51);
-      throw new Error('away');
-    });
+    const { id, value } = await issued(setting);
+    const record = await recordOf(setting.store.inner, id);
 
-    const codes = tokens.map(({ value }) => codeOf(setting.tokens.verify(value, need)));
-
-    expect(await Promise.all(codes)).toEqual(['store_unavailable', 'store_unavailable']);
-    clock.mockRestore();
-    expect(setting.store.takeCalls()).toEqual(['find']);
+    setting.store.break('find', (async () => answerWith(record)) as never);
+    expect(await codeOf(setting.tokens.verify(value, need))).toBe('store_corrupt');
+    setting.store.break('find', (async () => [record]) as never);
+    expect((await setting.tokens.verify(value, need)).ok).toBe(true);
   });
 
   it.each<[string, (broken: TokenId) => (ids: readonly TokenId[]) => Promise<unknown>]>([
@@ -399,6 +421,45 @@ describe('the cache', () => {
     expect(setting.store.takeCalls()).toEqual(['find']);
   });
 
+  it('counts a token that was read again as read last', async () => {
+    const setting = setUpRemote({ cache: { maxStaleMs: 1000, maxEntries: 2 } });
+    const values: string[] = [];
+    for (let i = 0; i < 3; i++) values.push((await issued(setting)).value);
+    const [first, second, third] = values as [string, string, string];
+    for (const value of [first, second]) await setting.tokens.verify(value, need);
+    await setting.tokens.verify(first, need, { fresh: true });
+    await setting.tokens.verify(third, need);
+    setting.store.takeCalls();
+
+    await setting.tokens.verify(first, need);
+    expect(setting.store.takeCalls()).toEqual([]);
+    await setting.tokens.verify(second, need);
+    expect(setting.store.takeCalls()).toEqual(['find']);
+  });
+
+  it('serves what it read from a local store, too', async () => {
+    const setting = setUp({ cache: STALE });
+    const { value } = await issued(setting);
+
+    for (let i = 0; i < 3; i++) await setting.tokens.verify(value, need);
+
+    expect(setting.store.takeCalls()).toEqual(['find']);
+  });
+
+  it('joins no read of another token', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const [one, other] = [await issued(setting), await issued(setting)];
+    const store = holding(setting.store);
+    const first = setting.tokens.verify(one.value, need);
+    await turn();
+    const second = setting.tokens.verify(other.value, need);
+    await turn();
+    store.release();
+
+    expect([(await first).ok, (await second).ok]).toEqual([true, true]);
+    expect(setting.store.takeCalls()).toEqual(['find', 'find']);
+  });
+
   it('keeps nothing for ids that are not there', async () => {
     const setting = setUpRemote({ cache: STALE });
     const { id, value } = await issued(setting);
@@ -515,7 +576,12 @@ describe('hints of the store', () => {
     store.failures = 2;
     store.listener = undefined;
     const other = new RecordReader(store, { maxStaleMs: 1, maxEntries: 1 }, CALLS);
-    await vi.advanceTimersByTimeAsync(2500);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(store.failures).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(store.failures).toBe(0);
+    expect(store.listener).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(1000);
     vi.useRealTimers();
 
     expect(store.listener).toBeDefined();
@@ -529,6 +595,106 @@ const ID = 'schedule00000000000000' as TokenId;
 const DIGEST = new Uint8Array(32).fill(7);
 const PRESENTED: PresentedValue = { id: ID, digest: DIGEST };
 const SCHEDULES = Number(process.env['SCHEDULES'] ?? 2000);
+
+describe('a reader', () => {
+  const now = new Date('2100-01-01T00:00:00.000Z');
+  const LIMITS = { maxStaleMs: 1000, maxEntries: 10 };
+  const presented = (digest = DIGEST): PresentedValue => ({ id: ID, digest });
+  const holdsNow = async (reader: RecordReader): Promise<boolean> => {
+    await reader.read(ID, now);
+    return reader.kept(presented(), now) !== undefined;
+  };
+  const storeOf = (more: Partial<TokenStore> = {}): TokenStore =>
+    ({
+      find: async (ids: readonly TokenId[]) => ids.map((id) => ({ ...newRecord(now), id })),
+      ...more,
+    }) as unknown as TokenStore;
+
+  it('serves a record for its value and the one before it, and for no other', async () => {
+    const previousDigest = new Uint8Array(32).fill(8);
+    const find = async () => [{ ...newRecord(now), previousDigest }];
+    const reader = new RecordReader(storeOf({ find }), LIMITS, CALLS);
+    await reader.read(ID, now);
+
+    expect(reader.kept(presented(), now)?.id).toBe(ID);
+    expect(reader.kept(presented(previousDigest), now)?.id).toBe(ID);
+    expect(reader.kept(presented(new Uint8Array(32).fill(9)), now)).toBeUndefined();
+  });
+
+  it('keeps nothing once it is closed, neither what it has nor what it reads', async () => {
+    const reader = new RecordReader(storeOf(), LIMITS, CALLS);
+    expect(await holdsNow(reader)).toBe(true);
+
+    await reader.close();
+    expect(reader.kept(presented(), now)).toBeUndefined();
+    expect(await holdsNow(reader)).toBe(false);
+  });
+
+  it.each<[readonly TokenId[] | 'all', boolean]>([
+    ['all', false],
+    [[ID], false],
+    [['NobodyHasThisId0000000' as TokenId], true],
+    [[], true],
+  ])('told to forget %j keeps what it is reading: %s', async (ids, isKept) => {
+    const reader = new RecordReader(storeOf(), LIMITS, CALLS);
+    const reading = reader.read(ID, now);
+    await new Promise((resolve) => process.nextTick(resolve));
+    reader.forget(ids);
+
+    await reading;
+    expect(reader.kept(presented(), now) !== undefined).toBe(isKept);
+  });
+
+  it('forgets what it read before the store began to tell of changes', async () => {
+    const { promise, resolve } = Promise.withResolvers<Unsubscribe>();
+    const reader = new RecordReader(storeOf({ watch: () => promise }), LIMITS, CALLS);
+    expect(await holdsNow(reader)).toBe(true);
+
+    resolve(async () => {});
+    await turn();
+    expect(reader.kept(presented(), now)).toBeUndefined();
+    expect(await holdsNow(reader)).toBe(true);
+  });
+
+  it('that is closed before the store has answered stops listening then', async () => {
+    const { promise, resolve } = Promise.withResolvers<Unsubscribe>();
+    const unsubscribe = vi.fn(async () => {});
+    const reader = new RecordReader(storeOf({ watch: () => promise }), LIMITS, CALLS);
+    await reader.close();
+
+    resolve(unsubscribe);
+    await turn();
+    expect(unsubscribe).toHaveBeenCalledTimes(1);
+  });
+
+  it.each([
+    [[], []],
+    [['b'], ['store_corrupt']],
+  ])(
+    'reports once that among the records read the store has malformed %j',
+    async (bad, reports) => {
+      const codes: unknown[] = [];
+      const failure = (error: unknown) => {
+        codes.push((error as TokenError).code);
+        return error as TokenError;
+      };
+      const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(22) as TokenId);
+      const find = async (asked: readonly TokenId[]) =>
+        asked.map((id) => ({
+          ...newRecord(now),
+          id,
+          version: bad.includes(id[0] as never) ? 0 : 1,
+        }));
+      const reader = new RecordReader(storeOf({ find }), LIMITS, { ...CALLS, failure });
+
+      const read = await Promise.allSettled(ids.map((id) => reader.read(id, now)));
+      expect(read.map(({ status }) => status === 'rejected')).toEqual(
+        ids.map((id) => bad.includes(id[0] as never)),
+      );
+      expect(codes).toEqual(reports);
+    },
+  );
+});
 
 describe('no interleaving', () => {
   const schedules = fc.array(fc.nat(9), { minLength: 4, maxLength: 40 });

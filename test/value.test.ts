@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isTokenError } from '../src/errors.ts';
@@ -300,6 +301,20 @@ describe('isCurrentValue and isPreviousValue', () => {
     expect(isCurrentValue(presented, record)).toBe(true);
     expect(isCurrentValue(presented, rotated)).toBe(false);
     expect(isPreviousValue(presented, rotated)).toBe(true);
+  });
+});
+
+describe('the memory of a process', () => {
+  it('keeps no secret that was issued or read, and no password', () => {
+    const script = new URL('heap.ts', import.meta.url).pathname;
+    const output = execFileSync(process.execPath, ['--expose-gc', script], { encoding: 'utf8' });
+
+    expect(JSON.parse(output)).toEqual({
+      looked: 18,
+      found: 0,
+      hasPassword: false,
+      control: true,
+    });
   });
 });
 

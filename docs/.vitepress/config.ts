@@ -70,6 +70,7 @@ const sidebar: Items = [
   { text: 'Reference', link: '/reference/', collapsed: true, items: pagesIn('reference') },
   { text: 'Errors', link: '/errors/', collapsed: true, items: pagesIn('errors') },
   { text: 'Security', link: '/security/', collapsed: true, items: pagesIn('security') },
+  item('How costs grow', '/growth'),
   item('What it runs on', '/support'),
 ];
 
@@ -80,7 +81,7 @@ const sidebar: Items = [
 function withPictures(markdown: MarkdownRenderer): void {
   const { image } = markdown.renderer.rules;
   markdown.renderer.rules.image = (tokens, index, ...rest) => {
-    const [, name] = /pictures\/(\w+)\.svg$/.exec(tokens[index]?.attrGet('src') ?? '') ?? [];
+    const [, name] = /pictures\/([\w-]+)\.svg$/.exec(tokens[index]?.attrGet('src') ?? '') ?? [];
     if (name === undefined) return image?.(tokens, index, ...rest) ?? '';
     const svg = readFileSync(new URL(`docs/pictures/${name}.svg`, root), 'utf8');
     // Vue takes no `style` in a page, but as a component.

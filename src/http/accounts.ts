@@ -53,7 +53,7 @@ export function fixedAccounts(
 ): (credentials: Credentials) => Promise<string | null> {
   const known = readAccounts(accounts);
   const nobody = readHash(hashPassword(crypto.randomBytes(16).toString('hex')));
-  const memory = new Map<string, { readonly mac: Buffer; readonly until: number }>();
+  const memory = new Map<KnownAccount, { readonly mac: Buffer; readonly until: number }>();
   // As bytes it would be made into such an object on each call, for seven times the price.
   const memoryKey = crypto.createSecretKey(crypto.randomBytes(32));
   /** What is being checked now: many calls of one client come at once, and wait for one hash. */
@@ -63,7 +63,7 @@ export function fixedAccounts(
     const entry = known.get(username);
     const mac = crypto.createHmac('sha256', memoryKey).update(password).digest();
     const now = clock.now().getTime();
-    const remembered = memory.get(username);
+    const remembered = entry && memory.get(entry);
     if (entry !== undefined && remembered !== undefined && now < remembered.until) {
       if (crypto.timingSafeEqual(mac, remembered.mac)) return entry.account;
     }
@@ -75,7 +75,8 @@ export function fixedAccounts(
     }
     const isRight = await check;
     if (entry === undefined || !isRight) return null;
-    memory.set(username, { mac, until: now + REMEMBERED_MS });
+    // Not by the name as it was presented: that is a part of a text with the password in it.
+    memory.set(entry, { mac, until: now + REMEMBERED_MS });
     return entry.account;
   };
   needNoRequest.add(authenticate);

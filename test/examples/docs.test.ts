@@ -60,7 +60,7 @@ describe('the pages', () => {
 
   it('have pictures that tell in words what they show', () => {
     const pictures = readdirSync(new URL('docs/pictures/', root));
-    const used = PAGES.flatMap((page) => [...read(page).matchAll(/pictures\/(\w+\.svg)\)/g)]);
+    const used = PAGES.flatMap((page) => [...read(page).matchAll(/pictures\/([\w-]+\.svg)\)/g)]);
 
     expect(used.map(([, name]) => name).sort()).toEqual(pictures.sort());
     for (const name of pictures) {

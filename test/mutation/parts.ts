@@ -57,15 +57,20 @@ export const PARTS = {
 
 export type PartName = keyof typeof PARTS;
 
-const SCOPE: readonly PartName[] = [
+/** The parts of `src/scope`. */
+export const SCOPE: readonly PartName[] = [
   ...(['grammar', 'algebra', 'request', 'matcher', 'compiled', 'catalog', 'typed'] as const),
 ];
-const CORE: readonly PartName[] = [...SCOPE, 'token', 'value', 'keys', 'errors', 'cache'];
 
-/** The least score in percent: what decides access is held to more. */
-export const GOALS = Object.fromEntries(
-  Object.keys(PARTS).map((part) => [part, CORE.includes(part as PartName) ? 90 : 80]),
-) as Readonly<Record<PartName, number>>;
+/** What decides access is held to more than the rest; the parts of `src/scope` only together. */
+export const CORE_GOAL = 90;
+export const GOAL = 80;
+const CORE: readonly PartName[] = ['token', 'value', 'keys', 'errors', 'cache'];
+
+/** The least score of a part in percent. */
+export function goalOf(part: PartName): number {
+  return CORE.includes(part) ? CORE_GOAL : GOAL;
+}
 
 export function partOf(name: string | undefined): Part {
   return PARTS[partNamed(name ?? '')];

@@ -1,5 +1,7 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
-import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type CompiledScopes, patternsOf } from '../../src/scope/compiled.ts';
 import { parseScope, type Scope } from '../../src/scope/grammar.ts';
 import { ScopeSet } from '../../src/scope/matcher.ts';
@@ -10,6 +12,14 @@ type Matching = typeof import('../../src/scope/matcher.ts');
 
 function scopesOf(...paths: readonly string[]): Scope[] {
   return paths.map((path) => parseScope(`GET:d.example/${path}`));
+}
+
+setFlagsFromString('--expose-gc');
+const gc = runInNewContext('gc') as () => void;
+
+function heapBytes(): number {
+  gc();
+  return process.memoryUsage().heapUsed;
 }
 
 /** Copies in which paths of the same letters have the same hash, as `ab`, `ba` and `abcc`. */
@@ -110,6 +120,72 @@ describe('compile', () => {
     await Promise.resolve();
     expect(isShared('b')).toBe(true);
     expect(compile(scopesOf('a0'))).toBe(kept[0]);
+  });
+});
+
+describe('what nobody uses any more', () => {
+  /** A copy in which a test decides what is collected, and when the copy is told of it. */
+  async function collectedByHand() {
+    const collected = new Set<object>();
+    const registered: { readonly value: object; readonly key: unknown }[] = [];
+    let tell: (key: unknown) => void = () => {};
+    class Reference {
+      readonly #value: object;
+      constructor(value: object) {
+        this.#value = value;
+      }
+      deref(): object | undefined {
+        return collected.has(this.#value) ? undefined : this.#value;
+      }
+    }
+    class Registry {
+      constructor(onCollected: typeof tell) {
+        tell = onCollected;
+      }
+      register(value: object, key: unknown): void {
+        registered.push({ value, key });
+      }
+    }
+    vi.resetModules();
+    vi.stubGlobal('WeakRef', Reference);
+    vi.stubGlobal('FinalizationRegistry', Registry);
+    const { compile } = await import('../../src/scope/compiled.ts');
+    const tellOf = (value: object): void =>
+      tell(registered.find((entry) => entry.value === value)?.key);
+    return { compile, collected, tellOf };
+  }
+  afterEach(() => {
+    vi.unstubAllGlobals();
+  });
+
+  it('is made anew, and no late word of it takes away what came in its place', async () => {
+    const { compile, collected, tellOf } = await collectedByHand();
+    const first = compile(scopesOf('a'));
+    collected.add(first);
+    const second = compile(scopesOf('a'));
+    tellOf(first);
+
+    expect(second).not.toBe(first);
+    expect(compile(scopesOf('a'))).toBe(second);
+    collected.add(second);
+    tellOf(second);
+    expect(() => tellOf(second)).not.toThrow();
+    expect(compile(scopesOf('a'))).not.toBe(second);
+  });
+});
+
+describe('find', () => {
+  it('keeps in memory only some of the names that it was asked about', () => {
+    const set = ScopeSet.from(['GET:d.example/a']);
+    const ask = (round: number, count: number): void => {
+      for (let i = 0; i < count; i++) set.covers(`GET:r${round}n${i}.${'x'.repeat(60)}.example/a`);
+    };
+    ask(0, 2000);
+    const before = heapBytes();
+    ask(1, 50_000);
+
+    // Kept, they would be some 20 MB.
+    expect(heapBytes() - before).toBeLessThan(5_000_000);
   });
 });
 

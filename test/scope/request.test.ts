@@ -1,4 +1,6 @@
 import { posix } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ScopeSet } from '../../src/scope/matcher.ts';
@@ -442,6 +444,28 @@ describe('readRequest', () => {
 
     expect(readRequest(shifty)).toMatchObject({ request: { method: 'GET', path: 'a' } });
     expect(reads.sort()).toEqual(['domain', 'method', 'target']);
+  });
+});
+
+describe('the hosts that were read', () => {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc') as () => void;
+  const heapBytes = (): number => {
+    gc();
+    return process.memoryUsage().heapUsed;
+  };
+
+  it('are kept in memory only in part', () => {
+    const end = `${'x'.repeat(60)}.${'y'.repeat(60)}.example`;
+    const read = (round: number, count: number): void => {
+      for (let i = 0; i < count; i++) outcome({ domain: `r${round}n${i}.${end}` });
+    };
+    read(0, 1000);
+    const before = heapBytes();
+    read(1, 50_000);
+
+    // Kept, they would be some 15 MB.
+    expect(heapBytes() - before).toBeLessThan(5_000_000);
   });
 });
 
