@@ -830,50 +830,63 @@ const BLOCKS: Readonly<Record<PartName, (part: Part) => string[]>> = {
 const TOKENS_GOAL = 1e9;
 const VERIFIES_GOAL = 1e5;
 
-/** Computed from what was measured; each row says of what. */
-function sizing({ facts: of }: Part, { facts: at }: Part): string[] {
-  const largest = Math.max(...Object.keys(of).map((name) => Number(name.split(' ').at(-1))));
-  const perToken = (name: string) => (of[`PostgreSQL ${name} bytes ${largest}`] ?? 0) / largest;
-  const gigabytes = (bytes: number) => `${digits((bytes * TOKENS_GOAL) / 1e9)} GB`;
+/** Of what a core could do, so much is used. */
+const LOAD = 0.5;
+
+/** Computed from what was measured, and says from what. */
+function sizing({ curves, facts: of }: Part, { facts: at }: Part): string[] {
+  const verify = curves.find(({ name }) => name === 'verify, PostgreSQL, p50')?.points ?? [];
+  const largest = verify.at(-1)?.size ?? 1;
+  const times = TOKENS_GOAL / largest;
+  const exponent = exponentOf(verify);
+  const bytesOf = (text: string, name: string) => {
+    const perToken = (of[`PostgreSQL ${name} bytes ${largest}`] ?? 0) / largest;
+    return [
+      text,
+      `${digits((perToken * TOKENS_GOAL) / 1e9)} GB`,
+      `${digits(perToken)} bytes a token at ${grouped(largest)} tokens, × 10⁹`,
+    ];
+  };
   const most = (fact: string, mode: string) =>
     Math.max(...NODES.map((count) => at[`${fact}, ${mode} ${count}`] ?? 0));
   const missUs = most('node CPU us a verify', 'no cache');
   const hitUs = most('node CPU us a verify', CACHED);
   const readUs = most('server CPU us a read', 'no cache');
-  const cores = (us: number) => digits(us / 1e6);
-  const bytesOf = (name: string, text: string) => [
-    text,
-    gigabytes(perToken(name)),
-    `${digits(perToken(name))} bytes a token at ${grouped(largest)} tokens, times 10⁹`,
-  ];
   return [
     table([
       ['10⁹ tokens on PostgreSQL', 'size', 'computed from'],
-      bytesOf('table', 'the table'),
-      bytesOf('index', 'its indexes'),
-      bytesOf('id index', 'of these the index that verify reads'),
+      bytesOf('the table', 'table'),
+      bytesOf('all its indexes', 'index'),
+      bytesOf('the one of them that verify reads', 'id index'),
     ]),
-    `Of one node without a cache a verify took ${timeText(missUs)} of CPU, of one whose cache answers ` +
-      `${timeText(hitUs)}, and of the database a read took ${timeText(readUs)}: each the largest of its ` +
-      'row in the last table. With a share h of hits, 10⁵ verifies a second are 10⁵ × (1 − h) reads; the nodes ' +
-      `take 10⁵ × (h × ${timeText(hitUs)} + (1 − h) × ${timeText(missUs)}), the database takes ` +
-      `reads × ${timeText(readUs)}.`,
+    `From ${grouped(largest)} tokens to 10⁹ is ${grouped(times)} times as many. The p50 of verify on ` +
+      `PostgreSQL has the exponent ${exponent.toFixed(3)}; carried on, a call takes ` +
+      `${(times ** exponent).toFixed(2)} times as long, as long as what it reads is in memory.`,
+    `Of a node, a verify took at most ${timeText(missUs)} of CPU without a cache and ` +
+      `${timeText(hitUs)} with one; of the database, a read took at most ${timeText(readUs)} (the ` +
+      'largest of each row of the table above). With a share h of hits, 10⁵ verifies a second are ' +
+      '10⁵ × (1 − h) reads a second. The nodes then need ' +
+      `10⁵ × (h × ${timeText(hitUs)} + (1 − h) × ${timeText(missUs)}) of CPU a second, the database ` +
+      `reads × ${timeText(readUs)}; twice that many cores, to run them at half load. A node is one ` +
+      'process on one core. A read that finds nothing in memory reads a page of the index and one of ' +
+      'the table.',
     table([
       [
         'share of hits',
         'reads a second',
-        'cores of nodes',
+        'nodes',
         'cores of the database',
-        'pages a second',
+        'pages a second from disk, at most',
       ],
       ...[0, 0.5, 0.9, 0.99].map((share) => {
-        const reads = VERIFIES_GOAL * (1 - share);
+        const reads = Math.round(VERIFIES_GOAL * (1 - share));
+        const cores = (VERIFIES_GOAL * share * hitUs + reads * missUs) / 1e6 / LOAD;
         return [
           `${share * 100} %`,
-          grouped(Math.round(reads)),
-          cores(VERIFIES_GOAL * share * hitUs + reads * missUs),
-          cores(reads * readUs),
-          grouped(Math.round(reads * 2)),
+          grouped(reads),
+          String(Math.ceil(cores)),
+          String(Math.ceil((reads * readUs) / 1e6 / LOAD)),
+          grouped(reads * 2),
         ];
       }),
     ]),
