@@ -338,7 +338,14 @@ function unknownMessage(unknown: readonly string[], known: readonly string[]): s
 
 function nearestOf(name: string, known: readonly string[]): string | undefined {
   const text = name.slice(0, 32).toLowerCase();
+  // As ttl for ttlSeconds, or the other way round.
+  const longer = known.find((member) => isBeginning(text, member) || isBeginning(member, text));
+  if (longer !== undefined) return longer;
   const distances = known.map((member) => editDistance(text, member.toLowerCase(), 32));
   const least = Math.min(...distances);
   return least <= Math.max(2, text.length / 2) ? known[distances.indexOf(least)] : undefined;
+}
+
+function isBeginning(short: string, long: string): boolean {
+  return short.length >= 3 && long.toLowerCase().startsWith(short.toLowerCase());
 }

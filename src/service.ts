@@ -619,6 +619,9 @@ export class TokenService {
 
   /** The record that a managing account means; `undefined` for all that it may not know about. */
   async #owned(account: string, valueOrId: unknown, now: Date): Promise<TokenRecord | undefined> {
+    if (valueOrId === undefined) {
+      throw new TokenError('invalid_request', 'give the account first, and then the value or id');
+    }
     const presented = this.#values.read(valueOrId);
     const id = presented?.id ?? readId(valueOrId);
     if (id === undefined) return undefined;

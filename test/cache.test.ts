@@ -446,6 +446,16 @@ describe('the cache', () => {
     expect(setting.store.takeCalls()).toEqual(['find']);
   });
 
+  it('joins no read that failed', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { value } = await issued(setting);
+    setting.store.break('find', () => Promise.reject(new Error('away')));
+    expect(await codeOf(setting.tokens.verify(value, need))).toBe('store_unavailable');
+
+    setting.store.mend();
+    expect((await setting.tokens.verify(value, need)).ok).toBe(true);
+  });
+
   it('joins no read of another token', async () => {
     const setting = setUpRemote({ cache: STALE });
     const [one, other] = [await issued(setting), await issued(setting)];

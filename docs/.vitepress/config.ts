@@ -53,7 +53,7 @@ const sidebar: Items = [
       item('Choose a store', '/guides/choose-a-store'),
       item('Many nodes', '/guides/many-nodes'),
       item('Many tenants', '/guides/multi-tenant'),
-      item('Rotate keys', '/guides/rotate-keys'),
+      item('Keep and rotate keys', '/guides/rotate-keys'),
       item('When a value has leaked', '/guides/leaks'),
       item('Keep values out of logs', '/guides/logging'),
       item('Test your rules', '/guides/testing'),

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod';
-import { isTokenError } from '../errors.ts';
+import { isTokenError, TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
 import { checkOptions, strict } from '../input.ts';
 import { isSegment } from '../scope/grammar.ts';
@@ -40,12 +40,15 @@ export type GuardedNodeRequest = Pick<IncomingMessage, 'method' | 'url' | 'heade
 /** What the guard takes: a Fetch `Request`, or a request of Node's own. */
 export type GuardedRequest = Pick<Request, 'method' | 'url' | 'headers'> | GuardedNodeRequest;
 
-/** What a request needs, where it is not the scope of the request itself. */
+/**
+ * What a request needs, where it is not the scope of the request itself. A member that is `undefined`
+ * is refused: it would silently mean something else than was written.
+ */
 export interface GuardNeed {
   /** A scope that the token must cover, instead of the request's own. */
-  readonly scope?: Scope | string | undefined;
+  readonly scope?: Scope | string;
   /** The raw target, where it is not the request's: behind a router that rewrites it. */
-  readonly target?: string | undefined;
+  readonly target?: string;
 }
 
 /** Why a request was not let through. */
@@ -94,8 +97,10 @@ export type BearerGuard = (
  * | not covered | 403 `insufficient_scope`, with the scope that would have been enough |
  * | the store cannot say | 503 with `Retry-After` |
  *
- * @throws {TokenError} `invalid_options` here; `invalid_scope` from the guard, when a named scope is
- * none
+ * It is no middleware by itself: a middleware awaits it, and goes on or answers with its response.
+ *
+ * @throws {TokenError} `invalid_options` here; from the guard `invalid_scope` when a named scope is
+ * none, and `invalid_request` for a need that holds anything else or `undefined`
  * @example
  * const guard = bearerGuard({ tokens, domain: 'orders.acme.example' });
  * const outcome = await guard(request);
@@ -123,7 +128,8 @@ class Guard {
     this.#onRefusal = onRefusal;
   }
 
-  decide(request: GuardedRequest, need: GuardNeed = {}): GuardOutcome | Promise<GuardOutcome> {
+  decide(request: GuardedRequest, given?: GuardNeed): GuardOutcome | Promise<GuardOutcome> {
+    const need = given === undefined ? NO_NEED : checkNeed(given);
     const { method = '' } = request;
     const authorization = authorizationOf(request);
     const target = need.target ?? targetOf(request);
@@ -222,6 +228,20 @@ interface Refused {
   readonly needed?: string;
   readonly detail?: string;
   readonly explanation?: Explanation;
+}
+
+const NO_NEED: GuardNeed = {};
+
+/** What is misspelt, or looked up where it is not, must not leave the request's own scope as enough. */
+function checkNeed(need: GuardNeed): GuardNeed {
+  const isObject = Object.prototype.toString.call(need) === '[object Object]';
+  const isRight = ([name, value]: [string, unknown]) =>
+    value !== undefined && (name === 'scope' || name === 'target');
+  if (isObject && Object.entries(need).every(isRight)) return need;
+  throw new TokenError(
+    'invalid_request',
+    'what the guard takes besides the request is { scope } or { target }, neither of them undefined; it is no middleware: await guard(request), then go on or answer with its response',
+  );
 }
 
 const UNAVAILABLE: readonly string[] = ['store_unavailable', 'store_corrupt'];

@@ -316,13 +316,17 @@ export function parseScopes(requested: unknown): Scope[] {
   if (members.length > MAX_SCOPES) throw tooMany();
   const byText = new Map<string, Scope>();
   const refused: RefusedScope[] = [];
+  let why = '';
   for (const [place, member] of members.entries()) {
     const reading = readMember(member);
     if (reading.ok) byText.set(reading.scope.toString(), reading.scope);
-    else refused.push(refusal(member, place, reading));
+    else {
+      refused.push(refusal(member, place, reading));
+      why ||= isPrintable(member) ? reading.message : `scopes[${place}]: ${reading.message}`;
+    }
   }
   if (refused.length === 0) return [...byText.values()];
-  throw new ScopeError('scope_invalid', invalidMessage(refused), { refused });
+  throw new ScopeError('scope_invalid', invalidMessage(refused, why), { refused });
 }
 
 /** The members of an array, and no more than are needed to know that they are too many. */
@@ -374,9 +378,11 @@ function tooMany(): ScopeError {
   );
 }
 
-function invalidMessage(refused: readonly RefusedScope[]): string {
-  const count = refused.length === 1 ? 'one member' : `${refused.length} members`;
-  return `${count} of scopes cannot be read: ${describe(refused)}`;
+/** Says of the first one what would be right. */
+function invalidMessage(refused: readonly RefusedScope[], why: string): string {
+  if (refused.length === 1) return `one member of scopes cannot be read: ${why}`;
+  const { length } = refused;
+  return `${length} members of scopes cannot be read: ${describe(refused)}; the first: ${why}`;
 }
 
 /** The first few refused members in words, each with what would be right. */
@@ -385,7 +391,9 @@ function describe(refused: readonly RefusedScope[]): string {
     const hints = [
       ...(code === undefined ? [] : [code]),
       ...(suggestion === undefined ? [] : [`did you mean ${suggestion}?`]),
-      ...(nearest === undefined || nearest.length === 0 ? [] : [`known: ${nearest.join(', ')}`]),
+      ...(nearest === undefined || nearest.length === 0
+        ? []
+        : [`nearest known: ${nearest.join(', ')}`]),
     ];
     return hints.length === 0 ? scope : `${scope} (${hints.join('; ')})`;
   });

@@ -113,7 +113,7 @@ export class PostgresTokenStore implements TokenStore {
    * @throws {TokenError} `invalid_options`
    */
   constructor(pool: PostgresPool, options: PostgresStoreOptions = {}) {
-    this.#pool = pool;
+    this.#pool = readPool(pool);
     this.#table = readTable(options);
     this.#deadlineMs = readDeadline(options.deadlineMs ?? DEFAULT_DEADLINE_MS);
     this.#statements = statementsOf(this.#table, options.prepare ?? true);
@@ -276,7 +276,7 @@ export async function migrate(
   options: PostgresTableOptions = {},
 ): Promise<void> {
   const table = readTable(options);
-  const client = await checkedOut(pool, MIGRATION_DEADLINE_MS).catch((error) => {
+  const client = await checkedOut(readPool(pool), MIGRATION_DEADLINE_MS).catch((error) => {
     throw migrationRefusal(error, table);
   });
   let isDone = false;
@@ -321,7 +321,8 @@ const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1000;
 const MAX_SKEW_MS = 1000;
 
-const NOT_USABLE = 'PostgreSQL cannot be used: it is away, refuses this, or did not answer in time';
+const NOT_USABLE =
+  'PostgreSQL cannot be used: it is away, refuses this, or did not answer in time; tokenwright doctor --store URL tells which';
 const NO_STATEMENTS =
   'PostgreSQL is behind a pooler that does not know prepared statements: set prepare: false';
 const POOL_TOO_SMALL =
@@ -636,6 +637,11 @@ function tooNew({ name }: Table, version: number): TokenError {
     'invalid_options',
     `the table ${name} has schema version ${version}; this version of the library knows ${SCHEMA_VERSION}: use a newer one`,
   );
+}
+
+function readPool(pool: PostgresPool): PostgresPool {
+  if (typeof pool?.connect === 'function' && typeof pool.on === 'function') return pool;
+  throw new TokenError('invalid_options', 'pool must be a Pool of pg, as new pg.Pool makes it');
 }
 
 function migrationRefusal(error: unknown, { name }: Table): TokenError {

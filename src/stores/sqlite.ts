@@ -88,6 +88,12 @@ export class SqliteTokenStore implements TokenStore {
    * SqliteTokenStore.open(new Database('tokens.db')); // better-sqlite3
    */
   static open(pathOrHandle: string | SqliteHandle): SqliteTokenStore {
+    if (typeof pathOrHandle !== 'string' && typeof pathOrHandle?.prepare !== 'function') {
+      throw new TokenError(
+        'invalid_options',
+        "what is opened must be the path of a file, ':memory:', or a database of node:sqlite or better-sqlite3",
+      );
+    }
     return guarded(() => {
       if (typeof pathOrHandle !== 'string') return new SqliteTokenStore(pathOrHandle);
       const handle = openFile(pathOrHandle);

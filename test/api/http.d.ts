@@ -51,8 +51,8 @@ export interface FixedAccount {
 }
 
 export interface GuardNeed {
-  readonly scope?: Scope | string | undefined;
-  readonly target?: string | undefined;
+  readonly scope?: Scope | string;
+  readonly target?: string;
 }
 
 export type GuardOutcome = {

@@ -2,7 +2,7 @@
 // `npm run bench:growth`, or some parts by name: `npm run bench:growth -- scopes nodes`. `ROWS=10000000`
 // is the largest table. Figures go to .cache/bench/growth.json, where those of other parts stay;
 // `-- --write` puts all of them into docs/growth.md and docs/pictures.
-import { type ChildProcess, execFileSync, fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import {
   existsSync,
@@ -14,7 +14,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { cpus, tmpdir, totalmem } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Pool } from 'pg';
@@ -30,8 +30,18 @@ import { migrate, PostgresTokenStore } from '../../src/stores/postgres.ts';
 import { COLUMNS } from '../../src/stores/rows.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite.ts';
 import { type Server, startServer } from '../servers.ts';
+import {
+  CACHED,
+  type Curve,
+  type Figures,
+  MAX_STALE_MS,
+  type Measured,
+  NODES,
+  type PartName,
+  type Point,
+  writePage,
+} from './growth-page.ts';
 import { jumping } from './measure.ts';
-import { plotSvg } from './plot.ts';
 
 const ROWS = Number(process.env['ROWS'] ?? 1_000_000);
 const ROUNDS = 15;
@@ -40,31 +50,6 @@ const WARM_MS = 300;
 
 const ROOT = join(import.meta.dirname, '../..');
 const FIGURES = join(ROOT, '.cache/bench/growth.json');
-const PAGE = join(ROOT, 'docs/growth.md');
-
-/** At a size, the median of the rounds, and what a tenth of them stay below and above. */
-interface Point {
-  readonly size: number;
-  readonly median: number;
-  readonly low: number;
-  readonly high: number;
-}
-
-/** In microseconds a call, unless its name says otherwise. */
-interface Curve {
-  readonly name: string;
-  readonly points: readonly Point[];
-}
-
-interface Part {
-  readonly date: string;
-  readonly curves: readonly Curve[];
-  /** Single numbers, by name. */
-  readonly facts: Readonly<Record<string, number>>;
-}
-
-type PartName = 'scopes' | 'accounts' | 'totals' | 'nodes';
-type Measured = Omit<Part, 'date'>;
 
 /** What is measured at one size for one curve. */
 interface Plan {
@@ -75,8 +60,7 @@ interface Plan {
   readonly isMedianOfCalls?: boolean;
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'tokenwright-growth-'));
-process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+let folder = '';
 
 function say(text: string): void {
   console.error(`${new Date().toISOString().slice(11, 19)} ${text}`);
@@ -138,8 +122,6 @@ function verifying(tokens: TokenService, next: () => string, scope: string): () 
     if (!(await tokens.verify(next(), { scope })).ok) throw new Error('refused');
   };
 }
-
-// Scopes of a token.
 
 const SCOPE_COUNTS = [1, 10, 100, 1000, 4096];
 const SET_SIZES = [1, 10, 100, 1000, 10_000];
@@ -217,8 +199,6 @@ async function scopes(): Promise<Measured> {
   return { curves, facts: { copies: COPIES } };
 }
 
-// Tokens in tables, filled by the database itself.
-
 const TOKEN_SCOPES = METHODS.map((method) => `${method}:shop.example/orders`);
 const NEED = 'GET:shop.example/orders/7';
 const FILLED_FROM = 1_795_000_000_000;
@@ -267,8 +247,6 @@ async function issueMany(tokens: TokenService, account: string, count: number): 
   }
   return values;
 }
-
-// Tokens of an account.
 
 const ACCOUNT_SIZES = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
 const MEMORY_LIMIT = 100_000;
@@ -327,8 +305,6 @@ async function cursorAfter(tokens: TokenService, account: string, count: number)
   }
   return cursor as string;
 }
-
-// Tokens in all.
 
 const TABLE_SIZES = [10_000, 100_000, 1_000_000, 10_000_000].filter((size) => size <= ROWS);
 
@@ -466,15 +442,11 @@ async function fillPostgres(
   );
 }
 
-// Nodes on one database.
-
-const NODES = [1, 2, 4, 8];
 const NODE_ROWS = 100_000;
 const NODE_TOKENS = 1000;
 const NODE_ROUNDS = 7;
 const NODE_ROUND_MS = 1500;
 const CALLERS = 32;
-const MAX_STALE_MS = 1000;
 
 /** What a node is told once, and what it then does for so long when it is asked. */
 interface NodeSetUp {
@@ -621,313 +593,20 @@ async function beNode(): Promise<void> {
   process.send?.('ready');
 }
 
-// The page.
-
 const PARTS: Readonly<Record<PartName, () => Promise<Measured>>> = {
   scopes,
   accounts,
   totals,
   nodes,
 };
-type Figures = { [name in PartName]?: Part };
-
-/** `12.3 µs`: three digits, in the unit that fits. */
-function timeText(us: number): string {
-  if (us < 1) return `${digits(us * 1000)} ns`;
-  if (us < 1000) return `${digits(us)} µs`;
-  return us < 1_000_000 ? `${digits(us / 1000)} ms` : `${digits(us / 1_000_000)} s`;
-}
-
-function digits(value: number): string {
-  const places = Math.max(0, 2 - Math.max(0, Math.floor(Math.log10(value) + 1e-9)));
-  return grouped(Number(value.toFixed(places)));
-}
-
-/** With a space between thousands. */
-function grouped(value: number): string {
-  const [whole = '', part] = String(value).split('.');
-  const text = whole.replace(/\B(?=(?:\d{3})+$)/g, '\u00a0');
-  return part === undefined ? text : `${text}.${part}`;
-}
-
-function shortNumber(value: number): string {
-  if (value >= 1_000_000) return `${value / 1_000_000} M`;
-  return value >= 1000 ? `${value / 1000} k` : String(value);
-}
-
-function table(rows: readonly (readonly string[])[]): string {
-  const [head = []] = rows;
-  const lines = [head, head.map((_, i) => (i === 0 ? '---' : '---:')), ...rows.slice(1)];
-  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
-
-/** Curves as rows: the median, and below it where eight of ten rounds lie. */
-function curveTable(
-  head: string,
-  curves: readonly Curve[],
-  text: (value: number) => string,
-): string {
-  const sizes = [...new Set(curves.flatMap(({ points }) => points.map(({ size }) => size)))];
-  sizes.sort((a, b) => a - b);
-  const rows = curves.map(({ name, points }) => [
-    name,
-    ...sizes.map((size) => {
-      const point = points.find((one) => one.size === size);
-      if (point === undefined) return '';
-      return `${text(point.median)}<br><small>${text(point.low)} – ${text(point.high)}</small>`;
-    }),
-    exponentOf(points).toFixed(2),
-  ]);
-  return table([[head, ...sizes.map(grouped), 'exponent'], ...rows]);
-}
-
-/** 0 when the size does not matter, 1 when ten times the size costs ten times as much. */
-function exponentOf(points: readonly Point[]): number {
-  const [first, last] = [points[0], points.at(-1)];
-  if (first === undefined || last === undefined || first === last) return 0;
-  return Math.log(last.median / first.median) / Math.log(last.size / first.size);
-}
-
-interface Picture {
-  readonly name: string;
-  readonly title: string;
-  readonly xLabel: string;
-  readonly yLabel: string;
-  readonly curves: readonly Curve[];
-  readonly text: (value: number) => string;
-  readonly xTicks?: readonly number[];
-}
-
-/** Writes it, and gives the line that shows it. */
-function draw({ name, title, xLabel, yLabel, curves, text, xTicks }: Picture): string {
-  const told = curves.map(({ name: curve, points }) => {
-    const values = points.map(({ size, median }) => `${text(median)} at ${shortNumber(size)}`);
-    return `${curve}: ${values.join(', ')}`;
-  });
-  const svg = plotSvg({
-    name,
-    title,
-    description: `${yLabel}, by ${xLabel}; both axes are logarithmic. ${told.join('. ')}.`,
-    xLabel,
-    yLabel,
-    xText: shortNumber,
-    yText: text,
-    lines: curves.map(({ name: curve, points }) => ({
-      name: curve,
-      points: points.map(({ size, median }) => ({ x: size, y: median })),
-    })),
-    ...(xTicks !== undefined && { xTicks }),
-  });
-  writeFileSync(join(ROOT, `docs/pictures/${name}.svg`), svg);
-  return `![${title}](pictures/${name}.svg)`;
-}
-
-const perCall = 'time of a call';
-const rateText = (rate: number) => `${grouped(Math.round(rate))}/s`;
-const percentText = (share: number) => `${(share * 100).toFixed(share > 0.99 ? 2 : 0)} %`;
-
-function dated({ date }: Part, name: PartName): string {
-  const rows = name === 'totals' ? `ROWS=${Math.max(...TABLE_SIZES)} ` : '';
-  return `Measured on ${date} by \`${rows}npm run bench:growth -- ${name}\`.`;
-}
-
-const CACHED = `maxStaleMs ${MAX_STALE_MS}`;
-const NODE_CPU = {
-  fact: 'node CPU us a verify',
-  text: timeText,
-  label: 'CPU of the nodes a verify',
-};
-const NODE_FACTS = [
-  { ...NODE_CPU, mode: 'no cache' },
-  {
-    fact: 'server CPU us a read',
-    mode: 'no cache',
-    text: timeText,
-    label: 'CPU of the database a verify',
-  },
-  { ...NODE_CPU, mode: CACHED },
-  { fact: 'hit share', mode: CACHED, text: percentText, label: 'share of hits' },
-];
-
-const BLOCKS: Readonly<Record<PartName, (part: Part) => string[]>> = {
-  scopes: ({ curves }) => [
-    draw({
-      name: 'growth-scopes',
-      title: 'Cost by the scopes of a token',
-      xLabel: 'scopes of a token',
-      yLabel: perCall,
-      curves,
-      text: timeText,
-    }),
-    curveTable('scopes', curves, timeText),
-  ],
-  accounts: ({ curves }) =>
-    ['SQLite', 'memory'].flatMap((store) => {
-      const own = curves
-        .filter(({ name }) => name.endsWith(store))
-        .map(({ name, points }) => ({ name: name.slice(0, -store.length - 2), points }));
-      const where = store === 'SQLite' ? 'on SQLite' : 'in the memory store';
-      return [
-        draw({
-          name: `growth-accounts-${store.toLowerCase()}`,
-          title: `Cost by the tokens of an account, ${where}`,
-          xLabel: 'tokens of the account',
-          yLabel: perCall,
-          curves: own,
-          text: timeText,
-        }),
-        curveTable(`tokens of the account, ${where}`, own, timeText),
-      ];
-    }),
-  totals: ({ curves, facts }) => {
-    const sizes = curves[0]?.points.map(({ size }) => size) ?? [];
-    const bytes = (name: string, size: number) => {
-      const value = facts[`${name} bytes ${size}`] ?? 0;
-      return `${grouped(Math.round(value / size))}<br><small>${digits(value / 1e6)} MB</small>`;
-    };
-    const kinds = ['SQLite', 'PostgreSQL table', 'PostgreSQL index', 'PostgreSQL id index'];
-    return [
-      draw({
-        name: 'growth-totals',
-        title: 'Cost by the tokens in all',
-        xLabel: 'tokens in the table',
-        yLabel: perCall,
-        curves: curves.filter(({ name }) => !name.startsWith('verify') || name.endsWith('p50')),
-        text: timeText,
-      }),
-      curveTable('tokens in all', curves, timeText),
-      'Bytes a token, and the whole:',
-      table([
-        ['bytes a token', ...sizes.map(grouped)],
-        ...kinds.map((kind) => [
-          kind === 'SQLite' ? 'SQLite, the file' : kind,
-          ...sizes.map((size) => bytes(kind, size)),
-        ]),
-      ]),
-    ];
-  },
-  nodes: ({ curves, facts }) => [
-    draw({
-      name: 'growth-nodes',
-      title: 'Verifies a second by the number of nodes',
-      xLabel: 'nodes',
-      yLabel: 'verifies a second, all nodes together',
-      curves,
-      text: rateText,
-      xTicks: NODES,
-    }),
-    curveTable('nodes', curves, rateText),
-    table([
-      ['what a verify took', ...NODES.map(String)],
-      ...NODE_FACTS.map(({ fact, mode, text, label }) => [
-        `${label}, ${mode}`,
-        ...NODES.map((count) => text(facts[`${fact}, ${mode} ${count}`] ?? 0)),
-      ]),
-    ]),
-  ],
-};
-
-const TOKENS_GOAL = 1e9;
-const VERIFIES_GOAL = 1e5;
-
-/** Of what a core could do, so much is used. */
-const LOAD = 0.5;
-
-/** Computed from what was measured, and says from what. */
-function sizing({ curves, facts: of }: Part, { facts: at }: Part): string[] {
-  const verify = curves.find(({ name }) => name === 'verify, PostgreSQL, p50')?.points ?? [];
-  const largest = verify.at(-1)?.size ?? 1;
-  const times = TOKENS_GOAL / largest;
-  const exponent = exponentOf(verify);
-  const bytesOf = (text: string, name: string) => {
-    const perToken = (of[`PostgreSQL ${name} bytes ${largest}`] ?? 0) / largest;
-    return [
-      text,
-      `${digits((perToken * TOKENS_GOAL) / 1e9)} GB`,
-      `${digits(perToken)} bytes a token at ${grouped(largest)} tokens, × 10⁹`,
-    ];
-  };
-  const most = (fact: string, mode: string) =>
-    Math.max(...NODES.map((count) => at[`${fact}, ${mode} ${count}`] ?? 0));
-  const missUs = most('node CPU us a verify', 'no cache');
-  const hitUs = most('node CPU us a verify', CACHED);
-  const readUs = most('server CPU us a read', 'no cache');
-  return [
-    table([
-      ['10⁹ tokens on PostgreSQL', 'size', 'computed from'],
-      bytesOf('the table', 'table'),
-      bytesOf('all its indexes', 'index'),
-      bytesOf('the one of them that verify reads', 'id index'),
-    ]),
-    `From ${grouped(largest)} tokens to 10⁹ is ${grouped(times)} times as many. The p50 of verify on ` +
-      `PostgreSQL has the exponent ${exponent.toFixed(3)}; carried on, a call takes ` +
-      `${(times ** exponent).toFixed(2)} times as long, as long as what it reads is in memory.`,
-    `Of a node, a verify took at most ${timeText(missUs)} of CPU without a cache and ` +
-      `${timeText(hitUs)} with one; of the database, a read took at most ${timeText(readUs)} (the ` +
-      'largest of each row of the table above). With a share h of hits, 10⁵ verifies a second are ' +
-      '10⁵ × (1 − h) reads a second. The nodes then need ' +
-      `10⁵ × (h × ${timeText(hitUs)} + (1 − h) × ${timeText(missUs)}) of CPU a second, the database ` +
-      `reads × ${timeText(readUs)}; twice that many cores, to run them at half load. A node is one ` +
-      'process on one core. A read that finds nothing in memory reads a page of the index and one of ' +
-      'the table.',
-    table([
-      [
-        'share of hits',
-        'reads a second',
-        'nodes',
-        'cores of the database',
-        'pages a second from disk, at most',
-      ],
-      ...[0, 0.5, 0.9, 0.99].map((share) => {
-        const reads = Math.round(VERIFIES_GOAL * (1 - share));
-        const cores = (VERIFIES_GOAL * share * hitUs + reads * missUs) / 1e6 / LOAD;
-        return [
-          `${share * 100} %`,
-          grouped(reads),
-          String(Math.ceil(cores)),
-          String(Math.ceil((reads * readUs) / 1e6 / LOAD)),
-          grouped(reads * 2),
-        ];
-      }),
-    ]),
-  ];
-}
-
-function write(figures: Figures): void {
-  let page = readFileSync(PAGE, 'utf8');
-  const put = (name: string, parts: readonly string[]) => {
-    const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
-    const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-    if (from < 0 || to < from) throw new Error(`${PAGE} has no place for ${name}`);
-    page = `${page.slice(0, from + begin.length)}\n\n${parts.join('\n\n')}\n\n${page.slice(to)}`;
-  };
-  for (const [name, block] of Object.entries(BLOCKS) as [PartName, (part: Part) => string[]][]) {
-    const part = figures[name];
-    if (part !== undefined) put(name, [...block(part), dated(part, name)]);
-  }
-  if (figures.totals !== undefined && figures.nodes !== undefined) {
-    put('sizing', sizing(figures.totals, figures.nodes));
-  }
-  put('machine', [machine()]);
-  writeFileSync(PAGE, page);
-}
-
-function machine(): string {
-  const [cpu] = cpus();
-  const memory = Math.round(totalmem() / 2 ** 30);
-  const postgres = execFileSync('psql', ['--version'], { encoding: 'utf8' });
-  return (
-    `Node.js ${process.versions.node} with SQLite ${process.versions['sqlite']}, ` +
-    `${postgres.trim().replace('psql (PostgreSQL)', 'PostgreSQL').replace(/ \(.*/, '')}; ` +
-    `${cpus().length} cores (${cpu?.model.trim()}), ${memory} GB of memory, Linux.`
-  );
-}
 
 async function main(args: readonly string[]): Promise<void> {
   const asked = args.filter((arg) => arg !== '--write');
   const unknown = asked.find((name) => !Object.hasOwn(PARTS, name));
   if (unknown !== undefined) throw new Error(`no part is named ${unknown}`);
   const isWriting = args.includes('--write');
+  folder = mkdtempSync(join(tmpdir(), 'tokenwright-growth-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
   const names = asked.length > 0 || isWriting ? asked : Object.keys(PARTS);
   for (const name of names) {
     say(name);
@@ -937,12 +616,12 @@ async function main(args: readonly string[]): Promise<void> {
     const figures: Figures = { ...readFigures(), [name]: { date, ...measured } };
     writeFileSync(FIGURES, `${JSON.stringify(figures, null, 2)}\n`);
     for (const { name: curve, points } of measured.curves) {
-      const values = points.map(({ size, median }) => `${size}: ${digits(median)}`);
+      const values = points.map(({ size, median }) => `${size}: ${median.toPrecision(3)}`);
       console.log(`${curve}: ${values.join(', ')}`);
     }
     console.log(measured.facts);
   }
-  if (isWriting) write(readFigures());
+  if (isWriting) writePage(readFigures());
 }
 
 function readFigures(): Figures {

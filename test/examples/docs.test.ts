@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { globSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import pg from 'pg';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import config from '../../docs/.vitepress/config.ts';
+import { DOCUMENTS, examplesIn, withExamples } from '../../docs/.vitepress/examples.ts';
 import { redact, scannerRules } from '../../src/index.ts';
 import { ALL_COMMANDS, newFolder, runInShell } from '../cli/support.ts';
 import { forge } from '../support.ts';
@@ -11,7 +12,7 @@ import { forge } from '../support.ts';
 const root = new URL('../../', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, root), 'utf8');
 
-/** The blocks of a language in a document. */
+/** The blocks of a language in a document, but for programs of `examples/` by their name. */
 function blocksOf(document: string, language: string): string[] {
   const blocks = read(document).matchAll(/^```(\w+)\n(.*?)^```$/gms);
   return [...blocks].filter(([, name]) => name === language).map(([, , text = '']) => text);
@@ -21,35 +22,46 @@ const VALUE = forge();
 const MASKED = redact(VALUE).replace('…', '...');
 
 /** The pages that people write; what is generated is left out. */
-const PAGES = globSync('docs/**/*.md', { cwd: root.pathname })
-  .filter((name) => !/\/(\.vitepress|reference|public)\//.test(name))
-  .sort();
-
-/** The files of which a page shows the whole, by `<<< ../../examples/x.ts`. */
-function shownBy(page: string): string[] {
-  return [...read(page).matchAll(/^<<< (.*)$/gm)].map(([, target = '']) => target);
-}
+const PAGES = DOCUMENTS.filter((name) => name !== 'README.md');
 
 describe('the pages', () => {
-  const examples = readdirSync(new URL('examples/', root));
+  const examples = readdirSync(new URL('examples/', root)).map((name) => `examples/${name}`);
 
   // Those of errors and of security have tests of their own.
   const ours = PAGES.filter((page) => !/^docs\/(errors|security)\//.test(page));
 
   it.each(ours)('%s holds no program that does not run here', (page) => {
     expect([...blocksOf(page, 'ts'), ...blocksOf(page, 'js')]).toEqual([]);
-    for (const target of shownBy(page)) {
-      const file = relative('examples', join(dirname(page), target));
-      expect(examples, target).toContain(file);
-    }
+    expect(examples).toEqual(expect.arrayContaining(examplesIn(read(page))));
+    // The code itself stands in the page, for whoever reads it outside of the site.
+    expect(read(page)).not.toMatch(/^<<< /m);
+  });
+
+  it.each(DOCUMENTS)('%s shows programs word for word (npm run docs:examples)', (document) => {
+    const text = read(document);
+    expect(text.match(/^```\w+ \[/gm) ?? []).toHaveLength(examplesIn(text).length);
+    expect(withExamples(text)).toBe(text);
+  });
+
+  it('notice a program that was changed in one place (the control)', () => {
+    const text = read('docs/quick-start.md');
+    const changed = text.replace('prefix: ', 'prefixed: ');
+    expect(changed).not.toBe(text);
+    expect(withExamples(changed)).toBe(text);
   });
 
   it('show each example once at least', () => {
-    const shown = PAGES.flatMap((page) =>
-      shownBy(page).map((target) => relative('examples', join(dirname(page), target))),
-    );
+    const shown = PAGES.flatMap((page) => examplesIn(read(page)));
 
     expect(examples.filter((name) => !shown.includes(name))).toEqual([]);
+  });
+
+  it.each(PAGES)('%s links to files, so that it reads well anywhere', (page) => {
+    const links = [...read(page).matchAll(/\]\((?!https?:|#)([^)#]*)/g)].map(([, to = '']) => to);
+    const dead = links.filter(
+      (link) => link.startsWith('/') || !existsSync(new URL(join(dirname(page), link), root)),
+    );
+    expect(dead).toEqual([]);
   });
 
   it('say in their first sentence what one gets', () => {

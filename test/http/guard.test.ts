@@ -1,5 +1,11 @@
-import { createServer, type IncomingMessage, type Server, request as send } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import {
+  createServer,
+  IncomingMessage,
+  type Server,
+  ServerResponse,
+  request as send,
+} from 'node:http';
+import { type AddressInfo, Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type BearerGuard,
@@ -284,7 +290,6 @@ describe('bearerGuard', () => {
         'insufficient_scope',
       ],
       ['nothing else', { need: {} }, 'ok'],
-      ['an undefined scope', { need: { scope: undefined, target: undefined } }, 'ok'],
     ])('by %s', async (_name, sent, expected) => {
       const { guard, value } = await setUp({ scopes: [ORDERS] });
       const outcome = await ask(guard, { ...sent, authorization: `Bearer ${value}` });
@@ -303,6 +308,27 @@ describe('bearerGuard', () => {
         expect(await ask(guard, good)).toMatchObject({ ok: true });
       },
     );
+
+    it.each<[string, unknown]>([
+      ['a scope that was looked up and is not there', { scope: undefined }],
+      ['a target that is not there', { target: undefined }],
+      ['a misspelt member', { scopes: ORDERS }],
+      ['a member too many', { scope: ORDERS, fresh: true }],
+      ['a scope alone', ORDERS],
+      ['null', null],
+      ['a list', [ORDERS]],
+      ['an empty list', []],
+      [
+        'what a framework passes to a middleware',
+        new ServerResponse(new IncomingMessage(new Socket())),
+      ],
+    ])('throws for %s, though the token covers the request', async (_name, need) => {
+      const { guard, value } = await setUp({ scopes: [ORDERS] });
+      const sent = { authorization: `Bearer ${value}`, need: need as GuardNeed };
+
+      expect(await codeOf(ask(guard, sent))).toBe('invalid_request');
+      expect(await ask(guard, { ...sent, need: { scope: ORDERS } })).toMatchObject({ ok: true });
+    });
 
     it('takes no domain from the request', async () => {
       const { guard, value } = await setUp({ scopes: ['*:other.example/*'] });

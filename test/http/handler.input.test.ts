@@ -560,6 +560,8 @@ describe('a message', () => {
     ['POST', '/token', 'tll', 'ttl'],
     ['POST', '/token', 'TTL', 'ttl'],
     ['POST', '/token', 'nmae', 'name'],
+    ['POST', '/token', 'ttlSeconds', 'ttl'],
+    ['POST', '/token/ID/rotate', 'grace', 'graceSeconds'],
     ['POST', '/token', 'meta_data', 'metadata'],
     ['PUT', '/token/ID', 'expires', 'expire'],
     ['PUT', '/token/ID', 'scope', 'scopes'],

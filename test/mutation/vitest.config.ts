@@ -8,5 +8,5 @@ const { tests } = partOf(process.env['MUTATION_PART']);
 // biome-ignore lint/style/noDefaultExport: as vitest reads it
 export default defineConfig({
   root,
-  test: { environment: 'node', include: [...tests], testTimeout: 30_000 },
+  test: { environment: 'node', include: [...tests], testTimeout: 120_000 },
 });

@@ -485,6 +485,20 @@ describe('64 changes at once', () => {
   });
 });
 
+describe('a verb with the account forgotten', () => {
+  it.each<[string, (tokens: TokenService, id: string) => Promise<unknown>]>([
+    ['get', (tokens, id) => tokens.get(id, undefined as never)],
+    ['modify', (tokens, id) => tokens.modify(id, undefined as never, { scopes: [SCOPE] })],
+    ['revoke', (tokens, id) => tokens.revoke(id, undefined as never)],
+    ['rotate', (tokens, id) => tokens.rotate(id, undefined as never)],
+  ])('%s says so, and changes nothing', async (_name, call) => {
+    const { tokens, token } = await issued();
+
+    expect(await codeOf(call(tokens, token.id))).toBe('invalid_request');
+    expect(await tokens.verify(token.value, NEED)).toMatchObject({ ok: true });
+  });
+});
+
 describe('revoke', () => {
   it.each(['id', 'value'] as const)('by %s works once, at once and for good', async (by) => {
     const { tokens, token } = await issued();

@@ -841,6 +841,18 @@ describe.skipIf(url === undefined)('table', () => {
   );
 });
 
+describe('what is no pool', () => {
+  it.each([[undefined], [null], ['postgres://ada@db.internal/acme'], [{}]])(
+    'is refused: %j',
+    async (pool) => {
+      const refused = expect.objectContaining({ code: 'invalid_options' });
+
+      expect(() => new PostgresTokenStore(pool as never)).toThrow(refused);
+      expect(await refusalOf(migrate(pool as never))).toEqual(refused);
+    },
+  );
+});
+
 describe.skipIf(url === undefined)('migrate', () => {
   async function shapeOf(pool: Pool, table: string): Promise<unknown> {
     const { rows } = await pool.query(

@@ -327,6 +327,12 @@ describe('open', () => {
     expect(schema()).toEqual(before);
   });
 
+  it.each([[undefined], [null], [42], [{}], [new URL('file:///a.db')]])('opens no %j', (given) => {
+    const failure = failureOf(() => SqliteTokenStore.open(given as never));
+
+    expect(failure).toMatchObject({ code: 'invalid_options' });
+  });
+
   it('refuses a schema that is newer than it knows, and changes nothing', () => {
     const handle = opened(new DatabaseSync(newFile()));
     handle.exec('PRAGMA user_version = 2');
