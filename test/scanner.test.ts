@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import * as yaml from 'yaml';
 import {
   isTokenError,
@@ -72,8 +72,11 @@ function entropyOf(text: string): number {
 }
 
 describe('scannerRules', () => {
-  const rules = scannerRules({ prefix: 'acme' });
   const value = mint('acme');
+  let rules: ScannerRules;
+  beforeEach(() => {
+    rules = scannerRules({ prefix: 'acme' });
+  });
 
   it('are a rule for gitleaks with all that it reads', () => {
     const { id, description, secretGroup, entropy, keywords } = tomlOf(rules.gitleaks);
@@ -108,6 +111,7 @@ describe('scannerRules', () => {
       reason: 'malformed',
     });
     expect(rules.github.patternName).toBe('acme-token');
+    expect(scannerRules({ prefix: 'acme_live' }).github.patternName).toBe('acme-live-token');
   });
 
   it.each(SCANS)('find each of 1000 minted values with %s, of any prefix', (_, scan) => {

@@ -1,7 +1,5 @@
 // docs/growth.md and its pictures, made of what growth.ts has measured; and what is computed from it.
-import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { plotSvg } from './plot.ts';
 
@@ -24,13 +22,15 @@ export interface Curve {
 
 export interface Part {
   readonly date: string;
+  /** What it was measured on. */
+  readonly machine: string;
   readonly curves: readonly Curve[];
   /** Single numbers, by name. */
   readonly facts: Readonly<Record<string, number>>;
 }
 
 export type PartName = 'scopes' | 'accounts' | 'totals' | 'nodes';
-export type Measured = Omit<Part, 'date'>;
+export type Measured = Pick<Part, 'curves' | 'facts'>;
 export type Figures = { [name in PartName]?: Part };
 
 /** Numbers of nodes, which `facts` and curves are named by. */
@@ -54,19 +54,12 @@ export function writePage(figures: Figures): void {
   if (figures.totals !== undefined && figures.nodes !== undefined) {
     put('sizing', sizing(figures.totals, figures.nodes));
   }
-  put('machine', [machine()]);
+  const parts = Object.values(figures);
+  const postgres = parts.map(({ facts }) => facts['PostgreSQL version']).find(Boolean) ?? 0;
+  const version = `PostgreSQL ${Math.floor(postgres / 10_000)}.${postgres % 10_000}`;
+  const machines = [...new Set(parts.map(({ machine }) => `Measured on ${machine}; ${version}.`))];
+  put('machine', machines);
   writeFileSync(PAGE, page);
-}
-
-function machine(): string {
-  const [cpu] = cpus();
-  const memory = Math.round(totalmem() / 2 ** 30);
-  const postgres = execFileSync('psql', ['--version'], { encoding: 'utf8' });
-  return (
-    `Node.js ${process.versions.node} with SQLite ${process.versions['sqlite']}, ` +
-    `${postgres.trim().replace('psql (PostgreSQL)', 'PostgreSQL').replace(/ \(.*/, '')}; ` +
-    `${cpus().length} cores (${cpu?.model.trim()}), ${memory} GB of memory, Linux.`
-  );
 }
 
 /** `12.3 µs`: three digits, in the unit that fits; no line breaks in it. */
@@ -109,14 +102,14 @@ function curveTable(
   sizes.sort((a, b) => a - b);
   const rows = curves.map(({ name, points }) => [
     name,
+    exponentOf(points).toFixed(2),
     ...sizes.map((size) => {
       const point = points.find((one) => one.size === size);
       if (point === undefined) return '';
       return `${text(point.median)}<br><small>${rangeText(point, text)}</small>`;
     }),
-    exponentOf(points).toFixed(2),
   ]);
-  return table([[head, ...sizes.map(grouped), 'exponent'], ...rows]);
+  return table([[head, 'exponent', ...sizes.map(grouped)], ...rows]);
 }
 
 /** `1.2 – 1.4 µs`; a unit that both have stands once. */
@@ -223,7 +216,7 @@ const BLOCKS: Readonly<Record<PartName, (part: Part) => string[]>> = {
           curves: own,
           text: timeText,
         }),
-        curveTable(`tokens of the account, ${where}`, own, timeText),
+        curveTable(`tokens, ${where}`, own, timeText),
       ];
     }),
   totals: ({ curves, facts }) => {

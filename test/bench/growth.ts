@@ -14,7 +14,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Pool } from 'pg';
@@ -321,6 +321,7 @@ async function totals(): Promise<Measured> {
       postgresTables(pool, keys, facts),
     ]);
     await pool.query('CHECKPOINT');
+    facts['PostgreSQL version'] = await versionOf(pool);
     const [plans, issues]: [Plan[], Plan[]] = [[], []];
     for (const [name, tables] of Object.entries({ SQLite: sqlite, PostgreSQL: postgres })) {
       for (const { size, tokens, values } of tables) {
@@ -426,6 +427,12 @@ async function postgresTables(
   return tables;
 }
 
+/** 150018 is 15.18. */
+async function versionOf(pool: Pool): Promise<number> {
+  const { rows } = await pool.query('SHOW server_version_num');
+  return Number(rows[0].server_version_num);
+}
+
 async function fillPostgres(
   pool: Pool,
   table: string,
@@ -484,7 +491,8 @@ async function nodes(): Promise<Measured> {
       await ready;
     }
     say('measuring nodes');
-    return await rateNodes(server, children);
+    const { curves, facts } = await rateNodes(server, children);
+    return { curves, facts: { ...facts, 'PostgreSQL version': await versionOf(pool) } };
   } finally {
     for (const child of children) child.kill();
     await pool.end();
@@ -613,7 +621,10 @@ async function main(args: readonly string[]): Promise<void> {
     const measured = await PARTS[name as PartName]();
     const date = new Date().toISOString().slice(0, 10);
     mkdirSync(join(FIGURES, '..'), { recursive: true });
-    const figures: Figures = { ...readFigures(), [name]: { date, ...measured } };
+    const figures: Figures = {
+      ...readFigures(),
+      [name]: { date, machine: machine(), ...measured },
+    };
     writeFileSync(FIGURES, `${JSON.stringify(figures, null, 2)}\n`);
     for (const { name: curve, points } of measured.curves) {
       const values = points.map(({ size, median }) => `${size}: ${median.toPrecision(3)}`);
@@ -622,6 +633,15 @@ async function main(args: readonly string[]): Promise<void> {
     console.log(measured.facts);
   }
   if (isWriting) writePage(readFigures());
+}
+
+function machine(): string {
+  const [cpu] = cpus();
+  const memory = Math.round(totalmem() / 2 ** 30);
+  return (
+    `${cpus().length} cores (${cpu?.model.trim()}) with ${memory} GB of memory, ${process.platform}; ` +
+    `Node.js ${process.versions.node}, SQLite ${process.versions['sqlite']}`
+  );
 }
 
 function readFigures(): Figures {

@@ -24,7 +24,7 @@ export interface Plot {
 const WIDTH = 400;
 const LEFT = 62;
 const RIGHT = 384;
-const LEGEND_TOP = 20;
+const LEGEND_TOP = 42;
 const LEGEND_STEP = 18;
 const HEIGHT = 210;
 const BELOW = 46;
@@ -51,6 +51,7 @@ export function plotSvg(plot: Plot): string {
     ...xTicks.map((tick) => label(toX(tick), bottom + 17, 'middle', plot.xText(tick))),
     label((LEFT + RIGHT) / 2, bottom + 37, 'middle', plot.xLabel),
     label(8, LEGEND_TOP - 6, 'start', plot.yLabel),
+    `<text class="strong" x="8" y="15">${escaped(title)}</text>`,
   ];
   const curves = lines.flatMap((line, index) => {
     const places = line.points.map(({ x, y }) => ({ x: toX(x), y: toY(y) }));
@@ -65,6 +66,7 @@ export function plotSvg(plot: Plot): string {
   const style = [
     '.picture-ink { color: #213547; font: 12.5px system-ui, sans-serif; }',
     '.picture-ink text { fill: currentColor; }',
+    '.picture-ink .strong { font-weight: 600; }',
     '.picture-ink .grid { fill: none; stroke: currentColor; stroke-opacity: 0.16; }',
     '.picture-ink .curve { fill: none; stroke-width: 1.75; }',
     ...COLORS.map(
