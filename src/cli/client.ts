@@ -114,6 +114,11 @@ class Service {
         `${this.base} answers no introspection: run it with --introspection, or verify in its --store`,
       );
     }
+    if (response.status === 401) {
+      throw new InputError(
+        `${this.base} refuses with 401: to verify, the credentials must be those of --introspection, not those of an account`,
+      );
+    }
     return this.#read(introspectionSchema, await this.#answer(response));
   }
 

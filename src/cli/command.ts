@@ -221,7 +221,8 @@ export function asksForHelp(words: readonly string[]): boolean {
 function parse(words: readonly string[], flags: Flags, allowPositionals: boolean, see: string) {
   const options: NonNullable<ParseArgsConfig['options']> = flags;
   try {
-    return parseArgs({ args: [...words], options, strict: true, allowPositionals, tokens: true });
+    const args = withNumbers(words, flags);
+    return parseArgs({ args, options, strict: true, allowPositionals, tokens: true });
   } catch (error) {
     const [message = ''] = (error as Error).message.split(/\. |\.?\n/);
     const unknown = /^Unknown option '--([^']+)'$/.exec(message)?.[1];
@@ -230,6 +231,21 @@ function parse(words: readonly string[], flags: Flags, allowPositionals: boolean
     // An argument that is not expected may have been meant for a flag that takes a password.
     throw new UsageError(`${message.replace(/^(Unexpected argument) .*/, '$1')}${hint}; ${see}`);
   }
+}
+
+/** `--port -1` as `--port=-1`: a number below zero is no flag, and what reads it says what it must be. */
+function withNumbers(words: readonly string[], flags: Flags): string[] {
+  const args: string[] = [];
+  for (const [i, word] of words.entries()) {
+    const before = words[i - 1] ?? '';
+    const isValue = before.startsWith('--') && flags[before.slice(2)]?.type === 'string';
+    if (isValue && /^-\d/.test(word) && !words.slice(0, i).includes('--')) {
+      args[args.length - 1] = `${before}=${word}`;
+    } else {
+      args.push(word);
+    }
+  }
+  return args;
 }
 
 /** The known word that is most like one that is not; `undefined` where none is much like it. */
@@ -293,7 +309,7 @@ function exitLines(exits: string): string {
 
 function usageOf(flags: Flags): string[] {
   return Object.entries(flags).flatMap(([name, { value, help, multiple, isRequired }]) => {
-    if (help === undefined || name === 'help') return [];
+    if ((help ?? value) === undefined || name === 'help') return [];
     const text = [`--${name}`, value].filter(Boolean).join(' ') + (multiple === true ? '...' : '');
     return isRequired === true ? text : `[${text}]`;
   });

@@ -107,7 +107,7 @@ export function loadFirstAccount(folder: string): {
 /** The catalog of some files and folders, or the example. */
 export async function loadCatalog(paths: readonly string[]): Promise<ScopeCatalog> {
   if (paths.length === 0) return ScopeCatalog.from(EXAMPLE_CATALOG);
-  const catalog = await catalogOf(paths.flatMap(filesOf));
+  const catalog = await asInput(() => catalogOf(paths.flatMap(filesOf)));
   if (catalog.size > 0) return catalog;
   throw new UsageError(`--catalog holds no scopes: ${paths.join(', ')}`);
 }
@@ -214,12 +214,22 @@ export async function asInput<Result>(read: () => Result | Promise<Result>): Pro
 
 async function catalogOf(paths: readonly string[]): Promise<ScopeCatalog> {
   const files = paths.map((path) => ({ path, list: listIn(path) }));
+  for (const { path, list } of files) checkList(path, list);
   const documents = files.filter(({ list }) => list === undefined).map(({ path }) => path);
   const fromDocuments = await catalogFromOpenApi(documents, { rootName: ROOT_NAME });
   return ScopeCatalog.from([
     ...(files.flatMap(({ list }) => list ?? []) as string[]),
     ...fromDocuments,
   ]);
+}
+
+/** Of several files a fault names the one that has it. */
+function checkList(path: string, list: readonly unknown[] | undefined): void {
+  try {
+    ScopeCatalog.from((list ?? []) as string[]);
+  } catch (error) {
+    throw error instanceof ScopeError ? new InputError(`${path}: ${error.message}`) : error;
+  }
 }
 
 /** The files of what was given; a folder without any is a mistake. */
@@ -277,7 +287,13 @@ function quote(text: string): string {
 
 /** A folder stands for the files in it. */
 function filesOf(path: string): string[] {
-  if (!statSync(path).isDirectory()) return [resolve(path)];
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) {
+    throw new InputError(
+      `there is no file ${quote(path)}; a catalog is a JSON array of scopes, an OpenAPI document, or a folder of these`,
+    );
+  }
+  if (!found.isDirectory()) return [resolve(path)];
   const names = readdirSync(path).filter((name) => /\.(?:json|ya?ml)$/i.test(name));
   return names.sort().map((name) => resolve(path, name));
 }

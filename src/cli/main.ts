@@ -63,7 +63,8 @@ const SERVE = command({
                                         TOKENWRIGHT_INTROSPECTION, with commas
   --revocation         bearers may revoke their token, at /revoke (RFC 7009)
                                                   TOKENWRIGHT_REVOCATION=true
-  --docs               a reference page at /docs        TOKENWRIGHT_DOCS=true
+  --docs               a reference page at /docs; needs the package
+                       swagger-ui-dist                  TOKENWRIGHT_DOCS=true
   --path-tokens WHICH  what stands for a token in an address: any, or id-only,
                        since addresses end up in logs TOKENWRIGHT_PATH_TOKENS
   --client-header NAME behind a proxy: the header in which it names the client,

@@ -25,7 +25,10 @@ export const PLACE_FLAGS = {
   prefix: { type: 'string' },
 } as const;
 
-export const ACCOUNT_FLAGS = { ...PLACE_FLAGS, account: { type: 'string' } } as const;
+export const ACCOUNT_FLAGS = {
+  ...PLACE_FLAGS,
+  account: { type: 'string', value: 'NAME' },
+} as const;
 
 /** For what grants scopes. */
 export const CATALOG_FLAGS = {

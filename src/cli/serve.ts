@@ -12,7 +12,14 @@ import type { ScopeCatalog } from '../scope/index.ts';
 import { TokenService } from '../service.ts';
 import { doctor } from '../store.ts';
 import { endSoon } from './command.ts';
-import { loadCatalog, loadFirstAccount, loadKeys, makeFolder, readKeys } from './files.ts';
+import {
+  InputError,
+  loadCatalog,
+  loadFirstAccount,
+  loadKeys,
+  makeFolder,
+  readKeys,
+} from './files.ts';
 import { type ServeSettings, UsageError } from './settings.ts';
 import { forTerminal, type StorePlace, storePlace } from './stores.ts';
 
@@ -62,8 +69,7 @@ export async function serve(settings: ServeSettings): Promise<void> {
     // Of a file that only we have opened little is to be found, and all of it would be read.
     const findings = place.file === undefined ? await doctor(store) : [];
     tokens = new TokenService({ store, keys, prefix, catalog, reveal, cache: { maxStaleMs } });
-    server.listen(settings.port, settings.host);
-    await once(server, 'listening');
+    await listen(server, settings);
     stopOnSignals(server, close);
     // Last, since a password that was made is lost when the start fails before it is printed.
     answerCalls(server, tokens, settings, { place, catalog });
@@ -76,6 +82,22 @@ export async function serve(settings: ServeSettings): Promise<void> {
     throw error;
   }
 }
+
+async function listen(server: Server, { port, host }: ServeSettings): Promise<void> {
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const reason = LISTEN_FAULTS.get((error as NodeJS.ErrnoException).code ?? '');
+    if (reason === undefined) throw error;
+    throw new InputError(`port ${port} of ${host} ${reason}`);
+  }
+}
+
+const LISTEN_FAULTS: ReadonlyMap<string, string> = new Map([
+  ['EADDRINUSE', 'is taken; give another --port'],
+  ['EACCES', 'is not for this user; give another --port, such as one from 1024 on'],
+]);
 
 interface Sources {
   readonly place: StorePlace;

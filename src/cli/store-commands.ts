@@ -2,8 +2,16 @@ import { systemClock } from '../clock.ts';
 import { generateKey } from '../keys.ts';
 import { doctor, type StoreFinding } from '../store.ts';
 import { type Command, command, count, listFindings, type Outcome } from './command.ts';
+import { makeFolder } from './files.ts';
 import { readNumber, readSeconds, readStoreSettings, readTime, UsageError } from './settings.ts';
-import { forTerminal, type OpenStore, type StorePlace, storePlace, withStore } from './stores.ts';
+import {
+  forTerminal,
+  migrateFile,
+  type OpenStore,
+  type StorePlace,
+  storePlace,
+  withStore,
+} from './stores.ts';
 
 const STORE_FLAGS = {
   store: {
@@ -25,6 +33,15 @@ const DATA_FLAG = {
   help: 'the folder of the SQLite file, where there is no --store; default ./data',
 } as const;
 
+const NO_PRINT =
+  '--print needs --store (TOKENWRIGHT_STORE), such as postgres://…: an SQLite file is made by migrate itself';
+
+const FILE_STATES = {
+  made: 'is made',
+  updated: 'is up to date now',
+  current: 'was up to date already',
+} as const;
+
 const STORE_EXITS = `1  the store cannot be used, or its driver is not installed
 2  the command line is wrong`;
 
@@ -33,22 +50,35 @@ export const STORE_COMMANDS: readonly Command[] = [
   command({
     name: 'migrate',
     operands: [],
-    summary: 'makes the table of tokens in a database, or brings it up to date',
+    summary: 'makes the table of tokens in a database, or an SQLite file, or brings it up to date',
     about: `serve does this by itself when it starts. It may run as often as you like, and several at
-once. Where the service may not create tables, run what --print prints.`,
+once. Without --store it is the SQLite file of the data. Where the service may not create tables
+in a database, run what --print prints.`,
     flags: {
       ...STORE_FLAGS,
-      print: { type: 'boolean', help: 'print the SQL that makes the table; no database is needed' },
+      data: DATA_FLAG,
+      print: {
+        type: 'boolean',
+        help: 'print the SQL that makes the table; it needs --store, and no server that runs',
+      },
     },
     json: '{ store, changed } where changed is false when there was nothing to do; { sql } with --print',
-    exits: `0  the table is up to date, or there is nothing to do\n${STORE_EXITS}`,
+    exits: `0  the table or the file is up to date, or there is nothing to do\n${STORE_EXITS}`,
     example: {
-      call: 'migrate --store postgres://ada@db.internal/acme',
-      output: 'PostgreSQL at db.internal/acme: the table is up to date now',
+      call: 'migrate',
+      output: 'SQLite in data/tokens.db: the file is made',
     },
     async run(_, { print, ...flags }) {
-      const place = storePlace(readStoreSettings(flags, process.env));
+      const settings = readStoreSettings(flags, process.env);
+      const place = storePlace(settings);
       const store = place.name;
+      if (place.file !== undefined) {
+        if (print === true) throw new UsageError(NO_PRINT);
+        if (settings.store === undefined) makeFolder(settings.data);
+        const state = await migrateFile(place.file, place);
+        const text = `${store}: the file ${FILE_STATES[state]}`;
+        return { text, json: { store, changed: state !== 'current' } };
+      }
       const sql = await place.migrationSql();
       if (print === true) return printed(sql, place);
       if (sql === undefined) return { text: nothingToDo(place), json: { store, changed: false } };
@@ -144,10 +174,8 @@ function printed(sql: string | undefined, place: StorePlace): Outcome {
   return { text, json: { sql: text } };
 }
 
-function nothingToDo({ name, file }: StorePlace): string {
-  return file === undefined
-    ? `${name}: nothing to do, there is no schema`
-    : `${name}: nothing to do, the file is brought up to date whenever it is opened`;
+function nothingToDo({ name }: StorePlace): string {
+  return `${name}: nothing to do, there is no schema`;
 }
 
 function describe(findings: readonly StoreFinding[], { name }: StorePlace): Outcome {

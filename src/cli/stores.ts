@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { withDeadline } from '../clock.ts';
 import { isTokenError, TokenError } from '../errors.ts';
 import { doctor, type TokenStore } from '../store.ts';
@@ -64,7 +64,9 @@ export async function withStore<Result>(
   use: (opened: OpenStore) => Promise<Result>,
 ): Promise<Result> {
   if (place.file !== undefined && !existsSync(place.file)) {
-    throw new InputError(`there is no file ${place.file}; give --data or --store`);
+    throw new InputError(
+      `there is no file ${place.file}: tokenwright migrate makes it, and so does serve; or give --data or --store`,
+    );
   }
   const opened = await place.open();
   try {
@@ -77,6 +79,37 @@ export async function withStore<Result>(
     throw new TokenError('store_unavailable', `${place.name}: ${reason}`);
   } finally {
     await opened.close();
+  }
+}
+
+/**
+ * Makes an SQLite file, or brings it up to date; opening does both.
+ *
+ * @returns whether there was no file, or an older one
+ */
+export async function migrateFile(
+  file: string,
+  place: StorePlace,
+): Promise<'made' | 'updated' | 'current'> {
+  const isThere = existsSync(file);
+  const before = isThere ? fileVersion(file) : undefined;
+  await (await place.open()).close();
+  if (!isThere) return 'made';
+  return before === fileVersion(file) ? 'current' : 'updated';
+}
+
+/** What the schema of an SQLite file is counted by; `undefined` where that cannot be read. */
+function fileVersion(file: string): unknown {
+  const sqlite = process.getBuiltinModule('node:sqlite');
+  try {
+    const database = new sqlite.DatabaseSync(resolve(file), { readOnly: true });
+    try {
+      return database.prepare('PRAGMA user_version').get()?.['user_version'];
+    } finally {
+      database.close();
+    }
+  } catch {
+    return undefined;
   }
 }
 

@@ -44,6 +44,9 @@ const TOKEN_JSON = `the token as the service answers with it: { id, token, scope
 requested?, state, createdAt, expire, version, name?, metadata? }; times are
 UNIX seconds, requested is known in a store`;
 
+const SHOWN_JSON = `${TOKEN_JSON}; token is the id here, never
+the value, as that of a service with --reveal once`;
+
 const ID_HELP = `ID is the id of the token. In a store its value does as well; give - to read it from standard
 input, since arguments show in process lists.`;
 
@@ -117,7 +120,10 @@ version  1`,
     name: 'token list',
     operands: [],
     summary: 'lists the active tokens of an account, newest first',
-    about: ACCOUNT_HELP,
+    about: `Listing grants nothing, so that it takes neither --catalog nor --patterns; --scope may have
+wildcards all the same.
+
+${ACCOUNT_HELP}`,
     flags: {
       ...ACCOUNT_FLAGS,
       scope: { type: 'string', value: 'SCOPE', help: 'only those that have to do with this scope' },
@@ -135,7 +141,8 @@ it may do all of it; exact, it holds this very scope`,
     },
     json: `{ tokens: [token], isWhole }; a token has { id, token, scopes,
 requested?, state, createdAt, expire, version, name?, metadata? }, where times
-are UNIX seconds`,
+are UNIX seconds and token is the id, never the value, as that of a service
+with --reveal once`,
     exits: `0  they were listed, also when there are none\n${FAULT_EXITS}`,
     example: {
       call: "token list --account ada --scope 'GET:shop.example/*'",
@@ -166,7 +173,7 @@ are UNIX seconds`,
     summary: 'shows one token, also an expired one, without its value',
     about: `${ID_HELP}\n\n${ACCOUNT_HELP}`,
     flags: ACCOUNT_FLAGS,
-    json: TOKEN_JSON,
+    json: SHOWN_JSON,
     exits: `0  it was shown\n${FAULT_EXITS}\n${ABSENT_EXIT}`,
     example: {
       call: 'token get 7f3kQwB2mN8xR4tY6uZ1aC --account ada',

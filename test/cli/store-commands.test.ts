@@ -1,3 +1,4 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { loadKeys, makeFolder } from '../../src/cli/files.ts';
@@ -64,7 +65,6 @@ describe('migrate', () => {
   it.each([
     [['--store', 'redis://127.0.0.1:1'], 'Redis at 127.0.0.1:1: nothing to do'],
     [['--store', 'redis+cluster://127.0.0.1:1'], 'Redis Cluster at 127.0.0.1:1: nothing to do'],
-    [[], 'tokens.db: nothing to do, the file is brought up to date whenever it is opened'],
   ])('says that with %j there is nothing to do', async (flags, message) => {
     const said = await run(['migrate', ...flags]);
     const printed = await run(['migrate', ...flags, '--print']);
@@ -94,6 +94,52 @@ describe('migrate', () => {
 
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toMatch(new RegExp(`^tokenwright: .*${table}.*\\n$`));
+  });
+});
+
+describe('migrate of an SQLite file', () => {
+  it('makes the file for its owner only, and tells the next time that it is there', async () => {
+    const data = join(newFolder(), 'data');
+    const migrate = ['migrate', '--data', data];
+    const file = join(data, 'tokens.db');
+
+    const absent = await run(['doctor', '--data', data]);
+    const made = await run(migrate);
+    const mode = statSync(file).mode & 0o777;
+    const again = await outcomeOf(migrate);
+
+    expect(absent.stderr).toContain(`no file ${file}: tokenwright migrate makes it, and so does`);
+    expect(made).toMatchObject({ code: 0, stdout: `SQLite in ${file}: the file is made\n` });
+    expect([mode, statSync(data).mode & 0o777]).toEqual([0o600, 0o700]);
+    expect(again.text).toBe(`SQLite in ${file}: the file was up to date already`);
+    expect(again.json).toEqual({ store: `SQLite in ${file}`, changed: false });
+    expect((await run(['doctor', '--data', data])).code).toBe(0);
+  });
+
+  it('brings an older one up to date, and refuses what is none', async () => {
+    const folder = newFolder();
+    const [old, other] = [join(folder, 'old.db'), join(folder, 'other.db')];
+    writeFileSync(old, '');
+    writeFileSync(other, 'no database '.repeat(1000));
+
+    const { text, json } = await outcomeOf(['migrate', '--store', `sqlite:${old}`]);
+
+    expect(text).toBe(`SQLite in ${old}: the file is up to date now`);
+    expect(json).toEqual({ store: `SQLite in ${old}`, changed: true });
+    await expect(outcomeOf(['migrate', '--store', `sqlite:${other}`])).rejects.toThrow(
+      'does not open',
+    );
+    expect(readFileSync(other, 'utf8')).toMatch(/^(?:no database )+$/);
+  });
+
+  it('has no SQL to print, and makes nothing then', async () => {
+    const data = newFolder();
+
+    const refused = await run(['migrate', '--data', data, '--print']);
+
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain('--print needs --store (TOKENWRIGHT_STORE), such as postgres');
+    expect(existsSync(join(data, 'tokens.db'))).toBe(false);
   });
 });
 
@@ -249,14 +295,14 @@ describe('the settings of a store', () => {
     ['serve', ['--store', url, '--table', 'can ary'], 1, 'table must be a name'],
     ['serve', ['--table', 'canary'], 2, '--table (TOKENWRIGHT_TABLE) needs --store'],
     ['serve', ['--data', url], 2, '--data (TOKENWRIGHT_DATA) must be a folder'],
-    ['serve', ['--catalog', url], 1, 'no such file'],
+    ['serve', ['--catalog', url], 1, 'there is no file'],
     ['migrate', [`--stroe=${url}`], 2, "Unknown option '--stroe'; did you mean --store?"],
     ['migrate', [url], 2, 'Unexpected argument; see tokenwright migrate --help'],
     ['purge', ['--store', url, '--older-than', '1d'], 1, 'PostgreSQL at 127.0.0.1:1/acme cannot'],
     ['token', ['list', '--store', url, '--account', 'a'], 1, 'there is no file of keys'],
     ['doctor', ['--store'], 2, 'argument missing'],
     ['serve', ['--max-stale-ms', '60001'], 2, 'must be a whole number from 0 to 60000'],
-    ['serve', ['--max-stale-ms', '-1'], 2, '--max-stale-ms'],
+    ['serve', ['--max-stale-ms', '-1'], 2, 'must be a whole number from 0 to 60000'],
   ])('end %s %j with one line that shows no password', async (verb, flags, code, message) => {
     const environment = { TOKENWRIGHT_DATA: newFolder(), PORT: '0' };
 

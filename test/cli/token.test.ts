@@ -316,7 +316,7 @@ describe('the tokens behind a service', () => {
     [['issue', '--scope', 'GET:a.example/x'], {}, 1, 'refuses with 422: '],
     [['revoke', '--all', '--yes'], {}, 2, '--all is for a store'],
     [['modify', 'x', '--ttl', '1', '--dry-run'], {}, 2, '--dry-run is for a store'],
-    [['verify', '--scope', ORDERS, '--token', 'canary'], {}, 1, 'refuses with 401: '],
+    [['verify', '--scope', ORDERS, '--token', 'canary'], {}, 1, 'must be those of --introspection'],
     [['list', '--account', 'bob'], {}, 2, '--account is for a store'],
   ])('end %j with %j as %i', async (words, environment, code, message) => {
     const { ask } = await served();
