@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { TokenError, type TokenErrorCode } from './errors.ts';
 import { editDistance, parseScopes } from './scope/catalog.ts';
+import { recallScope } from './scope/grammar.ts';
 import { parseScope, type Scope, type ScopeError } from './scope/index.ts';
 import {
   isAccount,
@@ -279,7 +280,9 @@ function isListCode(code: string): code is (typeof LIST_CODES)[number] {
 }
 
 function scopesField(): z.ZodType<readonly Scope[]> {
-  return z.unknown().transform((value, context) => attempt(() => parseScopes(value), context));
+  return z
+    .unknown()
+    .transform((value, context) => attempt(() => parseScopes(value, recallScope), context));
 }
 
 function attempt<Result>(parse: () => Result, context: z.RefinementCtx): Result {

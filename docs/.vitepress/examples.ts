@@ -1,4 +1,4 @@
-// Writes the programs of `examples/` anew wherever the README or a page shows one, whole and by its name.
+// Writes the programs of `examples/` anew wherever a page shows one, whole and by its name.
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 
 const root = new URL('../../', import.meta.url);
@@ -7,13 +7,10 @@ const read = (name: string) => readFileSync(new URL(name, root), 'utf8');
 /** A fenced block that says which program it is: "```ts [examples/quickstart.ts]". */
 const PROGRAM = /^(```\w+ \[(examples\/[\w.-]+)\]\n).*?^```$/gms;
 
-/** The README, and the pages that people write. */
-export const DOCUMENTS: readonly string[] = [
-  'README.md',
-  ...globSync('docs/**/*.md', { cwd: root.pathname })
-    .filter((name) => !/\/(\.vitepress|reference|public)\//.test(name))
-    .sort(),
-];
+/** The pages that people write. */
+export const PAGES: readonly string[] = globSync('docs/**/*.md', { cwd: root.pathname })
+  .filter((name) => !/\/(\.vitepress|reference|public)\//.test(name))
+  .sort();
 
 /** The files of which a document shows the whole. */
 export function examplesIn(markdown: string): string[] {
@@ -29,7 +26,7 @@ export function withExamples(markdown: string): string {
 }
 
 if (import.meta.main) {
-  for (const name of DOCUMENTS) {
+  for (const name of PAGES) {
     const text = read(name);
     if (withExamples(text) !== text) writeFileSync(new URL(name, root), withExamples(text));
   }

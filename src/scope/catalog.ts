@@ -2,9 +2,9 @@ import { domainCovers, meet, methodCovers, pathCovers } from './algebra.ts';
 import {
   isPrintable,
   type RefusedScope,
-  recallScope,
   type Scope,
   ScopeError,
+  type ScopeReading,
   safeParseScope,
   toScope,
 } from './grammar.ts';
@@ -80,7 +80,7 @@ export class ScopeCatalog implements Iterable<Scope> {
     const entries: Scope[] = [];
     const refused: RefusedScope[] = [];
     for (const [place, member] of toList(scopes).entries()) {
-      const reading = readMember(member);
+      const reading = readMember(member, safeParseScope);
       if (!reading.ok) refused.push(refusal(member, place, reading));
       else if (isConcrete(reading.scope)) entries.push(reading.scope);
       else refused.push({ scope: reading.scope.toString() });
@@ -304,8 +304,9 @@ export class ScopeCatalog implements Iterable<Scope> {
  *
  * @throws {ScopeError} `scopes_required`, `too_many_scopes` (over 4096) or `scope_invalid`, naming
  * every member that does not parse
+ * @param readText another way to read one, for lists that are likely to come again
  */
-export function parseScopes(requested: unknown): Scope[] {
+export function parseScopes(requested: unknown, readText = safeParseScope): Scope[] {
   const members = toMembers(requested);
   if (members === undefined || members.length === 0) {
     throw new ScopeError(
@@ -318,7 +319,7 @@ export function parseScopes(requested: unknown): Scope[] {
   const refused: RefusedScope[] = [];
   let why = '';
   for (const [place, member] of members.entries()) {
-    const reading = readMember(member);
+    const reading = readMember(member, readText);
     if (reading.ok) byText.set(reading.scope.toString(), reading.scope);
     else {
       refused.push(refusal(member, place, reading));
@@ -353,8 +354,8 @@ function refusal(
   };
 }
 
-function readMember(member: unknown): ReturnType<typeof safeParseScope> {
-  if (typeof member === 'string') return recallScope(member);
+function readMember(member: unknown, readText: typeof safeParseScope): ScopeReading {
+  if (typeof member === 'string') return readText(member);
   try {
     return { ok: true, scope: toScope(member as Scope) };
   } catch {
