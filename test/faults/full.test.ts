@@ -83,7 +83,8 @@ describe.each(PLACES)('no room left, which mostly needs root to set up, under $n
     await annotate(
       `${issued.length} issued, then refused: ${[...new Set(refused)]}; back after ${Math.round(recoveryMs)} ms`,
     );
-    expect(refused).toContain('issue');
+    // That it was full: a call after that may find room again, in a page that was given back.
+    expect(issued.length).toBeLessThan(TOO_MANY);
     expect(violations(answers, 'right', 'store_unavailable')).toEqual([]);
     expect(recoveryMs).toBeLessThan(RECOVERY_MS);
     expect(await lost(tokens, subjects, answers)).toEqual([]);
