@@ -424,9 +424,9 @@ export class TokenService {
     const fresh = options !== undefined && readInput(verifyOptions, options).fresh === true;
     const presented = this.#values.read(value);
     if (presented === undefined) return this.#refuse('malformed', now);
-    const record = await (fresh
-      ? this.#reader.read(presented.id, now)
-      : (this.#reader.kept(presented, now) ?? this.#reader.load(presented.id, now)));
+    const record =
+      (fresh ? undefined : this.#reader.kept(presented, now)) ??
+      (await this.#reader[fresh ? 'read' : 'load'](presented.id, now));
     if (record === undefined) return this.#refuse('unknown', now, presented);
     return this.#judge(record, presented, asked, now, async (set, scope) => {
       const catalog = await this.#catalogOf(record.account).catch(() => undefined);

@@ -197,7 +197,9 @@ export function ttlMessage(ttl: unknown, { maxSeconds }: Lifetime): string {
 /** Whether a text can be an account: 1 to 255 bytes of well-formed Unicode, no control characters. */
 export function isAccount(text: unknown): text is string {
   if (typeof text !== 'string' || text === '' || text.length > MAX_ACCOUNT_BYTES) return false;
-  return isPlainText(text) && new TextEncoder().encode(text).length <= MAX_ACCOUNT_BYTES;
+  // A character of a text takes at most three bytes.
+  const isShort = text.length * 3 <= MAX_ACCOUNT_BYTES;
+  return isPlainText(text) && (isShort || Buffer.byteLength(text) <= MAX_ACCOUNT_BYTES);
 }
 
 /** Whether a text is well-formed Unicode without control characters. */
