@@ -32,6 +32,9 @@ const MIN_SECRET_BYTES = 32;
 const SUBKEY_BYTES = 32;
 const VERIFIER_MARK = 'tag.';
 const BLOCK_BYTES = 64;
+const TAG_MARK = 'tag\0';
+const TAGGED_START = BLOCK_BYTES + TAG_MARK.length;
+const TAG_BYTES = 4;
 const NONCE_BYTES = 12;
 const SEAL_TAG_BYTES = 16;
 
@@ -124,6 +127,7 @@ export class Key {
     this.#reveal = isVerifier ? undefined : crypto.createSecretKey(subkey(bytes, 'reveal/v1'));
     this.#cursor = isVerifier ? undefined : crypto.createSecretKey(subkey(bytes, 'cursor/v1'));
     this.#inner = pad(this.#tag, 0x36, 256);
+    this.#inner.write(TAG_MARK, BLOCK_BYTES, 'latin1');
     this.#filled = this.#inner;
     this.#outer = pad(this.#tag, 0x5c, 32);
   }
@@ -134,19 +138,21 @@ export class Key {
   }
 
   /**
-   * The first 32 bits of HMAC-SHA256 under the tag key (RFC 2104), big-endian. The text must be ASCII
-   * and at most 256 characters.
+   * The first 32 bits of HMAC-SHA256 under the tag key (RFC 2104), big-endian, of `tag`, a zero byte
+   * and the first `length` characters of a text. These must be ASCII and at most 252.
    *
    * Two one-shot hashes over pads that were filled once take less than half the time of an `Hmac`
    * object; nothing awaits between writing and reading them.
    */
-  tag(text: string): number {
-    const end = BLOCK_BYTES + this.#inner.write(text, BLOCK_BYTES, 'latin1');
+  tag(text: string, length = text.length): number {
+    const end = TAGGED_START + this.#inner.write(text, TAGGED_START, length, 'latin1');
     // All values of a host are of one length, so the view is nearly always the last one.
     if (this.#filled.length !== end) this.#filled = this.#inner.subarray(0, end);
-    const digest = sha256Hex(this.#filled);
-    this.#outer.write(digest, BLOCK_BYTES, 'hex');
-    return Number.parseInt(sha256Hex(this.#outer).slice(0, 8), 16);
+    this.#outer.write(sha256(this.#filled), BLOCK_BYTES, 'latin1');
+    const digest = sha256(this.#outer);
+    let tag = 0;
+    for (let i = 0; i < TAG_BYTES; i++) tag = tag * 256 + digest.charCodeAt(i);
+    return tag;
   }
 
   /** Encrypts a text with AES-256-GCM and a fresh 96-bit nonce: nonce, ciphertext, tag. */
@@ -255,9 +261,12 @@ function pad(key: Uint8Array, mask: number, room: number): Buffer {
   return buffer;
 }
 
-/** `crypto.hash`, five times as fast as a `Hash`, came with Node 20.12; other runtimes may lack it. */
-export function sha256Hex(data: Uint8Array | string): string {
+/**
+ * SHA-256 as a text with a character for each byte, which is had for a third of the price of a buffer.
+ * `crypto.hash`, five times as fast as a `Hash`, came with Node 20.12; other runtimes may lack it.
+ */
+export function sha256(data: Uint8Array | string): string {
   return crypto.hash === undefined
-    ? crypto.createHash('sha256').update(data).digest('hex')
-    : crypto.hash('sha256', data, 'hex');
+    ? crypto.createHash('sha256').update(data).digest('binary')
+    : crypto.hash('sha256', data, 'binary');
 }

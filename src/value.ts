@@ -1,7 +1,7 @@
 import * as crypto from 'node:crypto';
 import { customRandom } from 'nanoid';
 import { TokenError } from './errors.ts';
-import { type Key, type KeyRing, sha256Hex } from './keys.ts';
+import { type Key, type KeyRing, sha256 } from './keys.ts';
 import type { TokenId, TokenRecord } from './token.ts';
 
 /** A value that was presented and is well-formed: whom it claims to be, and the proof. */
@@ -125,12 +125,12 @@ export class ValueReader {
     const place = placeOf(value);
     const recent = this.#recent.get(place);
     const known = recent ?? this.#former.get(place);
-    if (known !== undefined && known.hash === sha256Hex(value)) {
+    if (known !== undefined && known.hash === sha256(value)) {
       if (recent === undefined) this.#remember(place, known);
       return known.presented;
     }
     const presented = readValue(this.#ring, this.#prefix, value);
-    if (presented !== undefined) this.#remember(place, { hash: sha256Hex(value), presented });
+    if (presented !== undefined) this.#remember(place, { hash: sha256(value), presented });
     return presented;
   }
 
@@ -279,16 +279,12 @@ const FOREIGN_PREFIXES: ReadonlySet<string> = new Set([
 
 function assemble(key: Key, prefix: string, id: TokenId, secret: string): string {
   const untagged = `${prefix}_${VERSION}${key.kid}${id}${secret}`;
-  return untagged + base62(tagOf(key, untagged));
-}
-
-function tagOf(key: Key, untagged: string): number {
-  return key.tag(`tag\0${untagged}`);
+  return untagged + base62(key.tag(untagged));
 }
 
 /** Compares all six characters, whatever the first ones say. */
 function hasTag(key: Key, value: string, tagStart: number): boolean {
-  let rest = tagOf(key, value.slice(0, tagStart));
+  let rest = key.tag(value, tagStart);
   let difference = 0;
   for (let i = TAG_LENGTH - 1; i >= 0; i--) {
     difference |= value.charCodeAt(tagStart + i) ^ ALPHABET.charCodeAt(rest % ALPHABET.length);
@@ -308,7 +304,7 @@ function base62(number: number): string {
 }
 
 function digestOf(idAndSecret: string): Uint8Array {
-  return Buffer.from(sha256Hex(`tokenwright/v1/verify\0${idAndSecret}`), 'hex');
+  return Buffer.from(sha256(`tokenwright/v1/verify\0${idAndSecret}`), 'latin1');
 }
 
 function boundTo(kid: string, id: TokenId, account: string): string {
@@ -320,13 +316,15 @@ function alone(part: string): string {
   return Buffer.from(part, 'latin1').toString('latin1');
 }
 
+/** By character code: 1 for a letter or digit. */
+const ALPHANUMERIC = /* @__PURE__ */ Uint8Array.from({ length: 128 }, (_, unit) =>
+  ALPHABET.includes(String.fromCharCode(unit)) ? 1 : 0,
+);
+
 function isAlphanumeric(text: string, start: number): boolean {
   for (let i = start; i < text.length; i++) {
     const unit = text.charCodeAt(i);
-    const isDigit = unit >= 0x30 && unit <= 0x39;
-    const isUpper = unit >= 0x41 && unit <= 0x5a;
-    const isLower = unit >= 0x61 && unit <= 0x7a;
-    if (!isDigit && !isUpper && !isLower) return false;
+    if (unit >= ALPHANUMERIC.length || ALPHANUMERIC[unit] === 0) return false;
   }
   return true;
 }
