@@ -143,3 +143,8 @@ export function numbersOf(code: HttpErrorCode): {
 function nameOf(code: HttpErrorCode): HttpErrorCode {
   return code === 'invalid_options' || code === 'id_taken' ? 'internal' : code;
 }
+
+/** As times stand in answers. A list has two for each token. */
+export function toUnixSeconds(date: Date): number {
+  return Math.floor(date.getTime() / 1000);
+}

@@ -8,6 +8,7 @@ import { readRequest, type Scope, type ScopeRequest } from '../scope/index.ts';
 import type { Need, TokenService } from '../service.ts';
 import type { Explanation, RefusalReason, Token } from '../token.ts';
 import { fail, Refusal, toResponse } from './answers.ts';
+import { headerOf } from './incoming.ts';
 
 /** How a {@link bearerGuard} works. */
 export interface BearerGuardOptions {
@@ -32,6 +33,7 @@ export interface BearerGuardOptions {
  * as `target` of {@link GuardNeed}.
  */
 export type GuardedNodeRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'> & {
+  /** All headers as they came, by which one that was sent twice is noticed. */
   readonly rawHeaders?: readonly string[] | undefined;
   /** The target before a router cut off what it is mounted under. */
   readonly originalUrl?: string | undefined;
@@ -73,8 +75,20 @@ export interface GuardRefusal {
 
 /** What the guard says: the token (without its value) and the scope that grants the call, or an answer. */
 export type GuardOutcome =
-  | { readonly ok: true; readonly token: Token; readonly grantedBy: string }
-  | { readonly ok: false; readonly reason: GuardReason; readonly response: Response };
+  | {
+      readonly ok: true;
+      /** The token, without its value. */
+      readonly token: Token;
+      /** The scope of the token that allows the call. */
+      readonly grantedBy: string;
+    }
+  | {
+      readonly ok: false;
+      /** Why, for you: the answer tells the bearer less. */
+      readonly reason: GuardReason;
+      /** What to answer with. */
+      readonly response: Response;
+    };
 
 /** Lets a request through, or says what to answer it with. Waits only where the store is asked. */
 export type BearerGuard = (
@@ -252,21 +266,9 @@ function isFetch(request: GuardedRequest): request is Pick<Request, 'method' | '
   return typeof (request.headers as Partial<Headers>).get === 'function';
 }
 
-/** The `Authorization` header; where there are two, both, as Fetch joins them. */
 function authorizationOf(request: GuardedRequest): string {
-  if (isFetch(request)) return request.headers.get(AUTHORIZATION) ?? '';
-  const { headers, rawHeaders = [] } = request;
-  let count = 0;
-  // Node drops the second one from its headers.
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string;
-    if (name.length === AUTHORIZATION.length && name.toLowerCase() === AUTHORIZATION) count += 1;
-  }
-  if (count < 2) return headers.authorization ?? '';
-  const values = rawHeaders.filter(
-    (_, place) => place % 2 === 1 && rawHeaders[place - 1]?.toLowerCase() === AUTHORIZATION,
-  );
-  return values.join(', ');
+  const isOfFetch = isFetch(request);
+  return (isOfFetch ? request.headers.get(AUTHORIZATION) : headerOf(request, AUTHORIZATION)) ?? '';
 }
 
 /** What stands behind the scheme, of any case (RFC 9110 section 11.1); `undefined` for another scheme. */

@@ -8,7 +8,15 @@ import { parseScope } from '../scope/index.ts';
 import type { TokenPage, TokenService } from '../service.ts';
 import { isAccount, type Lifetime, type Token } from '../token.ts';
 import { type Authenticate, needsRequest, readBasic } from './accounts.ts';
-import { type Answer, fail, internalFault, Refusal, succeed, toResponse } from './answers.ts';
+import {
+  type Answer,
+  fail,
+  internalFault,
+  Refusal,
+  succeed,
+  toResponse,
+  toUnixSeconds,
+} from './answers.ts';
 import { type BodyLimits, readJson } from './body.ts';
 import { descriptionOf } from './description.ts';
 import { type Incoming, ofFetch } from './incoming.ts';
@@ -459,11 +467,6 @@ function toWire(token: Token): Record<string, unknown> {
     ...(name !== undefined && { name }),
     ...(metadata !== undefined && { metadata }),
   };
-}
-
-/** A list has two for each token. */
-function toUnixSeconds(date: Date): number {
-  return Math.floor(date.getTime() / 1000);
 }
 
 /** The version that an entity tag names; `undefined` for a weak one, and for one that is not ours. */

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http';
+
 /** What the service reads of a request, whether it came as one of Fetch or as one of Node's own. */
 export interface Incoming {
   readonly method: string;
@@ -51,4 +53,29 @@ function chunksOf(body: ReadableStream<Uint8Array>): Chunks {
     next: async () => (await reader.read()).value,
     cancel: () => void reader.cancel().catch(() => {}),
   };
+}
+
+/** What a gateway makes up for one of Node's may have no raw headers. */
+type RequestOfNode = Pick<IncomingMessage, 'headers'> & {
+  readonly rawHeaders?: readonly string[] | undefined;
+};
+
+/**
+ * A header of a request of Node's own, by its name in lower case. Where it came twice both, as Fetch
+ * joins them: Node drops the second one of most.
+ */
+export function headerOf(
+  { headers, rawHeaders = [] }: RequestOfNode,
+  name: HeaderName,
+): string | undefined {
+  const known = headers[name];
+  if (known === undefined) return undefined;
+  const values: string[] = [];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const raw = rawHeaders[i] as string;
+    if (raw.length === name.length && raw.toLowerCase() === name) {
+      values.push(rawHeaders[i + 1] as string);
+    }
+  }
+  return values.length > 1 ? values.join(', ') : String(known);
 }

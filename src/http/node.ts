@@ -3,7 +3,7 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { Readable } from 'node:stream';
 import { type Answer, fail, internalFault, Refusal } from './answers.ts';
 import { answererOf, type TokenHandler } from './handler.ts';
-import type { Body, Chunks, HeaderName, Incoming } from './incoming.ts';
+import { type Body, type Chunks, type HeaderName, headerOf, type Incoming } from './incoming.ts';
 import { withAddress } from './limits.ts';
 
 /** A request of Node's own, as frameworks on top of it pass it on. */
@@ -165,17 +165,7 @@ class NodeIncoming implements Incoming {
   }
 
   header(name: HeaderName): string | undefined {
-    const { headers, rawHeaders } = this.#incoming;
-    const known = headers[name];
-    if (known === undefined || rawHeaders.length === 0) return known && String(known);
-    // Where one came twice, both must be seen: Node drops the second one of most.
-    let all: string | undefined;
-    for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-      const raw = rawHeaders[i] as string;
-      if (raw.length !== name.length || raw.toLowerCase() !== name) continue;
-      all = all === undefined ? rawHeaders[i + 1] : `${all}, ${rawHeaders[i + 1]}`;
-    }
-    return all?.trim();
+    return headerOf(this.#incoming, name);
   }
 
   get body(): Body | null {

@@ -1,4 +1,3 @@
-import { getUnixTime } from 'date-fns/getUnixTime';
 import type { TokenService } from '../service.ts';
 import {
   type Answer,
@@ -7,6 +6,7 @@ import {
   type HttpErrorCode,
   numbersOf,
   Refusal,
+  toUnixSeconds,
 } from './answers.ts';
 import { type BodyLimits, readBytes } from './body.ts';
 import type { Incoming } from './incoming.ts';
@@ -44,8 +44,8 @@ export async function introspect(
     scope: token.scopes.join(' '),
     sub: token.account,
     jti: token.id,
-    exp: getUnixTime(token.expiresAt),
-    iat: getUnixTime(token.createdAt),
+    exp: toUnixSeconds(token.expiresAt),
+    iat: toUnixSeconds(token.createdAt),
     token_type: 'Bearer',
   });
 }

@@ -4,7 +4,12 @@ import { redact } from '../value.ts';
 export type Addressed =
   | string
   | URL
-  | { readonly url?: string | undefined; readonly originalUrl?: string | undefined };
+  | {
+      /** Where it goes; of a request of Node, the target alone. */
+      readonly url?: string | undefined;
+      /** The target before a router cut off what it is mounted under. */
+      readonly originalUrl?: string | undefined;
+    };
 
 /**
  * The address of a request for a log line, with nothing in it that opens a door.
