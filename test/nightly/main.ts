@@ -78,8 +78,6 @@ const JOBS: readonly Job[] = [
   },
   tests('kill', ['faults/kill.test.ts'], ['KILL_CYCLES', 500], faults),
   tests('kill', ['faults/kill-server.test.ts'], ['KILL_CYCLES', 20], { ...faults, servers: true }),
-  tests('outage', ['faults/outage.test.ts'], ['OUTAGES', 1], { ...faults, servers: true }),
-  tests('outage', ['faults/full.test.ts'], ['OUTAGES', 1], { ...faults, servers: true }),
   tests('growth', [], ['BODIES', 100_000], { project: 'growth', isAlone: true }),
 ];
 
