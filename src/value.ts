@@ -323,8 +323,7 @@ const ALPHANUMERIC = /* @__PURE__ */ Uint8Array.from({ length: 128 }, (_, unit) 
 
 function isAlphanumeric(text: string, start: number): boolean {
   for (let i = start; i < text.length; i++) {
-    const unit = text.charCodeAt(i);
-    if (unit >= ALPHANUMERIC.length || ALPHANUMERIC[unit] === 0) return false;
+    if (ALPHANUMERIC[text.charCodeAt(i)] !== 1) return false;
   }
   return true;
 }

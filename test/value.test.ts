@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { isTokenError } from '../src/errors.ts';
 import { KeyRing } from '../src/keys.ts';
 import type { TokenId, TokenRecord } from '../src/token.ts';
@@ -332,10 +332,38 @@ describe('ids', () => {
     ['0123456789ABCDEFGHIJKLM', false],
     ['0123456789ABCDEFGHIJK_', false],
     ['0123456789ABCDEFGHIJK\n', false],
-    ...[...'/:@[`{~é'].map((other): [string, boolean] => [`0123456789ABCDEFGHIJK${other}`, false]),
+    ...[...'/:@[`{~\u0080é\u0130'].map((other): [string, boolean] => [`0123456789ABCDEFGHIJK${other}`, false]),
     ['', false],
   ])('%j is one: %s', (text, isOne) => {
     expect(readId(text)).toBe(isOne ? text : undefined);
+  });
+});
+
+describe('random bytes', () => {
+  it('are taken once each, and wiped where they came from', async () => {
+    let fills = 0;
+    let pool = new Uint8Array();
+    const randomFillSync = (bytes: Uint8Array) => {
+      fills += 1;
+      pool = bytes.fill(7);
+    };
+    vi.resetModules();
+    vi.doMock('node:crypto', async (load) => ({ ...(await load<object>()), randomFillSync }));
+    const elsewhere = await import('../src/value.ts');
+    vi.doUnmock('node:crypto');
+
+    elsewhere.newId();
+    const step = pool.indexOf(7);
+    expect(step).toBeGreaterThan(0);
+    for (let taken = 2 * step; taken <= pool.length; taken += step) {
+      elsewhere.newId();
+      expect(pool.findIndex((byte) => byte !== 0)).toBe(taken === pool.length ? -1 : taken);
+      expect(pool.lastIndexOf(0)).toBe(taken - 1);
+    }
+    expect(fills).toBe(1);
+
+    elsewhere.newId();
+    expect([fills, pool.indexOf(7), pool.lastIndexOf(0)]).toEqual([2, step, step - 1]);
   });
 });
 
