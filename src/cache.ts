@@ -54,7 +54,7 @@ export class RecordReader {
   }
 
   /** The record that a presented value belongs to, if it is in memory and young enough. */
-  kept(presented: PresentedValue, now: Date): TokenRecord | undefined {
+  kept(presented: PresentedValue, now: number): TokenRecord | undefined {
     const entry = this.#entries.get(presented.id);
     if (entry === undefined) return undefined;
     if (!this.#isYoung(entry, now)) {
@@ -76,12 +76,12 @@ export class RecordReader {
    *
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    */
-  load(id: TokenId, now: Date): Promise<TokenRecord | undefined> {
+  load(id: TokenId, now: number): Promise<TokenRecord | undefined> {
     const load = this.#joinable(id, now);
     return load === undefined ? this.read(id, now) : this.#join(load, id, now);
   }
 
-  async #join(load: Load, id: TokenId, now: Date): Promise<TokenRecord | undefined> {
+  async #join(load: Load, id: TokenId, now: number): Promise<TokenRecord | undefined> {
     const record = await load.recordOf(id);
     return this.#isYoung(load, now) ? record : this.read(id, now);
   }
@@ -91,7 +91,7 @@ export class RecordReader {
    *
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    */
-  read(id: TokenId, now: Date): Promise<TokenRecord | undefined> {
+  read(id: TokenId, now: number): Promise<TokenRecord | undefined> {
     if (this.#readsAlone) return this.#readAlone(id);
     const load = this.#gathering ?? this.#gather(now);
     load.add(id);
@@ -118,7 +118,7 @@ export class RecordReader {
     for (const load of this.#flying) load.spoil(ids);
   }
 
-  #joinable(id: TokenId, now: Date): Load | undefined {
+  #joinable(id: TokenId, now: number): Load | undefined {
     if (this.#limits.maxStaleMs === 0) return undefined;
     for (const load of this.#flying) {
       if (load.isGood(id) && this.#isYoung(load, now)) return load;
@@ -131,7 +131,7 @@ export class RecordReader {
    * the event loop and its promises are through, else in the check phase, since under load the
    * callers come in callbacks of their own.
    */
-  #gather(now: Date): Load {
+  #gather(now: number): Load {
     const load = new Load(now);
     this.#gathering = load;
     const send = () => this.#send(load);
@@ -204,8 +204,8 @@ export class RecordReader {
     }
   }
 
-  #isYoung({ steady, wall }: Started, now: Date): boolean {
-    const age = Math.max(performance.now() - steady, now.getTime() - wall);
+  #isYoung({ steady, wall }: Started, now: number): boolean {
+    const age = Math.max(performance.now() - steady, now - wall);
     return age < this.#limits.maxStaleMs;
   }
 
@@ -256,8 +256,8 @@ class Load implements Started {
   #reject: (error: unknown) => void = () => {};
   #found: readonly Found[] = [];
 
-  constructor(now: Date) {
-    this.wall = now.getTime();
+  constructor(now: number) {
+    this.wall = now;
     this.#answer = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;

@@ -17,14 +17,12 @@ const MAX_STEP_BACK_MS = 2 * 60 * 60 * 1000;
  *
  * @throws {TokenError} `invalid_options` from `now` when the given clock has no valid time to tell
  */
-export function steadyClock(clock: Clock): Clock {
+export function steadyClock(clock: Clock): () => number {
   let latest = Number.NEGATIVE_INFINITY;
-  return {
-    now() {
-      const time = timeOf(clock);
-      if (time > latest || latest - time > MAX_STEP_BACK_MS) latest = time;
-      return new Date(latest);
-    },
+  return () => {
+    const time = timeOf(clock);
+    if (time > latest || latest - time > MAX_STEP_BACK_MS) latest = time;
+    return latest;
   };
 }
 

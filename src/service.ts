@@ -1,6 +1,6 @@
 import type * as z from 'zod';
 import { RecordReader } from './cache.ts';
-import { type Clock, steadyClock, withDeadline } from './clock.ts';
+import { steadyClock, withDeadline } from './clock.ts';
 import { corruptStore, isTokenError, storeFailure, TokenError } from './errors.ts';
 import { Events } from './events.ts';
 import {
@@ -76,7 +76,12 @@ import {
 } from './value.ts';
 
 /** What a bearer wants to do: a scope, or the request itself. */
-export type Need = { readonly scope: Scope | string } | ScopeRequest;
+export type Need =
+  | {
+      /** What the token must cover. */
+      readonly scope: Scope | string;
+    }
+  | ScopeRequest;
 
 /** One page of an account's tokens. */
 export interface TokenPage {
@@ -87,7 +92,10 @@ export interface TokenPage {
 }
 
 /** What a change gives, with the difference in rights where only that was asked for. */
-export type ModifiedToken = Token & { readonly diff?: ScopeDiff };
+export type ModifiedToken = Token & {
+  /** What the change gives and takes; with `dryRun` alone. */
+  readonly diff?: ScopeDiff;
+};
 
 const DEFAULT_PAGE = 100;
 const SCANNED_PAGE = 500;
@@ -121,7 +129,8 @@ export class TokenService {
   readonly #prefix: string;
   readonly #values: ValueReader;
   readonly #catalog: CatalogOption | undefined;
-  readonly #clock: Clock;
+  /** This instant, in milliseconds since 1970. */
+  readonly #now: () => number;
   readonly #reveals: boolean;
   readonly #lifetime: Lifetime;
   readonly #deadlineMs: number;
@@ -142,7 +151,7 @@ export class TokenService {
     this.#prefix = checkPrefix(read.prefix);
     this.#values = new ValueReader(this.#ring, this.#prefix);
     this.#catalog = read.catalog;
-    this.#clock = steadyClock(read.clock);
+    this.#now = steadyClock(read.clock);
     this.#reveals = read.reveal === 'always';
     this.#lifetime = read.lifetime;
     this.#deadlineMs = read.deadlineMs;
@@ -175,14 +184,14 @@ export class TokenService {
    * console.log(token.value); // 'acme_1k1…'
    */
   async issue(input: IssueInput): Promise<IssuedToken> {
-    const now = this.#clock.now();
+    const now = this.#now();
     const { account, scopes, ttlSeconds, name, metadata } = readInput(this.#issueInput, input);
     const granted = await this.#expand(account, scopes);
     const fields = {
       account,
       scopes: granted,
       requested: scopes.map(String),
-      createdAt: now,
+      createdAt: new Date(now),
       expiresAt: expiryAfter(now, ttlSeconds ?? this.#lifetime.defaultSeconds),
       version: 1,
       ...(name !== undefined && { name }),
@@ -204,7 +213,7 @@ export class TokenService {
    * const { tokens: page, cursor } = await tokens.list({ account: 'acme', limit: 50 });
    */
   async list(input: ListInput): Promise<TokenPage> {
-    const now = this.#clock.now();
+    const now = this.#now();
     const {
       account,
       scope,
@@ -219,7 +228,7 @@ export class TokenService {
     const until = this.#deadline();
     for (let pages = 1; ; pages++) {
       const size = scope === undefined ? limit + 1 : SCANNED_PAGE;
-      const page = await this.#page({ account, after, limit: size, liveAt: now }, until);
+      const page = await this.#page({ account, after, limit: size, liveAt: new Date(now) }, until);
       for (const record of page) {
         if (wanted.length === limit) return this.#pageOf(wanted, now, bound, after);
         if (isWanted(record)) wanted.push(record);
@@ -240,7 +249,7 @@ export class TokenService {
    * console.log(token?.state); // 'active'
    */
   async get(account: string, valueOrId: string): Promise<Token | undefined> {
-    const now = this.#clock.now();
+    const now = this.#now();
     const record = await this.#owned(readAccount(account), valueOrId, now);
     return record && this.#toToken(record, now);
   }
@@ -262,7 +271,7 @@ export class TokenService {
     change: ModifyInput,
     options: ChangeOptions = {},
   ): Promise<ModifiedToken> {
-    const now = this.#clock.now();
+    const now = this.#now();
     const owner = readAccount(account);
     const { scopes, expiresAt } = readInput(modifyInput, change);
     const conditions = readInput(changeOptions, options);
@@ -291,7 +300,7 @@ export class TokenService {
     change: PatchInput,
     options: ChangeOptions = {},
   ): Promise<ModifiedToken> {
-    const now = this.#clock.now();
+    const now = this.#now();
     const owner = readAccount(account);
     const read = readInput(patchInput, change);
     const conditions = readInput(changeOptions, options);
@@ -337,13 +346,15 @@ export class TokenService {
     valueOrId: string,
     options: Pick<ChangeOptions, 'ifVersion'> = {},
   ): Promise<boolean> {
-    const now = this.#clock.now();
+    const now = this.#now();
     const owner = readAccount(account);
     const { ifVersion } = readInput(revokeOptions, options);
     const until = this.#deadline();
     const id = readId(valueOrId) ?? (await this.#owned(owner, valueOrId, now))?.id;
     if (id === undefined) return false;
-    if (await this.#decide([id], () => this.#store.revoke(id, owner, now, ifVersion), until)) {
+    if (
+      await this.#decide([id], () => this.#store.revoke(id, owner, new Date(now), ifVersion), until)
+    ) {
       this.#tell('revoked', { id, account: owner }, now);
       return true;
     }
@@ -362,10 +373,10 @@ export class TokenService {
    * console.log(await tokens.revokeAll('acme')); // 3
    */
   async revokeAll(account: string): Promise<number> {
-    const now = this.#clock.now();
+    const now = this.#now();
     const owner = readAccount(account);
     const count = await this.#write('all', () =>
-      this.#count(() => this.#store.revokeAll(owner, now)),
+      this.#count(() => this.#store.revokeAll(owner, new Date(now))),
     );
     this.#events.tell({ type: 'revoked_all', account: owner, count, at: new Date(now) });
     return count;
@@ -385,7 +396,7 @@ export class TokenService {
     valueOrId: string,
     options: RotateOptions = {},
   ): Promise<IssuedToken> {
-    const now = this.#clock.now();
+    const now = this.#now();
     const owner = readAccount(account);
     const { graceSeconds = 0, ifVersion } = readInput(rotateOptions, options);
     let value = '';
@@ -419,7 +430,7 @@ export class TokenService {
    * if (!verdict.ok) console.log(verdict.reason); // 'expired'
    */
   async verify(value: string, need: Need, options?: VerifyOptions): Promise<Verdict> {
-    const now = this.#clock.now();
+    const now = this.#now();
     const asked = readNeed(need);
     const fresh = options !== undefined && readInput(verifyOptions, options).fresh === true;
     const presented = this.#values.read(value);
@@ -446,7 +457,7 @@ export class TokenService {
   verifySync(value: string, need: Need): Verdict | undefined {
     const catalog = this.#catalog;
     if (typeof catalog === 'function') return undefined;
-    const now = this.#clock.now();
+    const now = this.#now();
     const asked = readNeed(need);
     const presented = this.#values.read(value);
     if (presented === undefined) return this.#refuse('malformed', now);
@@ -468,7 +479,7 @@ export class TokenService {
    * console.log(token?.scopes); // ['GET:shop.example/orders']
    */
   async introspect(value: string): Promise<Token | undefined> {
-    const now = this.#clock.now();
+    const now = this.#now();
     const presented = this.#values.read(value);
     if (presented === undefined) return undefined;
     const record = await this.#reader.read(presented.id, now);
@@ -488,7 +499,7 @@ export class TokenService {
    * console.log(nearest?.failed, smallest); // 'method', 'POST:shop.example/orders'
    */
   async explain(account: string, valueOrId: string, need: Need): Promise<Explanation> {
-    const now = this.#clock.now();
+    const now = this.#now();
     const owner = readAccount(account);
     const asked = readNeed(need);
     const record = await this.#owned(owner, valueOrId, now);
@@ -529,9 +540,9 @@ export class TokenService {
    * console.log(await tokens.purge({ before, limit: 10_000 })); // 417
    */
   async purge(input: PurgeInput): Promise<number> {
-    const now = this.#clock.now();
+    const now = this.#now();
     const { before, limit = Number.POSITIVE_INFINITY } = readInput(purgeInput, input);
-    if (before.getTime() > now.getTime()) {
+    if (before.getTime() > now) {
       throw new TokenError('invalid_request', 'before must not be later than now');
     }
     let purged = 0;
@@ -571,7 +582,7 @@ export class TokenService {
 
   async #insert(
     fields: Omit<TokenRecord, 'id' | 'prefix' | 'kid' | 'digest'>,
-    now: Date,
+    now: number,
   ): Promise<IssuedToken> {
     for (let draws = 1; ; draws++) {
       const id = newId();
@@ -589,7 +600,7 @@ export class TokenService {
   async #change(
     account: string,
     valueOrId: string,
-    now: Date,
+    now: number,
     { ifVersion, dryRun = false }: ChangeOptions,
     apply: (record: TokenRecord) => Partial<TokenRecord>,
   ): Promise<ModifiedToken> {
@@ -618,7 +629,7 @@ export class TokenService {
   }
 
   /** The record that a managing account means; `undefined` for all that it may not know about. */
-  async #owned(account: string, valueOrId: unknown, now: Date): Promise<TokenRecord | undefined> {
+  async #owned(account: string, valueOrId: unknown, now: number): Promise<TokenRecord | undefined> {
     if (valueOrId === undefined) {
       throw new TokenError('invalid_request', 'give the account first, and then the value or id');
     }
@@ -634,7 +645,7 @@ export class TokenService {
   #refusal(
     record: TokenRecord,
     presented: PresentedValue,
-    now: Date,
+    now: number,
   ): 'unknown' | 'revoked' | 'expired' | undefined {
     if (!isCurrent(record, presented, now)) {
       if (isPreviousValue(presented, record)) this.#tell('reused', record, now);
@@ -646,7 +657,7 @@ export class TokenService {
 
   #refuse(
     reason: Exclude<RefusalReason, 'insufficient_scope'>,
-    now: Date,
+    now: number,
     known: KnownOfToken = {},
     detail?: RequestReason,
   ): RefusedVerdict {
@@ -657,7 +668,7 @@ export class TokenService {
 
   #tellRefused(
     refusal: KnownOfToken & { readonly reason: RefusalReason; readonly needed?: string },
-    now: Date,
+    now: number,
   ): void {
     if (!this.#events.hears('refused')) return;
     const { reason, id, account, needed } = refusal;
@@ -674,7 +685,7 @@ export class TokenService {
   #tell(
     type: 'issued' | 'modified' | 'rotated' | 'revoked' | 'reused',
     { id, account }: Pick<TokenRecord, 'id' | 'account'>,
-    now: Date,
+    now: number,
   ): void {
     this.#events.tell({ type, id, account, at: new Date(now) });
   }
@@ -683,7 +694,7 @@ export class TokenService {
     record: TokenRecord,
     presented: PresentedValue,
     asked: AskedNeed,
-    now: Date,
+    now: number,
     onInsufficient: (set: ScopeSet, need: ReadRequest | Scope) => Answer,
   ): Verdict | Answer {
     const reason = this.#refusal(record, presented, now);
@@ -705,7 +716,7 @@ export class TokenService {
     record: TokenRecord,
     set: ScopeSet,
     need: ReadRequest | Scope,
-    now: Date,
+    now: number,
     catalog: ScopeCatalog | undefined,
   ): Verdict {
     const needed = nameOf(nameNeed(need, catalog).needed);
@@ -784,7 +795,7 @@ export class TokenService {
   #failure(error: unknown): TokenError {
     const failure = storeFailure(error);
     if (this.#events.hears('store_trouble')) {
-      this.#events.tell({ type: 'store_trouble', code: failure.code, at: this.#clock.now() });
+      this.#events.tell({ type: 'store_trouble', code: failure.code, at: new Date(this.#now()) });
     }
     return failure;
   }
@@ -811,7 +822,7 @@ export class TokenService {
     }
   }
 
-  #expiry(expiresAt: Date | undefined, now: Date): Date | undefined {
+  #expiry(expiresAt: Date | undefined, now: number): Date | undefined {
     return expiresAt && checkExpiry(expiresAt, now, this.#lifetime);
   }
 
@@ -841,7 +852,7 @@ export class TokenService {
     return (record) => this.#setOf(record)[match](scope);
   }
 
-  #pageOf(records: readonly TokenRecord[], now: Date, bound: string, last?: Position): TokenPage {
+  #pageOf(records: readonly TokenRecord[], now: number, bound: string, last?: Position): TokenPage {
     const tokens = records.map((record) => this.#toToken(record, now));
     return last === undefined ? { tokens } : { tokens, cursor: this.#toCursor(last, bound) };
   }
@@ -867,7 +878,7 @@ export class TokenService {
     );
   }
 
-  #toToken(record: TokenRecord, now: Date, { withValue = this.#reveals } = {}): Token {
+  #toToken(record: TokenRecord, now: number, { withValue = this.#reveals } = {}): Token {
     const value = withValue ? revealValue(this.#ring, record) : undefined;
     const token: { -readonly [member in keyof Token]: Token[member] } = {
       id: record.id,
@@ -974,10 +985,10 @@ function explainAmbiguous(reason: RequestReason): Explanation {
 }
 
 /** Whether a value is the record's, or the one before the last rotation in its time of grace. */
-function isCurrent(record: TokenRecord, presented: PresentedValue, now: Date): boolean {
+function isCurrent(record: TokenRecord, presented: PresentedValue, now: number): boolean {
   if (isCurrentValue(presented, record)) return true;
   const { previousUntil } = record;
-  if (previousUntil === undefined || previousUntil.getTime() <= now.getTime()) return false;
+  if (previousUntil === undefined || previousUntil.getTime() <= now) return false;
   return isPreviousValue(presented, record);
 }
 

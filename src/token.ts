@@ -107,9 +107,16 @@ export type RefusalReason =
 
 /** What `verify` found: the token (without its value) and the scope that allows the call, or why not. */
 export type Verdict =
-  | { readonly ok: true; readonly token: Token; readonly grantedBy: string }
+  | {
+      readonly ok: true;
+      /** The token, without its value. */
+      readonly token: Token;
+      /** The scope of the token that allows it. */
+      readonly grantedBy: string;
+    }
   | {
       readonly ok: false;
+      /** Why not. */
       readonly reason: RefusalReason;
       /** With `ambiguous_request`: what the scope module says of the request. */
       readonly detail?: RequestReason;
@@ -158,12 +165,12 @@ const MAX_ACCOUNT_BYTES = 255;
 const MAX_METADATA_BYTES = 4096;
 
 /** Whether a token is no longer valid: from the very instant of `expiresAt` on. */
-export function isExpired(token: Pick<TokenRecord, 'expiresAt'>, now: Date): boolean {
-  return token.expiresAt.getTime() <= now.getTime();
+export function isExpired(token: Pick<TokenRecord, 'expiresAt'>, now: number): boolean {
+  return token.expiresAt.getTime() <= now;
 }
 
 /** The instant at which a token issued now with this lifetime expires. */
-export function expiryAfter(now: Date, seconds: number): Date {
+export function expiryAfter(now: number, seconds: number): Date {
   return addSeconds(now, seconds);
 }
 
@@ -173,12 +180,12 @@ export function expiryAfter(now: Date, seconds: number): Date {
  *
  * @throws {TokenError} `invalid_expire`
  */
-export function checkExpiry(expiresAt: Date, now: Date, { maxSeconds }: Lifetime): Date {
+export function checkExpiry(expiresAt: Date, now: number, { maxSeconds }: Lifetime): Date {
   const latest = addSeconds(now, maxSeconds);
   const isLater = isValid(expiresAt) && isAfter(expiresAt, now);
   if (isLater && !isAfter(expiresAt, latest)) return new Date(expiresAt);
   const rule = `the expiry must be later than now, and at most ${maxSeconds} seconds from now`;
-  const looksLikeMilliseconds = expiresAt.getTime() > now.getTime() * 100;
+  const looksLikeMilliseconds = expiresAt.getTime() > now * 100;
   throw new TokenError(
     'invalid_expire',
     looksLikeMilliseconds

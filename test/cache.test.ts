@@ -607,7 +607,7 @@ const PRESENTED: PresentedValue = { id: ID, digest: DIGEST };
 const SCHEDULES = Number(process.env['SCHEDULES'] ?? 2000);
 
 describe('a reader', () => {
-  const now = new Date('2100-01-01T00:00:00.000Z');
+  const now = Date.UTC(2100, 0);
   const LIMITS = { maxStaleMs: 1000, maxEntries: 10 };
   const presented = (digest = DIGEST): PresentedValue => ({ id: ID, digest });
   const holdsNow = async (reader: RecordReader): Promise<boolean> => {
@@ -616,13 +616,14 @@ describe('a reader', () => {
   };
   const storeOf = (more: Partial<TokenStore> = {}): TokenStore =>
     ({
-      find: async (ids: readonly TokenId[]) => ids.map((id) => ({ ...newRecord(now), id })),
+      find: async (ids: readonly TokenId[]) =>
+        ids.map((id) => ({ ...newRecord(new Date(now)), id })),
       ...more,
     }) as unknown as TokenStore;
 
   it('serves a record for its value and the one before it, and for no other', async () => {
     const previousDigest = new Uint8Array(32).fill(8);
-    const find = async () => [{ ...newRecord(now), previousDigest }];
+    const find = async () => [{ ...newRecord(new Date(now)), previousDigest }];
     const reader = new RecordReader(storeOf({ find }), LIMITS, CALLS);
     await reader.read(ID, now);
 
@@ -691,7 +692,7 @@ describe('a reader', () => {
       const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(22) as TokenId);
       const find = async (asked: readonly TokenId[]) =>
         asked.map((id) => ({
-          ...newRecord(now),
+          ...newRecord(new Date(now)),
           id,
           version: bad.includes(id[0] as never) ? 0 : 1,
         }));
@@ -768,7 +769,7 @@ async function acceptedTooLate(
   };
   const verify = async () => {
     const began = { isRevoked, isGone: clock.now().getTime() >= goneFrom };
-    const now = clock.now();
+    const now = clock.now().getTime();
     const found = reader.kept(PRESENTED, now) ?? (await reader.load(ID, now));
     if (found?.revokedAt === undefined && (began.isRevoked || began.isGone)) tooLate += 1;
   };

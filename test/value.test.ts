@@ -332,7 +332,10 @@ describe('ids', () => {
     ['0123456789ABCDEFGHIJKLM', false],
     ['0123456789ABCDEFGHIJK_', false],
     ['0123456789ABCDEFGHIJK\n', false],
-    ...[...'/:@[`{~\u0080é\u0130'].map((other): [string, boolean] => [`0123456789ABCDEFGHIJK${other}`, false]),
+    ...[...'/:@[`{~\u0080é\u0130'].map((other): [string, boolean] => [
+      `0123456789ABCDEFGHIJK${other}`,
+      false,
+    ]),
     ['', false],
   ])('%j is one: %s', (text, isOne) => {
     expect(readId(text)).toBe(isOne ? text : undefined);
@@ -342,7 +345,7 @@ describe('ids', () => {
 describe('random bytes', () => {
   it('are taken once each, and wiped where they came from', async () => {
     let fills = 0;
-    let pool = new Uint8Array();
+    let pool: Uint8Array = new Uint8Array();
     const randomFillSync = (bytes: Uint8Array) => {
       fills += 1;
       pool = bytes.fill(7);
