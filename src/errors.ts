@@ -40,7 +40,7 @@ const BRAND = Symbol.for('tokenwright.TokenError');
  */
 export class TokenError extends Error {
   /** What errors of this kind are called, in every copy of this package. */
-  override readonly name = 'TokenError';
+  override readonly name: 'TokenError';
   /** What happened, for programs. */
   readonly code: TokenErrorCode;
   /** Facts for programs, as plain JSON: the scopes that were refused, what would be known instead. */
@@ -49,6 +49,8 @@ export class TokenError extends Error {
   /** For stores of your own, which answer with `id_taken` and `durability_unconfirmed`. */
   constructor(code: TokenErrorCode, message: string, details?: Readonly<Record<string, unknown>>) {
     super(message);
+    // A field with a value would cost the class its name in CommonJS: as it is built, `_class`.
+    this.name = 'TokenError';
     this.code = code;
     if (details !== undefined) this.details = details;
     Object.defineProperty(this, BRAND, { value: true });

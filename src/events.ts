@@ -3,11 +3,14 @@ import type { RefusalReason, TokenId } from './token.ts';
 
 /** What every event has. */
 interface Happened {
+  /** When, by the clock of the service. */
   readonly at: Date;
 }
 
 interface HappenedToToken extends Happened {
+  /** Of the token: the public one, which opens nothing. */
   readonly id: TokenId;
+  /** Whose token it is. */
   readonly account: string;
 }
 
@@ -25,14 +28,32 @@ interface HappenedToToken extends Happened {
  */
 export type TokenEvent =
   | (HappenedToToken & { readonly type: 'issued' | 'modified' | 'rotated' | 'revoked' | 'reused' })
-  | (Happened & { readonly type: 'revoked_all'; readonly account: string; readonly count: number })
-  | (Happened & { readonly type: 'purged'; readonly count: number })
-  | (HappenedToToken & { readonly type: 'verified'; readonly grantedBy: string })
+  | (Happened & {
+      readonly type: 'revoked_all';
+      /** Whose tokens they were. */
+      readonly account: string;
+      /** How many were revoked. */
+      readonly count: number;
+    })
+  | (Happened & {
+      readonly type: 'purged';
+      /** How many records were removed. */
+      readonly count: number;
+    })
+  | (HappenedToToken & {
+      readonly type: 'verified';
+      /** The scope of the token that allows it. */
+      readonly grantedBy: string;
+    })
   | (Happened & {
       readonly type: 'refused';
+      /** Why, as the verdict says. */
       readonly reason: RefusalReason;
+      /** Of the token, where the value was well-formed. */
       readonly id?: TokenId;
+      /** Whose token it is, where there is one. */
       readonly account?: string;
+      /** With `insufficient_scope`: the scope that would have been enough. */
       readonly needed?: string;
     })
   | (Happened & {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
+import { withErrorLinks } from '../docs/.vitepress/error-links.ts';
 import * as http from '../src/http/index.ts';
 import * as root from '../src/index.ts';
 import * as scope from '../src/scope/index.ts';
@@ -58,14 +59,15 @@ function exportsOf(file: string): ts.Symbol[] {
     );
 }
 
-/** Those that can be seen from outside, of a class or an interface itself; a brand is not for using. */
+/** Those that can be seen from outside, of a type itself; a brand is not for using. */
 function membersOf(symbol: ts.Symbol): ts.Symbol[] {
   const hidden = ts.ModifierFlags.Private | ts.ModifierFlags.Protected;
-  const members = (symbol.declarations ?? []).flatMap((declaration): readonly ts.Declaration[] =>
-    ts.isClassDeclaration(declaration) || ts.isInterfaceDeclaration(declaration)
+  const members = (symbol.declarations ?? []).flatMap((declaration): readonly ts.Declaration[] => {
+    if (ts.isTypeAliasDeclaration(declaration)) return membersWritten(declaration.type);
+    return ts.isClassDeclaration(declaration) || ts.isInterfaceDeclaration(declaration)
       ? declaration.members
-      : [],
-  );
+      : [];
+  });
   const seen = members.filter((member) => {
     const name = ts.getNameOfDeclaration(member);
     if (name !== undefined && ts.isPrivateIdentifier(name)) return false;
@@ -74,6 +76,23 @@ function membersOf(symbol: ts.Symbol): ts.Symbol[] {
     return (ts.getCombinedModifierFlags(member) & hidden) === 0;
   });
   return seen.map((member) => (member as { symbol?: ts.Symbol }).symbol as ts.Symbol);
+}
+
+/** Of each choice of a union; but what tells the choices apart tells itself. */
+function membersWritten(type: ts.TypeNode): readonly ts.TypeElement[] {
+  if (ts.isUnionTypeNode(type) || ts.isIntersectionTypeNode(type)) {
+    return type.types.flatMap(membersWritten);
+  }
+  if (ts.isParenthesizedTypeNode(type)) return membersWritten(type.type);
+  if (!ts.isTypeLiteralNode(type)) return [];
+  return type.members.filter(
+    (member) => ts.isPropertySignature(member) && !isOfLiterals(member.type),
+  );
+}
+
+function isOfLiterals(type: ts.TypeNode | undefined): boolean {
+  if (type !== undefined && ts.isUnionTypeNode(type)) return type.types.every(isOfLiterals);
+  return type !== undefined && ts.isLiteralTypeNode(type);
 }
 
 function nameOf({ name, declarations = [] }: ts.Symbol): string {
@@ -124,9 +143,12 @@ describe('docstrings', () => {
       'scope: ScopeSet.[Symbol.iterator]',
       'http: bearerGuard',
       'redis: RedisTokenStore.insert',
+      'index: Verdict.reason',
+      'index: TokenEvent.grantedBy',
     ]) {
       expect(names).toContain(name);
     }
+    expect(names).not.toContain('index: Verdict.ok');
     expect(names.filter((name) => name.includes('#'))).toEqual([]);
   });
 
@@ -238,6 +260,29 @@ describe('@throws', () => {
     );
 
     expect(faults).toEqual([]);
+  });
+});
+
+describe('the reference', () => {
+  const section = (text: string) => `### Throws\n\n${text}\n\n### Example\n\n\`not_found\`\n`;
+
+  it.each([
+    ['`not_found`', '[`not_found`](../errors/not_found.md)'],
+    [
+      'as `issue` does,\nand `invalid_ttl`; `store_unavailable`',
+      'as `issue` does,\nand [`invalid_ttl`](../errors/invalid_ttl.md); [`store_unavailable`](../errors/store_unavailable.md)',
+    ],
+    ['`scope_unmatched`', '[`scope_unmatched`](../errors/scope_unmatched.md)'],
+  ])('leads from %j to the pages of the codes, and from nowhere else', (text, linked) => {
+    expect(withErrorLinks(section(text))).toBe(section(linked));
+  });
+
+  it.each([
+    ['not_found'],
+    ['`scopes`, `index`, `refusals`, `not_there`, `../not_found`'],
+    ['[`not_found`](elsewhere)'],
+  ])('leaves %j as it is', (text) => {
+    expect(withErrorLinks(section(text))).toBe(section(text));
   });
 });
 

@@ -92,13 +92,30 @@ function withPictures(markdown: MarkdownRenderer): void {
   };
 }
 
+/** Says beside a program which file of the repository it is, in the place of its language. */
+function withFileNames(markdown: MarkdownRenderer): void {
+  const { fence } = markdown.renderer.rules;
+  markdown.renderer.rules.fence = (tokens, index, ...rest) => {
+    const [, name] = /\[(examples\/.+)\]/.exec(tokens[index]?.info ?? '') ?? [];
+    const html = fence?.(tokens, index, ...rest) ?? '';
+    return name === undefined
+      ? html
+      : html.replace(/(<span class="lang">)\w+/, (_, opening: string) => `${opening}${name}`);
+  };
+}
+
 export default defineConfig({
   title: 'tokenwright',
   description,
   lang: 'en-US',
   cleanUrls: true,
   sitemap: { hostname: homepage },
-  markdown: { config: withPictures },
+  markdown: {
+    config(markdown) {
+      withPictures(markdown);
+      withFileNames(markdown);
+    },
+  },
   vite: { build: { chunkSizeWarningLimit: 1500 } }, // the index of the search, in kB
   head: [['link', { rel: 'icon', type: 'image/svg+xml', href: '/mark.svg' }]],
   themeConfig: {

@@ -4,6 +4,7 @@ import { Application } from 'typedoc';
 import { load as markdownPlugin } from 'typedoc-plugin-markdown';
 import ts from 'typescript';
 import tsup from '../../tsup.config.ts';
+import { withErrorLinks } from './error-links.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 const out = `${root}docs/reference`;
@@ -81,7 +82,7 @@ await app.generateOutputs(project);
 for (const name of Object.keys(entry)) {
   const file = `${out}/${pageOf(name)}.md`;
   // Beside the page, the names alone: what each consists of would bury them.
-  writeFileSync(file, `---\noutline: 2\n---\n\n${readFileSync(file, 'utf8')}`);
+  writeFileSync(file, `---\noutline: 2\n---\n\n${withErrorLinks(readFileSync(file, 'utf8'))}`);
 }
 writeFileSync(`${out}/index.md`, `# Reference\n\n${Object.keys(entry).map(lineOf).join('\n')}\n`);
 if (app.logger.hasErrors() || app.logger.hasWarnings()) process.exit(1);

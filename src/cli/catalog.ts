@@ -84,7 +84,8 @@ stand for several paths, which can only be granted together:
 
 nested         an entry lies below another: whoever is granted that has both
 token_service  an entry is a token service: with it *:*/* can mint tokens
-apex           hosts lie below one that a wildcard for them does not reach`,
+apex           hosts lie below one that a wildcard for them does not reach
+parameter      a segment as :id stands for that text alone: end the path there`,
     flags: {},
     json: '[{ code, scopes: [scope], message }]',
     exits: `0  nothing was found\n${INPUT_EXITS}\n3  something was found`,

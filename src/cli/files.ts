@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import {
+  existsSync,
   fstatSync,
   linkSync,
   mkdirSync,
@@ -58,8 +59,9 @@ export function loadKeys(folder: string): KeyOptions[] {
  */
 export function readKeys(path: string): KeyOptions[] {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) {
+    const other = otherKeys(path);
     throw new InputError(
-      `there is no file of keys ${quote(path)}; give --keys or --data, or make one with tokenwright keys new`,
+      `there is no file of keys ${quote(path)}: serve makes it in its data, and so does tokenwright keys new; for another place give --data, or --keys (TOKENWRIGHT_KEYS)${other === undefined ? '' : `; ${other}`}`,
     );
   }
   try {
@@ -67,6 +69,13 @@ export function readKeys(path: string): KeyOptions[] {
   } catch (error) {
     throw error instanceof UsageError ? new InputError(error.message) : error;
   }
+}
+
+/** Says of keys in this folder that they are not those that are used, as somebody may think. */
+export function otherKeys(used: string): string | undefined {
+  const here = keyFile('');
+  if (resolve(used) === resolve(here) || !existsSync(here)) return undefined;
+  return `there is ${here} in this folder: give --keys ${here}`;
 }
 
 /**

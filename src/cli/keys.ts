@@ -23,7 +23,7 @@ const KEY_FLAGS = {
   keys: {
     type: 'string',
     value: 'FILE',
-    help: 'the file; default keys.json of the data; or TOKENWRIGHT_KEYS',
+    help: 'the file; default keys.json of the data, as for serve; or TOKENWRIGHT_KEYS',
   },
   data: {
     type: 'string',
@@ -68,7 +68,9 @@ ${KEYS_HELP}`,
     exits: `0  it was made\n${KEY_EXITS}`,
     example: {
       call: 'keys new --keys keys.json',
-      output: 'keys.json: made, with the active key k1',
+      output: `keys.json: made, with the active key k1
+for serve and token it is --keys keys.json, or TOKENWRIGHT_KEYS: without, they
+take keys.json of their data`,
     },
     async run(_, { print, kid, ...flags }) {
       const keys = [newKey(kid ?? 'k1')];
@@ -82,6 +84,9 @@ ${KEYS_HELP}`,
       return {
         text: `${file}: made, with the active key ${key?.kid}`,
         json: { file, kid: key?.kid },
+        ...(flags.keys !== undefined && {
+          notes: `for serve and token it is --keys ${file}, or TOKENWRIGHT_KEYS: without, they\ntake keys.json of their data`,
+        }),
       };
     },
   }),

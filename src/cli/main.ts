@@ -42,8 +42,9 @@ const SERVE = command({
                        another SQLite file                     TOKENWRIGHT_STORE
   --table NAME         the table, for Redis what keys begin with
                                                                TOKENWRIGHT_TABLE
-  --keys FILE          a file of keys instead of that of the data. Services on
-                       one store need the same keys            TOKENWRIGHT_KEYS
+  --keys FILE          keys that are there, instead of keys.json of the data,
+                       which is made on the first start. Services on one
+                       store need the same keys                TOKENWRIGHT_KEYS
   --catalog FILE       the scopes that exist: a JSON array of scopes, an OpenAPI
                        document in JSON or YAML, or a folder of these;
                        repeatable. Default: an example

@@ -65,7 +65,8 @@ or
   --table NAME    its table                                 TOKENWRIGHT_TABLE
   --data FOLDER   the folder of serve: its SQLite file, where
                   there is no --store, and its keys; ./data TOKENWRIGHT_DATA
-  --keys FILE     the keys; default keys.json of the data   TOKENWRIGHT_KEYS
+  --keys FILE     the keys; default keys.json of the data,
+                  where serve makes it                      TOKENWRIGHT_KEYS
   --prefix TEXT   what values begin with; default tw        TOKENWRIGHT_PREFIX
   --account NAME  whose tokens; with --url, the credentials say`;
 
@@ -78,6 +79,16 @@ export const GRANT_HELP = `In a store, give what serve has, so that both make th
 export const REVEAL_HELP = `  --reveal WHEN   whether the service can show the value again: once or always;
                   default always, as that of serve          TOKENWRIGHT_REVEAL`;
 
+interface AccountUse {
+  /** Whether it has to be said whose tokens are meant. @default true */
+  readonly isNeeded?: boolean;
+  /**
+   * What the catalog is read for. To grant scopes, it has to be there; to name what a refused value
+   * lacks, it need not. @default neither: a broken one keeps nobody from revoking
+   */
+  readonly catalogFor?: 'granting' | 'naming';
+}
+
 /**
  * Uses the tokens of the account that flags and variables lead to. A flag wins over a variable.
  *
@@ -86,7 +97,7 @@ export const REVEAL_HELP = `  --reveal WHEN   whether the service can show the v
 export async function withAccount<Result>(
   flags: PlaceFlags,
   use: (account: Account) => Promise<Result>,
-  { isNeeded = true } = {},
+  { isNeeded = true, catalogFor }: AccountUse = {},
 ): Promise<Result> {
   const url = serviceUrl(flags);
   if (url !== undefined) {
@@ -99,7 +110,8 @@ export async function withAccount<Result>(
   if (account === undefined && isNeeded) {
     throw new UsageError('--account is required: whose tokens; or give --url for a service');
   }
-  return withService(flags, settings, (tokens, name) =>
+  const catalog = await catalogOf(flags, catalogFor);
+  return withService(flags, { ...settings, catalog }, (tokens, name) =>
     use(localAccount(tokens, account ?? '', name)),
   );
 }
@@ -143,7 +155,7 @@ function readPassword(): string {
 
 async function withService<Result>(
   flags: PlaceFlags,
-  settings: StoreSettings,
+  { catalog, ...settings }: StoreSettings & { readonly catalog: ScopeCatalog | undefined },
   use: (tokens: TokenService, name: string) => Promise<Result>,
 ): Promise<Result> {
   // Only when it is asked for: the commands that need no service start sooner.
@@ -152,19 +164,22 @@ async function withService<Result>(
   const keys = readKeys(flags.keys ?? readVariable('TOKENWRIGHT_KEYS') ?? keyFile(settings.data));
   const prefix = flags.prefix ?? readVariable('TOKENWRIGHT_PREFIX') ?? 'tw';
   const reveal = readReveal(flags.reveal ?? readVariable('TOKENWRIGHT_REVEAL') ?? 'always');
-  const catalog = await catalogOf(flags);
   return withStore(place, ({ store }) =>
     use(new TokenService({ store, keys, prefix, reveal, catalog }), place.name),
   );
 }
 
-/** As far as a command grants anything: the others take no such flag, and need no catalog. */
-async function catalogOf(flags: PlaceFlags): Promise<ScopeCatalog | undefined> {
+async function catalogOf(
+  flags: PlaceFlags,
+  purpose: AccountUse['catalogFor'],
+): Promise<ScopeCatalog | undefined> {
   const paths = flags.catalog ?? readVariable('TOKENWRIGHT_CATALOG')?.split(',').filter(Boolean);
   if (flags.patterns === true && flags.catalog !== undefined) {
     throw new UsageError('--patterns and --catalog exclude each other');
   }
-  return flags.patterns === true || paths === undefined ? undefined : readCatalog(paths);
+  if (flags.patterns === true || paths === undefined || purpose === undefined) return undefined;
+  const catalog = readCatalog(paths);
+  return purpose === 'granting' ? catalog : catalog.catch(() => undefined);
 }
 
 const PAGE = 1000;

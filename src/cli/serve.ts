@@ -14,10 +14,12 @@ import { doctor } from '../store.ts';
 import { endSoon } from './command.ts';
 import {
   InputError,
+  keyFile,
   loadCatalog,
   loadFirstAccount,
   loadKeys,
   makeFolder,
+  otherKeys,
   readKeys,
 } from './files.ts';
 import { type ServeSettings, UsageError } from './settings.ts';
@@ -193,10 +195,13 @@ function welcome(
   const first = scopes.find((scope) => scope.startsWith('GET:')) ?? scopes[0];
   const user = accounts[0]?.username ?? '';
   const credentials = password === undefined ? user : `${user}:${password}`;
+  const keys = settings.keys ?? keyFile(settings.data);
+  const other = otherKeys(keys);
   const source = settings.catalog.length === 0 ? ' of an example; give yours with --catalog' : '';
   return `tokenwright listens on ${url}
 
   data      ${settings.data}
+  keys      ${keys}${other === undefined ? '' : `; ${other}`}
   store     ${place.name}
   catalog   ${catalog.size} scopes${source}
   accounts  ${accounts.map(({ username }) => username).join(', ')}${passwordNote(settings, password)}${extraNote(settings)}

@@ -113,7 +113,9 @@ version  1`,
         name: flags.name,
         metadata: readMetadata(flags.metadata) ?? undefined,
       };
-      return withAccount(flags, async (account) => madeOutcome(await account.issue(token)));
+      return withAccount(flags, async (account) => madeOutcome(await account.issue(token)), {
+        catalogFor: 'granting',
+      });
     },
   }),
   command({
@@ -247,10 +249,14 @@ this is what would come of it; nothing was changed`,
       const change = await readChange(flags);
       const id = await readId(operand);
       const options = { ifVersion: readVersion(flags['if-version']) };
-      return withAccount(flags, (account) =>
-        flags['dry-run'] === true
-          ? found(account, () => account.tryPatch(id, change, options), triedOutcome)
-          : found(account, () => account.patch(id, change, options), shownOutcome),
+      const isGranting = change.scopes !== undefined || change.addScopes !== undefined;
+      return withAccount(
+        flags,
+        (account) =>
+          flags['dry-run'] === true
+            ? found(account, () => account.tryPatch(id, change, options), triedOutcome)
+            : found(account, () => account.patch(id, change, options), shownOutcome),
+        isGranting ? { catalogFor: 'granting' } : {},
       );
     },
   }),
@@ -373,7 +379,7 @@ enough   GET:shop.example/bills`,
       return withAccount(
         flags,
         async (account) => findingOutcome(await account.verify(value, need), need),
-        { isNeeded: false },
+        { isNeeded: false, catalogFor: 'naming' },
       );
     },
   }),

@@ -24,9 +24,10 @@ export interface LintFinding {
   /**
    * `nested`: an entry lies below another one, so who is granted that has both. `token_service`: an
    * entry is the token service itself, so who is granted it can mint tokens. `apex`: hosts lie below
-   * one that a wildcard `*.` for them does not reach.
+   * one that a wildcard `*.` for them does not reach. `parameter`: a segment begins with `:`, as the
+   * parameter of a route does; here it stands for that text alone.
    */
-  readonly code: 'nested' | 'token_service' | 'apex';
+  readonly code: 'nested' | 'token_service' | 'apex' | 'parameter';
   /** The entries in question, in canonical order. */
   readonly scopes: readonly string[];
   /** What follows from it, for people. */
@@ -178,14 +179,15 @@ export class ScopeCatalog implements Iterable<Scope> {
   }
 
   /**
-   * Names what is allowed and perhaps not meant: nested entries, entries of a token service, and
-   * hosts that a wildcard over their neighbors misses. In this order, each in canonical order.
+   * Names what is allowed and perhaps not meant: nested entries, entries of a token service,
+   * hosts that a wildcard over their neighbors misses, and parameters of routes. In this order, each
+   * in canonical order.
    *
    * @example
    * ScopeCatalog.from(['POST:shop.example/token']).lint()[0]?.code; // 'token_service'
    */
   lint(): LintFinding[] {
-    return [...this.#nested(), ...this.#tokenService(), ...this.#apexes()];
+    return [...this.#nested(), ...this.#tokenService(), ...this.#apexes(), ...this.#parameters()];
   }
 
   /**
@@ -234,6 +236,20 @@ export class ScopeCatalog implements Iterable<Scope> {
       if (!parents.has(domain)) return [];
       const message = `${domain} is not below itself: *:*.${domain}/* reaches the hosts below it and misses these`;
       return { code: 'apex' as const, scopes: entries.map(String), message };
+    });
+  }
+
+  #parameters(): LintFinding[] {
+    return [...this.#entries].flatMap((entry) => {
+      const { method, domain, path } = entry;
+      const found = /(?:^|\/)(:[^/]*)/.exec(path);
+      if (found === null) return [];
+      const cure =
+        found.index === 0
+          ? 'a scope has no parameters: begin the path with a name'
+          : `${method}:${domain}/${path.slice(0, found.index)} covers what is below it: end it there`;
+      const message = `${entry} stands for "${found[1]}" as it is written, and no other value; ${cure}`;
+      return { code: 'parameter' as const, scopes: [entry.toString()], message };
     });
   }
 

@@ -58,7 +58,7 @@ export interface RefusedScope {
  */
 export class ScopeError extends Error {
   /** What errors of this kind are called, in every copy of this package. */
-  override readonly name = 'ScopeError';
+  override readonly name: 'ScopeError';
   /** What is wrong, for programs. */
   readonly code: ScopeErrorCode;
   /** The same scope repaired, where that is safe; never wider than what was written. */
@@ -78,6 +78,8 @@ export class ScopeError extends Error {
     } = {},
   ) {
     super(message);
+    // A field with a value would cost the class its name in CommonJS: as it is built, `_class`.
+    this.name = 'ScopeError';
     this.code = code;
     if (more.suggestion !== undefined) this.suggestion = more.suggestion;
     if (more.refused !== undefined) {
@@ -116,11 +118,18 @@ export interface PathText {
 
 /** What {@link safeParseScope} answers. */
 export type ScopeReading =
-  | { readonly ok: true; readonly scope: Scope }
+  | {
+      readonly ok: true;
+      /** What was read. */
+      readonly scope: Scope;
+    }
   | {
       readonly ok: false;
+      /** What is wrong, for programs. */
       readonly error: ScopeErrorCode;
+      /** What is wrong and what would be right, for people. */
       readonly message: string;
+      /** The text as it was probably meant; never wider. */
       readonly suggestion?: string;
     };
 

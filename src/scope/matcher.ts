@@ -13,8 +13,16 @@ import {
 
 /** Whether a set allows a request: by which scope, or why not. */
 export type Decision =
-  | { readonly allowed: true; readonly by: Scope }
-  | { readonly allowed: false; readonly reason: RequestReason | 'not_covered' };
+  | {
+      readonly allowed: true;
+      /** The member that allows it. */
+      readonly by: Scope;
+    }
+  | {
+      readonly allowed: false;
+      /** Why not: no member covers it, or the request is ambiguous. */
+      readonly reason: RequestReason | 'not_covered';
+    };
 
 /** The member that comes closest to allowing a request, and the component that fails. */
 export interface NearMiss {
@@ -48,16 +56,22 @@ export type ScopeExplanation =
   | {
       readonly allowed: false;
       readonly reason: 'not_covered';
+      /** What it is called: the catalog's entry for a request, else the narrowest scope for it. */
       readonly needed: Scope;
       /** The narrowest scope that would have allowed it. */
       readonly smallest: Scope;
       /** Absent when the set is empty. */
       readonly nearest?: NearMiss;
+      /** Whether the catalog knows it; true without a catalog. */
       readonly known: boolean;
       /** The known scopes most like it, where it is not known. */
       readonly suggestions: readonly string[];
     }
-  | { readonly allowed: false; readonly reason: RequestReason };
+  | {
+      readonly allowed: false;
+      /** Why the request is ambiguous, or none. */
+      readonly reason: RequestReason;
+    };
 
 /** What a change gives and takes, each in canonical order. */
 export interface ScopeDiff {

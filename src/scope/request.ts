@@ -51,8 +51,16 @@ export interface ReadRequest {
 
 /** What {@link readRequest} answers. */
 export type RequestReading =
-  | { readonly ok: true; readonly request: ReadRequest }
-  | { readonly ok: false; readonly reason: RequestReason };
+  | {
+      readonly ok: true;
+      /** For `allows`, `explain` and `attribute`. */
+      readonly request: ReadRequest;
+    }
+  | {
+      readonly ok: false;
+      /** Why it is ambiguous, or none. */
+      readonly reason: RequestReason;
+    };
 
 const MAX_TARGET_LENGTH = 8192;
 

@@ -636,7 +636,7 @@ function boundConnecting(settings: PoolSettings, deadlineMs: number): void {
 }
 
 const NOT_USABLE =
-  'the MySQL database cannot be used: it is away, closed, busy, full or only for reading';
+  'the MySQL database cannot be used: it is away, closed, busy, full or only for reading; tokenwright doctor --store URL tells which';
 const AUTOCOMMIT_OFF =
   'the connections of the pool do not commit by themselves: leave autocommit on, or give the store a pool of its own';
 

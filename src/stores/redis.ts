@@ -77,10 +77,16 @@ export interface RedisStoreOptions {
 export type RedisStoreEvent =
   | {
       readonly type: 'durability_unconfirmed';
+      /** How many replicas have confirmed the write. */
       readonly confirmations: number;
+      /** How many were waited for. */
       readonly needed: number;
     }
-  | { readonly type: 'writes_reasserted'; readonly count: number };
+  | {
+      readonly type: 'writes_reasserted';
+      /** To how many tokens. */
+      readonly count: number;
+    };
 
 /**
  * Keeps tokens in Redis or Redis Cluster, from 6.2 on: for very high read rates.
@@ -505,7 +511,7 @@ function refusal(error: unknown): TokenError {
   if (isReply(error, 'WRONGTYPE')) return corrupt();
   return new TokenError(
     'store_unavailable',
-    'Redis cannot be used: it is away, starting, full, no primary, or does not let this user in',
+    'Redis cannot be used: it is away, starting, full, no primary, or does not let this user in; tokenwright doctor --store URL tells which',
   );
 }
 

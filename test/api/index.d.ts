@@ -164,7 +164,7 @@ export interface Token {
 }
 
 export declare class TokenError extends Error {
-  readonly name = "TokenError";
+  readonly name: 'TokenError';
   readonly code: TokenErrorCode;
   readonly details?: Readonly<Record<string, unknown>>;
   constructor(code: TokenErrorCode, message: string, details?: Readonly<Record<string, unknown>>);

@@ -24,7 +24,7 @@ export interface KnownScopes {
 }
 
 export interface LintFinding {
-  readonly code: 'nested' | 'token_service' | 'apex';
+  readonly code: 'nested' | 'token_service' | 'apex' | 'parameter';
   readonly scopes: readonly string[];
   readonly message: string;
 }
@@ -89,7 +89,7 @@ export interface ScopeDiff {
 }
 
 export declare class ScopeError extends Error {
-  readonly name = "ScopeError";
+  readonly name: 'ScopeError';
   readonly code: ScopeErrorCode;
   readonly suggestion?: string;
   readonly scopes?: readonly string[];

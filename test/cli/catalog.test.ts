@@ -110,6 +110,7 @@ describe('catalog lint', () => {
     ['an entry below another', [GET, `${GET}/old`], ['nested']],
     ['a token service', [GET, 'POST:shop.example/token'], ['token_service']],
     ['a host that has others below it', [GET, 'GET:eu.shop.example/orders'], ['apex']],
+    ['a parameter of a route', [GET, 'GET:shop.example/bills/:id'], ['parameter']],
   ])('finds %s', async (_, catalog, codes) => {
     const file = filesOf({ 'catalog.json': catalog });
 

@@ -56,6 +56,58 @@ describe('keys new', () => {
   });
 });
 
+describe('a file of keys', () => {
+  const inFolder = async (line: string, folder = newFolder()) => {
+    const { stdout, stderr } = await runInShell(`cd "$1" && ${line}`, folder);
+    return stdout + stderr;
+  };
+  const elsewhere = 'there is keys.json in this folder: give --keys keys.json';
+
+  it.each([
+    ['token list --account ada'],
+    ['keys check'],
+    ['keys rotate --data data'],
+    ['serve --keys data/keys.json'],
+  ])('that is not there is looked for in the data, as %s tells', async (call) => {
+    const said = await inFolder(`tokenwright ${call}`);
+
+    expect(said).toContain('there is no file of keys "data/keys.json": ');
+    expect(said).toContain('serve makes it in its data, and so does tokenwright keys new');
+    expect(said).toContain('give --data, or --keys (TOKENWRIGHT_KEYS)');
+    expect(said).not.toContain(elsewhere);
+  });
+
+  it('is found by what is said, where it was made in another place', async () => {
+    const folder = newFolder();
+    const made = await inFolder('tokenwright keys new --keys keys.json', folder);
+    const missed = await inFolder('tokenwright keys check', folder);
+    const found = await inFolder('tokenwright keys check --keys keys.json', folder);
+
+    expect(made).toContain('for serve and token it is --keys keys.json');
+    expect(missed).toContain(elsewhere);
+    expect(found).toContain('nothing found in keys.json');
+    // Where it is looked for anyway, there is nothing to be said.
+    const ours = await inFolder('tokenwright keys new');
+    expect(ours).toBe('data/keys.json: made, with the active key k1\n');
+    const missing = await inFolder('tokenwright keys check --keys keys.json');
+    expect(missing).not.toContain(elsewhere);
+  });
+
+  it('is named by serve, which says so when it leaves another one aside', async () => {
+    const greeting = (folder: string, flags = '') =>
+      inFolder(
+        `exec 3< <(exec "$NODE" "$MAIN" serve --port 0 --data data --account ada:pw ${flags}); sed /curl/q <&3; kill $!`,
+        folder,
+      );
+    const folder = newFolder();
+
+    expect(await greeting(folder)).toContain('  keys      data/keys.json\n');
+    await inFolder('tokenwright keys new --keys keys.json', folder);
+    expect(await greeting(folder)).toContain(`  keys      data/keys.json; ${elsewhere}\n`);
+    expect(await greeting(folder, '--keys keys.json')).toContain('  keys      keys.json\n');
+  });
+});
+
 describe('keys rotate', () => {
   it('adds an active key, and what was made before stays valid', async () => {
     const { file, rotate } = setUp();
@@ -249,7 +301,7 @@ describe('keys check', () => {
     );
 
     expect(ends.map(({ code }) => code)).toEqual([0, 3, 1]);
-    expect(ends[2]?.stderr).toContain('make one with tokenwright keys new');
+    expect(ends[2]?.stderr).toContain('and so does tokenwright keys new');
   });
 });
 

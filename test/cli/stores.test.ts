@@ -1,10 +1,13 @@
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
+import pg from 'pg';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { UsageError } from '../../src/cli/settings.ts';
 import { storePlace } from '../../src/cli/stores.ts';
 import { isTokenError } from '../../src/errors.ts';
+import { isInstalled, startServer } from '../servers.ts';
 import { newFolder } from './support.ts';
 
 const { mariadb, redis, redisCluster } = inject('servers');
@@ -90,8 +93,18 @@ describe('open', () => {
     ['postgres://ada:canary@127.0.0.1:1/acme', 'PostgreSQL at 127.0.0.1:1/acme', 'nothing listens'],
     ['mysql://ada:canary@127.0.0.1:1/acme', 'MySQL at 127.0.0.1:1/acme', 'nothing listens'],
     ['redis://ada:canary@127.0.0.1:1', 'Redis at 127.0.0.1:1', 'nothing listens'],
-    ['redis+cluster://ada:canary@127.0.0.1:1', 'Redis Cluster at 127.0.0.1:1', 'cannot be used'],
+    [
+      'redis+cluster://ada:canary@127.0.0.1:1',
+      'Redis Cluster at 127.0.0.1:1',
+      'nothing listens there, or',
+    ],
+    ['redis+cluster://nowhere.invalid', 'Cluster at nowhere.invalid', 'no host of that name'],
+    ['postgres://ada:canary@localhost:1/acme', 'localhost:1', 'nothing listens there: start'],
+    ['mysql://ada:canary@localhost:1/acme', 'localhost:1', 'nothing listens there: start'],
+    ['redis://ada:canary@localhost:1', 'localhost:1', 'nothing listens there: start'],
     ['postgres://ada:canary@nowhere.invalid/acme', 'nowhere.invalid', 'no host of that name'],
+    ['mysql://ada:canary@nowhere.invalid/acme', 'nowhere.invalid', 'no host of that name'],
+    ['redis://ada:canary@nowhere.invalid', 'nowhere.invalid', 'no host of that name'],
   ])('tells that and why %s is not to be had', async (store, name, reason) => {
     const refusal = await refusedOpen(store);
 
@@ -102,7 +115,7 @@ describe('open', () => {
     expect(refusal.cause).toBeUndefined();
   });
 
-  it.each(['postgres', 'mysql', 'redis'])(
+  it.each(['postgres', 'mysql', 'redis', 'redis+cluster'])(
     'does not wait for a %s that is silent',
     async (scheme) => {
       const silent = createServer(() => {}).listen(0, '127.0.0.1');
@@ -112,48 +125,123 @@ describe('open', () => {
       const port = typeof address === 'object' ? address?.port : 0;
 
       const startedAt = performance.now();
-      const refusal = await refusedOpen(`${scheme}://ada:canary@127.0.0.1:${port}/0`);
+      const refusal = await refusedOpen(
+        `${scheme}://ada:canary@127.0.0.1:${port}${scheme.endsWith('cluster') ? '' : '/0'}`,
+      );
 
       expect(refusal).toMatchObject({ code: 'store_unavailable' });
-      expect(refusal.message).toContain('does not answer');
+      expect(refusal.message).toContain('does not answer: a firewall may be between');
       expect(performance.now() - startedAt).toBeLessThan(5000);
     },
   );
 
-  it.skipIf(mariadb === undefined)(
-    'tells a wrong password and a wrong database of MariaDB',
-    async () => {
-      const right = new URL(mariadb ?? '');
-      const as = (user: string, path: string) => `mysql://${user}@${right.host}${path}`;
+  it.skipIf(!isInstalled('postgres'))('tells what keeps somebody out of PostgreSQL', async () => {
+    const server = await startServer('postgres');
+    onTestFinished(() => server.stop());
+    const pool = new pg.Pool({ connectionString: server.url });
+    await pool.query("CREATE ROLE ada LOGIN PASSWORD 'sesame'");
+    writeFileSync(
+      join(server.folder, 'data', 'pg_hba.conf'),
+      'host all tokenwright 127.0.0.1/32 trust\nhost postgres ada 127.0.0.1/32 scram-sha-256\nhost nowhere ada 127.0.0.1/32 scram-sha-256',
+    );
+    await pool.query('SELECT pg_reload_conf()');
+    await pool.end();
+    const as = (user: string, database: string) =>
+      `postgres://${user}@127.0.0.1:${server.port}/${database}`;
 
-      const stranger = await refusedOpen(as('tokenwright:canary', right.pathname));
-      const lost = await refusedOpen(as(right.username, '/nowhere'));
+    await expectReasons([
+      [as('ada:canary', 'postgres'), 'the user or the password is wrong: correct them in the URL'],
+      [as('ada', 'postgres'), 'it wants a password: write it into the URL'],
+      [as('bob:canary', 'postgres'), 'it does not let this user in'],
+      [as('ada:sesame', 'nowhere'), 'there is no such database: create it, or correct its name'],
+    ]);
+    const { close } = await place(as('ada:sesame', 'postgres')).open();
+    await close();
+  });
 
-      expect(stranger.message).toContain('the user or the password is wrong');
-      expect(lost.message).toContain('there is no such database');
-      expect(`${stranger.message} ${lost.message}`).not.toContain('canary');
-    },
-  );
+  it.skipIf(mariadb === undefined)('tells what keeps somebody out of MariaDB', async () => {
+    const right = new URL(mariadb ?? '');
+    const as = (user: string, path: string) => `mysql://${user}@${right.host}${path}`;
 
-  it.skipIf(redis === undefined)(
-    'tells a wrong password and a wrong database of Redis',
-    async () => {
-      const { host } = new URL(redis ?? '');
+    await expectReasons([
+      [as('tokenwright:canary', right.pathname), 'the user or the password is wrong: correct them'],
+      [as('ada:canary', right.pathname), 'the user or the password is wrong'],
+      [as(right.username, '/nowhere'), 'there is no such database: create it, or correct its name'],
+    ]);
+    const { close } = await place(as(right.username, right.pathname)).open();
+    await close();
+  });
 
-      const stranger = await refusedOpen(`redis://ada:canary@${host}`);
-      const lost = await refusedOpen(`redis://${host}/99999`);
-      const alone = await refusedOpen(`redis+cluster://${host}`);
+  it.skipIf(redis === undefined)('tells what keeps somebody out of Redis', async () => {
+    const { host } = new URL(redis ?? '');
 
-      expect(stranger.message).toContain('the user or the password is wrong');
-      expect(lost.message).toContain('there is no database of that number');
-      expect(alone.message).toContain('it is not a cluster');
-    },
-  );
+    await expectReasons([
+      [`redis://ada:canary@${host}`, 'the user or the password is wrong: correct them'],
+      [`redis://${host}/99999`, 'there is no database of that number: correct it at the end'],
+      [`redis+cluster://${host}`, 'it is not a cluster: begin the URL with redis://'],
+    ]);
+    const { close } = await place(`redis://${host}/15`).open();
+    await close();
+  });
+
+  it('tells what servers say that are not at hand here, in its own words', async () => {
+    const reasons: string[] = [];
+    for (const [scheme, code, reason] of [
+      ['postgres', '28P01', 'the user or the password is wrong'],
+      ['postgres', '28000', 'it does not let this user in'],
+      ['postgres', '3D000', 'there is no such database'],
+      ['postgres', '42501', 'this user may not use the database'],
+      ['postgres', '53300', 'it has too many clients'],
+      ['postgres', '57P03', 'it is starting or stopping'],
+      ['postgres', '53200', 'it says 53200'],
+      ['mysql', '1045', 'the user or the password is wrong'],
+      ['mysql', '1044', 'this user may not use the database'],
+      ['mysql', '1049', 'there is no such database'],
+      ['mysql', '1130', 'it lets nobody in from this machine'],
+      ['mysql', '1040', 'it has too many clients'],
+      ['mysql', '1053', 'it says ER_SERVER_SHUTDOWN'],
+      ['redis', 'WRONGPASS', 'the user or the password is wrong'],
+      ['redis', 'NOAUTH', 'it wants a password'],
+      ['redis', 'NOPERM', 'this user may not do what is needed'],
+      ['redis', 'DENIED', 'it lets nobody in from this machine'],
+      ['redis', 'ERR max', 'it has too many clients'],
+      ['redis', 'MISCONF', 'it says MISCONF'],
+    ] as const) {
+      const port = await listening(REFUSALS[scheme](code));
+      reasons.push(await expectReason(`${scheme}://ada:canary@127.0.0.1:${port}/0`, reason));
+    }
+    expect(new Set(reasons).size).toBe(12);
+  });
+
+  it('tells a server that hangs up', async () => {
+    const port = await listening((socket) => void socket.once('data', () => socket.destroy()));
+    const mute = await listening((socket) => void socket.destroy());
+
+    for (const url of [
+      `postgres://ada:canary@127.0.0.1:${port}/0`,
+      `mysql://ada:canary@127.0.0.1:${mute}/0`,
+      `redis://ada:canary@127.0.0.1:${port}`,
+    ]) {
+      await expectReason(url, 'it hangs up: another kind of server may listen there, or it wants');
+    }
+  });
 
   it.skipIf(redisCluster === undefined)('tells a wrong password of a cluster', async () => {
     const stranger = await refusedOpen(`${redisCluster}`.replace('://', '://ada:canary@'));
 
     expect(stranger.message).toContain('the user or the password is wrong');
+  });
+
+  it('says what the page about the error has', () => {
+    const page = read('docs/errors/store_unavailable.md');
+    const rows = page.slice(page.indexOf('| it says |')).split('\n').slice(2, -1);
+    const source = read('src/cli/stores.ts') + read('src/stores/postgres.ts');
+    const missing = rows.filter(
+      (row) => !source.includes(row.split('|')[1]?.replaceAll('`', '').trim() ?? ''),
+    );
+
+    expect(rows.length).toBeGreaterThan(7);
+    expect(missing).toEqual([]);
   });
 
   it('leaves nothing open when it fails', async () => {
@@ -176,6 +264,55 @@ describe('open', () => {
     expect(calls.length).toBeGreaterThanOrEqual(3);
   });
 });
+
+/** Says why nobody is let in, in words of which none may be repeated. */
+const REFUSALS: Readonly<
+  Record<'postgres' | 'mysql' | 'redis', (code: string) => (socket: Socket) => void>
+> = {
+  postgres: (code) => (socket) => {
+    const fields = `SFATAL\0VFATAL\0C${code}\0Mno canary here\0\0`;
+    const head = Buffer.from('E\0\0\0\0');
+    head.writeUInt32BE(fields.length + 4, 1);
+    socket.once('data', () => socket.end(Buffer.concat([head, Buffer.from(fields)])));
+  },
+  mysql: (code) => (socket) => {
+    const text = Buffer.from('..#HY000no canary here');
+    text.writeUInt16LE(Number(code), 0);
+    socket.end(Buffer.concat([Buffer.from([text.length + 1, 0, 0, 0, 0xff]), text]));
+  },
+  redis: (code) => (socket) => {
+    // To each of the commands that come at once.
+    const answers = (data: Buffer) =>
+      String(data).replaceAll(/\*\d+\r\n[^*]*/g, `-${code} canary\r\n`);
+    socket.on('data', (data) => socket.write(answers(data)));
+  },
+};
+
+/** The port of a server that does just this with each connection. */
+async function listening(answer: (socket: Socket) => void): Promise<number> {
+  const server = createServer((socket) => answer(socket.on('error', () => {})));
+  onTestFinished(() => void server.close());
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+async function expectReasons(cases: readonly (readonly [string, string])[]): Promise<void> {
+  const reasons: string[] = [];
+  for (const [store, reason] of cases) reasons.push(await expectReason(store, reason));
+  expect(new Set(reasons).size).toBeGreaterThanOrEqual(cases.length - 1);
+}
+
+async function expectReason(store: string, expected: string): Promise<string> {
+  const { message } = await refusedOpen(store);
+  const [, reason = ''] = message.split(' cannot be used: ');
+  expect(reason).toContain(expected);
+  expect(message).not.toContain('canary');
+  return reason;
+}
+
+function read(file: string): string {
+  return readFileSync(join(import.meta.dirname, '../..', file), 'utf8');
+}
 
 function place(store: string) {
   return storePlace({ store, table: undefined, data: './data' });

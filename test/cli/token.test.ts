@@ -103,6 +103,54 @@ describe('the tokens of a store', () => {
     expect(kept.json.scopes).toEqual(['*:shop.example/*']);
   });
 
+  const broken = () => filesOf({ 'broken.json': '[' })('broken.json');
+
+  it.each([
+    'revoke ID',
+    'revoke --all --yes',
+    'list',
+    'get ID',
+    'rotate ID',
+    'modify ID --ttl 60',
+    `modify ID --remove-scope ${BILLS}`,
+    `verify --scope ${ORDERS} --token VALUE`,
+  ])('need no catalog for %s', async (words) => {
+    const { tokens, flags, as } = setUp();
+    const token = await tokens.issue({ account: 'ada', scopes: [ORDERS, BILLS] });
+    vi.stubEnv('TOKENWRIGHT_CATALOG', broken());
+    const call = words.replace('ID', token.id).replace('VALUE', token.value).split(' ');
+
+    const outcome = await outcomeOf(['token', ...call, ...(call[0] === 'verify' ? flags : as)]);
+
+    expect(outcome.isNegative ?? false).toBe(false);
+  });
+
+  it.each([
+    `issue --scope ${ORDERS}`,
+    `modify ID --scope ${ORDERS}`,
+    `modify ID --add-scope ${BILLS}`,
+  ])('are granted nothing while the catalog cannot be read: %s', async (words) => {
+    const { token, as } = await withToken();
+    vi.stubEnv('TOKENWRIGHT_CATALOG', broken());
+
+    const outcome = outcomeOf(['token', ...words.replace('ID', token.id).split(' '), ...as]);
+
+    await expect(outcome).rejects.toThrow(/broken\.json/);
+  });
+
+  it('are named by the catalog where a value is refused', async () => {
+    const { token, flags } = await withToken();
+    vi.stubEnv(
+      'TOKENWRIGHT_CATALOG',
+      filesOf({ 'catalog.json': [ORDERS, 'GET:shop.example/x'] })('catalog.json'),
+    );
+    const verify = ['token', 'verify', 'GET', 'https://shop.example/x/7', ...flags];
+
+    const refused = await outcomeOf([...verify, '--token', token.value]);
+
+    expect(refused.json).toMatchObject({ ok: false, needed: 'GET:shop.example/x' });
+  });
+
   it('are listed by scope, in pages as far as wanted, and it is told when there are more', async () => {
     const { tokens, as } = setUp();
     for (const scope of [ORDERS, BILLS, ORDERS]) {

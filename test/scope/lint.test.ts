@@ -25,6 +25,15 @@ describe('lint', () => {
       [['apex', 'GET:d.example/a', 'POST:d.example/b']],
     ],
     [['GET:d.example/a', 'GET:xd.example/a'], []],
+    [['GET:d.example/a/:id'], [['parameter', 'GET:d.example/a/:id']]],
+    [
+      ['GET:d.example/:id', 'GET:d.example/a/:id/b'],
+      [
+        ['parameter', 'GET:d.example/:id'],
+        ['parameter', 'GET:d.example/a/:id/b'],
+      ],
+    ],
+    [['GET:d.example/a:id', 'GET:d.example/a/7:cancel', 'GET:d.example/a/id:'], []],
   ])('of %j finds %j', (scopes, findings) => {
     expect(found(scopes)).toEqual(findings);
   });
@@ -38,6 +47,25 @@ describe('lint', () => {
 
     expect(nested?.message).toContain('GET:d.example/a/b lies below GET:d.example/a');
     expect(apex?.message).toContain('*:*.d.example/*');
+  });
+
+  it.each([
+    ['GET:d.example/a/:id', 'GET:d.example/a covers what is below it'],
+    ['GET:d.example/a/b/:id/c/:key', 'GET:d.example/a/b covers what is below it'],
+    ['GET:d.example/:id/a', 'begin the path with a name'],
+  ])('tells what to write for %s', (scope, cure) => {
+    const [parameter] = ScopeCatalog.from([scope]).lint();
+
+    expect(parameter?.message).toContain(scope);
+    expect(parameter?.message).toContain(cure);
+    // What it says of the entry is so.
+    const request = { method: 'GET', domain: 'd.example' };
+    const target = scope.slice(scope.indexOf('/'));
+    const held = ScopeSet.from([scope]);
+    expect(held.allows({ ...request, target }).allowed).toBe(true);
+    expect(held.allows({ ...request, target: target.replaceAll(/:\w+/g, '7') }).allowed).toBe(
+      false,
+    );
   });
 
   it('is the same while an equal set is in use, with which it shares what is compiled', () => {
