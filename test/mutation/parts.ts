@@ -46,8 +46,12 @@ export const PARTS = {
   },
   scanner: { mutate: ['src/scanner.ts'], tests: ['test/scanner.test.ts'] },
   http: {
-    mutate: ['src/http/*.ts'],
-    tests: ['test/http/!(growth|fuzz|hostile|raw|reference).test.ts'],
+    mutate: ['src/http/!(description|reference).ts'],
+    tests: ['test/http/!(growth|fuzz|hostile|raw|reference|mounts).test.ts'],
+  },
+  description: {
+    mutate: ['src/http/description.ts', 'src/http/reference.ts'],
+    tests: ['test/http/{description,reference}.test.ts'],
   },
   openapi: {
     mutate: ['src/openapi.ts'],
