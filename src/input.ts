@@ -192,12 +192,8 @@ export function issueInput(lifetime: Lifetime): z.ZodType<Read<IssueInput>> {
 
 /** A lifetime in seconds. */
 export function ttlField(lifetime: Lifetime): z.ZodType<number> {
-  return z
-    .int({ error: ({ input }) => ttlMessage(input, lifetime) })
-    .min(1, { error: ({ input }) => ttlMessage(input, lifetime) })
-    .max(lifetime.maxSeconds, {
-      error: ({ input }) => ttlMessage(input, lifetime),
-    });
+  const error = ({ input }: { readonly input?: unknown }): string => ttlMessage(input, lifetime);
+  return z.int({ error }).min(1, { error }).max(lifetime.maxSeconds, { error });
 }
 
 /** An object of these members and no others. */
@@ -224,7 +220,8 @@ export function readInput<Input>(schema: z.ZodType<Input>, value: unknown): Inpu
   const reading = schema.safeParse(value);
   if (reading.success) return reading.data;
   const faults = reading.error.issues.map(toFault);
-  throw faults.sort((a, b) => rank(a) - rank(b))[0] as TokenError;
+  // In each of our shapes scopes stand before lifetime and expiry.
+  throw faults.find(({ code }) => code === 'invalid_request') ?? faults[0];
 }
 
 /**
@@ -325,11 +322,6 @@ const CODE_OF_MEMBER: ReadonlyMap<unknown, TokenErrorCode> = new Map([
   ['expiresAt', 'invalid_expire'],
   ['expire', 'invalid_expire'],
 ]);
-
-function rank({ code }: TokenError): number {
-  if (code === 'invalid_request') return 0;
-  return code === 'invalid_ttl' || code === 'invalid_expire' ? 2 : 1;
-}
 
 /** Names what is known, never what was sent. */
 function unknownMessage(unknown: readonly string[], known: readonly string[]): string {

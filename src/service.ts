@@ -506,7 +506,7 @@ export class TokenService {
     const catalog = await this.#catalogOf(owner);
     const set = record === undefined ? ScopeSet.from([]) : this.#setOf(record);
     const explanation = asked.ok
-      ? explainNeed(set, asked.need, catalog)
+      ? askCatalog(() => explainNeed(set, asked.need, catalog))
       : explainAmbiguous(asked.reason);
     if (record !== undefined && !isExpired(record, now)) return explanation;
     const reason = record === undefined ? 'unknown' : 'expired';
@@ -525,7 +525,7 @@ export class TokenService {
    */
   async scopes(account: string): Promise<string[]> {
     const catalog = await this.#catalogOf(readAccount(account));
-    return catalog === undefined ? ['*:*/*'] : catalog.toArray();
+    return catalog === undefined ? ['*:*/*'] : askCatalog(() => catalog.toArray());
   }
 
   /**
@@ -719,7 +719,7 @@ export class TokenService {
     now: number,
     catalog: ScopeCatalog | undefined,
   ): Verdict {
-    const needed = nameOf(nameNeed(need, catalog).needed);
+    const needed = nameOf(asFarAsKnown(catalog, (facts) => nameNeed(need, facts).needed));
     const { id, account } = record;
     this.#tellRefused({ reason: 'insufficient_scope', id, account, needed }, now);
     let explanation: Explanation | undefined;
@@ -728,7 +728,7 @@ export class TokenService {
       reason: 'insufficient_scope',
       needed,
       get explanation(): Explanation {
-        explanation ??= explainNeed(set, need, catalog);
+        explanation ??= asFarAsKnown(catalog, (facts) => explainNeed(set, need, facts));
         return explanation;
       },
     });
@@ -794,8 +794,11 @@ export class TokenService {
   /** What the store failed with, in our own words, and told of. */
   #failure(error: unknown): TokenError {
     const failure = storeFailure(error);
-    if (this.#events.hears('store_trouble')) {
+    if (!this.#events.hears('store_trouble')) return failure;
+    try {
       this.#events.tell({ type: 'store_trouble', code: failure.code, at: new Date(this.#now()) });
+    } catch {
+      // A clock that breaks at this moment must not hide what broke before.
     }
     return failure;
   }
@@ -913,9 +916,12 @@ type AskedNeed =
 /** Reads what is needed: a scope, or a request that means one thing only. */
 function readNeed(need: Need): AskedNeed {
   if (typeof need !== 'object' || need === null) throw needRequired();
-  const isRequest = 'method' in need && 'domain' in need && 'target' in need;
-  if ('scope' in need === isRequest) throw needRequired();
-  if ('scope' in need) return { ok: true, need: readScope(need.scope) };
+  if ('scope' in need) {
+    // Beside a part of a request: one of the two would be left out, and nobody knows which is meant.
+    if ('method' in need || 'domain' in need || 'target' in need) throw needRequired();
+    return { ok: true, need: readScope(need.scope) };
+  }
+  if (!('method' in need && 'domain' in need && 'target' in need)) throw needRequired();
   const reading = readRequest(need);
   return reading.ok ? { ok: true, need: reading.request } : reading;
 }
@@ -1039,6 +1045,27 @@ async function isInserted(insertion: Promise<void>): Promise<boolean> {
   } catch (error) {
     if (isTokenError(error) && error.code === 'id_taken') return false;
     throw error;
+  }
+}
+
+/** Asks a catalog, which may be of the host's own making: what it fails with stays its own. */
+function askCatalog<Answer>(ask: () => Answer): Answer {
+  try {
+    return ask();
+  } catch {
+    throw catalogUnavailable();
+  }
+}
+
+/** As {@link askCatalog}, where the answer is wanted without its facts, too. */
+function asFarAsKnown<Answer>(
+  catalog: ScopeCatalog | undefined,
+  ask: (facts: ScopeCatalog | undefined) => Answer,
+): Answer {
+  try {
+    return ask(catalog);
+  } catch {
+    return ask(undefined);
   }
 }
 

@@ -126,12 +126,14 @@ describe('withDeadline', () => {
     await vi.advanceTimersByTimeAsync(1999);
     expect(outcome).not.toHaveBeenCalled();
     await vi.advanceTimersByTimeAsync(1);
-    expect(outcome).toHaveBeenCalledOnce();
+    expect(outcome.mock.calls).toEqual([[new Error('deadline')]]);
   });
 
   it('leaves no timer behind, and no rejection that nobody handles', async () => {
     vi.useFakeTimers();
     await withDeadline(Promise.resolve(), 2000);
+    expect(vi.getTimerCount()).toBe(0);
+    await withDeadline(Promise.reject(new Error('own')), 2000).catch(() => {});
     expect(vi.getTimerCount()).toBe(0);
 
     const late = Promise.withResolvers<never>();

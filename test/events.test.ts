@@ -5,7 +5,7 @@ import type { TokenEvent, TokenEventType } from '../src/events.ts';
 import type { TokenServiceOptions } from '../src/options.ts';
 import { ScopeCatalog } from '../src/scope/index.ts';
 import type { TokenService } from '../src/service.ts';
-import { NO_ID, OTHER_SCOPE, SCOPE, setUp } from './support.ts';
+import { forge, NO_ID, OTHER_SCOPE, SCOPE, setUp } from './support.ts';
 
 const account = 'ada';
 const need = { scope: SCOPE };
@@ -89,11 +89,14 @@ describe('events', () => {
     const refused = (value: string, asked: Parameters<TokenService['verify']>[1] = need) =>
       toldBy(() => tokens.verify(value, asked));
 
-    expect(await refused('nonsense')).toEqual([{ type: 'refused', reason: 'malformed', at }]);
-    expect(await refused(foreign.value)).toEqual([
+    expect(await refused('nonsense')).toStrictEqual([{ type: 'refused', reason: 'malformed', at }]);
+    expect(await refused(foreign.value)).toStrictEqual([
       { type: 'refused', reason: 'unknown', id: foreign.id, at },
     ]);
-    expect(await refused(revoked.value)).toEqual([
+    expect(await refused(forge(live.id))).toStrictEqual([
+      { type: 'refused', reason: 'unknown', ...known, at },
+    ]);
+    expect(await refused(revoked.value)).toStrictEqual([
       { type: 'refused', reason: 'revoked', id: revoked.id, account, at },
     ]);
     expect(await refused(live.value, { scope: OTHER_SCOPE })).toEqual([
@@ -103,6 +106,10 @@ describe('events', () => {
     expect(await refused(live.value, ambiguous)).toEqual([
       { type: 'refused', reason: 'ambiguous_request', ...known, at },
     ]);
+    const withValue = { method: 'PUT', domain: 'shop.example', target: `/a/${live.value}` };
+    expect(await refused(live.value, withValue)).toEqual([
+      { type: 'refused', reason: 'insufficient_scope', ...known, needed: 'PUT:shop.example/a', at },
+    ]);
     clock.advance(31_536_000);
     expect(await refused(live.value)).toEqual([
       { type: 'refused', reason: 'expired', ...known, at: clock.now() },
@@ -110,19 +117,18 @@ describe('events', () => {
   });
 
   it('tell of a store that fails, and as what', async () => {
-    const { store, tokens, issue, toldBy } = setUpHeard();
+    const { store, tokens, issue, toldBy, at } = setUpHeard();
     const { id, value } = await issue();
-    const codes = async (work: () => Promise<unknown>) =>
-      (await toldBy(work)).map((event) => ('code' in event ? event.code : event.type));
+    const trouble = (code: string) => [{ type: 'store_trouble', code, at }];
 
     store.break('find', () => Promise.reject(new Error('away')));
-    expect(await codes(() => tokens.verify(value, need))).toEqual(['store_unavailable']);
+    expect(await toldBy(() => tokens.verify(value, need))).toEqual(trouble('store_unavailable'));
     store.break('find', async () => [{ id }]);
-    expect(await codes(() => tokens.verify(value, need))).toEqual(['store_corrupt']);
+    expect(await toldBy(() => tokens.verify(value, need))).toEqual(trouble('store_corrupt'));
     store.break('revoke', async () => 'yes');
-    expect(await codes(() => tokens.revoke(account, id))).toEqual(['store_corrupt']);
+    expect(await toldBy(() => tokens.revoke(account, id))).toEqual(trouble('store_corrupt'));
     store.break('page', async () => [undefined]);
-    expect(await codes(() => tokens.list({ account }))).toEqual(['store_corrupt']);
+    expect(await toldBy(() => tokens.list({ account }))).toEqual(trouble('store_corrupt'));
   });
 
   it('are the same for a store that is far away', async () => {

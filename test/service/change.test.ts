@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ModifyInput, PatchInput } from '../../src/input.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import type { TokenService } from '../../src/service.ts';
-import type { IssuedToken, Token } from '../../src/token.ts';
+import type { IssuedToken, Token, TokenRecord } from '../../src/token.ts';
 import {
   codeOf,
   forge,
@@ -81,6 +81,14 @@ describe('get', () => {
 
     expect((await once.get('acme', token.id))?.value).toBeUndefined();
     expect((await tokens.get('acme', token.id))?.value).toBe(token.value);
+  });
+
+  it('shows an expired token as expired, from that very instant on', async () => {
+    const { clock, tokens, token } = await issued();
+    clock.advance(YEAR - 0.001);
+    expect((await tokens.get('acme', token.id))?.state).toBe('active');
+    clock.advance(0.001);
+    expect((await tokens.get('acme', token.id))?.state).toBe('expired');
   });
 
   it('is given away by nothing that a caller does to the answer', async () => {
@@ -395,6 +403,41 @@ describe('ifVersion', () => {
   );
 });
 
+describe('a change that others keep winning', () => {
+  it.each([
+    [999, true],
+    [1000, false],
+  ])('%d times in a row is made: %s', async (count, isMade) => {
+    const { store, tokens, token } = await issued();
+    let left = count;
+    store.break('replace', async (next: TokenRecord) =>
+      left-- > 0 ? false : store.inner.replace(next),
+    );
+    const changed = tokens.patch('acme', token.id, { name: 'x' });
+
+    if (isMade) expect((await changed).name).toBe('x');
+    else expect(await codeOf(changed)).toBe('version_conflict');
+    expect((await tokens.get('acme', token.id))?.version).toBe(isMade ? 2 : 1);
+  });
+});
+
+describe('a change of this process, where records are kept in memory', () => {
+  it.each<[string, (tokens: TokenService, id: string) => Promise<unknown>, string]>([
+    ['modify', (t, id) => t.modify('acme', id, { scopes: [OTHER_SCOPE] }), 'insufficient_scope'],
+    ['patch', (t, id) => t.patch('acme', id, { removeScopes: [SCOPE] }), 'insufficient_scope'],
+    ['rotate', (t, id) => t.rotate('acme', id), 'unknown'],
+    ['revoke', (t, id) => t.revoke('acme', id), 'revoked'],
+    ['revokeAll', (t) => t.revokeAll('acme'), 'revoked'],
+  ])('is in force the moment it resolves: %s', async (_, change, reason) => {
+    const { store, tokens, token } = await issued({ cache: { maxStaleMs: 60_000 } });
+    for (let i = 0; i < 2; i++) expect((await tokens.verify(token.value, NEED)).ok).toBe(true);
+    expect(store.takeCalls()).toEqual(['find']);
+    await change(tokens, token.id);
+
+    expect(await tokens.verify(token.value, NEED)).toMatchObject({ ok: false, reason });
+  });
+});
+
 describe('64 changes at once', () => {
   const COUNT = 64;
 
@@ -508,6 +551,14 @@ describe('revoke', () => {
     expect(await tokens.get('acme', token[by])).toBeUndefined();
     expect((await tokens.list({ account: 'acme' })).tokens).toEqual([]);
     expect(await tokens.revoke('acme', token[by])).toBe(false);
+  });
+
+  it('by id asks the store once, whether there is such a token or not', async () => {
+    const { store, tokens, token } = await issued();
+
+    expect(await tokens.revoke('acme', token.id)).toBe(true);
+    expect(await tokens.revoke('acme', NO_ID)).toBe(false);
+    expect(store.takeCalls()).toEqual(['revoke', 'revoke']);
   });
 
   it('takes an expired token too', async () => {

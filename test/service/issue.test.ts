@@ -27,7 +27,7 @@ describe('issue', () => {
     const { clock, tokens } = setUp();
     const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
 
-    expect(token).toEqual({
+    expect(token).toStrictEqual({
       id: partsOf(token.value).id,
       account: 'acme',
       scopes: [SCOPE],
@@ -269,6 +269,31 @@ describe('issue with a catalog', () => {
     expect(error.code).toBe('store_unavailable');
     expect(store.calls).toEqual([]);
     expect(await codeOf(tokens.scopes('acme'))).toBe('store_unavailable');
+  });
+});
+
+describe('a catalog that fails', () => {
+  const failing = (error: unknown) =>
+    Object.assign(Object.create(CATALOG) as ScopeCatalog, {
+      expand() {
+        throw error;
+      },
+    });
+
+  it.each<[string, unknown, string]>([
+    ['with an error', new Error(String(K1.secret)), 'store_unavailable'],
+    ['with nothing', undefined, 'store_unavailable'],
+    ['with what is no error', { name: 'ScopeError', code: 'catalog_empty' }, 'store_unavailable'],
+    [
+      'as one of another copy of the package does',
+      Object.assign(new Error('empty'), { name: 'ScopeError', code: 'catalog_empty' }),
+      'catalog_empty',
+    ],
+  ])('%s grants nothing', async (_, error, code) => {
+    const { store, tokens } = setUp({ catalog: failing(error) });
+
+    expect(await codeOf(tokens.issue({ account: 'acme', scopes: [SCOPE] }))).toBe(code);
+    expect(store.calls).toEqual([]);
   });
 });
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { ListInput } from '../../src/input.ts';
 import type { TokenService } from '../../src/service.ts';
-import type { Token } from '../../src/token.ts';
+import type { PageQuery } from '../../src/store.ts';
+import type { Token, TokenId } from '../../src/token.ts';
 import { codeOf, K1, K2, OTHER_SCOPE, RecordingStore, recordOf, SCOPE, setUp } from '../support.ts';
 
 async function issueMany(tokens: TokenService, count: number, account = 'acme'): Promise<string[]> {
@@ -22,6 +23,10 @@ async function listAll(tokens: TokenService, input: ListInput): Promise<Token[]>
 }
 
 const idsOf = (tokens: readonly Token[]): string[] => tokens.map(({ id }) => id);
+
+/** How many records the store was asked for, page by page. */
+const limitsOf = (store: RecordingStore): number[] =>
+  store.calls.splice(0).map(({ args: [query] }) => (query as PageQuery).limit);
 
 describe('list', () => {
   it('shows the newest first, and of one instant the greatest id', async () => {
@@ -180,6 +185,19 @@ describe('a cursor', () => {
     expect(store.calls).toEqual([]);
   });
 
+  it.each([
+    ['before', (text: string) => `1${text}`],
+    ['behind', (text: string) => `${text}1`],
+    ['before and behind', (text: string) => `k1.${text}.k1`],
+  ])('is refused with something %s it', async (_, around) => {
+    const { tokens, cursor } = await cursorFor();
+    const genuine = Buffer.from(cursor, 'base64url').toString('latin1');
+    const bad = Buffer.from(around(genuine), 'latin1').toString('base64url');
+
+    expect(await codeOf(tokens.list({ account: 'acme', cursor: bad }))).toBe('invalid_request');
+    expect((await tokens.list({ account: 'acme', cursor })).tokens).toHaveLength(2);
+  });
+
   it.each<[string, unknown]>([
     ['empty', ''],
     ['nonsense', 'nonsense'],
@@ -246,13 +264,42 @@ describe('list with a scope', () => {
     const rare: string[] = [];
     for (let i = 0; i < 1300; i++) {
       clock.advance(1);
-      const scopes = [i % 400 === 0 ? OTHER_SCOPE : SCOPE];
+      const scopes = [i % 600 === 0 ? OTHER_SCOPE : SCOPE];
       const { id } = await tokens.issue({ account: 'acme', scopes });
-      if (i % 400 === 0) rare.unshift(id);
+      if (i % 600 === 0) rare.unshift(id);
     }
     const found = await listAll(tokens, { account: 'acme', scope: OTHER_SCOPE, limit: 1 });
 
     expect(idsOf(found)).toEqual(rare);
+  });
+
+  it('looks at ten thousand for one page, and goes on from there', async () => {
+    const { clock, store, tokens } = setUp();
+    const oldest = await tokens.issue({ account: 'acme', scopes: [OTHER_SCOPE] });
+    clock.advance(1);
+    const { id } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    const record = await recordOf(store, id);
+    for (let i = 1; i < 10_000; i++) {
+      const other = String(i).padStart(22, '0') as TokenId;
+      await store.inner.insert({ ...record, id: other });
+    }
+    store.takeCalls();
+
+    const { tokens: none, cursor } = await tokens.list({ account: 'acme', scope: OTHER_SCOPE });
+    expect(none).toEqual([]);
+    expect(limitsOf(store)).toEqual(Array(20).fill(500));
+    const rest = await tokens.list({ account: 'acme', scope: OTHER_SCOPE, cursor });
+    expect(idsOf(rest.tokens)).toEqual([oldest.id]);
+    expect(rest.cursor).toBeUndefined();
+  });
+
+  it('and without one asks the store for one token more than it shows', async () => {
+    const { store, tokens } = setUp();
+    await tokens.list({ account: 'acme', limit: 7 });
+    await tokens.list({ account: 'acme' });
+    await tokens.list({ account: 'acme', limit: 7, scope: SCOPE });
+
+    expect(limitsOf(store)).toEqual([8, 101, 500]);
   });
 
   it.each<[Partial<ListInput> & Record<string, unknown>, string]>([
@@ -322,18 +369,28 @@ describe('purge', () => {
     for (const id of living) expect(await recordOf(store, id as never)).toBeDefined();
   });
 
-  it('asks for a thousand at a time', async () => {
-    const { clock, store, tokens } = setUp();
-    let left = 2500;
-    store.break('purge', async (_before: Date, limit: number) => {
-      const count = Math.min(limit, left);
-      left -= count;
-      return count;
-    });
+  it.each<[number | undefined, number, number[]]>([
+    [undefined, 2500, [1000, 1000, 1000]],
+    [1, 1, [1]],
+    [1000, 1000, [1000]],
+    [1001, 1001, [1000, 1]],
+    [2400, 2400, [1000, 1000, 400]],
+    [2600, 2500, [1000, 1000, 600]],
+  ])(
+    'of 2500 with limit %s takes %d, at most a thousand at a time',
+    async (limit, count, sizes) => {
+      const { clock, store, tokens } = setUp();
+      let left = 2500;
+      store.break('purge', async (_before: Date, most: number) => {
+        const purged = Math.min(most, left);
+        left -= purged;
+        return purged;
+      });
 
-    expect(await tokens.purge({ before: clock.now() })).toBe(2500);
-    expect(store.calls.map(({ args }) => args[1])).toEqual([1000, 1000, 1000]);
-  });
+      expect(await tokens.purge({ before: clock.now(), limit })).toBe(count);
+      expect(store.calls.map(({ args }) => args[1])).toEqual(sizes);
+    },
+  );
 
   it('refuses an instant that is still to come', async () => {
     const { clock, store, tokens } = setUp();

@@ -21,6 +21,7 @@ import {
   SCOPE,
   type Setting,
   setUp,
+  YEAR,
 } from '../support.ts';
 
 const NEED = { scope: SCOPE };
@@ -358,6 +359,12 @@ describe('TokenService refuses options', () => {
       { ...good, deadlineMs: Number.POSITIVE_INFINITY },
       /deadlineMs/,
     ],
+    ['a listener that cannot be called', { ...good, onEvent: {} }, /onEvent/],
+    [
+      'a default lifetime over the longest',
+      { ...good, lifetime: { defaultSeconds: 61, maxSeconds: 60 } },
+      /lifetime\.defaultSeconds/,
+    ],
     ['an unknown one', { ...good, [String(K1.secret)]: 1 }, /unknown/],
     ['one that is misspelt', { ...good, revael: 'once' }, /did you mean reveal/],
   ])('%s', async (_, options, message) => {
@@ -376,9 +383,23 @@ describe('TokenService refuses options', () => {
       'all undefined',
       { catalog: undefined, clock: undefined, reveal: undefined, lifetime: undefined },
     ],
+    [
+      'a default lifetime that is the longest',
+      { lifetime: { defaultSeconds: 60, maxSeconds: 60 } },
+    ],
     ['keys that only verify', { keys: new KeyRing([K1]).verifierKeys() }],
   ])('but takes %s', (_, options) => {
     expect(() => new TokenService({ ...good, ...options })).not.toThrow();
+  });
+});
+
+describe('lifetime', () => {
+  it.each<[TokenServiceOptions['lifetime'], object]>([
+    [undefined, { defaultSeconds: YEAR, maxSeconds: YEAR }],
+    [{ maxSeconds: 60 }, { defaultSeconds: 60, maxSeconds: 60 }],
+    [{ defaultSeconds: 60 }, { defaultSeconds: 60, maxSeconds: YEAR }],
+  ])('of %o is told as %o', (lifetime, told) => {
+    expect(setUp({ lifetime }).tokens.lifetime).toEqual(told);
   });
 });
 
@@ -439,5 +460,19 @@ describe('close', () => {
 
     closable.close.mockRejectedValue(new Error('driver'));
     expect(await codeOf(service(closable).close())).toBe('store_unavailable');
+  });
+
+  it('stops listening to a store that tells of changes', async () => {
+    const unsubscribe = vi.fn(async () => {});
+    const store = Object.assign(new MemoryTokenStore(), { watch: async () => unsubscribe });
+    const cache = { maxStaleMs: 1000 };
+    const service = new TokenService({ store, keys: [K1], prefix: 'acme', cache });
+    expect(await service.verify(forge(), NEED)).toMatchObject({ reason: 'unknown' });
+    expect(unsubscribe).not.toHaveBeenCalled();
+    await service.close();
+    expect(unsubscribe).toHaveBeenCalledOnce();
+
+    unsubscribe.mockRejectedValue(new Error('driver'));
+    expect(await codeOf(service.close())).toBe('store_unavailable');
   });
 });

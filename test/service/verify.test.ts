@@ -1,13 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { VerifyOptions } from '../../src/input.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
-import type { Need } from '../../src/service.ts';
+import type { Need, TokenService } from '../../src/service.ts';
 import {
   codeOf,
   expectNoSecret,
   forge,
   K2,
   OTHER_SCOPE,
+  recordOf,
   refusalOf,
   SCOPE,
   type Setting,
@@ -76,7 +78,7 @@ describe('verify', () => {
     const bad = [...spoiled(token.value), '', token.id, forge(token.id, { key: K2 })];
 
     for (const value of bad) {
-      expect((await tokens.verify(value, NEED)) as object).toEqual({
+      expect((await tokens.verify(value, NEED)) as object).toStrictEqual({
         ok: false,
         reason: 'malformed',
       });
@@ -181,6 +183,42 @@ describe('verify', () => {
     });
   });
 
+  it.each<[string, (value: string) => Need, string]>([
+    [
+      'a request',
+      (value) => ({ method: 'PUT', domain: 'shop.example', target: `/a/b/${value}/c` }),
+      'PUT:shop.example/a/b',
+    ],
+    [
+      'a request that begins with it',
+      (value) => ({ method: 'PUT', domain: 'shop.example', target: `/${value}/a` }),
+      'PUT:shop.example/*',
+    ],
+    ['a scope', (value) => ({ scope: `PUT:shop.example/a/b/${value}` }), 'PUT:shop.example/a/b'],
+  ])('names %s with a value in it only as far as that', async (_, needOf, needed) => {
+    const { tokens, token } = await issued();
+    const other = forge();
+    const verdict = await tokens.verify(token.value, needOf(other));
+    const explanation = await tokens.explain('acme', token.id, needOf(other));
+
+    expect(verdict).toMatchObject({ reason: 'insufficient_scope', needed });
+    expect(explanation).toMatchObject({ needed, smallest: needed });
+    expectNoSecret([verdict, explanation, !verdict.ok && verdict.explanation], other);
+    // The control: who holds that much has enough.
+    const { value } = await tokens.issue({ account: 'acme', scopes: [needed] });
+    expect((await tokens.verify(value, needOf(other))).ok).toBe(true);
+  });
+
+  it('judges by the scopes of now where a store hands out a list that may change', async () => {
+    const { store, tokens, token } = await issued();
+    const record = { ...(await recordOf(store, token.id)), scopes: [SCOPE] };
+    store.break('find', async () => [record]);
+
+    expect((await tokens.verify(token.value, NEED)).ok).toBe(true);
+    record.scopes[0] = OTHER_SCOPE;
+    expect(await tokens.verify(token.value, NEED)).toMatchObject({ reason: 'insufficient_scope' });
+  });
+
   it('still decides when the catalog cannot be had', async () => {
     let isBroken = false;
     const catalog = () => {
@@ -210,8 +248,14 @@ describe('verify', () => {
     ['null', null, 'invalid_request'],
     ['a text', SCOPE, 'invalid_request'],
     ['an empty object', {}, 'invalid_request'],
-    ['half a request', { method: 'GET', domain: 'shop.example' }, 'invalid_request'],
+    ['a request for nothing', { method: 'GET', domain: 'shop.example' }, 'invalid_request'],
+    ['a request to nobody', { method: 'GET', target: '/orders' }, 'invalid_request'],
+    ['a request without a method', { domain: 'shop.example', target: '/' }, 'invalid_request'],
+    ['a target alone', { target: '/orders' }, 'invalid_request'],
     ['both', { scope: SCOPE, ...DOT }, 'invalid_request'],
+    ['a scope and a method', { scope: SCOPE, method: 'DELETE' }, 'invalid_request'],
+    ['a scope and a domain', { scope: SCOPE, domain: 'shop.example' }, 'invalid_request'],
+    ['a scope and a target', { scope: SCOPE, target: '/orders' }, 'invalid_request'],
   ])('throws for a need that is %s, whatever the value', async (_, need, code) => {
     const { store, tokens, token } = await issued();
     for (const value of [token.value, 'malformed']) {
@@ -228,6 +272,107 @@ describe('verify', () => {
       expect(verdict).toMatchObject({ ok: false, reason: 'ambiguous_request' });
     },
   );
+});
+
+describe("a catalog of the host's own making that fails", () => {
+  const own = ScopeCatalog.from([SCOPE, OTHER_SCOPE]);
+  const REQUEST = { method: 'DELETE', domain: 'shop.example', target: '/orders' };
+
+  /** With a token that was issued before `broken` began to throw. */
+  async function setUpBroken(broken: string) {
+    let isBroken = false;
+    const catalog = new Proxy(own, {
+      get(_, name) {
+        const member: unknown = Reflect.get(own, name, own);
+        if (typeof member !== 'function') return member;
+        return (...args: unknown[]) => {
+          if (isBroken && name === broken) throw new Error('text of the host');
+          return member.apply(own, args);
+        };
+      },
+    });
+    const setting = setUp({ catalog, cache: { maxStaleMs: 60_000 } });
+    const token = await setting.tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    isBroken = true;
+    return { ...setting, token };
+  }
+
+  it.each<[string, Need]>([
+    ['attribute', REQUEST],
+    ['attribute', MISSING],
+    ['knows', REQUEST],
+    ['knows', MISSING],
+    ['suggest', MISSING],
+  ])('in %s refuses all the same, and tells without its facts: %o', async (broken, need) => {
+    const { tokens, token } = await setUpBroken(broken);
+    const refusal = { ok: false, reason: 'insufficient_scope', needed: MISSING.scope };
+
+    const late = await tokens.verify(token.value, need);
+    expect(late).toMatchObject(refusal);
+    expect(!late.ok && late.explanation).toMatchObject({ allowed: false, needed: MISSING.scope });
+    const atOnce = tokens.verifySync(token.value, need);
+    expect(atOnce).toMatchObject(refusal);
+    expect(atOnce?.ok === false && atOnce.explanation).toMatchObject({ allowed: false });
+    expect((await tokens.verify(token.value, NEED)).ok).toBe(true);
+  });
+
+  it.each<[string, string, (tokens: TokenService, id: string) => Promise<unknown>]>([
+    ['attribute', 'explain', (tokens, id) => tokens.explain('acme', id, REQUEST)],
+    ['knows', 'explain', (tokens, id) => tokens.explain('acme', id, MISSING)],
+    [
+      'suggest',
+      'explain',
+      (tokens, id) => tokens.explain('acme', id, { scope: 'GET:a.example/b' }),
+    ],
+    ['toArray', 'scopes', (tokens) => tokens.scopes('acme')],
+  ])('in %s makes %s unavailable, in our own words', async (broken, _, call) => {
+    const { tokens, token } = await setUpBroken(broken);
+
+    const refusal = await refusalOf(call(tokens, token.id));
+    expect(refusal.code).toBe('store_unavailable');
+    expect(refusal.message).not.toContain('host');
+  });
+});
+
+describe('verify with a cache', () => {
+  it.each<[VerifyOptions | undefined, boolean]>([
+    [undefined, true],
+    [{}, true],
+    [{ fresh: undefined }, true],
+    [{ fresh: false }, true],
+    [{ fresh: true }, false],
+  ])('and options %o may answer from memory: %s', async (options, isKept) => {
+    const { clock, store, tokens, token } = await issued({ cache: { maxStaleMs: 60_000 } });
+    expect((await tokens.verify(token.value, NEED)).ok).toBe(true);
+    await setUp({ store: store.inner, clock }).tokens.revoke('acme', token.id);
+    store.takeCalls();
+
+    expect((await tokens.verify(token.value, NEED, options)).ok).toBe(isKept);
+    expect(store.takeCalls()).toEqual(isKept ? [] : ['find']);
+  });
+
+  it.each<[unknown]>([[{ fresh: 1 }], [{ fresh: null }], [{ frsh: true }], [null], [true]])(
+    'refuses the options %o',
+    async (options) => {
+      const { store, tokens, token } = await issued({ cache: { maxStaleMs: 60_000 } });
+      const verdict = tokens.verify(token.value, NEED, options as VerifyOptions);
+
+      expect(await codeOf(verdict)).toBe('invalid_request');
+      expect(store.calls).toEqual([]);
+    },
+  );
+
+  it.each([
+    [1, ['find', 'find', 'find']],
+    [2, ['find', 'find']],
+  ])('keeps at most %d tokens when told so', async (maxEntries, calls) => {
+    const { store, tokens, token } = await issued({ cache: { maxStaleMs: 60_000, maxEntries } });
+    const other = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    store.takeCalls();
+    for (const { value } of [token, other, token]) await tokens.verify(value, NEED);
+
+    expect(store.takeCalls()).toEqual(calls);
+  });
 });
 
 describe('explain', () => {
@@ -271,6 +416,20 @@ describe('explain', () => {
       },
     );
   }
+
+  it('names nothing that would be needed for an ambiguous request', async () => {
+    const { tokens, token } = await issued({
+      catalog: ScopeCatalog.from([SCOPE, 'GET:api.example/a']),
+    });
+
+    expect(await tokens.explain('acme', token.id, DOT)).toEqual({
+      allowed: false,
+      reason: 'path_dot_segment',
+      needed: '',
+      known: false,
+      suggestions: [],
+    });
+  });
 
   it('says unknown of a token that is not its own, and grants nothing', async () => {
     const { tokens } = setUp();
