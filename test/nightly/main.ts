@@ -30,7 +30,9 @@ interface Job {
   readonly isAlone?: boolean;
 }
 
-const sized = (cases: number): number => Math.max(1, Math.round(cases * share));
+/** A share that is too small would leave nothing to count. */
+const LEAST = 10;
+const sized = (cases: number): number => Math.max(LEAST, Math.round(cases * share));
 
 /** Test files with one of the variables that say how long they go on. */
 function tests(
