@@ -5,7 +5,7 @@ set -euo pipefail
 home=$(mktemp -d)
 trap 'kill "$service"; wait "$service" || true; rm -r "$home"' EXIT
 
-# The service, on a free port; its first line ends in its address. In earnest it runs elsewhere.
+# The service, on a free port; its first line ends in its address. In production it runs elsewhere.
 export TOKENWRIGHT_ACCOUNTS=ada:correct-horse TOKENWRIGHT_INTROSPECTION=shop:battery-staple
 exec 3< <(exec tokenwright serve --data "$home" --port 0)
 service=$!

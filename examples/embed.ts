@@ -7,7 +7,7 @@ import { SqliteTokenStore } from 'tokenwright/sqlite';
 
 const tokens = new TokenService({
   store: SqliteTokenStore.open(process.env['DATABASE'] ?? ':memory:'),
-  keys: [generateKey()], // in earnest: one that is kept, and the same for all processes
+  keys: [generateKey()], // in production: one that is kept, and the same for all processes
   prefix: 'acme',
   catalog: ScopeCatalog.from(['GET:shop.example/orders', 'POST:shop.example/orders']),
 });

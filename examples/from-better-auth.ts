@@ -6,7 +6,7 @@ import { generateKey, MemoryTokenStore, TokenService } from 'tokenwright';
 import { bearerGuard } from 'tokenwright/http';
 import { ScopeSet } from 'tokenwright/scope';
 
-// What is there: in earnest your own `auth`, on your own database.
+// What is there: in production your own `auth`, on your own database.
 const rows = { user: [], session: [], account: [], verification: [], apikey: [] };
 const auth = betterAuth({
   baseURL: 'https://shop.example',

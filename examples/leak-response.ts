@@ -1,7 +1,7 @@
 // A value was found where it should not be: whose it is, how to end it, and who still tries it.
 import { generateKey, MemoryTokenStore, TokenService } from 'tokenwright';
 
-const happened: string[] = []; // in earnest: your log, or an alarm
+const happened: string[] = []; // in production: your log, or an alarm
 const tokens = new TokenService({
   store: new MemoryTokenStore(),
   keys: [generateKey()],

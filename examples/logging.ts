@@ -5,7 +5,7 @@ import pino from 'pino';
 import { generateKey, MemoryTokenStore, redact, TokenService } from 'tokenwright';
 import { bearerGuard, safeUrl, sendResponse } from 'tokenwright/http';
 
-const lines: string[] = []; // in earnest: standard output, as pino does by itself
+const lines: string[] = []; // in production: standard output, as pino does by itself
 const log = pino(
   {
     base: null,

@@ -4,7 +4,7 @@ import { generateKey, TokenService } from 'tokenwright';
 import { RedisTokenStore } from 'tokenwright/redis';
 
 const url = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
-const keys = [generateKey()]; // in earnest: kept, and the same for all nodes
+const keys = [generateKey()]; // in production: kept, and the same for all nodes
 
 /** What each process does when it starts. */
 function startNode() {

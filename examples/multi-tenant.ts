@@ -6,7 +6,7 @@ const plans = {
   free: ['GET:api.shop.example/orders'],
   paid: ['GET:api.shop.example/orders', 'POST:api.shop.example/orders'],
 };
-/** In earnest: a look into your own database. */
+/** In production: a look into your own database. */
 const planOf = async (tenant: string) => (tenant === 'globex' ? 'paid' : 'free');
 
 const tokens = new TokenService({

@@ -21,7 +21,7 @@ import {
   type Verdict,
 } from 'tokenwright';
 
-const spans = new InMemorySpanExporter(); // in earnest: exporters to your collector
+const spans = new InMemorySpanExporter(); // in production: exporters to your collector
 const traces = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] });
 const tracer = traces.getTracer('tokenwright');
 

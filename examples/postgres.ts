@@ -12,7 +12,7 @@ await migrate(pool); // or by hand: npx tokenwright migrate --print --store post
 
 const tokens = new TokenService({
   store: new PostgresTokenStore(pool),
-  keys: [generateKey()], // in earnest: one that is kept, and the same for all nodes
+  keys: [generateKey()], // in production: one that is kept, and the same for all nodes
   prefix: 'acme',
   cache: { maxStaleMs: 500 },
 });

@@ -15,7 +15,7 @@ export function start(tokens: TokenService): Server {
   }).listen(0, '127.0.0.1');
 }
 
-// Where tokens are issued, the keys are whole. In earnest the store is a database that both reach.
+// Where tokens are issued, the keys are whole. In production the store is a database that both reach.
 const store = new MemoryTokenStore();
 const issuer = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
 const { value } = await issuer.issue({ account: 'ada', scopes: ['GET:shop.example/orders'] });

@@ -23,7 +23,8 @@ interface HappenedToToken extends Happened {
  * - `refused`: a value was not. The `id` is known where the value was well-formed, the `account`
  *   where there is such a token, and `needed` with `insufficient_scope`.
  * - `reused`: a value was presented that a rotation had replaced, and whose time of grace, if any,
- *   was over. It was refused, which is told as well; somebody still has it.
+ *   was over. It was refused, which is told as well; somebody still has it. Only the value that was
+ *   replaced last is known: one from before that is only `refused`, as `unknown`.
  * - `store_trouble`: a call of the store failed, as `code` says.
  */
 export type TokenEvent =

@@ -385,7 +385,8 @@ export class TokenService {
   /**
    * Gives a token a new value: same id, scopes and expiry. The old value is refused at once, or,
    * with `graceSeconds`, from then on; it never outlives the token. Whoever presents it later is
-   * told of as an event `reused`.
+   * told of as an event `reused`. Only the value that was replaced last is known: a second `rotate`
+   * ends the grace of the one before, which is plainly `unknown` from then on.
    *
    * @throws {TokenError} `not_found`, `token_expired`, `version_conflict`
    * @example

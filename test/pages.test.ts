@@ -2,6 +2,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fileOf, llmsText } from '../docs/.vitepress/llms.ts';
+import { DOCS_URL } from '../src/errors.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const DOCS = join(ROOT, 'docs');
@@ -9,7 +10,9 @@ const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 
 describe('llms.txt', () => {
   const text = llmsText();
-  const links = [...text.matchAll(/^- \[[^\]]+\]\(([^)]+)\)/gm)].map(([, link = '']) => link);
+  const links = [...text.matchAll(/^- \[[^\]]+\]\(([^)]+)\)/gm)].map(([, link = '']) =>
+    link.slice(DOCS_URL.length),
+  );
   const isMade = (link: string) => link.startsWith('/reference/');
 
   it('has the form of one: a name, what it is, and lists of links', () => {
@@ -19,9 +22,14 @@ describe('llms.txt', () => {
     expect(blank).toBe('');
     expect(quote).toMatch(/^> \S.+/);
     for (const line of text.split('\n').slice(3)) {
-      expect(line).toMatch(/^$|^## \S+|^- \[[^\]]+\]\(\/[\w/-]*\)(?:: \S.*)?$/);
+      expect(line).toMatch(/^$|^## \S+|^- \[[^\]]+\]\(https:\/\/[\w./-]+\/[\w/-]*\)(?:: \S.*)?$/);
     }
     expect(text.match(/^## Optional$/gm)).toHaveLength(1);
+  });
+
+  it('leads to addresses of the site, whole, since it is read outside of it', () => {
+    expect(text.match(/\]\((?!https:)[^)]*\)$/gm)).toBeNull();
+    expect(text).toContain(`](${DOCS_URL}/quick-start)`);
   });
 
   it('leads to pages that are there', () => {
@@ -45,8 +53,7 @@ describe('llms.txt', () => {
 
   it('says something of each page, once', () => {
     expect(new Set(links).size).toBe(links.length);
-    const silent = text.match(/^- \[[^\]]+\]\(\/(?!reference\/)[^)]+\)$/gm);
-    expect(silent).toBeNull();
+    expect(text.match(/^- \[[^\]]+\]\((?!\S+\/reference\/)[^)]+\)$/gm)).toBeNull();
   });
 });
 

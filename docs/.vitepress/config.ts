@@ -1,5 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { type DefaultTheme, defineConfig, type MarkdownRenderer } from 'vitepress';
+import { aboutOf, plain } from './about.ts';
+import { deadLinks } from './anchors.ts';
 
 const root = new URL('../../', import.meta.url);
 const { description, homepage } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
@@ -25,7 +27,7 @@ function item(text: string, link: string): DefaultTheme.SidebarItem {
 
 const sidebar: Items = [
   item('Quick start', '/quick-start'),
-  item('Compared with others', '/comparison'),
+  item('Comparison with the alternatives', '/comparison'),
   {
     text: 'Concepts',
     items: [
@@ -44,12 +46,15 @@ const sidebar: Items = [
       item('Hono', '/guides/hono'),
       item('Nest', '/guides/nest'),
       item('Koa, Next.js, node:http', '/guides/others'),
+      item('A settings page', '/guides/settings-page'),
+      item('Behind a gateway', '/guides/gateway'),
     ],
   },
   {
     text: 'Guides: run it',
     items: [
       item('Run the service', '/guides/run-the-service'),
+      item('Keep the service running', '/guides/keep-it-running'),
       item('Choose a store', '/guides/choose-a-store'),
       item('Many nodes', '/guides/many-nodes'),
       item('Many tenants', '/guides/multi-tenant'),
@@ -72,6 +77,7 @@ const sidebar: Items = [
   { text: 'Security', link: '/security/', collapsed: true, items: pagesIn('security') },
   item('How costs grow', '/growth'),
   item('What it runs on', '/support'),
+  item('Mutants that survive', '/mutants'),
 ];
 
 /**
@@ -110,6 +116,14 @@ export default defineConfig({
   lang: 'en-US',
   cleanUrls: true,
   sitemap: { hostname: homepage },
+  transformPageData(page) {
+    const text = readFileSync(new URL(`docs/${page.filePath}`, root), 'utf8');
+    return { description: plain(aboutOf(text)) };
+  },
+  buildEnd({ outDir }) {
+    const dead = deadLinks(outDir);
+    if (dead.length > 0) throw new Error(`these links lead nowhere:\n${dead.join('\n')}`);
+  },
   markdown: {
     config(markdown) {
       withPictures(markdown);
@@ -128,5 +142,11 @@ export default defineConfig({
     ] as DefaultTheme.NavItem[],
     sidebar,
     outline: { level: [2, 3] },
+    notFound: {
+      title: 'No such page',
+      quote: 'Nothing is at this address. The search above knows every page.',
+      linkText: 'To the start',
+      linkLabel: 'to the start',
+    },
   },
 });

@@ -1,6 +1,7 @@
-// Writes llms.txt (llmstxt.org): the pages of this documentation in the order of the sidebar, each with its first words.
+// Writes llms.txt (llmstxt.org): the pages of this documentation in the order of the sidebar, each with its address and its first words.
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import type { DefaultTheme } from 'vitepress';
+import { aboutOf } from './about.ts';
 import config from './config.ts';
 
 const docs = new URL('../', import.meta.url);
@@ -55,18 +56,9 @@ function othersThan(listed: readonly Page[]): Page[] {
 }
 
 function lineOf({ text, link }: Page): string {
-  const about = aboutOf(fileOf(link));
-  return `- [${text}](${link})${about === '' ? '' : `: ${about}`}`;
-}
-
-/** What the page says of itself: its description, else the first sentence below its heading. */
-function aboutOf(file: URL): string {
-  if (!existsSync(file)) return '';
-  const text = readFileSync(file, 'utf8');
-  const description = /^description: (?:"(.*)"|(.*))$/m.exec(text);
-  const lead = /^# .*\n+(?![#|>!<-]|```)([^\n]+(?:\n[^\n]+)*)/m.exec(text)?.[1] ?? '';
-  const said = description?.[1] ?? description?.[2] ?? lead.replaceAll('\n', ' ');
-  return said.split(/(?<=\.)\s/)[0] ?? '';
+  const file = fileOf(link);
+  const about = existsSync(file) ? aboutOf(readFileSync(file, 'utf8')) : '';
+  return `- [${text}](${manifest.homepage}${link})${about === '' ? '' : `: ${about}`}`;
 }
 
 if (import.meta.main) writeFileSync(new URL('public/llms.txt', docs), llmsText());

@@ -81,10 +81,12 @@ rmSync(out, { recursive: true, force: true });
 await app.generateOutputs(project);
 for (const name of Object.keys(entry)) {
   const file = `${out}/${pageOf(name)}.md`;
-  // Beside the page, the names alone: what each consists of would bury them.
-  writeFileSync(file, `---\noutline: 2\n---\n\n${withErrorLinks(readFileSync(file, 'utf8'))}`);
+  writeFileSync(file, frontmatterOf(name) + withErrorLinks(readFileSync(file, 'utf8')));
 }
-writeFileSync(`${out}/index.md`, `# Reference\n\n${Object.keys(entry).map(lineOf).join('\n')}\n`);
+writeFileSync(
+  `${out}/index.md`,
+  `# Reference\n\nWhat each entry of the package exports.\n\n${Object.keys(entry).map(lineOf).join('\n')}\n`,
+);
 if (app.logger.hasErrors() || app.logger.hasWarnings()) process.exit(1);
 
 /** The root has a page of its own, since `index` is the list of all. */
@@ -95,6 +97,12 @@ function pageOf(name: string): string {
 /** What an entry is imported by. */
 function addressOf(page: string): string {
   return page === 'tokenwright' ? page : `tokenwright/${page}`;
+}
+
+function frontmatterOf(name: string): string {
+  const about = `What ${addressOf(pageOf(name))} exports, from its docstrings.`;
+  // Beside the page, the names alone: what each consists of would bury them.
+  return `---\noutline: 2\ndescription: "${about}"\n---\n\n`;
 }
 
 function lineOf(name: string): string {

@@ -1,6 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { editDistance } from '../scope/catalog.ts';
-import { UsageError } from './settings.ts';
+import { checkVariables, nearest, UsageError } from './settings.ts';
 
 /** What a command found. */
 export interface Outcome {
@@ -93,6 +92,7 @@ export function command<const F extends Flags>(definition: Definition<F>): Comma
     example,
     async run(words) {
       const { values, operands } = readWords(words, definition, flags);
+      checkVariables(process.env);
       const outcome = await definition.run(operands, values as Given<F>);
       return outcome && { ...outcome, isJson: values['json'] === true };
     },
@@ -246,15 +246,6 @@ function withNumbers(words: readonly string[], flags: Flags): string[] {
     }
   }
   return args;
-}
-
-/** The known word that is most like one that is not; `undefined` where none is much like it. */
-export function nearest(word: string, known: readonly string[]): string | undefined {
-  const limit = Math.min(3, Math.ceil(word.length / 2) + 1);
-  const distances = known.map((other) => editDistance(word, other, limit));
-  const least = Math.min(...distances);
-  const isInside = (other: string) => word.length >= 3 && other.includes(word);
-  return least < limit ? known[distances.indexOf(least)] : known.find(isInside);
 }
 
 /** A usage in lines that fit a terminal; what belongs together stays in one. */

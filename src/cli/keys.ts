@@ -104,8 +104,10 @@ values with it:
   2  keys rotate --activate KID
      now values are made with it. The same again
   3  keys rotate --drop KID --yes
-     when no token of the old key is left, at the latest a year after step 2:
-     what was made with it is refused at once, whatever its expiry
+     when no token of the old key is left: what was made with it is refused
+     at once, whatever its expiry. The longest lifetime after step 2 is enough
+     only where nobody lengthens a life: a token that is modified keeps its
+     value, and so its key. Those that are left get a new one by token rotate
 
 The file is replaced as a whole, so that it is never half written.`,
     flags: {

@@ -10,7 +10,6 @@ import {
   command,
   endSoon,
   indent,
-  nearest,
   paragraphs,
   printable,
   showExample,
@@ -19,7 +18,7 @@ import {
 import { InputError } from './files.ts';
 import { KEYS_COMMANDS, KEYS_HELP } from './keys.ts';
 import { LIST_HELP, SCOPES_COMMANDS } from './scopes.ts';
-import { readSettings, SERVE_OPTIONS, UsageError } from './settings.ts';
+import { nearest, readSettings, SERVE_OPTIONS, UsageError } from './settings.ts';
 import { STORE_COMMANDS } from './store-commands.ts';
 import { forTerminal } from './stores.ts';
 import { TOKEN_COMMANDS, TOKEN_HELP } from './token.ts';
@@ -76,8 +75,12 @@ const SERVE = command({
 
 A flag wins over its variable. A call has 15 s for its headers, of 16 KiB at most, and 30 s
 for all of it. Of wrong passwords, 100 for a user from one address are answered in 15 minutes, and
-1000 from one address; after that it has to wait. On SIGTERM and SIGINT what is in flight is
-answered.`,
+1000 from one address; after that it has to wait. A variable that begins with TOKENWRIGHT_ and is
+none of these, nor of the other commands, is refused.
+
+To stop it, press Ctrl-C or send SIGTERM: it takes no new connections, answers what is in flight,
+for ten seconds at most, closes the store, and ends with 0. Where a supervisor does that, start
+node_modules/.bin/tokenwright serve, not npx: on SIGTERM npx ends, and leaves the service behind.`,
   flags: SERVE_OPTIONS,
   example: {
     call: 'serve --catalog openapi.json --port 8787',

@@ -1,4 +1,5 @@
 import type { FixedAccount } from '../http/accounts.ts';
+import { editDistance } from '../scope/catalog.ts';
 
 /** What was asked of a command cannot be done: its message is for the person at the terminal. */
 export class UsageError extends Error {}
@@ -84,6 +85,65 @@ const MAX_STALE_MS = 60_000;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+const PREFIX = 'TOKENWRIGHT_';
+
+/** What follows the prefix in the name of a variable that some command reads. */
+const VARIABLES = [
+  'ACCEPT_LEGACY_BODY',
+  'ACCOUNTS',
+  'CATALOG',
+  'CLIENT_HEADER',
+  'DATA',
+  'DOCS',
+  'HOST',
+  'INTROSPECTION',
+  'KEYS',
+  'MAX_STALE_MS',
+  'PASSWORD',
+  'PATH_TOKENS',
+  'PREFIX',
+  'REVEAL',
+  'REVOCATION',
+  'STORE',
+  'TABLE',
+  'TOKEN',
+  'URL',
+  'USER',
+] as const;
+type Variable = `${typeof PREFIX}${(typeof VARIABLES)[number]}` | 'PORT';
+
+/**
+ * What Kubernetes tells each container of a service that is called `tokenwright`, or
+ * `tokenwright-` and more.
+ */
+const OF_KUBERNETES = /_(?:SERVICE_HOST|SERVICE_PORT|PORT_\d+_(?:TCP|UDP|SCTP))(?:_|$)/;
+const KUBERNETES_PORT = /^(?:tcp|udp|sctp):\/\//;
+
+/**
+ * Refuses a variable that looks like ours and that no command reads: a setting that is misspelt
+ * would be passed over, and the default taken. An empty one counts as none.
+ *
+ * @throws {UsageError} naming the variable and the one that was meant, never what it holds
+ */
+export function checkVariables(environment: Environment): void {
+  const known: readonly string[] = VARIABLES;
+  for (const [name, value] of Object.entries(environment)) {
+    if (!name.startsWith(PREFIX) || !value || isOfKubernetes(name, value)) continue;
+    const rest = name.slice(PREFIX.length);
+    if (known.includes(rest)) continue;
+    const meant = nearest(rest, ['PORT', ...known]);
+    const hint =
+      meant === undefined
+        ? 'see tokenwright serve --help for those that there are'
+        : `did you mean ${meant === 'PORT' ? meant : PREFIX + meant}?`;
+    throw new UsageError(`no command knows the variable ${name}; ${hint}`);
+  }
+}
+
+function isOfKubernetes(name: string, value: string): boolean {
+  return OF_KUBERNETES.test(name) || (name.endsWith('_PORT') && KUBERNETES_PORT.test(value));
+}
+
 /**
  * Puts flags, environment and defaults together; a flag wins over its variable, and an empty
  * variable counts as none.
@@ -91,12 +151,12 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * @throws {UsageError} naming the setting and what it should be
  */
 export function readSettings(flags: ServeFlags, environment: Environment): ServeSettings {
-  const variable = (name: string) => environment[name] || undefined;
-  const list = (name: string) =>
+  const variable = (name: Variable) => environment[name] || undefined;
+  const list = (name: Variable) =>
     variable(name)
       ?.split(',')
       .filter((entry) => entry !== '') ?? [];
-  const isOn = (name: string) => readSwitch(variable(name), name);
+  const isOn = (name: Variable) => readSwitch(variable(name), name);
   return {
     ...readStoreSettings(flags, environment),
     port: readPort(flags.port ?? variable('PORT') ?? '8787'),
@@ -122,17 +182,27 @@ export function readSettings(flags: ServeFlags, environment: Environment): Serve
   };
 }
 
+/** The known word that is most like one that is not; `undefined` where none is much like it. */
+export function nearest(word: string, known: readonly string[]): string | undefined {
+  const limit = Math.min(3, Math.ceil(word.length / 2) + 1);
+  const distances = known.map((other) => editDistance(word, other, limit));
+  const least = Math.min(...distances);
+  const isInside = (other: string) => word.length >= 3 && other.includes(word);
+  return least < limit ? known[distances.indexOf(least)] : known.find(isInside);
+}
+
 /** A variable of the environment; an empty one counts as none. */
-export function readVariable(name: string): string | undefined {
+export function readVariable(name: Variable): string | undefined {
   return process.env[name] || undefined;
 }
 
 /** The part of {@link readSettings} that says which store is meant. */
 export function readStoreSettings(flags: StoreFlags, environment: Environment): StoreSettings {
+  const variable = (name: Variable) => environment[name] || undefined;
   return {
-    store: flags.store ?? (environment['TOKENWRIGHT_STORE'] || undefined),
-    table: flags.table ?? (environment['TOKENWRIGHT_TABLE'] || undefined),
-    data: readFolder(flags.data ?? (environment['TOKENWRIGHT_DATA'] || './data')),
+    store: flags.store ?? variable('TOKENWRIGHT_STORE'),
+    table: flags.table ?? variable('TOKENWRIGHT_TABLE'),
+    data: readFolder(flags.data ?? variable('TOKENWRIGHT_DATA') ?? './data'),
   };
 }
 

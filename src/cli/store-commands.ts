@@ -81,8 +81,8 @@ in a database, run what --print prints.`,
       }
       const sql = await place.migrationSql();
       if (print === true) return printed(sql, place);
-      if (sql === undefined) return { text: nothingToDo(place), json: { store, changed: false } };
       const changed = await withStore(place, migrate);
+      if (sql === undefined) return { text: nothingToDo(place), json: { store, changed } };
       const state = changed ? 'is up to date now' : 'was up to date already';
       return { text: `${store}: the table ${state}`, json: { store, changed } };
     },
@@ -162,8 +162,9 @@ function readBefore(flags: { before?: string; 'older-than'?: string }, now: Date
 
 /** Whether there was something to do. */
 async function migrate({ store, migrate }: OpenStore): Promise<boolean> {
+  if (migrate === undefined) return false;
   const isMissing = (await doctor(store)).some(({ code }) => code === 'schema_missing');
-  await migrate?.();
+  await migrate();
   return isMissing;
 }
 

@@ -121,12 +121,19 @@ export function forTerminal(message: string): string {
   );
 }
 
+/** The store itself advises to pass it a handle, which nobody can do from here. */
+const NO_SQLITE =
+  'this Node.js has no node:sqlite, which keeps tokens in a file: use Node.js 22.13 or later, or give a database by --store (TOKENWRIGHT_STORE)';
+
 function sqlitePlace(file: string): StorePlace {
   return {
     name: `SQLite in ${file}`,
     file,
     migrationSql: async () => undefined,
     async open() {
+      if (process.getBuiltinModule('node:sqlite') === undefined) {
+        throw new TokenError('invalid_options', NO_SQLITE);
+      }
       const { SqliteTokenStore } = await import('../stores/sqlite.ts');
       const store = SqliteTokenStore.open(file);
       return { store, close: () => store.close() };

@@ -24,7 +24,7 @@ import { Attempts, type FailureLimiter, isFailureLimiter, overloaded } from './l
 import { failInOAuth, introspect, readForm, revoke } from './oauth.ts';
 import { referencePage } from './reference.ts';
 
-/** How a {@link tokenHandler} works. */
+/** How a `tokenHandler` works. */
 export interface TokenHandlerOptions {
   /** The service that is served. */
   readonly tokens: TokenService;

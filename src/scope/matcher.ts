@@ -178,7 +178,7 @@ export class ScopeSet implements Iterable<Scope> {
   }
 
   /**
-   * Decides a request, or a scope as {@link ScopeSet.covers} does, and says why: what allows it, or
+   * Decides a request, or a scope as `covers` does, and says why: what allows it, or
    * which member comes nearest, which of its components fails, and the narrowest scope that would
    * have been enough. With a catalog, also whether that knows what is asked, and what is like it.
    *

@@ -50,8 +50,9 @@ export interface SqliteHandle {
  *
  * Writes reach the disk before their promise resolves (`synchronous=FULL`); those of one turn of the
  * event loop wait for it together. A writer waits up to 1.5 s for another process and then rejects
- * with `store_unavailable`. The database belongs to the store: its `user_version` counts our schema,
- * so give it a file of its own.
+ * with `store_unavailable`. The database belongs to the store, so give it a file of its own: its
+ * `application_id` is 1415008852 (`TWRT`), and its `user_version` counts our schema. A database that
+ * holds something else is refused, and stays as it is.
  *
  * @example
  * const store = SqliteTokenStore.open('tokens.db');
@@ -81,8 +82,9 @@ export class SqliteTokenStore implements TokenStore {
    * (mode 0600). `':memory:'` is a database that ends with the store. A handle passed in gets our
    * pragmas and stays open when the store is closed.
    *
-   * @throws {TokenError} `invalid_options` when this Node.js has no `node:sqlite`, or the schema is
-   * newer than this version knows; `store_unavailable` when the database does not open
+   * @throws {TokenError} `invalid_options` when this Node.js has no `node:sqlite`, the database
+   * belongs to something else, or its schema is newer than this version knows; `store_unavailable`
+   * when it does not open
    * @example
    * SqliteTokenStore.open('/var/lib/acme/tokens.db');
    * SqliteTokenStore.open(new Database('tokens.db')); // better-sqlite3
@@ -317,14 +319,19 @@ function refuse(writes: readonly Write[], error: unknown): void {
 const BUSY_TIMEOUT_MS = 1500;
 /** 32 MB. With the default of 1000, a busy service stands still for a checkpoint some times a second. */
 const CHECKPOINT_PAGES = 8000;
-const WAL_RETRY_MS = 2000;
-const WAL_PAUSE_MS = 20;
+const RETRY_MS = 2000;
+const PAUSE_MS = 20;
 const WATCH_MS = 25;
 const SCHEMA_VERSION = 1;
+/** In the header of the file, where SQLite has a place for it: `TWRT`. */
+const APPLICATION_ID = 0x54575254;
 
 const NOT_USABLE = 'the SQLite database cannot be used: it is locked, closed, full or damaged';
 const NOT_OPENED =
   'the SQLite database does not open: it has to be a file of its own, in a directory this process may write to';
+
+const NOT_OURS =
+  'the SQLite database holds something else than the table of tokenwright, and stays as it is: give tokenwright a file of its own';
 
 const SCHEMA = `
   CREATE TABLE tokens (
@@ -349,6 +356,16 @@ const SCHEMA = `
     WHERE revoked_at IS NULL;
   CREATE INDEX tokens_by_end ON tokens (min(expires_at, coalesce(revoked_at, expires_at)));
   PRAGMA user_version = ${SCHEMA_VERSION};
+  PRAGMA application_id = ${APPLICATION_ID};
+`;
+
+/** In one statement, so that all of it is of the same moment. */
+const LOOK = `
+  SELECT
+    (SELECT application_id FROM pragma_application_id) AS application,
+    (SELECT user_version FROM pragma_user_version) AS version,
+    (SELECT count(*) FROM sqlite_schema) AS objects,
+    (SELECT json_group_array(name) FROM pragma_table_info('tokens', 'main')) AS columns
 `;
 
 /** Later than any date: the place before the first record of a page. */
@@ -368,7 +385,9 @@ interface Statements {
 
 function prepared(handle: SqliteHandle): Statements {
   handle.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-  switchToWal(handle);
+  // First, since what belongs to something else stays as it is.
+  patiently(() => contentOf(handle));
+  patiently(() => handle.exec('PRAGMA journal_mode = WAL'));
   handle.exec('PRAGMA synchronous = FULL');
   handle.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   migrate(handle);
@@ -458,17 +477,17 @@ function createPrivately(file: string): void {
   }
 }
 
-function switchToWal(handle: SqliteHandle): void {
-  const deadline = performance.now() + WAL_RETRY_MS;
-  while (!triedWal(handle, deadline)) {
-    // SQLite does not always honour busy_timeout here when several processes start at once.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WAL_PAUSE_MS);
+/** SQLite does not always honour busy_timeout here when several processes start at once. */
+function patiently(work: () => unknown): void {
+  const deadline = performance.now() + RETRY_MS;
+  while (!triedWhileBusy(work, deadline)) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
   }
 }
 
-function triedWal(handle: SqliteHandle, deadline: number): boolean {
+function triedWhileBusy(work: () => unknown, deadline: number): boolean {
   try {
-    handle.exec('PRAGMA journal_mode = WAL');
+    work();
     return true;
   } catch (error) {
     if (isBusy(error) && performance.now() < deadline) return false;
@@ -484,18 +503,13 @@ function isBusy(error: unknown): boolean {
 }
 
 function migrate(handle: SqliteHandle): void {
-  if (schemaVersion(handle) === SCHEMA_VERSION) return;
+  if (contentOf(handle) === 'current') return;
   handle.exec('BEGIN IMMEDIATE');
   try {
-    // Read again: another process may have migrated while this one waited for the lock.
-    const version = schemaVersion(handle);
-    if (version > SCHEMA_VERSION) {
-      throw new TokenError(
-        'invalid_options',
-        `the database has schema version ${version}, this tokenwright knows ${SCHEMA_VERSION} at most: upgrade tokenwright`,
-      );
-    }
-    if (version < SCHEMA_VERSION) handle.exec(SCHEMA);
+    // Looked at again: another process may have migrated while this one waited for the lock.
+    const content = contentOf(handle);
+    if (content === 'nothing') handle.exec(SCHEMA);
+    if (content === 'unmarked') handle.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
     handle.exec('COMMIT');
   } catch (error) {
     handle.exec('ROLLBACK');
@@ -503,9 +517,32 @@ function migrate(handle: SqliteHandle): void {
   }
 }
 
-function schemaVersion(handle: SqliteHandle): number {
-  const row = handle.prepare('PRAGMA user_version').get() as { readonly user_version: unknown };
-  return Number(row.user_version);
+/**
+ * What a database holds; `unmarked` is our table, made before there was an `application_id`.
+ *
+ * @throws {TokenError} `invalid_options` when that is of something else, or newer than we know
+ */
+function contentOf(handle: SqliteHandle): 'nothing' | 'unmarked' | 'current' {
+  const seen = cellsOf(handle.prepare(LOOK).get());
+  const [application, version, objects] = seen.slice(0, 3).map(Number) as [number, number, number];
+  const columns: readonly unknown[] = JSON.parse(String(seen[3]));
+  const isWhole = COLUMNS.every((column) => columns.includes(column));
+  if (application === APPLICATION_ID) {
+    if (version > SCHEMA_VERSION) throw tooNew(version);
+    if (version === SCHEMA_VERSION && isWhole) return 'current';
+  }
+  if (application === 0) {
+    if (version === 0 && objects === 0) return 'nothing';
+    if (version === SCHEMA_VERSION && isWhole) return 'unmarked';
+  }
+  throw new TokenError('invalid_options', NOT_OURS);
+}
+
+function tooNew(version: number): TokenError {
+  return new TokenError(
+    'invalid_options',
+    `the database has schema version ${version}, this tokenwright knows ${SCHEMA_VERSION} at most: upgrade tokenwright`,
+  );
 }
 
 function guarded<Result>(work: () => Result, message = NOT_USABLE): Result {

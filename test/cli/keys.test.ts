@@ -12,9 +12,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { KEYS_COMMANDS } from '../../src/cli/keys.ts';
 import { generateKey, type KeyOptions, MemoryTokenStore, TokenService } from '../../src/index.ts';
+import { manualClock } from '../../src/testing/index.ts';
 import { newFolder, outcomeOf, run, runInShell, serve } from './support.ts';
 
 const SCOPE = 'GET:shop.example/orders';
+const DAY_SECONDS = 86_400;
 
 describe('keys new', () => {
   it('makes a file for its owner only, of which nothing is printed', async () => {
@@ -317,6 +319,30 @@ describe('keys verifier', () => {
     expect(await isTaken(json)).toBe(true);
     expect(value).toMatch(/^tw_1k1/);
     expect(JSON.stringify(json)).not.toContain(String(keysIn(file)[0]?.secret));
+  });
+});
+
+describe('the help on keys rotate', () => {
+  it('does not say that a year is enough, since a token may live longer with its old key', async () => {
+    const { file, rotate } = setUp();
+    const store = new MemoryTokenStore();
+    const clock = manualClock();
+    const started = () => new TokenService({ store, keys: keysIn(file), prefix: 'tw', clock });
+    const { id, value } = await started().issue({ account: 'ada', scopes: [SCOPE] });
+    await rotate();
+
+    for (const months of [11, 11]) {
+      clock.advance(months * 30 * DAY_SECONDS);
+      const expiresAt = new Date(clock.now().getTime() + 365 * DAY_SECONDS * 1000);
+      await started().modify('ada', id, { scopes: [SCOPE], expiresAt });
+    }
+
+    expect((await started().verify(value, { scope: SCOPE })).ok).toBe(true);
+    await rotate('--drop', 'k1', '--yes');
+    expect((await started().verify(value, { scope: SCOPE })).ok).toBe(false);
+    const help = KEYS_COMMANDS.find(({ name }) => name === 'keys rotate')?.help;
+    expect(help).toMatch(/enough\s+only where nobody lengthens a life/);
+    expect(help).not.toContain('a year');
   });
 });
 

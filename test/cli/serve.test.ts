@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { checkVariables, UsageError } from '../../src/cli/settings.ts';
 import { TokenService } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite.ts';
 import { call, newFolder, run, serve } from './support.ts';
@@ -271,6 +272,70 @@ describe('tokenwright serve', () => {
     expect(ended.stderr).not.toMatch(/canary|\n.|at file/);
   });
 
+  it.each([
+    ['TOKENWRIGHT_ACOUNTS', 'did you mean TOKENWRIGHT_ACCOUNTS?'],
+    ['TOKENWRIGHT_ACCOUNT', 'did you mean TOKENWRIGHT_ACCOUNTS?'],
+    ['TOKENWRIGHT_PORT', 'did you mean PORT?'],
+    ['TOKENWRIGHT_API_PORT', 'see tokenwright serve --help'],
+    ['TOKENWRIGHT_', 'see tokenwright serve --help'],
+  ])('refuses %s, which it would pass over, and makes nothing', async (name, hint) => {
+    const data = join(newFolder(), 'data');
+
+    const ended = await run(['serve', '--data', data, '--port', '0'], { [name]: 'ada:canary' });
+
+    expect(ended).toMatchObject({ code: 2, stdout: '' });
+    expect(ended.stderr).toContain(`no command knows the variable ${name}; ${hint}`);
+    expect(ended.stderr).not.toMatch(/canary|\n./);
+    expect(existsSync(data)).toBe(false);
+  });
+
+  it('refuses such a variable in the other commands too, but for their help', async () => {
+    const environment = { TOKENWRIGHT_STROE: 'postgres://ada:canary@db.example/acme' };
+    const calls = [
+      ['migrate'],
+      ['token', 'list'],
+      ['keys', 'check'],
+      ['scopes', 'minimize', '*:*/*'],
+    ];
+
+    for (const words of calls) {
+      const ended = await run(words, environment);
+      expect(ended).toMatchObject({ code: 2, stdout: '' });
+      expect(ended.stderr).toMatch(/TOKENWRIGHT_STROE; did you mean TOKENWRIGHT_STORE\?\n$/);
+      expect(ended.stderr).not.toContain('canary');
+    }
+    expect(await run(['migrate', '--help'], environment)).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('knows each variable that its help names', async () => {
+    const { stdout } = await run(['serve', '--help']);
+    const names = stdout.match(/TOKENWRIGHT_\w+/g) ?? [];
+    const other = ['PASSWORD', 'TOKEN', 'URL', 'USER'].map((name) => `TOKENWRIGHT_${name}`);
+
+    expect(names).toHaveLength(16);
+    for (const name of [...names, ...other]) {
+      expect(() => checkVariables({ [name]: 'x' }), name).not.toThrow();
+      expect(() => checkVariables({ [`${name}X`]: 'x' }), name).toThrow(UsageError);
+    }
+  });
+
+  it.each([
+    ['TOKENWRIGHT_ACOUNTS', ''],
+    ['MY_TOKENWRIGHT_ACOUNTS', 'x'],
+    ['TOKENWRIGHTS', 'x'],
+    // A service of Kubernetes that is called `tokenwright`, or `tokenwright-api`.
+    ['TOKENWRIGHT_PORT', 'tcp://10.0.0.1:8787'],
+    ['TOKENWRIGHT_SERVICE_HOST', '10.0.0.1'],
+    ['TOKENWRIGHT_SERVICE_PORT', '8787'],
+    ['TOKENWRIGHT_SERVICE_PORT_HTTP', '8787'],
+    ['TOKENWRIGHT_PORT_8787_TCP', 'tcp://10.0.0.1:8787'],
+    ['TOKENWRIGHT_PORT_8787_TCP_ADDR', '10.0.0.1'],
+    ['TOKENWRIGHT_API_PORT', 'tcp://10.0.0.1:8787'],
+    ['TOKENWRIGHT_API_SERVICE_HOST', '10.0.0.1'],
+  ])('takes %s=%s for none of its own', (name, value) => {
+    expect(() => checkVariables({ [name]: value })).not.toThrow();
+  });
+
   it('ends with one clear line when the port is taken', async () => {
     const service = await serve(['--data', newFolder(), ...account]);
     const { port } = new URL(service.url);
@@ -431,7 +496,9 @@ describe.skipIf(!existsSync(new URL('../../../shared/data', import.meta.url)))('
 describe('the command', () => {
   it('shows help and version', async () => {
     expect(await run(['--help'])).toMatchObject({ code: 0, stderr: '' });
-    expect((await run(['serve', '--help'])).stdout).toContain('--catalog');
+    const help = (await run(['serve', '--help'])).stdout;
+    expect(help).toContain('--catalog');
+    for (const said of ['Ctrl-C', 'SIGTERM', 'ends with 0', 'npx']) expect(help).toContain(said);
     expect((await run(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
-import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { UsageError } from '../../src/cli/settings.ts';
 import { storePlace } from '../../src/cli/stores.ts';
 import { isTokenError } from '../../src/errors.ts';
@@ -89,6 +89,19 @@ describe('storePlace', () => {
 });
 
 describe('open', () => {
+  it('says what to do where Node.js has no node:sqlite, and makes no file', async () => {
+    const spy = vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined as never);
+    onTestFinished(() => spy.mockRestore());
+    const file = join(newFolder(), 'tokens.db');
+
+    const refusal = await refusedOpen(`sqlite:${file}`);
+
+    expect(refusal).toMatchObject({ code: 'invalid_options' });
+    expect(refusal.message).toMatch(/22\.13 or later, or give a database by --store/);
+    expect(refusal.message).not.toContain('handle');
+    expect(existsSync(file)).toBe(false);
+  });
+
   it.each([
     ['postgres://ada:canary@127.0.0.1:1/acme', 'PostgreSQL at 127.0.0.1:1/acme', 'nothing listens'],
     ['mysql://ada:canary@127.0.0.1:1/acme', 'MySQL at 127.0.0.1:1/acme', 'nothing listens'],

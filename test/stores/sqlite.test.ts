@@ -1,6 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +16,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { isTokenError } from '../../src/errors.ts';
+import { COLUMNS } from '../../src/stores/rows.ts';
 import { type SqliteHandle, SqliteTokenStore } from '../../src/stores/sqlite.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenRecord } from '../../src/token.ts';
@@ -71,6 +80,14 @@ function failureOf(work: () => unknown): Error {
     return error as Error;
   }
   throw new Error('did not fail');
+}
+
+/** All that says how a database is made. */
+function schemaOf(handle: DatabaseSync): unknown[] {
+  const numbers = ['user_version', 'application_id'].map((name) =>
+    handle.prepare(`PRAGMA ${name}`).get(),
+  );
+  return [...numbers, ...handle.prepare('SELECT * FROM sqlite_schema').all()];
 }
 
 describe('SQLite store in a file', () => {
@@ -300,8 +317,9 @@ describe('open', () => {
 
   it('does not try again when the switch to WAL fails for another reason', () => {
     let tries = 0;
+    const database = opened(new DatabaseSync(newFile()));
     const handle: SqliteHandle = {
-      prepare: () => expect.unreachable(),
+      prepare: (sql) => database.prepare(sql),
       exec(sql) {
         if (!sql.includes('journal_mode')) return;
         tries += 1;
@@ -333,26 +351,107 @@ describe('open', () => {
     expect(failure).toMatchObject({ code: 'invalid_options' });
   });
 
+  it.each(DRIVERS)('marks a database as its own (%s)', (_, connect) => {
+    const path = newFile();
+    const handle = opened(connect(path));
+    SqliteTokenStore.open(handle);
+    const mark = handle.prepare('PRAGMA application_id').get();
+    handle.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+
+    expect(mark).toEqual({ application_id: 1415008852 });
+    expect(readFileSync(path).subarray(68, 72).toString('latin1')).toBe('TWRT');
+  });
+
+  it.each(DRIVERS)('goes on with a file made before there was a mark (%s)', async (_, connect) => {
+    const path = newFile();
+    const { store, other, record } = await setUp(path);
+    await store.close();
+    // As where the file of an application was used, too.
+    other.exec('PRAGMA application_id = 0; CREATE TABLE orders (id)');
+
+    const again = SqliteTokenStore.open(opened(connect(path)));
+    const mark = other.prepare('PRAGMA application_id').get();
+
+    expect(await again.find([record.id])).toEqual([record]);
+    expect(mark).toEqual({ application_id: 1415008852 });
+    expect(() => opened(SqliteTokenStore.open(path))).not.toThrow();
+  });
+
+  it('takes no lock to open what is its own', async () => {
+    const path = newFile();
+    const { other } = await setUp(path);
+    other.exec('BEGIN IMMEDIATE');
+
+    expect(() => opened(SqliteTokenStore.open(path))).not.toThrow();
+    other.exec('ROLLBACK');
+  });
+
   it('refuses a schema that is newer than it knows, and changes nothing', () => {
     const handle = opened(new DatabaseSync(newFile()));
-    handle.exec('PRAGMA user_version = 2');
+    SqliteTokenStore.open(handle);
+    handle.exec('PRAGMA user_version = 2; DROP TABLE tokens; CREATE TABLE tokens (newer)');
+    const before = schemaOf(handle);
     const failure = failureOf(() => SqliteTokenStore.open(handle));
 
     expect(failure).toMatchObject({ code: 'invalid_options' });
     expect(failure.message).toContain('schema version 2');
-    expect(handle.prepare('PRAGMA user_version').get()).toEqual({ user_version: 2 });
-    expect(handle.prepare('SELECT * FROM sqlite_schema').all()).toEqual([]);
+    expect(schemaOf(handle)).toEqual(before);
     expect(handle.isTransaction).toBe(false);
   });
 
-  it('refuses a database with a table of another owner, and changes nothing', () => {
-    const handle = opened(new DatabaseSync(newFile()));
-    handle.exec('CREATE TABLE tokens (theirs)');
-    const failure = failureOf(() => SqliteTokenStore.open(handle));
+  it.each([
+    ['a table', 'CREATE TABLE users (a)'],
+    ['a view', 'CREATE VIEW one AS SELECT 1'],
+    ['a version', 'PRAGMA user_version = 7'],
+    ['our version', 'PRAGMA user_version = 1'],
+    ['a table and a version', 'PRAGMA user_version = 7; CREATE TABLE users (a)'],
+    ['a table and our version', 'PRAGMA user_version = 1; CREATE TABLE users (a)'],
+    ['an application_id', 'PRAGMA application_id = 1'],
+    ['a table called tokens', 'CREATE TABLE tokens (theirs)'],
+    [
+      'a table called tokens and our version',
+      'PRAGMA user_version = 1; CREATE TABLE tokens (id, account)',
+    ],
+    [
+      'a table as ours, without its version',
+      `CREATE TABLE tokens (${COLUMNS.join(', ')}); CREATE TABLE users (a)`,
+    ],
+    [
+      'a table as ours, and an application_id',
+      `CREATE TABLE tokens (${COLUMNS.join(', ')}); PRAGMA user_version = 1; PRAGMA application_id = 1`,
+    ],
+    [
+      'our mark, and another table',
+      'CREATE TABLE tokens (theirs); PRAGMA user_version = 1; PRAGMA application_id = 1415008852',
+    ],
+  ])('refuses a database of something else, with %s, and changes nothing', (_, sql) => {
+    const path = newFile();
+    const theirs = new DatabaseSync(path);
+    theirs.exec(sql);
+    theirs.close();
+    const before = readFileSync(path);
 
-    expect(failure).toMatchObject({ code: 'store_unavailable' });
-    expect(handle.prepare('PRAGMA user_version').get()).toEqual({ user_version: 0 });
-    expect(handle.isTransaction).toBe(false);
+    for (const [, connect] of DRIVERS) {
+      const handle = opened(connect(path));
+      for (const given of [path, handle]) {
+        const failure = failureOf(() => SqliteTokenStore.open(given));
+        expect(failure).toMatchObject({ code: 'invalid_options' });
+        expect(failure.message).toContain('give tokenwright a file of its own');
+        expect(failure.message).not.toMatch(/users|upgrade/);
+      }
+      handle.exec('BEGIN; ROLLBACK');
+    }
+    expect(readFileSync(path)).toEqual(before);
+  });
+
+  it('takes a file that is there and holds nothing', () => {
+    const path = newFile();
+    writeFileSync(path, '');
+    const vacant = opened(new DatabaseSync(newFile()));
+    vacant.exec('CREATE TABLE gone (a); DROP TABLE gone');
+
+    expect(() => opened(SqliteTokenStore.open(path))).not.toThrow();
+    expect(() => SqliteTokenStore.open(vacant)).not.toThrow();
   });
 
   it.each([
@@ -517,7 +616,7 @@ describe('query plans', () => {
     const handle = opened(new DatabaseSync(':memory:'));
     const prepare = vi.fn((sql: string) => handle.prepare(sql));
     SqliteTokenStore.open({ exec: (sql) => handle.exec(sql), prepare });
-    const statements = prepare.mock.calls.map(([sql]) => sql).filter((sql) => !/PRAGMA/.test(sql));
+    const statements = prepare.mock.calls.map(([sql]) => sql).filter((sql) => !/PRAGMA/i.test(sql));
     return statements.map((sql) => [sql, planOf(handle, sql)]);
   }
 
