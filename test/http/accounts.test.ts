@@ -94,6 +94,15 @@ describe('fixedAccounts', () => {
     expect(shown).not.toContain(ADA.password);
   });
 
+  it.each<[string, object]>([
+    ['accounts[1].password', { username: 'bob', password: '' }],
+    ['accounts[1].passwordHash', { username: 'bob', passwordHash: `x${HASH}` }],
+  ])('names %s where that is what is wrong', (place, account) => {
+    const error = thrownBy(() => fixedAccounts([ADA, account] as never));
+
+    expect(error).toMatchObject({ message: expect.stringContaining(`${place} must be`) });
+  });
+
   it('takes a name and an account of 255 bytes', async () => {
     const username = 'ä'.repeat(127);
     const account = 'a'.repeat(255);

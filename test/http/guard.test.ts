@@ -165,6 +165,14 @@ describe('bearerGuard', () => {
       expect(refusals.map(({ reason }) => reason)).toEqual(outcome.ok ? [] : [expected]);
     });
 
+    it('takes no other header for one of two, however much it looks like one', async () => {
+      const { guard, value } = await setUp();
+      const headers = { 'x-other-thing': 'Bearer x', 'x-authorization': `Bearer ${value}` };
+      const outcome = await ask(guard, { authorization: `Bearer ${value}`, headers });
+
+      expect(outcome.ok).toBe(true);
+    });
+
     it.each<[string, (value: string) => Sent]>([
       ['a query parameter', (value) => ({ target: `/orders?access_token=${value}` })],
       ['a parameter of another name', (value) => ({ target: `/orders?token=${value}` })],
@@ -774,6 +782,15 @@ describe('bearerGuard', () => {
 
       expect(await askByFetch(guard, {})).toMatchObject({ ok: false, reason: 'missing' });
     });
+  });
+
+  it('believes a middleware of the host that puts a header in the place of the one that came', async () => {
+    const { guard, value } = await setUp();
+    const sent = { method: 'GET', url: '/orders', rawHeaders: ['Authorization', 'Session x'] };
+    const authorization = `Bearer ${value}`;
+
+    expect(await guard({ ...sent, headers: { authorization } })).toMatchObject({ ok: true });
+    expect(await guard({ ...sent, headers: {} })).toMatchObject({ reason: 'missing' });
   });
 
   it('works with verifier keys alone, on the store of the service that issues', async () => {

@@ -581,6 +581,21 @@ describe('a message', () => {
     expect(answer.body['message']).toContain(`did you mean ${nearest}?`);
   });
 
+  it.each([
+    ['POST', '/token', 'expire', 'the lifetime of a new token is ttl'],
+    ['PUT', '/token/ID', 'ttl', 'the expiry of an existing token is expire'],
+    ['PATCH', '/token/ID', 'ttl', 'the expiry of an existing token is expire'],
+  ])('for a time of the other kind says which: %s %s %s', async (method, path, name, rule) => {
+    const { call, issue } = setUp();
+    const { id } = await issue();
+
+    const json = { scopes: SCOPES, [name]: 60 };
+    const answer = await call(method, path.replace('ID', id), { json });
+
+    expectFailure(answer, 'invalid_request');
+    expect(answer.body['message']).toContain(rule);
+  });
+
   it('for one that is like none guesses nothing', async () => {
     const { call } = setUp();
 

@@ -158,8 +158,8 @@ describe('the credentials of introspection', () => {
     const answer = await ask({ token: value }, { headers: { authorization } });
 
     expectOAuthFailure(answer, 401, 'invalid_client');
-    expect(answer.headers.get('www-authenticate')).toMatch(
-      /^Basic realm="[^"]+", charset="UTF-8"$/,
+    expect(answer.headers.get('www-authenticate')).toBe(
+      'Basic realm="tokenwright introspection", charset="UTF-8"',
     );
     expect(store.takeCalls()).toEqual([]);
   });
@@ -215,6 +215,7 @@ describe('a bad call of /introspect', () => {
     });
 
     expectOAuthFailure(answer, status, 'invalid_request');
+    expect(answer.headers.get('www-authenticate')).toBeNull();
     expect(store.takeCalls()).toEqual([]);
   });
 

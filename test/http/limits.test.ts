@@ -235,6 +235,13 @@ describe('failureLimiter', () => {
     expect(await list('bob', PASSWORD, '192.0.2.1')).toMatchObject({ status: 200 });
   });
 
+  it('takes one that is undefined for none', async () => {
+    const { list } = limited({ by: { user: undefined, address: memory(1) } as never });
+    await fail(list, 1);
+
+    expectFailure(await list('ada', 'wrong'), 'rate_limited');
+  });
+
   it('waits for the longest where several count', async () => {
     const short = new RateLimiterMemory({ points: 1, duration: 10 });
     const { list } = limited({ by: { userAndAddress: short, address: memory(1) } });
@@ -285,6 +292,13 @@ describe('failureLimiter', () => {
     ['fe80::1%eth0', 'fe80::2%eth1', true],
     ['::ffff:192.0.2.1', '192.0.2.1', true],
     ['::ffff:192.0.2.1', '::ffff:192.0.2.2', false],
+    ['::ffff:192.0.2.10', '192.0.2.10', true],
+    ['x::ffff:192.0.2.1', '192.0.2.1', false],
+    ['::ffff:192.0.2.1x', '192.0.2.1', false],
+    ['1::2:3:4:5:6:7', '1:0:2:3:9::', true],
+    ['1::2:3:4:5:6:7', '1::', false],
+    ['zz:1:2:3:4', 'zz:1:2:3:5', false],
+    ['1:2:3:4:zz', '1:2:3:4:zy', false],
     ['192.0.2.1', '192.0.2.10', false],
     ['', '192.0.2.1', false],
     ['not an address', 'not:an:address', false],
@@ -322,6 +336,8 @@ describe('failureLimiter', () => {
     ['only undefined ones', { user: undefined }],
     ['one that is none', { user: {} }],
     ['one without points', { user: { get() {}, consume() {} } }],
+    ['one that does not consume', { user: { points: 1, get() {} } }],
+    ['one that does not get', { user: { points: 1, consume() {} } }],
     ['null as one', { user: null }],
     ['one for nobody knows what', { perUser: memory(1) }],
     ['a good one and a bad one', { user: memory(1), address: 1 }],
@@ -545,6 +561,10 @@ describe('the options of limits', () => {
     ['bodyTimeoutMs of a half', { bodyTimeoutMs: 0.5 }],
     ['bodyTimeoutMs of more than ten minutes', { bodyTimeoutMs: 600_001 }],
     ['a limiter that is none', { limiter: {}, clientAddress }],
+    ['a limiter that is null', { limiter: null, clientAddress }],
+    ['a limiter that is a function', { limiter: () => 0, clientAddress }],
+    ['a limiter that only waits', { limiter: { waitSeconds: () => 0 }, clientAddress }],
+    ['a limiter that only counts', { limiter: { failed: () => 0 }, clientAddress }],
     ['a limiter of the library itself', { limiter: memory(1), clientAddress }],
     ['a clientAddress that is no function', { clientAddress: '192.0.2.1' }],
   ])('do not take %s', (_, options) => {
