@@ -103,7 +103,7 @@ export function succeed(
 /** A failure in the envelope of the service. */
 export function fail({ code, message, details, headers }: Refusal): Answer {
   const [status, error] = STATUS[code];
-  const body = { success: false, message, error, code: nameOf(code), data: null, details };
+  const body = { success: false, message, error, code, data: null, details };
   return answer(status, body, headers);
 }
 
@@ -137,11 +137,6 @@ export function numbersOf(code: HttpErrorCode): {
 } {
   const [status, error] = STATUS[code];
   return { status, error };
-}
-
-/** What goes wrong in the host's set-up is nothing that a client should read about. */
-function nameOf(code: HttpErrorCode): HttpErrorCode {
-  return code === 'invalid_options' || code === 'id_taken' ? 'internal' : code;
 }
 
 /** As times stand in answers. A list has two for each token. */
