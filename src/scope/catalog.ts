@@ -350,8 +350,9 @@ export function parseScopes(requested: unknown, readText = safeParseScope): Scop
 function toMembers(value: unknown): unknown[] | undefined {
   try {
     if (!Array.isArray(value)) return undefined;
-    const length = Math.min(value.length, MAX_SCOPES + 1);
-    return Array.from({ length }, (_, place) => value[place]);
+    const members: unknown[] = [];
+    for (let i = 0; i < value.length && i <= MAX_SCOPES; i++) members.push(value[i]);
+    return members;
   } catch {
     return undefined;
   }
