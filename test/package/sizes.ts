@@ -9,7 +9,7 @@ const BUDGETS: Readonly<Record<Entry, number>> = {
   index: 18_600,
   openapi: 12_200,
   http: 22_000,
-  sqlite: 3_700,
+  sqlite: 3_900,
   postgres: 5_500,
   mysql: 6_200,
   redis: 9_800,
