@@ -350,8 +350,10 @@ export function parseScopes(requested: unknown, readText = safeParseScope): Scop
 function toMembers(value: unknown): unknown[] | undefined {
   try {
     if (!Array.isArray(value)) return undefined;
+    // Once: a length may be another the next time.
+    const length = Math.min(value.length, MAX_SCOPES + 1);
     const members: unknown[] = [];
-    for (let i = 0; i < value.length && i <= MAX_SCOPES; i++) members.push(value[i]);
+    for (let i = 0; i < length; i++) members.push(value[i]);
     return members;
   } catch {
     return undefined;
