@@ -71,14 +71,12 @@ export function segmentsOf(target: string): string[] {
 }
 
 function normalForm(segment: string): string {
+  const equal = segment.replace(/%([0-9A-Fa-f]{2})/g, (all, hex) => {
+    const character = String.fromCharCode(Number.parseInt(hex, 16));
+    return /[A-Za-z0-9\-._~]/.test(character) ? character : all.toUpperCase();
+  });
   // What the standard encodes and a raw target may hold as it is.
-  return segment
-    .replaceAll('%5E', '^')
-    .replaceAll('%7C', '|')
-    .replace(/%([0-9A-Fa-f]{2})/g, (all, hex) => {
-      const character = String.fromCharCode(Number.parseInt(hex, 16));
-      return /[A-Za-z0-9\-._~]/.test(character) ? character : all.toUpperCase();
-    });
+  return equal.replaceAll('%5E', '^').replaceAll('%7C', '|');
 }
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
