@@ -15,7 +15,8 @@ const MAX_STEP_BACK_MS = 2 * 60 * 60 * 1000;
  * A clock that does not revive what has expired: when the given one steps back by up to two hours,
  * time stands still until it has caught up. A larger step is taken for a correction and believed.
  *
- * @throws {TokenError} `invalid_options` from `now` when the given clock has no valid time to tell
+ * @returns what tells this instant, in milliseconds since 1970; it throws `invalid_options` when the given
+ * clock has no valid time to tell
  */
 export function steadyClock(clock: Clock): () => number {
   let latest = Number.NEGATIVE_INFINITY;

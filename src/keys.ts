@@ -134,7 +134,7 @@ export class Key {
 
   /** Tells two secrets apart without holding one. */
   get fingerprint(): string {
-    return crypto.createHash('sha256').update(this.#tag).digest('base64');
+    return sha256(this.#tag);
   }
 
   /**

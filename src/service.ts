@@ -436,9 +436,10 @@ export class TokenService {
     const fresh = options !== undefined && readInput(verifyOptions, options).fresh === true;
     const presented = this.#values.read(value);
     if (presented === undefined) return this.#refuse('malformed', now);
-    const record =
-      (fresh ? undefined : this.#reader.kept(presented, now)) ??
-      (await this.#reader[fresh ? 'read' : 'load'](presented.id, now));
+    const { id } = presented;
+    const record = fresh
+      ? await this.#reader.read(id, now)
+      : (this.#reader.kept(presented, now) ?? (await this.#reader.load(id, now)));
     if (record === undefined) return this.#refuse('unknown', now, presented);
     return this.#judge(record, presented, asked, now, async (set, scope) => {
       const catalog = await this.#catalogOf(record.account).catch(() => undefined);

@@ -151,7 +151,7 @@ function isOfKubernetes(name: string, value: string): boolean {
  * @throws {UsageError} naming the setting and what it should be
  */
 export function readSettings(flags: ServeFlags, environment: Environment): ServeSettings {
-  const variable = (name: Variable) => environment[name] || undefined;
+  const variable = (name: Variable) => readVariable(name, environment);
   const list = (name: Variable) =>
     variable(name)
       ?.split(',')
@@ -192,13 +192,16 @@ export function nearest(word: string, known: readonly string[]): string | undefi
 }
 
 /** A variable of the environment; an empty one counts as none. */
-export function readVariable(name: Variable): string | undefined {
-  return process.env[name] || undefined;
+export function readVariable(
+  name: Variable,
+  environment: Environment = process.env,
+): string | undefined {
+  return environment[name] || undefined;
 }
 
 /** The part of {@link readSettings} that says which store is meant. */
 export function readStoreSettings(flags: StoreFlags, environment: Environment): StoreSettings {
-  const variable = (name: Variable) => environment[name] || undefined;
+  const variable = (name: Variable) => readVariable(name, environment);
   return {
     store: flags.store ?? variable('TOKENWRIGHT_STORE'),
     table: flags.table ?? variable('TOKENWRIGHT_TABLE'),
