@@ -2,24 +2,24 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, isAbsolute, join } from 'node:path';
 import { defineConfig, type Options } from 'tsup';
 
-/** One for each subpath of the package. */
-const entry = {
+/** One for each subpath of the package; each folder of `src/stores` is an engine with its own. */
+const entry: Record<string, string> = {
   index: 'src/index.ts',
   scope: 'src/scope/index.ts',
-  openapi: 'src/openapi.ts',
+  openapi: 'src/openapi/index.ts',
   http: 'src/http/index.ts',
-  sqlite: 'src/stores/sqlite.ts',
-  postgres: 'src/stores/postgres.ts',
-  mysql: 'src/stores/mysql.ts',
-  redis: 'src/stores/redis.ts',
   testing: 'src/testing/index.ts',
 };
+for (const store of readdirSync('src/stores', { withFileTypes: true })) {
+  if (store.isDirectory()) entry[store.name] = `src/stores/${store.name}/index.ts`;
+}
 
 /**
- * No subpath, but a file of its own: a bundler drops a whole file that is not used, and its schema,
- * within the root entry, would keep zod in every program that imports as much as `isTokenError`.
+ * No subpath, but a file of its own: a bundler drops a whole file that is not used. Otherwise the store
+ * and the rules of tokens would share a file with the schemas, and a program that imports just the
+ * store would keep zod.
  */
-const apart = { scanner: 'src/scanner.ts' };
+const apart = { memory: 'src/stores/memory.ts' };
 
 type Plugin = NonNullable<Options['esbuildPlugins']>[number];
 

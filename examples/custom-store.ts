@@ -9,13 +9,19 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
   const isLive = (record: TokenRecord) => record.revokedAt === undefined;
   const newestFirst = (a: Position, b: Position) =>
     b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? 1 : -1);
-  const revokeWhere = (at: Date, isMeant: (record: TokenRecord) => boolean) => {
+  const revokeWhere = (at: Date, limit: number, isMeant: (record: TokenRecord) => boolean) => {
     const meant = [...kept.values()].filter((record) => isLive(record) && isMeant(record));
-    for (const record of meant) keep({ ...record, revokedAt: at });
-    return meant.length;
+    const revoked = meant.slice(0, limit).map((record) => keep({ ...record, revokedAt: at }));
+    return revoked.length;
   };
   return {
-    async insert(record) {
+    async insert(record, quota) {
+      const live = [...kept.values()].filter(
+        (it) => isLive(it) && it.account === record.account && quota && it.expiresAt > quota.liveAt,
+      );
+      if (quota && live.length >= quota.tokens) {
+        throw new TokenError('quota_exceeded', 'the account has as many tokens as it may have');
+      }
       if (kept.has(record.id)) throw new TokenError('id_taken', 'this id is taken');
       keep(record);
     },
@@ -27,19 +33,21 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
       const rest = listed.filter((record) => !after || newestFirst(record, after) > 0);
       return structuredClone(rest.sort(newestFirst).slice(0, limit));
     },
-    async replace(next) {
+    async replace(next, version = next.version - 1) {
       const now = kept.get(next.id);
       if (!now || !isLive(now) || now.account !== next.account) return false;
-      if (now.version !== next.version - 1) return false;
+      if (now.version !== version) return false;
       keep(next);
       return true;
     },
     revoke: async (id, account, at, version) =>
       revokeWhere(
         at,
+        1,
         (it) => it.id === id && it.account === account && (version ?? it.version) === it.version,
       ) > 0,
-    revokeAll: async (account, at) => revokeWhere(at, (record) => record.account === account),
+    revokeAll: async (account, at, limit) =>
+      revokeWhere(at, limit, (record) => record.account === account),
     async purge(before, limit) {
       const ended = [...kept.values()]
         .filter(({ expiresAt, revokedAt }) => expiresAt < before || (revokedAt ?? before) < before)
@@ -51,4 +59,4 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
 }
 
 for (const promise of storeContract) await promise.run(() => mapStore());
-console.log(`${storeContract.length} promises kept`); // 68 promises kept
+console.log(`${storeContract.length} promises kept`); // 92 promises kept

@@ -2,35 +2,33 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import express, { type RequestHandler } from 'express';
-import { generateKey, MemoryTokenStore, TokenService } from 'tokenwright';
+import express from 'express';
+import { generateKey, MemoryTokenStore, type Token, TokenService } from 'tokenwright';
 import {
   bearerGuard,
+  expressGuard,
   fixedAccounts,
-  sendResponse,
   tokenHandler,
   toNodeListener,
 } from 'tokenwright/http';
 
+declare global {
+  namespace Express {
+    interface Request {
+      token?: Token;
+    }
+  }
+}
+
 export function start(tokens: TokenService): Server {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
   const guard = bearerGuard({ tokens, domain: 'shop.example' });
-  const guarded: RequestHandler = async (request, response, next) => {
-    try {
-      const outcome = await guard(request);
-      if (!outcome.ok) return await sendResponse(outcome.response, response);
-      response.locals['account'] = outcome.token.account;
-      next();
-    } catch (error) {
-      next(error); // Express 5 would do it by itself
-    }
-  };
 
   const app = express();
   app.use('/auth', toNodeListener(tokenHandler({ tokens, authenticate })));
-  app.use(guarded);
+  app.use(expressGuard(guard));
   app.get('/orders/:id', (request, response) => {
-    response.json({ at: request.originalUrl, account: response.locals['account'] });
+    response.json({ at: request.originalUrl, account: request.token?.account });
   });
   return app.listen(0, '127.0.0.1');
 }

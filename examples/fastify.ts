@@ -2,14 +2,20 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fastify from 'fastify';
-import { generateKey, MemoryTokenStore, TokenService } from 'tokenwright';
+import { generateKey, MemoryTokenStore, type Token, TokenService } from 'tokenwright';
 import {
   bearerGuard,
+  fastifyGuard,
   fixedAccounts,
-  sendResponse,
   tokenHandler,
   toNodeListener,
 } from 'tokenwright/http';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    token: Token | null;
+  }
+}
 
 export async function start(tokens: TokenService): Promise<Server> {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
@@ -26,15 +32,10 @@ export async function start(tokens: TokenService): Promise<Server> {
     });
   });
   app.register(async (api) => {
-    api.decorateRequest('account', '');
-    api.addHook('onRequest', async (request, reply) => {
-      const outcome = await guard(request.raw);
-      if (outcome.ok) return request.setDecorator('account', outcome.token.account);
-      reply.hijack();
-      await sendResponse(outcome.response, reply.raw);
-    });
+    api.decorateRequest('token', null);
+    api.addHook('onRequest', fastifyGuard(guard));
     api.get('/orders/:id', async (request) => {
-      return { at: request.originalUrl, account: request.getDecorator<string>('account') };
+      return { at: request.originalUrl, account: request.token?.account };
     });
   });
   await app.listen({ port: 0, host: '127.0.0.1' });

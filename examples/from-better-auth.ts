@@ -1,4 +1,4 @@
-// From better-auth's API keys: each key is issued anew with the same owner and rights, and both work for a time.
+// From better-auth's API keys: issue a token with the same owner and rights for each key, and let both work for a time.
 import { apiKey } from '@better-auth/api-key';
 import { betterAuth } from 'better-auth';
 import { memoryAdapter } from 'better-auth/adapters/memory';
@@ -37,7 +37,7 @@ const tokens = new TokenService({
 });
 const guard = bearerGuard({ tokens, domain: 'shop.example' });
 
-/** Takes a token of ours in `Authorization`, or a key of theirs in `x-api-key`, and says whose it is. */
+/** Takes a token in `Authorization` or a better-auth key in `x-api-key`, and returns its owner. */
 async function accountOf(request: Request): Promise<string | undefined> {
   const ours = await guard(request);
   if (ours.ok) return ours.token.account;

@@ -1,31 +1,22 @@
-// Hono: the token service is a Fetch handler already, and the guard is a middleware of five lines.
-import { type HttpBindings, type ServerType, serve } from '@hono/node-server';
+// Hono: the token service is a Fetch handler already, and the guard is a middleware.
+import { type ServerType, serve } from '@hono/node-server';
 import { Hono } from 'hono';
-import { createMiddleware } from 'hono/factory';
-import { generateKey, MemoryTokenStore, TokenService } from 'tokenwright';
-import { bearerGuard, fixedAccounts, tokenHandler } from 'tokenwright/http';
+import { generateKey, MemoryTokenStore, type Token, TokenService } from 'tokenwright';
+import { bearerGuard, fixedAccounts, honoGuard, tokenHandler } from 'tokenwright/http';
 
 interface Env {
-  readonly Bindings: Partial<HttpBindings>;
-  readonly Variables: { account: string };
+  readonly Variables: { token: Token };
 }
 
 export function createApp(tokens: TokenService): Hono<Env> {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
   const service = tokenHandler({ tokens, authenticate, basePath: '/auth' });
   const guard = bearerGuard({ tokens, domain: 'shop.example' });
-  const guarded = createMiddleware<Env>(async (c, next) => {
-    // On Node the guard sees the target as it came; c.req.raw holds what a parser made of it.
-    const outcome = await guard(c.env?.incoming ?? c.req.raw);
-    if (!outcome.ok) return outcome.response;
-    c.set('account', outcome.token.account);
-    return next();
-  });
 
   return new Hono<Env>()
     .all('/auth/*', (c) => service(c.req.raw))
-    .use(guarded)
-    .get('/orders/:id', (c) => c.json({ at: c.req.path, account: c.get('account') }));
+    .use(honoGuard(guard))
+    .get('/orders/:id', (c) => c.json({ at: c.req.path, account: c.get('token').account }));
 }
 
 export function start(tokens: TokenService): ServerType {

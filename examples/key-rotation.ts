@@ -21,7 +21,7 @@ console.log(fresh.value.slice(0, 8)); // acme_1k2
 console.log((await rotated.verify(old.value, { scope })).ok); // true
 console.log((await staged.verify(fresh.value, { scope })).ok); // true
 
-// Step 3, when no token of the old key lives any more, or at once when the key has leaked.
+// Step 3, when no token of the old key is live any more, or immediately if the key has leaked.
 const done = restartedWith([k2]);
 console.log((await done.verify(old.value, { scope })).ok); // false
 console.log((await done.verify(fresh.value, { scope })).ok); // true

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Koa from 'koa';
-import { generateKey, MemoryTokenStore, TokenService } from 'tokenwright';
+import { generateKey, MemoryTokenStore, type Token, TokenService } from 'tokenwright';
 import {
   bearerGuard,
   fixedAccounts,
-  sendResponse,
+  koaGuard,
   tokenHandler,
   toNodeListener,
 } from 'tokenwright/http';
@@ -17,24 +17,15 @@ export function start(tokens: TokenService): Server {
   const service = toNodeListener(tokenHandler({ tokens, authenticate, basePath: '/auth' }));
   const guard = bearerGuard({ tokens, domain: 'shop.example' });
 
-  const app = new Koa();
+  const app = new Koa<{ token: Token }>();
   app.use(async (ctx, next) => {
     if (!ctx.path.startsWith('/auth/')) return next();
     ctx.respond = false;
     await service(ctx.req, ctx.res);
   });
-  app.use(async (ctx, next) => {
-    // koa-mount cuts what is in ctx.req, so the whole target is named.
-    const outcome = await guard(ctx.req, { target: ctx.originalUrl });
-    if (outcome.ok) {
-      ctx.state['account'] = outcome.token.account;
-      return next();
-    }
-    ctx.respond = false;
-    await sendResponse(outcome.response, ctx.res);
-  });
+  app.use(koaGuard(guard));
   app.use((ctx) => {
-    ctx.body = { at: ctx.originalUrl, account: ctx.state['account'] };
+    ctx.body = { at: ctx.originalUrl, account: ctx.state.token.account };
   });
   return app.listen(0, '127.0.0.1');
 }

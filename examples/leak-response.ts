@@ -15,7 +15,7 @@ const { value: found } = await tokens.issue({ account: 'ada', scopes: [scope], n
 const token = await tokens.introspect(found);
 console.log(token?.account, token?.name, token?.scopes.length); // ada ci 1
 
-// Its owner cannot do without: a new value for the same token. The one that was found ends at once.
+// Its owner still needs the token: give it a new value. The leaked value ends immediately.
 if (token !== undefined) {
   const { value } = await tokens.rotate(token.account, token.id);
   console.log((await tokens.verify(value, { scope })).ok); // true

@@ -23,11 +23,11 @@ const scope = 'GET:shop.example/orders';
 const { id, value } = await one.tokens.issue({ account: 'ada', scopes: [scope] });
 console.log((await two.tokens.verify(value, { scope })).ok); // true
 
-// Redis tells the other node of it; even if the message is lost, memory serves nothing over 500 ms old.
+// Redis notifies the other node. Even if that message is lost, no cached record is older than 500 ms.
 await one.tokens.revoke('ada', id);
 console.log((await one.tokens.verify(value, { scope })).ok); // false
 
-// Where not even those 500 ms will do, a call can pass memory by.
+// If even 500 ms are too long, a call can skip the cache.
 console.log((await two.tokens.verify(value, { scope }, { fresh: true })).ok); // false
 
 await Promise.all([one.stop(), two.stop()]);

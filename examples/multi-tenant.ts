@@ -30,7 +30,7 @@ await tokens.issue(more).catch(({ code }) => console.log(code)); // scope_unmatc
 console.log(await tokens.get('acme', globex.id)); // undefined
 console.log(await tokens.revoke('acme', globex.id)); // false
 
-// Whom a request acts for comes from the token, never from the request.
+// The token says which tenant a request acts for, never the request itself.
 const need = { method: 'POST', domain: 'api.shop.example', target: '/orders' };
 const verdict = await tokens.verify(globex.value, need);
 console.log(verdict.ok && verdict.token.account, verdict.ok && verdict.token.name); // globex ci

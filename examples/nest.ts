@@ -1,46 +1,21 @@
-// Nest 11 on Express: the token service under /auth, and the guard as a CanActivate before every controller.
+// Nest 11 on Express: the token service under /auth, and the guard before every controller.
 import 'reflect-metadata';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import {
-  type CanActivate,
-  Controller,
-  type ExecutionContext,
-  Get,
-  Module,
-  Req,
-} from '@nestjs/common';
+import { Controller, Get, Module, Req } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import { generateKey, MemoryTokenStore, type Token, TokenService } from 'tokenwright';
 import {
-  type BearerGuard,
   bearerGuard,
   fixedAccounts,
-  sendResponse,
+  nestGuard,
   tokenHandler,
   toNodeListener,
 } from 'tokenwright/http';
 
 type Guarded = Request & { token?: Token };
-
-/** Refuses in the words of RFC 6750; Nest leaves alone what has been answered. */
-class TokenGuard implements CanActivate {
-  readonly #guard: BearerGuard;
-
-  constructor(guard: BearerGuard) {
-    this.#guard = guard;
-  }
-
-  async canActivate(context: ExecutionContext): Promise<boolean> {
-    const request = context.switchToHttp().getRequest<Guarded>();
-    const outcome = await this.#guard(request);
-    if (outcome.ok) request.token = outcome.token;
-    else await sendResponse(outcome.response, context.switchToHttp().getResponse<Response>());
-    return outcome.ok;
-  }
-}
 
 class OrdersController {
   show(request: Guarded) {
@@ -59,7 +34,7 @@ export async function start(tokens: TokenService): Promise<Server> {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
   const app = await NestFactory.create<NestExpressApplication>(AppModule, { logger: false });
   app.use('/auth', toNodeListener(tokenHandler({ tokens, authenticate })));
-  app.useGlobalGuards(new TokenGuard(bearerGuard({ tokens, domain: 'shop.example' })));
+  app.useGlobalGuards(nestGuard(bearerGuard({ tokens, domain: 'shop.example' })));
   return app.listen(0, '127.0.0.1');
 }
 

@@ -4,6 +4,7 @@ import {
   type BearerGuard,
   bearerGuard,
   fixedAccounts,
+  nextGuard,
   type TokenHandler,
   tokenHandler,
 } from 'tokenwright/http';
@@ -23,13 +24,12 @@ type Context<Params> = { readonly params: Promise<Params> };
 export function orderRoute(guard: BearerGuard): {
   GET: (request: Request, context: Context<{ id: string }>) => Promise<Response>;
 } {
+  const guarded = nextGuard(guard);
   return {
-    async GET(request, { params }) {
-      const outcome = await guard(request);
-      if (!outcome.ok) return outcome.response;
+    GET: guarded(async (_request, { params, token }) => {
       const { id } = await params;
-      return Response.json({ at: `/orders/${id}`, account: outcome.token.account });
-    },
+      return Response.json({ at: `/orders/${id}`, account: token.account });
+    }),
   };
 }
 

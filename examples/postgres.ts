@@ -20,7 +20,7 @@ const scope = 'GET:shop.example/orders';
 const { id, value } = await tokens.issue({ account: 'acme', scopes: [scope] });
 console.log((await tokens.verify(value, { scope })).ok); // true
 
-// Seen here at once, elsewhere as soon as PostgreSQL tells of it, and within 500 ms if it cannot.
+// Takes effect here immediately, elsewhere when PostgreSQL reports it, and after 500 ms at the latest.
 await tokens.revoke('acme', id);
 console.log((await tokens.verify(value, { scope })).ok); // false
 

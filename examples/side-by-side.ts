@@ -17,7 +17,7 @@ const scopesOf: Record<string, string[]> = {
   'orders:write': ['POST:shop.example/orders', 'PATCH:shop.example/orders'],
 };
 
-/** The old table, by the SHA-256 of the value: what is kept of a value there is no value of ours. */
+/** The old table, by the SHA-256 of the value. */
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const oldTable = new Map([
   [sha256('old-secret-of-ada'), { account: 'ada', permissions: ['orders:read', 'admin'] }],
@@ -32,8 +32,8 @@ type Outcome =
 async function eitherGuard(request: Request, now: number): Promise<Outcome> {
   const ours = await guard(request);
   if (ours.ok) return { ok: true, account: ours.token.account };
-  // Only what cannot be a value of ours is looked up there: not what is revoked or not covered, and
-  // not when the store is away.
+  // Look up only strings that cannot be a value of tokenwright: not revoked or insufficient tokens,
+  // and not during an outage of the store.
   if (ours.reason !== 'malformed' || now > LAST_DAY) return ours;
 
   const value = request.headers.get('authorization')?.replace(/^bearer /i, '') ?? '';
@@ -60,7 +60,7 @@ console.log(await call('old-secret-of-ada')); // ada
 console.log(await call('old-secret-of-ada', 'DELETE')); // 403
 console.log(await call('old-secret-of-nobody')); // 401
 
-// The same rights, issued anew: the owner takes this value instead, and you can delete the old row.
+// A new token with the same rights: the owner takes this value instead, and you can delete the old row.
 const scopes = scopesOf['orders:read'] ?? [];
 const token = await tokens.issue({ account: 'ada', scopes, metadata: { replaces: 'ci' } });
 console.log(await call(token.value)); // ada

@@ -1,6 +1,6 @@
 import { TokenError } from './errors.ts';
 
-/** Where the time comes from. Its zone does not matter; a service asks it once for each call. */
+/** The source of the time. A service asks it once for each call. */
 export interface Clock {
   /** This instant, as a valid date. */
   now(): Date;
@@ -10,21 +10,35 @@ export interface Clock {
 export const systemClock: Clock = { now: () => new Date() };
 
 const MAX_STEP_BACK_MS = 2 * 60 * 60 * 1000;
+/** Slower than time, so that the clock catches up; a token lives a ninth longer at most. */
+const CATCH_UP_RATE = 0.9;
 
 /**
- * A clock that does not revive what has expired: when the given one steps back by up to two hours,
- * time stands still until it has caught up. A larger step is taken for a correction and believed.
+ * A clock that never goes back, so that it does not revive expired tokens. If the given clock steps back
+ * by up to two hours, time goes on at nine tenths of its speed until the clock has caught up. A larger
+ * step is believed, as a correction.
  *
- * @returns what tells this instant, in milliseconds since 1970; it throws `invalid_options` when the given
- * clock has no valid time to tell
+ * @param elapsedMs the monotonic time that belongs to the clock; without it, time stands still until the
+ * clock has caught up
+ * @returns a function for this instant, in milliseconds since 1970; it throws `invalid_options` if the
+ * given clock does not return a valid time
  */
-export function steadyClock(clock: Clock): () => number {
+export function steadyClock(clock: Clock, elapsedMs = elapsedOf(clock)): () => number {
   let latest = Number.NEGATIVE_INFINITY;
+  let latestElapsedMs = 0;
   return () => {
     const time = timeOf(clock);
-    if (time > latest || latest - time > MAX_STEP_BACK_MS) latest = time;
-    return latest;
+    const elapsed = elapsedMs();
+    const least = latest + (elapsed - latestElapsedMs) * CATCH_UP_RATE;
+    latest = time >= least || least - time > MAX_STEP_BACK_MS ? time : least;
+    latestElapsedMs = elapsed;
+    return Math.floor(latest);
   };
+}
+
+/** The time of another clock may have nothing to do with that of the machine, as in a test. */
+function elapsedOf(clock: Clock): () => number {
+  return clock === systemClock ? () => performance.now() : () => 0;
 }
 
 function timeOf(clock: Clock): number {
@@ -40,25 +54,4 @@ function timeOf(clock: Clock): number {
   // A clock that is async by mistake may reject, too.
   Promise.resolve(now).catch(() => {});
   throw new TokenError('invalid_options', 'clock.now() must return a valid Date');
-}
-
-/** Waits for a promise at most so long; then rejects, whatever becomes of it later. */
-export function withDeadline<Result>(
-  promise: PromiseLike<Result>,
-  deadlineMs: number,
-): Promise<Result> {
-  // Each read goes through here: one promise, and none to race.
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error('deadline')), deadlineMs);
-    Promise.resolve(promise).then(
-      (result) => {
-        clearTimeout(timer);
-        resolve(result);
-      },
-      (error) => {
-        clearTimeout(timer);
-        reject(error);
-      },
-    );
-  });
 }

@@ -1,5 +1,5 @@
-/** Where the documentation is published. */
-export const DOCS_URL = 'https://tokenwright.example';
+/** Where the pages about codes are: they ship with the package. */
+export const ERROR_PAGES = 'node_modules/tokenwright/docs/errors';
 
 /**
  * The codes of {@link TokenError}: stable, public names. Messages may change, codes do not.
@@ -9,6 +9,7 @@ export type TokenErrorCode =
   | 'scopes_required'
   | 'scope_unmatched'
   | 'too_many_scopes'
+  | 'quota_exceeded'
   | 'catalog_empty'
   | 'invalid_ttl'
   | 'invalid_expire'
@@ -25,11 +26,11 @@ export type TokenErrorCode =
 const BRAND = Symbol.for('tokenwright.TokenError');
 
 /**
- * Says that a call could not be carried out, and why.
+ * The reason why a call failed.
  *
- * `code` is for programs, `message` for people: it names what was wrong and what would be right.
- * Neither holds a token value, a secret, a key or a password, and there is never a `cause`: errors
- * of drivers and parsers carry input, so they end where they are caught.
+ * `code` is for programs. `message` is for people: it says what was wrong and what would be right. Neither
+ * contains a token value, a secret, a key or a password. There is never a `cause`, because errors of
+ * drivers and parsers quote input.
  *
  * @example
  * try {
@@ -39,32 +40,36 @@ const BRAND = Symbol.for('tokenwright.TokenError');
  * }
  */
 export class TokenError extends Error {
-  /** What errors of this kind are called, in every copy of this package. */
+  /** The name of these errors, in every copy of this package. */
   override readonly name: 'TokenError';
   /** What happened, for programs. */
   readonly code: TokenErrorCode;
-  /** Facts for programs, as plain JSON: the scopes that were refused, what would be known instead. */
+  /** Facts for programs, as plain JSON, such as the refused scopes and similar known ones. */
   declare readonly details?: Readonly<Record<string, unknown>>;
 
-  /** For stores of your own, which answer with `id_taken` and `durability_unconfirmed`. */
+  /** For your own stores, which throw `id_taken` and `durability_unconfirmed`. */
   constructor(code: TokenErrorCode, message: string, details?: Readonly<Record<string, unknown>>) {
     super(message);
-    // A field with a value would cost the class its name in CommonJS: as it is built, `_class`.
+    // esbuild's CommonJS output names a class with field initializers `_class`.
     this.name = 'TokenError';
     this.code = code;
     if (details !== undefined) this.details = details;
     Object.defineProperty(this, BRAND, { value: true });
   }
 
-  /** The page about this code: what causes it, and what to do. In neither JSON nor a printed error. */
+  /**
+   * The page about this code, as a path from the folder that holds `node_modules`, such as
+   * `node_modules/tokenwright/docs/errors/not_found.md`. `npx tokenwright explain not_found` prints it.
+   * Not part of the error's JSON, nor printed with it.
+   */
   get docsUrl(): string {
-    return `${DOCS_URL}/errors/${this.code}`;
+    return `${ERROR_PAGES}/${this.code}.md`;
   }
 }
 
 /**
- * Whether a caught value is a {@link TokenError}, also one of another copy of this package (the
- * ESM and the CommonJS build may both be loaded), where `instanceof` would say no.
+ * Whether a caught value is a {@link TokenError}. Also recognizes errors of another copy of this package
+ * (the ESM and the CommonJS build may both be loaded), for which `instanceof` is false.
  *
  * @example
  * isTokenError(new TokenError('not_found', 'no such token')); // true
@@ -74,29 +79,59 @@ export function isTokenError(value: unknown): value is TokenError {
   return value instanceof Error && BRAND in value;
 }
 
-/** What a store can fail with. */
+/** The errors with which a store can fail. */
 export type StoreFailure = TokenError & {
   readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
 };
 
-/** What a store failed with, in our own words: texts of drivers carry input. */
+/** What a store may say about its failure, as `details.reason`. */
+const STORE_REASONS = {
+  standby:
+    'the store reached a standby or read-only server, which may not know about revocations; connect to the primary',
+  later_layout:
+    'a later version of tokenwright has written this record, and this version cannot read it; upgrade',
+  file_replaced:
+    'the database file was removed or replaced while it was open; put it back, or restart this process',
+};
+
+/**
+ * The error for a failure of a store, without the driver's text, which may quote input. A store may give
+ * one of {@link STORE_REASONS} in `details.reason`.
+ */
 export function storeFailure(error: unknown): StoreFailure {
-  const code = isTokenError(error) ? error.code : 'store_unavailable';
+  if (!isTokenError(error)) return storeOutage();
+  const { code } = error;
+  const reason = String(error.details?.['reason']);
+  if (isStoreReason(reason) && (code === 'store_unavailable' || code === 'store_corrupt')) {
+    return failure(code, STORE_REASONS[reason], { reason });
+  }
   if (code === 'store_corrupt') return corruptStore();
   if (code === 'durability_unconfirmed') {
     return failure(
       code,
-      'the change was made, but not confirmed by as many replicas as was asked for; look before trying again',
+      'the change was made, but not confirmed by as many replicas as required; look at the token before you try again',
     );
   }
+  return storeOutage();
+}
+
+function storeOutage(): StoreFailure {
   return failure('store_unavailable', 'the store did not answer; try again later');
 }
 
-/** A store that hands out what it never got must not be believed in anything. */
+/** The error for an answer that is not a token record. */
 export function corruptStore(): StoreFailure {
-  return failure('store_corrupt', 'the store answered with what is not a token record');
+  return failure('store_corrupt', 'the store answered with something that is not a token record');
 }
 
-function failure(code: StoreFailure['code'], message: string): StoreFailure {
-  return new TokenError(code, message) as StoreFailure;
+function isStoreReason(reason: string): reason is keyof typeof STORE_REASONS {
+  return Object.hasOwn(STORE_REASONS, reason);
+}
+
+function failure(
+  code: StoreFailure['code'],
+  message: string,
+  details?: { readonly reason: string },
+): StoreFailure {
+  return new TokenError(code, message, details) as StoreFailure;
 }

@@ -1,63 +1,76 @@
 import { channel } from 'node:diagnostics_channel';
-import type { RefusalReason, TokenId } from './token.ts';
+import type { StoreFailure } from './errors.ts';
+import type { RefusalReason, TokenId, TokenRecord } from './token.ts';
 
-/** What every event has. */
-interface Happened {
-  /** When, by the clock of the service. */
+interface BaseEvent {
+  /** The time, by the clock of the service. */
   readonly at: Date;
 }
 
-interface HappenedToToken extends Happened {
-  /** Of the token: the public one, which opens nothing. */
+interface TokenScopedEvent extends BaseEvent {
+  /** The public id of the token; it opens nothing. */
   readonly id: TokenId;
-  /** Whose token it is. */
+  /** The account of the token. */
   readonly account: string;
 }
 
 /**
- * Something that happened: to a token, by its id and never with a value, or to the store.
+ * Something that happened to a token, identified by its id and never with its value, or to the store.
  *
- * - `issued`, `modified`, `rotated`, `revoked`: the change is made.
- * - `revoked_all`, `purged`: as many tokens as `count` says were.
+ * - `issued`, `modified`, `rotated`, `revoked`: the change was made.
+ * - `revoked_all`, `purged`: `count` tokens were revoked or removed.
+ * - `revealed`: one call showed the account the values of `count` tokens. Not emitted for the values
+ *   that `issue` and `rotate` return.
  * - `verified`: a value was accepted, by the scope `grantedBy`.
- * - `refused`: a value was not. The `id` is known where the value was well-formed, the `account`
- *   where there is such a token, and `needed` with `insufficient_scope`.
- * - `reused`: a value was presented that a rotation had replaced, and whose time of grace, if any,
- *   was over. It was refused, which is told as well; somebody still has it. Only the value that was
- *   replaced last is known: one from before that is only `refused`, as `unknown`.
- * - `store_trouble`: a call of the store failed, as `code` says.
+ * - `refused`: a value was rejected. `id` is present if the value was well-formed, `account` if the
+ *   token exists, and `needed` with `insufficient_scope`.
+ * - `reused`: somebody presented a value that a rotation had replaced, after its grace period. The value
+ *   was rejected, so a `refused` event follows. Only the last replaced value is recognized; an older
+ *   one is just `refused`, as `unknown`.
+ * - `store_trouble`: a call of the store failed with `code`.
+ *
+ * `onEvent` and the channel each get an event object and a `Date` of their own. An exception in
+ * `onEvent` is ignored. An exception in a subscriber of a channel ends the process, because Node.js
+ * throws it again as an uncaught exception: wrap the body of each subscriber in `try` and `catch`.
  */
 export type TokenEvent =
-  | (HappenedToToken & { readonly type: 'issued' | 'modified' | 'rotated' | 'revoked' | 'reused' })
-  | (Happened & {
+  | (TokenScopedEvent & { readonly type: 'issued' | 'modified' | 'rotated' | 'revoked' | 'reused' })
+  | (BaseEvent & {
       readonly type: 'revoked_all';
-      /** Whose tokens they were. */
+      /** The account of the tokens. */
       readonly account: string;
       /** How many were revoked. */
       readonly count: number;
     })
-  | (Happened & {
+  | (BaseEvent & {
+      readonly type: 'revealed';
+      /** The account that saw them. */
+      readonly account: string;
+      /** How many values were shown. */
+      readonly count: number;
+    })
+  | (BaseEvent & {
       readonly type: 'purged';
       /** How many records were removed. */
       readonly count: number;
     })
-  | (HappenedToToken & {
+  | (TokenScopedEvent & {
       readonly type: 'verified';
       /** The scope of the token that allows it. */
       readonly grantedBy: string;
     })
-  | (Happened & {
+  | (BaseEvent & {
       readonly type: 'refused';
-      /** Why, as the verdict says. */
+      /** The reason in the verdict. */
       readonly reason: RefusalReason;
-      /** Of the token, where the value was well-formed. */
+      /** The id of the token, if the value was well-formed. */
       readonly id?: TokenId;
-      /** Whose token it is, where there is one. */
+      /** The account, if the token exists. */
       readonly account?: string;
       /** With `insufficient_scope`: the scope that would have been enough. */
       readonly needed?: string;
     })
-  | (Happened & {
+  | (BaseEvent & {
       readonly type: 'store_trouble';
       readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
     });
@@ -71,6 +84,7 @@ const CHANNELS = {
   rotated: channel('tokenwright:rotated'),
   revoked: channel('tokenwright:revoked'),
   revoked_all: channel('tokenwright:revoked_all'),
+  revealed: channel('tokenwright:revealed'),
   purged: channel('tokenwright:purged'),
   verified: channel('tokenwright:verified'),
   refused: channel('tokenwright:refused'),
@@ -78,28 +92,100 @@ const CHANNELS = {
   store_trouble: channel('tokenwright:store_trouble'),
 } as const satisfies Record<TokenEventType, unknown>;
 
-/** Calls a listener of the host at once. Its own trouble, also a later one, is not the caller's. */
-export function notify<Told>(listener: (event: Told) => unknown, event: Told): void {
+/** Calls a listener of the host now, without waiting for it. What it throws, also later, is ignored. */
+export function notify<Event>(listener: (event: Event) => unknown, event: Event): void {
   (async () => listener(event))().catch(() => {});
 }
 
-/** Tells the listener of a service, and whoever has subscribed to a channel. */
+/** What is known about a value that was refused. */
+export interface RefusedValue {
+  readonly reason: RefusalReason;
+  readonly id?: TokenId | undefined;
+  readonly account?: string | undefined;
+  readonly needed?: string | undefined;
+}
+
+/** Emits the events of a service: to its listener, and to the subscribers of the channels. */
 export class Events {
   readonly #listener: ((event: TokenEvent) => void) | undefined;
+  /** This instant, in milliseconds since 1970. */
+  readonly #clock: () => number;
 
-  constructor(listener: ((event: TokenEvent) => void) | undefined) {
+  constructor(listener: ((event: TokenEvent) => void) | undefined, clock: () => number) {
     this.#listener = listener;
+    this.#clock = clock;
   }
 
-  /** Whether there is anybody to tell: where there is none, an event need not even be made. */
-  hears(type: TokenEventType): boolean {
+  /** Emits what happened to a token. */
+  token(
+    type: 'issued' | 'modified' | 'rotated' | 'revoked' | 'reused',
+    { id, account }: Pick<TokenRecord, 'id' | 'account'>,
+    now: number,
+  ): void {
+    if (this.#isHeard(type)) this.#emit({ type, id, account, at: new Date(now) });
+  }
+
+  /** Emits that all tokens of an account were revoked. */
+  revokedAll(account: string, count: number, now: number): void {
+    this.#emit({ type: 'revoked_all', account, count, at: new Date(now) });
+  }
+
+  /** Emits that values were shown. */
+  revealed(account: string, count: number, now: number): void {
+    this.#emit({ type: 'revealed', account, count, at: new Date(now) });
+  }
+
+  /** Emits that records were removed. */
+  purged(count: number, now: number): void {
+    this.#emit({ type: 'purged', count, at: new Date(now) });
+  }
+
+  /** Emits that a value was accepted. */
+  verified(
+    { id, account }: Pick<TokenRecord, 'id' | 'account'>,
+    grantedBy: string,
+    now: number,
+  ): void {
+    if (!this.#isHeard('verified')) return;
+    this.#emit({ type: 'verified', id, account, grantedBy, at: new Date(now) });
+  }
+
+  /** Emits that a value was refused. */
+  refused({ reason, id, account, needed }: RefusedValue, now: number): void {
+    if (!this.#isHeard('refused')) return;
+    this.#emit({
+      type: 'refused',
+      reason,
+      at: new Date(now),
+      ...(id !== undefined && { id }),
+      ...(account !== undefined && { account }),
+      ...(needed !== undefined && { needed }),
+    });
+  }
+
+  /** Emits that a call of the store failed. */
+  storeTrouble({ code }: StoreFailure): void {
+    if (!this.#isHeard('store_trouble')) return;
+    try {
+      this.#emit({ type: 'store_trouble', code, at: new Date(this.#clock()) });
+    } catch {
+      // The clock failed. The failure of the store is the one to throw.
+    }
+  }
+
+  /** Spares hot paths an event that nobody listens for. */
+  #isHeard(type: TokenEventType): boolean {
     return this.#listener !== undefined || CHANNELS[type].hasSubscribers;
   }
 
-  tell(event: TokenEvent): void {
-    if (!this.hears(event.type)) return;
-    Object.freeze(event);
-    if (this.#listener !== undefined) notify(this.#listener, event);
-    CHANNELS[event.type].publish(event);
+  #emit(event: TokenEvent): void {
+    const channel = CHANNELS[event.type];
+    if (this.#listener !== undefined) notify(this.#listener, copyOf(event));
+    if (channel.hasSubscribers) channel.publish(copyOf(event));
   }
+}
+
+/** A Date cannot be frozen: a listener that changes it must not change it for others. */
+function copyOf(event: TokenEvent): TokenEvent {
+  return Object.freeze({ ...event, at: new Date(event.at) });
 }

@@ -1,3 +1,4 @@
+export type { Need } from './access/need.ts';
 export { type Clock, systemClock } from './clock.ts';
 export { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
 export type { TokenEvent, TokenEventType } from './events.ts';
@@ -8,22 +9,20 @@ export type {
   ModifyInput,
   PatchInput,
   PurgeInput,
+  RevokeAllOptions,
   RotateOptions,
   VerifyOptions,
 } from './input.ts';
-export { generateKey, type KeyOptions } from './keys.ts';
-export type { CacheOptions, CatalogOption, TokenServiceOptions } from './options.ts';
-export { type GithubPattern, type ScannerRules, scannerRules } from './scanner.ts';
+export type { CacheOptions, CatalogOption, QuotaOptions, TokenServiceOptions } from './options.ts';
+export { TokenService } from './service.ts';
 export {
-  type ModifiedToken,
-  type Need,
-  type TokenPage,
-  TokenService,
-} from './service.ts';
-export {
+  type AccountQuota,
+  type DoctorOptions,
   doctor,
   type PageQuery,
   type Position,
+  type ScannedRecords,
+  type ScanQuery,
   type StoreFinding,
   type TokenStore,
   type Unsubscribe,
@@ -35,10 +34,14 @@ export type {
   JsonObject,
   JsonValue,
   Lifetime,
+  ModifiedToken,
   RefusalReason,
   Token,
   TokenId,
+  TokenPage,
   TokenRecord,
   Verdict,
 } from './token.ts';
-export { redact } from './value.ts';
+export { generateKey, type KeyOptions } from './values/keys.ts';
+export { redact } from './values/redact.ts';
+export { type GithubPattern, type ScannerRules, scannerRules } from './values/scanner.ts';

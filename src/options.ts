@@ -1,60 +1,95 @@
 import * as z from 'zod';
+import {
+  DEFAULT_CACHE_BYTES,
+  DEFAULT_CACHE_ENTRIES,
+  DEFAULT_DEADLINE_MS,
+  DEFAULT_TOKENS_PER_ACCOUNT,
+  MAX_CACHE_BYTES,
+  MAX_CACHE_ENTRIES,
+  MAX_DEADLINE_MS,
+  MAX_LIFETIME_SECONDS,
+  MAX_SCOPES,
+  MAX_STALE_MS,
+  MAX_TOKENS_PER_ACCOUNT,
+  MIN_CACHE_BYTES,
+} from './bounds.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { TokenError } from './errors.ts';
 import type { TokenEvent } from './events.ts';
-import { checkOptions, strict } from './input.ts';
-import type { KeyOptions } from './keys.ts';
+import { checkOptions, readOption, strict, wholeNumber } from './schemas.ts';
 import type { ScopeCatalog } from './scope/index.ts';
 import type { TokenStore } from './store.ts';
-import { type Lifetime, ONE_YEAR_SECONDS } from './token.ts';
+import type { Lifetime } from './token.ts';
+import type { KeyOptions } from './values/keys.ts';
 
 /** How a {@link TokenService} works. */
 export interface TokenServiceOptions {
-  /** Where the records are kept. */
+  /** Where the records are stored. */
   readonly store: TokenStore;
   /** Exactly one with status `active`; see {@link generateKey}. */
   readonly keys: readonly KeyOptions[];
-  /** What the values of this host begin with, like `acme` or `acme_live`. */
+  /** The prefix of all token values of this host, such as `acme` or `acme_live`. */
   readonly prefix: string;
   /**
-   * The scopes that an account may ask for, and against which wildcards are expanded. Without one,
-   * scopes are kept as asked for, and wildcards are matched as patterns.
+   * The scopes that an account may ask for; wildcards are expanded against them. Without a catalog, tokens
+   * hold the scopes as requested, and wildcards are matched as patterns.
    */
   readonly catalog?: CatalogOption | undefined;
   /**
-   * Where the time comes from. One that steps back by up to two hours is held until it has caught up.
+   * The source of the time. If it steps back by up to two hours, time stands still until it has caught up.
+   * The default goes on by the monotonic clock of the machine instead, at nine tenths of its speed.
    * @default the time of the machine
    */
   readonly clock?: Clock | undefined;
   /**
-   * `once`: the value is in the answer to issue and rotate, and never again. `always`: it is kept,
-   * encrypted with the active key, and shown to its account in every answer. @default 'once'
+   * `once`: only `issue` and `rotate` return the value. `always`: it is stored, encrypted with the active
+   * key, and returned to its account by every method. @default 'once'
    */
   readonly reveal?: 'once' | 'always' | undefined;
   /** Whole seconds, from 1 to 31 536 000 (365 days). @default 31 536 000, both */
   readonly lifetime?: Partial<Lifetime> | undefined;
   /**
-   * Serves verify from memory, for at most so long after the start of the read: a change made by
-   * another process is seen within `maxStaleMs`, one of this process at once. Where the store can
-   * tell of changes it is seen as soon as it does. @default off
+   * Serves `verify` from memory for a limited time after the start of the read. A change by this process
+   * takes effect immediately, one by another process within `maxStaleMs`, or as soon as the store reports
+   * it if it can. @default off
    */
   readonly cache?: CacheOptions | undefined;
-  /** How long a store or a catalog may take to answer, from 1 to 60 000. @default 2000 */
+  /** How much one account may store. @default 10 000 active tokens, of 4096 scopes each */
+  readonly quotas?: QuotaOptions | undefined;
+  /** The milliseconds that a store or a catalog may take to answer, 1 to 60 000. @default 2000 */
   readonly deadlineMs?: number | undefined;
   /**
-   * Is told of what happens to tokens, by id and never with a value. It is called at once, not
-   * waited for, and what it throws is lost. The same events are published on channels of
-   * `node:diagnostics_channel`, each by its type, as `tokenwright:issued`.
+   * Receives the events, which carry ids and never values. It is called immediately and not awaited; what
+   * it throws is ignored. The same events are published on channels of `node:diagnostics_channel`, one
+   * for each type, such as `tokenwright:issued`.
    */
   readonly onEvent?: ((event: TokenEvent) => void) | undefined;
 }
 
-/** What may be served from memory. */
+/** How `verify` is served from memory. */
 export interface CacheOptions {
   /** Milliseconds, from 0 (each verify reads the store) to 60 000. @default 0 */
   readonly maxStaleMs?: number | undefined;
-  /** Tokens, from 1 to 1 000 000; the one read longest ago leaves first. @default 10 000 */
+  /** Tokens, from 1 to 1 000 000; the one with the oldest read is evicted first. @default 10 000 */
   readonly maxEntries?: number | undefined;
+  /**
+   * The memory for cached tokens and their compiled scopes, in bytes, as an estimate: from 1 048 576 to
+   * 17 179 869 184 (16 GiB). The token with the oldest read is evicted first.
+   * @default 67 108 864 (64 MiB)
+   */
+  readonly maxBytes?: number | undefined;
+}
+
+/** How much one account may store. Calls that would exceed it fail with `quota_exceeded`. */
+export interface QuotaOptions {
+  /**
+   * Active tokens of one account, from 1 to 1 000 000. Expired and revoked tokens do not count. Several
+   * concurrent calls may each find room for the last token, and then all of them succeed.
+   * @default 10 000
+   */
+  readonly tokensPerAccount?: number | undefined;
+  /** Scopes of one token, as asked for and as granted, from 1 to 4096. @default 4096 */
+  readonly scopesPerToken?: number | undefined;
 }
 
 /** One catalog for all, or one for each account. */
@@ -62,9 +97,17 @@ export type CatalogOption =
   | ScopeCatalog
   | ((account: string) => ScopeCatalog | Promise<ScopeCatalog>);
 
-/** The options with all that was left open filled in. */
+/** Options with all defaults filled in. */
+type Limits<Options> = { readonly [Limit in keyof Options]-?: number };
+
+/** How much one account may store. */
+export type Quotas = Limits<QuotaOptions>;
+
+/** The options with all defaults filled in. */
 interface ReadOptions {
   readonly store: TokenStore;
+  /** The store's `local`, read once. */
+  readonly isLocal: boolean;
   readonly keys: readonly KeyOptions[];
   readonly prefix: string;
   readonly clock: Clock;
@@ -72,13 +115,10 @@ interface ReadOptions {
   readonly deadlineMs: number;
   readonly catalog: CatalogOption | undefined;
   readonly lifetime: Lifetime;
-  readonly cache: { readonly maxStaleMs: number; readonly maxEntries: number };
+  readonly cache: Limits<CacheOptions>;
+  readonly quotas: Quotas;
   readonly onEvent: ((event: TokenEvent) => void) | undefined;
 }
-
-const DEFAULT_DEADLINE_MS = 2000;
-const DEFAULT_MAX_ENTRIES = 10_000;
-const MAX_STALE_MS = 60_000;
 
 /**
  * Reads the options of a service.
@@ -86,10 +126,12 @@ const MAX_STALE_MS = 60_000;
  * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
  */
 export function readOptions(options: unknown): ReadOptions {
-  const { store, keys, prefix, catalog, clock, reveal, lifetime, cache, deadlineMs, onEvent } =
-    checkOptions(serviceOptions, options);
+  const read = checkOptions(serviceOptions, options);
+  const { store, keys, prefix, catalog, clock, reveal, lifetime, cache, quotas } = read;
+  const { deadlineMs, onEvent } = read;
   return {
     store,
+    isLocal: readOption('store', () => store.local === true),
     keys,
     prefix,
     catalog,
@@ -98,14 +140,19 @@ export function readOptions(options: unknown): ReadOptions {
     lifetime: lifetimeOf(lifetime),
     cache: {
       maxStaleMs: cache?.maxStaleMs ?? 0,
-      maxEntries: cache?.maxEntries ?? DEFAULT_MAX_ENTRIES,
+      maxEntries: cache?.maxEntries ?? DEFAULT_CACHE_ENTRIES,
+      maxBytes: cache?.maxBytes ?? DEFAULT_CACHE_BYTES,
+    },
+    quotas: {
+      tokensPerAccount: quotas?.tokensPerAccount ?? DEFAULT_TOKENS_PER_ACCOUNT,
+      scopesPerToken: quotas?.scopesPerToken ?? MAX_SCOPES,
     },
     deadlineMs: deadlineMs ?? DEFAULT_DEADLINE_MS,
     onEvent,
   };
 }
 
-/** Whether a value is a catalog, also one of another copy of this package. */
+/** Whether a value is a catalog, also if it is from another copy of this package. */
 export function isCatalog(value: unknown): value is ScopeCatalog {
   return hasMethods(value, ['expand', 'attribute', 'suggest', 'toArray', 'knows']);
 }
@@ -137,14 +184,19 @@ const serviceOptions = strict({
     .optional(),
   reveal: z.enum(['once', 'always'], { error: 'reveal must be "once" or "always"' }).optional(),
   lifetime: strict({
-    defaultSeconds: secondsOption('lifetime.defaultSeconds'),
-    maxSeconds: secondsOption('lifetime.maxSeconds'),
+    defaultSeconds: wholeNumber(1, MAX_LIFETIME_SECONDS, 'lifetime.defaultSeconds').optional(),
+    maxSeconds: wholeNumber(1, MAX_LIFETIME_SECONDS, 'lifetime.maxSeconds').optional(),
   }).optional(),
   cache: strict({
-    maxStaleMs: rangeOption('cache.maxStaleMs', MAX_STALE_MS, 0),
-    maxEntries: rangeOption('cache.maxEntries', 1_000_000),
+    maxStaleMs: wholeNumber(0, MAX_STALE_MS, 'cache.maxStaleMs').optional(),
+    maxEntries: wholeNumber(1, MAX_CACHE_ENTRIES, 'cache.maxEntries').optional(),
+    maxBytes: wholeNumber(MIN_CACHE_BYTES, MAX_CACHE_BYTES, 'cache.maxBytes').optional(),
   }).optional(),
-  deadlineMs: rangeOption('deadlineMs', 60_000),
+  quotas: strict({
+    tokensPerAccount: wholeNumber(1, MAX_TOKENS_PER_ACCOUNT, 'quotas.tokensPerAccount').optional(),
+    scopesPerToken: wholeNumber(1, MAX_SCOPES, 'quotas.scopesPerToken').optional(),
+  }).optional(),
+  deadlineMs: wholeNumber(1, MAX_DEADLINE_MS, 'deadlineMs').optional(),
   onEvent: z
     .custom<(event: TokenEvent) => void>((value) => typeof value === 'function', {
       error: 'onEvent must be a function',
@@ -152,19 +204,10 @@ const serviceOptions = strict({
     .optional(),
 });
 
-function secondsOption(name: string) {
-  return rangeOption(name, ONE_YEAR_SECONDS);
-}
-
-function rangeOption(name: string, max: number, min = 1) {
-  const error = `${name} must be a whole number from ${min} to ${max}`;
-  return z.int({ error }).min(min, { error }).max(max, { error }).optional();
-}
-
 function lifetimeOf(
   options: { defaultSeconds?: number | undefined; maxSeconds?: number | undefined } = {},
 ): Lifetime {
-  const maxSeconds = options.maxSeconds ?? ONE_YEAR_SECONDS;
+  const maxSeconds = options.maxSeconds ?? MAX_LIFETIME_SECONDS;
   const defaultSeconds = options.defaultSeconds ?? maxSeconds;
   if (defaultSeconds <= maxSeconds) return Object.freeze({ defaultSeconds, maxSeconds });
   throw new TokenError(

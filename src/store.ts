@@ -1,63 +1,104 @@
 import type { TokenId, TokenRecord } from './token.ts';
 
-/** A place in an account's list: after the token with this creation time and id. */
+/** A position in an account's list: after the token with this creation time and id. */
 export interface Position {
   /** To the millisecond. */
   readonly createdAt: Date;
-  /** Which one, of several of that time. */
+  /** The token, if several have that time. */
   readonly id: TokenId;
 }
 
 /** One page of an account's list. */
 export interface PageQuery {
-  /** Whose records; compared byte by byte. */
+  /** The owner of the records; compared byte by byte. */
   readonly account: string;
-  /** Only records that come after this place; from the start when absent. */
+  /** Only records after this position; from the start if absent. */
   readonly after?: Position | undefined;
-  /** At most so many records: 1 or more. */
+  /** The most records: 1 or more. */
   readonly limit: number;
   /** Only records whose `expiresAt` is later than this instant. */
   readonly liveAt: Date;
+  /**
+   * Lets the store end the page early: at the record with which `scopes` and `requested` of all its
+   * records, as JSON, reach this many bytes. A page of fewer than `limit` records is the last one only
+   * if it holds fewer bytes than that. A store may ignore this.
+   */
+  readonly maxBytes?: number | undefined;
 }
 
-/** Ends what was begun; may be called twice. */
+/** How many live tokens an account may have. */
+export interface AccountQuota {
+  /** At most this many records of the account that are not revoked and expire after `liveAt`. */
+  readonly tokens: number;
+  /** The instant of the call. */
+  readonly liveAt: Date;
+}
+
+/** One step of a pass over all records. */
+export interface ScanQuery {
+  /** The `next` of the step before; from the start if absent. */
+  readonly after?: string | undefined;
+  /** The most records: 1 or more. */
+  readonly limit: number;
+}
+
+/** The records of one step of a pass over all records. */
+export interface ScannedRecords {
+  /** Can be empty although there is a `next`. */
+  readonly records: TokenRecord[];
+  /** Where the next step goes on; absent after the last one. Only the store that made it can read it. */
+  readonly next?: string | undefined;
+}
+
+/** Stops listening; may be called twice. */
 export type Unsubscribe = () => Promise<void>;
 
-/** Something that weakens a promise of a store, or that could not be looked at. */
+/** Something that weakens a promise of a store, or that could not be checked. */
 export interface StoreFinding {
   /** A stable name in snake_case, such as `synchronous_commit_off`. */
   readonly code: string;
-  /** What is weakened by it, what was found, and what to do, in words. */
+  /** What was found, which promise it weakens, and what to do. */
   readonly message: string;
 }
 
+/** How thoroughly {@link doctor} looks. */
+export interface DoctorOptions {
+  /**
+   * Also does what takes long, such as reading a whole SQLite file in search of damage, and names what no
+   * setting cures, in a Redis Cluster. Not for a process that answers calls. @default false
+   */
+  readonly full?: boolean | undefined;
+}
+
 /**
- * Where token records are kept. A few verbs, absolute times, plain data.
+ * Stores token records. A few methods, absolute times, plain data.
  *
- * A store holds no rules: it never judges an expiry, parses a scope or sees a secret. What it owes:
+ * A store holds no rules: it never judges an expiry, parses a scope or sees a secret. What it promises:
  *
- * - Each method is one step: it happens whole or not at all, also with many callers at once.
+ * - Each method is one step: it happens completely or not at all, also with many concurrent callers.
  * - Ids and accounts are compared byte by byte: case, trailing space, accent and normal form count.
- * - It keeps copies and hands out copies. Times keep their milliseconds.
- * - A promise that resolves means that the change is kept. What cannot be known rejects; a store
- *   that is away never answers "no such record". A change that is made but not yet as safe as the
- *   store promises rejects with a `TokenError` `durability_unconfirmed`.
+ * - It stores copies and returns copies. Times keep their milliseconds.
+ * - A promise that resolves means that the change is stored. If the outcome is unknown, it rejects: a
+ *   store that is down never answers "no such record". A change that was made, but is not yet as durable
+ *   as the store promises, rejects with a `TokenError` `durability_unconfirmed`.
  *
  * `storeContract` of `tokenwright/testing` checks all of this for any store.
  */
 export interface TokenStore {
   /**
-   * Keeps a new record.
+   * Stores a new record. With a quota, only if the account has fewer live records than that; concurrent
+   * calls may each see the same count and exceed it together.
    *
-   * @throws {TokenError} `id_taken` when the id exists, revoked or not; `store_unavailable`
+   * @throws {TokenError} `id_taken` if the id exists, revoked or not; `quota_exceeded`;
+   * `store_unavailable`
    */
-  insert(record: TokenRecord): Promise<void>;
+  insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
 
   /**
-   * Reads records by id in one round trip, revoked ones included. The answer has one place for each
-   * id asked, in that order; `undefined` where there is none. An id may be asked twice.
+   * Reads records by id in one round trip, including revoked ones. The answer has one element for each
+   * id, in that order, `undefined` if there is no such record. The same id may come twice.
    *
-   * @throws {TokenError} `store_unavailable`; `store_corrupt` for what is kept and is no record
+   * @throws {TokenError} `store_unavailable`; `store_corrupt` if something else than a record is stored
    */
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
 
@@ -66,33 +107,35 @@ export interface TokenStore {
    * first by `createdAt`, then by `id` descending (by code unit). By keyset, never by offset: the
    * cost does not depend on how far down the list the page is.
    *
-   * @throws {TokenError} `store_unavailable`; `store_corrupt` for what is kept and is no record
+   * @throws {TokenError} `store_unavailable`; `store_corrupt` if something else than a record is stored
    */
   page(query: PageQuery): Promise<TokenRecord[]>;
 
   /**
-   * Puts `next` in the place of the record with its id, only if that one has version
-   * `next.version - 1`, the same account, and is not revoked. Resolves to whether it did.
+   * Replaces the record with the id of `next`, only if it has `version`, by default `next.version - 1`,
+   * and the same account, and is not revoked. Resolves to whether it did.
    *
-   * @throws {TokenError} `store_unavailable`; `durability_unconfirmed` when it is done, and not yet safe
+   * @throws {TokenError} `store_unavailable`; `durability_unconfirmed` if it did, but not yet durably
    */
-  replace(next: TokenRecord): Promise<boolean>;
+  replace(next: TokenRecord, version?: number): Promise<boolean>;
 
   /**
-   * Marks a record as revoked at `at`, only if it belongs to `account`, is not revoked yet, and,
-   * where `version` is given, has that version. Resolves to whether it did. The record stays, with
+   * Marks a record as revoked at `at`, only if it belongs to `account`, is not revoked yet, and has
+   * `version` if that is given. Resolves to whether it did. The record stays, with
    * its version, until purged.
    *
-   * @throws {TokenError} `store_unavailable`; `durability_unconfirmed` when it is done, and not yet safe
+   * @throws {TokenError} `store_unavailable`; `durability_unconfirmed` if it did, but not yet durably
    */
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
 
   /**
-   * Marks all records of an account that are not revoked. Resolves to how many.
+   * Marks at most `limit` records of an account that are not revoked. Resolves to how many; fewer than
+   * `limit` means that none are left. The next call goes on where this one ended: its cost must not
+   * grow with the records that earlier calls have marked.
    *
-   * @throws {TokenError} `store_unavailable`; `durability_unconfirmed` when it is done, and not yet safe
+   * @throws {TokenError} `store_unavailable`; `durability_unconfirmed` if it did, but not yet durably
    */
-  revokeAll(account: string, at: Date): Promise<number>;
+  revokeAll(account: string, at: Date, limit: number): Promise<number>;
 
   /**
    * Removes at most `limit` records that expired or were revoked before `before`. Resolves to how
@@ -103,25 +146,35 @@ export interface TokenStore {
   purge(before: Date, limit: number): Promise<number>;
 
   /**
-   * Tells of records that change or may have changed, as soon as may be and from whatever process:
-   * their ids, or `'all'` when something may have been missed, as after a lost connection, which it
-   * restores by itself. Hints only: nothing may depend on them, and they may come twice. Resolves
-   * when it listens, to a function that ends it; rejects when it cannot listen yet.
+   * Reads all records of all accounts step by step, also revoked and expired ones, for upkeep such as
+   * copying and counting. A pass returns each record that exists from its first step to its last at least
+   * once; one that is added or removed meanwhile may be missing. The order is the store's own.
+   *
+   * Optional: without it, a store cannot be copied or reviewed as a whole.
+   *
+   * @throws {TokenError} `store_unavailable`; `store_corrupt` if something else than a record is stored
+   */
+  scan?(query: ScanQuery): Promise<ScannedRecords>;
+
+  /**
+   * Reports records that have or may have changed, by any process, as soon as possible: their ids, or
+   * `'all'` if a change may have been missed, for example after a lost connection, which the store
+   * restores itself. These are hints: nothing may depend on them, and one may come twice. Resolves when
+   * the store listens, to a function that stops it; rejects if it cannot listen yet.
    *
    * @throws {TokenError} `store_unavailable`
    */
   watch?(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
 
   /**
-   * Looks for what weakens its promises in what the host controls, as settings of the server.
+   * Looks for things under the host's control that weaken its promises, such as settings of the server.
    *
    * @throws {TokenError} `store_unavailable`
    */
-  doctor?(): Promise<StoreFinding[]>;
+  doctor?(options?: DoctorOptions): Promise<StoreFinding[]>;
 
   /**
-   * Answers without I/O worth waiting for, so that its promises need no deadline and reads are not
-   * gathered.
+   * Answers without waiting for I/O: its calls need no deadline, and its reads are not batched.
    */
   readonly local?: boolean;
 
@@ -134,13 +187,16 @@ export interface TokenStore {
 }
 
 /**
- * Looks for what weakens the promises of a store in what the host controls, such as a commit mode
- * or an eviction policy. Nothing found is an empty list, also for a store that looks for nothing.
+ * Looks for things under the host's control that weaken the promises of a store, such as a commit mode
+ * or an eviction policy. Returns an empty list if it finds nothing, or if the store has no doctor.
  *
  * @throws {TokenError} `store_unavailable`
  * @example
  * for (const { message } of await doctor(store)) console.warn(message);
  */
-export async function doctor(store: TokenStore): Promise<StoreFinding[]> {
-  return (await store.doctor?.()) ?? [];
+export async function doctor(
+  store: TokenStore,
+  options: DoctorOptions = {},
+): Promise<StoreFinding[]> {
+  return (await store.doctor?.(options)) ?? [];
 }

@@ -1,8 +1,16 @@
 import { addSeconds } from 'date-fns/addSeconds';
 import { isAfter } from 'date-fns/isAfter';
 import { isValid } from 'date-fns/isValid';
+import {
+  MAX_ACCOUNT_BYTES,
+  MAX_METADATA_BYTES,
+  MAX_METADATA_DEPTH,
+  MAX_RECORD_BYTES,
+} from './bounds.ts';
 import { TokenError } from './errors.ts';
-import type { RequestReason } from './scope/index.ts';
+import { listBytes } from './list-size.ts';
+import type { RequestReason, ScopeDiff } from './scope/index.ts';
+import { inWords, secondsMessage, shown, shownDate } from './wording.ts';
 
 declare const tokenId: unique symbol;
 
@@ -25,27 +33,27 @@ export type JsonValue =
 export type JsonObject = { readonly [member: string]: JsonValue };
 
 /**
- * What a store keeps of a token. Nothing in it can be presented as a token, and `digest` cannot be
- * turned back into one.
+ * A token as a store holds it. Nothing in it can be presented as a token, and `digest` cannot be turned
+ * back into one.
  */
 export interface TokenRecord {
   /** The primary key; compared byte by byte. */
   readonly id: TokenId;
-  /** Whom the token belongs to: 1 to 255 bytes of UTF-8; compared byte by byte. */
+  /** The owner: 1 to 255 bytes of UTF-8; compared byte by byte. */
   readonly account: string;
   /** The prefix of the value. */
   readonly prefix: string;
-  /** The key with which the value's tag was made: 2 characters. */
+  /** The id of the key that made the value's checksum: 2 characters. */
   readonly kid: string;
   /** SHA-256 over the id and the secret: 32 bytes. */
   readonly digest: Uint8Array;
   /** The secret, sealed with a key that the store never sees; only with `reveal: 'always'`. */
   readonly box?: Uint8Array | undefined;
-  /** What the token may do: canonical scopes, sorted, 1 to 4096. */
+  /** The held scopes: canonical, sorted, 1 to 4096. */
   readonly scopes: readonly string[];
-  /** What was asked for, in canonical spelling. */
+  /** The requested scopes, in canonical spelling. */
   readonly requested: readonly string[];
-  /** When it was issued, to the millisecond. Changes leave it as it is. */
+  /** When it was issued, to the millisecond. Never changes. */
   readonly createdAt: Date;
   /** The first instant at which the token is no longer valid. */
   readonly expiresAt: Date;
@@ -55,46 +63,60 @@ export interface TokenRecord {
   readonly name?: string | undefined;
   /** The host's own facts: at most 4096 bytes of JSON. */
   readonly metadata?: JsonObject | undefined;
-  /** Set once, never unset: the token is refused from here on. */
+  /** Set once and never unset: the token is refused from this instant on. */
   readonly revokedAt?: Date | undefined;
-  /** The digest before the last rotation, good until `previousUntil`, and known as an old one after. */
+  /** The digest before the last rotation: valid until `previousUntil`, and recognized after that. */
   readonly previousDigest?: Uint8Array | undefined;
   /** The first instant at which the value before the last rotation is refused. */
   readonly previousUntil?: Date | undefined;
 }
 
-/** A token as its owner sees it. */
+/** A token as its account sees it. */
 export interface Token {
-  /** Its public handle: for logs, paths and the verbs that manage tokens. */
+  /** The public handle, for logs, paths and the methods that manage tokens. */
   readonly id: TokenId;
-  /** Whom it belongs to. */
+  /** The owner. */
   readonly account: string;
-  /** What it may do: canonical scopes, sorted. */
+  /** The held scopes: canonical, sorted. */
   readonly scopes: readonly string[];
-  /** What was asked for, in canonical spelling. */
+  /** The requested scopes, in canonical spelling. */
   readonly requested: readonly string[];
   /** When it was issued. */
   readonly createdAt: Date;
   /** The first instant at which the token is no longer valid. */
   readonly expiresAt: Date;
-  /** Counts from 1; each change adds one. Give it back as `ifVersion` to change just this version. */
+  /** Counts from 1; each change adds one. Pass it as `ifVersion` to change only this version. */
   readonly version: number;
-  /** At the time of the call: an expired one is still shown until it is purged, a revoked one is not. */
+  /** At the time of the call. An expired token is shown until it is purged, a revoked one never. */
   readonly state: 'active' | 'expired';
-  /** The value as people may see it, without a character of the secret. */
+  /** The value for display, without a character of the secret. */
   readonly masked: string;
-  /** What the bearer presents: when just issued or rotated, and always with `reveal: 'always'`. */
+  /** The text that a bearer presents: after `issue` and `rotate`, or always with `reveal: 'always'`. */
   readonly value?: string;
-  /** What its owner calls it. */
+  /** The name that the owner gave it. */
   readonly name?: string;
   /** The host's own facts. */
   readonly metadata?: JsonObject;
 }
 
-/** A token whose value is known, as it is once after issue and rotate. */
+/** A token with its value, as `issue` and `rotate` return it. */
 export interface IssuedToken extends Token {
   readonly value: string;
 }
+
+/** One page of an account's tokens. */
+export interface TokenPage {
+  /** Newest first. */
+  readonly tokens: Token[];
+  /** Pass it to get the next page; absent on the last one. */
+  readonly cursor?: string;
+}
+
+/** A token after a change, or as it would be after it. */
+export type ModifiedToken = Token & {
+  /** The rights that the change adds and removes; only with `dryRun`. */
+  readonly diff?: ScopeDiff;
+};
 
 /** Why a token is refused, decided in this order. */
 export type RefusalReason =
@@ -105,68 +127,91 @@ export type RefusalReason =
   | 'ambiguous_request'
   | 'insufficient_scope';
 
-/** What `verify` found: the token (without its value) and the scope that allows the call, or why not. */
+/** The result of `verify`: the token (without its value) and the scope that allows the call, or why not. */
 export type Verdict =
   | {
       readonly ok: true;
       /** The token, without its value. */
       readonly token: Token;
-      /** The scope of the token that allows it. */
+      /** The held scope that allows it. */
       readonly grantedBy: string;
+      /** Only of a refusal. */
+      readonly reason?: undefined;
+      /** Only of a refusal. */
+      readonly detail?: undefined;
+      /** Only of a refusal. */
+      readonly needed?: undefined;
+      /** Only of a refusal. */
+      readonly explanation?: undefined;
     }
   | {
       readonly ok: false;
-      /** Why not. */
+      /** Only of an accepted value. */
+      readonly token?: undefined;
+      /** Only of an accepted value. */
+      readonly grantedBy?: undefined;
+      /** Why the value is refused. */
       readonly reason: RefusalReason;
-      /** With `ambiguous_request`: what the scope module says of the request. */
+      /** With `ambiguous_request`: what makes the request ambiguous. */
       readonly detail?: RequestReason;
       /** With `insufficient_scope`: the scope that would have been enough. */
       readonly needed?: string;
-      /** With `insufficient_scope`: why, worked out when it is first read. */
+      /** With `insufficient_scope`: the details, computed when they are first read. */
       readonly explanation?: Explanation;
     };
 
 /** Why a token does or does not allow something. */
 export interface Explanation {
-  /** What `verify` would say of the token's value, this moment. */
+  /** Whether `verify` would accept the token's value now. */
   readonly allowed: boolean;
-  /** Why not. */
+  /** Why it is refused. */
   readonly reason?: RefusalReason | RequestReason;
   /** The held scope that allows it. */
   readonly grantedBy?: string;
   /** The scope in question: the catalog's for this request, else the request's own. Empty for an ambiguous request. */
   readonly needed: string;
-  /** The held scope that comes nearest, and the component that fails. */
+  /** The nearest held scope, and the part of it that does not match. */
   readonly nearest?: {
     readonly scope: string;
     readonly failed: 'method' | 'domain' | 'path';
   };
   /** The narrowest scope that would have been enough. */
   readonly smallest?: string;
-  /** Whether the catalog knows what was asked; true without a catalog. */
+  /** Whether the catalog knows what was needed; true without a catalog. */
   readonly known: boolean;
-  /** The known scopes most like it, where it is not known. */
+  /** If it is not known: the most similar known scopes. */
   readonly suggestions: readonly string[];
 }
 
 /** How long tokens live, in seconds. */
 export interface Lifetime {
-  /** Of a token for which none is named. */
+  /** The lifetime of a token that is issued without one. */
   readonly defaultSeconds: number;
-  /** The longest that can be asked for, by whatever verb. */
+  /** The longest lifetime that any method accepts. */
   readonly maxSeconds: number;
 }
 
-/** 365 days. */
-export const ONE_YEAR_SECONDS = 31_536_000;
-
 const DIGEST_BYTES = 32;
-const MAX_ACCOUNT_BYTES = 255;
-const MAX_METADATA_BYTES = 4096;
 
-/** Whether a token is no longer valid: from the very instant of `expiresAt` on. */
+/** Whether a token is no longer valid: from the instant of `expiresAt` on. */
 export function isExpired(token: Pick<TokenRecord, 'expiresAt'>, now: number): boolean {
   return token.expiresAt.getTime() <= now;
+}
+
+/** A presented value is the current one of a record, or the one before its last rotation. */
+export type Proof = 'current' | 'previous';
+
+/**
+ * Whether a value may act for a token: its current value may, and until the end of the grace period
+ * the value before the last rotation.
+ */
+export function isAccepted(
+  { previousUntil }: Pick<TokenRecord, 'previousUntil'>,
+  proof: Proof | undefined,
+  now: number,
+): boolean {
+  if (proof === 'current') return true;
+  return proof === 'previous' && previousUntil !== undefined && previousUntil.getTime() > now;
 }
 
 /** The instant at which a token issued now with this lifetime expires. */
@@ -174,9 +219,48 @@ export function expiryAfter(now: number, seconds: number): Date {
   return addSeconds(now, seconds);
 }
 
+/** The ways to say how long a token lives. */
+interface AskedExpiry {
+  readonly ttlSeconds?: number | undefined;
+  readonly expiresIn?: number | undefined;
+  readonly expiresAt?: Date | undefined;
+}
+
 /**
- * Checks an expiry that somebody asks for: later than now, and no later than the longest lifetime
- * from now.
+ * The expiry that a call asks for, in one of three ways; `undefined` if it asks for none.
+ *
+ * @throws {TokenError} `invalid_request` for two of them, `invalid_ttl`, `invalid_expire`
+ */
+export function askedExpiry(
+  { ttlSeconds, expiresIn, expiresAt }: AskedExpiry,
+  now: number,
+  lifetime: Lifetime,
+): Date | undefined {
+  const asked = Object.entries({ ttlSeconds, expiresAt, expiresIn }).filter(
+    ([, value]) => value !== undefined,
+  );
+  const [[member] = [], second] = asked;
+  if (member !== undefined && second !== undefined) {
+    throw new TokenError(
+      'invalid_request',
+      `${member} cannot be given together with another lifetime or expiry; give one of them`,
+      { member },
+    );
+  }
+  if (expiresIn !== undefined && expiresIn > lifetime.maxSeconds) {
+    const message = secondsMessage('expiresIn', expiresIn, 1, lifetime.maxSeconds);
+    throw new TokenError('invalid_ttl', message, {
+      member: 'expiresIn',
+      max: lifetime.maxSeconds,
+    });
+  }
+  const seconds = ttlSeconds ?? expiresIn;
+  if (seconds !== undefined) return expiryAfter(now, seconds);
+  return expiresAt && checkExpiry(expiresAt, now, lifetime);
+}
+
+/**
+ * Checks a requested expiry: later than now, and no later than the longest lifetime from now.
  *
  * @throws {TokenError} `invalid_expire`
  */
@@ -184,27 +268,21 @@ export function checkExpiry(expiresAt: Date, now: number, { maxSeconds }: Lifeti
   const latest = addSeconds(now, maxSeconds);
   const isLater = isValid(expiresAt) && isAfter(expiresAt, now);
   if (isLater && !isAfter(expiresAt, latest)) return new Date(expiresAt);
-  const rule = `the expiry must be later than now, and at most ${maxSeconds} seconds from now`;
+  const rule = `expiresAt must be later than now, and at most ${inWords(maxSeconds)} from now`;
   const looksLikeMilliseconds = expiresAt.getTime() > now * 100;
   throw new TokenError(
     'invalid_expire',
     looksLikeMilliseconds
       ? `${rule}; this one looks like milliseconds where seconds are meant`
-      : rule,
+      : `${rule}; got ${shownDate(expiresAt)}`,
+    { member: 'expiresAt', max: Math.floor(latest.getTime() / 1000) },
   );
-}
-
-/** What a lifetime that cannot be had is answered with. */
-export function ttlMessage(ttl: unknown, { maxSeconds }: Lifetime): string {
-  const rule = `the lifetime must be a whole number of seconds from 1 to ${maxSeconds}`;
-  const looksLikeMilliseconds = typeof ttl === 'number' && ttl > maxSeconds && ttl % 1000 === 0;
-  return looksLikeMilliseconds ? `${rule}; this one looks like milliseconds` : rule;
 }
 
 /** Whether a text can be an account: 1 to 255 bytes of well-formed Unicode, no control characters. */
 export function isAccount(text: unknown): text is string {
   if (typeof text !== 'string' || text === '' || text.length > MAX_ACCOUNT_BYTES) return false;
-  // A character of a text takes at most three bytes.
+  // A UTF-16 unit takes at most three bytes in UTF-8.
   const isShort = text.length * 3 <= MAX_ACCOUNT_BYTES;
   return isPlainText(text) && (isShort || Buffer.byteLength(text) <= MAX_ACCOUNT_BYTES);
 }
@@ -214,30 +292,45 @@ export function isPlainText(text: string): boolean {
   return text.isWellFormed() && !/\p{Cc}/u.test(text);
 }
 
-/** Whether a value is a JSON object of at most 4096 bytes that comes back from JSON as it is. */
-export function isMetadata(value: unknown): value is JsonObject {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+/**
+ * A frozen copy of metadata, or what is wrong with it: it must be a JSON object of at most 4096 bytes
+ * that comes back from JSON as it is.
+ */
+export function readMetadata(value: unknown): JsonObject | string {
   try {
+    if (!isObject(value)) return `metadata must be a JSON object; got ${shown(value)}`;
+    const fault = jsonFault(value);
+    if (fault !== undefined) return `${placeOf(fault.names)} must be JSON; got ${fault.what}`;
     const text = JSON.stringify(value);
-    return new TextEncoder().encode(text).length <= MAX_METADATA_BYTES && isJson(value);
+    const { length } = new TextEncoder().encode(text);
+    if (length > MAX_METADATA_BYTES) {
+      return `metadata may take at most ${MAX_METADATA_BYTES} bytes as JSON; got ${length}`;
+    }
+    const metadata = frozenJson(text);
+    if (isObject(metadata)) return metadata;
   } catch {
-    return false;
+    // A getter or a proxy of the caller may throw.
   }
+  return 'metadata must be a JSON object; this one cannot be read';
 }
 
 /** A copy of metadata that nobody can change; an own `__proto__` stays an own member. */
 export function copyMetadata(metadata: JsonObject): JsonObject {
-  return JSON.parse(JSON.stringify(metadata), (_, value) => Object.freeze(value));
+  return frozenJson(JSON.stringify(metadata));
 }
 
-/** The list itself where nobody can change it, else a copy that nobody can. */
+function frozenJson(text: string): JsonObject {
+  return JSON.parse(text, (_, value) => Object.freeze(value));
+}
+
+/** The list itself if it is frozen, else a frozen copy. */
 export function frozenList(list: readonly string[]): readonly string[] {
   return Object.isFrozen(list) ? list : Object.freeze([...list]);
 }
 
 /**
- * Whether what a store hands out for an id is a record: what is not must never be judged, since an
- * expiry that is no time would never come.
+ * Whether a store returned a record for an id. Anything else must never be judged: an expiry that is
+ * not a time would never come.
  */
 export function isRecord(record: unknown, id: TokenId): record is TokenRecord {
   if (typeof record !== 'object' || record === null) return false;
@@ -252,6 +345,7 @@ export function isRecord(record: unknown, id: TokenId): record is TokenRecord {
     isTextList(candidate.scopes) &&
     candidate.scopes.length > 0 &&
     isTextList(candidate.requested) &&
+    listBytes(candidate.scopes) + listBytes(candidate.requested) <= MAX_RECORD_BYTES &&
     isTime(candidate.createdAt) &&
     isTime(candidate.expiresAt) &&
     Number.isSafeInteger(candidate.version) &&
@@ -264,18 +358,21 @@ export function isRecord(record: unknown, id: TokenId): record is TokenRecord {
   );
 }
 
-/** Frozen lists are looked through once: those of the memory store are shared and may be long. */
-const textLists = new WeakSet<readonly unknown[]>();
-
-function isTextList(value: unknown): value is readonly string[] {
-  if (!Array.isArray(value)) return false;
-  if (textLists.has(value)) return true;
-  if (!value.every((item) => typeof item === 'string')) return false;
-  if (Object.isFrozen(value)) textLists.add(value);
-  return true;
+/** The bytes of the parts of a record whose size its owner chooses, as JSON. */
+export function recordBytes({
+  scopes,
+  requested,
+  metadata,
+}: Pick<TokenRecord, 'scopes' | 'requested' | 'metadata'>): number {
+  const metadataBytes = metadata === undefined ? 0 : JSON.stringify(metadata).length;
+  return listBytes(scopes) + listBytes(requested) + metadataBytes;
 }
 
-function isObject(value: unknown): boolean {
+function isTextList(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && !Number.isNaN(listBytes(value));
+}
+
+function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
@@ -287,13 +384,43 @@ function isTime(value: unknown): boolean {
   return value instanceof Date && Number.isFinite(value.getTime());
 }
 
-function isJson(value: unknown): boolean {
-  if (value === null || typeof value === 'string' || typeof value === 'boolean') return true;
-  if (typeof value === 'number') return Number.isFinite(value);
-  if (typeof value !== 'object') return false;
-  if (Array.isArray(value)) return value.every(isJson);
+/** What JSON cannot hold in a value, and the names that lead to it; `undefined` for JSON. */
+interface JsonFault {
+  readonly names: string[];
+  readonly what: string;
+}
+
+function jsonFault(value: unknown, depth = 0): JsonFault | undefined {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return undefined;
+  if (typeof value === 'number' && Number.isFinite(value)) return undefined;
+  // Deeper than anything that fits. JSON.stringify takes quadratic time in the depth.
+  const isDeep = depth > MAX_METADATA_DEPTH;
+  if (isDeep || (!Array.isArray(value) && !isPlainObject(value))) {
+    return { names: [], what: isDeep ? 'too many levels' : shown(value) };
+  }
+  const members = Array.isArray(value) ? value.entries() : Object.entries(value);
+  for (const [name, member] of members) {
+    const fault = jsonFault(member, depth + 1);
+    if (fault === undefined) continue;
+    fault.names.unshift(String(name));
+    return fault;
+  }
+  return undefined;
+}
+
+const MAX_PLACE_LENGTH = 80;
+
+/** Such as `metadata.a.b`; a name that is long, or may be a secret, is left out. */
+function placeOf(names: readonly string[]): string {
+  const place = ['metadata', ...names].join('.');
+  const isShown = place.length <= MAX_PLACE_LENGTH && names.every((name) => PLAIN_NAME.test(name));
+  return isShown ? place : 'metadata: a member';
+}
+
+const PLAIN_NAME = /^[\w$-]{1,32}$/;
+
+function isPlainObject(value: unknown): value is object {
+  if (!isObject(value)) return false;
   const prototype = Object.getPrototypeOf(value);
-  return (
-    (prototype === Object.prototype || prototype === null) && Object.values(value).every(isJson)
-  );
+  return prototype === Object.prototype || prototype === null;
 }

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { TokenError } from '../src/errors.ts';
-import { Events, type TokenEvent } from '../src/events.ts';
-import { Refusal } from '../src/http/answers.ts';
+import { Events } from '../src/events.ts';
+import { HttpError } from '../src/http/errors.ts';
 import { fixedAccounts } from '../src/http/index.ts';
 import { generateKey, type KeyOptions, MemoryTokenStore, TokenService } from '../src/index.ts';
 import type { TokenRecord } from '../src/token.ts';
@@ -45,22 +45,16 @@ const LEAKS: Record<Channel, readonly [name: string, leak: (secret: string) => u
       'cause, set later',
       (secret) => Object.assign(new TokenError('not_found', 'no'), { cause: new Error(secret) }),
     ],
-    ['message of a refusal', (secret) => new Refusal('not_found', secret)],
+    ['message of a refusal', (secret) => new HttpError('not_found', secret)],
     [
       'header of a refusal',
-      (secret) => new Refusal('not_found', 'no', { headers: { link: secret } }),
+      (secret) => new HttpError('not_found', 'no', { headers: { link: secret } }),
     ],
   ],
   event: [
     [
       'event of a service without a listener',
-      (secret) =>
-        new Events(undefined).tell({
-          type: 'refused',
-          reason: 'unknown',
-          at: new Date(0),
-          needed: secret,
-        } as TokenEvent),
+      (secret) => new Events(undefined, () => 0).refused({ reason: 'unknown', needed: secret }, 0),
     ],
   ],
   'log line': [

@@ -6,9 +6,9 @@ import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { inspect } from 'node:util';
 import { TokenError } from '../src/errors.ts';
 import { Events } from '../src/events.ts';
-import { Refusal } from '../src/http/answers.ts';
-import { Key } from '../src/keys.ts';
+import { HttpError } from '../src/http/errors.ts';
 import { MemoryTokenStore } from '../src/stores/memory.ts';
+import { Key } from '../src/values/keys.ts';
 
 /** By what way something came out. */
 export type Channel =
@@ -19,6 +19,8 @@ export type Channel =
   | 'inspect output'
   | 'store call'
   | 'answer';
+
+const isMethodName = (name: string) => name !== 'constructor';
 
 type Kind = 'value' | 'secret' | 'key' | 'password';
 
@@ -64,9 +66,9 @@ export function learn(): void {
   }
   syncBuiltinESMExports();
   // Whoever makes a value or reads one asks for its tag, before it can come out.
-  wrap(Key.prototype, 'tag', (tag, [untagged]) => {
-    remember(secrets, String(untagged).slice(-WINDOW));
-    return tag();
+  wrap(Key.prototype, 'checksum', (checksum, [text]) => {
+    remember(secrets, String(text).slice(-WINDOW));
+    return checksum();
   });
 }
 
@@ -79,11 +81,13 @@ export function listen(): void {
       errors.push(this);
     }
   }
-  for (const each of [TokenError, Refusal]) Object.setPrototypeOf(each, Listened);
-  wrap(Events.prototype, 'tell', (tell, [event]) => {
-    look('event', event);
-    return tell();
-  });
+  for (const each of [TokenError, HttpError]) Object.setPrototypeOf(each, Listened);
+  for (const name of Object.getOwnPropertyNames(Events.prototype).filter(isMethodName)) {
+    wrap(Events.prototype, name, (emit, args) => {
+      look('event', args);
+      return emit();
+    });
+  }
   for (const name of ['insert', 'find', 'page', 'replace', 'revoke', 'revokeAll', 'purge']) {
     wrap(MemoryTokenStore.prototype, name, (call, args) => {
       look('store call', args);

@@ -1,12 +1,8 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type Clock, steadyClock, systemClock, withDeadline } from '../src/clock.ts';
+import { describe, expect, it } from 'vitest';
+import { type Clock, steadyClock, systemClock } from '../src/clock.ts';
 import { manualClock } from '../src/testing/index.ts';
 
 const HOUR = 3600;
-
-afterEach(() => {
-  vi.useRealTimers();
-});
 
 describe('systemClock', () => {
   it('tells the time of the machine', () => {
@@ -61,6 +57,76 @@ describe('steadyClock', () => {
     expect(steady()).toBe(clock.now().getTime());
   });
 
+  describe('of a clock with a monotonic time', () => {
+    function setUp() {
+      const clock = manualClock();
+      let elapsedMs = 0;
+      const steady = steadyClock(clock, () => elapsedMs);
+      const start = steady();
+      return {
+        clock,
+        sinceStart: () => steady() - start,
+        pass(seconds: number) {
+          clock.advance(seconds);
+          elapsedMs += seconds * 1000;
+        },
+      };
+    }
+
+    it('goes on after a step back, at nine tenths of its speed', () => {
+      const { clock, sinceStart, pass } = setUp();
+      clock.advance(-110 * 60);
+      const seen = [60, 1, 0.5, 3600].map((seconds) => {
+        pass(seconds);
+        return sinceStart();
+      });
+
+      expect(seen).toEqual([54_000, 54_900, 55_350, 3_295_350]);
+    });
+
+    it('counts the time since the last question, also when the step comes later', () => {
+      const { clock, sinceStart, pass } = setUp();
+      pass(40);
+      clock.advance(-110 * 60);
+      pass(20);
+
+      expect(sinceStart()).toBe(54_000);
+    });
+
+    it('takes the time of the clock again when it has caught up', () => {
+      const { clock, sinceStart, pass } = setUp();
+      clock.advance(-10);
+      // Without a question in between, so the last time that was seen was before the step.
+      pass(99);
+      expect(sinceStart()).toBe(89_100);
+      pass(2);
+      expect(sinceStart()).toBe(91_000);
+      pass(60);
+      expect(sinceStart()).toBe(151_000);
+    });
+
+    it('follows immediately a clock that is put right again', () => {
+      const { clock, sinceStart, pass } = setUp();
+      clock.advance(-HOUR);
+      pass(10);
+      expect(sinceStart()).toBe(9000);
+      clock.advance(HOUR);
+
+      expect(sinceStart()).toBe(10_000);
+    });
+
+    it('is not moved by it while the clock does not step back', () => {
+      const { clock, sinceStart, pass } = setUp();
+      const seen = [0, 0.0004, 5].map((seconds) => {
+        pass(seconds);
+        return sinceStart();
+      });
+      clock.advance(1);
+
+      expect([...seen, sinceStart()]).toEqual([0, 0, 5000, 6000]);
+    });
+  });
+
   it('is not moved by a date that the clock goes on using', () => {
     const shared = new Date(0);
     const steady = steadyClock({ now: () => shared });
@@ -110,36 +176,5 @@ describe('manualClock', () => {
       expect.objectContaining({ code: 'invalid_options' }),
     );
     expect(clock.now().toISOString()).toBe('2100-01-01T00:00:00.000Z');
-  });
-});
-
-describe('withDeadline', () => {
-  it('gives what comes in time', async () => {
-    await expect(withDeadline(Promise.resolve('answer'), 10)).resolves.toBe('answer');
-    await expect(withDeadline(Promise.reject(new Error('own')), 10)).rejects.toThrow('own');
-  });
-
-  it('rejects at the deadline, and not a millisecond before', async () => {
-    vi.useFakeTimers();
-    const outcome = vi.fn();
-    withDeadline(new Promise(() => {}), 2000).catch(outcome);
-    await vi.advanceTimersByTimeAsync(1999);
-    expect(outcome).not.toHaveBeenCalled();
-    await vi.advanceTimersByTimeAsync(1);
-    expect(outcome.mock.calls).toEqual([[new Error('deadline')]]);
-  });
-
-  it('leaves no timer behind, and no rejection that nobody handles', async () => {
-    vi.useFakeTimers();
-    await withDeadline(Promise.resolve(), 2000);
-    expect(vi.getTimerCount()).toBe(0);
-    await withDeadline(Promise.reject(new Error('own')), 2000).catch(() => {});
-    expect(vi.getTimerCount()).toBe(0);
-
-    const late = Promise.withResolvers<never>();
-    const outcome = withDeadline(late.promise, 10).catch(() => 'refused');
-    await vi.advanceTimersByTimeAsync(10);
-    late.reject(new Error('too late'));
-    await expect(outcome).resolves.toBe('refused');
   });
 });

@@ -9,6 +9,7 @@ const TOKEN = {
   scopes_required: true,
   scope_unmatched: true,
   too_many_scopes: true,
+  quota_exceeded: true,
   catalog_empty: true,
   invalid_ttl: true,
   invalid_expire: true,

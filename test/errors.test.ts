@@ -1,9 +1,9 @@
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { DOCS_URL } from '../src/errors.ts';
-import { type HttpErrorCode, numbersOf } from '../src/http/answers.ts';
+import { ERROR_PAGES } from '../src/errors.ts';
+import { type HttpErrorCode, STATUS } from '../src/http/errors.ts';
 import {
   generateKey,
   isTokenError,
@@ -23,20 +23,23 @@ const PAGES = join(ROOT, 'docs', 'errors');
 describe('docsUrl', () => {
   const error = new TokenError('not_found', 'this account has no such token', { id: 'x' });
 
-  it('leads to the page of the code', () => {
-    expect(error.docsUrl).toBe(`${DOCS_URL}/errors/not_found`);
-    expect(new TokenError('id_taken', '').docsUrl).toBe(`${DOCS_URL}/errors/id_taken`);
+  it('leads to the page of the code in the installed package', () => {
+    expect(error.docsUrl).toBe('node_modules/tokenwright/docs/errors/not_found.md');
+    expect(new TokenError('id_taken', '').docsUrl).toBe(`${ERROR_PAGES}/id_taken.md`);
   });
 
-  it('is on the site that package.json and the documentation name', () => {
+  it.each(CODES.TokenError)('leads for %s to a file that the package ships', (code) => {
     const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-    expect(manifest.homepage).toBe(DOCS_URL);
+    const file = new TokenError(code, '').docsUrl.replace(/^node_modules\/tokenwright\//, '');
+
+    expect(existsSync(join(ROOT, file))).toBe(true);
+    expect(manifest.files).toContain('docs/errors');
   });
 
   it('is no noise in what is printed, sent or copied', () => {
-    expect(inspect(error)).not.toContain(DOCS_URL);
-    expect(inspect(error, { getters: true })).not.toContain(DOCS_URL);
-    expect(JSON.stringify(error)).not.toContain(DOCS_URL);
+    expect(inspect(error)).not.toContain(ERROR_PAGES);
+    expect(inspect(error, { getters: true })).not.toContain(ERROR_PAGES);
+    expect(JSON.stringify(error)).not.toContain(ERROR_PAGES);
     expect(Object.keys({ ...error })).not.toContain('docsUrl');
     expect(String(error)).toBe('TokenError: this account has no such token');
   });
@@ -68,7 +71,7 @@ describe('the pages about errors', () => {
   });
 
   it.each(CODES.HttpError)('tell the status and the number of %s', (code) => {
-    const { status, error } = numbersOf(code);
+    const [status, error] = STATUS[code];
 
     expect(page(code)).toContain(`HTTP status ${status}, \`error\` ${error}.`);
     expect(rowOf('index', `[\`${code}\`](./${code}.md)`)?.slice(-2)).toEqual([
@@ -78,7 +81,7 @@ describe('the pages about errors', () => {
   });
 
   it('name no status that another code has (the control)', () => {
-    const numbers = (code: HttpErrorCode) => Object.values(numbersOf(code)).join();
+    const numbers = (code: HttpErrorCode) => STATUS[code].join();
     expect(numbers('not_found')).not.toBe(numbers('token_expired'));
     expect(page('not_found')).not.toContain('HTTP status 409');
   });
@@ -90,9 +93,9 @@ describe('the pages about errors', () => {
       ...(has(CODES.ScopeError) ? ['`ScopeError`'] : []),
     ];
     const isAlone = carriers.length === 0;
-    const said = isAlone ? 'over HTTP alone' : `as a ${carriers.join(' and as a ')}`;
+    const said = isAlone ? 'Sent only over HTTP' : `Thrown as a ${carriers.join(' and as a ')}`;
 
-    expect(page(code)).toContain(`\nComes ${said}. `);
+    expect(page(code)).toContain(`\n${said}. `);
   });
 
   it.each(REASONS)('explain the reason %s', (reason) => {
@@ -147,10 +150,7 @@ describe('the message on a page', () => {
     ['too_many_scopes', ({ tokens }) => tokens.issue({ account: 'a', scopes: many })],
     ['catalog_empty', () => ScopeCatalog.from([]).expand([scope])],
     ['invalid_ttl', ({ tokens }) => tokens.issue({ account: 'a', scopes: [scope], ttlSeconds: 0 })],
-    [
-      'invalid_expire',
-      ({ tokens, id, clock }) => tokens.patch('ada', id, { expiresAt: clock.now() }),
-    ],
+    ['invalid_expire', ({ tokens, id }) => tokens.patch('ada', id, { expiresAt: new Date(0) })],
     [
       'invalid_request',
       ({ tokens, id }) => tokens.patch('ada', id, { scopes: [scope], addScopes: [scope] }),

@@ -1,6 +1,6 @@
 import { channel } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { TokenEvent, TokenEventType } from '../src/events.ts';
 import type { TokenServiceOptions } from '../src/options.ts';
 import { ScopeCatalog } from '../src/scope/index.ts';
@@ -71,6 +71,30 @@ describe('events', () => {
     expect(await toldBy(() => work(tokens, id))).toEqual([]);
   });
 
+  it.each<[string, (tokens: TokenService, id: string) => Promise<unknown>, number]>([
+    ['reading one', (t, id) => t.get(account, id), 1],
+    ['listing', (t) => t.list({ account }), 3],
+    ['a page', (t) => t.list({ account, limit: 2 }), 2],
+    ['a change', (t, id) => t.patch(account, id, { name: 'x' }), 1],
+    ['a replacement', (t, id) => t.modify(account, id, { scopes: [SCOPE] }), 1],
+    ['a try', (t, id) => t.patch(account, id, { name: 'x' }, { dryRun: true }), 1],
+    ['a rotation, whose value is new', (t, id) => t.rotate(account, id), 0],
+    ['what is not there', (t) => t.get(account, NO_ID), 0],
+    ['a list of nothing', (t) => t.list({ account: 'eve' }), 0],
+    ['verifying', async (t, id) => t.verify((await t.get(account, id))?.value ?? '', need), 1],
+    ['introspecting', (t) => t.introspect('x'), 0],
+  ])('tell how many values %s shows, where they are kept', async (_, work, count) => {
+    for (const reveal of ['always', 'once'] as const) {
+      const { tokens, issue, toldBy, at } = setUpHeard({ reveal });
+      const [{ id }] = [await issue(), await issue(), await issue()];
+      const told = await toldBy(() => work(tokens, id));
+
+      const shown = told.filter(({ type }) => type === 'revealed');
+      const isShown = reveal === 'always' && count > 0;
+      expect(shown).toEqual(isShown ? [{ type: 'revealed', account, count, at }] : []);
+    }
+  });
+
   it('tell of an acceptance with the scope that granted it', async () => {
     const { tokens, issue, toldBy, at } = setUpHeard();
     const { id, value } = await issue();
@@ -108,7 +132,13 @@ describe('events', () => {
     ]);
     const withValue = { method: 'PUT', domain: 'shop.example', target: `/a/${live.value}` };
     expect(await refused(live.value, withValue)).toEqual([
-      { type: 'refused', reason: 'insufficient_scope', ...known, needed: 'PUT:shop.example/a', at },
+      {
+        type: 'refused',
+        reason: 'insufficient_scope',
+        ...known,
+        needed: 'PUT:shop.example/a/{}$',
+        at,
+      },
     ]);
     clock.advance(31_536_000);
     expect(await refused(live.value)).toEqual([
@@ -159,6 +189,19 @@ describe('events', () => {
     expect((await tokens.verify(value, need)).ok).toBe(true);
     expect((await tokens.verify('nonsense', need)).ok).toBe(false);
     expect(await tokens.revoke(account, id)).toBe(true);
+  });
+
+  it('give each listener a date of its own, which moves nothing for others', async () => {
+    const heard: unknown[] = [];
+    const listen = (message: unknown) => heard.push(message);
+    channel('tokenwright:issued').subscribe(listen);
+    onTestFinished(() => void channel('tokenwright:issued').unsubscribe(listen));
+    const { tokens, clock } = setUp({ onEvent: ({ at }) => at.setTime(0) });
+
+    const { id, createdAt } = await tokens.issue({ account, scopes: [SCOPE] });
+
+    expect(createdAt).toEqual(clock.now());
+    expect(heard).toEqual([{ type: 'issued', id, account, at: clock.now() }]);
   });
 
   it('cannot be changed, and hold no value', async () => {

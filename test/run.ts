@@ -1,5 +1,5 @@
-// The test command: builds the package (examples and the command line are tested as built), checks
-// types and style, runs the tests, and ends with one line that counts.
+// The test commands. `quick`: types, and all tests that need no servers and no processes. `all`: the
+// build, types, and all tests. More arguments go to vitest. The last line counts.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,11 +9,17 @@ const root = new URL('..', import.meta.url).pathname;
 const bin = join(root, 'node_modules/.bin');
 const report = join(root, '.cache/tests.json');
 
-const steps: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
-  ['build', 'npm', 'run', '--silent', 'build'],
-  ['types', join(bin, 'tsc'), '--noEmit'],
-  ['style', join(bin, 'biome'), 'check', '.'],
-];
+const [mode, ...args] = process.argv.slice(2);
+const isQuick = mode === 'quick';
+type Step = readonly [name: string, command: string, ...args: string[]];
+const tsc = join(bin, 'tsc');
+const steps: readonly Step[] = isQuick
+  ? // Where nothing is built, examples import the sources.
+    [['types', tsc, '--noEmit', '-p', join(root, 'test/tsconfig.sources.json')]]
+  : [
+      ['build', 'npm', 'run', '--silent', 'build'],
+      ['types', tsc, '--noEmit'],
+    ];
 
 const failedSteps = steps.filter(([name, command, ...args]) => {
   const { status, stdout, stderr } = spawnSync(command, args, { cwd: root, encoding: 'utf8' });
@@ -28,9 +34,12 @@ const vitest = [
   'run',
   ...['--config', join(root, 'test/vitest.config.ts')],
   ...['--reporter', 'default', '--reporter', 'json', '--outputFile.json', report],
-  ...process.argv.slice(2),
+  // None of them measures: all cores may work.
+  ...(isQuick ? ['--project', 'tests', '--maxWorkers', '100%'] : []),
+  ...args,
 ];
-const { status } = spawnSync(process.execPath, vitest, { cwd: root, stdio: 'inherit' });
+const env = isQuick ? { ...process.env, TEST_SERVERS: 'none' } : process.env;
+const { status } = spawnSync(process.execPath, vitest, { cwd: root, env, stdio: 'inherit' });
 
 if (!existsSync(join(root, '../shared/vectors'))) {
   console.log('not tested here: the shared examples and documents, which lie beside the project');

@@ -1,11 +1,14 @@
 // Test servers from the packages of the system, on loopback and on ports of their own:
 // `node test/servers.ts start | stop | status`. The tests use those that run, else their own.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import {
+  closeSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -53,6 +56,10 @@ export interface ServerOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** Where data lie; a new folder in the system's one for temporary files when absent. */
   readonly folder?: string;
+  /** Settings that are ports of their own. */
+  readonly portSettings?: readonly string[];
+  /** A PostgreSQL that this one follows as a standby, on a copy of its data. */
+  readonly follows?: Server;
   /** Lives on when this process ends. */
   readonly detached?: boolean;
 }
@@ -154,30 +161,50 @@ export function isInstalled(engine: Engine): boolean {
 /** Starts a server with data of its own and waits until it answers. */
 export async function startServer(
   engine: Exclude<Engine, 'redisCluster'>,
-  { settings = {}, folder: given, detached = false }: ServerOptions = {},
+  {
+    settings = {},
+    folder: given,
+    portSettings = [],
+    follows,
+    detached = false,
+  }: ServerOptions = {},
 ): Promise<Server> {
   const recipe = RECIPES[engine];
   const folder = given ?? mkdtempSync(join(tmpdir(), `tokenwright-${engine}-`));
-  const preparation = recipe.prepare(folder);
+  const preparation = follows ? copyOf(follows, folder) : recipe.prepare(folder);
   own(folder, recipe.user);
   if (preparation !== undefined) run(as(recipe.user, preparation));
-  const port = await freePort();
 
   let child: ChildProcess;
-  const start = async () => {
-    const command = as(recipe.user, recipe.command(folder, port, settings), !detached);
+  const startOn = async (port: number, all: Readonly<Record<string, string>>) => {
+    const command = as(recipe.user, recipe.command(folder, port, all), !detached);
     const [program = '', ...args] = command;
-    child = spawn(program, args, { cwd: folder, stdio: 'ignore', detached });
-    if (detached) child.unref();
-    await ready(recipe.isReady(folder, port), child, `${engine} ${folder}`);
+    await withOutput(async (output) => {
+      child = spawn(program, args, { cwd: folder, stdio: ['ignore', output, output], detached });
+      if (detached) child.unref();
+      await ready(recipe.isReady(folder, port), child, `${engine} ${folder}`);
+    });
+  };
+  /** Somebody may have taken a port since it was found free, so others are tried. */
+  const startAnywhere = async (tries: number): Promise<Pick<Server, 'port' | 'restart'>> => {
+    const port = await freePort();
+    const all: Record<string, string> = { ...settings };
+    for (const name of portSettings) all[name] = String(await freePort());
+    try {
+      await startOn(port, all);
+    } catch (error) {
+      if (tries <= 1 || !hasEnded(child)) throw error;
+      return startAnywhere(tries - 1);
+    }
+    return { port, restart: () => startOn(port, all) };
   };
   const signal: Server['signal'] = async (name) => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
+    if (hasEnded(child)) return;
     const ended = once(child, 'exit');
     child.kill(name);
     if (name === 'SIGKILL' || name === 'SIGTERM') await ended;
   };
-  await start();
+  const { port, restart } = await startAnywhere(FIRST_STARTS);
   return {
     url: recipe.url(port),
     port,
@@ -186,7 +213,7 @@ export async function startServer(
       return child.pid as number;
     },
     signal,
-    restart: start,
+    restart,
     async stop() {
       await signal('SIGKILL');
       rmSync(folder, { recursive: true, force: true });
@@ -194,15 +221,22 @@ export async function startServer(
   };
 }
 
+function copyOf({ port }: Server, folder: string): readonly string[] {
+  return [
+    ...[join(POSTGRES_BIN, 'pg_basebackup'), '-h', '127.0.0.1', '-p', `${port}`],
+    ...['-U', 'tokenwright', '-D', join(folder, 'data'), '-R', '--checkpoint=fast', '--no-sync'],
+  ];
+}
+
 /** Starts six nodes and makes a cluster of them; ready when each of them says so. */
 export async function startCluster(options: ServerOptions = {}): Promise<Cluster> {
   const nodes = await Promise.all(
-    Array.from({ length: 6 }, async () =>
+    Array.from({ length: 6 }, () =>
       startServer('redis', {
         ...options,
+        portSettings: ['cluster-port'],
         settings: {
           'cluster-enabled': 'yes',
-          'cluster-port': String(await freePort()),
           'cluster-node-timeout': '2000',
           ...options.settings,
         },
@@ -308,14 +342,32 @@ function status(): void {
   }
 }
 
-/** A port that nobody uses. */
+/** Below those that Linux gives to connections: one of those may be taken before a server has it. */
+const FIRST_PORT = 20_000;
+const LAST_PORT = 32_000;
+const given = new Set<number>();
+
+/** A port that nobody uses, and that this process has not been given before. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
+  for (;;) {
+    const port = randomInt(FIRST_PORT, LAST_PORT);
+    if (!given.has(port) && (await isFree(port))) {
+      given.add(port);
+      return port;
+    }
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+  } catch {
+    return false;
+  }
   server.close();
   await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
+  return true;
 }
 
 function flags(before: string, between: string, settings: Readonly<Record<string, string>>) {
@@ -338,8 +390,25 @@ function run([program = '', ...args]: readonly string[]): void {
   if (code !== 0) throw new Error(`${program} ${args.join(' ')}\n${stdout}${stderr}`);
 }
 
+const FIRST_STARTS = 3;
 const READY_MS = 60_000;
 const PAUSE_MS = 50;
+const MAX_SHOWN = 4000;
+
+/** Adds to an error what a server that did not start has said; of one that runs it is not kept. */
+async function withOutput(action: (output: number) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-output-'));
+  const file = join(folder, 'output');
+  const output = openSync(file, 'a');
+  try {
+    await action(output);
+  } catch (error) {
+    throw new Error(`${error}\n${readFileSync(file, 'utf8').slice(-MAX_SHOWN)}`);
+  } finally {
+    closeSync(output);
+    rmSync(folder, { recursive: true });
+  }
+}
 
 async function ready(
   check: readonly string[],
@@ -348,11 +417,18 @@ async function ready(
 ): Promise<void> {
   const [program = '', ...args] = check;
   const deadline = Date.now() + READY_MS;
-  while (spawnSync(program, args).status !== 0) {
-    if (child !== undefined && child.exitCode !== null) throw new Error(`${name} ended`);
-    if (Date.now() > deadline) throw new Error(`${name} does not answer`);
+  for (;;) {
+    const isReady = spawnSync(program, args).status === 0;
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    // Also when something answers: it may be another server, which has had the port before.
+    if (child !== undefined && hasEnded(child)) throw new Error(`${name} ended`);
+    if (isReady) return;
+    if (Date.now() > deadline) throw new Error(`${name} does not answer`);
   }
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
 }
 
 function foldersOf(folder: string): string[] {

@@ -2,13 +2,19 @@ import { createHash, createHmac, hkdfSync } from 'node:crypto';
 import { inspect } from 'node:util';
 import { expect } from 'vitest';
 import { isTokenError, type TokenError } from '../src/errors.ts';
-import type { KeyOptions } from '../src/keys.ts';
 import type { TokenServiceOptions } from '../src/options.ts';
 import { TokenService } from '../src/service.ts';
-import type { PageQuery, TokenStore } from '../src/store.ts';
+import type { TokenStore } from '../src/store.ts';
 import { MemoryTokenStore } from '../src/stores/memory.ts';
-import { type ManualClock, manualClock } from '../src/testing/index.ts';
+import {
+  type ManualClock,
+  manualClock,
+  type StoreCall,
+  type StoreFault,
+  withFaults,
+} from '../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../src/token.ts';
+import type { KeyOptions } from '../src/values/keys.ts';
 import { keepInspected } from './canary.ts';
 
 export const YEAR = 31_536_000;
@@ -45,21 +51,24 @@ function isManual(clock: TokenServiceOptions['clock']): clock is ManualClock {
   return clock !== undefined && 'advance' in clock;
 }
 
-export type StoreMethod = 'insert' | 'find' | 'page' | 'replace' | 'revoke' | 'revokeAll' | 'purge';
-
-export interface StoreCall {
-  readonly method: StoreMethod;
-  readonly args: readonly unknown[];
-}
+export type StoreMethod = StoreCall['method'];
 
 /** A store around another one, for tests that count calls or break some. */
 export class RecordingStore implements TokenStore {
+  declare readonly insert: TokenStore['insert'];
+  declare readonly find: TokenStore['find'];
+  declare readonly page: TokenStore['page'];
+  declare readonly replace: TokenStore['replace'];
+  declare readonly revoke: TokenStore['revoke'];
+  declare readonly revokeAll: TokenStore['revokeAll'];
+  declare readonly purge: TokenStore['purge'];
   readonly calls: StoreCall[] = [];
   readonly inner: TokenStore;
   readonly local: boolean;
   readonly #faults = new Map<StoreMethod, (...args: never[]) => unknown>();
 
   constructor(inner: TokenStore = new MemoryTokenStore(), { local = inner.local ?? false } = {}) {
+    Object.assign(this, withFaults(inner, this.#record));
     this.inner = inner;
     this.local = local;
   }
@@ -78,37 +87,14 @@ export class RecordingStore implements TokenStore {
     return this.calls.splice(0).map(({ method }) => method);
   }
 
-  insert(record: TokenRecord): Promise<void> {
-    return this.#call('insert', [record]);
-  }
-  find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
-    return this.#call('find', [ids]);
-  }
-  page(query: PageQuery): Promise<TokenRecord[]> {
-    return this.#call('page', [query]);
-  }
-  replace(next: TokenRecord): Promise<boolean> {
-    return this.#call('replace', [next]);
-  }
-  revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean> {
-    return this.#call('revoke', [id, account, at, version]);
-  }
-  revokeAll(account: string, at: Date): Promise<number> {
-    return this.#call('revokeAll', [account, at]);
-  }
-  purge(before: Date, limit: number): Promise<number> {
-    return this.#call('purge', [before, limit]);
-  }
-  async close(): Promise<void> {
-    await this.inner.close?.();
-  }
-
-  #call<Answer>(method: StoreMethod, args: readonly unknown[]): Promise<Answer> {
-    this.calls.push({ method, args });
-    const work = this.#faults.get(method) ?? this.inner[method].bind(this.inner);
-    return (work as (...args: readonly unknown[]) => Promise<Answer>)(...args);
-  }
+  readonly #record: StoreFault = (call, run) => {
+    this.calls.push(call);
+    const fault = this.#faults.get(call.method) as StoreMethodFault | undefined;
+    return fault === undefined ? run() : fault(...call.args);
+  };
 }
+
+type StoreMethodFault = (...args: readonly unknown[]) => Promise<unknown>;
 
 export const ALL_METHODS: readonly StoreMethod[] = [
   'insert',

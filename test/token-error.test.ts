@@ -1,6 +1,12 @@
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { corruptStore, DOCS_URL, isTokenError, storeFailure, TokenError } from '../src/errors.ts';
+import {
+  corruptStore,
+  ERROR_PAGES,
+  isTokenError,
+  storeFailure,
+  TokenError,
+} from '../src/errors.ts';
 import { expectNoSecret } from './support.ts';
 
 /** As another copy of the package makes them: of another class, with the same brand. */
@@ -21,7 +27,7 @@ describe('a TokenError', () => {
   });
 
   it('names the page of its code', () => {
-    expect(new TokenError('not_found', 'no').docsUrl).toBe(`${DOCS_URL}/errors/not_found`);
+    expect(new TokenError('not_found', 'no').docsUrl).toBe(`${ERROR_PAGES}/not_found.md`);
   });
 
   it('has a brand for other copies of the package, which no list of its members shows', () => {
@@ -71,6 +77,31 @@ describe('what a store failed with', () => {
     ['nothing', undefined, 'store_unavailable'],
   ])('%s is told by its code', (_, error, code) => {
     expect(storeFailure(error)).toMatchObject({ name: 'TokenError', code });
+  });
+
+  it.each([
+    ['standby', 'store_unavailable'],
+    ['later_layout', 'store_corrupt'],
+    ['file_replaced', 'store_corrupt'],
+  ] as const)('gives the reason %s of %s in words of ours', (reason, code) => {
+    const details = { reason, sql: 'insert … hunter7' };
+    const failure = storeFailure(new TokenError(code, 'at host hunter7', details));
+
+    expect(failure).toMatchObject({ code, details: { reason } });
+    expect(failure.details).toEqual({ reason });
+    expect(failure.message).not.toBe(storeFailure(new TokenError(code, 'x')).message);
+    expectNoSecret(failure, 'hunter7');
+  });
+
+  it.each([
+    ['hunter7', 'store_unavailable'],
+    ['toString', 'store_unavailable'],
+    ['__proto__', 'store_corrupt'],
+    ['standby', 'durability_unconfirmed'],
+    ['standby', 'not_found'],
+  ] as const)('gives no reason %s of %s', (reason, code) => {
+    const failure = storeFailure(new TokenError(code, 'x', { reason }));
+    expect('details' in failure).toBe(false);
   });
 
   it.each(['store_corrupt', 'store_unavailable', 'durability_unconfirmed', 'not_found'] as const)(

@@ -1,12 +1,12 @@
 import { createCipheriv, createHash, createHmac, hkdfSync, scryptSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { fixedAccounts } from '../src/http/index.ts';
-import { type KeyOptions, KeyRing } from '../src/keys.ts';
 import { TokenService } from '../src/service.ts';
 import { MemoryTokenStore } from '../src/stores/memory.ts';
 import { manualClock } from '../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../src/token.ts';
-import { maskValue, mintValue, readId, readValue, revealValue } from '../src/value.ts';
+import { type KeyOptions, KeyRing } from '../src/values/keys.ts';
+import { maskValue, mintValue, readId, readValue, revealValue } from '../src/values/value.ts';
 import answers from './vectors/tokens.json' with { type: 'json' };
 
 const { keys, values, boxes, cursors, passwords } = answers;
@@ -106,7 +106,7 @@ describe.each(values)('the value $masked', (known) => {
     expect([mac.readUInt32BE(0), plain.base62(number)]).toEqual([number, tag]);
     expect(untagged + tag).toBe(value);
 
-    expect(ringOf(key).active.tag(untagged)).toBe(number);
+    expect(ringOf(key).active.checksum(untagged)).toBe(number);
   });
 
   it('is read to its id and the digest of the specification, by the key and by its verifier', () => {
@@ -154,7 +154,7 @@ describe.each(boxes)('the box of $account', (known) => {
 
   it('is what a new one would be with that nonce', () => {
     const made = mintValue(ringOf(key), prefix, id as TokenId, account);
-    const sealed = Buffer.from(made.kept.box ?? []);
+    const sealed = Buffer.from(made.stored.box ?? []);
     const drawn = made.value.slice(-33, -6);
 
     expect(sealed).toEqual(

@@ -3,6 +3,16 @@ import { defineConfig } from 'vitest/config';
 const root = new URL('..', import.meta.url).pathname;
 const growth = 'test/**/growth.test.ts';
 const faults = 'test/faults/**/*.test.ts';
+/** What starts processes or servers, looks at the built package, or takes long. */
+const long = [
+  'test/{cli,docs,examples,nightly,package}/**/*.test.ts',
+  'test/stores/{mysql,postgres,redis,sqlite-*}.test.ts',
+  'test/stores/redis/**/*.test.ts',
+  'test/http/{basic-auth,hostile,openapi-document,under-load}.test.ts',
+  'test/openapi/sources.test.ts',
+  'test/scope/{entry,hostile,typed}.test.ts',
+  'test/{docstrings,known-defects,regexes}.test.ts',
+];
 const shared = { environment: 'node', testTimeout: 30_000, hookTimeout: 120_000 };
 
 export default defineConfig({
@@ -17,7 +27,18 @@ export default defineConfig({
           name: 'tests',
           setupFiles: ['test/canary.setup.ts'],
           include: ['test/**/*.test.ts'],
-          exclude: [growth, faults],
+          exclude: [...long, growth, faults, '**/node_modules/**'],
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        root,
+        test: {
+          ...shared,
+          name: 'long',
+          setupFiles: ['test/canary.setup.ts'],
+          include: long,
+          exclude: [growth, faults, '**/node_modules/**'],
           sequence: { groupOrder: 0 },
         },
       },
@@ -35,7 +56,14 @@ export default defineConfig({
       },
       {
         root,
-        test: { ...shared, name: 'growth', include: [growth], sequence: { groupOrder: 2 } },
+        test: {
+          ...shared,
+          name: 'growth',
+          include: [growth],
+          fileParallelism: false,
+          testTimeout: 120_000,
+          sequence: { groupOrder: 2 },
+        },
       },
     ],
   },

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { type DefaultTheme, defineConfig, type MarkdownRenderer } from 'vitepress';
 import { aboutOf, plain } from './about.ts';
 import { deadLinks } from './anchors.ts';
+import { SEARCH, wrongAnswers } from './search.ts';
 
 const root = new URL('../../', import.meta.url);
 const { description, homepage } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
@@ -46,6 +47,7 @@ const sidebar: Items = [
       item('Hono', '/guides/hono'),
       item('Nest', '/guides/nest'),
       item('Koa, Next.js, node:http', '/guides/others'),
+      item('From your OpenAPI document to tokens', '/guides/from-openapi'),
       item('A settings page', '/guides/settings-page'),
       item('Behind a gateway', '/guides/gateway'),
     ],
@@ -54,8 +56,10 @@ const sidebar: Items = [
     text: 'Guides: run it',
     items: [
       item('Run the service', '/guides/run-the-service'),
+      item('Deploy the service', '/guides/deploy'),
       item('Keep the service running', '/guides/keep-it-running'),
       item('Choose a store', '/guides/choose-a-store'),
+      item('Transactions, and your ORM', '/guides/transactions'),
       item('Many nodes', '/guides/many-nodes'),
       item('Many tenants', '/guides/multi-tenant'),
       item('Keep and rotate keys', '/guides/rotate-keys'),
@@ -70,14 +74,31 @@ const sidebar: Items = [
       item('From hand-rolled tokens', '/guides/from-hand-rolled'),
       item('From better-auth API keys', '/guides/from-better-auth'),
       item('From Laravel Sanctum', '/guides/from-sanctum'),
+      item('From scopes without {} and $', '/guides/templates-and-ends'),
+    ],
+  },
+  {
+    text: 'Service reference',
+    items: [
+      item('Settings', '/service/settings'),
+      item('Commands', '/service/commands'),
+      item('HTTP API', '/service/http'),
     ],
   },
   { text: 'Reference', link: '/reference/', collapsed: true, items: pagesIn('reference') },
   { text: 'Errors', link: '/errors/', collapsed: true, items: pagesIn('errors') },
   { text: 'Security', link: '/security/', collapsed: true, items: pagesIn('security') },
-  item('How costs grow', '/growth'),
-  item('What it runs on', '/support'),
-  item('Mutants that survive', '/mutants'),
+  {
+    text: 'More',
+    items: [
+      item('Questions and answers', '/faq'),
+      item('Glossary', '/glossary'),
+      item('What it runs on', '/support'),
+      item('How costs grow', '/growth'),
+      item('Changelog', '/releases'),
+    ],
+  },
+  { text: 'For contributors', collapsed: true, items: [item('Mutants that survive', '/mutants')] },
 ];
 
 /**
@@ -115,16 +136,20 @@ export default defineConfig({
   description,
   lang: 'en-US',
   cleanUrls: true,
-  sitemap: { hostname: homepage },
+  // Without a published address there is no map of it.
+  ...(homepage !== undefined && { sitemap: { hostname: homepage } }),
   transformPageData(page) {
     const text = readFileSync(new URL(`docs/${page.filePath}`, root), 'utf8');
     return { description: plain(aboutOf(text)) };
   },
-  buildEnd({ outDir }) {
+  async buildEnd({ outDir }) {
     const dead = deadLinks(outDir);
     if (dead.length > 0) throw new Error(`these links lead nowhere:\n${dead.join('\n')}`);
+    const wrong = await wrongAnswers(outDir);
+    if (wrong.length > 0) throw new Error(`the search answers wrongly:\n${wrong.join('\n')}`);
   },
   markdown: {
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     config(markdown) {
       withPictures(markdown);
       withFileNames(markdown);
@@ -133,7 +158,8 @@ export default defineConfig({
   vite: { build: { chunkSizeWarningLimit: 1500 } }, // the index of the search, in kB
   head: [['link', { rel: 'icon', type: 'image/svg+xml', href: '/mark.svg' }]],
   themeConfig: {
-    search: { provider: 'local' },
+    logo: '/mark.svg',
+    search: { provider: 'local', options: SEARCH },
     nav: [
       item('Quick start', '/quick-start'),
       item('Concepts', '/concepts/scope'),

@@ -5,7 +5,7 @@ const root = new URL('../../', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, root), 'utf8');
 
 /** A fenced block that says which program it is: "```ts [examples/quickstart.ts]". */
-const PROGRAM = /^(```\w+ \[(examples\/[\w.-]+)\]\n).*?^```$/gms;
+const PROGRAM = /^(```\w+ \[(examples\/[\w./-]+)\]\n).*?^```$/gms;
 
 /** The pages that people write. */
 export const PAGES: readonly string[] = globSync('docs/**/*.md', { cwd: root.pathname })

@@ -17,14 +17,15 @@ interface Page {
 /** Pages that are looked up one at a time: under a heading that a reader in a hurry may leave out. */
 const OPTIONAL = ['Errors'];
 
-export function llmsText(): string {
+/** With whole addresses once the documentation has one, else with paths. */
+export function llmsText(site: string = manifest.homepage ?? ''): string {
   const listed = pagesOf((config.themeConfig?.sidebar ?? []) as DefaultTheme.SidebarItem[]);
   const sections = Map.groupBy([...listed, ...othersThan(listed)], ({ section }) => section);
   const isOptional = (section: string) => OPTIONAL.includes(section);
   const ordered = [...sections].sort(([a], [b]) => Number(isOptional(a)) - Number(isOptional(b)));
   const texts = ordered.map(([section, members]) => {
     const title = isOptional(section) ? 'Optional' : section;
-    return [`## ${title}`, '', ...members.map(lineOf)].join('\n');
+    return [`## ${title}`, '', ...members.map((page) => lineOf(page, site))].join('\n');
   });
   return `${[`# ${manifest.name}`, `> ${manifest.description}`, ...texts].join('\n\n')}\n`;
 }
@@ -55,10 +56,10 @@ function othersThan(listed: readonly Page[]): Page[] {
     });
 }
 
-function lineOf({ text, link }: Page): string {
+function lineOf({ text, link }: Page, site: string): string {
   const file = fileOf(link);
   const about = existsSync(file) ? aboutOf(readFileSync(file, 'utf8')) : '';
-  return `- [${text}](${manifest.homepage}${link})${about === '' ? '' : `: ${about}`}`;
+  return `- [${text}](${site}${link})${about === '' ? '' : `: ${about}`}`;
 }
 
 if (import.meta.main) writeFileSync(new URL('public/llms.txt', docs), llmsText());

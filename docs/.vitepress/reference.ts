@@ -1,10 +1,11 @@
-// Writes the reference, one page for each entry point, from the docstrings. Fails on any warning.
+// Writes the reference, pages by entry and area, from the docstrings. Fails on any warning.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Application } from 'typedoc';
 import { load as markdownPlugin } from 'typedoc-plugin-markdown';
 import ts from 'typescript';
 import tsup from '../../tsup.config.ts';
 import { withErrorLinks } from './error-links.ts';
+import { AREAS, pagesOf, type Whole } from './reference-pages.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 const out = `${root}docs/reference`;
@@ -12,6 +13,19 @@ const out = `${root}docs/reference`;
 /** The source of each entry point, by its name in the build: those that have types are public. */
 const [{ dts }] = tsup as unknown as [{ dts: { entry: Readonly<Record<string, string>> } }];
 const { entry } = dts;
+
+/** What each entry is for, by its page. */
+const ABOUT: Readonly<Record<string, string>> = {
+  tokenwright: 'the service and everything it takes and returns',
+  scope: 'scopes without tokens: parse, compare, explain; also in a browser',
+  openapi: 'a catalog from OpenAPI documents',
+  http: 'guards for routes, and the token service as a handler',
+  testing: 'the contract for stores, a clock that you set, and faults',
+  sqlite: 'the store on SQLite',
+  postgres: 'the store on PostgreSQL',
+  mysql: 'the store on MySQL and MariaDB',
+  redis: 'the store on Redis and Redis Cluster',
+};
 
 /** Options of the plugin are none of TypeDoc's own types. */
 const markdown = {
@@ -48,9 +62,10 @@ const app = await Application.bootstrapWithPlugins({
   validation: { notExported: true, invalidLink: true, notDocumented: false },
   // Halves of types that are shown as a whole, or that nobody need write down.
   intentionallyNotExported: [
-    'Happened',
-    'HappenedToToken',
+    'BaseEvent',
+    'TokenScopedEvent',
     'Apart',
+    'Canonical',
     'PatternOf',
     'CheckedEntries',
     'Known',
@@ -79,15 +94,62 @@ const project = app.converter.convert(
 app.validate(project);
 rmSync(out, { recursive: true, force: true });
 await app.generateOutputs(project);
-for (const name of Object.keys(entry)) {
-  const file = `${out}/${pageOf(name)}.md`;
-  writeFileSync(file, frontmatterOf(name) + withErrorLinks(readFileSync(file, 'utf8')));
-}
-writeFileSync(
-  `${out}/index.md`,
-  `# Reference\n\nWhat each entry of the package exports.\n\n${Object.keys(entry).map(lineOf).join('\n')}\n`,
+const pages = new Map(
+  Object.keys(entry).map((name) => {
+    const file = `${pageOf(name)}.md`;
+    return [file, readFileSync(`${out}/${file}`, 'utf8')] as const;
+  }),
 );
+const wholes = Object.keys(entry).map((name): Whole => {
+  const page = pageOf(name);
+  const files = filesOf(name);
+  return {
+    page,
+    address: addressOf(page),
+    text: withErrorLinks(withAnchors(`${page}.md`, pages.get(`${page}.md`) as string)),
+    areas: AREAS[name] ?? [],
+    fileOf: (exported) => files.get(exported) ?? '',
+  };
+});
+for (const [page, text] of pagesOf(wholes)) {
+  writeFileSync(`${out}/${page}.md`, text);
+}
+writeFileSync(`${out}/index.md`, homeOf(wholes));
 if (app.logger.hasErrors() || app.logger.hasWarnings()) process.exit(1);
+
+/** The file in `src` that defines each export of an entry. */
+function filesOf(name: string): ReadonlyMap<string, string> {
+  const checker = program.getTypeChecker();
+  const source = program.getSourceFile(root + entry[name]) as ts.SourceFile;
+  const module = checker.getSymbolAtLocation(source) as ts.Symbol;
+  return new Map(
+    checker.getExportsOfModule(module).map((symbol) => {
+      const isAlias = (symbol.flags & ts.SymbolFlags.Alias) !== 0;
+      const [made] = (isAlias ? checker.getAliasedSymbol(symbol) : symbol).declarations ?? [];
+      return [symbol.name, made?.getSourceFile().fileName.slice(`${root}src/`.length) ?? ''];
+    }),
+  );
+}
+
+/**
+ * Repairs links to one of two names that differ in case only, such as `CatalogDiff` and `catalogDiff`:
+ * the plugin numbers their anchors in another order than that of the headings.
+ */
+function withAnchors(file: string, text: string): string {
+  return text.replace(/\[`(\w+)`\]\((\w+\.md)?#\w+-\d+\)/g, (link, name: string, page = '') => {
+    const [headings, index] = headingsLike(name, pages.get(page || file) ?? '');
+    if (index === -1) return link;
+    const number = index === 0 ? '' : `-${index}`;
+    return `[\`${name}\`](${page}#${name.toLowerCase()}${headings.length > 1 ? number : ''})`;
+  });
+}
+
+/** The names in headings that differ from a name in case only, and the position of the name in them. */
+function headingsLike(name: string, text: string): readonly [readonly string[], number] {
+  const headings = [...text.matchAll(/^#+ (\w+)/gm)].map(([, heading = '']) => heading);
+  const like = headings.filter((heading) => heading.toLowerCase() === name.toLowerCase());
+  return [like, like.indexOf(name)];
+}
 
 /** The root has a page of its own, since `index` is the list of all. */
 function pageOf(name: string): string {
@@ -99,12 +161,25 @@ function addressOf(page: string): string {
   return page === 'tokenwright' ? page : `tokenwright/${page}`;
 }
 
-function frontmatterOf(name: string): string {
-  const about = `What ${addressOf(pageOf(name))} exports, from its docstrings.`;
-  // Beside the page, the names alone: what each consists of would bury them.
-  return `---\noutline: 2\ndescription: "${about}"\n---\n\n`;
-}
+/** The first page: which entry and which area holds what. */
+function homeOf(entries: readonly Whole[]): string {
+  const rows = entries.flatMap(({ page, address, areas }) => [
+    `| [\`${address}\`](./${page}.md) | ${ABOUT[page] ?? 'see its page'} |`,
+    ...areas.map(({ name, title, about }) => `| · [${title}](./${page}-${name}.md) | ${about} |`),
+  ]);
+  return `---
+outline: 2
+description: "What each entry of the package exports, and where to find it."
+---
 
-function lineOf(name: string): string {
-  return `- [${addressOf(pageOf(name))}](./${pageOf(name)}.md)`;
+# Reference
+
+The package has several entries; import from the one that holds the name you need. This reference comes from the comments in the code.
+
+| import from | what is there |
+| --- | --- |
+${rows.join('\n')}
+
+For the service that runs by itself, see [settings](../service/settings.md), [commands](../service/commands.md) and the [HTTP API](../service/http.md).
+`;
 }

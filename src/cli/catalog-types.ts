@@ -1,12 +1,11 @@
 import type { ScopeCatalog } from '../scope/index.ts';
-import { UsageError } from './settings.ts';
+import { usageError } from './errors.ts';
 
 /**
- * The text of a declaration file for a catalog that is not written in TypeScript: the types
- * `Scope`, `Pattern` and `Catalog`, or `ShopScope` and so on for the name `Shop`. The same catalog
- * gives the same text.
+ * Writes a declaration file for a catalog: the types `Scope`, `Pattern` and `Catalog`, or `ShopScope`
+ * and so on for the name `Shop`. The same catalog gives the same text.
  *
- * @throws {UsageError} when the name cannot begin the name of a type
+ * @throws {CliError} when the name cannot begin the name of a type
  * @example
  * writeFileSync('catalog.d.ts', catalogTypes(catalog));
  * // then: import type { Catalog } from './catalog.d.ts';
@@ -14,7 +13,7 @@ import { UsageError } from './settings.ts';
  */
 export function catalogTypes(catalog: ScopeCatalog, name = ''): string {
   if (!/^(?:[A-Za-z_$][\w$]*)?$/.test(name)) {
-    throw new UsageError(`the name of the types must be an identifier, as "Shop", not "${name}"`);
+    throw usageError(`the name of the types must be an identifier, as "Shop", not "${name}"`);
   }
   const entries = catalog.toArray().map((entry) => `\n  | ${quoted(entry)}`);
   return `// Written by \`tokenwright catalog types\`; changes here are lost.

@@ -1,85 +1,91 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { checkVariables, nearest, UsageError } from './settings.ts';
+import { checkVariables } from './check-variables.ts';
+import { nearest, usageError } from './errors.ts';
+import {
+  count,
+  type Example,
+  type Finding,
+  helpRows,
+  listFindings,
+  paragraphs,
+  showExample,
+  wrapUsage,
+} from './layout.ts';
 
-/** What a command found. */
+/** The result of a command, for people and for programs. */
 export interface Outcome {
-  /** For people, on standard output. */
+  /** Goes to standard output. */
   readonly text: string;
-  /** For programs, on standard output in place of the text when `--json` is given. */
+  /** Goes to standard output instead of the text, with `--json`. */
   readonly json: unknown;
-  /** For people, on standard error; never with `--json`. */
+  /** Goes to standard error, but not with `--json`. */
   readonly notes?: string;
-  /** Whether the answer is the one that a script branches on: the exit code is 3. */
+  /** Makes the exit code 3: scripts branch on the answer. */
   readonly isNegative?: boolean;
 }
 
-/** One of the commands: what it is called, how it is explained, what it does. */
+/** A command that can be run and explained. */
 export interface Command {
-  /** As it is typed: `scopes explain`. */
+  /** The words that call it: `scopes explain`. */
   readonly name: string;
-  /** What follows the name and the flags: `scopes explain <LIST> … [--catalog FILE...]`. */
+  /** The name with its operands and flags: `scopes explain <LIST> … [--catalog FILE...]`. */
   readonly usage: string;
   readonly summary: string;
-  /** All of it in words, with the flags and an example. */
+  /** The whole help: usage, summary, flags, exit codes and an example. */
   readonly help: string;
   readonly example: Example;
   /**
-   * Reads the words after the name, and does what they say. `undefined` from a command that prints
-   * by itself.
+   * Reads the words after the name and runs the command. The result is `undefined` if the command
+   * prints by itself.
    *
-   * @throws {UsageError} when the words are not those of the command
+   * @throws {CliError} when the words are wrong
    */
   run(words: readonly string[]): Promise<(Outcome & { readonly isJson: boolean }) | undefined>;
-}
-
-/** A call, and what it prints. */
-export interface Example {
-  readonly call: string;
-  readonly output: string;
 }
 
 interface Flag {
   readonly type: 'string' | 'boolean';
   readonly short?: string;
   readonly multiple?: boolean;
-  /** What its value is called. */
+  /** The name of its value. */
   readonly value?: string;
   readonly isRequired?: boolean;
   readonly help?: string;
 }
 type Flags = Readonly<Record<string, Flag>>;
-type Given<F extends Flags> = ReturnType<typeof parseArgs<{ options: F }>>['values'];
+/** The flags as `parseArgs` gives them. */
+export type Given<F extends Flags> = ReturnType<typeof parseArgs<{ options: F }>>['values'];
 
 interface Definition<F extends Flags> {
   readonly name: string;
-  /** `LIST`; `URL?` may be absent, as all after it; the last one may be `FILE...`, for one or more. */
-  readonly operands: readonly string[];
+  /** `LIST` is required, `URL?` and all after it are optional; `FILE...`, at the end, repeats. */
+  readonly operands?: readonly string[];
   readonly summary: string;
   readonly about: string;
   readonly flags: F;
-  /** What `--json` prints; absent where there is no such flag. */
+  /** Describes the output of `--json`; without it there is no such flag. */
   readonly json?: string;
-  readonly exits?: string;
+  /** The meaning of each exit code but 2. */
+  readonly exits?: Readonly<Record<number, string>>;
   readonly example: Example;
   run(operands: readonly string[], flags: Given<F>): Promise<Outcome | undefined>;
 }
 
-const LINE_WIDTH = 80;
-/** More than a store may take to be closed. */
+/** Longer than a store may take to close. */
 const END_MS = 5000;
 const HELP_FLAG: Flag = { type: 'boolean', short: 'h', help: 'show this' };
 
-/** Makes a command of its definition: all that can be said of every command is said here. */
+/** Builds a command from its definition: its usage, its help and the check of its words. */
 export function command<const F extends Flags>(definition: Definition<F>): Command {
-  const { name, summary, json, example } = definition;
+  const { name, operands = [], summary, json, example } = definition;
   const flags: Flags = {
     ...definition.flags,
     ...(json !== undefined && { json: { type: 'boolean', help: `print JSON: ${json}` } }),
     help: HELP_FLAG,
   };
-  const usage = usageLines([
+  const usage = wrapUsage([
     name,
-    ...definition.operands.map((operand) =>
+    ...operands.map((operand) =>
       operand.endsWith('?') ? `[<${operand.slice(0, -1)}>]` : `<${operand}>`,
     ),
     ...usageOf(flags),
@@ -91,86 +97,32 @@ export function command<const F extends Flags>(definition: Definition<F>): Comma
     help: helpOf(definition, usage, flags),
     example,
     async run(words) {
-      const { values, operands } = readWords(words, definition, flags);
+      const { values, operands: given } = readWords(words, definition, flags);
       checkVariables(process.env);
-      const outcome = await definition.run(operands, values as Given<F>);
+      const outcome = await definition.run(given, values as Given<F>);
       return outcome && { ...outcome, isJson: values['json'] === true };
     },
   };
 }
 
-/** A table with a title over each column. On a terminal, what is too wide for it is cut off. */
-export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [titles, ...rows];
-  const widths = titles.map((_, i) => Math.max(...lines.map((cells) => cells[i]?.length ?? 0)));
-  const { isTTY, columns: room = LINE_WIDTH } = process.stdout;
-  return lines
-    .map((cells) =>
-      cells
-        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .map((line) => (isTTY && line.length > room ? `${line.slice(0, room - 1)}…` : line))
-    .join('\n');
-}
-
-/** Rows as text, the columns but the last padded to one width. */
-export function columns(rows: readonly (readonly [label: string, text: string])[]): string {
-  const width = Math.max(0, ...rows.map(([label]) => label.length));
-  return rows.map(([label, text]) => `${label.padEnd(width)}  ${text}`.trimEnd()).join('\n');
-}
-
-/** What was found, by its code, with what belongs to it below. */
-export function listFindings(
-  findings: readonly {
-    readonly code: string;
-    readonly message: string;
-    readonly below?: readonly string[];
-  }[],
-): string {
-  const width = Math.max(0, ...findings.map(({ code }) => code.length));
-  const rows = findings.flatMap(({ code, message, below = [] }) =>
-    [...wrap(message, LINE_WIDTH - width - 2), ...below.map((line) => `  ${line}`)].map(
-      (line, i) => [i === 0 ? code : '', line] as const,
-    ),
-  );
-  return columns(rows);
-}
-
-/** Words in lines of a width that is comfortable to read. */
-export function wrap(text: string, width = LINE_WIDTH): string[] {
-  const lines = [''];
-  for (const word of text.split(' ')) {
-    const line = `${lines.at(-1)} ${word}`.trimStart();
-    if (line.length > width && lines.at(-1) !== '') lines.push(word);
-    else lines[lines.length - 1] = line;
-  }
-  return lines;
-}
-
-/** A text from outside as a terminal may show it: without control characters. */
-export function printable(text: string): string {
-  return text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '?');
-}
-
-/** A number of things: `1 token`, `2 tokens`. */
-export function count(number: number, thing: string): string {
-  return `${number} ${thing}${number === 1 ? '' : 's'}`;
-}
-
-/** Shows text as what somebody types and sees. */
-export function showExample({ call, output }: Example): string {
-  return indent(`$ tokenwright ${call}\n${output}`.trimEnd());
-}
-
-export function indent(text: string): string {
-  return text.replaceAll(/^(?=.)/gm, '  ');
+/** Describes findings of a subject, such as a store. Finding something is a negative answer. */
+export function findingsOutcome(
+  findings: readonly Finding[],
+  subject: string,
+  listed: readonly Finding[] = findings,
+): Outcome {
+  const found = findings.length === 0 ? 'nothing found' : count(findings.length, 'finding');
+  return {
+    text: listFindings(listed),
+    json: findings,
+    notes: `${found} in ${subject}`,
+    isNegative: findings.length > 0,
+  };
 }
 
 /**
- * Ends the process in some seconds when by then nothing keeps it but what cannot be closed: a
- * connection to a server that has stopped to answer.
+ * Ends the process in some seconds, even if something cannot be closed, such as a connection to a
+ * server that has stopped answering.
  */
 export function endSoon(): void {
   setTimeout(() => process.exit(), END_MS).unref();
@@ -178,7 +130,7 @@ export function endSoon(): void {
 
 function readWords<F extends Flags>(
   words: readonly string[],
-  { name, operands: names }: Definition<F>,
+  { name, operands: names = [] }: Definition<F>,
   flags: Flags,
 ) {
   const see = `see tokenwright ${name} --help`;
@@ -193,26 +145,26 @@ function readWords<F extends Flags>(
       operands.push(token.value);
       list = undefined;
     } else if (Array.isArray(list)) {
-      // `--catalog a.json b.json`, as a shell makes it of `--catalog *.json`.
+      // A shell expands `--catalog *.json` to `--catalog a.json b.json`.
       list.push(token.value);
     } else {
-      throw new UsageError(
+      throw usageError(
         `there is an argument too many, after <${names.at(-1)?.replace('?', '')}>; ${see}`,
       );
     }
   }
   const missing = names[operands.length];
-  if (missing?.endsWith('?') === false) throw new UsageError(`<${missing}> is missing; ${see}`);
+  if (missing?.endsWith('?') === false) throw usageError(`<${missing}> is missing; ${see}`);
   const unset = Object.keys(flags).find(
     (flag) => flags[flag]?.isRequired === true && values[flag] === undefined,
   );
-  if (unset !== undefined) throw new UsageError(`--${unset} is required; ${see}`);
+  if (unset !== undefined) throw usageError(`--${unset} is required; ${see}`);
   const empty = operands.indexOf('');
   if (empty === -1) return { values, operands };
-  throw new UsageError(`<${(names[empty] ?? names.at(-1))?.replace('?', '')}> is empty; ${see}`);
+  throw usageError(`<${(names[empty] ?? names.at(-1))?.replace('?', '')}> is empty; ${see}`);
 }
 
-/** With `--help` the rest is not looked at: who asks for help may not have it right yet. */
+/** Ignores the other words: someone who asks for help may not have them right yet. */
 export function asksForHelp(words: readonly string[]): boolean {
   const end = words.indexOf('--');
   return words.slice(0, end === -1 ? undefined : end).some((word) => /^(?:--help|-h)$/.test(word));
@@ -228,12 +180,12 @@ function parse(words: readonly string[], flags: Flags, allowPositionals: boolean
     const unknown = /^Unknown option '--([^']+)'$/.exec(message)?.[1];
     const known = unknown === undefined ? undefined : nearest(unknown, Object.keys(flags));
     const hint = known === undefined ? '' : `; did you mean --${known}?`;
-    // An argument that is not expected may have been meant for a flag that takes a password.
-    throw new UsageError(`${message.replace(/^(Unexpected argument) .*/, '$1')}${hint}; ${see}`);
+    // The unexpected argument may be a password: never repeat it.
+    throw usageError(`${message.replace(/^(Unexpected argument) .*/, '$1')}${hint}; ${see}`);
   }
 }
 
-/** `--port -1` as `--port=-1`: a number below zero is no flag, and what reads it says what it must be. */
+/** Turns `--port -1` into `--port=-1`, so that the reader of the port can say what it must be. */
 function withNumbers(words: readonly string[], flags: Flags): string[] {
   const args: string[] = [];
   for (const [i, word] of words.entries()) {
@@ -248,54 +200,24 @@ function withNumbers(words: readonly string[], flags: Flags): string[] {
   return args;
 }
 
-/** A usage in lines that fit a terminal; what belongs together stays in one. */
-function usageLines(parts: readonly string[]): string {
-  const lines = [''];
-  for (const part of parts) {
-    const line = `${lines.at(-1)} ${part}`.replace(/^ (?=\S)/, '');
-    if (line.length > LINE_WIDTH - 'tokenwright '.length) lines.push(`    ${part}`);
-    else lines[lines.length - 1] = line;
-  }
-  return lines.join('\n');
-}
-
-/** Paragraphs in lines that fit a terminal. What is laid out, with two spaces somewhere, stays. */
-export function paragraphs(text: string, width = LINE_WIDTH): string {
-  return text
-    .split('\n\n')
-    .map((part) =>
-      /^ | {2}/m.test(part) ? part : wrap(part.replaceAll('\n', ' '), width).join('\n'),
-    )
-    .join('\n\n');
-}
-
 function helpOf<F extends Flags>(definition: Definition<F>, usage: string, flags: Flags): string {
   const { summary, about, exits, example } = definition;
   const rows = Object.entries(flags).flatMap(([name, { value = '', help }]) =>
-    help === undefined ? [] : [[`--${name} ${value}`.trim(), help] as const],
+    help === undefined ? [] : [{ label: `--${name} ${value}`.trim(), text: help }],
   );
-  const width = Math.max(...rows.map(([flag]) => flag.length));
-  const room = LINE_WIDTH - width - 4;
-  const flagLines = rows.flatMap(([flag, help]) =>
-    wrap(help.replaceAll('\n', ' '), room).map(
-      (line, i) => `${(i === 0 ? flag : '').padEnd(width)}  ${line}`,
-    ),
+  const width = Math.max(...rows.map(({ label }) => label.length));
+  // Entries with numbers come in their order.
+  const exitRows = Object.entries({ ...exits, 2: 'the command line is wrong' }).map(
+    ([label, text]) => ({ label, text }),
   );
   return [
     `tokenwright ${usage}`,
     paragraphs(`${summary[0]?.toUpperCase()}${summary.slice(1)}.`),
     ...(about === '' ? [] : [paragraphs(about)]),
-    ...(rows.length === 1 ? [] : [`Flags\n${indent(flagLines.join('\n'))}`]),
-    ...(exits === undefined ? [] : [`Exit code\n${indent(exitLines(exits))}`]),
+    ...(rows.length === 1 ? [] : [`Flags\n${helpRows(rows, width)}`]),
+    ...(exits === undefined ? [] : [`Exit code\n${helpRows(exitRows, 1)}`]),
     `Example\n${showExample(example)}`,
   ].join('\n\n');
-}
-
-function exitLines(exits: string): string {
-  return exits
-    .split('\n')
-    .map((line) => `${line.slice(0, 3)}${wrap(line.slice(3), LINE_WIDTH - 5).join('\n   ')}`)
-    .join('\n');
 }
 
 function usageOf(flags: Flags): string[] {

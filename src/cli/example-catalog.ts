@@ -1,4 +1,4 @@
-/** The scopes of an invented provider, for a first look at the service without a catalog of one's own. */
+/** The scopes of an invented provider, for a first look at the service. */
 export const EXAMPLE_CATALOG: readonly string[] = [
   'GET:orders.acme.example/orders',
   'POST:orders.acme.example/orders',

@@ -1,310 +1,356 @@
-import type { FixedAccount } from '../http/accounts.ts';
-import { editDistance } from '../scope/catalog.ts';
+import {
+  DEFAULT_TOKENS_PER_ACCOUNT,
+  MAX_LIFETIME_SECONDS,
+  MAX_SCOPES,
+  MAX_STALE_MS,
+  MAX_TOKENS_PER_ACCOUNT,
+  MIN_PASSWORD_LENGTH,
+} from '../bounds.ts';
+import { usageError } from './errors.ts';
+import {
+  ACCOUNTS,
+  choice,
+  FOLDER,
+  HEADER,
+  type Kind,
+  LIFETIME,
+  LIST,
+  SWITCH,
+  TEXT,
+  wholeNumber,
+} from './kinds.ts';
+import { type HelpRow, helpRows } from './layout.ts';
 
-/** What was asked of a command cannot be done: its message is for the person at the terminal. */
-export class UsageError extends Error {}
+const MAX_STORE_WAIT_SECONDS = 3600;
 
-/** Where tokens are kept. */
-export interface StoreSettings {
-  /** The URL of a database; absent for an SQLite file among the data. */
-  readonly store: string | undefined;
-  /** What the table is called, and for Redis what the keys begin with. */
-  readonly table: string | undefined;
-  readonly data: string;
+/** A setting of `serve`; some of them are settings of other commands, too. */
+interface Setting {
+  /** With the name of its value. */
+  readonly flag: `--${string}`;
+  readonly variable: string;
+  /** @default any text */
+  readonly kind?: Kind<unknown>;
+  readonly default?: unknown;
+  /** `{values}` and `{default}` stand for those of this setting. */
+  readonly help: string;
 }
+
+const SETTINGS = {
+  port: {
+    flag: '--port NUMBER',
+    variable: 'PORT',
+    kind: wholeNumber(0, 65_535),
+    default: 8787,
+    help: 'the port to listen on; default {default}',
+  },
+  host: {
+    flag: '--host NAME',
+    variable: 'TOKENWRIGHT_HOST',
+    default: '127.0.0.1',
+    help: 'the name or address to listen on; default {default}',
+  },
+  data: {
+    flag: '--data FOLDER',
+    variable: 'TOKENWRIGHT_DATA',
+    kind: FOLDER,
+    default: './data',
+    help: 'the folder of keys and the SQLite file; default {default}',
+  },
+  store: {
+    flag: '--store URL',
+    variable: 'TOKENWRIGHT_STORE',
+    help: 'a database for the tokens: postgres://, mysql://, mariadb://, redis://, rediss:// or redis+cluster://host,host. A Redis URL may end in ?replicas=1, the replicas that must confirm a write. sqlite:FILE is another SQLite file',
+  },
+  storeWait: {
+    flag: '--store-wait SECONDS',
+    variable: 'TOKENWRIGHT_STORE_WAIT',
+    kind: wholeNumber(0, MAX_STORE_WAIT_SECONDS),
+    default: 30,
+    help: 'how long to try again while the database cannot be reached at the start, {values}; default {default}',
+  },
+  table: {
+    flag: '--table NAME',
+    variable: 'TOKENWRIGHT_TABLE',
+    help: 'the table; for Redis, the key prefix',
+  },
+  keys: {
+    flag: '--keys FILE',
+    variable: 'TOKENWRIGHT_KEYS',
+    help: 'keys that are there, instead of keys.json of the data, which is made on the first start. Services on one store need the same keys',
+  },
+  catalog: {
+    flag: '--catalog FILE',
+    variable: 'TOKENWRIGHT_CATALOG',
+    kind: LIST,
+    default: [],
+    help: 'the scopes that exist: a JSON array of scopes, an OpenAPI document in JSON or YAML, or a folder of these; repeatable. Default: an example',
+  },
+  granularity: {
+    flag: '--granularity WHICH',
+    variable: 'TOKENWRIGHT_GRANULARITY',
+    kind: choice('operation', 'prefix'),
+    default: 'operation',
+    help: 'what a scope of an OpenAPI document stands for: one operation; or, with prefix, all with the same path up to the first template. Default {default}',
+  },
+  accounts: {
+    flag: '--account USER:PASSWORD',
+    variable: 'TOKENWRIGHT_ACCOUNTS',
+    kind: ACCOUNTS,
+    default: [],
+    help: `who may call the service; repeatable. A password has at least ${MIN_PASSWORD_LENGTH} characters. Flags show in process lists: prefer the variable`,
+  },
+  accountFile: {
+    flag: '--account-file FILE',
+    variable: 'TOKENWRIGHT_ACCOUNT_FILE',
+    help: 'a file with a line user:password for each account, or user:HASH with what hashPassword() made of the password; # begins a comment',
+  },
+  prefix: {
+    flag: '--prefix TEXT',
+    variable: 'TOKENWRIGHT_PREFIX',
+    default: 'tw',
+    help: 'the beginning of every value; default {default}',
+  },
+  reveal: {
+    flag: '--reveal WHEN',
+    variable: 'TOKENWRIGHT_REVEAL',
+    kind: choice('once', 'always'),
+    default: 'always',
+    help: 'whether values can be shown again: {values}; default {default}',
+  },
+  maxStaleMs: {
+    flag: '--max-stale-ms MS',
+    variable: 'TOKENWRIGHT_MAX_STALE_MS',
+    kind: wholeNumber(0, MAX_STALE_MS),
+    default: 0,
+    help: 'how old may be what is checked from memory, {values}; default {default}: nothing is',
+  },
+  introspection: {
+    flag: '--introspection USER:PASSWORD',
+    variable: 'TOKENWRIGHT_INTROSPECTION',
+    kind: ACCOUNTS,
+    default: [],
+    help: 'a resource server that may ask about values, at /introspect (RFC 7662); repeatable. Prefer the variable',
+  },
+  revocation: {
+    flag: '--revocation',
+    variable: 'TOKENWRIGHT_REVOCATION',
+    kind: SWITCH,
+    default: false,
+    help: 'bearers may revoke their token, at /revoke (RFC 7009)',
+  },
+  check: {
+    flag: '--check GATEWAY',
+    variable: 'TOKENWRIGHT_CHECK',
+    kind: choice('nginx', 'traefik', 'envoy'),
+    help: 'let a gateway ask at /check whether to pass a request on: {values}. Needs --domain',
+  },
+  domains: {
+    flag: '--domain HOST',
+    variable: 'TOKENWRIGHT_DOMAIN',
+    kind: LIST,
+    default: [],
+    help: 'with --check: the host in the scopes. Repeatable; then the gateway has to name the host',
+  },
+  docs: {
+    flag: '--docs',
+    variable: 'TOKENWRIGHT_DOCS',
+    kind: SWITCH,
+    default: false,
+    help: 'a reference page at /docs; needs the package swagger-ui-dist',
+  },
+  pathTokens: {
+    flag: '--path-tokens WHICH',
+    variable: 'TOKENWRIGHT_PATH_TOKENS',
+    kind: choice('any', 'id-only'),
+    default: 'any',
+    help: 'what stands for a token in an address: any, or id-only, since addresses end up in logs',
+  },
+  clientHeader: {
+    flag: '--client-header NAME',
+    variable: 'TOKENWRIGHT_CLIENT_HEADER',
+    kind: HEADER,
+    help: 'behind a proxy: the header in which it names the client, as X-Real-IP. Without it all of its callers count as one when passwords are wrong',
+  },
+  maxTtl: {
+    flag: '--max-ttl TIME',
+    variable: 'TOKENWRIGHT_MAX_TTL',
+    kind: LIFETIME,
+    default: MAX_LIFETIME_SECONDS,
+    help: 'how long a token may live, such as 90d, 12h or a number of seconds: {values}. Tokens that exist keep their expiry. Default 365d',
+  },
+  defaultTtl: {
+    flag: '--default-ttl TIME',
+    variable: 'TOKENWRIGHT_DEFAULT_TTL',
+    kind: LIFETIME,
+    help: 'how long a token lives if its caller does not say; default: as long as it may',
+  },
+  maxTokens: {
+    flag: '--max-tokens NUMBER',
+    variable: 'TOKENWRIGHT_MAX_TOKENS',
+    kind: wholeNumber(1, MAX_TOKENS_PER_ACCOUNT),
+    default: DEFAULT_TOKENS_PER_ACCOUNT,
+    help: 'how many active tokens an account may have, {values}; default {default}',
+  },
+  maxScopes: {
+    flag: '--max-scopes NUMBER',
+    variable: 'TOKENWRIGHT_MAX_SCOPES',
+    kind: wholeNumber(1, MAX_SCOPES),
+    default: MAX_SCOPES,
+    help: 'how many scopes a token may have, {values}; default {default}',
+  },
+  audit: {
+    flag: '--audit FILE',
+    variable: 'TOKENWRIGHT_AUDIT',
+    help: 'write sign-ins, shown values and changes to this file, one JSON object in a line; - is standard output',
+  },
+  acceptLegacyBody: {
+    flag: '--accept-legacy-body',
+    variable: 'TOKENWRIGHT_ACCEPT_LEGACY_BODY',
+    kind: SWITCH,
+    default: false,
+    help: 'take what older clients send',
+  },
+} as const satisfies Readonly<Record<string, Setting>>;
+
+export type SettingName = keyof typeof SETTINGS;
 
 /** How the service runs. */
-export interface ServeSettings extends StoreSettings {
-  readonly port: number;
-  readonly host: string;
-  /** A file of keys; absent where they are among the data, and made when they are not there. */
-  readonly keys: string | undefined;
-  /** Files and folders; empty for the example catalog. */
-  readonly catalog: readonly string[];
-  /** Empty where one account is to be made. */
-  readonly accounts: readonly FixedAccount[];
-  readonly prefix: string;
-  readonly reveal: 'once' | 'always';
-  readonly acceptLegacyBody: boolean;
-  readonly maxStaleMs: number;
-  /** Resource servers that may ask about values; empty where none may. */
-  readonly introspection: readonly FixedAccount[];
-  readonly revocation: boolean;
-  readonly docs: boolean;
-  readonly pathTokens: 'any' | 'id-only';
-  /** The header in which a proxy names the client; absent where there is no proxy. */
-  readonly clientHeader: string | undefined;
-}
+export type ServeSettings = {
+  readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]>;
+};
+type ValueOf<S extends Setting> =
+  | (S extends { readonly kind: Kind<infer Value> } ? Value : string)
+  | (S extends { readonly default: unknown } ? never : undefined);
+
+/** The settings that commands on a store share with `serve`. */
+export const SERVICE_SETTINGS = [
+  'prefix',
+  'reveal',
+  'maxTtl',
+  'defaultTtl',
+  'maxTokens',
+  'maxScopes',
+] as const;
+export type ServiceSettings = Pick<ServeSettings, (typeof SERVICE_SETTINGS)[number]>;
+
+/** The settings that lead to a store. */
+export const STORE_SETTINGS = ['store', 'table', 'data'] as const;
+export type StoreSettings = Pick<ServeSettings, (typeof STORE_SETTINGS)[number]>;
+export type Granularity = ServeSettings['granularity'];
+
+/** All settings of `serve`, in the order of its help. */
+export const SERVE_SETTINGS = Object.keys(SETTINGS) as readonly SettingName[];
 
 /** The flags of `serve`, for `parseArgs`. */
-export const SERVE_OPTIONS = {
-  port: { type: 'string' },
-  host: { type: 'string' },
-  data: { type: 'string' },
-  store: { type: 'string' },
-  table: { type: 'string' },
-  keys: { type: 'string' },
-  catalog: { type: 'string', multiple: true },
-  account: { type: 'string', multiple: true },
-  prefix: { type: 'string' },
-  reveal: { type: 'string' },
-  'max-stale-ms': { type: 'string' },
-  'accept-legacy-body': { type: 'boolean' },
-  introspection: { type: 'string', multiple: true },
-  revocation: { type: 'boolean' },
-  docs: { type: 'boolean' },
-  'path-tokens': { type: 'string' },
-  'client-header': { type: 'string' },
-  help: { type: 'boolean', short: 'h' },
+export const SERVE_FLAGS: Readonly<Record<string, Kind<unknown>['flag']>> = Object.fromEntries(
+  Object.values<Setting>(SETTINGS).map((each) => [flagOf(each), (each.kind ?? TEXT).flag]),
+);
+
+/** The variables of other commands, which hold no setting of `serve`, with what they hold. */
+export const OTHER_VARIABLES = {
+  TOKENWRIGHT_URL: 'the address of a service, such as http://127.0.0.1:8787',
+  TOKENWRIGHT_USER: 'the user who calls that service',
+  TOKENWRIGHT_PASSWORD:
+    'the password of that user; it has no flag, since flags show in process lists',
+  TOKENWRIGHT_COPY_FROM: 'the store that tokenwright copy reads, as --from',
+  TOKENWRIGHT_COPY_TO: 'the store that tokenwright copy writes, as --to',
+  TOKENWRIGHT_TOKEN: 'the value for token verify, which else comes on standard input',
 } as const;
 
-interface StoreFlags {
-  readonly store?: string;
-  readonly table?: string;
-  readonly data?: string;
-}
+/** All variables that some command reads. */
+export const VARIABLES: readonly string[] = [
+  ...Object.values(SETTINGS).map(({ variable }) => variable),
+  ...Object.keys(OTHER_VARIABLES),
+];
 
-interface ServeFlags extends StoreFlags {
-  readonly port?: string;
-  readonly host?: string;
-  readonly keys?: string;
-  readonly catalog?: readonly string[];
-  readonly account?: readonly string[];
-  readonly prefix?: string;
-  readonly reveal?: string;
-  readonly 'max-stale-ms'?: string;
-  readonly 'accept-legacy-body'?: boolean;
-  readonly introspection?: readonly string[];
-  readonly revocation?: boolean;
-  readonly docs?: boolean;
-  readonly 'path-tokens'?: string;
-  readonly 'client-header'?: string;
-}
-
-const MAX_STALE_MS = 60_000;
-
-type Environment = Readonly<Record<string, string | undefined>>;
-
-const PREFIX = 'TOKENWRIGHT_';
-
-/** What follows the prefix in the name of a variable that some command reads. */
-const VARIABLES = [
-  'ACCEPT_LEGACY_BODY',
-  'ACCOUNTS',
-  'CATALOG',
-  'CLIENT_HEADER',
-  'DATA',
-  'DOCS',
-  'HOST',
-  'INTROSPECTION',
-  'KEYS',
-  'MAX_STALE_MS',
-  'PASSWORD',
-  'PATH_TOKENS',
-  'PREFIX',
-  'REVEAL',
-  'REVOCATION',
-  'STORE',
-  'TABLE',
-  'TOKEN',
-  'URL',
-  'USER',
-] as const;
-type Variable = `${typeof PREFIX}${(typeof VARIABLES)[number]}` | 'PORT';
-
-/**
- * What Kubernetes tells each container of a service that is called `tokenwright`, or
- * `tokenwright-` and more.
- */
-const OF_KUBERNETES = /_(?:SERVICE_HOST|SERVICE_PORT|PORT_\d+_(?:TCP|UDP|SCTP))(?:_|$)/;
-const KUBERNETES_PORT = /^(?:tcp|udp|sctp):\/\//;
-
-/**
- * Refuses a variable that looks like ours and that no command reads: a setting that is misspelt
- * would be passed over, and the default taken. An empty one counts as none.
- *
- * @throws {UsageError} naming the variable and the one that was meant, never what it holds
- */
-export function checkVariables(environment: Environment): void {
-  const known: readonly string[] = VARIABLES;
-  for (const [name, value] of Object.entries(environment)) {
-    if (!name.startsWith(PREFIX) || !value || isOfKubernetes(name, value)) continue;
-    const rest = name.slice(PREFIX.length);
-    if (known.includes(rest)) continue;
-    const meant = nearest(rest, ['PORT', ...known]);
-    const hint =
-      meant === undefined
-        ? 'see tokenwright serve --help for those that there are'
-        : `did you mean ${meant === 'PORT' ? meant : PREFIX + meant}?`;
-    throw new UsageError(`no command knows the variable ${name}; ${hint}`);
-  }
-}
-
-function isOfKubernetes(name: string, value: string): boolean {
-  return OF_KUBERNETES.test(name) || (name.endsWith('_PORT') && KUBERNETES_PORT.test(value));
-}
-
-/**
- * Puts flags, environment and defaults together; a flag wins over its variable, and an empty
- * variable counts as none.
- *
- * @throws {UsageError} naming the setting and what it should be
- */
-export function readSettings(flags: ServeFlags, environment: Environment): ServeSettings {
-  const variable = (name: Variable) => readVariable(name, environment);
-  const list = (name: Variable) =>
-    variable(name)
-      ?.split(',')
-      .filter((entry) => entry !== '') ?? [];
-  const isOn = (name: Variable) => readSwitch(variable(name), name);
-  return {
-    ...readStoreSettings(flags, environment),
-    port: readPort(flags.port ?? variable('PORT') ?? '8787'),
-    host: flags.host ?? variable('TOKENWRIGHT_HOST') ?? '127.0.0.1',
-    keys: flags.keys ?? variable('TOKENWRIGHT_KEYS'),
-    catalog: flags.catalog ?? list('TOKENWRIGHT_CATALOG'),
-    accounts: (flags.account ?? list('TOKENWRIGHT_ACCOUNTS')).map((text) =>
-      readAccount(text, '--account (TOKENWRIGHT_ACCOUNTS)'),
-    ),
-    prefix: flags.prefix ?? variable('TOKENWRIGHT_PREFIX') ?? 'tw',
-    reveal: readReveal(flags.reveal ?? variable('TOKENWRIGHT_REVEAL') ?? 'always'),
-    acceptLegacyBody: flags['accept-legacy-body'] ?? isOn('TOKENWRIGHT_ACCEPT_LEGACY_BODY'),
-    maxStaleMs: readStaleness(flags['max-stale-ms'] ?? variable('TOKENWRIGHT_MAX_STALE_MS') ?? '0'),
-    introspection: (flags.introspection ?? list('TOKENWRIGHT_INTROSPECTION')).map((text) =>
-      readAccount(text, '--introspection (TOKENWRIGHT_INTROSPECTION)'),
-    ),
-    revocation: flags.revocation ?? isOn('TOKENWRIGHT_REVOCATION'),
-    docs: flags.docs ?? isOn('TOKENWRIGHT_DOCS'),
-    pathTokens: readPathTokens(
-      flags['path-tokens'] ?? variable('TOKENWRIGHT_PATH_TOKENS') ?? 'any',
-    ),
-    clientHeader: readHeader(flags['client-header'] ?? variable('TOKENWRIGHT_CLIENT_HEADER')),
-  };
-}
-
-/** The known word that is most like one that is not; `undefined` where none is much like it. */
-export function nearest(word: string, known: readonly string[]): string | undefined {
-  const limit = Math.min(3, Math.ceil(word.length / 2) + 1);
-  const distances = known.map((other) => editDistance(word, other, limit));
-  const least = Math.min(...distances);
-  const isInside = (other: string) => word.length >= 3 && other.includes(word);
-  return least < limit ? known[distances.indexOf(least)] : known.find(isInside);
-}
-
-/** A variable of the environment; an empty one counts as none. */
+/** Reads a variable that is not a setting of its command. An empty one counts as absent. */
 export function readVariable(
-  name: Variable,
-  environment: Environment = process.env,
+  name: keyof typeof OTHER_VARIABLES | 'TOKENWRIGHT_STORE',
 ): string | undefined {
-  return environment[name] || undefined;
+  return process.env[name] || undefined;
 }
 
-/** The part of {@link readSettings} that says which store is meant. */
-export function readStoreSettings(flags: StoreFlags, environment: Environment): StoreSettings {
-  const variable = (name: Variable) => readVariable(name, environment);
+/**
+ * Reads settings from flags, else from their variables, else takes their defaults.
+ *
+ * @throws {CliError} naming the setting and what it should be
+ */
+export function readSettings<Name extends SettingName>(
+  names: readonly Name[],
+  flags: object,
+  environment: NodeJS.ProcessEnv = process.env,
+): Pick<ServeSettings, Name> {
+  const given: Readonly<Record<string, unknown>> = { ...flags };
+  const values = names.map((name) => [name, readSetting(SETTINGS[name], given, environment)]);
+  return Object.fromEntries(values) as Pick<ServeSettings, Name>;
+}
+
+/**
+ * The options of a service, as `serve` and the commands on its store set them.
+ *
+ * @throws {CliError} when the default lifetime is longer than the longest one
+ */
+export function serviceOptions(settings: ServiceSettings) {
+  const { prefix, reveal, maxTtl, defaultTtl = maxTtl, maxTokens, maxScopes } = settings;
+  if (defaultTtl > maxTtl) {
+    throw usageError(
+      '--default-ttl (TOKENWRIGHT_DEFAULT_TTL) must not be more than --max-ttl (TOKENWRIGHT_MAX_TTL)',
+    );
+  }
   return {
-    store: flags.store ?? variable('TOKENWRIGHT_STORE'),
-    table: flags.table ?? variable('TOKENWRIGHT_TABLE'),
-    data: readFolder(flags.data ?? variable('TOKENWRIGHT_DATA') ?? './data'),
+    prefix,
+    reveal,
+    lifetime: { defaultSeconds: defaultTtl, maxSeconds: maxTtl },
+    quotas: { tokensPerAccount: maxTokens, scopesPerToken: maxScopes },
   };
 }
 
-/**
- * A span of time: seconds, or with a unit, as `90d`.
- *
- * @throws {UsageError}
- */
-export function readSeconds(text: string, flag: string): number {
-  const [, number, unit = 's'] = /^(\d{1,9})([smhd]?)$/.exec(text) ?? [];
-  const seconds = Number(number) * (SECONDS.get(unit) ?? 1);
-  if (number !== undefined) return seconds;
-  throw new UsageError(`--${flag} must be whole seconds, or like 90d, 12h, 30m`);
+function readSetting(
+  setting: Setting,
+  flags: Readonly<Record<string, unknown>>,
+  environment: NodeJS.ProcessEnv,
+): unknown {
+  const { variable, kind = TEXT } = setting;
+  const flag = flagOf(setting);
+  const given = flags[flag] ?? (environment[variable] || undefined);
+  if (given === undefined) return setting.default;
+  return kind.read(given, kind === SWITCH ? variable : `--${flag} (${variable})`);
 }
 
-const SECONDS: ReadonlyMap<string, number> = new Map([
-  ['m', 60],
-  ['h', 3600],
-  ['d', 86_400],
-]);
-
-/**
- * An instant: a date, which begins at midnight UTC, a time with its zone, or UNIX seconds.
- *
- * @throws {UsageError}
- */
-export function readTime(text: string, flag: string): Date {
-  const isUnix = /^\d{1,12}$/.test(text);
-  const isIso = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/.test(text);
-  const time = new Date(isUnix ? Number(text) * 1000 : text);
-  if ((isUnix || isIso) && Number.isFinite(time.getTime())) return time;
-  throw new UsageError(`--${flag} must be like 2027-01-31, 2027-01-31T12:00:00Z or UNIX seconds`);
+function flagOf({ flag }: Setting): string {
+  return flag.slice(2).replace(/ .*/, '');
 }
 
-/**
- * A whole number from 1 on.
- *
- * @throws {UsageError}
- */
-export function readNumber(
-  text: string | undefined,
-  flag: string,
-  max: number,
-): number | undefined {
-  if (text === undefined) return undefined;
-  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (number >= 1 && number <= max) return number;
-  throw new UsageError(`--${flag} must be a whole number from 1 to ${max}`);
-}
-
-/** Else a folder would be made that has a password in its name. */
-function readFolder(data: string): string {
-  if (!data.includes('://')) return data;
-  throw new UsageError('--data (TOKENWRIGHT_DATA) must be a folder; a URL belongs to --store');
-}
-
-function readPort(text: string): number {
-  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  if (port <= 65_535) return port;
-  throw new UsageError('--port (PORT) must be a whole number from 0 to 65535');
-}
-
-function readStaleness(text: string): number {
-  const milliseconds = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  if (milliseconds <= MAX_STALE_MS) return milliseconds;
-  throw new UsageError(
-    `--max-stale-ms (TOKENWRIGHT_MAX_STALE_MS) must be a whole number from 0 to ${MAX_STALE_MS}`,
+/** Describes all settings and their variables. */
+export function settingsHelp(): string {
+  return helpRows(
+    SERVE_SETTINGS.map((name) => settingRow(name)),
+    20,
   );
 }
 
-/** @throws {UsageError} */
-export function readReveal(text: string): 'once' | 'always' {
-  if (text === 'once' || text === 'always') return text;
-  throw new UsageError('--reveal (TOKENWRIGHT_REVEAL) must be once or always');
+/** Describes a setting, in the words of `serve` or in others. */
+export function settingRow(name: SettingName, text?: string): HelpRow {
+  const { flag, variable, form, help } = settingFacts(name, text);
+  return { label: flag, text: help, variable: variable + form };
 }
 
-function readPathTokens(text: string): 'any' | 'id-only' {
-  if (text === 'any' || text === 'id-only') return text;
-  throw new UsageError('--path-tokens (TOKENWRIGHT_PATH_TOKENS) must be any or id-only');
+/** What there is to know of a setting; `form` is how its variable is written. */
+export function settingFacts(name: SettingName, text?: string) {
+  const { flag, variable, kind = TEXT, help, ...setting }: Setting = SETTINGS[name];
+  const isNone = Array.isArray(setting.default) || setting.default === undefined;
+  return {
+    flag,
+    variable,
+    form: variableForm(kind),
+    standard: isNone ? undefined : String(setting.default),
+    help: (text ?? help)
+      .replace('{values}', kind.values ?? '')
+      .replace('{default}', String(setting.default)),
+  };
 }
 
-function readHeader(name: string | undefined): string | undefined {
-  if (name === undefined || /^[A-Za-z0-9-]{1,100}$/.test(name)) return name;
-  throw new UsageError(
-    '--client-header (TOKENWRIGHT_CLIENT_HEADER) must be the name of a header, as X-Real-IP',
-  );
-}
-
-function readSwitch(text = 'false', name: string): boolean {
-  if (['true', '1', 'on', 'yes'].includes(text)) return true;
-  if (['false', '0', 'off', 'no'].includes(text)) return false;
-  throw new UsageError(`${name} must be true or false`);
-}
-
-/** Never repeats what was given: there is a password in it. */
-function readAccount(text: string, setting: string): FixedAccount {
-  const colon = text.indexOf(':');
-  if (colon < 1 || colon === text.length - 1) {
-    throw new UsageError(`${setting} must be user:password`);
-  }
-  return { username: text.slice(0, colon), password: text.slice(colon + 1) };
+function variableForm({ flag }: Kind<unknown>): string {
+  if (flag.type === 'boolean') return '=true';
+  return flag.multiple === true ? ', with commas' : '';
 }

@@ -1,44 +1,44 @@
-import { Refusal } from './answers.ts';
-import type { Body, Incoming } from './incoming.ts';
+import { HttpError, overloaded } from './errors.ts';
+import type { Body, HttpRequest } from './request.ts';
+import type { Reservation } from './slots.ts';
 
-/** How much of a body is waited for, and how long. */
+/** The limits of a body, in size and in time. */
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** For the whole body, from the first look at it. */
+  /** For the whole body, from the first read on. */
   readonly timeoutMs: number;
 }
 
-/**
- * Reads a JSON body; `undefined` when there is none, for which some platforms give an empty stream.
- * Stops reading at the limits, and at the first byte of another type.
- */
-export async function readJson(incoming: Incoming, limits: BodyLimits): Promise<unknown> {
-  const bytes = await readBytes(incoming, 'application/json', limits);
+/** Parses JSON; `undefined` without a body, which some platforms pass as an empty stream. */
+export function parseJson(bytes: Uint8Array): unknown {
   if (bytes.length === 0) return undefined;
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
-    throw new Refusal('invalid_json', 'the body must be JSON in UTF-8');
+    throw new HttpError('invalid_json', 'the body must be JSON in UTF-8');
   }
 }
 
 /**
- * The bytes of a body of this type; of none, where there is no body. Stops reading at the limits,
- * and at the first byte of another type.
+ * Reads a body of this media type; without a body, no bytes. Stops reading at the limits, and at the
+ * first byte of another type.
+ *
+ * @param slots takes more slots as more of the body is in memory
  */
 export function readBytes(
-  incoming: Incoming,
+  request: HttpRequest,
   type: string,
   limits: BodyLimits,
+  slots: Reservation,
 ): Promise<Uint8Array> {
-  return hasType(incoming, type)
-    ? readAtMost(incoming, limits, () => tooLarge(limits))
-    : readAtMost(incoming, { ...limits, maxBytes: 0 }, () => unsupportedMediaType(type));
+  return hasType(request, type)
+    ? readAtMost(request, limits, slots, () => tooLarge(limits))
+    : readAtMost(request, { ...limits, maxBytes: 0 }, slots, () => unsupportedMediaType(type));
 }
 
-function hasType(incoming: Incoming, expected: string): boolean {
-  const header = incoming.header('content-type') ?? '';
-  if (incoming.header('content-encoding') !== undefined) return false;
+function hasType(request: HttpRequest, expected: string): boolean {
+  const header = request.header('content-type') ?? '';
+  if (request.header('content-encoding') !== undefined) return false;
   if (header === expected) return true;
   const [type = '', ...parameters] = header.toLowerCase().split(';');
   const charset = parameters.map((text) => text.trim()).find((text) => text.startsWith('charset='));
@@ -46,22 +46,24 @@ function hasType(incoming: Incoming, expected: string): boolean {
   return type.trim() === expected && isUtf8;
 }
 
-/** The bytes of a body; what is more than `maxBytes` of them is refused as told. */
+/** The bytes of a body; rejects with `refuse()` if there are more than `maxBytes`. */
 async function readAtMost(
-  incoming: Incoming,
+  request: HttpRequest,
   { maxBytes, timeoutMs }: BodyLimits,
-  refuse: () => Refusal,
+  slots: Reservation,
+  refuse: () => HttpError,
 ): Promise<Uint8Array> {
-  if (Number(incoming.header('content-length')) > maxBytes) throw refuse();
-  const body = bodyOf(incoming);
+  if (Number(request.header('content-length')) > maxBytes) throw refuse();
+  const body = bodyOf(request);
   if (body === null) return new Uint8Array();
   if (typeof body === 'string' || body instanceof Uint8Array) {
     const bytes = Buffer.from(body);
     if (bytes.length > maxBytes) throw refuse();
+    if (!slots.holdBytes(bytes.length)) throw overloaded();
     return bytes;
   }
   let isLate = false;
-  // Giving up ends the read that is waited for. A race for each chunk would keep all of them.
+  // Cancelling ends the pending read. A race for each chunk would retain all chunks in memory.
   const timer = setTimeout(() => {
     isLate = true;
     body.cancel();
@@ -72,31 +74,32 @@ async function readAtMost(
       const chunk = await body.next();
       if (isLate) throw tooSlow(timeoutMs);
       if (chunk === undefined) return bytes.taken();
-      // Also texts, which a Node stream with an encoding gives.
+      // A Node stream with an encoding emits strings.
       bytes.add(Buffer.from(chunk));
-      if (bytes.length > maxBytes) {
+      const hasRoom = bytes.length <= maxBytes && slots.holdBytes(bytes.length);
+      if (!hasRoom) {
         body.cancel();
-        throw refuse();
+        throw bytes.length > maxBytes ? refuse() : overloaded();
       }
     }
   } catch (error) {
-    if (error instanceof Refusal) throw error;
+    if (error instanceof HttpError) throw error;
     throw brokenOff();
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** Somebody else may have begun to read it. */
-function bodyOf(incoming: Incoming): Body | null {
+/** Throws if somebody else has begun to read the body. */
+function bodyOf(request: HttpRequest): Body | null {
   try {
-    return incoming.body;
+    return request.body;
   } catch (error) {
-    throw error instanceof Refusal ? error : brokenOff();
+    throw error instanceof HttpError ? error : brokenOff();
   }
 }
 
-/** Bytes one behind the other. A list of chunks would take a hundred times the bytes it was sent. */
+/** Collects chunks in one buffer. A list of tiny chunks would take a hundred times their bytes. */
 class GrowingBytes {
   length = 0;
   #space: Buffer = Buffer.alloc(0);
@@ -117,22 +120,22 @@ class GrowingBytes {
   }
 }
 
-function unsupportedMediaType(type: string): Refusal {
-  return new Refusal(
+function unsupportedMediaType(type: string): HttpError {
+  return new HttpError(
     'unsupported_media_type',
     `the body must be sent as "Content-Type: ${type}", without a Content-Encoding`,
   );
 }
 
-function tooLarge({ maxBytes }: BodyLimits): Refusal {
-  return new Refusal('payload_too_large', `the body must be at most ${maxBytes} bytes`);
+function tooLarge({ maxBytes }: BodyLimits): HttpError {
+  return new HttpError('payload_too_large', `the body must be at most ${maxBytes} bytes`);
 }
 
-function brokenOff(): Refusal {
-  return new Refusal('invalid_json', 'the body could not be read to its end');
+function brokenOff(): HttpError {
+  return new HttpError('invalid_json', 'the body could not be read to its end');
 }
 
-/** As one that breaks off. Not 408, which clients and proxies take for a word to send it again. */
-function tooSlow(timeoutMs: number): Refusal {
-  return new Refusal('invalid_json', `the body must come to its end within ${timeoutMs} ms`);
+/** Not 408: clients and proxies would send the request again. */
+function tooSlow(timeoutMs: number): HttpError {
+  return new HttpError('invalid_json', `the body must come to its end within ${timeoutMs} ms`);
 }

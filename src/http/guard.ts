@@ -1,79 +1,93 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod';
+import type { Need } from '../access/need.ts';
 import { isTokenError, TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
-import { checkOptions, strict } from '../input.ts';
+import { checkOptions, strict } from '../schemas.ts';
 import { isSegment } from '../scope/grammar.ts';
-import { readRequest, type Scope, type ScopeRequest } from '../scope/index.ts';
-import type { Need, TokenService } from '../service.ts';
-import type { Explanation, RefusalReason, Token } from '../token.ts';
-import { fail, Refusal, toResponse } from './answers.ts';
-import { headerOf } from './incoming.ts';
+import {
+  type ReadRequest,
+  readRequest,
+  type Scope,
+  type ScopeCatalog,
+  type ScopeRequest,
+} from '../scope/index.ts';
+import type { TokenService } from '../service.ts';
+import type { Explanation, RefusalReason, Token, Verdict } from '../token.ts';
+import { HttpError } from './errors.ts';
+import { headerOf } from './request.ts';
+import { fail, toResponse } from './responses.ts';
 
-/** How a {@link bearerGuard} works. */
+/** The options of {@link bearerGuard}. */
 export interface BearerGuardOptions {
-  /** The service that verifies; one with `verifierKeys()` is enough. */
+  /** The service that verifies. One with `verifierKeys()` is enough. */
   readonly tokens: Pick<TokenService, 'verify' | 'verifySync'>;
-  /** The name of what is guarded, as in the scopes: `orders.acme.example`. Never a `Host` header. */
+  /** The domain of the guarded service, as in the scopes: `orders.acme.example`. Never a `Host` header. */
   readonly domain: string;
   /**
-   * Reads the target `/` as this one segment, so that `GET:shop.example/root` grants `GET /`; a
-   * scope's path is never empty. @default none: only the path `*` covers the root
+   * The endpoints of the guarded service. With them, `GET:shop.example/orders/{}$` does not allow
+   * `/orders/export` if the catalog has that as an entry of its own. They also name the scope that a
+   * refused request needs. @default the catalog of `tokens`, if all accounts share one
+   */
+  readonly catalog?: ScopeCatalog | undefined;
+  /**
+   * Reads the target `/` as this segment, so that `GET:shop.example/root` grants `GET /`, as some
+   * providers publish it. @default none: `GET:shop.example/$` grants it
    */
   readonly rootName?: string | undefined;
-  /** What the challenge names as the protected space (RFC 7235 section 2.2). @default the domain */
+  /** The realm of the challenge (RFC 7235 section 2.2). @default the domain */
   readonly realm?: string | undefined;
-  /** Is told of each refusal, for the log: never with a value. What it throws is lost. */
+  /** Called with each refusal, for the log; never with a value. What it throws is ignored. */
   readonly onRefusal?: ((refusal: GuardRefusal) => void) | undefined;
 }
 
 /**
- * What the guard reads of a request of Node's own, as frameworks on top of it pass it on. A router
- * that cuts `url` and keeps no `originalUrl` on the request, as koa-mount does, needs the whole target
- * as `target` of {@link GuardNeed}.
+ * The parts of a Node request that the guard reads, as frameworks on top of it pass it on. Behind a
+ * router that changes `url` and sets no `originalUrl`, such as koa-mount, pass the whole target as
+ * `target` of {@link GuardNeed}.
  */
 export type GuardedNodeRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'> & {
   /** All headers as they came, by which one that was sent twice is noticed. */
   readonly rawHeaders?: readonly string[] | undefined;
-  /** The target before a router cut off what it is mounted under. */
+  /** The target before a router removed the path it is mounted under. */
   readonly originalUrl?: string | undefined;
 };
 
-/** What the guard takes: a Fetch `Request`, or a request of Node's own. */
+/** A request for the guard: of Fetch or of Node. */
 export type GuardedRequest = Pick<Request, 'method' | 'url' | 'headers'> | GuardedNodeRequest;
 
 /**
- * What a request needs, where it is not the scope of the request itself. A member that is `undefined`
- * is refused: it would silently mean something else than was written.
+ * The need of a request, if it is not the request itself. A member that is `undefined` is refused: it
+ * would silently mean something else than what was written.
  */
 export interface GuardNeed {
-  /** A scope that the token must cover, instead of the request's own. */
+  /** The scope that the token must cover, instead of the request. */
   readonly scope?: Scope | string;
-  /** The raw target, where it is not the request's: behind a router that rewrites it. */
+  /** The raw target, behind a router that rewrites the one of the request. */
   readonly target?: string;
 }
 
-/** Why a request was not let through. */
+/** Why a request was refused. */
 export type GuardReason =
   | RefusalReason
   /** There is no Bearer token. */
   | 'missing'
-  /** There are two, or one in the query as well: which one is meant is not known. */
+  /** There are two tokens, or a second one in the query: nobody knows which one is meant. */
   | 'ambiguous_credentials'
-  /** The store cannot say. */
+  /** The store does not answer. */
   | 'unavailable';
 
-/** What a log wants to know of a refusal. */
+/** A refusal, for a log. */
 export interface GuardRefusal {
-  /** Why. Towards the bearer four of them look alike: malformed, unknown, revoked and expired. */
+  /** The reason. Malformed, unknown, revoked and expired look alike to the bearer. */
   readonly reason: GuardReason;
-  /** With `insufficient_scope`: the scope that would have been enough. */
+  /** With `insufficient_scope`: the scope that would be enough. */
   readonly needed?: string | undefined;
-  /** With `insufficient_scope`: why those of the token are not. */
+  /** With `insufficient_scope`: the details, computed when they are first read. */
   readonly explanation?: Explanation | undefined;
 }
 
-/** What the guard says: the token (without its value) and the scope that grants the call, or an answer. */
+/** The result of the guard: the token and the scope that allows the call, or a response that refuses it. */
 export type GuardOutcome =
   | {
       readonly ok: true;
@@ -81,40 +95,48 @@ export type GuardOutcome =
       readonly token: Token;
       /** The scope of the token that allows the call. */
       readonly grantedBy: string;
+      /** Only of a refusal. */
+      readonly reason?: undefined;
+      /** Only of a refusal. */
+      readonly response?: undefined;
     }
   | {
       readonly ok: false;
-      /** Why, for you: the answer tells the bearer less. */
+      /** Only of an accepted request. */
+      readonly token?: undefined;
+      /** Only of an accepted request. */
+      readonly grantedBy?: undefined;
+      /** The reason, for you: the response tells the bearer less. */
       readonly reason: GuardReason;
-      /** What to answer with. */
+      /** The response to send. */
       readonly response: Response;
     };
 
-/** Lets a request through, or says what to answer it with. Waits only where the store is asked. */
+/** Accepts a request, or says how to refuse it. Returns a promise only if something has to be awaited. */
 export type BearerGuard = (
   request: GuardedRequest,
   need?: GuardNeed,
 ) => GuardOutcome | Promise<GuardOutcome>;
 
 /**
- * Guards a resource server: the Bearer token of a request (RFC 6750) must cover the scope of that
- * very request, or a named one.
+ * Guards a resource server: the Bearer token of a request (RFC 6750) must cover that request, or a scope
+ * that you name.
  *
- * Only the `Authorization` header is read: never a cookie, a form or a query parameter. On a hit of
- * the service's `cache` the outcome is there at once, without a promise; `await` takes both.
+ * Reads only the `Authorization` header, never a cookie, a form or a query parameter. If the record is in
+ * the cache of the service, returns the outcome without a promise; `await` accepts both.
  *
  * | case | answer |
  * | --- | --- |
  * | no Bearer token | 401, with a challenge that names no error |
- * | malformed, unknown, expired or revoked | 401 `invalid_token`, one and the same |
+ * | malformed, unknown, expired or revoked | 401 `invalid_token`, the same for all |
  * | two credentials, or a target that can be read in two ways | 400 `invalid_request` |
- * | not covered | 403 `insufficient_scope`, with the scope that would have been enough |
- * | the store cannot say | 503 with `Retry-After` |
+ * | not covered | 403 `insufficient_scope`, with the scope that would be enough |
+ * | the store does not answer | 503 with `Retry-After` |
  *
- * It is no middleware by itself: a middleware awaits it, and goes on or answers with its response.
+ * The guard is a plain function. Call it from your middleware, then continue or send its response.
  *
- * @throws {TokenError} `invalid_options` here; from the guard `invalid_scope` when a named scope is
- * none, and `invalid_request` for a need that holds anything else or `undefined`
+ * @throws {TokenError} `invalid_options`; the guard itself throws `invalid_scope` if a named scope is not
+ * one, and `invalid_request` for a need with other members or `undefined`
  * @example
  * const guard = bearerGuard({ tokens, domain: 'orders.acme.example' });
  * const outcome = await guard(request);
@@ -127,16 +149,19 @@ export function bearerGuard(options: BearerGuardOptions): BearerGuard {
 }
 
 class Guard {
-  readonly #tokens: BearerGuardOptions['tokens'];
+  readonly #tokens: BearerGuardOptions['tokens'] & Partial<Pick<TokenService, 'decide'>>;
   readonly #domain: string;
+  readonly #catalog: ScopeCatalog | undefined;
   readonly #root: string;
   readonly #realm: string;
   readonly #onRefusal: ((refusal: GuardRefusal) => void) | undefined;
 
   constructor(options: BearerGuardOptions) {
-    const { tokens, domain, rootName, realm, onRefusal } = checkOptions(guardOptions, options);
+    const read = checkOptions(guardOptions, options);
+    const { tokens, domain, catalog, rootName, realm, onRefusal } = read;
     this.#tokens = tokens;
     this.#domain = domain;
+    this.#catalog = catalog;
     this.#root = `/${rootName ?? ''}`;
     this.#realm = realm ?? domain;
     this.#onRefusal = onRefusal;
@@ -155,41 +180,50 @@ class Guard {
     const { scope } = need;
     const asked = scope === undefined ? this.#requestOf(method, target) : { scope };
     try {
-      const verdict = this.#tokens.verifySync(value, asked);
-      if (verdict === undefined) return this.#decideLater(method, value, asked);
-      return verdict.ok ? verdict : this.#refuse(method, verdict);
+      const verdict = this.#decide(value, asked);
+      if ('ok' in verdict) return this.#outcomeOf(method, verdict);
+      return verdict.then(
+        (decided) => this.#outcomeOf(method, decided),
+        (error) => this.#refuseUnknown(method, error),
+      );
     } catch (error) {
       return this.#refuseUnknown(method, error);
     }
   }
 
-  async #decideLater(method: string, value: string, need: Need): Promise<GuardOutcome> {
-    try {
-      const verdict = await this.#tokens.verify(value, need);
-      return verdict.ok ? verdict : this.#refuse(method, verdict);
-    } catch (error) {
-      return this.#refuseUnknown(method, error);
-    }
+  /** Tokens may be a service, or anything of the host's that verifies like one. */
+  #decide(value: string, need: Need): Verdict | Promise<Verdict> {
+    const tokens = this.#tokens;
+    if (tokens.decide !== undefined) return tokens.decide(value, need);
+    return tokens.verifySync(value, need) ?? tokens.verify(value, need);
   }
 
-  /** What the store cannot say is refused; what the caller did wrong is thrown on. */
+  #outcomeOf(method: string, verdict: Verdict): GuardOutcome {
+    return verdict.ok ? verdict : this.#refuse(method, verdict);
+  }
+
+  /** A failure of the store refuses the request; a mistake of the caller is thrown. */
   #refuseUnknown(method: string, error: unknown): GuardOutcome {
     if (!isTokenError(error) || !UNAVAILABLE.includes(error.code)) throw error;
     return this.#refuse(method, { reason: 'unavailable' });
   }
 
-  #requestOf(method: string, target: string): ScopeRequest {
+  #requestOf(method: string, target: string): ScopeRequest | ReadRequest {
     const isRoot = target === '/' || target.startsWith('/?');
-    return { method, domain: this.#domain, target: isRoot ? this.#root + target.slice(1) : target };
+    const raw = isRoot ? this.#root + target.slice(1) : target;
+    const request = { method, domain: this.#domain, target: raw };
+    const reading = this.#catalog?.readRequest(request);
+    // An ambiguous request is passed on unread: the token is checked before it.
+    return reading?.ok ? reading.request : request;
   }
 
   #refuse(method: string, refused: Refused): GuardOutcome {
-    this.#tell(refused);
+    this.#report(refused);
     const response = toResponse(fail(this.#refusalFor(refused)), method);
     return { ok: false, reason: refused.reason, response };
   }
 
-  #refusalFor({ reason, needed, detail }: Refused): Refusal {
+  #refusalFor({ reason, needed, detail }: Refused): HttpError {
     switch (reason) {
       case 'missing':
         return this.#challenge('unauthenticated', 'a Bearer token is required');
@@ -207,36 +241,43 @@ class Guard {
           needed,
         });
       case 'unavailable':
-        return new Refusal('store_unavailable', 'the token cannot be checked at the moment');
+        return new HttpError('store_unavailable', 'the token cannot be checked at the moment');
       default:
         return this.#challenge('invalid_token', 'the token is not, or no longer, valid');
     }
   }
 
-  /** RFC 6750 section 3: without an error code where nothing was presented. */
+  /** RFC 6750 section 3: no error code if no token was presented. */
   #challenge(
     code: 'unauthenticated' | 'invalid_request' | 'invalid_token' | 'insufficient_scope',
     message: string,
     details?: { readonly needed?: string | undefined; readonly detail?: string | undefined },
-  ): Refusal {
+  ): HttpError {
     const challenge = [`Bearer realm="${this.#realm}"`];
     if (code !== 'unauthenticated') challenge.push(`error="${code}"`);
     if (details?.needed !== undefined) challenge.push(`scope="${details.needed}"`);
-    return new Refusal(code, message, {
+    return new HttpError(code, message, {
       details,
       headers: { 'www-authenticate': challenge.join(', ') },
     });
   }
 
-  #tell(refused: Refused): void {
+  #report(refused: Refused): void {
     if (this.#onRefusal === undefined) return;
-    // Only here, since an explanation is worked out when it is read.
-    const { reason, needed, explanation } = refused;
-    notify(this.#onRefusal, { reason, needed, explanation });
+    const { reason, needed } = refused;
+    const refusal = {
+      reason,
+      needed,
+      // With a large catalog it costs milliseconds, and most logs do not read it.
+      get explanation() {
+        return refused.explanation;
+      },
+    };
+    notify(this.#onRefusal, refusal);
   }
 }
 
-/** A verdict, or a refusal of the guard's own. */
+/** A refusal by a verdict, or by the guard itself. */
 interface Refused {
   readonly reason: GuardReason;
   readonly needed?: string;
@@ -246,7 +287,7 @@ interface Refused {
 
 const NO_NEED: GuardNeed = {};
 
-/** What is misspelt, or looked up where it is not, must not leave the request's own scope as enough. */
+/** A misspelled or undefined member must not fall back to the request's own scope. */
 function checkNeed(need: GuardNeed): GuardNeed {
   const isObject = Object.prototype.toString.call(need) === '[object Object]';
   const isRight = ([name, value]: [string, unknown]) =>
@@ -254,7 +295,7 @@ function checkNeed(need: GuardNeed): GuardNeed {
   if (isObject && Object.entries(need).every(isRight)) return need;
   throw new TokenError(
     'invalid_request',
-    'what the guard takes besides the request is { scope } or { target }, neither of them undefined; it is no middleware: await guard(request), then go on or answer with its response',
+    "the guard's second argument must be { scope } or { target }, without undefined; the guard is not a middleware: await guard(request), then continue or send outcome.response",
   );
 }
 
@@ -271,33 +312,46 @@ function authorizationOf(request: GuardedRequest): string {
   return (isOfFetch ? request.headers.get(AUTHORIZATION) : headerOf(request, AUTHORIZATION)) ?? '';
 }
 
-/** What stands behind the scheme, of any case (RFC 9110 section 11.1); `undefined` for another scheme. */
+/** The token after the scheme, which is of any case (RFC 9110 section 11.1); `undefined` for others. */
 function bearerIn(credentials: string): string | undefined {
   const { length } = BEARER;
   if (credentials.slice(0, length).toLowerCase() !== BEARER) return undefined;
   if (credentials.length === length) return '';
-  return credentials[length] === ' ' ? credentials.slice(length).trim() : undefined;
+  if (credentials[length] !== ' ') return undefined;
+  // Only spaces separate (RFC 9110 section 11.4). The rest is not trimmed: a value must match to its last
+  // character, and consists of letters, digits and `_` of RFC 6750's b64token.
+  let start = length + 1;
+  while (credentials[start] === ' ') start += 1;
+  return credentials.slice(start);
 }
 
-/** Whether a Bearer token is not the only credential (RFC 6750 section 2). */
+/** Whether there is another credential beside a Bearer token (RFC 6750 section 2). */
 function isAmbiguous(authorization: string, target: string): boolean {
   if (authorization.includes(',')) {
     return authorization.split(',').some((one) => bearerIn(one.trim()) !== undefined);
   }
-  // Nearly all targets are plain, and need not be taken apart.
+  // Nearly all targets are plain and need no parsing.
   if (!target.includes('access_token') && !target.includes('%')) return false;
   const start = target.indexOf('?');
   if (start === -1 || bearerIn(authorization) === undefined) return false;
   return new URLSearchParams(target.slice(start)).has('access_token');
 }
 
-/** As it arrived. Of a Fetch request, a parser has read it before. */
+/** The raw target. A Fetch request has been parsed before, so its URL is normalized. */
 function targetOf(request: GuardedRequest): string {
   if (!isFetch(request)) return request.originalUrl ?? request.url ?? '';
   const { url } = request;
   const start = url.indexOf('/', url.indexOf('//') + 2);
   const end = url.indexOf('#');
   return url.slice(start === -1 ? url.length : start, end === -1 ? url.length : end);
+}
+
+function domainMessage(domain: unknown): string {
+  const rule = 'domain must be one host, as in the scopes: "orders.acme.example"';
+  if (typeof domain !== 'string') return rule;
+  if (domain.includes('://'))
+    return `${rule}; without ${domain.startsWith('https:') ? 'https://' : 'a scheme'}`;
+  return /:\d{1,5}$/.test(domain) ? `${rule}; without a port` : rule;
 }
 
 const guardOptions = strict({
@@ -307,8 +361,13 @@ const guardOptions = strict({
   ),
   domain: z.custom<string>(
     (value) => readRequest({ method: 'GET', domain: value as string, target: '/a' }).ok,
-    { error: 'domain must be one host, as in the scopes: "orders.acme.example"' },
+    { error: ({ input }) => domainMessage(input) },
   ),
+  catalog: z
+    .custom<ScopeCatalog>((value) => value instanceof Object && 'readRequest' in value, {
+      error: 'catalog must be a ScopeCatalog, as of catalogFromOpenApi',
+    })
+    .optional(),
   rootName: z
     .custom<string>((value) => typeof value === 'string' && isSegment(value), {
       error: 'rootName must be one segment of a path, as "root"',

@@ -1,11 +1,14 @@
+export { type Addressed, safeUrl } from '../values/safe-url.ts';
 export {
   type Authenticate,
   type Credentials,
   type FixedAccount,
+  type FixedAccountsOptions,
   fixedAccounts,
   hashPassword,
-} from './accounts.ts';
-export type { HttpErrorCode } from './answers.ts';
+} from './basic-auth.ts';
+export type { HttpErrorCode } from './errors.ts';
+export { type GracefulStopOptions, gracefulStop } from './graceful-stop.ts';
 export {
   type BearerGuard,
   type BearerGuardOptions,
@@ -17,7 +20,8 @@ export {
   type GuardReason,
   type GuardRefusal,
 } from './guard.ts';
-export { type TokenHandler, type TokenHandlerOptions, tokenHandler } from './handler.ts';
+export { type TokenHandler, tokenHandler } from './handler.ts';
+export type { TokenHandlerOptions } from './handler-options.ts';
 export {
   type Attempt,
   type FailureLimiter,
@@ -25,6 +29,14 @@ export {
   failureLimiter,
   type PointsLimiter,
   remoteAddress,
-} from './limits.ts';
-export { type NodeRequest, sendResponse, toNodeListener } from './node.ts';
-export { type Addressed, safeUrl } from './safe-url.ts';
+} from './login-limiter.ts';
+export { type ExpressGuard, expressGuard } from './middleware/express.ts';
+export { type FastifyGuard, type FastifyReplyLike, fastifyGuard } from './middleware/fastify.ts';
+export { type HonoContextLike, type HonoGuard, honoGuard } from './middleware/hono.ts';
+export { type KoaContextLike, type KoaGuard, koaGuard } from './middleware/koa.ts';
+export { type NestContextLike, type NestGuard, nestGuard } from './middleware/nest.ts';
+export { type NextGuard, nextGuard } from './middleware/next.ts';
+export type { RouteNeed } from './middleware/route.ts';
+export { type FetchHandler, type NodeRequest, toNodeListener } from './node.ts';
+export { sendResponse } from './sending.ts';
+export type { SignIn } from './sign-in.ts';

@@ -1,160 +1,118 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { Readable } from 'node:stream';
-import { type Answer, fail, internalFault, Refusal } from './answers.ts';
-import { answererOf, type TokenHandler } from './handler.ts';
-import { type Body, type Chunks, type HeaderName, headerOf, type Incoming } from './incoming.ts';
-import { withAddress } from './limits.ts';
+import { HttpError, internalError } from './errors.ts';
+import {
+  type Body,
+  type BodyStream,
+  type HeaderName,
+  type HttpRequest,
+  headerOf,
+  ownForms,
+  withAddress,
+} from './request.ts';
+import { fail, toResponse } from './responses.ts';
+import { sendByNode, sendResponse } from './sending.ts';
 
-/** A request of Node's own, as frameworks on top of it pass it on. */
+/** A request of Node, with members that frameworks add. */
 export interface NodeRequest extends IncomingMessage {
-  /** The target before a router cut off what it is mounted under. */
+  /** The target before a router cut off the path it is mounted under. */
   originalUrl?: string;
-  /** What a body parser made of the body, which can then not be read again. */
+  /** The body that a body parser has read; it cannot be read again. */
   body?: unknown;
 }
 
 /**
- * Lets `node:http`, `node:http2`, Express, Connect and the like call a Fetch handler. Works at the
- * root, mounted under a path, and behind a body parser.
+ * Any function from a `Request` to a `Response`. It gets the whole path that the client sent, under a
+ * router too. With a `basePath`, like a {@link tokenHandler}, it gets the path that the router left, or
+ * the whole one if that begins with the base path.
+ */
+export type FetchHandler = ((request: Request) => Response | Promise<Response>) & {
+  /** The path before the handler's own paths. */
+  readonly basePath?: string | undefined;
+};
+
+/**
+ * Lets `node:http`, `node:http2`, Express, Connect and the like call a Fetch handler: the token service,
+ * or any other. Works at the root, mounted under a path, and behind a body parser.
  *
- * The request's signal aborts when the client goes away before there is an answer. What a middleware
- * has answered before is not looked at any more.
+ * The request's signal aborts when the client goes away before there is an answer. A request that a
+ * middleware has answered before does not reach the handler.
  *
  * @example
  * createServer(toNodeListener(tokenHandler({ tokens, authenticate }))).listen(8787, '127.0.0.1');
  * app.use('/auth', toNodeListener(tokenHandler({ tokens, authenticate }))); // Express
+ * app.use('/hello', toNodeListener((request) => new Response(request.url))); // your own
  */
 export function toNodeListener(
-  handler: TokenHandler,
+  handler: FetchHandler,
 ): (
   request: NodeRequest | Http2ServerRequest,
   response: ServerResponse | Http2ServerResponse,
 ) => Promise<void> {
-  const answerer = answererOf(handler);
-  return async (received, outgoing) => {
-    // Whoever answered it has decided: nothing may be issued or changed behind a refusal.
+  const answer = ownForms.get(handler)?.answer;
+  return async (incoming, outgoing) => {
+    // A middleware has refused the call, so nothing may be issued or changed.
     if (outgoing.headersSent) return;
-    // The compatibility layer of node:http2 is made to look like this.
-    const incoming = new NodeIncoming(
-      received as NodeRequest,
+    // The compatibility layer of node:http2 has the same members.
+    const request = new NodeHttpRequest(
+      incoming as NodeRequest,
       outgoing as ServerResponse,
-      targetFor(handler, received as NodeRequest),
+      targetFor(handler, incoming as NodeRequest),
     );
-    const answer = await (answerer?.(incoming) ?? answerByFetch(handler, incoming));
-    incoming.release();
-    if (answer instanceof Response) await sendResponse(answer, outgoing);
-    else send(answer, incoming.method, outgoing as ServerResponse);
+    if (answer === undefined) {
+      const response = await answerByFetch(handler, request);
+      request.release();
+      return sendResponse(response, outgoing);
+    }
+    await answer(request, (response, timeoutMs) => {
+      request.release();
+      return sendByNode(response, request.method, outgoing, timeoutMs);
+    });
   };
 }
 
-/** For a handler that is not one of ours, or wraps one. */
-async function answerByFetch(
-  handler: TokenHandler,
-  incoming: NodeIncoming,
-): Promise<Response | Answer> {
-  let request: Request;
+/** For a handler of the host, which may wrap one of this package. */
+async function answerByFetch(handler: FetchHandler, request: NodeHttpRequest): Promise<Response> {
   try {
-    request = incoming.toRequest(incoming.webBody());
-  } catch {
-    return fail(unreadable());
-  }
-  try {
-    return await handler(request);
-  } catch {
-    return fail(internalFault());
+    return await handler(request.toFetchWithBody());
+  } catch (error) {
+    const failure = error instanceof HttpError ? error : internalError();
+    return toResponse(fail(failure), request.method);
   }
 }
 
 /**
- * Answers with a Fetch `Response`, such as the one of a guard. Does nothing where somebody else has
- * answered, such as a middleware that waits no longer.
- *
- * @throws {TypeError} when the body of the response has been read before
- * @example
- * const outcome = await guard(request);
- * if (!outcome.ok) return sendResponse(outcome.response, response);
+ * A handler of the host reads the URL that its client wrote. A handler with a base path needs the whole
+ * target, and one without needs the rest that the router left. It may also be mounted under one path and
+ * have its base path below that.
  */
-export async function sendResponse(
-  response: Response,
-  to: ServerResponse | Http2ServerResponse,
-): Promise<void> {
-  // Waits in any case: only then it is known whether a request without a body is complete.
-  const body = new Uint8Array(await response.arrayBuffer());
-  const headers: [string, string][] = [...response.headers];
-  write(response.status, headers, response.body && body, to as ServerResponse);
-}
-
-function send({ status, headers, body }: Answer, method: string, to: ServerResponse): void {
-  write(status, Object.entries(headers), method === 'HEAD' ? null : body, to);
-}
-
-function write(
-  status: number,
-  headers: readonly (readonly [name: string, value: string])[],
-  body: string | Uint8Array | null,
-  outgoing: ServerResponse,
-): void {
-  if (outgoing.headersSent) return;
-  outgoing.statusCode = status;
-  for (const [name, value] of headers) {
-    // The only header that may come twice, here and from a middleware.
-    if (name === 'set-cookie') outgoing.appendHeader(name, value);
-    else outgoing.setHeader(name, value);
-  }
-  refuseRest(outgoing);
-  if (body === null) {
-    outgoing.end();
-    return;
-  }
-  outgoing.setHeader('content-length', Buffer.byteLength(body));
-  outgoing.end(body);
-}
-
-/**
- * Takes no more of a body that nobody has read to its end: over HTTP/1 it would be taken for the next
- * request; over HTTP/2 its stream would stay open for as long as the client sends nothing more.
- */
-function refuseRest(outgoing: ServerResponse | Http2ServerResponse): void {
-  if (!('stream' in outgoing)) {
-    if (!outgoing.req.complete) outgoing.setHeader('connection', 'close');
-    return;
-  }
-  const { req: incoming, stream } = outgoing;
-  if (stream.endAfterHeaders || incoming.readableEnded) return;
-  stream.once('finish', () => stream.destroy());
-}
-
-/**
- * A handler with a base path wants the whole target, one without wants it as the router cut it;
- * unless it is mounted under one path and has its base path below that.
- */
-function targetFor(
-  { basePath }: TokenHandler,
-  { url = '/', originalUrl = url }: NodeRequest,
-): string {
+function targetFor({ basePath }: FetchHandler, incoming: NodeRequest): string {
+  const { url = '/', originalUrl = url } = incoming;
+  if (basePath === undefined) return originalUrl;
   return basePath !== '' && originalUrl.startsWith(`${basePath}/`) ? originalUrl : url;
 }
 
-function unreadable(): Refusal {
-  return new Refusal('invalid_request', 'the request cannot be read');
+function unreadable(): HttpError {
+  return new HttpError('invalid_request', 'the request cannot be read');
 }
 
-/** Fetch has no request for these; another that is taken nowhere stands in for them. */
-const BEYOND_FETCH = ['CONNECT', 'TRACE', 'TRACK'];
+/** Fetch forbids these methods. They are read as `OPTIONS`, which is allowed nowhere either. */
+const UNSUPPORTED_METHODS = ['CONNECT', 'TRACE', 'TRACK'];
 
-/** A request of Node's own. What Fetch would make of it is made only for those who ask for it. */
-class NodeIncoming implements Incoming {
+class NodeHttpRequest implements HttpRequest {
   readonly method: string;
   readonly url: URL;
   readonly #incoming: NodeRequest;
   readonly #outgoing: ServerResponse;
   #request: Request | undefined;
+  #signal: AbortSignal | undefined;
   #leave: (() => void) | undefined;
+  #isAnswered = false;
 
   constructor(incoming: NodeRequest, outgoing: ServerResponse, target: string) {
     const { method = 'GET' } = incoming;
-    this.method = BEYOND_FETCH.includes(method) ? 'OPTIONS' : method;
+    this.method = UNSUPPORTED_METHODS.includes(method) ? 'OPTIONS' : method;
     this.url = toUrl(target);
     this.#incoming = incoming;
     this.#outgoing = outgoing;
@@ -172,54 +130,61 @@ class NodeIncoming implements Incoming {
     if (this.#isWithoutBody()) return null;
     const { body, readableDidRead } = this.#incoming;
     const isParsed = body !== undefined && readableDidRead;
-    return isParsed ? this.#readAgain(body) : new NodeChunks(this.#incoming);
+    return isParsed ? this.#serialized(body) : new NodeBodyStream(this.#incoming);
   }
 
-  request(): Request {
+  toFetch(): Request {
+    this.#request ??= this.#newRequest((init) =>
+      requestWithLazySignal(this.url, init, () => this.#abortSignal()),
+    );
+    return this.#request;
+  }
+
+  /** For a handler of the host, which reads the body itself. */
+  toFetchWithBody(): Request {
+    return this.#newRequest((init) => {
+      const body = this.#webBody() as ReadableStream<Uint8Array> | string | null;
+      const more = { body, signal: this.#abortSignal(), duplex: 'half' } as const;
+      return new Request(this.url, { ...init, ...more });
+    });
+  }
+
+  #newRequest(build: (init: RequestInit) => Request): Request {
     try {
-      this.#request ??= this.toRequest(null);
-      return this.#request;
+      const request = build({ method: this.method, headers: headersOf(this.#incoming) });
+      return withAddress(request, this.address);
     } catch {
       throw unreadable();
     }
   }
 
-  toRequest(body: ReadableStream<Uint8Array> | Body | null): Request {
-    const init = {
-      method: this.method,
-      headers: headersOf(this.#incoming),
-      body,
-      signal: this.#departure(),
-      duplex: 'half',
-    };
-    const request = new Request(this.url, init as RequestInit);
-    return withAddress(request, this.address);
-  }
-
-  /** The body as Fetch has it. */
-  webBody(): ReadableStream<Uint8Array> | Body | null {
+  #webBody(): ReadableStream<Uint8Array> | Body | null {
     const { body } = this;
-    if (!(body instanceof NodeChunks)) return body;
-    // What there is may be a part only, and would be taken for the whole.
+    if (!(body instanceof NodeBodyStream)) return body;
+    // The part that has arrived would be taken for the whole body.
     if (this.#hasLeft()) throw unreadable();
     return Readable.toWeb(this.#incoming) as ReadableStream<Uint8Array>;
   }
 
-  /** There is an answer: that the connection is closed says no more that the client goes away. */
+  /** Call this with the response: from then on, a closed connection does not abort the signal. */
   release(): void {
+    this.#isAnswered = true;
     if (this.#leave !== undefined) this.#outgoing.off('close', this.#leave);
   }
 
-  /** Aborts when the client goes away, which it may have done before, until there is an answer. */
-  #departure(): AbortSignal {
-    const departure = new AbortController();
-    this.#leave = () => departure.abort();
-    if (this.#hasLeft()) departure.abort();
+  /** Aborts when the client goes away before there is a response; it may have gone already. */
+  #abortSignal(): AbortSignal {
+    if (this.#signal !== undefined) return this.#signal;
+    const controller = new AbortController();
+    this.#signal = controller.signal;
+    if (this.#isAnswered) return this.#signal;
+    this.#leave = () => controller.abort();
+    if (this.#hasLeft()) controller.abort();
     this.#outgoing.once('close', this.#leave);
-    return departure.signal;
+    return this.#signal;
   }
 
-  /** The first for HTTP/2 as well, where no answer is ever called destroyed. */
+  /** `aborted` covers HTTP/2, whose responses are never destroyed. */
   #hasLeft(): boolean {
     return this.#incoming.aborted || this.#outgoing.destroyed;
   }
@@ -232,8 +197,8 @@ class NodeIncoming implements Incoming {
     return !(Number(headers['content-length']) > 0);
   }
 
-  /** Throws for what was parsed into something that JSON or a form has no words for. */
-  #readAgain(body: unknown): Body {
+  /** The text of a parsed body; throws if the parser made something that JSON or a form cannot hold. */
+  #serialized(body: unknown): Body {
     if (typeof body === 'string' || body instanceof Uint8Array) return body;
     const type = this.#incoming.headers['content-type'] ?? '';
     try {
@@ -245,8 +210,41 @@ class NodeIncoming implements Incoming {
   }
 }
 
-/** A body that is read from a stream of Node's, without one of Fetch around it. */
-class NodeChunks implements Chunks {
+type RequestClass = new (url: URL, init: RequestInit, signal: () => AbortSignal) => Request;
+
+let lazySignalRequest: RequestClass | undefined;
+
+/**
+ * A `Request` that makes its signal on the first read, since a signal costs more than the rest of the
+ * request.
+ *
+ * A class, because a getter that was defined on each request would give each one a hidden class of its
+ * own, which keeps the request alive until the next full garbage collection. Made on the first call,
+ * because Node.js loads Fetch when `Request` is first read.
+ */
+function requestWithLazySignal(url: URL, init: RequestInit, signal: () => AbortSignal): Request {
+  lazySignalRequest ??= class extends (
+    (Request as new (
+      url: URL,
+      init: RequestInit,
+    ) => Omit<Request, 'signal'>)
+  ) {
+    readonly #signal: () => AbortSignal;
+
+    constructor(at: URL, given: RequestInit, makeSignal: () => AbortSignal) {
+      super(at, given);
+      this.#signal = makeSignal;
+    }
+
+    get signal(): AbortSignal {
+      return this.#signal();
+    }
+  };
+  return new lazySignalRequest(url, init, signal);
+}
+
+/** Reads the body from the Node stream directly, without a Fetch stream around it. */
+class NodeBodyStream implements BodyStream {
   readonly #stream: NodeRequest;
   #isCancelled = false;
   #wake: () => void = () => {};
@@ -260,7 +258,7 @@ class NodeChunks implements Chunks {
       if (this.#isCancelled) return undefined;
       const chunk: Uint8Array | string | null = this.#stream.read();
       if (chunk !== null) return chunk;
-      // Over HTTP/2 what breaks off also ends.
+      // Over HTTP/2, a body that breaks off also emits `end`.
       const { aborted, readableEnded, destroyed } = this.#stream;
       if (aborted || (destroyed && !readableEnded)) throw new TypeError('the body broke off');
       if (readableEnded) return undefined;
@@ -268,7 +266,7 @@ class NodeChunks implements Chunks {
     }
   }
 
-  /** The stream stays as it is: it is the connection that ends, when the answer is sent. */
+  /** Leaves the stream open: the connection ends when the response is sent. */
   cancel(): void {
     this.#isCancelled = true;
     this.#wake();
@@ -288,25 +286,25 @@ class NodeChunks implements Chunks {
 
 const CHANGES = ['readable', 'end', 'error', 'close'] as const;
 
-/** From the raw headers: where one came twice, both must be seen. */
+/** From the raw headers, which hold both values of a header that came twice. */
 function headersOf(incoming: IncomingMessage): Headers {
   const { rawHeaders } = incoming;
   const headers = new Headers();
-  // What stands in for a request where there is no server, such as behind a cloud's gateway, has none.
+  // Requests that a cloud gateway makes up have no raw headers.
   if (rawHeaders.length === 0) {
     for (const [name, value] of Object.entries(incoming.headers)) headers.set(name, String(value));
   }
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const [name = '', value = ''] = rawHeaders.slice(i, i + 2);
-    // HTTP/2 pseudo-headers are no headers of Fetch.
+    // Fetch forbids the pseudo-headers of HTTP/2.
     if (!name.startsWith(':')) headers.append(name, value);
   }
   return headers;
 }
 
 /**
- * The target as a URL. One that is not in origin form, or that the URL parser would rewrite, means
- * something else than it says: it leads to the root, where nothing is. The host means nothing.
+ * The target as a URL; the host has no meaning. A target that is not in origin form, or that the URL
+ * parser would rewrite, becomes the root, which is 404: its parts could be read in two ways.
  */
 function toUrl(target: string): URL {
   const nowhere = new URL('http://localhost/');
@@ -316,7 +314,7 @@ function toUrl(target: string): URL {
   return url.pathname === target.split('?', 1)[0] ? url : nowhere;
 }
 
-/** Throws for what a form has no words for, such as what a parser has read brackets as. */
+/** Throws for a nested object, which some parsers make of brackets in a name. */
 function formOf(body: unknown): URLSearchParams {
   const form = new URLSearchParams();
   for (const [name, values] of Object.entries(Object(body))) {

@@ -1,52 +1,35 @@
-import { domainCovers, meet, methodCovers, pathCovers } from './algebra.ts';
+import { covers, meet } from './algebra.ts';
+import { MAX_NAMED_SCOPES, MAX_PATH_LENGTH, MAX_SCOPE_LENGTH, MAX_SCOPES } from './bounds.ts';
+import { getOrMake, lowerBound } from './collections.ts';
+import { describeRefused, type RefusedScope, ScopeError } from './errors.ts';
+import { parseScope, type Scope, safeParseScope, toScope } from './grammar.ts';
+import { type LintFinding, lint } from './lint.ts';
+import { parseScopes, readMembers, toList, tooManyScopes } from './list.ts';
+import { ScopeLookup } from './lookup.ts';
+import { OverlapIndex, patternsOf } from './overlap.ts';
 import {
-  isPrintable,
-  type RefusedScope,
-  type Scope,
-  ScopeError,
-  type ScopeReading,
-  safeParseScope,
-  toScope,
-} from './grammar.ts';
-import { overlapping, ScopeSet, toList } from './matcher.ts';
-import { isReadRequest, type ReadRequest, readRequest, type ScopeRequest } from './request.ts';
+  type ReadRequest,
+  type RequestReading,
+  type Routes,
+  readOnce,
+  readRoutedRequest,
+  type ScopeRequest,
+  segmentBits,
+} from './request.ts';
+import { ScopeSet } from './set.ts';
+import { suggestions } from './suggest.ts';
 
-/** What {@link ScopeCatalog.expand} answers. */
+/** The result of {@link ScopeCatalog.expand}. */
 export interface Expansion {
   /** The concrete scopes, in canonical order. */
   readonly granted: string[];
-  /** Those of them that were asked for as they are and lie below an entry without being one. */
+  /** Those of them that were requested as they are and are below an entry without being one. */
   readonly narrowed: string[];
 }
 
-/** Something about a catalog that is allowed and perhaps not meant. */
-export interface LintFinding {
-  /**
-   * `nested`: an entry lies below another one, so who is granted that has both. `token_service`: an
-   * entry is the token service itself, so who is granted it can mint tokens. `apex`: hosts lie below
-   * one that a wildcard `*.` for them does not reach. `parameter`: a segment begins with `:`, as the
-   * parameter of a route does; here it stands for that text alone.
-   */
-  readonly code: 'nested' | 'token_service' | 'apex' | 'parameter';
-  /** The entries in question, in canonical order. */
-  readonly scopes: readonly string[];
-  /** What follows from it, for people. */
-  readonly message: string;
-}
-
-/** How many scopes may be asked for at once, and how many a token may hold. */
-export const MAX_SCOPES = 4096;
-/** Members that a message speaks of; `refused` has them all. */
-const MAX_DESCRIBED = 5;
-/** What finding the nearest entries may cost in one refusal. */
-const MAX_COMPARISONS = 50_000;
-const MAX_SUGGESTIONS = 3;
-/** From so many edits on, a scope is another one and no misspelling. */
-const MAX_DISTANCE = 64;
-
 /**
- * The scopes that exist: a set of concrete ones, each with a real method, host and path. Wildcards
- * that somebody asks for are expanded against it.
+ * The scopes that exist: a set of concrete ones, each with a real method, host and path, which may
+ * contain `{}` and `$`. Expands requested scopes to existing ones, and finds the entry of a request.
  *
  * @example
  * const catalog = ScopeCatalog.from(['GET:shop.example/orders', 'POST:shop.example/orders']);
@@ -54,59 +37,57 @@ const MAX_DISTANCE = 64;
  * // ['GET:shop.example/orders', 'POST:shop.example/orders']
  */
 export class ScopeCatalog implements Iterable<Scope> {
-  readonly #entries: ScopeSet;
-  readonly #byDomain: ReadonlyMap<string, readonly Scope[]>;
+  /** In canonical order. */
+  readonly #entries: readonly Scope[];
+  readonly #lookup: ScopeLookup;
+  readonly #index: OverlapIndex;
+  /** Whether an entry has a literal segment where a scope has `{}`, by the text of the scope. */
+  readonly #isRivaled = new Map<string, boolean>();
+  readonly #routes: Routes = {
+    attribute: (request) => this.attribute(request),
+    namedSegments: (request, by) => this.#namedSegments(request, by),
+  };
 
-  private constructor(entries: ScopeSet) {
-    this.#entries = entries;
-    const byDomain = new Map<string, Scope[]>();
-    for (const entry of entries) {
-      const group = byDomain.get(entry.domain);
-      if (group === undefined) byDomain.set(entry.domain, [entry]);
-      else group.push(entry);
-    }
-    this.#byDomain = byDomain;
+  private constructor(entries: Iterable<Scope>) {
+    this.#entries = [...entries];
+    // Not lazily: building them for a large catalog would block a request.
+    this.#lookup = new ScopeLookup(this.#entries);
+    this.#index = new OverlapIndex(this.#entries);
   }
 
   /**
-   * Makes a catalog of scopes or texts; it may be empty, and then nothing can be asked for.
+   * Makes a catalog of scopes or texts. With an empty catalog, nothing can be requested.
    *
-   * @throws {ScopeError} `catalog_not_concrete`, naming every member that is not a scope or holds a
+   * @throws {ScopeError} `catalog_not_concrete`, naming every member that is not a scope or has a
    * wildcard; `scopes_required` when `scopes` is not a list
    * @example
    * ScopeCatalog.from(['GET:shop.example/*']); // throws catalog_not_concrete
    */
   static from(scopes: Iterable<Scope | string>): ScopeCatalog {
     if (ScopeCatalog.#is(scopes)) return scopes;
-    const entries: Scope[] = [];
-    const refused: RefusedScope[] = [];
-    for (const [place, member] of toList(scopes).entries()) {
-      const reading = readMember(member, safeParseScope);
-      if (!reading.ok) refused.push(refusal(member, place, reading));
-      else if (isConcrete(reading.scope)) entries.push(reading.scope);
-      else refused.push({ scope: reading.scope.toString() });
-    }
-    if (refused.length === 0) return new ScopeCatalog(ScopeSet.from(entries));
+    const { read, refused } = readMembers(toList(scopes), safeParseScope, isConcrete);
+    if (refused.length === 0) return new ScopeCatalog(ScopeSet.from(read));
     throw new ScopeError(
       'catalog_not_concrete',
-      `a catalog holds scopes with a real method, domain and path, so it cannot hold ${describe(refused)}`,
+      `an entry of a catalog names one method, one domain and a path, unlike ${describeRefused(refused)}`,
       { refused },
     );
   }
 
-  /** How many scopes it holds. */
+  /** The number of entries. */
   get size(): number {
-    return this.#entries.size;
+    return this.#entries.length;
   }
 
   /**
-   * Turns what was asked for into the concrete scopes that exist: a snapshot, to which entries that
-   * are added later give nothing. A concrete scope that an entry equals or covers is granted as
-   * asked, alone. All or nothing: one member that meets no entry fails the whole.
+   * Expands requested scopes to the concrete scopes that exist. The result is a snapshot: entries that
+   * are added later change nothing. A concrete scope that an entry equals or covers is granted as
+   * requested, alone. All or nothing: if one scope overlaps no entry, the call fails.
    *
    * @throws {ScopeError} in this order: `scopes_required` (absent, empty or not an array),
    * `too_many_scopes` (over 4096), `scope_invalid`, `catalog_empty`, `scope_unmatched` (with the
-   * nearest known scopes), and `too_many_scopes` again when more than 4096 would be granted
+   * nearest known scopes for the first five), and `too_many_scopes` again when the result has more
+   * than 4096
    * @example
    * const catalog = ScopeCatalog.from(['GET:shop.example/orders', 'GET:shop.example/bills']);
    * catalog.expand(['GET:shop.example/*', 'GET:shop.example/orders/7']);
@@ -115,79 +96,96 @@ export class ScopeCatalog implements Iterable<Scope> {
   expand(requested: readonly (Scope | string)[]): Expansion {
     const members = parseScopes(requested);
     if (this.size === 0) {
-      throw new ScopeError('catalog_empty', 'the catalog holds no scopes, so none can be granted');
+      throw new ScopeError('catalog_empty', 'the catalog is empty');
     }
     const granted = new Set<string>();
     const narrowed = new Set<string>();
     const patterns: Scope[] = [];
     for (const member of members) {
-      const entry = isConcrete(member) ? this.#entries.coverOf(member) : undefined;
+      const entry = isConcrete(member) ? this.#lookup.coverOf(member) : undefined;
       if (entry === undefined) {
         patterns.push(member);
-        continue;
+      } else {
+        granted.add(member.toString());
+        if (entry.toString() !== member.toString()) narrowed.add(member.toString());
       }
-      granted.add(member.toString());
-      if (entry.toString() !== member.toString()) narrowed.add(member.toString());
     }
-    for (const scope of this.#meetsOf(patterns)) {
-      granted.add(scope);
-      if (granted.size > MAX_SCOPES) throw tooMany();
-    }
+    if (patterns.length > 0) this.#addMeets(patterns, granted);
+    if (granted.size > MAX_SCOPES) throw tooManyScopes();
     return { granted: [...granted].sort(), narrowed: [...narrowed].sort() };
   }
 
   /**
-   * The entry that names a request: the longest path, then the exact method. `undefined` when none
-   * does, or the request is ambiguous.
+   * Reads a request like `readRequest`, for a service whose endpoints are the entries of this catalog.
+   * No `{}` of a scope matches a literal segment of the request's entry. So
+   * `GET:shop.example/orders/{}$` does not allow `/orders/export` if that is an entry of its own.
+   * Never throws.
+   *
+   * @example
+   * const reading = catalog.readRequest({ method: 'GET', domain: 'shop.example', target: '/orders/export' });
+   * if (reading.ok) ScopeSet.from(['GET:shop.example/orders/{}$']).allows(reading.request);
+   */
+  readRequest(request: ScopeRequest): RequestReading {
+    return readRoutedRequest(request, this.#routes);
+  }
+
+  /**
+   * The entry of a request: the most specific one that covers it. The longest path comes first, then a
+   * closed one, then the first from the left with a literal where another has `{}`. `undefined` when
+   * none covers it, or when the request is ambiguous.
    *
    * @example
    * const request = { method: 'GET', domain: 'shop.example', target: '/orders/7' };
    * String(catalog.attribute(request)); // 'GET:shop.example/orders'
    */
   attribute(request: ScopeRequest | ReadRequest): Scope | undefined {
-    const read = isReadRequest(request) ? request : readOrUndefined(request);
-    if (read === undefined) return undefined;
-    const decision = this.#entries.allows(read);
-    return decision.allowed ? decision.by : undefined;
+    const reading = readOnce(request);
+    return reading.ok ? this.#lookup.grantOf(reading.request) : undefined;
   }
 
   /**
-   * Whether an entry covers the scope, or the scope an entry.
+   * Whether the scope overlaps an entry.
    *
    * @throws {ScopeError} when a text is not a scope
    * @example
    * ScopeCatalog.from(['GET:shop.example/orders']).knows('GET:shop.example/ordres'); // false
    */
   knows(scope: Scope | string): boolean {
-    return this.#entries.overlaps(scope);
+    const asked = toScope(scope);
+    if (this.#lookup.coverOf(asked) !== undefined) return true;
+    // The fast way: a literal entry below the scope sorts right after it.
+    const next = this.#entries[lowerBound(this.#entries, asked.toString())];
+    if (next !== undefined && covers(asked, next)) return true;
+    return this.#index.find('overlapping', patternsOf(asked), 1).length > 0;
   }
 
   /**
-   * The three entries most like a text, the best first: by edit distance, below 64, where a
-   * component that is `*` is like any other. Nothing for a text without the shape of a scope.
+   * The three entries most like a text, the best first: by edit distance, below 64, with `*` like any
+   * component. Empty for a text that is not shaped like a scope. Takes at most a few milliseconds: in
+   * a catalog of thousands it looks at likely entries first, and may not reach all.
    *
    * @example
    * ScopeCatalog.from(['GET:shop.example/orders']).suggest('GET:shop.example/ordres');
    * // ['GET:shop.example/orders']
    */
   suggest(text: string): string[] {
-    if (typeof text !== 'string' || text.length > 1024) return [];
-    const shape = /^([^:/]*):([^/]*)\/(.*)$/s.exec(text);
-    if (shape === null) return [];
-    const [, method = '', domain = '', path = ''] = shape;
-    return this.#nearest(method.toUpperCase(), domain.toLowerCase(), path);
+    if (typeof text !== 'string' || text.length > MAX_SCOPE_LENGTH) return [];
+    const [, method = '', domain = '', path] = /^([^:/]*):([^/]*)\/(.*)$/s.exec(text) ?? [];
+    if (path === undefined) return [];
+    const asked = { method: method.toUpperCase(), domain: domain.toLowerCase(), path };
+    return suggestions(this.#entries)(asked);
   }
 
   /**
-   * Names what is allowed and perhaps not meant: nested entries, entries of a token service,
-   * hosts that a wildcard over their neighbors misses, and parameters of routes. In this order, each
-   * in canonical order.
+   * Finds what is allowed but probably not intended: nested entries, entries of a token service, hosts
+   * that a wildcard for the hosts below them does not include, and parameters of routes. In this
+   * order, each in canonical order.
    *
    * @example
    * ScopeCatalog.from(['POST:shop.example/token']).lint()[0]?.code; // 'token_service'
    */
   lint(): LintFinding[] {
-    return [...this.#nested(), ...this.#tokenService(), ...this.#apexes(), ...this.#parameters()];
+    return lint(this.#entries);
   }
 
   /**
@@ -197,7 +195,7 @@ export class ScopeCatalog implements Iterable<Scope> {
    * ScopeCatalog.from(['GET:shop.example/orders']).toArray(); // ['GET:shop.example/orders']
    */
   toArray(): string[] {
-    return this.#entries.toArray();
+    return this.#entries.map(String);
   }
 
   /** The entries, in canonical order. */
@@ -205,252 +203,63 @@ export class ScopeCatalog implements Iterable<Scope> {
     return this.#entries[Symbol.iterator]();
   }
 
-  #nested(): LintFinding[] {
-    const outermost = this.#entries.minimize();
-    return [...this.#entries].flatMap((entry) => {
-      const outer = outermost.coverOf(entry);
-      if (outer === undefined || outer.toString() === entry.toString()) return [];
-      const message = `${entry} lies below ${outer}: whoever is granted that has both`;
-      return { code: 'nested' as const, scopes: [outer.toString(), entry.toString()], message };
-    });
-  }
-
-  #tokenService(): LintFinding[] {
-    return [...this.#entries]
-      .filter(({ path }) => /(?:^|\/)token$/.test(path))
-      .map((entry) => ({
-        code: 'token_service',
-        scopes: [entry.toString()],
-        message: `${entry} looks like a token service: with it *:*/* manages tokens; leave it out`,
-      }));
-  }
-
-  #apexes(): LintFinding[] {
-    const parents = new Set<string>();
-    for (const domain of this.#byDomain.keys()) {
-      for (let dot = domain.indexOf('.'); dot !== -1; dot = domain.indexOf('.', dot + 1)) {
-        parents.add(domain.slice(dot + 1));
-      }
-    }
-    return [...this.#byDomain].flatMap(([domain, entries]) => {
-      if (!parents.has(domain)) return [];
-      const message = `${domain} is not below itself: *:*.${domain}/* reaches the hosts below it and misses these`;
-      return { code: 'apex' as const, scopes: entries.map(String), message };
-    });
-  }
-
-  #parameters(): LintFinding[] {
-    return [...this.#entries].flatMap((entry) => {
-      const { method, domain, path } = entry;
-      const found = /(?:^|\/)(:[^/]*)/.exec(path);
-      if (found === null) return [];
-      const cure =
-        found.index === 0
-          ? 'a scope has no parameters: begin the path with a name'
-          : `${method}:${domain}/${path.slice(0, found.index)} covers what is below it: end it there`;
-      const message = `${entry} stands for "${found[1]}" as it is written, and no other value; ${cure}`;
-      return { code: 'parameter' as const, scopes: [entry.toString()], message };
-    });
-  }
-
   static #is(value: Iterable<Scope | string>): value is ScopeCatalog {
     return typeof value === 'object' && value !== null && #entries in value;
   }
 
-  /** What members that are not simply entries have in common with these; it may be very much. */
-  *#meetsOf(patterns: readonly Scope[]): Generator<string> {
-    const blocks = [...overlapping(patterns, this.#candidates(patterns))];
-    const matched = new Set(blocks.flatMap(([asked]) => asked));
-    const unmatched = patterns.filter((pattern) => !matched.has(pattern));
+  /** Adds the meets of patterns and entries, and stops when they are too many. */
+  #addMeets(members: readonly Scope[], granted: Set<string>): void {
+    const unmatched: Scope[] = [];
+    for (const member of members) {
+      const patterns = patternsOf(member);
+      if (this.#index.find('overlapping', patterns, 1).length === 0) unmatched.push(member);
+      if (granted.size > MAX_SCOPES) continue;
+      for (const entry of this.#index.find('crossing', patterns)) {
+        const common = meet(member, entry) as Scope;
+        // Throws: a meet may be longer than a scope can be.
+        if (common.path.length > MAX_PATH_LENGTH) parseScope(common.toString());
+        granted.add(common.toString());
+      }
+    }
     if (unmatched.length > 0) throw this.#unmatched(unmatched);
-    for (const [asked, entries] of blocks) {
-      for (const pattern of asked) for (const entry of entries) yield String(meet(pattern, entry));
+    // Minimized, because many members may cover the same entries.
+    for (const member of ScopeSet.from(members).minimize()) {
+      for (const entry of this.#index.find('covered', patternsOf(member), MAX_SCOPES + 1)) {
+        granted.add(entry.toString());
+      }
     }
   }
 
-  /** The entries among which are all that have something in common with some patterns. */
-  #candidates(patterns: readonly Scope[]): readonly Scope[] {
-    const domains = new Set(patterns.map(({ domain }) => domain));
-    const isOpen = [...domains].some((domain) => domain.startsWith('*'));
-    return [...(isOpen ? this.#byDomain.keys() : domains)].flatMap(
-      (domain) => this.#byDomain.get(domain) ?? [],
-    );
+  #namedSegments(request: ReadRequest, by: Scope): number {
+    const scope = by.toString();
+    if (this.#isRivaled.get(scope) === false) return 0;
+    const entry = this.attribute(request);
+    if (entry === undefined) return 0;
+    if (entry.toString() === scope) {
+      getOrMake(this.#isRivaled, scope, () => {
+        const templates = segmentBits(by.path, true);
+        const rivals = this.#index.find('overlapping', patternsOf(by));
+        return rivals.some(({ path }) => (segmentBits(path, false) & templates) !== 0);
+      });
+    }
+    return segmentBits(entry.path, false);
   }
 
   #unmatched(scopes: readonly Scope[]): ScopeError {
-    const explained = Math.max(MAX_DESCRIBED, Math.floor(MAX_COMPARISONS / this.size));
-    const refused = scopes.map((scope, place): RefusedScope => {
-      if (place >= explained) return { scope: scope.toString() };
-      const { method, domain, path } = scope;
-      return {
-        scope: scope.toString(),
-        nearest: this.#nearest(method, domain, path),
-      };
-    });
-    return new ScopeError(
-      'scope_unmatched',
-      `no known scope is meant by ${describe(refused)}; nothing was granted`,
-      { refused },
+    const nearest = suggestions(this.#entries);
+    const explained = Math.min(scopes.length, MAX_NAMED_SCOPES);
+    const refused = scopes.map(
+      (asked, index): RefusedScope => ({
+        scope: asked.toString(),
+        ...(index < explained && { nearest: nearest(asked, explained - index - 1) }),
+      }),
     );
-  }
-
-  #nearest(method: string, domain: string, path: string): string[] {
-    const ranked: { readonly text: string; readonly distance: number }[] = [];
-    let worst = MAX_DISTANCE;
-    for (const [known, entries] of this.#byDomain) {
-      const byDomain = domainDistance(domain, known, worst);
-      if (byDomain >= worst) continue;
-      for (const entry of entries) {
-        const soFar = byDomain + (methodCovers(method, entry.method) ? 0 : 2);
-        if (soFar >= worst) continue;
-        const distance = soFar + pathDistance(path, entry.path, worst - soFar);
-        if (distance >= worst) continue;
-        ranked.push({ text: entry.toString(), distance });
-        ranked.sort((a, b) => a.distance - b.distance);
-        ranked.length = Math.min(ranked.length, MAX_SUGGESTIONS);
-        if (ranked.length === MAX_SUGGESTIONS) worst = ranked.at(-1)?.distance ?? worst;
-      }
-    }
-    return ranked.map(({ text }) => text);
+    const message = `the catalog does not know ${describeRefused(refused)}`;
+    return new ScopeError('scope_unmatched', message, { refused });
   }
 }
 
-/**
- * Reads a list of scopes as a caller sends it: parsed, in the order given, without duplicates.
- *
- * @throws {ScopeError} `scopes_required`, `too_many_scopes` (over 4096) or `scope_invalid`, naming
- * every member that does not parse
- * @param readText another way to read one, for lists that are likely to come again
- */
-export function parseScopes(requested: unknown, readText = safeParseScope): Scope[] {
-  const members = toMembers(requested);
-  if (members === undefined || members.length === 0) {
-    throw new ScopeError(
-      'scopes_required',
-      'scopes must be a list of at least one scope, as ["GET:shop.example/orders"]',
-    );
-  }
-  if (members.length > MAX_SCOPES) throw tooMany();
-  const byText = new Map<string, Scope>();
-  const refused: RefusedScope[] = [];
-  let why = '';
-  for (const [place, member] of members.entries()) {
-    const reading = readMember(member, readText);
-    if (reading.ok) byText.set(reading.scope.toString(), reading.scope);
-    else {
-      refused.push(refusal(member, place, reading));
-      why ||= isPrintable(member) ? reading.message : `scopes[${place}]: ${reading.message}`;
-    }
-  }
-  if (refused.length === 0) return [...byText.values()];
-  throw new ScopeError('scope_invalid', invalidMessage(refused, why), { refused });
-}
-
-/** The members of an array, and no more than are needed to know that they are too many. */
-function toMembers(value: unknown): unknown[] | undefined {
-  try {
-    if (!Array.isArray(value)) return undefined;
-    // Once: a length may be another the next time.
-    const length = Math.min(value.length, MAX_SCOPES + 1);
-    const members: unknown[] = [];
-    for (let i = 0; i < length; i++) members.push(value[i]);
-    return members;
-  } catch {
-    return undefined;
-  }
-}
-
-/** How an error speaks of a member: itself, where it may be shown, else its place. */
-function refusal(
-  member: unknown,
-  place: number,
-  reading: Extract<ReturnType<typeof safeParseScope>, { readonly ok: false }>,
-): RefusedScope {
-  return {
-    scope: isPrintable(member) ? member : `scopes[${place}]`,
-    code: reading.error,
-    ...(reading.suggestion !== undefined && { suggestion: reading.suggestion }),
-  };
-}
-
-function readMember(member: unknown, readText: typeof safeParseScope): ScopeReading {
-  if (typeof member === 'string') return readText(member);
-  try {
-    return { ok: true, scope: toScope(member as Scope) };
-  } catch {
-    return safeParseScope(undefined);
-  }
-}
-
-function isConcrete({ method, domain, path }: Scope): boolean {
-  return method !== '*' && path !== '*' && !domain.startsWith('*');
-}
-
-function readOrUndefined(request: ScopeRequest): ReadRequest | undefined {
-  const reading = readRequest(request);
-  return reading.ok ? reading.request : undefined;
-}
-
-function tooMany(): ScopeError {
-  return new ScopeError(
-    'too_many_scopes',
-    `a token holds at most ${MAX_SCOPES} scopes, and these are more`,
-  );
-}
-
-/** Says of the first one what would be right. */
-function invalidMessage(refused: readonly RefusedScope[], why: string): string {
-  if (refused.length === 1) return `one member of scopes cannot be read: ${why}`;
-  const { length } = refused;
-  return `${length} members of scopes cannot be read: ${describe(refused)}; the first: ${why}`;
-}
-
-/** The first few refused members in words, each with what would be right. */
-function describe(refused: readonly RefusedScope[]): string {
-  const shown = refused.slice(0, MAX_DESCRIBED).map(({ scope, code, suggestion, nearest }) => {
-    const hints = [
-      ...(code === undefined ? [] : [code]),
-      ...(suggestion === undefined ? [] : [`did you mean ${suggestion}?`]),
-      ...(nearest === undefined || nearest.length === 0
-        ? []
-        : [`nearest known: ${nearest.join(', ')}`]),
-    ];
-    return hints.length === 0 ? scope : `${scope} (${hints.join('; ')})`;
-  });
-  const rest = refused.length - shown.length;
-  return shown.join(', ') + (rest > 0 ? ` and ${rest} more` : '');
-}
-
-function domainDistance(asked: string, known: string, limit: number): number {
-  if (domainCovers(asked, known)) return 0;
-  return editDistance(asked.startsWith('*.') ? asked.slice(2) : asked, known, limit);
-}
-
-function pathDistance(asked: string, known: string, limit: number): number {
-  return pathCovers(asked, known) ? 0 : editDistance(asked, known, limit);
-}
-
-/** Levenshtein distance; gives up with `limit` as soon as it cannot be less. */
-export function editDistance(a: string, b: string, limit: number): number {
-  if (Math.abs(a.length - b.length) >= limit) return limit;
-  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
-  for (let row = 1; row <= a.length; row++) {
-    const current = [row];
-    let least = row;
-    for (let column = 1; column <= b.length; column++) {
-      const replaced =
-        (previous[column - 1] as number) +
-        (a.charCodeAt(row - 1) === b.charCodeAt(column - 1) ? 0 : 1);
-      const cost = Math.min(
-        replaced,
-        (previous[column] as number) + 1,
-        (current[column - 1] as number) + 1,
-      );
-      current.push(cost);
-      least = Math.min(least, cost);
-    }
-    if (least >= limit) return limit;
-    previous = current;
-  }
-  return previous[b.length] as number;
+/** Whether a scope has one method, one host and a path. */
+function isConcrete(scope: Scope): boolean {
+  return !scope.toString().includes('*');
 }

@@ -1,106 +1,32 @@
-/**
- * The codes of {@link ScopeError}: stable, public names.
- *
- * The codes from `not_a_string` to `path_dot_segment` are failures of one scope, in the order of
- * the checks; the rest speak of a list of scopes or of a catalog.
- */
-export type ScopeErrorCode =
-  | 'not_a_string'
-  | 'empty'
-  | 'too_long'
-  | 'non_ascii'
-  | 'illegal_character'
-  | 'missing_method'
-  | 'wildcard_position'
-  | 'method_invalid'
-  | 'scheme_present'
-  | 'missing_domain'
-  | 'domain_userinfo'
-  | 'domain_ip'
-  | 'domain_port'
-  | 'domain_invalid'
-  | 'missing_path'
-  | 'query_or_fragment'
-  | 'percent_encoding'
-  | 'path_template'
-  | 'path_empty_segment'
-  | 'path_dot_segment'
-  | 'scopes_required'
-  | 'too_many_scopes'
-  | 'scope_invalid'
-  | 'scope_unmatched'
-  | 'catalog_empty'
-  | 'catalog_not_concrete';
-
-/** What is known of one refused member of a list. */
-export interface RefusedScope {
-  /** The member as it was sent, or its place (`scopes[3]`) where it cannot be shown. */
-  readonly scope: string;
-  /** Why it does not parse; absent where it parses and meets nothing. */
-  readonly code?: ScopeErrorCode;
-  /** The same scope repaired, where that is safe. */
-  readonly suggestion?: string;
-  /** The known scopes most like it, the best first. */
-  readonly nearest?: readonly string[];
-}
-
-/**
- * Says why a scope, a list of scopes or a catalog was refused. The only error that
- * `tokenwright/scope` throws.
- *
- * @example
- * try {
- *   parseScope('get:shop.example/orders');
- * } catch (error) {
- *   if (error instanceof ScopeError) console.log(error.code, error.suggestion);
- *   // 'method_invalid', 'GET:shop.example/orders'
- * }
- */
-export class ScopeError extends Error {
-  /** What errors of this kind are called, in every copy of this package. */
-  override readonly name: 'ScopeError';
-  /** What is wrong, for programs. */
-  readonly code: ScopeErrorCode;
-  /** The same scope repaired, where that is safe; never wider than what was written. */
-  declare readonly suggestion?: string;
-  /** The refused members of a list. */
-  declare readonly scopes?: readonly string[];
-  /** The same members with what is known of each. */
-  declare readonly refused?: readonly RefusedScope[];
-
-  /** Made by this module; an error of yours is better of a class of yours. */
-  constructor(
-    code: ScopeErrorCode,
-    message: string,
-    more: {
-      readonly suggestion?: string;
-      readonly refused?: readonly RefusedScope[];
-    } = {},
-  ) {
-    super(message);
-    // A field with a value would cost the class its name in CommonJS: as it is built, `_class`.
-    this.name = 'ScopeError';
-    this.code = code;
-    if (more.suggestion !== undefined) this.suggestion = more.suggestion;
-    if (more.refused !== undefined) {
-      this.refused = more.refused;
-      this.scopes = more.refused.map((member) => member.scope);
-    }
-  }
-}
+import {
+  MAX_HOST_LENGTH,
+  MAX_LABEL_LENGTH,
+  MAX_METHOD_LENGTH,
+  MAX_PATH_LENGTH,
+  MAX_PATH_SEGMENTS,
+  MAX_PATH_TEMPLATES,
+  MAX_REMEMBERED_SCOPE_LENGTH,
+  MAX_REMEMBERED_SCOPES,
+  MAX_SCOPE_LENGTH,
+} from './bounds.ts';
+import { DASH, DOT } from './characters.ts';
+import { PARSE_MESSAGES, type ParseCode, ScopeError, type ScopeErrorCode } from './errors.ts';
 
 declare const parsed: unique symbol;
 
 /**
- * A parsed scope: method × domain × path, each of which may be a wildcard. Made by
- * {@link parseScope} alone, frozen, and the same as its canonical text.
+ * A parsed scope: method × domain × path, each of which may be a pattern. Frozen. Only
+ * {@link parseScope} and the functions built on it make one.
  */
 export interface Scope {
   /** `*`, or a method name in upper case. */
   readonly method: string;
   /** `*`, a host in lower case, or `*.` and a parent host. */
   readonly domain: string;
-  /** `*`, or segments joined by `/`, without a slash at either end. */
+  /**
+   * `*` for every path, `$` for the root, or segments joined by `/`, without a slash at either end. A
+   * segment `{}` matches any one; a `$` at the end (RFC 9309 section 2.2.3) closes the path.
+   */
   readonly path: string;
   /** The canonical text: `<method>:<domain>/<path>`. */
   toString(): string;
@@ -109,18 +35,25 @@ export interface Scope {
   readonly [parsed]: true;
 }
 
-/** A path where it stands in another text, since a piece that is cut out is slower to read. */
+/** A path inside a longer text. Slicing it out would allocate, and slices are slower to read. */
 export interface PathText {
   readonly text: string;
   readonly start: number;
   readonly end: number;
+  /** Whether nothing below it is included. Paths of requests are closed. */
+  readonly isClosed: boolean;
+  /**
+   * The segments, as bits, in which a server that decodes `%3F` or `%23` too early would cut off the
+   * path of a request and serve another one. No `{}` matches them.
+   */
+  readonly severed: number;
 }
 
-/** What {@link safeParseScope} answers. */
+/** The result of {@link safeParseScope}. */
 export type ScopeReading =
   | {
       readonly ok: true;
-      /** What was read. */
+      /** The parsed scope. */
       readonly scope: Scope;
     }
   | {
@@ -129,37 +62,29 @@ export type ScopeReading =
       readonly error: ScopeErrorCode;
       /** What is wrong and what would be right, for people. */
       readonly message: string;
-      /** The text as it was probably meant; never wider. */
+      /** The text that was probably meant; never wider. */
       readonly suggestion?: string;
     };
 
-const MAX_SCOPE_LENGTH = 1024;
-export const MAX_PATH_LENGTH = 512;
-export const MAX_PATH_SEGMENTS = 32;
-const MAX_METHOD_LENGTH = 32;
-const MAX_HOST_LENGTH = 253;
-const MAX_PARENT_LENGTH = 251;
-const MAX_LABEL_LENGTH = 63;
-
 /**
- * Reads one scope, strictly: nothing is trimmed, decoded or guessed, and only the ASCII case of the
- * domain is folded.
+ * Parses one scope strictly: nothing is trimmed, decoded or guessed. The domain is folded to lower
+ * case, and the name in a segment `{name}` is dropped.
  *
- * @throws {ScopeError} with the code of the first check that fails and, where the scope can be
- * repaired safely, a `suggestion`
+ * @throws {ScopeError} with the code of the first check that fails and, if the scope can be repaired
+ * safely, a `suggestion`
  * @example
  * parseScope('GET:Shop.Example/orders').toString(); // 'GET:shop.example/orders'
+ * parseScope('GET:shop.example/orders/{id}$').toString(); // 'GET:shop.example/orders/{}$'
  * parseScope('get:shop.example/orders'); // throws method_invalid, suggestion 'GET:shop.example/orders'
  */
 export function parseScope(text: string): Scope {
   const reading = safeParseScope(text);
   if (reading.ok) return reading.scope;
-  const { error, message, suggestion } = reading;
-  throw new ScopeError(error, message, suggestion === undefined ? {} : { suggestion });
+  throw new ScopeError(reading.error, reading.message, reading);
 }
 
 /**
- * Reads one scope from any value and never throws. Takes time linear in the length of the text, of
+ * Parses one scope from any value and never throws. Takes time linear in the length of the text, of
  * which at most 1024 characters are looked at.
  *
  * @example
@@ -167,73 +92,67 @@ export function parseScope(text: string): Scope {
  * safeParseScope(42); // { ok: false, error: 'not_a_string', … }
  */
 export function safeParseScope(value: unknown): ScopeReading {
-  const scope = read(value);
+  const scope = parse(value);
   if (typeof scope !== 'string') return { ok: true, scope };
   const shown = isPrintable(value) ? `"${value}" is not a scope: ` : '';
-  const failure = {
+  const message = shown + PARSE_MESSAGES[scope];
+  const suggestion = repair(value, scope);
+  if (suggestion === undefined) return { ok: false, error: scope, message };
+  return {
     ok: false,
     error: scope,
-    message: shown + MESSAGES[scope],
-  } as const;
-  const suggestion = repair(value, scope);
-  if (suggestion === undefined) return failure;
-  return {
-    ...failure,
-    message: `${failure.message}; did you mean "${suggestion}"?`,
+    message: `${message}; did you mean "${suggestion}"?`,
     suggestion,
   };
 }
 
-/** Scopes that were read of late: hosts and clients name a few again and again. */
+/** Recently parsed scopes: hosts and clients send the same few over and over. */
 const recent = new Map<string, Scope>();
-const MAX_RECENT = 1000;
-const MAX_RECENT_LENGTH = 256;
 
-/** As {@link safeParseScope}, for texts that are likely to come again. */
+/** Like {@link safeParseScope}, with a cache for texts that are likely to come again. */
 export function recallScope(value: unknown): ScopeReading {
   const known = recent.get(value as string);
   if (known !== undefined) return { ok: true, scope: known };
   const reading = safeParseScope(value);
   if (!reading.ok) return reading;
-  // By its own text: that of the caller may be a part of a longer one, which would be kept as well.
+  // Not by the caller's text: it may be a slice, which would keep the whole string alive.
   const text = reading.scope.toString();
-  if (text.length <= MAX_RECENT_LENGTH) {
-    if (recent.size >= MAX_RECENT) recent.clear();
+  if (text.length <= MAX_REMEMBERED_SCOPE_LENGTH) {
+    if (recent.size >= MAX_REMEMBERED_SCOPES) recent.clear();
     recent.set(text, reading.scope);
   }
   return reading;
 }
 
 /**
- * Takes what every function of this module takes: a scope, or a text to be parsed strictly. A scope
- * of another copy of this package is read again from its text.
+ * The scope itself, or the one that a text is parsed to. A scope of another copy of this package is
+ * parsed again from its text.
  */
 export function toScope(value: Scope | string): Scope {
-  if (ParsedScope.is(value)) return value;
-  return parseScope(typeof value === 'string' ? value : (foreignText(value) as string));
+  return ParsedScope.is(value) ? value : parseScope(foreignText(value) as string);
 }
 
-/** Whether a value is a scope, also one of another copy of this package. */
+/** Like {@link toScope}, for any value and without throwing. */
+export function safeToScope(value: unknown, readText: typeof safeParseScope): ScopeReading {
+  return ParsedScope.is(value) ? { ok: true, scope: value } : readText(foreignText(value));
+}
+
+/** Whether a value is a scope of this copy of the package or of another one. */
 export function isScope(value: unknown): value is Scope {
   return ParsedScope.is(value) || !Object.is(foreignText(value), value);
 }
 
-/** Puts components together that are known to be valid, as those of other scopes are. */
+/** Makes a scope of components that are known to be valid, such as those of other scopes. */
 export function makeScope(method: string, domain: string, path: string): Scope {
-  return new ParsedScope(method, domain, path) as unknown as Scope;
+  return new ParsedScope(method, domain, path);
 }
 
-/** Whether a text may stand in a message: short, printable ASCII. */
+/** Whether a value may be shown in a message: short, printable ASCII. */
 export function isPrintable(value: unknown): value is string {
-  if (typeof value !== 'string' || value.length > 200) return false;
-  for (let i = 0; i < value.length; i++) {
-    const unit = value.charCodeAt(i);
-    if (unit < 0x20 || unit > 0x7e) return false;
-  }
-  return true;
+  return typeof value === 'string' && /^[ -~]{0,200}$/.test(value);
 }
 
-/** Whether a text is a `name` of the grammar: 1 to 32 of A-Z and `-`, no `-` at either end. */
+/** Whether a text is a method name: 1 to 32 of A-Z and `-`, no `-` at either end. */
 export function isMethodName(text: string): boolean {
   if (text.length < 1 || text.length > MAX_METHOD_LENGTH) return false;
   if (text.charCodeAt(0) === DASH || text.charCodeAt(text.length - 1) === DASH) return false;
@@ -244,24 +163,28 @@ export function isMethodName(text: string): boolean {
   return true;
 }
 
-/** Reads a plain host, folded to lower case; `undefined` when it is none. */
+/** Parses a plain host name and folds it to lower case; `undefined` when it is not one. */
 export function readHost(text: string): string | undefined {
-  if (text.length > MAX_HOST_LENGTH) return undefined;
-  return hasValidLabels(text) && !isAddress(text) ? text.toLowerCase() : undefined;
+  const start = text.length > MAX_HOST_LENGTH ? -1 : lastLabelOf(text);
+  if (start === -1 || isAddress(text, start)) return undefined;
+  return text.toLowerCase();
 }
 
-/** Whether a text is one segment of a scope's path. */
+/** Whether a text is one literal segment of a scope's path. */
 export function isSegment(text: string): boolean {
-  return text !== '' && !isDots(text) && isPathText(text) && !text.includes('/');
+  return /^(?!\.+$)[\w\-.~!$&'()+=:@]+$/.test(text);
 }
+
+/** Sets of segments are bits; the first segment is the highest. */
+export const FIRST_SEGMENT = 0x80000000;
 
 const BRAND = Symbol.for('tokenwright.Scope');
-const DASH = 0x2d;
 
-class ParsedScope {
-  readonly method: string;
-  readonly domain: string;
-  readonly path: string;
+class ParsedScope implements Scope {
+  declare readonly [parsed]: true;
+  declare readonly method: string;
+  declare readonly domain: string;
+  declare readonly path: string;
   readonly #text: string;
 
   constructor(method: string, domain: string, path: string) {
@@ -272,7 +195,7 @@ class ParsedScope {
     Object.freeze(this);
   }
 
-  /** By the private field, which nothing else can have, nor a proxy show. */
+  /** By the private field, which neither a lookalike nor a proxy has. */
   static is(value: unknown): value is Scope {
     return typeof value === 'object' && value !== null && #text in value;
   }
@@ -299,171 +222,129 @@ function foreignText(value: unknown): unknown {
   }
 }
 
-type ParseCode = Exclude<
-  ScopeErrorCode,
-  | 'scopes_required'
-  | 'too_many_scopes'
-  | 'scope_invalid'
-  | 'scope_unmatched'
-  | 'catalog_empty'
-  | 'catalog_not_concrete'
->;
-
-const MESSAGES: Readonly<Record<ParseCode, string>> = {
-  not_a_string: 'a scope must be a string like "GET:shop.example/orders"',
-  empty: 'a scope must not be empty; write one like "GET:shop.example/orders"',
-  too_long:
-    'it is too long: 1024 characters in all, 253 in the domain, 512 and 32 segments in the path',
-  non_ascii: 'a scope is ASCII only; write a domain in its xn-- form',
-  illegal_character: 'it holds a space, a control character or another that no scope may hold',
-  missing_method: 'it must begin with a method and a colon, as in "GET:shop.example/orders"',
-  wildcard_position:
-    'a "*" may only be the whole method, the whole domain, the "*." before a domain, or the whole path',
-  method_invalid: 'the method must be "*" or a name in upper case, like GET or M-SEARCH',
-  scheme_present: 'it must hold no scheme: write "GET:shop.example/orders", not "GET:https://…"',
-  missing_domain: 'the domain is missing: write "GET:shop.example/orders", or "*" for every domain',
-  domain_userinfo: 'the domain must hold no user name and no "@"',
-  domain_ip: 'the domain must be a name, not an IP address',
-  domain_port: 'the domain must hold no port and no ":"',
-  domain_invalid:
-    'the domain must be labels of a-z, 0-9 and inner hyphens, 1 to 63 characters each, joined by dots',
-  missing_path: 'the path is missing: write "GET:shop.example/orders", or "*" for every path',
-  query_or_fragment: 'the path must hold no "?" and no "#"',
-  percent_encoding: 'the path must hold no "%"',
-  path_template:
-    'the path must hold no {template}: end it before the template, what is below counts',
-  path_empty_segment: 'the path must hold no empty segment and no slash at its end',
-  path_dot_segment: 'the path must hold no segment of dots only',
-};
-
-/** The parser: a scope, or the code of the first check that fails. */
-function read(value: unknown): Scope | ParseCode {
+/** The parsed scope, or the code of the first check that fails. */
+function parse(value: unknown): Scope | ParseCode {
   if (typeof value !== 'string') return 'not_a_string';
   if (value === '') return 'empty';
   if (value.length > MAX_SCOPE_LENGTH) return 'too_long';
-  const illegal = checkCharacters(value);
-  if (illegal !== undefined) return illegal;
+  if (/[\u0080-\uffff]/.test(value)) return 'non_ascii';
+  if (/[^!-~]/.test(value)) return 'illegal_character';
 
   const colon = value.indexOf(':');
-  const firstSlash = value.indexOf('/');
-  if (colon < 1 || (firstSlash !== -1 && firstSlash < colon)) return 'missing_method';
   const method = value.slice(0, colon);
+  if (colon < 1 || method.includes('/')) return 'missing_method';
   if (method !== '*') {
     if (method.includes('*')) return 'wildcard_position';
     if (!isMethodName(method)) return 'method_invalid';
   }
 
   const rest = value.slice(colon + 1);
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(rest)) return 'scheme_present';
-  const slash = rest.indexOf('/');
-  const domain = readDomain(slash === -1 ? rest : rest.slice(0, slash));
-  if (!domain.ok) return domain.error;
-
-  const path = slash === -1 ? '' : rest.slice(slash + 1);
-  const bad = path === '*' ? undefined : checkPath(path);
-  return bad ?? makeScope(method, domain.text, path);
+  if (/^[a-z][a-z\d+.-]*:\/\//i.test(rest)) return 'scheme_present';
+  const slash = `${rest}/`.indexOf('/');
+  const domain = rest.slice(0, slash);
+  const path = rest.slice(slash + 1);
+  const code = checkDomain(domain) ?? checkPath(path);
+  if (code !== undefined) return code;
+  return makeScope(method, domain.toLowerCase(), path.replace(/\{[^}]+/g, '{'));
 }
 
-function checkCharacters(text: string): ParseCode | undefined {
-  let illegal = false;
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i);
-    if (unit > 0x7f) return 'non_ascii';
-    if (unit <= 0x20 || unit === 0x7f) illegal = true;
-  }
-  return illegal ? 'illegal_character' : undefined;
-}
-
-function readDomain(
-  text: string,
-):
-  | { readonly ok: true; readonly text: string }
-  | { readonly ok: false; readonly error: ParseCode } {
-  if (text === '*') return { ok: true, text };
-  const isParent = text.startsWith('*.');
-  const host = isParent ? text.slice(2) : text;
-  const error = checkHost(text, host, isParent ? MAX_PARENT_LENGTH : MAX_HOST_LENGTH);
-  return error === undefined ? { ok: true, text: text.toLowerCase() } : { ok: false, error };
-}
-
-function checkHost(domain: string, host: string, maxLength: number): ParseCode | undefined {
+function checkDomain(domain: string): ParseCode | undefined {
+  if (domain === '*') return undefined;
   if (domain === '') return 'missing_domain';
+  const host = domain.replace(/^\*\./, '');
   if (host.includes('*')) return 'wildcard_position';
   if (domain.includes('@')) return 'domain_userinfo';
   if (domain.startsWith('[')) return 'domain_ip';
   if (domain.includes(':')) return 'domain_port';
-  if (host.length > maxLength) return 'too_long';
-  if (!hasValidLabels(host)) return 'domain_invalid';
-  return isAddress(host) ? 'domain_ip' : undefined;
+  // The limit includes the `*.` of a pattern.
+  if (domain.length > MAX_HOST_LENGTH) return 'too_long';
+  const start = lastLabelOf(host);
+  if (start === -1) return 'domain_invalid';
+  return isAddress(host, start) ? 'domain_ip' : undefined;
 }
 
-function hasValidLabels(host: string): boolean {
-  let start = 0;
-  for (let i = 0; i <= host.length; i++) {
-    const unit = i < host.length ? host.charCodeAt(i) : DOT;
-    if (unit === DOT) {
-      const length = i - start;
-      if (length < 1 || length > MAX_LABEL_LENGTH) return false;
-      if (host.charCodeAt(start) === DASH || host.charCodeAt(i - 1) === DASH) return false;
-      start = i + 1;
-    } else if (!isLabelUnit(unit)) {
-      return false;
-    }
-  }
-  return true;
-}
+/** A segment `{}`, with a name or without. */
+const TEMPLATE = /(?<=^|\/)\{[\w.-]{0,64}\}(?=\/|\$?$)/g;
 
-const DOT = 0x2e;
-
-function isLabelUnit(unit: number): boolean {
-  const folded = unit | 0x20;
-  return (folded >= 0x61 && folded <= 0x7a) || (unit >= 0x30 && unit <= 0x39) || unit === DASH;
-}
-
-/** By its last label: what the WHATWG URL standard reads as an IPv4 address ("ends in a number"). */
-function isAddress(host: string): boolean {
-  const start = host.lastIndexOf('.') + 1;
-  if (host.charCodeAt(start) > 0x39) return false;
-  return /^(?:[0-9]+|0x[0-9a-f]*)$/i.test(host.slice(start));
-}
-
-function checkPath(path: string): ParseCode | undefined {
+/** The code of the first check that a path fails. */
+export function checkPath(path: string): ParseCode | undefined {
+  if (path === '*' || path === '$') return undefined;
   if (path === '') return 'missing_path';
   if (/[?#]/.test(path)) return 'query_or_fragment';
   if (path.includes('%')) return 'percent_encoding';
-  if (/[{}]/.test(path)) return 'path_template';
+  const literal = path.replace(TEMPLATE, 'x');
+  if (/[{}]/.test(literal)) return 'path_template';
   if (path.includes('*')) return 'wildcard_position';
-  const segments = path.split('/');
-  if (segments.includes('')) return 'path_empty_segment';
-  if (segments.some(isDots)) return 'path_dot_segment';
-  if (!isPathText(path)) return 'illegal_character';
-  const isLong = path.length > MAX_PATH_LENGTH || segments.length > MAX_PATH_SEGMENTS;
+  if (/^\/|\/\/|\/\$?$/.test(path)) return 'path_empty_segment';
+  if (/(?:^|\/)\.+(?:\/|\$?$)/.test(path)) return 'path_dot_segment';
+  if (/[^\w\-.~!$&'()+=:@/]/.test(literal)) return 'illegal_character';
+  const isLong =
+    path.length > MAX_PATH_LENGTH ||
+    path.split('/').length > MAX_PATH_SEGMENTS ||
+    path.split('{').length > MAX_PATH_TEMPLATES + 1;
   return isLong ? 'too_long' : undefined;
 }
 
-function isDots(segment: string): boolean {
-  return /^\.+$/.test(segment);
+/** The kind of each character of a host: 1 letter or digit, 2 hyphen, 3 dot, 0 any other. */
+const LABEL_KINDS = /* @__PURE__ */ Uint8Array.from({ length: 128 }, (_, unit) => {
+  if (unit === DASH) return 2;
+  if (unit === DOT) return 3;
+  return /[a-z0-9]/i.test(String.fromCharCode(unit)) ? 1 : 0;
+});
+
+/** The start of the last label; -1 unless each is 1 to 63 letters, digits and inner hyphens. */
+function lastLabelOf(host: string): number {
+  let start = 0;
+  let last = 3;
+  for (let i = 0; i < host.length; i++) {
+    const kind = LABEL_KINDS[host.charCodeAt(i)];
+    if (kind !== 1) {
+      if (!kind || last === 3 || (kind === 3 && last === 2)) return -1;
+      if (kind === 3) {
+        if (i - start > MAX_LABEL_LENGTH) return -1;
+        start = i + 1;
+      }
+    }
+    last = kind;
+  }
+  return last === 1 && host.length - start <= MAX_LABEL_LENGTH ? start : -1;
 }
 
-/** The characters `pc` of the grammar, and the slash between segments. */
-function isPathText(text: string): boolean {
-  return /^[A-Za-z0-9\-._~!$&'()+=:@/]+$/.test(text);
+/** Whether the WHATWG URL standard takes a host for an IPv4 address: its last label is a number. */
+function isAddress(host: string, start: number): boolean {
+  return host.charCodeAt(start) <= 0x39 && /^(?:\d+|0x[\da-f]*)$/i.test(host.slice(start));
 }
 
-/** The three repairs that are safe. They do not combine, and what they give must itself parse. */
+/** The path of a scope without its final `*` or `$`. */
+export function pathTextOf({ path }: Pick<Scope, 'path'>): PathText {
+  const isClosed = path.endsWith('$');
+  const end = path.length - (isClosed || path === '*' ? 1 : 0);
+  return { text: path, start: 0, end, isClosed, severed: 0 };
+}
+
+/** The path of a scope without the `$` that closes it. */
+export function withoutMark(path: string): string {
+  return path.endsWith('$') ? path.slice(0, -1) : path;
+}
+
+/** The first safe repair that parses. Repairs are not combined. */
 function repair(value: unknown, code: ParseCode): string | undefined {
   if (typeof value !== 'string') return undefined;
-  const repaired = read(repairText(value, code));
-  if (typeof repaired === 'string' || repaired.path === '*') return undefined;
-  return repaired.toString();
+  for (const text of repairsOf(value, code)) {
+    const repaired = parse(text);
+    if (typeof repaired !== 'string' && repaired.path !== '*') return repaired.toString();
+  }
+  return undefined;
 }
 
-function repairText(text: string, code: ParseCode): string | undefined {
+function repairsOf(text: string, code: ParseCode): string[] {
   if (code === 'method_invalid') {
     const colon = text.indexOf(':');
-    return text.slice(0, colon).toUpperCase() + text.slice(colon);
+    return [text.slice(0, colon).toUpperCase() + text.slice(colon)];
   }
-  if (code === 'wildcard_position' && text.endsWith('/*')) return text.slice(0, -2);
-  if (code === 'path_empty_segment' && text.endsWith('/')) return text.slice(0, -1);
-  return undefined;
+  // A literal `$` must not come to the end, where it would close the path.
+  if (code === 'wildcard_position') {
+    return [text.replace(/(?<!\$)\/\*$/, ''), text.replace(/(?<=\/)\*(?=\/|\$?$)/g, '{}')];
+  }
+  return code === 'path_empty_segment' ? [text.replace(/(?<!\$)\/$|\/(?=\$$)/, '')] : [];
 }

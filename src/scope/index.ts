@@ -1,22 +1,9 @@
 export { covers, meet, overlaps } from './algebra.ts';
-export { type Expansion, type LintFinding, ScopeCatalog } from './catalog.ts';
-export {
-  parseScope,
-  type RefusedScope,
-  type Scope,
-  ScopeError,
-  type ScopeErrorCode,
-  type ScopeReading,
-  safeParseScope,
-} from './grammar.ts';
-export {
-  type Decision,
-  type KnownScopes,
-  type NearMiss,
-  type ScopeDiff,
-  type ScopeExplanation,
-  ScopeSet,
-} from './matcher.ts';
+export { type Expansion, ScopeCatalog } from './catalog.ts';
+export { type RefusedScope, ScopeError, type ScopeErrorCode } from './errors.ts';
+export type { KnownScopes, NearMiss, ScopeExplanation } from './explain.ts';
+export { parseScope, type Scope, type ScopeReading, safeParseScope } from './grammar.ts';
+export type { LintFinding } from './lint.ts';
 export {
   type ReadRequest,
   type RequestReading,
@@ -24,6 +11,7 @@ export {
   readRequest,
   type ScopeRequest,
 } from './request.ts';
+export { type Decision, type ScopeDiff, ScopeSet } from './set.ts';
 export {
   type CatalogPattern,
   type CatalogScope,

@@ -1,25 +1,27 @@
+import { MAX_PATH_LENGTH, MAX_PATH_SEGMENTS, MAX_TARGET_LENGTH } from './bounds.ts';
+import { DOT, OPENING_BRACE, QUESTION_MARK, SLASH } from './characters.ts';
 import {
+  checkPath,
+  FIRST_SEGMENT,
   isMethodName,
   isSegment,
-  MAX_PATH_LENGTH,
-  MAX_PATH_SEGMENTS,
   makeScope,
   type PathText,
   readHost,
   type Scope,
 } from './grammar.ts';
 
-/** A request as it is asked about. */
+/** A request to be checked. */
 export interface ScopeRequest {
   /** The method in upper case. */
   readonly method: string;
-  /** The name that the guarded service is configured with; never a raw `Host` header. */
+  /** The configured name of the guarded service; never a raw `Host` header. */
   readonly domain: string;
   /** The raw request target in origin form, as it arrived: `/orders/7?x=1` (RFC 9112 section 3.2.1). */
   readonly target: string;
 }
 
-/** Why a request is refused before any scope is looked at. */
+/** Why a request is refused before any scope is checked. */
 export type RequestReason =
   | 'method_invalid'
   | 'domain_invalid'
@@ -38,7 +40,11 @@ export type RequestReason =
 
 declare const unambiguous: unique symbol;
 
-/** A request that was found to mean one thing only. Made by {@link readRequest} alone. */
+/**
+ * A request that has only one meaning. Made only by {@link readRequest} and by `catalog.readRequest`.
+ * The latter finds its entry of the catalog, and no `{}` of a scope matches the literal segments of
+ * that entry.
+ */
 export interface ReadRequest {
   /** In upper case. */
   readonly method: string;
@@ -49,7 +55,7 @@ export interface ReadRequest {
   readonly [unambiguous]: true;
 }
 
-/** What {@link readRequest} answers. */
+/** The result of {@link readRequest}. */
 export type RequestReading =
   | {
       readonly ok: true;
@@ -58,32 +64,50 @@ export type RequestReading =
     }
   | {
       readonly ok: false;
-      /** Why it is ambiguous, or none. */
+      /** Why it is ambiguous or invalid. */
       readonly reason: RequestReason;
     };
 
-const MAX_TARGET_LENGTH = 8192;
-
 /**
- * Reads a request once, so that several sets can be asked about it. What could mean two things to
- * two servers is refused, never normalized. Never throws; linear in the length of the target, of
- * which at most 8192 characters are looked at.
+ * Reads a request once, to check it against several sets. Refuses, and never normalizes, a target that
+ * two servers could interpret differently. Never throws. Takes time linear in the length of the
+ * target, of which at most 8192 characters are looked at.
  *
  * @example
  * readRequest({ method: 'GET', domain: 'shop.example', target: '/orders/../admin' });
  * // { ok: false, reason: 'path_dot_segment' }
  */
 export function readRequest(request: ScopeRequest): RequestReading {
-  const { method, domain, target } = fieldsOf(request);
+  return readRoutedRequest(request, undefined);
+}
+
+/** The routes of a service, as a catalog knows them. */
+export interface Routes {
+  /** The most specific entry that covers a request. */
+  attribute(request: ReadRequest): Scope | undefined;
+  /** The literal segments of this entry, as bits; 0 if none of any entry rivals a `{}` of `by`. */
+  namedSegments(request: ReadRequest, by: Scope): number;
+}
+
+/** Like {@link readRequest}, for a service whose routes are known. */
+export function readRoutedRequest(
+  request: ScopeRequest,
+  routes: Routes | undefined,
+): RequestReading {
+  let method: unknown;
+  let domain: unknown;
+  let target: unknown;
+  try {
+    ({ method, domain, target } = request);
+  } catch {
+    // A hostile getter or proxy; refused below.
+  }
   if (typeof method !== 'string' || !isMethodName(method)) return refuse('method_invalid');
-  const host = hostOf(domain);
+  const host = typeof domain === 'string' ? readHost(domain) : undefined;
   if (host === undefined) return refuse('domain_invalid');
   const path = readTarget(target);
   if (!path.ok) return path;
-  return {
-    ok: true,
-    request: new UnambiguousRequest(method, host, path) as unknown as ReadRequest,
-  };
+  return { ok: true, request: new UnambiguousRequest(method, host, path, routes) };
 }
 
 /** Whether a value was made by {@link readRequest}. */
@@ -91,52 +115,72 @@ export function isReadRequest(value: unknown): value is ReadRequest {
   return UnambiguousRequest.is(value);
 }
 
-/** The path of a request in the text that it was read from. */
+/** Reads a request unless it was read before. */
+export function readOnce(request: ScopeRequest | ReadRequest): RequestReading {
+  return isReadRequest(request) ? { ok: true, request } : readRequest(request);
+}
+
+/** The path of a request inside the text that it was read from. */
 export function pathTextOfRequest(request: ReadRequest): PathText {
   return UnambiguousRequest.pathTextOf(request);
 }
 
+/** The routes that a request was read with. */
+export function routesOfRequest(request: ReadRequest): Routes | undefined {
+  return UnambiguousRequest.routesOf(request);
+}
+
+/** The request with these routes, unless it was read with others. */
+export function routed(request: ReadRequest, routes: Routes | undefined): ReadRequest {
+  if (routes === undefined || routesOfRequest(request) !== undefined) return request;
+  const { method, domain } = request;
+  return new UnambiguousRequest(method, domain, pathTextOfRequest(request), routes);
+}
+
+/** The segments of a path that are `{}`, or those that are not, as bits. */
+export function segmentBits(path: string, areTemplates: boolean): number {
+  let bits = 0;
+  let position = 0;
+  for (let at = 0; ; position++) {
+    if ((path.charCodeAt(at) === OPENING_BRACE) === areTemplates)
+      bits |= FIRST_SEGMENT >>> position;
+    at = path.indexOf('/', at) + 1;
+    if (at === 0) return bits;
+  }
+}
+
 /**
- * The narrowest scope that allows this very request, as far as one can be written: a path ends
- * before the first segment that no scope can hold; the root takes the path `*`.
+ * The narrowest scope that allows a request: its path, closed. A segment that no scope can contain
+ * becomes `{}`. A path that is too long for a scope is cut and left open.
  */
 export function scopeOfRequest(request: ReadRequest): Scope {
-  let path = '';
-  let count = 0;
-  for (const segment of request.path.split('/')) {
-    const next = path === '' ? segment : `${path}/${segment}`;
-    count += 1;
-    if (!isSegment(segment) || next.length > MAX_PATH_LENGTH || count > MAX_PATH_SEGMENTS) break;
-    path = next;
+  const { method, domain, path } = request;
+  const written = path === '' ? [] : path.split('/');
+  const segments = written
+    .slice(0, Math.clz32(pathTextOfRequest(request).severed))
+    .map((one) => (isSegment(one) && one.length < MAX_PATH_LENGTH ? one : '{}'));
+  for (let end = segments.length === written.length ? '$' : ''; ; end = '') {
+    const text = segments.join('/') + end || '*';
+    // An open path must not end in a literal `$`, which would close it.
+    const isMeant = text.endsWith('$') === (end === '$');
+    if (isMeant && checkPath(text) === undefined) return makeScope(method, domain, text);
+    segments.pop();
   }
-  return makeScope(request.method, request.domain, path === '' ? '*' : path);
 }
 
-/** Hosts that were read: a guarded service has one domain, or a few. Bounded, as callers may name any. */
-const knownHosts = new Map<string, string>();
-const MAX_KNOWN_HOSTS = 256;
-
-function hostOf(domain: unknown): string | undefined {
-  if (typeof domain !== 'string') return undefined;
-  const known = knownHosts.get(domain);
-  if (known !== undefined) return known;
-  const host = readHost(domain);
-  if (host === undefined) return undefined;
-  if (knownHosts.size >= MAX_KNOWN_HOSTS) knownHosts.clear();
-  knownHosts.set(domain, host);
-  return host;
-}
-
-/** Nothing of it can be changed, since it stands for a decision that was made. */
-class UnambiguousRequest {
+/** Immutable, because decisions depend on it. */
+class UnambiguousRequest implements ReadRequest {
+  declare readonly [unambiguous]: true;
   readonly #method: string;
   readonly #domain: string;
   readonly #path: PathText;
+  readonly #routes: Routes | undefined;
 
-  constructor(method: string, domain: string, path: PathText) {
+  constructor(method: string, domain: string, path: PathText, routes: Routes | undefined) {
     this.#method = method;
     this.#domain = domain;
     this.#path = path;
+    this.#routes = routes;
   }
 
   static is(value: unknown): value is ReadRequest {
@@ -144,7 +188,11 @@ class UnambiguousRequest {
   }
 
   static pathTextOf(request: ReadRequest): PathText {
-    return (request as unknown as UnambiguousRequest).#path;
+    return (request as UnambiguousRequest).#path;
+  }
+
+  static routesOf(request: ReadRequest): Routes | undefined {
+    return (request as UnambiguousRequest).#routes;
   }
 
   get method(): string {
@@ -158,16 +206,6 @@ class UnambiguousRequest {
   get path(): string {
     const { text, start, end } = this.#path;
     return text.slice(start, end);
-  }
-}
-
-/** Anything may come in, also what throws when it is looked at. */
-function fieldsOf(request: ScopeRequest): { readonly [member in keyof ScopeRequest]?: unknown } {
-  try {
-    const { method, domain, target } = request;
-    return { method, domain, target };
-  } catch {
-    return {};
   }
 }
 
@@ -187,18 +225,21 @@ function readTarget(target: unknown): PathReading {
   const end = plainEnd(target);
   if (end === 0 || target.includes('#', end)) return readUnusual(target);
   const hasTrailingSlash = target.charCodeAt(end - 1) === SLASH;
-  return { ok: true, text: target, start: 1, end: hasTrailingSlash && end > 1 ? end - 1 : end };
+  return {
+    ok: true,
+    text: target,
+    start: 1,
+    end: hasTrailingSlash && end > 1 ? end - 1 : end,
+    isClosed: true,
+    severed: 0,
+  };
 }
 
-const SLASH = 0x2f;
-const DOT = 0x2e;
-const QUESTION_MARK = 0x3f;
 const PLAIN = 1;
 
 /**
- * Where the path of a target ends that means itself: only characters that stand for themselves, no
- * empty segment, none of dots only. 0 for others. Most paths do, and then one pass without any
- * allocation is all they cost.
+ * The end of the path of a target if it is plain: only characters that need no decoding, no empty
+ * segment, none of dots only; else 0. Most paths are plain and cost a single pass without allocation.
  */
 function plainEnd(target: string): number {
   let isOnlyDots = true;
@@ -220,34 +261,33 @@ function plainEnd(target: string): number {
 }
 
 /**
- * What each character is to a path; nothing for the unusual. Plain is RFC 3986 `pchar` without `%`
- * and `;`, and the four characters that `fetch` sends as they are.
+ * The kind of each character of a path; 0 for unusual ones. Plain is RFC 3986 `pchar` without `%` and
+ * `;`, and the four characters that `fetch` does not encode.
  */
-const KINDS = Uint8Array.from({ length: 0x7f }, (_, unit) => {
+const KINDS = Uint8Array.from({ length: 128 }, (_, unit) => {
   if (unit === SLASH || unit === DOT || unit === QUESTION_MARK) return unit;
-  return /[A-Za-z0-9\-_~!$&'()*+,=:@|[\]^]/.test(String.fromCharCode(unit)) ? PLAIN : 0;
+  return /[\w\-~!$&'()*+,=:@|[\]^]/.test(String.fromCharCode(unit)) ? PLAIN : 0;
 });
 
-function withoutTrailingSlash(path: string): string {
-  return path.endsWith('/') ? path.slice(0, -1) : path;
-}
-
-/** The checks one by one, in the order in which their reasons are promised. */
+/** Makes the checks one by one, in the documented order of their reasons. */
 function readUnusual(target: string): PathReading {
   if (target.includes('#')) return refuse('path_fragment');
-  const path = target.split('?', 1)[0] as string;
+  const [path] = target.split('?', 1) as [string];
   if (path.includes('\\')) return refuse('path_backslash');
-  if (!/^[A-Za-z0-9\-._~!$&'()*+,;=:@|[\]^%/]*$/.test(path))
-    return refuse('path_illegal_character');
-  if (/%(?![0-9A-Fa-f]{2})/.test(path)) return refuse('path_bad_encoding');
-  const segments = withoutTrailingSlash(path.slice(1)).split('/');
-  if (segments.includes('')) return refuse('path_empty_segment');
-  for (const segment of segments) {
+  if (/[^\w\-.~!$&'()*+,;=:@|[\]^%/]/.test(path)) return refuse('path_illegal_character');
+  if (/%(?![\dA-Fa-f]{2})/.test(path)) return refuse('path_bad_encoding');
+  if (path.includes('//')) return refuse('path_empty_segment');
+  const segments = path.replace(/\/$/, '').slice(1).split('/');
+  let severed = 0;
+  for (const [position, segment] of segments.entries()) {
     const reason = checkSegment(segment);
     if (reason !== undefined) return refuse(reason);
+    // Cutting off the end of the last segment leaves the same route, unless it leaves nothing.
+    const cut = position === segments.length - 1 ? /^%(?:3F|23)/i : /%(?:3F|23)/i;
+    if (position < MAX_PATH_SEGMENTS && cut.test(segment)) severed |= FIRST_SEGMENT >>> position;
   }
   const text = segments.map(normalize).join('/');
-  return { ok: true, text, start: 0, end: text.length };
+  return { ok: true, text, start: 0, end: text.length, isClosed: true, severed };
 }
 
 function checkSegment(segment: string): RequestReason | undefined {
@@ -257,29 +297,27 @@ function checkSegment(segment: string): RequestReason | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   if (/[\u0000-\u001f\u007f-\u009f]/.test(decoded)) return 'path_encoded_control';
   if (decoded.includes(';')) return 'path_parameter';
-  // One by one, as the order of marks does not matter here and costs more than linear time.
+  // Character by character: ordering combining marks takes more than linear time, and is not needed.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the whole of ASCII
   const compatible = decoded.replace(/[^\u0000-\u007f]/gu, (one) => one.normalize('NFKC'));
-  if (compatible !== decoded) {
-    if (/[/\\]/.test(compatible)) return 'path_encoded_slash';
-    if (/^\.+$/.test(compatible)) return 'path_dot_segment';
-  }
-  if (/^[. ]+(?:[?#]|$)/.test(decoded)) return 'path_dot_segment';
-  return /%[0-9A-Fa-f]{2}/.test(decoded) ? 'path_double_encoding' : undefined;
+  if (/[/\\]/.test(compatible)) return 'path_encoded_slash';
+  if (/^\.+$/.test(compatible) || /^[. ]+(?:[?#]|$)/.test(decoded)) return 'path_dot_segment';
+  return /%[\dA-Fa-f]{2}/.test(decoded) ? 'path_double_encoding' : undefined;
 }
 
-function decode(segment: string): string | undefined {
+/** `undefined` when the text is not valid percent-encoded UTF-8. */
+export function decode(text: string): string | undefined {
   try {
-    return decodeURIComponent(segment);
+    return decodeURIComponent(text);
   } catch {
     return undefined;
   }
 }
 
-/** RFC 3986 section 6.2.2: unreserved characters decoded, the hex digits of the others in upper case. */
+/** RFC 3986 section 6.2.2: decodes unreserved characters, folds other hex digits to upper case. */
 function normalize(segment: string): string {
-  return segment.replace(/%[0-9A-Fa-f]{2}/g, (triplet) => {
+  return segment.replace(/%[\dA-Fa-f]{2}/g, (triplet) => {
     const character = String.fromCharCode(Number.parseInt(triplet.slice(1), 16));
-    return /[A-Za-z0-9\-._~]/.test(character) ? character : triplet.toUpperCase();
+    return /[\w\-.~]/.test(character) ? character : triplet.toUpperCase();
   });
 }

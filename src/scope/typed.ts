@@ -1,8 +1,8 @@
 import { type Expansion, ScopeCatalog } from './catalog.ts';
 
 /**
- * A method as a scope names it: those that editors should offer, and any other name in upper case.
- * The compiler checks the case alone; which characters a name may hold is checked when it is parsed.
+ * The method of a scope: the names that editors should offer, or any other name in upper case. The
+ * compiler checks only the case; its characters are checked when the scope is parsed.
  *
  * @example
  * const method: Method = 'PROPFIND'; // 'propfind' does not compile
@@ -20,8 +20,8 @@ export type Method =
   | (Uppercase<string> & Apart);
 
 /**
- * The outer shape of a scope: a method in upper case or `*`, a colon, a domain, a slash, a path.
- * For texts that no catalog is known of; what is below the shape is checked by `parseScope` alone.
+ * The outer shape of a scope: a method in upper case or `*`, a colon, a domain, a slash, a path. For
+ * texts without a typed catalog. Only `parseScope` checks more than the shape.
  *
  * @example
  * const asked: ScopeText = 'GET:shop.example/orders'; // 'GET shop.example/orders' does not compile
@@ -29,14 +29,14 @@ export type Method =
 export type ScopeText = `${Uppercase<string>}:${string}/${string}`;
 
 /**
- * A {@link ScopeCatalog} of which the compiler knows the entries. The same object at run time, and
- * taken wherever a catalog is; `ScopeCatalog.from(catalog)` gives it back without the types, for
- * texts that are known at run time only.
+ * A {@link ScopeCatalog} whose entries the compiler knows, as canonical texts: `{}`, not `{name}`.
+ * The same object at run time, and accepted wherever a catalog is. For texts that are known only at
+ * run time, `ScopeCatalog.from(catalog)` returns it without the types.
  */
 export interface TypedCatalog<Entry extends string> extends ScopeCatalog {
   /**
-   * As {@link ScopeCatalog.expand}, for patterns that the compiler has checked: one that meets no
-   * entry does not compile. What is granted may lie below an entry, so it is a list of strings.
+   * Like {@link ScopeCatalog.expand}, but a pattern that overlaps no entry does not compile. Granted
+   * scopes may be below an entry, so they are plain strings.
    */
   expand<const Asked extends string = never>(
     requested: readonly (Entry | Meeting<Entry, Asked>)[],
@@ -46,7 +46,8 @@ export interface TypedCatalog<Entry extends string> extends ScopeCatalog {
 }
 
 /**
- * The entries of a catalog, as a union of literals; `string` for a catalog without types.
+ * The entries of a catalog, as a union of literals; `string` for a catalog without types. They are
+ * canonical texts: `GET:shop.example/orders/{id}$` becomes `GET:shop.example/orders/{}$`.
  *
  * @example
  * const catalog = defineCatalog(['GET:shop.example/orders', 'POST:shop.example/orders']);
@@ -56,9 +57,15 @@ export interface TypedCatalog<Entry extends string> extends ScopeCatalog {
 export type CatalogScope<Catalog extends ScopeCatalog> = ReturnType<Catalog['toArray']>[number];
 
 /**
- * All that may be asked of a catalog: its entries, concrete scopes below them, and wildcards that
- * meet them. For annotations. The compiler writes the whole union out (some 20 members for each
- * entry), which `expand` and {@link scopeIn} avoid: over some 500 entries prefer those.
+ * The scopes that may be requested of a catalog: its entries, concrete scopes below them or with a
+ * value in place of each `{}`, and wildcards that overlap them. For annotations. A template type cannot
+ * stop at a slash, so this is less exact about `{}` than `expand` and {@link scopeIn}. It accepts
+ * `GET:d/orders/1/2$` for the entry `GET:d/orders/{}$`, which `expand` refuses. It does not accept a
+ * value for `{}` below a wildcard method or domain or in the first part of an entry, nor a `{}` where
+ * an entry has a literal.
+ *
+ * The compiler writes out the whole union (about 20 members for each entry). `expand` and `scopeIn`
+ * avoid this: prefer them for catalogs of more than about 500 entries.
  *
  * @example
  * const catalog = defineCatalog(['GET:shop.example/orders']);
@@ -67,10 +74,10 @@ export type CatalogScope<Catalog extends ScopeCatalog> = ReturnType<Catalog['toA
 export type CatalogPattern<Catalog extends ScopeCatalog> = PatternOf<CatalogScope<Catalog>>;
 
 /**
- * Makes a catalog whose entries the compiler knows: a misspelt scope, or a wildcard that meets no
- * entry, is then an error of compilation. An entry with a wildcard, a method in lower case, a
- * domain in upper case or a path that is missing or ends in a slash does not compile either; the
- * finer rules of the grammar are checked at run time.
+ * Makes a catalog whose entries the compiler knows: a misspelled scope, or a wildcard that overlaps no
+ * entry, does not compile. Neither does an entry with a wildcard, a method in lower case, a domain in
+ * upper case, a path that is missing or ends in a slash, or a `{name}` that is not a whole segment.
+ * The other rules of the grammar are checked at run time.
  *
  * @throws {ScopeError} as {@link ScopeCatalog.from}
  * @example
@@ -78,17 +85,18 @@ export type CatalogPattern<Catalog extends ScopeCatalog> = PatternOf<CatalogScop
  * catalog.expand(['*:shop.example/*']).granted; // both
  * catalog.expand(['GET:shop.example/order']); // does not compile
  */
-export function defineCatalog<const Entries extends readonly string[]>(
-  entries: CheckedEntries<Entries>,
-): TypedCatalog<Entries[number]> {
-  return ScopeCatalog.from(entries as unknown as Entries) as TypedCatalog<Entries[number]>;
+export function defineCatalog<const Entry extends string = never>(
+  entries: readonly CheckedEntries<Entry>[],
+): TypedCatalog<Canonical<Entry>> {
+  return ScopeCatalog.from(entries) as TypedCatalog<Canonical<Entry>>;
 }
 
 /**
- * Gives back one scope that a catalog knows, checked by the compiler and again at run time: an
- * entry, a scope below one, or a wildcard that meets one.
+ * Returns one scope that a catalog knows, checked by the compiler and again at run time: an entry, a
+ * scope that one covers, or a pattern that overlaps one. A `${string}` compiles below an open entry,
+ * and where an entry has `{}`; a value that contains a slash may then be refused at run time.
  *
- * @throws {ScopeError} as {@link ScopeCatalog.expand}, where the compiler was got round
+ * @throws {ScopeError} as {@link ScopeCatalog.expand}, if the compiler was bypassed
  * @example
  * const scope = scopeIn(catalog, 'GET:shop.example/orders');
  * await tokens.verify(value, { scope });
@@ -105,17 +113,18 @@ export function scopeIn<Entry extends string, const Asked extends string>(
 /** Keeps a wide member of a union from swallowing the literals beside it. */
 type Apart = Record<never, never>;
 
-// What may be asked for is said twice, because each way is slow where the other is fast: `Meeting`
-// looks at the one literal that is asked for, `PatternOf` lists them all. A test holds them equal.
+// The scopes that may be requested are defined twice, because each way is slow where the other is fast:
+// `Meeting` checks one requested literal, `PatternOf` lists them all. A test holds them equal, except
+// for `{}`.
 
-/** Those of some literals that meet an entry. A whole `PatternOf` is known by its mark. */
+/** The requested literals that overlap an entry. A whole `PatternOf` is recognized by its mark. */
 type Meeting<Entry extends string, Asked extends string> = string extends Asked
   ? never
   : [Mark<Entry>] extends [Asked]
     ? PatternIn<Entry, Asked>
     : EachMeeting<Entry, Asked>;
 
-/** The same, or the entries, for a message that names them. */
+/** The same, or the entries, so that the compiler's message names them. */
 type Known<Entry extends string, Asked extends string> = [Meeting<Entry, Asked>] extends [never]
   ? Entry
   : Meeting<Entry, Asked>;
@@ -123,70 +132,193 @@ type Known<Entry extends string, Asked extends string> = [Meeting<Entry, Asked>]
 type EachMeeting<Entry extends string, Asked extends string> = Asked extends Entry
   ? Asked
   : Asked extends `${infer M}:${infer D}/${infer P}`
-    ? MeetsPath<PathOf<WithMethod<WithDomain<Entry, D> & string, M>>, P> extends true
+    ? Meets<Entry, EndpointsAt<EndpointOf<Entry>, M, D>, D, P> extends true
       ? Asked
       : never
     : never;
 
-// A component that is not a literal (`string`, of a template) has to meet nothing here, hence the
-// look-ups in unions of literals instead of matching by template.
-
-type WithDomain<Entry extends string, D extends string> = D extends '*'
-  ? Entry
-  : D extends DomainOf<Entry>
-    ? ByDomain<Entry>[D]
-    : D extends ParentsOf<DomainOf<Entry>>
-      ? D extends `*${infer Suffix}`
-        ? ByDomain<Entry>[Extract<DomainOf<Entry>, `${string}${Suffix}`>]
-        : never
-      : never;
-
-type WithMethod<Entry extends string, M extends string> = M extends '*'
-  ? Entry
-  : M extends MethodOf<Entry>
-    ? Extract<Entry, `${M}:${string}`>
-    : never;
-
-type MeetsPath<Paths extends string, P extends string> = [Paths] extends [never]
+/** Whether the endpoints of entries have a path that overlaps a requested one. */
+type Meets<Entry extends string, Endpoint extends string, D extends string, P extends string> = [
+  Endpoint,
+] extends [never]
   ? false
-  : P extends '*' | PrefixesOf<Paths>
+  : P extends '*'
     ? true
-    : [Extract<PrefixesOf<P>, Paths>] extends [never]
-      ? false
-      : true;
+    : CanonicalPath<P> extends `/${infer Path}`
+      ? IsCovered<Entry, Endpoint, D, Path> extends true
+        ? true
+        : Reaches<Turned<Entry>, Endpoint, Path>
+      : false;
 
-type MethodOf<Entry extends string> = Entry extends `${infer M}:${string}` ? M : never;
-type DomainOf<Entry extends string> = Entry extends `${string}:${infer D}/${string}` ? D : never;
-type PathOf<Entry extends string> = Entry extends `${string}:${string}/${infer P}` ? P : never;
-type ByDomain<Entry extends string> = { [E in Entry as DomainOf<E>]: E };
+/**
+ * Whether an entry covers a path, the most frequent case. Writes out all entries that could cover it
+ * and looks them up, which costs the same for any catalog. Limited to paths of up to 8 segments at one
+ * domain, because each segment can be written in 2 ways.
+ */
+type IsCovered<
+  Entry extends string,
+  Endpoint extends string,
+  D extends string,
+  P extends string,
+> = D extends `*${string}`
+  ? false
+  : P extends Long | '$'
+    ? false
+    : IsCoveredBelow<Entry, `${Endpoint}/`, P>;
+
+type Long = `${Some}/${Some}/${Some}/${Some}/${string}`;
+type Some = `${string}/${string}`;
+
+type IsCoveredBelow<
+  Entry extends string,
+  Head extends string,
+  P extends string,
+> = P extends `${infer First}/${infer Others}`
+  ? IsOneOf<Entry, `${Head}${OpenEnd<EntrySegment<First>>}`> extends false
+    ? IsCoveredBelow<Entry, `${Head}${EntrySegment<First>}/`, Others>
+    : true
+  : P extends `${infer Last}$`
+    ? IsOneOf<Entry, `${Head}${OpenEnd<EntrySegment<Last>> | `${EntrySegment<Last>}$`}`>
+    : IsOneOf<Entry, `${Head}${EntrySegment<P>}${'' | '$'}`>;
+
+/** The segments that an open path can end in: a final `$` would close it. */
+type OpenEnd<Segment extends string> = Exclude<Segment, `${string}$`>;
+
+type IsOneOf<Entry extends string, Text extends string> = [Entry & Text] extends [never]
+  ? false
+  : true;
+
+/** The segments of an entry that match a requested one: if that is not a literal, only `{}`. */
+type EntrySegment<Segment extends string> =
+  | '{}'
+  | (Apart extends Record<Segment, 1> ? never : Segment);
+
+// A component that is not a literal (such as the `string` of a template) must match nothing here, so
+// these types look literals up in unions instead of matching by template.
+
+type EndpointOf<Entry extends string> = Entry extends `${infer M}:${infer D}/${string}`
+  ? `${M}:${D}`
+  : never;
+
+/** The endpoints that a method and a domain overlap. */
+type EndpointsAt<
+  Endpoint extends string,
+  M extends string,
+  D extends string,
+> = Endpoint extends `${infer EntryM}:${infer EntryD}`
+  ? M extends '*' | EntryM
+    ? D extends '*' | EntryD | ParentsOf<EntryD>
+      ? Endpoint
+      : never
+    : never
+  : never;
 
 /** `*.b.c` and `*.c` of `a.b.c`. */
 type ParentsOf<D extends string> = D extends `${string}.${infer Parent}`
   ? `*.${Parent}` | ParentsOf<Parent>
   : never;
 
-/** `a`, `a/b` and `a/b/c` of `a/b/c`. */
-type PrefixesOf<
-  P extends string,
-  Head extends string = '',
-> = P extends `${infer First}/${infer Rest}`
-  ? `${Head}${First}` | PrefixesOf<Rest, `${Head}${First}/`>
-  : `${Head}${P}`;
+/** An entry with its path first, to read it segment by segment: `orders/{}$ GET:d.example`. */
+type Turned<Entry extends string> = Entry extends `${infer M}:${infer D}/${infer P}`
+  ? `${P} ${M}:${D}`
+  : never;
+
+/**
+ * Whether a path overlaps one of some turned entries. Follows all entries together, segment by
+ * segment, whatever their endpoints, so that all requested scopes share the same unions. At its end,
+ * an open entry leaves ` GET:d` and a closed one `$ GET:d`.
+ */
+type Reaches<Left, Endpoint extends string, P extends string> = [Left & ` ${Endpoint}`] extends [
+  never,
+]
+  ? P extends ''
+    ? [Extract<Left, `${string} ${Endpoint}`>] extends [never]
+      ? false
+      : true
+    : P extends '$'
+      ? [Left & `$ ${Endpoint}`] extends [never]
+        ? false
+        : true
+      : [Left] extends [never]
+        ? false
+        : P extends `${infer First}/${infer Others}`
+          ? Reaches<Below<Left, First>, Endpoint, Others>
+          : P extends `${infer Last}$`
+            ? Reaches<Below<Left, Last>, Endpoint, '$'>
+            : Reaches<Below<Left, P>, Endpoint, ''>
+  : true;
+
+/** The rest of some turned entries below a segment. */
+type Below<Left, Segment extends string> = Segment extends '{}'
+  ? ValuesAt<Children<Left>, unknown>
+  : ValuesAt<Children<Left>, EntrySegment<Segment>>;
+
+/** TypeScript 5.4 cannot index a mapped type whose keys it has not resolved. */
+type ValuesAt<Of, Key> = Of[keyof Of & Key];
+
+type Children<Left> = { [L in Left & string as FirstOf<L>]: OthersOf<L> };
+
+type FirstOf<L extends string> = L extends `${infer First}/${string}`
+  ? First
+  : L extends `$ ${string}` | ` ${string}`
+    ? never
+    : L extends `${infer Last}$ ${string}`
+      ? Last
+      : L extends `${infer Last} ${string}`
+        ? Last
+        : never;
+
+type OthersOf<L extends string> = L extends `${string}/${infer Others}`
+  ? Others
+  : L extends `${string}$ ${infer Endpoint}`
+    ? `$ ${Endpoint}`
+    : L extends `${string} ${infer Endpoint}`
+      ? ` ${Endpoint}`
+      : never;
 
 type PatternOf<Entry extends string> = Mark<Entry> | EachPattern<Entry>;
 
+// A template type cannot say "one segment": its `${string}` matches slashes, too. So the `{}` of an entry
+// is filled only in the whole entry, where a misspelled text beside it is still refused.
 type EachPattern<Entry extends string> = Entry extends `${infer M}:${infer D}/${infer P}`
   ?
-      | `${M | '*'}:${D | ParentsOf<D> | '*'}/${PrefixesOf<P> | '*'}`
-      | (`${M | '*'}:${D | ParentsOf<D> | '*'}/${P}/${string}` & Apart)
+      | `${EachEndpoint<M, D>}/${PrefixesOf<P> | '*'}`
+      | (`${EachEndpoint<M, D>}/${BelowOf<P>}` & Apart)
+      | (`${M}:${D}/${FilledOf<P>}` & Apart)
   : never;
+
+type EachEndpoint<M extends string, D extends string> = `${M | '*'}:${D | ParentsOf<D> | '*'}`;
+
+/** `a`, `a/b`, `a/b/c` and `a/b/c$` of `a/b/c` and of `a/b/c$`. */
+type PrefixesOf<P extends string, Head extends string = ''> = P extends '$'
+  ? '$'
+  : P extends `${infer First}/${infer Rest}`
+    ? `${Head}${OpenEnd<First>}` | PrefixesOf<Rest, `${Head}${First}/`>
+    : P extends `${infer Last}$`
+      ? `${Head}${OpenEnd<Last> | P}`
+      : `${Head}${P}${'' | '$'}`;
+
+/** The paths below an open path. */
+type BelowOf<P extends string> = P extends `${string}$` ? never : `${P}/${string}`;
+
+/** A path with any value for each `{}`, if it has some. */
+type FilledOf<P extends string> =
+  P extends Holding<'{}'>
+    ? P extends `${string}$`
+      ? Filled<P>
+      : `${Filled<P>}${'' | '$' | `/${string}`}`
+    : never;
+
+type Filled<P extends string> = P extends `${infer Head}{}${infer Rest}`
+  ? `${Head}${string}${Filled<Rest>}`
+  : P;
 
 declare const mark: unique symbol;
 
 /** A member that no string is assignable to. */
 type Mark<Entry extends string> = string & Marked<Entry>;
 
-/** Holds the union where the compiler comes to see it only when it is looked for. */
+/** Holds the union in a member, which the compiler resolves lazily. */
 interface Marked<Entry extends string> {
   readonly [mark]: { readonly entry: Entry; readonly pattern: PatternOf<Entry> };
 }
@@ -197,18 +329,59 @@ type PatternIn<Entry extends string, Asked extends string> = Asked extends {
   ? Pattern
   : never;
 
-type CheckedEntries<Entries extends readonly string[]> = {
-  readonly [Place in keyof Entries]: CheckedEntry<Entries[Place]>;
-};
+/** The entries as they were written. Checks each one only if there is a wrong one. */
+type CheckedEntries<Entry extends string> = [Canonical<Entry>] extends [ScopeText]
+  ? Entry
+  : EachChecked<Entry>;
 
-/** An entry, or a text in its place that says what is wrong with it. */
-type CheckedEntry<Entry extends string> = string extends Entry
-  ? 'a catalog of texts known at run time only is made by ScopeCatalog.from'
-  : Entry extends `${infer M}:${infer D}/${infer P}`
-    ? [MethodFault<M> | DomainFault<D> | PathFault<P>] extends [never]
-      ? Entry
-      : `not a catalog entry: ${MethodFault<M> | DomainFault<D> | PathFault<P>}`
-    : 'not a catalog entry: it must have a method, a domain and a path, as "GET:shop.example/orders"';
+type EachChecked<Entry extends string> = Entry extends unknown ? CheckedEntry<Entry> : never;
+
+/** An entry, or a text that says what is wrong with it. */
+type CheckedEntry<Entry extends string> =
+  Canonical<Entry> extends ScopeText
+    ? Entry
+    : string extends Entry
+      ? 'a catalog of texts known at run time only is made by ScopeCatalog.from'
+      : `not a catalog entry: ${EntryFault<Entry>}`;
+
+type EntryFault<Entry extends string> = Entry extends `${infer M}:${infer D}/${infer P}`
+  ? MethodFault<M> | DomainFault<D> | PathFault<P>
+  : 'it must have a method, a domain and a path, as "GET:shop.example/orders"';
+
+/**
+ * The canonical text of an entry, or `''` if it is wrong. Entries share methods, domains and paths, so
+ * each of these is checked once; the reason is worked out later.
+ */
+type Canonical<Entry extends string> = Entry extends `${infer M}:${infer D}/${infer P}`
+  ? [MethodFault<M> | DomainFault<D>] extends [never]
+    ? `${M}:${D}${CanonicalPath<P>}`
+    : ''
+  : '';
+
+/** The path with its slash, or `''` if it is wrong. */
+type CanonicalPath<P extends string> = P extends BadPath ? '' : Unnamed<`/${P}`>;
+
+/** A path without the names in `{name}`, like that of a parsed scope. */
+type Unnamed<
+  P extends string,
+  Done extends string = '',
+> = P extends `${infer Head}/{${infer Name}}${infer Rest}`
+  ? IsTemplate<Head, Name> extends true
+    ? Rest extends '' | '$'
+      ? `${Done}${Head}/{}${Rest}`
+      : Rest extends `/${string}`
+        ? Unnamed<Rest, `${Done}${Head}/{}`>
+        : ''
+    : ''
+  : P extends Holding<'{' | '}'>
+    ? ''
+    : `${Done}${P}`;
+
+type IsTemplate<Head extends string, Name extends string> =
+  Name extends Holding<'{' | '/'> ? false : Head extends Holding<'}'> ? false : true;
+
+type BadPath = '' | `/${string}` | `${string}/` | `${string}/$` | Holding<BadInPath>;
+type BadInPath = '//' | '*' | '?' | '#' | '%' | ' ';
 
 type MethodFault<M extends string> = M extends ''
   ? 'the method is missing'
@@ -234,12 +407,14 @@ type PathFault<P extends string> = P extends ''
   ? 'the path is missing'
   : P extends Holding<'*'>
     ? 'the path must not hold a wildcard'
-    : P extends `${string}/`
+    : P extends `${string}/` | `${string}/$`
       ? 'the path must not end in a slash'
       : P extends `/${string}` | Holding<'//'>
         ? 'the path must not hold an empty segment'
-        : P extends Holding<'?' | '#' | '%' | '{' | '}' | ' '>
-          ? 'the path must hold no query, no "%" and no {template}'
-          : never;
+        : P extends Holding<'?' | '#' | '%' | ' '>
+          ? 'the path must hold no query, no "%" and no space'
+          : CanonicalPath<P> extends ''
+            ? 'the path must hold braces around whole segments only, "{}" or "{name}"'
+            : never;
 
 type Holding<Part extends string> = `${string}${Part}${string}`;

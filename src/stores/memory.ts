@@ -1,12 +1,13 @@
 import { TokenError } from '../errors.ts';
-import type { PageQuery, Position, TokenStore } from '../store.ts';
+import type { AccountQuota, PageQuery, ScannedRecords, ScanQuery, TokenStore } from '../store.ts';
 import { copyMetadata, type JsonObject, type TokenId, type TokenRecord } from '../token.ts';
+import { bytesOfLists, quotaExceeded, scanned } from './rows.ts';
 
 /**
- * Keeps tokens in this process: for tests, and for a single process that may forget everything when
+ * Stores tokens in this process: for tests, and for a single process that may lose everything when
  * it ends.
  *
- * Records with equal scopes share one frozen list, and every read hands out that very list.
+ * Records with equal scopes share one frozen list, and every read returns that same list.
  *
  * @example
  * const store = new MemoryTokenStore();
@@ -16,118 +17,167 @@ import { copyMetadata, type JsonObject, type TokenId, type TokenRecord } from '.
  */
 export class MemoryTokenStore implements TokenStore {
   readonly local = true;
-  readonly #records = new Map<TokenId, Kept>();
+  readonly #records = new Map<TokenId, StoredRecord>();
   /** Ascending by creation time, then id. */
-  readonly #accounts = new Map<string, Kept[]>();
+  readonly #accounts = new Map<string, StoredRecord[]>();
   readonly #lists = new SharedLists();
-  /** Where the next purge goes on. The iterator of a map is live: it sees later inserts. */
+  /** Where the next purge continues. The iterator of a map also returns later inserts. */
   #sweep = this.#records.values();
+  /** All ids in order, while a scan is under way. */
+  #scanned: readonly TokenId[] | undefined;
 
-  async insert(record: TokenRecord): Promise<void> {
+  async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
+    if (quota !== undefined && this.#isFull(record.account, quota)) {
+      throw quotaExceeded(quota);
+    }
     if (this.#records.has(record.id)) throw new TokenError('id_taken', 'this id is taken');
-    const kept = this.#keep(record);
-    this.#records.set(kept.id, kept);
-    this.#place(kept);
+    const stored = this.#pack(record);
+    this.#records.set(stored.id, stored);
+    this.#addToList(stored);
   }
 
   async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
     return ids.map((id) => {
-      const kept = this.#records.get(id);
-      return kept === undefined ? undefined : handOut(kept);
+      const stored = this.#records.get(id);
+      return stored === undefined ? undefined : toRecord(stored);
     });
   }
 
-  async page({ account, after, limit, liveAt }: PageQuery): Promise<TokenRecord[]> {
+  async page({
+    account,
+    after,
+    limit,
+    liveAt,
+    maxBytes = Number.POSITIVE_INFINITY,
+  }: PageQuery): Promise<TokenRecord[]> {
     const tokens = this.#accounts.get(account) ?? [];
-    const now = liveAt.getTime();
     const found: TokenRecord[] = [];
-    let index = after === undefined ? tokens.length : countBefore(tokens, place(after));
-    while (index > 0 && found.length < limit) {
+    let bytes = 0;
+    let index =
+      after === undefined
+        ? tokens.length
+        : countBefore(tokens, after.createdAt.getTime(), after.id);
+    while (index > 0 && found.length < limit && (bytes < maxBytes || found.length === 0)) {
       index -= 1;
-      const kept = tokens[index] as Kept;
-      if (kept.revokedAt === undefined && kept.expiresAt > now) found.push(handOut(kept));
+      const stored = tokens[index] as StoredRecord;
+      if (!isLive(stored, liveAt.getTime())) continue;
+      const record = toRecord(stored);
+      found.push(record);
+      bytes += bytesOfLists(record);
     }
     return found;
   }
 
-  async replace(next: TokenRecord): Promise<boolean> {
-    const kept = this.#unrevoked(next.id, next.account);
-    if (kept?.version !== next.version - 1) return false;
-    const fresh = this.#keep(next);
-    this.#release(kept);
-    const moves = fresh.createdAt !== kept.createdAt;
-    if (moves) this.#displace(kept);
-    Object.assign(kept, fresh);
-    if (moves) this.#place(kept);
+  async replace(next: TokenRecord, version = next.version - 1): Promise<boolean> {
+    const stored = this.#unrevoked(next.id, next.account);
+    if (stored?.version !== version) return false;
+    const replacement = this.#pack(next);
+    this.#release(stored);
+    const moves = replacement.createdAt !== stored.createdAt;
+    if (moves) this.#removeFromList(stored);
+    Object.assign(stored, replacement);
+    if (moves) this.#addToList(stored);
     return true;
   }
 
   async revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean> {
-    const kept = this.#unrevoked(id, account);
-    if (kept === undefined || (version !== undefined && version !== kept.version)) return false;
-    kept.revokedAt = at.getTime();
+    const stored = this.#unrevoked(id, account);
+    if (stored === undefined || (version !== undefined && version !== stored.version)) return false;
+    stored.revokedAt = at.getTime();
     return true;
   }
 
-  async revokeAll(account: string, at: Date): Promise<number> {
-    const tokens = this.#accounts.get(account) ?? [];
-    const open = tokens.filter((kept) => kept.revokedAt === undefined);
-    for (const kept of open) kept.revokedAt = at.getTime();
-    return open.length;
+  async revokeAll(account: string, at: Date, limit: number): Promise<number> {
+    let count = 0;
+    for (const stored of this.#accounts.get(account) ?? []) {
+      if (count === limit) break;
+      if (stored.revokedAt !== undefined) continue;
+      stored.revokedAt = at.getTime();
+      count += 1;
+    }
+    return count;
   }
 
   async purge(before: Date, limit: number): Promise<number> {
-    const dead = new Set(this.#collect(before.getTime(), limit));
-    for (const kept of dead) {
-      this.#records.delete(kept.id);
-      this.#release(kept);
+    const ended = new Set(this.#collect(before.getTime(), limit));
+    for (const stored of ended) {
+      this.#records.delete(stored.id);
+      this.#release(stored);
     }
-    // One pass per account: cutting out one by one would move the rest of a long list each time.
-    const accounts = new Set(Array.from(dead, (kept) => kept.account));
-    for (const account of accounts) this.#dropFrom(account, dead);
-    return dead.size;
+    // One pass per account: each splice would move the rest of a long list.
+    const accounts = new Set(Array.from(ended, (stored) => stored.account));
+    for (const account of accounts) this.#dropFrom(account, ended);
+    return ended.size;
   }
 
-  /** Looks at each record at most once, from where the last purge stopped and round the end. */
-  #collect(before: number, limit: number): Kept[] {
-    const dead: Kept[] = [];
-    for (let left = this.#records.size; left > 0 && dead.length < limit; left -= 1) {
-      const kept = this.#nextInSweep();
-      if (kept.expiresAt < before || (kept.revokedAt ?? before) < before) dead.push(kept);
+  /** Records that are inserted after the first step are left out. */
+  async scan(query: ScanQuery): Promise<ScannedRecords> {
+    const { after, limit } = query;
+    if (after === undefined) this.#scanned = undefined;
+    this.#scanned ??= [...this.#records.keys()].sort();
+    const records: TokenRecord[] = [];
+    let index = after === undefined ? 0 : countUpTo(this.#scanned, after);
+    for (; index < this.#scanned.length && records.length < limit; index += 1) {
+      const stored = this.#records.get(this.#scanned[index] as TokenId);
+      if (stored !== undefined) records.push(toRecord(stored));
     }
-    return dead;
+    const answer = scanned(records, query);
+    if (answer.next === undefined) this.#scanned = undefined;
+    return answer;
   }
 
-  #nextInSweep(): Kept {
+  /** Reads the account's list only if it is long enough, and only until the quota is reached. */
+  #isFull(account: string, { tokens, liveAt }: AccountQuota): boolean {
+    const list = this.#accounts.get(account) ?? [];
+    if (list.length < tokens) return false;
+    const now = liveAt.getTime();
+    let live = 0;
+    for (let index = list.length - 1; index >= 0 && live < tokens; index -= 1) {
+      if (isLive(list[index] as StoredRecord, now)) live += 1;
+    }
+    return live >= tokens;
+  }
+
+  /** Looks at each record at most once, from where the last purge stopped, and wraps around. */
+  #collect(before: number, limit: number): StoredRecord[] {
+    const ended: StoredRecord[] = [];
+    for (let left = this.#records.size; left > 0 && ended.length < limit; left -= 1) {
+      const stored = this.#nextInSweep();
+      if (stored.expiresAt < before || (stored.revokedAt ?? before) < before) ended.push(stored);
+    }
+    return ended;
+  }
+
+  #nextInSweep(): StoredRecord {
     const { value } = this.#sweep.next();
     if (value !== undefined) return value;
     this.#sweep = this.#records.values();
-    return this.#sweep.next().value as Kept;
+    return this.#sweep.next().value as StoredRecord;
   }
 
-  #dropFrom(account: string, dead: ReadonlySet<Kept>): void {
-    const rest = (this.#accounts.get(account) ?? []).filter((kept) => !dead.has(kept));
+  #dropFrom(account: string, ended: ReadonlySet<StoredRecord>): void {
+    const rest = (this.#accounts.get(account) ?? []).filter((stored) => !ended.has(stored));
     if (rest.length === 0) this.#accounts.delete(account);
     else this.#accounts.set(account, rest);
   }
 
-  #unrevoked(id: TokenId, account: string): Kept | undefined {
-    const kept = this.#records.get(id);
-    return kept?.account === account && kept.revokedAt === undefined ? kept : undefined;
+  #unrevoked(id: TokenId, account: string): StoredRecord | undefined {
+    const stored = this.#records.get(id);
+    return stored?.account === account && stored.revokedAt === undefined ? stored : undefined;
   }
 
-  #place(kept: Kept): void {
-    const tokens = this.#accounts.get(kept.account);
-    if (tokens === undefined) this.#accounts.set(kept.account, [kept]);
-    else tokens.splice(countBefore(tokens, kept), 0, kept);
+  #addToList(stored: StoredRecord): void {
+    const tokens = this.#accounts.get(stored.account);
+    if (tokens === undefined) this.#accounts.set(stored.account, [stored]);
+    else tokens.splice(countBefore(tokens, stored.createdAt, stored.id), 0, stored);
   }
 
-  #displace(kept: Kept): void {
-    const tokens = this.#accounts.get(kept.account) ?? [];
-    tokens.splice(countBefore(tokens, kept), 1);
+  #removeFromList(stored: StoredRecord): void {
+    const tokens = this.#accounts.get(stored.account) ?? [];
+    tokens.splice(countBefore(tokens, stored.createdAt, stored.id), 1);
   }
 
-  #keep(record: TokenRecord): Kept {
+  #pack(record: TokenRecord): StoredRecord {
     const scopes = this.#lists.take(record.scopes);
     return {
       id: record.id,
@@ -150,14 +200,14 @@ export class MemoryTokenStore implements TokenStore {
     };
   }
 
-  #release(kept: Kept): void {
-    this.#lists.release(kept.scopes);
-    this.#lists.release(kept.requested);
+  #release(stored: StoredRecord): void {
+    this.#lists.release(stored.scopes);
+    this.#lists.release(stored.requested);
   }
 }
 
-/** A record as it is kept: immutable parts only, and small ones (a typed array costs 200 bytes). */
-interface Kept {
+/** Immutable values, which can be shared, and small ones: a typed array costs 200 bytes. */
+interface StoredRecord {
   readonly id: TokenId;
   readonly account: string;
   readonly prefix: string;
@@ -176,17 +226,21 @@ interface Kept {
   readonly previousUntil: number | undefined;
 }
 
+function isLive({ revokedAt, expiresAt }: StoredRecord, now: number): boolean {
+  return revokedAt === undefined && expiresAt > now;
+}
+
 interface SharedList {
   readonly key: string;
   readonly list: readonly string[];
   uses: number;
 }
 
-/** Equal lists are one frozen list for as long as a record uses it. */
+/** Interns lists: equal ones are one frozen list, as long as a record uses it. */
 class SharedLists {
   readonly #byKey = new Map<string, SharedList>();
 
-  /** @param likely what it may be equal to: mostly, what was granted is what was asked for */
+  /** @param likely a list that may be equal, such as the granted scopes for the requested ones */
   take(list: readonly string[], likely?: SharedList): SharedList {
     if (likely !== undefined && isSame(list, likely.list)) {
       likely.uses += 1;
@@ -206,48 +260,52 @@ class SharedLists {
 }
 
 function isSame(one: readonly string[], other: readonly string[]): boolean {
-  return one.length === other.length && one.every((text, place) => text === other[place]);
+  return one.length === other.length && one.every((text, index) => text === other[index]);
 }
 
-function handOut(kept: Kept): TokenRecord {
-  // Always the same fields in the same order: one hidden class for whatever reads records.
+function toRecord(stored: StoredRecord): TokenRecord {
+  // Always the same fields in the same order: one hidden class for all code that reads records.
   return {
-    id: kept.id,
-    account: kept.account,
-    prefix: kept.prefix,
-    kid: kept.kid,
-    digest: unpacked(kept.digest),
-    box: kept.box === undefined ? undefined : unpacked(kept.box),
-    scopes: kept.scopes.list,
-    requested: kept.requested.list,
-    createdAt: new Date(kept.createdAt),
-    expiresAt: new Date(kept.expiresAt),
-    version: kept.version,
-    name: kept.name,
-    metadata: kept.metadata,
-    revokedAt: kept.revokedAt === undefined ? undefined : new Date(kept.revokedAt),
-    previousDigest: kept.previousDigest === undefined ? undefined : unpacked(kept.previousDigest),
-    previousUntil: kept.previousUntil === undefined ? undefined : new Date(kept.previousUntil),
+    id: stored.id,
+    account: stored.account,
+    prefix: stored.prefix,
+    kid: stored.kid,
+    digest: unpacked(stored.digest),
+    box: stored.box === undefined ? undefined : unpacked(stored.box),
+    scopes: stored.scopes.list,
+    requested: stored.requested.list,
+    createdAt: new Date(stored.createdAt),
+    expiresAt: new Date(stored.expiresAt),
+    version: stored.version,
+    name: stored.name,
+    metadata: stored.metadata,
+    revokedAt: stored.revokedAt === undefined ? undefined : new Date(stored.revokedAt),
+    previousDigest:
+      stored.previousDigest === undefined ? undefined : unpacked(stored.previousDigest),
+    previousUntil: stored.previousUntil === undefined ? undefined : new Date(stored.previousUntil),
   };
 }
 
-interface Place {
-  readonly createdAt: number;
-  readonly id: TokenId;
+/** How many of the sorted ids are not after a given one. */
+function countUpTo(ids: readonly string[], id: string): number {
+  let low = 0;
+  let high = ids.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((ids[middle] as string) <= id) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
-function place({ createdAt, id }: Position): Place {
-  return { createdAt: createdAt.getTime(), id };
-}
-
-/** How many of the tokens come before a place in ascending order. */
-function countBefore(tokens: readonly Kept[], { createdAt, id }: Place): number {
+/** How many of the tokens come before a position in ascending order. */
+function countBefore(tokens: readonly StoredRecord[], createdAt: number, id: TokenId): number {
   let low = 0;
   let high = tokens.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    const kept = tokens[middle] as Kept;
-    if (kept.createdAt < createdAt || (kept.createdAt === createdAt && kept.id < id)) {
+    const stored = tokens[middle] as StoredRecord;
+    if (stored.createdAt < createdAt || (stored.createdAt === createdAt && stored.id < id)) {
       low = middle + 1;
     } else high = middle;
   }

@@ -1,5 +1,10 @@
+import { DEFAULT_LIST_BYTES, LONG_LIST_BYTES, MAX_LIST_BYTES, MIN_LIST_BYTES } from '../bounds.ts';
 import { TokenError } from '../errors.ts';
+import { listBytes } from '../list-size.ts';
+import type { AccountQuota, ScannedRecords, ScanQuery } from '../store.ts';
 import type { JsonObject, TokenId, TokenRecord } from '../token.ts';
+import { type KnownLists, ListMemory, type ListText } from './list-memory.ts';
+import { readWholeNumber } from './options.ts';
 
 /** In the order of {@link toValues}. The first two never change; `replace` leaves them out. */
 export const COLUMNS = [
@@ -23,7 +28,11 @@ export const COLUMNS = [
 
 export type Column = (typeof COLUMNS)[number];
 
-/** What goes into a column: times as milliseconds, lists and metadata as JSON. */
+/** The positions of the lists in a row. */
+export const SCOPES = /* @__PURE__ */ COLUMNS.indexOf('scopes');
+export const REQUESTED = /* @__PURE__ */ COLUMNS.indexOf('requested');
+
+/** A value in a column: times as milliseconds, lists and metadata as JSON. */
 export type RowValue = string | number | Uint8Array | null;
 
 /** In the order of {@link COLUMNS}. */
@@ -48,26 +57,100 @@ export function toValues(record: TokenRecord): RowValue[] {
   ];
 }
 
-/** Makes records of the rows of a database, strictly: what is malformed is never handed out. */
+/** The error for an insert that exceeds the quota. */
+export function quotaExceeded({ tokens }: AccountQuota): TokenError {
+  return new TokenError(
+    'quota_exceeded',
+    `the account has ${tokens} active tokens, and may have no more; revoke one, or let one expire`,
+  );
+}
+
+/** The answer of a step that reads records in the order of their ids. */
+export function scanned(records: TokenRecord[], { limit }: ScanQuery): ScannedRecords {
+  const last = records.length < limit ? undefined : records.at(-1);
+  return { records, ...(last !== undefined && { next: last.id }) };
+}
+
+/** The part of a record that counts towards the `maxBytes` of a page. */
+export function bytesOfLists(record: Pick<TokenRecord, 'scopes' | 'requested'>): number {
+  return listBytes(record.scopes) + listBytes(record.requested);
+}
+
+/** The remembered lists of records, by id. */
+export type KnownOfIds = ReadonlyMap<string, KnownLists>;
+
+/**
+ * For each record its id, followed by the digest of its remembered list. A database leaves out a list
+ * only if it computes the same digest. A version would not do: after a restore, the same version may
+ * have other scopes.
+ */
+export function digestsOf(known: KnownOfIds, list: 'scopes' | 'requested'): string[] {
+  return Array.from(known).flatMap(([id, { [list]: text }]) => (text ? id + text.digest : []));
+}
+
+/** Reads rows of a database as records. A malformed row is an error, never a record. */
 export class RowReader {
-  readonly #lists = new ListTexts();
+  readonly #lists: ListMemory;
+
+  /** @throws {TokenError} `invalid_options` */
+  constructor({
+    maxListBytes = DEFAULT_LIST_BYTES,
+  }: { readonly maxListBytes?: number | undefined }) {
+    readWholeNumber('maxListBytes', maxListBytes, [MIN_LIST_BYTES, MAX_LIST_BYTES]);
+    this.#lists = new ListMemory(maxListBytes);
+  }
+
+  /** The remembered long lists of a record, which need not be read again. */
+  known(id: TokenId): KnownLists | undefined {
+    return this.#lists.known(id);
+  }
+
+  /** Likewise for several records; undefined if there is none for any. */
+  knownOf(ids: readonly TokenId[]): KnownOfIds | undefined {
+    let known: Map<TokenId, KnownLists> | undefined;
+    for (const id of ids) {
+      const lists = this.#lists.known(id);
+      if (lists !== undefined) known = (known ?? new Map()).set(id, lists);
+    }
+    return known;
+  }
+
+  forget(id: TokenId): void {
+    this.#lists.forget(id);
+  }
 
   /**
-   * Reads the cells of a row, in the order of {@link COLUMNS}; what comes after them is not looked
-   * at. `null` for `requested` stands for the same as `scopes`.
+   * Reads the cells of a row, in the order of {@link COLUMNS}; further cells are ignored. An
+   * `undefined` list is the one in `known`, and a `requested` of `null` equals `scopes`. Long lists are
+   * remembered, and with a `state` the row as well.
    *
    * @throws {TokenError} `store_corrupt`
    */
-  readCells(cells: readonly unknown[]): TokenRecord {
+  readCells(cells: readonly unknown[], known?: KnownLists, state?: string): TokenRecord {
+    const id = text(cells[0], 'id') as TokenId;
+    const { [SCOPES]: granted, [REQUESTED]: asked } = cells;
+    const before = known ?? (isLong(granted) || isLong(asked) ? this.known(id) : undefined);
+    const scopes = this.#readList(granted, 'scopes', before?.scopes);
+    const requested =
+      asked === null
+        ? scopes
+        : this.#readList(asked, 'requested', before?.requested, before?.requested ?? scopes);
+    if (known !== undefined || scopes.digest !== undefined || requested.digest !== undefined) {
+      const lists = { scopes, requested };
+      const isAsBefore =
+        scopes.digest === before?.scopes?.digest && requested.digest === before?.requested?.digest;
+      const row = state === undefined ? undefined : { state, cells: withoutLong(cells, lists) };
+      if (!isAsBefore || row !== undefined) this.#lists.remember(id, { ...lists, row });
+    }
     return {
-      id: text(cells[0], 'id') as TokenId,
+      id,
       account: text(cells[1], 'account'),
       prefix: text(cells[2], 'prefix'),
       kid: text(cells[3], 'kid'),
       digest: digest(cells[4], 'digest'),
       box: optional(bytes, cells[5], 'box'),
-      scopes: this.#lists.read(cells[6], 'scopes'),
-      requested: this.#lists.read(cells[7] ?? cells[6], 'requested'),
+      scopes: scopes.list,
+      requested: requested.list,
       createdAt: instant(cells[8], 'created_at'),
       expiresAt: instant(cells[9], 'expires_at'),
       version: integer(cells[10], 'version'),
@@ -78,7 +161,41 @@ export class RowReader {
       previousUntil: optional(instant, cells[15], 'previous_until'),
     };
   }
+
+  #readList(
+    cell: unknown,
+    column: 'scopes' | 'requested',
+    known: ListText | undefined,
+    likely = known,
+  ): ListText {
+    if (cell !== undefined) return this.#lists.read(text(cell, column), likely, PARSERS[column]);
+    if (known === undefined) throw corrupt(column);
+    return known;
+  }
 }
+
+function isLong(cell: unknown): boolean {
+  return (typeof cell === 'string' || Buffer.isBuffer(cell)) && cell.length >= LONG_LIST_BYTES;
+}
+
+function withoutLong(
+  cells: readonly unknown[],
+  { scopes, requested }: { readonly scopes: ListText; readonly requested: ListText },
+): unknown[] {
+  // Each read of a row must copy its bytes, and `bytes` copies only a Buffer.
+  const retained = COLUMNS.map((_, index) => {
+    const cell = cells[index];
+    return cell instanceof Uint8Array ? Buffer.from(cell) : cell;
+  });
+  if (scopes.digest !== undefined) retained[SCOPES] = undefined;
+  if (requested.digest !== undefined && requested !== scopes) retained[REQUESTED] = undefined;
+  return retained;
+}
+
+const PARSERS = {
+  scopes: (cell: string) => parseList(cell, 'scopes'),
+  requested: (cell: string) => parseList(cell, 'requested'),
+};
 
 function optional<Value>(
   read: (cell: unknown, column: Column) => Value,
@@ -90,19 +207,19 @@ function optional<Value>(
 
 function text(cell: unknown, column: Column): string {
   if (typeof cell === 'string') return cell;
-  // A column of bytes, which some databases need so that they compare byte by byte.
+  // Some databases compare byte by byte only in a column of bytes.
   if (Buffer.isBuffer(cell)) return cell.toString('utf8');
   throw corrupt(column);
 }
 
-/** As bytes or in hexadecimal: short ones cost drivers less to read as a text. */
+/** Bytes, or hexadecimal text: drivers read short bytes faster as text. */
 function bytes(cell: unknown, column: Column): Uint8Array {
   if (typeof cell === 'string') {
     const read = Buffer.from(cell, 'hex');
     if (read.length * 2 === cell.length) return new Uint8Array(read);
   }
   if (!(cell instanceof Uint8Array)) throw corrupt(column);
-  // Most drivers read a Buffer.
+  // Most drivers give a Buffer.
   return Buffer.isBuffer(cell) ? new Uint8Array(cell) : cell;
 }
 
@@ -113,7 +230,7 @@ function digest(cell: unknown, column: Column): Uint8Array {
 }
 
 function integer(cell: unknown, column: Column): number {
-  // Drivers read 64 bits as a number, a bigint or a text.
+  // Drivers read 64-bit integers as a number, a bigint or text.
   const number = typeof cell === 'bigint' || isWholeText(cell) ? Number(cell) : cell;
   if (typeof number !== 'number' || !Number.isSafeInteger(number)) throw corrupt(column);
   return number;
@@ -148,39 +265,8 @@ function corrupt(column: Column): TokenError {
   return new TokenError('store_corrupt', `a token record in the database is malformed: ${column}`);
 }
 
-const MAX_LISTS = 1000;
-const MAX_LIST_CHARACTERS = 4_000_000;
-
-/** Equal texts give one frozen list, as long as they are among those read most recently anew. */
-class ListTexts {
-  readonly #byText = new Map<string, readonly string[]>();
-  #characters = 0;
-
-  read(cell: unknown, column: Column): readonly string[] {
-    const key = text(cell, column);
-    return this.#byText.get(key) ?? this.#add(key, parseList(key, column));
-  }
-
-  #add(key: string, list: readonly string[]): readonly string[] {
-    this.#byText.set(key, list);
-    this.#characters += key.length;
-    // Two bounds: a thousand lists of 4096 scopes would fill the memory.
-    while (this.#byText.size > MAX_LISTS || this.#characters > MAX_LIST_CHARACTERS) {
-      this.#dropOldest();
-    }
-    return list;
-  }
-
-  #dropOldest(): void {
-    const [oldest] = this.#byText.keys();
-    this.#byText.delete(oldest as string);
-    this.#characters -= (oldest as string).length;
-  }
-}
-
 function parseList(cell: string, column: Column): readonly string[] {
   const list = json(cell, column);
-  if (!Array.isArray(list)) throw corrupt(column);
-  if (!list.every((item) => typeof item === 'string')) throw corrupt(column);
-  return Object.freeze(list);
+  if (!Array.isArray(list) || Number.isNaN(listBytes(Object.freeze(list)))) throw corrupt(column);
+  return list;
 }

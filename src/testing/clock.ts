@@ -2,7 +2,7 @@ import { TokenError } from '../errors.ts';
 
 /** A clock that stands still until it is moved. */
 export interface ManualClock {
-  /** The instant it stands at, as a new date each time. */
+  /** The current instant, as a new date each time. */
   now(): Date;
   /** Moves it, to the millisecond; backwards when negative. */
   advance(seconds: number): void;
@@ -11,11 +11,11 @@ export interface ManualClock {
 const DEFAULT_START = '2100-01-01T00:00:00.000Z';
 
 /**
- * Makes a clock for tests. It starts far in the future, so that code that peeks at the real time is
- * caught.
+ * Makes a clock for tests. By default it starts far in the future, so that tests fail if code reads
+ * the real time instead.
  *
- * @throws {TokenError} `invalid_options` when it is moved by something that is not a finite number,
- * or to where no date is
+ * @throws {TokenError} `invalid_options` when `start` is an invalid date, or when the clock is moved by
+ * something that is not a finite number, or beyond the range of dates
  * @example
  * const clock = manualClock();
  * clock.advance(60);

@@ -1,23 +1,30 @@
 import { TokenError } from '../errors.ts';
-import type { TokenStore } from '../store.ts';
+import type { ScanQuery, TokenStore } from '../store.ts';
 
-/** One call of a store, on its way. */
+/** One call of a store. */
 export interface StoreCall {
-  /** Which verb of the store. */
-  readonly method: 'insert' | 'find' | 'page' | 'replace' | 'revoke' | 'revokeAll' | 'purge';
-  /** What it was called with. */
+  /** The method that is called. */
+  readonly method:
+    | 'insert'
+    | 'find'
+    | 'page'
+    | 'replace'
+    | 'revoke'
+    | 'revokeAll'
+    | 'purge'
+    | 'scan';
+  /** Its arguments. */
   readonly args: readonly unknown[];
 }
 
-/** Stands between a caller and a store: carries the call out by `run`, never, once or several times. */
+/** Intercepts a call of a store. `run` carries it out; call it never, once or several times. */
 export type StoreFault = (call: StoreCall, run: () => Promise<unknown>) => Promise<unknown>;
 
 /**
- * Wraps a store so that its calls meet with faults; the first one named is the outermost. What is
- * built on a store can be tested so, and a store itself: it has to pass `storeContract` with delays
- * and duplicates as well.
+ * Wraps a store with faults, the outermost first. Use it to test code that uses a store, or the store
+ * itself: it must pass `storeContract` with delays and duplicates, too.
  *
- * @throws {TypeError} for what is no store
+ * @throws {TypeError} when `store` is null or undefined
  * @example
  * const store = withFaults(new MemoryTokenStore(), faults.lostAnswer(({ method }) => method === 'revoke'));
  * const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
@@ -32,7 +39,7 @@ export function withFaults(store: TokenStore, ...chosen: readonly StoreFault[]):
     if (fault === undefined) return run();
     return fault(call, () => carryOut(call, run, rest)) as Promise<Answer>;
   };
-  const { watch, doctor, close } = store;
+  const { scan, watch, doctor, close } = store;
   return {
     insert: (...args) => carryOut({ method: 'insert', args }, () => store.insert(...args)),
     find: (...args) => carryOut({ method: 'find', args }, () => store.find(...args)),
@@ -42,6 +49,10 @@ export function withFaults(store: TokenStore, ...chosen: readonly StoreFault[]):
     revokeAll: (...args) => carryOut({ method: 'revokeAll', args }, () => store.revokeAll(...args)),
     purge: (...args) => carryOut({ method: 'purge', args }, () => store.purge(...args)),
     local: false,
+    ...(scan !== undefined && {
+      scan: (query: ScanQuery) =>
+        carryOut({ method: 'scan', args: [query] }, () => scan.call(store, query)),
+    }),
     ...(watch !== undefined && { watch: watch.bind(store) }),
     ...(doctor !== undefined && { doctor: doctor.bind(store) }),
     ...(close !== undefined && { close: close.bind(store) }),
@@ -50,9 +61,12 @@ export function withFaults(store: TokenStore, ...chosen: readonly StoreFault[]):
 
 const always = () => true;
 
-/** Faults for {@link withFaults}. Each takes which calls it befalls; all when absent. */
+/** Methods that change at most so many records: each call changes others. */
+const BOUNDED: ReadonlySet<StoreCall['method']> = new Set(['revokeAll', 'purge']);
+
+/** Faults for {@link withFaults}. Each takes a function that selects the affected calls; default all. */
 export const faults = Object.freeze({
-  /** The request and the answer each arrive some turns of the event loop later. */
+  /** Delays the request and the answer, each by some turns of the event loop. */
   delay(turns: number, isHit: (call: StoreCall) => boolean = always): StoreFault {
     return async (call, run) => {
       if (!isHit(call)) return run();
@@ -63,7 +77,7 @@ export const faults = Object.freeze({
     };
   },
 
-  /** The store never sees the call; it rejects with `store_unavailable`. */
+  /** Rejects with `store_unavailable`; the store never gets the call. */
   lostRequest(isHit: (call: StoreCall) => boolean = always): StoreFault {
     return async (call, run) => {
       if (isHit(call)) throw unavailable();
@@ -71,7 +85,7 @@ export const faults = Object.freeze({
     };
   },
 
-  /** The store carries the call out, and it rejects with `store_unavailable` all the same. */
+  /** Rejects with `store_unavailable` after the store has carried out the call. */
   lostAnswer(isHit: (call: StoreCall) => boolean = always): StoreFault {
     return async (call, run) => {
       if (!isHit(call)) return run();
@@ -81,24 +95,24 @@ export const faults = Object.freeze({
   },
 
   /**
-   * The store gets the call a second time after it has answered, as from a driver or a proxy that
-   * repeats; the first answer counts. Not `purge`, which does more when it is repeated.
+   * Repeats the call after the store has answered, like a driver or a proxy that retries; the first
+   * answer counts. Does not repeat `revokeAll` and `purge`, which would change more records.
    */
   duplicate(isHit: (call: StoreCall) => boolean = always): StoreFault {
     return async (call, run) => {
       const answer = await settled(run);
-      if (call.method !== 'purge' && isHit(call)) await settled(run);
+      if (!BOUNDED.has(call.method) && isHit(call)) await settled(run);
       return answer();
     };
   },
 
-  /** The store is asked and nothing ever comes back. */
+  /** Never calls the store and never settles. */
   hang(isHit: (call: StoreCall) => boolean = always): StoreFault {
     return (call, run) => (isHit(call) ? new Promise(() => {}) : run());
   },
 });
 
-/** Carries a call out, whatever comes of it, and gives that later. */
+/** Waits until a call settles, and returns a function that returns or throws its outcome. */
 async function settled(run: () => Promise<unknown>): Promise<() => unknown> {
   try {
     const answer = await run();

@@ -1,9 +1,9 @@
 // What tokenwright/http declares, as published. Written by: npm run api
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Clock, Explanation, RefusalReason, Token, TokenErrorCode, TokenService } from 'tokenwright';
-import type { Scope } from 'tokenwright/scope';
+import type { Scope, ScopeCatalog } from 'tokenwright/scope';
 
 export type Addressed = string | URL | {
   readonly url?: string | undefined;
@@ -22,6 +22,7 @@ export type BearerGuard = (request: GuardedRequest, need?: GuardNeed) => GuardOu
 export interface BearerGuardOptions {
   readonly tokens: Pick<TokenService, 'verify' | 'verifySync'>;
   readonly domain: string;
+  readonly catalog?: ScopeCatalog | undefined;
   readonly rootName?: string | undefined;
   readonly realm?: string | undefined;
   readonly onRefusal?: ((refusal: GuardRefusal) => void) | undefined;
@@ -32,9 +33,12 @@ export interface Credentials {
   readonly password: string;
 }
 
+export type ExpressGuard = (request: GuardedNodeRequest, response: ServerResponse, next: (error?: unknown) => void) => Promise<void>;
+
 export interface FailureLimiter {
   waitSeconds(attempt: Attempt): number | Promise<number>;
   failed(attempt: Attempt): number | Promise<number>;
+  succeeded(attempt: Attempt): unknown;
 }
 
 export interface FailureLimiterOptions {
@@ -43,11 +47,34 @@ export interface FailureLimiterOptions {
   readonly user?: PointsLimiter | undefined;
 }
 
+export type FastifyGuard = (request: {
+  readonly raw: IncomingMessage;
+}, reply: FastifyReplyLike) => Promise<unknown>;
+
+export interface FastifyReplyLike {
+  code(status: number): unknown;
+  headers(headers: Record<string, string>): unknown;
+  send(body: Uint8Array): unknown;
+}
+
+export type FetchHandler = ((request: Request) => Response | Promise<Response>) & {
+  readonly basePath?: string | undefined;
+};
+
 export interface FixedAccount {
   readonly username: string;
   readonly password?: string | undefined;
   readonly passwordHash?: string | undefined;
   readonly account?: string | undefined;
+}
+
+export interface FixedAccountsOptions {
+  readonly clock?: Clock | undefined;
+  readonly onRenew?: ((username: string, passwordHash: string) => void) | undefined;
+}
+
+export interface GracefulStopOptions {
+  readonly graceMs?: number | undefined;
 }
 
 export interface GuardNeed {
@@ -59,8 +86,12 @@ export type GuardOutcome = {
   readonly ok: true;
   readonly token: Token;
   readonly grantedBy: string;
+  readonly reason?: undefined;
+  readonly response?: undefined;
 } | {
   readonly ok: false;
+  readonly token?: undefined;
+  readonly grantedBy?: undefined;
   readonly reason: GuardReason;
   readonly response: Response;
 };
@@ -80,7 +111,44 @@ export type GuardedNodeRequest = Pick<IncomingMessage, 'method' | 'url' | 'heade
 
 export type GuardedRequest = Pick<Request, 'method' | 'url' | 'headers'> | GuardedNodeRequest;
 
+export interface HonoContextLike {
+  readonly env: unknown;
+  readonly req: {
+    readonly raw: Request;
+  };
+  readonly set: (key: never, value: never) => void;
+}
+
+export type HonoGuard = (context: HonoContextLike, next: () => Promise<void>) => Promise<Response | undefined>;
+
 export type HttpErrorCode = TokenErrorCode | 'invalid_json' | 'unauthenticated' | 'invalid_token' | 'insufficient_scope' | 'cross_site' | 'method_not_allowed' | 'payload_too_large' | 'uri_too_long' | 'unsupported_media_type' | 'rate_limited' | 'overloaded' | 'revocation_unconfirmed' | 'internal';
+
+export interface KoaContextLike {
+  readonly req: NodeRequest;
+  readonly originalUrl: string;
+  readonly state: object;
+  status: number;
+  body: unknown;
+  set(headers: Record<string, string>): void;
+}
+
+export type KoaGuard = (context: KoaContextLike, next: () => Promise<unknown>) => Promise<void>;
+
+export interface NestContextLike {
+  getType(): string;
+  switchToHttp(): {
+    getRequest(): unknown;
+    getResponse(): unknown;
+  };
+}
+
+export interface NestGuard {
+  canActivate(context: NestContextLike): Promise<boolean>;
+}
+
+export type NextGuard = <Req extends Request, Context extends object>(handler: (request: Req, context: Context & {
+  readonly token: Token;
+}) => Response | Promise<Response>) => (request: Req, context: Context) => Promise<Response>;
 
 export interface NodeRequest extends IncomingMessage {
   originalUrl?: string;
@@ -94,6 +162,19 @@ export interface PointsLimiter {
     readonly msBeforeNext: number;
   } | null>;
   consume(key: string): Promise<unknown>;
+  reward(key: string, points: number): Promise<unknown>;
+}
+
+export interface RouteNeed {
+  readonly scope: Scope | string;
+}
+
+export interface SignIn {
+  readonly outcome: 'accepted' | 'refused' | 'limited' | 'unavailable';
+  readonly username: string;
+  readonly address?: string;
+  readonly account?: string;
+  readonly at: Date;
 }
 
 export interface TokenHandler {
@@ -114,21 +195,35 @@ export interface TokenHandlerOptions {
   readonly docs?: boolean | undefined;
   readonly maxBodyBytes?: number | undefined;
   readonly bodyTimeoutMs?: number | undefined;
+  readonly sendTimeoutMs?: number | undefined;
   readonly maxInFlight?: number | undefined;
   readonly limiter?: FailureLimiter | undefined;
   readonly clientAddress?: ((request: Request) => string) | undefined;
+  readonly onSignIn?: ((signIn: SignIn) => void) | undefined;
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 export declare function bearerGuard(options: BearerGuardOptions): BearerGuard;
 
+export declare function expressGuard(guard: BearerGuard, need?: RouteNeed): ExpressGuard;
+
 export declare function failureLimiter(options: FailureLimiterOptions): FailureLimiter;
 
-export declare function fixedAccounts(accounts: readonly FixedAccount[], { clock }?: {
-  readonly clock?: Clock;
-}): (credentials: Credentials) => Promise<string | null>;
+export declare function fastifyGuard(guard: BearerGuard, need?: RouteNeed): FastifyGuard;
+
+export declare function fixedAccounts(accounts: readonly FixedAccount[], options?: FixedAccountsOptions): (credentials: Credentials) => Promise<string | null>;
+
+export declare function gracefulStop(server: Server, options?: GracefulStopOptions): () => Promise<number>;
 
 export declare function hashPassword(password: string): string;
+
+export declare function honoGuard(guard: BearerGuard, need?: RouteNeed): HonoGuard;
+
+export declare function koaGuard(guard: BearerGuard, need?: RouteNeed): KoaGuard;
+
+export declare function nestGuard(guard: BearerGuard, need?: RouteNeed): NestGuard;
+
+export declare function nextGuard(guard: BearerGuard, need?: RouteNeed): NextGuard;
 
 export declare function remoteAddress(request: Request): string;
 
@@ -136,6 +231,6 @@ export declare function safeUrl(requestOrUrl: Addressed): string;
 
 export declare function sendResponse(response: Response, to: ServerResponse | Http2ServerResponse): Promise<void>;
 
-export declare function toNodeListener(handler: TokenHandler): (request: NodeRequest | Http2ServerRequest, response: ServerResponse | Http2ServerResponse) => Promise<void>;
+export declare function toNodeListener(handler: FetchHandler): (request: NodeRequest | Http2ServerRequest, response: ServerResponse | Http2ServerResponse) => Promise<void>;
 
 export declare function tokenHandler(options: TokenHandlerOptions): TokenHandler;

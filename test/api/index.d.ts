@@ -1,10 +1,16 @@
 // What tokenwright declares, as published. Written by: npm run api
 
-import type { RequestReason, Scope, ScopeCatalog, ScopeDiff, ScopeRequest } from 'tokenwright/scope';
+import type { ReadRequest, RequestReason, Scope, ScopeCatalog, ScopeDiff, ScopeRequest } from 'tokenwright/scope';
+
+export interface AccountQuota {
+  readonly tokens: number;
+  readonly liveAt: Date;
+}
 
 export interface CacheOptions {
   readonly maxStaleMs?: number | undefined;
   readonly maxEntries?: number | undefined;
+  readonly maxBytes?: number | undefined;
 }
 
 export type CatalogOption = ScopeCatalog | ((account: string) => ScopeCatalog | Promise<ScopeCatalog>);
@@ -16,6 +22,10 @@ export interface ChangeOptions {
 
 export interface Clock {
   now(): Date;
+}
+
+export interface DoctorOptions {
+  readonly full?: boolean | undefined;
 }
 
 export interface Explanation {
@@ -44,6 +54,8 @@ export interface IssueInput {
   readonly account: string;
   readonly scopes: readonly string[];
   readonly ttlSeconds?: number | undefined;
+  readonly expiresIn?: number | string | undefined;
+  readonly expiresAt?: Date | undefined;
   readonly name?: string | undefined;
   readonly metadata?: JsonObject | undefined;
 }
@@ -76,19 +88,21 @@ export interface ListInput {
   readonly scope?: string | undefined;
   readonly match?: 'overlaps' | 'covers' | 'exact' | undefined;
   readonly limit?: number | undefined;
+  readonly maxBytes?: number | undefined;
   readonly cursor?: string | undefined;
 }
 
 export declare class MemoryTokenStore implements TokenStore {
   #private;
   readonly local = true;
-  insert(record: TokenRecord): Promise<void>;
+  insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
-  page({ account, after, limit, liveAt }: PageQuery): Promise<TokenRecord[]>;
-  replace(next: TokenRecord): Promise<boolean>;
+  page({ account, after, limit, liveAt, maxBytes, }: PageQuery): Promise<TokenRecord[]>;
+  replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
-  revokeAll(account: string, at: Date): Promise<number>;
+  revokeAll(account: string, at: Date, limit: number): Promise<number>;
   purge(before: Date, limit: number): Promise<number>;
+  scan(query: ScanQuery): Promise<ScannedRecords>;
 }
 
 export type ModifiedToken = Token & {
@@ -98,17 +112,19 @@ export type ModifiedToken = Token & {
 export interface ModifyInput {
   readonly scopes: readonly string[];
   readonly expiresAt?: Date | undefined;
+  readonly expiresIn?: number | string | undefined;
 }
 
 export type Need = {
   readonly scope: Scope | string;
-} | ScopeRequest;
+} | ScopeRequest | ReadRequest;
 
 export interface PageQuery {
   readonly account: string;
   readonly after?: Position | undefined;
   readonly limit: number;
   readonly liveAt: Date;
+  readonly maxBytes?: number | undefined;
 }
 
 export interface PatchInput {
@@ -116,6 +132,7 @@ export interface PatchInput {
   readonly addScopes?: readonly string[] | undefined;
   readonly removeScopes?: readonly string[] | undefined;
   readonly expiresAt?: Date | undefined;
+  readonly expiresIn?: number | string | undefined;
   readonly name?: string | null | undefined;
   readonly metadata?: JsonObject | null | undefined;
 }
@@ -130,11 +147,30 @@ export interface PurgeInput {
   readonly limit?: number | undefined;
 }
 
+export interface QuotaOptions {
+  readonly tokensPerAccount?: number | undefined;
+  readonly scopesPerToken?: number | undefined;
+}
+
 export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'ambiguous_request' | 'insufficient_scope';
+
+export interface RevokeAllOptions {
+  readonly onProgress?: ((revoked: number) => void) | undefined;
+}
 
 export interface RotateOptions {
   readonly graceSeconds?: number | undefined;
   readonly ifVersion?: number | undefined;
+}
+
+export interface ScanQuery {
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+export interface ScannedRecords {
+  readonly records: TokenRecord[];
+  readonly next?: string | undefined;
 }
 
 export interface ScannerRules {
@@ -171,27 +207,31 @@ export declare class TokenError extends Error {
   get docsUrl(): string;
 }
 
-export type TokenErrorCode = 'invalid_scope' | 'scopes_required' | 'scope_unmatched' | 'too_many_scopes' | 'catalog_empty' | 'invalid_ttl' | 'invalid_expire' | 'invalid_request' | 'invalid_options' | 'not_found' | 'token_expired' | 'version_conflict' | 'id_taken' | 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
+export type TokenErrorCode = 'invalid_scope' | 'scopes_required' | 'scope_unmatched' | 'too_many_scopes' | 'quota_exceeded' | 'catalog_empty' | 'invalid_ttl' | 'invalid_expire' | 'invalid_request' | 'invalid_options' | 'not_found' | 'token_expired' | 'version_conflict' | 'id_taken' | 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
 
-export type TokenEvent = (HappenedToToken & {
+export type TokenEvent = (TokenScopedEvent & {
   readonly type: 'issued' | 'modified' | 'rotated' | 'revoked' | 'reused';
-}) | (Happened & {
+}) | (BaseEvent & {
   readonly type: 'revoked_all';
   readonly account: string;
   readonly count: number;
-}) | (Happened & {
+}) | (BaseEvent & {
+  readonly type: 'revealed';
+  readonly account: string;
+  readonly count: number;
+}) | (BaseEvent & {
   readonly type: 'purged';
   readonly count: number;
-}) | (HappenedToToken & {
+}) | (TokenScopedEvent & {
   readonly type: 'verified';
   readonly grantedBy: string;
-}) | (Happened & {
+}) | (BaseEvent & {
   readonly type: 'refused';
   readonly reason: RefusalReason;
   readonly id?: TokenId;
   readonly account?: string;
   readonly needed?: string;
-}) | (Happened & {
+}) | (BaseEvent & {
   readonly type: 'store_trouble';
   readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
 });
@@ -232,13 +272,15 @@ export declare class TokenService {
   get lifetime(): Lifetime;
   issue(input: IssueInput): Promise<IssuedToken>;
   list(input: ListInput): Promise<TokenPage>;
+  listAll(input: ListInput): AsyncGenerator<Token, void, undefined>;
   get(account: string, valueOrId: string): Promise<Token | undefined>;
   modify(account: string, valueOrId: string, change: ModifyInput, options?: ChangeOptions): Promise<ModifiedToken>;
   patch(account: string, valueOrId: string, change: PatchInput, options?: ChangeOptions): Promise<ModifiedToken>;
   revoke(account: string, valueOrId: string, options?: Pick<ChangeOptions, 'ifVersion'>): Promise<boolean>;
-  revokeAll(account: string): Promise<number>;
+  revokeAll(account: string, options?: RevokeAllOptions): Promise<number>;
   rotate(account: string, valueOrId: string, options?: RotateOptions): Promise<IssuedToken>;
   verify(value: string, need: Need, options?: VerifyOptions): Promise<Verdict>;
+  allows(value: string, need: Need, options?: VerifyOptions): Promise<boolean>;
   verifySync(value: string, need: Need): Verdict | undefined;
   introspect(value: string): Promise<Token | undefined>;
   explain(account: string, valueOrId: string, need: Need): Promise<Explanation>;
@@ -257,20 +299,22 @@ export interface TokenServiceOptions {
   readonly reveal?: 'once' | 'always' | undefined;
   readonly lifetime?: Partial<Lifetime> | undefined;
   readonly cache?: CacheOptions | undefined;
+  readonly quotas?: QuotaOptions | undefined;
   readonly deadlineMs?: number | undefined;
   readonly onEvent?: ((event: TokenEvent) => void) | undefined;
 }
 
 export interface TokenStore {
-  insert(record: TokenRecord): Promise<void>;
+  insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
   page(query: PageQuery): Promise<TokenRecord[]>;
-  replace(next: TokenRecord): Promise<boolean>;
+  replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
-  revokeAll(account: string, at: Date): Promise<number>;
+  revokeAll(account: string, at: Date, limit: number): Promise<number>;
   purge(before: Date, limit: number): Promise<number>;
+  scan?(query: ScanQuery): Promise<ScannedRecords>;
   watch?(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
-  doctor?(): Promise<StoreFinding[]>;
+  doctor?(options?: DoctorOptions): Promise<StoreFinding[]>;
   readonly local?: boolean;
   close?(): Promise<void>;
 }
@@ -281,8 +325,14 @@ export type Verdict = {
   readonly ok: true;
   readonly token: Token;
   readonly grantedBy: string;
+  readonly reason?: undefined;
+  readonly detail?: undefined;
+  readonly needed?: undefined;
+  readonly explanation?: undefined;
 } | {
   readonly ok: false;
+  readonly token?: undefined;
+  readonly grantedBy?: undefined;
   readonly reason: RefusalReason;
   readonly detail?: RequestReason;
   readonly needed?: string;
@@ -293,7 +343,7 @@ export interface VerifyOptions {
   readonly fresh?: boolean | undefined;
 }
 
-export declare function doctor(store: TokenStore): Promise<StoreFinding[]>;
+export declare function doctor(store: TokenStore, options?: DoctorOptions): Promise<StoreFinding[]>;
 
 export declare function generateKey(kid?: string): KeyOptions;
 
@@ -309,11 +359,11 @@ export declare const systemClock: Clock;
 
 // Not exported, but part of the above:
 
-interface Happened {
+interface BaseEvent {
   readonly at: Date;
 }
 
-interface HappenedToToken extends Happened {
+interface TokenScopedEvent extends BaseEvent {
   readonly id: TokenId;
   readonly account: string;
 }

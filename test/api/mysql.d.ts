@@ -1,6 +1,6 @@
 // What tokenwright/mysql declares, as published. Written by: npm run api
 
-import type { PageQuery, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe } from 'tokenwright';
+import type { AccountQuota, PageQuery, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe } from 'tokenwright';
 
 export type MysqlCallback = (error: unknown, answer: unknown) => void;
 
@@ -13,6 +13,10 @@ export interface MysqlConnection {
 
 export interface MysqlPool {
   getConnection(callback: (error: unknown, connection: MysqlConnection) => void): void;
+}
+
+export interface MysqlPromiseConnection {
+  readonly connection: object;
 }
 
 export interface MysqlPromisePool {
@@ -30,6 +34,8 @@ export interface MysqlStatement {
 export interface MysqlStoreOptions extends MysqlTableOptions {
   readonly deadlineMs?: number | undefined;
   readonly pollMs?: number | undefined;
+  readonly standby?: 'refuse' | 'allow' | undefined;
+  readonly maxListBytes?: number | undefined;
 }
 
 export interface MysqlTableOptions {
@@ -39,16 +45,20 @@ export interface MysqlTableOptions {
 export declare class MysqlTokenStore implements TokenStore {
   #private;
   constructor(pool: MysqlPool | MysqlPromisePool, options?: MysqlStoreOptions);
-  insert(record: TokenRecord): Promise<void>;
+  in(connection: MysqlTransactionConnection | MysqlPromiseConnection): TokenStore;
+  insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
-  page({ account, after, limit, liveAt }: PageQuery): Promise<TokenRecord[]>;
-  replace(next: TokenRecord): Promise<boolean>;
+  page(query: PageQuery): Promise<TokenRecord[]>;
+  scan(query: ScanQuery): Promise<ScannedRecords>;
+  replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
-  revokeAll(account: string, at: Date): Promise<number>;
+  revokeAll(account: string, at: Date, limit: number): Promise<number>;
   purge(before: Date, limit: number): Promise<number>;
   watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
   doctor(): Promise<StoreFinding[]>;
 }
+
+export type MysqlTransactionConnection = Pick<MysqlConnection, 'execute' | 'query'>;
 
 export type MysqlValue = string | number | Buffer | null;
 

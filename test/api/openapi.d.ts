@@ -3,6 +3,9 @@
 import type { Scope, ScopeCatalog, ScopeDiff } from 'tokenwright/scope';
 
 export interface CatalogDiff extends ScopeDiff {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+  readonly kept: readonly string[];
   readonly tokens: readonly TokenChange[];
   readonly isBreaking: boolean;
 }
@@ -21,8 +24,10 @@ export interface OpenApiOperation {
 }
 
 export interface OpenApiOptions {
+  readonly granularity?: 'operation' | 'prefix' | undefined;
   readonly hosts?: readonly string[] | undefined;
   readonly rootName?: string | undefined;
+  readonly root?: string | URL | undefined;
 }
 
 export interface OpenApiReading {
@@ -35,6 +40,7 @@ export interface OpenApiReading {
 export interface TokenChange {
   readonly id: string;
   readonly lost: readonly string[];
+  readonly kept: readonly string[];
   readonly gained: readonly string[];
 }
 

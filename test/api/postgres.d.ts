@@ -1,6 +1,6 @@
 // What tokenwright/postgres declares, as published. Written by: npm run api
 
-import type { PageQuery, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe } from 'tokenwright';
+import type { AccountQuota, PageQuery, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe } from 'tokenwright';
 
 export interface PostgresClient {
   query(query: PostgresQuery): Promise<{
@@ -9,6 +9,12 @@ export interface PostgresClient {
   on(event: 'error' | 'end', listener: () => void): unknown;
   on(event: 'notification', listener: (message: PostgresNotification) => void): unknown;
   release(destroy?: boolean): void;
+}
+
+export interface PostgresConnection {
+  query(query: PostgresQuery): Promise<{
+    readonly rows: readonly unknown[];
+  }>;
 }
 
 export interface PostgresNotification {
@@ -41,6 +47,8 @@ export interface PostgresQuery {
 export interface PostgresStoreOptions extends PostgresTableOptions {
   readonly deadlineMs?: number | undefined;
   readonly prepare?: boolean | undefined;
+  readonly standby?: 'refuse' | 'allow' | undefined;
+  readonly maxListBytes?: number | undefined;
 }
 
 export interface PostgresTableOptions {
@@ -50,12 +58,14 @@ export interface PostgresTableOptions {
 export declare class PostgresTokenStore implements TokenStore {
   #private;
   constructor(pool: PostgresPool, options?: PostgresStoreOptions);
-  insert(record: TokenRecord): Promise<void>;
+  in(connection: PostgresConnection): TokenStore;
+  insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
-  page({ account, after, limit, liveAt }: PageQuery): Promise<TokenRecord[]>;
-  replace(next: TokenRecord): Promise<boolean>;
+  page({ account, after, limit, liveAt, maxBytes }: PageQuery): Promise<TokenRecord[]>;
+  scan(query: ScanQuery): Promise<ScannedRecords>;
+  replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
-  revokeAll(account: string, at: Date): Promise<number>;
+  revokeAll(account: string, at: Date, limit: number): Promise<number>;
   purge(before: Date, limit: number): Promise<number>;
   watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
   doctor(): Promise<StoreFinding[]>;

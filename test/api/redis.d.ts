@@ -1,6 +1,6 @@
 // What tokenwright/redis declares, as published. Written by: npm run api
 
-import type { PageQuery, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe } from 'tokenwright';
+import type { AccountQuota, DoctorOptions, PageQuery, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe } from 'tokenwright';
 
 export interface IoredisClient {
   readonly isCluster: boolean;
@@ -9,7 +9,6 @@ export interface IoredisClient {
     readonly host?: string | undefined;
     readonly port?: number | undefined;
   };
-  get(key: string): Promise<unknown>;
   call(command: string, args: string[]): Promise<unknown>;
   pipeline(commands: string[][]): {
     exec(): Promise<[
@@ -32,7 +31,6 @@ export interface IoredisCluster {
   };
   readonly slots: readonly (readonly string[])[];
   nodes(role: 'master'): IoredisClient[];
-  get(key: string): Promise<unknown>;
   call(command: string, args: string[]): Promise<unknown>;
   duplicate(nodes?: [
   ], options?: object): IoredisCluster;
@@ -88,20 +86,22 @@ export interface RedisStoreOptions {
   readonly keyPrefix?: string | undefined;
   readonly replicas?: number | undefined;
   readonly waitMs?: number | undefined;
+  readonly maxListBytes?: number | undefined;
   readonly onEvent?: ((event: RedisStoreEvent) => void) | undefined;
 }
 
 export declare class RedisTokenStore implements TokenStore {
   #private;
   constructor(client: RedisClient, options?: RedisStoreOptions);
-  insert(record: TokenRecord): Promise<void>;
+  insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
-  page({ account, after, limit, liveAt }: PageQuery): Promise<TokenRecord[]>;
-  replace(next: TokenRecord): Promise<boolean>;
+  page(query: PageQuery): Promise<TokenRecord[]>;
+  scan(query: ScanQuery): Promise<ScannedRecords>;
+  replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
-  revokeAll(account: string, at: Date): Promise<number>;
+  revokeAll(account: string, at: Date, limit: number): Promise<number>;
   purge(before: Date, limit: number): Promise<number>;
   watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
-  doctor(): Promise<StoreFinding[]>;
+  doctor(options?: DoctorOptions): Promise<StoreFinding[]>;
   close(): Promise<void>;
 }

@@ -75,6 +75,7 @@ export declare class ScopeCatalog implements Iterable<Scope> {
   static from(scopes: Iterable<Scope | string>): ScopeCatalog;
   get size(): number;
   expand(requested: readonly (Scope | string)[]): Expansion;
+  readRequest(request: ScopeRequest): RequestReading;
   attribute(request: ScopeRequest | ReadRequest): Scope | undefined;
   knows(scope: Scope | string): boolean;
   suggest(text: string): string[];
@@ -167,7 +168,7 @@ export interface TypedCatalog<Entry extends string> extends ScopeCatalog {
 
 export declare function covers(outer: Scope | string, inner: Scope | string): boolean;
 
-export declare function defineCatalog<const Entries extends readonly string[]>(entries: CheckedEntries<Entries>): TypedCatalog<Entries[number]>;
+export declare function defineCatalog<const Entry extends string = never>(entries: readonly CheckedEntries<Entry>[]): TypedCatalog<Canonical<Entry>>;
 
 export declare function meet(a: Scope | string, b: Scope | string): Scope | null;
 
@@ -185,35 +186,79 @@ export declare function scopeIn<Entry extends string, const Asked extends string
 
 type Apart = Record<never, never>;
 
-type ByDomain<Entry extends string> = {
-  [E in Entry as DomainOf<E>]: E;
-};
+type BadInPath = '//' | '*' | '?' | '#' | '%' | ' ';
 
-type CheckedEntries<Entries extends readonly string[]> = {
-  readonly [Place in keyof Entries]: CheckedEntry<Entries[Place]>;
-};
+type BadPath = '' | `/${string}` | `${string}/` | `${string}/$` | Holding<BadInPath>;
 
-type CheckedEntry<Entry extends string> = string extends Entry ? 'a catalog of texts known at run time only is made by ScopeCatalog.from' : Entry extends `${infer M}:${infer D}/${infer P}` ? [
-  MethodFault<M> | DomainFault<D> | PathFault<P>
+type Below<Left, Segment extends string> = Segment extends '{}' ? ValuesAt<Children<Left>, unknown> : ValuesAt<Children<Left>, EntrySegment<Segment>>;
+
+type BelowOf<P extends string> = P extends `${string}$` ? never : `${P}/${string}`;
+
+type Canonical<Entry extends string> = Entry extends `${infer M}:${infer D}/${infer P}` ? [
+  MethodFault<M> | DomainFault<D>
 ] extends [
   never
-] ? Entry : `not a catalog entry: ${MethodFault<M> | DomainFault<D> | PathFault<P>}` : 'not a catalog entry: it must have a method, a domain and a path, as "GET:shop.example/orders"';
+] ? `${M}:${D}${CanonicalPath<P>}` : '' : '';
+
+type CanonicalPath<P extends string> = P extends BadPath ? '' : Unnamed<`/${P}`>;
+
+type CheckedEntries<Entry extends string> = [
+  Canonical<Entry>
+] extends [
+  ScopeText
+] ? Entry : EachChecked<Entry>;
+
+type CheckedEntry<Entry extends string> = Canonical<Entry> extends ScopeText ? Entry : string extends Entry ? 'a catalog of texts known at run time only is made by ScopeCatalog.from' : `not a catalog entry: ${EntryFault<Entry>}`;
+
+type Children<Left> = {
+  [L in Left & string as FirstOf<L>]: OthersOf<L>;
+};
 
 type DomainFault<D extends string> = D extends '' ? 'the domain is missing' : D extends Holding<'*'> ? 'the domain must not hold a wildcard' : D extends Holding<':' | '@' | '_' | '%' | ' '> ? 'the domain must be a plain host name' : D extends Lowercase<D> ? never : `the domain must be in lower case, "${Lowercase<D>}"`;
 
-type DomainOf<Entry extends string> = Entry extends `${string}:${infer D}/${string}` ? D : never;
+type EachChecked<Entry extends string> = Entry extends unknown ? CheckedEntry<Entry> : never;
 
-type EachMeeting<Entry extends string, Asked extends string> = Asked extends Entry ? Asked : Asked extends `${infer M}:${infer D}/${infer P}` ? MeetsPath<PathOf<WithMethod<WithDomain<Entry, D> & string, M>>, P> extends true ? Asked : never : never;
+type EachEndpoint<M extends string, D extends string> = `${M | '*'}:${D | ParentsOf<D> | '*'}`;
 
-type EachPattern<Entry extends string> = Entry extends `${infer M}:${infer D}/${infer P}` ? `${M | '*'}:${D | ParentsOf<D> | '*'}/${PrefixesOf<P> | '*'}` | (`${M | '*'}:${D | ParentsOf<D> | '*'}/${P}/${string}` & Apart) : never;
+type EachMeeting<Entry extends string, Asked extends string> = Asked extends Entry ? Asked : Asked extends `${infer M}:${infer D}/${infer P}` ? Meets<Entry, EndpointsAt<EndpointOf<Entry>, M, D>, D, P> extends true ? Asked : never : never;
+
+type EachPattern<Entry extends string> = Entry extends `${infer M}:${infer D}/${infer P}` ? `${EachEndpoint<M, D>}/${PrefixesOf<P> | '*'}` | (`${EachEndpoint<M, D>}/${BelowOf<P>}` & Apart) | (`${M}:${D}/${FilledOf<P>}` & Apart) : never;
+
+type EndpointOf<Entry extends string> = Entry extends `${infer M}:${infer D}/${string}` ? `${M}:${D}` : never;
+
+type EndpointsAt<Endpoint extends string, M extends string, D extends string> = Endpoint extends `${infer EntryM}:${infer EntryD}` ? M extends '*' | EntryM ? D extends '*' | EntryD | ParentsOf<EntryD> ? Endpoint : never : never : never;
+
+type EntryFault<Entry extends string> = Entry extends `${infer M}:${infer D}/${infer P}` ? MethodFault<M> | DomainFault<D> | PathFault<P> : 'it must have a method, a domain and a path, as "GET:shop.example/orders"';
+
+type EntrySegment<Segment extends string> = '{}' | (Apart extends Record<Segment, 1> ? never : Segment);
+
+type Filled<P extends string> = P extends `${infer Head}{}${infer Rest}` ? `${Head}${string}${Filled<Rest>}` : P;
+
+type FilledOf<P extends string> = P extends Holding<'{}'> ? P extends `${string}$` ? Filled<P> : `${Filled<P>}${'' | '$' | `/${string}`}` : never;
+
+type FirstOf<L extends string> = L extends `${infer First}/${string}` ? First : L extends `$ ${string}` | ` ${string}` ? never : L extends `${infer Last}$ ${string}` ? Last : L extends `${infer Last} ${string}` ? Last : never;
 
 type Holding<Part extends string> = `${string}${Part}${string}`;
+
+type IsCovered<Entry extends string, Endpoint extends string, D extends string, P extends string> = D extends `*${string}` ? false : P extends Long | '$' ? false : IsCoveredBelow<Entry, `${Endpoint}/`, P>;
+
+type IsCoveredBelow<Entry extends string, Head extends string, P extends string> = P extends `${infer First}/${infer Others}` ? IsOneOf<Entry, `${Head}${OpenEnd<EntrySegment<First>>}`> extends false ? IsCoveredBelow<Entry, `${Head}${EntrySegment<First>}/`, Others> : true : P extends `${infer Last}$` ? IsOneOf<Entry, `${Head}${OpenEnd<EntrySegment<Last>> | `${EntrySegment<Last>}$`}`> : IsOneOf<Entry, `${Head}${EntrySegment<P>}${'' | '$'}`>;
+
+type IsOneOf<Entry extends string, Text extends string> = [
+  Entry & Text
+] extends [
+  never
+] ? false : true;
+
+type IsTemplate<Head extends string, Name extends string> = Name extends Holding<'{' | '/'> ? false : Head extends Holding<'}'> ? false : true;
 
 type Known<Entry extends string, Asked extends string> = [
   Meeting<Entry, Asked>
 ] extends [
   never
 ] ? Entry : Meeting<Entry, Asked>;
+
+type Long = `${Some}/${Some}/${Some}/${Some}/${string}`;
 
 type Mark<Entry extends string> = string & Marked<Entry>;
 
@@ -230,25 +275,21 @@ type Meeting<Entry extends string, Asked extends string> = string extends Asked 
   Asked
 ] ? PatternIn<Entry, Asked> : EachMeeting<Entry, Asked>;
 
-type MeetsPath<Paths extends string, P extends string> = [
-  Paths
+type Meets<Entry extends string, Endpoint extends string, D extends string, P extends string> = [
+  Endpoint
 ] extends [
   never
-] ? false : P extends '*' | PrefixesOf<Paths> ? true : [
-  Extract<PrefixesOf<P>, Paths>
-] extends [
-  never
-] ? false : true;
+] ? false : P extends '*' ? true : CanonicalPath<P> extends `/${infer Path}` ? IsCovered<Entry, Endpoint, D, Path> extends true ? true : Reaches<Turned<Entry>, Endpoint, Path> : false;
 
 type MethodFault<M extends string> = M extends '' ? 'the method is missing' : M extends Holding<'*'> ? 'the method must not be a wildcard' : M extends Holding<'/' | ' '> ? 'it must begin with a method and a colon' : M extends Uppercase<M> ? never : `the method must be in upper case, "${Uppercase<M>}"`;
 
-type MethodOf<Entry extends string> = Entry extends `${infer M}:${string}` ? M : never;
+type OpenEnd<Segment extends string> = Exclude<Segment, `${string}$`>;
+
+type OthersOf<L extends string> = L extends `${string}/${infer Others}` ? Others : L extends `${string}$ ${infer Endpoint}` ? `$ ${Endpoint}` : L extends `${string} ${infer Endpoint}` ? ` ${Endpoint}` : never;
 
 type ParentsOf<D extends string> = D extends `${string}.${infer Parent}` ? `*.${Parent}` | ParentsOf<Parent> : never;
 
-type PathFault<P extends string> = P extends '' ? 'the path is missing' : P extends Holding<'*'> ? 'the path must not hold a wildcard' : P extends `${string}/` ? 'the path must not end in a slash' : P extends `/${string}` | Holding<'//'> ? 'the path must not hold an empty segment' : P extends Holding<'?' | '#' | '%' | '{' | '}' | ' '> ? 'the path must hold no query, no "%" and no {template}' : never;
-
-type PathOf<Entry extends string> = Entry extends `${string}:${string}/${infer P}` ? P : never;
+type PathFault<P extends string> = P extends '' ? 'the path is missing' : P extends Holding<'*'> ? 'the path must not hold a wildcard' : P extends `${string}/` | `${string}/$` ? 'the path must not end in a slash' : P extends `/${string}` | Holding<'//'> ? 'the path must not hold an empty segment' : P extends Holding<'?' | '#' | '%' | ' '> ? 'the path must hold no query, no "%" and no space' : CanonicalPath<P> extends '' ? 'the path must hold braces around whole segments only, "{}" or "{name}"' : never;
 
 type PatternIn<Entry extends string, Asked extends string> = Asked extends {
   readonly [mark]: {
@@ -259,13 +300,35 @@ type PatternIn<Entry extends string, Asked extends string> = Asked extends {
 
 type PatternOf<Entry extends string> = Mark<Entry> | EachPattern<Entry>;
 
-type PrefixesOf<P extends string, Head extends string = ''> = P extends `${infer First}/${infer Rest}` ? `${Head}${First}` | PrefixesOf<Rest, `${Head}${First}/`> : `${Head}${P}`;
+type PrefixesOf<P extends string, Head extends string = ''> = P extends '$' ? '$' : P extends `${infer First}/${infer Rest}` ? `${Head}${OpenEnd<First>}` | PrefixesOf<Rest, `${Head}${First}/`> : P extends `${infer Last}$` ? `${Head}${OpenEnd<Last> | P}` : `${Head}${P}${'' | '$'}`;
+
+type Reaches<Left, Endpoint extends string, P extends string> = [
+  Left & ` ${Endpoint}`
+] extends [
+  never
+] ? P extends '' ? [
+  Extract<Left, `${string} ${Endpoint}`>
+] extends [
+  never
+] ? false : true : P extends '$' ? [
+  Left & `$ ${Endpoint}`
+] extends [
+  never
+] ? false : true : [
+  Left
+] extends [
+  never
+] ? false : P extends `${infer First}/${infer Others}` ? Reaches<Below<Left, First>, Endpoint, Others> : P extends `${infer Last}$` ? Reaches<Below<Left, Last>, Endpoint, '$'> : Reaches<Below<Left, P>, Endpoint, ''> : true;
 
 type Scopes = Iterable<Scope | string>;
 
-type WithDomain<Entry extends string, D extends string> = D extends '*' ? Entry : D extends DomainOf<Entry> ? ByDomain<Entry>[D] : D extends ParentsOf<DomainOf<Entry>> ? D extends `*${infer Suffix}` ? ByDomain<Entry>[Extract<DomainOf<Entry>, `${string}${Suffix}`>] : never : never;
+type Some = `${string}/${string}`;
 
-type WithMethod<Entry extends string, M extends string> = M extends '*' ? Entry : M extends MethodOf<Entry> ? Extract<Entry, `${M}:${string}`> : never;
+type Turned<Entry extends string> = Entry extends `${infer M}:${infer D}/${infer P}` ? `${P} ${M}:${D}` : never;
+
+type Unnamed<P extends string, Done extends string = ''> = P extends `${infer Head}/{${infer Name}}${infer Rest}` ? IsTemplate<Head, Name> extends true ? Rest extends '' | '$' ? `${Done}${Head}/{}${Rest}` : Rest extends `/${string}` ? Unnamed<Rest, `${Done}${Head}/{}`> : '' : '' : P extends Holding<'{' | '}'> ? '' : `${Done}${P}`;
+
+type ValuesAt<Of, Key> = Of[keyof Of & Key];
 
 declare const mark: unique symbol;
 

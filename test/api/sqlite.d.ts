@@ -1,10 +1,12 @@
 // What tokenwright/sqlite declares, as published. Written by: npm run api
 
-import type { PageQuery, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe } from 'tokenwright';
+import type { AccountQuota, DoctorOptions, PageQuery, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe } from 'tokenwright';
 
 export interface SqliteHandle {
   exec(sql: string): unknown;
   prepare(sql: string): SqliteStatement;
+  readonly isTransaction?: boolean;
+  readonly inTransaction?: boolean;
 }
 
 export interface SqliteStatement {
@@ -13,24 +15,30 @@ export interface SqliteStatement {
   run(...values: SqliteValue[]): {
     readonly changes: number | bigint;
   };
+  iterate?(...values: SqliteValue[]): Iterable<unknown>;
   setReturnArrays?(enabled: boolean): unknown;
   raw?(enabled: boolean): unknown;
+}
+
+export interface SqliteStoreOptions {
+  readonly maxListBytes?: number | undefined;
 }
 
 export declare class SqliteTokenStore implements TokenStore {
   #private;
   readonly local = true;
   private constructor();
-  static open(pathOrHandle: string | SqliteHandle): SqliteTokenStore;
-  insert(record: TokenRecord): Promise<void>;
+  static open(pathOrHandle: string | SqliteHandle, options?: SqliteStoreOptions): SqliteTokenStore;
+  insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
-  page({ account, after, limit, liveAt }: PageQuery): Promise<TokenRecord[]>;
-  replace(next: TokenRecord): Promise<boolean>;
+  page({ account, after, limit, liveAt, maxBytes }: PageQuery): Promise<TokenRecord[]>;
+  scan(query: ScanQuery): Promise<ScannedRecords>;
+  replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
-  revokeAll(account: string, at: Date): Promise<number>;
+  revokeAll(account: string, at: Date, limit: number): Promise<number>;
   purge(before: Date, limit: number): Promise<number>;
   watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
-  doctor(): Promise<StoreFinding[]>;
+  doctor(options?: DoctorOptions): Promise<StoreFinding[]>;
   close(): Promise<void>;
 }
 

@@ -8,7 +8,7 @@ export interface ManualClock {
 }
 
 export interface StoreCall {
-  readonly method: 'insert' | 'find' | 'page' | 'replace' | 'revoke' | 'revokeAll' | 'purge';
+  readonly method: 'insert' | 'find' | 'page' | 'replace' | 'revoke' | 'revokeAll' | 'purge' | 'scan';
   readonly args: readonly unknown[];
 }
 

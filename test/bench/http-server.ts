@@ -20,7 +20,7 @@ import {
   toNodeListener,
 } from '../../src/http/index.ts';
 import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
-import { SqliteTokenStore } from '../../src/stores/sqlite.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { betterAuthKeys } from './better-auth.ts';
 
 const COUNT = 1000;
@@ -168,7 +168,8 @@ async function service(): Promise<{ port: number; values: string[] }> {
   const folder = mkdtempSync(join(tmpdir(), 'tokenwright-bench-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
   const store = SqliteTokenStore.open(join(folder, 'tokens.db'));
-  const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
+  const quotas = { tokensPerAccount: 1_000_000 };
+  const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme', quotas });
   const values: string[] = [];
   for (let i = 0; i < COUNT; i++) {
     values.push((await tokens.issue({ account: 'ada', scopes: SCOPES })).id);

@@ -92,3 +92,12 @@ export function jumping(bound: number): () => number {
     return (step * 7919) % bound;
   };
 }
+
+/** The scopes of a whole API such as GitHub's: 1 189 of them, some 56 kB. Each copy has others. */
+export function wholeApi(copy = 0): string[] {
+  const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+  return Array.from(
+    { length: 1189 },
+    (_, i) => `${methods[i % 5]}:api.forge.example/repos/part${i}/${1000 + copy}`,
+  );
+}

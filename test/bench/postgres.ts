@@ -2,14 +2,14 @@
 // one run: `node test/bench/postgres.ts`, on a server of its own (TOKENS=200000 fills it
 // faster). `ROWS=10000000` measures the growth up to that many rows.
 import { Pool } from 'pg';
-import { generateKey } from '../../src/keys.ts';
 import { TokenService } from '../../src/service.ts';
 import type { Position } from '../../src/store.ts';
-import { migrate, PostgresTokenStore } from '../../src/stores/postgres.ts';
+import { migrate, PostgresTokenStore } from '../../src/stores/postgres/index.ts';
 import { COLUMNS, toValues } from '../../src/stores/rows.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
+import { generateKey } from '../../src/values/keys.ts';
 import { startServer } from '../servers.ts';
-import { byCallers, compare, compareSizes, jumping } from './measure.ts';
+import { byCallers, compare, compareSizes, jumping, wholeApi } from './measure.ts';
 
 const TOKENS = Number(process.env['TOKENS'] ?? 1_000_000);
 const ROWS = Number(process.env['ROWS'] ?? 1_000_000);
@@ -55,6 +55,31 @@ async function verifyAmong(rows: number): Promise<() => Promise<unknown>> {
   return () => tokens.verify(issued[next()]?.value ?? '', { scope: 'GET:shop.example/orders' });
 }
 
+/** Verifies tokens with such lists, in a table of their own. */
+async function verifyLong(
+  table: string,
+  scopesOf: (copy: number) => string[],
+): Promise<() => Promise<void>> {
+  await migrate(pool, { table });
+  const store = new PostgresTokenStore(pool, { table });
+  const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
+  const questions: { value: string; scope: string }[] = [];
+  for (let copy = 0; copy < ISSUED; copy++) {
+    const scopes = scopesOf(copy);
+    const { value } = await tokens.issue({ account: 'verify', scopes });
+    questions.push({ value, scope: scopes[7] as string });
+  }
+  await pool.query(`VACUUM ANALYZE ${table}`);
+  const next = jumping(ISSUED);
+  const verify = async () => {
+    const { value, scope } = questions[next()] as (typeof questions)[number];
+    if (!(await tokens.verify(value, { scope })).ok) throw new Error('refused');
+  };
+  // What was never read is not what is measured.
+  for (let i = 0; i < ISSUED; i++) await verify();
+  return verify;
+}
+
 const server = await startServer('postgres', { settings: { shared_buffers: '1GB' } });
 const pool = new Pool({ connectionString: server.url, max: 32 });
 try {
@@ -87,6 +112,12 @@ try {
     'service.verify': verifyAny,
   });
 
+  await compare('A verify, 1 000 tokens taking turns', {
+    '10 scopes': await verifyLong('ten', () => wholeApi().slice(0, 10)),
+    '1 189 scopes, all lists equal': await verifyLong('equal', () => wholeApi()),
+    '1 189 scopes, all lists different': await verifyLong('different', wholeApi),
+  });
+
   await compare('32 point reads at once', {
     'the driver, = ANY': () => bareFindMany(anyIds(32)),
     'store.find of 32': () => store.find(anyIds(32)),
@@ -112,11 +143,12 @@ try {
     version: 1,
   });
   const places = COLUMNS.map((_, index) => `$${index + 1}`).join(', ');
+  let count = 0;
   await compare('A durable insert, one at a time', {
     'the driver': () =>
       bare('insert', `INSERT INTO ${TABLE} (${columns}) VALUES (${places})`, toValues(newRecord())),
     'store.insert': () => store.insert(newRecord()),
-    'service.issue': () => tokens.issue({ account: 'new', scopes: SCOPES }),
+    'service.issue': () => tokens.issue({ account: `new${count++ % 100}`, scopes: SCOPES }),
   });
 
   const at = new Date();

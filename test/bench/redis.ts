@@ -2,12 +2,13 @@
 // on servers of its own (TOKENS=1000000 for the long one).
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster } from 'redis';
-import { generateKey } from '../../src/keys.ts';
 import { TokenService } from '../../src/service.ts';
 import type { Position, TokenStore } from '../../src/store.ts';
-import { encodeRecord, KeySpace, placeOf } from '../../src/stores/redis/layout.ts';
-import { type RedisClient, RedisTokenStore } from '../../src/stores/redis.ts';
+import { type RedisClient, RedisTokenStore } from '../../src/stores/redis/index.ts';
+import { entryOf, KeySpace } from '../../src/stores/redis/layout.ts';
+import { encodeRecord } from '../../src/stores/redis/record-codec.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
+import { generateKey } from '../../src/values/keys.ts';
 import { startCluster, startServer } from '../servers.ts';
 import { byCallers, compare, jumping, type Run } from './measure.ts';
 
@@ -57,7 +58,7 @@ function bareInsert(client: Redis, record: TokenRecord): Promise<unknown> {
   return client
     .pipeline()
     .set(keys.record(record.id), encodeRecord(record, 'stamp').join('stamp'), 'NX')
-    .zadd(`bare:${record.account}`, 0, placeOf(record))
+    .zadd(`bare:${record.account}`, 0, entryOf(record))
     .exec();
 }
 

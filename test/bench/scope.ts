@@ -1,15 +1,20 @@
 // How fast scopes decide, against a hash look-up and against other libraries, as ratios in one run:
 // `npm run bench:scope`. All candidates answer the same questions; what they cannot say they are
-// asked in their own best form. Times are medians of rounds that take turns.
+// asked in their own best form. Times are medians of rounds that take turns. With the path of an
+// OpenAPI document, `npm run bench:scope -- FILE`, decisions over that whole API are timed as well;
+// without one, those over an API that is made up, of the size and the shape of GitHub's.
+import { readFileSync } from 'node:fs';
 import { createMongoAbility } from '@casl/ability';
 import { preparsePolicySet, statefulIsAuthorized } from '@cedar-policy/cedar-wasm/nodejs';
 import { newEnforcer, newModel, StringAdapter } from 'casbin';
 import findMyWay from 'find-my-way';
 import { Minimatch } from 'minimatch';
+import { match as pathMatch } from 'path-to-regexp';
 // @ts-expect-error it has no types
 import picomatch from 'picomatch';
 // @ts-expect-error it has no types
 import taskcluster from 'taskcluster-lib-scopes';
+import { catalogFromOpenApi } from '../../src/openapi/index.ts';
 import {
   type ReadRequest,
   readRequest,
@@ -64,12 +69,15 @@ function questionOf({ method, domain, path }: Grant, isHit: boolean, deeper: str
 
 const isWildcard = ({ method, domain }: Grant) => method === '*' || domain.startsWith('*');
 
-/** Kinds of questions; 64 of a kind in turn, so that no answer is remembered by accident. */
-function questionsOf(grants: readonly Grant[], kind: 'hit' | 'wildcard hit' | 'miss'): Question[] {
+const FEW = 64;
+const MANY = 10_000;
+
+/** Kinds of questions; some of a kind in turn, so that no answer is remembered by accident. */
+function questionsOf(grants: readonly Grant[], kind: Kind, count = FEW): Question[] {
   const chosen = grants.filter((grant) => isWildcard(grant) === (kind === 'wildcard hit'));
-  return Array.from({ length: chosen.length === 0 ? 0 : 64 }, (_, i) => {
+  return Array.from({ length: chosen.length === 0 ? 0 : count }, (_, i) => {
     const grant = chosen[(i * 7919) % chosen.length] as Grant;
-    return questionOf(grant, kind !== 'miss', '/7');
+    return questionOf(grant, kind !== 'miss', count === FEW ? '/7' : `/${i}`);
   });
 }
 
@@ -218,9 +226,8 @@ function median(values: readonly number[]): number {
 /** A function that asks the questions in turn. */
 function inTurn<Each>(items: readonly Each[], ask: (item: Each) => boolean): () => boolean {
   let next = 0;
-  const mask = items.length - 1;
   return () => {
-    next = (next + 1) & mask;
+    next = next + 1 < items.length ? next + 1 : 0;
     return ask(items[next] as Each);
   };
 }
@@ -238,11 +245,13 @@ function title(text: string, columns: readonly string[]): void {
 const ratio = (value: number, base: number) => (value / base).toFixed(2);
 
 const KINDS = ['hit', 'wildcard hit', 'miss'] as const;
+type Kind = (typeof KINDS)[number];
 
 function decisions(): void {
   title('A decision, against `Set.has` on a freshly built key', [
     'scopes',
     'question',
+    'distinct',
     'Set.has',
     'allows, read once',
     'ratio',
@@ -252,42 +261,23 @@ function decisions(): void {
   const growth = new Map<string, Record<string, () => boolean>>();
   for (const size of SIZES) {
     const grants = grantsOf(size);
-    const set = ScopeSet.from(
-      grants.map(({ method, domain, path }) => `${method}:${domain}/${path}`),
-    );
-    const keys = new Set(grants.map(({ method, domain, path }) => `${method}:${domain}/${path}`));
     for (const kind of KINDS) {
-      const questions = questionsOf(grants, kind);
-      if (questions.length === 0) continue;
-      // What is allowed by a wildcard is looked up as a key of its own, so that a hit is one here too.
-      for (const { method, domain, path } of kind === 'miss' ? [] : questions) {
-        keys.add(`${method}:${domain}/${path}`);
-      }
-      const read = questions.map(({ request }) => {
-        const reading = readRequest(request);
-        if (!reading.ok || set.allows(reading.request).allowed !== (kind !== 'miss'))
-          throw new Error(kind);
-        return reading.request;
-      });
-      const runs = {
-        baseline: inTurn(questions, ({ method, domain, path }) =>
-          keys.has(`${method}:${domain}/${path}`),
-        ),
-        allows: inTurn<ReadRequest>(read, (request) => set.allows(request).allowed),
-        raw: inTurn(questions, ({ request }) => set.allows(request).allowed),
-      };
+      const runs = runsOf(grants, questionsOf(grants, kind), kind);
+      if (runs === undefined) continue;
       growth.set(kind, { ...growth.get(kind), [size]: runs.allows });
       growth.set(`${kind}, Set.has`, { ...growth.get(`${kind}, Set.has`), [size]: runs.baseline });
-      const { baseline = 1, allows = 1, raw = 1 } = measure(runs);
-      row([
-        size,
-        kind,
-        `${baseline.toFixed(0)} ns`,
-        `${allows.toFixed(0)} ns`,
-        ratio(allows, baseline),
-        `${raw.toFixed(0)} ns`,
-        ratio(raw, baseline),
-      ]);
+      compare([size, kind, FEW], runs);
+    }
+  }
+  // As many hosts as scopes, and as many questions.
+  const hosts = grantsOf(MANY).map((grant, i) => ({ ...grant, domain: `api${i}.acme.example` }));
+  for (const [name, grants] of [
+    ['', grantsOf(MANY)] as const,
+    [' of its own host', hosts] as const,
+  ]) {
+    for (const kind of KINDS) {
+      const runs = runsOf(grants, questionsOf(grants, kind, MANY), kind);
+      if (runs !== undefined) compare([MANY, `${kind}${name}`, MANY], runs);
     }
   }
   title('Growth of a decision with the number of scopes (read once; all sizes in turn)', [
@@ -304,6 +294,153 @@ function decisions(): void {
     });
     row([kind, ...cells, slope(points).toFixed(3)]);
   }
+}
+
+interface Runs extends Record<string, () => boolean> {
+  readonly baseline: () => boolean;
+  readonly allows: () => boolean;
+  readonly raw: () => boolean;
+}
+
+function runsOf(
+  grants: readonly Grant[],
+  questions: readonly Question[],
+  kind: Kind,
+): Runs | undefined {
+  if (questions.length === 0) return undefined;
+  const texts = grants.map(({ method, domain, path }) => `${method}:${domain}/${path}`);
+  const set = ScopeSet.from(texts);
+  const keys = new Set(texts);
+  // What is allowed by a wildcard is looked up as a key of its own, so that a hit is one here too.
+  for (const { method, domain, path } of kind === 'miss' ? [] : questions) {
+    keys.add(`${method}:${domain}/${path}`);
+  }
+  const read = questions.map(({ request }) => {
+    const reading = readRequest(request);
+    if (!reading.ok || set.allows(reading.request).allowed !== (kind !== 'miss'))
+      throw new Error(kind);
+    return reading.request;
+  });
+  return {
+    baseline: inTurn(questions, ({ method, domain, path }) =>
+      keys.has(`${method}:${domain}/${path}`),
+    ),
+    allows: inTurn<ReadRequest>(read, (request) => set.allows(request).allowed),
+    raw: inTurn(questions, ({ request }) => set.allows(request).allowed),
+  };
+}
+
+function compare(cells: readonly (string | number)[], runs: Runs): void {
+  const { baseline = 1, allows = 1, raw = 1 } = measure(runs);
+  row([
+    ...cells,
+    `${baseline.toFixed(0)} ns`,
+    `${allows.toFixed(0)} ns`,
+    ratio(allows, baseline),
+    `${raw.toFixed(0)} ns`,
+    ratio(raw, baseline),
+  ]);
+}
+
+/** A document of the size and the shape of GitHub's API: some four segments, half of them values. */
+function documentLikeGitHub(): object {
+  const paths: Record<string, object> = {};
+  const owners = ['/repos/{owner}/{repo}', '/orgs/{org}', '/user', '/gists', '/enterprises/{slug}'];
+  for (let i = 0; i < 300; i++) {
+    const above = `${owners[i % owners.length]}/part${i}`;
+    paths[above] = { get: {}, post: {} };
+    paths[`${above}/{id}`] = { get: {}, delete: {} };
+    // A literal sibling of a value, as routes have.
+    if (i % 20 === 0) paths[`${above}/latest`] = { get: {} };
+  }
+  return { openapi: '3.1.0', servers: [{ url: 'https://api.github.com' }], paths };
+}
+
+async function wholeApi(): Promise<void> {
+  const [, , file] = process.argv;
+  const document =
+    file === undefined ? documentLikeGitHub() : JSON.parse(readFileSync(file, 'utf8'));
+  const catalog = await catalogFromOpenApi(document);
+  const set = ScopeSet.from(catalog);
+  const routes = [...catalog].map(({ method, domain, path }, i) => {
+    const template = `/${path.replace(/\$$/, '')}`;
+    const target = template
+      .split('/')
+      .map((one, k) => (one === '{}' ? `v${i}-${k}` : one))
+      .join('/');
+    const named = template
+      .split('/')
+      .map((one, k) => (one === '{}' ? `:p${k}` : one))
+      .join('/');
+    const key = `${domain}${template}`;
+    return { method, domain, path, key, named, target, request: { method, domain, target } };
+  });
+  title(`The whole of an API, routes on: ${routes.length} entries, a question for each of them`, [
+    'candidate',
+    'time',
+    'ratio',
+  ]);
+  const keys = new Set(routes.map(({ method, key }) => `${method}:${key}`));
+  const router = findMyWay({ maxParamLength: 500 });
+  const enforcer = await newEnforcer(
+    newModel(
+      '[request_definition]\nr = obj, act\n[policy_definition]\np = obj, act\n' +
+        '[policy_effect]\ne = some(where (p.eft == allow))\n' +
+        '[matchers]\nm = keyMatch2(r.obj, p.obj) && r.act == p.act\n',
+    ),
+    new StringAdapter(routes.map(({ method, named }) => `p, ${named}, ${method}`).join('\n')),
+  );
+  const ability = createMongoAbility(
+    routes.map(({ method, named }) => ({
+      action: method,
+      subject: 'api',
+      fields: [named.replace(/:p\d+/g, '*')],
+    })),
+  );
+  const compiled = routes.map(({ method, named }) => ({ method, matches: pathMatch(named) }));
+  for (const { method, named } of routes) router.on(method as 'GET', named, () => {});
+  const read = routes.map(({ request }) => catalog.readRequest(request));
+  type Route = (typeof routes)[number];
+  const runs: Record<string, () => boolean> = {
+    'Set.has': inTurn(routes, ({ method, key }) => keys.has(`${method}:${key}`)),
+    'allows, read once': inTurn(read, (one) => one.ok && set.allows(one.request).allowed),
+    'allows, with reading': inTurn(routes, ({ request }) => {
+      const reading = catalog.readRequest(request);
+      return reading.ok && set.allows(reading.request).allowed;
+    }),
+    'find-my-way': inTurn<Route>(
+      routes,
+      ({ method, target }) => router.find(method as 'GET', target) !== null,
+    ),
+    casbin: inTurn<Route>(routes, ({ method, target }) => enforcer.enforceSync(target, method)),
+    '@casl/ability': inTurn<Route>(routes, ({ method, target }) =>
+      ability.can(method, 'api', target),
+    ),
+    'path-to-regexp': inTurn<Route>(routes, ({ method, target }) =>
+      compiled.some((one) => one.method === method && one.matches(target) !== false),
+    ),
+  };
+  for (const [name, ask] of Object.entries(runs)) {
+    for (const _ of routes) if (!ask()) throw new Error(`${name} refuses a hit`);
+  }
+  const times = measure(runs);
+  const { 'Set.has': base = 1 } = times;
+  for (const [name, time] of Object.entries(times)) {
+    row([name, `${time.toFixed(0)} ns`, ratio(time, base)]);
+  }
+  const parsed = [...catalog];
+  let turn = 0;
+  const { expand = 0, compile = 0 } = measure({
+    expand: () => catalog.expand(['*:*/*']),
+    compile: () => {
+      turn = (turn + 1) % 50;
+      return ScopeSet.from(parsed.slice(turn)).covers(parsed[turn + 1] as (typeof parsed)[number]);
+    },
+  });
+  const perScope = compile / parsed.length;
+  console.log(
+    `\nexpand('*:*/*') takes ${(expand / 1e6).toFixed(2)} ms, compiling ${perScope.toFixed(0)} ns a scope.`,
+  );
 }
 
 /** Least squares on logarithms. */
@@ -434,6 +571,22 @@ function worst(): void {
     'every depth, every method': (i) =>
       `${i % 4 === 0 ? '*' : i % 4 === 1 ? 'GET' : `X-${i.toString(36).replace(/[0-9]/g, 'Z').toUpperCase()}A`}:${at(i, i % 31)}`,
   };
+  // All eight `{}`, at places that differ from scope to scope; each covers the path but for its end.
+  const chosenPlaces = (i: number) => {
+    const places = new Set<number>();
+    for (let n = i; places.size < 8; n = (n * 48_271 + 11) % 0x7fffffff) places.add(n % 31);
+    return places;
+  };
+  const templates = (i: number, rest: string) => {
+    const places = chosenPlaces(i);
+    const own = segments.map((one, place) => (places.has(place) ? '{}' : one));
+    return [...own.slice(0, 31 - (i % 3)), rest].join('/');
+  };
+  Object.assign(sets, {
+    'eight `{}`': (i: number) => `GET:a.b.acme.example/${templates(i, `e${i}`)}`,
+    'eight `{}`, every domain and method': (i: number) =>
+      `${i % 2 === 0 ? '*' : 'GET'}:${domains[i % 5]}/${templates(i, `e${i}`)}`,
+  });
   const usual = ScopeSet.from(
     grantsOf(10_000).map(({ method, domain, path }) => `${method}:${domain}/${path}`),
   );
@@ -459,6 +612,7 @@ function worst(): void {
 console.log(`Node ${process.version}, ${process.arch}; medians of ${ROUNDS} rounds`);
 decisions();
 await peers();
+await wholeApi();
 await compiling();
 worst();
 if (sink < 0) console.log(sink);

@@ -1,23 +1,22 @@
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
-import { storePlace } from '../../src/cli/stores.ts';
+import { storeTarget } from '../../src/cli/stores/open.ts';
 import { TokenService } from '../../src/index.ts';
-import { isInstalled, startServer } from '../servers.ts';
+import { type Engine, isInstalled, startServer } from '../servers.ts';
 import { engines, newStore, runSql, sqlEngines } from './databases.ts';
-import { call, newFolder, run, serve } from './support.ts';
+import { ACCOUNT, call, filesOf, listen, newFolder, run, serve, start } from './support.ts';
 
 const { mariadb } = inject('servers');
-const account = ['--account', 'ada:pw'];
 const body = { scopes: ['GET:acme.example/status'] };
+const catalog = () => ['--catalog', filesOf({ 'catalog.json': body.scopes })('catalog.json')];
 
 describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
   it('issues, lists and revokes tokens, which are still there after a restart', async () => {
     const { url, table, flags } = newStore(engine);
     const data = newFolder();
-    const settings = ['--data', data, ...flags, ...account];
+    const settings = ['--data', data, ...flags, ...ACCOUNT];
     const first = await serve(settings);
     const { body: token } = await call(first, '/token', { method: 'POST', body });
     const { body: gone } = await call(first, '/token', { method: 'POST', body });
@@ -26,12 +25,12 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
 
     const second = await serve(settings);
     const listed = await call(second, '/token');
-    const place = storePlace({ store: url, table, data });
-    const opened = await place.open();
+    const target = storeTarget({ store: url, table, data });
+    const opened = await target.open();
     const keys = JSON.parse(readFileSync(join(data, 'keys.json'), 'utf8'));
     const tokens = new TokenService({ store: opened.store, keys, prefix: 'tw' });
 
-    expect(second.greeting).toContain(`store     ${place.name}\n`);
+    expect(second.greeting).toContain(`store     ${target.name}\n`);
     expect(listed.body.data).toMatchObject([{ id: token.id, token: token.token }]);
     const need = { scope: 'GET:acme.example/status' };
     expect(await tokens.verify(token.token, need)).toMatchObject({ ok: true });
@@ -40,10 +39,28 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
     await opened.close();
   });
 
+  it('makes no new keys while the database holds tokens, but does once they are revoked', async () => {
+    const { flags } = newStore(engine);
+    const settings = (data: string) => ['--data', data, ...flags, ...ACCOUNT];
+    const first = await serve(settings(newFolder()));
+    const { body: token } = await call(first, '/token', { method: 'POST', body });
+    const data = newFolder();
+
+    const ended = await run(['serve', '--port', '0', ...settings(data)]);
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr).toContain(`there is no ${join(data, 'keys.json')}, but `);
+    expect(existsSync(join(data, 'keys.json'))).toBe(false);
+
+    expect((await call(first, `/token/${token.id}`, { method: 'DELETE' })).status).toBe(200);
+    await first.stop();
+    await (await serve(settings(data))).stop();
+    expect(existsSync(join(data, 'keys.json'))).toBe(true);
+  });
+
   it('shares tokens with a service beside it, also with --max-stale-ms', async () => {
     const data = newFolder();
     const { flags } = newStore(engine);
-    const settings = ['--data', data, ...flags, ...account, '--max-stale-ms', '60000'];
+    const settings = ['--data', data, ...flags, ...ACCOUNT, '--max-stale-ms', '60000'];
     const [one, other] = await Promise.all([serve(settings), serve(settings)]);
     const { body: token } = await call(one, '/token', { method: 'POST', body });
 
@@ -58,7 +75,7 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
 describe.skipIf(sqlEngines.length === 0).each(sqlEngines)('serve on %s', (engine) => {
   it('may start four times at once where there is no table yet', async () => {
     const data = newFolder();
-    const settings = ['--data', data, ...newStore(engine).flags, ...account];
+    const settings = ['--data', data, ...newStore(engine).flags, ...ACCOUNT, ...catalog()];
 
     const services = await Promise.all([1, 2, 3, 4].map(() => serve(settings)));
     const ids = await Promise.all(
@@ -79,7 +96,7 @@ describe.skipIf(sqlEngines.length === 0).each(sqlEngines)('serve on %s', (engine
     const { flags } = newStore(engine);
     const { stdout } = await run(['migrate', ...flags, '--print']);
     await runSql(engine, stdout);
-    const service = await serve(['--data', newFolder(), ...flags, ...account]);
+    const service = await serve(['--data', newFolder(), ...flags, ...ACCOUNT, ...catalog()]);
 
     const { body: token } = await call(service, '/token', { method: 'POST', body });
 
@@ -88,12 +105,104 @@ describe.skipIf(sqlEngines.length === 0).each(sqlEngines)('serve on %s', (engine
   });
 });
 
+/** The engines whose servers a client reaches by the address of the URL alone. */
+const single = engines.filter((engine) => engine !== 'redisCluster');
+
+describe.skipIf(single.length === 0).each(single)('serve on a %s that is away', (engine) => {
+  it('waits for it, and says so once', async () => {
+    const { flags } = await awayAtFirst(engine);
+
+    const service = await serve(['--data', newFolder(), ...flags, ...ACCOUNT]);
+
+    expect((await call(service, '/token')).status).toBe(200);
+    const { code, stderr } = await service.stop();
+    expect(code).toBe(0);
+    expect(stderr.match(/cannot be used: it hangs up.*; trying again for 30 s\n/g)).toHaveLength(1);
+  });
+
+  it('ends with one line if it may not wait', async () => {
+    const { flags } = await awayAtFirst(engine);
+    const settings = ['--data', newFolder(), ...flags, ...ACCOUNT];
+
+    const ended = await run(['serve', '--port', '0', ...settings, '--store-wait', '0']);
+
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr).toMatch(/^tokenwright: \S.+ cannot be used: it hangs up.*\n$/);
+  });
+
+  it('ends immediately on a signal while it waits', async () => {
+    const { flags, refused } = await awayAtFirst(engine);
+    const settings = ['--data', newFolder(), ...flags, ...ACCOUNT];
+    const { child, ended } = start(['serve', '--port', '0', ...settings]);
+    onTestFinished(() => void child.kill('SIGKILL'));
+    await refused;
+    child.kill('SIGTERM');
+
+    expect(await ended).toMatchObject({ code: 143, stdout: '' });
+  });
+});
+
+describe.skipIf(single.length === 0).each(single)('serve on a %s that fails', (engine) => {
+  it('says so in one line, with the reason and without the password', async () => {
+    const { url, flags } = newStore(engine);
+    const { hostname, port } = new URL(url);
+    const sockets = new Set<Socket>();
+    const between = createServer((socket) => {
+      const onward = connect(Number(port), hostname.replace(/^\[|\]$/g, ''));
+      for (const one of [socket, onward]) sockets.add(one.on('error', () => {}));
+      socket.pipe(onward).pipe(socket);
+    });
+    const there = Object.assign(new URL(url), {
+      hostname: '127.0.0.1',
+      port: await listen(between),
+    });
+    const [, , ...table] = flags;
+    const service = await serve([
+      '--data',
+      newFolder(),
+      '--store',
+      there.href,
+      ...table,
+      ...ACCOUNT,
+    ]);
+    expect((await call(service, '/token')).status).toBe(200);
+
+    between.close();
+    for (const socket of sockets) socket.destroy();
+    const lines: string[] = [];
+    service.process.stderr?.on('data', (chunk) => lines.push(String(chunk)));
+    while (!lines.join('').includes(' fails: ')) {
+      expect((await call(service, '/token')).status).toBe(503);
+    }
+
+    expect((await call(service, '/token')).status).toBe(503);
+    const { stderr } = await service.stop();
+    const told = stderr.split('\n').filter((line) => line.includes(' fails: '));
+    expect(told).toEqual([
+      expect.stringMatching(/^tokenwright: \S.* fails: nothing listens there/),
+    ]);
+    if (there.password !== '') expect(stderr).not.toContain(there.password);
+  });
+});
+
 describe('serve', () => {
+  it.skipIf(sqlEngines.length === 0).each(sqlEngines)(
+    'does not wait for a database that %s does not have',
+    async (engine) => {
+      const url = newStore(engine).url.replace(/\/\w+$/, '/nowhere');
+
+      const ended = await run(['serve', '--data', newFolder(), '--store', url, ...ACCOUNT]);
+
+      expect(ended).toMatchObject({ code: 1, stdout: '' });
+      expect(ended.stderr).not.toContain('trying again');
+    },
+  );
+
   it.skipIf(!isInstalled('redis'))('warns of what weakens the store, and serves', async () => {
     const server = await startServer('redis', { settings: { appendonly: 'no' } });
     onTestFinished(() => server.stop());
     const url = server.url.replace('://', '://:canary@');
-    const service = await serve(['--data', newFolder(), ...account], { TOKENWRIGHT_STORE: url });
+    const service = await serve(['--data', newFolder(), ...ACCOUNT], { TOKENWRIGHT_STORE: url });
 
     expect((await call(service, '/token')).status).toBe(200);
     const { code, stdout, stderr } = await service.stop();
@@ -110,7 +219,7 @@ describe('serve', () => {
       const { url, table } = newStore('mariadb');
       const line = await lineTo(Number(new URL(url).port));
       const through = url.replace(/:\d+\//, `:${line.port}/`);
-      const settings = ['--data', newFolder(), '--store', through, '--table', table, ...account];
+      const settings = ['--data', newFolder(), '--store', through, '--table', table, ...ACCOUNT];
       const service = await serve(settings);
       expect((await call(service, '/token')).status).toBe(200);
 
@@ -121,6 +230,27 @@ describe('serve', () => {
   );
 });
 
+/** The flags of a store whose server hangs up on its first clients, as one that is starting does. */
+async function awayAtFirst(engine: Engine) {
+  const { url, table } = newStore(engine);
+  const { port, host } = new URL(url);
+  const refused = Promise.withResolvers<void>();
+  let left = 2;
+  const gate = createServer((near) => {
+    near.on('error', () => {});
+    if (left > 0) {
+      left -= 1;
+      near.destroy();
+      refused.resolve();
+      return;
+    }
+    const far = connect(Number(port), '127.0.0.1').on('error', () => {});
+    near.pipe(far).pipe(near);
+  });
+  const through = url.replace(host, `127.0.0.1:${await listen(gate)}`);
+  return { flags: ['--store', through, '--table', table], refused: refused.promise };
+}
+
 /** A way to a port on which nothing moves any more once it is frozen, and no end is told. */
 async function lineTo(port: number) {
   const sockets: Socket[] = [];
@@ -129,15 +259,12 @@ async function lineTo(port: number) {
     sockets.push(near, far);
     for (const socket of [near, far]) socket.on('error', () => {});
     near.pipe(far).pipe(near);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  });
   onTestFinished(() => {
     for (const socket of sockets) socket.destroy();
-    server.close();
   });
-  const address = server.address();
   return {
-    port: typeof address === 'object' ? address?.port : undefined,
+    port: await listen(server),
     freeze() {
       for (const socket of sockets) socket.unpipe().pause();
     },

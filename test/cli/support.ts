@@ -1,15 +1,25 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { AddressInfo, Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { CATALOG_COMMANDS } from '../../src/cli/catalog.ts';
 import type { Command } from '../../src/cli/command.ts';
-import { KEYS_COMMANDS } from '../../src/cli/keys.ts';
-import { SCOPES_COMMANDS } from '../../src/cli/scopes.ts';
-import { STORE_COMMANDS } from '../../src/cli/store-commands.ts';
-import { TOKEN_COMMANDS } from '../../src/cli/token.ts';
+import { CATALOG_COMMANDS } from '../../src/cli/commands/catalog.ts';
+import { COMMANDS as EVERY_COMMAND } from '../../src/cli/commands/index.ts';
+import { SCOPES_COMMANDS } from '../../src/cli/commands/scopes.ts';
+import { loadKeys } from '../../src/cli/key-file.ts';
+import type { Example } from '../../src/cli/layout.ts';
+import { TokenService, type TokenServiceOptions } from '../../src/index.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
+import { manualClock } from '../../src/testing/index.ts';
+
+/** The account of `call`, for `serve`. */
+export const ACCOUNT = ['--account', 'ada:correct-horse'];
+
+/** Real catalogs and documents, which may be missing. */
+export const REAL_DATA = new URL('../../../shared/data/', import.meta.url).pathname;
 
 const main = new URL('../../src/cli/main.ts', import.meta.url).pathname;
 
@@ -36,6 +46,48 @@ export function newFolder(): string {
   return folder;
 }
 
+/** A service on the store and the keys of a data folder, as serve makes them. */
+export function serviceOn(
+  data: string,
+  options: Pick<TokenServiceOptions, 'reveal'> = {},
+): TokenService {
+  const store = SqliteTokenStore.open(join(data, 'tokens.db'));
+  const tokens = new TokenService({ store, keys: loadKeys(data), prefix: 'tw', ...options });
+  onTestFinished(() => tokens.close());
+  return tokens;
+}
+
+/** A log that is read with `take`, with a clock and timers that run when the test says so. */
+export function newLog() {
+  const clock = manualClock();
+  const texts: string[] = [];
+  const later: (() => void)[] = [];
+  return {
+    clock,
+    texts,
+    write: (text: string) => void texts.push(text),
+    schedule: (work: () => void) => later.push(work),
+    take: () => texts.splice(0),
+    runLater() {
+      for (const work of later.splice(0)) work();
+    },
+  };
+}
+
+/** Starts a server on a free port of this machine; it goes with the test. */
+export async function listen(server: Server): Promise<number> {
+  onTestFinished(() => void server.close());
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+/** The example in the help of a command. */
+export function exampleOf(command: string): Example {
+  const known = ALL_COMMANDS.find(({ name }) => name === command);
+  if (known === undefined) throw new Error(`no such command: ${command}`);
+  return known.example;
+}
+
 /** Runs the command to its end. Without `input` its standard input stays open, and silent. */
 export async function run(
   args: readonly string[],
@@ -59,12 +111,9 @@ export async function runInShell(line: string, ...args: readonly string[]): Prom
 export const COMMANDS: readonly Command[] = [...SCOPES_COMMANDS, ...CATALOG_COMMANDS];
 
 /** All commands that end by themselves. */
-export const ALL_COMMANDS: readonly Command[] = [
-  ...STORE_COMMANDS,
-  ...TOKEN_COMMANDS,
-  ...KEYS_COMMANDS,
-  ...COMMANDS,
-];
+export const ALL_COMMANDS: readonly Command[] = EVERY_COMMAND.filter(
+  ({ name }) => name !== 'serve',
+);
 
 /** Does what a command does without a process of its own. */
 export async function outcomeOf(words: readonly string[]) {
@@ -112,12 +161,14 @@ export async function serve(
 export async function call(
   service: RunningService,
   path: string,
-  { as = 'ada:pw', method = 'GET', body = undefined as unknown } = {},
+  { as = 'ada:correct-horse', method = 'GET', body = undefined as unknown } = {},
 ) {
   const response = await fetch(service.url + path, {
     method,
     headers: {
       authorization: `Basic ${Buffer.from(as).toString('base64')}`,
+      // A connection that is kept would hold up the end of the service.
+      connection: 'close',
       ...(body !== undefined && { 'content-type': 'application/json' }),
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -126,7 +177,8 @@ export async function call(
   return { status: response.status, body: (await response.json()) as any };
 }
 
-function start(args: readonly string[], environment: NodeJS.ProcessEnv) {
+/** Starts the command. */
+export function start(args: readonly string[], environment: NodeJS.ProcessEnv = {}) {
   const { PATH, HOME } = process.env;
   return outputOf(
     spawn(process.execPath, [main, ...args], { env: { PATH, HOME, ...environment } }),

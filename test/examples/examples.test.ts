@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, inject, it } from 'vitest';
+import { CHECKSUM_START, ID_START, SECRET_START } from '../../src/values/format.ts';
 import { newFolder, runInShell } from '../cli/support.ts';
+import { forge } from '../support.ts';
 
 const folder = new URL('../../examples/', import.meta.url);
-const examples = readdirSync(folder).filter((name) => name.endsWith('.ts'));
+const examples = readdirSync(folder).filter((name) => /\.c?[jt]s$/.test(name));
 const read = (name: string) => readFileSync(new URL(name, folder), 'utf8');
 
 describe('the examples', () => {
@@ -57,11 +59,46 @@ describe('the README', () => {
     expect(programs[0]).toBe(read('quickstart.ts'));
   });
 
-  it('holds no program that does not run here', () => {
+  it('holds no program that does not run here, whole or in part', () => {
     const known = examples.map(read);
-    expect(programs.filter((code) => !known.includes(code ?? ''))).toEqual([]);
+    const strange = programs.filter((code = '') => !known.some((all) => holds(all, code)));
+    expect(strange).toEqual([]);
+  });
+
+  it('has no link that is dead on the page of the package', () => {
+    const links = [...readme.matchAll(/\]\(([^)]*)\)/g)].map(([, to = '']) => to);
+    expect(links.filter((link) => !link.startsWith('https://'))).toEqual([]);
+  });
+
+  it('names files that are there', () => {
+    const named = [...readme.matchAll(/`((?:docs|examples)\/[^`]+|[A-Z]+\.md)`/g)];
+    expect(named.length).toBeGreaterThan(5);
+    for (const [, file = ''] of named) {
+      expect(existsSync(new URL(`../../${file}`, import.meta.url)), file).toBe(true);
+    }
+  });
+
+  it('draws a value as it is made', () => {
+    const [, drawing = ''] = /^```text\n(.*)$/m.exec(readme) ?? [];
+    const lengths = (parts: string[]) => parts.map(({ length }) => length);
+    const value = forge();
+    const [prefix = '', body = ''] = value.split('_');
+    const bounds = [0, 1, ID_START, SECRET_START, CHECKSUM_START, body.length];
+    const parts = bounds.slice(1).map((end, index) => body.slice(bounds[index], end));
+    expect(lengths(drawing.split(' '))).toEqual(lengths([`${prefix}_`, ...parts]));
+  });
+
+  it('stays short enough to be read', () => {
+    expect(Buffer.byteLength(readme)).toBeLessThan(10_000);
   });
 });
+
+/** Whether a program holds these lines in a row, at any depth. */
+function holds(program: string, lines: string): boolean {
+  return ['', '  ', '    '].some((indent) =>
+    `\n${program}`.includes(`\n${lines.replace(/^(?=.)/gm, indent)}`),
+  );
+}
 
 /** What the comments behind `console.log` calls promise, in order. */
 function promisedBy(code: string): string[] {

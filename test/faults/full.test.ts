@@ -20,7 +20,7 @@ import {
   TokenService,
   type TokenStore,
 } from '../../src/index.ts';
-import { SqliteTokenStore } from '../../src/stores/sqlite.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { type StoreFault, withFaults } from '../../src/testing/index.ts';
 import { startServer } from '../servers.ts';
 import { SCOPE } from '../support.ts';
@@ -128,9 +128,19 @@ async function moveServer(driver: engines.Driver): Promise<Home> {
     fill: async () => disk.fill(),
     async makeRoom() {
       disk.clear();
-      if (engines.hasEnded(server)) await server.restart();
+      do {
+        if (engines.hasEnded(server)) await server.restart();
+      } while (!(await answers(driver, server.url)));
     },
   };
+}
+
+/** False too of a server that is about to end for want of room, which holds its callers until it has. */
+function answers(driver: engines.Driver, url: string): Promise<boolean> {
+  return driver.prepare(url).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function moveRedis(): Promise<Home> {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { generateKey, TokenService } from '../../src/index.ts';
-import { SqliteTokenStore } from '../../src/stores/sqlite.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { OTHER_SCOPE, SCOPE } from '../support.ts';
 
 const CYCLES = Number(process.env['KILL_CYCLES'] ?? 50);

@@ -1,7 +1,7 @@
 // What a service owes while its store is away and when it is back, as checks that tell what breaks it.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import { withDeadline } from '../../src/clock.ts';
+import { withDeadline } from '../../src/deadline.ts';
 import { type IssuedToken, isTokenError, type TokenService } from '../../src/index.ts';
 import { NO_ID, OTHER_SCOPE, SCOPE } from '../support.ts';
 

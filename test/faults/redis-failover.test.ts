@@ -2,8 +2,12 @@ import { Cluster as IoredisCluster, Redis } from 'ioredis';
 import { createCluster } from 'redis';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { isTokenError } from '../../src/errors.ts';
+import {
+  type RedisClient,
+  type RedisStoreEvent,
+  RedisTokenStore,
+} from '../../src/stores/redis/index.ts';
 import { shardOf } from '../../src/stores/redis/layout.ts';
-import { type RedisClient, type RedisStoreEvent, RedisTokenStore } from '../../src/stores/redis.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { type Cluster, isInstalled, type Server, startCluster } from '../servers.ts';
 

@@ -2,7 +2,7 @@
 // what its parent tells it. Argument: a NodeSetup in JSON.
 import { setTimeout as delay } from 'node:timers/promises';
 import { type KeyOptions, TokenService, type TokenStore } from '../../src/index.ts';
-import { SqliteTokenStore } from '../../src/stores/sqlite.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { withFaults } from '../../src/testing/index.ts';
 import { DRIVERS, type OpenOptions } from './engines.ts';
 

@@ -5,7 +5,7 @@
 import { writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { type KeyOptions, TokenService } from '../../src/index.ts';
-import { SqliteTokenStore } from '../../src/stores/sqlite.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { OTHER_SCOPE, SCOPE } from '../support.ts';
 
 const [, , file = '', mode, key = ''] = process.argv;

@@ -5,7 +5,8 @@ import { createHmac, hkdfSync } from 'node:crypto';
 const METHOD = /^(?:\*|[A-Z](?:[A-Z-]{0,30}[A-Z])?)$/;
 const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
 const NUMBER = /^(?:[0-9]+|0[xX][0-9A-Fa-f]*)$/;
-const SEGMENT = /^[A-Za-z0-9\-._~!$&'()+=:@]+$/;
+const SEGMENT = /^(?!\.+$)[A-Za-z0-9\-._~!$&'()+=:@]+$/;
+const TEMPLATE = /^\{[A-Za-z0-9\-._]{0,64}\}$/;
 
 export interface PlainScope {
   readonly method: string;
@@ -25,8 +26,9 @@ export function scopeOf(text: unknown): PlainScope | undefined {
   const isParent = domain.startsWith('*.');
   const isDomain =
     domain === '*' || (isParent ? isHost(domain.slice(2), 251) : isHost(domain, 253));
-  const isScope = METHOD.test(method) && isDomain && (path === '*' || isPath(path));
-  return isScope ? { method, domain: domain.toLowerCase(), path } : undefined;
+  if (!METHOD.test(method) || !isDomain || !isPath(path)) return undefined;
+  const named = path.split('/').map((segment) => segment.replace(/^\{.+\}(?=\$?$)/, '{}'));
+  return { method, domain: domain.toLowerCase(), path: named.join('/') };
 }
 
 export function isHost(text: string, atMost: number): boolean {
@@ -38,12 +40,14 @@ export function isHost(text: string, atMost: number): boolean {
   );
 }
 
-function isPath(text: string): boolean {
-  const segments = text.split('/');
+function isPath(path: string): boolean {
+  if (path === '*' || path === '$') return true;
+  const segments = path.replace(/\$$/, '').split('/');
   return (
-    text.length <= 512 &&
+    path.length <= 512 &&
     segments.length <= 32 &&
-    segments.every((segment) => SEGMENT.test(segment) && !/^\.+$/.test(segment))
+    segments.filter((segment) => TEMPLATE.test(segment)).length <= 8 &&
+    segments.every((segment) => SEGMENT.test(segment) || TEMPLATE.test(segment))
   );
 }
 
@@ -54,13 +58,20 @@ export function denotes(
   host: string,
   segments: readonly string[],
 ): boolean {
-  const { domain } = scope;
+  const { domain, path } = scope;
   const isBelow = domain.startsWith('*.') && host.endsWith(domain.slice(1));
   return (
     (scope.method === '*' || scope.method === method) &&
     (domain === '*' || domain === host || isBelow) &&
-    (scope.path === '*' || scope.path.split('/').every((one, place) => one === segments[place]))
+    (path === '*' || denotesPath(path, segments))
   );
+}
+
+function denotesPath(path: string, segments: readonly string[]): boolean {
+  const isClosed = path.endsWith('$');
+  const pattern = path === '$' ? [] : path.slice(0, isClosed ? -1 : undefined).split('/');
+  const isEnd = isClosed ? segments.length === pattern.length : segments.length >= pattern.length;
+  return isEnd && pattern.every((one, place) => one === '{}' || one === segments[place]);
 }
 
 /** The segments of a target as the URL standard reads it, each in RFC 3986 normal form. */

@@ -1,6 +1,6 @@
 // Everything that takes input from a stranger, each with what must hold whatever comes in. Inputs are
 // right ones with a few small things wrong: what is wholly wild is refused by the first check.
-import { readBasic } from '../../src/http/accounts.ts';
+import { readBasic } from '../../src/http/basic-auth.ts';
 import { bearerGuard, type GuardedRequest, tokenHandler } from '../../src/http/index.ts';
 import {
   isTokenError,
@@ -78,6 +78,12 @@ const PATHS = [
   '__proto__',
   'constructor/a',
   "it's",
+  'orders$',
+  'orders/{}',
+  'orders/{id}$',
+  '{}/b',
+  'a/{}/c',
+  '$',
 ];
 
 function scopeNear(random: Random): string {
@@ -93,9 +99,12 @@ function scopeText(parse: Subjects['safeParseScope']): Attempt {
     must(reading.ok === (expected !== undefined), 'is read just where it is a scope', value);
     if (reading.ok) {
       const { method, domain, path } = reading.scope;
-      const canonical = `${expected?.method}:${expected?.domain}/${expected?.path}`;
-      must(`${reading.scope}` === canonical, 'means what is written', text);
-      must(`${method}:${domain}/${path}` === canonical, 'has the parts it shows', text);
+      must(`${reading.scope}` === canonical(expected as PlainScope), 'means what is written', text);
+      must(
+        canonical({ method, domain, path }) === `${reading.scope}`,
+        'has the parts it shows',
+        text,
+      );
       return;
     }
     const { suggestion } = reading;
@@ -107,12 +116,15 @@ function scopeText(parse: Subjects['safeParseScope']): Attempt {
   };
 }
 
-const folded = (text: string): string => text.toLowerCase();
+const canonical = ({ method, domain, path }: PlainScope) => `${method}:${domain}/${path}`;
+
+const folded = (text: string): string => text.toLowerCase().replace(/\{[^{}/]+\}/g, '{}');
 
 const REPAIRS: readonly ((text: string) => string)[] = [
   (text) => text,
   (text) => text.replace(/\/\*$/, ''),
-  (text) => text.replace(/\/$/, ''),
+  (text) => text.replace(/\/(\$?)$/, '$1'),
+  (text) => text.replace(/\/\*(?=\/|\$?$)/g, '/{}'),
 ];
 
 function targetNear(random: Random): string {
@@ -186,8 +198,9 @@ function decision({ allows }: Subjects): Attempt {
     must(answer.allowed === scopes.some(isDenoted), 'allows just what a scope says', texts, asked);
     if (answer.allowed) {
       const by = `${answer.by}`;
-      must(texts.includes(by), 'names a scope that is held', texts, by);
-      must(isDenoted(scopeOf(by) as PlainScope), 'names a scope that allows it', asked, by);
+      const held = scopes.find((scope) => canonical(scope) === by);
+      must(held !== undefined, 'names a scope that is held', texts, by);
+      must(isDenoted(held), 'names a scope that allows it', asked, by);
     }
   };
 }
@@ -389,7 +402,6 @@ async function listCursor({ list }: Subjects): Promise<Attempt> {
   }
   const all = [...cursors.values()];
   const ask = list(made.tokens);
-  const bytesOf = (text: string) => Buffer.from(text, 'base64url').toString('latin1');
   return async (random) => {
     const account = random.pick(['ada', 'bob']);
     const filter = random.pick(filters);
@@ -401,9 +413,13 @@ async function listCursor({ list }: Subjects): Promise<Attempt> {
     } catch (error) {
       must(isTokenError(error) && error.code === 'invalid_request', 'is refused', cursor);
     }
-    // Base64 has spare bits and readers skip what is none, so there are a few spellings of one cursor.
-    const isOwn = cursor === own || bytesOf(cursor.slice(0, 200)) === bytesOf(own);
-    must((page !== undefined) === isOwn, 'is good for its account and filter', account, cursor);
+    // Base64 has spare bits and readers skip what is none, but one spelling alone is taken.
+    must(
+      (page !== undefined) === (cursor === own),
+      'is good for its account and filter',
+      account,
+      cursor,
+    );
     const isOwners = page?.tokens.every((token) => token.account === account) ?? true;
     must(isOwners, 'shows nobody else’s tokens', account, cursor);
   };

@@ -217,7 +217,7 @@ describe('an arbitrary request', () => {
         revocation: true,
         acceptLegacyBody: true,
         pathTokens: 'id-only',
-        limiter: { waitSeconds: () => 0, failed: () => 0 },
+        limiter: { waitSeconds: () => 0, failed: () => 0, succeeded: () => {} },
         clientAddress: () => '192.0.2.1',
       });
       const all = [...words, 'introspect', 'revoke', 'openapi.json', 'docs'];

@@ -11,7 +11,7 @@ import { basic, setUp } from './support.ts';
 const BODIES = Number(process.env['BODIES'] ?? 2000);
 const AT_ONCE = 200;
 const MAX_BODY_BYTES = 16_384;
-const BOUND_BYTES = 4 * 1_048_576;
+const BOUND_BYTES = 3 * 1_048_576;
 const TIMEOUT_MS = 60_000 + BODIES * 5;
 
 const HEAD = `POST /token HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic('ada')}\r\nContent-Type: application/json\r\n`;

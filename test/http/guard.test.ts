@@ -123,7 +123,11 @@ describe('bearerGuard', () => {
       ['upper case', (value) => `BEARER ${value}`, 'ok'],
       ['mixed case', (value) => `bEaReR ${value}`, 'ok'],
       ['several spaces', (value) => `Bearer    ${value}`, 'ok'],
-      ['a tab behind the space', (value) => `Bearer \t${value}`, 'ok'],
+      ['a tab behind the space', (value) => `Bearer \t${value}`, 'malformed'],
+      ['a no-break space before it', (value) => `Bearer \xa0${value}`, 'malformed'],
+      ['a no-break space behind it', (value) => `Bearer ${value}\xa0`, 'malformed'],
+      ['a next line behind it', (value) => `Bearer ${value}\x85`, 'malformed'],
+      ['a character of base64 behind it', (value) => `Bearer ${value}=`, 'malformed'],
       ['a tab instead of the space', (value) => `Bearer\t${value}`, 'missing'],
       ['spaces at the end', (value) => `Bearer ${value}  `, 'ok'],
       ['spaces at the beginning', (value) => `  Bearer ${value}`, 'ok'],
@@ -233,14 +237,14 @@ describe('bearerGuard', () => {
     it.each<[string, string, string, string]>([
       [ORDERS, 'GET', '/orders', 'ok'],
       [ORDERS, 'GET', '/orders/7?x=1', 'ok'],
-      [ORDERS, 'GET', '/ordersx', 'GET:shop.example/ordersx'],
-      [ORDERS, 'GET', '/', 'GET:shop.example/*'],
-      [ORDERS, 'GET', '/?a=1', 'GET:shop.example/*'],
-      [ORDERS, 'POST', '/orders', 'POST:shop.example/orders'],
-      [ORDERS, 'HEAD', '/orders', 'HEAD:shop.example/orders'],
-      [ORDERS, 'OPTIONS', '/orders', 'OPTIONS:shop.example/orders'],
-      [ORDERS, 'GET', '/orders%20b', 'GET:shop.example/*'],
-      ['GET:other.example/orders', 'GET', '/orders', 'GET:shop.example/orders'],
+      [ORDERS, 'GET', '/ordersx', 'GET:shop.example/ordersx$'],
+      [ORDERS, 'GET', '/', 'GET:shop.example/$'],
+      [ORDERS, 'GET', '/?a=1', 'GET:shop.example/$'],
+      [ORDERS, 'POST', '/orders', 'POST:shop.example/orders$'],
+      [ORDERS, 'HEAD', '/orders', 'HEAD:shop.example/orders$'],
+      [ORDERS, 'OPTIONS', '/orders', 'OPTIONS:shop.example/orders$'],
+      [ORDERS, 'GET', '/orders%20b', 'GET:shop.example/{}$'],
+      ['GET:other.example/orders', 'GET', '/orders', 'GET:shop.example/orders$'],
       ['*:shop.example/*', 'DELETE', '/orders/7', 'ok'],
       ['*:shop.example/*', 'GET', '/', 'ok'],
       ['*:shop.example/*', 'HEAD', '/orders', 'ok'],
@@ -495,6 +499,7 @@ describe('bearerGuard', () => {
         'www-authenticate': 'Bearer realm="shop.example"',
         'content-type': 'application/json',
         'cache-control': 'no-store',
+        'cross-origin-resource-policy': 'same-origin',
         'referrer-policy': 'no-referrer',
         'x-content-type-options': 'nosniff',
       });
@@ -630,7 +635,7 @@ describe('bearerGuard', () => {
       const outcome = await askByFetch(guard, { target, authorization: `Bearer ${value}` });
 
       expectNoSecret([events, refusals, await contents(outcome)], value);
-      expect(refusals).toMatchObject([{ needed: 'GET:shop.example/token' }]);
+      expect(refusals).toMatchObject([{ needed: 'GET:shop.example/token/{}$' }]);
     });
   });
 
@@ -692,14 +697,16 @@ describe('bearerGuard', () => {
       ]);
     });
 
-    it('where the catalog is a function', async () => {
+    it('for a catalog that is a function only to name what a refused request needs', async () => {
       const catalog = () => ScopeCatalog.from([ORDERS]);
       const service = { catalog, cache: { maxStaleMs: 1000 } };
       const { guard, value } = await setUp({ service, scopes: [ORDERS] });
       await guard(requestWith(value));
 
-      expect(isLater(guard(requestWith(value)))).toBe(true);
-      expect(await guard(requestWith(value))).toMatchObject({ ok: true });
+      const refused = guard({ ...requestWith(value), url: '/x' });
+      expect(isLater(refused)).toBe(true);
+      expect(await refused).toMatchObject({ ok: false, reason: 'insufficient_scope' });
+      expect(guard(requestWith(value))).toMatchObject({ ok: true });
     });
   });
 
@@ -711,10 +718,10 @@ describe('bearerGuard', () => {
       expect(refusals).toEqual([
         {
           reason: 'insufficient_scope',
-          needed: 'GET:shop.example/invoices',
+          needed: 'GET:shop.example/invoices$',
           explanation: expect.objectContaining({
             allowed: false,
-            needed: 'GET:shop.example/invoices',
+            needed: 'GET:shop.example/invoices$',
             nearest: { scope: ORDERS, failed: 'path' },
           }),
         },
@@ -742,6 +749,33 @@ describe('bearerGuard', () => {
 
       expect(refusals).toEqual([{ reason, needed: undefined, explanation: undefined }]);
       expectNoSecret(refusals, value);
+    });
+
+    it.each([false, true])('has an explanation worked out only if it is read: %s', (isRead) => {
+      let count = 0;
+      const explanation = { allowed: false, needed: ORDERS, known: true, suggestions: [] };
+      const verdict = {
+        ok: false,
+        reason: 'insufficient_scope',
+        needed: ORDERS,
+        get explanation() {
+          count += 1;
+          return explanation;
+        },
+      } as const;
+      const tokens = { verifySync: () => verdict, verify: async () => verdict };
+      let read: unknown;
+      const onRefusal = (refusal: GuardRefusal) => {
+        read = isRead ? refusal.explanation : refusal.reason;
+      };
+
+      const outcome = bearerGuard({ tokens, domain: DOMAIN, onRefusal })(
+        new Request('http://localhost/orders', { headers: { authorization: 'Bearer x' } }),
+      );
+
+      expect(outcome).toMatchObject({ ok: false, reason: 'insufficient_scope' });
+      expect(read).toBe(isRead ? explanation : 'insufficient_scope');
+      expect(count).toBe(isRead ? 1 : 0);
     });
 
     it('is told nothing of what is let through', async () => {

@@ -149,7 +149,7 @@ const BAD_BODIES: Case[] = [
   ['a text', CANARY, 'invalid_request'],
   ['a list', [VALID], 'invalid_request'],
   ['a list of scopes', SCOPES, 'invalid_request'],
-  ['an unknown member', { scopes: SCOPES, [CANARY]: CANARY }, 'invalid_request'],
+  ['an unknown member', { scopes: SCOPES, [CANARY.repeat(5)]: CANARY }, 'invalid_request'],
   ['a member in another case', { Scopes: SCOPES }, 'invalid_request'],
   ['an account', { scopes: SCOPES, account: 'bob' }, 'invalid_request'],
   ['an owner', { scopes: SCOPES, owner: 'bob' }, 'invalid_request'],
@@ -553,6 +553,134 @@ describe('a body that breaks off', () => {
 });
 
 describe('a message', () => {
+  const ttl = 'ttl must be a whole number of seconds from 1 to 31536000';
+  const expire = 'expire must be later than now, and at most 365 days from now';
+  const year = { min: 1, max: ONE_YEAR };
+  const zero =
+    'leave it out for the default lifetime; with --accept-legacy-body (acceptLegacyBody) the service reads 0 as that';
+  const tooLong = 'ttl may be at most 365 days (31536000 s); you asked for 900 days';
+
+  it.each<[call: string, json: unknown, message: string, details: object | undefined]>([
+    [
+      'POST /token',
+      { scopes: SCOPES, ttl: '30d' },
+      `${ttl}; got the text "30d"`,
+      { member: 'ttl', ...year },
+    ],
+    [
+      'POST /token',
+      { scopes: SCOPES, ttl: '3600' },
+      `${ttl}; got the text "3600": give the number 3600 without quotes`,
+      { member: 'ttl', ...year },
+    ],
+    ['POST /token', { scopes: SCOPES, ttl: 900 * 86_400 }, tooLong, { member: 'ttl', ...year }],
+    [
+      'POST /token',
+      { scopes: SCOPES, ttl: 0 },
+      `${ttl}; got 0: ${zero}`,
+      { member: 'ttl', ...year },
+    ],
+    ['POST /token', { scopes: SCOPES, ttl: -1 }, `${ttl}; got -1`, { member: 'ttl', ...year }],
+    [
+      'PATCH /token/ID',
+      { expire: 60 },
+      `${expire}; got 1970-01-01T00:01:00Z (60 in UNIX seconds)`,
+      { member: 'expire', max: START + ONE_YEAR },
+    ],
+    [
+      'PUT /token/ID',
+      { scopes: SCOPES, expire: '2100-06-01' },
+      'expire must be a whole number of UNIX seconds; got the text "2100-06-01"',
+      { member: 'expire' },
+    ],
+    [
+      'PUT /token/ID',
+      { scopes: SCOPES, ttl: 60 },
+      'ttl cannot be given here; the expiry of an existing token is expire, in UNIX seconds',
+      { member: 'ttl' },
+    ],
+    [
+      'POST /token',
+      { scopes: SCOPES, expire: START + 60 },
+      'expire cannot be given here; the lifetime of a new token is ttl, in seconds',
+      { member: 'expire' },
+    ],
+    [
+      'PATCH /token/ID',
+      { removeScopes: 'x' },
+      'removeScopes: a list of scopes is required, as ["GET:shop.example/orders"]',
+      { member: 'removeScopes' },
+    ],
+    [
+      'POST /token',
+      { scopes: SCOPES, ttlSeconds: 60 },
+      'unknown member "ttlSeconds"; did you mean ttl? (known: scopes, ttl, name, metadata)',
+      undefined,
+    ],
+    [
+      'POST /token',
+      [],
+      'the body must be an object { scopes, ttl, name, metadata }; got a list',
+      undefined,
+    ],
+    [
+      'POST /token/ID/rotate',
+      { graceSeconds: 400 * 86_400 },
+      'graceSeconds may be at most 365 days (31536000 s); you asked for 400 days',
+      { member: 'graceSeconds', min: 0, max: ONE_YEAR },
+    ],
+    [
+      'GET /token?limti=2',
+      undefined,
+      'unknown query parameter "limti"; did you mean limit?',
+      { member: 'limit' },
+    ],
+    [
+      'GET /token?limit=x',
+      undefined,
+      'the query parameter limit must be a whole number from 1 to 100',
+      { member: 'limit' },
+    ],
+    [
+      'GET /token?match=x',
+      undefined,
+      'the query parameter match must be "overlaps", "covers" or "exact"; got a text',
+      { member: 'match' },
+    ],
+    [
+      'GET /token?scope=zzz',
+      undefined,
+      expect.stringMatching(/^the query parameter scope: "zzz" is not a scope: /),
+      { member: 'scope' },
+    ],
+    [
+      'GET /token?cursor=x',
+      undefined,
+      expect.stringMatching(/^the query parameter cursor must be one that an earlier page gave/),
+      { member: 'cursor' },
+    ],
+  ])('to %s with %j: %s', async (target, json, message, details) => {
+    const { call, issue } = setUp();
+    const { id } = await issue();
+    const [method = '', path = ''] = target.replace('ID', id).split(' ');
+
+    const { body, status } = await call(method, path, { ...(json !== undefined && { json }) });
+
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(body['message']).toEqual(message);
+    expect(body['details']).toEqual(details);
+  });
+
+  it('says nothing of older clients where they are welcome', async () => {
+    const { call } = setUp({ acceptLegacyBody: true });
+
+    const accepted = await call('POST', '/token', { json: { scopes: SCOPES, ttl: 0 } });
+    const { body } = await call('POST', '/token', { json: { scopes: SCOPES, ttl: -1 } });
+
+    expect(accepted.status).toBe(200);
+    expect(body['message']).toBe(`${ttl}; got -1`);
+  });
+
   it.each([
     ['POST', '/token', 'scope', 'scopes'],
     ['POST', '/token', 'scpoes', 'scopes'],
@@ -660,6 +788,7 @@ describe('a message', () => {
         { scope: 'get:shop.example/orders', code: expect.any(String), suggestion: ORDERS },
         expect.objectContaining({ scope: 'scopes[1]', code: 'non_ascii' }),
       ],
+      member: 'scopes',
     });
   });
 

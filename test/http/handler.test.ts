@@ -653,12 +653,20 @@ describe('the order of checks', () => {
       'not_found',
     ],
     [
+      'condition that cannot be read',
       'token',
-      'a bad condition',
       'DELETE',
       `/token/${UNKNOWN_ID}`,
       { headers: { 'if-match': 'x' } },
-      'not_found',
+      'invalid_request',
+    ],
+    [
+      'body',
+      'condition that cannot be read',
+      'PUT',
+      `/token/${UNKNOWN_ID}`,
+      { json: { scopes: [1] }, headers: { 'if-match': 'x' } },
+      'invalid_scope',
     ],
   ])('looks at the %s before the %s: %s %s', async (...args) => {
     const [, , method, path, call, code] = args;
@@ -668,9 +676,9 @@ describe('the order of checks', () => {
 
   it.each([
     ['a stale tag', '"9"'],
-    ['a weak tag', 'W/"1"'],
+    ['a weak tag', 'W/"9"'],
     ['stale tags', '"8", "9"'],
-    ['garbage', 'x'],
+    ['a bare number', '9'],
   ])('looks at the body and the expiry before %s', async (_, tag) => {
     const { call, issue, clock } = setUp();
     const { id } = await issue();
@@ -802,34 +810,43 @@ describe('credentials', () => {
     });
   });
 
-  it.each<[string, string | null]>([
-    ['none', null],
-    ['an empty header', ''],
-    ['the scheme alone', 'Basic'],
-    ['a scheme without a space', `Basic${encoded}`],
-    ['a tab', `Basic\t${encoded}`],
-    ['no scheme', encoded],
-    ['a Bearer token', `Bearer ${encoded}`],
-    ['another scheme', `Digest ${encoded}`],
-    ['a longer scheme', `Basics ${encoded}`],
-    ['two sets', `Basic ${encoded}, Basic ${encoded}`],
-    ['two methods', `Basic ${encoded}, Bearer x`],
-    ['something behind', `Basic ${encoded} x`],
-    ['no base64', 'Basic !!!'],
-    ['base64url', `Basic ${Buffer.from('ada:\u00ff\u00fe~~~').toString('base64url')}-_`],
-    ['no colon', `Basic ${Buffer.from('ada').toString('base64')}`],
-    ['nothing encoded', 'Basic ='],
-    ['invalid UTF-8', `Basic ${bytes(0x61, 0x3a, 0xff)}`],
-    ['an overlong colon', `Basic ${bytes(0x61, 0xc0, 0xba, 0x62)}`],
-    ['a control character in the name', basic('ad\u0000a')],
-    ['a control character in the password', basic('ada', `${PASSWORD}\n`)],
-    ['a BOM', `Basic ${bytes(0xef, 0xbb, 0xbf, ...Buffer.from(`ada:${PASSWORD}`))}`],
-    ['a wrong password', basic('ada', `${PASSWORD}x`)],
-    ['a password in another case', basic('ada', PASSWORD.toUpperCase())],
-    ['an empty password', basic('ada', '')],
-    ['more than 4096 characters', basic('ada', 'x'.repeat(4000))],
-    ['a header of a hundred thousand', basic('ada', 'x'.repeat(100_000))],
-  ])('gives one and the same answer to %s', async (_, authorization) => {
+  const NONE = 'Basic credentials are required, and none were sent';
+  const BEARER = 'a Bearer token does not manage tokens; send Basic credentials';
+  const MALFORMED = 'Authorization must be "Basic" and the Base64 of user:password in UTF-8';
+  const WRONG = 'the user name or the password is wrong';
+
+  it.each<[string, string | null, message: string]>([
+    ['none', null, NONE],
+    ['an empty header', '', MALFORMED],
+    ['the scheme alone', 'Basic', MALFORMED],
+    ['a scheme without a space', `Basic${encoded}`, MALFORMED],
+    ['a tab', `Basic\t${encoded}`, MALFORMED],
+    ['no scheme', encoded, MALFORMED],
+    ['a Bearer token', `Bearer ${encoded}`, BEARER],
+    ['a Bearer token in another case', `bEARER ${encoded}`, BEARER],
+    ['no Bearer token', 'Bearer', BEARER],
+    ['a longer Bearer', `Bearers ${encoded}`, MALFORMED],
+    ['another scheme', `Digest ${encoded}`, MALFORMED],
+    ['a longer scheme', `Basics ${encoded}`, MALFORMED],
+    ['two sets', `Basic ${encoded}, Basic ${encoded}`, MALFORMED],
+    ['two methods', `Basic ${encoded}, Bearer x`, MALFORMED],
+    ['something behind', `Basic ${encoded} x`, MALFORMED],
+    ['no base64', 'Basic !!!', MALFORMED],
+    ['base64url', `Basic ${Buffer.from('ada:\u00ff\u00fe~~~').toString('base64url')}-_`, MALFORMED],
+    ['no colon', `Basic ${Buffer.from('ada').toString('base64')}`, MALFORMED],
+    ['nothing encoded', 'Basic =', MALFORMED],
+    ['invalid UTF-8', `Basic ${bytes(0x61, 0x3a, 0xff)}`, MALFORMED],
+    ['an overlong colon', `Basic ${bytes(0x61, 0xc0, 0xba, 0x62)}`, MALFORMED],
+    ['a control character in the name', basic('ad\u0000a'), MALFORMED],
+    ['a control character in the password', basic('ada', `${PASSWORD}\n`), MALFORMED],
+    ['a BOM', `Basic ${bytes(0xef, 0xbb, 0xbf, ...Buffer.from(`ada:${PASSWORD}`))}`, WRONG],
+    ['a wrong password', basic('ada', `${PASSWORD}x`), WRONG],
+    ['an unknown user', basic('eve', PASSWORD), WRONG],
+    ['a password in another case', basic('ada', PASSWORD.toUpperCase()), WRONG],
+    ['an empty password', basic('ada', ''), WRONG],
+    ['more than 4096 characters', basic('ada', 'x'.repeat(4000)), MALFORMED],
+    ['a header of a hundred thousand', basic('ada', 'x'.repeat(100_000)), MALFORMED],
+  ])('answers alike but for the kind of fault: %s', async (_, authorization, message) => {
     const { call } = setUp({
       authenticate: ({ username, password }) =>
         username === 'ada' && password === PASSWORD ? 'ada' : null,
@@ -840,7 +857,7 @@ describe('credentials', () => {
     const answer = await call('GET', '/token', { as: null, headers });
 
     expectFailure(answer, 'unauthenticated');
-    expect(answer.text).toBe(usual.text);
+    expect(answer.text).toBe(usual.text.replace(WRONG, JSON.stringify(message).slice(1, -1)));
     expect([...answer.headers]).toEqual([...usual.headers]);
     expect(answer.headers.get('www-authenticate')).toBe(
       'Basic realm="tokenwright", charset="UTF-8"',

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import * as http from 'node:http';
 import { createRequire } from 'node:module';
 import * as net from 'node:net';
@@ -32,7 +32,11 @@ export const VERSIONS = {
 };
 
 function versionOf(name: string): string {
-  const file = new URL(`../../node_modules/${name}/package.json`, import.meta.url);
+  const folder = ['../node_modules/', '../../node_modules/']
+    .map((modules) => new URL(`${modules}${name}/`, import.meta.url))
+    .find((url) => existsSync(url));
+  if (folder === undefined) throw new Error(`${name} is not installed`);
+  const file = new URL('package.json', folder);
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
 

@@ -753,3 +753,57 @@ describe('what others did to a request', () => {
     expectFailure(answer, 'internal');
   });
 });
+
+describe('a handler of the host', () => {
+  it('may be any function from a Request to a Response, and reads the path that the client sent', async () => {
+    const listener = toNodeListener((request) => Response.json(new URL(request.url).pathname));
+    const { port } = await listen((request, response) =>
+      listener(Object.assign(request, { originalUrl: request.url, url: '/' }), response),
+    );
+
+    expect(await call(port, '/settings/tokens')).toMatchObject({ text: '"/settings/tokens"' });
+  });
+
+  it('with a base path reads what the router left', async () => {
+    const seen = Object.assign((request: Request) => Response.json(new URL(request.url).pathname), {
+      basePath: '',
+    });
+    const listener = toNodeListener(seen);
+    const { port } = await listen((request, response) =>
+      listener(Object.assign(request, { originalUrl: '/auth/token', url: '/token' }), response),
+    );
+
+    expect(await call(port, '/auth/token')).toMatchObject({ text: '"/token"' });
+  });
+});
+
+describe('the requests for functions of the host', () => {
+  /** V8 keeps what such a getter leads to until the next full garbage collection. */
+  const hasOwnGetter = (request: Request) =>
+    Object.values(Object.getOwnPropertyDescriptors(request)).some(({ get }) => get !== undefined);
+
+  it('have no getter of their own, so that a minor garbage collection frees them', async () => {
+    const requests: Request[] = [];
+    const { port } = await serve({
+      authenticate: (_, request) => {
+        requests.push(request);
+        return 'ada';
+      },
+    });
+
+    for (let i = 0; i < 2; i++) await call(port, '/token');
+
+    const [one, other] = requests as [Request, Request];
+    expect(requests.map(hasOwnGetter)).toEqual([false, false]);
+    expect(one.signal).toBe(one.signal);
+    expect(one.signal).not.toBe(other.signal);
+    expect([one.signal.aborted, one instanceof Request]).toEqual([false, true]);
+  });
+
+  it('would be noticed with one', () => {
+    const request = new Request('http://localhost');
+    Object.defineProperty(request, 'signal', { get: () => undefined });
+
+    expect(hasOwnGetter(request)).toBe(true);
+  });
+});

@@ -30,6 +30,7 @@ const DONE = {
   text: '',
   headers: [
     ['cache-control', 'no-store'],
+    ['cross-origin-resource-policy', 'same-origin'],
     ['referrer-policy', 'no-referrer'],
     ['x-content-type-options', 'nosniff'],
   ],

@@ -35,6 +35,7 @@ export const CODES = {
   invalid_scope: [422, 80],
   scope_unmatched: [422, 90],
   too_many_scopes: [422, 91],
+  quota_exceeded: [422, 92],
   invalid_ttl: [422, 100],
   invalid_expire: [422, 101],
   not_found: [404, 120],
@@ -93,6 +94,7 @@ export function setUp({
   reveal,
   lifetime,
   deadlineMs,
+  quotas,
   keys = [generateKey()],
   prefix = 'acme',
   authenticate = ({ username, password }) => (password === PASSWORD ? username : null),
@@ -107,6 +109,7 @@ export function setUp({
     reveal,
     lifetime,
     deadlineMs,
+    quotas,
     catalog: catalog === null ? undefined : ScopeCatalog.from(catalog),
   });
   const handler = tokenHandler({ tokens, authenticate, ...handlerOptions });
@@ -182,6 +185,7 @@ export function expectSuccess(answer: Answer, members: Readonly<Record<string, u
 export function expectHeaders({ headers, status, text }: Answer): void {
   expect(headers.get('content-type')).toBe('application/json');
   expect(headers.get('cache-control')).toBe('no-store');
+  expect(headers.get('cross-origin-resource-policy')).toBe('same-origin');
   expect(headers.get('referrer-policy')).toBe('no-referrer');
   expect(headers.get('x-content-type-options')).toBe('nosniff');
   expect(headers.has('www-authenticate')).toBe(status === 401);

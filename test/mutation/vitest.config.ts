@@ -8,5 +8,11 @@ const { tests } = partOf(process.env['MUTATION_PART']);
 // biome-ignore lint/style/noDefaultExport: as vitest reads it
 export default defineConfig({
   root,
-  test: { environment: 'node', include: [...tests], testTimeout: 120_000 },
+  test: {
+    environment: 'node',
+    include: [...tests],
+    // Not those that measure, or count over many cases: mutants make them slow, and there are few cases.
+    testNamePattern: /^(?!.*(?:event loop|costs about|of very many shapes|in memory only in part))/,
+    testTimeout: 120_000,
+  },
 });

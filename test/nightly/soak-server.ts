@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tokenHandler, toNodeListener } from '../../src/http/index.ts';
 import { systemClock, TokenService } from '../../src/index.ts';
-import { SqliteTokenStore } from '../../src/stores/sqlite.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 
 const [file = '', leak = ''] = process.argv.slice(2);
 const kept: Buffer[] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { catalogFromOpenApi, readOpenApi } from '../../src/openapi.ts';
+import { catalogFromOpenApi, readOpenApi } from '../../src/openapi/index.ts';
 
 const SHOP = { openapi: '3.1.0', servers: [{ url: 'https://shop.example' }] };
 
@@ -7,14 +7,14 @@ describe('readOpenApi', () => {
   it('tells which operations an entry was made of', async () => {
     const paths = {
       '/orders/{id}': { get: { operationId: 'getOrder', deprecated: true } },
-      '/orders': { post: {}, get: { operationId: 7, deprecated: 'yes' } },
+      '/orders/{id}.json': { post: {}, get: { operationId: 7, deprecated: 'yes' } },
     };
 
     const { catalog, entries } = await readOpenApi({ ...SHOP, paths });
 
     expect(entries).toEqual([
       {
-        scope: 'GET:shop.example/orders',
+        scope: 'GET:shop.example/orders/{}$',
         operations: [
           {
             document: 0,
@@ -23,12 +23,12 @@ describe('readOpenApi', () => {
             operationId: 'getOrder',
             deprecated: true,
           },
-          { document: 0, method: 'GET', path: '/orders', deprecated: false },
+          { document: 0, method: 'GET', path: '/orders/{id}.json', deprecated: false },
         ],
       },
       {
-        scope: 'POST:shop.example/orders',
-        operations: [{ document: 0, method: 'POST', path: '/orders', deprecated: false }],
+        scope: 'POST:shop.example/orders/{}$',
+        operations: [{ document: 0, method: 'POST', path: '/orders/{id}.json', deprecated: false }],
       },
     ]);
     expect(catalog.toArray()).toEqual(entries.map(({ scope }) => scope));
@@ -37,27 +37,41 @@ describe('readOpenApi', () => {
   it.each([
     [
       'all of its operations are',
-      { '/a': { get: { deprecated: true } }, '/a/{id}': { get: { deprecated: true } } },
+      { '/a': { get: { deprecated: true } }, '/a/': { get: { deprecated: true } } },
       true,
     ],
-    ['only one of two is', { '/a': { get: { deprecated: true } }, '/a/{id}': { get: {} } }, false],
+    ['only one of two is', { '/a': { get: { deprecated: true } }, '/a/': { get: {} } }, false],
     ['another method is', { '/a': { get: {}, put: { deprecated: true } } }, false],
     ['it says so with a text', { '/a': { get: { deprecated: 'true' } } }, false],
   ])('calls a scope deprecated when %s', async (_, paths, expected) => {
     const { deprecated } = await readOpenApi({ ...SHOP, paths });
-    expect(deprecated.includes('GET:shop.example/a')).toBe(expected);
+    expect(deprecated.includes('GET:shop.example/a$')).toBe(expected);
   });
 
   it.each([
-    ['paths that part at a template', [{ '/a': { get: {} }, '/a/{id}': { get: {} } }], 2],
+    ['paths that part at a template', [{ '/a': { get: {} }, '/a/{id}': { get: {} } }], 0],
+    ['a template and a part of one', [{ '/a/{id}': { get: {} }, '/a/{id}.json': { get: {} } }], 2],
+    ['a slash at the end', [{ '/a': { get: {} }, '/a/': { get: {} } }], 2],
     ['paths of two documents', [{ '/a/{id}': { get: {} } }, { '/a/{name}': { get: {} } }], 2],
-    ['an x-scope', [{ '/a': { get: {} }, '/b': { get: { 'x-scope': 'a' } } }], 2],
+    ['an x-scope', [{ '/a': { get: {} }, '/b': { get: { 'x-scope': 'a$' } } }], 2],
+    ['an x-scope that is open', [{ '/a': { get: {} }, '/b': { get: { 'x-scope': 'a' } } }], 0],
     ['one path in two documents', [{ '/a': { get: {} } }, { '/a': { get: {} } }], 0],
     ['two methods of a path', [{ '/a': { get: {}, put: {} } }], 0],
     ['a path below another', [{ '/a': { get: {} }, '/a/b': { get: {} } }], 0],
   ])('tells of operations that fall together: %s', async (_, list, count) => {
     const { merged } = await readOpenApi(list.map((paths) => ({ ...SHOP, paths })));
     expect(merged.flatMap(({ operations }) => operations)).toHaveLength(count);
+  });
+
+  it('tells of prefixes what they have together', async () => {
+    const paths = {
+      '/a': { get: {} },
+      '/a/{id}': { get: { deprecated: true } },
+      '/b': { get: {} },
+    };
+    const { merged, deprecated } = await readOpenApi({ ...SHOP, paths }, { granularity: 'prefix' });
+    expect(merged.map(({ scope }) => scope)).toEqual(['GET:shop.example/a']);
+    expect(deprecated).toEqual([]);
   });
 
   it('counts an operation once, however many of its servers have the same host', async () => {

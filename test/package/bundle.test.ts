@@ -16,7 +16,7 @@ describe('a bundler', () => {
   });
 
   // The name, and what a message of the left out part says.
-  it.each([['parseScope', 'ScopeCatalog', 'a catalog holds scopes']])(
+  it.each([['parseScope', 'ScopeCatalog', 'an entry of a catalog']])(
     'takes of tokenwright/scope %s without %s',
     async (name, other, text) => {
       const alone = await bundle(`export { ${name} } from 'tokenwright/scope';`);

@@ -38,7 +38,11 @@ describe('the package', () => {
     expect(files).toEqual(
       expect.arrayContaining([...named, 'README.md', 'LICENSE', 'package.json']),
     );
-    expect(files.filter((file) => !isCode(file)).sort()).toEqual([
+    const pages = globSync('docs/errors/*.md', { cwd: root });
+
+    expect(pages.length).toBeGreaterThan(50);
+    expect(files).toEqual(expect.arrayContaining(pages));
+    expect(files.filter((file) => !isCode(file) && !pages.includes(file)).sort()).toEqual([
       'CHANGELOG.md',
       'LICENSE',
       'README.md',

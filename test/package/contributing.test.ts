@@ -14,7 +14,7 @@ const WORKFLOWS = globSync('.github/workflows/*.yml', { cwd: root });
 const scriptsIn = (document: string): string[] =>
   [...document.matchAll(/\bnpm (?:run )?([a-z]+(?::[a-z]+)*)/g)]
     .map(([, name = '']) => name)
-    .filter((name) => !['install', 'ci', 'run'].includes(name));
+    .filter((name) => !['install', 'ci', 'run', 'publish'].includes(name));
 
 describe('CONTRIBUTING.md', () => {
   it('names each script of package.json', () => {
@@ -37,6 +37,17 @@ describe('CONTRIBUTING.md', () => {
 
     expect(links.length).toBeGreaterThan(3);
     expect(links.filter((file) => !existsSync(join(root, file)))).toEqual([]);
+  });
+
+  it('names source files that exist', () => {
+    const named = [...text.matchAll(/`(?:src\/)?([\w/{},-]+\.ts)`/g)].map(([, file = '']) => file);
+    const isMissing = (file: string) =>
+      globSync(`{src/,}${file}`, { cwd: root }).length <
+      (/\{(.*)\}/.exec(file)?.[1] ?? '').split(',').length;
+
+    expect(named.length).toBeGreaterThan(25);
+    expect(named.filter(isMissing)).toEqual([]);
+    expect(isMissing('access/nowhere.ts')).toBe(true);
   });
 });
 
@@ -62,6 +73,32 @@ describe('the workflows', () => {
     expect(release.permissions).toEqual({});
     expect(release.jobs.publish.if).toContain('refs/heads/main');
     expect(release.jobs.publish.permissions['id-token']).toBe('write');
+  });
+
+  it('give the identity to a job that runs none of our code, nor that of our tools', () => {
+    interface Job {
+      readonly permissions: Readonly<Record<string, string>>;
+      readonly steps: readonly { readonly uses?: string; readonly run?: string }[];
+    }
+    const { jobs } = parse(read('.github/workflows/release.yml')) as {
+      readonly jobs: Readonly<Record<string, Job>>;
+    };
+    const { build, ...others } = jobs;
+
+    expect(build?.permissions).toEqual({ contents: 'read' });
+    expect(JSON.stringify(build?.steps)).toContain('npm install --ignore-scripts');
+    for (const { steps } of Object.values(others)) {
+      const used = steps.flatMap(({ uses }) => uses?.split('@')[0] ?? []);
+      expect(used).not.toContain('actions/checkout');
+      const run = steps.map((step) => step.run ?? '').join('\n');
+      expect(run).not.toMatch(/\bnpm (?!publish )|\bnpx\b|\bnode\b/);
+    }
+    const commands = jobs['publish']?.steps.flatMap(({ run }) => run ?? []);
+    expect(commands).toEqual([
+      'npm publish ./tokenwright-*.tgz --provenance --access public --ignore-scripts',
+    ]);
+    const identities = Object.entries(jobs).filter(([, job]) => 'id-token' in job.permissions);
+    expect(identities.map(([name]) => name)).toEqual(['publish']);
   });
 });
 

@@ -89,7 +89,7 @@ function programLanes(
     })),
     {
       ...lane,
-      format: 'both at once',
+      format: 'both together',
       async run(file, project) {
         const cwd = join(project.folder, 'esm');
         assert.equal(await outputOf(file, [...flags, 'together.js'], { cwd }), 'done: together\n');
@@ -118,7 +118,7 @@ async function command(node: string, { folder }: Project): Promise<void> {
 async function serve(node: string, { folder }: Project): Promise<void> {
   const child = spawn(tokenwright(folder), serveArgs(folder), {
     cwd: folder,
-    env: { ...environment(node), TOKENWRIGHT_ACCOUNTS: 'ada:pw' },
+    env: { ...environment(node), TOKENWRIGHT_ACCOUNTS: 'ada:correct-horse' },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: 60_000,
     killSignal: 'SIGKILL',
@@ -145,7 +145,7 @@ async function serve(node: string, { folder }: Project): Promise<void> {
         },
         body: JSON.stringify({ scopes: ['*:*/*'], ttl: 60 }),
       });
-    assert.equal((await call('ada:pw')).status, 200);
+    assert.equal((await call('ada:correct-horse')).status, 200);
     assert.equal((await call('ada:wrong')).status, 401);
   } finally {
     child.kill('SIGTERM');

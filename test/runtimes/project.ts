@@ -21,7 +21,7 @@ const ROOT = new URL('../..', import.meta.url).pathname;
 const TOOLS = join(ROOT, '.cache/runtimes');
 const HERE = new URL('.', import.meta.url).pathname;
 
-/** What a build does not need, besides what begins with a dot. */
+/** What a build does not need, besides what begins with a dot and is not what runs it. */
 const LEFT_OUT = new Set(['node_modules', 'dist', 'data', 'coverage']);
 
 /** Node.js as packages of npm; the first of each line is the oldest that is supported. */
@@ -191,6 +191,7 @@ async function pack(base: string): Promise<string> {
     if (name.startsWith('.') || LEFT_OUT.has(name)) continue;
     cpSync(join(ROOT, name), join(copy, name), { recursive: true });
   }
+  cpSync(join(ROOT, '.dev/run.cjs'), join(copy, '.dev/run.cjs'));
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
   await outputOf('npm', ['run', '--silent', 'build'], { cwd: copy });
   const packed = await outputOf('npm', ['pack', '--json', '--pack-destination', base], {

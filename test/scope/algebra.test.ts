@@ -1,8 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { covers, meet, overlaps } from '../../src/scope/algebra.ts';
-import { parseScope, ScopeError } from '../../src/scope/grammar.ts';
-import { anyScope, denotes, LAW, threeScopes, universeOf } from './support.ts';
+import { ScopeError } from '../../src/scope/errors.ts';
+import { parseScope } from '../../src/scope/grammar.ts';
+import {
+  allowAll,
+  anyScope,
+  crossingScope,
+  denotes,
+  LAW,
+  type Point,
+  threeScopes,
+  universeOf,
+} from './support.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT'];
 
@@ -55,6 +65,54 @@ const pairs: readonly (readonly [string, string, boolean, string | null])[] = [
   ['GET:d.example/a.b', 'GET:d.example/axb', false, null],
   ['GET:d.example/__proto__', 'GET:d.example/__proto__/a', true, 'GET:d.example/__proto__/a'],
 
+  ['GET:d.example/a', 'GET:d.example/a$', true, 'GET:d.example/a$'],
+  ['GET:d.example/a$', 'GET:d.example/a', false, 'GET:d.example/a$'],
+  ['GET:d.example/a$', 'GET:d.example/a$', true, 'GET:d.example/a$'],
+  ['GET:d.example/a', 'GET:d.example/a/b$', true, 'GET:d.example/a/b$'],
+  ['GET:d.example/a$', 'GET:d.example/a/b$', false, null],
+  ['GET:d.example/a$', 'GET:d.example/a/b', false, null],
+  ['GET:d.example/a/b$', 'GET:d.example/a', false, 'GET:d.example/a/b$'],
+  ['GET:d.example/a$', 'GET:d.example/ab$', false, null],
+  ['GET:d.example/a$', 'GET:d.example/a$$', false, null],
+  ['GET:d.example/a', 'GET:d.example/a$$', false, null],
+  ['GET:d.example/a$$', 'GET:d.example/a$/b', false, null],
+  ['GET:d.example/a$b', 'GET:d.example/a$b/c', true, 'GET:d.example/a$b/c'],
+
+  ['GET:d.example/*', 'GET:d.example/$', true, 'GET:d.example/$'],
+  ['GET:d.example/$', 'GET:d.example/*', false, 'GET:d.example/$'],
+  ['GET:d.example/$', 'GET:d.example/$', true, 'GET:d.example/$'],
+  ['GET:d.example/$', 'GET:d.example/a', false, null],
+  ['GET:d.example/$', 'GET:d.example/a$', false, null],
+  ['GET:d.example/{}', 'GET:d.example/$', false, null],
+  ['GET:d.example/{}$', 'GET:d.example/$', false, null],
+  ['GET:d.example/$', 'GET:d.example/$$', false, null],
+  ['GET:d.example/{}$', 'GET:d.example/$$', true, 'GET:d.example/$$'],
+
+  ['GET:d.example/*', 'GET:d.example/{}', true, 'GET:d.example/{}'],
+  ['GET:d.example/{}', 'GET:d.example/*', false, 'GET:d.example/{}'],
+  ['GET:d.example/{}', 'GET:d.example/a', true, 'GET:d.example/a'],
+  ['GET:d.example/a', 'GET:d.example/{}', false, 'GET:d.example/a'],
+  ['GET:d.example/{}', 'GET:d.example/a/b', true, 'GET:d.example/a/b'],
+  ['GET:d.example/{id}', 'GET:d.example/{}', true, 'GET:d.example/{}'],
+  ['GET:d.example/{}$', 'GET:d.example/a$', true, 'GET:d.example/a$'],
+  ['GET:d.example/{}$', 'GET:d.example/a', false, 'GET:d.example/a$'],
+  ['GET:d.example/{}$', 'GET:d.example/a/b', false, null],
+  ['GET:d.example/{}/b', 'GET:d.example/a/b', true, 'GET:d.example/a/b'],
+  ['GET:d.example/{}/b', 'GET:d.example/a/c', false, null],
+  ['GET:d.example/{}/b', 'GET:d.example/b', false, 'GET:d.example/b/b'],
+  ['GET:d.example/{}/b', 'GET:d.example/b$', false, null],
+  ['GET:d.example/a/{}', 'GET:d.example/a', false, 'GET:d.example/a/{}'],
+  ['GET:d.example/a', 'GET:d.example/a/{}', true, 'GET:d.example/a/{}'],
+  ['GET:d.example/a/{}', 'GET:d.example/ab/c', false, null],
+  ['GET:d.example/a/{}', 'GET:d.example/{}/b', false, 'GET:d.example/a/b'],
+  ['GET:d.example/a/{}$', 'GET:d.example/{}/b', false, 'GET:d.example/a/b$'],
+  ['GET:d.example/a/{}$', 'GET:d.example/{}/b/c', false, null],
+  ['GET:d.example/a/{}/c$', 'GET:d.example/{}/b', false, 'GET:d.example/a/b/c$'],
+  ['GET:d.example/{}/{}/{}', 'GET:d.example/a/b', false, 'GET:d.example/a/b/{}'],
+  ['GET:d.example/{}/a$$', 'GET:d.example/b/{}', false, 'GET:d.example/b/a$$'],
+  ['GET:d.example/{}/a$/c', 'GET:d.example/b/{}', false, 'GET:d.example/b/a$/c'],
+  ['*:d.example/{}/b', 'GET:*.example/a/{}$', false, 'GET:d.example/a/b$'],
+
   ['*:d.example/a', 'GET:*/*', false, 'GET:d.example/a'],
   ['*:d.example/a/b', 'GET:*.example/a', false, 'GET:d.example/a/b'],
   ['GET:*/a', '*:d.example/*', false, 'GET:d.example/a'],
@@ -62,6 +120,12 @@ const pairs: readonly (readonly [string, string, boolean, string | null])[] = [
   ['GET:*/a', 'GET:d.example/b', false, null],
   ['GET:*/*', 'POST:*/*', false, null],
 ];
+
+/** As they come, or such that most cross or cover each other. */
+const twoScopes = fc.oneof(
+  fc.tuple(anyScope, anyScope),
+  fc.tuple(crossingScope(), crossingScope()),
+);
 
 describe('covers', () => {
   it.each(pairs)('%s covers %s: %s', (outer, inner, expected) => {
@@ -109,7 +173,7 @@ describe('covers', () => {
 
   it('agrees with the requests that both denote', () => {
     fc.assert(
-      fc.property(anyScope, anyScope, (a, b) => {
+      fc.property(twoScopes, ([a, b]) => {
         const universe = universeOf([a, b]);
         const isSubset = universe.every((point) => denotes(a, point) || !denotes(b, point));
         expect(covers(a, b)).toBe(isSubset);
@@ -134,7 +198,7 @@ describe('overlaps', () => {
 
   it('is symmetric, follows from covers, and is to have a meet', () => {
     fc.assert(
-      fc.property(anyScope, anyScope, (a, b) => {
+      fc.property(twoScopes, ([a, b]) => {
         expect(overlaps(a, b)).toBe(overlaps(b, a));
         expect(overlaps(a, b)).toBe(meet(a, b) !== null);
         if (covers(a, b)) expect(overlaps(a, b)).toBe(true);
@@ -145,7 +209,7 @@ describe('overlaps', () => {
 
   it('agrees with the requests that both denote', () => {
     fc.assert(
-      fc.property(anyScope, anyScope, (a, b) => {
+      fc.property(twoScopes, ([a, b]) => {
         const universe = universeOf([a, b]);
         const isShared = universe.some((point) => denotes(a, point) && denotes(b, point));
         expect(overlaps(a, b)).toBe(isShared);
@@ -182,7 +246,7 @@ describe('meet', () => {
 
   it('is the inner one just where the outer one covers it', () => {
     fc.assert(
-      fc.property(anyScope, anyScope, (a, b) => {
+      fc.property(twoScopes, ([a, b]) => {
         expect(meet(a, b)?.toString() === b).toBe(covers(a, b));
       }),
       LAW,
@@ -191,7 +255,7 @@ describe('meet', () => {
 
   it('denotes just what both denote, and parses', () => {
     fc.assert(
-      fc.property(anyScope, anyScope, (a, b) => {
+      fc.property(twoScopes, ([a, b]) => {
         const met = meet(a, b)?.toString();
         if (met !== undefined) expect(parseScope(met).toString()).toBe(met);
         const wrong = universeOf([a, b]).filter((point) => {
@@ -226,3 +290,74 @@ describe('meet', () => {
     expect([String(a), String(b)]).toEqual(['*:d.example/a', 'GET:*.example/a/b']);
   });
 });
+
+describe('a small universe, of which each scope is compared with each', () => {
+  const paths = ['*', '$'];
+  for (const length of [1, 2, 3]) {
+    for (let bits = 0; bits < 2 ** length; bits++) {
+      const segments = Array.from({ length }, (_, place) => ((bits >> place) & 1 ? '{}' : 'a'));
+      paths.push(segments.join('/'), `${segments.join('/')}$`);
+    }
+  }
+  const domains = ['*', '*.p', 'p', 'a.p', '*.a.p'];
+  const scopes = ['*', 'GET'].flatMap((method) =>
+    domains.flatMap((domain) => paths.map((path) => `${method}:${domain}/${path}`)),
+  );
+  /** Also a method, labels and segments that no scope mentions, and paths longer than any of them. */
+  const points = ['GET', 'FRESH'].flatMap((method) =>
+    ['p', 'a.p', 'fresh.p', 'fresh.a.p', 'fresh'].flatMap((host) =>
+      pathsOf(['a', 'fresh'], 4).map((segments): Point => ({ method, host, segments })),
+    ),
+  );
+  const parsed = scopes.map((text) => parseScope(text));
+  const requests = new Map(scopes.map((text) => [text, requestsOf(text, points)]));
+  const denoted = (text: string): bigint => requests.get(text) ?? requestsOf(text, points);
+
+  it('knows what it covers, overlaps and meets by the requests alone', () => {
+    for (const [place, a] of parsed.entries()) {
+      const ofA = denoted(scopes[place] as string);
+      const wrong = parsed.filter((b, other) => {
+        const ofB = denoted(scopes[other] as string);
+        const met = meet(a, b);
+        return (
+          covers(a, b) !== ((ofA & ofB) === ofB) ||
+          overlaps(a, b) !== ((ofA & ofB) !== 0n) ||
+          (met === null ? 0n : denoted(met.toString())) !== (ofA & ofB)
+        );
+      });
+      expect(wrong.map(String), String(a)).toEqual([]);
+    }
+  });
+
+  it('of two members covers a scope by one, but for an open one and what closes its gap', () => {
+    const some = paths.filter((path) => path.split('/').length < 3).map((path) => `GET:p/${path}`);
+    let gaps = 0;
+    for (const a of some) {
+      for (const b of some) {
+        const wrong = some.filter((scope) => {
+          const isAllowed = (denoted(scope) & ~(denoted(a) | denoted(b))) === 0n;
+          const isCovered = covers(a, scope) || covers(b, scope);
+          if (isAllowed && !isCovered) gaps += 1;
+          return allowAll([a, b], scope) !== isAllowed || (isCovered && !isAllowed);
+        });
+        expect(wrong, `${a} ${b}`).toEqual([]);
+      }
+    }
+    // In both orders: `*` of `$` and `{}`; `{}` of `{}$` and `{}/{}`; `a` of `a$` or `{}$` and `a/{}`
+    // or `{}/{}`.
+    expect(gaps).toBe(2 * (1 + 1 + 4));
+  });
+});
+
+function pathsOf(segments: readonly string[], maxLength: number): string[][] {
+  if (maxLength === 0) return [[]];
+  const shorter = pathsOf(segments, maxLength - 1);
+  const longest = shorter.filter((path) => path.length === maxLength - 1);
+  return [...shorter, ...longest.flatMap((path) => segments.map((one) => [...path, one]))];
+}
+
+/** One bit for each request that a scope denotes. */
+function requestsOf(scope: string, points: readonly Point[]): bigint {
+  const bits = points.map((point) => (denotes(scope, point) ? '1' : '0')).join('');
+  return BigInt(`0b${bits}`);
+}

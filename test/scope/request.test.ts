@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ScopeSet } from '../../src/scope/matcher.ts';
+import { parseScope } from '../../src/scope/grammar.ts';
 import {
   isReadRequest,
   type RequestReason,
@@ -11,6 +11,7 @@ import {
   type ScopeRequest,
   scopeOfRequest,
 } from '../../src/scope/request.ts';
+import { ScopeSet } from '../../src/scope/set.ts';
 import { hostile, LAW } from './support.ts';
 
 type Outcome = RequestReason | 'ok';
@@ -485,29 +486,59 @@ describe('isReadRequest', () => {
 
 describe('scopeOfRequest', () => {
   it.each([
-    ['/', 'GET:d.example/*'],
-    ['/a', 'GET:d.example/a'],
-    ['/a/b/?x', 'GET:d.example/a/b'],
-    ['/%61%7Eb', 'GET:d.example/a~b'],
-    ['/a/x%20y/b', 'GET:d.example/a'],
-    ['/a/x,y', 'GET:d.example/a'],
-    ['/a/*/b', 'GET:d.example/a'],
-    ['/a|b/c', 'GET:d.example/*'],
-    ['/*', 'GET:d.example/*'],
-    ['/a'.repeat(32), `GET:d.example${'/a'.repeat(32)}`],
+    ['/', 'GET:d.example/$'],
+    ['/a', 'GET:d.example/a$'],
+    ['/a/b/?x', 'GET:d.example/a/b$'],
+    ['/%61%7Eb', 'GET:d.example/a~b$'],
+    ['/a$', 'GET:d.example/a$$'],
+    ['/a$/b', 'GET:d.example/a$/b$'],
+    ['/$', 'GET:d.example/$$'],
+
+    ['/a/x%20y/b', 'GET:d.example/a/{}/b$'],
+    ['/a/x,y', 'GET:d.example/a/{}$'],
+    ['/a/*/b', 'GET:d.example/a/{}/b$'],
+    ['/a|b/c', 'GET:d.example/{}/c$'],
+    ['/*', 'GET:d.example/{}$'],
+    ['/%24', 'GET:d.example/{}$'],
+    ['/%7B%7D', 'GET:d.example/{}$'],
+
+    ['/*'.repeat(8), `GET:d.example${'/{}'.repeat(8)}$`],
+    ['/*'.repeat(9), `GET:d.example${'/{}'.repeat(8)}`],
+    [`${'/*'.repeat(8)}/a/*`, `GET:d.example${'/{}'.repeat(8)}/a`],
+    [`${'/*'.repeat(8)}/a$/*`, `GET:d.example${'/{}'.repeat(8)}`],
+    ['/a'.repeat(32), `GET:d.example${'/a'.repeat(32)}$`],
     ['/a'.repeat(33), `GET:d.example${'/a'.repeat(32)}`],
     ['/a'.repeat(4000), `GET:d.example${'/a'.repeat(32)}`],
-    [`/${'a'.repeat(512)}`, `GET:d.example/${'a'.repeat(512)}`],
-    [`/${'a'.repeat(513)}`, 'GET:d.example/*'],
-    [`/b/${'a'.repeat(510)}`, `GET:d.example/b/${'a'.repeat(510)}`],
-    [`/b/${'a'.repeat(511)}`, 'GET:d.example/b'],
+    [`${'/a'.repeat(30)}/b$/b$/a`, `GET:d.example${'/a'.repeat(30)}`],
+    ['/a$'.repeat(33), 'GET:d.example/*'],
+    [`/${'a'.repeat(511)}`, `GET:d.example/${'a'.repeat(511)}$`],
+    [`/${'a'.repeat(512)}`, 'GET:d.example/{}$'],
+    [`/b/${'a'.repeat(509)}`, `GET:d.example/b/${'a'.repeat(509)}$`],
+    [`/b/${'a'.repeat(510)}`, 'GET:d.example/b'],
+    [`/b$/${'a'.repeat(509)}`, 'GET:d.example/*'],
   ])('is the narrowest scope that can be written: case %#', (target, expected) => {
     const reading = readRequest({ method: 'GET', domain: 'd.example', target });
 
     expect(reading.ok && String(scopeOfRequest(reading.request))).toBe(expected);
+    expect(parseScope(expected).toString()).toBe(expected);
     expect(
       ScopeSet.from([expected]).allows({ method: 'GET', domain: 'd.example', target }).allowed,
     ).toBe(true);
+  });
+
+  it('parses, and allows the request that it was made for', () => {
+    const written = fc.constantFrom('a', 'a$', '$', '*', 'x%20y', '%24', 'b'.repeat(100));
+    fc.assert(
+      fc.property(fc.array(written, { maxLength: 40 }), (segments) => {
+        const request = { method: 'GET', domain: 'd.example', target: `/${segments.join('/')}` };
+        const reading = readRequest(request);
+        if (!reading.ok) throw new Error(reading.reason);
+        const text = String(scopeOfRequest(reading.request));
+        expect(String(parseScope(text))).toBe(text);
+        expect(ScopeSet.from([text]).allows(request).allowed).toBe(true);
+      }),
+      LAW,
+    );
   });
 });
 
@@ -553,6 +584,38 @@ describe('what an upstream may do to a path', () => {
     expect(allowed).toBeGreaterThan(LAW.numRuns);
   });
 
+  /** With each `{}` filled by what is nasty, and more of it below. */
+  const filled = fc
+    .tuple(
+      fc.constantFrom(
+        ...['{}', '{}$', 'a/{}', 'a/{}$', '{}/b', '{}/b$', 'a/{}/b', 'a/{}/b$', '{}/{}', 'a/b$'],
+        ...['{}/{}$', 'a/{}/{}/b', '{}/a.b/{}$', '$'],
+      ),
+      fc.array(nastySegment, { minLength: 3, maxLength: 3 }),
+      fc.array(nastySegment, { maxLength: 1 }),
+      fc.constantFrom('', '', '', '/', '/%2e%2e', '?/../x'),
+    )
+    .map(([pattern, fillers, below, tail]) => {
+      const segments = pattern === '$' ? [] : pattern.replace(/\$$/, '').split('/');
+      const path = segments.map((one, place) => (one === '{}' ? fillers[place % 3] : one));
+      return { pattern, raw: `/${[...path, ...below].join('/')}${tail}` };
+    });
+
+  it('keeps every allowed target under the scope with {} or $ that allowed it', () => {
+    let allowed = 0;
+    fc.assert(
+      fc.property(filled, ({ pattern, raw }) => {
+        if (!allowedUnder(pattern, raw)) return;
+        allowed += 1;
+        // An upstream that decodes `%3F` or `%23` and cuts there keeps what is before the first `{}`.
+        const kept = /%(?:3f|23)/i.test(pathPart(raw)) ? prefixOf(pattern) : pattern;
+        expect(escapeOf(pathPart(raw), kept, 3)).toBeUndefined();
+      }),
+      { numRuns: LAW.numRuns * 10 },
+    );
+    expect(allowed).toBeGreaterThan(LAW.numRuns);
+  });
+
   it('keeps every pair of tokens under the prefix', () => {
     let allowed = 0;
     for (const first of nasty) {
@@ -584,8 +647,24 @@ describe('what an upstream may do to a path', () => {
     expect(escapeOf('/a/..%00x', 'a', 2)).toBeDefined();
     expect(escapeOf('/a%2fx', 'b', 1)).toBeDefined();
     expect(escapeOf('/a/x', 'a', 3)).toBeUndefined();
+    expect(escapeOf('/a/x/c', 'a/{}/b', 0)).toBeDefined();
+    expect(escapeOf('/a/x/b', 'a/{}/b', 3)).toBeUndefined();
+    expect(escapeOf('/a//b', 'a/{}/b', 0)).toBeDefined();
+    expect(escapeOf('/a/', 'a/{}', 0)).toBeDefined();
+    expect(escapeOf('/a/x%2fb', 'a/{}$', 0)).toBeUndefined();
+    expect(escapeOf('/a/x%2fb', 'a/{}$', 1)).toBeDefined();
+    expect(escapeOf('/a/%2e%2e', 'a/{}$', 1)).toBeDefined();
+    expect(escapeOf('/a/b/', 'a/b$', 3)).toBeUndefined();
+    expect(escapeOf('/a/b/c', 'a/b$', 0)).toBeDefined();
+    expect(escapeOf('/', '$', 3)).toBeUndefined();
+    expect(escapeOf('/a', '$', 0)).toBeDefined();
   });
 });
+
+/** The path above the first `{}`, open; `*` where that is the root. */
+function prefixOf(pattern: string): string {
+  return pattern.split(/\/?\{\}/, 1)[0]?.replace(/\$$/, '') || '*';
+}
 
 type Step = (path: string) => string;
 
@@ -627,7 +706,7 @@ function escapeOf(path: string, prefix: string, depth: number): string | undefin
 }
 
 /** Where a server ends up that drops the query, resolves dots and compares by RFC 3986. */
-function liesUnder(path: string, prefix: string): boolean {
+function liesUnder(path: string, pattern: string): boolean {
   const resolved: string[] = [];
   for (const raw of (path.split('?')[0] ?? '').split('/').slice(1)) {
     const segment = raw.replace(/%[0-9a-f]{2}/gi, (triplet) => {
@@ -637,5 +716,14 @@ function liesUnder(path: string, prefix: string): boolean {
     if (segment === '..') resolved.pop();
     else if (segment !== '.') resolved.push(segment);
   }
-  return `${resolved.join('/')}/`.startsWith(`${prefix}/`);
+  // One trailing slash is neutral.
+  if (resolved.at(-1) === '') resolved.pop();
+  const isClosed = pattern.endsWith('$');
+  const segments = pattern === '$' || pattern === '*' ? [] : pattern.replace(/\$$/, '').split('/');
+  return (
+    (isClosed ? resolved.length === segments.length : resolved.length >= segments.length) &&
+    segments.every((one, place) =>
+      one === '{}' ? resolved[place] !== '' : one === resolved[place],
+    )
+  );
 }

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { vi } from 'vitest';
+import { covers } from '../../src/scope/algebra.ts';
 
 /** A request in the plainest form: what a scope is said to denote a set of. */
 export interface Point {
@@ -19,15 +20,24 @@ export function hostile(): object {
   return new Proxy({}, traps);
 }
 
-/** Whether a scope's text denotes a request: sections 1.2 to 1.4, word for word. */
-export function denotes(scope: string, point: Point): boolean {
-  const { method, domain, segments } = partsOf(scope);
+/**
+ * Whether a scope's text denotes a request: sections 1.2 to 1.4, word for word.
+ *
+ * @param named the places of segments that `{}` does not match
+ */
+export function denotes(scope: string, point: Point, named: readonly number[] = []): boolean {
+  const { method, domain, segments, isClosed } = partsOf(scope);
   return (
     (method === '*' || method === point.method) &&
     (domain === '*' ||
       domain === point.host ||
       remembered(parents, point.host, parentsOf).has(domain)) &&
-    segments.every((segment, place) => segment === point.segments[place])
+    (isClosed
+      ? segments.length === point.segments.length
+      : segments.length <= point.segments.length) &&
+    segments.every((segment, place) =>
+      segment === '{}' ? !named.includes(place) : segment === point.segments[place],
+    )
   );
 }
 
@@ -42,6 +52,7 @@ interface Parts {
   readonly domain: string;
   readonly path: string;
   readonly segments: readonly string[];
+  readonly isClosed: boolean;
 }
 
 /** Each text is asked about many times over; to take it apart once keeps the laws fast. */
@@ -73,7 +84,8 @@ function takeApart(scope: string): Parts {
     method: scope.slice(0, colon),
     domain: scope.slice(colon + 1, slash),
     path,
-    segments: path === '*' ? [] : path.split('/'),
+    segments: path === '*' || path === '$' ? [] : path.replace(/\$$/, '').split('/'),
+    isClosed: path.endsWith('$'),
   };
 }
 
@@ -83,28 +95,56 @@ export function anyDenotes(scopes: readonly string[], point: Point): boolean {
 }
 
 /**
- * Requests enough to tell apart whatever these scopes can say: all that they name, what is just
- * above and just below it, and a method, labels and segments that none of them mentions.
+ * Requests enough to tell apart whatever these scopes can say: all that they name alone and in pairs,
+ * what is just above and just below it, and a method, labels and segments that none of them mentions.
  */
 export function universeOf(all: readonly string[]): Point[] {
   const methods = new Set(['FRESH-METHOD']);
   const hosts = new Set(['fresh-host', 'below.fresh-host']);
   const paths = new Set(['', 'fresh-segment']);
   for (const scope of all) {
-    const { method, domain, path } = partsOf(scope);
+    const { method, domain, segments } = partsOf(scope);
     if (method !== '*') methods.add(method);
     const host = domain.replace(/^\*\.?/, '');
     if (host !== '') {
       hosts.add(host).add(`fresh-label.${host}`).add(`deep.fresh-label.${host}`).add(`x${host}`);
     }
-    if (path === '*') continue;
-    paths.add(path).add(`${path}/fresh-segment`).add(`${path}x`);
-    if (path.includes('/')) paths.add(path.slice(0, path.lastIndexOf('/')));
+    for (const other of all) {
+      const path = requestOf(segments, partsOf(other).segments)?.join('/');
+      if (path === undefined || path === '') continue;
+      paths.add(path).add(`${path}/fresh-segment`);
+      if (scope !== other) continue;
+      paths.add(`${path}x`);
+      if (path.includes('/')) paths.add(path.slice(0, path.lastIndexOf('/')));
+    }
   }
   const places = [...paths].map((path) => (path === '' ? [] : path.split('/')));
   return [...methods].flatMap((method) =>
     [...hosts].flatMap((host) => places.map((segments) => ({ method, host, segments }))),
   );
+}
+
+/** The segments of a request that two patterns match, or that the longer one would. */
+function requestOf(a: readonly string[], b: readonly string[]): string[] | undefined {
+  const [longer, shorter] = a.length < b.length ? [b, a] : [a, b];
+  const isCrossed = shorter.some(
+    (segment, place) => segment !== '{}' && longer[place] !== '{}' && segment !== longer[place],
+  );
+  if (isCrossed) return undefined;
+  return longer.map((segment, place) => {
+    const literal = segment === '{}' ? (shorter[place] ?? '{}') : segment;
+    return literal === '{}' ? 'fresh-segment' : literal;
+  });
+}
+
+/** Whether the scopes allow all of a scope, one of them or, where it is open, several together. */
+export function allowAll(scopes: readonly string[], scope: string): boolean {
+  if (scopes.some((one) => covers(one, scope))) return true;
+  const { path, isClosed } = partsOf(scope);
+  if (isClosed) return false;
+  const [itself, below] = path === '*' ? ['$', '{}'] : [`${path}$`, `${path}/{}`];
+  const start = scope.slice(0, scope.length - path.length);
+  return scopes.some((one) => covers(one, start + itself)) && allowAll(scopes, start + below);
 }
 
 /** One request of that universe: for laws that cost too much for the whole of it. */
@@ -119,6 +159,25 @@ export function asRequest({ method, host, segments }: Point): {
   target: string;
 } {
   return { method, domain: host, target: `/${segments.join('/')}` };
+}
+
+/** Levenshtein distance by the whole matrix. */
+export function edits(a: string, b: string): number {
+  const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
+  for (let row = 1; row <= a.length; row++) {
+    rows.push([row]);
+    for (let column = 1; column <= b.length; column++) {
+      const at = (r: number, c: number): number => rows[r]?.[c] ?? Number.NaN;
+      const same = a[row - 1] === b[column - 1] ? 0 : 1;
+      const least = [
+        at(row - 1, column - 1) + same,
+        at(row - 1, column) + 1,
+        at(row, column - 1) + 1,
+      ];
+      rows[row]?.push(Math.min(...least));
+    }
+  }
+  return rows[a.length]?.[b.length] ?? Number.NaN;
 }
 
 /** Mostly from a small alphabet, so that scopes meet; now and then a name that no other one has. */
@@ -145,20 +204,34 @@ const segment = mostly(
   ['a', 'b', 'ab', '__proto__', 'a.b'],
   fc.stringMatching(/^[A-Za-z0-9~!$&'()+=:@-]{1,5}$/),
 );
-const path = fc.array(segment, { minLength: 1, maxLength: 4 }).map((all) => all.join('/'));
+const pattern = fc.oneof(
+  { weight: 3, arbitrary: segment },
+  { weight: 1, arbitrary: fc.constant('{}') },
+);
+/** An open path cannot end in a `$`: there it is the mark. */
+const path = fc
+  .tuple(fc.array(pattern, { minLength: 1, maxLength: 4 }), fc.boolean())
+  .map(([all, isClosed]) => {
+    const text = all.join('/');
+    return isClosed || text.endsWith('$') ? `${text}$` : text;
+  });
+const anyPath = fc.oneof(
+  { weight: 1, arbitrary: fc.constant('$') },
+  { weight: 12, arbitrary: path },
+);
 
 /** A scope of any kind, in canonical form. */
 export const anyScope: fc.Arbitrary<string> = fc
   .tuple(
     fc.oneof({ weight: 1, arbitrary: fc.constant('*') }, { weight: 2, arbitrary: method }),
     domain,
-    fc.oneof({ weight: 1, arbitrary: fc.constant('*') }, { weight: 3, arbitrary: path }),
+    fc.oneof({ weight: 1, arbitrary: fc.constant('*') }, { weight: 3, arbitrary: anyPath }),
   )
   .map(([aMethod, aDomain, aPath]) => `${aMethod}:${aDomain}/${aPath}`);
 
 /** A scope with a real method, domain and path. */
 export const concreteScope: fc.Arbitrary<string> = fc
-  .tuple(method, fc.oneof(fc.constantFrom('d.example', 'a.d.example'), host), path)
+  .tuple(method, fc.oneof(fc.constantFrom('d.example', 'a.d.example'), host), anyPath)
   .map(([aMethod, aDomain, aPath]) => `${aMethod}:${aDomain}/${aPath}`);
 
 export const someScopes: fc.Arbitrary<string[]> = fc.array(anyScope, { maxLength: 4 });
@@ -170,12 +243,23 @@ function wider(scope: string): fc.Arbitrary<string> {
   const parts = partsOf(scope);
   const labels = parts.domain.split('.');
   const domains = labels.map((_, place) => `*.${labels.slice(place + 1).join('.')}`).slice(0, -1);
-  const paths = parts.segments.map((_, place) => parts.segments.slice(0, place + 1).join('/'));
+  const paths = parts.segments
+    .map((_, place) => parts.segments.slice(0, place + 1).join('/'))
+    .filter((one) => !one.endsWith('$'));
+  const isLiteral = fc.infiniteStream(fc.boolean());
+  const templated = isLiteral.map((stream) => {
+    const all = parts.path === '*' || parts.path === '$' ? [] : parts.path.split('/');
+    const segments = all.map((segment, place) => {
+      if (stream.next().value) return segment;
+      return segment.endsWith('$') && place === all.length - 1 ? '{}$' : '{}';
+    });
+    return segments.join('/') || parts.path;
+  });
   return fc
     .tuple(
       fc.constantFrom(parts.method, '*'),
       fc.constantFrom(parts.domain, ...domains, '*'),
-      fc.constantFrom(...paths, '*'),
+      fc.oneof(fc.constantFrom(parts.path, ...paths, '*'), templated),
     )
     .map(([aMethod, aDomain, aPath]) => `${aMethod}:${aDomain}/${aPath}`);
 }
@@ -186,6 +270,46 @@ export const threeScopes: fc.Arbitrary<readonly [string, string, string]> = fc.o
   anyScope.chain((c) => fc.tuple(wider(c), wider(c), fc.constant(c))),
   anyScope.chain((c) => wider(c).chain((b) => fc.tuple(wider(b), fc.constant(b), fc.constant(c)))),
 );
+
+/** From names so few that many scopes cross, cover or equal one another. */
+function crossingPath(minDepth: number, maxDepth: number): fc.Arbitrary<string> {
+  const one = fc.constantFrom('a', 'b', '{}', '{}');
+  return fc
+    .tuple(fc.array(one, { minLength: minDepth, maxLength: maxDepth }), fc.boolean())
+    .filter(([all]) => all.filter((segment) => segment === '{}').length <= 8)
+    .map(([all, isClosed]) => all.join('/') + (isClosed ? '$' : '') || '*');
+}
+
+/** Scopes of such paths. */
+export function crossingScope(minDepth = 0, maxDepth = 4): fc.Arbitrary<string> {
+  return fc
+    .tuple(
+      fc.constantFrom('GET', '*'),
+      fc.constantFrom('d.example', 'a.d.example', '*.d.example', '*.example', '*'),
+      crossingPath(minDepth, maxDepth),
+    )
+    .map(([aMethod, aDomain, aPath]) => `${aMethod}:${aDomain}/${aPath}`);
+}
+
+/** An entry of such a path, mostly on the one host. */
+export const crossingEntry: fc.Arbitrary<string> = fc
+  .tuple(
+    fc.constantFrom('d.example', 'd.example', 'd.example', 'a.d.example'),
+    fc.oneof(
+      { weight: 9, arbitrary: crossingPath(2, 3) },
+      { weight: 1, arbitrary: crossingPath(0, 4).filter((one) => one !== '*') },
+    ),
+  )
+  .map(([aDomain, aPath]) => `GET:${aDomain}/${aPath}`);
+
+/** A request that such scopes may denote. */
+export function crossingPoint(maxDepth = 5): fc.Arbitrary<Point> {
+  return fc.record({
+    method: fc.constantFrom('GET', 'GET', 'GET', 'PUT'),
+    host: fc.constantFrom('d.example', 'd.example', 'd.example', 'a.d.example', 'b.example'),
+    segments: fc.array(fc.constantFrom('a', 'a', 'b', 'c'), { maxLength: maxDepth }),
+  });
+}
 
 const runs = Number(process.env['LAW_RUNS'] ?? 1000);
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { catalogTypes } from '../../src/cli/catalog-types.ts';
 import { ScopeCatalog } from '../../src/scope/catalog.ts';
-import { ScopeError } from '../../src/scope/grammar.ts';
+import { ScopeError } from '../../src/scope/errors.ts';
 import { defineCatalog, scopeIn } from '../../src/scope/typed.ts';
 import { complaintsAbout, completionsAt } from '../types/support.ts';
 import { anyScope, concreteScope } from './support.ts';
@@ -27,6 +27,14 @@ describe('defineCatalog', () => {
     expect(shop.toArray()).toEqual(['GET:shop.example/orders', 'POST:shop.example/orders']);
     expect(shop.expand(['*:shop.example/*']).granted).toEqual(shop.toArray());
     expect(ScopeCatalog.from(shop)).toBe(shop);
+  });
+
+  it('knows entries without the names in them, as the run time does', () => {
+    const catalog = defineCatalog(['GET:d.example/orders/{order}$', 'GET:d.example/$']);
+    const entries: ('GET:d.example/orders/{}$' | 'GET:d.example/$')[] = catalog.toArray();
+
+    expect(entries).toEqual(['GET:d.example/$', 'GET:d.example/orders/{}$']);
+    expect(scopeIn(catalog, 'GET:d.example/orders/{id}$')).toBe('GET:d.example/orders/{id}$');
   });
 
   it('refuses at run time what the compiler cannot see', () => {
@@ -78,6 +86,9 @@ describe('the compiler', () => {
     ['GET:d.example/*', 'the path must not hold a wildcard'],
     ['GET:d.example/a/', 'the path must not end in a slash'],
     ['GET:d.example', 'it must have a method, a domain and a path'],
+    ['GET:d.example/a/$', 'the path must not end in a slash'],
+    ['GET:d.example/a{b}', 'the path must hold braces around whole segments only'],
+    ['GET:d.example/a?b', 'the path must hold no query'],
   ])('says what is wrong with the entry %s', (entry, why) => {
     const message = messageAbout(`defineCatalog(['GET:d.example/b', '${entry}']);`);
 
@@ -97,32 +108,120 @@ describe('the compiler', () => {
     ]);
   });
 
-  // Three ways to say what may be asked for: the type of one literal, the union, and `expand`.
-  it('accepts, in a call and in an annotation, just what expand accepts', () => {
-    const seed = 7;
-    const entries = fc.sample(concreteScope, { seed, numRuns: 30 });
-    const asked = [...new Set(fc.sample(anyScope, { seed, numRuns: 600 })), ...entries];
-    const catalog = ScopeCatalog.from(entries);
-    const lines = asked.flatMap((text) => [
-      `scopeIn(catalog, ${JSON.stringify(text)});`,
-      `asked = ${JSON.stringify(text)};`,
-    ]);
-    const head = `import { type CatalogPattern, defineCatalog, scopeIn } from './src/scope/index.ts';
-const catalog = defineCatalog(${JSON.stringify(entries)}); let asked: CatalogPattern<typeof catalog>;
-`;
-    const refused = new Set(
-      complaintsAbout({ 'laws.ts': `${head}${lines.join('\n')}\nexport { asked };` }).map(
-        ({ line }) => line - 3,
-      ),
-    );
+  it('accepts in a call just what expand accepts', () => {
+    const { catalog, asked, known } = sampled(30, 600, 7);
 
-    const known = asked.map((text) => catalog.knows(text));
-    expect(asked.map((_, place) => !refused.has(2 * place))).toEqual(known);
-    expect(asked.map((_, place) => !refused.has(2 * place + 1))).toEqual(known);
+    expect(
+      compiling(
+        catalog,
+        asked.map((text) => `scopeIn(catalog, ${quoted(text)});`),
+      ),
+    ).toEqual(known);
     expect(known.filter(Boolean).length).toBeGreaterThan(100);
     expect(known.filter((isKnown) => !isKnown).length).toBeGreaterThan(100);
   });
+
+  it.each([8, 9, 10, 11])('accepts the same in a small catalog (%i)', (seed) => {
+    const { catalog, asked, known } = sampled(4, 200, seed);
+
+    expect(
+      compiling(
+        catalog,
+        asked.map((text) => `scopeIn(catalog, ${quoted(text)});`),
+      ),
+    ).toEqual(known);
+  });
+
+  it('accepts in an annotation just what expand accepts, but for templates', () => {
+    const { catalog, asked, known } = sampled(60, 900, 7, (text) => !text.includes('{}'));
+
+    expect(
+      compiling(
+        catalog,
+        asked.map((text) => `asked = ${quoted(text)};`),
+      ),
+    ).toEqual(known);
+    expect(known.filter(Boolean).length).toBeGreaterThan(100);
+    expect(known.filter((isKnown) => !isKnown).length).toBeGreaterThan(100);
+  });
+
+  it.each([
+    'GET:d.example/a//b',
+    'GET:d.example/a/',
+    'GET:d.example/a/*',
+    'GET:d.example/a/b*',
+    'GET:d.example/a?b',
+    'GET:d.example/a#b',
+    'GET:d.example/a%20b',
+    'GET:d.example/a/b{}',
+    'GET:d.example/a/{}b$',
+    'GET:d.example/a/{',
+    'GET:d.example/a/$',
+    'GET:d.example/',
+    'GET:d.example',
+  ])('refuses in a call what is not a scope: %s', (text) => {
+    const catalog = ScopeCatalog.from(['GET:d.example/a', 'GET:d.example/{}/{}']);
+
+    expect(compiling(catalog, [`scopeIn(catalog, ${quoted(text)});`])).toEqual([false]);
+    expect(() => catalog.expand([text])).toThrow(ScopeError);
+  });
+
+  it.each([
+    ['GET:d.example/$', 'GET:d.example/$', true],
+    ['GET:d.example/a$/b', 'GET:d.example/a$', false],
+    ['GET:d.example/a$', 'GET:d.example/a$/b', false],
+    ['GET:d.example/{}', 'GET:d.example/a$/b', true],
+    ['GET:d.example/a$$', 'GET:d.example/a$', false],
+    ['GET:d.example/a$$', 'GET:d.example/a$$', true],
+    ['GET:d.example/a/{}$', 'GET:d.example/{}/b$', true],
+    ['GET:d.example/a/{}$', 'GET:d.example/{}/b/c$', false],
+    ['GET:d.example/{}/{}/{}/{}/{}/{}/{}/{}$', 'GET:d.example/1/2/3/4/5/6/7/8$', true],
+    ['GET:d.example/1/{}/3/4/5/6/7/8/9/10$', 'GET:d.example/1/2/3/4/5/6/7/8/9/10$', true],
+    ['GET:d.example/1/{}/3/4/5/6/7/8/9/10$', 'GET:d.example/1/2/3/4/5/6/7/8/9/11$', false],
+  ])('agrees with expand: an entry %s, asked for %s: %s', (entry, text, isKnown) => {
+    const catalog = ScopeCatalog.from([entry]);
+
+    expect(catalog.knows(text)).toBe(isKnown);
+    expect(compiling(catalog, [`scopeIn(catalog, ${quoted(text)});`])).toEqual([isKnown]);
+  });
+
+  it('names the misspelt scope, and some entries of many', () => {
+    const entries = Array.from({ length: 500 }, (_, i) => `GET:d.example/users/{}/things${i}$`);
+    const [message = ''] = complaintsAbout({
+      'wrong.ts': `${head(entries)}scopeIn(catalog, 'GET:d.example/users/ada/thing7$'); void asked;`,
+    }).map((complaint) => complaint.message);
+
+    expect(message).toContain('\'"GET:d.example/users/ada/thing7$"\' is not assignable');
+    expect(message).toContain('more ...');
+    expect(message.length).toBeLessThan(500);
+  });
 });
+
+function head(entries: readonly string[]): string {
+  return `import { type CatalogPattern, defineCatalog, scopeIn } from './src/scope/index.ts'; void scopeIn;
+const catalog = defineCatalog(${JSON.stringify(entries)}); let asked: CatalogPattern<typeof catalog>;
+`;
+}
+
+/** Which of some lines about a catalog compile. */
+function compiling(catalog: ScopeCatalog, lines: readonly string[]): boolean[] {
+  const text = `${head(catalog.toArray())}${lines.join('\n')}\nexport { asked };`;
+  const refused = new Set(complaintsAbout({ 'laws.ts': text }).map(({ line }) => line - 3));
+  return lines.map((_, place) => !refused.has(place));
+}
+
+/** A catalog, and what is asked of it, some of which it knows. */
+function sampled(size: number, count: number, seed: number, isMeant = (_: string) => true) {
+  const entries = fc.sample(concreteScope.filter(isMeant), { seed, numRuns: size });
+  const catalog = ScopeCatalog.from(entries);
+  const some = fc.sample(anyScope.filter(isMeant), { seed: seed + 1, numRuns: count });
+  const asked = [...new Set([...some, ...entries])];
+  return { catalog, asked, known: asked.map((text) => catalog.knows(text)) };
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text);
+}
 
 describe('catalogTypes', () => {
   const entries = ["GET:d.example/it's/$1", 'GET:d.example/$x', 'GET:a.example/b'];

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   meet,
   overlaps,
+  readRequest,
   ScopeCatalog,
   ScopeError,
   ScopeSet,
@@ -44,14 +45,23 @@ const run: Record<Vector['op'], (input: Vector['input']) => unknown> = {
     if (scopes !== undefined) return ScopeSet.from(scopes).overlaps(filter);
     return { overlaps: overlaps(a, b), meet: meet(a, b)?.toString() ?? null };
   },
-  matchesRequest({ scopes, ...request }) {
-    const decision = ScopeSet.from(scopes).allows(request);
-    if (decision.allowed) return { allow: true, by: decision.by.toString() };
-    return { allow: false, reason: decision.reason };
+  matchesRequest({ scopes, catalog, ...request }) {
+    const known = catalog && ScopeCatalog.from(catalog);
+    const reading = known ? known.readRequest(request) : readRequest(request);
+    if (!reading.ok) return { allow: false, reason: reading.reason };
+    const decision = ScopeSet.from(scopes).allows(reading.request);
+    const entry = known?.attribute(request)?.toString();
+    return {
+      ...(decision.allowed
+        ? { allow: true, by: decision.by.toString() }
+        : { allow: false, reason: decision.reason }),
+      ...(entry !== undefined && { entry }),
+    };
   },
   expand({ requested, catalog }) {
     try {
-      return { ok: true, granted: ScopeCatalog.from(catalog).expand(requested).granted };
+      const { granted, narrowed } = ScopeCatalog.from(catalog).expand(requested);
+      return { ok: true, granted, ...(narrowed.length > 0 && { narrowed }) };
     } catch (error) {
       if (!(error instanceof ScopeError)) throw error;
       const { code, scopes } = error;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ModifyInput, PatchInput } from '../../src/input.ts';
+import type { TokenEvent } from '../../src/events.ts';
+import type { ChangeOptions, ModifyInput, PatchInput } from '../../src/input.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import type { TokenService } from '../../src/service.ts';
 import type { IssuedToken, Token, TokenRecord } from '../../src/token.ts';
@@ -438,19 +439,27 @@ describe('a change of this process, where records are kept in memory', () => {
   });
 });
 
-describe('64 changes at once', () => {
-  const COUNT = 64;
+const COUNT = 64;
 
-  async function together(options: { readonly ifVersion?: number }) {
+/** Concurrent patches, each of which adds a scope of its own, by one or several services in turn. */
+function patchAll(services: readonly TokenService[], id: string, options: ChangeOptions = {}) {
+  return Promise.all(
+    Array.from({ length: COUNT }, (_, i) => {
+      const tokens = services[i % services.length] as TokenService;
+      const change = { addScopes: [`GET:a.example/${i}`] };
+      return tokens.patch('acme', id, change, options).then(
+        ({ version }) => version,
+        (error) => error.code as string,
+      );
+    }),
+  );
+}
+
+describe.each([1, 2])('64 changes at once, by %d processes', (processes) => {
+  async function together(options: ChangeOptions) {
     const { store, tokens, token } = await issued();
-    const outcomes = await Promise.all(
-      Array.from({ length: COUNT }, (_, i) =>
-        tokens.patch('acme', token.id, { addScopes: [`GET:a.example/${i}`] }, options).then(
-          ({ version }) => version,
-          (error) => error.code as string,
-        ),
-      ),
-    );
+    const services = [tokens, setUp({ store }).tokens].slice(0, processes);
+    const outcomes = await patchAll(services, token.id, options);
     return { outcomes, record: await recordOf(store, token.id) };
   }
 
@@ -472,8 +481,10 @@ describe('64 changes at once', () => {
     expect(record.version).toBe(COUNT + 1);
     expect(record.scopes).toHaveLength(COUNT + 2);
   });
+});
 
-  it('the control: over a store that does not compare, updates are lost', async () => {
+describe('64 changes at once', () => {
+  it('the control: by two processes over a store that does not compare, updates are lost', async () => {
     const { store, tokens, token } = await issued();
     let kept = await recordOf(store, token.id);
     store.break('find', async () => [kept]);
@@ -481,13 +492,68 @@ describe('64 changes at once', () => {
       kept = next;
       return true;
     });
-    await Promise.all(
-      Array.from({ length: COUNT }, (_, i) =>
-        tokens.patch('acme', token.id, { addScopes: [`GET:a.example/${i}`] }),
-      ),
-    );
+    await patchAll([tokens, setUp({ store }).tokens], token.id);
 
     expect(kept.version).toBeLessThan(COUNT + 1);
+  });
+
+  it('of one process take two reads and two writes', async () => {
+    const { store, tokens, token } = await issued();
+    store.takeCalls();
+
+    const versions = await patchAll([tokens], token.id);
+
+    expect(versions).toEqual(Array.from({ length: COUNT }, (_, i) => i + 2));
+    expect(store.takeCalls()).toEqual(['find', 'replace', 'find', 'replace']);
+  });
+
+  it('are all made again over a change of another process', async () => {
+    const { store, tokens, token } = await issued();
+    const other = setUp({ store: store.inner }).tokens;
+    let writes = 0;
+    store.break('replace', async (next: TokenRecord, version: number) => {
+      writes += 1;
+      if (writes === 2) await other.patch('acme', token.id, { addScopes: ['GET:a.example/other'] });
+      return store.inner.replace(next, version);
+    });
+
+    const versions = await patchAll([tokens], token.id);
+
+    expect(writes).toBe(3);
+    expect(versions.sort((a, b) => Number(a) - Number(b)).at(-1)).toBe(COUNT + 2);
+    expect((await recordOf(store, token.id)).scopes).toHaveLength(COUNT + 3);
+  });
+
+  it('that are refused leave the others as they are', async () => {
+    const { store, tokens, token } = await issued();
+    const patch = (change: PatchInput, ifVersion?: number) =>
+      tokens.patch('acme', token.id, change, { ifVersion }).then(
+        ({ version }) => version,
+        (error) => error.code,
+      );
+
+    const outcomes = await Promise.all([
+      patch({ name: 'first' }),
+      patch({ removeScopes: [OTHER_SCOPE] }),
+      patch({ removeScopes: [OTHER_SCOPE] }),
+      patch({ name: 'late' }, 2),
+      patch({ name: 'last' }, 3),
+    ]);
+
+    expect(outcomes).toEqual([2, 3, 'scope_unmatched', 'version_conflict', 4]);
+    const { name, scopes, version } = await recordOf(store, token.id);
+    expect({ name, scopes, version }).toEqual({ name: 'last', scopes: [SCOPE], version: 4 });
+  });
+
+  it('all fail when their write fails, and the next one is made', async () => {
+    const { store, tokens, token } = await issued();
+    store.break('replace', () => Promise.reject(new Error('away')));
+
+    const outcomes = await patchAll([tokens], token.id);
+
+    expect(new Set(outcomes)).toEqual(new Set(['store_unavailable']));
+    store.mend();
+    expect((await tokens.patch('acme', token.id, { name: 'back' })).version).toBe(2);
   });
 
   it('a modify and a revoke: whichever comes first, the token is dead', async () => {
@@ -588,6 +654,50 @@ describe('revoke', () => {
     expect((await tokens.verify(other.value, NEED)).ok).toBe(true);
     expect(await codeOf(tokens.revokeAll(''))).toBe('invalid_request');
     expect(await codeOf(tokens.revokeAll(undefined as never))).toBe('invalid_request');
+    const onProgress = 'each time' as never;
+    expect(await codeOf(tokens.revokeAll('acme', { onProgress }))).toBe('invalid_request');
+  });
+
+  it('all goes in batches, between which others get a turn, and reports its progress', async () => {
+    const { tokens, store } = setUp({ quotas: { tokensPerAccount: 3000 } });
+    for (let i = 0; i < 2500; i++) await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    store.takeCalls();
+    const progress: number[] = [];
+    const seen = new Promise((resolve) => setImmediate(() => resolve([...progress])));
+
+    const count = await tokens.revokeAll('acme', { onProgress: (done) => progress.push(done) });
+
+    expect(await seen).toEqual([1000]);
+    expect(count).toBe(2500);
+    expect(progress).toEqual([1000, 2000]);
+    expect(store.takeCalls()).toEqual(['revokeAll', 'revokeAll', 'revokeAll']);
+    expect(store.calls.every(({ args }) => args[2] === 1000)).toBe(true);
+    expect((await tokens.list({ account: 'acme' })).tokens).toEqual([]);
+  });
+
+  it('all that is cut says how far it came, and goes on where it ended', async () => {
+    const events: TokenEvent[] = [];
+    const { tokens, store } = setUp({
+      quotas: { tokensPerAccount: 3000 },
+      onEvent: (event) => events.push(event),
+    });
+    for (let i = 0; i < 2500; i++) await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    let batches = 0;
+    store.break('revokeAll', (account: string, at: Date, limit: number) => {
+      batches += 1;
+      if (batches === 3) throw new Error('away');
+      return store.inner.revokeAll(account, at, limit);
+    });
+
+    await expect(tokens.revokeAll('acme')).rejects.toMatchObject({
+      code: 'store_unavailable',
+      details: { count: 2000 },
+    });
+
+    store.mend();
+    expect(await tokens.revokeAll('acme')).toBe(500);
+    const counts = events.filter(({ type }) => type === 'revoked_all');
+    expect(counts).toMatchObject([{ count: 2000 }, { count: 500 }]);
   });
 });
 

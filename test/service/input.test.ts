@@ -40,35 +40,156 @@ describe('an unknown member', () => {
     expect(hintIn(await messageFor({ ...far(20), ttl: 1 }))).toBeUndefined();
   });
 
-  it('is never named; those that are known are', async () => {
-    const known = 'account, scopes, ttlSeconds, name, metadata';
-    const { tokens } = setUp();
-    const noObject = await refusalOf(tokens.issue('acme' as never));
+  it.each<[name: string, shown: string]>([
+    ['zzzzzzzz', '"zzzzzzzz"'],
+    ['x'.repeat(32), `"${'x'.repeat(32)}"`],
+    ['hunter7', '(its name is not shown)'],
+  ])('%j is quoted as %s, beside the known ones', async (name, quoted) => {
+    const known = 'account, scopes, ttlSeconds, expiresIn, expiresAt, name, metadata';
 
-    expect(await messageFor({ zzzzzzzz: 1 })).toBe(`a member is unknown (known: ${known})`);
-    expect(noObject.message).toBe(`an object is required, with ${known}`);
+    expect(await messageFor({ [name]: 1 })).toBe(`unknown member ${quoted} (known: ${known})`);
+  });
+
+  it('is never quoted if it is a value', async () => {
+    const { tokens } = setUp();
+    const { value } = await tokens.issue(ISSUE);
+
+    expect(await messageFor({ [value]: 1 })).toMatch(/^unknown member \(its name is not shown/);
+  });
+
+  it('is named with the one that it stands in for, after others', async () => {
+    const message = await messageFor({ zzzzzzzz: 1, ttl: 1 });
+
+    expect(message).toMatch(/^unknown member "ttl"; did you mean ttlSeconds\? /);
   });
 });
 
-describe('a lifetime that is refused', () => {
-  it.each<[unknown, boolean]>([
-    ['30', false],
-    [1.5, false],
-    [0, false],
-    [-1000, false],
-    [61, false],
-    [59_999, false],
-    [60_000, true],
-    [60_001, false],
-  ])(
-    '%s is told the rule, and that it looks like milliseconds: %s',
-    async (ttlSeconds, isHinted) => {
-      const rule = 'the lifetime must be a whole number of seconds from 1 to 60';
-      const hint = '; this one looks like milliseconds';
+describe('what is refused', () => {
+  const { tokens, clock } = setUp();
+  const now = clock.now();
+  const year = 31_536_000;
+  const latest = now.getTime() / 1000 + year;
+  const seconds = 'ttlSeconds must be a whole number of seconds from 1 to 31536000';
+  const expiry = 'expiresAt must be later than now, and at most 365 days from now';
+  const account =
+    'account must be 1 to 255 bytes of text without control characters, such as "acme"';
+  const name = 'name must be 1 to 200 characters without control characters';
+  const list = 'a list of scopes is required, as ["GET:shop.example/orders"]';
+  const lifetime = { member: 'ttlSeconds', min: 1, max: year };
+  const issue = (members: object) => tokens.issue({ ...ISSUE, ...members } as typeof ISSUE);
+  const patch = (change: object) => tokens.patch('acme', NO_ID, change);
+  const rotate = (options: object) => tokens.rotate('acme', NO_ID, options);
+  const asked = (input: unknown) => tokens.list(input as { account: string });
+  const metadata = { member: 'metadata' };
 
-      expect(await messageFor({ ttlSeconds })).toBe(isHinted ? rule + hint : rule);
-    },
-  );
+  it.each<[call: () => Promise<unknown>, message: string, details?: object]>([
+    [() => issue({ ttlSeconds: '30d' }), `${seconds}; got the text "30d"`, lifetime],
+    [
+      () => issue({ ttlSeconds: '3600' }),
+      `${seconds}; got the text "3600": give the number 3600 without quotes`,
+      lifetime,
+    ],
+    [() => issue({ ttlSeconds: 'my password' }), `${seconds}; got a text`, lifetime],
+    [() => issue({ ttlSeconds: Number.NaN }), `${seconds}; got NaN`, lifetime],
+    [() => issue({ ttlSeconds: 1.5 }), `${seconds}; got 1.5`, lifetime],
+    [() => issue({ ttlSeconds: 0 }), `${seconds}; got 0`, lifetime],
+    [() => issue({ ttlSeconds: null }), `${seconds}; got null`, lifetime],
+    [
+      () => issue({ ttlSeconds: 900 * 86_400 }),
+      'ttlSeconds may be at most 365 days (31536000 s); you asked for 900 days',
+      lifetime,
+    ],
+    [
+      () => patch({ expiresAt: new Date(0) }),
+      `${expiry}; got 1970-01-01T00:00:00Z (0 in UNIX seconds)`,
+      { member: 'expiresAt', max: latest },
+    ],
+    [
+      () => patch({ expiresAt: '2030-01-01' }),
+      'expiresAt must be a valid Date; got the text "2030-01-01"',
+      { member: 'expiresAt' },
+    ],
+    [() => patch({ removeScopes: 'x' }), `removeScopes: ${list}`, { member: 'removeScopes' }],
+    [() => patch({ addScopes: [] }), `addScopes: ${list}`, { member: 'addScopes' }],
+    [
+      () => rotate({ graceSeconds: 400 * 86_400 }),
+      'graceSeconds may be at most 365 days (31536000 s); you asked for 400 days',
+      { member: 'graceSeconds', min: 0, max: year },
+    ],
+    [
+      () => rotate({ grace: 1 }),
+      'unknown member "grace"; did you mean graceSeconds? (known: graceSeconds, ifVersion)',
+    ],
+    [
+      () => asked('ada'),
+      'list takes an object { account, scope, match, limit, maxBytes, cursor }; got a text',
+    ],
+    [() => asked([]), expect.stringMatching(/^list takes an object \{.*; got a list$/)],
+    [
+      () => asked({ account: 'acme', limit: 1001 }),
+      'limit must be a whole number from 1 to 1000; got 1001',
+      { member: 'limit', min: 1, max: 1000 },
+    ],
+    [
+      () => asked({ account: 'acme', scope: 'zzz' }),
+      expect.stringMatching(/^scope: "zzz" is not a scope/),
+      { member: 'scope' },
+    ],
+    [
+      () => asked({ account: 'acme', cursor: 'x' }),
+      expect.stringMatching(/^cursor must be one that an earlier page gave/),
+      { member: 'cursor' },
+    ],
+    [() => tokens.purge(undefined as never), expect.stringMatching(/^purge takes an object/)],
+    [
+      () => issue({ account: 7 }),
+      `${account}; got a number: give String(id)`,
+      { member: 'account' },
+    ],
+    [() => tokens.get(7 as never, NO_ID), `${account}; got a number: give String(id)`],
+    [() => issue({ account: '' }), `${account}; got an empty text`],
+    [() => issue({ account: 'é'.repeat(128) }), `${account}; got 256 bytes`],
+    [() => issue({ account: 'a\n' }), account],
+    [() => issue({ name: 'x'.repeat(201) }), `${name}; got 201`, { member: 'name' }],
+    [() => issue({ name: 7 }), `${name}; got 7`],
+    [
+      () => issue({ metadata: { a: undefined } }),
+      'metadata.a must be JSON; got undefined',
+      metadata,
+    ],
+    [
+      () => issue({ metadata: { a: { d: [1, new Date(0)] } } }),
+      'metadata.a.d.1 must be JSON; got 1970-01-01T00:00:00Z (0 in UNIX seconds)',
+      metadata,
+    ],
+    [() => issue({ metadata: { a: Number.NaN } }), 'metadata.a must be JSON; got NaN', metadata],
+    [() => issue({ metadata: { a: 1n } }), 'metadata.a must be JSON; got a bigint', metadata],
+    [
+      () => issue({ metadata: { ['x'.repeat(33)]: undefined } }),
+      'metadata: a member must be JSON; got undefined',
+      metadata,
+    ],
+    [() => issue({ metadata: new Map() }), 'metadata must be JSON; got an object', metadata],
+    [() => issue({ metadata: [1] }), 'metadata must be a JSON object; got a list', metadata],
+    [
+      () => issue({ metadata: { a: 'x'.repeat(4089) } }),
+      'metadata may take at most 4096 bytes as JSON; got 4097',
+      metadata,
+    ],
+  ])('%s is told so: %s', async (call, message, details) => {
+    const error = await refusalOf(call());
+
+    expect(error.message).toEqual(message);
+    if (details !== undefined) expect(error.details).toEqual(details);
+  });
+
+  it('is nothing of this', async () => {
+    const good = { ttlSeconds: year, name: 'x'.repeat(200), account: 'é'.repeat(127) };
+
+    expect(await issue({ ...good, metadata: { a: 'x'.repeat(4088) } })).toMatchObject({
+      version: 1,
+    });
+  });
 });
 
 describe('of several faults', () => {
@@ -121,14 +242,14 @@ describe('the details of refused scopes', () => {
     [
       'one that can be repaired',
       [SCOPE, repaired.scope],
-      { scopes: [repaired.scope], refused: [repaired] },
+      { scopes: [repaired.scope], refused: [repaired], member: 'scopes' },
     ],
     [
       'one that the catalog does not know',
       [OTHER_SCOPE, SCOPE],
       { scopes: [OTHER_SCOPE], refused: [{ scope: OTHER_SCOPE, nearest: [SCOPE] }] },
     ],
-    ['none', [], undefined],
+    ['none', [], { member: 'scopes' }],
   ])('name, of a list with %s, what is wrong with each', async (_, scopes, details) => {
     const { tokens } = setUp({ catalog: known });
     const error = await refusalOf(tokens.issue({ account: 'acme', scopes }));
@@ -141,11 +262,10 @@ describe('the details of refused scopes', () => {
     ['nonsense', undefined],
   ])('of the one scope %s are %o', async (scope, details) => {
     const { tokens } = setUp();
-    const errors = await Promise.all([
-      refusalOf(tokens.list({ account: 'acme', scope })),
-      refusalOf(tokens.verify('malformed', { scope })),
-    ]);
+    const listed = await refusalOf(tokens.list({ account: 'acme', scope }));
+    const verified = await refusalOf(tokens.verify('malformed', { scope }));
 
-    for (const error of errors) expect(error.details).toEqual(details);
+    expect(listed.details).toEqual({ ...details, member: 'scope' });
+    expect(verified.details).toEqual(details);
   });
 });

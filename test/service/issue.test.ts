@@ -103,7 +103,8 @@ describe('issue', () => {
     ['metadata as a list', { metadata: [] }, 'invalid_request'],
     ['metadata of 4097 bytes', { metadata: { a: 'x'.repeat(4089) } }, 'invalid_request'],
     ['an unknown member', { scope: SCOPE }, 'invalid_request'],
-    ['an expiry', { expiresAt: new Date('2100-06-01') }, 'invalid_request'],
+    ['a past expiry', { expiresAt: new Date('2099-06-01') }, 'invalid_expire'],
+    ['two lifetimes', { ttlSeconds: 1, expiresIn: 1 }, 'invalid_request'],
     ['bad scope and bad ttl', { scopes: ['x'], ttlSeconds: 0 }, 'invalid_scope'],
     ['bad name and bad scope', { scopes: ['x'], name: '' }, 'invalid_request'],
   ])('refuses %s without a store call', async (_, bad, code) => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ListInput } from '../../src/input.ts';
 import type { TokenService } from '../../src/service.ts';
 import type { PageQuery } from '../../src/store.ts';
@@ -19,6 +19,12 @@ async function listAll(tokens: TokenService, input: ListInput): Promise<Token[]>
     found.push(...page.tokens);
     cursor = page.cursor;
   } while (cursor !== undefined);
+  return found;
+}
+
+async function collected(tokens: AsyncIterable<Token>): Promise<Token[]> {
+  const found: Token[] = [];
+  for await (const token of tokens) found.push(token);
   return found;
 }
 
@@ -284,6 +290,9 @@ describe('list with a scope', () => {
       await store.inner.insert({ ...record, id: other });
     }
     store.takeCalls();
+    // A slow machine must not end the page earlier.
+    vi.spyOn(performance, 'now').mockReturnValue(performance.now());
+    onTestFinished(() => void vi.restoreAllMocks());
 
     const { tokens: none, cursor } = await tokens.list({ account: 'acme', scope: OTHER_SCOPE });
     expect(none).toEqual([]);
@@ -408,4 +417,51 @@ describe('purge', () => {
 it('the recording store changes nothing of what it records', async () => {
   const { tokens } = setUp({ store: new RecordingStore() });
   expect(await issueMany(tokens, 2)).toHaveLength(2);
+});
+
+describe('listAll', () => {
+  it('gives each token of each page once, newest first', async () => {
+    const { tokens } = setUp();
+    await issueMany(tokens, 7);
+    await issueMany(tokens, 1, 'other');
+    const expected = await listAll(tokens, { account: 'acme' });
+
+    const found = await collected(tokens.listAll({ account: 'acme', limit: 3 }));
+
+    expect(found).toHaveLength(7);
+    expect(idsOf(found)).toEqual(idsOf(expected));
+  });
+
+  it('keeps the filter on each page, and starts after a cursor', async () => {
+    const { tokens } = setUp();
+    await issueMany(tokens, 3);
+    await tokens.issue({ account: 'acme', scopes: [OTHER_SCOPE] });
+    const input = { account: 'acme', scope: OTHER_SCOPE, limit: 1 };
+    const { cursor } = await tokens.list({ account: 'acme', limit: 1 });
+
+    expect(await collected(tokens.listAll(input))).toHaveLength(1);
+    expect(await collected(tokens.listAll({ account: 'acme', cursor }))).toHaveLength(3);
+  });
+
+  it('reads no page that nobody asks for', async () => {
+    const { tokens, store } = setUp();
+    await issueMany(tokens, 5);
+    store.takeCalls();
+
+    for await (const token of tokens.listAll({ account: 'acme', limit: 2 })) {
+      expect(token.account).toBe('acme');
+      break;
+    }
+
+    expect(store.takeCalls()).toEqual(['page']);
+  });
+
+  it('throws from the loop, as list does', async () => {
+    const { tokens } = setUp();
+
+    const refused = (input: unknown) => codeOf(collected(tokens.listAll(input as ListInput)));
+    expect(await refused({ account: '' })).toBe('invalid_request');
+    expect(await refused({ account: 'acme', scope: 'orders' })).toBe('invalid_scope');
+    expect(await refused(undefined)).toBe('invalid_request');
+  });
 });

@@ -1,11 +1,11 @@
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { TokenError } from '../../src/errors.ts';
-import { KeyRing } from '../../src/keys.ts';
 import type { TokenServiceOptions } from '../../src/options.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import type { IssuedToken, TokenId, TokenRecord } from '../../src/token.ts';
+import { KeyRing } from '../../src/values/keys.ts';
 import { unseen } from '../canary.ts';
 import {
   ALL_METHODS,
@@ -113,7 +113,7 @@ describe('a store that is broken', () => {
   it.each(VERBS)('and hangs is store_unavailable to %s at 2 seconds', async (_, verb) => {
     const setting = await setUpRemote();
     setting.store.break(ALL_METHODS, () => new Promise(() => {}));
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     const outcome = vi.fn();
     verb(setting).then(outcome, ({ code }) => outcome(code));
     await vi.advanceTimersByTimeAsync(1999);
@@ -152,11 +152,33 @@ describe('a store that is broken', () => {
     expect(outcome).toHaveBeenCalledWith(expect.objectContaining({ code: 'store_unavailable' }));
   });
 
+  it('has one deadline for a change that others keep winning, and then tries no more', async () => {
+    const { store, tokens, token } = await setUpRemote();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    store.break('replace', async () => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      return false;
+    });
+    const outcome = vi.fn();
+
+    for (let i = 0; i < 3; i++) tokens.patch('acme', token.id, { name: `${i}` }).catch(outcome);
+    await vi.advanceTimersByTimeAsync(1999);
+    expect(outcome).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    const codes = outcome.mock.calls.map(([{ code }]) => code);
+    expect(codes).toEqual(['version_conflict', 'version_conflict', 'version_conflict']);
+
+    await vi.advanceTimersByTimeAsync(300);
+    store.takeCalls();
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(store.takeCalls()).toEqual([]);
+  });
+
   it('keeps to the deadline of the options', async () => {
     const store = new RecordingStore(new MemoryTokenStore(), { local: false });
     const { store: outer, tokens } = setUp({ store, deadlineMs: 50 });
     outer.break('find', () => new Promise(() => {}));
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     const outcome = vi.fn();
     tokens.verify(forge(), NEED).catch(outcome);
     await vi.advanceTimersByTimeAsync(49);
@@ -169,7 +191,7 @@ describe('a store that is broken', () => {
     const { store, tokens, token } = await setUpRemote();
     const late = Promise.withResolvers<unknown>();
     store.break('find', () => late.promise);
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     const outcome = tokens.verify(token.value, NEED).catch(({ code }) => code);
     await vi.advanceTimersByTimeAsync(2000);
     late.reject(new Error('too late'));

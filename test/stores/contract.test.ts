@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { PageQuery, TokenStore } from '../../src/store.ts';
+import type {
+  AccountQuota,
+  PageQuery,
+  ScannedRecords,
+  ScanQuery,
+  TokenStore,
+} from '../../src/store.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
@@ -65,6 +71,105 @@ class DropsMilliseconds extends MemoryTokenStore {
 class OverwritesOnInsert extends Overlaid {
   override async insert(record: TokenRecord): Promise<void> {
     await super.insert(record).catch(() => this.overlay.set(record.id, structuredClone(record)));
+  }
+}
+
+class IgnoresQuota extends MemoryTokenStore {
+  override insert(record: TokenRecord): Promise<void> {
+    return super.insert(record);
+  }
+}
+
+class CountsExpired extends MemoryTokenStore {
+  override insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
+    return super.insert(record, quota && { ...quota, liveAt: new Date(0) });
+  }
+}
+
+class CountsAllAccounts extends MemoryTokenStore {
+  readonly #accounts = new Set<string>();
+
+  override insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
+    this.#accounts.add(record.account);
+    const others = this.#accounts.size - 1;
+    return super.insert(record, quota && { ...quota, tokens: quota.tokens - others });
+  }
+}
+
+class InsertsTheRefused extends MemoryTokenStore {
+  override async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
+    try {
+      await super.insert(record, quota);
+    } catch (refusal) {
+      await super.insert(record).catch(() => {});
+      throw refusal;
+    }
+  }
+}
+
+class HasQuotaForGood extends MemoryTokenStore {
+  readonly #counts = new Map<string, number>();
+
+  override async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
+    const count = this.#counts.get(record.account) ?? 0;
+    await super.insert(record, quota && { ...quota, tokens: count < quota.tokens ? 1e9 : 0 });
+    this.#counts.set(record.account, count + 1);
+  }
+}
+
+class TakesFullForTaken extends MemoryTokenStore {
+  override async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
+    const [taken] = await super.find([record.id]);
+    if (taken !== undefined && quota !== undefined) {
+      return super.insert(record, { ...quota, tokens: 0 });
+    }
+    return super.insert(record, quota);
+  }
+}
+
+class EndsPagesTooEarly extends MemoryTokenStore {
+  override page({ maxBytes = 1e9, ...query }: PageQuery): Promise<TokenRecord[]> {
+    return super.page({ ...query, maxBytes: maxBytes / 2 });
+  }
+}
+
+class FillsPagesToTheBound extends MemoryTokenStore {
+  override async page({ maxBytes = 1e9, ...query }: PageQuery): Promise<TokenRecord[]> {
+    const records = await super.page({ ...query, maxBytes });
+    return JSON.stringify(records).length > maxBytes ? records.slice(0, -1) : records;
+  }
+}
+
+class IgnoresMaxBytes extends MemoryTokenStore {
+  override page({ maxBytes, ...query }: PageQuery): Promise<TokenRecord[]> {
+    return super.page(query);
+  }
+}
+
+class RemembersListsOfIds extends MemoryTokenStore {
+  readonly #lists = new Map<string, Pick<TokenRecord, 'scopes' | 'requested'>>();
+
+  override async find(ids: readonly TokenId[]): Promise<Found> {
+    return (await super.find(ids)).map(
+      (record) => record && { ...record, ...this.#listsOf(record) },
+    );
+  }
+
+  protected keyOf({ id }: TokenRecord): string {
+    return id;
+  }
+
+  #listsOf(record: TokenRecord): Pick<TokenRecord, 'scopes' | 'requested'> {
+    const { scopes, requested } = record;
+    const lists = this.#lists.get(this.keyOf(record)) ?? { scopes, requested };
+    this.#lists.set(this.keyOf(record), lists);
+    return lists;
+  }
+}
+
+class RemembersListsOfVersions extends RemembersListsOfIds {
+  protected override keyOf({ id, version }: TokenRecord): string {
+    return `${id} ${version}`;
   }
 }
 
@@ -176,12 +281,24 @@ class InsertsOnReplace extends MemoryTokenStore {
   }
 }
 
+class IgnoresGivenVersion extends MemoryTokenStore {
+  override replace(next: TokenRecord): Promise<boolean> {
+    return super.replace(next);
+  }
+}
+
 class CountsRevokedAgain extends MemoryTokenStore {
   #count = 0;
 
-  override async revokeAll(account: string, at: Date): Promise<number> {
-    this.#count += await super.revokeAll(account, at);
+  override async revokeAll(account: string, at: Date, limit: number): Promise<number> {
+    this.#count += await super.revokeAll(account, at, limit);
     return this.#count;
+  }
+}
+
+class RevokesWithoutLimit extends MemoryTokenStore {
+  override revokeAll(account: string, at: Date): Promise<number> {
+    return super.revokeAll(account, at, Number.POSITIVE_INFINITY);
   }
 }
 
@@ -255,6 +372,62 @@ function assigned<Value extends object>(value: Value): Value {
   return copy as Value;
 }
 
+class ScansLiveOnly extends MemoryTokenStore {
+  override async scan(query: ScanQuery): Promise<ScannedRecords> {
+    const { records, ...rest } = await super.scan(query);
+    return { ...rest, records: records.filter(({ revokedAt }) => revokedAt === undefined) };
+  }
+}
+
+class ScansWithoutLimit extends MemoryTokenStore {
+  override scan(): Promise<ScannedRecords> {
+    return super.scan({ limit: Number.POSITIVE_INFINITY });
+  }
+}
+
+class ScansForever extends MemoryTokenStore {
+  override async scan(query: ScanQuery): Promise<ScannedRecords> {
+    const { records, next } = await super.scan(query);
+    return { records, next: next ?? 'zzz' };
+  }
+}
+
+class ScansOneStep extends MemoryTokenStore {
+  override async scan({ limit }: ScanQuery): Promise<ScannedRecords> {
+    const { records } = await super.scan({ limit: Math.min(limit, 100) });
+    return { records };
+  }
+}
+
+class ScansByOffset extends MemoryTokenStore {
+  override async scan({ after = '0', limit }: ScanQuery): Promise<ScannedRecords> {
+    const { records } = await super.scan({ limit: 1e6 });
+    const end = Number(after) + limit;
+    const page = records.slice(Number(after), end);
+    return { records: page, next: end < records.length ? String(end) : undefined };
+  }
+}
+
+class ScansShared extends MemoryTokenStore {
+  readonly #shared = new Map<TokenId, TokenRecord>();
+
+  override async scan(query: ScanQuery): Promise<ScannedRecords> {
+    const { records, ...rest } = await super.scan(query);
+    for (const record of records) {
+      if (!this.#shared.has(record.id)) this.#shared.set(record.id, record);
+    }
+    return { ...rest, records: records.map(({ id }) => this.#shared.get(id) as TokenRecord) };
+  }
+}
+
+/** A store of the host's own, written before there was `scan`. */
+class ScansNothing extends MemoryTokenStore {
+  constructor() {
+    super();
+    Object.assign(this, { scan: undefined });
+  }
+}
+
 async function failures(open: () => TokenStore): Promise<string[]> {
   const failed: string[] = [];
   for (const promise of storeContract) {
@@ -268,12 +441,33 @@ describe('store contract', () => {
     expect(await failures(() => new MemoryTokenStore())).toEqual([]);
   });
 
+  it('passes a store that ignores maxBytes', async () => {
+    expect(await failures(() => new IgnoresMaxBytes())).toEqual([]);
+  });
+
+  it('passes a store without scan', async () => {
+    expect(await failures(() => new ScansNothing())).toEqual([]);
+  });
+
   it.each<[new () => TokenStore, string]>([
+    [IgnoresQuota, 'insert: with a quota, refuses the record that would exceed it'],
+    [CountsExpired, 'insert: a quota counts neither revoked nor expired records'],
+    [CountsAllAccounts, 'insert: a quota counts records of the same account only'],
+    [InsertsTheRefused, 'insert: with a quota, keeps nothing of a refused record'],
+    [HasQuotaForGood, 'insert: a quota has room again after a revocation'],
+    [TakesFullForTaken, 'insert: with room in the quota, rejects a taken id'],
+    [EndsPagesTooEarly, 'page: with maxBytes, never ends before these are reached'],
+    [FillsPagesToTheBound, 'page: with maxBytes, has one record at least where there is any'],
     [HandsOutShared, 'copies: what a caller does to an answer of find does not matter'],
     [KeepsWhatCameIn, 'copies: what a caller does to an inserted record later does not matter'],
     [ChangesArguments, 'arguments: no verb changes what it is given'],
     [DropsMilliseconds, 'insert: keeps milliseconds'],
     [OverwritesOnInsert, 'insert: rejects a taken id and leaves the first record untouched'],
+    [RemembersListsOfIds, 'scopes: a long list that was read before is the new one after a change'],
+    [
+      RemembersListsOfVersions,
+      'scopes: a long list goes with its record, also when the id comes again',
+    ],
     [LosesOrder, 'find: keeps order, duplicates and holes'],
     [LosesDuplicates, 'find: keeps order, duplicates and holes'],
     [LosesHoles, 'find: keeps order, duplicates and holes'],
@@ -284,10 +478,12 @@ describe('store contract', () => {
     [IgnoresVersionInRevoke, 'revoke: only over the version that is given'],
     [RevokesAgain, 'revoke: only once, and the first time stays'],
     [IgnoresVersionInReplace, 'replace: only over the version before'],
-    [ReadsThenReplaces, 'replace: of 100 at once exactly one wins'],
+    [ReadsThenReplaces, 'replace: of 100 concurrent ones exactly one wins'],
     [RevivesRevoked, 'revoke: is never undone'],
     [InsertsOnReplace, 'replace: never makes a record that is not there'],
+    [IgnoresGivenVersion, 'replace: only over the version that is given'],
     [CountsRevokedAgain, 'revokeAll: marks and counts what is not revoked, and nothing of others'],
+    [RevokesWithoutLimit, 'revokeAll: marks at most limit records, and says when none are left'],
     [PagesByOffset, 'page: neither repeats nor skips when records come and go between pages'],
     [TiesUpwards, 'page: puts records of one instant in descending order of id by code unit'],
     [TiesByLocale, 'page: puts records of one instant in descending order of id by code unit'],
@@ -298,6 +494,15 @@ describe('store contract', () => {
     ],
     [PurgesTheInstantToo, 'purge: removes what ended strictly before the instant'],
     [PurgesWithoutLimit, 'purge: goes in steps of at most so many, over all accounts'],
+    [
+      ScansLiveOnly,
+      'scan: gives all records of all accounts as they are, also revoked and expired ones',
+    ],
+    [ScansWithoutLimit, 'scan: goes in steps of at most limit, and ends'],
+    [ScansForever, 'scan: goes in steps of at most limit, and ends'],
+    [ScansOneStep, 'scan: gives hundreds of records'],
+    [ScansByOffset, 'scan: misses no record while others come and go'],
+    [ScansShared, 'scan: what a caller does to an answer does not matter'],
     [PollutesMetadata, 'metadata: a member named __proto__ is a member like any other'],
   ])('catches %o', async (Broken, caught) => {
     expect(await failures(() => new Broken())).toContain(caught);

@@ -23,10 +23,11 @@ import {
   MysqlTokenStore,
   migrate,
   migrationSql,
-} from '../../src/stores/mysql.ts';
+} from '../../src/stores/mysql/index.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { freePort, type Server, startServer } from '../servers.ts';
+import { longListCases, longRecord } from './long-lists.ts';
 import { CREATED, newRecord, refusalOf } from './support.ts';
 
 const url = inject('servers').mariadb;
@@ -42,8 +43,14 @@ type HostOptions = PoolOptions & {
   readonly first?: string | undefined;
 };
 
+/** A pool as a careful host makes it. */
 function makePool({ first, ...options }: HostOptions = {}): Pool {
-  const pool = createPool({ uri: url as string, connectionLimit: 10, ...options });
+  const pool = createPool({
+    uri: url as string,
+    connectionLimit: 10,
+    connectTimeout: 2000,
+    ...options,
+  });
   if (first !== undefined) pool.on('connection', (connection) => connection.query(first));
   return pool;
 }
@@ -102,13 +109,17 @@ const VERBS: readonly (readonly [string, (store: MysqlTokenStore) => Promise<unk
   ['find', (store) => store.find([newRecord('one').id])],
   ['find of several', (store) => store.find([newRecord('one').id, newRecord('two').id])],
   ['page', (store) => store.page({ account: 'acme', limit: 2, liveAt: CREATED })],
+  [
+    'page up to a size',
+    (store) => store.page({ account: 'acme', limit: 2, liveAt: CREATED, maxBytes: 1000 }),
+  ],
   ['replace', (store) => store.replace(newRecord('one', { version: 2 }))],
   ['revoke', (store) => store.revoke(newRecord('one').id, 'acme', CREATED)],
-  ['revokeAll', (store) => store.revokeAll('acme', CREATED)],
+  ['revokeAll', (store) => store.revokeAll('acme', CREATED, 1000)],
   ['purge', (store) => store.purge(ENDED, 10)],
 ];
 const IDS = ['one', 'two', 'three'].map((label) => newRecord(label).id);
-const WRITES = VERBS.filter(([verb]) => !verb.startsWith('find') && verb !== 'page');
+const WRITES = VERBS.filter(([verb]) => !verb.startsWith('find') && !verb.startsWith('page'));
 
 /** All that a host may have set for its own queries and that must not matter to us. */
 const CONTRARY: HostOptions = {
@@ -128,6 +139,55 @@ const CONTRARY: HostOptions = {
 
 /** Where MariaDB refuses most often what others have changed meanwhile. */
 const STRICT = `SET SESSION tx_isolation = 'SERIALIZABLE', SESSION innodb_snapshot_isolation = ON`;
+
+describe.skipIf(url === undefined)('long lists in MySQL', () => {
+  async function setUpLong() {
+    const { table, store: elsewhere, pool } = await setUp();
+    const counted = newPool({ ...CONTRARY, connectionLimit: 1 });
+    let bytes = 0;
+    counted.on('connection', (connection) => {
+      const own = connection as unknown as MysqlConnection;
+      const execute = own.execute.bind(own);
+      own.execute = (statement, callback) =>
+        execute(statement, (error, answer) => {
+          bytes += String(answer).length;
+          callback(error, answer);
+        });
+    });
+    const write = ({ id }: TokenRecord, scopes: string, requested: string) =>
+      pool
+        .promise()
+        .query(`UPDATE ${table} SET scopes = ?, requested = ? WHERE id = ?`, [
+          scopes,
+          requested,
+          id,
+        ]);
+    return {
+      store: new MysqlTokenStore(counted, { table }),
+      elsewhere,
+      answered: () => bytes,
+      write,
+      overwrite: (record: TokenRecord) =>
+        write(record, JSON.stringify(record.scopes), JSON.stringify(record.requested)),
+      remove: ({ id }: TokenRecord) => run(pool, `DELETE FROM ${table} WHERE id = '${id}'`),
+    };
+  }
+
+  it.each(longListCases)('$name', async (one) => one.run(await setUpLong()));
+
+  it.each(['', '=', '[1]', '["a"', '{}'])('that were replaced by %j are corrupt', async (text) => {
+    const { store, elsewhere, overwrite, write } = await setUpLong();
+    const record = longRecord('a');
+    await elsewhere.insert(record);
+    for (let times = 0; times < 3; times += 1) await store.find([record.id]);
+    await write(record, text, JSON.stringify(record.requested));
+    expect(await codeOf(store.find([record.id]))).toBe('store_corrupt');
+    await write(record, JSON.stringify(record.scopes), text);
+    expect(await codeOf(store.find([record.id]))).toBe('store_corrupt');
+    await overwrite(record);
+    expect((await store.find([record.id]))[0]?.scopes).toEqual(record.scopes);
+  });
+});
 
 describe.skipIf(url === undefined)('MySQL store', () => {
   const ways: [string, HostOptions][] = [
@@ -183,6 +243,17 @@ describe.skipIf(url === undefined)('pool', () => {
     },
   );
 
+  it('keeps the settings that the host gave it', async () => {
+    const pool = newPool({ connectTimeout: 10_000 });
+    const settings = () => ({ ...Object(pool.config).connectionConfig });
+    const before = settings();
+    await migrate(pool, { table: newTable() });
+    new MysqlTokenStore(pool, { deadlineMs: 100 });
+
+    expect(settings()).toEqual(before);
+    expect(before.connectTimeout).toBe(10_000);
+  });
+
   it('is left open when the store is not used any more', async () => {
     const { store, pool } = await setUp();
     expect('close' in store).toBe(false);
@@ -233,17 +304,36 @@ function spied(pool: Pool): MysqlStatement[] {
 }
 
 describe.skipIf(url === undefined)('statements', () => {
-  it.each(VERBS)('take one round trip: %s', async (_, call) => {
+  it.each(VERBS.map(([verb, call]) => [verb, verb === 'revokeAll' ? 2 : 1, call] as const))(
+    '%s: round trips: %i',
+    async (_, trips, call) => {
+      const { table } = await setUp();
+      const pool = newPool({ connectionLimit: 1 });
+      const statements = spied(pool);
+      const store = new MysqlTokenStore(pool, { table });
+      await store.find([newRecord('one').id]);
+      statements.length = 0;
+      await call(store);
+
+      // Without those that ask again whether the server takes writes, after a second.
+      expect(statements.filter(({ sql }) => sql.includes(table))).toHaveLength(trips);
+    },
+  );
+
+  it('take two round trips for an insert within a quota, and one for a refused one', async () => {
     const { table } = await setUp();
     const pool = newPool({ connectionLimit: 1 });
     const statements = spied(pool);
     const store = new MysqlTokenStore(pool, { table });
     await store.find([newRecord('one').id]);
-    statements.length = 0;
-    await call(store);
+    const countOf = async (tokens: number) => {
+      statements.length = 0;
+      await store.insert(newRecord('two'), { tokens, liveAt: CREATED }).catch(() => {});
+      return statements.filter(({ sql }) => sql.includes(table)).length;
+    };
 
-    expect(statements).toHaveLength(1);
-    expect(statements[0]?.sql).toContain(table);
+    expect(await countOf(1)).toBe(1);
+    expect(await countOf(2)).toBe(2);
   });
 
   it('hold no values: all of these are parameters', async () => {
@@ -274,33 +364,48 @@ describe.skipIf(url === undefined)('many callers at once', () => {
     }
   });
 
+  it.each([
+    ['as it comes', undefined],
+    ['under serializable, with strict snapshots', STRICT],
+  ])('insert within a quota 50 at a time, without a deadlock: %s', async (_, first) => {
+    const { table } = await setUp();
+    const pool = newPool({ first, connectionLimit: 50 });
+    const statements = spied(pool);
+    const store = new MysqlTokenStore(pool, { table });
+    const records = Array.from({ length: 50 }, (_, n) => newRecord(`n${n}`));
+    const quota = { tokens: 1000, liveAt: CREATED };
+    await Promise.all(records.map((record) => store.insert(record, quota)));
+
+    expect(await store.find(records.map(({ id }) => id))).toEqual(records);
+    // What the server undoes is sent again.
+    expect(statements.filter(({ sql }) => sql.startsWith('INSERT'))).toHaveLength(50);
+  });
+
   it('are served again when the server ends a deadlock at their cost', async () => {
     const { table, pool: other, record } = await setUp();
     const heavy = Array.from({ length: 20 }, (_, n) => newRecord(`a${n}`, { account: 'other' }));
-    // The last in the index, by which revokeAll locks an account's tokens one after the other.
-    const last = newRecord('last', { createdAt: new Date(0) });
+    // The first in the primary key, by which revokeAll locks tokens one after the other.
+    const first = newRecord('first');
     const pool = newPool();
     const statements = spied(pool);
     const store = new MysqlTokenStore(pool, { table });
     // A range is locked with what comes next to it.
     const between = newRecord('b', { account: 'other' });
-    for (const one of [last, between, ...heavy]) await store.insert(one);
+    for (const one of [first, between, ...heavy]) await store.insert(one);
 
     const rival = await other.promise().getConnection();
     await rival.query('BEGIN');
     // Who has changed more is spared.
     await rival.query(`UPDATE ${table} SET name = 'x' WHERE id LIKE 'a%'`);
-    await rival.query(`UPDATE ${table} SET name = 'x' WHERE id = '${last.id}'`);
-    const revoked = store.revokeAll('acme', CREATED);
-    await waitingForLock(table);
     await rival.query(`UPDATE ${table} SET name = 'x' WHERE id = '${record.id}'`);
+    const revoked = store.revokeAll('acme', CREATED, 1000);
+    await waitingForLock(table);
+    await rival.query(`UPDATE ${table} SET name = 'x' WHERE id = '${first.id}'`);
     await rival.query('COMMIT');
     rival.release();
 
     expect(await revoked).toBe(2);
-    expect(statements.filter(({ sql }) => sql.includes('FORCE INDEX (by_account)'))).toHaveLength(
-      2,
-    );
+    expect(statements.filter(({ sql }) => sql.startsWith('UPDATE'))).toHaveLength(2);
   });
 
   it.each([
@@ -387,7 +492,7 @@ describe.skipIf(url === undefined)('plans', () => {
     ],
     ['replace', 'PRIMARY', /"range"/, (store) => store.replace(newRecord('one', { version: 2 }))],
     ['revoke', 'PRIMARY', /"range"/, (store) => store.revoke(IDS[0] as TokenId, 'acme', ENDED)],
-    ['revokeAll', 'by_account', /"range"/, (store) => store.revokeAll('acme', ENDED)],
+    ['revokeAll', 'PRIMARY', /"range"/, (store) => store.revokeAll('acme', ENDED, 1000)],
     ['purge', 'by_end', /"range"/, (store) => store.purge(CREATED, 10)],
   ])('use the index: %s', async (_, key, type, call) => {
     const { pool, store, statements } = await filled();
@@ -397,6 +502,65 @@ describe.skipIf(url === undefined)('plans', () => {
     expect(plan).toContain(`"key":"${key}"`);
     expect(plan).toMatch(type);
     expect(plan).not.toMatch(/filesort|temporary/);
+  });
+
+  it('revokeAll looks in an index alone, and goes on where the last batch ended', async () => {
+    const { pool, store, statements } = await filled();
+    // While another transaction may still see the rows as they were, nothing cleans up.
+    const other = await newPool().promise().getConnection();
+    cleanups.push(() => other.destroy());
+    await other.query('START TRANSACTION WITH CONSISTENT SNAPSHOT');
+    const readsOfBatch = () => readsOf(pool, () => store.revokeAll('acme', ENDED, 100));
+    const reads = [];
+    for (let batch = 0; batch < 9; batch += 1) reads.push(await readsOfBatch());
+    const looks = statements.filter(({ sql }) => sql.includes('by_account'));
+
+    expect(await planOf(pool, looks.at(-1) as MysqlStatement)).toMatch(
+      /"range".*"key":"by_account".*"Extra":"Using where; Using index"/,
+    );
+    expect(looks[0]?.sql).not.toContain('created_at < ?');
+    expect(looks.slice(1).every(({ sql }) => sql.includes('created_at < ?'))).toBe(true);
+    expect(Math.max(...reads)).toBeLessThan(2 * (reads[0] ?? 0));
+  });
+
+  it('revokeAll says that none are left only after it has looked for newer ones', async () => {
+    const { store } = await setUp();
+    const at = (ms: number) => ({ account: 'big', createdAt: new Date(CREATED.getTime() + ms) });
+    for (const [n, ms] of [1, 2, 2, 3].entries()) await store.insert(newRecord(`n${n}`, at(ms)));
+    expect(await store.revokeAll('big', CREATED, 2)).toBe(2);
+    await store.insert(newRecord('newer', at(4)));
+
+    expect(await store.revokeAll('big', CREATED, 10)).toBe(3);
+    expect(await store.revokeAll('big', CREATED, 10)).toBe(0);
+  });
+
+  it('revokeAll keeps nobody from new tokens while it waits', async () => {
+    const { pool, table, store, record } = await setUp();
+    const other = await newPool().promise().getConnection();
+    cleanups.push(() => other.destroy());
+    await other.query('BEGIN');
+    await other.query(`UPDATE ${table} SET name = 'x' WHERE id = '${record.id}'`);
+    const revoking = store.revokeAll('acme', CREATED, 1000);
+    await waitingForLock(table);
+    for (const account of ['acme', 'acma', 'acmf']) {
+      await store.insert(newRecord(`new${account}`, { account }));
+    }
+    await other.query('COMMIT');
+    expect(await revoking).toBe(1);
+    expect(await run(pool, `SELECT id FROM ${table} WHERE revoked_at IS NULL`)).toHaveLength(3);
+  });
+
+  it('count live tokens in an index alone, without those that have expired', async () => {
+    const { pool, store, statements } = await filled();
+    const live = COUNT / 4;
+    const insert = (tokens: number) =>
+      store.insert(newRecord('two'), { tokens, liveAt: CREATED }).catch(() => {});
+    await insert(live);
+    const plan = await planOf(pool, statements.at(-1) as MysqlStatement);
+
+    expect(plan).toMatch(/"range".*"key":"by_live".*"Extra":"Using where; Using index"/);
+    expect(await readsOf(pool, () => insert(10))).toBeLessThanOrEqual(10);
+    expect(await readsOf(pool, () => insert(live))).toBeLessThanOrEqual(live);
   });
 
   it('look for changes in an index alone', async () => {
@@ -414,7 +578,7 @@ describe.skipIf(url === undefined)('plans', () => {
     const reads = (query: object) => readsOf(pool, () => store.page({ ...page, ...query }));
 
     expect(length).toBe(50);
-    for (const query of [{}, { after }]) {
+    for (const query of [{}, { after }, { after, maxBytes: 4_000_000 }]) {
       // What is revoked is not read at all.
       expect(await reads({ ...query, liveAt: new Date(0) })).toBeLessThanOrEqual(52);
     }
@@ -427,12 +591,37 @@ describe.skipIf(url === undefined)('plans', () => {
     const reads = (other: string, parameters: unknown[]) =>
       readsOf(pool, () => pool.promise().query(other, parameters));
     const rows = sql.replace(/AND \(created_at < \? OR .*?\)\)/s, 'AND (created_at, id) < (?, ?)');
-    const [account, liveAt, time, , id] = values;
+    const [share, , account, liveAt, time, , id] = values;
 
     expect(rows).not.toBe(sql);
     expect(
-      await reads(rows.replace('LIMIT ?', 'LIMIT 50'), [account, liveAt, time, id]),
+      await reads(rows.replace('LIMIT ?', 'LIMIT 50'), [share, share, account, liveAt, time, id]),
     ).toBeGreaterThan(500);
+  });
+});
+
+describe.skipIf(url === undefined)('a page with maxBytes', () => {
+  it('sends no more than it hands out', async () => {
+    const { pool, store } = await setUp({ connectionLimit: 1 });
+    const scopes = Array.from({ length: 4096 }, (_, index) => `GET:shop.example/${index}`);
+    const records = Array.from({ length: 6 }, (_, index) =>
+      newRecord(`n${index}`, {
+        scopes: [...scopes, `GET:shop.example/${'x'.repeat(100_000)}/${index}`],
+        createdAt: new Date(CREATED.getTime() + 10 - index),
+      }),
+    );
+    for (const record of records) await store.insert(record);
+    const sent = async () =>
+      Number((await run(pool, "SHOW SESSION STATUS LIKE 'Bytes_sent'"))[0]?.['Value']);
+    const query = { account: 'acme', limit: 100, liveAt: CREATED, maxBytes: 400_000 };
+
+    const before = await sent();
+    const page = await store.page(query);
+    const after = await sent();
+    expect(page).toEqual(records.slice(0, 3));
+    // Of records of more than 200 KB.
+    expect(after - before).toBeLessThan(4 * 220_000);
+    expect(await store.page({ ...query, after: page.at(-1) })).toEqual(records.slice(3));
   });
 });
 
@@ -479,7 +668,7 @@ describe.skipIf(url === undefined)('what does not fit', () => {
 
   it.each([
     ['revoke', (store: MysqlTokenStore, at: Date) => store.revoke(IDS[0] as TokenId, 'acme', at)],
-    ['revokeAll', (store: MysqlTokenStore, at: Date) => store.revokeAll('acme', at)],
+    ['revokeAll', (store: MysqlTokenStore, at: Date) => store.revokeAll('acme', at, 1000)],
     ['purge', (store: MysqlTokenStore, at: Date) => store.purge(at, 1)],
     [
       'page',
@@ -616,8 +805,8 @@ describe.skipIf(url === undefined)('watch', () => {
     await writer.replace({ ...two, version: 5 });
     await writer.revoke(two.id, 'nobody', CREATED);
     await writer.purge(ENDED, 1);
-    await writer.revokeAll('nobody', CREATED);
-    await writer.revokeAll('acme', CREATED);
+    await writer.revokeAll('nobody', CREATED, 1000);
+    await writer.revokeAll('acme', CREATED, 1000);
     await soon(() => heard.length).toBe(3);
     expect([...(heard[2] ?? [])].sort()).toEqual([record.id, two.id].sort());
   });
@@ -697,7 +886,12 @@ describe.skipIf(url === undefined)('watch', () => {
        SELECT LEFT(MD5(seq), 22), 'big', 'acme', 'k1', REPEAT('x', 32), '[]', '[]', seq, seq, 1
        FROM seq_1_to_1500`,
     );
-    expect(await writer.revokeAll('big', CREATED)).toBe(1500);
+    // In one commit, which the store itself does in parts.
+    await run(
+      pool,
+      `UPDATE ${table} SET changed_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+       WHERE account = 'big'`,
+    );
     await soon(() => heard).toEqual(['all']);
 
     await writer.revoke(record.id, 'acme', CREATED);
@@ -916,7 +1110,7 @@ interface Child {
 
 /** A process that runs a script with our names and mysql2's at hand. */
 function inChild(script: string): Child {
-  const module = new URL('../../src/stores/mysql.ts', import.meta.url).href;
+  const module = new URL('../../src/stores/mysql/index.ts', import.meta.url).href;
   const whole = `
     import { createPool } from 'mysql2';
     import { migrate, MysqlTokenStore } from ${JSON.stringify(module)};
@@ -931,6 +1125,21 @@ function inChild(script: string): Child {
     ended: once(child, 'exit').then(async ([code]) => ({ code, errors: await errors })),
     go: () => child.stdin?.write('go'),
   };
+}
+
+/** A process that waits for a word, then migrates and uses the table. */
+function migrateInChild(table: string): Child {
+  return inChild(`
+    const pool = createPool(${JSON.stringify({ uri: url })});
+    await pool.promise().query('SELECT 1');
+    process.stdout.write('ready');
+    process.stdin.once('data', async () => {
+      await migrate(pool, ${JSON.stringify({ table })});
+      await new MysqlTokenStore(pool, ${JSON.stringify({ table })}).revokeAll('nobody', new Date());
+      pool.end();
+      process.stdin.destroy();
+    });
+  `);
 }
 
 describe.skipIf(url === undefined)('doctor', () => {
@@ -954,8 +1163,36 @@ describe.skipIf(url === undefined)('doctor', () => {
   });
 
   it.each([
+    [0, true],
+    [2001, true],
+    [2000, false],
+    [1000, false],
+  ])(
+    'finds connect_timeout_too_long in a pool that waits for %i ms: %s',
+    async (connectTimeout, isFound) => {
+      const { table } = await setUp();
+      const pool = newPool({ connectTimeout });
+      const findings = await doctor(new MysqlTokenStore(pool, { table, deadlineMs: 2000 }));
+
+      const found = { code: 'connect_timeout_too_long', message: expect.stringContaining('2000') };
+      expect(findings).toEqual(isFound ? [found] : []);
+    },
+  );
+
+  it('finds connect_timeout_too_long in a pool with the defaults of the driver', async () => {
+    const { table } = await setUp();
+    const pool = createPool({ uri: url as string });
+    cleanups.push(() => ended(pool));
+
+    expect(await codesOf(new MysqlTokenStore(pool, { table }))).toEqual([
+      'connect_timeout_too_long',
+    ]);
+  });
+
+  it.each([
     ['schema_missing', 'DROP TABLE %', 'migrate'],
     ['schema_differs', 'ALTER TABLE % DROP INDEX by_change', 'by_change'],
+    ['schema_differs', 'ALTER TABLE % DROP INDEX by_live', 'by_live'],
     ['schema_differs', 'ALTER TABLE % DROP COLUMN changed_at', 'changed_at'],
     ['schema_differs', 'ALTER TABLE % MODIFY name VARBINARY(799)', 'name'],
     ['engine_not_innodb', 'ALTER TABLE % ENGINE=MyISAM', 'MyISAM'],
@@ -1088,6 +1325,12 @@ describe.skipIf(url === undefined)('options', () => {
     }
   });
 
+  it.each([null, true, 'ALLOW', ''])('refuse %j as standby', (standby) => {
+    expect(() => new MysqlTokenStore(newPool(), { standby: standby as 'allow' })).toThrow(
+      expect.objectContaining({ code: 'invalid_options' }),
+    );
+  });
+
   it.each([1, 60_000, undefined])('take %j as milliseconds', (value) => {
     const options = { deadlineMs: value, pollMs: value };
     expect(() => new MysqlTokenStore(newPool(), options)).not.toThrow();
@@ -1134,19 +1377,7 @@ describe.skipIf(url === undefined)('migrate', () => {
 
   it('may be called by four processes at once', async () => {
     const table = newTable();
-    const children = Array.from({ length: 4 }, () =>
-      inChild(`
-        const pool = createPool(${JSON.stringify({ uri: url })});
-        await pool.promise().query('SELECT 1');
-        process.stdout.write('ready');
-        process.stdin.once('data', async () => {
-          await migrate(pool, ${JSON.stringify({ table })});
-          await new MysqlTokenStore(pool, ${JSON.stringify({ table })}).revokeAll('acme', new Date());
-          pool.end();
-          process.stdin.destroy();
-        });
-      `),
-    );
+    const children = Array.from({ length: 4 }, () => migrateInChild(table));
     for (const { started } of children) await started;
     for (const { go } of children) go();
 
@@ -1156,10 +1387,79 @@ describe.skipIf(url === undefined)('migrate', () => {
     expect(await doctor(new MysqlTokenStore(newPool(), { table }))).toEqual([]);
   });
 
+  describe('of schema version 1', () => {
+    /** As the version before the index for quotas made it. */
+    const version1 = (table: string) => `CREATE TABLE ${table} (
+      id VARBINARY(22) NOT NULL PRIMARY KEY,
+      account VARBINARY(255) NOT NULL,
+      prefix VARBINARY(64) NOT NULL,
+      kid VARBINARY(16) NOT NULL,
+      digest VARBINARY(32) NOT NULL,
+      box VARBINARY(1024),
+      scopes MEDIUMBLOB NOT NULL,
+      requested MEDIUMBLOB NOT NULL,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      version BIGINT NOT NULL,
+      name VARBINARY(800),
+      metadata BLOB,
+      revoked_at BIGINT,
+      previous_digest VARBINARY(32),
+      previous_until BIGINT,
+      changed_at BIGINT,
+      ends_at BIGINT AS (LEAST(expires_at, COALESCE(revoked_at, expires_at))) STORED,
+      KEY by_account (account, revoked_at, created_at DESC, id DESC, expires_at),
+      KEY by_end (ends_at),
+      KEY by_change (changed_at)
+    ) ENGINE=InnoDB COMMENT='tokenwright schema 1'`;
+
+    /** A table of that version, with one record. */
+    async function setUpOld(): Promise<Setting> {
+      const [pool, table] = [newPool(), newTable()];
+      await run(pool, version1(table));
+      const [store, record] = [new MysqlTokenStore(pool, { table }), newRecord('one')];
+      await store.insert(record);
+      return { pool, table, store, record };
+    }
+
+    it('is brought up to date, and its rows stay', async () => {
+      const { pool, table, store, record } = await setUpOld();
+      expect(await doctor(store)).toMatchObject([{ code: 'schema_differs' }]);
+      await migrate(pool, { table });
+
+      expect(await schemaOf(pool, table)).toBe(await schemaOf(pool, (await setUp()).table));
+      expect(await store.find([record.id])).toEqual([record]);
+      expect(await doctor(store)).toEqual([]);
+    });
+
+    it('is brought up to date by four processes at once', async () => {
+      const { pool, table, store, record } = await setUpOld();
+      const children = Array.from({ length: 4 }, () => migrateInChild(table));
+      for (const { started } of children) await started;
+      for (const { go } of children) go();
+
+      expect(await Promise.all(children.map((child) => child.ended))).toEqual(
+        children.map(() => ({ code: 0, errors: '' })),
+      );
+      expect(await schemaOf(pool, table)).toBe(await schemaOf(pool, (await setUp()).table));
+      expect(await store.find([record.id])).toEqual([record]);
+    });
+
+    it('is left as it is where it cannot be brought up to date', async () => {
+      const { pool, table } = await setUpOld();
+      const before = await schemaOf(pool, table);
+      const reading = newPool({ first: 'SET SESSION TRANSACTION READ ONLY' });
+
+      expect(await codeOf(migrate(reading, { table }))).toBe('store_unavailable');
+      expect(await schemaOf(pool, table)).toBe(before);
+    });
+  });
+
   it.each([
     ['another owner', "COMMENT = ''", 'not one of tokenwright'],
     ['another owner', "COMMENT = 'tokenwright schema'", 'not one of tokenwright'],
-    ['a newer version', "COMMENT = 'tokenwright schema 2'", 'version 2'],
+    ['a newer version', "COMMENT = 'tokenwright schema 4, needs 3'", 'later than version 2'],
+    ['a newer version', "COMMENT = 'tokenwright schema 5: later'", 'later than version 2'],
   ])('refuses a table of %s, and changes nothing: %s', async (_, change, words) => {
     const { pool, table } = await setUp();
     await run(pool, `ALTER TABLE ${table} ${change}`);
@@ -1169,6 +1469,60 @@ describe.skipIf(url === undefined)('migrate', () => {
     expect(code).toBe('invalid_options');
     expect(message).toContain(words);
     expect(await schemaOf(pool, table)).toBe(before);
+  });
+
+  it.each(['tokenwright schema 3', 'tokenwright schema 4, needs 2'])(
+    'leaves a later schema alone that it can use: %s',
+    async (comment) => {
+      const { pool, table, store } = await setUp();
+      await run(pool, `ALTER TABLE ${table} COMMENT = '${comment}'`);
+      const before = await schemaOf(pool, table);
+      await migrate(pool, { table });
+
+      expect(await schemaOf(pool, table)).toBe(before);
+      expect(await store.doctor()).toEqual([]);
+    },
+  );
+
+  it('of a later version leaves this one working beside it, and keeps what that one writes', async () => {
+    const { pool, table, store } = await setUp();
+    const records = Array.from({ length: 20 }, (_, n) => newRecord(`n${n}`));
+    for (const record of records) await store.insert(record);
+    // As a later version may do while this one is running.
+    await run(
+      pool,
+      `ALTER TABLE ${table} ADD note TEXT, ADD kind TEXT NOT NULL DEFAULT 'plain',
+       COMMENT = 'tokenwright schema 3'`,
+    );
+    await migrate(pool, { table });
+    const theirs = records.map(async ({ id }) => {
+      for (let n = 1; n <= 50; n += 1) {
+        await run(pool, `UPDATE ${table} SET note = '${n}', kind = '${n}' WHERE id = '${id}'`);
+      }
+    });
+    const ours = records.map(async (record) => {
+      for (let version = 2; version <= 51; version += 1) {
+        expect(await store.replace({ ...record, version })).toBe(true);
+      }
+    });
+    await Promise.all([...theirs, ...ours]);
+
+    expect(await store.find(records.map(({ id }) => id))).toEqual(
+      records.map((record) => ({ ...record, version: 51 })),
+    );
+    for (const [, call] of VERBS) await call(store);
+    expect(await run(pool, `SELECT DISTINCT note, kind FROM ${table} WHERE version = 51`)).toEqual([
+      { note: '50', kind: '50' },
+    ]);
+  });
+
+  it('of a breaking version makes this one fail, and the doctor says why', async () => {
+    const { pool, table, store, record } = await setUp();
+    await run(pool, `ALTER TABLE ${table} COMMENT = 'tokenwright schema 4, needs 4'`);
+    expect((await store.doctor()).map(({ code }) => code)).toEqual(['schema_newer']);
+
+    await run(pool, `ALTER TABLE ${table} CHANGE scopes scopes_4 MEDIUMBLOB NOT NULL`);
+    expect(await codeOf(store.find([record.id]))).toBe('store_unavailable');
   });
 
   it('says so when the user may not create, and needs no such right when all is there', async () => {
@@ -1253,7 +1607,7 @@ describe.skipIf(url === undefined)('a database that fails', () => {
     [
       'not there',
       async () => [newPool({ uri: `mysql://127.0.0.1:${await freePort()}/x` }), newName()],
-      /away/,
+      /down/,
     ],
     ['without the table', async () => [newPool(), newName()], /migrate/],
     [
@@ -1392,10 +1746,10 @@ describe.skipIf(url === undefined)('a database that fails', () => {
   it('that cannot even be connected to does not fill the pool', async () => {
     const proxy = await startProxy(url as string);
     const { store, record, pool } = await setUp(
-      { uri: proxy.url, connectionLimit: 2 },
+      { uri: proxy.url, connectionLimit: 2, connectTimeout: 800 },
       { deadlineMs: 800 },
     );
-    const plain = newPool({ uri: proxy.url, connectionLimit: 2 });
+    const plain = newPool({ uri: proxy.url, connectionLimit: 2, connectTimeout: 10_000 });
     await run(plain, 'SELECT 1');
     proxy.freeze();
     const endless = vi.fn();
@@ -1409,8 +1763,23 @@ describe.skipIf(url === undefined)('a database that fails', () => {
     const find = () => store.find([record.id]).catch(() => 'away');
     await expect.poll(find, { timeout: 2000 }).toEqual([record]);
     expect(await run(pool, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
-    // The driver's own time for connecting is ten seconds.
+    // The other pool would wait for its ten seconds, the default of the driver.
     expect(endless).not.toHaveBeenCalled();
+    await proxy.refuse();
+  });
+
+  it('is reported within the deadline, however long the pool waits for a connection', async () => {
+    const proxy = await startProxy(url as string);
+    const { store } = await setUp(
+      { uri: proxy.url, connectionLimit: 2, connectTimeout: 10_000 },
+      { deadlineMs: 500 },
+    );
+    proxy.freeze();
+    const frozenAt = performance.now();
+
+    const calls = VERBS.map(([, call]) => codeOf(call(store)));
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['store_unavailable']));
+    expect(performance.now() - frozenAt).toBeLessThan(2000);
     await proxy.refuse();
   });
 });

@@ -16,10 +16,11 @@ import {
   type PostgresQuery,
   type PostgresStoreOptions,
   PostgresTokenStore,
-} from '../../src/stores/postgres.ts';
+} from '../../src/stores/postgres/index.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { freePort, type Server, startServer } from '../servers.ts';
+import { longListCases, longRecord } from './long-lists.ts';
 import { CREATED, newRecord, refusalOf } from './support.ts';
 
 const url = inject('servers').postgres;
@@ -75,20 +76,78 @@ async function setUp(
   return { pool, table, store, record };
 }
 
+const QUOTA = { tokens: 100, liveAt: CREATED };
+
 const VERBS: readonly (readonly [string, (store: PostgresTokenStore) => Promise<unknown>])[] = [
   ['insert', (store) => store.insert(newRecord('two'))],
+  ['insert within a quota', (store) => store.insert(newRecord('three'), QUOTA)],
   ['find', (store) => store.find([newRecord('one').id])],
   ['find of several', (store) => store.find([newRecord('one').id, newRecord('two').id])],
   ['page', (store) => store.page({ account: 'acme', limit: 2, liveAt: CREATED })],
+  [
+    'page up to a size',
+    (store) => store.page({ account: 'acme', limit: 2, liveAt: CREATED, maxBytes: 1000 }),
+  ],
   ['replace', (store) => store.replace(newRecord('one', { version: 2 }))],
   ['revoke', (store) => store.revoke(newRecord('one').id, 'acme', CREATED)],
-  ['revokeAll', (store) => store.revokeAll('acme', CREATED)],
+  ['revokeAll', (store) => store.revokeAll('acme', CREATED, 1000)],
   ['purge', (store) => store.purge(ENDED, 10)],
 ];
-const WRITES = VERBS.filter(([verb]) => !verb.startsWith('find') && verb !== 'page');
+const WRITES = VERBS.filter(([verb]) => !verb.startsWith('find') && !verb.startsWith('page'));
 
 const isolation = (level: string): PoolConfig => ({
   options: `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`,
+});
+
+describe.skipIf(url === undefined)('long lists in PostgreSQL', () => {
+  async function setUpLong(options: PostgresStoreOptions = {}) {
+    const { table, store: elsewhere, pool } = await setUp();
+    const counted = newPool();
+    let bytes = 0;
+    const query = counted.query.bind(counted) as unknown as PostgresPool['query'];
+    Reflect.set(counted, 'query', async (asked: PostgresQuery) => {
+      const answer = await query(asked);
+      bytes += JSON.stringify(answer.rows).length;
+      return answer;
+    });
+    const write = ({ id }: TokenRecord, scopes: string, requested: string) =>
+      pool.query(`UPDATE ${table} SET scopes = $2, requested = $3 WHERE id = $1`, [
+        id,
+        scopes,
+        requested,
+      ]);
+    return {
+      store: new PostgresTokenStore(counted, { table, ...options }),
+      elsewhere,
+      answered: () => bytes,
+      write,
+      overwrite: (record: TokenRecord) =>
+        write(record, JSON.stringify(record.scopes), JSON.stringify(record.requested)),
+      remove: ({ id }: TokenRecord) => pool.query(`DELETE FROM ${table} WHERE id = $1`, [id]),
+    };
+  }
+
+  it.each(longListCases)('$name', async (one) => one.run(await setUpLong()));
+
+  it.each(longListCases)('$name, without prepared statements', async (one) =>
+    one.run(await setUpLong({ prepare: false })),
+  );
+
+  it.each(['', '=', '\x1e', '["a"]\x1e=', '[1]', '["a"', '{}'])(
+    'that were replaced by %j are corrupt',
+    async (text) => {
+      const { store, elsewhere, overwrite, write } = await setUpLong();
+      const record = longRecord('a');
+      await elsewhere.insert(record);
+      for (let times = 0; times < 3; times += 1) await store.find([record.id]);
+      await write(record, text, JSON.stringify(record.requested));
+      expect((await refusalOf(store.find([record.id]))).code).toBe('store_corrupt');
+      await write(record, JSON.stringify(record.scopes), text);
+      expect((await refusalOf(store.find([record.id]))).code).toBe('store_corrupt');
+      await overwrite(record);
+      expect((await store.find([record.id]))[0]?.scopes).toEqual(record.scopes);
+    },
+  );
 });
 
 describe.skipIf(url === undefined)('PostgreSQL store', () => {
@@ -171,7 +230,7 @@ describe.skipIf(url === undefined)('many callers at once', () => {
       return rows;
     });
     const store = new PostgresTokenStore(recording, { table });
-    const revoking = store.revokeAll('nobody', CREATED);
+    const revoking = store.revokeAll('nobody', CREATED, 1000);
 
     if (isRepeated) expect(await revoking).toBe(0);
     else expect(await refusalOf(revoking)).toMatchObject({ code: 'store_unavailable' });
@@ -235,9 +294,36 @@ describe.skipIf(url === undefined)('statements', () => {
     const { recording, queries } = recorder(pool);
     await call(new PostgresTokenStore(recording, { table }));
 
-    expect(queries).toHaveLength(1);
+    expect(queries.filter((query) => !isHint(query))).toHaveLength(1);
   });
 });
+
+describe.skipIf(url === undefined)('a page with maxBytes', () => {
+  it('sends no more than it hands out', async () => {
+    const { pool, table, store } = await setUp();
+    const scopes = Array.from({ length: 4096 }, (_, index) => `GET:shop.example/${index}`);
+    const records = Array.from({ length: 6 }, (_, index) =>
+      newRecord(`n${index}`, {
+        scopes: [...scopes, `GET:shop.example/${'x'.repeat(100_000)}/${index}`],
+        createdAt: new Date(CREATED.getTime() + 10 - index),
+      }),
+    );
+    for (const record of records) await store.insert(record);
+    const answers: number[] = [];
+    const { recording } = recorder(pool, (rows) => {
+      answers.push(rows.length);
+      return rows;
+    });
+    const query = { account: 'acme', limit: 100, liveAt: CREATED, maxBytes: 400_000 };
+
+    const page = await new PostgresTokenStore(recording, { table }).page(query);
+    expect(page).toEqual(records.slice(0, 3));
+    expect(answers).toEqual([3]);
+  });
+});
+
+/** Whether a statement only tells other processes of changes. */
+const isHint = ({ text }: PostgresQuery) => text.includes('pg_notify');
 
 /** A pool that writes down what it is asked, and may answer otherwise. */
 function recorder(
@@ -309,14 +395,71 @@ describe.skipIf(url === undefined)('plans', () => {
       const plans = await plansOf(mode);
 
       for (const [verb, plan] of plans) expect(`${verb}: ${plan}`).not.toMatch(/Seq Scan on test_/);
-      expect(plans.get('page')).toMatch(/^Limit\n *-> +Index Scan using test_\w+_by_account on /);
+      expect(plans.get('page')).toMatch(
+        /^Limit\n(.*\n){3} +One-Time Filter: .*\n *-> +Index Scan using test_\w+_by_account on /,
+      );
       expect(plans.get('page')).toContain('ROW(created_at, id) < ROW(');
       expect(plans.get('page')).not.toContain('Sort');
-      expect(plans.get('find')).toMatch(/^Index Scan using test_\w+_pkey on /);
+      for (const part of ['ROW(created_at, id) < ROW(', '_by_account on ', 'WindowAgg']) {
+        expect(plans.get('page up to a size')).toContain(part);
+      }
+      expect(plans.get('page up to a size')).not.toContain('Sort');
+      expect(plans.get('insert within a quota')).toMatch(
+        /Scan (using|on) test_\w+_live.*\n +Index Cond: \(\(account = .*\) AND \(expires_at > /,
+      );
+      expect(plans.get('find')).toMatch(
+        /^Result\n(.*\n){3} *-> +Index Scan using test_\w+_pkey on /,
+      );
       expect(plans.get('find of several')).toMatch(/Index Scan (using|on) test_\w+_pkey/);
-      expect(plans.get('revokeAll')).toMatch(/Index Scan (using|on) test_\w+_by_account/);
+      expect(plans.get('revokeAll')).toMatch(
+        /LockRows\n *-> +Index Scan using test_\w+_by_account/,
+      );
+      expect(plans.get('revokeAll')).toMatch(/Scan (using|on) test_\w+_pkey/);
       expect(plans.get('purge')).toMatch(/LockRows\n *-> +Index Scan using test_\w+_by_end on /);
       expect(plans.get('purge')).toMatch(/Scan (using|on) test_\w+_pkey/);
+    },
+  );
+
+  /** A table whose statistics are older than nearly all tokens of one account. */
+  async function neverAnalyzed(): Promise<Setting> {
+    const setting = await setUp({ max: 1 });
+    const { pool, table } = setting;
+    await pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
+    const fill = (label: string, account: string) =>
+      pool.query(
+        `INSERT INTO ${table} (id, account, prefix, kid, digest, scopes, requested, created_at,
+           expires_at, version)
+         SELECT left(md5('${label}' || i), 22), ${account}, 'acme', 'k1', sha256(''), '[]', '[]', i,
+           i + 1000, 1
+         FROM generate_series(1, ${tokens}) AS i`,
+      );
+    await fill('early', `'account' || i`);
+    await pool.query(`ANALYZE ${table}`);
+    await fill('late', `'acme'`);
+    return setting;
+  }
+
+  it.each(
+    ['replace', 'revoke'].flatMap((verb) => [
+      [verb, 'force_custom_plan'],
+      [verb, 'force_generic_plan'],
+    ]),
+  )(
+    'change one token by the primary key before the table was analyzed: %s (%s)',
+    async (verb, mode) => {
+      const { pool, table } = await neverAnalyzed();
+      await pool.query(`SET plan_cache_mode = ${mode}`);
+      const { recording, queries } = recorder(pool, () => []);
+      const [, call] = VERBS.find(([name]) => name === verb) ?? [];
+      await call?.(new PostgresTokenStore(recording, { table })).catch(() => {});
+      const [query] = queries;
+      const plan = await planOf(pool, query as PostgresQuery);
+
+      expect(plan).toMatch(/Update on .*\n *-> +Index Scan using test_\w+_pkey on /);
+      const naive = query?.text.replace("account || ''", 'account') as string;
+      expect(naive).not.toBe(query?.text);
+      const before = await planOf(pool, { ...query, text: naive });
+      expect(before).toMatch(/Scan (using|on) test_\w+_(by_account|live)/);
     },
   );
 
@@ -374,6 +517,71 @@ describe.skipIf(url === undefined)('commits', () => {
     await store.insert(newRecord('two'));
 
     expect(await committed()).toEqual(['remote_apply']);
+  });
+});
+
+describe.skipIf(url === undefined)('revokeAll', () => {
+  const fill = (pool: Pool, table: string, count: number) =>
+    pool.query(
+      `INSERT INTO ${table} (id, account, prefix, kid, digest, scopes, requested, created_at,
+         expires_at, version)
+       SELECT left(md5(i::text), 22), 'big', 'acme', 'k1', sha256(''), '[]', '[]', i, i + 1000, 1
+       FROM generate_series(1, ${count}) AS i`,
+    );
+
+  /** How many pages of the table and of its indexes a statement reads. */
+  async function pagesReadBy(pool: Pool, { text, values = [] }: PostgresQuery): Promise<number> {
+    const explain = `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`;
+    const { rows } = await pool.query(explain, [...values]);
+    const { Plan } = rows[0]['QUERY PLAN'][0];
+    return Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks'];
+  }
+
+  it('does not read again what earlier batches have revoked', async () => {
+    const { pool, table } = await setUp();
+    await pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
+    await fill(pool, table, 20_000);
+    // While another transaction may still see the rows as they were, nothing cleans up.
+    const other = await newPool().connect();
+    cleanups.push(() => other.release(true));
+    await other.query(`BEGIN ISOLATION LEVEL REPEATABLE READ`);
+    await other.query(`SELECT FROM ${table} LIMIT 1`);
+    const { recording, queries } = recorder(pool);
+    const store = new PostgresTokenStore(recording, { table });
+    for (let batch = 0; batch < 19; batch += 1) {
+      expect(await store.revokeAll('big', CREATED, 1000)).toBe(1000);
+    }
+    const last = queries.findLast((query) => !isHint(query)) as PostgresQuery;
+    const [at, account, , , limit] = last.values ?? [];
+    const { rows } = await pool.query(
+      `SELECT max(created_at)::text AS created_at FROM ${table}
+       WHERE account = 'big' AND revoked_at IS NULL`,
+    );
+    const nextTo = Number(rows[0].created_at) + 1;
+
+    await pool.query('BEGIN');
+    const next = { ...last, values: [at, account, nextTo, '', Number(limit) / 2] };
+    const fromFront = {
+      ...last,
+      values: [at, account, Number.MAX_SAFE_INTEGER, '', Number(limit) / 2],
+    };
+    const [read, readFromFront] = [
+      await pagesReadBy(pool, next),
+      await pagesReadBy(pool, fromFront),
+    ];
+    expect(last.values?.[2]).toBeLessThan(Number.MAX_SAFE_INTEGER);
+    expect(readFromFront - read).toBeGreaterThan(500);
+  });
+
+  it('says that none are left only after it has looked for newer ones', async () => {
+    const { store } = await setUp();
+    const at = (ms: number) => ({ account: 'big', createdAt: new Date(CREATED.getTime() + ms) });
+    for (const [n, ms] of [1, 2, 2, 3].entries()) await store.insert(newRecord(`n${n}`, at(ms)));
+    expect(await store.revokeAll('big', CREATED, 2)).toBe(2);
+    await store.insert(newRecord('newer', at(4)));
+
+    expect(await store.revokeAll('big', CREATED, 10)).toBe(3);
+    expect(await store.revokeAll('big', CREATED, 10)).toBe(0);
   });
 });
 
@@ -445,20 +653,26 @@ describe.skipIf(url === undefined)('watch', () => {
 
   it('hears of what is replaced and revoked elsewhere, and only of that', async () => {
     const { writer, heard, record } = await watching();
-    const [one, two] = [record.id, newRecord('two').id];
+    const [one, two, last] = [record.id, newRecord('two').id, newRecord('last').id];
+    const hears = async (id: TokenId) => {
+      await expect.poll(() => heard).toEqual([[id]]);
+      heard.length = 0;
+    };
     await writer.insert(newRecord('two'));
     await writer.replace({ ...record, version: 2 });
+    await hears(one);
     await writer.replace({ ...record, version: 2 });
     await writer.revoke(one, 'other', CREATED);
     await writer.revoke(one, 'acme', CREATED);
+    await hears(one);
     await writer.revoke(one, 'acme', CREATED);
-    await writer.revokeAll('other', CREATED);
-    await writer.revokeAll('acme', CREATED);
+    await writer.revokeAll('other', CREATED, 1000);
+    await writer.revokeAll('acme', CREATED, 1000);
+    await hears(two);
     await writer.purge(ENDED, 10);
     await writer.insert(newRecord('last'));
-    await writer.revoke(newRecord('last').id, 'acme', CREATED);
-
-    await expect.poll(() => heard).toEqual([[one], [one], [two], [newRecord('last').id]]);
+    await writer.revoke(last, 'acme', CREATED);
+    await hears(last);
   });
 
   it('hears of itself as well', async () => {
@@ -469,19 +683,77 @@ describe.skipIf(url === undefined)('watch', () => {
   });
 
   it.each([
-    [200, false],
-    [201, true],
-  ])('hears of %i revoked together as of all: %s', async (count, isAll) => {
-    const { writer, heard } = await watching();
-    const records = Array.from({ length: count }, (_, n) =>
-      newRecord(`n${n}`, { account: 'many' }),
-    );
-    for (const record of records) await writer.insert(record);
-    await writer.revokeAll('many', CREATED);
+    [200, 1, false],
+    [201, 2, false],
+    [2000, 10, false],
+    [2001, 1, true],
+  ])(
+    'hears of %i revoked together in %i messages, as of all: %s',
+    async (count, messages, isAll) => {
+      const { writer, heard, pool, table } = await watching();
+      await pool.query(
+        `INSERT INTO ${table} (id, account, prefix, kid, digest, scopes, requested, created_at,
+         expires_at, version)
+       SELECT lpad(i::text, 22, '0'), 'many', 'acme', 'k1', sha256(''), '[]', '[]', i, i, 1
+       FROM generate_series(1, ${count}) AS i`,
+      );
+      await writer.revokeAll('many', CREATED, count);
 
-    await expect.poll(() => heard).toHaveLength(1);
-    expect(heard[0] === 'all').toBe(isAll);
-    if (!isAll) expect(new Set(heard[0])).toEqual(new Set(records.map(({ id }) => id)));
+      await expect.poll(() => heard).toHaveLength(messages);
+      if (isAll) expect(heard).toEqual(['all']);
+      else expect(new Set(heard.flat()).size).toBe(count);
+    },
+  );
+
+  it('hears of many changes that end together in few messages', async () => {
+    const { writer, heard, pool, table } = await watching();
+    const ids = Array.from({ length: 100 }, (_, n) => newRecord(`n${n}`).id);
+    for (const id of ids) await writer.insert({ ...newRecord('x'), id });
+    const { recording, queries } = recorder(pool);
+    const store = new PostgresTokenStore(recording, { table });
+    await Promise.all(ids.map((id) => store.revoke(id, 'acme', CREATED)));
+
+    await expect.poll(() => new Set(heard.flat())).toEqual(new Set(ids));
+    expect(queries.filter(isHint).length).toBeLessThan(ids.length / 2);
+  });
+
+  it('has sent what there is to hear when the writer is closed', async () => {
+    const { heard, record, table } = await watching();
+    const pool = newPool();
+    const writer = new PostgresTokenStore(pool, { table });
+    await writer.revoke(record.id, 'acme', CREATED);
+    await writer.close();
+    await pool.end();
+
+    await expect.poll(() => heard).toEqual([[record.id]]);
+  });
+
+  it('hears of a write that failed, as it may have gone through', async () => {
+    const { heard, record, table, pool } = await watching();
+    const { recording } = recorder(pool, () => []);
+    const writer = new PostgresTokenStore(recording, { table });
+    expect(await refusalOf(writer.revoke(record.id, 'acme', CREATED))).toMatchObject({
+      code: 'store_unavailable',
+    });
+
+    await expect.poll(() => heard).toEqual([[record.id]]);
+  });
+
+  it.each([
+    ['waits', async (): Promise<never> => new Promise(() => {})],
+    ['fails', async (): Promise<never> => Promise.reject(new Error('lost'))],
+  ])('does not hold up or fail a write when a hint %s', async (_, send) => {
+    const { pool, table, record } = await setUp();
+    const { recording } = recorder(pool);
+    const query = recording.query.bind(recording);
+    Reflect.set(recording, 'query', (asked: PostgresQuery) =>
+      isHint(asked) ? send() : query(asked),
+    );
+    const store = new PostgresTokenStore(recording, { table });
+
+    expect(await store.replace({ ...record, version: 2 })).toBe(true);
+    expect(await store.revoke(record.id, 'acme', CREATED)).toBe(true);
+    expect((await store.find([record.id]))[0]?.revokedAt).toEqual(CREATED);
   });
 
   it('does not hear of another table', async () => {
@@ -726,7 +998,26 @@ describe.skipIf(url === undefined)('doctor', () => {
 
   it.each<[string, string, (table: string) => string]>([
     ['schema_missing', 'no table', (table) => `DROP TABLE ${table}`],
-    ['schema_missing', 'another table', (table) => `COMMENT ON TABLE ${table} IS 'theirs'`],
+    [
+      'schema_missing',
+      'another table',
+      (table) => `DROP TABLE ${table}; CREATE TABLE ${table} (theirs text)`,
+    ],
+    [
+      'schema_newer',
+      'a breaking version',
+      (table) => `COMMENT ON TABLE ${table} IS 'tokenwright schema 4, needs 3'`,
+    ],
+    [
+      'schema_newer',
+      'a comment of a later form',
+      (table) => `COMMENT ON TABLE ${table} IS 'tokenwright schema 5: later'`,
+    ],
+    [
+      'collation_not_c',
+      'lists of scopes',
+      (table) => `ALTER TABLE ${table} ALTER scopes TYPE text COLLATE "default"`,
+    ],
     [
       'collation_not_c',
       'an id',
@@ -742,6 +1033,51 @@ describe.skipIf(url === undefined)('doctor', () => {
     await pool.query(change(table));
 
     expect(await codesOf(store)).toEqual([code]);
+  });
+
+  it.each<[string, (table: string) => string]>([
+    ['the primary key id', (table) => `ALTER TABLE ${table} DROP CONSTRAINT ${table}_pkey`],
+    ['_by_account', (table) => `DROP INDEX ${table}_by_account`],
+    ['_by_end', (table) => `DROP INDEX ${table}_by_end`],
+    ['_live', (table) => `DROP INDEX ${table}_live`],
+    [
+      '_by_account',
+      (table) => `DROP INDEX ${table}_by_account;
+        CREATE INDEX ${table}_by_account ON ${table} (account, created_at, id)`,
+    ],
+    [
+      '_live',
+      (table) => `UPDATE pg_index SET indisvalid = false
+        WHERE indexrelid = '${table}_live'::regclass`,
+    ],
+    ['the column name', (table) => `ALTER TABLE ${table} DROP name`],
+    ['the type bigint of version', (table) => `ALTER TABLE ${table} ALTER version TYPE integer`],
+    ['the type bytea of box', (table) => `ALTER TABLE ${table} ALTER box TYPE text COLLATE "C"`],
+    ['NOT NULL of kid', (table) => `ALTER TABLE ${table} ALTER kid DROP NOT NULL`],
+    ['NULL in metadata', (table) => `ALTER TABLE ${table} ALTER metadata SET NOT NULL`],
+    [
+      'a default of theirs',
+      (table) => `TRUNCATE ${table}; ALTER TABLE ${table} ADD theirs text NOT NULL`,
+    ],
+  ])('finds schema_differs: %s', async (words, change) => {
+    const { pool, table, store } = await setUp();
+    await pool.query(`UPDATE ${table} SET metadata = '{}'`);
+    await pool.query(change(table));
+
+    const [finding, ...others] = await doctor(store);
+    expect(finding?.code).toBe('schema_differs');
+    expect(finding?.message).toContain(words);
+    expect(others).toEqual([]);
+  });
+
+  it('finds nothing in what others add, and in names of indexes', async () => {
+    const { pool, table, store } = await setUp();
+    await pool.query(`ALTER TABLE ${table} ADD theirs text, ADD more text NOT NULL DEFAULT ''`);
+    await pool.query(`CREATE INDEX ON ${table} (theirs)`);
+    await pool.query(`ALTER INDEX ${table}_live RENAME TO ${table}_lively`);
+    await pool.query(`ALTER INDEX ${table}_by_end SET (fillfactor = 70)`);
+
+    expect(await codesOf(store)).toEqual([]);
   });
 
   it.each([
@@ -828,7 +1164,13 @@ describe.skipIf(url === undefined)('table', () => {
       'SELECT indexname FROM pg_indexes WHERE schemaname = $1 AND tablename = $2',
       [schema, name],
     );
-    expect(rows).toHaveLength(3);
+    expect(rows).toHaveLength(4);
+  });
+
+  it.each([null, true, 'ALLOW', ''])('and standby is refused: %j', (standby) => {
+    expect(() => new PostgresTokenStore(newPool(), { standby: standby as 'allow' })).toThrow(
+      expect.objectContaining({ code: 'invalid_options' }),
+    );
   });
 
   it.each([0, 1.5, 60_001, Number.NaN, '5' as unknown as number])(
@@ -871,7 +1213,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     const shape = await shapeOf(pool, table);
     await migrate(pool, { table });
 
-    expect(shape).toMatchObject([{ comment: 'tokenwright schema 1', indexes: { length: 3 } }]);
+    expect(shape).toMatchObject([{ comment: 'tokenwright schema 2', indexes: { length: 4 } }]);
     expect(await shapeOf(pool, table)).toEqual(shape);
   });
 
@@ -903,6 +1245,104 @@ describe.skipIf(url === undefined)('migrate', () => {
     },
   );
 
+  describe('of schema version 1', () => {
+    /** As the version before the index for quotas made it. */
+    const version1 = (name: string) => `
+      CREATE TABLE "${name}" (
+        id text COLLATE "C" PRIMARY KEY,
+        account text COLLATE "C" NOT NULL,
+        prefix text COLLATE "C" NOT NULL,
+        kid text COLLATE "C" NOT NULL,
+        digest bytea NOT NULL,
+        box bytea,
+        scopes text COLLATE "C" NOT NULL,
+        requested text COLLATE "C" NOT NULL,
+        created_at bigint NOT NULL,
+        expires_at bigint NOT NULL,
+        version bigint NOT NULL,
+        name text COLLATE "C",
+        metadata text COLLATE "C",
+        revoked_at bigint,
+        previous_digest bytea,
+        previous_until bigint
+      );
+      CREATE INDEX "${name}_by_account" ON "${name}" (account, created_at DESC, id DESC)
+        WHERE revoked_at IS NULL;
+      CREATE INDEX "${name}_by_end" ON "${name}" (least(expires_at, revoked_at));
+      COMMENT ON TABLE "${name}" IS 'tokenwright schema 1';
+    `;
+
+    /** A table of that version, with one record. */
+    async function setUpOld(): Promise<Setting> {
+      const pool = newPool();
+      const table = newTable(pool);
+      await pool.query(version1(table));
+      const [store, record] = [new PostgresTokenStore(pool, { table }), newRecord('one')];
+      await store.insert(record);
+      return { pool, table, store, record };
+    }
+
+    /** Of a table that is new, under the name of this one. */
+    async function newestShape(pool: Pool, table: string): Promise<unknown> {
+      const other = newTable(pool);
+      await migrate(pool, { table: other });
+      const shape = JSON.stringify(await shapeOf(pool, other)).replaceAll(other, table);
+      return JSON.parse(shape).map((row: object) => ({ ...row, xmin: undefined }));
+    }
+
+    async function plainShape(pool: Pool, table: string): Promise<unknown> {
+      const rows = (await shapeOf(pool, table)) as object[];
+      return rows.map((row) => ({ ...row, xmin: undefined }));
+    }
+
+    it('is brought up to date, and its rows stay', async () => {
+      const { pool, table, store, record } = await setUpOld();
+      expect((await store.doctor()).map(({ code }) => code)).toEqual(['schema_missing']);
+      await migrate(pool, { table });
+
+      expect(await store.find([record.id])).toEqual([record]);
+      expect(await plainShape(pool, table)).toEqual(await newestShape(pool, table));
+      expect(await store.doctor()).toEqual([]);
+    });
+
+    it('is brought up to date where its owner has made the index before', async () => {
+      const { pool, table } = await setUpOld();
+      await pool.query(
+        `CREATE INDEX CONCURRENTLY ${table}_live ON ${table} (account, expires_at)
+         WHERE revoked_at IS NULL AND expires_at IS NOT NULL`,
+      );
+      await migrate(pool, { table });
+
+      expect(await plainShape(pool, table)).toEqual(await newestShape(pool, table));
+    });
+
+    it('is brought up to date by four processes at once', async () => {
+      const { pool, table, store, record } = await setUpOld();
+      const children = Array.from({ length: 4 }, () => migrateInChild(table, {}));
+      for (const { started } of children) await started;
+      for (const { go } of children) go();
+
+      expect(await Promise.all(children.map(({ ended }) => ended))).toEqual(
+        children.map(() => ({ code: 0, errors: '' })),
+      );
+      expect(await plainShape(pool, table)).toEqual(await newestShape(pool, table));
+      expect(await store.find([record.id])).toEqual([record]);
+    });
+
+    it('is not brought up to date by a role that does not own it', async () => {
+      const { pool, table } = await setUpOld();
+      const role = newName();
+      await pool.query(`CREATE ROLE ${role}; GRANT SELECT ON ${table} TO ${role}`);
+      cleanups.push(() => pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`));
+      const { code, message } = await refusalOf(
+        migrate(newPool({ options: `-c role=${role}` }), { table }),
+      );
+
+      expect(code).toBe('invalid_options');
+      expect(message).toContain('does not own the table');
+    });
+  });
+
   it('refuses a table of another owner, and changes nothing', async () => {
     const pool = newPool();
     const table = newTable(pool);
@@ -916,13 +1356,124 @@ describe.skipIf(url === undefined)('migrate', () => {
     expect(pool.idleCount).toBe(1);
   });
 
-  it('refuses a schema that is newer than it knows', async () => {
-    const { pool, table } = await setUp();
-    await pool.query(`COMMENT ON TABLE ${table} IS 'tokenwright schema 2'`);
-    const { code, message } = await refusalOf(migrate(pool, { table }));
+  it.each(['tokenwright schema 4, needs 3', 'tokenwright schema 5: later', 'tokenwright schema '])(
+    'refuses a schema that it cannot use, and changes nothing: %s',
+    async (comment) => {
+      const { pool, table } = await setUp();
+      await pool.query(`COMMENT ON TABLE ${table} IS '${comment}'`);
+      const shape = await shapeOf(pool, table);
+      const { code, message } = await refusalOf(migrate(pool, { table }));
 
-    expect(code).toBe('invalid_options');
-    expect(message).toContain('schema version 2');
+      expect(code).toBe('invalid_options');
+      expect(message).toContain('later than version 2');
+      expect(await shapeOf(pool, table)).toEqual(shape);
+    },
+  );
+
+  it.each(['tokenwright schema 3', 'tokenwright schema 4, needs 2'])(
+    'leaves a later schema alone that it can use: %s',
+    async (comment) => {
+      const { pool, table, store } = await setUp();
+      await pool.query(`COMMENT ON TABLE ${table} IS '${comment}'`);
+      const shape = await shapeOf(pool, table);
+      await migrate(pool, { table });
+
+      expect(await shapeOf(pool, table)).toEqual(shape);
+      expect(await store.doctor()).toEqual([]);
+    },
+  );
+
+  describe('of a table without its comment', () => {
+    it.each(['NULL', `'theirs'`])('takes it as it is: %s', async (comment) => {
+      const { pool, table, store, record } = await setUp();
+      await pool.query(`COMMENT ON TABLE ${table} IS ${comment}`);
+      const shape = await shapeOf(pool, table);
+      await migrate(pool, { table });
+
+      expect(await shapeOf(pool, table)).toEqual(shape);
+      expect(await store.doctor()).toEqual([]);
+      expect(await store.find([record.id])).toEqual([record]);
+    });
+
+    it('adds the indexes that are missing, and the comment', async () => {
+      const { pool, table, store } = await setUp();
+      await pool.query(`COMMENT ON TABLE ${table} IS NULL`);
+      await pool.query(`DROP INDEX ${table}_live, ${table}_by_account`);
+      await migrate(pool, { table });
+
+      expect(await shapeOf(pool, table)).toMatchObject([
+        { comment: 'tokenwright schema 2', indexes: { length: 4 } },
+      ]);
+      expect(await store.doctor()).toEqual([]);
+    });
+
+    it.each<[string, (table: string) => string]>([
+      ['a column is missing', (table) => `ALTER TABLE ${table} DROP digest`],
+      ['a column has another type', (table) => `ALTER TABLE ${table} ALTER version TYPE integer`],
+      [
+        'each row needs one more column',
+        (table) => `TRUNCATE ${table}; ALTER TABLE ${table} ADD theirs text NOT NULL`,
+      ],
+      [
+        'it is a view',
+        (table) => `ALTER TABLE ${table} RENAME TO ${table}_;
+          CREATE VIEW ${table} AS SELECT * FROM ${table}_`,
+      ],
+    ])('would refuse it where %s', async (_, change) => {
+      const { pool, table } = await setUp();
+      cleanups.push(async () => {
+        await pool.query(`DROP VIEW IF EXISTS ${table}`).catch(() => {});
+        await pool.query(`DROP TABLE IF EXISTS ${table}_`);
+      });
+      await pool.query(`COMMENT ON TABLE ${table} IS NULL; ${change(table)}`);
+      const { code, message } = await refusalOf(migrate(pool, { table }));
+
+      expect(code).toBe('invalid_options');
+      expect(message).toContain('other columns');
+    });
+  });
+
+  it('of a later version leaves this one working beside it, and keeps what that one writes', async () => {
+    const { pool, table, store } = await setUp();
+    const records = Array.from({ length: 20 }, (_, n) => newRecord(`n${n}`));
+    for (const record of records) await store.insert(record);
+    // As a later version may do while this one is running.
+    await pool.query(
+      `ALTER TABLE ${table} ADD note text, ADD kind text NOT NULL DEFAULT 'plain';
+       COMMENT ON TABLE ${table} IS 'tokenwright schema 3'`,
+    );
+    await migrate(pool, { table });
+    const theirs = records.map(async ({ id }) => {
+      for (let n = 1; n <= 50; n += 1) {
+        await pool.query(`UPDATE ${table} SET note = $1, kind = $1 WHERE id = $2`, [`${n}`, id]);
+      }
+    });
+    const ours = records.map(async (record) => {
+      for (let version = 2; version <= 51; version += 1) {
+        expect(await store.replace({ ...record, version })).toBe(true);
+      }
+    });
+    await Promise.all([...theirs, ...ours]);
+
+    expect(await store.find(records.map(({ id }) => id))).toEqual(
+      records.map((record) => ({ ...record, version: 51 })),
+    );
+    for (const [, call] of VERBS) await call(store);
+    const { rows } = await pool.query(
+      `SELECT DISTINCT note, kind FROM ${table} WHERE version = 51`,
+    );
+    expect(rows).toEqual([{ note: '50', kind: '50' }]);
+  });
+
+  it('of a breaking version makes this one fail, and misreads nothing', async () => {
+    const { pool, table, store, record } = await setUp();
+    await pool.query(
+      `ALTER TABLE ${table} RENAME scopes TO scopes_4;
+       COMMENT ON TABLE ${table} IS 'tokenwright schema 4, needs 4'`,
+    );
+
+    expect((await refusalOf(store.find([record.id]))).code).toBe('store_unavailable');
+    expect((await refusalOf(migrate(pool, { table }))).code).toBe('invalid_options');
   });
 
   it('says so when the role may not create, and needs no such right when all is there', async () => {
@@ -969,7 +1520,7 @@ interface Child {
 
 /** A process that waits for a word, then migrates. */
 function migrateInChild(table: string, config: PoolConfig): Child {
-  const module = new URL('../../src/stores/postgres.ts', import.meta.url).href;
+  const module = new URL('../../src/stores/postgres/index.ts', import.meta.url).href;
   const script = `
     import { Pool } from 'pg';
     import { migrate } from ${JSON.stringify(module)};
@@ -1042,6 +1593,12 @@ describe.skipIf(url === undefined)('a database that fails', () => {
     const { code, message } = await refusalOf(call(new PostgresTokenStore(pool)));
     expect(code).toBe('store_unavailable');
     expect(message).not.toMatch(/ECONN|127|nobody/);
+  });
+
+  it('says so when the primary key is missing', async () => {
+    const { pool, table, store } = await setUp();
+    await pool.query(`ALTER TABLE ${table} DROP CONSTRAINT ${table}_pkey`);
+    expect((await refusalOf(store.insert(newRecord('two')))).message).toContain('no primary key');
   });
 
   it.each<[string, RegExp, PoolConfig]>([
@@ -1283,7 +1840,7 @@ describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
     await crash();
     writeFileSync(signal, '');
     await server.restart();
-    const replica = new PostgresTokenStore(own(), { table });
+    const replica = new PostgresTokenStore(own(), { table, standby: 'allow' });
     expect((await replica.doctor()).map(({ code }) => code)).toEqual(['replica']);
     expect(await replica.find([newRecord('one').id])).toEqual([newRecord('one')]);
     expect(await refusalOf(replica.insert(newRecord('two')))).toMatchObject({

@@ -3,18 +3,19 @@ import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster, RESP_TYPES } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import type { StoreFinding } from '../../src/store.ts';
-import { KeySpace, SHARDS, shardOf } from '../../src/stores/redis/layout.ts';
 import {
   type RedisClient,
   type RedisStoreEvent,
   type RedisStoreOptions,
   RedisTokenStore,
-} from '../../src/stores/redis.ts';
+} from '../../src/stores/redis/index.ts';
+import { KeySpace, SHARDS, shardOf } from '../../src/stores/redis/layout.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { startProxy, type TcpProxy } from '../faults/proxy.ts';
 import { isInstalled, type Server, startServer } from '../servers.ts';
 import { refusalOf } from '../support.ts';
+import { nodesOf } from './redis/support.ts';
 import { newRecord } from './support.ts';
 
 const { redis: loneUrl, redisCluster: clusterUrl } = inject('servers');
@@ -22,14 +23,6 @@ const RUN = `test:${randomUUID()}`;
 const NOW = new Date('2100-01-01T00:00:00.000Z');
 const LATER = new Date('2100-06-01T00:00:00.000Z');
 const WITHIN = { timeout: 5000, interval: 20 };
-
-function nodesOf(url = ''): { host: string; port: number }[] {
-  const addresses = url.slice(url.indexOf('//') + 2).split(',');
-  return addresses.map((address) => {
-    const [host = '', port] = address.split(':');
-    return { host, port: Number(port) };
-  });
-}
 
 const cleanups: (() => unknown)[] = [];
 const lastCleanups: (() => unknown)[] = [];
@@ -139,12 +132,22 @@ const VERBS: readonly (readonly [string, Call])[] = [
   ['page', (store) => store.page(pageOf())],
   ['replace', (store) => store.replace({ ...one, version: 2 })],
   ['revoke', (store) => store.revoke(one.id, 'acme', NOW)],
-  ['revokeAll', (store) => store.revokeAll('acme', NOW)],
+  ['revokeAll', (store) => store.revokeAll('acme', NOW, 1000)],
   ['purge', (store) => store.purge(NOW, 10)],
 ];
 const WRITES = VERBS.filter(([verb]) =>
   ['insert', 'replace', 'revoke', 'revokeAll'].includes(verb),
 );
+
+/** The ids of records that all have their names in one shard. */
+function idsInOneShard(count: number): TokenId[] {
+  const ids: TokenId[] = [];
+  for (let index = 0; ids.length < count; index += 1) {
+    const id = String(index).padEnd(22, 'x') as TokenId;
+    if (shardOf(id) === SHARDS[5]) ids.push(id);
+  }
+  return ids;
+}
 
 /** A client before which something stands, that may do anything with a command. */
 function intercepted(
@@ -153,7 +156,7 @@ function intercepted(
 ): Redis {
   const call = (command: string, args: string[]) =>
     intercept(command, args, () => client.call(command, args));
-  const replaced: Record<string, unknown> = { call, get: (key: string) => call('get', [key]) };
+  const replaced: Record<string, unknown> = { call };
   return new Proxy(client, {
     get(target, name) {
       const value = replaced[String(name)] ?? Reflect.get(target, name);
@@ -268,9 +271,10 @@ describe.skipIf(loneUrl === undefined)('clients with settings of the host', () =
     expect(await store.find([one.id])).toEqual([one]);
     expect(await store.find([two.id, one.id])).toEqual([two, one]);
     expect(idsOf(await store.page(pageOf()))).toEqual([two.id, one.id]);
+    expect(new Set((await store.scan({ limit: 9 })).records)).toEqual(new Set([one, two]));
     expect(await store.replace({ ...one, version: 2 })).toBe(true);
     expect(await store.revoke(one.id, 'acme', NOW)).toBe(true);
-    expect(await store.revokeAll('acme', NOW)).toBe(1);
+    expect(await store.revokeAll('acme', NOW, 1000)).toBe(1);
     expect(await store.purge(LATER, 10)).toBe(2);
     expect(await store.doctor()).toEqual([]);
     await vi.waitFor(() => expect(hints).toEqual([[one.id], [one.id], [two.id]]), WITHIN);
@@ -299,6 +303,36 @@ describe.skipIf(loneUrl === undefined)('clients with settings of the host', () =
   });
 });
 
+describe.skipIf(loneUrl === undefined)('scan', () => {
+  // Redis answers for a short set with all of it, and goes through a longer one by a cursor.
+  it.each([
+    [100, 7],
+    [300, 40],
+  ])('gives each of %i tokens of one shard, %i in a step', async (count, limit) => {
+    const store = openOver(ioredis());
+    const ids = idsInOneShard(count);
+    await insertAll(
+      store,
+      ids.map((id) => newRecord(id)),
+    );
+
+    const found: (TokenId | undefined)[] = [];
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const step = await store.scan({ after: after || undefined, limit });
+      expect(step.records.length).toBeLessThanOrEqual(limit);
+      found.push(...idsOf(step.records));
+      after = step.next;
+    }
+    expect(new Set(found)).toEqual(new Set(ids));
+  });
+
+  it.each(['x', '1', '1 x', '-1 0', '100 0'])('refuses a position of others: %s', async (after) => {
+    expect(await refusalOf(openOver(ioredis()).scan({ after, limit: 1 }))).toMatchObject({
+      code: 'invalid_request',
+    });
+  });
+});
+
 describe.skipIf(loneUrl === undefined)('round trips', () => {
   it('are one for each verb that needs no read before it, whole or not at all', async () => {
     const { client, takeCommands } = recorded(ioredis());
@@ -317,9 +351,9 @@ describe.skipIf(loneUrl === undefined)('round trips', () => {
     for (const [verb, call] of VERBS) counts[verb] = await commandsOf(call);
     expect(counts).toEqual({
       insert: ['evalsha'],
-      find: ['get'],
-      'find of several': ['mget'],
-      page: ['evalsha', 'mget'],
+      find: ['getex'],
+      'find of several': ['evalsha'],
+      page: ['evalsha', 'evalsha'],
       replace: ['evalsha'],
       revoke: ['evalsha'],
       // What is there, and what becomes of it.
@@ -346,12 +380,12 @@ describe.skipIf(loneUrl === undefined)('round trips', () => {
     const revoked = newRecords(1500);
     const old = newRecord('old', { createdAt: new Date(0) });
     await insertAll(store, revoked);
-    await store.revokeAll('acme', NOW);
+    await store.revokeAll('acme', NOW, 2000);
     await store.insert(old);
     takeCommands();
 
     expect(await store.page(pageOf('acme', 2))).toEqual([old]);
-    expect(takeCommands()).toEqual(['evalsha', 'get']);
+    expect(takeCommands()).toEqual(['evalsha', 'getex']);
   });
 
   it('are a few for a page, however many have expired above it', async () => {
@@ -363,6 +397,119 @@ describe.skipIf(loneUrl === undefined)('round trips', () => {
 
     expect(await store.page(pageOf('acme', 2))).toEqual([old]);
     expect(takeCommands().length).toBeLessThan(10);
+  });
+});
+
+describe.skipIf(loneUrl === undefined)('a quota', () => {
+  const quotaOf = (tokens: number) => ({ tokens, liveAt: NOW });
+
+  /** A store with so many tokens, and how many round trips an insert takes. */
+  async function setUp(records: readonly TokenRecord[]) {
+    const { client, takeCommands } = recorded(ioredis());
+    const store = openOver(client);
+    await insertAll(store, records);
+    // Afterwards the server knows the script.
+    await store.insert(newRecord('warm', { account: 'other' }), quotaOf(1));
+    const insert = async (label: string, tokens: number) => {
+      takeCommands();
+      const code = await store.insert(newRecord(label), quotaOf(tokens)).then(
+        () => 'kept',
+        (error) => error.code,
+      );
+      return [code, takeCommands().length];
+    };
+    return { store, insert };
+  }
+
+  it('takes one round trip far below it, and counts first where it is small', async () => {
+    const { insert } = await setUp(newRecords(10));
+
+    expect(await insert('one', 10_000)).toEqual(['kept', 1]);
+    expect(await insert('one', 10_000)).toEqual(['id_taken', 1]);
+    expect(await insert('two', 100)).toEqual(['kept', 2]);
+    expect(await insert('two', 100)).toEqual(['id_taken', 2]);
+    expect(await insert('three', 12)).toEqual(['quota_exceeded', 2]);
+  });
+
+  it('counts where a list is not far below its share', async () => {
+    // A share of 100 on average, without six deviations of 10 is 40.
+    const { store, insert } = await setUp(newRecords(64 * 70));
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        store.insert(newRecord(`more${index}`), quotaOf(64 * 70 + 1)).then(
+          () => 'kept',
+          (error) => error.code,
+        ),
+      ),
+    );
+
+    expect(outcomes).toContain('kept');
+    expect(await insert('last', 6400)).toEqual(['kept', 3]);
+    expect(await insert('over', 64 * 70 + 1)).toEqual(['quota_exceeded', 3]);
+  });
+
+  it('passes over what has expired and is not purged', async () => {
+    const expired = newRecords(1000, { expiresAt: NOW });
+    const live = Array.from({ length: 20 }, (_, index) => newRecord(`live${index}`));
+    const { insert } = await setUp([...expired, ...live]);
+
+    expect(await insert('one', 20)).toEqual(['quota_exceeded', 2]);
+    expect(await insert('one', 21)).toEqual(['kept', 3]);
+  });
+
+  it('takes an insert that the driver sends twice for one', async () => {
+    const client = intercepted(ioredis(), async (command, _, run) => {
+      if (command.startsWith('eval')) await run();
+      return run();
+    });
+    const store = openOver(client);
+    await insertAll(store, newRecords(64 * 40));
+    const quota = quotaOf(64 * 100);
+
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 100 }, (_, index) => store.insert(newRecord(`more${index}`), quota)),
+    );
+    expect(outcomes.map(({ status }) => status)).toEqual(outcomes.map(() => 'fulfilled'));
+  });
+});
+
+describe.skipIf(loneUrl === undefined)('a page with maxBytes', () => {
+  const longList = (label: string) => [`GET:shop.example/${label}/${'x'.repeat(100_000)}`];
+
+  it('takes as many round trips as one without, unless records are long', async () => {
+    const { client, takeCommands } = recorded(ioredis());
+    const store = openOver(client);
+    const records = newRecords(30).reverse();
+    await insertAll(store, records);
+    const query = { ...pageOf('acme', 20), maxBytes: 20_000 };
+    await store.page(query);
+    takeCommands();
+
+    expect(await store.page(query)).toEqual(records.slice(0, 20));
+    expect(takeCommands()).toEqual(['evalsha', 'evalsha']);
+  });
+
+  it('reads little more than it hands out', async () => {
+    let bytes = 0;
+    const client = intercepted(ioredis(), async (_, __, run) => {
+      const answer = await run();
+      bytes += JSON.stringify(answer).length;
+      return answer;
+    });
+    const store = openOver(client);
+    const records = newRecords(60).map((record, index) =>
+      index % 3 === 0 ? record : { ...record, scopes: longList(`${index}`) },
+    );
+    await insertAll(store, records);
+    records.reverse();
+    const query = { ...pageOf('acme', 100), maxBytes: 500_000 };
+    bytes = 0;
+
+    const page = await store.page(query);
+    expect(page).toEqual(records.slice(0, 7));
+    expect(bytes).toBeLessThan(700_000);
+    expect(await store.page({ ...query, after: page.at(-1) })).toEqual(records.slice(7, 14));
+    expect(await store.page({ ...query, maxBytes: 1 })).toEqual(records.slice(0, 1));
   });
 });
 
@@ -384,7 +531,7 @@ describe.skipIf(loneUrl === undefined)('a driver that sends each script twice', 
 
     expect(await store.replace({ ...one, version: 2 })).toBe(true);
     expect(await store.revoke(one.id, 'acme', NOW, 2)).toBe(true);
-    expect(await store.revokeAll('acme', LATER)).toBe(1);
+    expect(await store.revokeAll('acme', LATER, 1000)).toBe(1);
     expect(await store.find([one.id, two.id])).toEqual([
       { ...one, version: 2, revokedAt: NOW },
       { ...two, revokedAt: LATER },
@@ -400,7 +547,7 @@ describe.skipIf(loneUrl === undefined)('a driver that sends each script twice', 
     expect(await store.replace({ ...one, version: 2 })).toBe(false);
     expect(await store.revoke(one.id, 'acme', NOW)).toBe(true);
     expect(await store.revoke(one.id, 'acme', NOW)).toBe(false);
-    expect(await store.revokeAll('acme', NOW)).toBe(0);
+    expect(await store.revokeAll('acme', NOW, 1000)).toBe(0);
   });
 });
 
@@ -436,7 +583,7 @@ describe.skipIf(loneUrl === undefined)('many at once', () => {
     await insertAll(store, before);
 
     const inserts = beside.map((record) => store.insert(record));
-    const count = await store.revokeAll('acme', LATER);
+    const count = await store.revokeAll('acme', LATER, 1000);
     await Promise.all(inserts);
 
     const revoked = (await store.find(idsOf([...before, ...beside]) as TokenId[])).filter(
@@ -455,8 +602,11 @@ describe.skipIf(loneUrl === undefined)('many at once', () => {
     const other = openOver(plain, { keyPrefix });
     const records = newRecords(20);
     await insertAll(other, records);
-    const client = intercepted(plain, async (command, _, run) => {
-      if (command === 'mget') {
+    let commands = 0;
+    const client = intercepted(plain, async (_, __, run) => {
+      commands += 1;
+      // After the list.
+      if (commands === 2) {
         await Promise.all(records.slice(17).map((record) => other.revoke(record.id, 'acme', NOW)));
       }
       return run();
@@ -473,7 +623,7 @@ describe.skipIf(loneUrl === undefined)('revokeAll', () => {
     await insertAll(store, newRecords(1200));
     await store.insert(newRecord('other', { account: 'other' }));
 
-    expect(await store.revokeAll('acme', NOW)).toBe(1200);
+    expect(await store.revokeAll('acme', NOW, 2000)).toBe(1200);
     expect(await store.page(pageOf())).toEqual([]);
     expect(await store.page(pageOf('other'))).toHaveLength(1);
   });
@@ -489,13 +639,69 @@ describe.skipIf(loneUrl === undefined)('revokeAll', () => {
     const records = newRecords(1200);
     await insertAll(store, records);
 
-    await expect(store.revokeAll('acme', NOW)).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(store.revokeAll('acme', NOW, 2000)).rejects.toMatchObject({
+      code: 'store_unavailable',
+    });
     const left = await store.page(pageOf('acme', 2000));
-    expect(left).toHaveLength(500);
-    const { length } = await store.find(idsOf(left) as TokenId[]);
-    expect(length).toBe(500);
-    expect(await store.revokeAll('acme', LATER)).toBe(500);
+    expect(left.length).toBeGreaterThanOrEqual(100);
+    expect(left.length).toBeLessThan(1200);
+    expect(await store.revokeAll('acme', LATER, 2000)).toBe(left.length);
     expect(await store.page(pageOf())).toEqual([]);
+  });
+
+  it('marks as many as it may, in few steps, also if all are in one shard', async () => {
+    const { client, takeCommands } = recorded(ioredis());
+    const store = openOver(client);
+    const { tag } = shardOf(one.id);
+    const records = newRecords(64 * 200).filter(({ id }) => shardOf(id).tag === tag);
+    const more = newRecords(500).filter(({ id }) => shardOf(id).tag !== tag);
+    await insertAll(store, [...records, ...more]);
+    await store.revokeAll('acme', NOW, 1);
+    takeCommands();
+
+    expect(await store.revokeAll('acme', NOW, 200)).toBe(200);
+    expect(takeCommands().length).toBeLessThanOrEqual(8);
+    const left = records.length + more.length - 201;
+    expect(await store.revokeAll('acme', NOW, left)).toBe(left);
+    expect(takeCommands().length).toBeLessThanOrEqual(16);
+    expect(await store.revokeAll('acme', NOW, 1)).toBe(0);
+  });
+
+  it('reads and changes little at once, whatever the account holds', async () => {
+    const sizes: number[] = [];
+    const client = intercepted(ioredis(), async (_, args, run) => {
+      const answer = (await run()) as unknown[];
+      // Of the script that lists, all keys are lists of the account; others have three for each token.
+      const isList = Array.isArray(answer[0]);
+      sizes.push(isList ? answer.flat().length : Number(args[1]) / 3);
+      return answer;
+    });
+    const store = openOver(client);
+    await insertAll(store, newRecords(3000));
+    sizes.length = 0;
+
+    expect(await store.revokeAll('acme', NOW, 200)).toBe(200);
+    const [listed, ...changed] = sizes;
+    expect(listed).toBeLessThan(300);
+    expect(changed).toEqual([100, 100]);
+  });
+
+  it('marks as many as it may while another process revokes the same', async () => {
+    const plain = ioredis();
+    const keyPrefix = newPrefix();
+    const other = openOver(plain, { keyPrefix });
+    await insertAll(other, newRecords(300));
+    let steps = 0;
+    const rivals: number[] = [];
+    const client = intercepted(plain, async (_, __, run) => {
+      steps += 1;
+      if (steps === 2) rivals.push(await other.revokeAll('acme', NOW, 50));
+      return run();
+    });
+
+    expect(await openOver(client, { keyPrefix }).revokeAll('acme', NOW, 100)).toBe(100);
+    expect(rivals).toEqual([50]);
+    expect(await other.revokeAll('acme', NOW, 1000)).toBe(150);
   });
 });
 
@@ -538,7 +744,6 @@ describe.skipIf(loneUrl === undefined)('a record that is not as it was written',
     ['metadata', 13, 'garbage'],
     ['a digest of before', 14, 'AAAA'],
     ['a time until', 15, 'x'],
-    ['a line too many', 15, '\n'],
   ])('is store_corrupt: %s (line %i: %j)', async (_, index, line) => {
     const { client, store, key, lines } = await setUp();
     await client.set(key, lines.with(index, line).join('\n'));
@@ -561,7 +766,7 @@ describe.skipIf(loneUrl === undefined)('a record that is not as it was written',
       () => store.replace({ ...one, version: 2 }),
       () => store.revoke(one.id, 'acme', NOW),
       // The rest is revoked all the same.
-      () => store.revokeAll('acme', NOW),
+      () => store.revokeAll('acme', NOW, 1000),
     ]) {
       await expect(call()).rejects.toMatchObject({ code: 'store_corrupt' });
       expect(await client.get(key)).toBe(value);
@@ -576,7 +781,7 @@ describe.skipIf(loneUrl === undefined)('a record that is not as it was written',
       name.startsWith('eval') ? lists : run(),
     );
 
-    const refusal = await refusalOf(openOver(client).revokeAll('acme', NOW));
+    const refusal = await refusalOf(openOver(client).revokeAll('acme', NOW, 1000));
     expect(refusal.code).toBe('store_corrupt');
   });
 
@@ -599,7 +804,7 @@ describe.skipIf(loneUrl === undefined)('a record that is not as it was written',
     await client.del(key);
 
     expect(idsOf(await store.page(pageOf('acme', 1)))).toEqual([two.id]);
-    expect(await store.revokeAll('acme', NOW)).toBe(1);
+    expect(await store.revokeAll('acme', NOW, 1000)).toBe(1);
     expect(await store.purge(new Date(8.64e15), 10)).toBe(2);
     await store.insert({ ...one, account: 'other' });
     expect(await store.page(pageOf())).toEqual([]);
@@ -730,13 +935,13 @@ describe.each(CLIENTS)('watch, over $name', ({ isMissing, connect: connectTo }) 
     await vi.waitFor(() => expect(hints).toEqual([[one.id]]), WITHIN);
     await store.revoke(two.id, 'acme', NOW);
     await vi.waitFor(() => expect(hints).toEqual([[one.id], [two.id]]), WITHIN);
-    await store.revokeAll('acme', NOW);
+    await store.revokeAll('acme', NOW, 1000);
     await vi.waitFor(() => expect(hints).toEqual([[one.id], [two.id], [one.id]]), WITHIN);
   });
 
   it.skipIf(isMissing)('tells all ids of a revokeAll', async () => {
     const { store, hints } = await setUp();
-    await store.revokeAll('acme', NOW);
+    await store.revokeAll('acme', NOW, 1000);
 
     await vi.waitFor(() => expect(hints.flat().sort()).toEqual([one.id, two.id]), WITHIN);
   });
@@ -900,7 +1105,7 @@ describe.skipIf(!isInstalled('redis')).each(OWN_CLIENTS)('replicas, %s', (_, con
     await expect(store.insert(one)).rejects.toMatchObject({ code: 'id_taken' });
     expect(await store.replace({ ...one, version: 3 })).toBe(false);
     expect(await store.revoke(one.id, 'other', NOW)).toBe(false);
-    expect(await store.revokeAll('other', NOW)).toBe(0);
+    expect(await store.revokeAll('other', NOW, 1000)).toBe(0);
     expect(await store.purge(LATER, 10)).toBe(0);
   });
 
@@ -1008,7 +1213,7 @@ describe.skipIf(loneUrl === undefined)('changes that a server has lost', () => {
     ],
     [
       'a revokeAll',
-      (store) => store.revokeAll('acme', NOW),
+      (store) => store.revokeAll('acme', NOW, 1000),
       [
         [1, NOW],
         [1, NOW],
@@ -1113,6 +1318,8 @@ describe.skipIf(!isInstalled('redis'))('doctor', () => {
 
     await admin.config('SET', 'min-replicas-to-write', '1');
     expect(await codesOf(patient)).toEqual([]);
+    // Without a cluster, nobody replaces a primary by itself.
+    expect(await patient.doctor({ full: true })).toEqual([]);
     expect(await codesOf(openOver(client, { replicas: 2 }))).toEqual(['replicas_missing']);
     expect(await codesOf(openOver(client))).toEqual(['replicas_not_awaited']);
   });
@@ -1157,6 +1364,16 @@ describe.each(CLIENTS.slice(2))('doctor, over $name', ({ isMissing, connect: con
 
     expect(findings.map(({ code }) => code)).toEqual(['min_replicas_not_set']);
     expect(findings[0]?.message.match(/127\.0\.0\.1:\d+/g)).toHaveLength(3);
+  });
+
+  it.skipIf(isMissing)('says with full what a replaced primary can do, and when', async () => {
+    const store = openOver(await connectTo());
+    const findings: StoreFinding[] = await store.doctor({ full: true });
+    const message = findings.find(({ code }) => code === 'primary_replaceable')?.message;
+
+    expect(message?.match(/127\.0\.0\.1:\d+/g)).toHaveLength(3);
+    expect(message).toContain('cluster-node-timeout (2000 ms)');
+    expect(message).toContain('half a second');
   });
 
   it.skipIf(isMissing)('tells a client that knows of one server only', async () => {

@@ -12,14 +12,20 @@ import {
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import { backup, DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { nextTurn } from '../../src/deadline.ts';
 import { isTokenError } from '../../src/errors.ts';
 import { COLUMNS } from '../../src/stores/rows.ts';
-import { type SqliteHandle, SqliteTokenStore } from '../../src/stores/sqlite.ts';
+import {
+  type SqliteHandle,
+  type SqliteStatement,
+  SqliteTokenStore,
+} from '../../src/stores/sqlite/index.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenRecord } from '../../src/token.ts';
+import { longList, longListCases, longRecord } from './long-lists.ts';
 import { CREATED, newRecord } from './support.ts';
 
 type Handle = SqliteHandle & { close(): unknown };
@@ -183,17 +189,27 @@ describe.each(DRIVERS)('writes of one turn, over %s', (_, connect) => {
     expect(await store.find(ids)).toEqual(records);
   });
 
-  it('wait for another writer once, and not one after the other', async () => {
+  it('are tried again together while another writer has the lock', async () => {
     const path = newFile();
     const { store, executed, faults } = setUpSpied();
     faults.set('BEGIN IMMEDIATE', lockedOut(connect, path));
+    vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
+    cleanups.push(() => vi.useRealTimers());
 
-    const codes = await Promise.all(
-      records.map((record) => store.insert(record).catch(({ code }) => code)),
-    );
-
-    expect(codes).toEqual(records.map(() => 'store_unavailable'));
+    const writing = Promise.all(records.map((record) => store.insert(record)));
+    await nextTurn();
     expect(executed).toEqual(['BEGIN IMMEDIATE']);
+    vi.advanceTimersByTime(15);
+    // A pause takes 5 to 15 ms.
+    expect(executed.length).toBeGreaterThan(1);
+    expect(executed.length).toBeLessThan(5);
+    faults.clear();
+    vi.advanceTimersByTime(15);
+    await writing;
+
+    expect(new Set(executed.slice(0, -1))).toEqual(new Set(['BEGIN IMMEDIATE']));
+    expect(executed.at(-1)).toBe('COMMIT');
+    expect(await store.find(ids)).toEqual(records);
   });
 
   it('take part in a transaction that the host has begun', async () => {
@@ -278,7 +294,7 @@ describe('open', () => {
 
     expect(handle.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
     expect(handle.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
-    expect(handle.prepare('PRAGMA busy_timeout').get()).toEqual({ timeout: 1500 });
+    expect(handle.prepare('PRAGMA busy_timeout').get()).toEqual({ timeout: 2 });
   });
 
   it('works for four processes that open a new file at once', async () => {
@@ -341,7 +357,7 @@ describe('open', () => {
     const before = schema();
     SqliteTokenStore.open(handle);
 
-    expect(handle.prepare('PRAGMA user_version').get()).toEqual({ user_version: 1 });
+    expect(handle.prepare('PRAGMA user_version').get()).toEqual({ user_version: 2 });
     expect(schema()).toEqual(before);
   });
 
@@ -377,6 +393,85 @@ describe('open', () => {
     expect(() => opened(SqliteTokenStore.open(path))).not.toThrow();
   });
 
+  describe('of schema version 1', () => {
+    /** As the version before the index for quotas made it. */
+    const VERSION_1 = `
+      CREATE TABLE tokens (
+        id TEXT NOT NULL PRIMARY KEY,
+        account TEXT NOT NULL,
+        prefix TEXT NOT NULL,
+        kid TEXT NOT NULL,
+        digest BLOB NOT NULL,
+        box BLOB,
+        scopes TEXT NOT NULL,
+        requested TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        name TEXT,
+        metadata TEXT,
+        revoked_at INTEGER,
+        previous_digest BLOB,
+        previous_until INTEGER
+      ) STRICT;
+      CREATE INDEX tokens_by_account ON tokens (account, created_at DESC, id DESC)
+        WHERE revoked_at IS NULL;
+      CREATE INDEX tokens_by_end ON tokens (min(expires_at, coalesce(revoked_at, expires_at)));
+      PRAGMA user_version = 1;
+      PRAGMA application_id = 1415008852;
+    `;
+    const record = newRecord('one', { requested: newRecord('').scopes });
+
+    function newOldFile(): string {
+      const path = newFile();
+      const old = new DatabaseSync(path);
+      old.exec(`${VERSION_1}
+        INSERT INTO tokens VALUES ('${record.id}', 'acme', 'acme', 'k1',
+          x'${Buffer.from(record.digest).toString('hex')}', NULL, '${JSON.stringify(record.scopes)}',
+          '${JSON.stringify(record.requested)}', ${record.createdAt.getTime()},
+          ${record.expiresAt.getTime()}, 1, NULL, NULL, NULL, NULL, NULL)`);
+      old.close();
+      return path;
+    }
+
+    function newest(): unknown[] {
+      const handle = opened(new DatabaseSync(newFile()));
+      SqliteTokenStore.open(handle);
+      return withoutPages(schemaOf(handle));
+    }
+
+    /** Where in the file a table begins depends on its history. */
+    function withoutPages(schema: unknown[]): unknown[] {
+      return schema.map((row) => ({ ...(row as object), rootpage: undefined, sql: undefined }));
+    }
+
+    it.each(DRIVERS)('is brought up to date, and its rows stay (%s)', async (_, connect) => {
+      const path = newOldFile();
+      const store = SqliteTokenStore.open(opened(connect(path)));
+
+      expect(await store.find([record.id])).toEqual([record]);
+      expect(withoutPages(schemaOf(opened(new DatabaseSync(path))))).toEqual(newest());
+      await expect(
+        store.insert(newRecord('two'), { tokens: 1, liveAt: CREATED }),
+      ).rejects.toMatchObject({ code: 'quota_exceeded' });
+    });
+
+    it('is brought up to date by four processes at once', async () => {
+      const path = newOldFile();
+      const children = ['a', 'b', 'c', 'd'].map((label) => openInChild(path, label));
+      for (const { started } of children) await started;
+      for (const { go } of children) go();
+
+      expect(await Promise.all(children.map(({ ended }) => ended))).toEqual(
+        children.map(() => ({ code: 0, errors: '' })),
+      );
+      const store = opened(SqliteTokenStore.open(path));
+      const page = await store.page({ account: 'acme', limit: 1000, liveAt: CREATED });
+      expect(page).toHaveLength(1 + 4 * 25);
+      expect(withoutPages(schemaOf(opened(new DatabaseSync(path))))).toEqual(newest());
+    });
+  });
+
   it('takes no lock to open what is its own', async () => {
     const path = newFile();
     const { other } = await setUp(path);
@@ -386,31 +481,67 @@ describe('open', () => {
     other.exec('ROLLBACK');
   });
 
-  it('refuses a schema that is newer than it knows, and changes nothing', () => {
+  it.each([
+    ['that lacks a column', 'user_version = 3; ALTER TABLE tokens RENAME name TO title', 3],
+    ['that needs later code', `user_version = ${4 + 3 * 65_536}`, 4],
+    ['of another table', 'user_version = 3; DROP TABLE tokens; CREATE TABLE tokens (newer)', 3],
+  ])('refuses a later schema %s, and changes nothing', (_, sql, version) => {
     const handle = opened(new DatabaseSync(newFile()));
     SqliteTokenStore.open(handle);
-    handle.exec('PRAGMA user_version = 2; DROP TABLE tokens; CREATE TABLE tokens (newer)');
+    handle.exec(`PRAGMA ${sql}`);
     const before = schemaOf(handle);
     const failure = failureOf(() => SqliteTokenStore.open(handle));
 
-    expect(failure).toMatchObject({ code: 'invalid_options' });
-    expect(failure.message).toContain('schema version 2');
+    expect(failure).toMatchObject({
+      code: 'invalid_options',
+      details: { reason: 'later_layout' },
+    });
+    expect(failure.message).toContain(`schema version ${version}`);
     expect(schemaOf(handle)).toEqual(before);
     expect(handle.isTransaction).toBe(false);
+  });
+
+  it.each([
+    ['for all code', 3],
+    ['for code of this version', 4 + 2 * 65_536],
+  ])('works beside a later schema %s that only adds, and keeps what it adds', async (_, mark) => {
+    const handle = opened(new DatabaseSync(newFile()));
+    const running = SqliteTokenStore.open(handle);
+    const record = newRecord('one');
+    await running.insert(record);
+    handle.exec(`
+      ALTER TABLE tokens ADD COLUMN note TEXT;
+      CREATE INDEX tokens_by_note ON tokens (note);
+      PRAGMA user_version = ${mark};
+      UPDATE tokens SET note = 'later';
+    `);
+    const before = schemaOf(handle);
+    const store = SqliteTokenStore.open(handle);
+    const next = { ...record, version: 2, name: 'changed' };
+
+    expect(await store.replace(next)).toBe(true);
+    expect(await running.find([record.id])).toEqual([next]);
+    await store.insert(newRecord('two'));
+    expect(await running.revoke(record.id, 'acme', CREATED)).toBe(true);
+    expect(handle.prepare('SELECT note FROM tokens ORDER BY id').all()).toEqual([
+      { note: 'later' },
+      { note: null },
+    ]);
+    expect(schemaOf(handle)).toEqual(before);
   });
 
   it.each([
     ['a table', 'CREATE TABLE users (a)'],
     ['a view', 'CREATE VIEW one AS SELECT 1'],
     ['a version', 'PRAGMA user_version = 7'],
-    ['our version', 'PRAGMA user_version = 1'],
+    ['our version', 'PRAGMA user_version = 2'],
     ['a table and a version', 'PRAGMA user_version = 7; CREATE TABLE users (a)'],
-    ['a table and our version', 'PRAGMA user_version = 1; CREATE TABLE users (a)'],
+    ['a table and our version', 'PRAGMA user_version = 2; CREATE TABLE users (a)'],
     ['an application_id', 'PRAGMA application_id = 1'],
     ['a table called tokens', 'CREATE TABLE tokens (theirs)'],
     [
       'a table called tokens and our version',
-      'PRAGMA user_version = 1; CREATE TABLE tokens (id, account)',
+      'PRAGMA user_version = 2; CREATE TABLE tokens (id, account)',
     ],
     [
       'a table as ours, without its version',
@@ -418,11 +549,11 @@ describe('open', () => {
     ],
     [
       'a table as ours, and an application_id',
-      `CREATE TABLE tokens (${COLUMNS.join(', ')}); PRAGMA user_version = 1; PRAGMA application_id = 1`,
+      `CREATE TABLE tokens (${COLUMNS.join(', ')}); PRAGMA user_version = 2; PRAGMA application_id = 1`,
     ],
     [
       'our mark, and another table',
-      'CREATE TABLE tokens (theirs); PRAGMA user_version = 1; PRAGMA application_id = 1415008852',
+      'CREATE TABLE tokens (theirs); PRAGMA user_version = 2; PRAGMA application_id = 1415008852',
     ],
   ])('refuses a database of something else, with %s, and changes nothing', (_, sql) => {
     const path = newFile();
@@ -564,7 +695,7 @@ describe('a database that fails', () => {
     ['insert', (store) => store.insert(newRecord('two'))],
     ['replace', (store) => store.replace({ ...record, version: 2 })],
     ['revoke', (store) => store.revoke(record.id, 'acme', CREATED)],
-    ['revokeAll', (store) => store.revokeAll('acme', CREATED)],
+    ['revokeAll', (store) => store.revokeAll('acme', CREATED, 1000)],
     ['purge', (store) => store.purge(CREATED, 1)],
     ['find', (store) => store.find([record.id])],
     ['find of several', (store) => store.find([record.id, record.id])],
@@ -595,13 +726,17 @@ describe('a database that fails', () => {
     const first = SqliteTokenStore.open(other);
     await first.insert(record);
     const store = SqliteTokenStore.open(handle);
-    handle.exec('PRAGMA busy_timeout = 0');
     other.exec('BEGIN IMMEDIATE');
 
     if (verb.startsWith('find') || verb === 'page') {
       expect(await call(store)).toContainEqual(record);
     } else {
-      const { code, message, cause } = await refusalOf(call(store));
+      vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
+      cleanups.push(() => vi.useRealTimers());
+      const refusal = refusalOf(call(store));
+      await nextTurn();
+      vi.advanceTimersByTime(1515);
+      const { code, message, cause } = await refusal;
       expect({ code, cause }).toEqual({ code: 'store_unavailable', cause: undefined });
       expect(message).not.toContain('database is locked');
     }
@@ -627,23 +762,34 @@ describe('query plans', () => {
     return steps.map((step) => step['detail']).join('\n');
   }
 
-  it('read a page off the index, without sorting', () => {
-    const page = plans().filter(([sql]) => sql.includes('ORDER BY'));
+  it('read a page and a pass over all records off an index, without sorting', () => {
+    const sorted = plans().filter(([sql]) => sql.includes('ORDER BY'));
 
-    expect(page).toHaveLength(1);
-    expect(page[0]?.[1]).toBe(
+    expect(sorted.map(([, plan]) => plan).sort()).toEqual([
+      'SEARCH tokens USING INDEX sqlite_autoindex_tokens_1 (id>?)',
       'SEARCH tokens USING INDEX tokens_by_account (account=? AND (created_at,id)<(?,?))',
-    );
+    ]);
   });
 
   it('never read the whole table', () => {
     const all = plans();
     const details = all.map(([, plan]) => plan).join('\n');
 
-    expect(all).toHaveLength(8);
-    expect(details).not.toMatch(/SCAN (?!asked)/);
+    expect(all).toHaveLength(11);
+    expect(details).not.toMatch(/SCAN (?!asked|CONSTANT ROW)/);
     expect(details).not.toContain('TEMP B-TREE');
     expect(details).toContain('tokens_by_end');
+  });
+
+  it('count live tokens in an index that holds no expired ones first', () => {
+    const counts = plans().filter(([sql]) => sql.includes('OFFSET'));
+
+    expect(counts).toHaveLength(2);
+    for (const [, plan] of counts) {
+      expect(plan).toContain(
+        'SEARCH tokens USING COVERING INDEX tokens_live (account=? AND expires_at>?)',
+      );
+    }
   });
 
   it('would show a sort and a scan', () => {
@@ -671,14 +817,8 @@ describe('scope lists', () => {
     expect(first?.requested).not.toBe(first?.scopes);
   });
 
-  it.each([
-    ['a thousand others', 1100, 1],
-    ['a few long others', 30, 4096],
-  ])('are forgotten after %s', async (_, count, length) => {
-    const { store, record } = await setUp(':memory:');
-    const scopes = async () => (await store.find([record.id]))[0]?.scopes;
-    const before = await scopes();
-    const others = Array.from({ length: count }, (_, index) =>
+  const others = (count: number, length: number) =>
+    Array.from({ length: count }, (_, index) =>
       newRecord(`n${index}`, {
         scopes: Array.from(
           { length },
@@ -686,13 +826,277 @@ describe('scope lists', () => {
         ),
       }),
     );
-    for (const other of others) await store.insert(other);
 
-    await store.find(others.slice(0, 10).map(({ id }) => id));
+  it.each([
+    ['many others', 700, 8],
+    ['a few long others', 30, 500],
+  ])('are forgotten while %s are read', async (_, count, length) => {
+    const store = opened(SqliteTokenStore.open(':memory:', { maxListBytes: 1_048_576 }));
+    const record = newRecord('one');
+    await store.insert(record);
+    const scopes = async () => (await store.find([record.id]))[0]?.scopes;
+    const before = await scopes();
+    const records = others(count, length);
+    for (const other of records) await store.insert(other);
+
+    await store.find(records.slice(0, 2).map(({ id }) => id));
     expect(await scopes()).toBe(before);
-    await store.find(others.map(({ id }) => id));
+    for (let times = 0; times < 5; times += 1) await store.find(records.map(({ id }) => id));
     expect(await scopes()).not.toBe(before);
     expect(await scopes()).toEqual(before);
+  });
+
+  it.each([
+    ['stay in part', 'a few more than have room', 8, 3],
+    ['are all parsed again', 'far more than have room', 40, 0],
+  ])('%s when %s take turns', async (_, __, count, least) => {
+    const store = opened(SqliteTokenStore.open(':memory:', { maxListBytes: 1_048_576 }));
+    const records = others(count, 400);
+    for (const record of records) await store.insert(record);
+    const lists = async () => {
+      const found: unknown[] = [];
+      for (const { id } of records) found.push((await store.find([id]))[0]?.scopes);
+      return found;
+    };
+    await lists();
+    const before = await lists();
+    const after = await lists();
+    const kept = after.filter((list, place) => list === before[place]).length;
+
+    expect(kept).toBeGreaterThanOrEqual(least);
+    expect(kept).toBeLessThan(6);
+  });
+
+  it.each([0, 1_048_575, 1_048_576.5, 17_179_869_185, '2000000', Number.NaN])(
+    'take no memory of %o bytes',
+    (maxListBytes) => {
+      const open = () =>
+        SqliteTokenStore.open(':memory:', { maxListBytes: maxListBytes as number });
+      expect(failureOf(open)).toMatchObject({
+        code: 'invalid_options',
+        message: 'maxListBytes must be a whole number from 1048576 to 17179869184',
+      });
+    },
+  );
+
+  it('are not kept where one would evict most of the others', async () => {
+    const { store, record } = await setUp(':memory:');
+    const scopes = async ({ id }: TokenRecord) => (await store.find([id]))[0]?.scopes;
+    const before = await scopes(record);
+    const path = 'x'.repeat(2000);
+    const huge = newRecord('huge', {
+      scopes: Array.from({ length: 4096 }, (_, index) => `GET:shop.example/${path}/${index}`),
+    });
+    await store.insert(huge);
+
+    expect(await scopes(huge)).toEqual(huge.scopes);
+    expect(await scopes(huge)).not.toBe(await scopes(huge));
+    expect(await scopes(record)).toBe(before);
+  });
+});
+
+describe('long lists', () => {
+  /** Counts the bytes of texts in answers to `get` and `all`. */
+  function counting(handle: Handle): { handle: Handle; answered: () => number } {
+    let bytes = 0;
+    const counted = <Answer>(answer: Answer): Answer => {
+      for (const text of JSON.stringify(answer ?? null).match(/GET:shop/g) ?? [])
+        bytes += 12 * text.length;
+      return answer;
+    };
+    return {
+      handle: {
+        exec: (sql) => handle.exec(sql),
+        prepare(sql) {
+          const statement = handle.prepare(sql);
+          const counting: SqliteStatement = {
+            get: (...values) => counted(statement.get(...values)),
+            all: (...values) => counted(statement.all(...values)),
+            run: (...values) => statement.run(...values),
+          };
+          return counting;
+        },
+        get isTransaction() {
+          return (
+            (handle as SqliteHandle).isTransaction ??
+            (handle as SqliteHandle).inTransaction ??
+            false
+          );
+        },
+        close: () => handle.close(),
+      },
+      answered: () => bytes,
+    };
+  }
+
+  function setUpLong(open: (path: string) => Handle) {
+    const path = newFile();
+    const raw = opened(open(path));
+    const { handle, answered } = counting(raw);
+    const store = SqliteTokenStore.open(handle);
+    const elsewhere = opened(SqliteTokenStore.open(opened(open(path))));
+    const other = opened(open(path));
+    const write = (by: Handle, { id, scopes, requested }: TokenRecord) =>
+      by
+        .prepare('UPDATE tokens SET scopes = ?, requested = ? WHERE id = ?')
+        .run(JSON.stringify(scopes), JSON.stringify(requested), id);
+    return {
+      path,
+      store,
+      elsewhere,
+      answered,
+      raw,
+      write,
+      overwrite: (record: TokenRecord) => write(other, record),
+      remove: ({ id }: TokenRecord) => other.prepare('DELETE FROM tokens WHERE id = ?').run(id),
+    };
+  }
+
+  describe.each(DRIVERS)('over %s', (_, open) => {
+    it.each(longListCases)('$name', (one) => one.run(setUpLong(open)));
+
+    it('has the lists that the host has written over the same connection', async () => {
+      const { store, raw, write } = setUpLong(open);
+      await store.insert(longRecord('a'));
+      for (let times = 0; times < 3; times += 1) await store.find([longRecord('a').id]);
+      write(raw, longRecord('b'));
+
+      const [found] = await store.find([longRecord('a').id]);
+      expect(found?.scopes).toEqual(longList('b'));
+    });
+
+    it('has the lists as they were when the host rolls back', async () => {
+      const { store, raw, write } = setUpLong(open);
+      const find = async () => (await store.find([longRecord('a').id]))[0]?.scopes;
+      await store.insert(longRecord('a'));
+      for (let times = 0; times < 3; times += 1) await find();
+      raw.exec('BEGIN');
+      write(raw, longRecord('b'));
+      for (let times = 0; times < 3; times += 1) expect(await find()).toEqual(longList('b'));
+      raw.exec('ROLLBACK');
+
+      for (let times = 0; times < 3; times += 1) expect(await find()).toEqual(longList('a'));
+    });
+
+    it('does not read a list again after other tokens were issued and revoked', async () => {
+      const { store, answered } = setUpLong(open);
+      await store.insert(longRecord('a'));
+      for (let times = 0; times < 3; times += 1) await store.find([longRecord('a').id]);
+      await store.insert(newRecord('two'));
+      await store.revoke(newRecord('two').id, 'acme', CREATED);
+      const before = answered();
+      await store.find([longRecord('a').id]);
+      expect(answered()).toBe(before);
+      // As a control: a change that the store does not know of.
+      await store.purge(new Date('2200-01-01T00:00:00Z'), 0);
+      await store.revokeAll('acme', CREATED, 1000);
+      await store.find([longRecord('a').id]);
+      expect(answered()).toBeGreaterThan(before);
+    });
+  });
+
+  it('has the lists of a backup that was restored into the open file', async () => {
+    const { store, elsewhere, path } = setUpLong((file) => new DatabaseSync(file));
+    const find = async () => (await store.find([longRecord('a').id]))[0];
+    await elsewhere.insert(longRecord('a'));
+    const copy = newFile();
+    await backup(opened(new DatabaseSync(path)), copy);
+    await elsewhere.replace(longRecord('b', { version: 2 }));
+    for (let times = 0; times < 3; times += 1)
+      expect((await find())?.scopes).toEqual(longList('b'));
+
+    await backup(opened(new DatabaseSync(copy)), path);
+    expect(await find()).toMatchObject({ scopes: longList('a'), version: 1 });
+    // The same version again, with other scopes.
+    await elsewhere.replace(longRecord('c', { version: 2 }));
+    expect(await find()).toMatchObject({ scopes: longList('c'), version: 2 });
+  });
+});
+
+describe('a page with maxBytes', () => {
+  const query = { account: 'acme', limit: 100, liveAt: CREATED };
+  const records = Array.from({ length: 20 }, (_, index) =>
+    newRecord(`n${String(index).padStart(2, '0')}`, {
+      scopes: Array.from({ length: 50 }, (_, path) => `GET:shop.example/${index}/${path}`),
+      createdAt: new Date(CREATED.getTime() - index),
+    }),
+  );
+
+  it.each(DRIVERS)('reads no more rows than it hands out, over %s', async (_, connect) => {
+    const handle = opened(connect(newFile()));
+    let rows = 0;
+    const counted: SqliteHandle = {
+      exec: (sql) => handle.exec(sql),
+      prepare(sql) {
+        const statement = handle.prepare(sql);
+        const iterate = statement.iterate?.bind(statement);
+        statement.iterate = function* (...values) {
+          for (const row of iterate?.(...values) ?? []) {
+            rows += 1;
+            yield row;
+          }
+        };
+        return statement;
+      },
+    };
+    const store = SqliteTokenStore.open(counted);
+    await Promise.all(records.map((record) => store.insert(record)));
+
+    expect(await store.page({ ...query, maxBytes: 4000 })).toEqual(records.slice(0, 4));
+    expect(rows).toBe(4);
+  });
+
+  it.each(DRIVERS)('leaves no statement open, over %s', async (_, connect) => {
+    const path = newFile();
+    const handle = opened(connect(path));
+    const store = SqliteTokenStore.open(handle);
+    await Promise.all(records.map((record) => store.insert(record)));
+    await store.page({ ...query, maxBytes: 1 });
+    handle.exec(`UPDATE tokens SET scopes = 'garbage' WHERE id = '${records[1]?.id}'`);
+    await expect(store.page({ ...query, maxBytes: 4000 })).rejects.toMatchObject({
+      code: 'store_corrupt',
+    });
+
+    await store.insert(newRecord('more'));
+    const checkpoint = handle.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
+    expect(checkpoint).toMatchObject({ busy: 0, log: 0 });
+  });
+
+  it('is as short over a handle that reads all rows at once', async () => {
+    const handle = opened(new DatabaseSync(newFile()));
+    const store = SqliteTokenStore.open({
+      exec: (sql) => handle.exec(sql),
+      prepare(sql) {
+        const statement = handle.prepare(sql);
+        return {
+          get: (...values) => statement.get(...values),
+          all: (...values) => statement.all(...values),
+          run: (...values) => statement.run(...values),
+        };
+      },
+    });
+    await Promise.all(records.map((record) => store.insert(record)));
+
+    expect(await store.page({ ...query, maxBytes: 4000 })).toEqual(records.slice(0, 4));
+  });
+});
+
+describe('a quota', () => {
+  it.each(DRIVERS)('holds for inserts of one turn, over %s', async (_, connect) => {
+    const store = SqliteTokenStore.open(opened(connect(newFile())));
+    const quota = { tokens: 3, liveAt: CREATED };
+    const inserts = ['a', 'b', 'b', 'c', 'd', 'e'].map((label) =>
+      store.insert(newRecord(label), quota).then(
+        () => 'kept',
+        ({ code }) => code,
+      ),
+    );
+
+    expect(await Promise.all(inserts)).toEqual([
+      ...['kept', 'kept'],
+      // Why it was refused is looked up later, when the account is full.
+      ...['quota_exceeded', 'kept', 'quota_exceeded', 'quota_exceeded'],
+    ]);
   });
 });
 
@@ -715,7 +1119,7 @@ interface Child {
 
 /** A process that waits for a word, then opens a store and inserts 25 tokens. */
 function openInChild(path: string, label: string): Child {
-  const module = new URL('../../src/stores/sqlite.ts', import.meta.url).href;
+  const module = new URL('../../src/stores/sqlite/index.ts', import.meta.url).href;
   const record = newRecord('');
   const script = `
     import { SqliteTokenStore } from ${JSON.stringify(module)};
@@ -826,4 +1230,46 @@ describe('doctor', () => {
 
     expect((await store.doctor()).map((finding) => finding.code)).toEqual([code]);
   });
+
+  it.each(['tokens_by_account', 'tokens_by_end', 'tokens_live'])('misses %s', async (index) => {
+    const { store, other } = await setUp();
+    other.exec(`DROP INDEX ${index}`);
+
+    expect(await store.doctor()).toMatchObject([
+      { code: 'index_missing', message: expect.stringContaining(index) },
+    ]);
+  });
+
+  it('reads the whole file only if it is asked to', async () => {
+    const path = await damagedFile();
+    const store = opened(SqliteTokenStore.open(path));
+
+    expect(await store.doctor()).toEqual([]);
+    expect((await store.doctor({ full: true })).map(({ code }) => code)).toEqual([
+      'database_damaged',
+    ]);
+  });
+
+  it('finds no damage in a file that has none', async () => {
+    const { store } = await setUp();
+
+    expect(await store.doctor({ full: true })).toEqual([]);
+  });
 });
+
+/** A file in which one index has lost an entry. */
+async function damagedFile(): Promise<string> {
+  const path = newFile();
+  const store = SqliteTokenStore.open(path);
+  await store.insert(newRecord('one'));
+  await store.close();
+  const handle = new DatabaseSync(path);
+  const find = handle.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'tokens_by_end'");
+  const { rootpage } = find.get() as { rootpage: number };
+  handle.close();
+  const content = readFileSync(path);
+  // The number of cells in the page, in the header of the page.
+  content.writeUInt16BE(0, (rootpage - 1) * 4096 + 3);
+  writeFileSync(path, content);
+  return path;
+}

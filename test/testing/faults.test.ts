@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
-import { SqliteTokenStore } from '../../src/stores/sqlite.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { faults, type StoreFault, storeContract, withFaults } from '../../src/testing/index.ts';
 import { codeOf, recordOf, SCOPE, setUp } from '../support.ts';
 

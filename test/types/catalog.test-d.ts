@@ -74,14 +74,33 @@ defineCatalog(['GET:shop.example/*']);
 defineCatalog(['GET:shop.example/orders/']);
 // @ts-expect-error: an empty segment
 defineCatalog(['GET:shop.example//orders']);
-// @ts-expect-error: a template
-defineCatalog(['GET:shop.example/orders/{id}']);
+defineCatalog(['GET:shop.example/orders/{id}', 'GET:shop.example/{}/{}/a$', 'GET:shop.example/$']);
+// @ts-expect-error: a template that is a part of a segment
+defineCatalog(['GET:shop.example/orders/a{id}']);
+// @ts-expect-error: a template with text behind it
+defineCatalog(['GET:shop.example/orders/{id}.json$']);
+// @ts-expect-error: two templates in one segment
+defineCatalog(['GET:shop.example/{a}{b}']);
+// @ts-expect-error: a brace in a name
+defineCatalog(['GET:shop.example/{a{b}']);
+// @ts-expect-error: a brace that is not closed
+defineCatalog(['GET:shop.example/orders/{id']);
+// @ts-expect-error: a brace that is not opened
+defineCatalog(['GET:shop.example/orders/id}/{id}']);
+// @ts-expect-error: a slash in a name
+defineCatalog(['GET:shop.example/{a/b}']);
+// @ts-expect-error: a slash at the end of a closed path
+defineCatalog(['GET:shop.example/orders/$']);
+// @ts-expect-error: a query
+defineCatalog(['GET:shop.example/orders?a']);
+// @ts-expect-error: percent-encoding
+defineCatalog(['GET:shop.example/a%20b']);
 // @ts-expect-error: one bad entry among good ones
 defineCatalog(['GET:shop.example/orders', 'GET:shop.example/orders/*']);
 // @ts-expect-error: known at run time only
 defineCatalog([id]);
 ScopeCatalog.from([id]);
-defineCatalog(["GET:shop.example/it's/$1:2@3"]);
+defineCatalog(["GET:shop.example/it's/$1:2@3", 'GET:shop.example/a/$$', 'GET:shop.example/$/a']);
 defineCatalog(['M-SEARCH:shop.example/orders', 'GET:d/a']);
 defineCatalog([]);
 
@@ -150,6 +169,74 @@ scopeIn(catalog, 'GET:shop.example/order');
 // @ts-expect-error: any text
 scopeIn(catalog, id);
 
+// Any one segment, and the end of a path.
+const hub = defineCatalog([
+  'GET:api.example/repos/{owner}/{repo}/issues$',
+  'GET:api.example/repos/{}/{}/git',
+  'POST:api.example/orders/{order}$',
+  'GET:api.example/$',
+]);
+same<
+  CatalogScope<typeof hub>,
+  | 'GET:api.example/repos/{}/{}/issues$'
+  | 'GET:api.example/repos/{}/{}/git'
+  | 'POST:api.example/orders/{}$'
+  | 'GET:api.example/$'
+>(true);
+scopeIn(hub, 'GET:api.example/repos/acme/site/issues$');
+// @ts-expect-error: misspelt
+scopeIn(hub, 'GET:api.example/repos/acme/site/isues$');
+scopeIn(hub, 'GET:api.example/repos/acme/site/issues');
+// @ts-expect-error: below a closed entry
+scopeIn(hub, 'GET:api.example/repos/acme/site/issues/7');
+scopeIn(hub, 'GET:api.example/repos/acme/site/git/refs$');
+// @ts-expect-error: closed above every entry
+scopeIn(hub, 'GET:api.example/repos/acme/site$');
+scopeIn(hub, 'GET:api.example/repos/acme/site');
+// @ts-expect-error: above every entry of this method
+scopeIn(hub, 'POST:api.example/repos/acme/site');
+scopeIn(hub, 'POST:api.example/orders/{}$');
+scopeIn(hub, 'POST:api.example/orders/{id}$');
+// @ts-expect-error: a template that is a part of a segment
+scopeIn(hub, 'POST:api.example/orders/a{id}$');
+scopeIn(hub, 'GET:api.example/{}/{}/{}/{kind}$');
+// @ts-expect-error: longer than every closed entry, and another literal than the open one
+scopeIn(hub, 'GET:api.example/{}/{}/{}/issues/{}$');
+scopeIn(hub, 'GET:api.example/{}/{}/{}/{}/refs');
+scopeIn(hub, 'GET:api.example/$');
+// @ts-expect-error: there is no such root
+scopeIn(hub, 'POST:api.example/$');
+scopeIn(hub, 'POST:*.example/{}');
+// @ts-expect-error: a wildcard that is not the whole path
+scopeIn(hub, 'POST:api.example/orders/*');
+// @ts-expect-error: a slash at the end
+scopeIn(hub, 'GET:api.example/repos/acme/site/git/');
+scopeIn(hub, `GET:api.example/repos/${id}/${id}/issues$`);
+// @ts-expect-error: misspelt
+scopeIn(hub, `GET:api.example/repos/${id}/${id}/isues$`);
+scopeIn(hub, `*:*.example/repos/${id}/${id}/issues$`);
+// @ts-expect-error: no entry holds any segment here
+scopeIn(hub, `GET:api.example/${id}/acme/site/issues$`);
+hub.expand([`POST:api.example/orders/${id}$`, `POST:api.example/orders/A-${id}$`]);
+// @ts-expect-error: where the entry holds a literal
+hub.expand([`POST:api.example/ord${id}/7$`]);
+
+type HubPattern = CatalogPattern<typeof hub>;
+const ofHub: HubPattern[] = [
+  'GET:api.example/repos/{}/{}/issues$',
+  'GET:api.example/repos/acme/site/issues$',
+  'GET:api.example/repos/acme/site/git/refs/7$',
+  '*:*.example/repos/{}/{}/issues',
+  '*:*.example/repos/{}',
+  `POST:api.example/orders/${id}$`,
+  '*:*/$',
+];
+hub.expand(ofHub);
+// @ts-expect-error: misspelt
+const offHub: HubPattern[] = [...ofHub, 'GET:api.example/repos/acme/site/isues$'];
+// @ts-expect-error: an annotation knows what fills an entry whole, not a part of one
+const partOfHub: HubPattern[] = [...ofHub, 'GET:api.example/repos/acme'];
+
 // Without a catalog.
 const methods: Method[] = ['GET', 'PROPFIND'];
 // @ts-expect-error: in lower case
@@ -160,4 +247,4 @@ const pathless: ScopeText[] = ['GET:shop.example/orders', 'GET:shop.example'];
 // @ts-expect-error: in lower case
 const lowerText: ScopeText[] = ['GET:shop.example/orders', 'get:shop.example/orders'];
 
-export { below, lower, lowerText, methods, misspelt, pathless, texts, typed };
+export { below, lower, lowerText, methods, misspelt, offHub, partOfHub, pathless, texts, typed };

@@ -1,5 +1,5 @@
 // Measures what typed catalogs cost the compiler: node test/types/measure.ts
-// For 10, 100 and 500 entries and 50 uses each: the catalog alone, the uses as calls of `expand`,
+// For 10 to 1500 entries and 50 uses each: the catalog alone, the uses as calls of `expand`,
 // and as annotations with `CatalogPattern`. All include the check of src/scope, as the first row.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const FOLDER = join(ROOT, '.cache/types');
-const SIZES = [0, 10, 100, 500];
+const SIZES = [0, 10, 100, 500, 1500];
 const USES = 50;
 const RUNS = 3;
 
@@ -84,19 +84,29 @@ function writeProgram(folder: string, lines: readonly string[]): void {
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));
 }
 
-/** Up to 60 domains of two to five labels, five methods, paths of one to three segments. */
+/**
+ * In the manner of a large API: up to 60 domains of two to five labels, the first of which has every
+ * other entry, five methods, and closed paths of one to seven segments.
+ */
 function makeEntries(count: number): string[] {
   const entries = new Set<string>();
   for (let i = 0; entries.size < count; i++) {
-    const host = i % Math.min(60, Math.ceil(count / 4));
+    const host = i % 2 === 0 ? 0 : (i >> 1) % Math.min(60, Math.ceil(count / 4));
     const domain = [
       `shop${host}.example`,
       `api${host}.team${host % 7}.example`,
       `a${host}.eu.team${host % 5}.corp.example`,
     ][host % 3];
-    const segments = [word(i), `${word(i * 7 + 3)}${i % 11}`, `${word(i * 3)}${i % 13}`];
-    const path = segments.slice(0, 1 + (i % 3)).join('/');
-    entries.add(`${METHODS[(i * 3 + (i >> 3)) % METHODS.length]}:${domain}/${path}`);
+    const segments = [
+      word(i),
+      '{}',
+      `${word(i * 7 + 3)}${i % 11}`,
+      `${word(i * 3)}${i % 13}`,
+      '{}',
+    ];
+    const path = ['repos', '{}', ...segments].slice(i % 3, 2 + (i % 7)).join('/');
+    if (path === '') continue;
+    entries.add(`${METHODS[(i * 3 + (i >> 3)) % METHODS.length]}:${domain}/${path}$`);
   }
   return [...entries];
 }
@@ -105,21 +115,22 @@ function word(place: number): string {
   return WORDS[place % WORDS.length] ?? '';
 }
 
-/** Entries, what lies below them, and wildcards of every kind. */
+/** Entries, what they cover, and wildcards of every kind. */
 function makeUses(entries: readonly string[]): string[] {
   return Array.from({ length: USES }, (_, place) => {
     const entry = entries[(place * 37) % entries.length] ?? '';
     const [, method, domain = '', path = ''] = /^([^:]+):([^/]+)\/(.*)$/.exec(entry) ?? [];
     const labels = domain.split('.');
     const parent = `*.${labels.slice(1 + (place % (labels.length - 1))).join('.')}`;
+    const filled = path.replaceAll('{}', `x${place}`);
     const kinds = [
       entry,
-      `${entry}/x${place}`,
+      `${method}:${domain}/${filled}`,
       `*:${domain}/${path}`,
-      `${method}:*/${path.split('/')[0]}`,
+      `${method}:*/${path.split('/')[0]?.replace('$', '')}`,
       `*:${parent}/*`,
       '*:*/*',
-      `*:${parent}/${path}/deep`,
+      `*:${parent}/${path}`,
       `${method}:${domain}/*`,
     ];
     return kinds[place % kinds.length] ?? '';

@@ -13,11 +13,15 @@ export interface Complaint {
 
 /**
  * What the compiler says about some files, by name, that exist in memory only. They lie in the root
- * of the project, so that `./src/…` and `tokenwright/scope` lead to the sources.
+ * of the project, so that `./src/…` and `tokenwright/scope` lead to the sources. The options are those
+ * of the project, but for `others`.
  */
-export function complaintsAbout(files: Readonly<Record<string, string>>): Complaint[] {
+export function complaintsAbout(
+  files: Readonly<Record<string, string>>,
+  others: ts.CompilerOptions = {},
+): Complaint[] {
   const texts = new Map(Object.entries(files).map(([name, text]) => [join(ROOT, name), text]));
-  const options = readOptions();
+  const options = { ...readOptions(), ...others };
   const host = ts.createCompilerHost(options);
   const { fileExists, readFile, getSourceFile } = host;
   host.fileExists = (path) => texts.has(path) || fileExists(path);

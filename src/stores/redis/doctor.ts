@@ -1,133 +1,142 @@
-import { systemClock, withDeadline } from '../../clock.ts';
-import type { StoreFinding } from '../../store.ts';
-import type { Driver, Link } from './clients.ts';
+import { withDeadline } from '../../deadline.ts';
+import type { DoctorOptions, StoreFinding } from '../../store.ts';
+import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../doctor.ts';
+import { ANSWER_MS, type Connection, type Driver } from './driver.ts';
 
-const ANSWER_MS = 2000;
-const MAX_SKEW_MS = 1000;
-/** The first with `ZADD … LT`. */
-const OLDEST_VERSION = [6, 2];
-
-/** What a server says of itself. */
-interface Checkup {
+/** What a server reports about itself. */
+interface ServerFacts {
   readonly address: string;
-  /** Whether the client knows of a cluster. */
+  /** Whether the client is a cluster client. */
   readonly isInCluster: boolean;
+  /** How many replicas the store waits for. */
+  readonly awaitedReplicas: number;
   readonly info: ReadonlyMap<string, string>;
-  /** Nothing where this user may not read settings. */
+  /** Undefined if this user may not read settings. */
   readonly settings: ReadonlyMap<string, string> | undefined;
   readonly skewMs: number;
 }
 
-interface Rule {
-  readonly code: string;
-  readonly message: string;
-  isBroken(checkup: Checkup, replicas: number): boolean;
-}
+type Problem = readonly [text: string, isFound: (server: ServerFacts) => boolean];
 
-const RULES: readonly Rule[] = [
-  {
-    code: 'redis_too_old',
-    message: 'is older than Redis 6.2: writes fail; upgrade it',
-    isBroken: ({ info }) => isBefore(info.get('redis_version') ?? '', OLDEST_VERSION),
-  },
-  {
-    code: 'connected_to_replica',
-    message:
-      'is a replica: it refuses writes, and its reads may not know of a revocation yet; connect to the primary',
-    isBroken: ({ info }) => info.get('role') === 'slave',
-  },
-  {
-    code: 'client_knows_no_cluster',
-    message:
-      'is a part of a cluster, of which this client knows nothing: tokens of other servers cannot be reached; connect with a cluster client',
-    isBroken: ({ info, isInCluster }) => !isInCluster && info.get('cluster_enabled') === '1',
-  },
-  {
-    code: 'cluster_not_ok',
-    message:
-      'says that the cluster is not ok: part of the tokens cannot be verified; see CLUSTER INFO',
-    isBroken: ({ info }) => info.has('cluster_state') && info.get('cluster_state') !== 'ok',
-  },
-  {
-    code: 'append_only_off',
-    message:
-      'keeps no append-only file: after a crash, tokens that were acknowledged are missing and revoked ones are back, as far as the last snapshot; set appendonly to yes',
-    isBroken: ({ info }) => info.get('aof_enabled') === '0',
-  },
-  {
-    code: 'append_fsync_not_always',
-    message:
-      'does not sync its append-only file before it answers: a crash of the server alone loses nothing, a loss of power up to two seconds of acknowledged writes; set appendfsync to always',
-    isBroken: ({ info, settings }) =>
+const PROBLEMS: Readonly<Record<string, Problem>> = {
+  redis_too_old: [
+    'is older than Redis 6.2: writes fail; upgrade it',
+    ({ info }) => isTooOld(info.get('redis_version') ?? ''),
+  ],
+  connected_to_replica: [
+    'is a replica, which may not know of a revocation yet: all calls are refused; connect to the primary',
+    ({ info }) => info.get('role') === 'slave',
+  ],
+  client_knows_no_cluster: [
+    'is a part of a cluster, of which this client knows nothing: tokens of other servers cannot be reached; connect with a cluster client',
+    ({ info, isInCluster }) => !isInCluster && info.get('cluster_enabled') === '1',
+  ],
+  cluster_not_ok: [
+    'says that the cluster is not ok: part of the tokens cannot be verified; see CLUSTER INFO',
+    ({ info }) => isOther(info.get('cluster_state'), 'ok'),
+  ],
+  append_only_off: [
+    'keeps no append-only file: after a crash, tokens that were acknowledged are missing and revoked ones are back, as far as the last snapshot; set appendonly to yes',
+    ({ info }) => info.get('aof_enabled') === '0',
+  ],
+  append_fsync_not_always: [
+    'does not sync its append-only file before it answers: a crash of the server alone loses nothing, a loss of power up to two seconds of acknowledged writes; set appendfsync to always',
+    ({ info, settings }) =>
       info.get('aof_enabled') === '1' && isOther(settings?.get('appendfsync'), 'always'),
-  },
-  {
-    code: 'eviction_possible',
-    message:
-      'throws keys away when its memory is full, tokens among them; set maxmemory-policy to noeviction',
-    isBroken: ({ settings }) =>
+  ],
+  eviction_possible: [
+    'throws keys away when its memory is full, tokens among them; set maxmemory-policy to noeviction',
+    ({ settings }) =>
       isOther(settings?.get('maxmemory'), '0') &&
       isOther(settings?.get('maxmemory-policy'), 'noeviction'),
-  },
+  ],
+  replicas_missing: [
+    'has fewer replicas than the store waits for: each write is durability_unconfirmed',
+    ({ info, awaitedReplicas }) => replicasIn(info) < awaitedReplicas,
+  ],
+  replicas_not_awaited: [
+    'has replicas that the store does not wait for: a failover loses the writes that had not reached them; set replicas to 1 or more',
+    ({ info, awaitedReplicas }) => awaitedReplicas === 0 && replicasIn(info) > 0,
+  ],
+  min_replicas_not_set: [
+    'goes on taking writes when it is cut off from its replicas, and loses them when one of these takes over; set min-replicas-to-write to 1 or more',
+    ({ info, settings }) => replicasIn(info) > 0 && settings?.get('min-replicas-to-write') === '0',
+  ],
+  clock_skew: [
+    'has a clock more than a second away from the one of this process: expiries are judged by the clocks of processes, so have all of them set by NTP',
+    ({ skewMs }) => skewMs > MAX_SKEW_MS,
+  ],
+  settings_unreadable: [
+    'does not let this user read its settings: look yourself whether appendfsync is always, maxmemory-policy noeviction and min-replicas-to-write 1 or more, and in a cluster, cluster-node-timeout 2000 or more',
+    ({ settings }) => settings === undefined,
+  ],
+};
+
+/** A finding names all servers that have the problem. */
+const CHECKS: readonly Check<readonly ServerFacts[]>[] = Object.entries(PROBLEMS).map(
+  ([code, [text, isFound]]) => ({
+    code,
+    isFound: (servers) => servers.some(isFound),
+    message: (servers) => `${addressesOf(servers.filter(isFound))} ${text}`,
+  }),
+);
+
+/** What no setting closes, and every cluster has. */
+const FULL_CHECKS: readonly Check<readonly ServerFacts[]>[] = [
   {
-    code: 'replicas_missing',
-    message: 'has fewer replicas than the store waits for: each write is durability_unconfirmed',
-    isBroken: ({ info }, replicas) => Number(info.get('connected_slaves') ?? 0) < replicas,
-  },
-  {
-    code: 'replicas_not_awaited',
-    message:
-      'has replicas that the store does not wait for: a failover loses the writes that had not reached them; set replicas to 1 or more',
-    isBroken: ({ info }, replicas) => replicas === 0 && Number(info.get('connected_slaves')) > 0,
-  },
-  {
-    code: 'min_replicas_not_set',
-    message:
-      'goes on taking writes when it is cut off from its replicas, and loses them when one of these takes over; set min-replicas-to-write to 1 or more',
-    isBroken: ({ info, settings }) =>
-      Number(info.get('connected_slaves')) > 0 && settings?.get('min-replicas-to-write') === '0',
-  },
-  {
-    code: 'clock_skew',
-    message:
-      'has a clock more than a second away from the one of this process: expiries are judged by the clocks of processes, so have all of them set by NTP',
-    isBroken: ({ skewMs }) => Math.abs(skewMs) > MAX_SKEW_MS,
-  },
-  {
-    code: 'settings_unreadable',
-    message:
-      'does not let this user read its settings: look yourself whether appendfsync is always, maxmemory-policy noeviction and min-replicas-to-write 1 or more',
-    isBroken: ({ settings }) => settings === undefined,
+    code: 'primary_replaceable',
+    isFound: (servers) => servers.some(isReplaceable),
+    message: (servers) => {
+      const found = servers.filter(isReplaceable);
+      return `${addressesOf(found)} can be replaced by a replica while paused, after cluster-node-timeout (${timeoutsOf(found)}): this process then ignores its answers until it has been awake for half a second, but a process that started during the pause may accept a token that was revoked meanwhile, for some milliseconds after the primary wakes; so may all if an operator replaces it earlier (CLUSTER FAILOVER FORCE or TAKEOVER): restart a primary that hangs before you replace it`;
+    },
   },
 ];
 
-/** Looks at each primary; what is found on several of them is told once. */
-export async function examine(driver: Driver, replicas: number): Promise<StoreFinding[]> {
-  const checkups = await Promise.all(
-    driver.masters().map((master) => checkUp(master, driver.isCluster)),
-  );
-  return RULES.flatMap(({ code, message, isBroken }) => {
-    const broken = checkups.filter((checkup) => isBroken(checkup, replicas));
-    if (broken.length === 0) return [];
-    return [{ code, message: `${broken.map(({ address }) => address).join(', ')} ${message}` }];
-  });
+function isReplaceable({ isInCluster, info }: ServerFacts): boolean {
+  return isInCluster && info.get('cluster_enabled') === '1' && replicasIn(info) > 0;
 }
 
-async function checkUp(connecting: Promise<Link>, isInCluster: boolean): Promise<Checkup> {
-  const link = await withDeadline(connecting, ANSWER_MS);
-  const ask = (...command: [string, ...string[]]) => withDeadline(link.send(command), ANSWER_MS);
-  const before = systemClock.now().getTime();
-  const time = (await ask('time')) as readonly unknown[];
-  const middle = (before + systemClock.now().getTime()) / 2;
+function addressesOf(servers: readonly ServerFacts[]): string {
+  return servers.map(({ address }) => address).join(', ');
+}
+
+function timeoutsOf(servers: readonly ServerFacts[]): string {
+  const known = servers.map(({ settings }) => settings?.get('cluster-node-timeout') ?? 'unknown');
+  return `${[...new Set(known)].join(' or ')} ms`;
+}
+
+export async function examine(
+  driver: Driver,
+  awaitedReplicas: number,
+  { full = false }: DoctorOptions,
+): Promise<StoreFinding[]> {
+  const known = { isInCluster: driver.isCluster, awaitedReplicas };
+  const servers = driver
+    .primaries()
+    .map(async (primary) => ({ ...known, ...(await factsOf(primary)) }));
+  return findingsOf(full ? [...CHECKS, ...FULL_CHECKS] : CHECKS, await Promise.all(servers));
+}
+
+async function factsOf(connecting: Promise<Connection>) {
+  const connection = await withDeadline(connecting, ANSWER_MS);
+  const ask = (...command: [string, ...string[]]) =>
+    withDeadline(connection.send(command), ANSWER_MS);
+  const { skewMs } = await measureSkew(() => ask('time'), millisecondsIn);
   const info = readInfo(await ask('info'));
   const cluster = info.get('cluster_enabled') === '1' ? await ask('cluster', 'info') : '';
   return {
-    address: link.address,
-    isInCluster,
+    address: connection.address,
     info: new Map([...info, ...readInfo(cluster)]),
     settings: await readSettings((name) => ask('config', 'get', name)),
-    skewMs: Number(time[0]) * 1000 + Number(time[1]) / 1000 - middle,
+    skewMs,
   };
+}
+
+/** `TIME` answers with seconds and microseconds. */
+function millisecondsIn(answer: unknown): number {
+  const [seconds, microseconds] = answer as readonly unknown[];
+  return Number(seconds) * 1000 + Number(microseconds) / 1000;
 }
 
 function readInfo(answer: unknown): Map<string, string> {
@@ -135,22 +144,32 @@ function readInfo(answer: unknown): Map<string, string> {
   return new Map(lines.map((line) => line.split(':', 2) as [string, string]));
 }
 
-/** By name, since all of them would hold passwords. */
-const SETTINGS = ['appendfsync', 'maxmemory', 'maxmemory-policy', 'min-replicas-to-write'] as const;
+function replicasIn(info: ReadonlyMap<string, string>): number {
+  return Number(info.get('connected_slaves') ?? 0);
+}
+
+/** By name, because all settings together include passwords. */
+const SETTINGS = [
+  'appendfsync',
+  'maxmemory',
+  'maxmemory-policy',
+  'min-replicas-to-write',
+  'cluster-node-timeout',
+] as const;
 
 async function readSettings(
   read: (name: string) => Promise<unknown>,
 ): Promise<ReadonlyMap<string, string> | undefined> {
   try {
     const answers = await Promise.all(SETTINGS.map(read));
-    return new Map(SETTINGS.map((name, index) => [name, valueIn(answers[index], name)]));
+    return new Map(SETTINGS.map((name, index) => [name, settingIn(answers[index], name)]));
   } catch {
     return undefined;
   }
 }
 
-/** Of a list of names and values, or by RESP 3 of a map. */
-function valueIn(answer: unknown, name: string): string {
+/** `CONFIG GET` answers with a list of names and values, or with a map in RESP 3. */
+export function settingIn(answer: unknown, name: string): string {
   if (Array.isArray(answer)) return String(answer[1]);
   if (answer instanceof Map) return String(answer.get(name));
   return String((answer as Record<string, unknown>)[name]);
@@ -160,7 +179,8 @@ function isOther(value: string | undefined, wanted: string): boolean {
   return value !== undefined && value !== wanted;
 }
 
-function isBefore(version: string, [major = 0, minor = 0]: readonly number[]): boolean {
-  const [ours = 0, theirs = 0] = version.split('.').map(Number);
-  return ours < major || (ours === major && theirs < minor);
+/** Redis 6.2 is the first version with `ZADD … LT`. */
+function isTooOld(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  return major < 6 || (major === 6 && minor < 2);
 }

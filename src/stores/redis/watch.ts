@@ -1,115 +1,110 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { withDeadline } from '../../clock.ts';
+import { withDeadline } from '../../deadline.ts';
+import { notify } from '../../events.ts';
 import type { TokenId } from '../../token.ts';
-import type { Driver } from './clients.ts';
+import { type Driver, ignore } from './driver.ts';
 
 type OnChange = (ids: readonly TokenId[] | 'all') => void;
 
-const BEAT_MS = 1000;
+const ECHO_MS = 1000;
 const SILENCE_MS = 2500;
 const OPEN_MS = 2000;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
 
 /**
- * Listens on a connection of its own, and replaces that one when it is lost.
+ * Listens for changes on a connection of its own, and opens another when that is lost.
  *
- * Every second a message to itself goes the way of all hints: published through the client of the
- * host, it has to come back on the subscription. So a connection that is open only on this side is
- * noticed, and a server that its cluster has left behind.
+ * Every second it publishes a message to itself through the client of the host. That message has to
+ * come back on the subscription. If it does not, the connection is dead without having been closed,
+ * or its server has been dropped from the cluster.
  */
-export class Watch {
+export class ChangeListener {
   readonly #driver: Driver;
   readonly #channel: string;
-  readonly #echo: string;
+  readonly #echoChannel: string;
   readonly #onChange: OnChange;
   #subscription: Subscription | undefined;
-  #beats: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
 
   constructor(driver: Driver, channel: string, onChange: OnChange) {
     this.#driver = driver;
     this.#channel = channel;
-    this.#echo = `${channel}:${randomBytes(9).toString('base64url')}`;
+    this.#echoChannel = `${channel}:${randomBytes(9).toString('base64url')}`;
     this.#onChange = onChange;
   }
 
   async start(): Promise<void> {
     await this.#open();
-    this.#beats = setInterval(() => this.#beat(), BEAT_MS);
-    this.#beats.unref();
+    this.#timer = setInterval(() => this.#checkEcho(), ECHO_MS);
+    this.#timer.unref();
   }
 
   stop(): void {
     this.#isStopped = true;
-    clearInterval(this.#beats);
+    clearInterval(this.#timer);
     this.#drop();
   }
 
   async #open(): Promise<void> {
-    const subscription: Subscription = { heardAt: 0, isOver: false, close: () => {} };
+    const subscription: Subscription = { heardAt: 0, hasEnded: false, close: ignore };
     const opening = this.#subscribe(subscription);
     try {
       subscription.close = await withDeadline(opening, OPEN_MS);
     } catch (error) {
-      opening.then(
-        (close) => close(),
-        () => {},
-      );
+      opening.then((close) => close(), ignore);
       throw error;
     }
     subscription.heardAt = performance.now();
     this.#subscription = subscription;
     if (this.#isStopped) return this.#drop();
-    if (subscription.isOver) throw new Error('the subscription has ended');
+    if (subscription.hasEnded) throw new Error('the subscription has ended');
   }
 
-  /** On any of the servers: in a cluster each of them hears what is published on another. */
+  /** Any server will do: those of a cluster pass messages on to each other. */
   async #subscribe(subscription: Subscription): Promise<() => void> {
-    const masters = this.#driver.masters();
-    const link = await masters[Math.floor(Math.random() * masters.length)];
-    if (link === undefined) throw new Error('no server is known');
-    return link.subscribe({
-      names: [this.#channel, this.#echo],
-      onMessage: (message, name) => {
+    const primaries = this.#driver.primaries();
+    const connection = await primaries[Math.floor(Math.random() * primaries.length)];
+    if (connection === undefined) throw new Error('no server is known');
+    return connection.subscribe({
+      channels: [this.#channel, this.#echoChannel],
+      onMessage: (message, channel) => {
         subscription.heardAt = performance.now();
-        if (name === this.#channel) this.#tell(message.split(' ') as TokenId[]);
+        if (channel === this.#channel) this.#report(message.split(' ') as TokenId[]);
       },
       onEnd: () => {
-        subscription.isOver = true;
-        if (this.#subscription === subscription) this.#lose();
+        subscription.hasEnded = true;
+        if (this.#subscription === subscription) this.#reopen();
       },
     });
   }
 
-  #beat(): void {
+  #checkEcho(): void {
     if (this.#subscription === undefined) return;
-    if (performance.now() - this.#subscription.heardAt > SILENCE_MS) this.#lose();
+    if (performance.now() - this.#subscription.heardAt > SILENCE_MS) this.#reopen();
     else if (this.#driver.state === 'ready') {
-      this.#driver.send(['publish', this.#echo, '']).catch(() => {});
+      this.#driver.send(['publish', this.#echoChannel, '']).catch(ignore);
     }
   }
 
-  #lose(): void {
+  #reopen(): void {
     this.#drop();
     if (this.#isStopped) return;
-    this.#tell('all');
-    void this.#restore();
+    this.#report('all');
+    void this.#retryOpen();
   }
 
-  async #restore(): Promise<void> {
-    for (
-      let pause = FIRST_PAUSE_MS;
-      !this.#isStopped;
-      pause = Math.min(2 * pause, LONGEST_PAUSE_MS)
-    ) {
+  async #retryOpen(): Promise<void> {
+    let pause = FIRST_PAUSE_MS;
+    while (!this.#isStopped) {
       await delay(pause, undefined, { ref: false });
       try {
         await this.#open();
-        return this.#tell('all');
+        return this.#report('all');
       } catch {
-        // Away still.
+        pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
       }
     }
   }
@@ -120,18 +115,13 @@ export class Watch {
     subscription?.close();
   }
 
-  #tell(ids: readonly TokenId[] | 'all'): void {
-    if (this.#isStopped) return;
-    try {
-      this.#onChange(ids);
-    } catch {
-      // The listener's own trouble must not end the listening.
-    }
+  #report(ids: readonly TokenId[] | 'all'): void {
+    if (!this.#isStopped) notify(this.#onChange, ids);
   }
 }
 
 interface Subscription {
   heardAt: number;
-  isOver: boolean;
+  hasEnded: boolean;
   close: () => void;
 }

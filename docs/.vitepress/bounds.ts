@@ -1,0 +1,544 @@
+// Writes the tables of docs/security/limits.md: the numbers come from src/bounds.ts.
+import { readFileSync, writeFileSync } from 'node:fs';
+import * as bounds from '../../src/bounds.ts';
+
+const PAGE = new URL('../security/limits.md', import.meta.url);
+
+/** One limit. `{NAME}` is a bound with its unit, `{NAME:number}` the bare number. */
+export interface Row {
+  readonly what: string;
+  readonly limit: string;
+  readonly beyond: string;
+}
+
+const invalidRequest = '[`invalid_request`](../errors/invalid_request.md)';
+const invalidOptions = '[`invalid_options`](../errors/invalid_options.md)';
+const quotaExceeded = '[`quota_exceeded`](../errors/quota_exceeded.md)';
+const unavailable = '[`store_unavailable`](../errors/store_unavailable.md)';
+const overloaded = '503 [`overloaded`](../errors/overloaded.md)';
+const notConcrete = '[`catalog_not_concrete`](../errors/catalog_not_concrete.md)';
+const endsPage = 'the page ends early, with a `cursor`';
+
+/** The tables of the page, by the names of their marks. */
+export const TABLES: Readonly<Record<string, readonly Row[]>> = {
+  token: [
+    {
+      what: '`account`',
+      limit: '1 to {MAX_ACCOUNT_BYTES} of UTF-8, no control characters',
+      beyond: invalidRequest,
+    },
+    {
+      what: 'active tokens of an account: `quotas.tokensPerAccount`',
+      limit: '{DEFAULT_TOKENS_PER_ACCOUNT}; 1 to {MAX_TOKENS_PER_ACCOUNT}',
+      beyond: `${quotaExceeded}; concurrent calls may exceed it by as many as they are`,
+    },
+    {
+      what: '`name`',
+      limit: '1 to {MAX_NAME_LENGTH} characters, no control characters',
+      beyond: '`invalid_request`',
+    },
+    {
+      what: '`metadata`',
+      limit:
+        'a JSON object of {MAX_METADATA_BYTES:number} bytes, with at most {MAX_METADATA_DEPTH} levels',
+      beyond: '`invalid_request`',
+    },
+    {
+      what: '`scopes`, as asked for and as granted. A wildcard counts as the scopes that it expands to',
+      limit: '1 to {MAX_SCOPES:number}',
+      beyond:
+        '[`scopes_required`](../errors/scopes_required.md), [`too_many_scopes`](../errors/too_many_scopes.md)',
+    },
+    {
+      what: '`quotas.scopesPerToken`, for fewer scopes',
+      limit: '{MAX_SCOPES:number}; 1 to {MAX_SCOPES:number}',
+      beyond: '`quota_exceeded`',
+    },
+    {
+      what: 'scopes, requested scopes and metadata of a token together, as JSON',
+      limit: '{MAX_RECORD_BYTES}',
+      beyond: '`quota_exceeded`; a larger record in the store is `store_corrupt`',
+    },
+    {
+      what: 'one scope',
+      limit:
+        '{MAX_SCOPE_LENGTH:number} characters: a method of {MAX_METHOD_LENGTH}, a host of {MAX_HOST_LENGTH} with labels of {MAX_LABEL_LENGTH}, a path of {MAX_PATH_LENGTH} with {MAX_PATH_SEGMENTS} segments, {MAX_PATH_TEMPLATES} of them `{}`',
+      beyond: '[`invalid_scope`](../errors/invalid_scope.md)',
+    },
+    {
+      what: 'lifetime; `lifetime.maxSeconds` and `--max-ttl` lower it',
+      limit: '1 second to {MAX_LIFETIME_SECONDS}',
+      beyond:
+        '[`invalid_ttl`](../errors/invalid_ttl.md), [`invalid_expire`](../errors/invalid_expire.md)',
+    },
+    {
+      what: '`graceSeconds`',
+      limit: '0 to {MAX_LIFETIME_SECONDS}, and never past the expiry of the token',
+      beyond: '`invalid_request`; a grace past the expiry is cut off',
+    },
+    {
+      what: '`prefix`',
+      limit: '2 to 16 of `a-z` and `0-9`, a letter first; then at most one `_` with 1 to 8 more',
+      beyond: invalidOptions,
+    },
+    { what: 'a value', limit: 'its prefix and 59 characters more', beyond: '' },
+  ],
+  call: [
+    {
+      what: '`deadlineMs`: one answer of a store, or of a `catalog` function',
+      limit: '{DEFAULT_DEADLINE_MS:number} ms; 1 to {MAX_DEADLINE_MS:number}',
+      beyond: unavailable,
+    },
+    {
+      what: '`limit` of `list`',
+      limit: '{DEFAULT_PAGE_TOKENS} tokens; 1 to {MAX_PAGE_TOKENS:number}',
+      beyond: invalidRequest,
+    },
+    {
+      what: '`maxBytes` of `list`: scopes, requested scopes and metadata on one page',
+      limit: '{MAX_RECORD_BYTES}; 1 byte to {MAX_RECORD_BYTES}',
+      beyond: `${endsPage}; it always holds one token`,
+    },
+    {
+      what: '`list` with `scope`: tokens looked at for one page',
+      limit: '{MAX_SCANNED_TOKENS}, in batches of {SCANNED_BATCH}',
+      beyond: endsPage,
+    },
+    {
+      what: '`list` with `scope`: time of the event loop for one page',
+      limit: '{SCAN_BUDGET_MS}, checked after each batch',
+      beyond: endsPage,
+    },
+    { what: 'a cursor', limit: '{MAX_CURSOR_LENGTH} characters', beyond: '`invalid_request`' },
+    {
+      what: 'scopes in one turn of the event loop, when a token is issued or changed',
+      limit: '{MAX_SCOPES_A_TURN}',
+      beyond: 'other calls run between the steps',
+    },
+    {
+      what: 'attempts at a change while other changes of the same token win',
+      limit: '{MAX_CHANGE_ATTEMPTS:number}',
+      beyond: '[`version_conflict`](../errors/version_conflict.md)',
+    },
+    {
+      what: '`limit` of `purge`',
+      limit: 'none; 1 to {MAX_PURGED}, in batches of {PURGE_BATCH:number}',
+      beyond: '`invalid_request`',
+    },
+    {
+      what: 'tokens that `revokeAll` marks in one call of the store',
+      limit: '{REVOKE_BATCH}',
+      beyond: 'another batch',
+    },
+    {
+      what: 'the target of a request',
+      limit: '{MAX_TARGET_LENGTH:number} characters',
+      beyond: '[`ambiguous_request`](../errors/refusals.md), `path_too_long`',
+    },
+    {
+      what: 'probes of the hash table of a set of scopes, for one decision',
+      limit: '{MAX_PROBES}: one for each form of path, times the hosts and methods that fit',
+      beyond: 'an index of bit vectors is asked, which takes longer',
+    },
+  ],
+  errors: [
+    {
+      what: 'refused scopes that a message names',
+      limit: '{MAX_NAMED_SCOPES}',
+      beyond: 'in `details` alone',
+    },
+    {
+      what: 'scopes that a catalog or the grammar refused, in `details`',
+      limit: '{MAX_DETAILS_LENGTH} characters of scopes',
+      beyond: 'counted in `details.omitted`',
+    },
+    {
+      what: 'suggestions for a misspelled scope',
+      limit: '{MAX_SUGGESTIONS} for each of the first {MAX_NAMED_SCOPES} refused scopes',
+      beyond: 'none',
+    },
+    {
+      what: 'work on all suggestions of one call',
+      limit: '{SUGGESTION_BUDGET} cells of the edit distance, which take a few milliseconds',
+      beyond: 'the nearest scopes found so far',
+    },
+    {
+      what: 'unknown members that are compared with the known ones',
+      limit: '{MAX_COMPARED_NAMES}',
+      beyond: 'no "did you mean"',
+    },
+  ],
+  memory: [
+    {
+      what: '`cache.maxStaleMs`',
+      limit: '0: nothing is cached; up to {MAX_STALE_MS:number} ms',
+      beyond: invalidOptions,
+    },
+    {
+      what: '`cache.maxEntries`',
+      limit: '{DEFAULT_CACHE_ENTRIES} tokens; 1 to {MAX_CACHE_ENTRIES}',
+      beyond: 'the token that was read longest ago is evicted; often `cache.maxBytes` comes first',
+    },
+    {
+      what: '`cache.maxBytes`, with compiled scopes',
+      limit: 'about {DEFAULT_CACHE_BYTES}; {MIN_CACHE_BYTES} to {MAX_CACHE_BYTES}',
+      beyond: 'the same',
+    },
+    {
+      what: 'values whose tag was checked, as hashes',
+      limit: 'two generations of {MAX_REMEMBERED_VALUES:number} in each service',
+      beyond: 'the older generation is evicted',
+    },
+    {
+      what: 'parsed scopes',
+      limit:
+        '{MAX_REMEMBERED_SCOPES:number} in a process, of at most {MAX_REMEMBERED_SCOPE_LENGTH} characters each',
+      beyond: 'parsed again',
+    },
+    {
+      what: '`maxListBytes` of a store in a database: parsed lists of scopes, with their compiled form',
+      limit: 'about {DEFAULT_LIST_BYTES}; {MIN_LIST_BYTES} to {MAX_LIST_BYTES}',
+      beyond:
+        'the oldest that is not in use is evicted; a list for which there is no room is parsed for each read',
+    },
+    {
+      what: 'writes to Redis, to repeat those that a failover lost',
+      limit:
+        '{RECENT_WRITES_MS}, {MAX_RECENT_WRITES} writes, {MAX_RECENT_WRITES_LENGTH} characters; {RECENT_WRITES_SHARE} of them for one account',
+      beyond: 'the oldest are forgotten, and are not repeated',
+    },
+  ],
+  stores: [
+    {
+      what: 'tokens that one call of `find` asks for, when reads start together',
+      limit: '{MAX_FOUND_TOGETHER:number}',
+      beyond: 'another call',
+    },
+    {
+      what: 'a list of scopes that SQLite, PostgreSQL and MySQL leave out of an answer while it is the remembered one',
+      limit: 'from {LONG_LIST_BYTES} on',
+      beyond: '',
+    },
+    {
+      what: 'a write to SQLite, while another process writes to the same file',
+      limit: '{SQLITE_BUSY_MS:number} ms',
+      beyond: unavailable,
+    },
+    {
+      what: 'the event loop, for one attempt of SQLite to get the lock of the file',
+      limit: '{SQLITE_TRY_MS}',
+      beyond: 'another attempt, 5 to 15 ms later',
+    },
+    {
+      what: 'records that `revokeAll` and `purge` change in SQLite in one turn of the event loop',
+      limit: '{SQLITE_STEP}',
+      beyond: 'another turn',
+    },
+    {
+      what: 'tokens that one Redis script changes',
+      limit: '{REDIS_BATCH}',
+      beyond: 'another script',
+    },
+    {
+      what: 'entries of one index that one Redis script reads for a page; or counts for a quota',
+      limit: '{MAX_REDIS_SCAN:number}; {MAX_REDIS_COUNTED}',
+      beyond: 'another script',
+    },
+  ],
+  handler: [
+    {
+      what: 'path and query',
+      limit: '{MAX_ADDRESS_LENGTH:number} characters',
+      beyond: '414 [`uri_too_long`](../errors/uri_too_long.md)',
+    },
+    {
+      what: '`maxBodyBytes`',
+      limit: '{DEFAULT_BODY_BYTES}',
+      beyond: '413 [`payload_too_large`](../errors/payload_too_large.md)',
+    },
+    {
+      what: '`bodyTimeoutMs`: a whole body',
+      limit: '{DEFAULT_BODY_TIMEOUT_MS:number} ms; 1 to {MAX_TIMEOUT_MS:number}',
+      beyond: '400 [`invalid_json`](../errors/invalid_json.md)',
+    },
+    {
+      what: 'a form for `/introspect` or `/revoke`',
+      limit: '{MAX_FORM_BYTES}, within {FORM_TIMEOUT_MS}; less if the two options above say less',
+      beyond: '413, 400',
+    },
+    {
+      what: '`sendTimeoutMs`: for the client to read on',
+      limit: '{DEFAULT_SEND_TIMEOUT_MS:number} ms; 1 to {MAX_TIMEOUT_MS:number}',
+      beyond: 'its connection is closed',
+    },
+    {
+      what: '`maxInFlight`: slots for calls in progress; as many again for JSON bodies that are read, and for forms',
+      limit: '{DEFAULT_IN_FLIGHT:number}',
+      beyond: overloaded,
+    },
+    {
+      what: 'slots of one account; with `clientAddress`, also of one address',
+      limit: '{SLOT_SHARE} of each kind, rounded up',
+      beyond: '503 `overloaded`',
+    },
+    {
+      what: 'a body, a token or a list of tokens, for one slot',
+      limit: '{SLOT_BYTES}',
+      beyond: 'more slots, up to the share of one account',
+    },
+    {
+      what: 'a long list, made into JSON piece by piece',
+      limit: 'pieces of {ANSWER_PIECE_LENGTH} characters',
+      beyond: 'the next piece waits until the client has taken this one',
+    },
+    {
+      what: '`limit` of `GET /token`',
+      limit: '1 to {MAX_WIRE_PAGE_TOKENS}',
+      beyond: '400 `invalid_request`',
+    },
+    {
+      what: '`GET /token` with a `limit` or a `cursor`: scopes, requested scopes and metadata in one answer',
+      limit: '{MAX_RECORD_BYTES}',
+      beyond: 'the answer ends early, with a `cursor`',
+    },
+    {
+      what: '`GET /token` without them',
+      limit:
+        'the same, {MAX_LISTED_BYTES} and perhaps one token more; {MAX_LISTED_TOKENS} tokens, in batches of {LISTED_BATCH}',
+      beyond: 'the answer ends early, with a `cursor`',
+    },
+    {
+      what: '`GET /token` without them, with a `scope`: time to look for matching tokens',
+      limit: '{LISTING_BUDGET_MS} and one page more',
+      beyond: 'the answer ends early, with a `cursor`',
+    },
+    {
+      what: '`authenticate`, and a password that waits to be checked',
+      limit: '{AUTHENTICATE_DEADLINE_MS}',
+      beyond: '503 `store_unavailable`',
+    },
+    {
+      what: 'a `limiter`: each of its answers',
+      limit: '{LIMITER_DEADLINE_MS}',
+      beyond: '503 `store_unavailable`; a right password gets in if only `succeeded` is late',
+    },
+    {
+      what: 'wrong credentials',
+      limit: 'none, unless you pass a `limiter`',
+      beyond: '429 [`rate_limited`](../errors/rate_limited.md)',
+    },
+    {
+      what: 'passwords that `fixedAccounts` checks or keeps waiting',
+      limit:
+        '{MAX_PASSWORD_CHECKS} in a process; with `clientAddress`, {MAX_PASSWORD_CHECKS_OF_ADDRESS} from one address',
+      beyond: '503 `overloaded`',
+    },
+    {
+      what: 'hashes of passwords that run concurrently',
+      limit: 'one fewer than processors, 1 to {MAX_HASHES} in a process',
+      beyond: 'they wait, and addresses take turns',
+    },
+    {
+      what: 'a right password is remembered',
+      limit: '{PASSWORD_REMEMBERED_MS}',
+      beyond: 'it is checked again',
+    },
+    {
+      what: 'reports to `onError` about late answers, or bad addresses',
+      limit: 'one of each kind in {REPORT_PAUSE_MS}',
+      beyond: 'not reported',
+    },
+  ],
+  serve: [
+    {
+      what: 'headers',
+      limit: '{MAX_HEADER_BYTES}, within {HEADERS_TIMEOUT_MS}',
+      beyond: '431, 408',
+    },
+    {
+      what: 'a whole request',
+      limit: '{REQUEST_TIMEOUT_MS}; late ones are noticed within {CONNECTION_CHECK_MS}',
+      beyond: '408',
+    },
+    { what: 'connections', limit: '{MAX_CONNECTIONS}', beyond: 'closed immediately' },
+    {
+      what: 'connections to PostgreSQL or MySQL',
+      limit: '{POOL_CONNECTIONS}; {MAX_POOL_QUEUE:number} calls wait for one to MySQL',
+      beyond: '503 `store_unavailable`',
+    },
+    {
+      what: '`--max-tokens`: active tokens of an account',
+      limit: '{DEFAULT_TOKENS_PER_ACCOUNT}; 1 to {MAX_TOKENS_PER_ACCOUNT}',
+      beyond: `422 ${quotaExceeded}`,
+    },
+    {
+      what: '`--max-scopes`: scopes of a token',
+      limit: '{MAX_SCOPES:number}; 1 to {MAX_SCOPES:number}',
+      beyond: '422 `quota_exceeded`',
+    },
+    {
+      what: 'a password',
+      limit: 'at least {MIN_PASSWORD_LENGTH} characters',
+      beyond: 'it does not start',
+    },
+    {
+      what: 'wrong passwords, in {FAILURES_SECONDS}',
+      limit:
+        '{MAX_FAILURES_OF_USER} for a user from one address, {MAX_FAILURES_OF_ADDRESS:number} from one address',
+      beyond: '429 `rate_limited`',
+    },
+    {
+      what: '`--audit`: failed sign-ins; the events `reused` and `store_trouble`',
+      limit: '{MAX_AUDITED_FAILURES} of each in a second',
+      beyond: 'counted in one line',
+    },
+    {
+      what: '`--audit`: sign-ins of one account from one address',
+      limit:
+        'one in {AUDIT_PAUSE_MS}; {MAX_AUDITED_SIGN_INS} pairs of account and address are remembered',
+      beyond: 'not written; the oldest pair is forgotten',
+    },
+    {
+      what: '`--audit`: lines that wait for the disk',
+      limit: '{MAX_WAITING_LOG_BYTES}',
+      beyond: 'lost, and counted in one line',
+    },
+    {
+      what: 'the same error on standard error',
+      limit: 'one in {ERROR_LOG_PAUSE_MS}, its message cut at {MAX_ERROR_LENGTH} characters',
+      beyond: 'counted in one line',
+    },
+    {
+      what: 'different errors in that time',
+      limit: '{MAX_ERROR_KINDS}',
+      beyond: 'counted together as "other errors"',
+    },
+    {
+      what: 'lines on standard error about an outage of the store',
+      limit: 'one at its begin, one in {OUTAGE_REPORT_MS}, and one at its end',
+      beyond: 'failed calls are counted',
+    },
+    {
+      what: 'an outage of the store: answers between failures',
+      limit: '{OUTAGE_QUIET_MS}',
+      beyond: 'an answer after so long without a failure ends it',
+    },
+    {
+      what: 'after SIGTERM: new connections',
+      limit: '{ACCEPT_MS}; less when none has come for 150 ms',
+      beyond: 'refused',
+    },
+    {
+      what: 'after SIGTERM: requests in progress',
+      limit: '{SHUTDOWN_MS}',
+      beyond: 'their connections are closed, and one line tells how many',
+    },
+    {
+      what: 'after the last answer: the store closes',
+      limit: '{CLOSE_MS}',
+      beyond: 'the process ends',
+    },
+  ],
+  openapi: [
+    {
+      what: 'a file',
+      limit: '{MAX_DOCUMENT_BYTES}, within {DOCUMENT_DEADLINE_MS}; regular files only',
+      beyond: notConcrete,
+    },
+    {
+      what: 'pairs of an operation and a server, in all documents',
+      limit: '{MAX_CATALOG_PAIRS}',
+      beyond: '`catalog_not_concrete`',
+    },
+    {
+      what: 'URLs that the variables of one server stand for',
+      limit: '{MAX_SERVER_URLS}',
+      beyond: '`catalog_not_concrete`',
+    },
+    {
+      what: '`$ref` after `$ref`',
+      limit: '{MAX_REFERENCES}',
+      beyond: '`catalog_not_concrete`',
+    },
+    {
+      what: 'files that a document refers to',
+      limit: 'those in its folder, or in that of `root`',
+      beyond: '`catalog_not_concrete`',
+    },
+    {
+      what: 'problems that an error names',
+      limit: '{MAX_NAMED_PROBLEMS}, quoting {MAX_QUOTED_LENGTH} characters of a text',
+      beyond: 'counted',
+    },
+  ],
+};
+
+/** The names of the bounds that a row gives. */
+export function boundsIn({ what, limit, beyond }: Row): string[] {
+  return [...`${what}${limit}${beyond}`.matchAll(PLACEHOLDER)].map(([, name = '']) => name);
+}
+
+/** The page with each table as the rows and the bounds have it. */
+export function withTables(markdown: string): string {
+  return Object.entries(TABLES).reduce((page, [name, rows]) => {
+    const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
+    const [from, to] = [page.indexOf(begin), page.indexOf(end)];
+    if (from < 0 || to < from) throw new Error(`${PAGE.pathname} has no place for ${name}`);
+    return `${page.slice(0, from + begin.length)}\n\n${tableOf(rows)}\n\n${page.slice(to)}`;
+  }, markdown);
+}
+
+function tableOf(rows: readonly Row[]): string {
+  const lines = rows.map(({ what, limit, beyond }) => `| ${what} | ${limit} | ${beyond} |`);
+  return withBounds(['| what | limit | beyond it |', '| --- | --- | --- |', ...lines].join('\n'));
+}
+
+/** The text with each bound as its number. */
+export function withBounds(text: string): string {
+  return text.replace(PLACEHOLDER, (_, name: string, isBare?: string) => {
+    const value: unknown = Reflect.get(bounds, name);
+    if (typeof value !== 'number') throw new Error(`src/bounds.ts has no ${name}`);
+    return isBare === undefined ? withUnit(name, value) : grouped(value);
+  });
+}
+
+const PLACEHOLDER = /\{([A-Z_]+)(:number)?\}/g;
+
+const KIB = 1024;
+const SIZES = [
+  [KIB ** 3, 'GiB'],
+  [KIB ** 2, 'MiB'],
+  [KIB, 'KiB'],
+  [1, 'bytes'],
+] as const;
+const SPANS = [
+  [86_400_000, 'days'],
+  [60_000, 'minutes'],
+  [1000, 's'],
+  [1, 'ms'],
+] as const;
+
+/** Names of bounds end in their unit. */
+function withUnit(name: string, value: number): string {
+  if (name.endsWith('_BYTES')) return inLargest(SIZES, value);
+  if (name.endsWith('_MS')) return inLargest(SPANS.slice(value > 60_000 ? 0 : 2), value);
+  if (name.endsWith('_SECONDS')) return inLargest(SPANS, 1000 * value);
+  if (name.endsWith('_SHARE')) return `1/${1 / value}`;
+  return grouped(value);
+}
+
+/** In the largest unit of which it is a whole number. */
+function inLargest(units: readonly (readonly [number, string])[], value: number): string {
+  const [size, unit] = units.find(([size]) => value % size === 0) ?? [1, ''];
+  return `${grouped(value / size)} ${unit}`;
+}
+
+/** From five digits on, in groups of three. */
+function grouped(value: number): string {
+  return value < 10_000 ? `${value}` : `${value}`.replace(/\B(?=(?:\d{3})+$)/g, ' ');
+}
+
+if (import.meta.main) {
+  const page = readFileSync(PAGE, 'utf8');
+  if (withTables(page) !== page) writeFileSync(PAGE, withTables(page));
+}

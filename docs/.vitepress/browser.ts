@@ -1,0 +1,114 @@
+// Looks at the built site in a browser: contrast and names by axe, and what does not fit the window.
+// Needs `npm run docs:build` and Chromium (CHROMIUM, else /usr/bin/chromium).
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { extname, join } from 'node:path';
+import { type Browser, chromium, type Page } from 'playwright-core';
+
+const PAGES = [
+  '/',
+  '/quick-start',
+  '/concepts/token',
+  '/guides/express',
+  '/guides/settings-page',
+  '/service/settings',
+  '/service/commands',
+  '/service/http',
+  '/errors/',
+  '/growth',
+  '/comparison',
+  '/faq',
+  '/reference/http-guard',
+];
+const WIDTHS = [1280, 390];
+const THEMES = ['light', 'dark'] as const;
+
+const DIST = new URL('dist/', import.meta.url).pathname;
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+  '.json': 'application/json',
+};
+
+const site = createServer(({ url = '/' }, response) => {
+  const path = decodeURIComponent(new URL(url, 'http://site').pathname);
+  const file = [`${path}index.html`, path, `${path}.html`]
+    .map((name) => join(DIST, name))
+    .find((name) => extname(name) !== '' && existsSync(name));
+  if (file === undefined) return void response.writeHead(404).end();
+  response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream' });
+  response.end(readFileSync(file));
+});
+
+/** What is wrong with a page, one line each. */
+async function faultsOf(page: Page): Promise<string[]> {
+  await page.addScriptTag({ content: AXE });
+  const found = await page.evaluate(async () => {
+    // biome-ignore lint/suspicious/noExplicitAny: axe puts itself into the window
+    const { violations } = await (window as any).axe.run(document, {
+      runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa'],
+      // VitePress puts the link of a group into the button that opens it.
+      rules: { 'nested-interactive': { enabled: false } },
+    });
+    return violations.flatMap(
+      (rule: { id: string; nodes: { html: string; any: { message: string }[] }[] }) =>
+        rule.nodes.map(
+          ({ html, any }) => `${rule.id}: ${any[0]?.message ?? ''} ${html.slice(0, 120)}`,
+        ),
+    );
+  });
+  const cut = await page.evaluate(() =>
+    [document.documentElement, ...document.querySelectorAll('.vp-doc pre, .vp-doc table')]
+      .filter((part) => part.scrollWidth > part.clientWidth + 1)
+      .map((part) => `does not fit: ${part.tagName} ${part.textContent?.trim().slice(0, 60)}`),
+  );
+  return [...found, ...cut];
+}
+
+async function look(browser: Browser, base: string): Promise<number> {
+  let count = 0;
+  for (const theme of THEMES) {
+    for (const width of WIDTHS) {
+      const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: theme });
+      for (const path of PAGES) {
+        await page.goto(base + path, { waitUntil: 'networkidle' });
+        const faults = await faultsOf(page);
+        const height = await page.evaluate(() => document.documentElement.scrollHeight);
+        count += faults.length;
+        console.log(`${path} ${theme} ${width}: ${height} px tall, ${faults.length} faults`);
+        for (const fault of new Set(faults)) console.log(`  ${fault.replaceAll(/\s+/g, ' ')}`);
+      }
+      await page.close();
+    }
+  }
+  return count;
+}
+
+site.listen(0, '127.0.0.1');
+const browser = await chromium.launch({
+  executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
+  args: [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-quic',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+  ],
+});
+try {
+  const { port } = site.address() as AddressInfo;
+  const count = await look(browser, `http://127.0.0.1:${port}`);
+  console.log(`${count} faults on ${PAGES.length * WIDTHS.length * THEMES.length} views`);
+  process.exitCode = count === 0 ? 0 : 1;
+} finally {
+  await browser.close();
+  site.close();
+}

@@ -1,0 +1,113 @@
+import { withDeadline } from '../deadline.ts';
+import { TokenError } from '../errors.ts';
+import { type CatalogOption, isCatalog } from '../options.ts';
+import { toScope } from '../scope/grammar.ts';
+import type { KnownScopes, ReadRequest, Scope, ScopeCatalog } from '../scope/index.ts';
+import { isReadRequest, type Routes, routesOfRequest, segmentBits } from '../scope/request.ts';
+
+/**
+ * The catalogs of the accounts. A catalog may be an implementation of the host: every question to one
+ * goes through {@link askCatalog} or {@link asFarAsKnown}, so that its errors do not leave the service.
+ */
+export class AccountCatalogs {
+  readonly #option: CatalogOption | undefined;
+  readonly #deadlineMs: number;
+  /** The routes by which requests are read, if all accounts share one catalog. */
+  readonly routes: Routes | undefined;
+
+  constructor(option: CatalogOption | undefined, deadlineMs: number) {
+    this.#option = option;
+    this.#deadlineMs = deadlineMs;
+    this.routes =
+      option === undefined || typeof option === 'function' ? undefined : routesOf(option);
+  }
+
+  /** Whether the host is asked for the catalog of each account. */
+  get areAsked(): boolean {
+    return typeof this.#option === 'function';
+  }
+
+  /** The catalog of an account: immediately if all accounts share one. */
+  of(account: string): ScopeCatalog | undefined | Promise<ScopeCatalog> {
+    const option = this.#option;
+    return typeof option === 'function' ? this.#ask(option, account) : option;
+  }
+
+  async #ask(
+    catalogOf: Extract<CatalogOption, (account: string) => unknown>,
+    account: string,
+  ): Promise<ScopeCatalog> {
+    try {
+      const catalog = await withDeadline(Promise.resolve(catalogOf(account)), this.#deadlineMs);
+      if (isCatalog(catalog)) return catalog;
+    } catch {
+      // The error of the host's function stays its own.
+    }
+    throw catalogUnavailable();
+  }
+}
+
+/** A catalog of another copy of this package, or of the host, provides its routes indirectly. */
+function routesOf(catalog: ScopeCatalog): Routes {
+  const attribute = (request: ReadRequest): Scope | undefined =>
+    askCatalog(() => {
+      const { method, domain, path } = request;
+      const entry = catalog.attribute({ method, domain, target: `/${path}` });
+      return entry && toScope(entry);
+    });
+  const namedSegments = (request: ReadRequest): number => {
+    const entry = attribute(request);
+    return entry === undefined ? 0 : segmentBits(entry.path, false);
+  };
+  return ownRoutesOf(catalog) ?? { attribute, namedSegments };
+}
+
+function ownRoutesOf(catalog: ScopeCatalog): Routes | undefined {
+  try {
+    const reading = catalog.readRequest({ method: 'GET', domain: 'a.example', target: '/' });
+    const isOwn = reading.ok && isReadRequest(reading.request);
+    return isOwn ? routesOfRequest(reading.request) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Asks a catalog.
+ *
+ * @throws {TokenError} `store_unavailable`, whatever the catalog throws
+ */
+export function askCatalog<Answer>(ask: () => Answer): Answer {
+  try {
+    return ask();
+  } catch {
+    throw catalogUnavailable();
+  }
+}
+
+/** The facts of a catalog that knows nothing and refuses nothing. */
+const NO_FACTS: KnownScopes = {
+  attribute: () => undefined,
+  knows: () => true,
+  suggest: () => [],
+};
+
+/** Asks a catalog, or does without its facts if it fails. */
+export function asFarAsKnown<Answer>(
+  catalog: KnownScopes | undefined,
+  ask: (facts: KnownScopes | undefined) => Answer,
+): Answer {
+  try {
+    return ask(catalog);
+  } catch {
+    return ask(NO_FACTS);
+  }
+}
+
+/** The catalog failed: nobody knows what the account may have. */
+export function catalogUnavailable(): TokenError {
+  return new TokenError(
+    'store_unavailable',
+    'the catalog of this account is unavailable; try again later',
+  );
+}

@@ -1,0 +1,174 @@
+import { MAX_NAMED_SCOPES, MAX_RECORD_BYTES, MAX_SCOPES } from '../bounds.ts';
+import { corruptStore, isTokenError, TokenError } from '../errors.ts';
+import type { PatchInput, Read } from '../input.ts';
+import type { Quotas } from '../options.ts';
+import type { Scope, ScopeCatalog } from '../scope/index.ts';
+import { removeScopes } from '../scope/removal.ts';
+import { refuseScopes, toTokenError } from '../scope-refusals.ts';
+import { recordBytes, type TokenRecord } from '../token.ts';
+import { checkRights } from './rights.ts';
+
+type HeldScopes = Pick<TokenRecord, 'scopes' | 'requested'>;
+type ScopePatch = Pick<Read<PatchInput>, 'scopes' | 'addScopes' | 'removeScopes'>;
+
+/**
+ * Checks that a patch changes something, and scopes in one way only.
+ *
+ * @throws {TokenError} `invalid_request`
+ */
+export function checkPatch(patch: Read<PatchInput>): void {
+  const { scopes, addScopes, removeScopes } = patch;
+  if (Object.values(patch).every((member) => member === undefined)) {
+    throw new TokenError('invalid_request', 'a change must name at least one member');
+  }
+  if (scopes !== undefined && (addScopes !== undefined || removeScopes !== undefined)) {
+    throw new TokenError(
+      'invalid_request',
+      'scopes replaces all that is held, so it cannot stand beside addScopes or removeScopes',
+    );
+  }
+}
+
+/**
+ * What a patch does to a record.
+ *
+ * @throws {TokenError} as {@link scopesAfter}, `checkRights` and {@link checkSize}
+ */
+export function patched(
+  record: TokenRecord,
+  patch: Read<PatchInput>,
+  { granted, expiresAt, catalog, quotas }: PatchContext,
+): Partial<TokenRecord> {
+  const held = scopesAfter(record, patch, granted);
+  const isLonger = expiresAt !== undefined && expiresAt > record.expiresAt;
+  if (patch.addScopes !== undefined || isLonger) checkRights(catalog, (held ?? record).scopes);
+  const next = { ...held, ...patchedFields(patch), ...(expiresAt && { expiresAt }) };
+  if (granted.length > 0 || patch.metadata) checkSize({ ...record, ...next }, quotas);
+  return next;
+}
+
+interface PatchContext {
+  /** The scopes that the account gets for those that the patch sets or adds. */
+  readonly granted: readonly string[];
+  readonly expiresAt: Date | undefined;
+  readonly catalog: ScopeCatalog | undefined;
+  readonly quotas: Quotas;
+}
+
+/** What a rotation does to a record: the value before it ends with the grace period, or the token. */
+export function rotated<Stored extends object>(
+  { digest, expiresAt }: TokenRecord,
+  stored: Stored,
+  graceEnds: Date,
+): Stored & Pick<TokenRecord, 'box' | 'previousDigest' | 'previousUntil'> {
+  const previousUntil = new Date(Math.min(graceEnds.getTime(), expiresAt.getTime()));
+  return { box: undefined, ...stored, previousDigest: digest, previousUntil };
+}
+
+/** The name and the metadata after a patch; `null` removes them. */
+function patchedFields({
+  name,
+  metadata,
+}: Read<PatchInput>): Partial<Pick<TokenRecord, 'name' | 'metadata'>> {
+  return {
+    ...(name !== undefined && { name: name ?? undefined }),
+    ...(metadata !== undefined && { metadata: metadata ?? undefined }),
+  };
+}
+
+/**
+ * The scopes after a patch; `undefined` if it does not change them. Takes nearly linear time.
+ *
+ * @param granted the scopes that the account gets for those that the patch sets or adds
+ * @throws {TokenError} `scope_unmatched` when a scope to be removed covers none that is held, or only
+ * part of one; `scopes_required` if none would be left; `store_corrupt` if the held scopes cannot be read
+ */
+function scopesAfter(
+  held: HeldScopes,
+  { scopes, addScopes = [], removeScopes = [] }: ScopePatch,
+  granted: readonly string[],
+): HeldScopes | undefined {
+  if (scopes !== undefined) return { scopes: granted, requested: scopes.map(String) };
+  if (addScopes.length === 0 && removeScopes.length === 0) return undefined;
+  const left = removeScopes.length === 0 ? held : withoutRemoved(held, removeScopes);
+  const all = union(left.scopes, granted);
+  if (all.length > 0) {
+    return { scopes: all, requested: union(left.requested, addScopes.map(String)) };
+  }
+  throw new TokenError('scopes_required', 'no scope would be left; revoke the token instead');
+}
+
+function withoutRemoved(held: HeldScopes, removed: readonly Scope[]): HeldScopes {
+  const { kept, requested, unmatched } = removal(held, removed);
+  if (unmatched.length === 0) return { scopes: kept, requested };
+  const scopes = unmatched.map(String);
+  throw refuseScopes(
+    'scope_unmatched',
+    `to be removed, a scope must cover whole scopes that the token holds; ${scopes.slice(0, MAX_NAMED_SCOPES).join(', ')} does not`,
+    scopes,
+  );
+}
+
+function removal(
+  { scopes, requested }: HeldScopes,
+  removed: readonly Scope[],
+): ReturnType<typeof removeScopes> {
+  try {
+    return removeScopes(scopes, requested, removed);
+  } catch (error) {
+    // The patch was parsed before: a scope that does not parse here came from the store.
+    throw isTokenError(toTokenError(error)) ? corruptStore() : error;
+  }
+}
+
+/**
+ * Checks that a token does not grow beyond what one token may hold.
+ *
+ * @throws {TokenError} `too_many_scopes` beyond what any token can hold; `quota_exceeded`
+ */
+export function checkSize(
+  record: HeldScopes & Pick<TokenRecord, 'metadata'>,
+  quotas: Quotas,
+): void {
+  const { scopesPerToken: max } = quotas;
+  const count = Math.max(record.scopes.length, record.requested.length);
+  if (count > MAX_SCOPES) {
+    throw new TokenError('too_many_scopes', `a token holds at most ${MAX_SCOPES} scopes`);
+  }
+  if (count > max) {
+    throw quotaExceeded(
+      'scopesPerToken',
+      max,
+      `a token may hold at most ${max} scopes here; this one would hold ${count}`,
+    );
+  }
+  const bytes = recordBytes(record);
+  if (bytes > MAX_RECORD_BYTES) {
+    throw quotaExceeded(
+      'recordBytes',
+      MAX_RECORD_BYTES,
+      `the scopes and the metadata of a token may take at most ${MAX_RECORD_BYTES} bytes together; these would take ${bytes}`,
+    );
+  }
+}
+
+/** The account has as many tokens as it may have. */
+export function tooManyTokens({ tokensPerAccount: max }: Quotas): TokenError {
+  return quotaExceeded(
+    'tokensPerAccount',
+    max,
+    `the account has ${max} active tokens, and may have no more; revoke one, or let one expire`,
+  );
+}
+
+function quotaExceeded(
+  quota: keyof Quotas | 'recordBytes',
+  max: number,
+  message: string,
+): TokenError {
+  return new TokenError('quota_exceeded', message, { quota, max });
+}
+
+function union(a: readonly string[], b: readonly string[]): readonly string[] {
+  return Object.freeze([...new Set([...a, ...b])].sort());
+}

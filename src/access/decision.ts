@@ -1,0 +1,205 @@
+import type { Events } from '../events.ts';
+import type { RecordChange } from '../records/change-queue.ts';
+import type { RecordReader } from '../records/reader.ts';
+import { tokenOf } from '../records/token-view.ts';
+import {
+  type KnownScopes,
+  type ReadRequest,
+  type RequestReason,
+  type Scope,
+  type ScopeDiff,
+  ScopeSet,
+} from '../scope/index.ts';
+import {
+  type Explanation,
+  isAccepted,
+  isExpired,
+  type Proof,
+  type RefusalReason,
+  type Token,
+  type TokenRecord,
+  type Verdict,
+} from '../token.ts';
+import { type PresentedValue, proofOf, type Values } from '../values/value.ts';
+import { type AccountCatalogs, asFarAsKnown, askCatalog } from './catalogs.ts';
+import type { CompiledScopes } from './compiled-scopes.ts';
+import { explainAmbiguous, explainNeed, neededFor } from './explain.ts';
+import { type Need, type NeedReading, readNeed } from './need.ts';
+
+type Refused = Extract<Verdict, { readonly ok: false }>;
+
+/** Where a decision gets the record: from the cache alone, from it or the store, or from the store. */
+export type Source = 'cache' | 'any' | 'store';
+
+/** What a {@link Decider} works with. */
+export interface DeciderParts {
+  readonly values: Values;
+  readonly reader: RecordReader;
+  readonly catalogs: AccountCatalogs;
+  readonly compiled: CompiledScopes;
+  readonly events: Events;
+}
+
+/** Decides whether values allow what is needed, and emits an event for each decision. */
+export class Decider {
+  readonly #parts: DeciderParts;
+
+  constructor(parts: DeciderParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * The verdict on a value; a promise of it if the store or a catalog has to be asked; `undefined` if
+   * the record is not in the cache and may come from nowhere else.
+   *
+   * @throws {TokenError} as {@link readNeed} and the store, also by rejecting
+   */
+  decide(
+    value: unknown,
+    need: Need,
+    now: number,
+    source: Source,
+  ): Verdict | Promise<Verdict> | undefined {
+    const { values, reader, catalogs } = this.#parts;
+    const reading = readNeed(need, catalogs.routes);
+    const presented = values.read(value);
+    if (presented === undefined) return this.#refuse('malformed', now);
+    const cached = source === 'store' ? undefined : reader.cached(presented.id, now);
+    // A value that does not belong to the cached record may belong to a newer one.
+    const proof = cached && proofOf(presented, cached);
+    if (cached !== undefined && proof !== undefined)
+      return this.#judge(cached, proof, reading, now);
+    return source === 'cache' ? undefined : this.#decideLater(presented, reading, now, source);
+  }
+
+  async #decideLater(
+    presented: PresentedValue,
+    reading: NeedReading,
+    now: number,
+    source: Source,
+  ): Promise<Verdict> {
+    const { reader } = this.#parts;
+    const { id } = presented;
+    const record = await (source === 'store' ? reader.read(id, now) : reader.load(id, now));
+    if (record === undefined) return this.#refuse('unknown', now, { id });
+    return this.#judge(record, proofOf(presented, record), reading, now);
+  }
+
+  #judge(
+    record: TokenRecord,
+    proof: Proof | undefined,
+    reading: NeedReading,
+    now: number,
+  ): Verdict | Promise<Verdict> {
+    const { catalogs, compiled, events } = this.#parts;
+    const reason = this.#refusalOf(record, proof, now);
+    if (reason !== undefined) return this.#refuse(reason, now, record);
+    if (!reading.ok) return this.#refuse('ambiguous_request', now, record, reading.reason);
+    const { need } = reading;
+    const by = compiled.grantOf(record.scopes, need);
+    if (by !== undefined) {
+      const grantedBy = by.toString();
+      events.verified(record, grantedBy, now);
+      return Object.freeze({ ok: true, token: tokenOf(record, now), grantedBy });
+    }
+    const refuseBy = (catalog: KnownScopes | undefined) => {
+      const verdict = insufficient(compiled.setOf(record.scopes), need, catalog);
+      const { id, account } = record;
+      events.refused({ reason: verdict.reason, id, account, needed: verdict.needed }, now);
+      return verdict;
+    };
+    const catalog = catalogs.of(record.account);
+    if (!(catalog instanceof Promise)) return refuseBy(catalog);
+    return catalog.then(refuseBy, () => refuseBy(undefined));
+  }
+
+  /** The live token that a value belongs to, read from the store. */
+  async introspect(value: unknown, now: number): Promise<Token | undefined> {
+    const { values, reader } = this.#parts;
+    const presented = values.read(value);
+    if (presented === undefined) return undefined;
+    const record = await reader.read(presented.id, now);
+    if (record === undefined) return undefined;
+    const reason = this.#refusalOf(record, proofOf(presented, record), now);
+    return reason === undefined ? tokenOf(record, now) : undefined;
+  }
+
+  /**
+   * Explains what a token of an account may do; no event. `undefined`: the account has no such token,
+   * which is explained as one that holds nothing.
+   *
+   * @throws {TokenError} `store_unavailable` if the catalog fails
+   */
+  explain(
+    record: TokenRecord | undefined,
+    reading: NeedReading,
+    catalog: KnownScopes | undefined,
+    now: number,
+  ): Explanation {
+    const set =
+      record === undefined ? ScopeSet.from([]) : this.#parts.compiled.setOf(record.scopes);
+    const explanation = reading.ok
+      ? askCatalog(() => explainNeed(set, reading.need, catalog))
+      : explainAmbiguous(reading.reason);
+    if (record !== undefined && !isExpired(record, now)) return explanation;
+    const { grantedBy: _, ...others } = explanation;
+    const reason = record === undefined ? 'unknown' : 'expired';
+    return Object.freeze({ ...others, allowed: false, reason });
+  }
+
+  /** The rights that a change gives and takes. */
+  diff({ before, after }: RecordChange): ScopeDiff {
+    const { compiled } = this.#parts;
+    return compiled.setOf(before.scopes).diff(compiled.setOf(after.scopes));
+  }
+
+  #refusalOf(
+    record: TokenRecord,
+    proof: Proof | undefined,
+    now: number,
+  ): ReturnType<typeof refusalOf> {
+    const reason = refusalOf(record, proof, now);
+    if (reason === 'unknown' && proof === 'previous')
+      this.#parts.events.token('reused', record, now);
+    return reason;
+  }
+
+  #refuse(
+    reason: Exclude<RefusalReason, 'insufficient_scope'>,
+    now: number,
+    { id, account }: Partial<Pick<TokenRecord, 'id' | 'account'>> = {},
+    detail?: RequestReason,
+  ): Refused {
+    this.#parts.events.refused({ reason, id, account }, now);
+    return Object.freeze({ ok: false, reason, ...(detail !== undefined && { detail }) });
+  }
+}
+
+/** Why a value is refused whatever is needed; `undefined` for the value of a live token. */
+export function refusalOf(
+  record: TokenRecord,
+  proof: Proof | undefined,
+  now: number,
+): 'unknown' | 'revoked' | 'expired' | undefined {
+  if (!isAccepted(record, proof, now)) return 'unknown';
+  if (record.revokedAt !== undefined) return 'revoked';
+  return isExpired(record, now) ? 'expired' : undefined;
+}
+
+/** The verdict on a live token that does not cover what is needed; explained when that is read. */
+function insufficient(
+  set: ScopeSet,
+  need: ReadRequest | Scope,
+  catalog: KnownScopes | undefined,
+): Refused & { readonly needed: string } {
+  let explanation: Explanation | undefined;
+  return Object.freeze({
+    ok: false,
+    reason: 'insufficient_scope',
+    needed: asFarAsKnown(catalog, (known) => neededFor(need, known)),
+    get explanation(): Explanation {
+      explanation ??= asFarAsKnown(catalog, (known) => explainNeed(set, need, known));
+      return explanation;
+    },
+  });
+}

@@ -1,0 +1,40 @@
+import { nameNeed } from '../scope/explain.ts';
+import type { KnownScopes, ReadRequest, RequestReason, Scope, ScopeSet } from '../scope/index.ts';
+import type { Explanation } from '../token.ts';
+import { safeTextOf } from './need.ts';
+
+/** Explains why a set of scopes does or does not allow something. */
+export function explainNeed(
+  set: ScopeSet,
+  need: ReadRequest | Scope,
+  catalog: KnownScopes | undefined,
+): Explanation {
+  const answer = set.explain(need, catalog);
+  if (!('needed' in answer)) return explainAmbiguous(answer.reason);
+  const { known } = answer;
+  const needed = safeTextOf(answer.needed);
+  if (answer.allowed) {
+    const grantedBy = answer.by.toString();
+    return Object.freeze({ allowed: true, grantedBy, needed, known, suggestions: [] });
+  }
+  const { nearest, smallest, suggestions } = answer;
+  return Object.freeze({
+    allowed: false,
+    reason: 'insufficient_scope',
+    needed,
+    ...(nearest && { nearest: { scope: nearest.scope.toString(), failed: nearest.failed } }),
+    smallest: safeTextOf(smallest),
+    known,
+    suggestions,
+  });
+}
+
+/** Explains why a request that can be read in two ways is refused. */
+export function explainAmbiguous(reason: RequestReason): Explanation {
+  return Object.freeze({ allowed: false, reason, needed: '', known: false, suggestions: [] });
+}
+
+/** The scope that would be enough: the entry of the catalog, else the one for just this request. */
+export function neededFor(need: ReadRequest | Scope, catalog: KnownScopes | undefined): string {
+  return safeTextOf(nameNeed(need, catalog).needed);
+}

@@ -1,0 +1,69 @@
+import { isTokenError, TokenError } from '../errors.ts';
+import { recallScope, toScope } from '../scope/grammar.ts';
+import type { ReadRequest, RequestReason, Scope, ScopeRequest } from '../scope/index.ts';
+import { isReadRequest, type Routes, readRoutedRequest, routed } from '../scope/request.ts';
+import { toTokenError } from '../scope-refusals.ts';
+import { redact } from '../values/redact.ts';
+
+/** What a bearer wants to do: a scope, or the request itself. */
+export type Need =
+  | {
+      /** What the token must cover. */
+      readonly scope: Scope | string;
+    }
+  | ScopeRequest
+  | ReadRequest;
+
+/** A need that was read; not ok: a request that can be read in two ways. */
+export type NeedReading =
+  | { readonly ok: true; readonly need: ReadRequest | Scope }
+  | { readonly ok: false; readonly reason: RequestReason };
+
+/**
+ * Reads what is needed: a scope, or a request, with the routes of the service if they are known.
+ *
+ * @throws {TokenError} `invalid_scope`; `invalid_request` for anything else, or for two needs in one
+ */
+export function readNeed(need: Need, routes: Routes | undefined): NeedReading {
+  if (typeof need !== 'object' || need === null) throw needRequired();
+  try {
+    return readNeedOf(need, routes);
+  } catch (error) {
+    // Any other error comes from a getter or a proxy of the caller.
+    const refusal = toTokenError(error);
+    throw isTokenError(refusal) ? refusal : needRequired();
+  }
+}
+
+function readNeedOf(need: Need, routes: Routes | undefined): NeedReading {
+  if (isReadRequest(need)) return { ok: true, need: routed(need, routes) };
+  if ('scope' in need) {
+    // Together with a part of a request, one of the two would be ignored.
+    if ('method' in need || 'domain' in need || 'target' in need) throw needRequired();
+    return { ok: true, need: readScope(need.scope) };
+  }
+  if (!('method' in need && 'domain' in need && 'target' in need)) throw needRequired();
+  const reading = readRoutedRequest(need, routes);
+  return reading.ok ? { ok: true, need: reading.request } : reading;
+}
+
+function readScope(value: Scope | string): Scope {
+  const reading = typeof value === 'string' ? recallScope(value) : undefined;
+  return reading?.ok ? reading.scope : toScope(value);
+}
+
+function needRequired(): TokenError {
+  return new TokenError(
+    'invalid_request',
+    'what is needed must be { scope } or { method, domain, target }',
+  );
+}
+
+/** The text of a scope for answers, events and logs: a segment that holds a token value becomes `{}`. */
+export function safeTextOf({ method, domain, path }: Scope): string {
+  const segments = path.split('/').map((segment, index, all) => {
+    if (redact(segment) === segment) return segment;
+    return index === all.length - 1 && segment.endsWith('$') ? '{}$' : '{}';
+  });
+  return `${method}:${domain}/${segments.join('/')}`;
+}

@@ -1,0 +1,87 @@
+import { MAX_NAMED_SCOPES } from '../bounds.ts';
+import { nextTurn } from '../deadline.ts';
+import { isTokenError } from '../errors.ts';
+import { isLong } from '../list-size.ts';
+import type { Scope, ScopeCatalog } from '../scope/index.ts';
+import { isScopeError, refuseScopes, toTokenError } from '../scope-refusals.ts';
+import { type AccountCatalogs, catalogUnavailable } from './catalogs.ts';
+
+/**
+ * The scopes that an account gets when it asks for some: entries of its catalog, or without a catalog
+ * just those.
+ *
+ * @throws {TokenError} as {@link ScopeCatalog.expand} refuses; `store_unavailable` if a catalog of the
+ * host fails in another way
+ */
+export function expand(
+  catalog: ScopeCatalog | undefined,
+  scopes: readonly Scope[],
+): readonly string[] {
+  if (catalog === undefined) return Object.freeze(scopes.map(String).sort());
+  try {
+    return Object.freeze(catalog.expand(scopes).granted);
+  } catch (error) {
+    const refusal = toTokenError(error);
+    throw isTokenError(refusal) ? refusal : catalogUnavailable();
+  }
+}
+
+/** Expands scopes with the catalog of an account; others get a turn before and after a long list. */
+export async function expandFor(
+  catalogs: AccountCatalogs,
+  account: string,
+  scopes: readonly Scope[],
+): Promise<readonly string[]> {
+  const catalog = await catalogs.of(account);
+  if (isLong(scopes)) await nextTurn();
+  const granted = expand(catalog, scopes);
+  if (isLong(granted)) await nextTurn();
+  return granted;
+}
+
+/**
+ * Checks that an account may still have the scopes that a token holds. The catalog may have shrunk
+ * since the token was issued; a right that was taken away must end with the token, so nothing may
+ * renew it.
+ *
+ * @throws {TokenError} `scope_unmatched`, naming the scopes; `store_unavailable` as {@link expand}
+ */
+export function checkRights(catalog: ScopeCatalog | undefined, held: readonly string[]): void {
+  if (catalog === undefined) return;
+  const lost = lostScopes(catalog, held);
+  if (lost.length === 0) return;
+  const named = lost.slice(0, MAX_NAMED_SCOPES).join(', ');
+  const rest = lost.length > MAX_NAMED_SCOPES ? ` and ${lost.length - MAX_NAMED_SCOPES} more` : '';
+  throw refuseScopes(
+    'scope_unmatched',
+    `the token holds ${named}${rest}, which its account may no longer have; drop it with removeScopes, in this call or before`,
+    lost,
+  );
+}
+
+/** The held scopes that an expansion would not return unchanged. */
+function lostScopes(catalog: ScopeCatalog, held: readonly string[]): readonly string[] {
+  const unmatched = notGranted(catalog, held);
+  if (unmatched.size === 0 || unmatched.size === held.length) return [...unmatched];
+  // An expansion is all or nothing: a refusal says nothing about the other scopes.
+  const others = held.filter((scope) => !unmatched.has(scope));
+  return [...unmatched, ...notGranted(catalog, others)].sort();
+}
+
+function notGranted(catalog: ScopeCatalog, asked: readonly string[]): ReadonlySet<string> {
+  try {
+    const granted = new Set(catalog.expand(asked).granted);
+    return new Set(asked.filter((scope) => !granted.has(scope)));
+  } catch (error) {
+    if (!isScopeError(error) || !LOSS_CODES.has(error.code)) throw catalogUnavailable();
+    // An empty catalog, or one that a wildcard overflows, names no scopes: all may be lost.
+    return new Set(error.scopes ?? asked);
+  }
+}
+
+const LOSS_CODES: ReadonlySet<string> = new Set([
+  'scope_unmatched',
+  'scope_invalid',
+  'catalog_empty',
+  'too_many_scopes',
+]);

@@ -1,0 +1,98 @@
+import type { Scope, ScopeCatalog } from '../../scope/index.ts';
+import { readCatalog } from '../catalog-files.ts';
+import { inputError, usageError } from '../errors.ts';
+import { readSettings, readVariable, SERVICE_SETTINGS, STORE_SETTINGS } from '../settings.ts';
+import { type AccountFlags, LOCAL_FLAGS } from './flags.ts';
+import type { TokenClient } from './index.ts';
+
+export interface ClientUse {
+  /** Whether `--account` is required. @default true */
+  readonly isNeeded?: boolean;
+  /**
+   * The use of the catalog. Granting scopes and reading a request by its routes need it; naming the
+   * missing scope of a refused value works without. @default it is not read, so that a broken one
+   * stops nobody from revoking
+   */
+  readonly catalogFor?: 'granting' | 'routing' | 'naming';
+}
+
+/**
+ * Connects to the tokens that flags and variables lead to. A flag wins over a variable.
+ *
+ * @throws {CliError} when they lead nowhere, or to a service and a store
+ */
+export async function withClient<Result>(
+  flags: AccountFlags,
+  use: (client: TokenClient) => Promise<Result>,
+  { isNeeded = true, catalogFor }: ClientUse = {},
+): Promise<Result> {
+  const url = serviceUrl(flags);
+  if (url !== undefined) {
+    const { remoteClient } = await import('./remote.ts');
+    return use(remoteClient(url, readUser(flags), readPassword()));
+  }
+  if (flags.user !== undefined) throw usageError('--user needs --url; for a store: --account');
+  const settings = readSettings([...STORE_SETTINGS, ...SERVICE_SETTINGS, 'keys'], flags);
+  const { account } = flags;
+  if (account === undefined && isNeeded) {
+    throw usageError('--account is required: whose tokens; or give --url for a service');
+  }
+  const catalog = await catalogOf(flags, catalogFor);
+  // The service is loaded late: commands that do not need it start sooner.
+  const { withLocalClient } = await import('./local.ts');
+  return withLocalClient({ ...settings, catalog, account: account ?? '' }, use);
+}
+
+/** Finds the URL of the service. A flag for a store wins over the variable of a service. */
+function serviceUrl(flags: AccountFlags): string | undefined {
+  const local = LOCAL_FLAGS.find((name) => flags[name] !== undefined);
+  if (flags.url !== undefined && local !== undefined) {
+    throw usageError(`--${local} is for a store, and has no meaning with --url`);
+  }
+  if (flags.url !== undefined || local !== undefined) return flags.url;
+  const url = readVariable('TOKENWRIGHT_URL');
+  if (url === undefined || readVariable('TOKENWRIGHT_STORE') === undefined) return url;
+  throw usageError(
+    'TOKENWRIGHT_URL and TOKENWRIGHT_STORE lead to two places: give --url, or --store or --data',
+  );
+}
+
+function readUser({ user = readVariable('TOKENWRIGHT_USER') }: AccountFlags): string {
+  if (user !== undefined && /^[^:\p{Cc}]+$/u.test(user)) return user;
+  throw usageError('--user (TOKENWRIGHT_USER) is required with --url: a name without ":"');
+}
+
+function readPassword(): string {
+  const password = readVariable('TOKENWRIGHT_PASSWORD');
+  if (password !== undefined) return password;
+  throw usageError('TOKENWRIGHT_PASSWORD must hold the password: it has no flag');
+}
+
+async function catalogOf(
+  flags: AccountFlags,
+  purpose: ClientUse['catalogFor'],
+): Promise<ScopeCatalog | undefined> {
+  if (flags.patterns === true && flags.catalog !== undefined) {
+    throw usageError('--patterns and --catalog exclude each other');
+  }
+  const paths = readSettings(['catalog'], flags).catalog;
+  if (flags.patterns === true || paths.length === 0 || purpose === undefined) return undefined;
+  const catalog = readCatalog(paths, flags);
+  return purpose === 'naming' ? catalog.catch(() => undefined) : catalog;
+}
+
+/**
+ * Refuses wildcards in a store without a catalog. A service would keep them as patterns, which grant
+ * more than the scopes of a catalog.
+ *
+ * @throws {CliError} unless `--patterns` asks for it
+ */
+export function checkWildcards(scopes: readonly Scope[], flags: AccountFlags): void {
+  const isExpanded = readSettings(['catalog'], flags).catalog.length > 0;
+  if (isExpanded || flags.patterns === true || serviceUrl(flags) !== undefined) return;
+  const wild = scopes.find(({ method, domain, path }) => `${method}${domain}${path}`.includes('*'));
+  if (wild === undefined) return;
+  throw inputError(
+    `${wild} has a wildcard: give --catalog to expand it, as serve does, or --patterns to keep it`,
+  );
+}

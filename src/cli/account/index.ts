@@ -1,0 +1,81 @@
+import type {
+  ChangeOptions,
+  IssueInput,
+  ListInput,
+  PatchInput,
+  RotateOptions,
+} from '../../input.ts';
+import type { ScopeDiff, ScopeRequest } from '../../scope/index.ts';
+import type { TokenJson } from './token-json.ts';
+
+/**
+ * The tokens of one account, in a store or behind a service. A method that takes an id rejects with
+ * {@link NotFound} if the account has no such token.
+ */
+export interface TokenClient {
+  /** Names the account and where its tokens are, for people. */
+  readonly name: string;
+  issue(token: Omit<IssueInput, 'account'>): Promise<TokenJson>;
+  list(filter: TokenFilter): Promise<Listing>;
+  get(id: string): Promise<TokenJson>;
+  patch(id: string, change: PatchInput, options: IfVersion): Promise<TokenJson>;
+  /** Returns the result of a change without making it. */
+  tryPatch(
+    id: string,
+    change: PatchInput,
+    options: IfVersion,
+  ): Promise<TokenJson & { readonly diff: ScopeDiff }>;
+  revoke(id: string, options: IfVersion): Promise<void>;
+  revokeAll(): Promise<number>;
+  rotate(id: string, options: RotateOptions): Promise<TokenJson>;
+  verify(value: string, need: WrittenNeed): Promise<Verification>;
+}
+
+/** The account has no such token. */
+export class NotFound extends Error {}
+
+export type TokenFilter = Pick<ListInput, 'scope' | 'match'> & { readonly limit: number };
+
+export type IfVersion = Pick<ChangeOptions, 'ifVersion'>;
+
+/** The need of a request, as a command states it. */
+export type WrittenNeed = { readonly scope: string } | ScopeRequest;
+
+export type Verification =
+  | {
+      readonly ok: true;
+      readonly grantedBy: string;
+      readonly token: {
+        readonly id?: string | undefined;
+        readonly account?: string | undefined;
+        readonly expire?: number | undefined;
+      };
+    }
+  | { readonly ok: false; readonly reason: string; readonly needed?: string | undefined };
+
+export interface Listing {
+  readonly tokens: readonly TokenJson[];
+  /** Whether the list is complete. */
+  readonly isWhole: boolean;
+}
+
+interface Page {
+  readonly tokens: readonly TokenJson[];
+  readonly cursor?: string | undefined;
+}
+
+/** Reads pages of at most `size` until there are `limit` tokens, or no more. */
+export async function listAll(
+  limit: number,
+  size: number,
+  read: (limit: number, cursor: string | undefined) => Promise<Page>,
+): Promise<Listing> {
+  const tokens: TokenJson[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await read(Math.min(limit - tokens.length, size), cursor);
+    tokens.push(...page.tokens);
+    cursor = page.cursor;
+  } while (cursor !== undefined && tokens.length < limit);
+  return { tokens, isWhole: cursor === undefined };
+}

@@ -1,0 +1,215 @@
+import { getUnixTime } from 'date-fns/getUnixTime';
+import * as z from 'zod';
+import { ScopeSet } from '../../scope/index.ts';
+import { BODY_LENGTH, ID_START, SECRET_START } from '../../values/format.ts';
+import { readId } from '../../values/value.ts';
+import { type CliError, inputError, usageError, withFlag } from '../errors.ts';
+import {
+  type IfVersion,
+  listAll,
+  NotFound,
+  type TokenClient,
+  type Verification,
+  type WrittenNeed,
+} from './index.ts';
+import { type TokenJson, tokenJson, withoutValue } from './token-json.ts';
+
+const ANSWER_MS = 30_000;
+const PAGE_TOKENS = 100;
+
+/**
+ * Connects to the tokens of an account behind a running service.
+ *
+ * @throws {CliError} that never repeats the URL, which may hold a password
+ */
+export function remoteClient(url: string, user: string, password: string): TokenClient {
+  const service = new HttpClient(readBase(url), user, password);
+  return {
+    name: `${user} at ${service.base}`,
+    async issue({ ttlSeconds, ...rest }) {
+      return service.one('POST', '/token', { ...rest, ttl: ttlSeconds });
+    },
+    list: ({ limit, ...filter }) =>
+      listAll(limit, PAGE_TOKENS, async (size, cursor) => {
+        const page = await service.page({ ...filter, limit: String(size), cursor });
+        return { tokens: page.data.map(withoutValue), cursor: page.cursor };
+      }),
+    get: async (id) => withoutValue(await service.one('GET', pathOf(id))),
+    async patch(id, { expiresAt, ...rest }, options) {
+      const expire = expiresAt && getUnixTime(expiresAt);
+      return withoutValue(await service.one('PATCH', pathOf(id), { ...rest, expire }, options));
+    },
+    async tryPatch() {
+      throw usageError('--dry-run is for a store: a service cannot be asked for it');
+    },
+    async revoke(id, options) {
+      await service.call('DELETE', pathOf(id), undefined, options);
+    },
+    async revokeAll() {
+      throw usageError('--all is for a store: a service revokes one token at a time');
+    },
+    rotate: (id, { graceSeconds, ...options }) =>
+      service.one('POST', `${pathOf(id)}/rotate`, { graceSeconds }, options),
+    verify: async (value, need) => judge(await service.introspect(value), need),
+  };
+}
+
+const pageSchema = z.object({ data: z.array(tokenJson), cursor: z.string().optional() });
+/** The error of the service, or one in the form of OAuth. */
+const failureSchema = z.object({
+  message: z.string().optional(),
+  error_description: z.string().optional(),
+  code: z.string().optional(),
+  details: z.object({ member: z.string().optional() }).optional(),
+});
+const introspectionSchema = z.object({
+  active: z.boolean(),
+  scope: z.string().optional(),
+  sub: z.string().optional(),
+  exp: z.number().optional(),
+  jti: z.string().optional(),
+});
+
+type Introspection = z.infer<typeof introspectionSchema>;
+
+class HttpClient {
+  readonly base: string;
+  readonly #authorization: string;
+
+  constructor(base: string, user: string, password: string) {
+    this.base = base;
+    this.#authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+  }
+
+  async one(method: string, path: string, body?: object, options?: IfVersion): Promise<TokenJson> {
+    const answer = await this.call(method, path, body, options);
+    const single = pageSchema.safeParse(answer).data?.data[0] ?? answer;
+    return this.#read(tokenJson, single);
+  }
+
+  async page(query: Readonly<Record<string, string | undefined>>) {
+    const given = Object.entries(query).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, value] as [string, string]],
+    );
+    const answer = await this.call('GET', `/token?${new URLSearchParams(given)}`);
+    return this.#read(pageSchema, answer);
+  }
+
+  async introspect(value: string): Promise<Introspection> {
+    const response = await this.#fetch('/introspect', {
+      method: 'POST',
+      body: new URLSearchParams({ token: value }),
+    });
+    if (response.status === 404) {
+      throw inputError(
+        `${this.base} answers no introspection: run it with --introspection, or verify in its --store`,
+      );
+    }
+    if (response.status === 401) {
+      throw inputError(
+        `${this.base} refuses with 401: to verify, the credentials must be those of --introspection, not those of an account`,
+      );
+    }
+    return this.#read(introspectionSchema, await this.#answer(response));
+  }
+
+  async call(
+    method: string,
+    path: string,
+    body?: object,
+    { ifVersion }: IfVersion = {},
+  ): Promise<unknown> {
+    const response = await this.#fetch(path, {
+      method,
+      headers: {
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(ifVersion !== undefined && { 'if-match': `"${ifVersion}"` }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    // For a path without an id, it means that this is not the service.
+    if (response.status === 404 && !path.startsWith('/token/')) throw this.#noService(404);
+    return this.#answer(response);
+  }
+
+  /** Refuses redirects: the credentials are for this service alone. */
+  async #fetch(path: string, init: RequestInit): Promise<Response> {
+    try {
+      return await fetch(this.base + path, {
+        ...init,
+        headers: { ...init.headers, authorization: this.#authorization },
+        redirect: 'error',
+        signal: AbortSignal.timeout(ANSWER_MS),
+      });
+    } catch {
+      throw inputError(`${this.base} cannot be reached, or does not answer`);
+    }
+  }
+
+  async #answer(response: Response): Promise<unknown> {
+    const answer: unknown = await response.json().catch(() => undefined);
+    if (response.ok && answer !== undefined) return answer;
+    const failure = failureSchema.safeParse(answer).data;
+    if (failure?.code === 'not_found') throw new NotFound();
+    const reason = failure?.message ?? failure?.error_description;
+    if (reason === undefined) throw this.#noService(response.status);
+    const seconds = response.headers.get('retry-after');
+    const later = seconds === null ? '' : `; try again in ${seconds} s`;
+    const named = withFlag(reason, failure?.details?.member);
+    throw inputError(`${this.base} refuses with ${response.status}: ${named}${later}`);
+  }
+
+  #read<Shape>(schema: z.ZodType<Shape>, answer: unknown): Shape {
+    const reading = schema.safeParse(answer);
+    if (reading.success) return reading.data;
+    throw this.#noService(200);
+  }
+
+  #noService(status: number): CliError {
+    return inputError(
+      `${this.base} does not answer as a token service does (${status}); is the path right?`,
+    );
+  }
+}
+
+function readBase(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isWeb = url?.protocol === 'http:' || url?.protocol === 'https:';
+  if (url === undefined || !isWeb || url.search !== '' || url.hash !== '') {
+    throw usageError('--url (TOKENWRIGHT_URL) must be like http://127.0.0.1:8787');
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw usageError(
+      '--url (TOKENWRIGHT_URL) must hold no user and password: they are for TOKENWRIGHT_USER and TOKENWRIGHT_PASSWORD',
+    );
+  }
+  return url.href.replace(/\/$/, '');
+}
+
+/** Refuses values, because paths end up in logs. The id within a value is not secret. */
+function pathOf(id: string): string {
+  if (readId(id) !== undefined) return `/token/${id}`;
+  const body = id.slice(-BODY_LENGTH);
+  const own = readId(body.slice(ID_START, SECRET_START));
+  if (own === undefined || !id.endsWith(`_${body}`)) throw new NotFound();
+  throw inputError(
+    `a service is asked by the id: addresses end up in logs, and a value must not; the id of this one is ${own}`,
+  );
+}
+
+/** Decides as a resource server does with nothing but the introspection response. */
+function judge(
+  { active, scope = '', sub, exp, jti }: Introspection,
+  need: WrittenNeed,
+): Verification {
+  if (!active) return { ok: false, reason: 'inactive' };
+  const held = ScopeSet.from(scope.split(' ').filter((text) => text !== ''));
+  const explained = held.explain('scope' in need ? need.scope : need);
+  if (explained.allowed) {
+    const token = { id: jti, account: sub, expire: exp };
+    return { ok: true, grantedBy: explained.by.toString(), token };
+  }
+  return 'needed' in explained
+    ? { ok: false, reason: 'insufficient_scope', needed: explained.needed.toString() }
+    : { ok: false, reason: explained.reason };
+}

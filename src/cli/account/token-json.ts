@@ -1,0 +1,30 @@
+import * as z from 'zod';
+import { toWire } from '../../http/wire.ts';
+import type { Token } from '../../token.ts';
+
+/** A token as the service sends it. */
+export const tokenJson = z.object({
+  scopes: z.array(z.string()).readonly(),
+  expire: z.int(),
+  token: z.string(),
+  id: z.string(),
+  state: z.string(),
+  createdAt: z.int(),
+  version: z.int(),
+  /** Only a store knows it; a service does not send it. */
+  requested: z.array(z.string()).readonly().optional(),
+  name: z.string().optional(),
+  metadata: z.record(z.string(), z.unknown()).optional(),
+});
+
+/** A token as commands print it. `token` is the value if it was just made, else the id. */
+export type TokenJson = z.infer<typeof tokenJson>;
+
+export function toTokenJson(token: Token): TokenJson {
+  return { ...toWire(token), requested: token.requested };
+}
+
+/** Replaces a value that may be revealed again: commands print only new values. */
+export function withoutValue(token: TokenJson): TokenJson {
+  return { ...token, token: token.id };
+}

@@ -1,0 +1,222 @@
+import { MAX_PURGED } from '../../bounds.ts';
+import { systemClock } from '../../clock.ts';
+import { doctor, type TokenStore } from '../../store.ts';
+import { generateKey } from '../../values/keys.ts';
+import { type Command, command, findingsOutcome, type Outcome } from '../command.ts';
+import { usageError } from '../errors.ts';
+import { AGE, readFlag, TIME, wholeNumber } from '../kinds.ts';
+import { count } from '../layout.ts';
+import { makeFolder } from '../private-file.ts';
+import { readSettings, STORE_SETTINGS } from '../settings.ts';
+import {
+  messageOf,
+  migrateFile,
+  type OpenStore,
+  type StoreTarget,
+  storeTarget,
+  withStore,
+} from '../stores/open.ts';
+import { stepsOf } from '../stores/scan.ts';
+import { MOVE_COMMANDS } from './move.ts';
+
+const STORE_FLAGS = {
+  store: {
+    type: 'string',
+    value: 'URL',
+    help: 'where the tokens are: postgres://, mysql://, mariadb://, redis://, rediss://, redis+cluster:// or sqlite:FILE. It holds a password: prefer TOKENWRIGHT_STORE',
+  },
+  table: {
+    type: 'string',
+    value: 'NAME',
+    help: 'the table; for Redis, the key prefix; or TOKENWRIGHT_TABLE',
+  },
+  data: {
+    type: 'string',
+    value: 'FOLDER',
+    help: 'the folder of the SQLite file, if there is no --store; default ./data',
+  },
+} as const;
+
+const LIMIT = wholeNumber(1, MAX_PURGED);
+
+const NO_PRINT =
+  '--print needs --store (TOKENWRIGHT_STORE), such as postgres://…: an SQLite file is made by migrate itself';
+
+const FILE_STATES = {
+  made: 'is made',
+  updated: 'is up to date now',
+  current: 'was up to date already',
+} as const;
+
+const STORE_FAULT = 'the store cannot be used, or its driver is not installed';
+
+/** The commands that maintain the store of a service. */
+export const STORE_COMMANDS: readonly Command[] = [
+  command({
+    name: 'migrate',
+    summary: 'creates or upgrades the table of tokens in a database, or an SQLite file',
+    about: `serve does this by itself when it starts. You can run it as often as you like, also
+concurrently. Without --store it is the SQLite file in the data folder. If the service may not
+create tables in a database, run the SQL that --print prints.`,
+    flags: {
+      ...STORE_FLAGS,
+      print: {
+        type: 'boolean',
+        help: 'print the SQL that creates the table; needs --store, but no running server',
+      },
+    },
+    json: '{ store, changed } where changed is false when there was nothing to do; { sql } with --print',
+    exits: { 0: 'the table or the file is up to date, or there is nothing to do', 1: STORE_FAULT },
+    example: {
+      call: 'migrate',
+      output: 'SQLite in data/tokens.db: the file is made',
+    },
+    async run(_, { print, ...flags }) {
+      const settings = readSettings(STORE_SETTINGS, flags);
+      const target = storeTarget(settings);
+      const store = target.name;
+      if (target.file !== undefined) {
+        if (print === true) throw usageError(NO_PRINT);
+        if (settings.store === undefined) makeFolder(settings.data);
+        const state = await migrateFile(target.file, target);
+        const text = `${store}: the file ${FILE_STATES[state]}`;
+        return { text, json: { store, changed: state !== 'current' } };
+      }
+      const sql = await target.migrationSql();
+      if (print === true) return printed(sql, target);
+      const changed = await withStore(target, migrate);
+      if (sql === undefined) return { text: nothingToDo(target), json: { store, changed } };
+      const state = changed ? 'is up to date now' : 'was up to date already';
+      return { text: `${store}: the table ${state}`, json: { store, changed } };
+    },
+  }),
+  command({
+    name: 'doctor',
+    summary: 'names settings of a store and its server that weaken a promise',
+    about: `It looks at the store that serve would use with the same flags and variables, and changes
+neither a token nor a setting.`,
+    flags: {
+      ...STORE_FLAGS,
+      full: {
+        type: 'boolean',
+        help: 'also look for damage, which reads a whole SQLite file, and name what no setting cures',
+      },
+    },
+    json: '[{ code, message }]',
+    exits: { 0: 'nothing was found', 1: STORE_FAULT, 3: 'something was found' },
+    example: {
+      call: 'doctor --store postgres://ada@db.internal/acme',
+      output: `fsync_off  acknowledged writes may be lost, and the database damaged, when the
+           machine goes down: fsync is off; turn it on`,
+    },
+    async run(_, { full, ...flags }) {
+      const target = storeTarget(readSettings(STORE_SETTINGS, flags));
+      const findings = await withStore(target, ({ store }) => doctor(store, { full }));
+      const described = findings.map((each) => ({ code: each.code, message: messageOf(each) }));
+      return findingsOutcome(described, target.name);
+    },
+  }),
+  command({
+    name: 'purge',
+    summary: 'removes the records of tokens that expired or were revoked long ago',
+    about: `Until then an expired token can still be shown, and a revoked one is known as such. Nothing that
+is still valid goes. It works in batches of a thousand, and may be stopped and run again.`,
+    flags: {
+      ...STORE_FLAGS,
+      'older-than': {
+        type: 'string',
+        value: 'TIME',
+        help: 'those that ended longer ago than 90d, 12h or 30m',
+      },
+      before: {
+        type: 'string',
+        value: 'DATE',
+        help: 'those that ended before 2027-01-31, or 2027-01-31T12:00:00Z',
+      },
+      limit: { type: 'string', value: 'NUMBER', help: `at most so many, ${LIMIT.values}` },
+      'dry-run': {
+        type: 'boolean',
+        help: 'only count; it reads all records, and removes none',
+      },
+    },
+    json: '{ purged, before }; how many were removed, and the instant before which they ended. With --dry-run { found, records, before }; how many would be removed, and of how many',
+    exits: { 0: 'they are gone, or there were none', 1: STORE_FAULT },
+    example: {
+      call: 'purge --older-than 90d',
+      output: 'removed 1 record from SQLite in data/tokens.db',
+    },
+    async run(_, flags) {
+      const before = readBefore(flags, systemClock.now());
+      const limit = readFlag(LIMIT, 'limit', flags.limit);
+      const target = storeTarget(readSettings(STORE_SETTINGS, flags));
+      const use = flags['dry-run'] === true ? countEnded : purge;
+      return withStore(target, ({ store }) => use(store, { before, limit }, target.name));
+    },
+  }),
+  ...MOVE_COMMANDS,
+];
+
+interface Purge {
+  readonly before: Date;
+  readonly limit: number | undefined;
+}
+
+async function purge(store: TokenStore, { before, limit }: Purge, name: string): Promise<Outcome> {
+  const { TokenService } = await import('../../service.ts');
+  // Any key will do: no value is read or made.
+  const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'tw' });
+  const purged = await tokens.purge({ before, limit });
+  const text = `removed ${count(purged, 'record')} from ${name}`;
+  return { text, json: { purged, before }, notes: `asked for ${endedBefore(before)}` };
+}
+
+async function countEnded(
+  store: TokenStore,
+  { before, limit = Number.POSITIVE_INFINITY }: Purge,
+  name: string,
+): Promise<Outcome> {
+  const [seen, ended] = [new Set<string>(), new Set<string>()];
+  for await (const records of stepsOf(store)) {
+    for (const { id, expiresAt, revokedAt = expiresAt } of records) {
+      seen.add(id);
+      if (expiresAt < before || revokedAt < before) ended.add(id);
+    }
+  }
+  const found = Math.min(ended.size, limit);
+  const text = `would remove ${found} of ${count(seen.size, 'record')} from ${name}`;
+  const notes = `nothing was removed; asked for ${endedBefore(before)}`;
+  return { text, json: { found, records: seen.size, before }, notes };
+}
+
+function endedBefore(before: Date): string {
+  return `those that ended before ${before.toISOString()}`;
+}
+
+function readBefore(flags: { before?: string; 'older-than'?: string }, now: Date): Date {
+  const before = readFlag(TIME, 'before', flags.before);
+  const age = readFlag(AGE, 'older-than', flags['older-than']);
+  if ((before === undefined) === (age === undefined)) {
+    throw usageError('either --older-than or --before is required');
+  }
+  if (before !== undefined && before > now) throw usageError('--before must not be later than now');
+  return before ?? new Date(now.getTime() - (age ?? 0) * 1000);
+}
+
+/** Returns whether there was something to do. */
+async function migrate({ store, migrate }: OpenStore): Promise<boolean> {
+  if (migrate === undefined) return false;
+  const isMissing = (await doctor(store)).some(({ code }) => code === 'schema_missing');
+  await migrate();
+  return isMissing;
+}
+
+/** Prints nothing on standard output if there is no SQL, so that scripts can pipe it. */
+function printed(sql: string | undefined, target: StoreTarget): Outcome {
+  if (sql === undefined) return { text: '', json: { sql: '' }, notes: nothingToDo(target) };
+  const text = sql.trimEnd();
+  return { text, json: { sql: text } };
+}
+
+function nothingToDo({ name }: StoreTarget): string {
+  return `${name}: nothing to do, there is no schema`;
+}

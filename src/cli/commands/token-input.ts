@@ -1,0 +1,130 @@
+import { systemClock } from '../../clock.ts';
+import type { PatchInput } from '../../input.ts';
+import type { Scope } from '../../scope/index.ts';
+import type { JsonObject } from '../../token.ts';
+import { checkWildcards } from '../account/connect.ts';
+import type { AccountFlags } from '../account/flags.ts';
+import type { WrittenNeed } from '../account/index.ts';
+import type { Given } from '../command.ts';
+import { inputError, usageError } from '../errors.ts';
+import { readScopes, standardInput } from '../inputs.ts';
+import { readFlag, SECONDS, TIME } from '../kinds.ts';
+import { readVariable } from '../settings.ts';
+import { namedTarget } from './request.ts';
+
+/** The times that {@link SECONDS} takes, in words. */
+export const TTL = 'seconds, or 30m, 12h, 90d';
+
+export const SCOPE_FLAG = { type: 'string', multiple: true, value: 'LIST' } as const;
+export const NAME_FLAG = { type: 'string', value: 'TEXT' } as const;
+
+/** The flags of a change, for {@link readChange}. */
+export const CHANGE_FLAGS = {
+  scope: { ...SCOPE_FLAG, help: 'these scopes instead of those held; repeatable' },
+  'add-scope': { ...SCOPE_FLAG, help: 'these as well; repeatable' },
+  'remove-scope': {
+    ...SCOPE_FLAG,
+    help: 'drop each held scope that one of these covers; repeatable',
+  },
+  ttl: { type: 'string', value: 'TIME', help: `expires so long from now: ${TTL}` },
+  expire: {
+    type: 'string',
+    value: 'DATE',
+    help: 'expires then: 2027-01-31, 2027-01-31T12:00:00Z or UNIX seconds',
+  },
+  name: { ...NAME_FLAG, help: "for people; '' removes it" },
+  metadata: { type: 'string', value: 'JSON', help: 'facts of your own; null removes them' },
+} as const;
+
+export async function readScopeFlags(lists: readonly string[], flag: string): Promise<Scope[]> {
+  const scopes: Scope[] = [];
+  for (const list of lists) scopes.push(...(await readScopes(list, `--${flag}`)));
+  return scopes;
+}
+
+type ChangeFlags = AccountFlags & Given<typeof CHANGE_FLAGS>;
+
+export async function readChange(flags: ChangeFlags): Promise<PatchInput> {
+  const { ttl, expire, name } = flags;
+  if (ttl !== undefined && expire !== undefined) {
+    throw usageError('--ttl and --expire say the same: give one of them');
+  }
+  const read = async (flag: 'scope' | 'add-scope' | 'remove-scope') =>
+    flags[flag] && (await readScopeFlags(flags[flag], flag));
+  const scopes = await read('scope');
+  const added = await read('add-scope');
+  checkWildcards([...(scopes ?? []), ...(added ?? [])], flags);
+  const change: PatchInput = {
+    scopes: scopes?.map(String),
+    addScopes: added?.map(String),
+    removeScopes: (await read('remove-scope'))?.map(String),
+    expiresAt: expiryOf(ttl, expire),
+    name: name === '' ? null : name,
+    metadata: readMetadata(flags.metadata),
+  };
+  if (Object.values(change).some((member) => member !== undefined)) return change;
+  throw usageError('nothing is to be changed; see tokenwright token modify --help');
+}
+
+function expiryOf(ttl: string | undefined, expire: string | undefined): Date | undefined {
+  const seconds = readFlag(SECONDS, 'ttl', ttl);
+  if (seconds === undefined) return readFlag(TIME, 'expire', expire);
+  return new Date(systemClock.now().getTime() + seconds * 1000);
+}
+
+export function readMetadata(text: string | undefined): JsonObject | null | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && !Array.isArray(value)) return value as JsonObject | null;
+  } catch {
+    // The message is the same as for other JSON.
+  }
+  throw usageError('--metadata must be a JSON object, as {"team":"web"}');
+}
+
+export async function readId(operand: string): Promise<string> {
+  if (operand !== '-') return operand;
+  const id = (await standardInput()).trim();
+  if (id !== '') return id;
+  throw inputError('standard input holds no id');
+}
+
+export async function readValue(flag: string | undefined): Promise<string> {
+  const given = flag === '-' ? undefined : (flag ?? readVariable('TOKENWRIGHT_TOKEN'));
+  if (given !== undefined) return given;
+  if (process.stdin.isTTY) {
+    throw usageError('a value is required: on standard input, or in TOKENWRIGHT_TOKEN');
+  }
+  const value = (await standardInput()).trim();
+  if (value !== '') return value;
+  throw inputError('standard input holds no value');
+}
+
+export function readNeed(
+  method: string | undefined,
+  url: string | undefined,
+  flags: { readonly scope?: string; readonly 'root-name'?: string },
+): WrittenNeed {
+  const { scope } = flags;
+  if (
+    (scope === undefined) !== (url !== undefined) ||
+    (scope !== undefined) === (method !== undefined)
+  ) {
+    throw usageError(
+      'either <METHOD> and <URL> or --scope is required; see tokenwright token verify --help',
+    );
+  }
+  if (scope !== undefined) return { scope };
+  const [, domain, target = '/'] =
+    /^https?:\/\/([^/?#@:]+)(?::\d{1,5})?([/?].*)?$/.exec(url ?? '') ?? [];
+  if (domain === undefined) {
+    throw usageError('<URL> must be like https://shop.example/orders/7');
+  }
+  const sent = target.startsWith('?') ? `/${target}` : target;
+  return {
+    method: method ?? '',
+    domain: domain.toLowerCase(),
+    target: namedTarget(sent, flags['root-name']),
+  };
+}

@@ -1,0 +1,119 @@
+import type { ScopeDiff } from '../../scope/index.ts';
+import type { Listing, TokenClient, Verification, WrittenNeed } from '../account/index.ts';
+import type { TokenJson } from '../account/token-json.ts';
+import type { Outcome } from '../command.ts';
+import { columns, count, diffLines, labeled, printable, table, wrap } from '../layout.ts';
+import { describeRequest } from './request.ts';
+
+export function missingOutcome({ name }: TokenClient): Outcome {
+  return { text: '', json: null, notes: `there is no such token of ${name}`, isNegative: true };
+}
+
+export function madeOutcome(token: TokenJson): Outcome {
+  return { text: token.token, json: token, notes: columns(rowsOf(token)) };
+}
+
+export function shownOutcome(token: TokenJson): Outcome {
+  return { text: columns(rowsOf(token)), json: token };
+}
+
+export function triedOutcome(token: TokenJson & { readonly diff: ScopeDiff }): Outcome {
+  const diff = diffLines(token.diff) || 'no difference: it may do the same';
+  return {
+    text: `${diff}\n\n${columns(rowsOf(token))}`,
+    json: token,
+    notes: 'this is what would come of it; nothing was changed',
+  };
+}
+
+export function revokedOutcome(revoked: number, { name }: TokenClient): Outcome {
+  return { text: `revoked ${count(revoked, 'token')} of ${name}`, json: { revoked } };
+}
+
+export function listedOutcome({ tokens, isWhole }: Listing, { name }: TokenClient): Outcome {
+  const counted = `${count(tokens.length, 'token')} of ${name}`;
+  return {
+    text: drawList(tokens),
+    json: { tokens, isWhole },
+    notes: isWhole ? counted : `${counted}; there are more: give a larger --limit`,
+  };
+}
+
+function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
+  const { id, name, state, scopes, requested = scopes, metadata } = token;
+  const isExpanded = requested.join() !== scopes.join();
+  const list = (label: string, lines: readonly string[]) => labeled(label, lines.map(printable));
+  return [
+    ['id', printable(id)],
+    ...(name === undefined ? [] : [['name', printable(name)] as const]),
+    ['state', printable(state)],
+    ...list('scopes', scopes),
+    ...(isExpanded ? list('asked for', requested) : []),
+    ...(metadata === undefined ? [] : list('metadata', wrap(JSON.stringify(metadata)))),
+    ['created', isoTime(token.createdAt)],
+    ['expires', isoTime(token.expire)],
+    ['version', String(token.version)],
+  ];
+}
+
+/** Draws a list of tokens, with the column that may be long at the end. */
+function drawList(tokens: readonly TokenJson[]): string {
+  if (tokens.length === 0) return '';
+  const hasNames = tokens.some(({ name }) => name !== undefined);
+  const rows = tokens.map(({ id, expire, name = '', scopes }) => {
+    const more = scopes.length > 1 ? ` and ${scopes.length - 1} more` : '';
+    const named = hasNames ? [shorten(printable(name))] : [];
+    return [printable(id), isoTime(expire), ...named, printable(`${scopes[0]}${more}`)];
+  });
+  return table(['ID', 'EXPIRES', ...(hasNames ? ['NAME'] : []), 'SCOPES'], rows);
+}
+
+const NAME_WIDTH = 20;
+
+function shorten(name: string): string {
+  return name.length > NAME_WIDTH ? `${name.slice(0, NAME_WIDTH - 1)}…` : name;
+}
+
+function isoTime(unixSeconds: number): string {
+  return new Date(unixSeconds * 1000).toISOString().replace('.000', '');
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  malformed: 'it is not a value of this service, or its key or prefix is not known here',
+  unknown: 'no token has this value; it may have been rotated, or purged',
+  revoked: 'the token was revoked',
+  expired: 'the token has expired',
+  inactive: 'the value is unknown, revoked or expired',
+  insufficient_scope: 'no scope of the token covers it',
+};
+
+export function verificationOutcome(verification: Verification, need: WrittenNeed): Outcome {
+  const asked = 'scope' in need ? printable(need.scope) : describeRequest(need);
+  if (verification.ok) {
+    const { id, account, expire } = verification.token;
+    const rows = [
+      ['allowed', asked],
+      ['by', verification.grantedBy],
+      ['token', id],
+      ['account', account],
+      ['expires', expire === undefined ? undefined : isoTime(expire)],
+    ] as const;
+    return {
+      text: columns(
+        rows.flatMap(([name, text]) => (text ? [[name, printable(text)] as const] : [])),
+      ),
+      json: verification,
+    };
+  }
+  const { reason, needed } = verification;
+  const words = REASONS[reason] ?? 'the request can be read in two ways';
+  return {
+    text: columns([
+      ['refused', asked],
+      ['reason', `${reason}: ${words}`],
+      ...(needed === undefined ? [] : [['enough', needed] as const]),
+    ]),
+    json: verification,
+    isNegative: true,
+  };
+}

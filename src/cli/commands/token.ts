@@ -1,0 +1,372 @@
+import { type ClientUse, checkWildcards, withClient } from '../account/connect.ts';
+import {
+  ACCOUNT_FLAGS,
+  ACCOUNT_HELP,
+  type AccountFlags,
+  CATALOG_FLAGS,
+  CLIENT_FLAGS,
+  CLIENT_HELP,
+  GRANT_HELP,
+  REVEAL_FLAGS,
+  REVEAL_HELP,
+  ROUTE_FLAGS,
+  ROUTE_HELP,
+} from '../account/flags.ts';
+import { NotFound, type TokenClient } from '../account/index.ts';
+import { type Command, command, type Outcome } from '../command.ts';
+import { usageError } from '../errors.ts';
+import { choice, readFlag, SECONDS, wholeNumber } from '../kinds.ts';
+import { ROOT_NAME_FLAG } from './request.ts';
+import {
+  CHANGE_FLAGS,
+  NAME_FLAG,
+  readChange,
+  readId,
+  readMetadata,
+  readNeed,
+  readScopeFlags,
+  readValue,
+  SCOPE_FLAG,
+  TTL,
+} from './token-input.ts';
+import {
+  listedOutcome,
+  madeOutcome,
+  missingOutcome,
+  revokedOutcome,
+  shownOutcome,
+  triedOutcome,
+  verificationOutcome,
+} from './token-output.ts';
+
+const MATCH = choice('overlaps', 'covers', 'exact');
+const LIMIT = wholeNumber(1, 1_000_000);
+const VERSION = wholeNumber(1, 999_999_999_999_999);
+const DEFAULT_LISTED = 10_000;
+
+const CLIENT_FAULT = 'it cannot be done: the service or the store says why, or cannot be reached';
+const ABSENT = 'the account has no such token';
+
+const TOKEN_JSON =
+  'the token as the service answers with it: { id, token, scopes, requested?, state, createdAt, expire, version, name?, metadata? }; times are UNIX seconds, requested is known in a store';
+
+const SHOWN_JSON = `${TOKEN_JSON}; token is the id here, never the value, as that of a service with --reveal once`;
+
+const ID_HELP = `ID is the id of the token. In a store its value does as well; give - to read it from standard
+input, since arguments show in process lists.`;
+
+const EXAMPLE_ROWS = `id       7f3kQwB2mN8xR4tY6uZ1aC
+name     ci
+state    active
+scopes   GET:shop.example/orders
+created  2026-11-21T20:00:00Z
+expires  2027-02-19T20:00:00Z`;
+
+const IF_VERSION_FLAG = {
+  type: 'string',
+  value: 'N',
+  help: 'only when the token still has this version',
+} as const;
+
+/** The commands that manage the tokens of an account. */
+export const TOKEN_COMMANDS: readonly Command[] = [
+  command({
+    name: 'token issue',
+    summary: 'issues a token, and prints only its value on standard output',
+    about: `Standard output holds the value and nothing else, so that TOKEN=$(tokenwright token issue …)
+works; what the token is stands on standard error.
+
+${ACCOUNT_HELP}
+
+${GRANT_HELP}
+${REVEAL_HELP}`,
+    flags: {
+      ...ACCOUNT_FLAGS,
+      ...CATALOG_FLAGS,
+      ...REVEAL_FLAGS,
+      scope: {
+        ...SCOPE_FLAG,
+        isRequired: true,
+        help: 'what it may do: scopes with commas between, a JSON file, or - for standard input; repeatable',
+      },
+      ttl: { type: 'string', value: 'TIME', help: `how long it lives: ${TTL}` },
+      name: { ...NAME_FLAG, help: 'for people' },
+      metadata: { type: 'string', value: 'JSON', help: 'facts of your own: a JSON object' },
+    },
+    json: TOKEN_JSON,
+    exits: { 0: 'it was made', 1: CLIENT_FAULT },
+    example: {
+      call: 'token issue --account ada --scope GET:shop.example/orders --name ci --ttl 90d',
+      output: `tw_1k17f3kQw…
+${EXAMPLE_ROWS}
+version  1`,
+    },
+    async run(_, flags) {
+      const scopes = await readScopeFlags(flags.scope ?? [], 'scope');
+      checkWildcards(scopes, flags);
+      const token = {
+        scopes: scopes.map(String),
+        ttlSeconds: readFlag(SECONDS, 'ttl', flags.ttl),
+        name: flags.name,
+        metadata: readMetadata(flags.metadata) ?? undefined,
+      };
+      return withClient(flags, async (client) => madeOutcome(await client.issue(token)), {
+        catalogFor: 'granting',
+      });
+    },
+  }),
+  command({
+    name: 'token list',
+    summary: 'lists the active tokens of an account, newest first',
+    about: `Listing grants nothing, so that it takes neither --catalog nor --patterns; --scope may have
+wildcards all the same.
+
+${ACCOUNT_HELP}`,
+    flags: {
+      ...ACCOUNT_FLAGS,
+      scope: { type: 'string', value: 'SCOPE', help: 'only those that have to do with this scope' },
+      match: {
+        type: 'string',
+        value: 'HOW',
+        help: 'how: overlaps, the token can touch something of it (the default); covers, it may do all of it; exact, it holds this very scope',
+      },
+      limit: {
+        type: 'string',
+        value: 'N',
+        help: `at most this many; default ${DEFAULT_LISTED}. A remark says if there are more`,
+      },
+    },
+    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested?, state, createdAt, expire, version, name?, metadata? }, where times are UNIX seconds and token is the id, never the value, as that of a service with --reveal once',
+    exits: { 0: 'they were listed, also when there are none', 1: CLIENT_FAULT },
+    example: {
+      call: "token list --account ada --scope 'GET:shop.example/*'",
+      output: `ID                      EXPIRES               NAME  SCOPES
+7f3kQwB2mN8xR4tY6uZ1aC  2027-02-19T20:00:00Z  ci    GET:shop.example/orders
+1 token of ada in SQLite in data/tokens.db`,
+    },
+    async run(_, flags) {
+      const filter = {
+        scope: flags.scope,
+        match: readFlag(MATCH, 'match', flags.match),
+        limit: readFlag(LIMIT, 'limit', flags.limit) ?? DEFAULT_LISTED,
+      };
+      return withClient(flags, async (client) => listedOutcome(await client.list(filter), client));
+    },
+  }),
+  command({
+    name: 'token get',
+    operands: ['ID'],
+    summary: 'shows one token, also an expired one, without its value',
+    about: `${ID_HELP}\n\n${ACCOUNT_HELP}`,
+    flags: ACCOUNT_FLAGS,
+    json: SHOWN_JSON,
+    exits: { 0: 'it was shown', 1: CLIENT_FAULT, 3: ABSENT },
+    example: {
+      call: 'token get 7f3kQwB2mN8xR4tY6uZ1aC --account ada',
+      output: `${EXAMPLE_ROWS}
+version  1`,
+    },
+    async run([operand = ''], flags) {
+      const id = await readId(operand);
+      return withToken(flags, (client) => client.get(id), shownOutcome);
+    },
+  }),
+  command({
+    name: 'token modify',
+    operands: ['ID'],
+    summary: 'updates only the fields of a token that you name',
+    about: `Unlike PUT /token/ID, which replaces scopes and expiry together, this is PATCH: without --ttl
+and --expire the expiry stays. The value stays, too; token rotate makes a new one.
+
+${ID_HELP}
+
+${ACCOUNT_HELP}
+
+${GRANT_HELP}`,
+    flags: {
+      ...ACCOUNT_FLAGS,
+      ...CATALOG_FLAGS,
+      ...CHANGE_FLAGS,
+      'if-version': IF_VERSION_FLAG,
+      'dry-run': {
+        type: 'boolean',
+        help: 'only show the result, without making the change; in a store, not behind a service',
+      },
+    },
+    json: `${TOKEN_JSON}; with --dry-run also diff: { added: [scope], removed: [scope] }`,
+    exits: { 0: 'it was changed, or could be', 1: CLIENT_FAULT, 3: ABSENT },
+    example: {
+      call: `token modify 7f3kQwB2mN8xR4tY6uZ1aC --account ada \\
+    --add-scope GET:shop.example/bills --dry-run`,
+      output: `+ GET:shop.example/bills
+
+id       7f3kQwB2mN8xR4tY6uZ1aC
+name     ci
+state    active
+scopes   GET:shop.example/bills
+         GET:shop.example/orders
+created  2026-11-21T20:00:00Z
+expires  2027-02-19T20:00:00Z
+version  2
+this is what would come of it; nothing was changed`,
+    },
+    async run([operand = ''], flags) {
+      const change = await readChange(flags);
+      const id = await readId(operand);
+      const options = { ifVersion: readFlag(VERSION, 'if-version', flags['if-version']) };
+      const isGranting = change.scopes !== undefined || change.addScopes !== undefined;
+      const use = isGranting ? ({ catalogFor: 'granting' } as const) : {};
+      return flags['dry-run'] === true
+        ? withToken(flags, (client) => client.tryPatch(id, change, options), triedOutcome, use)
+        : withToken(flags, (client) => client.patch(id, change, options), shownOutcome, use);
+    },
+  }),
+  command({
+    name: 'token revoke',
+    operands: ['ID?'],
+    summary: 'revokes a token',
+    about: `A service that serves from memory (--max-stale-ms) may take it for that long yet.
+
+${ID_HELP}
+
+${ACCOUNT_HELP}`,
+    flags: {
+      ...ACCOUNT_FLAGS,
+      'if-version': IF_VERSION_FLAG,
+      all: {
+        type: 'boolean',
+        help: 'all tokens of the account, instead of one; in a store, and only with --yes',
+      },
+      yes: { type: 'boolean', help: 'you mean it' },
+    },
+    json: '{ revoked }; how many were revoked by this',
+    exits: { 0: 'it is revoked', 1: CLIENT_FAULT, 3: `${ABSENT}, or no longer` },
+    example: {
+      call: 'token revoke 7f3kQwB2mN8xR4tY6uZ1aC --account ada',
+      output: 'revoked 1 token of ada in SQLite in data/tokens.db',
+    },
+    async run([operand], flags) {
+      if ((operand === undefined) !== (flags.all === true)) {
+        throw usageError('either <ID> or --all is required; see tokenwright token revoke --help');
+      }
+      if (operand === undefined) return revokeAll(flags);
+      const id = await readId(operand);
+      const options = { ifVersion: readFlag(VERSION, 'if-version', flags['if-version']) };
+      const call = (client: TokenClient) => client.revoke(id, options);
+      return withToken(flags, call, (_, client) => revokedOutcome(1, client));
+    },
+  }),
+  command({
+    name: 'token rotate',
+    operands: ['ID'],
+    summary: 'gives a token a new value, and prints only that on standard output',
+    about: `The id, the scopes and the expiry stay. The old value is refused immediately, or, with
+--grace, after that time. Standard error describes the token.
+
+${ID_HELP}
+
+${ACCOUNT_HELP}
+${REVEAL_HELP}`,
+    flags: {
+      ...ACCOUNT_FLAGS,
+      ...REVEAL_FLAGS,
+      grace: {
+        type: 'string',
+        value: 'TIME',
+        help: `how long the old value keeps working: ${TTL}`,
+      },
+      'if-version': IF_VERSION_FLAG,
+    },
+    json: TOKEN_JSON,
+    exits: { 0: 'it has a new value', 1: CLIENT_FAULT, 3: ABSENT },
+    example: {
+      call: 'token rotate 7f3kQwB2mN8xR4tY6uZ1aC --account ada --grace 1h',
+      output: `tw_1k17f3kQw…
+${EXAMPLE_ROWS}
+version  2`,
+    },
+    async run([operand = ''], flags) {
+      const id = await readId(operand);
+      const graceSeconds = readFlag(SECONDS, 'grace', flags.grace);
+      const options = {
+        graceSeconds,
+        ifVersion: readFlag(VERSION, 'if-version', flags['if-version']),
+      };
+      return withToken(flags, (client) => client.rotate(id, options), madeOutcome);
+    },
+  }),
+  command({
+    name: 'token verify',
+    operands: ['METHOD?', 'URL?'],
+    summary: 'checks whether a value allows a request, or a scope',
+    about: `The value is read from standard input, or from the variable TOKENWRIGHT_TOKEN. Of the URL the
+host is the domain, without its port, and what follows is the target as it is sent.
+
+In a store this needs no account, and the keys of keys verifier are enough. A service is asked
+by introspection: it must run with --introspection, and the credentials are those.
+
+In a store, give the catalog of your service: a {} of a scope does not stand for
+what that names.
+${ROUTE_HELP}
+
+${CLIENT_HELP}`,
+    flags: {
+      ...CLIENT_FLAGS,
+      ...ROUTE_FLAGS,
+      scope: { type: 'string', value: 'SCOPE', help: 'what is needed, instead of METHOD and URL' },
+      token: {
+        type: 'string',
+        value: 'VALUE',
+        help: 'the value, or - for standard input. Flags show in process lists: prefer standard input or the variable',
+      },
+      'root-name': ROOT_NAME_FLAG,
+    },
+    json: '{ ok, grantedBy?, token?: { id, account, expire }, reason?, needed? }; needed is the scope that would have been enough',
+    exits: { 0: 'allowed', 1: CLIENT_FAULT, 3: 'refused' },
+    example: {
+      call: 'token verify GET https://shop.example/bills < value.txt',
+      output: `refused  GET shop.example /bills
+reason   insufficient_scope: no scope of the token covers it
+enough   GET:shop.example/bills$`,
+    },
+    async run([method, url], flags) {
+      const need = readNeed(method, url, flags);
+      const value = await readValue(flags.token);
+      return withClient(
+        flags,
+        async (client) => verificationOutcome(await client.verify(value, need), need),
+        { isNeeded: false, catalogFor: 'scope' in need ? 'naming' : 'routing' },
+      );
+    },
+  }),
+];
+
+/** Calls the client about one token. A missing token is a negative answer. */
+async function withToken<Result>(
+  flags: AccountFlags,
+  call: (client: TokenClient) => Promise<Result>,
+  describe: (result: Result, client: TokenClient) => Outcome,
+  use: ClientUse = {},
+): Promise<Outcome> {
+  const describeCall = async (client: TokenClient) => {
+    try {
+      return describe(await call(client), client);
+    } catch (error) {
+      if (error instanceof NotFound) return missingOutcome(client);
+      throw error;
+    }
+  };
+  return withClient(flags, describeCall, use);
+}
+
+async function revokeAll(
+  flags: AccountFlags & { readonly yes?: boolean; readonly 'if-version'?: string },
+): Promise<Outcome> {
+  if (flags['if-version'] !== undefined) throw usageError('--if-version is for one token');
+  return withClient(flags, async (client) => {
+    if (flags.yes !== true) {
+      throw usageError(`this would revoke all tokens of ${client.name}: add --yes to do it`);
+    }
+    return revokedOutcome(await client.revokeAll(), client);
+  });
+}

@@ -1,0 +1,88 @@
+import { inspect } from 'node:util';
+import { ERROR_LOG_PAUSE_MS, MAX_ERROR_KINDS, MAX_ERROR_LENGTH } from '../bounds.ts';
+import { type Clock, systemClock } from '../clock.ts';
+import { isTokenError } from '../errors.ts';
+import { redact } from '../values/redact.ts';
+import { Allowance, type AllowanceOptions } from './allowance.ts';
+import { printable } from './layout.ts';
+
+export interface ErrorLogOptions extends Pick<AllowanceOptions, 'clock' | 'schedule'> {
+  /** @default standard error */
+  readonly write?: ((text: string) => void) | undefined;
+}
+
+const OTHERS = 'other errors';
+
+/**
+ * Logs the errors of calls, each message once in a minute, then how often it came again: no caller can
+ * fill the log. Expected errors are logged without a stack.
+ */
+export class ErrorLog {
+  readonly #write: (text: string) => void;
+  readonly #clock: Clock;
+  readonly #schedule: AllowanceOptions['schedule'];
+  readonly #kinds = new Map<string, Allowance>();
+  #start = Number.NEGATIVE_INFINITY;
+
+  constructor({
+    write = (text) => console.error(text),
+    clock = systemClock,
+    schedule,
+  }: ErrorLogOptions = {}) {
+    this.#write = write;
+    this.#clock = clock;
+    this.#schedule = schedule;
+  }
+
+  report(error: unknown): void {
+    const known = knownAs(error);
+    if (!this.#allowanceOf(known ?? messageOf(error)).take()) return;
+    this.#write(`tokenwright: a call failed: ${known ?? inspect(error)}`);
+  }
+
+  #allowanceOf(message: string): Allowance {
+    this.#forgetOld();
+    const hasRoom = this.#kinds.has(message) || this.#kinds.size < MAX_ERROR_KINDS;
+    const kind = hasRoom ? message : OTHERS;
+    const allowance = this.#kinds.get(kind) ?? this.#newAllowance(kind);
+    this.#kinds.set(kind, allowance);
+    return allowance;
+  }
+
+  /** Bounds the number of messages, which may be unlimited. */
+  #forgetOld(): void {
+    const now = this.#clock.now().getTime();
+    if (now >= this.#start && now - this.#start < ERROR_LOG_PAUSE_MS) return;
+    this.#start = now;
+    for (const allowance of this.#kinds.values()) allowance.flush();
+    this.#kinds.clear();
+  }
+
+  #newAllowance(kind: string): Allowance {
+    return new Allowance({
+      limit: 1,
+      spanMs: ERROR_LOG_PAUSE_MS,
+      reportDropped: (count) =>
+        this.#write(`tokenwright: a call failed: ${kind} (${count} more times within a minute)`),
+      clock: this.#clock,
+      schedule: this.#schedule,
+    });
+  }
+}
+
+/** Describes an expected error in a few words, and an error whose stack names no code. */
+function knownAs(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  if (error.message === 'deadline') return 'there was no answer in time';
+  const isOfCaller = isTokenError(error) && error.code === 'invalid_request';
+  const isWithoutPlace = !(error.stack ?? '').includes('\n    at ');
+  return isOfCaller || isWithoutPlace ? oneLine(error.message) : undefined;
+}
+
+function messageOf(error: unknown): string {
+  return oneLine(error instanceof Error ? `${error.name}: ${error.message}` : typeof error);
+}
+
+function oneLine(text: string): string {
+  return redact(printable(text)).slice(0, MAX_ERROR_LENGTH);
+}

@@ -1,0 +1,64 @@
+import { editDistance } from '../scope/distance.ts';
+import { type Names, renameIn } from '../wording.ts';
+
+/** An error whose message is meant for the person at the terminal. */
+export class CliError extends Error {
+  /** 2 if the command line or a variable is wrong, else 1. */
+  readonly exitCode: 1 | 2;
+
+  constructor(message: string, exitCode: 1 | 2) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** A mistake in the words of a command or in a variable. */
+export function usageError(message: string): CliError {
+  return new CliError(message, 2);
+}
+
+/** A file, standard input or a service that cannot be used. */
+export function inputError(message: string): CliError {
+  return new CliError(message, 1);
+}
+
+/** The flags of the members that errors of the library name. */
+const FLAGS: Names = {
+  account: '--account',
+  scope: '--scope',
+  scopes: '--scope',
+  addScopes: '--add-scope',
+  removeScopes: '--remove-scope',
+  ttl: '--ttl',
+  ttlSeconds: '--ttl',
+  expire: '--expire',
+  expiresAt: '--expire',
+  graceSeconds: '--grace',
+  name: '--name',
+  metadata: '--metadata',
+};
+
+/**
+ * The message of an error about a member, with the flag of the command line for its name.
+ *
+ * @param words the command line: `--ttl` of a change becomes an expiry, and has to be named
+ */
+export function withFlag(
+  message: string,
+  member: unknown,
+  words: readonly string[] = process.argv,
+): string {
+  if (typeof member !== 'string' || !Object.hasOwn(FLAGS, member)) return message;
+  const flag = FLAGS[member] as string;
+  const isTtl = flag === '--expire' && words.some((word) => /^--ttl(?:=|$)/.test(word));
+  return renameIn(message, member, isTtl ? '--ttl' : flag);
+}
+
+/** Finds the known word that is most similar to a misspelled one. */
+export function nearest(word: string, known: readonly string[]): string | undefined {
+  const limit = Math.min(3, Math.floor(word.length / 2) + 1);
+  const distances = known.map((other) => editDistance(word, other, limit));
+  const least = Math.min(...distances);
+  const isInside = (other: string) => word.length >= 3 && other.includes(word);
+  return least < limit ? known[distances.indexOf(least)] : known.find(isInside);
+}

@@ -1,0 +1,139 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { DEFAULT_SEND_TIMEOUT_MS } from '../bounds.ts';
+import { isTokenError } from '../errors.ts';
+import { type BearerGuard, type BearerGuardOptions, bearerGuard } from '../http/guard.ts';
+import { COMMON_HEADERS } from '../http/responses.ts';
+import { sendByNode, sendResponse } from '../http/sending.ts';
+import type { TokenService } from '../service.ts';
+import { rootNameOf } from './catalog-files.ts';
+import { usageError } from './errors.ts';
+import type { ServeSettings } from './settings.ts';
+
+export type Gateway = NonNullable<ServeSettings['check']>;
+
+/** A request that a gateway asks about. */
+interface Asked {
+  readonly method: string;
+  /** With or without a port; needed only if there are several domains. */
+  readonly host: string | undefined;
+  readonly target: string;
+}
+
+const PATH = '/check';
+
+/**
+ * Where each gateway names the request. Only the headers of one gateway are read: callers can send those
+ * of the others.
+ */
+const READERS: Readonly<Record<Gateway, (request: IncomingMessage) => Asked | undefined>> = {
+  nginx: headerReader('x-original-method', 'x-original-host', 'x-original-uri'),
+  traefik: headerReader('x-forwarded-method', 'x-forwarded-host', 'x-forwarded-uri'),
+  envoy(request) {
+    const { method = '', url = '' } = request;
+    if (!url.startsWith(`${PATH}/`)) return undefined;
+    return { method, host: onlyHeader(request, 'host'), target: url.slice(PATH.length) };
+  },
+};
+
+function headerReader(...names: readonly [method: string, host: string, target: string]) {
+  return (request: IncomingMessage): Asked | undefined => {
+    const [method, host, target] = names.map((name) => onlyHeader(request, name));
+    if (request.url !== PATH || method === undefined || target === undefined) return undefined;
+    return { method, host, target };
+  };
+}
+
+/** The value of a header that came exactly once. */
+function onlyHeader({ headersDistinct }: IncomingMessage, name: string): string | undefined {
+  const values = headersDistinct[name];
+  return values?.length === 1 ? values[0] : undefined;
+}
+
+/** Whether a call comes from a gateway. */
+export function isCheck({ url = '' }: IncomingMessage): boolean {
+  return url === PATH || url.startsWith(`${PATH}/`) || url.startsWith(`${PATH}?`);
+}
+
+/** What a check needs to know. */
+export interface GatewayCheckOptions
+  extends Pick<ServeSettings, 'check' | 'domains' | 'granularity'> {
+  readonly tokens: TokenService;
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+/**
+ * Answers a gateway that asks whether to pass a request on: 200 with the account in `X-Account`, or 401,
+ * 403 or 503 with the challenge for the bearer. If the gateway does not name the request, the answer is
+ * 500. If it names a host that is not one of the domains, the answer is 403.
+ *
+ * @throws {CliError} if a domain is missing, or is not one
+ */
+export function gatewayCheck(options: GatewayCheckOptions): RequestListener | undefined {
+  const { tokens, check, domains, granularity, onError } = options;
+  checkSettings(options);
+  if (check === undefined) return undefined;
+  const rootName = rootNameOf(granularity);
+  const guards = new Map(domains.map((domain) => [domain, guardFor({ tokens, domain, rootName })]));
+  const read = READERS[check];
+  return async (request, response) => {
+    try {
+      const asked = read(request);
+      if (asked === undefined) return send(500, {}, response);
+      const guard = guardOf(guards, asked);
+      if (guard === undefined) return send(403, {}, response);
+      await answer(guard, asked, request, response);
+    } catch (error) {
+      onError?.(error);
+      send(500, {}, response);
+    }
+  };
+}
+
+function guardFor(options: BearerGuardOptions): BearerGuard {
+  try {
+    return bearerGuard(options);
+  } catch (error) {
+    if (!isTokenError(error)) throw error;
+    throw usageError(error.message.replace(/^domain/, '--domain (TOKENWRIGHT_DOMAIN)'));
+  }
+}
+
+/** The guard of the only domain, whatever the host, or else that of the host. */
+function guardOf(guards: ReadonlyMap<string, BearerGuard>, { host = '' }: Asked) {
+  const [[, single] = []] = guards.size === 1 ? guards : [];
+  return single ?? guards.get(host.toLowerCase().replace(/:\d{1,5}$/, ''));
+}
+
+async function answer(
+  guard: BearerGuard,
+  { method, target: url }: Asked,
+  { headers, rawHeaders }: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const outcome = await guard({ method, url, headers, rawHeaders });
+  if (outcome.ok) {
+    return send(200, { 'x-account': encodeURIComponent(outcome.token.account) }, response);
+  }
+  // nginx knows the refusals 401 and 403, and makes 500 of any other.
+  const { body, status, headers: answered } = outcome.response;
+  const known = { status: status === 400 ? 403 : status, headers: answered };
+  await sendResponse(new Response(body, known), response);
+}
+
+function checkSettings({ check, domains }: Pick<ServeSettings, 'check' | 'domains'>): void {
+  if (check !== undefined && domains.length === 0) {
+    throw usageError('--check (TOKENWRIGHT_CHECK) needs --domain, the host in the scopes');
+  }
+  if (check === undefined && domains.length > 0) {
+    throw usageError('--domain (TOKENWRIGHT_DOMAIN) needs --check, the gateway that asks');
+  }
+}
+
+function send(
+  status: number,
+  more: Readonly<Record<string, string>>,
+  response: ServerResponse,
+): void {
+  const headers = { ...COMMON_HEADERS, ...more };
+  void sendByNode({ status, headers, body: null }, 'GET', response, DEFAULT_SEND_TIMEOUT_MS);
+}

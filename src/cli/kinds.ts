@@ -1,0 +1,173 @@
+import { MAX_LIFETIME_SECONDS, MIN_PASSWORD_LENGTH } from '../bounds.ts';
+import { parseDuration } from '../duration.ts';
+import type { FixedAccount } from '../http/basic-auth.ts';
+import { type CliError, usageError } from './errors.ts';
+
+/** A kind of value that a flag or a variable holds. */
+export interface Kind<Value> {
+  /** For `parseArgs`. */
+  readonly flag: { readonly type: 'string' | 'boolean'; readonly multiple?: boolean };
+  /** The values that are allowed, in words. */
+  readonly values?: string;
+  /**
+   * Reads a flag as `parseArgs` gives it, or the text of a variable.
+   *
+   * @param name of the flag or setting, for messages
+   * @throws {CliError} naming what the value should be
+   */
+  read(given: unknown, name: string): Value;
+}
+
+/** Makes a kind of one text from its parser, which returns `undefined` for anything else. */
+function kindOf<Value>(
+  requirement: string,
+  parse: (text: string) => Value | undefined,
+): Kind<Value> {
+  return {
+    flag: { type: 'string' },
+    read(given, name) {
+      const value = parse(String(given));
+      if (value !== undefined) return value;
+      throw usageError(`${name} must be ${requirement}`);
+    },
+  };
+}
+
+export const TEXT: Kind<string> = kindOf('a text', (text) => text);
+
+/** Several texts: a repeated flag, or a variable with commas. */
+export const LIST: Kind<readonly string[]> = {
+  flag: { type: 'string', multiple: true },
+  read: (given) => (Array.isArray(given) ? given : String(given).split(',').filter(Boolean)),
+};
+
+export const SWITCH: Kind<boolean> = {
+  ...kindOf('true or false', (text) => {
+    if (/^(?:true|1|on|yes)$/.test(text)) return true;
+    return /^(?:false|0|off|no)$/.test(text) ? false : undefined;
+  }),
+  flag: { type: 'boolean' },
+};
+
+/** A folder; a URL would make a folder with a password in its name. */
+export const FOLDER: Kind<string> = kindOf('a folder; a URL belongs to --store', (text) =>
+  text.includes('://') ? undefined : text,
+);
+
+export const HEADER: Kind<string> = kindOf('the name of a header, as X-Real-IP', (text) =>
+  /^[A-Za-z0-9-]{1,100}$/.test(text) ? text : undefined,
+);
+
+/** A duration: seconds, or a number with a unit. */
+export const SECONDS: Kind<number> = kindOf('whole seconds, or like 90d, 12h, 30m', parseSeconds);
+
+/** How long a token may live, in seconds: a duration, from a second to a year. */
+export const LIFETIME: Kind<number> = {
+  ...kindOf('from 1s to 365d, as whole seconds, or like 90d, 12h, 30m', (text) => {
+    const seconds = parseSeconds(text) ?? 0;
+    return seconds >= 1 && seconds <= MAX_LIFETIME_SECONDS ? seconds : undefined;
+  }),
+  values: '1s to 365d',
+};
+
+function parseSeconds(text: string): number | undefined {
+  return /^\d{1,9}$/.test(text) ? Number(text) : parseDuration(text);
+}
+
+/** An age: a number with its unit. A bare number would be seconds where days are meant. */
+export const AGE: Kind<number> = {
+  ...SECONDS,
+  read(given, name) {
+    const text = String(given);
+    const seconds = parseDuration(text);
+    if (seconds !== undefined) return seconds;
+    const hint = /^\d{1,9}$/.test(text) ? `: for days write ${text}d` : '';
+    throw usageError(`${name} must be a number with its unit, like 90d, 12h or 30m${hint}`);
+  },
+};
+
+/** An instant: a date (midnight UTC), a time with its zone, or UNIX seconds. */
+export const TIME: Kind<Date> = kindOf(
+  'like 2027-01-31, 2027-01-31T12:00:00Z or UNIX seconds',
+  (text) => {
+    const isUnix = /^\d{1,12}$/.test(text);
+    const isIso = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/.test(text);
+    const time = new Date(isUnix ? Number(text) * 1000 : text);
+    return (isUnix || isIso) && Number.isFinite(time.getTime()) ? time : undefined;
+  },
+);
+
+export const ACCOUNTS: Kind<readonly FixedAccount[]> = {
+  ...LIST,
+  read(given, name) {
+    const texts = LIST.read(given, name);
+    const isVariable = !Array.isArray(given);
+    const accounts = texts.map((text, index) =>
+      readAccount(
+        text,
+        texts.length === 1 ? name : `entry ${index + 1} of ${name}`,
+        isVariable && texts.length > 1 ? afterComma : usageError,
+      ),
+    );
+    refuseRepeated(accounts, name);
+    return accounts;
+  },
+};
+
+/** A comma within a password looks like the end of an account. */
+function afterComma(message: string): CliError {
+  return usageError(
+    `${message}; a comma separates accounts in a variable, so no password may hold one: give it in --account-file`,
+  );
+}
+
+/** @throws {CliError} naming the user that is given twice */
+export function refuseRepeated(accounts: readonly FixedAccount[], name: string): void {
+  const names = accounts.map(({ username }) => username);
+  const repeated = names.find((username, index) => names.indexOf(username) < index);
+  if (repeated !== undefined) throw usageError(`${name}: ${repeated} is given twice`);
+}
+
+export function choice<const Choices extends readonly string[]>(
+  ...choices: Choices
+): Kind<Choices[number]> {
+  const values = `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`;
+  return { ...kindOf(values, (text) => choices.find((each) => each === text)), values };
+}
+
+export function wholeNumber(min: number, max: number): Kind<number> {
+  const values = `${min} to ${max}`;
+  const parse = (text: string) => {
+    const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    return number >= min && number <= max ? number : undefined;
+  };
+  return { ...kindOf(`a whole number from ${values}`, parse), values };
+}
+
+/** Reads a flag that may be absent. */
+export function readFlag<Value>(
+  kind: Kind<Value>,
+  flag: string,
+  given: unknown,
+): Value | undefined {
+  return given === undefined ? undefined : kind.read(given, `--${flag}`);
+}
+
+/**
+ * Reads `user:password`.
+ *
+ * @param name of its origin, for messages, which never repeat the text: it holds a password
+ */
+export function readAccount(
+  text: string,
+  name: string,
+  toError = usageError,
+): { readonly username: string; readonly password: string } {
+  const colon = text.indexOf(':');
+  if (colon < 1 || colon === text.length - 1) throw toError(`${name} must be user:password`);
+  const password = text.slice(colon + 1);
+  if ([...password].length >= MIN_PASSWORD_LENGTH) {
+    return { username: text.slice(0, colon), password };
+  }
+  throw toError(`${name} must have a password of at least ${MIN_PASSWORD_LENGTH} characters`);
+}

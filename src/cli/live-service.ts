@@ -1,0 +1,68 @@
+import type { RequestListener } from 'node:http';
+import type { TokenStore } from '../store.ts';
+
+/** A service and what answers its calls. */
+export interface Generation {
+  readonly listener: RequestListener;
+  /** Closes the service. The store stays open. */
+  close(): Promise<void>;
+}
+
+/** A generation with the number of its calls in progress. */
+interface Counted extends Generation {
+  calls: number;
+}
+
+/**
+ * Answers calls with a service that can be replaced: calls in progress end with the one they began with,
+ * and each is closed after its last call.
+ */
+export class LiveService {
+  #current: Counted;
+  #isClosed = false;
+  readonly #onError: (error: unknown) => void;
+
+  /** @param onError is called if a service that was replaced cannot be closed */
+  constructor(first: Generation, onError: (error: unknown) => void) {
+    this.#current = { ...first, calls: 0 };
+    this.#onError = onError;
+  }
+
+  readonly listener: RequestListener = (request, response) => {
+    const generation = this.#current;
+    generation.calls += 1;
+    response.once('close', () => {
+      generation.calls -= 1;
+      if (generation !== this.#current) this.#closeIdle(generation);
+    });
+    generation.listener(request, response);
+  };
+
+  replace(next: Generation): void {
+    const old = this.#current;
+    const counted = { ...next, calls: 0 };
+    if (!this.#isClosed) this.#current = counted;
+    this.#closeIdle(this.#isClosed ? counted : old);
+  }
+
+  /** Closes the service that answers now; to be called after its last call. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    return this.#current.close();
+  }
+
+  #closeIdle(old: Counted): void {
+    if (old.calls === 0) old.close().catch(this.#onError);
+  }
+}
+
+/** The same store for several services, none of which may close it. */
+export function sharedStore(store: TokenStore): TokenStore {
+  return new Proxy(store, {
+    get(_, name) {
+      if (name === 'close') return undefined;
+      const member: unknown = Reflect.get(store, name, store);
+      return typeof member === 'function' ? member.bind(store) : member;
+    },
+  });
+}

@@ -1,0 +1,69 @@
+import { randomBytes } from 'node:crypto';
+import {
+  accessSync,
+  constants,
+  linkSync,
+  mkdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { inputError, usageError } from './errors.ts';
+import { readJson } from './inputs.ts';
+
+/** The mode of a file that only its owner may read. */
+export const OWNER_ONLY = 0o600;
+
+/** Makes the data folder, for its owner only. */
+export function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    accessSync(folder, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const reason = FOLDER_FAULTS.get((error as NodeJS.ErrnoException).code ?? '');
+    if (reason === undefined) throw error;
+    throw inputError(`--data (TOKENWRIGHT_DATA) ${folder}: ${reason}`);
+  }
+}
+
+const NO_RIGHT = 'this user may not write there';
+const NO_FOLDER = 'this, or something above it, is a file and not a folder';
+
+const FOLDER_FAULTS: ReadonlyMap<string, string> = new Map([
+  ['EACCES', NO_RIGHT],
+  ['EPERM', NO_RIGHT],
+  ['EROFS', NO_RIGHT],
+  ['EEXIST', NO_FOLDER],
+  ['ENOTDIR', NO_FOLDER],
+]);
+
+/** Names a new file, beside the one that it is to replace. */
+export function draftOf(path: string): string {
+  return `${path}.${randomBytes(6).toString('hex')}`;
+}
+
+/**
+ * Reads a JSON file or, if there is none, makes one for its owner only. The file appears whole, and
+ * only one of several concurrent makers succeeds.
+ */
+export function readOrMake(
+  path: string,
+  make: () => unknown,
+): { readonly content: unknown; readonly isNew: boolean } {
+  const found = statSync(path, { throwIfNoEntry: false });
+  // A damaged file counts as a wrong setting: serve ends with 2, not 1.
+  const readFound = () => ({ content: readJson(path, usageError), isNew: false });
+  if (found !== undefined) return readFound();
+  const draft = draftOf(path);
+  const content = make();
+  writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: OWNER_ONLY, flush: true });
+  try {
+    linkSync(draft, path);
+    return { content, isNew: true };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    return readFound();
+  } finally {
+    rmSync(draft);
+  }
+}

@@ -1,0 +1,134 @@
+import { existsSync } from 'node:fs';
+import type { IncomingMessage, Server } from 'node:http';
+import { isIPv4 } from 'node:net';
+import { SCANNED_BATCH } from '../bounds.ts';
+import type { TokenStore } from '../store.ts';
+import type { KeyOptions } from '../values/keys.ts';
+import { firstAccountFile } from './account-files.ts';
+import { inputError } from './errors.ts';
+import { keyFile } from './key-file.ts';
+import { describeOpen, openToOthers } from './permissions.ts';
+import type { ServeSettings } from './settings.ts';
+import type { StoreTarget } from './stores/open.ts';
+import { weakKeys } from './weak-keys.ts';
+
+/**
+ * Refuses to start, as ssh does, while other users can read or change the keys or the account of the
+ * data folder.
+ *
+ * @throws {CliError} naming the file, its mode and the command that fixes it
+ */
+export function refuseOpenSecrets({ data, keys, accounts, accountFile }: ServeSettings): void {
+  const hasAccounts = accounts.length > 0 || accountFile !== undefined;
+  const secrets = [
+    ...(keys === undefined ? [keyFile(data)] : []),
+    ...(hasAccounts ? [] : [firstAccountFile(data)]),
+  ];
+  for (const secret of secrets) {
+    const open = openToOthers(secret);
+    if (open !== undefined) throw inputError(describeOpen(open));
+  }
+}
+
+/**
+ * Refuses to make new keys while there are tokens: their values would stop working, and a copy of the
+ * keys that is put back later would stop those that were issued since.
+ *
+ * @throws {CliError} that says where the keys belong
+ */
+export async function refuseLostKeys(
+  path: string,
+  { file, name }: StoreTarget,
+  store: TokenStore,
+): Promise<void> {
+  // In this order, because another process in this folder makes its keys before its first token.
+  if (!(await holdsTokens(store)) || existsSync(path)) return;
+  throw inputError(
+    `there is no ${path}, but ${file ?? name} holds tokens, and only the keys they were issued with open them; put ${path} back from a backup, or give its place by --keys (TOKENWRIGHT_KEYS); if the keys are lost, tokenwright keys new makes others, with which all values are refused until their tokens are rotated`,
+  );
+}
+
+/** Whether any token is not revoked. */
+async function holdsTokens(store: TokenStore): Promise<boolean> {
+  for (let after: string | undefined; ; ) {
+    const step = await store.scan?.({ after, limit: SCANNED_BATCH });
+    if (step?.records.some(({ revokedAt }) => revokedAt === undefined)) return true;
+    after = step?.next;
+    if (after === undefined) return false;
+  }
+}
+
+/** The facts of a started service. */
+export interface Started {
+  readonly settings: ServeSettings;
+  readonly keys: readonly KeyOptions[];
+  /** The SQLite file; absent for another database. */
+  readonly file: string | undefined;
+  /** The address on which it listens. */
+  readonly address: string;
+}
+
+/** Lists risks that do not stop the service: their fix is a decision of its operator. */
+export function startWarnings({ settings, keys, file, address }: Started): string[] {
+  const paths = [...filesBeside(settings), ...(file === undefined ? [] : [file])];
+  const open = paths.map(openToOthers).filter((found) => found !== undefined);
+  return [
+    ...open.map(describeOpen),
+    ...weakKeys(keys),
+    ...plainHttpWarning(address),
+    ...exampleWarning(settings, address),
+  ];
+}
+
+/** Files that only cause a warning: the mode of a mounted secret often cannot be chosen. */
+function filesBeside({ data, keys, accounts, accountFile, store }: ServeSettings): string[] {
+  const isUsed = keys === undefined || store === undefined || accounts.length === 0;
+  return [
+    ...(isUsed ? [data] : []),
+    ...(keys === undefined ? [] : [keys]),
+    ...(accountFile === undefined ? [] : [accountFile]),
+  ];
+}
+
+/** The example is for a first look, on this machine and its own file. */
+function exampleWarning({ catalog, store }: ServeSettings, address: string): string[] {
+  if (catalog.length > 0 || (store === undefined && isLoopback(address))) return [];
+  return [
+    'tokens can have only the scopes of an example, acme.example, because no catalog is given; give yours with --catalog (TOKENWRIGHT_CATALOG)',
+  ];
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || (isIPv4(address) && address.startsWith('127.'));
+}
+
+function plainHttpWarning(address: string): string[] {
+  if (isLoopback(address)) return [];
+  return [
+    `it listens on ${address}, which other machines can reach, and speaks plain HTTP; put a proxy with TLS in front of it`,
+  ];
+}
+
+/**
+ * Warns once of a request through a proxy if `--client-header` is not set: all clients of the proxy
+ * then count as one. Costs nothing after that.
+ */
+export function warnOfProxy(server: Server, { clientHeader }: ServeSettings): void {
+  if (clientHeader !== undefined) return;
+  const look = ({ headers }: IncomingMessage) => {
+    const name = FORWARDED.find((header) => headers[header.toLowerCase()] !== undefined);
+    if (name === undefined) return;
+    server.off('request', look);
+    warn(
+      `a request came with the header ${name}, as behind a proxy; give --client-header, or wrong passwords of all its clients count as those of one`,
+    );
+  };
+  server.on('request', look);
+}
+
+const FORWARDED = ['X-Forwarded-For', 'Forwarded'];
+
+/** Prints a warning for the operator on standard error. */
+export function warn(message: string): void {
+  console.error(`tokenwright: warning: ${message}`);
+}

@@ -1,0 +1,131 @@
+import { isDeepStrictEqual } from 'node:util';
+import { isTokenError } from '../../errors.ts';
+import type { TokenStore } from '../../store.ts';
+import type { TokenRecord } from '../../token.ts';
+import { stepsOf } from './scan.ts';
+
+/** What became of the records of a source. */
+export interface Copied {
+  /** They were missing in the target. */
+  copied: number;
+  /** The target had an earlier version of the same token. */
+  updated: number;
+  /** The target had them already. */
+  equal: number;
+  /** The target has another record of the same id, which stays. */
+  readonly conflicts: string[];
+}
+
+/** What a comparison of two stores found. */
+export interface Compared {
+  records: number;
+  missing: number;
+  different: number;
+}
+
+/** Concurrent writes: those that end together share the wait for the disk. */
+const AT_ONCE = 20;
+
+type Outcome = 'copied' | 'updated' | 'equal' | 'conflict';
+
+/**
+ * Copies all records of a store into another one, with every field. It never overwrites another token,
+ * never makes a revoked token valid, and never takes a later version back. If it is interrupted, call it
+ * again.
+ */
+export async function copyRecords(
+  from: TokenStore,
+  to: TokenStore,
+  onProgress: (done: number) => void,
+): Promise<Copied> {
+  const done: Copied = { copied: 0, updated: 0, equal: 0, conflicts: [] };
+  let count = 0;
+  for await (const records of stepsOf(from)) {
+    const kept = await to.find(records.map(({ id }) => id));
+    for (let start = 0; start < records.length; start += AT_ONCE) {
+      const some = records.slice(start, start + AT_ONCE);
+      const outcomes = await all(some.map((one, i) => copyOne(to, one, kept[start + i])));
+      for (const [index, outcome] of outcomes.entries()) {
+        if (outcome === 'conflict') done.conflicts.push(some[index]?.id ?? '');
+        else done[outcome] += 1;
+      }
+    }
+    count += records.length;
+    onProgress(count);
+  }
+  return done;
+}
+
+/** Reads all records of a store, and looks for each in another one. */
+export async function compareRecords(
+  from: TokenStore,
+  to: TokenStore,
+  onProgress: (done: number) => void,
+): Promise<Compared> {
+  const found: Compared = { records: 0, missing: 0, different: 0 };
+  for await (const records of stepsOf(from)) {
+    const kept = await to.find(records.map(({ id }) => id));
+    for (const [index, record] of records.entries()) {
+      const other = kept[index];
+      if (other === undefined) found.missing += 1;
+      else if (!isSame(record, other)) found.different += 1;
+    }
+    found.records += records.length;
+    onProgress(found.records);
+  }
+  return found;
+}
+
+async function copyOne(
+  to: TokenStore,
+  record: TokenRecord,
+  kept: TokenRecord | undefined,
+): Promise<Outcome> {
+  if (kept !== undefined) return update(to, record, kept);
+  try {
+    await to.insert(record);
+    return 'copied';
+  } catch (error) {
+    if (!isTokenError(error) || error.code !== 'id_taken') throw error;
+  }
+  // Another copy was faster, or the source gave the record twice.
+  const [now] = await to.find([record.id]);
+  return now === undefined ? 'conflict' : update(to, record, now);
+}
+
+async function update(to: TokenStore, record: TokenRecord, kept: TokenRecord): Promise<Outcome> {
+  if (isSame(record, kept)) return 'equal';
+  const { id, account, revokedAt } = record;
+  const isSameToken =
+    kept.account === account && kept.createdAt.getTime() === record.createdAt.getTime();
+  if (!isSameToken || kept.revokedAt !== undefined) return 'conflict';
+  const open = { ...record, revokedAt: undefined };
+  const isLater = kept.version < record.version;
+  if (!isLater && !isSame(open, kept)) return 'conflict';
+  const isReplaced = !isLater || (await to.replace(open, kept.version));
+  const isRevoked = revokedAt === undefined || (await to.revoke(id, account, revokedAt));
+  return isReplaced && isRevoked ? 'updated' : 'conflict';
+}
+
+/** Whether two records have the same fields; an absent one equals an undefined one. */
+function isSame(one: TokenRecord, other: TokenRecord): boolean {
+  return isDeepStrictEqual(plain(one), plain(other));
+}
+
+function plain(record: TokenRecord): unknown {
+  const fields = Object.entries(record).flatMap(([name, value]) => {
+    if (value === undefined) return [];
+    return [[name, value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value]];
+  });
+  // Objects that JSON makes and those of a host may have other prototypes.
+  return JSON.parse(JSON.stringify(Object.fromEntries(fields)));
+}
+
+/** Waits for all, also if one fails: a write must not go on after its command has ended. */
+async function all<Answer>(calls: readonly Promise<Answer>[]): Promise<Answer[]> {
+  const settled = await Promise.allSettled(calls);
+  return settled.map((each) => {
+    if (each.status === 'rejected') throw each.reason;
+    return each.value;
+  });
+}

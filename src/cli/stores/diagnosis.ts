@@ -1,0 +1,25 @@
+import { withDeadline } from '../../deadline.ts';
+import { isTokenError } from '../../errors.ts';
+import { doctor, type TokenStore } from '../../store.ts';
+import { MAX_CONNECT_MS } from './engines.ts';
+import { messageOf, type StoreTarget } from './open.ts';
+
+/**
+ * Says why calls of a store fail, as `tokenwright doctor` would; `undefined` if nothing is found. Never
+ * rejects, and never names user or password of the URL.
+ */
+export async function diagnose(
+  { file, name, open }: StoreTarget,
+  store: TokenStore,
+): Promise<string | undefined> {
+  try {
+    // A connection of its own says more than the broken one, but opening a file could make one.
+    if (file === undefined) await (await open()).close();
+    const findings = await withDeadline(doctor(store), MAX_CONNECT_MS);
+    const schema = findings.find(({ code }) => code.startsWith('schema_'));
+    return schema && messageOf(schema);
+  } catch (error) {
+    if (!isTokenError(error)) return 'its doctor does not answer in time';
+    return error.message.replace(`${name} cannot be used: `, '');
+  }
+}

@@ -1,0 +1,191 @@
+import type { Cluster, Redis } from 'ioredis';
+import { MAX_POOL_QUEUE, POOL_CONNECTIONS } from '../../bounds.ts';
+import { TokenError } from '../../errors.ts';
+import type { TokenStore } from '../../store.ts';
+import { CLOSED } from './connect-errors.ts';
+import type { Address, EngineName } from './url.ts';
+
+const CONNECT_MS = 2000;
+const STATEMENT_MS = 2000;
+/** The limit for a whole `connect`: drivers count only a part of it. */
+export const MAX_CONNECT_MS = CONNECT_MS + 1000;
+const MAX_PAUSE_MS = 500;
+
+interface Engine {
+  migrationSql?(table: string | undefined): Promise<string>;
+  /** Loads the driver. Connects later. */
+  open(address: Address, table: string | undefined): Promise<Client>;
+}
+
+interface Client {
+  readonly store: TokenStore;
+  connect(): Promise<unknown>;
+  migrate?(): Promise<void>;
+  end(): Promise<unknown>;
+}
+
+const postgres: Engine = {
+  async migrationSql(table) {
+    const { migrationSql } = await import('../../stores/postgres/index.ts');
+    return migrationSql({ table });
+  },
+  async open({ url }, table) {
+    const { default: pg } = await driver('pg', () => import('pg'));
+    const { migrate, PostgresTokenStore } = await import('../../stores/postgres/index.ts');
+    const pool = new pg.Pool({
+      connectionString: url,
+      application_name: 'tokenwright',
+      max: POOL_CONNECTIONS,
+      connectionTimeoutMillis: CONNECT_MS,
+      statement_timeout: STATEMENT_MS,
+      keepAlive: true,
+    });
+    return {
+      store: new PostgresTokenStore(pool, { table }),
+      connect: async () => (await pool.connect()).release(),
+      migrate: () => migrate(pool, { table }),
+      end: () => pool.end(),
+    };
+  },
+};
+
+const mysql: Engine = {
+  async migrationSql(table) {
+    const { migrationSql } = await import('../../stores/mysql/index.ts');
+    return migrationSql({ table });
+  },
+  async open({ url }, table) {
+    const { createPool } = await driver('mysql2', () => import('mysql2'));
+    const { migrate, MysqlTokenStore } = await import('../../stores/mysql/index.ts');
+    const pool = createPool({
+      uri: url,
+      connectionLimit: POOL_CONNECTIONS,
+      queueLimit: MAX_POOL_QUEUE,
+      connectTimeout: CONNECT_MS,
+      enableKeepAlive: true,
+    });
+    return {
+      store: new MysqlTokenStore(pool, { table }),
+      async connect() {
+        const connection = await pool.promise().getConnection();
+        connection.release();
+      },
+      migrate: () => migrate(pool, { table }),
+      end: () => pool.promise().end(),
+    };
+  },
+};
+
+/** Commands fail immediately while the server is down. */
+const REDIS_OPTIONS = {
+  lazyConnect: true,
+  connectTimeout: CONNECT_MS,
+  // Above the time that a write waits for replicas.
+  socketTimeout: 600,
+  maxRetriesPerRequest: 1,
+  keepAlive: 1000,
+} as const;
+
+const redis: Engine = {
+  async open({ url, database, parameters }, table) {
+    const { Redis } = await driver('ioredis', () => import('ioredis'));
+    const client = new Redis(url, {
+      ...REDIS_OPTIONS,
+      enableOfflineQueue: false,
+      retryStrategy: pauseMs,
+    });
+    const opened = await openRedis(client, table, parameters);
+    return {
+      ...opened,
+      async connect() {
+        await opened.connect();
+        // ioredis goes on with database 0 if this one does not exist.
+        if (database !== '') await client.select(database);
+      },
+    };
+  },
+};
+
+const redisCluster: Engine = {
+  async open({ hosts, user, password, parameters }, table) {
+    const { Cluster } = await driver('ioredis', () => import('ioredis'));
+    const client = new Cluster(
+      hosts.map(({ host, port = 6379 }) => ({ host: host.replace(/^\[|\]$/g, ''), port })),
+      {
+        lazyConnect: true,
+        enableOfflineQueue: false,
+        clusterRetryStrategy: pauseMs,
+        slotsRefreshTimeout: 500,
+        redisOptions: {
+          ...REDIS_OPTIONS,
+          ...(user !== '' && { username: user }),
+          ...(password !== '' && { password }),
+        },
+      },
+    );
+    return openRedis(client, table, parameters);
+  },
+};
+
+export const ENGINES: Readonly<Record<EngineName, Engine>> = {
+  postgres,
+  mysql,
+  redis,
+  redisCluster,
+};
+
+/** Loads a driver. Drivers are optional packages. */
+async function driver<Module>(name: string, load: () => Promise<Module>): Promise<Module> {
+  try {
+    return await load();
+  } catch (error) {
+    if (!isAbsent(error, name)) throw error;
+    throw new TokenError(
+      'invalid_options',
+      `a store of this kind needs the package ${name} beside tokenwright: npm install ${name}`,
+    );
+  }
+}
+
+function isAbsent(error: unknown, name: string): boolean {
+  if (!(error instanceof Error) || !('code' in error)) return false;
+  return error.code === 'ERR_MODULE_NOT_FOUND' && error.message.includes(`'${name}'`);
+}
+
+function pauseMs(attempt: number): number {
+  return Math.min(50 * attempt, MAX_PAUSE_MS);
+}
+
+async function openRedis(
+  client: Redis | Cluster,
+  keyPrefix: string | undefined,
+  parameters: URLSearchParams,
+): Promise<Client> {
+  const { RedisTokenStore } = await import('../../stores/redis/index.ts');
+  // The number of replicas depends on the server, and so it belongs to the URL.
+  const replicas = parameters.get('replicas');
+  const options = {
+    keyPrefix,
+    replicas: replicas === null ? undefined : Number.parseInt(replicas, 10),
+  };
+  return {
+    store: new RedisTokenStore(client, options),
+    connect: () => connected(client),
+    end: async () => client.disconnect(),
+  };
+}
+
+/** Rejects with the reason, which ioredis emits as an event, and prints without a listener. */
+async function connected(client: Redis | Cluster): Promise<void> {
+  let reason: Error | undefined;
+  client.on('error', (error: Error & { readonly lastNodeError?: Error }) => {
+    const { lastNodeError = error } = error;
+    // A cluster reports only this for a node that it never reached.
+    reason = lastNodeError.message === CLOSED ? error : lastNodeError;
+  });
+  try {
+    await client.connect();
+  } catch (error) {
+    throw reason ?? error;
+  }
+}

@@ -1,0 +1,243 @@
+import { closeSync, existsSync, lstatSync, openSync, readFileSync, realpathSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { withDeadline } from '../../deadline.ts';
+import { isTokenError, TokenError } from '../../errors.ts';
+import { doctor, type StoreFinding, type TokenStore } from '../../store.ts';
+import { type CliError, inputError, usageError } from '../errors.ts';
+import { OWNER_ONLY } from '../private-file.ts';
+import type { StoreSettings } from '../settings.ts';
+import { connectReason, isLasting } from './connect-errors.ts';
+import { ENGINES, MAX_CONNECT_MS } from './engines.ts';
+import { parseStoreUrl } from './url.ts';
+
+/** The store of the settings, before it is opened. Needs no driver yet. */
+export interface StoreTarget {
+  /** Names the store for people, without the user and the password of a URL. */
+  readonly name: string;
+  /** The path of an SQLite file. */
+  readonly file?: string;
+  /**
+   * Returns the SQL of the schema, if there is one that people may run.
+   *
+   * @throws {TokenError} `invalid_options` for an impossible table name
+   */
+  migrationSql(): Promise<string | undefined>;
+  /**
+   * Connects.
+   *
+   * @throws {TokenError} `invalid_options` when the driver is not installed or an option is wrong;
+   * `store_unavailable`, with the reason, when there is no connection
+   */
+  open(): Promise<OpenStore>;
+}
+
+/** A store with a connection. */
+export interface OpenStore {
+  readonly store: TokenStore;
+  /** Brings the schema up to date; absent if there is none. */
+  migrate?(): Promise<void>;
+  /** Closes the store and its connections. The store may be closed already. */
+  close(): Promise<void>;
+}
+
+/**
+ * Finds the store of the settings: the database of a URL, else an SQLite file.
+ *
+ * @throws {CliError} that never repeats the URL, which holds a password
+ * @example
+ * const { store, close } = await storeTarget({ store: 'redis://db.internal', data }).open();
+ */
+export function storeTarget({ store: url, table, data }: StoreSettings): StoreTarget {
+  const file =
+    url === undefined ? join(data, 'tokens.db') : /^sqlite:(?:\/\/)?(.+)$/.exec(url)?.[1];
+  if (url !== undefined && file === undefined) return databaseTarget(url, table);
+  if (table === undefined) return fileTarget(file ?? '');
+  throw usageError(
+    '--table (TOKENWRIGHT_TABLE) needs --store with a database: an SQLite file has one table',
+  );
+}
+
+/** A database that cannot be used now, and perhaps a moment later. */
+class StoreAway extends TokenError {}
+
+/** How long to wait for a database. */
+export interface Patience {
+  readonly waitSeconds: number;
+  /** Called once, before the first pause. */
+  readonly onWait: (message: string) => void;
+}
+
+/**
+ * Opens a store, and tries again for some time while its database is down: services often start together
+ * with their database. Does not wait for what somebody has to correct, such as a wrong password.
+ *
+ * @throws {TokenError} as `open`
+ */
+export async function openPatiently(
+  { open }: StoreTarget,
+  { waitSeconds, onWait }: Patience,
+): Promise<OpenStore> {
+  const until = performance.now() + waitSeconds * 1000;
+  for (let tries = 1; ; tries++) {
+    const pauseMs = Math.min(FIRST_PAUSE_MS * tries, MAX_PAUSE_MS);
+    try {
+      return await open();
+    } catch (error) {
+      if (!(error instanceof StoreAway) || performance.now() + pauseMs > until) throw error;
+      if (tries === 1) onWait(`${error.message}; trying again for ${waitSeconds} s`);
+    }
+    await delay(pauseMs);
+  }
+}
+
+const FIRST_PAUSE_MS = 200;
+const MAX_PAUSE_MS = 1000;
+
+/**
+ * Uses an existing store, then closes it. Unlike the service, it makes no file.
+ *
+ * @throws {CliError} when the SQLite file is missing
+ * @throws {TokenError} `store_unavailable` that names a missing table
+ */
+export async function withStore<Result>(
+  target: StoreTarget,
+  use: (opened: OpenStore) => Promise<Result>,
+): Promise<Result> {
+  if (target.file !== undefined && !existsSync(target.file)) {
+    throw inputError(
+      `there is no file ${target.file}: tokenwright migrate makes it, and so does serve; or give --data or --store`,
+    );
+  }
+  const opened = await target.open();
+  try {
+    return await use(opened);
+  } catch (error) {
+    if (!isTokenError(error) || error.code !== 'store_unavailable') throw error;
+    const findings = await doctor(opened.store).catch(() => []);
+    const schema = findings.find(({ code }) => code.startsWith('schema_'));
+    const reason = schema === undefined ? error.message : messageOf(schema);
+    throw new TokenError('store_unavailable', `${target.name}: ${reason}`);
+  } finally {
+    await opened.close();
+  }
+}
+
+/** The message of a finding, with a command where the store names a function of the library. */
+export function messageOf({ code, message }: StoreFinding): string {
+  return code === 'schema_missing' ? NO_SCHEMA : message;
+}
+
+const NO_SCHEMA =
+  'no token can be read or written: the table is not there, or not up to date; run tokenwright migrate with the same --store and --table';
+
+/**
+ * Makes an SQLite file, or brings it up to date; opening does both.
+ *
+ * @returns whether there was no file, or an older one
+ */
+export async function migrateFile(
+  file: string,
+  target: StoreTarget,
+): Promise<'made' | 'updated' | 'current'> {
+  const isThere = existsSync(file);
+  const before = isThere ? fileVersion(file) : undefined;
+  await (await target.open()).close();
+  if (!isThere) return 'made';
+  return before === fileVersion(file) ? 'current' : 'updated';
+}
+
+/** Reads the schema version of an SQLite file, or `undefined` if that fails. */
+function fileVersion(file: string): unknown {
+  try {
+    return readFile(file, 'SELECT user_version AS answer FROM pragma_user_version');
+  } catch {
+    return undefined;
+  }
+}
+
+function readFile(file: string, sql: string): unknown {
+  const sqlite = process.getBuiltinModule('node:sqlite');
+  const database = new sqlite.DatabaseSync(resolve(file), { readOnly: true });
+  try {
+    return database.prepare(sql).get()?.['answer'];
+  } finally {
+    database.close();
+  }
+}
+
+/** The store itself advises to pass a handle, which a command cannot. */
+const NO_SQLITE =
+  'this Node.js has no node:sqlite, which keeps tokens in a file: use Node.js 22.13 or later, or give a database by --store (TOKENWRIGHT_STORE)';
+
+/** @throws {TokenError} `invalid_options` if this Node.js has no SQLite */
+export function requireSqlite(): typeof import('node:sqlite') {
+  const sqlite = process.getBuiltinModule('node:sqlite');
+  if (sqlite !== undefined) return sqlite;
+  throw new TokenError('invalid_options', NO_SQLITE);
+}
+
+function fileTarget(file: string): StoreTarget {
+  return {
+    name: `SQLite in ${file}`,
+    file,
+    migrationSql: async () => undefined,
+    async open() {
+      requireSqlite();
+      const { SqliteTokenStore } = await import('../../stores/sqlite/index.ts');
+      makeLinkTarget(file);
+      try {
+        const store = SqliteTokenStore.open(file);
+        return { store, close: () => store.close() };
+      } catch (error) {
+        throw isTokenError(error) && !isSqlite(file) ? noSqlite(file) : error;
+      }
+    },
+  };
+}
+
+/** Whether a file begins as one of SQLite, which makes an empty one into its own. */
+function isSqlite(file: string): boolean {
+  if (!existsSync(file) || !lstatSync(realpathSync(file)).isFile()) return true;
+  const start = readFileSync(file).subarray(0, SQLITE_START.length).toString('latin1');
+  return start === '' || start === SQLITE_START;
+}
+
+const SQLITE_START = 'SQLite format 3\0';
+
+function noSqlite(file: string): CliError {
+  return inputError(`${file} is not an SQLite database: give another --data or --store`);
+}
+
+/** Makes the target of a dangling link for its owner only; SQLite would let other users read it. */
+function makeLinkTarget(file: string): void {
+  const link = lstatSync(file, { throwIfNoEntry: false });
+  if (link?.isSymbolicLink() && !existsSync(file)) closeSync(openSync(file, 'a', OWNER_ONLY));
+}
+
+function databaseTarget(url: string, table: string | undefined): StoreTarget {
+  const address = parseStoreUrl(url);
+  const { name } = address;
+  const engine = ENGINES[address.engine];
+  return {
+    name,
+    migrationSql: async () => engine.migrationSql?.(table),
+    async open() {
+      const { connect, end, ...opened } = await engine.open(address, table);
+      const close = async () => {
+        await opened.store.close?.();
+        // A broken connection cannot be closed in order, and nothing is lost.
+        await end().catch(() => {});
+      };
+      try {
+        await withDeadline(connect(), MAX_CONNECT_MS);
+      } catch (error) {
+        await close();
+        const reason = connectReason(error);
+        const Failure = isLasting(reason) ? TokenError : StoreAway;
+        throw new Failure('store_unavailable', `${name} cannot be used: ${reason}`);
+      }
+      return { ...opened, close };
+    },
+  };
+}

@@ -1,0 +1,26 @@
+/** Waits for a promise for a limited time, then rejects with `late`. */
+export function withDeadline<Result>(
+  promise: PromiseLike<Result>,
+  deadlineMs: number,
+  late: () => Error = () => new Error('deadline'),
+): Promise<Result> {
+  // Hot path: Promise.race would create two more promises.
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(late()), deadlineMs);
+    Promise.resolve(promise).then(
+      (result) => {
+        clearTimeout(timer);
+        resolve(result);
+      },
+      (error) => {
+        clearTimeout(timer);
+        reject(error);
+      },
+    );
+  });
+}
+
+/** Lets others have a turn of the event loop. */
+export function nextTurn(): Promise<void> {
+  return new Promise(setImmediate);
+}

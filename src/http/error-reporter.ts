@@ -1,0 +1,40 @@
+import { REPORT_PAUSE_MS } from '../bounds.ts';
+import { notify } from '../events.ts';
+
+/** An error whose cause lies outside this code: a stack would only show where it was noticed. */
+export class StacklessError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.stack = `Error: ${message}`;
+  }
+}
+
+/** Reports errors to the `onError` of the host. */
+export class ErrorReporter {
+  readonly #onError: (error: unknown) => void;
+  readonly #now: () => number;
+  readonly #reportedAt = new Map<string, number>();
+
+  constructor(onError: (error: unknown) => void, now: () => number = () => performance.now()) {
+    this.#onError = onError;
+    this.#now = now;
+  }
+
+  /** Reports an error; a {@link StacklessError}, which fails many calls alike, once in a minute. */
+  report(error: unknown): void {
+    if (error instanceof StacklessError) this.reportSeldom(error.message, error);
+    else notify(this.#onError, error);
+  }
+
+  /**
+   * Reports one error of each kind in a minute, for errors that clients can cause at will: nobody can
+   * flood the log. There must be few kinds, since each of them is stored.
+   */
+  reportSeldom(kind: string, error: unknown): void {
+    const now = this.#now();
+    const last = this.#reportedAt.get(kind);
+    if (last !== undefined && now - last < REPORT_PAUSE_MS) return;
+    this.#reportedAt.set(kind, now);
+    notify(this.#onError, error);
+  }
+}

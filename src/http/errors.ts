@@ -1,0 +1,120 @@
+import { MAX_SCOPES } from '../bounds.ts';
+import type { TokenError, TokenErrorCode } from '../errors.ts';
+
+/** The codes of failures over HTTP, of the service and of the guard. */
+export type HttpErrorCode =
+  | TokenErrorCode
+  | 'invalid_json'
+  | 'unauthenticated'
+  | 'invalid_token'
+  | 'insufficient_scope'
+  | 'cross_site'
+  | 'method_not_allowed'
+  | 'payload_too_large'
+  | 'uri_too_long'
+  | 'unsupported_media_type'
+  | 'rate_limited'
+  | 'overloaded'
+  | 'revocation_unconfirmed'
+  | 'internal';
+
+/** Each code with its HTTP status and the number that stands in the envelope. */
+export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, error: number]>> = {
+  invalid_json: [400, 10],
+  invalid_request: [400, 20],
+  scopes_required: [422, 70],
+  invalid_scope: [422, 80],
+  scope_unmatched: [422, 90],
+  too_many_scopes: [422, 91],
+  quota_exceeded: [422, 92],
+  invalid_ttl: [422, 100],
+  invalid_expire: [422, 101],
+  not_found: [404, 120],
+  unauthenticated: [401, 130],
+  invalid_token: [401, 132],
+  insufficient_scope: [403, 133],
+  cross_site: [403, 131],
+  token_expired: [409, 140],
+  method_not_allowed: [405, 150],
+  version_conflict: [412, 160],
+  payload_too_large: [413, 170],
+  uri_too_long: [414, 171],
+  unsupported_media_type: [415, 172],
+  rate_limited: [429, 180],
+  internal: [500, 900],
+  invalid_options: [500, 900],
+  id_taken: [500, 900],
+  catalog_empty: [503, 910],
+  store_unavailable: [503, 920],
+  store_corrupt: [503, 921],
+  overloaded: [503, 930],
+  durability_unconfirmed: [503, 940],
+  revocation_unconfirmed: [503, 941],
+};
+
+/** The codes of the service; `invalid_token` and `insufficient_scope` come from the guard. */
+export type ServiceErrorCode = Exclude<
+  HttpErrorCode,
+  'invalid_token' | 'insufficient_scope' | 'invalid_options' | 'id_taken'
+>;
+
+/** The meaning of each code, for the OpenAPI document. */
+export const DESCRIPTIONS: Readonly<Record<ServiceErrorCode, string>> = {
+  invalid_json: 'the body is not JSON in UTF-8, is missing, or did not arrive completely in time',
+  invalid_request: 'a field, a parameter or the address is not as described here',
+  scopes_required:
+    'scopes is missing, not an array, or empty, or the token would be left without any',
+  invalid_scope: 'a scope does not parse; details name it',
+  scope_unmatched:
+    'a scope is not in the catalog of this account, also one that the token holds; details name it',
+  too_many_scopes: `there are more than ${MAX_SCOPES} scopes`,
+  quota_exceeded: 'the account, or the token, would hold more than it may; details name the quota',
+  invalid_ttl: 'ttl is outside the range that this service allows',
+  invalid_expire: 'expire is outside the range that this service allows',
+  not_found: 'this account has no such token: unknown, revoked or malformed',
+  unauthenticated: 'the credentials are missing, malformed or wrong',
+  cross_site: 'a page of another site made the call',
+  token_expired: 'the token has expired and cannot be changed',
+  method_not_allowed: 'the address takes other methods',
+  version_conflict: 'the token no longer has the version of If-Match',
+  payload_too_large: 'the body is too large',
+  uri_too_long: 'the address is too long',
+  unsupported_media_type: 'the body has another media type, or an encoding',
+  rate_limited: 'too many wrong credentials were presented; wait as Retry-After says',
+  overloaded:
+    'too many calls are in progress, in total, of this account or from this address, or too many passwords wait to be checked; try again as Retry-After says',
+  internal: 'something went wrong in the service',
+  catalog_empty: 'there are no scopes that this account could ask for',
+  store_unavailable: 'the store, or the check of accounts, does not answer',
+  store_corrupt: 'the store answered with something that is not a token',
+  durability_unconfirmed: 'the change was made, but not confirmed by as many replicas as asked for',
+  revocation_unconfirmed: 'the token is revoked, but a failover may undo it',
+};
+
+/** A failure that the client gets as a response. */
+export class HttpError extends Error {
+  readonly code: HttpErrorCode;
+  readonly details: TokenError['details'];
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    code: HttpErrorCode,
+    message: string,
+    { details, headers = {} }: Partial<Pick<HttpError, 'details' | 'headers'>> = {},
+  ) {
+    super(message);
+    this.code = code;
+    this.details = details;
+    this.headers = headers;
+  }
+}
+
+/** For faults that clients cannot fix. They learn nothing about them. */
+export function internalError(): HttpError {
+  return new HttpError('internal', 'something went wrong here; it is not the fault of the call');
+}
+
+/** For calls that find no free slot. They are refused without waiting. */
+export function overloaded(): HttpError {
+  return new HttpError('overloaded', 'too many calls are in progress; try again later');
+}

@@ -1,0 +1,131 @@
+import * as z from 'zod';
+import { MAX_TIMEOUT_MS } from '../bounds.ts';
+import { strict, wholeNumber } from '../schemas.ts';
+import type { TokenService } from '../service.ts';
+import type { Authenticate } from './basic-auth.ts';
+import { type FailureLimiter, isFailureLimiter } from './login-limiter.ts';
+import type { SignIn } from './sign-in.ts';
+
+/** The options of `tokenHandler`. */
+export interface TokenHandlerOptions {
+  /** The service to serve. */
+  readonly tokens: TokenService;
+  /**
+   * Returns the account that a user name and a password open, or `null`. If it throws, returns
+   * anything else, or takes longer than 10 seconds, the call fails with 503 and opens nothing. It must
+   * not read the request's body.
+   */
+  readonly authenticate: Authenticate;
+  /** The path before `/token`, such as `/auth`. @default '' */
+  readonly basePath?: string | undefined;
+  /**
+   * Also accepts the create bodies of some older clients: `expire` as a lifetime in seconds, and
+   * `ttl: 0` for the default lifetime. @default false
+   */
+  readonly acceptLegacyBody?: boolean | undefined;
+  /**
+   * How a path may name a token: `id-only` refuses values there, since paths end up in access logs.
+   * @default 'any'
+   */
+  readonly pathTokens?: 'any' | 'id-only' | undefined;
+  /**
+   * Lets resource servers ask about values, at `/introspect` (RFC 7662). They have their own
+   * credentials: those of an account pass only if this `authenticate` accepts them. @default none: 404
+   */
+  readonly introspection?: { readonly authenticate: Authenticate } | undefined;
+  /** Lets the bearer of a token revoke it, at `/revoke` (RFC 7009). @default false: 404 */
+  readonly revocation?: boolean | undefined;
+  /**
+   * Shows a reference page at `/docs`, to everybody. Its script and style come from the package
+   * `swagger-ui-dist`, which you need to install. @default false: 404
+   */
+  readonly docs?: boolean | undefined;
+  /** The largest body, in bytes. @default 1 048 576 */
+  readonly maxBodyBytes?: number | undefined;
+  /** Milliseconds in which a whole body must arrive: from 1 to 600 000. @default 10 000 */
+  readonly bodyTimeoutMs?: number | undefined;
+  /**
+   * Milliseconds for which a client may stop reading a response before its connection is closed: from
+   * 1 to 600 000. @default 10 000
+   */
+  readonly sendTimeoutMs?: number | undefined;
+  /**
+   * The number of slots for calls in progress. Bodies and forms that are still being read have as many
+   * slots of their own. A call takes one slot; a body or a list of tokens takes one for each 128 KiB.
+   * One account holds at most a quarter of the slots, and so does one address if `clientAddress` is
+   * set. Calls beyond that are refused (503 `overloaded`). @default 1000
+   */
+  readonly maxInFlight?: number | undefined;
+  /**
+   * Makes callers with too many wrong credentials wait (429 `rate_limited`), before a password is
+   * checked; see `failureLimiter`. Needs `clientAddress`. @default none
+   */
+  readonly limiter?: FailureLimiter | undefined;
+  /**
+   * Returns the IP address that a request comes from, for the `limiter`, `fixedAccounts` and
+   * `onSignIn`: `remoteAddress`, or behind a proxy the address in the header that your proxy sets.
+   * Never use a header that the client can write. The address may have a port, brackets or a zone.
+   * `() => ''` takes all callers for one; then anybody can lock out any user. If it throws or returns
+   * anything else, the call fails with 503, and `onError` is called at most once a minute.
+   * @default none
+   */
+  readonly clientAddress?: ((request: Request) => string) | undefined;
+  /**
+   * Called after each check of credentials, for an audit log. Not called if a call has no readable
+   * credentials. Its exceptions are ignored. @default none
+   */
+  readonly onSignIn?: ((signIn: SignIn) => void) | undefined;
+  /**
+   * Called with errors of `authenticate` and the `limiter`, and with faults that callers see as 500:
+   * write them to your log. If one of the two does not answer in time, at most once a minute.
+   */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+function callback<Callback>(error: string) {
+  return z.custom<Callback>((value) => typeof value === 'function', { error });
+}
+
+function flag(name: string) {
+  return z.boolean({ error: `${name} must be true or false` }).optional();
+}
+
+export const handlerOptions = strict({
+  tokens: z.custom<TokenService>((value) => value instanceof Object && 'issue' in value, {
+    error: 'tokens must be a TokenService',
+  }),
+  authenticate: callback<Authenticate>(
+    'authenticate must be a function, such as fixedAccounts([{ username, password }])',
+  ),
+  basePath: z
+    .string({ error: 'basePath must be a text such as "/auth"' })
+    .regex(/^(?:\/[A-Za-z0-9\-._~]+)*$/, {
+      error: 'basePath must begin with "/" and not end with one, such as "/auth"',
+    })
+    .optional(),
+  acceptLegacyBody: flag('acceptLegacyBody'),
+  pathTokens: z
+    .enum(['any', 'id-only'], { error: 'pathTokens must be "any" or "id-only"' })
+    .optional(),
+  introspection: strict({
+    authenticate: callback<Authenticate>(
+      'introspection.authenticate must be a function, for credentials of resource servers',
+    ),
+  }).optional(),
+  revocation: flag('revocation'),
+  docs: flag('docs'),
+  maxBodyBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER, 'maxBodyBytes').optional(),
+  bodyTimeoutMs: wholeNumber(1, MAX_TIMEOUT_MS, 'bodyTimeoutMs').optional(),
+  sendTimeoutMs: wholeNumber(1, MAX_TIMEOUT_MS, 'sendTimeoutMs').optional(),
+  maxInFlight: wholeNumber(1, Number.MAX_SAFE_INTEGER, 'maxInFlight').optional(),
+  limiter: z
+    .custom<FailureLimiter>(isFailureLimiter, {
+      error: 'limiter must have waitSeconds, failed and succeeded, as failureLimiter(…) gives',
+    })
+    .optional(),
+  clientAddress: callback<(request: Request) => string>(
+    'clientAddress must be a function, such as remoteAddress',
+  ).optional(),
+  onSignIn: callback<(signIn: SignIn) => void>('onSignIn must be a function').optional(),
+  onError: callback<(error: unknown) => void>('onError must be a function').optional(),
+});

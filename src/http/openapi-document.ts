@@ -1,0 +1,435 @@
+import * as z from 'zod';
+import packageJson from '../../package.json' with { type: 'json' };
+import { MAX_WIRE_PAGE_TOKENS } from '../bounds.ts';
+import { type ServiceErrorCode as Code, DESCRIPTIONS, STATUS } from './errors.ts';
+import { FORM_TYPE, oauthError } from './introspection.ts';
+import {
+  type ComponentOptions,
+  components,
+  EXAMPLE_SCOPE,
+  hasOAuth,
+} from './openapi-components.ts';
+import { exampleOf } from './openapi-examples.ts';
+import { COMMON_HEADERS, type HttpResponse } from './responses.ts';
+import { type BodySchemas, filterSchema, ID_PATTERN, type Json, type WireToken } from './wire.ts';
+
+/** The options of the handler that change its document, and the bodies that it accepts. */
+export interface DocumentOptions extends ComponentOptions {
+  readonly basePath?: string | undefined;
+  readonly acceptLegacyBody?: boolean | undefined;
+  readonly pathTokens?: 'any' | 'id-only' | undefined;
+  readonly limiter?: object | undefined;
+  readonly bodies: BodySchemas;
+}
+
+const EVERY: readonly Code[] = ['invalid_request', 'uri_too_long', 'internal', 'overloaded'];
+const BY_ACCOUNT: readonly Code[] = [...EVERY, 'unauthenticated', 'store_unavailable'];
+const OF_BODIES: readonly Code[] = ['invalid_json', 'payload_too_large', 'unsupported_media_type'];
+const OF_SCOPES: readonly Code[] = [
+  'scopes_required',
+  'invalid_scope',
+  'scope_unmatched',
+  'too_many_scopes',
+  'catalog_empty',
+];
+const OF_CHANGES: readonly Code[] = [
+  ...BY_ACCOUNT,
+  'cross_site',
+  'not_found',
+  'version_conflict',
+  'store_corrupt',
+];
+
+/** The headers of failures, by status. */
+const HEADERS_OF_STATUS: Readonly<Record<number, Json>> = {
+  401: { 'WWW-Authenticate': { $ref: '#/components/headers/WWW-Authenticate' } },
+  429: { 'Retry-After': { $ref: '#/components/headers/Retry-After' } },
+  503: { 'Retry-After': { $ref: '#/components/headers/Retry-After' } },
+};
+
+const EXAMPLE_ID = '5sQ0bX8vK2mYt7RjW1cZpA';
+const EXAMPLE_TOKEN: WireToken = {
+  scopes: [EXAMPLE_SCOPE],
+  expire: 1_767_225_600,
+  token: EXAMPLE_ID,
+  id: EXAMPLE_ID,
+  state: 'active',
+  createdAt: 1_735_689_600,
+  version: 1,
+  name: 'nightly build',
+};
+const EXAMPLE_SUCCESS = { success: true, message: '', error: null };
+
+/**
+ * The service as an OpenAPI 3.1 document. Bodies and queries come from the schemas that validate them,
+ * statuses and numbers from the table of the responses. Made on the first call, and cached.
+ */
+export function openApiDocument(options: DocumentOptions): () => HttpResponse {
+  let text: string | undefined;
+  const headers = { ...COMMON_HEADERS, 'content-type': 'application/json' };
+  return () => {
+    text ??= JSON.stringify(documentOf(options));
+    return { status: 200, headers, body: text };
+  };
+}
+
+function documentOf(options: DocumentOptions): Json {
+  const { basePath = '', introspection, revocation } = options;
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Token service',
+      version: packageJson.version,
+      description:
+        'Issue, list, change, rotate and revoke the access tokens of your account. A successful call is answered with status 200. ' +
+        'Every `GET` also answers `HEAD`.',
+    },
+    servers: [{ url: basePath === '' ? './' : basePath }],
+    security: [{ account: [] }],
+    tags: [
+      { name: 'tokens', description: 'For accounts, with Basic credentials.' },
+      ...(hasOAuth(options) ? [{ name: 'oauth', description: 'RFC 7662 and RFC 7009.' }] : []),
+      { name: 'about', description: 'About the service.' },
+    ],
+    paths: {
+      '/token': { post: create(options), get: list(options) },
+      '/token/{token}': {
+        parameters: [tokenParameter(options)],
+        get: show(options),
+        put: replace(options),
+        patch: patch(options),
+        delete: remove(options),
+      },
+      '/token/{token}/rotate': {
+        parameters: [tokenParameter(options)],
+        post: rotate(options),
+      },
+      '/scopes': { get: scopes(options) },
+      '/openapi.json': { get: OPENAPI },
+      ...(introspection && { '/introspect': { post: introspectionOf(options) } }),
+      ...(revocation && { '/revoke': { post: REVOCATION } }),
+    },
+    components: components(options),
+  };
+}
+
+function create(options: DocumentOptions): Json {
+  const body = toJsonSchema(options.bodies.create);
+  return operation('issueToken', 'Issues a token', {
+    requestBody: jsonBody(options.acceptLegacyBody ? withLegacy(body) : body, true, {
+      scopes: [EXAMPLE_SCOPE],
+      ttl: 3600,
+      name: 'nightly build',
+    }),
+    responses: {
+      200: ISSUED,
+      ...failures(options, [
+        ...BY_ACCOUNT,
+        ...OF_BODIES,
+        ...OF_SCOPES,
+        'cross_site',
+        'invalid_ttl',
+        'store_corrupt',
+        'durability_unconfirmed',
+      ]),
+    },
+  });
+}
+
+function list(options: DocumentOptions): Json {
+  const { properties = {} } = toJsonSchema(filterSchema) as { properties?: Record<string, Json> };
+  return operation('listTokens', 'Lists active tokens, newest first', {
+    parameters: Object.entries(properties).map(([name, { description, ...schema }]) => ({
+      name,
+      in: 'query',
+      ...(description !== undefined && { description }),
+      schema: WRITTEN_IN_QUERY[name] ?? schema,
+    })),
+    responses: {
+      200: {
+        description:
+          'The tokens. If there may be more, a cursor and a link to the next page; then a page may hold fewer tokens than `limit`, or none.',
+        headers: { Link: { $ref: '#/components/headers/Link' } },
+        content: json('TokenList', { data: [EXAMPLE_TOKEN], ...EXAMPLE_SUCCESS }),
+      },
+      ...failures(options, [...BY_ACCOUNT, 'invalid_scope', 'store_corrupt']),
+    },
+  });
+}
+
+/** The schemas of parameters that the query holds as text. */
+const WRITTEN_IN_QUERY: Readonly<Record<string, Json>> = {
+  scope: { anyOf: [{ $ref: '#/components/schemas/Scope' }, { const: '' }] },
+  limit: { type: 'integer', minimum: 1, maximum: MAX_WIRE_PAGE_TOKENS },
+};
+
+function show(options: DocumentOptions): Json {
+  return operation('getToken', 'Shows a token, also an expired one', {
+    responses: {
+      200: SHOWN,
+      ...failures(options, [...BY_ACCOUNT, 'not_found', 'store_corrupt']),
+    },
+  });
+}
+
+function replace(options: DocumentOptions): Json {
+  return operation('replaceToken', 'Replaces scopes and expiry', {
+    description: 'Without `expire`, the token lives for the default lifetime from now.',
+    parameters: [IF_MATCH],
+    requestBody: jsonBody(toJsonSchema(options.bodies.replace), true, { scopes: [EXAMPLE_SCOPE] }),
+    responses: { 200: SHOWN, ...failures(options, CHANGE_OF_RIGHTS) },
+  });
+}
+
+/** `scopes` excludes `addScopes` and `removeScopes`: a rule of the service, so no schema has it. */
+function patch(options: DocumentOptions): Json {
+  const body = {
+    ...toJsonSchema(options.bodies.patch),
+    minProperties: 1,
+    not: {
+      required: ['scopes'],
+      anyOf: [{ required: ['addScopes'] }, { required: ['removeScopes'] }],
+    },
+  };
+  return operation('patchToken', 'Changes what is named', {
+    parameters: [IF_MATCH],
+    requestBody: jsonBody(body, true, { addScopes: [EXAMPLE_SCOPE] }),
+    responses: { 200: SHOWN, ...failures(options, CHANGE_OF_RIGHTS) },
+  });
+}
+
+function remove(options: DocumentOptions): Json {
+  return operation('revokeToken', 'Revokes a token, for good', {
+    parameters: [IF_MATCH],
+    responses: {
+      200: {
+        description: 'The token is revoked. A second time it is not found.',
+        content: json('Done', { data: null, ...EXAMPLE_SUCCESS }),
+      },
+      ...failures(options, [...OF_CHANGES, 'revocation_unconfirmed']),
+    },
+  });
+}
+
+function rotate(options: DocumentOptions): Json {
+  return operation('rotateToken', 'Gives a token a new value', {
+    parameters: [IF_MATCH],
+    requestBody: jsonBody(toJsonSchema(options.bodies.rotate), false, { graceSeconds: 300 }),
+    responses: {
+      200: ISSUED,
+      ...failures(options, [
+        ...OF_CHANGES,
+        ...OF_BODIES,
+        'token_expired',
+        'durability_unconfirmed',
+      ]),
+    },
+  });
+}
+
+function scopes(options: DocumentOptions): Json {
+  return operation('listScopes', 'Says what this account may ask for', {
+    tags: ['about'],
+    responses: {
+      200: {
+        description: 'The scopes, in canonical order.',
+        content: json('ScopeList', { data: [EXAMPLE_SCOPE], ...EXAMPLE_SUCCESS }),
+      },
+      ...failures(options, BY_ACCOUNT),
+    },
+  });
+}
+
+const OPENAPI: Json = operation('describe', 'Describes this interface', {
+  tags: ['about'],
+  responses: {
+    200: {
+      description: 'This document.',
+      content: { 'application/json': { schema: { type: 'object' } } },
+    },
+    ...failures({}, EVERY),
+  },
+  security: [],
+});
+
+const EXAMPLE_INTROSPECTION = {
+  active: true,
+  scope: EXAMPLE_SCOPE,
+  sub: 'ada',
+  jti: EXAMPLE_ID,
+  exp: EXAMPLE_TOKEN.expire,
+  iat: EXAMPLE_TOKEN.createdAt,
+  token_type: 'Bearer',
+};
+
+const OF_FORMS: readonly Code[] = ['payload_too_large', 'unsupported_media_type'];
+
+function introspectionOf(options: DocumentOptions): Json {
+  const codes: readonly Code[] = [...BY_ACCOUNT, ...OF_FORMS, 'cross_site', 'store_corrupt'];
+  return operation('introspectToken', 'Tells a resource server about a value (RFC 7662)', {
+    tags: ['oauth'],
+    requestBody: FORM_BODY,
+    responses: {
+      200: {
+        description: 'What there is to know of a live token; of any other, that it is not active.',
+        content: json('Introspection', EXAMPLE_INTROSPECTION),
+      },
+      ...oauthFailures(options.limiter ? [...codes, 'rate_limited'] : codes),
+    },
+    security: [{ resourceServer: [] }],
+  });
+}
+
+const FORM_BODY: Json = {
+  required: true,
+  content: { [FORM_TYPE]: { schema: { $ref: '#/components/schemas/TokenForm' } } },
+};
+
+const REVOCATION = operation('revokeByValue', 'Lets the bearer of a token revoke it (RFC 7009)', {
+  tags: ['oauth'],
+  description: 'Anyone who has the value may revoke it, so this call needs no other credentials.',
+  requestBody: FORM_BODY,
+  responses: {
+    200: { description: 'The token is revoked, or there was none. There is no body.' },
+    ...oauthFailures([
+      ...EVERY,
+      ...OF_FORMS,
+      'store_unavailable',
+      'store_corrupt',
+      'durability_unconfirmed',
+    ]),
+  },
+  security: [],
+});
+
+const ISSUED: Json = {
+  description: 'The token, with its value under `token`.',
+  headers: { ETag: { $ref: '#/components/headers/ETag' } },
+  content: json('IssuedToken', {
+    ...EXAMPLE_TOKEN,
+    token: '<the value, shown once>',
+    ...EXAMPLE_SUCCESS,
+  }),
+};
+
+const SHOWN: Json = {
+  description: 'The token, in a list of one.',
+  headers: { ETag: { $ref: '#/components/headers/ETag' } },
+  content: json('OneToken', { data: [EXAMPLE_TOKEN], ...EXAMPLE_SUCCESS }),
+};
+
+const CHANGE_OF_RIGHTS: readonly Code[] = [
+  ...OF_CHANGES,
+  ...OF_BODIES,
+  ...OF_SCOPES,
+  'invalid_expire',
+  'token_expired',
+  'durability_unconfirmed',
+];
+
+const IF_MATCH: Json = { $ref: '#/components/parameters/IfMatch' };
+
+function operation(operationId: string, summary: string, parts: Json): Json {
+  return { operationId, summary, tags: ['tokens'], ...parts };
+}
+
+function tokenParameter({ pathTokens }: DocumentOptions): Json {
+  const takesValues = pathTokens !== 'id-only';
+  return {
+    name: 'token',
+    in: 'path',
+    required: true,
+    description: takesValues ? 'The id of the token. Its value is taken too.' : 'The id.',
+    schema: takesValues ? { type: 'string' } : { type: 'string', pattern: ID_PATTERN },
+    example: EXAMPLE_ID,
+  };
+}
+
+function jsonBody(schema: Json, required: boolean, example: Json): Json {
+  return { required, content: { 'application/json': { schema, example } } };
+}
+
+function json(schema: string, example: Json): Json {
+  return { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` }, example } };
+}
+
+/** The failures of a call, in the envelope, by status. */
+function failures({ limiter }: Partial<DocumentOptions>, codes: readonly Code[]): Json {
+  const all: readonly Code[] = limiter ? [...codes, 'rate_limited'] : codes;
+  return byStatus(all, String, (some) => ({
+    schema: {
+      type: 'object',
+      allOf: [{ $ref: '#/components/schemas/Failure' }],
+      required: ['code', 'error'],
+      properties: {
+        code: { enum: some },
+        error: { enum: [...new Set(some.map((code) => STATUS[code][1]))] },
+      },
+    },
+    examples: Object.fromEntries(some.map((code) => [code, { value: exampleOf(code) }])),
+  }));
+}
+
+/** The failures of a call, in the form of OAuth, by status. */
+function oauthFailures(codes: readonly Code[]): Json {
+  return byStatus(codes, oauthError, (some) => ({
+    schema: {
+      type: 'object',
+      allOf: [{ $ref: '#/components/schemas/OAuthFailure' }],
+      required: ['error'],
+      properties: { error: { enum: [...new Set(some.map(oauthError))] } },
+    },
+  }));
+}
+
+function byStatus(
+  codes: readonly Code[],
+  nameOf: (code: Code) => string,
+  content: (some: Code[]) => Json,
+): Json {
+  const statuses = [...new Set(codes.map((code) => STATUS[code][0]))].sort();
+  return Object.fromEntries(
+    statuses.map((status) => {
+      const some = codes.filter((code) => STATUS[code][0] === status);
+      const description = some
+        .map((code) => `\`${nameOf(code)}\`: ${DESCRIPTIONS[code]}.`)
+        .join('\n\n');
+      const headers = HEADERS_OF_STATUS[status];
+      return [
+        status,
+        {
+          description,
+          ...(headers !== undefined && { headers }),
+          content: { 'application/json': content(some) },
+        },
+      ];
+    }),
+  );
+}
+
+function toJsonSchema(schema: z.ZodType): Json {
+  const { $schema: _, ...whole } = z.toJSONSchema(schema, {
+    io: 'input',
+    unrepresentable: 'any',
+    override: ({ jsonSchema }) => {
+      // zod adds the range of exact doubles, which says nothing about the member.
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+    },
+  });
+  return whole;
+}
+
+/** The body with the members of older clients. */
+function withLegacy(body: Json): Json {
+  const { properties = {} } = body as { properties?: Record<string, Json> };
+  const { ttl } = properties;
+  return {
+    ...body,
+    properties: {
+      ...properties,
+      ttl: { ...ttl, minimum: 0, description: 'The lifetime in seconds; 0 is as good as absent.' },
+      expire: { ...ttl, deprecated: true, description: 'The lifetime in seconds: say `ttl`.' },
+    },
+    not: { required: ['ttl', 'expire'] },
+  };
+}

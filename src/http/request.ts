@@ -1,0 +1,114 @@
+import type { IncomingMessage } from 'node:http';
+import type { Send } from './sending.ts';
+
+/** A request from Fetch or from Node, as far as the service reads it. */
+export interface HttpRequest {
+  readonly method: string;
+  readonly url: URL;
+  /** The value of a header; if it came twice, both values, joined as Fetch joins them. */
+  header(name: HeaderName): string | undefined;
+  readonly body: Body | null;
+  /** The address at the other end of the connection, if it is known. */
+  readonly address?: string | undefined;
+  /** The `Request` for functions of the host, without a body; built on the first call. */
+  toFetch(): Request;
+}
+
+/** The headers that the service and the guard read, in lower case. */
+export type HeaderName =
+  | 'authorization'
+  | 'content-encoding'
+  | 'content-length'
+  | 'content-type'
+  | 'if-match'
+  | 'sec-fetch-site';
+
+/** A body that has arrived, or one to read. */
+export type Body = Uint8Array | string | BodyStream;
+
+/** A body that arrives in chunks. */
+export interface BodyStream {
+  /** The next chunk; `undefined` at the end and after `cancel`. Rejects if the rest will not come. */
+  next(): Promise<Uint8Array | string | undefined>;
+  /** Stops reading, and ends a pending `next`. */
+  cancel(): void;
+}
+
+/** How a function of this package takes a call without a Fetch `Request`. */
+export interface OwnForm {
+  /** Of a handler. */
+  readonly answer?: (request: HttpRequest, send: Send) => Promise<void>;
+  /** Of an `authenticate`, which needs the network of the client alone: empty if it is unknown. */
+  readonly check?: (
+    credentials: { readonly username: string; readonly password: string },
+    network: string,
+  ) => Promise<string | null>;
+}
+
+/**
+ * The own forms of `tokenHandler` and `fixedAccounts`, by the functions that the host got and passes
+ * to `toNodeListener` and `tokenHandler`. Those functions take a `Request`, and building one costs as
+ * much as the rest of the call. A property of the function could not replace the map: a wrapper made
+ * with `Object.assign` would copy the property, and would never be called.
+ */
+export const ownForms = new WeakMap<object, OwnForm>();
+
+// A registered symbol, since two copies of this package may be loaded, ESM and CommonJS.
+const ADDRESS = Symbol.for('tokenwright.remoteAddress');
+
+/** Stores the address of the client in a `Request`, for {@link addressOf}. */
+export function withAddress(request: Request, address: string | undefined): Request {
+  return Object.defineProperty(request, ADDRESS, { value: address });
+}
+
+/** The address of the client, for a `Request` that came through `toNodeListener`. */
+export function addressOf(request: Request): string | undefined {
+  const address: unknown = Reflect.get(request, ADDRESS);
+  return typeof address === 'string' ? address : undefined;
+}
+
+export function fromFetch(request: Request): HttpRequest {
+  const url = new URL(request.url);
+  return {
+    method: request.method,
+    url,
+    header: (name) => request.headers.get(name) ?? undefined,
+    get body() {
+      return request.body && streamOf(request.body);
+    },
+    toFetch: () => request,
+  };
+}
+
+function streamOf(body: ReadableStream<Uint8Array>): BodyStream {
+  const reader = body.getReader();
+  return {
+    next: async () => (await reader.read()).value,
+    cancel: () => void reader.cancel().catch(() => {}),
+  };
+}
+
+/** Cloud gateways make up requests that may have no raw headers. */
+type NodeHeaders = Pick<IncomingMessage, 'headers'> & {
+  readonly rawHeaders?: readonly string[] | undefined;
+};
+
+/**
+ * A header of a Node request. If it came twice, both values, joined as Fetch joins them: Node drops
+ * the second value of most headers.
+ */
+export function headerOf(
+  { headers, rawHeaders = [] }: NodeHeaders,
+  name: HeaderName,
+): string | undefined {
+  const known = headers[name];
+  if (known === undefined) return undefined;
+  const values: string[] = [];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const raw = rawHeaders[i] as string;
+    if (raw.length === name.length && raw.toLowerCase() === name) {
+      values.push(rawHeaders[i + 1] as string);
+    }
+  }
+  return values.length > 1 ? values.join(', ') : String(known);
+}

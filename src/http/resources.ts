@@ -1,0 +1,208 @@
+import type * as z from 'zod';
+import { LISTED_BATCH, LISTING_BUDGET_MS, MAX_LISTED_BYTES, MAX_LISTED_TOKENS } from '../bounds.ts';
+import { nextTurn } from '../deadline.ts';
+import { isTokenError } from '../errors.ts';
+import type { IssueInput, ModifyInput, PatchInput, RotateOptions } from '../input.ts';
+import { readInput } from '../schemas.ts';
+import { parseScope } from '../scope/index.ts';
+import type { TokenService } from '../service.ts';
+import { recordBytes, type Token, type TokenPage } from '../token.ts';
+import { HttpError, overloaded } from './errors.ts';
+import type { HttpRequest } from './request.ts';
+import { type HttpResponse, succeed, succeedWithList } from './responses.ts';
+import type { Reservation } from './slots.ts';
+import {
+  type BodySchemas,
+  etag,
+  type Filter,
+  fromLegacyBody,
+  ofLegacyTtl,
+  ofQuery,
+  readFilter,
+  refuseMember,
+  toInput,
+  toWire,
+  versionsOf,
+} from './wire.ts';
+
+/** A call that has passed all checks but those of its verb. */
+export interface Call {
+  /** Empty for calls without credentials. */
+  readonly account: string;
+  /** The value or id in the path; empty without one. */
+  readonly token: string;
+  /** The parsed JSON, or the parameters of a form. */
+  readonly body: unknown;
+  readonly query: URLSearchParams;
+  readonly request: HttpRequest;
+  readonly slots: Reservation;
+}
+
+export type Verb = (call: Call) => Promise<HttpResponse>;
+
+/** The bytes of a token in a response that {@link recordBytes} does not count. */
+const WIRE_BYTES = 256;
+/** More than an entity tag can name. */
+const NO_VERSION = Number.MAX_SAFE_INTEGER;
+
+/** The verbs of the service over HTTP. */
+export class TokenResources {
+  readonly #tokens: TokenService;
+  readonly #schemas: BodySchemas;
+  readonly #acceptLegacyBody: boolean;
+
+  constructor(tokens: TokenService, schemas: BodySchemas, acceptLegacyBody = false) {
+    this.#tokens = tokens;
+    this.#schemas = schemas;
+    this.#acceptLegacyBody = acceptLegacyBody;
+  }
+
+  readonly issue: Verb = async ({ account, body }) => {
+    const members = this.#acceptLegacyBody ? fromLegacyBody(body) : body;
+    refuseMember(members, 'expire', 'the lifetime of a new token is ttl, in seconds');
+    const input = toInput<IssueInput>(this.#schemas.create, required(members));
+    try {
+      const token = await this.#tokens.issue({ ...input, account });
+      return succeed(toWire(token), etag(token));
+    } catch (error) {
+      throw ofLegacyTtl(error, members);
+    }
+  };
+
+  readonly list: Verb = async ({ account, query, slots }) => {
+    const { filter, tokens, cursor } = await this.#filtered(account, query);
+    if (!slots.holdBytes(bytesOf(tokens) + tokens.length * WIRE_BYTES)) throw overloaded();
+    if (cursor === undefined) return succeedWithList(tokens, toWire);
+    const link = `<?${nextQuery(filter, cursor)}>; rel="next"`;
+    return succeedWithList(tokens, toWire, { cursor }, { link });
+  };
+
+  readonly get: Verb = async ({ account, token, slots }) => {
+    const found = await this.#tokens.get(account, token);
+    if (found === undefined) throw notFound();
+    if (!slots.holdBytes(recordBytes(found))) throw overloaded();
+    return succeed({ data: [toWire(found)] }, etag(found));
+  };
+
+  readonly replace: Verb = (call) => this.#change(call, this.#schemas.replace, 'modify');
+
+  readonly patch: Verb = (call) => this.#change(call, this.#schemas.patch, 'patch');
+
+  readonly revoke: Verb = async (call) => {
+    const { account, token } = call;
+    const conditions = await this.#conditions(call);
+    const revocation = this.#tokens.revoke(account, token, conditions).catch(ofRevocation);
+    if (!(await revocation)) throw notFound();
+    return succeed({ data: null });
+  };
+
+  readonly rotate: Verb = async (call) => {
+    const { account, token, body = {} } = call;
+    const options = toInput<RotateOptions>(this.#schemas.rotate, body);
+    const conditions = await this.#conditions({ ...call, body }, this.#schemas.rotate);
+    const rotated = await this.#tokens.rotate(account, token, { ...options, ...conditions });
+    return succeed(toWire(rotated), etag(rotated));
+  };
+
+  readonly scopes: Verb = async ({ account }) =>
+    succeedWithList(await this.#tokens.scopes(account), (scope) => scope);
+
+  async #change(call: Call, schema: z.ZodObject, verb: 'modify' | 'patch'): Promise<HttpResponse> {
+    const { account, token, body } = call;
+    refuseMember(body, 'ttl', 'the expiry of an existing token is expire, in UNIX seconds');
+    const change = toInput<ModifyInput & PatchInput>(schema, required(body));
+    const conditions = await this.#conditions(call, schema);
+    const changed = await this.#tokens[verb](account, token, change, conditions);
+    return succeed({ data: [toWire(changed)] }, etag(changed));
+  }
+
+  async #filtered(
+    account: string,
+    query: URLSearchParams,
+  ): Promise<TokenPage & { readonly filter: Filter }> {
+    try {
+      const filter = readFilter(query);
+      return { filter, ...(await this.#page(account, filter)) };
+    } catch (error) {
+      throw ofQuery(error);
+    }
+  }
+
+  /** One page if a limit or a cursor is given, else all tokens, up to a number and a size. */
+  async #page(account: string, { limit, cursor, ...filter }: Filter): Promise<TokenPage> {
+    if (limit !== undefined || cursor !== undefined) {
+      return this.#tokens.list({ account, ...filter, limit, cursor });
+    }
+    const tokens: Token[] = [];
+    const end = performance.now() + LISTING_BUDGET_MS;
+    let maxBytes = MAX_LISTED_BYTES;
+    let next: string | undefined;
+    for (;;) {
+      const input = { account, ...filter, limit: LISTED_BATCH, maxBytes, cursor: next };
+      const page = await this.#tokens.list(input);
+      tokens.push(...page.tokens);
+      next = page.cursor;
+      maxBytes -= bytesOf(page.tokens);
+      const { length } = page.tokens;
+      if (next === undefined || maxBytes <= 0 || tokens.length >= MAX_LISTED_TOKENS) break;
+      // A short page has no room for the next token; an empty one has only ended its search early.
+      if (length > 0 && length < LISTED_BATCH) break;
+      if (length === 0 && performance.now() >= end) break;
+      // A local store answers in the same turn, and other calls need one.
+      await nextTurn();
+    }
+    return next === undefined ? { tokens } : { tokens, cursor: next };
+  }
+
+  /**
+   * The version that `If-Match` asks for: of several, the one that the token has now. If none can be the
+   * token's, the service finds that out in its turn.
+   */
+  async #conditions(
+    { request, account, token, body }: Call,
+    schema?: z.ZodObject,
+  ): Promise<{ readonly ifVersion?: number }> {
+    const header = request.header('if-match')?.trim();
+    if (header === undefined || header === '*') return {};
+    const versions = versionsOf(header);
+    if (versions?.length === 1) return { ifVersion: versions[0] ?? NO_VERSION };
+    // A bad body is reported before that, and the service would check it too late.
+    if (schema !== undefined) readInput(schema, body);
+    if (versions === undefined) throw new HttpError('invalid_request', 'If-Match must be like "1"');
+    const found = await this.#tokens.get(account, token);
+    const isNamed = found !== undefined && versions.includes(found.version);
+    return { ifVersion: isNamed ? found.version : NO_VERSION };
+  }
+}
+
+/** The bytes of tokens that count towards the size of a list. */
+function bytesOf(tokens: readonly Token[]): number {
+  return tokens.reduce((bytes, token) => bytes + recordBytes(token), 0);
+}
+
+function nextQuery({ scope, match, limit }: Filter, cursor: string): URLSearchParams {
+  return new URLSearchParams({
+    ...(scope !== undefined && { scope: parseScope(scope).toString() }),
+    ...(match !== undefined && { match }),
+    ...(limit !== undefined && { limit: String(limit) }),
+    cursor,
+  });
+}
+
+function required(body: unknown): unknown {
+  if (body !== undefined) return body;
+  throw new HttpError('invalid_json', 'a JSON body is required, as {"scopes": ["…"]}');
+}
+
+function notFound(): HttpError {
+  return new HttpError('not_found', 'this account has no such token');
+}
+
+/** Gives a revocation that a failover may undo a code of its own, since the caller has to know. */
+function ofRevocation(error: unknown): never {
+  if (!isTokenError(error) || error.code !== 'durability_unconfirmed') throw error;
+  throw new HttpError(
+    'revocation_unconfirmed',
+    'the token is revoked, but not confirmed by as many replicas as was asked for: a failover may undo it',
+  );
+}

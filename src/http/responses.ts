@@ -1,0 +1,107 @@
+import { ANSWER_PIECE_LENGTH } from '../bounds.ts';
+import { type HttpError, STATUS } from './errors.ts';
+
+const RETRY_AFTER_SECONDS = '1';
+
+/** The headers of every response. */
+export const COMMON_HEADERS = {
+  'cache-control': 'no-store',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+} as const;
+
+/** A response of the service, before it becomes one of Fetch or is sent by Node. */
+export type HttpResponse = WholeResponse | StreamedResponse;
+
+interface Head {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface WholeResponse extends Head {
+  readonly body: string | Uint8Array<ArrayBuffer> | null;
+}
+
+/** A response whose body is made piece by piece, each after the one before it was taken. */
+export interface StreamedResponse extends Head {
+  readonly pieces: Iterable<string>;
+}
+
+/** A success: always 200. */
+export function succeed(
+  members: object,
+  headers: Readonly<Record<string, string>> = {},
+): WholeResponse {
+  return jsonResponse(200, { ...members, success: true, message: '', error: null }, headers);
+}
+
+/** A success with a list. A long list becomes JSON piece by piece. */
+export function succeedWithList<Item>(
+  items: readonly Item[],
+  toJson: (item: Item) => unknown,
+  more: Readonly<Record<string, unknown>> = {},
+  headers: Readonly<Record<string, string>> = {},
+): HttpResponse {
+  const empty = succeed({ data: [], ...more }, headers);
+  const end = String(empty.body).slice(EMPTY_LIST.length);
+  const pieces = listPieces(items, toJson, end);
+  const [first, second] = [pieces.next(), pieces.next()];
+  if (second.done) return { ...empty, body: first.value as string };
+  const { status, headers: head } = empty;
+  return { status, headers: head, pieces: resumed([first.value as string, second.value], pieces) };
+}
+
+const EMPTY_LIST = '{"data":[]';
+
+function* listPieces<Item>(
+  items: readonly Item[],
+  toJson: (item: Item) => unknown,
+  end: string,
+): Generator<string, void> {
+  let piece = '{"data":[';
+  let separator = '';
+  for (const item of items) {
+    piece += separator + JSON.stringify(toJson(item));
+    separator = ',';
+    if (piece.length < ANSWER_PIECE_LENGTH) continue;
+    yield piece;
+    piece = '';
+  }
+  yield `${piece}]${end}`;
+}
+
+function* resumed(before: readonly string[], rest: Iterable<string>): Generator<string, void> {
+  yield* before;
+  yield* rest;
+}
+
+/** A failure in the envelope of the service. */
+export function fail({ code, message, details, headers }: HttpError): WholeResponse {
+  const [status, error] = STATUS[code];
+  const body = { success: false, message, error, code, data: null, details };
+  return jsonResponse(status, body, headers);
+}
+
+/** JSON without the envelope. */
+export function jsonResponse(
+  status: number,
+  body: Readonly<Record<string, unknown>>,
+  headers: Readonly<Record<string, string>> = {},
+): WholeResponse {
+  return {
+    status,
+    headers: {
+      'content-type': 'application/json',
+      ...(status === 503 && { 'retry-after': RETRY_AFTER_SECONDS }),
+      ...COMMON_HEADERS,
+      ...headers,
+    },
+    body: JSON.stringify(body),
+  };
+}
+
+/** The Fetch `Response`; to `HEAD` without the body. */
+export function toResponse({ status, headers, body }: WholeResponse, method: string): Response {
+  return new Response(method === 'HEAD' ? null : body, { status, headers });
+}

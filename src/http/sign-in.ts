@@ -1,0 +1,179 @@
+import { AUTHENTICATE_DEADLINE_MS } from '../bounds.ts';
+import { systemClock } from '../clock.ts';
+import { withDeadline } from '../deadline.ts';
+import { isTokenError, TokenError } from '../errors.ts';
+import { notify } from '../events.ts';
+import { isAccount } from '../token.ts';
+import { type ClientAddress, readAddress, showBriefly } from './address.ts';
+import { Attempts } from './attempts.ts';
+import type { Authenticate, Credentials } from './basic-auth.ts';
+import { ErrorReporter, StacklessError } from './error-reporter.ts';
+import { HttpError } from './errors.ts';
+import { type FailureLimiter, remoteAddress } from './login-limiter.ts';
+import { type HttpRequest, ownForms } from './request.ts';
+
+/** One check of credentials, for audit logs. The password is not part of it. */
+export interface SignIn {
+  /**
+   * `accepted`; `refused` for wrong credentials; `limited` after too many of them, with no password
+   * checked; `unavailable` when they could not be checked.
+   */
+  readonly outcome: 'accepted' | 'refused' | 'limited' | 'unavailable';
+  /** The user name of the credentials: any text, perhaps a password by mistake. */
+  readonly username: string;
+  /** The address of the client, without a port. Absent if `clientAddress` returns none. */
+  readonly address?: string;
+  /** The account that was opened. */
+  readonly account?: string;
+  /** When the check ended, by the time of the machine. */
+  readonly at: Date;
+}
+
+/** The options of the handler that sign-ins use. */
+export interface SignInOptions {
+  readonly limiter?: FailureLimiter | undefined;
+  readonly clientAddress?: ((request: Request) => string) | undefined;
+  readonly onSignIn?: ((signIn: SignIn) => void) | undefined;
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+/** A call, and its client. */
+export interface Caller {
+  readonly request: HttpRequest;
+  /** Absent without `clientAddress`. */
+  readonly client?: ClientAddress | undefined;
+  /** Why the address is not known. */
+  readonly error?: HttpError;
+}
+
+/** Finds the account that credentials open. */
+export class SignIns {
+  readonly #clientAddress: ((request: Request) => string) | undefined;
+  readonly #attempts: Attempts | undefined;
+  readonly #onSignIn: ((signIn: SignIn) => void) | undefined;
+  readonly #errors: ErrorReporter;
+
+  constructor({ limiter, clientAddress, onSignIn, onError = () => {} }: SignInOptions) {
+    // A limiter that takes all callers for one locks everybody out, so the host must ask for it.
+    if (limiter !== undefined && clientAddress === undefined) {
+      throw new TokenError(
+        'invalid_options',
+        'limiter needs clientAddress, such as remoteAddress; "() => \'\'" takes all callers for one',
+      );
+    }
+    this.#errors = new ErrorReporter(onError);
+    this.#clientAddress = clientAddress;
+    this.#attempts = limiter && new Attempts(limiter, this.#errors);
+    this.#onSignIn = onSignIn;
+  }
+
+  /** Never throws: without an address, only calls that need credentials are refused. */
+  callerOf(request: HttpRequest): Caller {
+    try {
+      return { request, client: this.#clientOf(request) };
+    } catch (error) {
+      return { request, error: this.#toHttpError(error) };
+    }
+  }
+
+  /** The account, or `null` for wrong credentials. Rejects with an `HttpError` only. */
+  async check(
+    authenticate: Authenticate,
+    credentials: Credentials,
+    { request, client, error }: Caller,
+  ): Promise<string | null> {
+    try {
+      if (error !== undefined) throw error;
+      const account = await this.#accountOf(authenticate, credentials, request, client?.network);
+      this.#report(account === null ? 'refused' : 'accepted', credentials, client, account);
+      return account;
+    } catch (thrown) {
+      const failure = this.#toHttpError(thrown);
+      const isLimited = failure.code === 'rate_limited';
+      this.#report(isLimited ? 'limited' : 'unavailable', credentials, client);
+      throw failure;
+    }
+  }
+
+  async #accountOf(
+    authenticate: Authenticate,
+    credentials: Credentials,
+    request: HttpRequest,
+    network = '',
+  ): Promise<string | null> {
+    const check = async () => {
+      const ownCheck = ownForms.get(authenticate)?.check;
+      const answer = ownCheck
+        ? ownCheck(credentials, network)
+        : Promise.resolve(authenticate(credentials, request.toFetch()));
+      const account: unknown = await withDeadline(answer, AUTHENTICATE_DEADLINE_MS, tooLate);
+      if (account === null || isAccount(account)) return account;
+      throw accountsUnavailable();
+    };
+    if (this.#attempts === undefined) return check();
+    const { username, password } = credentials;
+    return this.#attempts.run({ username, address: network }, password, check);
+  }
+
+  /** Fails if the host's `clientAddress` is wrong, or if the client has gone. */
+  #clientOf(request: HttpRequest): ClientAddress | undefined {
+    if (this.#clientAddress === undefined) return undefined;
+    try {
+      return readClient(this.#clientAddress, request);
+    } catch (error) {
+      if (error instanceof HttpError) throw error;
+      // Of another kind, since clients go at any time: that must not hide a wrong `clientAddress`.
+      if (!isTokenError(error)) this.#errors.reportSeldom('clientAddress', error);
+      else this.#errors.reportSeldom(error.code, new StacklessError(error.message));
+      throw accountsUnavailable();
+    }
+  }
+
+  #toHttpError(error: unknown): HttpError {
+    if (error instanceof HttpError) return error;
+    this.#errors.report(error);
+    return accountsUnavailable();
+  }
+
+  #report(
+    outcome: SignIn['outcome'],
+    { username }: Credentials,
+    client: ClientAddress | undefined,
+    account: string | null = null,
+  ): void {
+    if (this.#onSignIn === undefined) return;
+    notify(this.#onSignIn, {
+      outcome,
+      username: copyOf(username),
+      ...(client?.host && { address: client.host }),
+      ...(account !== null && { account }),
+      at: systemClock.now(),
+    });
+  }
+}
+
+function readClient(
+  clientAddress: (request: Request) => string,
+  request: HttpRequest,
+): ClientAddress {
+  // `remoteAddress` would read this very address from the `Request`, which costs more than the rest.
+  const isKnown = clientAddress === remoteAddress && request.address !== undefined;
+  const text: unknown = isKnown ? request.address : clientAddress(request.toFetch());
+  if (typeof text !== 'string') throw new StacklessError('clientAddress must return a text');
+  const client = readAddress(text);
+  if (client !== undefined) return client;
+  throw new StacklessError(`clientAddress must return an IP address; got ${showBriefly(text)}`);
+}
+
+/** V8 slices keep the parent string alive, which holds the password; a log may keep the user name. */
+function copyOf(text: string): string {
+  return Buffer.from(text).toString();
+}
+
+function tooLate(): StacklessError {
+  return new StacklessError('authenticate has not answered within ten seconds');
+}
+
+function accountsUnavailable(): HttpError {
+  return new HttpError('store_unavailable', 'accounts cannot be checked at the moment');
+}

@@ -1,0 +1,347 @@
+import { fromUnixTime } from 'date-fns/fromUnixTime';
+import * as z from 'zod';
+import {
+  MAX_METADATA_BYTES,
+  MAX_NAME_LENGTH,
+  MAX_SCOPES,
+  MAX_WIRE_PAGE_TOKENS,
+} from '../bounds.ts';
+import { isTokenError, type TokenError } from '../errors.ts';
+import type { ListInput } from '../input.ts';
+import { fields, got, readInput, secondsField, strict } from '../schemas.ts';
+import { editDistance } from '../scope/distance.ts';
+import type { JsonObject, Lifetime, Token } from '../token.ts';
+import { type Names, renamed, shownName } from '../wording.ts';
+import { HttpError } from './errors.ts';
+
+/** A JSON Schema, or another part of the OpenAPI document. */
+export type Json = Readonly<Record<string, unknown>>;
+
+/** A token in the JSON of a response. */
+export interface WireToken {
+  readonly scopes: readonly string[];
+  readonly expire: number;
+  readonly token: string;
+  readonly id: string;
+  readonly state: Token['state'];
+  readonly createdAt: number;
+  readonly version: number;
+  readonly name?: string;
+  readonly metadata?: JsonObject;
+}
+
+export function toWire(token: Token): WireToken {
+  const { scopes, expiresAt, value, id, state, createdAt, version, name, metadata } = token;
+  return {
+    scopes,
+    expire: toUnixSeconds(expiresAt),
+    token: value ?? id,
+    id,
+    state,
+    createdAt: toUnixSeconds(createdAt),
+    version,
+    ...(name !== undefined && { name }),
+    ...(metadata !== undefined && { metadata }),
+  };
+}
+
+/** The response of `/introspect`; without a live token, only that the value is not active. */
+export function toIntrospection(token: Token | undefined): Json {
+  if (token === undefined) return { active: false };
+  return {
+    active: true,
+    scope: token.scopes.join(' '),
+    sub: token.account,
+    jti: token.id,
+    exp: toUnixSeconds(token.expiresAt),
+    iat: toUnixSeconds(token.createdAt),
+    token_type: 'Bearer',
+  };
+}
+
+/** A hot path: a list of tokens has two times for each token. */
+function toUnixSeconds(date: Date): number {
+  return Math.floor(date.getTime() / 1000);
+}
+
+export const ID_PATTERN = '^[0-9A-Za-z]{22}$';
+
+const SECONDS: Json = { type: 'integer', description: 'UNIX seconds.' };
+
+/** The schema of {@link toWire}. */
+export const TOKEN_SCHEMA: Json = objectSchema(
+  {
+    scopes: arrayOf('Scope'),
+    expire: SECONDS,
+    token: { type: 'string', description: 'The value, if it is known; otherwise the id.' },
+    id: {
+      type: 'string',
+      pattern: ID_PATTERN,
+      description: 'The handle of the token; opens nothing.',
+    },
+    state: { type: 'string', enum: ['active', 'expired'] },
+    createdAt: SECONDS,
+    version: { type: 'integer', minimum: 1, description: 'What the ETag says.' },
+  } satisfies Record<keyof Omit<WireToken, 'name' | 'metadata'>, Json>,
+  {
+    name: { type: 'string' },
+    metadata: { type: 'object', additionalProperties: true },
+  },
+);
+
+/** The schema of {@link toIntrospection}. */
+export const INTROSPECTION_SCHEMA: Json = objectSchema(
+  { active: { type: 'boolean' } },
+  {
+    scope: { type: 'string', description: 'Scopes, with spaces between them.' },
+    sub: { type: 'string', description: 'The account.' },
+    jti: { type: 'string', pattern: ID_PATTERN },
+    exp: SECONDS,
+    iat: SECONDS,
+    token_type: { const: 'Bearer' },
+  },
+);
+
+export function objectSchema(required: Json, optional: Json = {}): Json {
+  return {
+    type: 'object',
+    required: Object.keys(required),
+    properties: { ...required, ...optional },
+  };
+}
+
+/** The schema of an array of a component of the document. */
+export function arrayOf(component: 'Scope' | 'Token'): Json {
+  return { type: 'array', items: { $ref: `#/components/schemas/${component}` } };
+}
+
+// Descriptions and `meta` are for the OpenAPI document.
+const scopes = fields.scopes.meta({
+  ...arrayOf('Scope'),
+  minItems: 1,
+  maxItems: MAX_SCOPES,
+  description: 'Wildcards stand for all that there is of them in the catalog.',
+});
+
+const name = fields.name.meta({
+  type: 'string',
+  minLength: 1,
+  maxLength: MAX_NAME_LENGTH,
+  pattern: '^[^\\p{Cc}\\p{Cs}]*$',
+  description: 'For people. Characters beyond U+FFFF count twice.',
+});
+
+const metadata = fields.metadata.meta({
+  type: 'object',
+  additionalProperties: true,
+  description: `Your own facts, of at most ${MAX_METADATA_BYTES} bytes as JSON. Replaced whole.`,
+});
+
+/** The last instant that a Date can hold. */
+const LAST_UNIX_SECOND = 8_640_000_000_000;
+const expireError = got('expire must be a whole number of UNIX seconds');
+
+const expire = z
+  .int({ error: expireError })
+  .max(LAST_UNIX_SECOND, { error: expireError })
+  .describe('When the token expires, in UNIX seconds; later than now.')
+  .optional();
+
+export type BodySchemas = Readonly<Record<'create' | 'replace' | 'patch' | 'rotate', z.ZodObject>>;
+
+const BODY = 'the body must be';
+
+/** The bodies that a service with these lifetimes accepts. */
+export function bodySchemas(lifetime: Lifetime): BodySchemas {
+  return {
+    create: strict(
+      {
+        scopes,
+        ttl: secondsField('ttl', 1, lifetime.maxSeconds)
+          .describe('The lifetime in seconds.')
+          .optional(),
+        name: name.optional(),
+        metadata: metadata.optional(),
+      },
+      BODY,
+    ),
+    replace: strict({ scopes, expire }, BODY),
+    patch: strict(
+      {
+        scopes: scopes.optional(),
+        addScopes: scopes.optional(),
+        removeScopes: scopes.optional(),
+        expire,
+        name: name.nullable().optional(),
+        metadata: metadata.nullable().optional(),
+      },
+      BODY,
+    ),
+    rotate: strict(
+      {
+        graceSeconds: fields.graceSeconds.describe('How long the old value lives on.').optional(),
+      },
+      BODY,
+    ),
+  };
+}
+
+/**
+ * Gives the members of a body the names that the service has for them. Their values are unchecked,
+ * but for `expire`: the service checks them, once, and with the same errors as the schema.
+ *
+ * @throws {TokenError} for a body that is not an object, an unknown member or a bad `expire`. If other
+ * members are bad as well, their error may come first
+ */
+export function toInput<Input>(schema: z.ZodObject, body: unknown): Input {
+  if (!isShaped(schema, body)) return readInput(schema as z.ZodType<Input>, body);
+  const { ttl, expire, ...rest } = body;
+  return {
+    ...rest,
+    ...(ttl !== undefined && { ttlSeconds: ttl }),
+    ...(expire !== undefined && { expiresAt: fromUnixTime(expire as number) }),
+  } as Input;
+}
+
+function isShaped({ shape }: z.ZodObject, body: unknown): body is Record<string, unknown> {
+  if (!isObject(body)) return false;
+  const isKnown = Object.keys(body).every((member) => Object.hasOwn(shape, member));
+  return isKnown && expire.safeParse(body['expire']).success;
+}
+
+/** Some older clients send `expire` for the lifetime in seconds, and `ttl: 0` for the default. */
+export function fromLegacyBody(body: unknown): unknown {
+  if (!isObject(body)) return body;
+  const { ttl, expire, ...rest } = body;
+  if (ttl !== undefined && expire !== undefined) {
+    throw new HttpError('invalid_request', 'ttl and expire mean the same here: give one of them', {
+      details: { member: 'expire' },
+    });
+  }
+  const lifetime = expire === undefined && ttl !== 0 ? ttl : expire;
+  return lifetime === undefined ? rest : { ...rest, ttl: lifetime };
+}
+
+/** Refuses a member of another call, which a client may mix up with one of this call. */
+export function refuseMember(body: unknown, member: string, instead: string): void {
+  if (!isObject(body) || !Object.hasOwn(body, member)) return;
+  throw new HttpError('invalid_request', `${member} cannot be given here; ${instead}`, {
+    details: { member },
+  });
+}
+
+/** The members of bodies that have other names in the library. */
+const WIRE_NAMES: Names = { ttlSeconds: 'ttl', expiresAt: 'expire' };
+
+/** An error of the service, with the names that callers over HTTP know. */
+export function toWireError(error: TokenError): HttpError {
+  const { code, message, details } = renamed(error, WIRE_NAMES);
+  return new HttpError(code, message, { details });
+}
+
+/** Adds to the refusal of `ttl: 0` what older clients, which send it, can do. */
+export function ofLegacyTtl(error: unknown, body: unknown): unknown {
+  const isAboutTtl = isTokenError(error) && error.code === 'invalid_ttl';
+  if (!isAboutTtl || !isObject(body) || body['ttl'] !== 0) return error;
+  const { message, details } = toWireError(error);
+  const hint =
+    'leave it out for the default lifetime; with --accept-legacy-body (acceptLegacyBody) the service reads 0 as that';
+  return new HttpError('invalid_ttl', `${message}: ${hint}`, { details });
+}
+
+/** Says of an error about a member of the query that it is one. */
+export function ofQuery(error: unknown): unknown {
+  const member = isTokenError(error) ? error.details?.['member'] : undefined;
+  if (!isTokenError(error) || !Object.hasOwn(filterSchema.shape, String(member))) return error;
+  const { code, message, details } = error;
+  return new HttpError(code, `the query parameter ${message}`, { details });
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The query of a list, with the names of the service. */
+export type Filter = Pick<ListInput, 'scope' | 'match' | 'limit' | 'cursor'>;
+
+/** The schema of the query; the service parses `scope`. */
+export const filterSchema = z.object({
+  scope: z
+    .string()
+    .describe('Only tokens that have to do with this scope; empty for all.')
+    .optional(),
+  match: fields.match
+    .describe(
+      '`overlaps`: can touch something of it; `covers`: may do all of it; `exact`: holds it.',
+    )
+    .optional(),
+  limit: z
+    .string()
+    .refine((text) => /^[1-9]\d{0,2}$/.test(text) && Number(text) <= MAX_WIRE_PAGE_TOKENS, {
+      error: `limit must be a whole number from 1 to ${MAX_WIRE_PAGE_TOKENS}`,
+    })
+    .transform(Number)
+    .describe(
+      'The most tokens on a page; 10 000 without `limit` and `cursor`. A page also ends at 1 MiB of scopes and metadata.',
+    )
+    .optional(),
+  cursor: fields.cursor.describe('The `cursor` of the page before.').optional(),
+});
+
+/** More edits than a misspelled name of a parameter has. */
+const TOO_MANY_EDITS = 3;
+
+/**
+ * Parses the query of a list. An empty `scope` is ignored, and so are unknown parameters, which clients
+ * and proxies add, unless one looks like a misspelled known one.
+ */
+export function readFilter(query: URLSearchParams): Filter {
+  const known = Object.keys(filterSchema.shape);
+  const repeated = known.find((name) => query.getAll(name).length > 1);
+  if (repeated !== undefined) {
+    throw new HttpError('invalid_request', `the query parameter ${repeated} may be given once`, {
+      details: { member: repeated },
+    });
+  }
+  for (const name of query.keys()) refuseMisspelled(name, known);
+  const { scope, ...filter } = readInput(filterSchema, Object.fromEntries(query));
+  return { ...filter, ...(scope && { scope }) };
+}
+
+function refuseMisspelled(name: string, known: readonly string[]): void {
+  if (known.includes(name)) return;
+  const text = name.toLowerCase();
+  const meant = known.find((other) => editDistance(text, other, TOO_MANY_EDITS) < TOO_MANY_EDITS);
+  if (meant === undefined) return;
+  throw new HttpError(
+    'invalid_request',
+    `unknown query parameter ${shownName(name)}; did you mean ${meant}?`,
+    { details: { member: meant } },
+  );
+}
+
+/** The entity tag of a token, as a header. */
+export function etag({ version }: Token): Record<string, string> {
+  return { etag: `"${version}"` };
+}
+
+/**
+ * The versions that an `If-Match` lists (RFC 9110 section 13.1.1); `undefined` if one cannot be read.
+ *
+ * Weak tags and bare numbers count, although the RFC asks for strong comparison: gateways that compress
+ * responses weaken the tags in them, and a token has one representation for each version, so a weak tag
+ * names it as well as a strong one. Without them, a correct client behind such a gateway would read and
+ * be refused again and again.
+ */
+export function versionsOf(header: string): readonly number[] | undefined {
+  const tags = header.split(',').map((tag) => tag.trim());
+  const versions = tags.filter((tag) => tag !== '').map(versionOf);
+  const isReadable = versions.length > 0 && versions.every((version) => version !== undefined);
+  return isReadable ? versions : undefined;
+}
+
+function versionOf(tag: string): number | undefined {
+  const [, quoted, bare] = /^(?:(?:W\/)?"([1-9]\d{0,14})"|([1-9]\d{0,14}))$/.exec(tag) ?? [];
+  const version = quoted ?? bare;
+  return version === undefined ? undefined : Number(version);
+}

@@ -1,0 +1,32 @@
+import { MAX_SCOPES_A_TURN } from './bounds.ts';
+
+/** Whether a list takes milliseconds to work through, so that others should get a turn after it. */
+export function isLong(list: readonly unknown[]): boolean {
+  return list.length > MAX_SCOPES_A_TURN;
+}
+
+/** Frozen lists are measured once: those of stores are shared, and may be long. */
+const sizes = new WeakMap<readonly unknown[], number>();
+
+/** The length of a list of texts as JSON if nothing in it is escaped; `NaN` for any other list. */
+export function listBytes(list: readonly unknown[]): number {
+  const known = sizes.get(list);
+  if (known !== undefined) return known;
+  let bytes = 2;
+  for (const item of list) bytes += typeof item === 'string' ? item.length + 3 : Number.NaN;
+  if (Object.isFrozen(list)) sizes.set(list, bytes);
+  return bytes;
+}
+
+/**
+ * The objects around a scope that is in use. Its text is in memory twice, in the list and in the parts
+ * of the parsed scope. Measured in total: 310 bytes for 31 characters, 440 for 121.
+ */
+const SCOPE_BYTES = 280;
+/** Measured: an empty set with its lookup table, and the references to it. */
+const LIST_BYTES = 1500;
+
+/** About how many bytes a list of scopes takes in memory, with the set that is compiled from it. */
+export function listWeight(list: readonly string[]): number {
+  return LIST_BYTES + 2 * listBytes(list) + SCOPE_BYTES * list.length;
+}

@@ -1,0 +1,44 @@
+import { nextTurn } from '../deadline.ts';
+import { isTokenError, TokenError } from '../errors.ts';
+import { notify } from '../events.ts';
+
+/** How a change of many records is carried out. */
+export interface BatchOptions {
+  /** The most records of one call of the store. */
+  readonly size: number;
+  /** The most records in all. @default no limit */
+  readonly limit?: number | undefined;
+  /** Called after each batch but the last one, with the count so far. */
+  readonly onProgress?: ((count: number) => void) | undefined;
+  /** Called at the end with the count, also after a failure that left some records changed. */
+  readonly onEnd: (count: number) => void;
+}
+
+/**
+ * Changes many records in batches, so that neither the event loop nor the store is held for long. Ends
+ * when a batch was not full.
+ *
+ * @throws {TokenError} the failure of a batch, with `details.count`: the records of the batches before
+ */
+export async function inBatches(
+  change: (limit: number) => Promise<number>,
+  { size, limit = Number.POSITIVE_INFINITY, onProgress, onEnd }: BatchOptions,
+): Promise<number> {
+  let count = 0;
+  try {
+    while (count < limit) {
+      const most = Math.min(size, limit - count);
+      const changed = await change(most);
+      count += changed;
+      if (changed < most) break;
+      if (onProgress !== undefined) notify(onProgress, count);
+      await nextTurn();
+    }
+  } catch (error) {
+    if (count > 0) onEnd(count);
+    if (!isTokenError(error)) throw error;
+    throw new TokenError(error.code, error.message, { ...error.details, count });
+  }
+  onEnd(count);
+  return count;
+}

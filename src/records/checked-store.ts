@@ -1,0 +1,234 @@
+import { withDeadline } from '../deadline.ts';
+import {
+  corruptStore,
+  isTokenError,
+  type StoreFailure,
+  storeFailure,
+  type TokenError,
+} from '../errors.ts';
+import type { AccountQuota, PageQuery, TokenStore, Unsubscribe } from '../store.ts';
+import { isRecord, type TokenId, type TokenRecord } from '../token.ts';
+import { readId } from '../values/value.ts';
+
+/** How the calls of a store are checked. */
+export interface CheckOptions {
+  /** Whether the store answers without I/O; its calls then need no deadline. */
+  readonly isLocal: boolean;
+  /** How long a verb may wait for the store. */
+  readonly deadlineMs: number;
+  /** Called with every failure, before it is thrown or returned. */
+  readonly onFailure: (failure: StoreFailure) => void;
+}
+
+/** Ids whose records may have changed. */
+export type ChangedIds = readonly TokenId[] | 'all';
+
+/** The answer for one of several ids: its record, none, or why it could not be read. */
+export type Found = TokenRecord | undefined | StoreFailure;
+
+/** The result of an insertion; every other failure is thrown. */
+export type Insertion = 'inserted' | 'id_taken' | 'quota_exceeded';
+
+/** If a read of several ids fails this early, there is still time to read each of them alone. */
+const EARLY_FAILURE_MS = 50;
+
+/**
+ * The store of the host: every call ends by its deadline, every answer is checked, and every failure
+ * is a {@link StoreFailure}, because errors of drivers may quote what was sent.
+ *
+ * A call with `until` ends by that instant of `performance.now()`, for verbs of several calls.
+ */
+export class CheckedStore {
+  readonly isLocal: boolean;
+  readonly #store: TokenStore;
+  readonly #deadlineMs: number;
+  readonly #onFailure: (failure: StoreFailure) => void;
+  #onWrite: (changed: ChangedIds) => void = () => {};
+
+  constructor(store: TokenStore, { isLocal, deadlineMs, onFailure }: CheckOptions) {
+    this.#store = store;
+    this.isLocal = isLocal;
+    this.#deadlineMs = deadlineMs;
+    this.#onFailure = onFailure;
+  }
+
+  /** Until when a verb that begins now may wait. */
+  deadline(): number {
+    return performance.now() + this.#deadlineMs;
+  }
+
+  /** Waits for several calls together. `late` may say what it means that they did not end in time. */
+  inTime<Answer>(
+    answer: Promise<Answer>,
+    until: number,
+    late: () => TokenError | undefined,
+  ): Promise<Answer> {
+    if (this.isLocal) return answer;
+    return withDeadline(answer, msUntil(until), () => late() ?? storeFailure(undefined));
+  }
+
+  /** Sets the listener for writes of this process, also failed ones: they may have gone through. */
+  onWrite(listener: (changed: ChangedIds) => void): void {
+    this.#onWrite = listener;
+  }
+
+  insert(record: TokenRecord, quota: AccountQuota): Promise<Insertion> {
+    return this.#call(() => insertionOf(this.#store.insert(record, quota)));
+  }
+
+  /** Reads one record. */
+  async findOne(id: TokenId): Promise<TokenRecord | undefined> {
+    let answer: readonly unknown[];
+    try {
+      const asked = this.#store.find([id]);
+      answer = await (this.isLocal ? asked : this.#inTime(asked));
+    } catch (error) {
+      throw this.failure(error);
+    }
+    const isOne = Array.isArray(answer) && answer.length === 1;
+    const found: Found = isOne ? checkedRecord(answer[0], id) : corruptStore();
+    if (isTokenError(found)) throw this.failure(found);
+    return found;
+  }
+
+  /**
+   * Reads records in one round trip. One malformed record, or one unavailable part of a store, does
+   * not hide the others.
+   */
+  async find(ids: readonly TokenId[]): Promise<readonly Found[]> {
+    if (ids.length === 1) return [await this.findOne(ids[0] as TokenId)];
+    const start = performance.now();
+    try {
+      const answer: unknown = await this.#call(() => this.#store.find(ids));
+      if (!Array.isArray(answer) || answer.length !== ids.length) throw this.#corrupt();
+      const found = ids.map((id, index) => checkedRecord(answer[index], id));
+      if (found.some(isTokenError)) this.#corrupt();
+      return found;
+    } catch (error) {
+      const isEarly = performance.now() - start < EARLY_FAILURE_MS;
+      const isCorrupt = isTokenError(error) && error.code === 'store_corrupt';
+      if (!isEarly && !isCorrupt) throw error;
+      return Promise.all(ids.map((id) => this.findOne(id).catch((failure) => failure)));
+    }
+  }
+
+  async page(query: PageQuery, until: number): Promise<readonly TokenRecord[]> {
+    const { account } = query;
+    const page: unknown = await this.#call(() => this.#store.page(query), until);
+    const isOfAccount = (record: TokenRecord | undefined) => {
+      const id = readId(record?.id);
+      return id !== undefined && isRecord(record, id) && record.account === account;
+    };
+    if (Array.isArray(page) && page.every(isOfAccount)) return page;
+    throw this.#corrupt();
+  }
+
+  replace(next: TokenRecord, version: number, until: number): Promise<boolean> {
+    return this.#write([next.id], isBoolean, () => this.#store.replace(next, version), until);
+  }
+
+  revoke(
+    { id, account }: Pick<TokenRecord, 'id' | 'account'>,
+    at: Date,
+    version: number | undefined,
+    until: number,
+  ): Promise<boolean> {
+    return this.#write([id], isBoolean, () => this.#store.revoke(id, account, at, version), until);
+  }
+
+  revokeAll(account: string, at: Date, limit: number): Promise<number> {
+    return this.#write('all', isCount, () => this.#store.revokeAll(account, at, limit));
+  }
+
+  async purge(before: Date, limit: number): Promise<number> {
+    const count: unknown = await this.#call(() => this.#store.purge(before, limit));
+    if (isCount(count)) return count;
+    throw this.#corrupt();
+  }
+
+  /** Listens for changes made by any process; `undefined` if the store cannot report them. */
+  async watch(onChange: (changed: ChangedIds) => void): Promise<Unsubscribe | undefined> {
+    return this.#store.watch?.(onChange);
+  }
+
+  /** Waits for an end of listening that {@link watch} gave. */
+  async unwatch(unsubscribe: Unsubscribe): Promise<void> {
+    await this.#call(unsubscribe);
+  }
+
+  async close(): Promise<void> {
+    await this.#call(async () => this.#store.close?.());
+  }
+
+  /** Turns whatever went wrong into a failure that may be shown, and reports it. */
+  failure(error: unknown): StoreFailure {
+    const failure = storeFailure(error);
+    this.#onFailure(failure);
+    return failure;
+  }
+
+  #corrupt(): StoreFailure {
+    return this.failure(corruptStore());
+  }
+
+  /** An answer of the wrong type must not pass for a yes or a no. */
+  async #write<Answer>(
+    changed: ChangedIds,
+    isAnswer: (answer: unknown) => answer is Answer,
+    call: () => Promise<unknown>,
+    until?: number,
+  ): Promise<Answer> {
+    try {
+      const answer = await this.#call(call, until);
+      if (isAnswer(answer)) return answer;
+      throw this.#corrupt();
+    } finally {
+      this.#onWrite(changed);
+    }
+  }
+
+  async #call<Answer>(call: () => Promise<Answer>, until?: number): Promise<Answer> {
+    try {
+      const answer = call();
+      return await (this.isLocal ? answer : this.#inTime(answer, until));
+    } catch (error) {
+      throw this.failure(error);
+    }
+  }
+
+  #inTime<Answer>(answer: Promise<Answer>, until?: number): Promise<Answer> {
+    return withDeadline(answer, until === undefined ? this.#deadlineMs : msUntil(until));
+  }
+}
+
+function msUntil(instant: number): number {
+  return Math.max(0, Math.ceil(instant - performance.now()));
+}
+
+function checkedRecord(found: unknown, id: TokenId): Found {
+  try {
+    return found === undefined || isRecord(found, id) ? found : corruptStore();
+  } catch {
+    // A proxy, or a getter that throws.
+    return corruptStore();
+  }
+}
+
+async function insertionOf(insertion: Promise<void>): Promise<Insertion> {
+  try {
+    await insertion;
+    return 'inserted';
+  } catch (error) {
+    const code = isTokenError(error) ? error.code : undefined;
+    if (code === 'id_taken' || code === 'quota_exceeded') return code;
+    throw error;
+  }
+}
+
+function isBoolean(answer: unknown): answer is boolean {
+  return typeof answer === 'boolean';
+}
+
+function isCount(answer: unknown): answer is number {
+  return Number.isSafeInteger(answer) && (answer as number) >= 0;
+}

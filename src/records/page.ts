@@ -1,0 +1,66 @@
+import { listBytes } from '../list-size.ts';
+import type { PageQuery } from '../store.ts';
+import { recordBytes, type TokenRecord } from '../token.ts';
+
+/** Collects records up to a number and a sum of bytes. */
+export class Page {
+  readonly records: TokenRecord[] = [];
+  readonly #limit: number;
+  readonly #maxBytes: number;
+  #bytes = 0;
+
+  constructor(limit: number, maxBytes: number) {
+    this.#limit = limit;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Whether the record fitted. The first one always does, or a list would never get past it. */
+  add(record: TokenRecord): boolean {
+    if (this.records.length === this.#limit) return false;
+    const bytes = this.#bytes + recordBytes(record);
+    if (bytes > this.#maxBytes && this.records.length > 0) return false;
+    this.#bytes = bytes;
+    this.records.push(record);
+    return true;
+  }
+
+  /** Whether no further record can fit. */
+  get isFull(): boolean {
+    return this.#bytes >= this.#maxBytes;
+  }
+}
+
+/** Whether a store's answer is its last page. A store may end a page early only because of its bytes. */
+export function isLast(
+  records: readonly TokenRecord[],
+  { limit, maxBytes = Number.POSITIVE_INFINITY }: PageQuery,
+): boolean {
+  if (records.length >= limit) return false;
+  let bytes = 0;
+  for (const { scopes, requested } of records) bytes += listBytes(scopes) + listBytes(requested);
+  return bytes < maxBytes;
+}
+
+/** A time budget for the work of this process. Waiting for others does not count. */
+export class OwnTime {
+  readonly #budgetMs: number;
+  #spentMs = 0;
+  #since = performance.now();
+
+  constructor(budgetMs: number) {
+    this.#budgetMs = budgetMs;
+  }
+
+  async waitFor<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    this.#spentMs += performance.now() - this.#since;
+    try {
+      return await answer;
+    } finally {
+      this.#since = performance.now();
+    }
+  }
+
+  get isOver(): boolean {
+    return this.#spentMs + performance.now() - this.#since >= this.#budgetMs;
+  }
+}

@@ -1,0 +1,296 @@
+import { MAX_FOUND_TOGETHER } from '../bounds.ts';
+import { isTokenError } from '../errors.ts';
+import type { Unsubscribe } from '../store.ts';
+import { copyMetadata, frozenList, type TokenId, type TokenRecord } from '../token.ts';
+import type { ChangedIds, CheckedStore, Found } from './checked-store.ts';
+import { RecordWeights } from './weights.ts';
+
+/** How long records may be served from the cache, and how many of them, and of what size. */
+export interface CacheLimits {
+  /** From the start of the read, in milliseconds; 0 turns the cache off. */
+  readonly maxStaleMs: number;
+  readonly maxEntries: number;
+  /** In bytes, as {@link RecordWeights} counts them. */
+  readonly maxBytes: number;
+}
+
+const WATCH_RETRY_MS = 1000;
+
+/**
+ * Reads records by id. Reads in one turn of the event loop go to the store as one batch, and an id
+ * that is asked for twice is read once. A read never joins a batch that was sent before it began,
+ * unless staleness is allowed; then records are cached for that long, too.
+ *
+ * What keeps the bound on staleness: the age of an entry counts from the start of its read, by the
+ * clock of the machine or by the injected one, whichever says more, and no use renews it. A record
+ * that is invalidated while it is being read is not cached. Change hints of the store can only evict.
+ */
+export class RecordReader {
+  readonly #store: CheckedStore;
+  readonly #limits: CacheLimits;
+  readonly #isCaching: boolean;
+  readonly #entries = new Map<TokenId, Entry>();
+  readonly #weights = new RecordWeights();
+  /** Batches that were sent and not yet answered. */
+  readonly #inFlight = new Set<Batch>();
+  /** The batch that collects ids. */
+  #open: Batch | undefined;
+  #unsubscribe: Unsubscribe | undefined;
+  #isClosed = false;
+
+  constructor(store: CheckedStore, limits: CacheLimits) {
+    this.#store = store;
+    this.#limits = limits;
+    this.#isCaching = limits.maxStaleMs > 0;
+    if (!this.#isCaching) return;
+    store.onWrite((changed) => this.evict(changed));
+    void this.#watch();
+  }
+
+  /** The cached record of a token, if it is fresh enough. */
+  cached(id: TokenId, now: number): TokenRecord | undefined {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return undefined;
+    if (this.#isFresh(entry, now)) return entry.record;
+    this.#drop(id);
+    return undefined;
+  }
+
+  /**
+   * Reads a record, from the store or, if staleness is allowed, from a batch in flight.
+   *
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`
+   */
+  load(id: TokenId, now: number): Promise<TokenRecord | undefined> {
+    const batch = this.#joinable(id, now);
+    return batch === undefined ? this.read(id, now) : this.#join(batch, id, now);
+  }
+
+  async #join(batch: Batch, id: TokenId, now: number): Promise<TokenRecord | undefined> {
+    const record = await batch.recordOf(id);
+    return this.#isFresh(batch, now) ? record : this.read(id, now);
+  }
+
+  /**
+   * Reads a record from the store, from now on.
+   *
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`
+   */
+  read(id: TokenId, now: number): Promise<TokenRecord | undefined> {
+    const { isLocal } = this.#store;
+    if (isLocal && !this.#isCaching) return this.#store.findOne(id);
+    const batch = this.#open ?? this.#openBatch(now);
+    batch.add(id);
+    if (isLocal || batch.size === MAX_FOUND_TOGETHER) this.#send(batch);
+    return batch.recordOf(id);
+  }
+
+  /** Evicts records, and does not cache those that are being read. */
+  evict(changed: ChangedIds): void {
+    if (changed === 'all') this.#dropAll();
+    else for (const id of changed) this.#drop(id);
+    for (const batch of this.#inFlight) batch.invalidate(changed);
+  }
+
+  /**
+   * Stops listening to the store, and caches nothing from now on.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#dropAll();
+    if (this.#unsubscribe !== undefined) await this.#store.unwatch(this.#unsubscribe);
+  }
+
+  #joinable(id: TokenId, now: number): Batch | undefined {
+    if (!this.#isCaching) return undefined;
+    for (const batch of this.#inFlight) {
+      if (batch.isValid(id) && this.#isFresh(batch, now)) return batch;
+    }
+    return undefined;
+  }
+
+  /**
+   * A lone caller does not wait: if nothing is in flight, the batch is sent when this callback of the
+   * event loop and its promises are done. Under load it is sent in the check phase, because callers
+   * then come in callbacks of their own.
+   */
+  #openBatch(now: number): Batch {
+    const batch = new Batch(now);
+    this.#open = batch;
+    const send = () => this.#send(batch);
+    if (this.#store.isLocal) return batch;
+    if (this.#inFlight.size > 0) setImmediate(send);
+    else queueMicrotask(() => process.nextTick(send));
+    return batch;
+  }
+
+  #send(batch: Batch): void {
+    if (this.#open === batch) this.#open = undefined;
+    if (batch.isSent) return;
+    this.#inFlight.add(batch);
+    batch.send(
+      (ids) => this.#store.find(ids),
+      () => {
+        this.#inFlight.delete(batch);
+        this.#cache(batch);
+      },
+    );
+  }
+
+  #cache(batch: Batch): void {
+    if (!this.#isCaching || this.#isClosed) return;
+    for (const [id, found] of batch.validRecords()) {
+      const record = deepFrozen(found);
+      // Inserted at the end: the entry with the oldest read is evicted first.
+      this.#drop(id);
+      this.#entries.set(id, { record, steady: batch.steady, wall: batch.wall });
+      this.#weights.add(record);
+      this.#dropOldest();
+    }
+  }
+
+  #dropOldest(): void {
+    const { maxEntries, maxBytes } = this.#limits;
+    while (this.#entries.size > maxEntries || this.#weights.bytes > maxBytes) {
+      const [oldest] = this.#entries.keys();
+      this.#drop(oldest as TokenId);
+    }
+  }
+
+  #drop(id: TokenId): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    this.#entries.delete(id);
+    this.#weights.remove(entry.record);
+  }
+
+  #dropAll(): void {
+    this.#entries.clear();
+    this.#weights.clear();
+  }
+
+  #isFresh({ steady, wall }: ReadStart, now: number): boolean {
+    const age = Math.max(performance.now() - steady, now - wall);
+    return age < this.#limits.maxStaleMs;
+  }
+
+  async #watch(): Promise<void> {
+    while (!this.#isClosed) {
+      try {
+        const unsubscribe = await this.#store.watch((changed) => this.evict(changed));
+        if (unsubscribe === undefined) return;
+        // Changes before this instant were not reported.
+        this.evict('all');
+        this.#unsubscribe = unsubscribe;
+        if (this.#isClosed) await unsubscribe();
+        return;
+      } catch {
+        await new Promise<void>((resolve) => setTimeout(resolve, WATCH_RETRY_MS).unref());
+      }
+    }
+  }
+}
+
+/** When a read began, by the monotonic clock of the machine and by the injected one. */
+interface ReadStart {
+  readonly steady: number;
+  readonly wall: number;
+}
+
+interface Entry extends ReadStart {
+  readonly record: TokenRecord;
+}
+
+/**
+ * One read of several records: collects ids, is sent, is answered. Most batches hold one id, for which
+ * no map is made.
+ */
+class Batch implements ReadStart {
+  readonly wall: number;
+  steady = Number.NEGATIVE_INFINITY;
+  readonly #ids: TokenId[] = [];
+  #indexes: Map<TokenId, number> | undefined;
+  #invalid: Set<TokenId> | undefined;
+  readonly #answer: Promise<readonly Found[]>;
+  #resolve: (found: readonly Found[]) => void = () => {};
+  #reject: (error: unknown) => void = () => {};
+  #found: readonly Found[] = [];
+
+  constructor(now: number) {
+    this.wall = now;
+    this.#answer = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  get size(): number {
+    return this.#ids.length;
+  }
+
+  get isSent(): boolean {
+    return this.steady !== Number.NEGATIVE_INFINITY;
+  }
+
+  add(id: TokenId): void {
+    if (this.#indexOf(id) !== undefined) return;
+    const index = this.#ids.push(id) - 1;
+    if (index === 1) this.#indexes = new Map([[this.#ids[0] as TokenId, 0]]);
+    this.#indexes?.set(id, index);
+  }
+
+  #indexOf(id: TokenId): number | undefined {
+    if (this.#indexes !== undefined) return this.#indexes.get(id);
+    return this.#ids[0] === id ? 0 : undefined;
+  }
+
+  /** `onSettled` is called before anybody who waits gets the answer. */
+  send(find: (ids: readonly TokenId[]) => Promise<readonly Found[]>, onSettled: () => void): void {
+    this.steady = performance.now();
+    find([...this.#ids]).then(
+      (found) => {
+        this.#found = found;
+        onSettled();
+        this.#resolve(found);
+      },
+      (error) => {
+        onSettled();
+        this.#reject(error);
+      },
+    );
+  }
+
+  async recordOf(id: TokenId): Promise<TokenRecord | undefined> {
+    const found = (await this.#answer)[this.#indexOf(id) as number];
+    if (isTokenError(found)) throw found;
+    return found;
+  }
+
+  invalidate(changed: ChangedIds): void {
+    this.#invalid ??= new Set();
+    for (const id of changed === 'all' ? this.#ids : changed) this.#invalid.add(id);
+  }
+
+  isValid(id: TokenId): boolean {
+    return this.#indexOf(id) !== undefined && this.#invalid?.has(id) !== true;
+  }
+
+  *validRecords(): Generator<readonly [TokenId, TokenRecord]> {
+    for (const [index, id] of this.#ids.entries()) {
+      const found = this.#found[index];
+      if (found !== undefined && !isTokenError(found) && this.isValid(id)) yield [id, found];
+    }
+  }
+}
+
+/** Cached records are handed out many times: nobody may change the lists in them. */
+function deepFrozen(record: TokenRecord): TokenRecord {
+  return Object.freeze({
+    ...record,
+    scopes: frozenList(record.scopes),
+    requested: frozenList(record.requested),
+    metadata: record.metadata && copyMetadata(record.metadata),
+  });
+}

@@ -1,0 +1,64 @@
+import { MAX_SCANNED_TOKENS, SCAN_BUDGET_MS, SCANNED_BATCH } from '../bounds.ts';
+import { nextTurn } from '../deadline.ts';
+import type { PageQuery, Position } from '../store.ts';
+import type { TokenRecord } from '../token.ts';
+import type { CheckedStore } from './checked-store.ts';
+import { isLast, OwnTime, Page } from './page.ts';
+
+/** What a scan looks for. */
+export interface Scan {
+  readonly query: Omit<PageQuery, 'limit'> & { readonly maxBytes: number };
+  /** The most records. */
+  readonly limit: number;
+  /** Selects records by their scopes; without it, all are wanted. */
+  readonly isWanted: ((scopes: readonly string[]) => boolean) | undefined;
+}
+
+/** The records that a scan found, and the position at which the next one goes on, if there is more. */
+export interface Scanned {
+  readonly records: readonly TokenRecord[];
+  readonly last: Position | undefined;
+}
+
+/**
+ * Collects records page by page until there are enough, or too many bytes. A scan with a filter also
+ * ends after a bounded number of records and of milliseconds of work in this process.
+ */
+export async function scan(
+  store: CheckedStore,
+  { query, limit, isWanted }: Scan,
+): Promise<Scanned> {
+  const page = new Page(limit, query.maxBytes);
+  const isSelected = isWanted === undefined ? () => true : oncePerList(isWanted);
+  const time = new OwnTime(SCAN_BUDGET_MS);
+  const until = store.deadline();
+  const size = isWanted === undefined ? limit + 1 : SCANNED_BATCH;
+  const end = (last?: Position): Scanned => ({ records: page.records, last });
+  let { after } = query;
+  for (let pages = 1; ; pages++) {
+    const pageQuery = { ...query, after, limit: size };
+    const asked = store.page(pageQuery, until);
+    // A local store has done its work by now, in this turn of the event loop.
+    const records = await (store.isLocal ? asked : time.waitFor(asked));
+    for (const record of records) {
+      if (isSelected(record) && !page.add(record)) return end(after);
+      after = record;
+    }
+    if (isLast(records, pageQuery)) return end();
+    const isEnough = page.isFull || pages * SCANNED_BATCH >= MAX_SCANNED_TOKENS || time.isOver;
+    if (isEnough) return end(after);
+    if (store.isLocal) await time.waitFor(nextTurn());
+  }
+}
+
+/** Many tokens hold the same list: each list is tested once. */
+function oncePerList(
+  isWanted: (scopes: readonly string[]) => boolean,
+): (record: TokenRecord) => boolean {
+  const known = new Map<readonly string[], boolean>();
+  return ({ scopes }) => {
+    const answer = known.get(scopes) ?? isWanted(scopes);
+    known.set(scopes, answer);
+    return answer;
+  };
+}

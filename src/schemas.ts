@@ -1,0 +1,376 @@
+import * as z from 'zod';
+import {
+  MAX_ACCOUNT_BYTES,
+  MAX_COMPARED_NAMES,
+  MAX_LIFETIME_SECONDS,
+  MAX_NAME_LENGTH,
+  MAX_PAGE_TOKENS,
+  MAX_PURGED,
+  MAX_RECORD_BYTES,
+} from './bounds.ts';
+import { parseDuration } from './duration.ts';
+import { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
+import type { IssueInput, Read } from './input.ts';
+import { editDistance } from './scope/distance.ts';
+import { recallScope } from './scope/grammar.ts';
+import { parseScope, type Scope } from './scope/index.ts';
+import { parseScopes } from './scope/list.ts';
+import { toTokenError } from './scope-refusals.ts';
+import { isAccount, isPlainText, type JsonObject, type Lifetime, readMetadata } from './token.ts';
+import { renameIn, secondsMessage, shown, shownName } from './wording.ts';
+
+/** What an error function of zod is given. */
+interface Sent {
+  readonly input?: unknown;
+}
+
+/** The rules of members that several inputs share, in the library and on the wire. */
+export const fields = {
+  account: z.custom<string>(isAccount, { error: ({ input }) => accountMessage(input) }),
+  scopes: scopesField(),
+  scope: z
+    .unknown()
+    .transform((value, context) => attempt(() => parseScope(value as string), context)),
+  name: z.custom<string>(isName, { error: ({ input }) => nameMessage(input) }),
+  metadata: metadataField(),
+  match: z.enum(['overlaps', 'covers', 'exact'], {
+    error: got('match must be "overlaps", "covers" or "exact"'),
+  }),
+  cursor: z.string({ error: got('cursor must be one that an earlier page gave') }),
+  graceSeconds: secondsField('graceSeconds', 0, MAX_LIFETIME_SECONDS),
+  expiresIn: durationField('expiresIn', MAX_LIFETIME_SECONDS),
+  ifVersion: numberField('ifVersion', 1, Number.MAX_SAFE_INTEGER),
+};
+
+export const listInput = strict(
+  {
+    account: fields.account,
+    scope: fields.scope.optional(),
+    match: fields.match.optional(),
+    limit: numberField('limit', 1, MAX_PAGE_TOKENS).optional(),
+    maxBytes: numberField('maxBytes', 1, MAX_RECORD_BYTES).optional(),
+    cursor: fields.cursor.optional(),
+  },
+  'list takes',
+);
+
+export const modifyInput = strict(
+  {
+    scopes: fields.scopes,
+    expiresIn: fields.expiresIn.optional(),
+    expiresAt: dateField('expiresAt').optional(),
+  },
+  'modify takes',
+);
+
+export const patchInput = strict(
+  {
+    scopes: fields.scopes.optional(),
+    addScopes: fields.scopes.optional(),
+    removeScopes: fields.scopes.optional(),
+    expiresIn: fields.expiresIn.optional(),
+    expiresAt: dateField('expiresAt').optional(),
+    name: fields.name.nullable().optional(),
+    metadata: fields.metadata.nullable().optional(),
+  },
+  'patch takes',
+);
+
+export const changeOptions = strict({
+  ifVersion: fields.ifVersion.optional(),
+  dryRun: z.boolean({ error: got('dryRun must be true or false') }).optional(),
+});
+
+export const revokeOptions = strict({ ifVersion: fields.ifVersion.optional() });
+
+export const revokeAllOptions = strict({
+  onProgress: z
+    .custom<(revoked: number) => void>((value) => typeof value === 'function', {
+      error: 'onProgress must be a function',
+    })
+    .optional(),
+});
+
+export const rotateOptions = strict({
+  graceSeconds: fields.graceSeconds.optional(),
+  ifVersion: fields.ifVersion.optional(),
+});
+
+export const verifyOptions = strict({
+  fresh: z.boolean({ error: got('fresh must be true or false') }).optional(),
+});
+
+export const purgeInput = strict(
+  {
+    before: dateField('before'),
+    limit: numberField('limit', 1, MAX_PURGED).optional(),
+  },
+  'purge takes',
+);
+
+/** The input of `issue`, with the lifetimes of this service. */
+export function issueInput({ maxSeconds }: Lifetime): z.ZodType<Read<IssueInput>> {
+  return strict(
+    {
+      account: fields.account,
+      scopes: fields.scopes,
+      ttlSeconds: secondsField('ttlSeconds', 1, maxSeconds).optional(),
+      expiresIn: fields.expiresIn.optional(),
+      expiresAt: dateField('expiresAt').optional(),
+      name: fields.name.optional(),
+      metadata: fields.metadata.optional(),
+    },
+    'issue takes',
+  );
+}
+
+/** A whole number of seconds. */
+export function secondsField(name: string, min: number, max: number): z.ZodType<number> {
+  return integer(min, max, ({ input }) => secondsMessage(name, input, min, max));
+}
+
+/**
+ * An object with these members and no others.
+ *
+ * @param takes the beginning of the message for anything but an object
+ */
+export function strict<Shape extends z.ZodRawShape>(
+  shape: Shape,
+  takes = 'the options must be',
+): z.ZodObject<Shape, z.core.$strict> {
+  const known = Object.keys(shape);
+  return z.strictObject(shape, {
+    error: ({ code, path = [], input, keys }) => {
+      const place = path.join('.');
+      if (code === 'unrecognized_keys') return unknownMessage(keys as string[], known, place);
+      const subject = place === '' ? takes : `${place} must be`;
+      return `${subject} an object { ${known.join(', ')} }; got ${shown(input)}`;
+    },
+  });
+}
+
+/**
+ * Reads an input.
+ *
+ * @throws {TokenError} for the first fault in this order: members that are unknown or of the wrong
+ * kind (`invalid_request`), scopes (the codes of the scope module), lifetime (`invalid_ttl`) and
+ * expiry (`invalid_expire`)
+ */
+export function readInput<Input>(schema: z.ZodType<Input>, value: unknown): Input {
+  const reading = parse(schema, value, () => {
+    return new TokenError(
+      'invalid_request',
+      'an argument could not be read: a getter or a proxy threw',
+    );
+  });
+  if (reading.success) return reading.data;
+  const faults = reading.error.issues.map((issue) => toFault(issue, schema));
+  // The schemas declare scopes before lifetime and expiry, so zod reports them in that order.
+  throw faults.find(({ code }) => code === 'invalid_request') ?? faults[0];
+}
+
+/**
+ * Reads options.
+ *
+ * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
+ */
+export function checkOptions<Options>(schema: z.ZodType<Options>, options: unknown): Options {
+  const reading = parse(schema, options, () => unreadable('an option'));
+  if (reading.success) return reading.data;
+  const [issue] = reading.error.issues;
+  throw new TokenError('invalid_options', issue?.message ?? 'options are missing');
+}
+
+/**
+ * Reads an option that needs more than a schema.
+ *
+ * @throws {TokenError} `invalid_options`, also if a getter or a proxy throws
+ */
+export function readOption<Option>(name: string, read: () => Option): Option {
+  try {
+    return read();
+  } catch (error) {
+    throw isTokenError(error) ? error : unreadable(name);
+  }
+}
+
+function unreadable(what: string): TokenError {
+  return new TokenError('invalid_options', `${what} could not be read: a getter or a proxy threw`);
+}
+
+/** A getter or a proxy of the caller may throw anything. */
+function parse<Output>(
+  schema: z.ZodType<Output>,
+  value: unknown,
+  refusal: () => TokenError,
+): z.ZodSafeParseResult<Output> {
+  try {
+    return schema.safeParse(value);
+  } catch {
+    throw refusal();
+  }
+}
+
+/** Reads an account that is an argument of its own. */
+export function readAccount(account: unknown): string {
+  if (isAccount(account)) return account;
+  throw new TokenError('invalid_request', accountMessage(account), { member: 'account' });
+}
+
+function scopesField(): z.ZodType<readonly Scope[]> {
+  return z
+    .unknown()
+    .transform((value, context) => attempt(() => parseScopes(value, recallScope), context));
+}
+
+function attempt<Result>(parse: () => Result, context: z.RefinementCtx): Result {
+  try {
+    return parse();
+  } catch (error) {
+    context.addIssue({
+      code: 'custom',
+      params: { error: toTokenError(error) },
+    });
+    return z.NEVER;
+  }
+}
+
+/** Copied when it is checked: a getter could return something else later. */
+function metadataField(): z.ZodType<JsonObject> {
+  return z.unknown().transform((value, context) => {
+    const metadata = readMetadata(value);
+    if (typeof metadata !== 'string') return metadata;
+    context.addIssue({ code: 'custom', message: metadata });
+    return z.NEVER;
+  });
+}
+
+function isName(value: unknown): boolean {
+  if (typeof value !== 'string' || value === '' || !isPlainText(value)) return false;
+  return value.length <= MAX_NAME_LENGTH;
+}
+
+function nameMessage(value: unknown): string {
+  const rule = `name must be 1 to ${MAX_NAME_LENGTH} characters without control characters`;
+  if (typeof value !== 'string' || value === '') return `${rule}; got ${shown(value)}`;
+  return value.length > MAX_NAME_LENGTH ? `${rule}; got ${value.length}` : rule;
+}
+
+function accountMessage(value: unknown): string {
+  const rule = `account must be 1 to ${MAX_ACCOUNT_BYTES} bytes of text without control characters, such as "acme"`;
+  if (typeof value === 'number') return `${rule}; got a number: give String(id)`;
+  if (typeof value !== 'string' || value === '') return `${rule}; got ${shown(value)}`;
+  const bytes = Buffer.byteLength(value);
+  return bytes > MAX_ACCOUNT_BYTES ? `${rule}; got ${bytes} bytes` : rule;
+}
+
+/** A whole number in a range, as an option; its value is never shown. */
+export function wholeNumber(min: number, max: number, name: string): z.ZodType<number> {
+  return integer(min, max, () => rangeMessage(name, min, max));
+}
+
+/** A whole number in a range, as a member of an input. */
+function numberField(name: string, min: number, max: number): z.ZodType<number> {
+  return integer(min, max, got(rangeMessage(name, min, max)));
+}
+
+/** A duration in seconds, or as a text with its unit. */
+function durationField(name: string, max: number): z.ZodType<number> {
+  return z.unknown().transform((value, context) => {
+    const seconds = typeof value === 'string' ? parseDuration(value) : value;
+    if (Number.isInteger(seconds) && Number(seconds) >= 1 && Number(seconds) <= max) {
+      return seconds as number;
+    }
+    const rule = `${name} must be 1 to ${max} seconds, as a number or a text such as "30d" or "12h"`;
+    context.addIssue({ code: 'custom', message: `${rule}; got ${shown(value)}` });
+    return z.NEVER;
+  });
+}
+
+function integer(min: number, max: number, error: (sent: Sent) => string): z.ZodType<number> {
+  return z.int({ error }).min(min, { error }).max(max, { error });
+}
+
+function rangeMessage(name: string, min: number, max: number): string {
+  const upTo = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`;
+  return `${name} must be a whole number ${upTo}`;
+}
+
+/** Says what was sent after what would be right. */
+export function got(rule: string): (sent: Sent) => string {
+  return ({ input }) => `${rule}; got ${shown(input)}`;
+}
+
+function dateField(name: string): z.ZodType<Date> {
+  return z.date({ error: got(`${name} must be a valid Date`) });
+}
+
+function toFault(issue: z.core.$ZodIssue, schema: z.ZodType): TokenError {
+  const [member] = issue.path;
+  if (issue.code === 'custom' && issue.params?.['error'] instanceof TokenError) {
+    return ofMember(issue.params['error'], String(member));
+  }
+  const code = CODE_OF_MEMBER.get(member) ?? 'invalid_request';
+  if (member === undefined) return new TokenError(code, issue.message);
+  const details = { member: String(member), ...rangeOf(schema, String(member)) };
+  return new TokenError(code, issue.message, details);
+}
+
+/** Names the member in an error of the scope module, which knows only `scopes`. */
+function ofMember({ code, message, details }: TokenError, member: string): TokenError {
+  if (member === 'scopes') return new TokenError(code, message, { ...details, member });
+  const text = message.startsWith('scopes ')
+    ? renameIn(message, 'scopes', member)
+    : `${member}: ${message}`;
+  return new TokenError(code, text, { ...details, member });
+}
+
+/** The least and the greatest number that a member may be, for programs. */
+function rangeOf(schema: z.ZodType, member: string): { min?: number; max?: number } {
+  const field: unknown = schema instanceof z.ZodObject ? schema.shape[member] : undefined;
+  const number = field instanceof z.ZodOptional ? field.unwrap() : field;
+  if (!(number instanceof z.ZodNumber)) return {};
+  const { minValue: min, maxValue: max } = number;
+  const isRange = min !== null && max !== null && min > Number.MIN_SAFE_INTEGER;
+  return isRange && max < Number.MAX_SAFE_INTEGER ? { min, max } : {};
+}
+
+const CODE_OF_MEMBER: ReadonlyMap<unknown, TokenErrorCode> = new Map([
+  ['ttlSeconds', 'invalid_ttl'],
+  ['expiresIn', 'invalid_ttl'],
+  ['ttl', 'invalid_ttl'],
+  ['expiresAt', 'invalid_expire'],
+  ['expire', 'invalid_expire'],
+]);
+
+function unknownMessage(
+  unknown: readonly string[],
+  known: readonly string[],
+  place: string,
+): string {
+  const names = unknown.slice(0, MAX_COMPARED_NAMES);
+  const close = names.map((name) => nearestOf(name, known));
+  // The first one that looks misspelled, since its hint is the help.
+  const index = Math.max(
+    0,
+    close.findIndex((name) => name !== undefined),
+  );
+  const name = shownName(names[index] as string);
+  const of = place === '' ? '' : ` of ${place}`;
+  const hint = close[index] === undefined ? '' : `; did you mean ${close[index]}?`;
+  return `unknown member ${name}${of}${hint} (known: ${known.join(', ')})`;
+}
+
+function nearestOf(name: string, known: readonly string[]): string | undefined {
+  const text = name.slice(0, 32).toLowerCase();
+  // For example ttl for ttlSeconds, or the reverse.
+  const longer = known.find((member) => isBeginning(text, member) || isBeginning(member, text));
+  if (longer !== undefined) return longer;
+  const distances = known.map((member) => editDistance(text, member.toLowerCase(), 32));
+  const least = Math.min(...distances);
+  return least <= Math.max(2, text.length / 2) ? known[distances.indexOf(least)] : undefined;
+}
+
+function isBeginning(short: string, long: string): boolean {
+  return short.length >= 3 && long.toLowerCase().startsWith(short.toLowerCase());
+}

@@ -1,0 +1,87 @@
+import { MAX_SCOPES } from './bounds.ts';
+import { describeRefused, type RefusedScope, ScopeError } from './errors.ts';
+import { isPrintable, type Scope, safeParseScope, safeToScope } from './grammar.ts';
+
+/**
+ * Parses a list of scopes as a caller sends it: in the given order, without duplicates.
+ *
+ * @throws {ScopeError} `scopes_required`, `too_many_scopes` (over 4096) or `scope_invalid`, naming
+ * every member that cannot be parsed
+ * @param readText parses one text; pass `recallScope` for texts that are likely to come again
+ */
+export function parseScopes(requested: unknown, readText = safeParseScope): Scope[] {
+  const members = toMembers(requested);
+  if (members.length === 0) throw scopesRequired();
+  if (members.length > MAX_SCOPES) throw tooManyScopes();
+  const { read, refused, why } = readMembers(members, readText);
+  if (refused.length === 0) return read;
+  const all = refused.length === 1 ? '' : `${describeRefused(refused)}; the first: `;
+  throw new ScopeError('scope_invalid', `scopes cannot be read: ${all}${why}`, { refused });
+}
+
+/** The scopes of a list, each once; the refused members, and what is wrong with the first. */
+export function readMembers(
+  members: readonly unknown[],
+  readText: typeof safeParseScope,
+  isAllowed?: (scope: Scope) => boolean,
+): { readonly read: Scope[]; readonly refused: RefusedScope[]; readonly why: string } {
+  const read = new Map<string, Scope>();
+  const refused: RefusedScope[] = [];
+  let why = '';
+  for (const [index, member] of members.entries()) {
+    const reading = safeToScope(member, readText);
+    if (reading.ok) {
+      const scope = reading.scope.toString();
+      if (isAllowed?.(reading.scope) === false) refused.push({ scope });
+      else read.set(scope, reading.scope);
+    } else {
+      const { error: code, message, suggestion } = reading;
+      const scope = isPrintable(member) ? member : `scopes[${index}]`;
+      refused.push({ scope, code, ...(suggestion !== undefined && { suggestion }) });
+      why ||= scope === member ? message : `${scope}: ${message}`;
+    }
+  }
+  return { read: [...read.values()], refused, why };
+}
+
+/**
+ * The members of any iterable.
+ *
+ * @throws {ScopeError} `scopes_required` when it is not a list, or throws when it is iterated
+ */
+export function toList<Member>(scopes: Iterable<Member>): readonly Member[] {
+  try {
+    if (typeof scopes === 'object' && scopes !== null) return [...scopes];
+  } catch {
+    // Refused below, like a value that is not a list.
+  }
+  throw scopesRequired();
+}
+
+export function tooManyScopes(): ScopeError {
+  return new ScopeError(
+    'too_many_scopes',
+    `a token holds at most ${MAX_SCOPES} scopes, and these are more`,
+  );
+}
+
+function scopesRequired(): ScopeError {
+  return new ScopeError(
+    'scopes_required',
+    'a list of scopes is required, as ["GET:shop.example/orders"]',
+  );
+}
+
+/** The members of an array, at most one more than allowed; none of a hostile or other value. */
+function toMembers(value: unknown): unknown[] {
+  const members: unknown[] = [];
+  try {
+    if (!Array.isArray(value)) return members;
+    // Read once: a getter could return another length the next time.
+    const length = Math.min(value.length, MAX_SCOPES + 1);
+    for (let i = 0; i < length; i++) members.push(value[i]);
+    return members;
+  } catch {
+    return [];
+  }
+}

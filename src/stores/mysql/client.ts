@@ -1,0 +1,331 @@
+import { isTokenError, TokenError } from '../../errors.ts';
+
+/** A parameter of a statement on a {@link MysqlConnection}. */
+export type MysqlValue = string | number | Buffer | null;
+
+/** A statement for a {@link MysqlConnection}, and the form of its rows. */
+export interface MysqlStatement {
+  sql: string;
+  values: MysqlValue[];
+  rowsAsArray: boolean;
+  nestTables: boolean;
+  typeCast: boolean | ((field: unknown, next: () => unknown) => unknown);
+}
+
+/** Receives the answer of the driver: an error, or rows or counts. */
+export type MysqlCallback = (error: unknown, answer: unknown) => void;
+
+/** The part of a connection of a {@link MysqlPool} that the store uses. */
+export interface MysqlConnection {
+  /** Runs a statement that is prepared once for each connection. */
+  execute(statement: MysqlStatement, callback: MysqlCallback): unknown;
+  /** Runs a statement without preparing it. */
+  query(statement: MysqlStatement, callback: MysqlCallback): unknown;
+  release(): void;
+  destroy(): void;
+}
+
+/**
+ * The part of a connection pool that the store uses: the answer of `createPool` of `mysql2`.
+ *
+ * @example
+ * const pool: MysqlPool = createPool({ uri: 'mysql://acme@db.example/acme', connectTimeout: 2000 });
+ */
+export interface MysqlPool {
+  getConnection(callback: (error: unknown, connection: MysqlConnection) => void): void;
+}
+
+/** A pool of `mysql2/promise`, which wraps a {@link MysqlPool}. */
+export interface MysqlPromisePool {
+  readonly pool: MysqlPool;
+}
+
+/** @throws {TokenError} `invalid_options` */
+export function readPool(given: MysqlPool | MysqlPromisePool): MysqlPool {
+  const pool: unknown =
+    given !== null && typeof given === 'object' && 'pool' in given ? given.pool : given;
+  if (typeof (pool as MysqlPool | undefined)?.getConnection === 'function')
+    return pool as MysqlPool;
+  throw new TokenError('invalid_options', 'pool must be a pool of mysql2, as createPool makes it');
+}
+
+/** A pool of mysql2, with the settings that the store reads and never writes. */
+interface ConfiguredPool extends MysqlPool {
+  readonly config?: {
+    readonly connectionConfig?: { readonly connectTimeout?: number; readonly typeCast?: unknown };
+  };
+}
+
+/** The form of rows that the store reads, whatever the host has set for its own statements. */
+export const FORM = { rowsAsArray: true, nestTables: false, typeCast: true };
+
+/** Overrides a host's `typeCast` function; mysql2 merges anything else. */
+export const UNCAST = { ...FORM, typeCast: (_: unknown, next: () => unknown) => next() };
+
+/** A row, in the order of the selected columns. */
+export type Cells = readonly unknown[];
+
+/** The answer to a write. */
+export interface Counts {
+  readonly affectedRows: number;
+  readonly serverStatus: number;
+}
+
+/** Whether reads may come from a server that takes no writes. */
+export type Standby = 'refuse' | 'allow';
+
+type Send = (connection: MysqlConnection, callback: MysqlCallback) => unknown;
+
+/** When a connection was checked last, and how many calls had hung by then. */
+interface Checked {
+  at: number;
+  readonly hungCalls: number;
+}
+
+interface Execution {
+  readonly deadlineMs: number;
+  /** Checks a connection again whose last check is older. @default no limit */
+  readonly maxAgeMs?: number;
+  /** Takes the last row of the answer, which says what the server is: see {@link SERVER_STATE}. */
+  readonly hasState?: boolean;
+}
+
+/**
+ * What tells a standby, as cells or columns: a primary has both off. Some servers answer with a number
+ * and some with a word. Asked with each read, because a server becomes a standby without closing its
+ * connections. Not a condition of a write: a replica that repeats the statement would leave it out.
+ */
+export const SERVER_STATE = '@@global.read_only, @@global.innodb_read_only';
+
+/** A user with the right to may write to a standby, so a write asks again after this. */
+const MAX_STATE_AGE_MS = 1000;
+
+/** Runs statements on connections of a pool: within a deadline, and only on connections it trusts. */
+export class Session {
+  readonly deadlineMs: number;
+  /** How long the pool waits for a connection to open. 0: without a limit. `undefined`: unknown. */
+  readonly connectTimeoutMs: number | undefined;
+  readonly #pool: MysqlPool;
+  readonly #form: Omit<MysqlStatement, 'sql' | 'values'>;
+  readonly #standby: Standby;
+  readonly #checks = new WeakMap<MysqlConnection, Checked>();
+  #hungCalls = 0;
+
+  constructor(pool: ConfiguredPool, deadlineMs: number, standby: Standby = 'refuse') {
+    const { connectTimeout, typeCast } = pool.config?.connectionConfig ?? {};
+    this.deadlineMs = deadlineMs;
+    this.connectTimeoutMs = connectTimeout;
+    this.#pool = pool;
+    this.#standby = standby;
+    this.#form = typeof typeCast === 'function' ? UNCAST : FORM;
+  }
+
+  /** Runs a prepared read whose last row is {@link SERVER_STATE}; rejects with a `TokenError`. */
+  async read(sql: string, values: MysqlValue[]): Promise<Cells[]> {
+    const { deadlineMs } = this;
+    return (await this.#execute(sql, values, { deadlineMs, hasState: true })) as Cells[];
+  }
+
+  /** Runs a prepared write; rejects with a `TokenError`. */
+  async write(sql: string, values: MysqlValue[]): Promise<Counts> {
+    const { deadlineMs } = this;
+    const execution = { deadlineMs, maxAgeMs: MAX_STATE_AGE_MS };
+    return (await this.#execute(sql, values, execution)) as Counts;
+  }
+
+  /** Runs a prepared read on which nothing depends; rejects with a `TokenError`. */
+  async poll(sql: string, values: MysqlValue[], deadlineMs: number): Promise<Cells[]> {
+    return (await this.#execute(sql, values, { deadlineMs })) as Cells[];
+  }
+
+  async #execute(sql: string, values: MysqlValue[], execution: Execution): Promise<unknown> {
+    const statement = { ...this.#form, sql, values };
+    const send: Send = (connection, callback) =>
+      this.#check(connection, execution, (error) => {
+        if (error) return callback(error, undefined);
+        connection.execute(statement, (failure, answer) =>
+          callback(failure ?? this.#refusal(connection, execution, answer), answer),
+        );
+      });
+    const deadline = performance.now() + execution.deadlineMs;
+    for (;;) {
+      try {
+        return await this.#run(send, deadline - performance.now());
+      } catch (error) {
+        const isRolledBack = ROLLED_BACK.has(errorNumber(error));
+        if (!isRolledBack || performance.now() > deadline) throw toTokenError(error);
+      }
+    }
+  }
+
+  /** Takes the state of the server from an answer; an error if it is a standby. */
+  #refusal(
+    connection: MysqlConnection,
+    { hasState = false }: Execution,
+    answer: unknown,
+  ): TokenError | undefined {
+    if (!hasState) return undefined;
+    const state = (answer as Cells[]).pop() ?? [];
+    if (this.#standby === 'refuse' && isStandby(state)) return standbyError();
+    const checked = this.#checks.get(connection);
+    if (checked !== undefined) checked.at = performance.now();
+    return undefined;
+  }
+
+  /** Runs a statement without preparing it, on any connection; rejects with a `TokenError`. */
+  async query(sql: string): Promise<{ readonly [column: string]: unknown }[]> {
+    const statement = { ...this.#form, rowsAsArray: false, sql, values: [] };
+    const send: Send = (connection, callback) => connection.query(statement, callback);
+    try {
+      const answer = await this.#run(send, this.deadlineMs);
+      return answer as { readonly [column: string]: unknown }[];
+    } catch (error) {
+      throw toTokenError(error);
+    }
+  }
+
+  /** Ends once: with the answer, with an error, or at the deadline. */
+  #run(send: Send, deadlineMs: number): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      let connection: MysqlConnection | undefined;
+      let isOver = false;
+      const end = (error: unknown, answer?: unknown): void => {
+        if (isOver) return;
+        isOver = true;
+        if (!error || leavesUsable(error)) connection?.release();
+        else connection?.destroy();
+        clearTimeout(timer);
+        if (error) reject(error);
+        else resolve(answer);
+      };
+      const connect = (): void =>
+        this.#pool.getConnection((refusal, given) => {
+          if (refusal) return end(refusal);
+          if (isOver) return given.release();
+          if (this.#isSuspect(given)) {
+            given.destroy();
+            return connect();
+          }
+          connection = given;
+          send(given, (error, answer) => end(error ?? openTransaction(answer), answer));
+        });
+      // Without a deadline, the driver would wait forever and occupy a connection of the pool.
+      const timer = setTimeout(() => {
+        if (connection !== undefined) this.#hungCalls += 1;
+        end(new Error('too late'));
+      }, deadlineMs);
+      connect();
+    });
+  }
+
+  /** A call has hung since this connection was checked, so this one may be dead as well. */
+  #isSuspect(connection: MysqlConnection): boolean {
+    const { hungCalls = this.#hungCalls } = this.#checks.get(connection) ?? {};
+    return hungCalls !== this.#hungCalls;
+  }
+
+  /** Once for each connection: without autocommit, reads would return the same snapshot forever. */
+  #check(
+    connection: MysqlConnection,
+    { maxAgeMs = Number.POSITIVE_INFINITY }: Execution,
+    callback: (error?: unknown) => void,
+  ): void {
+    const { at = Number.NEGATIVE_INFINITY } = this.#checks.get(connection) ?? {};
+    const isNew = at === Number.NEGATIVE_INFINITY;
+    if (!isNew && (this.#standby === 'allow' || performance.now() - at <= maxAgeMs)) {
+      callback();
+      return;
+    }
+    const sql = `SELECT @@autocommit, ${SERVER_STATE}`;
+    connection.query({ ...this.#form, sql, values: [] }, (error, rows) => {
+      const refusal = error || this.#hostError(rows);
+      if (!refusal) {
+        this.#checks.set(connection, { at: performance.now(), hungCalls: this.#hungCalls });
+      }
+      callback(refusal);
+    });
+  }
+
+  #hostError(rows: unknown): TokenError | undefined {
+    const [[autocommit, ...state] = []] = rows as Cells[];
+    if (Number(autocommit) !== 1) return new TokenError('invalid_options', AUTOCOMMIT_OFF);
+    return this.#standby === 'refuse' && isStandby(state) ? standbyError() : undefined;
+  }
+}
+
+/** A state that cannot be read counts as one of a standby. */
+export function isStandby([readOnly, innodbReadOnly]: Cells): boolean {
+  return ![readOnly, innodbReadOnly].every((cell) => ['0', 'OFF'].includes(String(cell)));
+}
+
+export function standbyError(): TokenError {
+  return new TokenError(
+    'store_unavailable',
+    'the MySQL server is only for reading, as replicas are, and may still accept what was revoked: connect the pool to the primary, or set standby: "allow"',
+    { reason: 'standby' },
+  );
+}
+
+/** Whether a connection can be used after an error. One to a standby may lead to the primary when new. */
+function leavesUsable(error: unknown): boolean {
+  if (isTokenError(error)) return error.code !== 'store_unavailable';
+  return HARMLESS.has(errorNumber(error));
+}
+
+const IN_TRANSACTION = 1;
+
+/** An error if the host left a transaction open: the write may never be committed. */
+function openTransaction(answer: unknown): Error | undefined {
+  const { serverStatus = 0 } = (answer ?? {}) as Partial<Counts>;
+  return (serverStatus & IN_TRANSACTION) === 0 ? undefined : new Error('open transaction');
+}
+
+export const AUTOCOMMIT_OFF =
+  'the connections of the pool do not commit by themselves: leave autocommit on, or give the store a pool of its own';
+
+const DUPLICATE = 1062;
+const LOCK_TIMEOUT = 1205;
+/** A deadlock; or a row that changed meanwhile, with MariaDB's `innodb_snapshot_isolation`. */
+const ROLLED_BACK = new Set<number | undefined>([1213, 1020]);
+/** Errors that leave the connection usable. */
+const HARMLESS = new Set([...ROLLED_BACK, DUPLICATE, LOCK_TIMEOUT]);
+
+const NOT_USABLE =
+  'the MySQL database cannot be used: it is down, closed, busy, full or only for reading; tokenwright doctor --store URL tells which';
+const NO_SCHEMA = 'the table of tokens is missing, or is not as migrate makes it: call migrate';
+const DENIED =
+  'the user of the pool may not do this: it needs SELECT, INSERT, UPDATE and DELETE on the table of tokens, and CREATE and ALTER to migrate';
+const NO_DATABASE =
+  'the pool has chosen no database that is there: name one in its options or in table';
+
+/** The server is read-only: of this session, by an option, or as a whole. */
+const READ_ONLY = new Set<number | undefined>([1290, 1792, 1836]);
+
+/** By error number: the failures that the host can fix. */
+const REASONS: ReadonlyMap<number | undefined, string> = new Map([
+  // No such table, column or index.
+  ...[1146, 1054, 1176].map((number) => [number, NO_SCHEMA] as const),
+  // Access to a database, a command or a column denied; a missing privilege.
+  ...[1044, 1142, 1143, 1227].map((number) => [number, DENIED] as const),
+  // No database chosen, or an unknown one.
+  ...[1046, 1049].map((number) => [number, NO_DATABASE] as const),
+]);
+
+function errorNumber(error: unknown): number | undefined {
+  return (error as { readonly errno?: number } | undefined)?.errno;
+}
+
+export function toTokenError(error: unknown): TokenError {
+  if (isTokenError(error)) return error;
+  const number = errorNumber(error);
+  if (number === DUPLICATE && isOfPrimaryKey(error)) {
+    return new TokenError('id_taken', 'this id is taken');
+  }
+  if (READ_ONLY.has(number)) return standbyError();
+  return new TokenError('store_unavailable', REASONS.get(number) ?? NOT_USABLE);
+}
+
+/** Another index may be unique as well. In each language the message ends with the name of the key. */
+function isOfPrimaryKey(error: unknown): boolean {
+  return /['.]PRIMARY'[^']*$/.test(String((error as { readonly sqlMessage?: unknown }).sqlMessage));
+}

@@ -1,0 +1,162 @@
+import type { StoreFinding } from '../../store.ts';
+import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../doctor.ts';
+import { COLUMNS } from '../rows.ts';
+import { SCHEMA_NEWER } from '../schema-mark.ts';
+import { AUTOCOMMIT_OFF, type Session } from './client.ts';
+import { BYTES, INDEXES, isTable, SCHEMA_VERSION, stateOf, type Table } from './schema.ts';
+import { SERVER_TIME } from './statements.ts';
+
+interface Facts {
+  readonly settings: ReadonlyMap<string, string>;
+  readonly skewMs: number;
+  /** Undefined when there is no table. */
+  readonly engine: string | undefined;
+  readonly isNewer: boolean;
+  readonly columns: ReadonlyMap<string, { readonly isText: boolean; readonly bytes: number }>;
+  readonly indexes: ReadonlySet<string>;
+  readonly deadlineMs: number;
+  readonly connectTimeoutMs: number | undefined;
+}
+
+/** Looks for weaknesses of the server, the table and the pool. */
+export async function examine(session: Session, table: Table): Promise<StoreFinding[]> {
+  const variables = await session.query('SHOW VARIABLES');
+  const columns = await session.query(
+    `SELECT COLUMN_NAME AS name, COLLATION_NAME IS NOT NULL AS is_text,
+       CHARACTER_MAXIMUM_LENGTH AS bytes
+     FROM information_schema.COLUMNS WHERE ${isTable(table)}`,
+  );
+  const indexes = await session.query(
+    `SELECT INDEX_NAME AS name FROM information_schema.STATISTICS WHERE ${isTable(table)}`,
+  );
+  const { skewMs } = await measureSkew(
+    () => session.query(`SELECT ${SERVER_TIME} AS server_time`),
+    ([row]) => Number(row?.['server_time']) / 1000,
+  );
+  const state = await stateOf(session, table);
+  return findingsOf(CHECKS, {
+    settings: new Map(variables.map((row) => [String(row['Variable_name']), String(row['Value'])])),
+    skewMs,
+    engine: state?.engine,
+    isNewer: (state?.mark?.needs ?? 0) > SCHEMA_VERSION,
+    columns: new Map(
+      columns.map(({ name, is_text, bytes }) => [
+        String(name),
+        { isText: Number(is_text) === 1, bytes: Number(bytes) },
+      ]),
+    ),
+    indexes: new Set(indexes.map(({ name }) => String(name))),
+    deadlineMs: session.deadlineMs,
+    connectTimeoutMs: session.connectTimeoutMs,
+  });
+}
+
+function missingParts({ columns, indexes }: Facts): string[] {
+  const bytes: ReadonlyMap<string, number> = new Map(Object.entries(BYTES));
+  const names = [...COLUMNS, 'changed_at', 'ends_at'];
+  return [
+    ...names.filter((name) => (columns.get(name)?.bytes ?? -1) < (bytes.get(name) ?? 0)),
+    ...INDEXES.filter((name) => !indexes.has(name)),
+  ];
+}
+
+function textColumns({ columns }: Facts): string[] {
+  return Object.keys(BYTES).filter((name) => columns.get(name)?.isText);
+}
+
+const MIN_PACKET = 16 * 1024 * 1024;
+
+/** A setting that the server does not know is not a finding. */
+const CHECKS: readonly Check<Facts>[] = [
+  {
+    code: 'schema_missing',
+    isFound: ({ engine }) => engine === undefined,
+    message: () => 'there is no table of tokens, so that every call fails: call migrate',
+  },
+  {
+    code: 'schema_newer',
+    isFound: ({ isNewer }) => isNewer,
+    message: () => SCHEMA_NEWER,
+  },
+  {
+    code: 'schema_differs',
+    isFound: (facts) => facts.engine !== undefined && missingParts(facts).length > 0,
+    message: (facts) =>
+      `the table of tokens is not as migrate makes it; columns or indexes that are missing or too short: ${missingParts(facts).join(', ')}`,
+  },
+  {
+    code: 'column_not_binary',
+    isFound: (facts) => textColumns(facts).length > 0,
+    message: (facts) =>
+      `ids, accounts or other texts that differ may be taken for the same: these columns have a collation and should hold bytes (VARBINARY or BLOB): ${textColumns(facts).join(', ')}`,
+  },
+  {
+    code: 'engine_not_innodb',
+    isFound: ({ engine }) => engine !== undefined && engine !== 'InnoDB',
+    message: ({ engine }) =>
+      `changes may be lost or be made by halves, since the table is kept by ${engine}: ALTER TABLE … ENGINE=InnoDB`,
+  },
+  {
+    code: 'autocommit_off',
+    isFound: ({ settings }) => settings.get('autocommit') === 'OFF',
+    message: () => AUTOCOMMIT_OFF,
+  },
+  {
+    code: 'log_not_flushed_at_commit',
+    isFound: ({ settings }) =>
+      ['0', '2'].includes(settings.get('innodb_flush_log_at_trx_commit') ?? '1'),
+    message: () =>
+      'a crash of the server can undo changes that were acknowledged: set innodb_flush_log_at_trx_commit = 1',
+  },
+  {
+    code: 'binlog_not_synced',
+    isFound: ({ settings }) =>
+      settings.get('log_bin') === 'ON' && settings.get('sync_binlog') !== '1',
+    message: () =>
+      'a crash of the server can cut off its binary log, so that replicas lack changes that were acknowledged: set sync_binlog = 1',
+  },
+  {
+    code: 'read_only',
+    isFound: ({ settings }) =>
+      ['read_only', 'super_read_only', 'innodb_read_only'].some(
+        (name) => (settings.get(name) ?? 'OFF') !== 'OFF',
+      ),
+    message: () =>
+      'the server is only for reading, as replicas are: writes fail, and it may go on accepting what was revoked; connect to the primary',
+  },
+  {
+    code: 'isolation_read_uncommitted',
+    isFound: ({ settings }) =>
+      (settings.get('transaction_isolation') ?? settings.get('tx_isolation')) ===
+      'READ-UNCOMMITTED',
+    message: () =>
+      'reads see changes that may yet be undone: have the isolation level of the pool at READ COMMITTED or above',
+  },
+  {
+    code: 'cluster_reads_stale',
+    isFound: ({ settings }) =>
+      settings.get('wsrep_on') === 'ON' && Number(settings.get('wsrep_sync_wait')) % 2 === 0,
+    message: () =>
+      'the other nodes of the cluster may go on accepting for a moment what was revoked on one: set wsrep_sync_wait = 1',
+  },
+  {
+    code: 'packets_too_small',
+    isFound: ({ settings }) =>
+      Number(settings.get('max_allowed_packet') ?? MIN_PACKET) < MIN_PACKET,
+    message: () =>
+      'tokens with thousands of long scopes cannot be kept: set max_allowed_packet = 16M or more',
+  },
+  {
+    code: 'clock_skew',
+    isFound: ({ skewMs }) => skewMs > MAX_SKEW_MS,
+    message: ({ skewMs }) =>
+      `the clocks of the server and of this machine differ by ${skewMs} ms, and tokens expire by the latter: keep the clocks of all machines in time (NTP)`,
+  },
+  {
+    code: 'connect_timeout_too_long',
+    isFound: ({ connectTimeoutMs: timeoutMs, deadlineMs }) =>
+      timeoutMs !== undefined && (timeoutMs === 0 || timeoutMs > deadlineMs),
+    message: ({ deadlineMs }) =>
+      `calls may fail long after the server is back, while attempts to connect that hang hold the pool: set connectTimeout in the options of the pool, to ${deadlineMs} or less`,
+  },
+];

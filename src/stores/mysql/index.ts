@@ -1,0 +1,316 @@
+import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
+import type {
+  AccountQuota,
+  PageQuery,
+  Position,
+  ScannedRecords,
+  ScanQuery,
+  StoreFinding,
+  TokenStore,
+  Unsubscribe,
+} from '../../store.ts';
+import type { TokenId, TokenRecord } from '../../token.ts';
+import { readStandby, readWholeNumber } from '../options.ts';
+import { Positions } from '../positions.ts';
+import { digestsOf, type KnownOfIds, quotaExceeded, RowReader, SCOPES, scanned } from '../rows.ts';
+import { recordsOf } from '../transaction.ts';
+import {
+  type Cells,
+  type MysqlPool,
+  type MysqlPromisePool,
+  type MysqlValue,
+  readPool,
+  Session,
+} from './client.ts';
+import { examine } from './doctor.ts';
+import { type MysqlTableOptions, readTable, type Table } from './schema.ts';
+import {
+  padToPowerOfTwo,
+  parametersOf,
+  positionOf,
+  type Statements,
+  statementsFor,
+  timeOf,
+  withoutKnown,
+} from './statements.ts';
+import {
+  type MysqlPromiseConnection,
+  type MysqlTransactionConnection,
+  Transaction,
+  TransactionSession,
+} from './transaction.ts';
+import { type Change, MAX_CHANGES, Watch } from './watch.ts';
+
+export type {
+  MysqlCallback,
+  MysqlConnection,
+  MysqlPool,
+  MysqlPromisePool,
+  MysqlStatement,
+  MysqlValue,
+} from './client.ts';
+export { type MysqlTableOptions, migrate, migrationSql } from './schema.ts';
+export type { MysqlPromiseConnection, MysqlTransactionConnection } from './transaction.ts';
+
+/** How a {@link MysqlTokenStore} works. */
+export interface MysqlStoreOptions extends MysqlTableOptions {
+  /** How long the server may take to answer a call, in milliseconds, from 1 to 60 000. @default 2000 */
+  readonly deadlineMs?: number | undefined;
+  /** How long `watch` waits between two polls, in milliseconds, from 1 to 60 000. @default 50 */
+  readonly pollMs?: number | undefined;
+  /**
+   * Whether reads may come from a server that is only for reading (`read_only` or
+   * `innodb_read_only`), as replicas are. It still accepts what was revoked on the primary, for as long
+   * as it lags behind, also with `fresh`. `'refuse'` fails each call there with `store_unavailable`. Set
+   * `'allow'` only where a token may be accepted for that long after it was revoked; no setting of the
+   * cache bounds that time. @default 'refuse'
+   */
+  readonly standby?: 'refuse' | 'allow' | undefined;
+  /**
+   * The memory for parsed lists of scopes, in bytes, as an estimate: from 1 048 576 to
+   * 17 179 869 184 (16 GiB). Equal lists count once. A token whose list has no room is still found; it
+   * takes longer. @default 33 554 432 (32 MiB)
+   */
+  readonly maxListBytes?: number | undefined;
+}
+
+/**
+ * Stores tokens in a MySQL or MariaDB database: a system of record for many nodes.
+ *
+ * The table must exist: see {@link migrate}. The pool belongs to the host and must lead to the
+ * primary: calls on a server that is only for reading fail with `store_unavailable`. A replica must be
+ * `read_only` to be known. Its connections must commit by themselves (`autocommit`, the default) and come back to
+ * the pool without an open transaction; `sql_mode`, charset, time zone and how the driver forms rows
+ * do not matter.
+ *
+ * A call that is not answered within `deadlineMs` rejects with `store_unavailable`, and its
+ * connection is destroyed. Only the pool can end an attempt to connect: set its `connectTimeout`
+ * (10 seconds by default) to `deadlineMs` or less. Otherwise attempts that hang hold the pool, and
+ * calls fail for up to that long after the server is back. `doctor` warns about a longer one.
+ *
+ * The store is as durable as the server; `doctor` looks for settings that weaken it.
+ *
+ * @example
+ * const pool = createPool({ uri: 'mysql://acme@db.example/acme', connectTimeout: 2000 });
+ * await migrate(pool);
+ * const store = new MysqlTokenStore(pool);
+ */
+export class MysqlTokenStore implements TokenStore {
+  readonly #session: Session | TransactionSession;
+  readonly #options: MysqlStoreOptions;
+  readonly #table: Table;
+  readonly #sql: Statements;
+  readonly #rows: RowReader;
+  readonly #positions = new Positions();
+  readonly #pollMs: number;
+
+  /**
+   * Does not connect; the first call does.
+   *
+   * @throws {TokenError} `invalid_options`
+   */
+  constructor(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions = {}) {
+    this.#table = readTable(options);
+    this.#sql = statementsFor(this.#table);
+    const deadlineMs = readMilliseconds('deadlineMs', options.deadlineMs ?? DEFAULT_DEADLINE_MS);
+    this.#pollMs = readMilliseconds('pollMs', options.pollMs ?? DEFAULT_POLL_MS);
+    this.#rows = new RowReader(options);
+    this.#options = options;
+    const standby = readStandby(options);
+    this.#session =
+      pool instanceof Transaction
+        ? new TransactionSession(pool, deadlineMs, standby)
+        : new Session(readPool(pool), deadlineMs, standby);
+  }
+
+  /**
+   * Returns a store whose calls run in your own transaction, on its connection. What it changes is
+   * committed or rolled back with everything else. Make a service on it with your own options, and
+   * use it until the transaction ends.
+   *
+   * It neither begins nor ends anything, has no `watch` and no `close`, and never retries: if a call
+   * rejects with `store_unavailable`, roll back, and destroy the connection if the call took too long.
+   * Other calls are refused until then, because after a deadlock the server would commit each of them
+   * alone. Caches evict if the commit comes within `deadlineMs` and three seconds of a change.
+   *
+   * @throws {TokenError} `invalid_options`
+   * @example
+   * const connection = await pool.promise().getConnection();
+   * await connection.beginTransaction();
+   * const store = new MysqlTokenStore(pool).in(connection);
+   * const tokens = new TokenService({ store, keys, prefix: 'acme' });
+   * await tokens.issue({ account: 'acme', scopes: ['GET:shop.example/orders'] });
+   * await connection.commit();
+   */
+  in(connection: MysqlTransactionConnection | MysqlPromiseConnection): TokenStore {
+    const transaction = new Transaction(connection);
+    return recordsOf(new MysqlTokenStore(transaction as never, this.#options));
+  }
+
+  /**
+   * With a quota, counts first and inserts then, in two round trips. One statement for both would
+   * lock the rows that it counts under `REPEATABLE READ`, and concurrent inserts would end in
+   * deadlocks.
+   */
+  async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
+    if (quota !== undefined && (await this.#isFull(record.account, quota))) {
+      throw quotaExceeded(quota);
+    }
+    await this.#session.write(this.#sql.insert, parametersOf(record));
+  }
+
+  async #isFull(account: string, { tokens, liveAt }: AccountQuota): Promise<boolean> {
+    if (tokens < 1) return true;
+    const values = [Buffer.from(account), timeOf(liveAt), String(tokens - 1)];
+    return (await this.#read(this.#sql.liveAfter, values)).length > 0;
+  }
+
+  async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
+    if (ids.length > MAX_FOUND) return this.#findInParts(ids);
+    const [first] = ids;
+    if (first === undefined) return [];
+    const known = this.#rows.knownOf(ids);
+    const rows = await (known === undefined ? this.#findAll(ids) : this.#findKnown(ids, known));
+    if (ids.length === 1) return [rows[0] && this.#rows.readCells(rows[0], known?.get(first))];
+    const byId = new Map(rows.map((row) => [String(row[0]), row]));
+    return ids.map((id) => {
+      const row = byId.get(id);
+      // Reads a row again for a repeated id: records of one answer must share nothing.
+      return row && this.#rows.readCells(row, known?.get(id));
+    });
+  }
+
+  #findAll(ids: readonly TokenId[]): Promise<Cells[]> {
+    const parameters = padToPowerOfTwo(ids);
+    return this.#read(this.#sql.find(parameters.length), parameters);
+  }
+
+  async #findKnown(ids: readonly TokenId[], known: KnownOfIds): Promise<Cells[]> {
+    const parameters = padToPowerOfTwo(ids);
+    const digests = (['scopes', 'requested'] as const).map((list) =>
+      Buffer.from(digestsOf(known, list).join()),
+    );
+    const sql = this.#sql.findKnown(parameters.length);
+    return (await this.#read(sql, [...digests, ...parameters])).map(withoutKnown);
+  }
+
+  async #findInParts(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
+    const rest = this.find(ids.slice(MAX_FOUND));
+    return (await Promise.all([this.find(ids.slice(0, MAX_FOUND)), rest])).flat();
+  }
+
+  async page(query: PageQuery): Promise<TokenRecord[]> {
+    const { account, after, limit, liveAt, maxBytes } = query;
+    const { page, pageUpTo } = after === undefined ? this.#sql.first : this.#sql.next;
+    // Lists that are no longer than their share always fit.
+    const share = maxBytes === undefined ? Number.MAX_SAFE_INTEGER : Math.floor(maxBytes / limit);
+    const values = [
+      ...[Buffer.from(account), timeOf(liveAt)],
+      ...(after === undefined ? [] : positionOf(after)),
+      // As text: drivers send numbers as floating-point, which MySQL does not take here.
+      String(limit),
+    ];
+    const rows = await this.#read(page, [share, share, ...values]);
+    const hasAll = maxBytes === undefined || rows.every((row) => row[SCOPES] !== null);
+    const whole = hasAll ? rows : await this.#read(pageUpTo, [...values, maxBytes, String(limit)]);
+    return whole.map((row) => this.#rows.readCells(row));
+  }
+
+  async scan(query: ScanQuery): Promise<ScannedRecords> {
+    const values = [Buffer.from(query.after ?? ''), String(query.limit)];
+    const rows = await this.#read(this.#sql.scan, values);
+    return scanned(
+      rows.map((row) => this.#rows.readCells(row)),
+      query,
+    );
+  }
+
+  async replace(next: TokenRecord, version = next.version - 1): Promise<boolean> {
+    const [id, account, ...rest] = parametersOf(next);
+    const condition = [id, account, version] as MysqlValue[];
+    return (await this.#write(this.#sql.replace, [...rest, ...condition])) > 0;
+  }
+
+  async revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean> {
+    const condition = [Buffer.from(id), Buffer.from(account), version ?? null];
+    return (await this.#write(this.#sql.revoke, [timeOf(at), ...condition])) > 0;
+  }
+
+  /**
+   * Looks in the index first, without locks, and marks by the primary key then. An update that went by
+   * the index itself would lock the gaps in it, so that neither this account nor its neighbors could get
+   * new tokens meanwhile.
+   */
+  async revokeAll(account: string, at: Date, limit: number): Promise<number> {
+    let after = this.#positions.take(account);
+    for (let count = 0; ; ) {
+      const asked = Math.min(limit - count, MAX_FOUND);
+      const found = await this.#open(account, after, asked);
+      count += await this.#revokeMany(found, account, at);
+      const isEnd = found.length < asked;
+      // Records may have been added before the position, so the end counts only from the front.
+      if (isEnd && after === undefined) return count;
+      after = isEnd ? undefined : found.at(-1);
+      if (count < limit) continue;
+      if (after !== undefined) this.#positions.keep(account, after);
+      return count;
+    }
+  }
+
+  /** What of an account is not revoked. */
+  async #open(account: string, after: Position | undefined, limit: number): Promise<Position[]> {
+    const { open } = after === undefined ? this.#sql.first : this.#sql.next;
+    const position = after === undefined ? [] : positionOf(after);
+    const rows = await this.#read(open, [Buffer.from(account), ...position, String(limit)]);
+    return rows.map(([id, createdAt]) => ({
+      id: String(id) as TokenId,
+      createdAt: new Date(Number(createdAt)),
+    }));
+  }
+
+  async #revokeMany(found: readonly Position[], account: string, at: Date): Promise<number> {
+    const time = timeOf(at);
+    if (found.length === 0) return 0;
+    const ids = padToPowerOfTwo(found.map(({ id }) => id));
+    return this.#write(this.#sql.revokeMany(ids.length), [time, Buffer.from(account), ...ids]);
+  }
+
+  async purge(before: Date, limit: number): Promise<number> {
+    return this.#write(this.#sql.purge, [timeOf(before), String(limit)]);
+  }
+
+  async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {
+    const { deadlineMs } = this.#session;
+    const read = async (since: number) => {
+      const values = [since, String(MAX_CHANGES + 1)];
+      const pollDeadlineMs = Math.min(deadlineMs, MAX_POLL_MS);
+      const rows = await this.#session.poll(this.#sql.changes, values, pollDeadlineMs);
+      return rows as unknown as Change[];
+    };
+    const watch = new Watch({ read, onChange, pollMs: this.#pollMs, commitMs: deadlineMs });
+    await watch.start();
+    return async () => watch.end();
+  }
+
+  async doctor(): Promise<StoreFinding[]> {
+    return this.#session instanceof Session ? examine(this.#session, this.#table) : [];
+  }
+
+  #read(sql: string, values: MysqlValue[]): Promise<Cells[]> {
+    return this.#session.read(sql, values);
+  }
+
+  async #write(sql: string, values: MysqlValue[]): Promise<number> {
+    return (await this.#session.write(sql, values)).affectedRows;
+  }
+}
+
+const DEFAULT_POLL_MS = 50;
+/** Longer lists of ids are read in parts: a statement takes at most 65 535 parameters. */
+const MAX_FOUND = 1024;
+/** A poll that hangs is given up after this, so that an outage is reported soon. */
+const MAX_POLL_MS = 1000;
+
+function readMilliseconds(name: string, value: number): number {
+  return readWholeNumber(name, value, [1, MAX_DEADLINE_MS]);
+}

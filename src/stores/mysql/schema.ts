@@ -1,0 +1,178 @@
+import { TokenError } from '../../errors.ts';
+import type { Column } from '../rows.ts';
+import { MARK, readMark, type SchemaMark } from '../schema-mark.ts';
+import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
+
+/** Which table holds the tokens. */
+export interface MysqlTableOptions {
+  /**
+   * The table, as `table` or `database.table`: each 1 to 64 of `A-Z a-z 0-9 _ $ -`.
+   * @default 'tokenwright_tokens'
+   */
+  readonly table?: string | undefined;
+}
+
+/**
+ * Creates the table of tokens, or brings it up to date. You may call it at every start, also from many
+ * processes concurrently; if the table is up to date, it only reads. The user of the pool needs
+ * `CREATE` and `ALTER` for it. If you own your migrations, use {@link migrationSql}.
+ *
+ * @throws {TokenError} `invalid_options` when there is another table with this name, or one that is
+ * newer than this version knows; `store_unavailable`
+ * @example
+ * await migrate(pool);
+ * await migrate(pool, { table: 'auth.tokens' });
+ */
+export async function migrate(
+  pool: MysqlPool | MysqlPromisePool,
+  options: MysqlTableOptions = {},
+): Promise<void> {
+  const table = readTable(options);
+  const session = new Session(readPool(pool), MIGRATION_DEADLINE_MS);
+  let state = await stateOf(session, table);
+  if (state === undefined) {
+    await session.query(schemaSql(table));
+    // Another process may have created it meanwhile, perhaps in another version.
+    state = await stateOf(session, table);
+  }
+  checkVersion(state?.mark?.version === 1 ? await upgraded(session, table) : state, table);
+}
+
+/**
+ * The SQL of {@link migrate} for a new table.
+ *
+ * @throws {TokenError} `invalid_options`
+ * @example
+ * console.log(migrationSql({ table: 'auth.tokens' })); // CREATE TABLE IF NOT EXISTS `auth`.`tokens` …
+ */
+export function migrationSql(options: MysqlTableOptions = {}): string {
+  return schemaSql(readTable(options));
+}
+
+export interface Table {
+  /** Undefined: the database that the connection has chosen. */
+  readonly database: string | undefined;
+  readonly name: string;
+  readonly quoted: string;
+}
+
+const TABLE = /^(?:([A-Za-z0-9_$-]{1,64})\.)?([A-Za-z0-9_$-]{1,64})$/;
+
+/** @throws {TokenError} `invalid_options` */
+export function readTable({ table = 'tokenwright_tokens' }: MysqlTableOptions): Table {
+  const [, database, name] = (typeof table === 'string' && TABLE.exec(table)) || [];
+  if (name === undefined) {
+    throw new TokenError(
+      'invalid_options',
+      'table must be "table" or "database.table", each of 1 to 64 of A-Z, a-z, 0-9, "_", "$" and "-"',
+    );
+  }
+  const quoted = [database, name].filter((part) => part !== undefined).map((part) => `\`${part}\``);
+  return { database, name, quoted: quoted.join('.') };
+}
+
+const MIGRATION_DEADLINE_MS = 60_000;
+export const SCHEMA_VERSION = 2;
+
+/**
+ * The sizes of columns, in bytes. All of them hold bytes, so that they compare byte by byte whatever
+ * the charset. The store checks sizes itself: a server that is not strict would truncate values.
+ */
+export const BYTES = {
+  id: 22,
+  account: 255,
+  prefix: 64,
+  kid: 16,
+  digest: 32,
+  box: 1024,
+  scopes: 16_777_215,
+  requested: 16_777_215,
+  name: 800,
+  metadata: 65_535,
+  previous_digest: 32,
+} as const satisfies { readonly [column in Column]?: number };
+
+/**
+ * `by_account` separates revoked tokens from others, and skips expired ones without reading their
+ * rows. For that it needs the descending order, in which a page is read.
+ */
+export const INDEXES = ['PRIMARY', 'by_account', 'by_end', 'by_change', 'by_live'];
+
+/** Schema version 2 added this key: it counts live tokens without reading expired ones. */
+const LIVE_KEY = 'KEY by_live (account, revoked_at, expires_at)';
+
+function schemaSql({ quoted }: Table): string {
+  return `CREATE TABLE IF NOT EXISTS ${quoted} (
+  id VARBINARY(${BYTES.id}) NOT NULL PRIMARY KEY,
+  account VARBINARY(${BYTES.account}) NOT NULL,
+  prefix VARBINARY(${BYTES.prefix}) NOT NULL,
+  kid VARBINARY(${BYTES.kid}) NOT NULL,
+  digest VARBINARY(${BYTES.digest}) NOT NULL,
+  box VARBINARY(${BYTES.box}),
+  scopes MEDIUMBLOB NOT NULL,
+  requested MEDIUMBLOB NOT NULL,
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  version BIGINT NOT NULL,
+  name VARBINARY(${BYTES.name}),
+  metadata BLOB,
+  revoked_at BIGINT,
+  previous_digest VARBINARY(${BYTES.previous_digest}),
+  previous_until BIGINT,
+  changed_at BIGINT,
+  ends_at BIGINT AS (LEAST(expires_at, COALESCE(revoked_at, expires_at))) STORED,
+  KEY by_account (account, revoked_at, created_at DESC, id DESC, expires_at),
+  KEY by_end (ends_at),
+  KEY by_change (changed_at),
+  ${LIVE_KEY}
+) ENGINE=InnoDB COMMENT='${MARK} ${SCHEMA_VERSION}';
+`;
+}
+
+/** One statement, which takes effect as a whole or not at all. */
+function upgradeSql({ quoted }: Table): string {
+  return `ALTER TABLE ${quoted} ADD ${LIVE_KEY}, COMMENT='${MARK} ${SCHEMA_VERSION}'`;
+}
+
+interface TableState {
+  readonly engine: string;
+  /** Undefined when the table is not ours. */
+  readonly mark: SchemaMark | undefined;
+}
+
+export async function stateOf(session: Session, table: Table): Promise<TableState | undefined> {
+  const [row] = await session.query(
+    `SELECT ENGINE AS engine, TABLE_COMMENT AS comment FROM information_schema.TABLES
+     WHERE ${isTable(table)}`,
+  );
+  if (row === undefined) return undefined;
+  return { engine: String(row['engine']), mark: readMark(String(row['comment'])) };
+}
+
+/** A condition on `information_schema`. Names hold no quotes. */
+export function isTable({ database, name }: Table): string {
+  const schema = database === undefined ? 'DATABASE()' : `'${database}'`;
+  return `TABLE_SCHEMA = ${schema} AND TABLE_NAME = '${name}'`;
+}
+
+async function upgraded(session: Session, table: Table): Promise<TableState | undefined> {
+  const failure = await session.query(upgradeSql(table)).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  const state = await stateOf(session, table);
+  // If another process was first, the upgrade failed because the key exists already.
+  if (failure !== undefined && state?.mark?.version === 1) throw failure;
+  return state;
+}
+
+function checkVersion(state: TableState | undefined, { name }: Table): void {
+  const mark = state?.mark;
+  if (mark !== undefined && mark.needs <= SCHEMA_VERSION) return;
+  throw new TokenError(
+    'invalid_options',
+    mark === undefined
+      ? `the table ${name} is not one of tokenwright: its comment does not say "${MARK}"; choose another table`
+      : `the table ${name} has a schema that this tokenwright does not know, later than version ${SCHEMA_VERSION}: upgrade tokenwright`,
+  );
+}

@@ -1,0 +1,185 @@
+import { LONG_LIST_BYTES } from '../../bounds.ts';
+import { TokenError } from '../../errors.ts';
+import type { PageQuery } from '../../store.ts';
+import type { TokenId, TokenRecord } from '../../token.ts';
+import { COLUMNS, type Column, REQUESTED, type RowValue, SCOPES, toValues } from '../rows.ts';
+import { type Cells, type MysqlValue, SERVER_STATE } from './client.ts';
+import { BYTES, type Table } from './schema.ts';
+
+/** The server's time when the statement began: microseconds since 1970, in any time zone. */
+export const SERVER_TIME = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+
+/** By the purpose that each statement serves. */
+export type Statements = ReturnType<typeof statementsFor>;
+
+export function statementsFor(table: Table) {
+  return { ...findsIn(table), ...pagesOf(table), ...changesOf(table) };
+}
+
+/**
+ * A read, with {@link SERVER_STATE} as its last row. An aggregate or a join would cost a page its index.
+ */
+function withState(read: string, columns: number): string {
+  return `(${read}) UNION ALL (SELECT ${SERVER_STATE}${', NULL'.repeat(columns - 2)})`;
+}
+
+function findsIn({ quoted }: Table) {
+  const found = (cells: string, count: number, columns: number = COLUMNS.length) =>
+    withState(
+      `SELECT ${cells} FROM ${quoted} FORCE INDEX (PRIMARY) WHERE id IN (${marks(count)})`,
+      columns,
+    );
+  const isKnown = (list: string) =>
+    `LENGTH(${list}) >= ${LONG_LIST_BYTES} AND FIND_IN_SET(CONCAT(id, SHA2(${list}, 256)), ?)`;
+  const changed = COLUMNS.map((column) => {
+    if (column === 'scopes') return `IF(${isKnown(column)}, NULL, scopes)`;
+    if (column === 'requested')
+      return `IF(requested = scopes OR ${isKnown(column)}, NULL, requested)`;
+    return column;
+  });
+  return {
+    find: perCount((count) => found(COLUMNS.join(', '), count)),
+    scan: withState(
+      `SELECT ${COLUMNS.join(', ')} FROM ${quoted} FORCE INDEX (PRIMARY) WHERE id > ? ORDER BY id LIMIT ?`,
+      COLUMNS.length,
+    ),
+    /**
+     * Leaves out long lists whose ids and digests are in the first two values. The last cell says
+     * whether both lists are the same.
+     */
+    findKnown: perCount((count) =>
+      found(`${changed}, requested = scopes`, count, changed.length + 1),
+    ),
+  };
+}
+
+/** Builds a statement once for each count of ids. */
+function perCount(build: (count: number) => string): (count: number) => string {
+  const built = new Map<number, string>();
+  return (count) => {
+    const sql = built.get(count) ?? build(count);
+    built.set(count, sql);
+    return sql;
+  };
+}
+
+function marks(count: number): string {
+  return Array(count).fill('?').join(', ');
+}
+
+function pagesOf({ quoted }: Table) {
+  const bytes = 'LENGTH(scopes) + LENGTH(requested)';
+  const cells = COLUMNS.map((column) =>
+    column === 'scopes' || column === 'requested' ? `IF(${bytes} <= ?, ${column}, NULL)` : column,
+  ).join(', ');
+  // Without the hint MariaDB reads the whole account and sorts it.
+  const page = (position: string, selected = cells) => `SELECT ${selected}
+    FROM ${quoted} FORCE INDEX (by_account)
+    WHERE account = ? AND revoked_at IS NULL AND expires_at > ? ${position}
+    ORDER BY created_at DESC, id DESC LIMIT ?`;
+  const sizes = `id AS listed, created_at, ${bytes} AS bytes`;
+  // Only lengths go through the window: rows with long lists would fill a temporary table.
+  const pageUpTo = (
+    position: string,
+  ) => `SELECT ${COLUMNS.join(', ').replaceAll(/\w+/g, 'token.$&')}
+    FROM (
+      SELECT listed, SUM(bytes) OVER (
+        ORDER BY created_at DESC, listed DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS bytes_before
+      FROM (${page(position, sizes)}) AS page
+    ) AS summed JOIN ${quoted} AS token FORCE INDEX (PRIMARY) ON token.id = listed
+    WHERE COALESCE(bytes_before, 0) < ? ORDER BY token.created_at DESC, token.id DESC`;
+  const pagesAt = (position: string) => ({
+    /** What is not revoked, in the index alone. */
+    open: withState(
+      `SELECT id, created_at FROM ${quoted} FORCE INDEX (by_account)
+      WHERE account = ? AND revoked_at IS NULL ${position}
+      ORDER BY created_at DESC, id DESC LIMIT ?`,
+      2,
+    ),
+    /** Leaves out the lists of records whose lists are longer than the first two values. */
+    page: withState(page(position), COLUMNS.length),
+    /**
+     * Up to the last value but one, in bytes of lists. Several times the work of `page`. The last value
+     * is the limit once more: without one, the server would ignore the order of a part of a union.
+     */
+    pageUpTo: withState(`${pageUpTo(position)} LIMIT ?`, COLUMNS.length),
+  });
+  return {
+    first: pagesAt(''),
+    // (created_at, id) < (?, ?) would not use the index.
+    next: pagesAt('AND (created_at < ? OR (created_at = ? AND id < ?))'),
+  };
+}
+
+function changesOf({ quoted }: Table) {
+  return {
+    insert: `INSERT INTO ${quoted} (${COLUMNS.join(', ')}) VALUES (${marks(COLUMNS.length)})`,
+    /** One row if the account has more live tokens than the last value. */
+    liveAfter: withState(
+      `SELECT account, id FROM ${quoted} FORCE INDEX (by_live)
+      WHERE account = ? AND revoked_at IS NULL AND expires_at > ? LIMIT 1 OFFSET ?`,
+      2,
+    ),
+    replace: `UPDATE ${quoted} SET ${COLUMNS.slice(2)
+      .map((column) => `${column} = ?`)
+      .join(', ')}, changed_at = ${SERVER_TIME}
+      WHERE id = ? AND account = ? AND version = ? AND revoked_at IS NULL`,
+    revoke: `UPDATE ${quoted} SET revoked_at = ?, changed_at = ${SERVER_TIME}
+      WHERE id = ? AND account = ? AND revoked_at IS NULL AND version = COALESCE(?, version)`,
+    revokeMany: perCount(
+      (count) => `UPDATE ${quoted} FORCE INDEX (PRIMARY)
+      SET revoked_at = ?, changed_at = ${SERVER_TIME}
+      WHERE account = ? AND revoked_at IS NULL AND id IN (${marks(count)})`,
+    ),
+    purge: `DELETE FROM ${quoted} WHERE ends_at < ? ORDER BY ends_at, id LIMIT ?`,
+    // The join always gives a row, which holds the time.
+    changes: `SELECT clock.server_time, token.id, token.changed_at
+      FROM (SELECT ${SERVER_TIME} AS server_time) AS clock
+      LEFT JOIN ${quoted} AS token FORCE INDEX (by_change) ON token.changed_at > ? LIMIT ?`,
+  };
+}
+
+/** In the order of the columns. */
+export function parametersOf(record: TokenRecord): MysqlValue[] {
+  return toValues(record).map((value, index) => parameterOf(value, COLUMNS[index] as Column));
+}
+
+function parameterOf(value: RowValue, column: Column): MysqlValue {
+  if (value === null) return null;
+  if (typeof value === 'number') return toInteger(value);
+  const bytes = Buffer.from(value as string);
+  const max: number = BYTES[column as keyof typeof BYTES];
+  if (bytes.length <= max) return bytes;
+  throw new TokenError('invalid_request', `${column} must have at most ${max} bytes`);
+}
+
+/** A server that is not strict would store NaN as 0. */
+function toInteger(value: number): number {
+  if (Number.isSafeInteger(value)) return value;
+  throw new TokenError('invalid_request', 'times and versions must be whole numbers');
+}
+
+export function timeOf(date: Date): number {
+  return toInteger(date.getTime());
+}
+
+export function positionOf({ createdAt, id }: NonNullable<PageQuery['after']>): MysqlValue[] {
+  return [timeOf(createdAt), timeOf(createdAt), Buffer.from(id)];
+}
+
+/** Repeats the first id up to a power of two, so that few statements serve all lengths. */
+export function padToPowerOfTwo(ids: readonly TokenId[]): Buffer[] {
+  const parameters: Buffer[] = ids.map((id) => Buffer.from(id));
+  const [first] = parameters;
+  while ((parameters.length & (parameters.length - 1)) !== 0) parameters.push(first as Buffer);
+  return parameters;
+}
+
+/** Reads a row of `findKnown`: an `undefined` list is the remembered one. */
+export function withoutKnown(row: Cells): Cells {
+  const cells = [...row];
+  cells[SCOPES] ??= undefined;
+  if (Number(cells[COLUMNS.length]) === 0) cells[REQUESTED] ??= undefined;
+  return cells;
+}

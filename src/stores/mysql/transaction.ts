@@ -1,0 +1,122 @@
+import { withDeadline } from '../../deadline.ts';
+import { TokenError } from '../../errors.ts';
+import { failedTransaction } from '../transaction.ts';
+import {
+  type Cells,
+  type Counts,
+  FORM,
+  isStandby,
+  type MysqlConnection,
+  type MysqlValue,
+  SERVER_STATE,
+  type Standby,
+  standbyError,
+  toTokenError,
+  UNCAST,
+} from './client.ts';
+
+/** A connection of `mysql2` on which the host has begun a transaction. */
+export type MysqlTransactionConnection = Pick<MysqlConnection, 'execute' | 'query'>;
+
+/** A connection of `mysql2/promise`, which wraps a {@link MysqlTransactionConnection}. */
+export interface MysqlPromiseConnection {
+  /** The types of mysql2 call it a wrapped one, which it is not. */
+  readonly connection: object;
+}
+
+/** A connection of mysql2, with the setting that the store reads and never writes. */
+interface ConfiguredConnection extends MysqlTransactionConnection {
+  readonly config?: { readonly typeCast?: unknown };
+}
+
+/** The connection of a transaction of the host. */
+export class Transaction {
+  readonly connection: ConfiguredConnection;
+
+  /** @throws {TokenError} `invalid_options` */
+  constructor(given: MysqlTransactionConnection | MysqlPromiseConnection) {
+    // A callback connection from a pool has a member of that name, too.
+    const isCallback =
+      typeof (given as { then?: unknown; promise?: unknown })?.promise === 'function';
+    const wrapped = (given as Partial<MysqlPromiseConnection> | undefined)?.connection as
+      | MysqlTransactionConnection
+      | undefined;
+    const connection = isCallback ? (given as MysqlTransactionConnection) : wrapped;
+    if (typeof connection?.execute !== 'function') {
+      throw new TokenError(
+        'invalid_options',
+        'in() takes a connection with an open transaction, as getConnection() of mysql2 gives it',
+      );
+    }
+    this.connection = connection;
+  }
+}
+
+/**
+ * Runs statements in a transaction of the host. Nothing is retried, and after a statement that failed
+ * everything is refused: a deadlock ends the transaction, and later statements would commit alone.
+ */
+export class TransactionSession {
+  readonly deadlineMs: number;
+  readonly connectTimeoutMs = undefined;
+  readonly #connection: ConfiguredConnection;
+  readonly #standby: Standby;
+  #isPrimary = false;
+  #hasFailed = false;
+
+  constructor({ connection }: Transaction, deadlineMs: number, standby: Standby) {
+    this.deadlineMs = deadlineMs;
+    this.#connection = connection;
+    this.#standby = standby;
+    this.#isPrimary = standby === 'allow';
+  }
+
+  /** Runs a read whose last row is {@link SERVER_STATE}; rejects with a `TokenError`. */
+  async read(sql: string, values: MysqlValue[]): Promise<Cells[]> {
+    const rows = (await this.#run(sql, values)) as Cells[];
+    this.#checkState(rows.pop());
+    return rows;
+  }
+
+  /** Runs a write; rejects with a `TokenError`. */
+  async write(sql: string, values: MysqlValue[]): Promise<Counts> {
+    if (!this.#isPrimary) this.#checkState(((await this.#run(STATE, [])) as Cells[])[0]);
+    return (await this.#run(sql, values)) as Counts;
+  }
+
+  /** A transaction neither listens nor looks at the server. */
+  async poll(): Promise<never> {
+    throw failedTransaction();
+  }
+
+  /** Likewise. */
+  async query(): Promise<never> {
+    throw failedTransaction();
+  }
+
+  #checkState(state: Cells = []): void {
+    if (this.#standby === 'refuse' && isStandby(state)) throw standbyError();
+    this.#isPrimary = true;
+  }
+
+  async #run(sql: string, values: MysqlValue[]): Promise<unknown> {
+    if (this.#hasFailed) throw failedTransaction();
+    const { typeCast } = this.#connection.config ?? {};
+    const form = typeof typeCast === 'function' ? UNCAST : FORM;
+    const answer = new Promise((resolve, reject) => {
+      this.#connection.execute({ ...form, sql, values }, (error, rows) =>
+        error ? reject(error) : resolve(rows),
+      );
+    });
+    try {
+      return await withDeadline(answer, this.deadlineMs);
+    } catch (error) {
+      const failure = toTokenError(error);
+      // A taken id ends neither the transaction nor the statement before it.
+      this.#hasFailed = failure.code !== 'id_taken';
+      throw failure;
+    }
+  }
+}
+
+const STATE = `SELECT ${SERVER_STATE}`;

@@ -1,0 +1,310 @@
+import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
+import { TokenError } from '../../errors.ts';
+import type {
+  AccountQuota,
+  PageQuery,
+  Position,
+  ScannedRecords,
+  ScanQuery,
+  StoreFinding,
+  TokenStore,
+  Unsubscribe,
+} from '../../store.ts';
+import type { TokenId, TokenRecord } from '../../token.ts';
+import { readStandby, readWholeNumber } from '../options.ts';
+import { Positions } from '../positions.ts';
+import {
+  digestsOf,
+  type KnownOfIds,
+  quotaExceeded,
+  RowReader,
+  scanned,
+  toValues,
+} from '../rows.ts';
+import { recordsOf } from '../transaction.ts';
+import { type PostgresPool, type PostgresQuery, readPool, Session, unavailable } from './client.ts';
+import { examine } from './doctor.ts';
+import { Hints } from './hints.ts';
+import { type PostgresTableOptions, readTable, type Table } from './schema.ts';
+import { type Change, cellsIn, type Statements, statementsFor } from './statements.ts';
+import { type PostgresConnection, Transaction } from './transaction.ts';
+import { Listener } from './watch.ts';
+
+export type {
+  PostgresClient,
+  PostgresNotification,
+  PostgresPool,
+  PostgresQuery,
+} from './client.ts';
+export { migrate, migrationSql, type PostgresTableOptions } from './schema.ts';
+export type { PostgresConnection } from './transaction.ts';
+
+/** How a {@link PostgresTokenStore} works. */
+export interface PostgresStoreOptions extends PostgresTableOptions {
+  /** How long a statement may take, in milliseconds, from 1 to 60 000. @default 2000 */
+  readonly deadlineMs?: number | undefined;
+  /**
+   * Lets the server keep prepared statements for each connection. `false` costs speed. Set it for a
+   * pooler in transaction mode that does not know prepared statements (PgBouncer before 1.21, or with
+   * `max_prepared_statements = 0`). @default true
+   */
+  readonly prepare?: boolean | undefined;
+  /**
+   * Whether reads may come from a standby (a server in recovery, such as a read replica). A standby
+   * still accepts what was revoked on the primary, for as long as it lags behind, also with `fresh`.
+   * `'refuse'` fails each call on a standby with `store_unavailable`. Set `'allow'` only where a token
+   * may be accepted for that long after it was revoked; no setting of the cache bounds that time.
+   * @default 'refuse'
+   */
+  readonly standby?: 'refuse' | 'allow' | undefined;
+  /**
+   * The memory for parsed lists of scopes, in bytes, as an estimate: from 1 048 576 to
+   * 17 179 869 184 (16 GiB). Equal lists count once. A token whose list has no room is still found; it
+   * takes longer. @default 33 554 432 (32 MiB)
+   */
+  readonly maxListBytes?: number | undefined;
+}
+
+/**
+ * Stores tokens in PostgreSQL: durable, the system of record for many processes.
+ *
+ * - **The pool** belongs to the host and must lead to the primary: calls on a standby, which may still
+ *   accept a revoked token, fail with `store_unavailable`. Set `connectionTimeoutMillis` and `statement_timeout`, which have no limit by
+ *   default. Without the first, calls pile up while the server is down. Without the second, statements
+ *   that the store has given up fill the connections of the server. If the host does not listen to the
+ *   pool's `error` event, the store does: otherwise, an idle connection that breaks ends the process.
+ * - **Writes** are on disk before their promise resolves, even if the host has set
+ *   `synchronous_commit = off`.
+ * - **A call that takes longer** than `deadlineMs` rejects with `store_unavailable` and its
+ *   connection is closed; a write may still be carried out.
+ * - **`watch`** takes one connection of the pool for as long as it listens. It does not work through
+ *   a pooler in transaction mode, which loses notifications.
+ *
+ * {@link migrate} creates the table, or run the text of {@link migrationSql}.
+ *
+ * @example
+ * const pool = new Pool({ connectionTimeoutMillis: 2000, statement_timeout: 2000 });
+ * await migrate(pool);
+ * const tokens = new TokenService({ store: new PostgresTokenStore(pool), keys, prefix: 'acme' });
+ */
+export class PostgresTokenStore implements TokenStore {
+  readonly #session: Session;
+  readonly #table: Table;
+  readonly #statements: Statements;
+  readonly #rows: RowReader;
+  readonly #hints: Hints;
+  readonly #positions = new Positions();
+  readonly #listeners = new Set<Listener>();
+  readonly #options: PostgresStoreOptions;
+  /** Undefined for a store on a pool. */
+  readonly #transaction: Transaction | undefined;
+
+  /**
+   * Does not connect; the first call does.
+   *
+   * @throws {TokenError} `invalid_options`
+   */
+  constructor(pool: PostgresPool, options: PostgresStoreOptions = {}) {
+    const checked = readPool(pool);
+    this.#options = options;
+    this.#transaction = pool instanceof Transaction ? pool : undefined;
+    this.#table = readTable(options);
+    const deadlineMs = options.deadlineMs ?? DEFAULT_DEADLINE_MS;
+    readWholeNumber('deadlineMs', deadlineMs, [1, MAX_DEADLINE_MS]);
+    this.#session = new Session(checked, deadlineMs);
+    this.#hints = new Hints(this.#session, this.#table.channel);
+    const { prepare = true } = options;
+    this.#statements = statementsFor(this.#table, { prepare, standby: readStandby(options) });
+    this.#rows = new RowReader(options);
+    if (pool.listenerCount('error') === 0) pool.on('error', () => {});
+  }
+
+  /**
+   * Returns a store whose calls run in your own transaction, on its connection. What it changes is
+   * committed or rolled back with everything else. Make a service on it with your own options, and
+   * use it until the transaction ends.
+   *
+   * It neither begins nor ends anything, has no `watch` and no `close`, and never retries: if a call
+   * rejects with `store_unavailable`, roll back, and close the connection if the call took too long. Other
+   * calls are refused until then. Caches evict after the commit. The commit waits for the disk.
+   *
+   * @throws {TokenError} `invalid_options`
+   * @example
+   * const client = await pool.connect();
+   * await client.query('BEGIN');
+   * const store = new PostgresTokenStore(pool).in(client);
+   * const tokens = new TokenService({ store, keys, prefix: 'acme' });
+   * await tokens.issue({ account: 'acme', scopes: ['GET:shop.example/orders'] });
+   * await client.query('COMMIT');
+   */
+  in(connection: PostgresConnection): TokenStore {
+    return recordsOf(new PostgresTokenStore(new Transaction(connection), this.#options));
+  }
+
+  async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
+    const values = toValues(record);
+    const { changed, hasRoom = true } = await (quota === undefined
+      ? this.#change(this.#statements.insert, values)
+      : this.#change(this.#statements.insertWithin, [
+          ...values,
+          quota.liveAt.getTime(),
+          quota.tokens,
+        ]));
+    if (quota !== undefined && !hasRoom) throw quotaExceeded(quota);
+    if (changed === 0) throw new TokenError('id_taken', 'this id is taken');
+  }
+
+  async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
+    if (ids.length === 0) return [];
+    const known = this.#rows.knownOf(ids);
+    if (ids.length > 1 || known !== undefined) return this.#findMany(ids, known);
+    const [cells] = await this.#read(this.#statements.find, ids);
+    return [cells && this.#rows.readCells(cells)];
+  }
+
+  async #findMany(
+    ids: readonly TokenId[],
+    known: KnownOfIds | undefined,
+  ): Promise<(TokenRecord | undefined)[]> {
+    const rows = await (known === undefined
+      ? this.#read(this.#statements.findMany, [ids])
+      : this.#read(this.#statements.findKnown, [
+          ids,
+          digestsOf(known, 'scopes'),
+          digestsOf(known, 'requested'),
+        ]));
+    const byId = new Map(rows.map((cells) => [cells[0], cells]));
+    return ids.map((id) => {
+      const cells = byId.get(id);
+      return cells && this.#rows.readCells(cells, known?.get(id));
+    });
+  }
+
+  async page({ account, after, limit, liveAt, maxBytes }: PageQuery): Promise<TokenRecord[]> {
+    const values = [account, liveAt.getTime(), ...positionOf(after), limit];
+    const rows = await (maxBytes === undefined
+      ? this.#read(this.#statements.page, values)
+      : this.#read(this.#statements.pageUpTo, [...values, maxBytes]));
+    return rows.map((cells) => this.#rows.readCells(cells));
+  }
+
+  async scan(query: ScanQuery): Promise<ScannedRecords> {
+    const rows = await this.#read(this.#statements.scan, [query.after ?? '', query.limit]);
+    return scanned(
+      rows.map((cells) => this.#rows.readCells(cells)),
+      query,
+    );
+  }
+
+  async replace(next: TokenRecord, version = next.version - 1): Promise<boolean> {
+    const values = [...toValues(next).slice(2), next.id, next.account, version];
+    return this.#changeOne(next.id, this.#statements.replace, values);
+  }
+
+  async revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean> {
+    const values = [at.getTime(), id, account, version ?? null];
+    return this.#changeOne(id, this.#statements.revoke, values);
+  }
+
+  async revokeAll(account: string, at: Date, limit: number): Promise<number> {
+    const after = this.#positions.take(account);
+    const count = await this.#revokeAfter(after, { account, at, limit });
+    if (after === undefined || count === limit) return count;
+    // Records may have been added before that position.
+    return count + (await this.#revokeAfter(undefined, { account, at, limit: limit - count }));
+  }
+
+  async #revokeAfter(after: Position | undefined, { account, at, limit }: Batch): Promise<number> {
+    const values = [at.getTime(), account, ...positionOf(after), limit];
+    const { changed, ids, oldest } = await this.#change(this.#statements.revokeAll, values);
+    if (ids) await this.#hint(ids);
+    if (changed === limit && ids?.[0] !== undefined) {
+      const position = { createdAt: new Date(Number(oldest)), id: ids[0] as TokenId };
+      this.#positions.keep(account, position);
+    }
+    return changed;
+  }
+
+  async purge(before: Date, limit: number): Promise<number> {
+    return (await this.#change(this.#statements.purge, [before.getTime(), limit])).changed;
+  }
+
+  /**
+   * Listens on a connection of its own. It takes the connection from the pool and holds it until you
+   * unsubscribe, until `close`, or until the pool ends.
+   *
+   * @throws {TokenError} `store_unavailable`; `invalid_options` for a pool with one connection only
+   */
+  async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {
+    const listener = new Listener(this.#session, this.#table.channel, onChange);
+    const end = (): void => {
+      this.#listeners.delete(listener);
+      listener.end();
+    };
+    this.#listeners.add(listener);
+    try {
+      await listener.start();
+    } catch (error) {
+      end();
+      throw this.#session.toTokenError(error);
+    }
+    return async () => end();
+  }
+
+  async doctor(): Promise<StoreFinding[]> {
+    return examine(this.#session, this.#table, this.#statements.inspect);
+  }
+
+  async close(): Promise<void> {
+    for (const listener of this.#listeners) listener.end();
+    this.#listeners.clear();
+    await this.#hints.flush();
+  }
+
+  async #read(query: PostgresQuery, values: readonly unknown[]): Promise<readonly unknown[][]> {
+    const rows = await this.#session.run(query, values);
+    return (rows as readonly { readonly cells: string }[]).map(({ cells }) => cellsIn(cells));
+  }
+
+  /** Hints also when the write failed: it may have gone through. */
+  async #changeOne(
+    id: TokenId,
+    query: PostgresQuery,
+    values: readonly unknown[],
+  ): Promise<boolean> {
+    let isChanged = true;
+    try {
+      isChanged = (await this.#change(query, values)).changed > 0;
+      return isChanged;
+    } finally {
+      if (isChanged) await this.#hint([id]);
+    }
+  }
+
+  /** Waits only in a transaction, whose own statement it is. A hint never fails a write. */
+  async #hint(ids: readonly string[]): Promise<void> {
+    if (this.#transaction === undefined) this.#hints.add(ids);
+    else await this.#transaction.notify(this.#table.channel, ids).catch(() => {});
+  }
+
+  async #change(query: PostgresQuery, values: readonly unknown[]): Promise<Change> {
+    const [row] = (await this.#session.run(query, values)) as readonly Partial<Change>[];
+    // Without a count the outcome is unknown; it does not mean that there is no such record.
+    if (typeof row?.changed !== 'number') throw unavailable(undefined);
+    return { ...row, changed: row.changed };
+  }
+}
+
+/** What {@link PostgresTokenStore.revokeAll} is asked for. */
+interface Batch {
+  readonly account: string;
+  readonly at: Date;
+  readonly limit: number;
+}
+
+function positionOf(after: Position | undefined): readonly unknown[] {
+  return [after?.createdAt.getTime() ?? NEWEST, after?.id ?? ''];
+}
+
+/** Later than any date: a page from here on starts with the newest record. */
+const NEWEST = Number.MAX_SAFE_INTEGER;

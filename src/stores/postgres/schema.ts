@@ -1,0 +1,186 @@
+import { isTokenError, TokenError } from '../../errors.ts';
+import { MARK, readMark } from '../schema-mark.ts';
+import { type PostgresPool, readPool, Session, sqlStateOf, unavailable } from './client.ts';
+import { hasOurColumns, missingIn, SHAPE, type Shape } from './shape.ts';
+
+/** Which table holds the tokens. */
+export interface PostgresTableOptions {
+  /**
+   * Its name, with or without a schema (`auth.tokens`): letters, digits and underscores, at most 48
+   * for the table. Upper case counts. @default 'tokenwright_tokens'
+   */
+  readonly table?: string | undefined;
+}
+
+/**
+ * Creates the table, or brings it up to date. You may call it as often as you like, also from many
+ * processes concurrently. If the table is up to date, it changes nothing and needs no right to create.
+ *
+ * @throws {TokenError} `store_unavailable`; `invalid_options` when the role may not create it, when
+ * another table has its name, or when it was made by a newer version
+ * @example
+ * await migrate(pool, { table: 'auth.tokens' });
+ */
+export async function migrate(
+  pool: PostgresPool,
+  options: PostgresTableOptions = {},
+): Promise<void> {
+  const table = readTable(options);
+  const session = new Session(readPool(pool), MIGRATION_DEADLINE_MS);
+  const client = await session.checkOut().catch((error) => {
+    throw migrationError(error, table);
+  });
+  let isDone = false;
+  try {
+    await migrateOver(client, table);
+    isDone = true;
+  } catch (error) {
+    throw migrationError(error, table);
+  } finally {
+    // Closing the connection rolls an open transaction back.
+    client.release(!isDone);
+  }
+}
+
+/**
+ * The SQL that creates the table, for hosts that own their migrations.
+ *
+ * @throws {TokenError} `invalid_options`
+ * @example
+ * console.log(migrationSql({ table: 'auth.tokens' })); // CREATE TABLE "auth"."tokens" (…
+ */
+export function migrationSql(options: PostgresTableOptions = {}): string {
+  return schemaSql(readTable(options));
+}
+
+/** The names that belong to a table. All but `channel` are quoted. */
+export interface Table {
+  /** With its schema if one is given. */
+  readonly name: string;
+  /** The indexes live in the schema of the table. */
+  readonly byAccount: string;
+  readonly byEnd: string;
+  readonly live: string;
+  readonly channel: string;
+}
+
+/** @throws {TokenError} `invalid_options` */
+export function readTable({ table = 'tokenwright_tokens' }: PostgresTableOptions): Table {
+  const parts = /^(?:([a-z_]\w{0,62})\.)?([a-z_]\w{0,47})$/i.exec(table);
+  if (typeof table !== 'string' || parts === null) {
+    throw new TokenError(
+      'invalid_options',
+      'table must be a name such as "tokens" or "auth.tokens": letters, digits and underscores, at most 48 of them for the table',
+    );
+  }
+  const [, schema, name] = parts;
+  return {
+    name: schema === undefined ? `"${name}"` : `"${schema}"."${name}"`,
+    byAccount: `"${name}_by_account"`,
+    byEnd: `"${name}_by_end"`,
+    live: `"${name}_live"`,
+    // Without the schema, so that stores that name it and stores that do not hear each other.
+    channel: name as string,
+  };
+}
+
+export const SCHEMA_VERSION = 2;
+
+const MIGRATION_DEADLINE_MS = 30_000;
+/** An arbitrary number that must never change: migrations take turns by it. */
+const MIGRATION_LOCK = 8_370_511_261;
+
+function schemaSql(table: Table): string {
+  const { name, byAccount, byEnd } = table;
+  return `CREATE TABLE ${name} (
+  id text COLLATE "C" PRIMARY KEY,
+  account text COLLATE "C" NOT NULL,
+  prefix text COLLATE "C" NOT NULL,
+  kid text COLLATE "C" NOT NULL,
+  digest bytea NOT NULL,
+  box bytea,
+  scopes text COLLATE "C" NOT NULL,
+  requested text COLLATE "C" NOT NULL,
+  created_at bigint NOT NULL,
+  expires_at bigint NOT NULL,
+  version bigint NOT NULL,
+  name text COLLATE "C",
+  metadata text COLLATE "C",
+  revoked_at bigint,
+  previous_digest bytea,
+  previous_until bigint
+);
+CREATE INDEX ${byAccount} ON ${name} (account, created_at DESC, id DESC)
+  WHERE revoked_at IS NULL;
+CREATE INDEX ${byEnd} ON ${name} (least(expires_at, revoked_at));
+${upgradeSql(table)}`;
+}
+
+/** For a table that has our columns and no comment, as some tools for schemas leave it. */
+function adoptionSql(table: Table): string {
+  const indexes = schemaSql(table).split(';\n').slice(1).join(';\n');
+  return indexes.replaceAll(/CREATE INDEX (?!IF)/g, 'CREATE INDEX IF NOT EXISTS ');
+}
+
+/**
+ * Schema version 2 added an index that counts live tokens without reading expired ones. An expiry is
+ * never null; the condition keeps the index out of plans for queries that do not compare one.
+ * `IF NOT EXISTS`, because a host with many tokens may have built the index before, without a lock.
+ */
+function upgradeSql({ name, live }: Table): string {
+  return `CREATE INDEX IF NOT EXISTS ${live} ON ${name} (account, expires_at)
+  WHERE revoked_at IS NULL AND expires_at IS NOT NULL;
+COMMENT ON TABLE ${name} IS '${MARK} ${SCHEMA_VERSION}';
+`;
+}
+
+async function migrateOver(client: Pick<PostgresPool, 'query'>, table: Table): Promise<void> {
+  const run = async (text: string, values?: readonly unknown[]): Promise<readonly unknown[]> => {
+    const query = { text, query_timeout: MIGRATION_DEADLINE_MS, ...(values && { values }) };
+    return (await client.query(query)).rows;
+  };
+  // A stricter default of the host would read a snapshot from before the lock.
+  await run('BEGIN ISOLATION LEVEL READ COMMITTED');
+  // The pool's own limit is meant for single statements, not for waiting for a lock.
+  await run(`SET LOCAL statement_timeout = ${MIGRATION_DEADLINE_MS}`);
+  await run('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+  const [row] = await run(SHAPE, [table.name]);
+  const sql = missingSql(row as Shape, table);
+  if (sql !== undefined) await run(sql);
+  await run('COMMIT');
+}
+
+/** What brings a table up to date. @throws {TokenError} `invalid_options` */
+function missingSql(shape: Shape, table: Table): string | undefined {
+  if (shape.kind === null) return schemaSql(table);
+  const mark = readMark(shape.comment);
+  if (mark === undefined && !hasOurColumns(shape)) throw foreign(table);
+  if (mark === undefined)
+    return missingIn(shape, table).length > 0 ? adoptionSql(table) : undefined;
+  if (mark.needs > SCHEMA_VERSION) {
+    throw new TokenError(
+      'invalid_options',
+      `the table ${table.name} has a schema that this version of the library does not know, later than version ${SCHEMA_VERSION}: use a newer one`,
+    );
+  }
+  return mark.version < SCHEMA_VERSION ? upgradeSql(table) : undefined;
+}
+
+function foreign({ name }: Table): TokenError {
+  return new TokenError(
+    'invalid_options',
+    `there is something named ${name}, or as one of its indexes, that is not of this library: it has other columns than a table of tokens; choose another name`,
+  );
+}
+
+function migrationError(error: unknown, table: Table): TokenError {
+  if (isTokenError(error)) return error;
+  const state = sqlStateOf(error);
+  if (state === '42501' || state === '3F000') {
+    return new TokenError(
+      'invalid_options',
+      `the table ${table.name} cannot be created or brought up to date: its schema is not there, or the role may not create in it or does not own the table; have an administrator run the statements of migrationSql(), which tokenwright migrate --print shows, or give the role these rights`,
+    );
+  }
+  return state === '42P07' ? foreign(table) : unavailable(state);
+}

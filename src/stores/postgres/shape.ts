@@ -1,0 +1,127 @@
+import { COLUMNS, type Column } from '../rows.ts';
+
+/** Asks what a table is like; `$1` is its name. */
+export const SHAPE = `
+  SELECT
+    (SELECT relkind::text FROM pg_class WHERE oid = to_regclass($1)) AS kind,
+    obj_description(to_regclass($1), 'pg_class') AS comment,
+    (SELECT coalesce(json_agg(json_build_object(
+        'name', attname, 'type', format_type(atttypid, atttypmod), 'collation', collname,
+        'isRequired', attnotnull, 'isGiven', atthasdef OR attidentity <> '' OR attgenerated <> ''
+      ) ORDER BY attnum), '[]')
+      FROM pg_attribute LEFT JOIN pg_collation ON pg_collation.oid = attcollation
+      WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped) AS columns,
+    (SELECT coalesce(json_agg(json_build_object(
+        'isUnique', indisunique, 'definition', pg_get_indexdef(indexrelid))), '[]')
+      FROM pg_index WHERE indrelid = to_regclass($1) AND indisvalid) AS indexes`;
+
+interface ColumnShape {
+  readonly name: string;
+  readonly type: string;
+  readonly collation: string | null;
+  /** Whether it is NOT NULL. */
+  readonly isRequired: boolean;
+  /** Whether the database gives it a value when an insert does not. */
+  readonly isGiven: boolean;
+}
+
+/** The answer to {@link SHAPE}. */
+export interface Shape {
+  /** `r` for a table; null if there is nothing of that name. */
+  readonly kind: string | null;
+  readonly comment: string | null;
+  readonly columns: readonly ColumnShape[];
+  readonly indexes: readonly { readonly isUnique: boolean; readonly definition: string }[];
+}
+
+interface IndexNames {
+  readonly byAccount: string;
+  readonly byEnd: string;
+  readonly live: string;
+}
+
+const BYTEA: readonly Column[] = ['digest', 'box', 'previous_digest'];
+const BIGINT: readonly Column[] = [
+  'created_at',
+  'expires_at',
+  'version',
+  'revoked_at',
+  'previous_until',
+];
+const NULLABLE: readonly Column[] = [
+  'box',
+  'name',
+  'metadata',
+  'revoked_at',
+  'previous_digest',
+  'previous_until',
+];
+
+function typeOf(column: Column): string {
+  if (BYTEA.includes(column)) return 'bytea';
+  return BIGINT.includes(column) ? 'bigint' : 'text';
+}
+
+/** Whether the store can insert into this table, whatever its comment says. */
+export function hasOurColumns({ kind, columns }: Shape): boolean {
+  const isTable = kind === 'r' || kind === 'p';
+  const hasAll = COLUMNS.every((name) =>
+    columns.some((column) => column.name === name && column.type === typeOf(name)),
+  );
+  return isTable && hasAll && !columns.some(isInTheWay);
+}
+
+/** A foreign column that each insert would have to name. */
+function isInTheWay({ name, isRequired, isGiven }: ColumnShape): boolean {
+  return isRequired && !isGiven && !COLUMNS.includes(name as Column);
+}
+
+/** What a table lacks of the schema, in words. Columns and indexes of others are left alone. */
+export function missingIn({ columns, indexes }: Shape, names: IndexNames): string[] {
+  const byName = new Map(columns.map((column) => [column.name, column]));
+  const wrong = COLUMNS.flatMap((name) => {
+    const column = byName.get(name);
+    if (column === undefined) return [`the column ${name}`];
+    if (column.type !== typeOf(name)) return [`the type ${typeOf(name)} of ${name}`];
+    const isNullable = NULLABLE.includes(name);
+    if (isNullable && column.isRequired) return [`NULL in ${name}`];
+    return isNullable || column.isRequired ? [] : [`NOT NULL of ${name}`];
+  });
+  const inTheWay = columns.filter(isInTheWay).map(({ name }) => `a default of ${name}`);
+  const definitions = indexes.map(({ definition }) => partsOf(definition));
+  const keys = indexes
+    .filter(({ isUnique }) => isUnique)
+    .map(({ definition }) => partsOf(definition));
+  return [
+    ...wrong,
+    ...inTheWay,
+    ...(keys.includes('(id)') ? [] : ['the primary key id']),
+    ...Object.entries(indexesOf(names)).flatMap(([name, parts]) =>
+      definitions.includes(parts) ? [] : [`the index ${name}`],
+    ),
+  ];
+}
+
+/** As the server writes them down. Their names may be others. */
+function indexesOf({ byAccount, byEnd, live }: IndexNames): Readonly<Record<string, string>> {
+  return {
+    [byAccount]: '(account, created_at DESC, id DESC) WHERE (revoked_at IS NULL)',
+    [byEnd]: '(LEAST(expires_at, revoked_at))',
+    [live]: '(account, expires_at) WHERE ((revoked_at IS NULL) AND (expires_at IS NOT NULL))',
+  };
+}
+
+function partsOf(definition: string): string {
+  const [, parts = ''] = definition.split(' USING btree ');
+  const [columns = '', condition] = parts.split(' WHERE ');
+  const [ours = ''] = columns.split(/ (?:WITH|TABLESPACE) /);
+  return condition === undefined ? ours : `${ours} WHERE ${condition}`;
+}
+
+/** The texts that are not compared byte by byte. */
+export function collatedIn({ columns }: Shape): string[] {
+  return columns
+    .filter(({ name }) => COLUMNS.includes(name as Column))
+    .filter(({ collation }) => collation !== null && !['C', 'POSIX'].includes(collation))
+    .map(({ name }) => name);
+}

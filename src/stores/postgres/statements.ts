@@ -1,0 +1,211 @@
+import { createHash } from 'node:crypto';
+import { LONG_LIST_BYTES } from '../../bounds.ts';
+import { COLUMNS, type Column, REQUESTED, SCOPES } from '../rows.ts';
+import type { PostgresQuery } from './client.ts';
+import { INSPECT } from './doctor.ts';
+import type { Table } from './schema.ts';
+
+/** By the purpose that each statement serves. */
+export type Statements = Readonly<Record<keyof ReturnType<typeof textsFor>, PostgresQuery>>;
+
+export interface StatementOptions {
+  readonly prepare: boolean;
+  readonly standby: 'refuse' | 'allow';
+}
+
+export function statementsFor(table: Table, { prepare, standby }: StatementOptions): Statements {
+  const entries = Object.entries(textsFor(table, standby)).map(([purpose, text]) => [
+    purpose,
+    prepare ? { name: nameOf(text), text } : { text },
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** By the text: statements of two tables, or of two versions of this library, may share a connection. */
+function nameOf(text: string): string {
+  return `tokenwright_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
+}
+
+function textsFor(table: Table, standby: StatementOptions['standby']) {
+  const guard = standby === 'refuse' ? ON_PRIMARY : 'true';
+  return {
+    ...insertsInto(table),
+    ...readsOf(table, guard),
+    ...changesOf(table),
+    inspect: INSPECT,
+  };
+}
+
+/**
+ * A condition that fails the statement on a standby, by a division by zero. The server evaluates it
+ * once, before it looks for rows, so that "no such row" is not believed either. Within the statement,
+ * because a pooler or a failover may put another server behind a connection.
+ */
+const ON_PRIMARY = '(SELECT 1 / (NOT pg_is_in_recovery())::integer) = 1';
+
+function insertsInto({ name }: Table) {
+  const columns = COLUMNS.join(', ');
+  const values = COLUMNS.map((_, index) => `$${index + 1}`).join(', ');
+  const account = `$${COLUMNS.indexOf('account') + 1}`;
+  const liveAt = `$${COLUMNS.length + 1}`;
+  const tokens = `$${COLUMNS.length + 2}`;
+  // Counts no further than the quota. ORDER BY forces the index: a scan of the table looks cheap to the
+  // planner if all tokens are of one account.
+  const room = `SELECT count(*) < ${tokens} AS "hasRoom" FROM (
+            SELECT 1 FROM ${name}
+            WHERE account = ${account} AND revoked_at IS NULL AND expires_at > ${liveAt}
+            ORDER BY expires_at LIMIT ${tokens}) AS live`;
+  return {
+    insert: durable(
+      `INSERT INTO ${name} (${columns}) VALUES (${values}) ON CONFLICT (id) DO NOTHING`,
+    ),
+    insertWithin: durable(
+      `INSERT INTO ${name} (${columns}) SELECT ${values} FROM room WHERE "hasRoom"
+         ON CONFLICT (id) DO NOTHING`,
+      { room },
+    ),
+  };
+}
+
+function readsOf({ name }: Table, guard: string) {
+  const read = `SELECT ${CELLS} AS cells FROM ${name}`;
+  // Without `coalesce`, the planner may take the index of live tokens, and sort the whole account.
+  const page = (cells: string) => `SELECT ${cells} FROM ${name}
+       WHERE account = $1 AND revoked_at IS NULL AND coalesce(expires_at, 0) > $2
+         AND (created_at, id) < ($3, $4) AND ${guard}
+       ORDER BY created_at DESC, id DESC LIMIT $5`;
+  return {
+    find: `${read} WHERE id = $1 AND ${guard}`,
+    findMany: `${read} WHERE id = ANY($1) AND ${guard}`,
+    /** Leaves out long lists whose ids and digests are given. */
+    findKnown: `SELECT ${cellsWith(isKnown('scopes', 2), isKnown('requested', 3))} AS cells
+       FROM ${name} WHERE id = ANY($1) AND ${guard}`,
+    scan: `${read} WHERE id > $1 AND ${guard} ORDER BY id LIMIT $2`,
+    page: page(`${CELLS} AS cells`),
+    // PostgreSQL knows the length of a long text without reading the text.
+    pageUpTo: `SELECT ${CELLS} AS cells
+       FROM (
+         SELECT *, sum(octet_length(scopes) + octet_length(requested)) OVER (
+           ORDER BY created_at DESC, id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+         ) AS bytes_before
+         FROM (${page(COLUMNS.join(', '))}) AS page
+       ) AS summed
+       WHERE coalesce(bytes_before, 0) < $6
+       ORDER BY created_at DESC, id DESC`,
+  };
+}
+
+function changesOf({ name }: Table) {
+  const changeable = COLUMNS.slice(2);
+  const count = changeable.length;
+  return {
+    // A comparison that no index fits keeps the plan on the primary key: the planner may otherwise
+    // read the whole account while the table has grown and not been analyzed since.
+    replace: durable(
+      `UPDATE ${name} SET ${changeable.map((column, index) => `${column} = $${index + 1}`).join(', ')}
+         WHERE id = $${count + 1} AND account || '' = $${count + 2} AND version = $${count + 3}
+           AND revoked_at IS NULL`,
+    ),
+    revoke: durable(
+      `UPDATE ${name} SET revoked_at = $1
+         WHERE id = $2 AND account || '' = $3 AND revoked_at IS NULL
+           AND version = coalesce($4, version)`,
+    ),
+    // From a position: the entries of rows that are revoked already stay in the index until a vacuum.
+    revokeAll: durable(
+      `UPDATE ${name} SET revoked_at = $1 WHERE revoked_at IS NULL AND id = ANY(ARRAY(
+           SELECT id FROM ${name}
+           WHERE account = $2 AND revoked_at IS NULL AND (created_at, id) < ($3, $4)
+           ORDER BY created_at DESC, id DESC LIMIT $5 FOR UPDATE))`,
+      { rows: true },
+    ),
+    // With an array the plan always goes by the primary key. Not SKIP LOCKED: the other call may leave
+    // a locked row in place, and fewer than `limit` must mean that none are left.
+    purge: durable(
+      `DELETE FROM ${name} WHERE id = ANY(ARRAY(
+           SELECT id FROM ${name} WHERE least(expires_at, revoked_at) < $1
+           ORDER BY least(expires_at, revoked_at) LIMIT $2 FOR UPDATE))`,
+    ),
+  };
+}
+
+/** The answer to a write. */
+export interface Change {
+  readonly changed: number;
+  /** The ids of changed rows, oldest first, and when the oldest was created; only if it asks. */
+  readonly ids?: string[] | null;
+  readonly oldest?: string | null;
+  /** Whether the account had room for one more; only if the statement asks. */
+  readonly hasRoom?: boolean;
+}
+
+interface Answers {
+  /** Whether the ids of changed rows come with the count. */
+  readonly rows?: boolean;
+  /** A query whose column `hasRoom` comes with the count. */
+  readonly room?: string;
+}
+
+/**
+ * A write in one round trip. Its commit waits for the disk even if `synchronous_commit` is off for the
+ * session; a stricter setting of the host stays.
+ */
+function durable(write: string, { rows = false, room }: Answers = {}): string {
+  return `WITH ${room === undefined ? '' : `room AS (${room}),`}
+    changed AS (${write} RETURNING id, created_at)
+    SELECT count(*)::integer AS changed,
+      ${rows ? 'array_agg(id ORDER BY created_at, id) AS ids, min(created_at)::text AS oldest,' : ''}
+      ${room === undefined ? '' : '(SELECT "hasRoom" FROM room),'}
+      set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+        WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)
+    FROM changed`;
+}
+
+const BYTES: readonly Column[] = ['digest', 'box', 'previous_digest'];
+
+/** Between the parts of a row. JSON escapes this character. */
+const SEPARATOR = '\x1e';
+/** Precedes a list that was sent. */
+const SENT = '+';
+/** Stands for the remembered list. */
+const KNOWN = '=';
+/** Stands for a requested list that equals the scopes. */
+const SAME = '';
+
+const CELLS = cellsWith('false', 'false');
+
+/**
+ * A row as one text, because the driver spends time on each column. The lists are JSON already and
+ * follow the rest: to quote a long list as a text in JSON would cost more than everything else.
+ */
+function cellsWith(areScopesKnown: string, isRequestedKnown: string): string {
+  const cells = COLUMNS.map((column) => {
+    if (column === 'scopes' || column === 'requested') return 'NULL';
+    return BYTES.includes(column) ? `encode(${column}, 'hex')` : column;
+  });
+  return `json_build_array(${cells.join(', ')}) || '${SEPARATOR}'
+    || CASE WHEN ${areScopesKnown} THEN '${KNOWN}' ELSE '${SENT}' || scopes END || '${SEPARATOR}'
+    || CASE WHEN requested = scopes THEN '${SAME}' WHEN ${isRequestedKnown} THEN '${KNOWN}'
+      ELSE '${SENT}' || requested END`;
+}
+
+function isKnown(column: Column, parameter: number): string {
+  return `(octet_length(${column}) >= ${LONG_LIST_BYTES}
+    AND id || encode(sha256(convert_to(${column}, 'UTF8')), 'hex') = ANY($${parameter}))`;
+}
+
+/**
+ * Reads the text of a row into cells, in the order of the columns. A separator within a list makes the
+ * list malformed.
+ */
+export function cellsIn(row: string): unknown[] {
+  const [rest = '', scopes, requested, ...more] = row.split(SEPARATOR);
+  const cells: unknown[] = JSON.parse(rest);
+  cells[SCOPES] = more.length > 0 ? '' : listIn(scopes);
+  cells[REQUESTED] = requested === SAME ? null : listIn(requested);
+  return cells;
+}
+
+function listIn(part: string | undefined): string | undefined {
+  return part === KNOWN ? undefined : part?.slice(SENT.length);
+}

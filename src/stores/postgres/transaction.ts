@@ -1,0 +1,65 @@
+import { TokenError } from '../../errors.ts';
+import { failedTransaction } from '../transaction.ts';
+import type { PostgresPool, PostgresQuery } from './client.ts';
+import { payloadsOf } from './hints.ts';
+
+/**
+ * A connection of the host in a transaction: a `Client` or `PoolClient` of `pg`, or an object that
+ * passes the statement to another library, such as
+ * `{ query: async ({ text, values = [] }) => ({ rows: await sql.unsafe(text, values) }) }` for postgres.js.
+ */
+export interface PostgresConnection {
+  /** Runs a statement. Only its `text` and `values` matter to the result. */
+  query(query: PostgresQuery): Promise<{ readonly rows: readonly unknown[] }>;
+}
+
+/** One connection in the shape of a pool. Refuses everything after a statement that failed. */
+export class Transaction implements PostgresPool {
+  readonly idleCount = 0;
+  readonly ending = false;
+  readonly options = { max: 1 };
+  readonly #connection: PostgresConnection;
+  #hasFailed = false;
+
+  /** @throws {TokenError} `invalid_options` */
+  constructor(connection: PostgresConnection) {
+    if (typeof connection?.query !== 'function') {
+      throw new TokenError(
+        'invalid_options',
+        'in() takes a connection with an open transaction: a client of pg, or an object with query()',
+      );
+    }
+    this.#connection = connection;
+  }
+
+  async query(query: PostgresQuery): Promise<{ readonly rows: readonly unknown[] }> {
+    if (this.#hasFailed) throw failedTransaction();
+    try {
+      return await this.#connection.query(query);
+    } catch (error) {
+      this.#hasFailed = true;
+      throw error;
+    }
+  }
+
+  async connect(): Promise<never> {
+    throw failedTransaction();
+  }
+
+  on(): void {}
+
+  listenerCount(): number {
+    return 1;
+  }
+
+  /**
+   * Notifies in the transaction, so that listeners are notified after the commit, and not after a
+   * rollback. Not as {@link Hints} does: that would take the wait for the disk from the whole
+   * transaction.
+   */
+  async notify(channel: string, ids: readonly string[]): Promise<void> {
+    for (const payload of payloadsOf(ids)) {
+      await this.query({ text: 'SELECT pg_notify($1, $2)', values: [channel, payload] });
+    }
+  }
+}

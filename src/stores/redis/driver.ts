@@ -1,0 +1,110 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { isTokenError, TokenError } from '../../errors.ts';
+
+/** The name of a command, in lower case as ioredis expects it, and its arguments. */
+export type Command = readonly [name: string, ...args: string[]];
+
+/** A connection to one server. */
+export interface Connection {
+  readonly address: string;
+  send(command: Command): Promise<unknown>;
+  /** Sends commands together and in order on one connection. Each answer may be an error. */
+  sendAll(commands: readonly Command[]): Promise<unknown[]>;
+  /** Listens on a connection of its own, which never reconnects. Resolves to what closes it. */
+  subscribe(subscriber: Subscriber): Promise<() => void>;
+}
+
+export interface Subscriber {
+  readonly channels: readonly string[];
+  readonly onMessage: (message: string, channel: string) => void;
+  readonly onEnd: () => void;
+}
+
+/** One interface for all clients: of ioredis or node-redis, of one server or a cluster. */
+export interface Driver {
+  readonly isCluster: boolean;
+  readonly state: 'ready' | 'connecting' | 'closed';
+  /**
+   * Reads one key by `GETEX`, which only a primary answers: to a server, it is a write. It does no harm
+   * when it is late or repeated, so the driver may retry it.
+   */
+  get(key: string): Promise<unknown>;
+  /** Sends to the server that holds the key, or to any server without one. */
+  send(command: Command, key?: string): Promise<unknown>;
+  /** The server that holds a slot, as far as the client knows. */
+  owner(slot: number): Promise<Connection | undefined>;
+  /** The address of that server; undefined if there is no cluster. */
+  ownerAddress(slot: number): string | undefined;
+  primaries(): Promise<Connection>[];
+  /** Starts another client. If its connection breaks, it does not resend commands in flight. */
+  duplicate(): Driver;
+  close(): void;
+}
+
+/** The address of a server that is not part of a cluster. */
+export const LONE_SERVER = 'the server';
+export const CONNECT_MS = 1000;
+/** A server that has not answered by then is considered down. */
+export const ANSWER_MS = 2000;
+
+export const ignore = (): void => {};
+export const retryDelayMs = (attempt: number): number => Math.min(attempt * 50, 500);
+
+const READY_MS = 500;
+const POLL_MS = 10;
+
+/**
+ * Waits for a client that is connecting. A command sent now would stay in the driver's queue, and
+ * run long after the caller has given up.
+ */
+export async function whenReady(driver: Driver, timeoutMs = READY_MS): Promise<void> {
+  await until(() => driver.state !== 'connecting', timeoutMs);
+  if (driver.state === 'closed') throw new Error('not connected');
+}
+
+export async function until(isMet: () => boolean, timeoutMs = READY_MS): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  while (!isMet()) {
+    if (performance.now() > deadline) throw new Error('not connected');
+    await delay(POLL_MS);
+  }
+}
+
+/** Works with a client once it is ready. Errors of the driver become ours. */
+export async function withDriver<Result>(
+  driver: Driver,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    if (driver.state !== 'ready') await whenReady(driver);
+    return await work();
+  } catch (error) {
+    return throwTokenError(error);
+  }
+}
+
+/** Whether the server answered with an error of this name. */
+export function isReply(error: unknown, name: string): boolean {
+  return error instanceof Error && error.message.startsWith(`${name} `);
+}
+
+export function throwTokenError(error: unknown): never {
+  if (isTokenError(error)) throw error;
+  if (isReply(error, 'WRONGTYPE')) throw corruptRecord();
+  if (isReply(error, 'READONLY')) {
+    throw new TokenError('store_unavailable', 'this Redis server is a replica', {
+      reason: 'standby',
+    });
+  }
+  throw new TokenError(
+    'store_unavailable',
+    'Redis cannot be used: it is down, starting, full, not a primary, or does not let this user in; tokenwright doctor --store URL tells which',
+  );
+}
+
+export function corruptRecord(): TokenError {
+  return new TokenError(
+    'store_corrupt',
+    'a token record in Redis is malformed, or has the layout of a later version',
+  );
+}

@@ -1,0 +1,354 @@
+import { TokenError } from '../../errors.ts';
+import { notify } from '../../events.ts';
+import type {
+  AccountQuota,
+  DoctorOptions,
+  PageQuery,
+  ScannedRecords,
+  ScanQuery,
+  StoreFinding,
+  TokenStore,
+  Unsubscribe,
+} from '../../store.ts';
+import type { TokenId, TokenRecord } from '../../token.ts';
+import { readWholeNumber } from '../options.ts';
+import { quotaExceeded, RowReader } from '../rows.ts';
+import { driverOf, type RedisClient } from './client.ts';
+import { examine } from './doctor.ts';
+import { corruptRecord, type Driver, withDriver } from './driver.ts';
+import { idIn, KeySpace, SHARDS } from './layout.ts';
+import { FROM_THE_TOP, TokenReader } from './reader.ts';
+import { RecentWrites } from './recent-writes.ts';
+import { ReplicatedWrites } from './replicated-writes.ts';
+import { LIST_FULL, numbersIn, runScript, type WriteCall } from './scripts.ts';
+import { ChangeListener } from './watch.ts';
+import { type ListedToken, type Revocation, WriteCalls } from './write-calls.ts';
+
+export type { RedisClient } from './client.ts';
+export type { IoredisClient, IoredisCluster } from './ioredis.ts';
+export type { NodeRedisClient, NodeRedisCluster, NodeRedisNode } from './node-redis.ts';
+
+/** How a {@link RedisTokenStore} works. */
+export interface RedisStoreOptions {
+  /**
+   * The prefix of all keys: 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `_`, `-`, `.` and `:`.
+   * @default 'tokenwright'
+   */
+  readonly keyPrefix?: string | undefined;
+  /**
+   * How many replicas must have a write before its promise resolves, from 0 to 10. A failover loses
+   * the writes that had not reached the replica that takes over. With 1 or more, writes use
+   * connections of their own. @default 1 for a cluster, 0 for a lone server
+   */
+  readonly replicas?: number | undefined;
+  /**
+   * How long a write waits for them, in milliseconds, from 1 to 10 000. Stay below half of the
+   * service's deadline: a write may have to wait for the one before it. @default 500
+   */
+  readonly waitMs?: number | undefined;
+  /**
+   * The memory for parsed lists of scopes, in bytes, as an estimate: from 1 048 576 to
+   * 17 179 869 184 (16 GiB). Equal lists count once. A token whose list does not fit is still found,
+   * but more slowly. @default 33 554 432 (32 MiB)
+   */
+  readonly maxListBytes?: number | undefined;
+  /** Receives what an operator should know. Errors that it throws are ignored. */
+  readonly onEvent?: ((event: RedisStoreEvent) => void) | undefined;
+}
+
+/**
+ * What a {@link RedisTokenStore} reports.
+ *
+ * `durability_unconfirmed`: a write was made, but fewer replicas than `needed` have confirmed it.
+ * `writes_reasserted`: a server had lost acknowledged changes to `count` tokens, for example in
+ * a failover, and the store has made them again.
+ */
+export type RedisStoreEvent =
+  | {
+      readonly type: 'durability_unconfirmed';
+      /** How many replicas have confirmed the write. */
+      readonly confirmations: number;
+      /** How many were waited for. */
+      readonly needed: number;
+    }
+  | {
+      readonly type: 'writes_reasserted';
+      /** How many tokens were changed again. */
+      readonly count: number;
+    };
+
+/**
+ * Stores tokens in Redis or Redis Cluster, version 6.2 or later: for very high read rates.
+ *
+ * Pass a client of ioredis or node-redis, connected or connecting. It is yours: closing the store
+ * leaves it open. Each write of one token is one script, so it happens whole or not at all.
+ * `revokeAll` and `purge` work in steps of 100 tokens, in a cluster also slot by slot. If `revokeAll`
+ * rejects, some tokens may be revoked; call it again. It revokes every token that exists when it
+ * starts; one that is issued meanwhile may be revoked or not. When the server's memory is full, tokens
+ * can be revoked and purged, and scopes can be taken away.
+ *
+ * Redis is durable only with an append-only file, and a failover may undo acknowledged writes. To
+ * prevent that, writes wait for replicas (see `replicas`), and a store repeats its changes of the
+ * last minute when it finds them undone. `doctor` reports what is still weak. A replica may not know of
+ * a revocation yet, so each call that reaches one rejects with `store_unavailable`: reads are sent as
+ * commands that only a primary answers, which needs the right to `GETEX` and `ZREM`. A primary of a
+ * cluster that was silent for its `cluster-node-timeout` may have been replaced: the store then waits
+ * until it has been awake for half a second. For that, it asks each primary four times in that timeout,
+ * from the first read until `close`. While a slot of
+ * a cluster moves to another server, writes to its tokens reject with `store_unavailable`.
+ *
+ * By default the drivers notice a dead connection late, and are slow to reconnect. See
+ * {@link IoredisClient}, {@link IoredisCluster}, {@link NodeRedisClient} and
+ * {@link NodeRedisCluster} for options with which the store is back as soon as the server is.
+ *
+ * @example
+ * const client = new Redis('redis://db.internal', { maxRetriesPerRequest: 1, socketTimeout: 1000 });
+ * const store = new RedisTokenStore(client, { replicas: 1 });
+ * await store.insert(record);
+ * await store.close();
+ * client.disconnect();
+ */
+export class RedisTokenStore implements TokenStore {
+  readonly #driver: Driver;
+  readonly #keys: KeySpace;
+  readonly #calls: WriteCalls;
+  readonly #reader: TokenReader;
+  readonly #replicas: number;
+  /** Undefined if no replica is waited for. */
+  readonly #replicated: ReplicatedWrites | undefined;
+  readonly #recent: RecentWrites;
+  readonly #onEvent: (event: RedisStoreEvent) => void;
+  readonly #listeners = new Set<ChangeListener>();
+
+  /**
+   * Sends nothing; the first call does.
+   *
+   * @throws {TokenError} `invalid_options`, also for a client that reads from replicas
+   */
+  constructor(client: RedisClient, options: RedisStoreOptions = {}) {
+    const driver = driverOf(client);
+    const { isCluster } = driver;
+    const { keyPrefix = DEFAULT_KEY_PREFIX, replicas = isCluster ? 1 : 0 } = options;
+    const { waitMs = DEFAULT_WAIT_MS, onEvent = () => {} } = options;
+    if (typeof keyPrefix !== 'string' || !KEY_PREFIX.test(keyPrefix)) {
+      throw invalid('keyPrefix must have 1 to 64 characters of A-Z, a-z, 0-9, _, -, . and :');
+    }
+    this.#replicas = readWholeNumber('replicas', replicas, [0, 10]);
+    readWholeNumber('waitMs', waitMs, [1, 10_000]);
+    if (typeof onEvent !== 'function') throw invalid('onEvent must be a function');
+    this.#onEvent = onEvent;
+    this.#driver = driver;
+    this.#keys = new KeySpace(keyPrefix, isCluster ? 'cluster' : 'lone');
+    this.#calls = new WriteCalls(this.#keys);
+    this.#reader = new TokenReader(driver, this.#keys, new RowReader(options));
+    if (replicas > 0) this.#replicated = new ReplicatedWrites(driver, replicas, waitMs);
+    this.#recent = new RecentWrites(
+      async (call) => {
+        const [changed, repeated] = numbersIn(await runScript(driver, call));
+        return { changed, isIntact: changed === 0 && repeated > 0 };
+      },
+      (count) => this.#emit({ type: 'writes_reasserted', count }),
+    );
+  }
+
+  /**
+   * With a quota, takes one round trip while the account has far fewer tokens: about half of a quota
+   * of 10 000. Closer to it, and with a quota below about 2300, another round trip counts the
+   * account's tokens first. Only if those that are not revoked reach the quota, more round trips
+   * look for expired ones among them, 6400 in each.
+   */
+  async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
+    const writeId = this.#calls.newWriteId();
+    if (quota !== undefined) {
+      const maxListed = surelyFree(quota);
+      if (maxListed > 0 && (await this.#insert(record, writeId, String(maxListed)))) return;
+      if (await this.#reader.isFull(record.account, quota)) throw quotaExceeded(quota);
+    }
+    await this.#insert(record, writeId, '');
+  }
+
+  /** Resolves to whether it was done: it is not if the list is full. */
+  async #insert(record: TokenRecord, writeId: string, maxListed: string): Promise<boolean> {
+    const outcome = await this.#write(this.#calls.insert(record, writeId, maxListed));
+    if (outcome.generations[0] === LIST_FULL) return false;
+    if (outcome.changed === 0) throw new TokenError('id_taken', 'this id is taken');
+    this.#confirmed(outcome);
+    return true;
+  }
+
+  find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
+    return this.#reader.find(ids);
+  }
+
+  page(query: PageQuery): Promise<TokenRecord[]> {
+    return this.#reader.page(query);
+  }
+
+  scan(query: ScanQuery): Promise<ScannedRecords> {
+    return this.#reader.scan(query);
+  }
+
+  async replace(next: TokenRecord, version = next.version - 1): Promise<boolean> {
+    const writeId = this.#calls.newWriteId();
+    const outcome = await this.#write(this.#calls.replace(next, version, writeId));
+    const [generation] = outcome.generations;
+    if (generation !== undefined) {
+      this.#recent.add(this.#calls.replace(next, version, writeId, generation), next.account);
+    }
+    return this.#confirmed(outcome) > 0;
+  }
+
+  async revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean> {
+    const revocation = { writeId: this.#calls.newWriteId(), account, at, version };
+    return this.#confirmed(await this.#revoke([{ id, account }], revocation)) > 0;
+  }
+
+  async revokeAll(account: string, at: Date, limit: number): Promise<number> {
+    const writeId = this.#calls.newWriteId();
+    const revocation = { writeId, account, at, version: undefined };
+    const outcomes: Outcome[] = [];
+    let left = limit;
+    // Usually one step is enough, of an equal share from each list. Later ones are for uneven lists.
+    for (
+      let share = Math.ceil(limit / SHARDS.length);
+      left > 0;
+      share = Math.min(4 * share, limit)
+    ) {
+      const lists = await this.#reader.list(account, FROM_THE_TOP, share);
+      // Revoked tokens leave the list, so the next ones move up to its top.
+      const entries = lists.flat();
+      const tokens = entries.slice(0, left).map((entry) => ({ id: idIn(entry), account, entry }));
+      const revocations = this.#keys
+        .batched(tokens)
+        .map((batch) => this.#revoke(batch, revocation));
+      const done = await Promise.all(revocations);
+      outcomes.push(...done);
+      if (tokens.length === entries.length && lists.every((list) => list.length < share)) break;
+      for (const { changed } of done) left -= changed;
+    }
+    return this.#confirmed(...outcomes);
+  }
+
+  async #revoke(tokens: readonly ListedToken[], revocation: Revocation): Promise<Outcome> {
+    const outcome = await this.#write(this.#calls.revoke(tokens, revocation));
+    const revoked = tokens
+      .map((token, index) => ({ ...token, generation: outcome.generations[index] }))
+      .filter(({ generation }) => generation);
+    // A failover may bring back any version of them.
+    const again = { ...revocation, version: undefined };
+    if (revoked.length > 0) {
+      this.#recent.add(this.#calls.revoke(revoked, again), revocation.account);
+    }
+    return outcome;
+  }
+
+  async purge(before: Date, limit: number): Promise<number> {
+    let removed = 0;
+    while (removed < limit) {
+      const ended = await this.#reader.ended(before, limit - removed);
+      if (ended.length === 0) break;
+      // Waits for no replica: a token that comes back is purged again.
+      const removals = this.#keys
+        .batched(ended)
+        .map((batch) => runScript(this.#driver, this.#calls.remove(batch, before)));
+      for (const answer of await Promise.all(removals)) removed += numbersIn(answer)[0];
+    }
+    return removed;
+  }
+
+  /**
+   * Listens on a connection of its own, and opens another one when that is lost. The servers of
+   * a cluster pass changes on to each other.
+   */
+  async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {
+    const listener = new ChangeListener(this.#driver, this.#keys.channel, onChange);
+    this.#listeners.add(listener);
+    const end = async () => {
+      listener.stop();
+      this.#listeners.delete(listener);
+    };
+    try {
+      await withDriver(this.#driver, () => listener.start());
+    } catch (error) {
+      await end();
+      throw error;
+    }
+    return end;
+  }
+
+  /**
+   * Examines each primary: whether it writes and syncs an append-only file, evicts keys, has the
+   * replicas that are waited for, and whether the cluster is whole. It needs the right to `INFO`,
+   * `TIME`, `CLUSTER INFO` and `CONFIG GET`. Without the last one it reports which settings to check.
+   * With `full`, it also says what a primary of a cluster that is paused and replaced can do.
+   */
+  doctor(options: DoctorOptions = {}): Promise<StoreFinding[]> {
+    return withDriver(this.#driver, () => examine(this.#driver, this.#replicas, options));
+  }
+
+  /** Ends the connections that the store has opened. The client that you passed in stays open. */
+  async close(): Promise<void> {
+    for (const listener of this.#listeners) listener.stop();
+    this.#recent.close();
+    this.#reader.close();
+    this.#replicated?.close();
+  }
+
+  async #write(call: WriteCall): Promise<Outcome> {
+    const { answer, confirmations } =
+      this.#replicated === undefined
+        ? { answer: await runScript(this.#driver, call), confirmations: 0 }
+        : await this.#replicated.run(call);
+    const [changed, repeated, malformed] = numbersIn(answer);
+    const generations = (answer as readonly unknown[]).slice(3).map(String);
+    return { changed: changed + repeated, malformed, generations, confirmations };
+  }
+
+  /** Counts changed tokens, or rejects if too few replicas have confirmed the changes. */
+  #confirmed(...outcomes: readonly Outcome[]): number {
+    if (outcomes.some(({ malformed }) => malformed > 0)) throw corruptRecord();
+    const changes = outcomes.filter(({ changed }) => changed > 0);
+    const confirmations = Math.min(this.#replicas, ...changes.map((one) => one.confirmations));
+    if (confirmations < this.#replicas) {
+      this.#emit({ type: 'durability_unconfirmed', confirmations, needed: this.#replicas });
+      throw new TokenError(
+        'durability_unconfirmed',
+        'the change is made, but too few replicas have confirmed it: a failover may undo it',
+      );
+    }
+    return changes.reduce((sum, { changed }) => sum + changed, 0);
+  }
+
+  #emit(event: RedisStoreEvent): void {
+    notify(this.#onEvent, Object.freeze(event));
+  }
+}
+
+const DEFAULT_KEY_PREFIX = 'tokenwright';
+const KEY_PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
+const DEFAULT_WAIT_MS = 500;
+
+function invalid(message: string): TokenError {
+  return new TokenError('invalid_options', message);
+}
+
+/** What a script has done, and how many replicas have confirmed it. */
+interface Outcome {
+  readonly changed: number;
+  readonly malformed: number;
+  /** The generation of each token that was changed, at the index of that token. */
+  readonly generations: readonly string[];
+  readonly confirmations: number;
+}
+
+/**
+ * An account whose list in one shard is shorter than this almost certainly has fewer tokens than its
+ * quota. Ids are random: at the quota, a list has a 64th of its tokens on average, and the square root
+ * of that is the standard deviation. Fewer than one list in ten million is six deviations shorter.
+ * An account that revokes just its tokens in some shards, which their ids show, gets new ones there
+ * without a count, and still ends below twice its quota.
+ */
+function surelyFree({ tokens }: AccountQuota): number {
+  const share = tokens / SHARDS.length;
+  return Math.floor(share - 6 * Math.sqrt(share));
+}

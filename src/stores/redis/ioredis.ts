@@ -1,0 +1,191 @@
+import { TokenError } from '../../errors.ts';
+import {
+  CONNECT_MS,
+  type Command,
+  type Connection,
+  type Driver,
+  ignore,
+  LONE_SERVER,
+  retryDelayMs,
+  type Subscriber,
+} from './driver.ts';
+
+/**
+ * The part of an ioredis `Redis` that the store uses. With its defaults it takes up to 5 s to
+ * reconnect, does not notice a dead connection, and retries a command over 20 reconnections.
+ *
+ * @example
+ * const client: IoredisClient = new Redis('redis://db.internal', {
+ *   maxRetriesPerRequest: 1,
+ *   socketTimeout: 1000,
+ *   retryStrategy: (attempt) => Math.min(attempt * 50, 500),
+ * });
+ */
+export interface IoredisClient {
+  readonly isCluster: boolean;
+  readonly status: string;
+  readonly options: { readonly host?: string | undefined; readonly port?: number | undefined };
+  call(command: string, args: string[]): Promise<unknown>;
+  pipeline(commands: string[][]): { exec(): Promise<[Error | null, unknown][] | null> };
+  duplicate(options?: object): IoredisClient;
+  connect(): Promise<unknown>;
+  disconnect(): void;
+  subscribe(...channels: string[]): Promise<unknown>;
+  on(event: string, listener: (...values: string[]) => void): unknown;
+}
+
+/**
+ * The part of an ioredis `Cluster` that the store uses. Each of its connections has to notice by
+ * itself that it is dead: keep `socketTimeout` short, but above the store's `waitMs`.
+ *
+ * @example
+ * const client: IoredisCluster = new Cluster([{ host: 'db1.internal' }, { host: 'db2.internal' }], {
+ *   redisOptions: { connectTimeout: 1000, maxRetriesPerRequest: 1, socketTimeout: 600 },
+ *   slotsRefreshTimeout: 500,
+ *   clusterRetryStrategy: (attempt) => Math.min(attempt * 50, 500),
+ * });
+ */
+export interface IoredisCluster {
+  readonly isCluster: boolean;
+  readonly status: string;
+  readonly options: { readonly scaleReads?: unknown };
+  readonly slots: readonly (readonly string[])[];
+  nodes(role: 'master'): IoredisClient[];
+  call(command: string, args: string[]): Promise<unknown>;
+  duplicate(nodes?: [], options?: object): IoredisCluster;
+  disconnect(): void;
+  on(event: string, listener: () => void): unknown;
+}
+
+/** One server: a driver when it is alone, and one of the connections of a cluster. */
+export class IoredisServer implements Driver, Connection {
+  readonly isCluster = false;
+  readonly address: string;
+  readonly #client: IoredisClient;
+
+  constructor(client: IoredisClient, address = LONE_SERVER) {
+    this.#client = client;
+    this.address = address;
+  }
+
+  get state(): Driver['state'] {
+    return stateOf(this.#client);
+  }
+
+  get(key: string): Promise<unknown> {
+    return this.#client.call('getex', [key]);
+  }
+
+  send([name, ...args]: Command): Promise<unknown> {
+    return this.#client.call(name, args);
+  }
+
+  async sendAll(commands: readonly Command[]): Promise<unknown[]> {
+    const answers = await this.#client.pipeline(commands.map((command) => [...command])).exec();
+    return (answers ?? []).map(([error, answer]) => error ?? answer);
+  }
+
+  async subscribe({ channels, onMessage, onEnd }: Subscriber): Promise<() => void> {
+    const once = { lazyConnect: true, retryStrategy: null, maxRetriesPerRequest: 0 };
+    const own = this.#client.duplicate({ ...once, connectTimeout: CONNECT_MS });
+    own.on('error', ignore);
+    own.on('end', onEnd);
+    own.on('message', (channel = '', message = '') => onMessage(message, channel));
+    try {
+      await own.connect();
+      await own.subscribe(...channels);
+    } catch (error) {
+      own.disconnect();
+      throw error;
+    }
+    return () => own.disconnect();
+  }
+
+  async owner(): Promise<Connection> {
+    return this;
+  }
+
+  ownerAddress(): undefined {}
+
+  primaries(): Promise<Connection>[] {
+    return [this.owner()];
+  }
+
+  duplicate(): Driver {
+    const options = { lazyConnect: false, maxRetriesPerRequest: 0, retryStrategy: retryDelayMs };
+    const own = this.#client.duplicate(options);
+    own.on('error', ignore);
+    return new IoredisServer(own);
+  }
+
+  close(): void {
+    this.#client.disconnect();
+  }
+}
+
+export class IoredisClusterDriver implements Driver {
+  readonly isCluster = true;
+  readonly #cluster: IoredisCluster;
+  readonly #connections = new WeakMap<IoredisClient, Connection>();
+
+  constructor(cluster: IoredisCluster) {
+    if (cluster.options.scaleReads !== 'master') {
+      throw new TokenError(
+        'invalid_options',
+        "the cluster's scaleReads must be 'master': a replica may not know of a revocation yet",
+      );
+    }
+    this.#cluster = cluster;
+  }
+
+  get state(): Driver['state'] {
+    return stateOf(this.#cluster);
+  }
+
+  get(key: string): Promise<unknown> {
+    return this.#cluster.call('getex', [key]);
+  }
+
+  /** ioredis finds the key in the command. */
+  send([name, ...args]: Command): Promise<unknown> {
+    return this.#cluster.call(name, args);
+  }
+
+  ownerAddress(slot: number): string | undefined {
+    return this.#cluster.slots[slot]?.[0];
+  }
+
+  async owner(slot: number): Promise<Connection | undefined> {
+    const address = this.ownerAddress(slot);
+    const connections = this.#cluster.nodes('master').map((node) => this.#connectionTo(node));
+    return connections.find((connection) => connection.address === address);
+  }
+
+  primaries(): Promise<Connection>[] {
+    return this.#cluster.nodes('master').map(async (node) => this.#connectionTo(node));
+  }
+
+  #connectionTo(node: IoredisClient): Connection {
+    const { host, port } = node.options;
+    const connection = this.#connections.get(node) ?? new IoredisServer(node, `${host}:${port}`);
+    this.#connections.set(node, connection);
+    return connection;
+  }
+
+  duplicate(): Driver {
+    const options = { lazyConnect: false, redisOptions: { connectTimeout: CONNECT_MS } };
+    const own = this.#cluster.duplicate([], options);
+    own.on('error', ignore);
+    return new IoredisClusterDriver(own);
+  }
+
+  close(): void {
+    this.#cluster.disconnect();
+  }
+}
+
+function stateOf({ status }: { readonly status: string }): Driver['state'] {
+  // A lazy client connects with its first command.
+  if (status === 'ready' || status === 'wait') return 'ready';
+  return status === 'end' ? 'closed' : 'connecting';
+}

@@ -1,0 +1,280 @@
+import {
+  CONNECT_MS,
+  type Command,
+  type Connection,
+  type Driver,
+  ignore,
+  LONE_SERVER,
+  retryDelayMs,
+  type Subscriber,
+  until,
+} from './driver.ts';
+import { slotOfKey } from './layout.ts';
+
+/**
+ * The part of a node-redis `createClient()` that the store uses. With its defaults it does not
+ * notice a dead connection. Its `socketTimeout` counts the time without traffic, so set a
+ * `pingInterval` too, and a strategy that reconnects.
+ *
+ * A command counts as traffic even if no answer comes. So the store sends nothing on a connection
+ * that has been silent for half a second, and the timeout can expire. If the host uses the client
+ * for more, give the store a client of its own.
+ *
+ * @example
+ * const client: NodeRedisClient = createClient({
+ *   url: 'redis://db.internal',
+ *   pingInterval: 500,
+ *   socket: {
+ *     socketTimeout: 1000,
+ *     reconnectStrategy: (attempt) => Math.min(attempt * 50, 500),
+ *   },
+ * });
+ */
+export interface NodeRedisClient {
+  readonly isOpen: boolean;
+  readonly isReady: boolean;
+  readonly options: { readonly socket?: object | undefined };
+  sendCommand(args: string[], options?: object): Promise<unknown>;
+  duplicate(options?: object): NodeRedisClient;
+  connect(): Promise<unknown>;
+  destroy(): void;
+  subscribe(
+    channels: string[],
+    listener: (message: string, channel: string) => void,
+  ): Promise<unknown>;
+  on(event: string, listener: () => void): unknown;
+}
+
+/**
+ * The part of a node-redis `createCluster()` that the store uses. With its defaults it takes 5 s to
+ * look for the successor of a server. Keep `socketTimeout` short, but above the store's `waitMs`.
+ *
+ * @example
+ * const client: NodeRedisCluster = createCluster({
+ *   rootNodes: [{ url: 'redis://db1.internal' }, { url: 'redis://db2.internal' }],
+ *   defaults: {
+ *     pingInterval: 300,
+ *     socket: { socketTimeout: 600, reconnectStrategy: (attempt) => Math.min(attempt * 50, 500) },
+ *   },
+ *   topologyRefreshOnReconnectionAttemptStrategy: 500,
+ * });
+ */
+export interface NodeRedisCluster {
+  readonly isOpen: boolean;
+  readonly isReady: boolean;
+  readonly slots: readonly { readonly master: NodeRedisNode }[];
+  readonly masters: readonly NodeRedisNode[];
+  nodeClient(node: NodeRedisNode): Promise<NodeRedisClient>;
+  sendCommand(
+    key: string | undefined,
+    isReadonly: boolean,
+    args: string[],
+    options?: object,
+  ): Promise<unknown>;
+  duplicate(options?: object): NodeRedisCluster;
+  connect(): Promise<unknown>;
+  destroy(): void;
+  on(event: string, listener: () => void): unknown;
+}
+
+/** A server of a cluster, as node-redis describes it. */
+export interface NodeRedisNode {
+  readonly address: string;
+}
+
+const SILENCE_MS = 500;
+/** node-redis drops a command that it could not send by then. */
+const SEND_MS = 1000;
+/** How long node-redis looks for a server before it asks the others for its successor. */
+const REFRESH_MS = 500;
+
+/** Overrides the type mapping of the host, which may turn replies into anything. */
+const PLAIN = { typeMapping: {}, timeout: undefined };
+const PLAIN_IN_TIME = { ...PLAIN, timeout: SEND_MS };
+
+/**
+ * Lets node-redis notice a dead connection: its timeout starts again with each command that it
+ * sends. While a server answers nothing, commands wait here instead.
+ */
+class LivenessGate {
+  #unanswered = 0;
+  #heardAt = 0;
+
+  send<Answer>(command: () => Promise<Answer>): Promise<Answer> {
+    return this.#isSilent() ? this.#sendLater(command) : this.#sendNow(command);
+  }
+
+  #isSilent(): boolean {
+    return this.#unanswered > 0 && performance.now() - this.#heardAt > SILENCE_MS;
+  }
+
+  #sendNow<Answer>(command: () => Promise<Answer>): Promise<Answer> {
+    if (this.#unanswered === 0) this.#heardAt = performance.now();
+    this.#unanswered += 1;
+    const answer = command();
+    answer.then(this.#onAnswer, this.#onAnswer);
+    return answer;
+  }
+
+  /** Also runs for a command that is rejected because its connection ended. */
+  readonly #onAnswer = () => {
+    this.#unanswered -= 1;
+    this.#heardAt = performance.now();
+  };
+
+  async #sendLater<Answer>(command: () => Promise<Answer>): Promise<Answer> {
+    await until(() => !this.#isSilent());
+    return this.#sendNow(command);
+  }
+}
+
+/** One server: a driver when it is alone, and one of the connections of a cluster. */
+export class NodeRedisServer implements Driver, Connection {
+  readonly isCluster = false;
+  readonly address: string;
+  readonly #client: NodeRedisClient;
+  readonly #gate: LivenessGate;
+
+  constructor(client: NodeRedisClient, address = LONE_SERVER, gate = new LivenessGate()) {
+    this.#client = client;
+    this.address = address;
+    this.#gate = gate;
+  }
+
+  get state(): Driver['state'] {
+    return stateOf(this.#client);
+  }
+
+  get(key: string): Promise<unknown> {
+    return this.#gate.send(() => this.#client.sendCommand(['getex', key], PLAIN));
+  }
+
+  send(command: Command): Promise<unknown> {
+    return this.#gate.send(() => this.#client.sendCommand([...command], PLAIN_IN_TIME));
+  }
+
+  async sendAll(commands: readonly Command[]): Promise<unknown[]> {
+    // When the connection breaks, the rest of a chain is dropped, and not sent on the next one.
+    const options = { ...PLAIN_IN_TIME, chainId: Symbol('chain') };
+    const answers = await Promise.allSettled(
+      commands.map((command) => this.#client.sendCommand([...command], options)),
+    );
+    return answers.map((answer) => (answer.status === 'fulfilled' ? answer.value : answer.reason));
+  }
+
+  async subscribe({ channels, onMessage, onEnd }: Subscriber): Promise<() => void> {
+    const { socket } = this.#client.options;
+    const once = { reconnectStrategy: false, connectTimeout: CONNECT_MS };
+    const own = this.#client.duplicate({ socket: { ...socket, ...once } });
+    own.on('error', onEnd);
+    own.on('end', onEnd);
+    try {
+      await own.connect();
+      await own.subscribe([...channels], onMessage);
+    } catch (error) {
+      own.destroy();
+      throw error;
+    }
+    return () => own.destroy();
+  }
+
+  async owner(): Promise<Connection> {
+    return this;
+  }
+
+  ownerAddress(): undefined {}
+
+  primaries(): Promise<Connection>[] {
+    return [this.owner()];
+  }
+
+  duplicate(): Driver {
+    const { socket } = this.#client.options;
+    const own = this.#client.duplicate({ socket: { ...socket, reconnectStrategy: retryDelayMs } });
+    own.on('error', ignore);
+    own.connect().catch(ignore);
+    return new NodeRedisServer(own);
+  }
+
+  close(): void {
+    this.#client.destroy();
+  }
+}
+
+export class NodeRedisClusterDriver implements Driver {
+  readonly isCluster = true;
+  readonly #cluster: NodeRedisCluster;
+  readonly #connections = new WeakMap<NodeRedisClient, Connection>();
+  readonly #gatesByAddress = new Map<string, LivenessGate>();
+
+  constructor(cluster: NodeRedisCluster) {
+    this.#cluster = cluster;
+  }
+
+  get state(): Driver['state'] {
+    return stateOf(this.#cluster);
+  }
+
+  get(key: string): Promise<unknown> {
+    return this.#send(key, ['getex', key], PLAIN);
+  }
+
+  async send(command: Command, key?: string): Promise<unknown> {
+    if (key !== undefined) return this.#send(key, [...command], PLAIN_IN_TIME);
+    const { masters } = this.#cluster;
+    const node = masters[Math.floor(Math.random() * masters.length)];
+    if (node === undefined) throw new Error('no server is known');
+    return (await this.#connectionTo(node)).send(command);
+  }
+
+  /** Also sends reads as writes, so that node-redis asks no replica. */
+  #send(key: string, args: string[], options: object): Promise<unknown> {
+    const gate = this.#gateOf(this.#cluster.slots[slotOfKey(key)]?.master.address ?? '');
+    return gate.send(() => this.#cluster.sendCommand(key, false, args, options));
+  }
+
+  #gateOf(address: string): LivenessGate {
+    const gate = this.#gatesByAddress.get(address) ?? new LivenessGate();
+    this.#gatesByAddress.set(address, gate);
+    return gate;
+  }
+
+  ownerAddress(slot: number): string | undefined {
+    return this.#cluster.slots[slot]?.master.address;
+  }
+
+  async owner(slot: number): Promise<Connection | undefined> {
+    const master = this.#cluster.slots[slot]?.master;
+    return master && this.#connectionTo(master);
+  }
+
+  primaries(): Promise<Connection>[] {
+    return this.#cluster.masters.map((master) => this.#connectionTo(master));
+  }
+
+  async #connectionTo(node: NodeRedisNode): Promise<Connection> {
+    const client = await this.#cluster.nodeClient(node);
+    const { address } = node;
+    const connection =
+      this.#connections.get(client) ?? new NodeRedisServer(client, address, this.#gateOf(address));
+    this.#connections.set(client, connection);
+    return connection;
+  }
+
+  duplicate(): Driver {
+    const options = { topologyRefreshOnReconnectionAttemptStrategy: REFRESH_MS };
+    const own = this.#cluster.duplicate(options);
+    own.on('error', ignore);
+    own.connect().catch(ignore);
+    return new NodeRedisClusterDriver(own);
+  }
+
+  close(): void {
+    this.#cluster.destroy();
+  }
+}
+
+function stateOf(client: { readonly isReady: boolean; readonly isOpen: boolean }): Driver['state'] {
+  if (client.isReady) return 'ready';
+  return client.isOpen ? 'connecting' : 'closed';
+}

@@ -1,0 +1,265 @@
+import { MAX_REDIS_COUNTED, MAX_REDIS_SCAN } from '../../bounds.ts';
+import { TokenError } from '../../errors.ts';
+import type { AccountQuota, PageQuery, ScannedRecords, ScanQuery } from '../../store.ts';
+import type { TokenId, TokenRecord } from '../../token.ts';
+import { bytesOfLists, type RowReader } from '../rows.ts';
+import { corruptRecord, type Driver, isReply, throwTokenError } from './driver.ts';
+import { FailoverGuard } from './failover-guard.ts';
+import {
+  entryPrefixOf,
+  expiryIn,
+  idIn,
+  type KeySpace,
+  readName,
+  SHARDS,
+  type Shard,
+  shardOf,
+  type TokenName,
+} from './layout.ts';
+import { decodeRecord } from './record-codec.ts';
+import {
+  COUNT,
+  DUE,
+  LIST,
+  numbersIn,
+  READ,
+  READ_SHORT,
+  runScript,
+  SCAN,
+  type Script,
+} from './scripts.ts';
+
+/** Bounds a list from above, before its first entry. */
+export const FROM_THE_TOP = '+';
+
+/** A record, the length of a long one that is not read yet, or nothing. */
+type Found = TokenRecord | number | undefined;
+
+/** Reads records by their ids, and the sorted sets that list them in each shard. */
+export class TokenReader {
+  readonly #driver: Driver;
+  readonly #keys: KeySpace;
+  readonly #rows: RowReader;
+  /** Undefined without a cluster. */
+  readonly #guard: FailoverGuard | undefined;
+
+  constructor(driver: Driver, keys: KeySpace, rows: RowReader) {
+    this.#driver = driver;
+    this.#keys = keys;
+    this.#rows = rows;
+    if (driver.isCluster) this.#guard = new FailoverGuard(driver);
+  }
+
+  close(): void {
+    this.#guard?.close();
+  }
+
+  find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
+    const [id] = ids;
+    if (id === undefined) return Promise.resolve([]);
+    if (ids.length > 1 || this.#driver.state !== 'ready') return this.#findMany(ids);
+    // Every verify comes here: no helper, not even an async function.
+    const key = this.#keys.record(id);
+    const reading = this.#guard?.read(shardOf(id).slot, () => this.#driver.get(key));
+    return (reading ?? this.#driver.get(key)).then(
+      (value) => [this.#decode(value)],
+      (error) => (takesNoWrites(error) ? this.#findMany(ids) : throwTokenError(error)),
+    );
+  }
+
+  async #findMany(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
+    const read = (keys: string[]) => runScript(this.#driver, { script: READ, keys, values: [] });
+    return (await this.#readInGroups(ids, read)).map((value) => this.#decode(value));
+  }
+
+  /** Like `find`, but gives the length of each record that is longer than `maxLength` instead. */
+  async #findShort(ids: readonly TokenId[], maxLength: number): Promise<Found[]> {
+    const values = [String(maxLength)];
+    const read = (keys: string[]) => runScript(this.#driver, { script: READ_SHORT, keys, values });
+    const found = await this.#readInGroups(ids, read);
+    return found.map((value) => (typeof value === 'number' ? value : this.#decode(value)));
+  }
+
+  /** Reads records of one shard, or of a lone server, together. Answers in the order of the ids. */
+  async #readInGroups(ids: readonly TokenId[], read: (keys: string[]) => Promise<unknown>) {
+    const found = new Array<unknown>(ids.length);
+    const groups = this.#keys.grouped(ids.map((id, index) => ({ id, index })));
+    const reads = groups.map(async (group) => {
+      const readGroup = () => read(group.map(({ id }) => this.#keys.record(id)));
+      const reading = this.#guard?.read(this.#keys.slotOf(group), readGroup).catch(throwTokenError);
+      const values = (await (reading ?? readGroup())) as unknown[];
+      for (const [position, { index }] of group.entries()) found[index] = values[position];
+    });
+    await Promise.all(reads);
+    return found;
+  }
+
+  #decode(value: unknown): TokenRecord | undefined {
+    if (value === null || value === undefined) return undefined;
+    return this.#rows.readCells(decodeRecord(String(value)));
+  }
+
+  async page(query: PageQuery): Promise<TokenRecord[]> {
+    const { account, after, limit, liveAt, maxBytes = Number.POSITIVE_INFINITY } = query;
+    const found: TokenRecord[] = [];
+    let left = maxBytes;
+    let bound = after === undefined ? FROM_THE_TOP : `(${entryPrefixOf(after)}`;
+    for (let size = limit; ; size = Math.min(4 * size, MAX_REDIS_SCAN)) {
+      const { entries, isLast } = await this.#merge(account, bound, size);
+      const live = entries.filter((entry) => Number(expiryIn(entry)) > liveAt.getTime());
+      const wanted = live.slice(0, limit - found.length);
+      const records = await this.#findListed(wanted.map(idIn), query, left);
+      found.push(...records);
+      for (const record of records) left -= bytesOfLists(record);
+      const wantsAll = wanted.length === live.length;
+      const isFull = found.length === limit || (left <= 0 && found.length > 0);
+      if (isFull || (isLast && wantsAll)) return found;
+      bound = `(${wantsAll ? entries.at(-1) : wanted.at(-1)}`;
+    }
+  }
+
+  /**
+   * Reads those of an account's tokens that are still listed, in this order, until their lists of
+   * scopes reach `left` bytes. Short records come in one round trip, long ones only if they fit.
+   */
+  async #findListed(
+    ids: readonly TokenId[],
+    { account, liveAt, limit, maxBytes }: PageQuery,
+    left: number,
+  ): Promise<TokenRecord[]> {
+    const found: Found[] =
+      maxBytes === undefined
+        ? await this.find(ids)
+        : await this.#findShort(ids, Math.ceil(maxBytes / limit));
+    const listed: TokenRecord[] = [];
+    let bytes = 0;
+    for (const index of ids.keys()) {
+      if (typeof found[index] === 'number') await this.#readLong(found, ids, index, left - bytes);
+      const record = found[index];
+      // It may have changed since the list was read.
+      if (typeof record !== 'object' || !isListed(record, account, liveAt)) continue;
+      listed.push(record);
+      bytes += bytesOfLists(record);
+      if (bytes >= left) break;
+    }
+    return listed;
+  }
+
+  /** Reads the long record at `first`, and the next ones for which there is room. */
+  async #readLong(found: Found[], ids: readonly TokenId[], first: number, room: number) {
+    const long: number[] = [];
+    let bytes = 0;
+    for (let index = first; index < ids.length && (bytes < room || index === first); index += 1) {
+      const length = found[index];
+      if (typeof length !== 'number') continue;
+      long.push(index);
+      bytes += length;
+    }
+    const records = await this.find(long.map((index) => ids[index] as TokenId));
+    for (const [position, index] of long.entries()) found[index] = records[position];
+  }
+
+  /** The entries of an account below a bound, newest first: at most `count` from each shard. */
+  async list(account: string, bound: string, count: number): Promise<string[][]> {
+    const answers = await this.#runOnLists(LIST, account, [bound, String(count)]);
+    return answers.flatMap((lists, index) => {
+      // A missing list would hide tokens, also from revokeAll.
+      if (Array.isArray(lists) && lists.length === this.#keys.groups[index]?.length) return lists;
+      throw corruptRecord();
+    });
+  }
+
+  /** Merges the lists of all shards: at most `size` entries below a bound, newest first. */
+  async #merge(account: string, bound: string, size: number) {
+    // More from each than its share, so that one round trip is usually enough.
+    const share = size / SHARDS.length;
+    const count = Math.max(2, Math.ceil(share + 4 * Math.sqrt(share)));
+    const lists = await this.list(account, bound, count);
+    // A list that goes on says nothing about what is below its last entry here.
+    const ends = lists.filter((list) => list.length === count).map((list) => list.at(-1) ?? '');
+    const floor = ends.sort().at(-1) ?? '';
+    const entries = lists.flat().filter((entry) => entry >= floor);
+    entries.sort((a, b) => (a < b ? 1 : -1));
+    return { entries: entries.slice(0, size), isLast: floor === '' && entries.length <= size };
+  }
+
+  async isFull(account: string, { tokens, liveAt }: AccountQuota): Promise<boolean> {
+    const count = async (first: number, last: number) => {
+      const values = [liveAt.getTime(), first, last].map(String);
+      const counts = (await this.#runOnLists(COUNT, account, values)).map(numbersIn);
+      return counts.reduce((a, b) => [a[0] + b[0], Math.max(a[1], b[1]), a[2] + b[2]]);
+    };
+    let [listed, longest] = await count(1, 0);
+    // Lists also hold tokens that have expired.
+    if (listed < tokens) return false;
+    let live = 0;
+    for (let first = 0; live < tokens && first < longest; first += MAX_REDIS_COUNTED) {
+      const part = await count(first, first + MAX_REDIS_COUNTED - 1);
+      longest = part[1];
+      live += part[2];
+    }
+    return live >= tokens;
+  }
+
+  /**
+   * Goes through the ends of one shard after the other. A server may answer with more names than were
+   * asked for: the ones that do not fit wait in the position, since they would not come again.
+   */
+  async scan({ after, limit }: ScanQuery): Promise<ScannedRecords> {
+    let { shard, cursor, waiting } = readScan(after);
+    while (waiting.length < limit && shard < SHARDS.length) {
+      const keys = [this.#keys.ends(SHARDS[shard] as Shard)];
+      const values = [cursor, String(limit)];
+      const answer = await runScript(this.#driver, { script: SCAN, keys, values });
+      const [next, names] = answer as [string, string[]];
+      waiting.push(...names.map((name) => readName(name).id as TokenId));
+      cursor = String(next);
+      if (cursor === FIRST_CURSOR) shard += 1;
+    }
+    const found = await this.find(waiting.slice(0, limit));
+    waiting = waiting.slice(limit);
+    const records = found.filter((record) => record !== undefined);
+    if (waiting.length === 0 && shard >= SHARDS.length) return { records };
+    return { records, next: [shard, cursor, ...waiting].join(' ') };
+  }
+
+  /** Tokens that ended before a time, at most `limit`. */
+  async ended(before: Date, limit: number): Promise<TokenName[]> {
+    const values = [String(before.getTime()), String(Math.ceil(limit / SHARDS.length))];
+    const answers = await this.#runOnAll(DUE, (shard) => this.#keys.ends(shard), values);
+    return (answers.flat(2) as string[]).slice(0, limit).map(readName);
+  }
+
+  #runOnLists(script: Script, account: string, values: readonly string[]): Promise<unknown[]> {
+    return this.#runOnAll(script, (shard) => this.#keys.account(shard, account), values);
+  }
+
+  /** Runs a script on a key of each shard, and answers for each group of shards. */
+  #runOnAll(script: Script, keyOf: (shard: Shard) => string, values: readonly string[]) {
+    return Promise.all(
+      this.#keys.groups.map((shards) =>
+        runScript(this.#driver, { script, keys: shards.map(keyOf), values }),
+      ),
+    );
+  }
+}
+
+const FIRST_CURSOR = '0';
+
+/** Reads where a scan has stopped: the shard, the server's cursor in it, and ids that are still to read. */
+function readScan(after = `0 ${FIRST_CURSOR}`) {
+  const [shard = '', cursor = '', ...waiting] = after.split(' ');
+  if (/^\d{1,2}$/.test(shard) && /^\d{1,20}$/.test(cursor)) {
+    return { shard: Number(shard), cursor, waiting: waiting as TokenId[] };
+  }
+  throw new TokenError('invalid_request', 'after must be the next of the step before');
+}
+
+/** A primary without enough disk space or replicas: to it, `GETEX` is a write. */
+function takesNoWrites(error: unknown): boolean {
+  return isReply(error, 'MISCONF') || isReply(error, 'NOREPLICAS');
+}
+
+function isListed(record: TokenRecord, account: string, liveAt: Date): boolean {
+  return record.account === account && record.revokedAt === undefined && record.expiresAt > liveAt;
+}

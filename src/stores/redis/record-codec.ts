@@ -1,0 +1,120 @@
+import { TokenError } from '../../errors.ts';
+import type { TokenRecord } from '../../token.ts';
+import { corruptRecord } from './driver.ts';
+import { creationIn, entryOf, expiryIn, idIn } from './layout.ts';
+
+const LINE_COUNT = 16;
+
+/**
+ * A record as text, one field a line; an absent field is an empty line. The scripts read and write
+ * the first six lines. The third is the id of the last write. The fourth, between the two parts
+ * given here, is the token's generation: the id of the write that inserted it.
+ *
+ * Versions of tokenwright work side by side during an upgrade. A later one that has a new field adds
+ * a line at the end, which this one ignores and keeps. Where it must not be ignored, the first line
+ * becomes `layout 2`, and this version refuses the record.
+ */
+export function encodeRecord(record: TokenRecord, writeId: string): [head: string, tail: string] {
+  const body = [
+    entryOf(record),
+    JSON.stringify(record.account),
+    JSON.stringify(record.prefix),
+    JSON.stringify(record.kid),
+    base64(record.digest),
+    base64(record.box),
+    JSON.stringify(record.scopes),
+    JSON.stringify(record.requested),
+    JSON.stringify(record.name),
+    JSON.stringify(record.metadata),
+    base64(record.previousDigest),
+    record.previousUntil?.getTime(),
+  ].join('\n');
+  return [`${record.revokedAt?.getTime() ?? ''}\n${record.version}\n${writeId}\n`, `\n${body}`];
+}
+
+/**
+ * Reads a record as the cells of a row, in the order of our columns. A malformed field becomes a
+ * cell that the row reader rejects.
+ *
+ * @throws {TokenError} `store_corrupt`
+ */
+export function decodeRecord(value: string): unknown[] {
+  const lines = linesOf(value);
+  const entry = lines[4];
+  return [
+    idIn(entry),
+    textIn(lines[5]),
+    textIn(lines[6]),
+    textIn(lines[7]),
+    bytesIn(lines[8]),
+    bytesIn(lines[9]),
+    lines[10] || null,
+    lines[11] || null,
+    creationIn(entry),
+    expiryIn(entry),
+    lines[1],
+    textIn(lines[12]),
+    lines[13] || null,
+    lines[0] || null,
+    bytesIn(lines[14]),
+    lines[15] || null,
+  ];
+}
+
+// biome-ignore format: two lines say it better than sixteen
+type Lines = [
+  string, string, string, string, string, string, string, string,
+  string, string, string, string, string, string, string, string,
+];
+
+/** Every verify reads a record, and this is twice as fast as `split`. */
+function linesOf(value: string): Lines {
+  const lines = new Array<string>(LINE_COUNT);
+  let start = 0;
+  for (let index = 0; index < LINE_COUNT - 1; index += 1) {
+    const end = value.indexOf('\n', start);
+    if (end === -1) throw unreadable(value);
+    lines[index] = value.slice(start, end);
+    start = end + 1;
+  }
+  const end = value.indexOf('\n', start);
+  lines[LINE_COUNT - 1] = end === -1 ? value.slice(start) : value.slice(start, end);
+  if (lines[0]?.startsWith(LAYOUT)) throw unreadable(value);
+  return lines as Lines;
+}
+
+const LAYOUT = 'layout ';
+
+function unreadable(value: string): TokenError {
+  if (!value.startsWith(LAYOUT)) return corruptRecord();
+  return new TokenError(
+    'store_corrupt',
+    'a token record in Redis has the layout of a later version of tokenwright',
+    { reason: 'later_layout' },
+  );
+}
+
+function base64(bytes: Uint8Array | undefined): string | undefined {
+  if (bytes === undefined) return undefined;
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+}
+
+function bytesIn(line: string): Uint8Array | null | undefined {
+  if (line === '') return null;
+  const bytes = Buffer.from(line, 'base64');
+  const padding = line.endsWith('==') ? 2 : Number(line.endsWith('='));
+  // Node.js skips characters that are not Base64.
+  return bytes.length === (line.length / 4) * 3 - padding ? bytes : undefined;
+}
+
+function textIn(line: string): string | null | undefined {
+  if (line === '') return null;
+  // Most texts have nothing that JSON escapes.
+  if (!line.includes('\\')) return line.slice(1, -1);
+  try {
+    const text: unknown = JSON.parse(line);
+    return typeof text === 'string' ? text : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto';
+import type { TokenRecord } from '../../token.ts';
+import { endOf, entryOf, type KeySpace, nameOf, type TokenName } from './layout.ts';
+import { encodeRecord } from './record-codec.ts';
+import { INSERT, REMOVE, REPLACE, REVOKE, type Script, type WriteCall } from './scripts.ts';
+
+export interface Revocation {
+  readonly writeId: string;
+  readonly account: string;
+  readonly at: Date;
+  /** Any version if undefined. */
+  readonly version: number | undefined;
+}
+
+export interface ListedToken extends TokenName {
+  /** Only this generation of the token, not another one with the same id; any if undefined. */
+  readonly generation?: string | undefined;
+  /** The entry by which it was found in its account's list. */
+  readonly entry?: string;
+}
+
+/** Builds the calls of the scripts that write. */
+export class WriteCalls {
+  readonly #keys: KeySpace;
+  readonly #idPrefix = randomBytes(9).toString('base64url');
+  #idCount = 0;
+
+  constructor(keys: KeySpace) {
+    this.#keys = keys;
+  }
+
+  /** A script that finds this id in a record has run before: drivers may send a command twice. */
+  newWriteId(): string {
+    this.#idCount += 1;
+    return `${this.#idPrefix}${this.#idCount.toString(36)}`;
+  }
+
+  /** `maxListed` is the length at which a list takes no more, or an empty text for no limit. */
+  insert(record: TokenRecord, writeId: string, maxListed: string): WriteCall {
+    const value = encodeRecord(record, writeId).join(writeId);
+    const values = [writeId, value, ...indexValuesOf(record), maxListed];
+    return this.#callOf(INSERT, [record], values);
+  }
+
+  replace(next: TokenRecord, version: number, writeId: string, generation = ''): WriteCall {
+    const values = [
+      ...[writeId, ...encodeRecord(next, writeId), ...indexValuesOf(next)],
+      ...[String(version), JSON.stringify(next.account), generation],
+      ...[this.#keys.channel, next.id],
+    ];
+    return this.#callOf(REPLACE, [next], values);
+  }
+
+  revoke(tokens: readonly ListedToken[], revocation: Revocation): WriteCall {
+    const { writeId, account, at, version = '' } = revocation;
+    return this.#callOf(REVOKE, tokens, [
+      ...[writeId, String(at.getTime()), String(version), JSON.stringify(account)],
+      ...[this.#keys.channel, tokens.map(({ id }) => id).join(' ')],
+      ...tokens.flatMap((token) => [nameOf(token), token.generation ?? '', token.entry ?? '']),
+    ]);
+  }
+
+  remove(tokens: readonly TokenName[], before: Date): WriteCall {
+    return this.#callOf(REMOVE, tokens, [
+      String(before.getTime()),
+      ...tokens.flatMap((token) => [nameOf(token), JSON.stringify(token.account)]),
+    ]);
+  }
+
+  #callOf(script: Script, tokens: readonly TokenName[], values: readonly string[]): WriteCall {
+    const keys = tokens.flatMap((token) => this.#keys.ofToken(token));
+    return { slot: this.#keys.slotOf(tokens), script, keys, values };
+  }
+}
+
+/** A token that is revoked leaves its account's list, so its entry is empty. */
+function indexValuesOf(record: TokenRecord): string[] {
+  const entry = record.revokedAt === undefined ? entryOf(record) : '';
+  return [entry, String(endOf(record)), nameOf(record)];
+}

@@ -1,0 +1,214 @@
+import { rmSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { TokenError } from '../../errors.ts';
+import type { TokenId } from '../../token.ts';
+import { cellsOf, connect, type OwnHandle, openFile, type SqliteHandle } from './client.ts';
+import { type Fates, OpenFiles } from './open-files.ts';
+import { prepareAgain, prepareDatabase } from './schema.ts';
+import { prepareStatements, type Statements } from './statements.ts';
+
+/** An open database. */
+export interface Opened {
+  readonly handle: SqliteHandle;
+  readonly statements: Statements;
+  /** Absent for a database in memory. */
+  readonly files: OpenFiles | undefined;
+  /** Differs for each time that the database was opened. */
+  readonly serial: number;
+}
+
+const REOPEN_PAUSE_MS = 100;
+
+/**
+ * A connection that knows its files. It refuses to go on with files that were removed or replaced, and
+ * opens them again if it opened them itself.
+ */
+export class Connection {
+  /** Whether the host has the handle, too. */
+  readonly isShared: boolean;
+  /** Whether another thread has the files open, which must not be left meanwhile. */
+  isCheckpointing = false;
+  readonly #onWrite: (id: TokenId, changes: number) => void;
+  /** Absent for a handle of the host, and for a database in memory. */
+  readonly #path: string | undefined;
+  #own: OwnHandle | undefined;
+  #opened: Opened;
+  /** Whether a call has failed because the files are not the same. */
+  #isLost = false;
+  #triedAt = Number.NEGATIVE_INFINITY;
+
+  /** `onWrite` is called after each write to one record. */
+  constructor(
+    pathOrHandle: string | SqliteHandle,
+    onWrite: (id: TokenId, changes: number) => void,
+  ) {
+    this.#onWrite = onWrite;
+    this.isShared = typeof pathOrHandle !== 'string';
+    if (typeof pathOrHandle !== 'string') {
+      prepareDatabase(pathOrHandle);
+      this.#opened = this.#openedOver(pathOrHandle, 0);
+      return;
+    }
+    this.#path = pathOrHandle === ':memory:' ? undefined : resolve(pathOrHandle);
+    this.#own = openFile(pathOrHandle);
+    try {
+      prepareDatabase(this.#own);
+      this.#opened = this.#openedOver(this.#own, 0);
+    } catch (error) {
+      this.#own.close();
+      throw error;
+    }
+  }
+
+  /**
+   * The open database, after a look at its files.
+   *
+   * @throws {TokenError} `store_corrupt` if they were removed or replaced
+   */
+  checked(): Opened {
+    const { files } = this.#opened;
+    return this.#checked(files === undefined || files.areSame());
+  }
+
+  /** The same for a call that only reads, at less cost. */
+  checkedQuickly(): Opened {
+    const { files } = this.#opened;
+    return this.#checked(files === undefined || files.areSameQuickly());
+  }
+
+  /**
+   * Makes sure that a write did not end up in a file that nobody else can open.
+   *
+   * @throws {TokenError} `store_corrupt`
+   */
+  confirm({ handle, files }: Opened): void {
+    if (files === undefined || files.areSame() || isWithoutLog(handle, files)) return;
+    this.#isLost = true;
+    throw filesReplaced();
+  }
+
+  /** The open database; `undefined` if its files are not the same, which the next call reports. */
+  peek(): Opened | undefined {
+    const { files } = this.#opened;
+    const areSame = files === undefined || files.areSameQuickly() || this.#isWithoutLog();
+    return areSame ? this.#opened : undefined;
+  }
+
+  /** Lets commits copy the log to the database file from this length on. */
+  checkpointAt(pages: number): void {
+    try {
+      this.#own?.exec(`PRAGMA wal_autocheckpoint = ${pages}`);
+    } catch {
+      // The next call tells what is wrong with the database.
+    }
+  }
+
+  close(): void {
+    const own = this.#own;
+    this.#own = undefined;
+    this.#opened = { ...this.#opened, files: undefined };
+    own?.close();
+  }
+
+  #checked(areSame: boolean): Opened {
+    if (!areSame && !this.#isWithoutLog()) {
+      const isNoticed = this.#isLost;
+      this.#isLost = true;
+      // The call that notices it fails in any case, so that the host learns of it.
+      if (!isNoticed || !this.#reopen()) throw filesReplaced();
+    }
+    this.#isLost = false;
+    return this.#opened;
+  }
+
+  #isWithoutLog(): boolean {
+    const { handle, files } = this.#opened;
+    const isOpen = this.isShared || this.#own !== undefined;
+    return isOpen && files !== undefined && isWithoutLog(handle, files);
+  }
+
+  /** Opens what has the name now, if it is ours. Returns whether it did. */
+  #reopen(): boolean {
+    const { files, serial } = this.#opened;
+    const path = this.#path;
+    if (path === undefined || files === undefined || this.isCheckpointing) return false;
+    const now = performance.now();
+    if (now - this.#triedAt < REOPEN_PAUSE_MS) return false;
+    this.#triedAt = now;
+    const fates = files.fates();
+    if (!isReplaceable(fates)) return false;
+    let handle: OwnHandle | undefined;
+    try {
+      this.#leave(fates, files);
+      handle = connect(path);
+      prepareAgain(handle);
+      this.#opened = this.#openedOver(handle, serial + 1);
+      this.#own = handle;
+      return true;
+    } catch {
+      handle?.close();
+      return false;
+    }
+  }
+
+  /** Closes the connection to files that have no name any more, without harm to those that have it. */
+  #leave(fates: Fates, { log, index }: OpenFiles): void {
+    const own = this.#own;
+    if (own === undefined) return;
+    const isLogElsewhere = fates.file === 'other' && fates.log === 'same';
+    if (fates.log === 'gone' || isLogElsewhere) emptyLog(own);
+    this.#own = undefined;
+    own.close();
+    if (fates.file === 'same') return;
+    // They belong to the file that had the name before. SQLite would replay the log over the new one.
+    if (fates.log === 'same') rmSync(log, { force: true });
+    if (fates.index === 'same') rmSync(index, { force: true });
+  }
+
+  #openedOver(handle: SqliteHandle, serial: number): Opened {
+    const file = fileOf(handle);
+    return {
+      handle,
+      statements: prepareStatements(handle, this.#onWrite),
+      files: file === '' ? undefined : new OpenFiles(this.#path ?? file, file),
+      serial,
+    };
+  }
+}
+
+/** If others write to a new log, their changes would be lost when the connection to ours is closed. */
+function isReplaceable({ file, log, index }: Fates): boolean {
+  if (file === 'gone') return false;
+  return file === 'other' || (log !== 'other' && index !== 'other');
+}
+
+/** Moves all that the log holds to the database file it belongs to. */
+function emptyLog(handle: SqliteHandle): void {
+  const [busy] = cellsOf(handle.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get());
+  if (Number(busy) !== 0) throw filesReplaced();
+}
+
+/** Whether the log is gone because the host left WAL mode, for which nobody else may have the file open. */
+function isWithoutLog(handle: SqliteHandle, files: OpenFiles): boolean {
+  const { file, log } = files.fates();
+  if (file !== 'same' || log !== 'gone') return false;
+  const [mode] = cellsOf(handle.prepare('PRAGMA journal_mode').get());
+  if (mode === 'wal') return false;
+  files.dropLog();
+  return true;
+}
+
+/** Empty for a database in memory. */
+function fileOf(handle: SqliteHandle): string {
+  const databases = handle.prepare('PRAGMA database_list').all();
+  const [, , file] = databases.map(cellsOf).find(([, name]) => name === 'main') ?? [];
+  return typeof file === 'string' ? file : '';
+}
+
+function filesReplaced(): TokenError {
+  return new TokenError(
+    'store_corrupt',
+    'the database file, or the -wal or -shm file beside it, was removed or replaced while it was open: put it back, or restart this process',
+    { reason: 'file_replaced' },
+  );
+}

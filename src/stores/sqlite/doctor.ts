@@ -1,0 +1,58 @@
+import type { DoctorOptions, StoreFinding } from '../../store.ts';
+import { type Check, findingsOf } from '../doctor.ts';
+import type { Connection } from './connection.ts';
+import { INDEXES } from './schema.ts';
+
+/** Gives the first cell of an answer. */
+type Read = (sql: string) => unknown;
+
+const COUNT_INDEXES = `
+  SELECT count(*) FROM pragma_index_list('tokens')
+  WHERE name IN (${INDEXES.map((name) => `'${name}'`).join(', ')})
+`;
+
+const CHECKS: readonly Check<Read>[] = [
+  {
+    code: 'synchronous_off',
+    isFound: (read) => Number(read('PRAGMA synchronous')) < 2,
+    message: () =>
+      'synchronous is below FULL on this connection: after a loss of power, tokens that were acknowledged may be missing and revoked ones be back; let the store set its pragmas after yours',
+  },
+  {
+    code: 'journal_not_wal',
+    isFound: (read) => !['wal', 'memory'].includes(String(read('PRAGMA journal_mode'))),
+    message: (read) =>
+      `journal_mode is ${read('PRAGMA journal_mode')}: readers wait for writers; put the file on a local disk, where WAL works`,
+  },
+  {
+    code: 'index_missing',
+    isFound: (read) => Number(read(COUNT_INDEXES)) < INDEXES.length,
+    message: () =>
+      `an index is missing: with many tokens, calls hold the process for long; the table has ${INDEXES.join(', ')} in a file that tokenwright has just made`,
+  },
+];
+
+/** Reads the whole file. */
+const FULL_CHECKS: readonly Check<Read>[] = [
+  {
+    code: 'database_damaged',
+    isFound: (read) => read('PRAGMA integrity_check(1)') !== 'ok',
+    message: () => 'integrity_check finds the file damaged: restore it from a backup',
+  },
+];
+
+const FILE_REPLACED = {
+  code: 'file_replaced',
+  message:
+    'no call is answered: the database file, or the -wal or -shm file beside it, was removed or replaced while it was open; put it back, or restart this process',
+};
+
+export function examine(connection: Connection, { full = false }: DoctorOptions): StoreFinding[] {
+  const opened = connection.peek();
+  if (opened === undefined) return [FILE_REPLACED];
+  const checks = full ? [...CHECKS, ...FULL_CHECKS] : CHECKS;
+  return findingsOf(checks, (sql) => {
+    const row = opened.handle.prepare(sql).get();
+    return Object.values(row as object)[0];
+  });
+}

@@ -1,0 +1,319 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { SQLITE_STEP } from '../../bounds.ts';
+import { TokenError } from '../../errors.ts';
+import type {
+  AccountQuota,
+  DoctorOptions,
+  PageQuery,
+  ScannedRecords,
+  ScanQuery,
+  StoreFinding,
+  TokenStore,
+  Unsubscribe,
+} from '../../store.ts';
+import type { TokenId, TokenRecord } from '../../token.ts';
+import type { KnownLists } from '../list-memory.ts';
+import { bytesOfLists, COLUMNS, quotaExceeded, RowReader, scanned, toValues } from '../rows.ts';
+import { Checkpoints } from './checkpoints.ts';
+import {
+  cellsOf,
+  guarded,
+  isBusy,
+  NOT_OPENED,
+  retryLater,
+  type SqliteHandle,
+  type SqliteValue,
+  toTokenError,
+} from './client.ts';
+import { Connection, type Opened } from './connection.ts';
+import { examine } from './doctor.ts';
+import { watchCommits } from './watch.ts';
+import { WriteQueue } from './write-queue.ts';
+
+export type { SqliteHandle, SqliteStatement, SqliteValue } from './client.ts';
+
+/** How a {@link SqliteTokenStore} works. */
+export interface SqliteStoreOptions {
+  /**
+   * The memory for parsed lists of scopes, in bytes, as an estimate: from 1 048 576 to
+   * 17 179 869 184 (16 GiB). Equal lists count once. A token whose list does not fit is still found,
+   * but more slowly. @default 33 554 432 (32 MiB)
+   */
+  readonly maxListBytes?: number | undefined;
+}
+
+/**
+ * Stores tokens in an SQLite database: durable, on one machine, also with several processes on one
+ * file.
+ *
+ * Writes reach the disk before their promise resolves (`synchronous=FULL`); those of one turn of the
+ * event loop share one transaction. In Node.js, a store that was opened by path moves a long log to the
+ * file in a thread of its own, which starts with the first 4 MB and ends with the store. A write waits up to 1.5 s for another process and then rejects with
+ * `store_unavailable`; neither the event loop nor reads wait with it.
+ *
+ * If the file, or the `-wal` or `-shm` file beside it, is removed or replaced while it is open, the next
+ * call rejects with `store_corrupt`, and no write is acknowledged. A store that was opened by path then
+ * opens the file again when it is a whole one. Over a handle that you passed in it rejects until the
+ * file is put back.
+ *
+ * The database belongs to the store, so give it a file of its own: its
+ * `application_id` is 1415008852 (`TWRT`), and its `user_version` is the version of our schema.
+ * A database with anything else in it is refused and left unchanged.
+ *
+ * @example
+ * const store = SqliteTokenStore.open('tokens.db');
+ * await store.insert(record);
+ * await store.close();
+ */
+export class SqliteTokenStore implements TokenStore {
+  readonly local = true;
+  readonly #rows: RowReader;
+  readonly #connection: Connection;
+  readonly #checkpoints: Checkpoints;
+  readonly #writes: WriteQueue;
+  readonly #watches = new Set<() => void>();
+  /** Changes on this connection after which the changed record was forgotten. */
+  #forgotten = 0;
+
+  private constructor(pathOrHandle: string | SqliteHandle, rows: RowReader) {
+    this.#rows = rows;
+    this.#connection = new Connection(pathOrHandle, (id, changes) => {
+      rows.forget(id);
+      this.#forgotten += changes;
+    });
+    this.#checkpoints = new Checkpoints(this.#connection);
+    this.#writes = new WriteQueue(this.#connection, this.#checkpoints);
+  }
+
+  /**
+   * Opens a database and brings its schema up to date.
+   *
+   * A path is opened with `node:sqlite`; a missing file is created for its owner alone (mode 0600).
+   * `':memory:'` is a database that ends with the store. A handle that you pass in gets our pragmas,
+   * among them a `busy_timeout` of 2 ms, and stays open when the store is closed.
+   *
+   * @throws {TokenError} `invalid_options` if this Node.js has no `node:sqlite`, the database
+   * belongs to something else, a later version has changed its schema in a way that this one cannot use
+   * (added columns and indexes are fine), or an option is invalid;
+   * `store_unavailable` if it does not open
+   * @example
+   * SqliteTokenStore.open('/var/lib/acme/tokens.db');
+   * SqliteTokenStore.open(new Database('tokens.db')); // better-sqlite3
+   */
+  static open(
+    pathOrHandle: string | SqliteHandle,
+    options: SqliteStoreOptions = {},
+  ): SqliteTokenStore {
+    if (typeof pathOrHandle !== 'string' && typeof pathOrHandle?.prepare !== 'function') {
+      throw new TokenError(
+        'invalid_options',
+        "what is opened must be the path of a file, ':memory:', or a database of node:sqlite or better-sqlite3",
+      );
+    }
+    const rows = new RowReader(options);
+    return guarded(() => new SqliteTokenStore(pathOrHandle, rows), NOT_OPENED);
+  }
+
+  async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
+    if (quota !== undefined && quota.tokens < 1) throw quotaExceeded(quota);
+    const values = toValues(record);
+    const inserted = await (quota === undefined
+      ? this.#writes.run('insert', values)
+      : this.#writes.run('insertWithin', [...values, ...quotaValues(record, quota)]));
+    if (inserted > 0) return;
+    if (quota !== undefined && (await this.#isFull(record, quota))) throw quotaExceeded(quota);
+    throw new TokenError('id_taken', 'this id is taken');
+  }
+
+  /** Looks again to find out why an insert was refused. */
+  async #isFull(record: TokenRecord, quota: AccountQuota): Promise<boolean> {
+    const values = quotaValues(record, quota);
+    const last = await this.#read(({ statements }) => statements.lastOfQuota.get(...values));
+    return last !== undefined;
+  }
+
+  async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
+    const [id] = ids;
+    if (id === undefined) return [];
+    if (ids.length > 1) return this.#read((opened) => this.#findMany(opened, ids));
+    return this.#read((opened) => [this.#findOne(opened, id)]);
+  }
+
+  #findOne(opened: Opened, id: TokenId): TokenRecord | undefined {
+    const known = this.#rows.known(id);
+    if (known !== undefined) return this.#findAgain(opened, id, known);
+    const row = opened.statements.find.get(id);
+    return row === undefined ? undefined : this.#rows.readCells(cellsOf(row));
+  }
+
+  /**
+   * Reads a row with long lists only if the database has changed since. The version of the record
+   * does not show that: a restored database may have the same version with other scopes.
+   */
+  #findAgain(opened: Opened, id: TokenId, known: KnownLists): TokenRecord | undefined {
+    const { row } = known;
+    const { state, findWithState } = opened.statements;
+    if (row !== undefined) {
+      const now = this.#stateIn(opened, cellsOf(state.get()));
+      if (now === row.state) return this.#rows.readCells(row.cells, known);
+    }
+    const found = findWithState.get(id);
+    if (found === undefined) return undefined;
+    const cells = cellsOf(found);
+    return this.#rows.readCells(cells, known, this.#stateIn(opened, cells.slice(COLUMNS.length)));
+  }
+
+  /**
+   * Names the state of the database: by the number that changes with each commit of another
+   * connection, and the count of changes on this one, without those whose record was forgotten.
+   * Within a transaction there is no name, because nothing would show that it was rolled back.
+   */
+  #stateIn({ handle, serial }: Opened, [version, changes]: readonly unknown[]): string | undefined {
+    const { isTransaction, inTransaction } = handle;
+    // A store leaves no transaction open on a handle of its own.
+    const isOpen = isTransaction ?? inTransaction ?? this.#connection.isShared;
+    return isOpen ? undefined : `${serial} ${version} ${Number(changes) - this.#forgotten}`;
+  }
+
+  #findMany({ statements }: Opened, ids: readonly TokenId[]): (TokenRecord | undefined)[] {
+    const rows = statements.findMany.all(JSON.stringify(ids));
+    const found = new Array<TokenRecord | undefined>(ids.length).fill(undefined);
+    for (const row of rows) {
+      const cells = cellsOf(row);
+      found[Number(cells[COLUMNS.length])] = this.#rows.readCells(cells);
+    }
+    return found;
+  }
+
+  /** Reads now. Only if a lock is in the way, which is rare in WAL mode, it tries again by a timer. */
+  #read<Result>(work: (opened: Opened) => Result): Result | Promise<Result> {
+    try {
+      return work(this.#connection.checkedQuickly());
+    } catch (error) {
+      if (!isBusy(error)) throw toTokenError(error);
+      return retryLater(() => work(this.#connection.checkedQuickly()));
+    }
+  }
+
+  async page({ account, after, limit, liveAt, maxBytes }: PageQuery): Promise<TokenRecord[]> {
+    const start = [after?.createdAt.getTime() ?? BEFORE_ALL, after?.id ?? ''] as const;
+    const values = [account, liveAt.getTime(), ...start, limit] as const;
+    return this.#read(({ statements: { page } }) => {
+      if (maxBytes !== undefined) {
+        return this.#readUpTo(maxBytes, page.iterate?.(...values) ?? page.all(...values));
+      }
+      // Under Jest the driver's array is of another realm, and its map() would return one like it.
+      return Array.from(page.all(...values), (row) => this.#rows.readCells(cellsOf(row)));
+    });
+  }
+
+  async scan(query: ScanQuery): Promise<ScannedRecords> {
+    const { after = '', limit } = query;
+    return this.#read(({ statements }) => {
+      const rows = statements.scan.all(after, limit);
+      const records = Array.from(rows, (row) => this.#rows.readCells(cellsOf(row)));
+      return scanned(records, query);
+    });
+  }
+
+  /** Leaving the loop closes the statement: an open one would block checkpoints and writes. */
+  #readUpTo(maxBytes: number, rows: Iterable<unknown>): TokenRecord[] {
+    const records: TokenRecord[] = [];
+    let bytes = 0;
+    for (const row of rows) {
+      const record = this.#rows.readCells(cellsOf(row));
+      records.push(record);
+      bytes += bytesOfLists(record);
+      if (bytes >= maxBytes) break;
+    }
+    return records;
+  }
+
+  async replace(next: TokenRecord, version = next.version - 1): Promise<boolean> {
+    const values = [...toValues(next).slice(2), next.id, next.account, version];
+    return (await this.#writes.run('replace', values)) > 0;
+  }
+
+  async revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean> {
+    const values = [at.getTime(), id, account, version ?? null];
+    return (await this.#writes.run('revoke', values)) > 0;
+  }
+
+  async revokeAll(account: string, at: Date, limit: number): Promise<number> {
+    return this.#inSteps('revokeAll', [at.getTime(), account], limit);
+  }
+
+  async purge(before: Date, limit: number): Promise<number> {
+    return this.#inSteps('purge', [before.getTime()], limit);
+  }
+
+  /** Changes up to `limit` records, a few in each turn of the event loop. */
+  async #inSteps(
+    verb: 'revokeAll' | 'purge',
+    values: readonly SqliteValue[],
+    limit: number,
+  ): Promise<number> {
+    let count = 0;
+    while (count < limit) {
+      const most = Math.min(SQLITE_STEP, limit - count);
+      const changed = await this.#writes.run(verb, [...values, most]);
+      count += changed;
+      if (changed < most) break;
+      await this.#pause();
+    }
+    return count;
+  }
+
+  /** Without it, other processes would hardly ever find the lock free, and the log would not get shorter. */
+  async #pause(): Promise<void> {
+    const run = this.#checkpoints.running();
+    if (run === undefined) return delay(STEP_PAUSE_MS);
+    return Promise.race([run, delay(MAX_PAUSE_MS, undefined, { ref: false })]);
+  }
+
+  /**
+   * Reports commits of other connections, also of other processes: SQLite counts them, and the store
+   * reads that count every 25 ms. It does not say what changed, so each hint is `'all'`.
+   */
+  async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {
+    const stop = watchCommits(this.#connection, () => onChange('all'));
+    const end = () => {
+      stop();
+      this.#watches.delete(end);
+    };
+    this.#watches.add(end);
+    return async () => end();
+  }
+
+  /**
+   * Looks for writes that do not wait for the disk, for a file that is not in WAL mode, and for one that
+   * was removed or replaced. With `full` also for damage: that reads the whole file, some seconds for a
+   * gigabyte, in which this process does nothing else.
+   */
+  async doctor(options: DoctorOptions = {}): Promise<StoreFinding[]> {
+    return guarded(() => examine(this.#connection, options));
+  }
+
+  async close(): Promise<void> {
+    for (const end of this.#watches) end();
+    const idle = this.#writes.idle();
+    // Without writes that wait or a checkpoint, the file is closed when this returns.
+    if (idle !== undefined) await idle;
+    const run = this.#checkpoints.running();
+    if (run !== undefined) await run;
+    this.#checkpoints.close();
+    guarded(() => this.#connection.close());
+  }
+}
+
+const STEP_PAUSE_MS = 1;
+/** For a slow disk: a call makes ten steps within the deadline for one answer of a store. */
+const MAX_PAUSE_MS = 100;
+
+/** Later than any date: before the first record of a list. */
+const BEFORE_ALL = Number.MAX_SAFE_INTEGER;
+
+/** The parameters that tell whether an account has reached its quota. */
+function quotaValues({ account }: TokenRecord, { tokens, liveAt }: AccountQuota): SqliteValue[] {
+  return [account, liveAt.getTime(), tokens];
+}

@@ -1,0 +1,156 @@
+import { SQLITE_BUSY_MS, SQLITE_TRY_MS } from '../../bounds.ts';
+import { TokenError } from '../../errors.ts';
+import { COLUMNS } from '../rows.ts';
+import { cellsOf, retryWhileBusy, type SqliteHandle } from './client.ts';
+
+/**
+ * In `user_version`, as `version + needs * 65536`: `needs` is the oldest schema version that code must
+ * know to use the file, or zero for all. A later version may add columns that an insert can leave out,
+ * and indexes, without a new `needs`, so that versions work side by side during an upgrade. One that
+ * changes more also renames a column that older statements name, so that running processes fail.
+ */
+const SCHEMA_VERSION = 2;
+const NEEDS_UNIT = 65_536;
+/** `TWRT`, in the field that the file header of SQLite has for it. */
+const APPLICATION_ID = 0x54575254;
+/**
+ * 8 MB. A checkpoint inside a commit holds the event loop, with 32 MB for 80 ms or more. With the default
+ * of 1000, it comes too often.
+ */
+export const CHECKPOINT_PAGES = 2000;
+/** 16 MiB, to which a log is cut that has once become long. SQLite leaves it as it is otherwise. */
+const MAX_LOG_BYTES = 16_777_216;
+
+/**
+ * Added in schema version 2: counts live tokens without a look at expired ones. `revoked_at` is
+ * always null in it, but without that column SQLite would read the rows too.
+ */
+const LIVE_INDEX = `
+  CREATE INDEX IF NOT EXISTS tokens_live ON tokens (account, expires_at, revoked_at)
+    WHERE revoked_at IS NULL;
+`;
+
+/** What the store's statements rely on. */
+export const INDEXES = ['tokens_by_account', 'tokens_by_end', 'tokens_live'] as const;
+
+const MARKS = `
+  PRAGMA user_version = ${SCHEMA_VERSION};
+  PRAGMA application_id = ${APPLICATION_ID};
+`;
+
+const SCHEMA = `
+  CREATE TABLE tokens (
+    id TEXT NOT NULL PRIMARY KEY,
+    account TEXT NOT NULL,
+    prefix TEXT NOT NULL,
+    kid TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    box BLOB,
+    scopes TEXT NOT NULL,
+    requested TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    name TEXT,
+    metadata TEXT,
+    revoked_at INTEGER,
+    previous_digest BLOB,
+    previous_until INTEGER
+  ) STRICT;
+  CREATE INDEX tokens_by_account ON tokens (account, created_at DESC, id DESC)
+    WHERE revoked_at IS NULL;
+  CREATE INDEX tokens_by_end ON tokens (min(expires_at, coalesce(revoked_at, expires_at)));
+  ${LIVE_INDEX}
+  ${MARKS}
+`;
+
+/** One statement, so that all answers are from the same moment. */
+const INSPECT = `
+  SELECT
+    (SELECT application_id FROM pragma_application_id) AS application,
+    (SELECT user_version FROM pragma_user_version) AS version,
+    (SELECT count(*) FROM sqlite_schema) AS objects,
+    (SELECT json_group_array(name) FROM pragma_table_info('tokens', 'main')) AS columns
+`;
+
+/**
+ * Sets our pragmas and brings the schema up to date.
+ *
+ * @throws {TokenError} `invalid_options` if the database is not ours, or of a later version that this
+ * one cannot use
+ */
+export function prepareDatabase(handle: SqliteHandle): void {
+  handle.exec(`PRAGMA busy_timeout = ${SQLITE_BUSY_MS}`);
+  // First, because WAL mode would already change the file.
+  retryWhileBusy(() => contentOf(handle));
+  retryWhileBusy(() => handle.exec('PRAGMA journal_mode = WAL'));
+  migrate(handle);
+  setPragmas(handle);
+}
+
+/**
+ * Likewise for a file that came in the place of another one, while calls wait: so without a wait for a
+ * lock, and without a change of its schema.
+ *
+ * @throws {TokenError} `invalid_options` if the schema is not the one of this version
+ */
+export function prepareAgain(handle: SqliteHandle): void {
+  handle.exec(`PRAGMA busy_timeout = ${SQLITE_TRY_MS}`);
+  if (contentOf(handle) !== 'current') {
+    throw new TokenError('invalid_options', 'the SQLite database has to be opened again');
+  }
+  handle.exec('PRAGMA journal_mode = WAL');
+  // In WAL mode, the first read opens the log.
+  contentOf(handle);
+  setPragmas(handle);
+}
+
+function setPragmas(handle: SqliteHandle): void {
+  handle.exec('PRAGMA synchronous = FULL');
+  handle.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+  handle.exec(`PRAGMA journal_size_limit = ${MAX_LOG_BYTES}`);
+  handle.exec(`PRAGMA busy_timeout = ${SQLITE_TRY_MS}`);
+}
+
+function migrate(handle: SqliteHandle): void {
+  if (contentOf(handle) === 'current') return;
+  handle.exec('BEGIN IMMEDIATE');
+  try {
+    // Another process may have migrated while this one waited for the lock.
+    const content = contentOf(handle);
+    if (content === 'nothing') handle.exec(SCHEMA);
+    if (content === 'older') handle.exec(LIVE_INDEX + MARKS);
+    handle.exec('COMMIT');
+  } catch (error) {
+    handle.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/** `older`: our table of an earlier version, or from before we set an `application_id`. */
+function contentOf(handle: SqliteHandle): 'nothing' | 'older' | 'current' {
+  const cells = cellsOf(handle.prepare(INSPECT).get());
+  const [application, mark, objects] = cells.slice(0, 3).map(Number) as [number, number, number];
+  const version = mark % NEEDS_UNIT;
+  const needs = Math.floor(mark / NEEDS_UNIT);
+  const columns: readonly unknown[] = JSON.parse(String(cells[3]));
+  const isMarked = application === APPLICATION_ID;
+  const isComplete = COLUMNS.every((column) => columns.includes(column));
+  if (isMarked && version > SCHEMA_VERSION) {
+    if (needs <= SCHEMA_VERSION && isComplete) return 'current';
+    throw new TokenError(
+      'invalid_options',
+      `the database has schema version ${version}, and this tokenwright can use ${SCHEMA_VERSION} at most: upgrade tokenwright`,
+      { reason: 'later_layout' },
+    );
+  }
+  if (application === 0 && mark === 0 && objects === 0) return 'nothing';
+  const isKnown = mark >= 1 && mark <= SCHEMA_VERSION;
+  if (isKnown && isComplete && (isMarked || application === 0)) {
+    return isMarked && mark === SCHEMA_VERSION ? 'current' : 'older';
+  }
+  throw new TokenError(
+    'invalid_options',
+    'the SQLite database holds something else than the table of tokenwright, and stays as it is: give tokenwright a file of its own',
+  );
+}

@@ -1,0 +1,110 @@
+import type { TokenId } from '../../token.ts';
+import { COLUMNS, type Column } from '../rows.ts';
+import { changesIn, returnArrays, type SqliteHandle, type SqliteStatement } from './client.ts';
+
+export type WriteStatement = Pick<SqliteStatement, 'run'>;
+
+type Writes = ReturnType<typeof prepareWrites>;
+
+/** The name of a statement that writes. */
+export type WriteVerb = keyof Writes;
+
+export type Statements = ReturnType<typeof prepareReads> & Writes;
+
+/** `onWrite` is called after each write to one record. */
+export function prepareStatements(
+  handle: SqliteHandle,
+  onWrite: (id: TokenId, changes: number) => void,
+): Statements {
+  const write = (sql: string, idIndex: number): WriteStatement => {
+    const statement = handle.prepare(sql);
+    const run: SqliteStatement['run'] = (...values) => {
+      const result = statement.run(...values);
+      onWrite(values[idIndex] as TokenId, changesIn(result));
+      return result;
+    };
+    return { run };
+  };
+  return { ...prepareReads(handle), ...prepareWrites(handle, write) };
+}
+
+/** One row if the account has as many live records as its quota. To skip is cheaper than to count. */
+const LAST_OF_QUOTA = `
+  SELECT 1 FROM tokens
+  WHERE account = ? AND revoked_at IS NULL AND expires_at > ? LIMIT 1 OFFSET ? - 1
+`;
+
+/** Selected together with a row, so that it is the state in which the row was read. */
+const STATE = '(SELECT data_version FROM pragma_data_version), total_changes()';
+
+function prepareReads(handle: SqliteHandle) {
+  const cells = COLUMNS.map(cellOf).join(', ');
+  const read = (sql: string) => returnArrays(handle.prepare(sql));
+  return {
+    lastOfQuota: handle.prepare(LAST_OF_QUOTA),
+    find: read(`SELECT ${cells} FROM tokens WHERE id = ?`),
+    /** The state comes after the columns. */
+    findWithState: read(`SELECT ${cells}, ${STATE} FROM tokens WHERE id = ?`),
+    state: read(`SELECT ${STATE}`),
+    // CROSS JOIN fixes the order of the loops: one index lookup for each id.
+    findMany: read(
+      `SELECT ${cells}, asked.key
+       FROM json_each(?) AS asked CROSS JOIN tokens ON tokens.id = asked.value`,
+    ),
+    // With a bare parameter as the limit, SQLite would plan the query on every call.
+    page: read(
+      `SELECT ${cells} FROM tokens
+       WHERE account = ? AND revoked_at IS NULL AND expires_at > ? AND (created_at, id) < (?, ?)
+       ORDER BY created_at DESC, id DESC LIMIT ? + 0`,
+    ),
+    scan: read(`SELECT ${cells} FROM tokens WHERE id > ? ORDER BY id LIMIT ? + 0`),
+    dataVersion: handle.prepare('PRAGMA data_version'),
+  };
+}
+
+/** Short bytes are faster to read as text. A list that equals another one is not read. */
+function cellOf(column: Column): string {
+  if (column === 'digest') return 'hex(tokens.digest)';
+  if (column === 'requested') return 'nullif(tokens.requested, tokens.scopes)';
+  return `tokens.${column}`;
+}
+
+function prepareWrites(
+  handle: SqliteHandle,
+  write: (sql: string, idIndex: number) => WriteStatement,
+) {
+  const columns = COLUMNS.join(', ');
+  const parameters = COLUMNS.map(() => '?').join(', ');
+  const assignments = COLUMNS.slice(2).map((column) => `${column} = ?`);
+  return {
+    insert: write(
+      `INSERT INTO tokens (${columns}) VALUES (${parameters})
+       ON CONFLICT (id) DO NOTHING`,
+      COLUMNS.indexOf('id'),
+    ),
+    insertWithin: write(
+      `INSERT INTO tokens (${columns}) SELECT ${parameters}
+       WHERE NOT EXISTS (${LAST_OF_QUOTA}) ON CONFLICT (id) DO NOTHING`,
+      COLUMNS.indexOf('id'),
+    ),
+    replace: write(
+      `UPDATE tokens SET ${assignments.join(', ')}
+       WHERE id = ? AND account = ? AND version = ? AND revoked_at IS NULL`,
+      assignments.length,
+    ),
+    revoke: write(
+      `UPDATE tokens SET revoked_at = ?
+       WHERE id = ? AND account = ? AND revoked_at IS NULL AND version = coalesce(?, version)`,
+      1,
+    ),
+    revokeAll: handle.prepare(
+      `UPDATE tokens SET revoked_at = ? WHERE rowid IN (
+         SELECT rowid FROM tokens WHERE account = ? AND revoked_at IS NULL LIMIT ? + 0)`,
+    ),
+    purge: handle.prepare(
+      `DELETE FROM tokens WHERE rowid IN (
+         SELECT rowid FROM tokens WHERE min(expires_at, coalesce(revoked_at, expires_at)) < ?
+         LIMIT ? + 0)`,
+    ),
+  };
+}

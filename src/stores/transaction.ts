@@ -1,0 +1,27 @@
+import { TokenError } from '../errors.ts';
+import type { TokenStore } from '../store.ts';
+
+/** What a store does with records, without listening, closing and looking at the server. */
+export function recordsOf(store: TokenStore & Required<Pick<TokenStore, 'scan'>>): TokenStore {
+  return {
+    insert: (record, quota) => store.insert(record, quota),
+    find: (ids) => store.find(ids),
+    page: (query) => store.page(query),
+    scan: (query) => store.scan(query),
+    replace: (next, version) => store.replace(next, version),
+    revoke: (id, account, at, version) => store.revoke(id, account, at, version),
+    revokeAll: (account, at, limit) => store.revokeAll(account, at, limit),
+    purge: (before, limit) => store.purge(before, limit),
+  };
+}
+
+/**
+ * The error for a call after one that failed. The server may have ended the transaction by itself: a
+ * later statement would be refused, or would commit alone.
+ */
+export function failedTransaction(): TokenError {
+  return new TokenError(
+    'store_unavailable',
+    'an earlier call in this transaction has failed: roll it back, and try again from its start',
+  );
+}

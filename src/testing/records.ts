@@ -1,0 +1,260 @@
+import assert from 'node:assert/strict';
+import { listBytes } from '../list-size.ts';
+import type { AccountQuota, PageQuery, TokenStore } from '../store.ts';
+import type { TokenId, TokenRecord } from '../token.ts';
+
+// Records for the contract, and the comparisons that its promises share.
+
+export const DAY = 86_400_000;
+const START = Date.parse('2101-03-04T05:06:07.000Z');
+/** Before all other dates here, but still in the future, so that no promise depends on the real time. */
+export const LONG_AGO = new Date('2100-12-31T23:59:59.999Z');
+
+export const ALIKE_ACCOUNTS = [
+  'acme',
+  'Acme',
+  'ACME',
+  'acme ',
+  ' acme',
+  'acme\u00a0',
+  'acme\u200b',
+  'acm\u00e9',
+  'acme\u0301',
+  '\uff41cme',
+  'a_me',
+  'acm%',
+  'acm',
+  'acme0',
+  '\u00df',
+  'ss',
+];
+
+export function later(ms: number): Date {
+  return new Date(START + ms);
+}
+
+export function idOf(label: string): TokenId {
+  return label.padEnd(22, 'x') as TokenId;
+}
+
+export function bytesOf(seed: number): Uint8Array {
+  return Uint8Array.from({ length: 32 }, (_, index) => index * 31 + seed * 97);
+}
+
+/** A different one for each id. */
+function digestOf(id: TokenId): Uint8Array {
+  return Uint8Array.from({ length: 32 }, (_, index) => id.charCodeAt(index % id.length) + index);
+}
+
+export function range(length: number): number[] {
+  return Array.from({ length }, (_, index) => index);
+}
+
+/** About 6 kB, of the same length for each mark. */
+export function longScopes(mark: 'a' | 'b'): string[] {
+  return range(100).map((index) => `GET:shop.example/${'x'.repeat(40)}/${index}/${mark}`);
+}
+
+export function newRecord(label: string, fields: Partial<TokenRecord> = {}): TokenRecord {
+  return {
+    id: idOf(label),
+    account: 'acme',
+    prefix: 'acme',
+    kid: 'k1',
+    digest: digestOf(idOf(label)),
+    scopes: ['GET:shop.example/orders', 'POST:shop.example/orders'],
+    requested: ['*:shop.example/orders'],
+    createdAt: later(0),
+    expiresAt: later(DAY),
+    version: 1,
+    ...fields,
+  };
+}
+
+export function fullRecord(label: string, fields: Partial<TokenRecord> = {}): TokenRecord {
+  return newRecord(label, {
+    prefix: 'acme_live',
+    kid: 'Z9',
+    box: Uint8Array.from({ length: 55 }, (_, index) => 255 - index),
+    requested: ['GET:shop.example/orders', 'POST:shop.example/*'],
+    expiresAt: later(DAY + 789),
+    name: 'deploy',
+    metadata: { team: { name: 'payments', size: 3 }, tags: ['a', 'b'] },
+    revokedAt: later(456),
+    previousDigest: bytesOf(200),
+    previousUntil: later(123),
+    ...fields,
+  });
+}
+
+/** A record with lists of a given length, to test where `maxBytes` ends a page. */
+export function recordWithLists(label: string, ms: number, length: number): TokenRecord {
+  const scopes = range(length + 1).map((index) => `GET:shop.example/${label}/${index}`);
+  const requested = ms % 2 === 0 ? scopes : ['GET:shop.example/*'];
+  return newRecord(label, { createdAt: later(ms), scopes, requested });
+}
+
+export function bytesOfLists(records: readonly TokenRecord[]): number {
+  return records
+    .map(({ scopes, requested }) => listBytes(scopes) + listBytes(requested))
+    .reduce((sum, bytes) => sum + bytes, 0);
+}
+
+export function quotaOf(tokens: number, liveAt = later(0)): AccountQuota {
+  return { tokens, liveAt };
+}
+
+export function pageOf(account: string, fields: Partial<PageQuery> = {}): PageQuery {
+  return { account, limit: 100, liveAt: later(0), ...fields };
+}
+
+export async function insertOne(store: TokenStore, record: TokenRecord): Promise<TokenRecord> {
+  await store.insert(record);
+  return record;
+}
+
+export async function insertAll(store: TokenStore, records: readonly TokenRecord[]): Promise<void> {
+  for (const record of records) await store.insert(record);
+}
+
+export async function findOne(store: TokenStore, id: TokenId): Promise<TokenRecord> {
+  const [found] = await store.find([id]);
+  assert.ok(found !== undefined, `${id} is not there`);
+  return found;
+}
+
+export async function pagedIds(store: TokenStore, query: PageQuery): Promise<TokenId[]> {
+  return (await store.page(query)).map((record) => record.id);
+}
+
+/** The ids of all pages from a position on. */
+export async function walk(store: TokenStore, query: PageQuery): Promise<TokenId[]> {
+  const records = await store.page(query);
+  const last = records.at(-1);
+  if (last === undefined) return [];
+  const after = { createdAt: last.createdAt, id: last.id };
+  return [...records.map((record) => record.id), ...(await walk(store, { ...query, after }))];
+}
+
+/**
+ * All records by `scan`; undefined if the store has none. A pass may give a record twice, and here that
+ * counts once.
+ */
+export async function scanAll(
+  store: TokenStore,
+  limit: number,
+  between: () => Promise<void> = async () => {},
+): Promise<TokenRecord[] | undefined> {
+  if (store.scan === undefined) return undefined;
+  const found = new Map<TokenId, TokenRecord>();
+  let after: string | undefined;
+  for (let steps = 0; steps < MAX_STEPS; steps += 1) {
+    const { records, next } = await store.scan({ after, limit });
+    assert.ok(records.length <= limit, `scan gave ${records.length} records, not ${limit} at most`);
+    for (const record of records) found.set(record.id, record);
+    if (next === undefined) return [...found.values()];
+    after = next;
+    await between();
+  }
+  return assert.fail(`scan goes on after ${MAX_STEPS} steps`);
+}
+
+const MAX_STEPS = 1000;
+
+/** Compares records in any order. */
+export function assertSameSet(
+  actual: readonly TokenRecord[],
+  expected: readonly TokenRecord[],
+): void {
+  assertSame(byId(actual), byId(expected));
+}
+
+function byId(records: readonly TokenRecord[]): TokenRecord[] {
+  return [...records].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+export function newestFirst(records: readonly TokenRecord[]): TokenRecord[] {
+  return [...records].sort(
+    (a, b) => b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? 1 : -1),
+  );
+}
+
+/** A record as plain JSON, without absent fields. */
+export function facts(record: TokenRecord | undefined): unknown {
+  if (record === undefined) return undefined;
+  return JSON.parse(
+    JSON.stringify({
+      ...record,
+      digest: hex(record.digest),
+      box: record.box && hex(record.box),
+      createdAt: record.createdAt.toISOString(),
+      expiresAt: record.expiresAt.toISOString(),
+      revokedAt: record.revokedAt?.toISOString(),
+      previousDigest: record.previousDigest && hex(record.previousDigest),
+      previousUntil: record.previousUntil?.toISOString(),
+    }),
+  );
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
+}
+
+export function assertSame(
+  actual: readonly (TokenRecord | undefined)[],
+  expected: readonly (TokenRecord | undefined)[],
+): void {
+  assert.equal(actual.length, expected.length);
+  // One by one, because assert takes seconds to print the difference of two long lists.
+  for (const [index, record] of actual.entries()) {
+    assert.deepEqual(facts(record), facts(expected[index]));
+  }
+}
+
+/** Reads the records together and one by one, because stores may do these differently. */
+export async function assertKept(
+  store: TokenStore,
+  records: readonly TokenRecord[],
+): Promise<void> {
+  assertSame(await store.find(records.map((record) => record.id)), records);
+  for (const record of records) assertSame(await store.find([record.id]), [record]);
+}
+
+export async function assertTaken(
+  store: TokenStore,
+  record: TokenRecord,
+  quota?: AccountQuota,
+): Promise<void> {
+  await assert.rejects(store.insert(record, quota), { name: 'TokenError', code: 'id_taken' });
+}
+
+export async function assertOverQuota(
+  store: TokenStore,
+  record: TokenRecord,
+  quota: AccountQuota,
+): Promise<void> {
+  const refusal = { name: 'TokenError', code: 'quota_exceeded' };
+  await assert.rejects(store.insert(record, quota), refusal);
+}
+
+/** Changes a value, however deep, in every way that its owner could. */
+export function spoil(value: object): void {
+  if (value instanceof Date) value.setTime(0);
+  else if (value instanceof Uint8Array) value.fill(0);
+  else {
+    for (const [name, member] of Object.entries(value)) {
+      if (typeof member === 'object' && member !== null) spoil(member);
+      // A frozen member stays as it is, which is as safe as a copy.
+      Reflect.set(value, name, 'spoiled');
+    }
+    Reflect.set(value, 'added', 'spoiled');
+  }
+}
+
+export function deepFreeze<Value extends object>(value: Value): Value {
+  for (const member of Object.values(value)) {
+    if (typeof member === 'object' && member !== null) deepFreeze(member);
+  }
+  // A typed array with elements cannot be frozen.
+  return value instanceof Uint8Array ? value : Object.freeze(value);
+}

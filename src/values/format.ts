@@ -1,0 +1,24 @@
+/**
+ * The form of a value: `<prefix>_<version><kid><id><secret><checksum>`, where everything after the
+ * underscore is base62. The lengths are counted in characters.
+ */
+export const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+/** The alphabet as a character class of a regular expression. */
+export const ALPHABET_CLASS = '[0-9A-Za-z]';
+export const VERSION = '1';
+const KID_LENGTH = 2;
+export const ID_LENGTH = 22;
+export const SECRET_LENGTH = 27;
+export const CHECKSUM_LENGTH = 6;
+/** How much of an id a masked value shows. */
+export const MASKED_ID_LENGTH = 6;
+
+/** Where the parts begin, counted from the version. */
+export const ID_START = VERSION.length + KID_LENGTH;
+export const SECRET_START = ID_START + ID_LENGTH;
+export const CHECKSUM_START = SECRET_START + SECRET_LENGTH;
+/** Everything after the underscore. */
+export const BODY_LENGTH = CHECKSUM_START + CHECKSUM_LENGTH;
+
+/** A value in a text: the last character of the prefix, and the body. Group 1 stays when it is masked. */
+export const VALUE_IN_TEXT = /([a-z0-9]_1[0-9A-Za-z]{8})[0-9A-Za-z]{49}/g;

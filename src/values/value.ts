@@ -1,0 +1,261 @@
+import * as crypto from 'node:crypto';
+import { customRandom } from 'nanoid';
+import { MAX_REMEMBERED_VALUES } from '../bounds.ts';
+import type { Proof, TokenId, TokenRecord } from '../token.ts';
+import {
+  ALPHABET,
+  BODY_LENGTH,
+  CHECKSUM_LENGTH,
+  CHECKSUM_START,
+  ID_LENGTH,
+  ID_START,
+  MASKED_ID_LENGTH,
+  SECRET_LENGTH,
+  VERSION,
+} from './format.ts';
+import { sha256 } from './hmac.ts';
+import type { Key, KeyRing } from './keys.ts';
+
+/** A well-formed value that was presented: the token that it claims to be, and the proof. */
+export interface PresentedValue {
+  readonly id: TokenId;
+  /** To be compared with the record's digest. The secret itself does not leave this file. */
+  readonly digest: Uint8Array;
+}
+
+/** A new value, and the members of a record that belong to it. */
+export interface MintedValue {
+  /** For the owner, once. */
+  readonly value: string;
+  readonly stored: Pick<TokenRecord, 'prefix' | 'kid' | 'digest' | 'box'>;
+}
+
+const drawId = customRandom(ALPHABET, ID_LENGTH, drawBytes);
+const drawSecret = customRandom(ALPHABET, SECRET_LENGTH, drawBytes);
+
+const POOL_BYTES = 4096;
+const pool = /* @__PURE__ */ new Uint8Array(POOL_BYTES);
+let taken = POOL_BYTES;
+
+/**
+ * Random bytes from a pool: asking the generator for a few bytes is most of the cost of a token. Bytes
+ * are wiped from the pool when they are taken, so that it never holds a secret that is in use.
+ */
+function drawBytes(count: number): Uint8Array {
+  if (taken + count > POOL_BYTES) {
+    crypto.randomFillSync(pool);
+    taken = 0;
+  }
+  const bytes = pool.slice(taken, taken + count);
+  pool.fill(0, taken, taken + count);
+  taken += count;
+  return bytes;
+}
+
+/** Draws a new id: 131 random bits. */
+export function newId(): TokenId {
+  return drawId() as TokenId;
+}
+
+/** Reads an id; `undefined` if the text is not one. */
+export function readId(text: unknown): TokenId | undefined {
+  const isId = typeof text === 'string' && text.length === ID_LENGTH && isAlphanumeric(text, 0);
+  return isId ? (text as TokenId) : undefined;
+}
+
+/**
+ * Makes the value of a token, with a new secret of 160 random bits.
+ *
+ * @param owner the account, if the secret is to be sealed into the record; only a record with this id
+ * and account opens it
+ */
+export function mintValue(
+  ring: KeyRing,
+  prefix: string,
+  id: TokenId,
+  owner: string | undefined,
+): MintedValue {
+  const { active } = ring;
+  const { kid } = active;
+  const secret = drawSecret();
+  const box = owner === undefined ? undefined : active.seal(secret, boundTo(kid, id, owner));
+  return {
+    value: assemble(active, prefix, id, secret),
+    stored: {
+      prefix,
+      kid,
+      digest: new Uint8Array(digestOf(id + secret)),
+      ...(box !== undefined && { box }),
+    },
+  };
+}
+
+/** A value that was read before, with its SHA-256, which cannot be presented. */
+interface ReadValue {
+  readonly hash: string;
+  readonly presented: PresentedValue;
+}
+
+/**
+ * The values of a service: mints them, and reads them again.
+ *
+ * Recognizes a value that it has read before by the SHA-256 of the whole: one hash instead of three. A
+ * forged value costs no more than without this cache. Only a record can prove what a value opens.
+ */
+export class Values {
+  readonly ring: KeyRing;
+  /** Whether secrets are sealed into records, and values shown again. */
+  readonly isRevealing: boolean;
+  readonly #prefix: string;
+  readonly #length: number;
+  /** Two generations: when the recent one is full, it replaces the former one. */
+  #recent = new Map<number, ReadValue>();
+  #former = new Map<number, ReadValue>();
+
+  constructor(ring: KeyRing, prefix: string, reveal: 'once' | 'always') {
+    this.ring = ring;
+    this.isRevealing = reveal === 'always';
+    this.#prefix = prefix;
+    this.#length = prefix.length + 1 + BODY_LENGTH;
+  }
+
+  /** Makes a value for a token; see {@link mintValue}. */
+  mint(id: TokenId, account: string): MintedValue {
+    return mintValue(this.ring, this.#prefix, id, this.isRevealing ? account : undefined);
+  }
+
+  /** The value of a token, if it may be shown again; see {@link revealValue}. */
+  reveal(record: TokenRecord): string | undefined {
+    return this.isRevealing ? revealValue(this.ring, record) : undefined;
+  }
+
+  /** Reads a value; see {@link readValue}. */
+  read(value: unknown): PresentedValue | undefined {
+    if (typeof value !== 'string' || value.length !== this.#length) return undefined;
+    const slot = slotOf(value);
+    const recent = this.#recent.get(slot);
+    const known = recent ?? this.#former.get(slot);
+    if (known !== undefined && known.hash === sha256(value)) {
+      if (recent === undefined) this.#store(slot, known);
+      return known.presented;
+    }
+    const presented = readValue(this.ring, this.#prefix, value);
+    if (presented !== undefined) this.#store(slot, { hash: sha256(value), presented });
+    return presented;
+  }
+
+  #store(slot: number, read: ReadValue): void {
+    if (this.#recent.size === MAX_REMEMBERED_VALUES) {
+      this.#former = this.#recent;
+      this.#recent = new Map();
+    }
+    this.#recent.set(slot, read);
+  }
+}
+
+/** The checksum as a number: V8 slices keep the parent string alive, which here is the secret. */
+function slotOf(value: string): number {
+  let slot = 0;
+  for (let i = value.length - CHECKSUM_LENGTH; i < value.length; i++) {
+    slot = (Math.imul(slot, ALPHABET.length) + value.charCodeAt(i)) | 0;
+  }
+  return slot;
+}
+
+/**
+ * Reads a presented value without asking the store: checks type, length, prefix, alphabet, version,
+ * key and checksum, in that order. Constant work; never throws.
+ */
+export function readValue(
+  ring: KeyRing,
+  prefix: string,
+  value: unknown,
+): PresentedValue | undefined {
+  const start = prefix.length + 1;
+  if (typeof value !== 'string' || value.length !== start + BODY_LENGTH) return undefined;
+  if (!value.startsWith(prefix) || value[prefix.length] !== '_') return undefined;
+  if (!isAlphanumeric(value, start) || value[start] !== VERSION) return undefined;
+  const key = ring.get(value.slice(start + 1, start + ID_START));
+  if (key === undefined || !hasChecksum(key, value, start + CHECKSUM_START)) return undefined;
+  const claim = value.slice(start + ID_START, start + CHECKSUM_START);
+  return { id: copyOf(claim.slice(0, ID_LENGTH)) as TokenId, digest: digestOf(claim) };
+}
+
+/**
+ * How a presented value belongs to a record, compared in constant time. `undefined`: it does not. The
+ * grace period of a previous value is not considered.
+ */
+export function proofOf(
+  { digest }: PresentedValue,
+  record: Pick<TokenRecord, 'digest' | 'previousDigest'>,
+): Proof | undefined {
+  if (crypto.timingSafeEqual(digest, record.digest)) return 'current';
+  const { previousDigest } = record;
+  const isPrevious = previousDigest !== undefined && crypto.timingSafeEqual(digest, previousDigest);
+  return isPrevious ? 'previous' : undefined;
+}
+
+/** The value of a record whose secret is sealed; `undefined` if there is none, or no key opens it. */
+export function revealValue(ring: KeyRing, record: TokenRecord): string | undefined {
+  const { box, kid, id, account, prefix } = record;
+  const key = ring.get(kid);
+  if (box === undefined || key === undefined) return undefined;
+  const secret = key.open(box, boundTo(kid, id, account));
+  return secret === undefined ? undefined : assemble(key, prefix, id, secret);
+}
+
+/** A value as people may see it: prefix, version, key and six characters of the id. */
+export function maskValue({ prefix, kid, id }: Pick<TokenRecord, 'prefix' | 'kid' | 'id'>): string {
+  return `${prefix}_${VERSION}${kid}${id.slice(0, MASKED_ID_LENGTH)}…`;
+}
+
+function assemble(key: Key, prefix: string, id: TokenId, secret: string): string {
+  const body = `${prefix}_${VERSION}${key.kid}${id}${secret}`;
+  return body + base62(key.checksum(body));
+}
+
+/** Compares all six characters, also when the first ones differ, so that the time says nothing. */
+function hasChecksum(key: Key, value: string, start: number): boolean {
+  let rest = key.checksum(value, start);
+  let difference = 0;
+  for (let i = CHECKSUM_LENGTH - 1; i >= 0; i--) {
+    difference |= value.charCodeAt(start + i) ^ ALPHABET.charCodeAt(rest % ALPHABET.length);
+    rest = Math.floor(rest / ALPHABET.length);
+  }
+  return difference === 0;
+}
+
+function base62(number: number): string {
+  let rest = number;
+  let text = '';
+  for (let i = 0; i < CHECKSUM_LENGTH; i++) {
+    text = ALPHABET.charAt(rest % ALPHABET.length) + text;
+    rest = Math.floor(rest / ALPHABET.length);
+  }
+  return text;
+}
+
+function digestOf(idAndSecret: string): Uint8Array {
+  return Buffer.from(sha256(`tokenwright/v1/verify\0${idAndSecret}`), 'latin1');
+}
+
+function boundTo(kid: string, id: TokenId, account: string): string {
+  return JSON.stringify([VERSION, kid, id, account]);
+}
+
+/** V8 slices keep the parent string alive: copies, so that the secret can be collected. */
+function copyOf(part: string): string {
+  return Buffer.from(part, 'latin1').toString('latin1');
+}
+
+/** By character code: 1 for a letter or digit. */
+const ALPHANUMERIC = /* @__PURE__ */ Uint8Array.from({ length: 128 }, (_, unit) =>
+  ALPHABET.includes(String.fromCharCode(unit)) ? 1 : 0,
+);
+
+function isAlphanumeric(text: string, start: number): boolean {
+  for (let i = start; i < text.length; i++) {
+    if (ALPHANUMERIC[text.charCodeAt(i)] !== 1) return false;
+  }
+  return true;
+}

@@ -1,0 +1,97 @@
+import { TokenError } from './errors.ts';
+
+/** The names of members at one door, by the names that the library has for them. */
+export type Names = Readonly<Record<string, string>>;
+
+/** A number, perhaps with a unit, or a date: too short and too plain to be a secret. */
+const PLAIN =
+  /^[-+]?\d{1,10}(?:\.\d{1,6})? ?(?:ms|[smhdwy]|seconds?|minutes?|hours?|days?|weeks?|months?|years?)?$/i;
+const DATE = /^\d{4}-\d\d-\d\d(?:T[\d:.]{1,12}(?:Z|[+-]\d\d:?\d\d)?)?$/;
+
+/** Describes a value that was sent: a number, a date, or its kind. Never quotes what may be a secret. */
+export function shown(value: unknown): string {
+  try {
+    if (typeof value === 'string') return shownText(value);
+    if (typeof value === 'bigint' || typeof value === 'symbol') return `a ${typeof value}`;
+    if (typeof value === 'function') return 'a function';
+    if (typeof value !== 'object' || value === null) return String(value);
+    if (Array.isArray(value)) return 'a list';
+    if (value instanceof Date) return shownDate(value);
+  } catch {
+    // A proxy of the caller may throw.
+  }
+  return 'an object';
+}
+
+function shownText(text: string): string {
+  if (text === '') return 'an empty text';
+  return PLAIN.test(text) || DATE.test(text) ? `the text "${text}"` : 'a text';
+}
+
+/** A time, with its UNIX seconds: callers over HTTP send those. */
+export function shownDate(date: Date): string {
+  const time = date.getTime();
+  if (!Number.isFinite(time)) return 'an invalid Date';
+  return `${date.toISOString().replace('.000Z', 'Z')} (${Math.floor(time / 1000)} in UNIX seconds)`;
+}
+
+/** Names as people choose them. Keys and passwords mostly hold a digit or a sign. */
+const NAME = /^[a-z][a-z_-]{0,31}$/i;
+
+/** Quotes the name of a member that somebody chose, unless it may be a secret. */
+export function shownName(name: string): string {
+  return NAME.test(name) ? `"${name}"` : '(its name is not shown)';
+}
+
+const UNITS: readonly (readonly [seconds: number, name: string])[] = [
+  [86_400, 'day'],
+  [3600, 'hour'],
+  [60, 'minute'],
+];
+
+/** A whole number of seconds as people say it, such as `90 days`. */
+export function inWords(seconds: number): string {
+  const [size, name] = UNITS.find(([size]) => seconds >= size && seconds % size === 0) ?? [];
+  if (size === undefined || seconds / size > 1e6) return `${seconds} s`;
+  const count = seconds / size;
+  return `${count} ${name}${count === 1 ? '' : 's'}`;
+}
+
+/** Says why a value is not a number of seconds in a range. */
+export function secondsMessage(name: string, value: unknown, min: number, max: number): string {
+  const rule = `${name} must be a whole number of seconds from ${min} to ${max}`;
+  if (typeof value === 'string' && /^\d{1,10}$/.test(value)) {
+    return `${rule}; got the text "${value}": give the number ${Number(value)} without quotes`;
+  }
+  if (!Number.isInteger(value) || (value as number) <= max) return `${rule}; got ${shown(value)}`;
+  const seconds = value as number;
+  const limit = inWords(max) === `${max} s` ? '' : ` (${max} s)`;
+  const asked = `${name} may be at most ${inWords(max)}${limit}; you asked for ${inWords(seconds)}`;
+  return areMilliseconds(seconds, max)
+    ? `${asked}; if you mean milliseconds, give ${Math.floor(seconds / 1000)}`
+    : asked;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Whether a number is far too large for seconds, and fits as milliseconds. Many are just too long. */
+function areMilliseconds(value: number, max: number): boolean {
+  return value / 1000 <= max && value >= DAY_MS && value >= 10 * max;
+}
+
+/**
+ * The same error, with the name that its member has at another door. Messages about a member begin
+ * with its name.
+ */
+export function renamed(error: TokenError, names: Names): TokenError {
+  const { code, message, details } = error;
+  const member = details?.['member'];
+  if (typeof member !== 'string' || !Object.hasOwn(names, member)) return error;
+  const name = names[member] as string;
+  return new TokenError(code, renameIn(message, member, name), { ...details, member: name });
+}
+
+/** A message that begins with the name of a member, with another name. */
+export function renameIn(message: string, member: string, name: string): string {
+  return message.startsWith(member) ? name + message.slice(member.length) : message;
+}

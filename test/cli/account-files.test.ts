@@ -1,0 +1,68 @@
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { renewFirstAccount } from '../../src/cli/account-files.ts';
+import { newFolder } from './support.ts';
+
+const ACCOUNT = { username: 'admin', passwordHash: 'old' };
+
+function keep(folder: string, content: unknown): string {
+  const path = join(folder, 'account.json');
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+describe('renewFirstAccount', () => {
+  it('replaces the hash alone', async () => {
+    const folder = newFolder();
+    const path = keep(folder, { ...ACCOUNT, account: 'acme' });
+
+    await renewFirstAccount(folder, ACCOUNT, 'new');
+
+    const kept = { username: 'admin', passwordHash: 'new', account: 'acme' };
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(kept);
+    expect(readdirSync(folder)).toEqual(['account.json']);
+  });
+
+  it('leaves a file that somebody has changed', async () => {
+    const folder = newFolder();
+    const changed = { username: 'admin', passwordHash: 'another password' };
+    const path = keep(folder, changed);
+
+    await renewFirstAccount(folder, ACCOUNT, 'new');
+
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(changed);
+  });
+
+  it('replaces what a link leads to', async () => {
+    const folder = newFolder();
+    const elsewhere = join(folder, 'elsewhere');
+    mkdirSync(elsewhere);
+    const path = keep(elsewhere, ACCOUNT);
+    symlinkSync(path, join(folder, 'account.json'));
+
+    await renewFirstAccount(folder, ACCOUNT, 'new');
+
+    expect(JSON.parse(readFileSync(path, 'utf8')).passwordHash).toBe('new');
+    expect(readdirSync(folder, { withFileTypes: true }).some((file) => file.isSymbolicLink())).toBe(
+      true,
+    );
+  });
+
+  it('rejects for a file that has gone, and makes none', async () => {
+    const folder = newFolder();
+
+    await expect(renewFirstAccount(folder, ACCOUNT, 'new')).rejects.toThrow('ENOENT');
+
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('rejects for a file that is no JSON, and leaves it', async () => {
+    const folder = newFolder();
+    const path = keep(folder, '{"username":');
+
+    await expect(renewFirstAccount(folder, ACCOUNT, 'new')).rejects.toThrow('is not JSON');
+
+    expect(readFileSync(path, 'utf8')).toBe('{"username":');
+  });
+});

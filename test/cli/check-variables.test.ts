@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { checkVariables } from '../../src/cli/check-variables.ts';
+import { run } from './support.ts';
+
+describe('checkVariables', () => {
+  it('knows each variable that the help on serve names', async () => {
+    const { stdout } = await run(['serve', '--help']);
+    const names = stdout.match(/TOKENWRIGHT_\w+/g) ?? [];
+    const other = ['COPY_FROM', 'COPY_TO', 'PASSWORD', 'TOKEN', 'URL', 'USER'].map(
+      (name) => `TOKENWRIGHT_${name}`,
+    );
+
+    expect(names).toHaveLength(26);
+    for (const name of [...names, ...other]) {
+      expect(() => checkVariables({ [name]: 'x' }), name).not.toThrow();
+      expect(() => checkVariables({ [`${name}X`]: 'x' }), name).toThrow(
+        'no command knows the variable',
+      );
+    }
+  });
+
+  it.each([
+    ['TOKENWRIGHT_ACOUNTS', ''],
+    ['MY_TOKENWRIGHT_ACOUNTS', 'x'],
+    ['TOKENWRIGHTS', 'x'],
+    // A service of Kubernetes that is called `tokenwright`, or `tokenwright-api`.
+    ['TOKENWRIGHT_PORT', 'tcp://10.0.0.1:8787'],
+    ['TOKENWRIGHT_SERVICE_HOST', '10.0.0.1'],
+    ['TOKENWRIGHT_SERVICE_PORT', '8787'],
+    ['TOKENWRIGHT_SERVICE_PORT_HTTP', '8787'],
+    ['TOKENWRIGHT_PORT_8787_TCP', 'tcp://10.0.0.1:8787'],
+    ['TOKENWRIGHT_PORT_8787_TCP_ADDR', '10.0.0.1'],
+    ['TOKENWRIGHT_API_PORT', 'tcp://10.0.0.1:8787'],
+    ['TOKENWRIGHT_API_SERVICE_HOST', '10.0.0.1'],
+  ])('ignores %s=%s', (name, value) => {
+    expect(() => checkVariables({ [name]: value })).not.toThrow();
+  });
+});

@@ -1,0 +1,585 @@
+import { existsSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import {
+  ALL_COMMANDS,
+  filesOf,
+  newFolder,
+  outcomeOf,
+  REAL_DATA,
+  run,
+  runInShell,
+} from '../support.ts';
+
+const GET = 'GET:shop.example/orders';
+const POST = 'POST:shop.example/orders';
+const CATALOG = [
+  'GET:shop.example/bills',
+  'GET:shop.example/invoices/{}$',
+  'GET:shop.example/invoices/{}/lines$',
+  GET,
+  POST,
+];
+
+describe('scopes explain', () => {
+  const catalog = ['GET:shop.example/orders', 'GET:shop.example/bills'];
+
+  it.each([
+    [
+      'the scope that allows',
+      [`${GET},*:*.example/orders/7`, 'GET', 'shop.example', '/orders/7?x=1'],
+      false,
+      ['allowed  GET shop.example /orders/7', 'by       *:*.example/orders/7'],
+    ],
+    [
+      'a method that does not fit',
+      [GET, 'DELETE', 'shop.example', '/orders/7'],
+      true,
+      [
+        'refused  DELETE shop.example /orders/7',
+        'reason   not_covered: no scope of the list covers it',
+        'nearest  GET:shop.example/orders, but its method does not fit',
+        'enough   DELETE:shop.example/orders/7$',
+      ],
+    ],
+    [
+      'a path that only begins alike',
+      [GET, 'GET', 'shop.example', '/orders2'],
+      true,
+      [
+        'refused  GET shop.example /orders2',
+        'reason   not_covered: no scope of the list covers it',
+        'nearest  GET:shop.example/orders, but its path does not fit',
+        'enough   GET:shop.example/orders2$',
+      ],
+    ],
+    [
+      'the host that a wildcard does not reach',
+      ['GET:*.shop.example/*', 'GET', 'shop.example', '/orders'],
+      true,
+      [
+        'refused  GET shop.example /orders',
+        'reason   not_covered: no scope of the list covers it',
+        'nearest  GET:*.shop.example/*, but its domain does not fit',
+        'enough   GET:shop.example/orders$',
+      ],
+    ],
+    [
+      'a request that means two things',
+      ['*:*/*', 'GET', 'shop.example', '/orders/../admin'],
+      true,
+      [
+        'refused  GET shop.example /orders/../admin',
+        'reason   path_dot_segment: the path holds a segment of dots, which some servers resolve',
+      ],
+    ],
+    [
+      'a method in lower case',
+      ['*:*/*', 'get', 'shop.example', '/'],
+      true,
+      [
+        'refused  get shop.example /',
+        'reason   method_invalid: a method is a name in upper case, as GET',
+      ],
+    ],
+  ])('tells of %s', async (_, words, isNegative, lines) => {
+    const outcome = await outcomeOf(['scopes', 'explain', ...words]);
+
+    expect(outcome.text.split('\n')).toEqual(lines);
+    expect(outcome).toMatchObject({ isNegative, isJson: false });
+  });
+
+  it.each([
+    ['knows', '/orders/7', ['catalog  knows it as GET:shop.example/orders']],
+    [
+      'does not know',
+      '/order',
+      [
+        'catalog  does not know it; did you mean',
+        '           GET:shop.example/orders',
+        '           GET:shop.example/bills',
+      ],
+    ],
+  ])('tells what a catalog %s', async (_, target, lines) => {
+    const file = filesOf({ 'catalog.json': catalog });
+    const words = [POST, 'GET', 'shop.example', target, '--catalog', file('catalog.json')];
+
+    const { text } = await outcomeOf(['scopes', 'explain', ...words]);
+
+    expect(text.split('\n').slice(4)).toEqual(lines);
+  });
+
+  it.each([
+    [
+      'a template that does not stand for a named segment',
+      'GET:shop.example/orders/{}$',
+      '/orders/export',
+      [
+        'refused  GET shop.example /orders/export',
+        'reason   not_covered: no scope of the list covers it',
+        'nearest  GET:shop.example/orders/{}$, but its {} does not stand for what the catalog names',
+        'enough   GET:shop.example/orders/export$',
+        'catalog  knows it as GET:shop.example/orders/export$',
+      ],
+    ],
+    [
+      'a template that stands for any other',
+      'GET:shop.example/orders/{}$',
+      '/orders/7',
+      [
+        'allowed  GET shop.example /orders/7',
+        'by       GET:shop.example/orders/{}$',
+        'catalog  knows it as GET:shop.example/orders/{}$',
+      ],
+    ],
+    [
+      'a closed path, and what lies below it',
+      'GET:shop.example/orders$',
+      '/orders/7',
+      [
+        'refused  GET shop.example /orders/7',
+        'reason   not_covered: no scope of the list covers it',
+        'nearest  GET:shop.example/orders$, but its path does not fit',
+        'enough   GET:shop.example/orders/7$',
+        'catalog  knows it as GET:shop.example/orders/{}$',
+      ],
+    ],
+    [
+      'an open path, which opens all',
+      'GET:shop.example/orders',
+      '/orders/export',
+      [
+        'allowed  GET shop.example /orders/export',
+        'by       GET:shop.example/orders',
+        'catalog  knows it as GET:shop.example/orders/export$',
+      ],
+    ],
+    [
+      'a request that means two things',
+      '*:*/*',
+      '/orders//7',
+      [
+        'refused  GET shop.example /orders//7',
+        'reason   path_empty_segment: the path holds an empty segment, which some servers drop',
+      ],
+    ],
+  ])('reads by the routes of a catalog %s', async (_, list, target, lines) => {
+    const routes = ['orders$', 'orders/{}$', 'orders/export$'];
+    const file = filesOf({ 'catalog.json': routes.map((path) => `GET:shop.example/${path}`) });
+    const request = ['GET', 'shop.example', target, '--catalog', file('catalog.json')];
+
+    const { text } = await outcomeOf(['scopes', 'explain', list, ...request]);
+
+    expect(text.split('\n')).toEqual(lines);
+  });
+
+  it('opens a named segment to a template without a catalog', async () => {
+    const words = ['GET:shop.example/orders/{}$', 'GET', 'shop.example', '/orders/export'];
+    expect((await outcomeOf(['scopes', 'explain', ...words])).text).toMatch(/^allowed/);
+  });
+
+  it.each([
+    ['operation', 'knows it as GET:shop.example/orders/{}$'],
+    ['prefix', 'knows it as GET:shop.example/orders'],
+  ])('reads documents as catalogs of --granularity %s', async (granularity, line) => {
+    const file = filesOf({
+      'shop.json': {
+        openapi: '3.1.0',
+        servers: [{ url: 'https://shop.example' }],
+        paths: { '/orders/{id}': { get: {} } },
+      },
+    });
+    const request = ['GET', 'shop.example', '/orders/7', '--catalog', file('shop.json')];
+
+    const { text } = await outcomeOf([
+      ...['scopes', 'explain', '*:*/*', ...request],
+      ...['--granularity', granularity],
+    ]);
+
+    expect(text.split('\n').at(-1)).toBe(`catalog  ${line}`);
+  });
+
+  it.each([
+    ['/', 'allowed  GET shop.example /root'],
+    ['/?x=1', 'allowed  GET shop.example /root'],
+    ['/x', 'refused  GET shop.example /x'],
+  ])('reads the target %s as a guard with a name for the root does', async (target, line) => {
+    const words = ['scopes', 'explain', 'GET:shop.example/root', 'GET', 'shop.example', target];
+
+    const { text } = await outcomeOf([...words, '--root-name', 'root']);
+
+    expect(text.split('\n')[0]).toBe(line);
+    expect((await outcomeOf([...words])).text).toMatch(/^refused/);
+    await expect(outcomeOf([...words, '--root-name', 'a/b'])).rejects.toThrow('one segment');
+  });
+
+  it('takes several catalogs as a shell spells them, after the operands and not before', async () => {
+    const file = filesOf({ 'a.json': ['GET:a.example/x'], 'b.json': ['GET:b.example/x'] });
+    const request = ['*:*/*', 'GET', 'b.example', '/x'];
+    const catalogs = ['--catalog', file('a.json'), file('b.json')];
+
+    const outcome = await outcomeOf(['scopes', 'explain', ...request, ...catalogs]);
+
+    expect(outcome.text).toContain('knows it as GET:b.example/x');
+    await expect(outcomeOf(['scopes', 'explain', ...catalogs, ...request])).rejects.toThrow(
+      'an argument too many',
+    );
+  });
+
+  it('gives programs the same members as the library', async () => {
+    const file = filesOf({ 'catalog.json': catalog, 'none.json': [] });
+    const request = ['GET', 'shop.example', '/order', '--json'];
+
+    const refused = await outcomeOf([
+      ...['scopes', 'explain', POST, ...request],
+      ...['--catalog', file('catalog.json')],
+    ]);
+    const allowed = await outcomeOf(['scopes', 'explain', '*:*/*', ...request]);
+    const empty = await outcomeOf(['scopes', 'explain', file('none.json'), ...request]);
+
+    expect(refused).toMatchObject({ isJson: true, isNegative: true });
+    expect(refused.json).toEqual({
+      allowed: false,
+      reason: 'not_covered',
+      needed: 'GET:shop.example/order$',
+      smallest: 'GET:shop.example/order$',
+      nearest: { scope: POST, failed: 'path' },
+      known: false,
+      suggestions: catalog,
+    });
+    expect(allowed.json).toEqual({
+      allowed: true,
+      by: '*:*/*',
+      needed: 'GET:shop.example/order$',
+      known: true,
+    });
+    expect(empty.json).not.toHaveProperty('nearest');
+    expect(empty.text).toContain('nothing: the list is empty');
+  });
+
+  it('shows neither a query nor a control character', async () => {
+    const words = [GET, 'GET', 'shop.example', '/a\u001b[31m?key=canary'];
+
+    const { text } = await outcomeOf(['scopes', 'explain', ...words]);
+
+    expect(text).toContain('/a?[31m');
+    expect(text).not.toContain('\u001b');
+    expect(text).not.toContain('canary');
+  });
+});
+
+describe('scopes expand', () => {
+  const contents = {
+    'catalog.json': CATALOG,
+    'empty.json': [],
+  };
+
+  it.each([
+    ['*:shop.example/orders', [GET, POST], []],
+    ['*:*/*', [...CATALOG], []],
+    [
+      'GET:shop.example/invoices/7',
+      ['GET:shop.example/invoices/7$', 'GET:shop.example/invoices/7/lines$'],
+      [],
+    ],
+    [
+      'GET:shop.example/invoices/7$',
+      ['GET:shop.example/invoices/7$'],
+      ['GET:shop.example/invoices/7$'],
+    ],
+    ['GET:shop.example/invoices/{id}$', ['GET:shop.example/invoices/{}$'], []],
+    [
+      'GET:shop.example/orders/7,GET:*/bills',
+      ['GET:shop.example/bills', 'GET:shop.example/orders/7'],
+      ['GET:shop.example/orders/7'],
+    ],
+  ])('makes concrete scopes of %s', async (list, granted, narrowed) => {
+    const file = filesOf(contents);
+
+    const outcome = await outcomeOf(['scopes', 'expand', list, '--catalog', file('catalog.json')]);
+
+    expect(outcome.json).toEqual({ granted, narrowed });
+    const lines = outcome.text.split('\n').map((line) => line.split('  # ', 2));
+    expect(lines.map(([scope]) => scope)).toEqual(granted);
+    expect(lines.flatMap(([scope, mark]) => (mark === undefined ? [] : [scope]))).toEqual(narrowed);
+  });
+
+  it.each([
+    ['GET:shop.example/order', 'catalog.json', 'known: GET:shop.example/orders'],
+    ['GET:shop.example/bills/*', 'catalog.json', 'did you mean "GET:shop.example/bills"?'],
+    ['GET:shop.example/orders', 'empty.json', 'the catalog is empty'],
+  ])('refuses %s with %s', async (list, catalog, message) => {
+    const file = filesOf(contents);
+
+    const outcome = outcomeOf(['scopes', 'expand', list, '--catalog', file(catalog)]);
+
+    await expect(outcome).rejects.toThrow(message);
+  });
+});
+
+describe('scopes diff', () => {
+  it.each([
+    [GET, POST, `+ ${POST}\n- ${GET}`],
+    [GET, `${GET},${POST}`, `+ ${POST}`],
+    [`${GET},${POST}`, GET, `- ${POST}`],
+    [GET, `${GET},GET:shop.example/orders/7`, ''],
+  ])('tells what stands between %s and %s', async (before, after, text) => {
+    const plain = await outcomeOf(['scopes', 'diff', before, after]);
+    const strict = await outcomeOf(['scopes', 'diff', before, after, '--exit-code']);
+
+    expect(plain).toMatchObject({ text, isNegative: false });
+    expect(strict).toMatchObject({ text, isNegative: text !== '' });
+    expect('notes' in plain).toBe(text === '');
+    expect(plain.json).toEqual({
+      added: text.includes('+') ? [POST] : [],
+      removed: text.includes('-') ? [text.slice(text.indexOf('- ') + 2)] : [],
+    });
+  });
+});
+
+describe('scopes minimize', () => {
+  it.each([
+    [`${POST},${GET},${GET}`, [GET, POST]],
+    [`${GET},*:*.example/*`, ['*:*.example/*']],
+    [`${GET}$,${GET}/{id},${GET}`, [GET]],
+    [`${GET}$,${GET}/{id}$,${GET}/7$`, [`${GET}$`, `${GET}/{}$`]],
+    [' GET:Shop.Example/orders , GET:shop.example/orders2', [GET, `${GET}2`]],
+  ])('writes %s in the fewest scopes', async (list, scopes) => {
+    const outcome = await outcomeOf(['scopes', 'minimize', list]);
+
+    expect(outcome).toMatchObject({ text: scopes.join('\n'), json: scopes });
+  });
+
+  it.each([
+    ['get:shop.example/orders', 'LIST: scope 1: ', 'did you mean "GET:shop.example/orders"?'],
+    [`${GET},`, 'scope 2: ', 'it is empty'],
+    ['a:b/c,a:b/c,a:b/c,a:b/c,a:b/c', '; and 2 more'],
+    ['GET:shop.example/a b', 'scope 1: ', 'has a space'],
+    ['nowhere.json', 'must be scopes separated by commas', 'no file "nowhere.json"'],
+    ['GET/shop.example', 'no file "GET/shop.example"'],
+    ['x'.repeat(5000), `no file "${'x'.repeat(100)}..."`],
+    ['./GET:shop.example/orders', 'no file'],
+  ])('refuses the list %.60s', async (list, ...messages) => {
+    const outcome = outcomeOf(['scopes', 'minimize', list]);
+
+    for (const message of messages) await expect(outcome).rejects.toThrow(message);
+    await expect(outcome).rejects.not.toThrow(/\n/);
+  });
+
+  it.each([
+    ['{"scopes":["canary"]}', 'must be a JSON array of scopes'],
+    ['"GET:shop.example/orders"', 'must be a JSON array of scopes'],
+    ['[{"token":"canary"}]', 'scope 1: a scope must be a string'],
+    ['["GET:shop.example/orders"', 'is not JSON'],
+    ['GET:shop.example/canary', 'is not JSON'],
+    ['', 'is not JSON'],
+  ])('refuses a file with %s', async (content, message) => {
+    const file = filesOf({ 'list.json': content });
+
+    const outcome = outcomeOf(['scopes', 'minimize', file('list.json')]);
+
+    await expect(outcome).rejects.toThrow(message);
+    await expect(outcome).rejects.not.toThrow('canary');
+  });
+});
+
+describe('a LIST from standard input', () => {
+  it.each([
+    ['a JSON array', `\n ["${POST}", "${GET}"]`, `${GET}\n${POST}\n`],
+    ['lines', `${POST}\r\n\n# a comment\n${GET}  # narrowed: below all\n`, `${GET}\n${POST}\n`],
+    ['nothing', '', ''],
+  ])('may be %s', async (_, input, stdout) => {
+    expect(await run(['scopes', 'minimize', '-'], {}, input)).toEqual({
+      code: 0,
+      stdout,
+      stderr: '',
+    });
+  });
+
+  it.each([
+    ['{"a":"canary"}', 'tokenwright: standard input must be a JSON array of scopes'],
+    ['[canary', 'tokenwright: standard input is not JSON'],
+    [`${GET}\nGET:canary example`, 'tokenwright: standard input: scope 2: '],
+  ])('is refused with one line when it is %s', async (input, message) => {
+    const ended = await run(['scopes', 'minimize', '-'], {}, input);
+
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr).toContain(message);
+    expect(ended.stderr.trim()).not.toContain('\n');
+  });
+
+  it('ends when standard input is closed, and when it is a folder', async () => {
+    expect(await runInShell('tokenwright scopes minimize - <&-')).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    });
+    expect(await runInShell('tokenwright scopes minimize - < /')).toMatchObject({
+      code: 1,
+      stderr: 'tokenwright: standard input is a folder\n',
+    });
+  });
+});
+
+describe('the commands', () => {
+  it.each([
+    [['scopes', 'explain', GET, 'GET', 'shop.example', '/orders'], 0, /^allowed {2}GET/],
+    [
+      ['scopes', 'explain', GET, 'PUT', 'shop.example', '/orders', '--json'],
+      3,
+      /^\{\n {2}"allowed": false/,
+    ],
+    [['scopes', 'diff', GET, POST], 0, /^\+ POST/],
+    [['scopes', 'diff', GET, POST, '--exit-code'], 3, /^\+ POST/],
+  ])('end %j with code %i', async (words, code, stdout) => {
+    const ended = await run(words);
+
+    expect(ended).toMatchObject({ code, stderr: '' });
+    expect(ended.stdout).toMatch(stdout);
+  });
+
+  it.each([
+    [['scopes'], 2, 'after scopes'],
+    [['scopes', 'canary'], 2, 'after scopes'],
+    [['catalog', 'canary', '--help'], 2, 'after catalog'],
+    [['scopes', 'minimize', GET, '--canary=canary'], 2, "Unknown option '--canary'; see"],
+    [['scopes', 'expand', GET, '--catalog'], 2, '--catalog'],
+    [['scopes', 'minimize', '/nowhere/at-all.json'], 1, 'there is no file'],
+    [['scopes', 'expand', GET, '--catalog', '/nowhere\n/at-all.json'], 1, 'there is no file'],
+    [['scopes', 'minimize', `tw_1k1${'a'.repeat(55)}`], 1, '"tw_1k1aaaaaa…"'],
+  ])('end with one clear line for %j', async (words, code, message) => {
+    const ended = await run(words);
+
+    expect(ended).toMatchObject({ code, stdout: '' });
+    expect(ended.stderr).toMatch(/^tokenwright: .*\n$/);
+    expect(ended.stderr).toContain(message);
+    expect(ended.stderr).not.toMatch(/=canary|"canary"|at file/);
+  });
+
+  it.each([
+    [['scopes', 'explain'], '<LIST> is missing; see tokenwright scopes explain --help'],
+    [['scopes', 'explain', GET, 'GET', 'shop.example'], '<TARGET> is missing'],
+    [['scopes', 'explain', GET, 'GET', 'a.example', '/', 'canary'], 'too many, after <TARGET>'],
+    [['scopes', 'expand', GET], '--catalog is required'],
+    [['scopes', 'expand', GET, '--catalog', '--json'], '--catalog'],
+    [['scopes', 'diff', GET], '<AFTER> is missing'],
+    [['scopes', 'diff', '-', '-'], 'only one of <BEFORE> and <AFTER>'],
+    [['scopes', 'minimize', ''], '<LIST> is empty'],
+    [['scopes', 'minimize', GET, '-x'], "Unknown option '-x'"],
+    [['scopes', 'minimize', GET, '--json=canary'], 'does not take an argument'],
+    [['scopes', 'minimize', GET, '--exit-code'], "Unknown option '--exit-code'"],
+  ])('refuse the words %j', async (words, message) => {
+    const outcome = outcomeOf(words.length === 2 ? [...words, '--'] : words);
+
+    await expect(outcome).rejects.toThrow(message);
+    await expect(outcome).rejects.not.toThrow(/canary|\n/);
+  });
+
+  it('show help on all, on a group and on each', async () => {
+    const all = await run(['--help']);
+    const group = await run(['scopes', '--help']);
+    const one = await run(['catalog', 'diff', '--nonsense', '-h']);
+
+    for (const { name } of ALL_COMMANDS) expect(all.stdout).toContain(`\n  ${name} `);
+    expect(group.stdout).toContain('$ tokenwright scopes minimize');
+    expect(group.stdout).not.toContain('$ tokenwright catalog');
+    expect(one.stdout).toContain('--tokens FILE');
+    expect((await run(['help', 'catalog', 'diff'])).stdout).toBe(one.stdout);
+    for (const { code, stderr } of [all, group, one]) expect([code, stderr]).toEqual([0, '']);
+  });
+
+  it.each(ALL_COMMANDS)(
+    'tell flags, codes and members in the help on $name',
+    ({ help, usage, name }) => {
+      expect(help.startsWith(`tokenwright ${usage}\n`)).toBe(true);
+      if (name !== 'migrate') expect(help).toContain('--json ');
+      expect(help).toMatch(/Exit code\n {2}0 {2}/);
+      expect(help).toMatch(new RegExp(`\\$ tokenwright ${name}[ \\n]`));
+    },
+  );
+
+  it('fit a terminal of 80 columns with their help, but for what they print', async () => {
+    const shown = new Set(
+      ALL_COMMANDS.flatMap(({ example }) => `$ tokenwright ${example.call}\n${example.output}`)
+        .flatMap((text) => text.split('\n'))
+        .map((line) => line.trim()),
+    );
+    const topics = [[], ['serve'], ['token'], ['keys'], ['scopes'], ['catalog']];
+    const printed = await Promise.all(topics.map((words) => run([...words, '--help'])));
+
+    for (const help of [
+      ...ALL_COMMANDS.map((each) => each.help),
+      ...printed.map(({ stdout }) => stdout),
+    ]) {
+      // What is shown as typed and printed may be as long as it is.
+      const said = help
+        .split('\n')
+        .filter((line) => !line.startsWith('  ') || !shown.has(line.trim()));
+      expect(said.filter((line) => line.length > 80)).toEqual([]);
+    }
+  });
+
+  it.each([
+    [['tokn'], 'did you mean token?'],
+    [['dokter'], 'the commands are: serve, migrate, doctor, purge, backup, copy, token, keys'],
+    [['docter'], 'did you mean doctor?'],
+    [['token', 'lst'], 'did you mean list?'],
+    [['keys', 'rotat'], 'did you mean rotate?'],
+    [['token', 'canary'], 'a command is required after token: issue, list, get'],
+  ])('name the nearest one when called as %j', async (words, message) => {
+    const ended = await run(words);
+
+    expect(ended).toMatchObject({ code: 2, stdout: '' });
+    expect(ended.stderr).toContain(message);
+    expect(ended.stderr).not.toContain(` ${words.at(-1)} `);
+  });
+
+  it('end quietly when nobody reads what they print', async () => {
+    const list = Array.from({ length: 4000 }, (_, i) => `${GET}/${'long-'.repeat(20)}${i}`);
+    const file = filesOf({ 'list.json': list });
+    const line = 'tokenwright scopes minimize "$1" | head -1; echo "$PIPESTATUS"';
+
+    const ended = await runInShell(line, file('list.json'));
+
+    expect(ended).toEqual({ code: 0, stdout: `${list[0]}\n0\n`, stderr: '' });
+  });
+
+  it.skipIf(!existsSync('/dev/full'))(
+    'say so when there is no room for what they print',
+    async () => {
+      const ended = await runInShell('tokenwright scopes minimize "$1" > /dev/full', GET);
+
+      expect(ended.code).toBe(1);
+      expect(ended.stderr).toMatch(/^tokenwright: .*ENOSPC.*\n$/);
+    },
+  );
+
+  it('say so when a LIST is a folder', async () => {
+    const ended = await run(['scopes', 'minimize', newFolder()]);
+
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr).toMatch(/^tokenwright: .*EISDIR.*\n$/);
+  });
+});
+
+describe.skipIf(!existsSync(REAL_DATA))('scopes with real input', () => {
+  const catalog = `${REAL_DATA}catalog-270.json`;
+
+  it('explains, expands, compares and minimizes 270 scopes', async () => {
+    const outcome = (...words: string[]) => outcomeOf(['scopes', ...words]);
+    const asked = ['GET', 'sdi.openapi.it', '/invoices_legal_storage/7'];
+
+    const explained = await outcome('explain', catalog, ...asked, '--catalog', catalog);
+    const expanded = await outcome('expand', '*:sdi.openapi.it/invoices', '--catalog', catalog);
+    const minimized = await outcome('minimize', catalog);
+    const compared = await outcome('diff', catalog, '*:*/*');
+
+    expect(explained.json).toMatchObject({ allowed: false, known: false });
+    expect(explained.json.suggestions).toContain('POST:sdi.openapi.it/invoices_legal_storage');
+    expect(expanded.json.granted).toEqual([
+      'GET:sdi.openapi.it/invoices',
+      'POST:sdi.openapi.it/invoices',
+    ]);
+    expect(minimized.json).toHaveLength(270);
+    expect(compared.json).toEqual({ added: ['*:*/*'], removed: [] });
+  });
+});

@@ -1,0 +1,407 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { makeFolder } from '../../../src/cli/private-file.ts';
+import { isInstalled, startServer } from '../../servers.ts';
+import { engines, newStore, runSql, sqlEngines } from '../databases.ts';
+import { exampleOf, newFolder, outcomeOf, run, runInShell, serve, serviceOn } from '../support.ts';
+
+const { postgres, redis, redisCluster } = inject('servers');
+const redisEngines = engines.filter((engine) => engine.startsWith('redis'));
+
+describe.skipIf(sqlEngines.length === 0)('migrate', () => {
+  it.each(sqlEngines)('makes the table in %s, and says whether it did', async (engine) => {
+    const { flags } = newStore(engine);
+
+    const first = await run(['migrate', ...flags]);
+    const second = await run(['migrate', ...flags]);
+    const third = await run(['migrate', ...flags, '--json']);
+
+    expect(JSON.parse(third.stdout)).toEqual({
+      store: expect.stringContaining('at 127.0.0.1:'),
+      changed: false,
+    });
+    expect(first).toMatchObject({ code: 0, stderr: '' });
+    expect(first.stdout).toMatch(/at 127.0.0.1:\d+\/\w+: the table is up to date now\n$/);
+    expect(second).toMatchObject({ code: 0, stderr: '' });
+    expect(second.stdout).toMatch(/the table was up to date already\n$/);
+    expect(await run(['doctor', ...flags, '--json'])).toMatchObject({ code: 0, stdout: '[]\n' });
+  });
+
+  it.each(sqlEngines)(
+    'prints for %s the SQL that makes the table, and touches nothing',
+    async (engine) => {
+      const { flags } = newStore(engine);
+
+      const { code, stdout, stderr } = await run(['migrate', ...flags, '--print']);
+      const { stdout: json } = await run(['migrate', ...flags, '--print', '--json']);
+      expect(JSON.parse(json)).toEqual({ sql: stdout.trimEnd() });
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(await run(['doctor', ...flags])).toMatchObject({ code: 3 });
+
+      await runSql(engine, stdout);
+      expect(await run(['doctor', ...flags])).toMatchObject({ code: 0, stdout: '' });
+      expect((await run(['migrate', ...flags])).stdout).toContain('was up to date already');
+    },
+  );
+});
+
+describe.skipIf(redisEngines.length === 0)('migrate', () => {
+  it.each(redisEngines)('says that there is nothing to do in %s', async (engine) => {
+    const { flags } = newStore(engine);
+
+    const said = await run(['migrate', ...flags]);
+    const { stdout: json } = await run(['migrate', ...flags, '--json']);
+
+    expect(said).toMatchObject({ code: 0, stderr: '' });
+    expect(said.stdout).toMatch(/^Redis .*at .*: nothing to do, there is no schema\n$/);
+    expect(JSON.parse(json)).toEqual({ store: expect.any(String), changed: false });
+  });
+});
+
+describe('migrate', () => {
+  it.each([
+    ['postgres://ada:canary@127.0.0.1:1/acme', 'CREATE TABLE "mine"'],
+    ['mariadb://ada:canary@127.0.0.1:1/acme', 'CREATE TABLE IF NOT EXISTS `mine`'],
+  ])('needs neither a server nor a driver to print the SQL for %s', async (url, sql) => {
+    const flags = ['--store', url, '--table', 'mine', '--print'];
+
+    const printed = await run(['migrate', ...flags], withoutDrivers);
+
+    expect(printed).toMatchObject({ code: 0, stderr: '' });
+    expect(printed.stdout).toContain(sql);
+    expect(printed.stdout).not.toContain('canary');
+  });
+
+  it.each([
+    ['redis://127.0.0.1:1', 'Redis at 127.0.0.1:1'],
+    ['redis+cluster://127.0.0.1:1', 'Redis Cluster at 127.0.0.1:1'],
+  ])('prints nothing for %s, and needs no server for it', async (store, name) => {
+    const printed = await run(['migrate', '--store', store, '--print'], withoutDrivers);
+
+    expect(printed).toMatchObject({ code: 0, stdout: '' });
+    expect(printed.stderr).toBe(`${name}: nothing to do, there is no schema\n`);
+  });
+
+  it.skipIf(postgres === undefined)('takes its settings from the environment too', async () => {
+    const { url, table } = newStore('postgres');
+    const environment = { TOKENWRIGHT_STORE: url, TOKENWRIGHT_TABLE: table };
+
+    expect((await run(['migrate'], environment)).stdout).toContain('up to date now');
+    const again = await run(['migrate', '--store', url], environment);
+    expect(again.stdout).toContain('was up to date already');
+  });
+
+  it.skipIf(postgres === undefined)('leaves a table alone that is not ours', async () => {
+    const { table, flags } = newStore('postgres');
+    await runSql('postgres', `CREATE TABLE ${table} (id text)`);
+
+    const refused = await run(['migrate', ...flags]);
+
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toMatch(new RegExp(`^tokenwright: .*${table}.*\\n$`));
+  });
+});
+
+describe('migrate of an SQLite file', () => {
+  it('makes the file for its owner only, and tells the next time that it is there', async () => {
+    const data = join(newFolder(), 'data');
+    const migrate = ['migrate', '--data', data];
+    const file = join(data, 'tokens.db');
+
+    const absent = await run(['doctor', '--data', data]);
+    const made = await run(migrate);
+    const mode = statSync(file).mode & 0o777;
+    const again = await outcomeOf(migrate);
+
+    expect(absent.stderr).toContain(`no file ${file}: tokenwright migrate makes it, and so does`);
+    expect(made).toMatchObject({ code: 0, stdout: `SQLite in ${file}: the file is made\n` });
+    expect([mode, statSync(data).mode & 0o777]).toEqual([0o600, 0o700]);
+    expect(again.text).toBe(`SQLite in ${file}: the file was up to date already`);
+    expect(again.json).toEqual({ store: `SQLite in ${file}`, changed: false });
+    expect((await run(['doctor', '--data', data])).code).toBe(0);
+  });
+
+  it('brings an older one up to date, and refuses what is none', async () => {
+    const folder = newFolder();
+    const [old, other] = [join(folder, 'old.db'), join(folder, 'other.db')];
+    writeFileSync(old, '');
+    writeFileSync(other, 'no database '.repeat(1000));
+
+    const { text, json } = await outcomeOf(['migrate', '--store', `sqlite:${old}`]);
+
+    expect(text).toBe(`SQLite in ${old}: the file is up to date now`);
+    expect(json).toEqual({ store: `SQLite in ${old}`, changed: true });
+    await expect(outcomeOf(['migrate', '--store', `sqlite:${other}`])).rejects.toThrow(
+      'is not an SQLite database',
+    );
+    expect(readFileSync(other, 'utf8')).toMatch(/^(?:no database )+$/);
+  });
+
+  it('has no SQL to print, and makes nothing then', async () => {
+    const data = newFolder();
+
+    const refused = await run(['migrate', '--data', data, '--print']);
+
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain('--print needs --store (TOKENWRIGHT_STORE), such as postgres');
+    expect(existsSync(join(data, 'tokens.db'))).toBe(false);
+  });
+});
+
+describe('doctor', () => {
+  it.skipIf(postgres === undefined)(
+    'tells what it found in words, and programs in JSON',
+    async () => {
+      const { flags } = newStore('postgres');
+
+      const found = await run(['doctor', ...flags]);
+      const listed = await run(['doctor', ...flags, '--json']);
+
+      expect(found.code).toBe(3);
+      expect(found.stdout).toMatch(/^schema_missing {2}no token can be read/);
+      expect(found.stderr).toMatch(/^1 finding in PostgreSQL at 127\.0\.0\.1:\d+\/postgres\n$/);
+      expect(listed).toMatchObject({ code: 3, stderr: '' });
+      expect(JSON.parse(listed.stdout)).toEqual([
+        {
+          code: 'schema_missing',
+          message: expect.stringContaining('run tokenwright migrate with'),
+        },
+      ]);
+    },
+  );
+
+  it('reads a whole SQLite file with --full', async () => {
+    const data = newFolder();
+    await run(['migrate', '--data', data]);
+    const file = join(data, 'tokens.db');
+    const content = readFileSync(file);
+    // The kind of each page but the first, which is the second one at the earliest.
+    for (let page = 4096; page < content.length; page += 4096) content[page] = 0;
+    writeFileSync(file, content);
+
+    expect(await run(['doctor', '--data', data])).toMatchObject({ code: 0, stdout: '' });
+    const found = await run(['doctor', '--data', data, '--full', '--json']);
+    expect(found.code).toBe(3);
+    expect(JSON.parse(found.stdout)).toMatchObject([{ code: 'database_damaged' }]);
+  });
+
+  it.skipIf(redis === undefined)('finds nothing where nothing is weak', async () => {
+    const found = await run(['doctor', '--store', `${redis}/3`]);
+
+    expect(found).toMatchObject({ code: 0, stdout: '' });
+    expect(found.stderr).toMatch(/^nothing found in Redis at .*\/3\n$/);
+  });
+
+  it.skipIf(!isInstalled('redis'))('finds a Redis that keeps nothing', async () => {
+    const server = await startServer('redis', { settings: { appendonly: 'no' } });
+    onTestFinished(() => server.stop());
+
+    const found = await run(['doctor', '--store', server.url, '--json']);
+
+    expect(found.code).toBe(3);
+    expect(found.stdout).toMatch(/append-only|AOF|appendonly/i);
+  });
+
+  it.skipIf(redis === undefined)('knows how many replicas are to be waited for', async () => {
+    const codes = async (url: string) => {
+      const { stdout } = await run(['doctor', '--store', url, '--json']);
+      return JSON.parse(stdout).map(({ code }: { code: string }) => code);
+    };
+
+    expect(await codes(`${redis}?replicas=0`)).toEqual([]);
+    expect(await codes(`${redis}?replicas=1`)).not.toEqual([]);
+    expect(await run(['doctor', '--store', `${redis}?replicas=many`])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('replicas must be a whole number from 0 to 10'),
+    });
+  });
+
+  it.skipIf(redisCluster === undefined)('looks at a cluster', async () => {
+    const found = await run(['doctor', '--store', `${redisCluster}`, '--json']);
+
+    expect([0, 3]).toContain(found.code);
+    expect(Array.isArray(JSON.parse(found.stdout))).toBe(true);
+  });
+
+  it('looks at the SQLite file of a service, and makes none', async () => {
+    const data = newFolder();
+    const absent = await run(['doctor', '--data', data]);
+    await (await serve(['--data', data, '--account', 'ada:correct-horse'])).stop();
+    const found = await run(['doctor', '--data', data]);
+
+    expect(absent).toMatchObject({ code: 1, stdout: '' });
+    expect(absent.stderr).toMatch(/there is no file .*tokens\.db/);
+    expect(found).toMatchObject({ code: 0, stdout: '' });
+    expect(found.stderr).toContain(`nothing found in SQLite in ${data}`);
+  });
+});
+
+describe('purge', () => {
+  it('removes what ended long enough ago, and nothing that is valid', async () => {
+    const { data, tokens, as } = await storeWithTokens(3);
+    const [kept, revoked, expired] = tokens;
+    await outcomeOf(['token', 'revoke', revoked?.id ?? '', ...as]);
+    await outcomeOf(['token', 'modify', expired?.id ?? '', ...as, '--ttl', '1']);
+    const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+    const purge = (...flags: string[]) => outcomeOf(['purge', '--data', data, ...flags]);
+
+    expect((await purge('--older-than', '1h')).json).toMatchObject({ purged: 0 });
+    expect((await purge('--before', '2026-01-01')).json).toEqual({
+      purged: 0,
+      before: '2026-01-01T00:00:00.000Z',
+    });
+    await expect(purge('--before', tomorrow)).rejects.toThrow('must not be later than now');
+    const purged = await purge('--older-than', '0s', '--limit', '5');
+
+    expect(purged.text).toBe(`removed 1 record from SQLite in ${join(data, 'tokens.db')}`);
+    const { json } = await outcomeOf(['token', 'list', ...as]);
+    expect(json.tokens.map(({ id }: { id: string }) => id)).toContain(kept?.id);
+  });
+
+  it('removes at most as many as it is told to', async () => {
+    const { data, as } = await storeWithTokens(3);
+    await outcomeOf(['token', 'revoke', '--all', '--yes', ...as]);
+    // What was revoked in this very millisecond is not older.
+    for (const revoked = Date.now(); Date.now() === revoked; );
+    const purge = ['purge', '--data', data, '--older-than', '0s'];
+
+    expect((await outcomeOf([...purge, '--limit', '2'])).json).toMatchObject({ purged: 2 });
+    expect((await outcomeOf(purge)).json).toMatchObject({ purged: 1 });
+  });
+
+  it('counts with --dry-run what would go, of how many, and removes nothing', async () => {
+    const { data, tokens, as } = await storeWithTokens(5);
+    for (const { id } of tokens.slice(0, 3)) await outcomeOf(['token', 'revoke', id, ...as]);
+    for (const revoked = Date.now(); Date.now() === revoked; );
+    const purge = (...flags: string[]) => outcomeOf(['purge', '--data', data, ...flags]);
+
+    const young = await purge('--older-than', '1h', '--dry-run');
+    const some = await purge('--older-than', '0s', '--limit', '2', '--dry-run');
+    const all = await purge('--older-than', '0s', '--dry-run');
+    const purged = await purge('--before', all.json.before.replace(/\.\d+/, ''), '--dry-run');
+
+    expect(young.json).toMatchObject({ found: 0, records: 5 });
+    expect(some.json).toMatchObject({ found: 2, records: 5 });
+    expect(all.json).toEqual({ found: 3, records: 5, before: expect.stringMatching(/Z$/) });
+    expect(purged.json.records).toBe(5);
+    expect(all.text).toBe(`would remove 3 of 5 records from SQLite in ${join(data, 'tokens.db')}`);
+    expect(all.notes).toBe(
+      `nothing was removed; asked for those that ended before ${all.json.before}`,
+    );
+    expect((await purge('--older-than', '0s')).json).toMatchObject({ purged: 3 });
+  });
+
+  it.skipIf(engines.length === 0).each(engines)('counts with --dry-run in %s', async (engine) => {
+    const { flags } = newStore(engine);
+    await run(['migrate', ...flags]);
+    const counted = await run(['purge', ...flags, '--older-than', '90d', '--dry-run', '--json']);
+    expect(counted).toMatchObject({ code: 0, stderr: '' });
+    expect(JSON.parse(counted.stdout)).toMatchObject({ found: 0, records: 0 });
+  });
+
+  it.each([
+    [[], 'either --older-than or --before is required'],
+    [['--older-than', '1d', '--before', '2026-01-01'], 'either --older-than or --before'],
+    [['--older-than', 'old'], '--older-than must be a number with its unit, like 90d'],
+    [['--older-than', '90'], 'like 90d, 12h or 30m: for days write 90d'],
+    [['--older-than', '90w'], '--older-than must be a number with its unit'],
+    [['--before', 'yesterday'], '--before must be like 2027-01-31'],
+    [['--older-than', '1d', '--limit', '0'], '--limit must be a whole number from 1 to 1000000'],
+    [['--older-than', '1d'], 'there is no file'],
+  ])('refuses %j', async (flags, message) => {
+    await expect(outcomeOf(['purge', '--data', newFolder(), ...flags])).rejects.toThrow(message);
+  });
+
+  it('prints what its example says', async () => {
+    const folder = newFolder();
+    const { data, as } = await storeWithTokens(1, join(folder, 'data'));
+    await outcomeOf(['token', 'revoke', '--all', '--yes', ...as]);
+    const example = exampleOf('purge');
+    const call = example.call.replace('90d', '0s');
+
+    const { stdout } = await runInShell(`cd "$1" && tokenwright ${call}`, join(data, '..'));
+
+    expect(stdout.trimEnd()).toBe(example.output);
+  });
+});
+
+async function storeWithTokens(count: number, data = newFolder()) {
+  makeFolder(data);
+  const service = serviceOn(data);
+  const tokens = [];
+  for (let i = 0; i < count; i++) {
+    tokens.push(await service.issue({ account: 'ada', scopes: ['GET:shop.example/orders'] }));
+  }
+  return { data, tokens, as: ['--data', data, '--account', 'ada'] };
+}
+
+describe('the settings of a store', () => {
+  /** Without it, serve waits for a database that is away. */
+  const AT_ONCE = ['--store-wait', '0'];
+  const url = 'postgres://ada:canary@127.0.0.1:1/acme';
+
+  it.each([
+    [
+      'serve',
+      ['--store', url, ...AT_ONCE],
+      1,
+      'PostgreSQL at 127.0.0.1:1/acme cannot be used: nothing',
+    ],
+    ['doctor', ['--store', url], 1, 'PostgreSQL at 127.0.0.1:1/acme cannot be used: nothing'],
+    ['migrate', ['--store', url], 1, 'PostgreSQL at 127.0.0.1:1/acme cannot be used: nothing'],
+    ['migrate', ['--store', 'redis://ada:canary@127.0.0.1:1'], 1, 'Redis at 127.0.0.1:1 cannot be'],
+    ['migrate', ['--store', 'redis://ada:canary@nowhere.invalid'], 1, 'no host of that name'],
+    ['migrate', ['--store', 'redis+cluster://127.0.0.1:1'], 1, 'Cluster at 127.0.0.1:1 cannot be'],
+    ['serve', ['--store', 'mysql://ada:canary@127.0.0.1:1/acme', ...AT_ONCE], 1, 'MySQL at 127'],
+    ['serve', ['--store', 'redis://ada:canary@127.0.0.1:1', ...AT_ONCE], 1, 'Redis at 127.0.0.1:1'],
+    ['serve', ['--store', 'postgres//ada:canary@db.example'], 2, 'must begin with one of postgres'],
+    ['serve', ['--store', 'postgres://ada:canary@db.example'], 2, 'postgres://user:password@host:'],
+    ['serve', ['--store', url, '--table', 'can ary'], 1, 'table must be a name'],
+    ['serve', ['--table', 'canary'], 2, '--table (TOKENWRIGHT_TABLE) needs --store'],
+    ['serve', ['--data', url], 2, '--data (TOKENWRIGHT_DATA) must be a folder'],
+    ['serve', ['--catalog', url], 1, 'there is no file'],
+    ['migrate', [`--stroe=${url}`], 2, "Unknown option '--stroe'; did you mean --store?"],
+    ['migrate', [url], 2, 'Unexpected argument; see tokenwright migrate --help'],
+    ['purge', ['--store', url, '--older-than', '1d'], 1, 'PostgreSQL at 127.0.0.1:1/acme cannot'],
+    ['token', ['list', '--store', url, '--account', 'a'], 1, 'there is no file of keys'],
+    ['doctor', ['--store'], 2, 'argument missing'],
+    ['serve', ['--max-stale-ms', '60001'], 2, 'must be a whole number from 0 to 60000'],
+    ['serve', ['--max-stale-ms', '-1'], 2, 'must be a whole number from 0 to 60000'],
+  ])('end %s %j with one line that shows no password', async (verb, flags, code, message) => {
+    const environment = { TOKENWRIGHT_DATA: newFolder(), PORT: '0' };
+
+    const ended = await run([verb, ...flags], environment);
+
+    expect(ended).toMatchObject({ code, stdout: '' });
+    expect(ended.stderr).toContain(message);
+    expect(ended.stderr).toMatch(/^tokenwright: .*\n$/);
+    expect(ended.stderr).not.toMatch(/can.?ary/);
+  });
+
+  it.each([
+    ['serve', 'postgres://127.0.0.1:1/acme', 'pg'],
+    ['migrate', 'mysql://127.0.0.1:1/acme', 'mysql2'],
+    ['doctor', 'redis://127.0.0.1:1', 'ioredis'],
+    ['serve', 'redis+cluster://127.0.0.1:1', 'ioredis'],
+  ])('tell %s with %s which package is missing', async (verb, store, name) => {
+    const environment = { TOKENWRIGHT_DATA: newFolder(), PORT: '0', ...withoutDrivers };
+
+    const ended = await run([verb, '--store', store], environment);
+
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr).toMatch(/^tokenwright: .*\n$/);
+    expect(ended.stderr).toContain(`npm install ${name}\n`);
+  });
+});
+
+/** As if the package were installed alone: drivers are looked for where there are none. */
+const withoutDrivers = {
+  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(`
+    import { registerHooks } from 'node:module';
+    const drivers = ['pg', 'mysql2', 'ioredis'];
+    registerHooks({
+      resolve: (name, context, next) =>
+        next(name, drivers.includes(name) ? { ...context, parentURL: 'file:///a.js' } : context),
+    });`)}`,
+};

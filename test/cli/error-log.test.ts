@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest';
+import { ErrorLog } from '../../src/cli/error-log.ts';
+import { withDeadline } from '../../src/deadline.ts';
+import { remoteAddress } from '../../src/http/login-limiter.ts';
+import { newLog } from './support.ts';
+
+function setUp() {
+  const { clock, write, schedule, take, runLater } = newLog();
+  return { errors: new ErrorLog({ write, clock, schedule }), clock, take, runLater };
+}
+
+async function errorOf(work: () => unknown): Promise<unknown> {
+  try {
+    await work();
+  } catch (error) {
+    return error;
+  }
+  return expect.unreachable();
+}
+
+describe('what went wrong in a call', () => {
+  it.each([
+    ['a deadline', () => withDeadline(new Promise(() => {}), 1), 'there was no answer in time'],
+    [
+      'a client that has gone',
+      () => remoteAddress(new Request('http://localhost')),
+      'the address of the client is not known',
+    ],
+    [
+      'an error that has no place in the code',
+      () => {
+        throw Object.assign(new Error('the header\nis odd'), {
+          stack: 'Error: the header\nis odd',
+        });
+      },
+      'the header?is odd',
+    ],
+  ])('is one line without a stack for %s', async (_, work, message) => {
+    const { errors, take } = setUp();
+
+    errors.report(await errorOf(work));
+
+    expect(take()).toEqual([`tokenwright: a call failed: ${message}`]);
+  });
+
+  it('is told with its stack once in a minute, then how often it came again', () => {
+    const { errors, clock, take, runLater } = setUp();
+    const fail = (message: string) => errors.report(new TypeError(message));
+
+    for (let i = 0; i < 1000; i++) fail('broken');
+    fail('other');
+    const [first = '', second = '', ...more] = take();
+    expect(first).toMatch(/^tokenwright: a call failed: TypeError: broken\n {4}at /);
+    expect(second).toMatch(/^tokenwright: a call failed: TypeError: other\n {4}at /);
+    expect(more).toEqual([]);
+    clock.advance(59.999);
+    fail('broken');
+    expect(take()).toEqual([]);
+    clock.advance(0.001);
+    runLater();
+    expect(take()).toEqual([
+      'tokenwright: a call failed: TypeError: broken (1000 more times within a minute)',
+    ]);
+    fail('broken');
+    expect(take()).toEqual([expect.stringContaining('TypeError: broken\n')]);
+  });
+
+  it('fills no log and no memory by messages that differ without end', () => {
+    const { errors, clock, take, runLater } = setUp();
+    const flood = () => {
+      for (let i = 0; i < 1000; i++) errors.report(new Error(`message ${i}`));
+    };
+
+    flood();
+    expect(take()).toHaveLength(101);
+    runLater();
+    expect(take()).toEqual([
+      'tokenwright: a call failed: other errors (899 more times within a minute)',
+    ]);
+    clock.advance(60);
+    flood();
+    expect(take()).toHaveLength(101);
+  });
+
+  it.each(['a text', undefined, null, { a: 1 }])('may be no error at all: %j', (thrown) => {
+    const { errors, take } = setUp();
+
+    errors.report(thrown);
+
+    expect(take()).toEqual([expect.stringMatching(/^tokenwright: a call failed: ./)]);
+  });
+});

@@ -1,0 +1,173 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { inputError, nearest, withFlag } from '../../src/cli/errors.ts';
+import { ACCOUNTS, refuseRepeated } from '../../src/cli/kinds.ts';
+import { makeFolder } from '../../src/cli/private-file.ts';
+import { generateKey } from '../../src/index.ts';
+import { newFolder, run } from './support.ts';
+
+const PASSWORD = 'correct-horse';
+
+/** A data folder with keys, where a service could start. */
+function newData(): string {
+  const data = newFolder();
+  writeFileSync(join(data, 'keys.json'), JSON.stringify([generateKey()]), { mode: 0o600 });
+  return data;
+}
+
+describe('a command line that is wrong', () => {
+  it.each<[words: string[], message: string]>([
+    [['--port', '9008'], 'a command must come before the flags; did you mean tokenwright serve?'],
+    [['--port=9008'], 'did you mean tokenwright serve?'],
+    [['--constructor'], 'this command is not known'],
+    [['token', 'show', 'x'], 'a command is required after token (did you mean get?)'],
+    [['token', 'rm', 'x'], '(did you mean revoke?)'],
+    [['keys', 'rm', 'x'], 'a command is required after keys: '],
+    [['token', 'list', '--all'], "Unknown option '--all'; see tokenwright token list --help"],
+    [['token', 'list', '--urll', 'x'], 'did you mean --url?'],
+  ])('%j gets: %s', async (words, message) => {
+    const { stderr, code } = await run(words);
+
+    expect(stderr).toContain(message);
+    expect(code).toBe(2);
+  });
+
+  it.each([
+    ['all', undefined],
+    ['ur', 'url'],
+    ['prot', 'port'],
+    ['prto', 'port'],
+    ['opts', undefined],
+  ])('has a word like %s, for which is guessed: %s', (word, known) => {
+    expect(nearest(word, ['url', 'port'])).toBe(known);
+  });
+});
+
+describe('a setting of serve that is wrong', () => {
+  it.each<[what: string, make: (data: string) => string[], message: string]>([
+    [
+      'a user who is given twice',
+      () => ['--account', `ada:${PASSWORD}`, '--account', `ada:${PASSWORD}x`],
+      '--account (TOKENWRIGHT_ACCOUNTS): ada is given twice',
+    ],
+    [
+      'keys that are too short',
+      (data) => {
+        const path = join(data, 'short.json');
+        const keys = [{ kid: 'k1', secret: 'abc', status: 'active' }];
+        writeFileSync(path, JSON.stringify(keys), { mode: 0o600 });
+        return ['--keys', path];
+      },
+      '/short.json: keys[0].secret must be at least 32 random bytes',
+    ],
+    [
+      'a file that is no database',
+      (data) => {
+        writeFileSync(join(data, 'tokens.db'), 'this is a text, and not a database');
+        return [];
+      },
+      '/tokens.db is not an SQLite database: give another --data or --store',
+    ],
+    [
+      'a host with a port',
+      () => ['--host', 'localhost:9000'],
+      '--host must be a name or an address',
+    ],
+    ['a foreign host', () => ['--host', '192.0.2.1'], 'of this machine, without a port'],
+    [
+      'a folder of other JSON',
+      (data) => ['--catalog', data],
+      'all .json, .yaml and .yml files of a folder are read',
+    ],
+  ])('%s', async (_, make, message) => {
+    const data = newData();
+
+    const { stderr, stdout, code } = await run([
+      'serve',
+      '--data',
+      data,
+      '--port',
+      '0',
+      ...make(data),
+    ]);
+
+    expect(stderr).toContain(message);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(stdout).toBe('');
+    expect(code).toBeGreaterThan(0);
+  });
+
+  it.each(['file', 'file/below'])('a folder that is a file: %s', (path) => {
+    const folder = newFolder();
+    writeFileSync(join(folder, 'file'), '');
+
+    expect(() => makeFolder(join(folder, path))).toThrow(
+      inputError(
+        `--data (TOKENWRIGHT_DATA) ${join(folder, path)}: this, or something above it, is a file and not a folder`,
+      ),
+    );
+  });
+
+  it('is not a folder that is there', () => {
+    const folder = newFolder();
+    mkdirSync(join(folder, 'data'));
+
+    makeFolder(join(folder, 'data'));
+    makeFolder(join(folder, 'new', 'data'));
+
+    expect(readdirSync(folder).sort()).toEqual(['data', 'new']);
+  });
+
+  it('makes nothing where Node.js has no SQLite', async () => {
+    const folder = newFolder();
+    const data = join(folder, 'data');
+
+    const { stderr, code } = await run(['serve', '--data', data], {
+      NODE_OPTIONS: '--no-experimental-sqlite',
+    });
+
+    expect(stderr).toContain('use Node.js 22.13 or later');
+    expect(code).toBe(1);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+});
+
+describe('accounts with commas', () => {
+  it('are told that a password holds none in a variable', () => {
+    const inVariable = () => ACCOUNTS.read(`ada:${PASSWORD},ss`, 'ACCOUNTS');
+    const asFlag = () => ACCOUNTS.read(['ss'], '--account');
+
+    expect(inVariable).toThrow(
+      'entry 2 of ACCOUNTS must be user:password; a comma separates accounts in a variable, so no password may hold one: give it in --account-file',
+    );
+    expect(asFlag).toThrow(/^--account must be user:password$/);
+    expect(ACCOUNTS.read([`ada:${PASSWORD},ss`], '--account')).toEqual([
+      { username: 'ada', password: `${PASSWORD},ss` },
+    ]);
+  });
+
+  it('may name many users', () => {
+    expect(() =>
+      refuseRepeated([{ username: 'ada' }, { username: 'Ada' }] as never, 'x'),
+    ).not.toThrow();
+  });
+});
+
+describe('withFlag', () => {
+  it.each<[message: string, member: unknown, words: string[], shown: string]>([
+    ['ttlSeconds must be 1', 'ttlSeconds', [], '--ttl must be 1'],
+    ['ttl must be 1', 'ttl', [], '--ttl must be 1'],
+    ['expiresAt must be later', 'expiresAt', ['--expire', 'x'], '--expire must be later'],
+    ['expiresAt must be later', 'expiresAt', ['--ttl', '1d'], '--ttl must be later'],
+    ['expire must be later', 'expire', ['--ttl=1d'], '--ttl must be later'],
+    ['graceSeconds may be', 'graceSeconds', ['--ttl'], '--grace may be'],
+    ['removeScopes: a list', 'removeScopes', [], '--remove-scope: a list'],
+    ['another message', 'name', [], 'another message'],
+    ['limit must be', 'limit', [], 'limit must be'],
+    ['constructor', 'constructor', [], 'constructor'],
+    ['no member', undefined, [], 'no member'],
+  ])('%s about %s after %j is %s', (message, member, words, shown) => {
+    expect(withFlag(message, member, words)).toBe(shown);
+  });
+});

@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Agent, request } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { engines, newStore } from '../cli/databases.ts';
+import { ACCOUNT, newFolder, serve } from '../cli/support.ts';
+
+const KEEP_ALIVE = 32;
+const PER_CALL = 2;
+/** Calls that are answered before the signal. */
+const WARM_CALLS = 200;
+/** From the last answer to the end: 200 ms are promised, and the machine may be busy. */
+const MAX_END_MS = 2000;
+/** From the signal to the end. Docker kills after ten seconds. */
+const MAX_STOP_MS = 9000;
+
+const authorization = `Basic ${btoa('ada:correct-horse')}`;
+const body = JSON.stringify({ scopes: ['GET:acme.example/status'] });
+
+/** What clients saw of a service until it took no more connections. */
+interface Seen {
+  answers: number;
+  /** Answers other than 200. */
+  others: number;
+  lastAnswerAt: number;
+  /** The reasons why calls that had reached the service got no answer. */
+  readonly cut: string[];
+}
+
+// A connection that comes within the microseconds in which the listener closes is reset. No server can
+// know of it, so a test that met that moment is tried again.
+const options = { timeout: 60_000, retry: 1 };
+
+describe.each(['SQLite', ...engines] as const)('SIGTERM under load, on %s', (engine) => {
+  it('answers every call, and ends soon after the last one', options, async ({ annotate }) => {
+    const store = engine === 'SQLite' ? [] : newStore(engine).flags;
+    const service = await serve(['--data', newFolder(), ...ACCOUNT, ...store]);
+
+    const { seen, code, stopMs, endMs } = await stopUnderLoad(service.url, service.process);
+
+    const sum = `${seen.answers} answers, ${seen.cut.length} calls cut`;
+    await annotate(`${sum}; ended ${stopMs} ms after the signal, ${endMs} ms after an answer`);
+    expect(seen).toMatchObject({ cut: [], others: 0 });
+    expect(code).toBe(0);
+    expect(endMs).toBeLessThan(MAX_END_MS);
+    expect(stopMs).toBeLessThan(MAX_STOP_MS);
+  });
+});
+
+it.each([
+  ['closes all connections', 'server.close(); server.closeAllConnections()'],
+  [
+    'closes idle connections',
+    'server.close(); setTimeout(() => server.closeAllConnections(), 200)',
+  ],
+])('would notice a server that %s on the signal', async (_, stop) => {
+  const { url, process } = await startBareServer(stop);
+
+  const { seen } = await stopUnderLoad(url, process);
+
+  expect(seen.cut.length).toBeGreaterThan(0);
+});
+
+/** Calls a service, tells it to end in the middle, and goes on until it takes no connections. */
+async function stopUnderLoad(url: string, process: ChildProcess) {
+  const seen: Seen = { answers: 0, others: 0, lastAnswerAt: 0, cut: [] };
+  const agents = Array.from({ length: KEEP_ALIVE }, () => new Agent({ keepAlive: true }));
+  const clients = [...agents, ...Array.from({ length: PER_CALL }, () => undefined)];
+  const load = Promise.all(clients.map((agent) => callUntilRefused(url, agent, seen)));
+  while (seen.answers < WARM_CALLS) await delay(5);
+  const ended = once(process, 'close').then(([code]) => ({ code, at: performance.now() }));
+  const signalAt = performance.now();
+  process.kill('SIGTERM');
+  // A service that never closes its listener must not hold up the test.
+  const late = delay(20_000, undefined, { ref: false }).then(() => process.kill('SIGKILL'));
+  const { code, at } = await Promise.race([ended, late.then(() => ended)]);
+  await load;
+  for (const agent of agents) agent.destroy();
+  const endMs = Math.round(at - seen.lastAnswerAt);
+  return { seen, code, stopMs: Math.round(at - signalAt), endMs };
+}
+
+/** Each call waits for the answer to the one before. Without an agent, each opens a connection. */
+async function callUntilRefused(url: string, agent: Agent | undefined, seen: Seen): Promise<void> {
+  for (;;) {
+    try {
+      const status = await issue(url, agent);
+      seen.answers += 1;
+      seen.lastAnswerAt = performance.now();
+      if (status !== 200) seen.others += 1;
+    } catch (error) {
+      const { code, syscall, message } = error as NodeJS.ErrnoException;
+      // Nobody has taken this connection, so the client knows that nothing was done.
+      if (code === 'ECONNREFUSED' && syscall === 'connect') return;
+      seen.cut.push(message);
+    }
+  }
+}
+
+function issue(url: string, agent: Agent | undefined): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization, 'content-type': 'application/json' };
+    const call = request(`${url}/token`, { method: 'POST', headers, agent: agent ?? false });
+    call.on('error', reject);
+    call.on('response', (response) => {
+      response.on('error', reject).on('end', () => resolve(response.statusCode));
+      response.resume();
+    });
+    call.end(body);
+  });
+}
+
+/** A server that does nothing but to answer, after some milliseconds, and to end. */
+async function startBareServer(stop: string): Promise<{ url: string; process: ChildProcess }> {
+  const script = `
+    const answer = (request, response) => {
+      request.resume();
+      setTimeout(() => response.end('{}'), Math.random() * 5);
+    };
+    const server = require('node:http').createServer(answer).listen(0, '127.0.0.1', () => {
+      console.log('http://127.0.0.1:' + server.address().port);
+    });
+    process.once('SIGTERM', () => { ${stop} });`;
+  const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [line] = await once(child.stdout, 'data');
+  return { url: String(line).trim(), process: child };
+}

@@ -1,0 +1,251 @@
+import { createPool, type Pool } from 'mysql2';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { generateKey, isTokenError, TokenService, type TokenStore } from '../../src/index.ts';
+import * as mysql from '../../src/stores/mysql/index.ts';
+import * as postgres from '../../src/stores/postgres/index.ts';
+import { isInstalled, type Server, startServer } from '../servers.ts';
+import { CREATED, newRecord, refusalOf } from '../stores/support.ts';
+import { SCOPE } from '../support.ts';
+
+const need = { scope: SCOPE };
+const account = 'acme';
+const keys = [generateKey()];
+const QUOTA = { tokens: 100, liveAt: CREATED };
+
+const VERBS: readonly (readonly [string, (store: TokenStore) => Promise<unknown>])[] = [
+  ['insert', (store) => store.insert(newRecord('two'))],
+  ['insert within a quota', (store) => store.insert(newRecord('three'), QUOTA)],
+  ['find', (store) => store.find([newRecord('one').id])],
+  ['find of an unknown id', (store) => store.find([newRecord('unknown').id])],
+  ['find of several', (store) => store.find([newRecord('one').id, newRecord('two').id])],
+  ['page', (store) => store.page({ account, limit: 2, liveAt: CREATED })],
+  [
+    'page of an unknown account',
+    (store) => store.page({ account: 'b', limit: 2, liveAt: CREATED }),
+  ],
+  ['page up to a size', (store) => store.page({ account, limit: 2, liveAt: CREATED, maxBytes: 9 })],
+  ['scan', async (store) => (await store.scan?.({ limit: 2 }))?.records],
+  ['replace', (store) => store.replace(newRecord('one', { version: 2 }))],
+  ['revoke', (store) => store.revoke(newRecord('one').id, account, CREATED)],
+  ['revokeAll', (store) => store.revokeAll(account, CREATED, 10)],
+  ['purge', (store) => store.purge(CREATED, 10)],
+];
+const READS = VERBS.filter(([verb]) => /^(?:find|page|scan)/.test(verb));
+
+function serviceOver(store: TokenStore): TokenService {
+  return new TokenService({ store, keys, prefix: 'acme' });
+}
+
+describe.skipIf(!isInstalled('postgres'))('a standby of PostgreSQL', { timeout: 60_000 }, () => {
+  let primary: Server;
+  let standby: Server;
+  beforeAll(async () => {
+    primary = await startServer('postgres');
+    standby = await startServer('postgres', { follows: primary });
+  });
+  afterAll(() => Promise.all([primary?.stop(), standby?.stop()]));
+
+  function poolTo({ url }: Server): pg.Pool {
+    const pool = new pg.Pool({ connectionString: url, max: 3, connectionTimeoutMillis: 2000 });
+    pool.on('error', () => {});
+    onTestFinished(() => pool.end());
+    return pool;
+  }
+
+  let tables = 0;
+  async function setUp() {
+    const [primaryPool, standbyPool] = [poolTo(primary), poolTo(standby)];
+    const table = `tokens_${++tables}`;
+    await postgres.migrate(primaryPool, { table });
+    const store = new postgres.PostgresTokenStore(primaryPool, { table });
+    await store.insert(newRecord('one'));
+    return {
+      store,
+      table,
+      standbyPool,
+      refusing: new postgres.PostgresTokenStore(standbyPool, { table }),
+      allowing: new postgres.PostgresTokenStore(standbyPool, { table, standby: 'allow' }),
+      /** Until the standby has what the primary has. */
+      async follow() {
+        const { rows } = await primaryPool.query('SELECT pg_current_wal_lsn() AS lsn');
+        const isThere = 'SELECT pg_last_wal_replay_lsn() >= $1::pg_lsn AS there';
+        const look = async () => (await standbyPool.query(isThere, [rows[0].lsn])).rows[0].there;
+        await expect.poll(look, { timeout: 10_000 }).toBe(true);
+      },
+    };
+  }
+
+  it('is refused by every call, which says so', async () => {
+    const { refusing, follow } = await setUp();
+    await follow();
+    for (const [verb, call] of VERBS) {
+      const { code, message } = await refusalOf(call(refusing));
+      expect([verb, code]).toEqual([verb, 'store_unavailable']);
+      expect(message).toMatch(/standby|replica/);
+    }
+    expect((await refusing.doctor()).map(({ code }) => code)).toContain('replica');
+  });
+
+  it('accepts nothing that was revoked on the primary, also when it lags behind', async () => {
+    const { store, refusing, allowing, standbyPool, follow } = await setUp();
+    const tokens = serviceOver(store);
+    const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
+    await follow();
+    await standbyPool.query('SELECT pg_wal_replay_pause()');
+    onTestFinished(async () => {
+      const pool = poolTo(standby);
+      await pool.query('SELECT pg_wal_replay_resume()').catch(() => {});
+    });
+    await tokens.revoke(account, id);
+
+    for (const options of [{}, { fresh: true }]) {
+      const verifying = serviceOver(refusing).verify(value, need, options);
+      const outcome = await verifying.catch((error: unknown) => isTokenError(error) && error.code);
+      expect(outcome).toBe('store_unavailable');
+    }
+    // A store that does not look believes it.
+    expect(await serviceOver(allowing).verify(value, need, { fresh: true })).toMatchObject({
+      ok: true,
+    });
+    expect(await tokens.verify(value, need)).toMatchObject({ ok: false, reason: 'revoked' });
+  });
+
+  it('is read where the host allows it, and writes fail all the same', async () => {
+    const { allowing, follow } = await setUp();
+    await follow();
+    for (const [, call] of READS) await call(allowing);
+    expect(await allowing.find([newRecord('one').id])).toEqual([newRecord('one')]);
+    expect((await refusalOf(allowing.insert(newRecord('two')))).message).toContain('replica');
+  });
+
+  it('keeps no connection of the pool, and is used once it is the primary', async () => {
+    const { refusing, standbyPool, follow } = await setUp();
+    await follow();
+    await refusalOf(refusing.find([newRecord('one').id]));
+    expect(standbyPool.totalCount).toBe(0);
+
+    await standbyPool.query('SELECT pg_promote()');
+    expect(await refusing.find([newRecord('one').id])).toEqual([newRecord('one')]);
+    await refusing.insert(newRecord('two'));
+  });
+});
+
+describe.skipIf(!isInstalled('mariadb'))('a replica of MariaDB', { timeout: 60_000 }, () => {
+  let primary: Server;
+  let replica: Server;
+  beforeAll(async () => {
+    primary = await startServer('mariadb', { settings: { 'log-bin': 'log', 'server-id': '1' } });
+    replica = await startServer('mariadb', { settings: { 'server-id': '2', 'read-only': '1' } });
+    await run(poolTo(replica), [
+      `CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = ${primary.port},
+         MASTER_USER = 'tokenwright', MASTER_USE_GTID = slave_pos`,
+      'START SLAVE',
+    ]);
+  });
+  afterAll(() => Promise.all([primary?.stop(), replica?.stop()]));
+
+  const pools: Pool[] = [];
+  afterAll(() => Promise.all(pools.map((pool) => pool.promise().end())));
+
+  function poolTo({ url }: Server): Pool {
+    const pool = createPool({ uri: url, connectionLimit: 3, connectTimeout: 2000 });
+    pools.push(pool);
+    return pool;
+  }
+
+  async function run(pool: Pool, statements: readonly string[]): Promise<void> {
+    for (const statement of statements) await pool.promise().query(statement);
+  }
+
+  let tables = 0;
+  async function setUp() {
+    const [primaryPool, replicaPool] = [poolTo(primary), poolTo(replica)];
+    const table = `tokens_${++tables}`;
+    await mysql.migrate(primaryPool, { table });
+    const store = new mysql.MysqlTokenStore(primaryPool, { table });
+    await store.insert(newRecord('one'));
+    return {
+      store,
+      table,
+      primaryPool,
+      replicaPool,
+      refusing: new mysql.MysqlTokenStore(replicaPool, { table }),
+      allowing: new mysql.MysqlTokenStore(replicaPool, { table, standby: 'allow' }),
+      /** Until the replica has what the primary has. */
+      async follow() {
+        const [rows] = await primaryPool.promise().query('SELECT @@gtid_binlog_pos AS position');
+        const [{ position }] = rows as [{ position: string }];
+        await run(replicaPool, [`SELECT MASTER_GTID_WAIT('${position}', 10)`]);
+      },
+    };
+  }
+
+  it('is refused by every call, which says so', async () => {
+    const { refusing, follow } = await setUp();
+    await follow();
+    for (const [verb, call] of VERBS) {
+      const { code, message } = await refusalOf(call(refusing));
+      expect([verb, code]).toEqual([verb, 'store_unavailable']);
+      expect(message).toMatch(/replica/);
+    }
+    expect((await refusing.doctor()).map(({ code }) => code)).toContain('read_only');
+  });
+
+  it('accepts nothing that was revoked on the primary, also when it lags behind', async () => {
+    const { store, refusing, allowing, replicaPool, follow } = await setUp();
+    const tokens = serviceOver(store);
+    const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
+    await follow();
+    await run(replicaPool, ['STOP SLAVE SQL_THREAD']);
+    await tokens.revoke(account, id);
+
+    for (const options of [{}, { fresh: true }]) {
+      const verifying = serviceOver(refusing).verify(value, need, options);
+      const outcome = await verifying.catch((error: unknown) => isTokenError(error) && error.code);
+      expect(outcome).toBe('store_unavailable');
+    }
+    // A store that does not look believes it.
+    expect(await serviceOver(allowing).verify(value, need, { fresh: true })).toMatchObject({
+      ok: true,
+    });
+    await run(replicaPool, ['START SLAVE SQL_THREAD']);
+  });
+
+  it('is read where the host allows it', async () => {
+    const { allowing, follow } = await setUp();
+    await follow();
+    for (const [, call] of READS) await call(allowing);
+    expect(await allowing.find([newRecord('one').id])).toEqual([newRecord('one')]);
+  });
+
+  /** A store whose connections are open and checked, on a server that then becomes read-only. */
+  async function demoted() {
+    const { store, primaryPool, table } = await setUp();
+    await Promise.all(READS.map(([, call]) => call(store)));
+    await run(primaryPool, ['SET GLOBAL read_only = 1']);
+    onTestFinished(() => run(primaryPool, ['SET GLOBAL read_only = 0']));
+    return { store, primaryPool, table };
+  }
+
+  it.each(READS)('that was the primary is refused on open connections: %s', async (_, call) => {
+    const { store, primaryPool } = await demoted();
+    expect(await refusalOf(call(store))).toMatchObject({ code: 'store_unavailable' });
+
+    await run(primaryPool, ['SET GLOBAL read_only = 0']);
+    await call(store);
+  });
+
+  it('takes no write for long from a user who may write to it nevertheless', async () => {
+    const { store, primaryPool, table } = await demoted();
+    const now = performance.now.bind(performance);
+    const later = vi.spyOn(performance, 'now').mockImplementation(() => now() + 2000);
+    onTestFinished(() => later.mockRestore());
+
+    expect(await refusalOf(store.insert(newRecord('two')))).toMatchObject({
+      code: 'store_unavailable',
+    });
+    // The server itself lets this user write.
+    await run(primaryPool, [`UPDATE ${table} SET name = 'theirs'`]);
+  });
+});

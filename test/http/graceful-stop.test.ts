@@ -1,0 +1,71 @@
+import { once } from 'node:events';
+import { createServer, request } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import { type AddressInfo, connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { gracefulStop } from '../../src/http/index.ts';
+
+/** A server whose first call waits until the test answers it. */
+async function setUp(graceMs?: number) {
+  const arrival = Promise.withResolvers<() => void>();
+  const server = createServer((_, response) => {
+    arrival.resolve(() => response.end('answered'));
+  });
+  const stop = gracefulStop(server, { graceMs });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => server.closeAllConnections());
+  const { port } = server.address() as AddressInfo;
+  const sent = request({ port, host: '127.0.0.1', agent: false });
+  const response = once(sent.end(), 'response');
+  response.catch(() => {});
+  return { server, stop, port, response, answer: await arrival.promise };
+}
+
+describe('gracefulStop', () => {
+  it('answers what is in progress, asks for no further call, and takes no connection', async () => {
+    const { server, stop, port, response, answer } = await setUp();
+
+    const stopped = stop();
+    // The listener has closed by then: it is the second step.
+    while (server.listening) await new Promise(setImmediate);
+    const refused = await once(connect(port, '127.0.0.1'), 'connect').catch(({ code }) => code);
+    answer();
+    const [answered] = await response;
+
+    expect(refused).toBe('ECONNREFUSED');
+    expect(answered.headers.connection).toBe('close');
+    expect(await text(answered)).toBe('answered');
+    expect(await stopped).toBe(0);
+    expect(stop()).toBe(stopped);
+  });
+
+  it('cuts off calls that take longer than the grace, and counts them', async () => {
+    const { stop, response } = await setUp(1);
+
+    expect(await stop()).toBe(1);
+    await expect(response).rejects.toMatchObject({ code: 'ECONNRESET' });
+  });
+
+  it('leaves the listeners of the host as they were', async () => {
+    const { server, stop, answer } = await setUp();
+    const before = server.listeners('request');
+
+    answer();
+    await stop();
+
+    expect(server.listeners('request')).toEqual(before);
+  });
+
+  it.each([0, 1.5, 600_001, '1' as never])('refuses a grace of %j', (graceMs) => {
+    expect(() => gracefulStop(createServer(), { graceMs })).toThrow(
+      'graceMs must be a whole number from 1 to 600000',
+    );
+  });
+
+  it('refuses what is not a server of node:http', () => {
+    for (const server of [createSecureServer(), {}, undefined]) {
+      expect(() => gracefulStop(server as never)).toThrow('server must be a Server of node:http');
+    }
+  });
+});

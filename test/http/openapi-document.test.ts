@@ -1,0 +1,928 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import SwaggerParser from '@apidevtools/swagger-parser';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import * as fc from 'fast-check';
+import openapiTS, { astToString } from 'openapi-typescript';
+import ts from 'typescript';
+import { beforeAll, describe, expect, it } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
+import { TokenError } from '../../src/index.ts';
+import { covers, safeParseScope } from '../../src/scope/index.ts';
+import { ALL_METHODS, RecordingStore } from '../support.ts';
+import {
+  type Answer,
+  asForm,
+  basic,
+  CATALOG,
+  type CallOptions,
+  ORDERS,
+  type SetUpOptions,
+  type Setup,
+  START,
+  setUp,
+} from './support.ts';
+
+const ROOT = new URL('../..', import.meta.url).pathname;
+
+/** All that can be asked for. */
+const EVERYTHING: SetUpOptions = {
+  introspection: { authenticate: ({ username }) => username },
+  revocation: true,
+  limiter: { waitSeconds: async () => 0, failed: async () => 0, succeeded: () => {} },
+  clientAddress: () => '192.0.2.1',
+};
+
+interface Operation {
+  readonly operationId: string;
+  readonly security?: readonly object[];
+  readonly parameters?: readonly { readonly name: string; readonly schema: object }[];
+  readonly requestBody?: { readonly content: Record<string, { readonly schema: object }> };
+  readonly responses: Record<
+    string,
+    {
+      readonly description: string;
+      readonly headers?: object;
+      readonly content?: Record<
+        string,
+        {
+          readonly schema: object;
+          readonly example?: unknown;
+          readonly examples?: Record<string, { readonly value: unknown }>;
+        }
+      >;
+    }
+  >;
+}
+
+interface Document {
+  readonly openapi: string;
+  readonly info: { readonly version: string };
+  readonly security: readonly object[];
+  readonly servers: readonly { readonly url: string }[];
+  readonly paths: Record<string, Record<string, Operation>>;
+  readonly components: { readonly schemas: Record<string, object> };
+}
+
+async function describeWith(options: SetUpOptions = EVERYTHING): Promise<Document> {
+  const { handler, tokens: _ } = setUp(options);
+  const response = await handler(
+    new Request(`http://localhost${options.basePath ?? ''}/openapi.json`),
+  );
+  expect(response.status).toBe(200);
+  return (await response.json()) as Document;
+}
+
+function operationsOf({ paths }: Document): [method: string, path: string, Operation][] {
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item)
+      .filter(([method]) => method !== 'parameters')
+      .map(([method, operation]): [string, string, Operation] => [
+        method.toUpperCase(),
+        path,
+        operation,
+      ]),
+  );
+}
+
+const VALIDATORS = new WeakMap<object, ValidateFunction>();
+
+/** Checks against a schema of the document, by a validator that is not the one of the service. */
+function validatorOf(document: Document, schema: object): ValidateFunction {
+  const compiled =
+    VALIDATORS.get(schema) ??
+    new Ajv2020({ strict: false }).compile({ ...schema, components: document.components });
+  VALIDATORS.set(schema, compiled);
+  return compiled;
+}
+
+describe('GET /openapi.json', () => {
+  it.each<[string, SetUpOptions]>([
+    ['of all there is', EVERYTHING],
+    ['of as little as can be', {}],
+    ['of what older clients send', { acceptLegacyBody: true }],
+    ['below a path', { ...EVERYTHING, basePath: '/auth' }],
+  ])('is a valid document %s', async (_, options) => {
+    const document = await describeWith(options);
+
+    expect(document.openapi).toBe('3.1.0');
+    await SwaggerParser.validate(structuredClone(document) as never);
+  });
+
+  it('would be noticed if it were not valid (the control)', async () => {
+    const { info: _, ...document } = await describeWith();
+
+    await expect(SwaggerParser.validate(document as never)).rejects.toThrow();
+  });
+
+  it('asks for no credentials, and is as every answer', async () => {
+    const { call } = setUp();
+
+    const answer = await call('GET', '/openapi.json', { as: null });
+
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toBe('application/json');
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+    expect(await call('POST', '/openapi.json', { as: null })).toMatchObject({ status: 405 });
+  });
+
+  it('has the version of the package', async () => {
+    expect((await describeWith()).info.version).toBe(packageJson.version);
+  });
+
+  it('names the base path, or else where it is itself', async () => {
+    expect((await describeWith({ basePath: '/auth' })).servers).toEqual([{ url: '/auth' }]);
+    const [server] = (await describeWith({})).servers;
+    expect(new URL(server?.url ?? '', 'http://localhost/mounted/openapi.json').pathname).toBe(
+      '/mounted/',
+    );
+  });
+
+  it('tells of what is switched on alone', async () => {
+    const oauth = ['/introspect', '/revoke'];
+    const pathsWith = async (options: SetUpOptions) =>
+      Object.keys((await describeWith(options)).paths).filter((path) => oauth.includes(path));
+    const { introspection } = EVERYTHING;
+
+    expect(await pathsWith({})).toEqual([]);
+    expect(await pathsWith({ introspection })).toEqual(['/introspect']);
+    expect(await pathsWith({ revocation: true })).toEqual(['/revoke']);
+    expect(JSON.stringify(await describeWith({}))).not.toMatch(/rate_limited|resourceServer/);
+    expect(JSON.stringify(await describeWith())).toMatch(/rate_limited.*resourceServer/);
+  });
+
+  it('says who may call', async () => {
+    const document = await describeWith();
+    const said = operationsOf(document).map(([, path, { security = document.security }]) => [
+      path,
+      Object.keys(security[0] ?? {}).join(),
+    ]);
+
+    expect(Object.fromEntries(said)).toEqual({
+      '/token': 'account',
+      '/token/{token}': 'account',
+      '/token/{token}/rotate': 'account',
+      '/scopes': 'account',
+      '/openapi.json': '',
+      '/introspect': 'resourceServer',
+      '/revoke': '',
+    });
+  });
+
+  it('has no address that the service has not, and the service no method that it has not', async () => {
+    const { call } = setUp(EVERYTHING);
+    const operations = operationsOf(await describeWith());
+
+    for (const path of new Set(operations.map(([, place]) => place))) {
+      const { headers } = await call('OPTIONS', path.replace('{token}', '0'.repeat(22)));
+      const described = operations.filter(([, place]) => place === path).map(([method]) => method);
+      const allowed = headers.get('allow')?.split(', ');
+      expect(allowed?.filter((method) => method !== 'HEAD').sort()).toEqual(described.sort());
+    }
+  });
+
+  it('has examples that its schemas accept', async () => {
+    const document = await describeWith();
+    let seen = 0;
+
+    for (const [, , { requestBody, responses }] of operationsOf(document)) {
+      const bodies = [requestBody, ...Object.values(responses)];
+      for (const { schema, ...rest } of bodies.flatMap((one) =>
+        Object.values(one?.content ?? {}),
+      )) {
+        const { example, examples = {} } = rest as {
+          example?: unknown;
+          examples?: Record<string, { value: unknown }>;
+        };
+        const shown = [example, ...Object.values(examples).map(({ value }) => value)];
+        for (const value of shown.filter((one) => one !== undefined)) {
+          seen += 1;
+          expect(problemsOf(validatorOf(document, schema), value)).toEqual([]);
+        }
+      }
+    }
+    expect(seen).toBeGreaterThan(50);
+  });
+});
+
+describe('the examples of failures', () => {
+  const orders = 'GET:orders.acme.example/orders';
+  const bad = (json: object): CallOptions => ({ json: { scopes: [orders], ...json } });
+
+  it.each<[code: string, call: string, options: CallOptions, setup?: SetUpOptions]>([
+    ['invalid_json', 'POST /token', { raw: '{' }],
+    ['invalid_request', 'GET /token?account=ada', {}],
+    ['scopes_required', 'POST /token', { json: {} }],
+    ['invalid_scope', 'POST /token', bad({ scopes: ['get:orders.acme.example/orders'] })],
+    ['scope_unmatched', 'POST /token', bad({ scopes: ['GET:orders.acme.example/ordres'] })],
+    ['too_many_scopes', 'POST /token', bad({ scopes: Array(4097).fill(orders) })],
+    ['invalid_ttl', 'POST /token', bad({ ttl: 900 * 86_400 })],
+    ['invalid_expire', 'PATCH /token/ID', { json: { expire: 3600 } }],
+    ['not_found', `GET /token/${'0'.repeat(22)}`, {}],
+    ['unauthenticated', 'GET /token', { headers: { authorization: 'Basic ZXZlOng=' } }],
+    ['cross_site', 'POST /token', { ...bad({}), headers: { 'sec-fetch-site': 'cross-site' } }],
+    ['version_conflict', 'DELETE /token/ID', { headers: { 'if-match': '"4"' } }],
+    ['payload_too_large', 'POST /token', { raw: ' '.repeat(1_048_577) }],
+    ['uri_too_long', `GET /token?x=${'x'.repeat(20_000)}`, {}],
+    ['unsupported_media_type', 'POST /token', { raw: '{}', headers: { 'content-type': 'x/y' } }],
+    ['catalog_empty', 'POST /token', bad({}), { catalog: [] }],
+  ])('say of %s what %s says', async (code, target, options, setup = {}) => {
+    const document = await describeWith();
+    const catalog = [orders];
+    const { call, tokens } = setUp({
+      catalog,
+      authenticate: ({ username }) => (username === 'eve' ? null : username),
+      ...setup,
+    });
+    const [method = '', path = ''] = target.split(' ');
+    let id = '';
+    if (path.includes('ID')) {
+      ({ id } = await tokens.issue({ account: 'ada', scopes: [orders] }));
+      for (const name of ['b', 'c']) await tokens.patch('ada', id, { name });
+    }
+
+    const { body } = await call(method, path.replace('ID', id), options);
+
+    const examples = operationsOf(document)
+      .flatMap(([, , { responses }]) => Object.values(responses))
+      .flatMap(({ content }) => Object.values(content ?? {}))
+      .flatMap(({ examples = {} }) => (code in examples ? [examples[code]?.value] : []));
+    expect(examples.length).toBeGreaterThan(0);
+    const expected = code === 'invalid_expire' ? withoutTime(body) : body;
+    for (const example of examples) {
+      expect(code === 'invalid_expire' ? withoutTime(example as typeof body) : example).toEqual(
+        expected,
+      );
+    }
+  });
+
+  /** The latest expiry depends on the time of the call. */
+  function withoutTime(body: Readonly<Record<string, unknown>>): object {
+    return { ...body, details: { ...(body['details'] as object), max: expect.any(Number) } };
+  }
+});
+
+function problemsOf(validate: ValidateFunction, value: unknown): unknown[] {
+  return validate(value) ? [] : [value, validate.errors];
+}
+
+/** What to send for a call to succeed; `ID` and `VALUE` stand for a token that is there. */
+const GOOD: Readonly<Record<string, { readonly path: string } & CallOptions>> = {
+  issueToken: { path: '/token', json: { scopes: [ORDERS] } },
+  listTokens: { path: '/token' },
+  getToken: { path: '/token/ID' },
+  replaceToken: { path: '/token/ID', json: { scopes: [ORDERS] } },
+  patchToken: { path: '/token/ID', json: { addScopes: [ORDERS] } },
+  revokeToken: { path: '/token/ID' },
+  rotateToken: { path: '/token/ID/rotate', json: {} },
+  listScopes: { path: '/scopes' },
+  describe: { path: '/openapi.json', as: null },
+  introspectToken: { path: '/introspect', ...asForm('token=VALUE') },
+  revokeByValue: { path: '/revoke', as: null, ...asForm('token=VALUE') },
+};
+
+interface Provocation {
+  readonly options?: SetUpOptions;
+  readonly before?: (setup: Setup & { readonly store: RecordingStore }) => unknown;
+  readonly call?: (
+    good: { readonly path: string } & CallOptions,
+  ) => { readonly path: string } & CallOptions;
+}
+
+const withMember = (member: string, value: unknown): Provocation => ({
+  call: (good) => {
+    if (good.json === undefined && good.raw === undefined) {
+      return { ...good, path: `${good.path}?${member.replace(/s$/, '')}=${value}` };
+    }
+    return good.json === undefined
+      ? good
+      : { ...good, json: { ...(good.json as object), [member]: value } };
+  },
+});
+
+const broken = (methods: readonly (typeof ALL_METHODS)[number][], error: Error): Provocation => ({
+  before: ({ store }) => store.break(methods, () => Promise.reject(error)),
+});
+
+/** Ways to make calls fail, each of them done to every call. */
+const PROVOCATIONS: readonly Provocation[] = [
+  { call: (good) => ({ ...good, raw: '{', headers: { ...good.headers } }) },
+  { call: (good) => ({ ...good, path: `${good.path}?token=x` }) },
+  withMember('scopes', []),
+  withMember('scopes', ['x']),
+  withMember('scopes', ['GET:other.example/x']),
+  withMember('addScopes', ['GET:other.example/x']),
+  withMember(
+    'scopes',
+    Array.from({ length: 4097 }, (_, i) => `GET:shop.example/${i}`),
+  ),
+  withMember('ttl', 0),
+  withMember('expire', 1),
+  withMember('unknown', 1),
+  { options: { catalog: [] } },
+  { call: (good) => ({ ...good, path: good.path.replace('ID', '0'.repeat(22)) }) },
+  { call: (good) => ({ ...good, as: null, headers: { ...good.headers } }) },
+  { call: (good) => ({ ...good, headers: { ...good.headers, 'sec-fetch-site': 'cross-site' } }) },
+  { before: ({ clock }) => clock.advance(31_536_000) },
+  { call: (good) => ({ ...good, headers: { ...good.headers, 'if-match': '"9"' } }) },
+  { options: { maxBodyBytes: 1 } },
+  { call: (good) => ({ ...good, path: `${good.path}?x=${'x'.repeat(9000)}` }) },
+  { call: (good) => ({ ...good, raw: 'x', headers: { 'content-type': 'text/plain' } }) },
+  {
+    options: {
+      limiter: { waitSeconds: async () => 9, failed: async () => 9, succeeded: () => {} },
+    },
+  },
+  { options: { maxInFlight: 1 }, before: ({ handler }) => fillUp(handler) },
+  {
+    before: ({ tokens }) => {
+      const fault = () => Promise.reject(new Error('a fault'));
+      const methods = [
+        'issue',
+        'list',
+        'get',
+        'modify',
+        'patch',
+        'revoke',
+        'rotate',
+        'scopes',
+        'introspect',
+      ] as const;
+      for (const method of methods) Object.assign(tokens, { [method]: fault });
+    },
+  },
+  {
+    options: {
+      authenticate: () => Promise.reject(new Error('away')),
+      introspection: { authenticate: () => Promise.reject(new Error('away')) },
+    },
+  },
+  broken(ALL_METHODS, new Error('away')),
+  broken(ALL_METHODS, new TokenError('store_corrupt', 'corrupt')),
+  broken(['insert', 'replace', 'revoke'], new TokenError('durability_unconfirmed', 'no replica')),
+];
+
+/** One call that never ends takes the only place there is. */
+function fillUp(handler: Setup['handler']): void {
+  const body = new ReadableStream({ pull: () => new Promise(() => {}) });
+  const headers = { authorization: basic('ada'), 'content-type': 'application/json' };
+  const init = { method: 'POST', headers, body, duplex: 'half' };
+  void handler(new Request('http://localhost/token', init as RequestInit));
+}
+
+describe('what is described of a call', () => {
+  let document: Document;
+  beforeAll(async () => {
+    document = await describeWith();
+  });
+
+  it.each(Object.keys(GOOD))('is how it succeeds and fails: %s', async (operationId) => {
+    const [method, , operation] = operationsOf(document).find(
+      ([, , one]) => one.operationId === operationId,
+    ) ?? ['', '', undefined];
+    const told = new Set<string>();
+
+    for (const provocation of [{}, ...PROVOCATIONS]) {
+      const answer = await provoked(method, operationId, provocation);
+      const response = operation?.responses[answer.status];
+      const schema = response?.content?.['application/json']?.schema;
+      if (schema === undefined) expect(answer.text).toBe('');
+      else expect(problemsOf(validatorOf(document, schema), answer.body)).toEqual([]);
+      for (const header of Object.keys(response?.headers ?? {}).filter((name) => name !== 'Link')) {
+        expect(answer.headers.has(header)).toBe(true);
+      }
+      if (answer.status !== 200) told.add(nameOf(answer));
+    }
+
+    // That there is a fault in code of ours cannot be brought about in what is only read out.
+    const described = namesIn(operation).filter(
+      (name) => operationId !== 'describe' || name !== '500 internal',
+    );
+    expect([...told].sort()).toEqual(described);
+  });
+
+  it('is each call of the service', () => {
+    const described = operationsOf(document).map(([, , { operationId }]) => operationId);
+
+    expect(described.sort()).toEqual(Object.keys(GOOD).sort());
+  });
+
+  async function provoked(
+    method: string,
+    operationId: string,
+    { options, before, call = (good) => good }: Provocation,
+  ): Promise<Answer> {
+    const store = new RecordingStore();
+    const setup = setUp({
+      ...EVERYTHING,
+      store,
+      lifetime: { defaultSeconds: 3600 },
+      ...options,
+      catalog: CATALOG,
+    });
+    const { value, id } = await setup.tokens.issue({
+      account: 'ada',
+      scopes: ['GET:shop.example/items'],
+    });
+    const subject =
+      options?.catalog === undefined
+        ? setup
+        : { ...setUp({ ...EVERYTHING, store, catalog: [] }), store };
+    before?.({ ...subject, store });
+    const { path, ...rest } = call(GOOD[operationId] ?? { path: '' });
+    const raw = typeof rest.raw === 'string' ? rest.raw.replace('VALUE', value) : rest.raw;
+    const sent =
+      method === 'GET' || method === 'DELETE'
+        ? { ...rest, raw: undefined, json: undefined }
+        : { ...rest, raw };
+    return subject.call(method, path.replace('ID', id), sent as CallOptions);
+  }
+});
+
+/** A failure by its status and its code, or its error in the words of OAuth. */
+function nameOf({ status, body }: Answer): string {
+  return `${status} ${body['code'] ?? body['error']}`;
+}
+
+function namesIn(operation: Operation | undefined): string[] {
+  return Object.entries(operation?.responses ?? {})
+    .filter(([status]) => status !== '200')
+    .flatMap(([status, { description }]) => [
+      ...new Set([...description.matchAll(/^`(\w+)`/gm)].map(([, code]) => `${status} ${code}`)),
+    ])
+    .sort();
+}
+
+describe('the schema of a scope', () => {
+  it('accepts what the service parses, and nothing else', async () => {
+    const { components } = await describeWith({});
+    const { pattern } = components.schemas['Scope'] as { pattern: string };
+    const expression = new RegExp(pattern, 'u');
+    const label = 'a'.repeat(63);
+    const long = [label, label, label, 'a'.repeat(61)].join('.');
+    const methods = [
+      'GET',
+      '*',
+      'M-SEARCH',
+      'A',
+      'get',
+      '',
+      '-A',
+      'A-',
+      'A'.repeat(32),
+      'A'.repeat(33),
+      '**',
+      'G1',
+    ];
+    const domains = [
+      'shop.example',
+      '*',
+      '*.shop.example',
+      'SHOP',
+      'a-b.c',
+      '-a.b',
+      'a-.b',
+      '',
+      '*.',
+      '*.*',
+      'a..b',
+      '.a',
+      'a.',
+      label,
+      `${label}a`,
+      long,
+      `${long}a`,
+      `*.${long.slice(2)}`,
+      `*.${long}`,
+      '1.2.3.4',
+      'a.0x1f',
+      '0x',
+      'a.1b',
+      '9',
+      '*.9',
+      'a:1',
+      'a@b',
+      '[::1]',
+      'é',
+      'a b',
+      'http:',
+    ];
+    const paths = [
+      'orders',
+      '*',
+      '',
+      'a/b',
+      'a//b',
+      '/a',
+      'a/',
+      '.',
+      '..',
+      'a/./b',
+      '...',
+      '.a',
+      'a.',
+      'a*',
+      'a/*',
+      'a%20',
+      'a?b',
+      'a#b',
+      '{}',
+      '{a}',
+      '{a-b.c_1}',
+      '{a b}',
+      '{a+}',
+      '{+a}',
+      `{${'a'.repeat(64)}}`,
+      `{${'a'.repeat(65)}}`,
+      'a/{}/b',
+      'a/{}$',
+      'a{}',
+      '{}a',
+      '{}{}',
+      '{',
+      '}',
+      '{}}',
+      'a/{',
+      '{}/',
+      '{}/*',
+      '{}$$',
+      '{}$/a',
+      '$',
+      '$$',
+      '$$$',
+      '$/a',
+      '$/$',
+      'a$',
+      'a$$',
+      'a/$',
+      'a/$$',
+      'a$/b',
+      'a/b$',
+      '/$',
+      'a//$',
+      '*$',
+      '.$',
+      '..$',
+      '..$$',
+      'a/..$',
+      '..$/a',
+      '...$/..$',
+      'a,b',
+      'a;b',
+      "~!$&'()+=:@-._",
+      'é',
+      'a b',
+      'a\n',
+      'a'.repeat(512),
+      'a'.repeat(513),
+      Array(32).fill('a').join('/'),
+      Array(33).fill('a').join('/'),
+      `${Array(32).fill('a').join('/')}$`,
+      `${'a'.repeat(511)}$`,
+      `${'a'.repeat(512)}$`,
+      Array(8).fill('{}').join('/'),
+      Array(9).fill('{}').join('/'),
+      `${Array(8).fill('{a}').join('/')}$`,
+      `${Array(9).fill('{a}').join('/')}$`,
+      `a/${Array(8).fill('{}').join('/b/')}`,
+    ];
+    const texts = methods.flatMap((method) =>
+      domains.flatMap((domain) => paths.map((path) => `${method}:${domain}/${path}`)),
+    );
+    const wrong = [...texts, ...texts.map((text) => text.replace(/[:/]/, ''))].filter(
+      (text) => expression.test(text) !== safeParseScope(text).ok,
+    );
+
+    expect(texts.filter((text) => expression.test(text)).length).toBeGreaterThan(300);
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe('the schema of a body', () => {
+  const scope = fc.constantFrom(ORDERS, '*:*/*', 'GET:*.example/*', 'get:x/y', 'x', '', 7, null);
+  const scopes = fc.oneof(
+    fc.array(scope, { maxLength: 3 }),
+    fc.constantFrom(
+      [ORDERS],
+      ORDERS,
+      {},
+      null,
+      1,
+      Array(4096).fill(ORDERS),
+      Array(4097).fill(ORDERS),
+    ),
+  );
+  const any = fc.oneof(fc.jsonValue(), fc.constantFrom(0, -1, 1.5, 60, '60', null, [], {}));
+  const name = fc.oneof(
+    any,
+    fc.constantFrom(
+      'ci',
+      '',
+      'é',
+      '\u0007',
+      'a\u0085',
+      '\ud800',
+      '😀',
+      'x'.repeat(200),
+      'x'.repeat(201),
+    ),
+  );
+  const metadata = fc.oneof(
+    any,
+    fc.dictionary(fc.string({ maxLength: 5 }), fc.jsonValue({ maxDepth: 2 })),
+  );
+  const seconds = fc.oneof(any, fc.constantFrom(1, 60, 31_536_000, 31_536_001, 1e21, true));
+  // What is a time, but none at which a token may expire, no schema can tell.
+  const expire = fc.oneof(
+    any.filter((value) => !Number.isInteger(value)),
+    fc.constantFrom(START + 1, START + 60, START + 60.5, String(START + 60), 8_640_000_000_001),
+  );
+  const parts = {
+    scopes,
+    addScopes: scopes,
+    removeScopes: scopes,
+    ttl: seconds,
+    expire,
+    name,
+    metadata,
+    graceSeconds: seconds,
+    nmae: any,
+  };
+  const body = fc.oneof(
+    { weight: 9, arbitrary: fc.record(parts, { requiredKeys: [] }) },
+    { weight: 1, arbitrary: any },
+  );
+  const MALFORMED = [
+    'invalid_json',
+    'invalid_request',
+    'scopes_required',
+    'invalid_scope',
+    'too_many_scopes',
+    'invalid_ttl',
+    'invalid_expire',
+  ];
+  /** What a body for this call may have: near enough to it that many are accepted. */
+  const near = (members: readonly (keyof typeof parts)[]) =>
+    fc.oneof(
+      body,
+      fc.record(Object.fromEntries(members.map((member) => [member, parts[member]])), {
+        requiredKeys: [],
+      }),
+    );
+
+  it.each<[string, string, readonly (keyof typeof parts)[], SetUpOptions]>([
+    ['issueToken', '/token', ['scopes', 'ttl', 'name', 'metadata'], {}],
+    [
+      'issueToken',
+      '/token',
+      ['scopes', 'ttl', 'name'],
+      { lifetime: { defaultSeconds: 9, maxSeconds: 60 } },
+    ],
+    ['replaceToken', '/token/ID', ['scopes', 'expire'], {}],
+    ['patchToken', '/token/ID', ['scopes', 'expire', 'name', 'metadata'], {}],
+    ['patchToken', '/token/ID', ['addScopes', 'removeScopes', 'name'], {}],
+    ['rotateToken', '/token/ID/rotate', ['graceSeconds'], {}],
+  ])('accepts what is not called malformed, and nothing else: %s %s %s %o', async (...row) => {
+    const [operationId, path, members, options] = row;
+    const { accepts, isTaken, seen } = await compared(operationId, path, options);
+
+    await fc.assert(
+      fc.asyncProperty(near(members), async (sent) => {
+        const isAccepted = accepts(sent);
+        seen.add(isAccepted);
+        expect({ isAccepted: await isTaken(sent) }).toEqual({ isAccepted });
+      }),
+      { numRuns: 400 },
+    );
+
+    expect(seen).toEqual(new Set([true, false]));
+  });
+
+  it.each<[unknown, boolean]>([
+    [{ scopes: [ORDERS], ttl: 0 }, true],
+    [{ scopes: [ORDERS], expire: 60 }, true],
+    [{ scopes: [ORDERS], expire: 0 }, false],
+    [{ scopes: [ORDERS], expire: '60' }, false],
+    [{ scopes: [ORDERS], ttl: 60, expire: 60 }, false],
+    [{ scopes: [ORDERS], ttl: -1 }, false],
+  ])('of older clients, where they are served: %j is taken: %s', async (sent, isExpected) => {
+    const { accepts, isTaken } = await compared('issueToken', '/token', { acceptLegacyBody: true });
+
+    expect(accepts(sent)).toBe(isExpected);
+    expect(await isTaken(sent)).toBe(isExpected);
+  });
+
+  async function compared(operationId: string, path: string, options: SetUpOptions) {
+    const document = await describeWith(options);
+    const operation = operationsOf(document).find(([, , one]) => one.operationId === operationId);
+    const [method = '', , described] = operation ?? [];
+    const schema = described?.requestBody?.content['application/json']?.schema ?? {};
+    const validate = validatorOf(document, schema);
+    const { call, tokens } = setUp({ ...options, catalog: null });
+    const held = 'DELETE:held.example/a';
+    // A scope that is left keeps a removal from being refused for what the token holds.
+    const isLeft = (sent: unknown) => !removedFrom(sent).some((one) => coversAll(one, held));
+    const seen = new Set<boolean>();
+    const accepts = (sent: unknown) => validate(sent) && isLeft(sent);
+    const isTaken = async (sent: unknown) => {
+      const { id } = await tokens.issue({ account: 'ada', scopes: [held] });
+      const answer = await call(method, path.replace('ID', id), { json: sent });
+      return !MALFORMED.includes(String(answer.body['code'])) && isLeft(sent);
+    };
+    return { accepts, isTaken, seen };
+  }
+
+  function removedFrom(sent: unknown): unknown[] {
+    const { removeScopes } = Object(sent) as { removeScopes?: unknown };
+    return Array.isArray(removeScopes) ? removeScopes : [];
+  }
+
+  function coversAll(outer: unknown, inner: string): boolean {
+    return safeParseScope(outer).ok && covers(String(outer), inner);
+  }
+});
+
+describe('the schema of a query', () => {
+  it.each<[string, unknown, boolean]>([
+    ['limit', 1, true],
+    ['limit', 100, true],
+    ['limit', 0, false],
+    ['limit', 101, false],
+    ['limit', 1.5, false],
+    ['match', 'covers', true],
+    ['match', 'Covers', false],
+    ['scope', ORDERS, true],
+    ['scope', '', true],
+    ['scope', 'x', false],
+  ])('agrees with the service about %s=%s: %s', async (name, value, isExpected) => {
+    const document = await describeWith({});
+    const { schema = {} } =
+      document.paths['/token']?.['get']?.parameters?.find((one) => one.name === name) ?? {};
+    const { call } = setUp();
+
+    expect(validatorOf(document, schema)(value)).toBe(isExpected);
+    const { status } = await call(
+      'GET',
+      `/token?${new URLSearchParams({ [name]: String(value) })}`,
+    );
+    expect(status === 200).toBe(isExpected);
+  });
+
+  it('names all parameters', async () => {
+    const { paths } = await describeWith({});
+
+    expect(paths['/token']?.['get']?.parameters?.map(({ name }) => name)).toEqual([
+      'scope',
+      'match',
+      'limit',
+      'cursor',
+    ]);
+  });
+});
+
+const CLIENT = `
+import createClient from 'openapi-fetch';
+import type { paths } from './service.js';
+
+const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };
+
+export async function run(fetch: (request: Request) => Promise<Response>, basic: string) {
+  const baseUrl = 'http://localhost';
+  const client = createClient<paths>({ baseUrl, fetch, headers: { authorization: basic } });
+  const open = createClient<paths>({ baseUrl, fetch });
+  const body = { scopes: ['${ORDERS}'], ttl: 60, name: 'ci', metadata: { team: ['a'] } };
+
+  const issued = await client.POST('/token', { body });
+  if (issued.data === undefined) throw new Error(issued.error.code);
+  const path: { token: string } = { token: issued.data.id };
+  const expire: number = issued.data.expire;
+  const listed = await client.GET('/token', { params: { query: { limit: 1, match: 'covers', scope: '${ORDERS}' } } });
+  const listedId: string | undefined = listed.data?.data[0]?.id;
+  const shown = await client.GET('/token/{token}', { params: { path } });
+  const state: 'active' | 'expired' | undefined = shown.data?.data[0]?.state;
+  const header = { 'If-Match': shown.response.headers.get('etag') ?? '' };
+  const replaced = await client.PUT('/token/{token}', { params: { path, header }, body: { scopes: ['${ORDERS}'], expire } });
+  const patched = await client.PATCH('/token/{token}', { params: { path }, body: { name: null } });
+  const conflict = await client.PATCH('/token/{token}', { params: { path, header }, body: { name: 'x' } });
+  const rotated = await client.POST('/token/{token}/rotate', { params: { path }, body: { graceSeconds: 1 } });
+  const bare = await client.POST('/token/{token}/rotate', { params: { path } });
+  const scopes = await client.GET('/scopes');
+  const first: string | undefined = scopes.data?.data[0];
+  const introspected = await client.POST('/introspect', { body: { token: bare.data?.token ?? '' }, headers: FORM });
+  const active: boolean | undefined = introspected.data?.active;
+  const revoked = await client.DELETE('/token/{token}', { params: { path } });
+  const gone = await client.DELETE('/token/{token}', { params: { path } });
+  const byValue = await open.POST('/revoke', { body: { token: 'x' }, headers: FORM, parseAs: 'text' });
+  const described = await open.GET('/openapi.json');
+  const calls = { issued, listed, shown, replaced, patched, rotated, bare, scopes, introspected, revoked, byValue, described };
+  return {
+    statuses: Object.entries(calls).map(([name, { response }]) => [name, response.status]),
+    found: { listedId, state, first, active, id: path.token },
+    refused: [conflict.error?.code, gone.error?.code, gone.error?.success],
+  };
+}
+`;
+
+/** Calls that the service would refuse, and the types must. */
+const WRONG: [what: string, call: string][] = [
+  ['no scopes', `client.POST('/token', { body: { ttl: 60 } })`],
+  ['a lifetime as a text', `client.POST('/token', { body: { scopes: ['x'], ttl: '60' } })`],
+  [
+    'an expiry as a text',
+    `client.PUT('/token/{token}', { params: { path: { token: 'x' } }, body: { scopes: ['x'], expire: '2100' } })`,
+  ],
+  ['no body', `client.PUT('/token/{token}', { params: { path: { token: 'x' } } })`],
+  ['an unknown match', `client.GET('/token', { params: { query: { match: 'like' } } })`],
+  ['no token in the path', `client.GET('/token/{token}')`],
+  ['another address', `client.GET('/tokens')`],
+  ['another method', `client.PUT('/scopes')`],
+  ['no token in the form', `client.POST('/introspect', { body: {} })`],
+];
+
+describe('a client that is made from the description', () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = mkdtempSync(join(ROOT, 'test/node_modules/.tokenwright-client-'));
+    const document = await describeWith();
+    const types = astToString(await openapiTS(JSON.stringify(document), { silent: true }));
+    writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+    writeFileSync(join(folder, 'service.ts'), types);
+    writeFileSync(join(folder, 'client.ts'), CLIENT);
+    const calls = [...WRONG.map(([, call]) => call), "client.GET('/scopes')"];
+    writeFileSync(join(folder, 'wrong.ts'), withClient(calls));
+    return () => rmSync(folder, { recursive: true });
+  });
+
+  it('compiles', () => {
+    expect(faultsOf('client.ts')).toEqual([]);
+  });
+
+  it('is refused what the service would refuse, and nothing else', () => {
+    const lines = new Set(faultsOf('wrong.ts').map(({ line }) => line));
+
+    expect([...lines]).toEqual(WRONG.map((_, i) => i + 3));
+  });
+
+  it('makes every call of the service', async () => {
+    faultsOf('client.ts');
+    const { run } = await import(pathToFileURL(join(folder, 'client.js')).href);
+    const { handler } = setUp(EVERYTHING);
+
+    const { statuses, found, refused } = await run(handler, basic('ada'));
+
+    expect(statuses).toHaveLength(Object.keys(GOOD).length + 1);
+    expect(statuses.filter(([, status]: [string, number]) => status !== 200)).toEqual([]);
+    expect(found).toEqual({
+      id: found.id,
+      listedId: found.id,
+      state: 'active',
+      first: expect.stringContaining(':'),
+      active: true,
+    });
+    expect(refused).toEqual(['version_conflict', 'not_found', false]);
+  });
+
+  it.each(WRONG.filter(([what]) => /scopes|lifetime|expiry|match/.test(what)))(
+    'would be refused by the service as well, with %s',
+    async (_, call) => {
+      const { handler } = setUp(EVERYTHING);
+      const { default: createClient } = await import('openapi-fetch');
+      const client = createClient<Record<string, never>>({
+        baseUrl: 'http://localhost',
+        fetch: handler,
+        headers: { authorization: basic('ada') },
+      });
+
+      const { response } = await new Function('client', `return ${call}`)(client);
+
+      expect(Math.floor(response.status / 100)).toBe(4);
+    },
+  );
+
+  /** One call a line, from the fourth on. */
+  function withClient(calls: readonly string[]): string {
+    const head = `import createClient from 'openapi-fetch';
+import type { paths } from './service.js';
+const client = createClient<paths>({ baseUrl: 'http://localhost' });`;
+    return [head, ...calls.map((call) => `await ${call};`)].join('\n');
+  }
+
+  /** What the compiler says of a file; it writes the JavaScript beside it. */
+  function faultsOf(file: string): { readonly line: number; readonly text: string }[] {
+    const program = ts.createProgram([join(folder, file)], {
+      target: ts.ScriptTarget.ES2023,
+      module: ts.ModuleKind.NodeNext,
+      moduleResolution: ts.ModuleResolutionKind.NodeNext,
+      strict: true,
+      skipLibCheck: true,
+      types: ['node'],
+      typeRoots: [join(ROOT, 'node_modules/@types')],
+    });
+    program.emit();
+    return ts.getPreEmitDiagnostics(program).map(({ file: source, start = 0, messageText }) => ({
+      line: source?.getLineAndCharacterOfPosition(start).line ?? -1,
+      text: ts.flattenDiagnosticMessageText(messageText, ' '),
+    }));
+  }
+});

@@ -1,0 +1,312 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { attempts, MAX_HOLD, NEAR_LINEAR, slopeOfCosts } from '../../growth.ts';
+import { basic } from '../support.ts';
+import { entries } from './entries.ts';
+import type { Order, Told } from './server.ts';
+
+const CALLS = 5;
+/** From where on no list is known from the last call: a thousand scopes are remembered. */
+const SIZES = [1024, 1600, 2560, 4096];
+const LIMIT = 4096;
+
+interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/** A service in a process of its own, so that its event loop is not that of its client. */
+class Service {
+  readonly #child: ChildProcess;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  #port = 0;
+
+  constructor(catalogSize: number) {
+    const program = new URL('./server.ts', import.meta.url).pathname;
+    this.#child = fork(program, [String(catalogSize)], { execArgv: [] });
+  }
+
+  async start(): Promise<void> {
+    const [{ port }] = await once(this.#child, 'message');
+    this.#port = port;
+  }
+
+  async stop(): Promise<void> {
+    this.#agent.destroy();
+    this.#child.kill('SIGKILL');
+    await once(this.#child, 'exit');
+  }
+
+  /** What it took since the last time; what an order takes does not count, unless it is to hold. */
+  async told(order: Order = { tell: 'took' }): Promise<Told> {
+    this.#child.send(order);
+    const [told] = await once(this.#child, 'message');
+    return told as Told;
+  }
+
+  call(
+    method: string,
+    path: string,
+    { body, as = 'ada', headers = {} }: { body?: string; as?: string; headers?: object } = {},
+  ): Promise<Answer> {
+    const isForm = path === '/introspect' || path === '/revoke';
+    const type = isForm ? 'application/x-www-form-urlencoded' : 'application/json';
+    const sent = {
+      authorization: basic(as),
+      ...(body !== undefined && {
+        'content-type': type,
+        'content-length': Buffer.byteLength(body),
+      }),
+      ...headers,
+    };
+    return new Promise((resolve, reject) => {
+      const outgoing = request(
+        { port: this.#port, method, path, headers: sent, agent: this.#agent },
+        (incoming) => {
+          const chunks: Buffer[] = [];
+          incoming.on('data', (chunk) => chunks.push(chunk));
+          incoming.on('end', () => {
+            const { statusCode: status = 0, headers: received } = incoming;
+            resolve({ status, headers: received, text: Buffer.concat(chunks).toString() });
+          });
+        },
+      );
+      outgoing.on('error', reject);
+      outgoing.end(body);
+    });
+  }
+
+  async issue(scopes: readonly string[], as = 'ada'): Promise<{ id: string; token: string }> {
+    const body = JSON.stringify({ scopes });
+    return JSON.parse((await this.call('POST', '/token', { body, as })).text);
+  }
+}
+
+let service: Service;
+
+beforeAll(async () => {
+  service = new Service(LIMIT);
+  await service.start();
+});
+
+afterAll(() => service.stop());
+
+/** Makes a call of one size; each has an account of its own, so that its tokens are its own. */
+type Route = (size: number, as: string) => Promise<() => Promise<Answer>>;
+
+const sending =
+  (method: string, path: (id: string) => string, make: (size: number) => unknown): Route =>
+  async (size, as) => {
+    const { id } = await service.issue(entries(size), as);
+    const made = make(size);
+    const body = typeof made === 'string' ? made : JSON.stringify(made);
+    return () => service.call(method, path(id), { body, as });
+  };
+
+const reading =
+  (path: (id: string) => string, headers: (size: number) => object = () => ({})): Route =>
+  async (size, as) => {
+    const { id } = await service.issue(entries(size), as);
+    return () => service.call('GET', path(id), { as, headers: headers(size) });
+  };
+
+const toAll = () => '/token';
+const toOne = (id: string) => `/token/${id}`;
+const spoilt = (size: number, spoil: (scope: string) => string) => entries(size).map(spoil);
+const members = (size: number) => Object.fromEntries(entries(size).map((scope) => [scope, 1]));
+
+const ROUTES: readonly (readonly [string, Route, number])[] = [
+  ['POST of scopes', sending('POST', toAll, (n) => ({ scopes: entries(n) })), 200],
+  [
+    'POST of wildcards',
+    sending('POST', toAll, (n) => ({ scopes: spoilt(n, (s) => s.replace('GET', '*')) })),
+    200,
+  ],
+  [
+    'POST of what no entry is like',
+    sending('POST', toAll, (n) => ({ scopes: spoilt(n, (s) => s.replace('/r', '/q')) })),
+    422,
+  ],
+  [
+    'POST of what does not parse',
+    sending('POST', toAll, (n) => ({ scopes: spoilt(n, (s) => `${s.toLowerCase()}/`) })),
+    422,
+  ],
+  ['POST of members', sending('POST', toAll, members), 400],
+  [
+    'POST of metadata',
+    sending('POST', toAll, (n) => ({ scopes: entries(1), metadata: { a: 'x'.repeat(n - 64) } })),
+    200,
+  ],
+  [
+    'POST of deep metadata',
+    sending(
+      'POST',
+      toAll,
+      (n) => `{"scopes":["GET:a.b/c"],"metadata":${'{"a":'.repeat(n)}1${'}'.repeat(n)}}`,
+    ),
+    400,
+  ],
+  ['POST of deep lists', sending('POST', toAll, (n) => `${'['.repeat(n)}${']'.repeat(n)}`), 400],
+  ['POST of no JSON', sending('POST', toAll, (n) => '{"a":'.repeat(n)), 400],
+  ['GET of one', reading(toOne), 200],
+  ['GET of all', reading(toAll), 200],
+  ['GET of those with a scope', reading(() => '/token?scope=GET:api9.example.com/zzz'), 200],
+  [
+    'GET with a query',
+    async (n, as) => () => service.call('GET', `/token?${'a=1&'.repeat(n / 4)}`, { as }),
+    200,
+  ],
+  ['GET of the scopes', reading(() => '/scopes'), 200],
+  ['GET of the description', reading(() => '/openapi.json'), 200],
+  ['PUT', sending('PUT', toOne, (n) => ({ scopes: entries(n) })), 200],
+  ['PATCH of scopes', sending('PATCH', toOne, (n) => ({ scopes: entries(n) })), 200],
+  ['PATCH that adds', sending('PATCH', toOne, (n) => ({ addScopes: entries(n) })), 200],
+  [
+    'PATCH that adds and removes',
+    sending('PATCH', toOne, (n) => ({ addScopes: entries(n), removeScopes: entries(n) })),
+    200,
+  ],
+  [
+    'PATCH that removes what is not held',
+    sending('PATCH', toOne, (n) => ({ removeScopes: spoilt(n, (s) => s.replace('/r', '/q')) })),
+    422,
+  ],
+  ['PATCH of a name', sending('PATCH', toOne, () => ({ name: 'x' })), 200],
+  [
+    'rotation',
+    sending(
+      'POST',
+      (id) => `${toOne(id)}/rotate`,
+      () => ({}),
+    ),
+    200,
+  ],
+  [
+    'DELETE with many tags',
+    async (n, as) => {
+      const { id } = await service.issue(entries(1), as);
+      const tags = Array.from({ length: n }, () => '"7"').join(',');
+      return () =>
+        service.call('DELETE', toOne(id), { as, headers: { 'if-match': tags.slice(0, 12_000) } });
+    },
+    412,
+  ],
+  [
+    'introspection',
+    async (n, as) => {
+      const { token } = await service.issue(entries(n), as);
+      return () => service.call('POST', '/introspect', { as, body: `token=${token}` });
+    },
+    200,
+  ],
+  [
+    'introspection of a long form',
+    async (n, as) => () =>
+      service.call('POST', '/introspect', { as, body: `token=x&${'b=1&'.repeat((n - 16) / 4)}` }),
+    400,
+  ],
+  [
+    'revocation of what is none',
+    async (n, as) => () =>
+      service.call('POST', '/revoke', { as, body: `token=${'x'.repeat(n - 7)}` }),
+    200,
+  ],
+];
+
+/**
+ * For how long a route may hold the loop, in times of the reference work: beyond what its verb does, it
+ * reads and writes thousands of scopes.
+ */
+const MAX_ROUTE_HOLD = 1.5 * MAX_HOLD;
+
+/** The least that was measured of something, since a busy machine only ever adds. */
+class Least {
+  #longestMs = Infinity;
+  #referenceMs = Infinity;
+
+  /** For how long a call holds the loop, in times of the reference work. */
+  get hold(): number {
+    return this.#longestMs / this.#referenceMs;
+  }
+
+  /** What a call costs in time of the processor, this once. */
+  async measure(call: () => Promise<Answer>, status: number): Promise<number> {
+    const { referenceMs } = await service.told({ tell: 'reference' });
+    this.#referenceMs = Math.min(this.#referenceMs, referenceMs);
+    let cpuMs = 0;
+    for (let i = 0; i < CALLS; i++) {
+      expect((await call()).status).toBe(status);
+      const told = await service.told();
+      this.#longestMs = Math.min(this.#longestMs, told.longestMs);
+      cpuMs += told.cpuMs / CALLS;
+    }
+    return cpuMs;
+  }
+}
+
+describe('a route', () => {
+  it.each(ROUTES)('costs no more than what is sent or held: %s', async (name, route, status) => {
+    const least = new Least();
+    const calls = new Map<number, () => Promise<Answer>>();
+    for (const size of SIZES) calls.set(size, await route(size, `${name} ${size}`));
+    const largest = calls.get(LIMIT) as () => Promise<Answer>;
+
+    const slope = await slopeOfCosts(
+      (size) => {
+        const call = calls.get(size) as () => Promise<Answer>;
+        return (size === LIMIT ? least : new Least()).measure(call, status);
+      },
+      SIZES,
+      NEAR_LINEAR,
+    );
+    const goesOn = attempts(MAX_ROUTE_HOLD);
+    while (goesOn(least.hold)) await least.measure(largest, status);
+
+    expect(slope).toBeLessThan(NEAR_LINEAR);
+    expect(least.hold).toBeLessThan(MAX_ROUTE_HOLD);
+  });
+
+  describe('with ten thousand tokens', () => {
+    beforeAll(() => service.told({ tokens: 10_000 }));
+
+    const holdOf = async (path: string): Promise<number> => {
+      const least = new Least();
+      const goesOn = attempts(MAX_HOLD);
+      while (goesOn(least.hold)) {
+        await least.measure(() => service.call('GET', path, { as: 'many' }), 200);
+      }
+      return least.hold;
+    };
+
+    it.each<[string, string]>([
+      ['a page', '/token?limit=100'],
+      ['those with a scope that none has', '/token?scope=GET:api9.example.com/zzz'],
+      ['all of them', '/token'],
+    ])('is not held: %s', async (_, path) => {
+      expect(await holdOf(path)).toBeLessThan(MAX_HOLD);
+    });
+  });
+
+  it('would be seen to be held (the control)', async () => {
+    const { referenceMs } = await service.told({ tell: 'reference' });
+    await service.told({ hold: 4 });
+    const { longestMs } = await service.told();
+
+    expect(longestMs / referenceMs).toBeGreaterThan(MAX_ROUTE_HOLD);
+  });
+
+  it('ends a list at a mebibyte, without a limit, too', async () => {
+    for (let i = 0; i < 12; i++) await service.issue(entries(LIMIT), 'large');
+    const { text, headers } = await service.call('GET', '/token', { as: 'large' });
+    const { data, cursor } = JSON.parse(text);
+
+    expect(text.length).toBeLessThan(1_100_000);
+    expect(data.length).toBeGreaterThan(1);
+    expect(cursor).toEqual(expect.any(String));
+    expect(headers['link']).toContain('rel="next"');
+  });
+});

@@ -1,0 +1,274 @@
+import { describe, expect, it } from 'vitest';
+import { fromFetch, ownForms } from '../../src/http/request.ts';
+import { Reservation, Slots } from '../../src/http/slots.ts';
+import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import {
+  asForm,
+  basic,
+  CATALOG,
+  expectFailure,
+  ORDERS,
+  type SetUpOptions,
+  setUp,
+  toRequest,
+} from './support.ts';
+
+describe('slots', () => {
+  const reserve = (slots: Slots, ...parties: (string | undefined)[]): Reservation => {
+    const reservation = new Reservation(slots);
+    for (const party of parties) expect(reservation.claim(party)).toBe(true);
+    return reservation;
+  };
+
+  it.each([
+    [1, 1],
+    [4, 1],
+    [5, 2],
+    [1000, 250],
+  ])('of %i are at most %i for one party', (total, share) => {
+    const slots = new Slots(total);
+    for (let i = 0; i < share; i++) expect(reserve(slots, 'a').hold(1)).toBe(true);
+
+    expect(reserve(slots).hold(1)).toBe(share < total);
+    const one = new Reservation(slots);
+    expect(one.claim('a') && one.hold(1)).toBe(false);
+  });
+
+  it('are bounded in all', () => {
+    const slots = new Slots(8);
+    const reservations = ['a', 'b', 'c', 'd'].flatMap((party) => [
+      reserve(slots, party),
+      reserve(slots, party),
+    ]);
+    for (const one of reservations) expect(one.hold(1)).toBe(true);
+
+    expect(reserve(slots, 'e').hold(1)).toBe(false);
+    reservations[0]?.release();
+    expect(reserve(slots, 'e').hold(1)).toBe(true);
+  });
+
+  it('count for each party of a call, also for one that is known only later', () => {
+    const slots = new Slots(8);
+    const first = reserve(slots, 'address');
+    expect(first.hold(1) && first.claim('account')).toBe(true);
+    const second = reserve(slots, 'elsewhere');
+    expect(second.hold(1) && second.claim('account')).toBe(true);
+
+    const third = reserve(slots, 'anywhere');
+    expect(third.hold(1)).toBe(true);
+    expect(third.claim('account')).toBe(false);
+    first.release();
+    expect(third.claim('account')).toBe(true);
+  });
+
+  it('are taken by what they hold in memory, and given back', () => {
+    const slots = new Slots(40);
+    const one = reserve(slots, 'a');
+    const other = reserve(slots, 'a');
+
+    expect(one.holdBytes(1)).toBe(true);
+    expect(other.hold(9)).toBe(true);
+    // One more would fit, nine more do not.
+    expect(one.holdBytes(10 * 131_072)).toBe(false);
+    other.release();
+    expect(one.holdBytes(10 * 131_072)).toBe(true);
+    expect(other.hold(1)).toBe(false);
+    expect(one.holdBytes(131_072)).toBe(true);
+    expect(other.hold(9)).toBe(true);
+  });
+
+  it('are never more than a share for one call, which would wait for more in vain', () => {
+    const reservation = reserve(new Slots(4), 'a');
+    expect(reservation.holdBytes(100 * 131_072)).toBe(true);
+  });
+
+  it('are nobody’s where nobody is known', () => {
+    const slots = new Slots(4);
+    for (let i = 0; i < 4; i++) expect(reserve(slots, undefined).hold(1)).toBe(true);
+    expect(reserve(slots, undefined).hold(1)).toBe(false);
+  });
+});
+
+/** A body that is begun and not ended until the test says so. */
+function slowBody(text = '{"scopes":["GET:shop') {
+  let end: (rest: string) => void = () => {};
+  const encoder = new TextEncoder();
+  const raw = new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(encoder.encode(text));
+      end = (rest) => {
+        controller.enqueue(encoder.encode(rest));
+        controller.close();
+      };
+    },
+  });
+  return { raw: raw as never, end: (rest = '.example/orders"]}') => end(rest) };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('a body that takes its time', () => {
+  it('keeps nobody from working', async () => {
+    const { call } = setUp({ maxInFlight: 1 });
+    const { raw, end } = slowBody();
+    const pending = call('POST', '/token', { raw });
+    await turn();
+
+    for (const as of ['ada', 'bob']) expect((await call('GET', '/token', { as })).status).toBe(200);
+    end();
+    expect((await pending).status).toBe(200);
+  });
+
+  it('keeps its account, and not another one, from sending more of them than a share', async () => {
+    const { call } = setUp({ maxInFlight: 4 });
+    const { raw, end } = slowBody();
+    const pending = call('POST', '/token', { raw });
+    await turn();
+
+    const json = { scopes: [ORDERS] };
+    expectFailure(await call('POST', '/token', { json }), 'overloaded');
+    expect((await call('POST', '/token', { json, as: 'bob' })).status).toBe(200);
+    end();
+    expect((await pending).status).toBe(200);
+    expect((await call('POST', '/token', { json })).status).toBe(200);
+  });
+
+  it('takes more slots as more of it is there', async () => {
+    const { call } = setUp({ maxInFlight: 16, maxBodyBytes: 2 * 1_048_576 });
+    const { raw, end } = slowBody(' '.repeat(2 * 131_072 + 1));
+    const pending = call('POST', '/token', { raw });
+    await turn();
+    const second = slowBody();
+    const other = call('POST', '/token', { raw: second.raw });
+    await turn();
+
+    // Four are the share of sixteen.
+    expectFailure(await call('POST', '/token', { json: { scopes: [ORDERS] } }), 'overloaded');
+    end(JSON.stringify({ scopes: [ORDERS] }));
+    second.end();
+    expect((await pending).status).toBe(200);
+    expect((await other).status).toBe(200);
+  });
+
+  it('in a form takes slots of another kind than one of an account', async () => {
+    const { call } = setUp({ maxInFlight: 1, revocation: true });
+    const { raw, end } = slowBody('token=');
+    const form = asForm('');
+    const pending = call('POST', '/revoke', { ...form, raw, as: null });
+    await turn();
+
+    expect((await call('POST', '/token', { json: { scopes: [ORDERS] } })).status).toBe(200);
+    expect((await call('POST', '/revoke', { ...asForm({ token: 'x' }), as: null })).status).toBe(
+      503,
+    );
+    end('x');
+    expect((await pending).status).toBe(200);
+  });
+
+  it.each([
+    [4096, 200],
+    [4097, 413],
+  ])('in a form of %i bytes is answered with %i', async (length, status) => {
+    const { call } = setUp({ revocation: true });
+    const answer = await call('POST', '/revoke', {
+      ...asForm('token='.padEnd(length, 'x')),
+      as: null,
+    });
+    expect(answer.status).toBe(status);
+  });
+});
+
+describe('an answer that nobody reads', () => {
+  const many = Array.from({ length: 3000 }, (_, i) => `GET:shop.example/orders/${i}`);
+
+  async function filled(options: SetUpOptions) {
+    const setting = setUp({ store: new MemoryTokenStore(), catalog: CATALOG, ...options });
+    for (let i = 0; i < 3; i++) await setting.issue('ada', many);
+    return { ...setting, list: () => setting.handler(toRequest('GET', '/token')) };
+  }
+
+  it('is worked on until it has left', async () => {
+    const { call, list } = await filled({ maxInFlight: 4 });
+    const response = await list();
+
+    expectFailure(await call('GET', '/token'), 'overloaded');
+    expect((await call('GET', '/token', { as: 'bob' })).status).toBe(200);
+    expect(JSON.parse(await response.text()).data).toHaveLength(3);
+    expect((await call('GET', '/scopes')).status).toBe(200);
+  });
+
+  it('is given up', async () => {
+    const { call, list } = await filled({ maxInFlight: 4, sendTimeoutMs: 20 });
+    const response = await list();
+    expectFailure(await call('GET', '/token'), 'overloaded');
+
+    await expect(response.text()).resolves.toBeDefined();
+    const abandoned = await list();
+    await expect.poll(async () => (await call('GET', '/scopes')).status).toBe(200);
+    await expect(abandoned.text()).rejects.toThrow('not read in time');
+  });
+
+  it('ends when its reader goes', async () => {
+    const { call, list } = await filled({ maxInFlight: 4 });
+    const response = await list();
+    await response.body?.cancel();
+
+    expect((await call('GET', '/scopes')).status).toBe(200);
+  });
+});
+
+describe('an answer that cannot be sent', () => {
+  const failures: readonly (readonly [string, () => Promise<void>])[] = [
+    [
+      'at first',
+      () => {
+        throw new Error('gone');
+      },
+    ],
+    ['later', () => Promise.reject(new Error('gone'))],
+  ];
+
+  it.each(failures)('gives its slot back: %s', async (_, send) => {
+    const { handler, call } = setUp({ maxInFlight: 1 });
+    const answer = ownForms.get(handler)?.answer;
+    await answer?.(fromFetch(toRequest('GET', '/scopes')), send).catch(() => {});
+
+    expect((await call('GET', '/scopes')).status).toBe(200);
+  });
+});
+
+describe('calls of one address', () => {
+  const ADDRESS = 'x-address';
+
+  function gated(options: SetUpOptions) {
+    const waiting: (() => void)[] = [];
+    const authenticate = ({ username }: { readonly username: string }) =>
+      new Promise<string>((resolve) => void waiting.push(() => resolve(username)));
+    const { call } = setUp({ authenticate, maxInFlight: 8, ...options });
+    const from = (address: string, as: string) =>
+      call('GET', '/scopes', { headers: { [ADDRESS]: address, authorization: basic(as) } });
+    const open = () => {
+      for (const resolve of waiting.splice(0)) resolve();
+    };
+    return { from, open };
+  }
+
+  it.each<[string, SetUpOptions, number]>([
+    [
+      'hold no more than a share, where it is known',
+      { clientAddress: ({ headers }) => headers.get(ADDRESS) ?? '' },
+      2,
+    ],
+    ['hold all where it is not', {}, 8],
+    ['hold all where all are taken for one', { clientAddress: () => '' }, 8],
+  ])('%s', async (_, options, share) => {
+    const { from, open } = gated(options);
+    const pending = Array.from({ length: share }, (__, i) => from('192.0.2.1', `user${i}`));
+    expectFailure(await from('192.0.2.1', 'other'), 'overloaded');
+    const elsewhere = from('192.0.2.2', 'other');
+    open();
+
+    expect((await elsewhere).status).toBe(share < 8 ? 200 : 503);
+    for (const answer of await Promise.all(pending)) expect(answer.status).toBe(200);
+  });
+});

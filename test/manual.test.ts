@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { manual } from '../docs/.vitepress/manual/index.ts';
+import { COMMANDS } from '../src/cli/commands/index.ts';
+import { SERVE_SETTINGS, settingFacts, VARIABLES } from '../src/cli/settings.ts';
+import { setUp } from './http/support.ts';
+
+const PAGES = await manual();
+const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8');
+const page = (name: string) => PAGES.get(`docs/service/${name}.md`) as string;
+
+describe('the generated pages', () => {
+  it.each([...PAGES])('%s is what the sources say (npm run docs:manual)', (name, text) => {
+    expect(read(name)).toBe(text);
+  });
+
+  it('notice a change in one place (the control)', () => {
+    const changed = read('docs/service/settings.md').replace('`8787`', '`8788`');
+
+    expect(changed).not.toBe(page('settings'));
+  });
+
+  it('lead only to headings that they have', () => {
+    for (const [name, text] of PAGES) {
+      const anchors = [...text.matchAll(/^## .* \{#([\w-]+)\}$/gm)].map(([, anchor]) => anchor);
+      const links = [...text.matchAll(/\]\(#([^)]+)\)/g)].map(([, anchor]) => anchor);
+
+      expect(new Set(anchors).size, name).toBe(anchors.length);
+      expect(links, name).toEqual(anchors);
+    }
+  });
+});
+
+describe('the page about settings', () => {
+  it.each(SERVE_SETTINGS)('has a section for %s, with its variable', (name) => {
+    const { flag, variable, standard } = settingFacts(name);
+
+    expect(page('settings')).toContain(`\n\`${flag}\`, or the variable \`${variable}\``);
+    if (standard !== undefined) expect(page('settings')).toContain(`| \`${standard}\` |`);
+  });
+
+  it('names every variable that some command reads', () => {
+    expect(VARIABLES.length).toBeGreaterThan(20);
+    for (const name of VARIABLES) expect(page('settings')).toContain(`| \`${name}\` |`);
+  });
+
+  it('holds no placeholder and no default twice', () => {
+    expect(page('settings')).not.toMatch(/\{(?:values|default)\}|undefined/);
+    expect(page('settings')).not.toContain('; default 8787');
+  });
+});
+
+describe('the page about commands', () => {
+  it.each(COMMANDS)('has the whole help of $name', ({ name, help }) => {
+    expect(page('commands')).toContain(`\n## tokenwright ${name} {#`);
+    expect(page('commands')).toContain(`\n\`\`\`text\n${help}\n\`\`\`\n`);
+  });
+});
+
+describe('the page about HTTP', async () => {
+  const { handler } = setUp({ introspection: { authenticate: () => null }, revocation: true });
+  const response = await handler(new Request('http://localhost/openapi.json'));
+  const { paths } = (await response.json()) as { paths: Record<string, Record<string, unknown>> };
+  const calls = Object.entries(paths).flatMap(([path, item]) =>
+    Object.keys(item)
+      .filter((key) => key !== 'parameters')
+      .map((method): [string, unknown] => [`${method.toUpperCase()} ${path}`, item[method]]),
+  );
+
+  it.each(calls)('describes %s, with every code of its failures', (call, operation) => {
+    const heading = `\n## ${call.replace(/[{}]/g, '\\$&')} {#`;
+    const [, section = ''] = page('http').split(heading);
+    const [own = ''] = section.split('\n## ');
+    const codes = [...JSON.stringify(operation).matchAll(/`(\w+)`: /g)].map(([, code]) => code);
+
+    expect(page('http')).toContain(heading);
+    for (const code of codes.filter((each) => own.includes('### Errors') && each !== 'covers')) {
+      expect(own).toContain(`\`${code}\``);
+    }
+    expect(own).toContain('### Answer');
+  });
+
+  it('are all calls of the document', () => {
+    expect(calls.length).toBeGreaterThan(10);
+    expect(page('http').match(/^### Answer$/gm)).toHaveLength(calls.length);
+  });
+});

@@ -1,0 +1,665 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { isTokenError } from '../../src/errors.ts';
+import { catalogFromOpenApi, type OpenApiOptions } from '../../src/openapi/index.ts';
+import { ScopeError, ScopeSet } from '../../src/scope/index.ts';
+
+const SERVERS = [{ url: 'https://shop.example' }];
+
+/** A document with one server and the given paths; what is given beside them wins. */
+function shop(paths: unknown, more: object = {}): object {
+  return { openapi: '3.1.0', info: { title: 'Shop' }, servers: SERVERS, paths, ...more };
+}
+
+/** A document with one path and the given servers. */
+function at(...servers: readonly unknown[]): object {
+  return shop({ '/orders': { get: {} } }, { servers });
+}
+
+/** Prefixes, of which all here could be told; test/openapi/granularity.test.ts has operations. */
+async function entries(documents: unknown, options?: OpenApiOptions): Promise<string[]> {
+  return (await catalogFromOpenApi(documents, { granularity: 'prefix', ...options })).toArray();
+}
+
+/** The message of the refusal, which has to be the right one in class, code and characters. */
+async function refusal(documents: unknown, options?: OpenApiOptions): Promise<string> {
+  const error = await catalogFromOpenApi(documents, { granularity: 'prefix', ...options }).then(
+    (catalog) => expect.unreachable(`it made ${catalog.toArray().join(' ')}`),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof ScopeError)) throw error;
+  expect(error.code).toBe('catalog_not_concrete');
+  expect(error.message).toMatch(/^[ -~]+$/);
+  return error.message;
+}
+
+describe('catalogFromOpenApi', () => {
+  it.each([
+    ['a path', '/orders', 'orders'],
+    ['a trailing slash', '/orders/', 'orders'],
+    ['what stands before a template', '/orders/{id}', 'orders'],
+    ['nothing behind a template', '/orders/{id}/items', 'orders'],
+    ['a trailing slash behind a template', '/orders/{id}/', 'orders'],
+    ['nothing of a segment that ends in a template', '/orders/x-{id}', 'orders'],
+    ['nothing of a segment that begins with one', '/orders/{id}.json', 'orders'],
+    ['nothing of a segment with one inside', '/orders/a{b}c/items', 'orders'],
+    ['no slash inside a template', '/orders/{a/b}', 'orders'],
+    ['no question mark inside a template', '/orders/{id?}', 'orders'],
+    ['other characters of a scope', "/a.b/~c!$&'()+=:@", "a.b/~c!$&'()+=:@"],
+    ['an encoded unreserved character as itself', '/%6Frders/%7Eme', 'orders/~me'],
+    ['case', '/Orders', 'Orders'],
+    ['names of Object.prototype', '/constructor/toString', 'constructor/toString'],
+  ])('keeps %s: %s gives %s', async (_, path, expected) => {
+    expect(await entries(shop({ [path]: { get: {} } }))).toEqual([`GET:shop.example/${expected}`]);
+  });
+
+  it.each([
+    ['an empty segment', '/orders//items', 'empty segment'],
+    ['an empty segment at the start', '//orders', 'empty segment'],
+    ['an empty segment at the end', '/orders//', 'empty segment'],
+    ['nothing but slashes', '//', 'empty segment'],
+    ['an empty segment behind a template', '/orders/{id}//items', 'empty segment'],
+    ['no slash at the start', 'orders', 'begin with "/"'],
+    ['a dot segment', '/orders/../admin', 'path_dot_segment'],
+    ['an encoded dot segment', '/orders/%2E%2e', 'path_dot_segment'],
+    ['an encoded reserved character', '/a%3Ab', 'percent_encoding'],
+    ['an encoded slash', '/a%2Fb', 'path_encoded_slash'],
+    ['an encoded letter that is not ASCII', '/caf%C3%A9', 'percent_encoding'],
+    ['a letter that is not ASCII', '/caf\u00e9', 'path_illegal_character'],
+    ['a broken triplet', '/a%2', 'path_bad_encoding'],
+    ['a parameter', '/a;v=1', 'path_parameter'],
+    ['a comma', '/a,b', 'illegal_character'],
+    ['a space', '/a b', 'path_illegal_character'],
+    ['a sign at the end that would close it', '/orders$', 'would close it'],
+    ['such a sign before a template', '/orders$/{id}', 'would close it'],
+    ['such a sign alone', '/$', 'would close it'],
+    ['a wildcard as the whole path', '/*', 'wildcard_position'],
+    ['a wildcard below', '/orders/*', 'wildcard_position'],
+    ['a lone closing brace', '/a}/b', 'lone brace'],
+    ['a lone opening brace', '/a/{b', 'lone brace'],
+    ['a query', '/orders?type=a', 'query'],
+    ['a query with a template', '/v1/orders?type={type}', 'query'],
+    ['a fragment', '/orders#create', 'fragment'],
+    ['too many segments', '/a'.repeat(33), 'too_long'],
+    ['too many characters', `/${'a'.repeat(513)}`, 'too_long'],
+    ['far too many characters', `/${'a'.repeat(9000)}`, 'path_too_long'],
+  ])('refuses %s: %s', async (_, path, reason) => {
+    const message = await refusal(shop({ [path]: { post: {} } }));
+    expect(message).toContain('documents[0] ("Shop"), POST "');
+    expect(message).toContain(reason);
+    expect(message.length).toBeLessThan(600);
+  });
+
+  it('takes every method, and nothing else of a path item', async () => {
+    const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
+    const item = Object.fromEntries(methods.map((method) => [method, {}]));
+    const others = {
+      parameters: [],
+      summary: 'get',
+      description: '',
+      'x-get': {},
+      GET: {},
+      query: {},
+    };
+
+    const found = await entries(
+      shop({ '/orders': { ...item, ...others }, 'x-paths': { get: {} } }),
+    );
+
+    expect(found).toEqual(methods.map((m) => `${m.toUpperCase()}:shop.example/orders`).sort());
+  });
+
+  it('makes one entry of operations that fall together', async () => {
+    const paths = { '/orders': { get: {} }, '/orders/{id}': { get: {} }, '/orders/': { get: {} } };
+
+    expect(await entries([shop(paths), shop(paths)])).toEqual(['GET:shop.example/orders']);
+  });
+
+  it.each(['3.0', '3.0.3', '3.1.0', '3.2.0'])('takes OpenAPI %s', async (openapi) => {
+    const document = shop({ '/orders': { get: {} } }, { openapi });
+    expect(await entries(document)).toEqual(['GET:shop.example/orders']);
+  });
+
+  it.each([
+    ['another version', { openapi: '4.0.0', paths: {} }],
+    ['a version that only begins alike', { openapi: '3.10', paths: {} }],
+    ['an old Swagger', { swagger: '1.2', paths: {} }],
+    ['a number for a version', { swagger: 2, paths: {} }],
+    ['no version', { paths: {} }],
+    ['a number', 3.1],
+    ['bytes', new TextEncoder().encode('{"openapi": "3.1.0"}')],
+    ['null', null],
+    ['undefined', undefined],
+    ['a list in a list', [[shop({})]]],
+    ['a version that is inherited', Object.create(shop({}))],
+  ])('refuses %s as a document', async (_, document) => {
+    expect(await refusal(document)).toMatch(/documents\[0\].*is not an OpenAPI document/);
+  });
+
+  it.each([
+    ['3.0.0', undefined, false],
+    ['3.1.0', undefined, true],
+    ['3.1.0', null, false],
+    ['3.1.0', [], false],
+    ['3.0.0', {}, true],
+  ])('with version %s and paths %j: %s', async (openapi, paths, isTaken) => {
+    const document = { openapi, paths };
+    if (isTaken) expect(await entries(document)).toEqual([]);
+    else expect(await refusal(document)).toContain('"paths" must be an object');
+  });
+
+  it.each([
+    ['a path item', { '/orders': null }, 'a path item must be an object'],
+    ['an operation', { '/orders': { get: null } }, 'an operation must be an object'],
+    ['an operation', { '/orders': { get: [] } }, 'an operation must be an object'],
+  ])('refuses %s that is no object', async (_, paths, reason) => {
+    expect(await refusal(shop(paths))).toContain(reason);
+  });
+
+  it('takes the methods that came with 3.2, there alone', async () => {
+    const paths = { '/orders': { query: {}, additionalOperations: { COPY: {} } } };
+
+    expect(await entries(shop(paths, { openapi: '3.2.0' }))).toEqual([
+      'COPY:shop.example/orders',
+      'QUERY:shop.example/orders',
+    ]);
+    expect(await entries(shop(paths))).toEqual([]);
+  });
+
+  it('refuses a method that no scope can hold', async () => {
+    const paths = { '/orders': { additionalOperations: { copy: {} } } };
+    expect(await refusal(shop(paths, { openapi: '3.2.0' }))).toContain('the method "copy"');
+  });
+
+  it('is not misled by names of Object.prototype', async () => {
+    const paths = JSON.parse(
+      '{"/__proto__": {"get": {}}, "__proto__": {"get": {}}, "/a": {"__proto__": {"get": {}}}}',
+    );
+
+    expect(await refusal(shop(paths))).toContain('GET "__proto__": the path must begin with "/"');
+    expect(await entries(shop({ '/__proto__': { get: {} }, '/a': { constructor: {} } }))).toEqual([
+      'GET:shop.example/__proto__',
+    ]);
+    expect(await refusal(shop({ '/a': { $ref: '#/paths/constructor' } }))).toContain('$ref');
+    expect(await refusal(at({ url: 'https://{constructor}.example', variables: {} }))).toContain(
+      'the variable "constructor"',
+    );
+  });
+});
+
+describe('the servers of catalogFromOpenApi', () => {
+  it.each([
+    ['https://shop.example', ['GET:shop.example/orders']],
+    ['https://shop.example/', ['GET:shop.example/orders']],
+    ['https://shop.example/v1', ['GET:shop.example/v1/orders']],
+    ['https://shop.example/api/v1/', ['GET:shop.example/api/v1/orders']],
+    ['HTTPS://Shop.EXAMPLE/V1', ['GET:shop.example/V1/orders']],
+    ['http://shop.example:8080/v1', ['GET:shop.example/v1/orders']],
+    ['https://shop.example:443', ['GET:shop.example/orders']],
+    ['//shop.example/v1', ['GET:shop.example/v1/orders']],
+    ['https://xn--caf-dma.example', ['GET:xn--caf-dma.example/orders']],
+  ])('reads %s', async (url, expected) => {
+    expect(await entries(at({ url }))).toEqual(expected);
+  });
+
+  it.each([
+    ['https://192.0.2.1', 'IP address'],
+    ['https://192.0.2.1:8080/v1', 'IP address'],
+    ['https://0x7f.1', 'IP address'],
+    ['https://[2001:db8::1]:8080', 'IP address'],
+    ['https://ann:hunter2@shop.example', 'user info'],
+    ['https://shop.example:http', 'host name'],
+    ['https://shop_a.example', 'host name'],
+    ['https://shop.example.', 'host name'],
+    ['https://*.shop.example', 'host name'],
+    ['https://caf\u00e9.example', 'host name'],
+    ['https:///v1', 'host name'],
+    ['https://shop.example?v=1', 'no query'],
+    ['https://shop.example/#v1', 'no fragment'],
+    ['https://shop.example\\v1', 'no backslash'],
+    ['https://shop.example/{', 'lone brace'],
+    ['https://shop.example//v1', 'empty segment'],
+    ['https://shop.example/v1//', 'empty segment'],
+    ['https://shop.example/v%31%2F', 'path_encoded_slash'],
+    ['shop.example/v1', 'must be absolute'],
+    ['./v1', 'must be absolute'],
+    ['', 'hosts: ["shop.example"]'],
+    ['/', 'hosts: ["shop.example"]'],
+    ['/v1', 'hosts: ["shop.example"]'],
+  ])('refuses %s: %s', async (url, reason) => {
+    const message = await refusal(at({ url }));
+    expect(message).toContain(reason);
+    expect(message).not.toContain('hunter2');
+  });
+
+  it.each([
+    ['an object for the list', { servers: { url: 'https://shop.example' } }],
+    ['a server without url', { servers: [{}] }],
+    ['a text for a server', { servers: ['https://shop.example'] }],
+    ['null', { servers: null }],
+  ])('refuses %s', async (_, more) => {
+    expect(await refusal(shop({ '/orders': { get: {} } }, more))).toContain('servers');
+  });
+
+  it('makes an entry for each server', async () => {
+    const found = await entries(at(...SERVERS, { url: 'https://test.shop.example/v1' }));
+    expect(found).toEqual(['GET:shop.example/orders', 'GET:test.shop.example/v1/orders']);
+  });
+
+  it('prefers those of the operation, then of the path, then of the document', async () => {
+    const own = [{ url: 'https://own.example' }];
+    const shared = [{ url: 'https://shared.example' }];
+    const paths = {
+      '/a': { get: { servers: own }, post: { servers: [] }, servers: shared },
+      '/b': { get: {}, servers: [] },
+    };
+
+    expect(await entries(shop(paths))).toEqual([
+      'GET:own.example/a',
+      'GET:shop.example/b',
+      'POST:shared.example/a',
+    ]);
+  });
+
+  it('asks nothing of a server that no operation has', async () => {
+    const paths = { '/a': { get: {}, servers: SERVERS } };
+    expect(await entries(shop(paths, { servers: [{ url: 'https://192.0.2.1' }] }))).toEqual([
+      'GET:shop.example/a',
+    ]);
+    expect(await entries({ openapi: '3.0.0', paths })).toEqual(['GET:shop.example/a']);
+  });
+
+  it.each([
+    ['a relative server', at({ url: '/v1/' }), 'v1/orders'],
+    ['no server', shop({ '/orders': { get: {} } }, { servers: undefined }), 'orders'],
+    ['an empty list of servers', at(), 'orders'],
+    ['a Swagger document without host', swagger({ basePath: '/v1' }), 'v1/orders'],
+  ])('gives the hosts of the caller to %s', async (_, document, path) => {
+    expect(await entries(document, { hosts: ['B.example', 'a.example'] })).toEqual([
+      `GET:a.example/${path}`,
+      `GET:b.example/${path}`,
+    ]);
+    expect(await refusal(document)).toContain('hosts: ["shop.example"]');
+    expect(await refusal(document, { hosts: [] })).toContain('hosts: ["shop.example"]');
+  });
+
+  it('gives the hosts of the caller to no server that has its own', async () => {
+    expect(await entries(at(...SERVERS), { hosts: ['a.example'] })).toEqual([
+      'GET:shop.example/orders',
+    ]);
+  });
+
+  it('tells a fault of a server once, however many operations it has', async () => {
+    const paths = { '/a': { get: {}, post: {} }, '/b': { get: {} } };
+    const message = await refusal(shop(paths, { servers: [{ url: 'https://192.0.2.1' }] }));
+    expect(message.match(/IP address/g)).toHaveLength(1);
+    expect(message).toContain('documents[0] ("Shop"), servers[0] "https://192.0.2.1"');
+  });
+});
+
+describe('the server variables of catalogFromOpenApi', () => {
+  const url = 'https://{region}.shop.example:{port}/{version}';
+  const port = { default: '443' };
+
+  it('take every value of an enum, else the default', async () => {
+    const region = { default: 'eu', enum: ['eu', 'us', 'eu'] };
+    const version = { default: 'v1', enum: [] };
+
+    expect(await entries(at({ url, variables: { region, port, version } }))).toEqual([
+      'GET:eu.shop.example/v1/orders',
+      'GET:us.shop.example/v1/orders',
+    ]);
+  });
+
+  it('may be the host, be used twice, and hold what a replacement would read as a sign', async () => {
+    const variables = { host: { default: 'shop.example' }, tag: { default: '$&' } };
+    expect(await entries(at({ url: 'https://{host}/{tag}/{tag}', variables }))).toEqual([
+      'GET:shop.example/$&/$&/orders',
+    ]);
+  });
+
+  it('do not count when they are not used', async () => {
+    const variables = { unused: {}, region: { default: 'eu' } };
+    expect(await entries(at({ url: 'https://{region}.example', variables }))).toEqual([
+      'GET:eu.example/orders',
+    ]);
+  });
+
+  it.each([
+    ['is not there', undefined],
+    ['has neither default nor enum', {}],
+    ['has a number for a default', { default: 8443 }],
+    ['has a default with braces', { default: '{region}' }],
+    ['has an enum of other things', { default: 'eu', enum: ['eu', null] }],
+  ])('are refused when one %s', async (_, region) => {
+    const message = await refusal(at({ url: 'https://{region}.example', variables: { region } }));
+    expect(message).toContain('the variable "region"');
+  });
+
+  it.each([
+    [[8, 8], 64],
+    [[5, 13], undefined],
+    [[65], undefined],
+    [[1000, 1000, 1000, 1000], undefined],
+  ])('%j give %s servers', async (counts, expected) => {
+    const variables = Object.fromEntries(
+      counts.map((count, at) => [
+        `v${at}`,
+        { default: 'a', enum: Array.from({ length: count }, (_, value) => `a${value}`) },
+      ]),
+    );
+    const name = Object.keys(variables).map((variable) => `{${variable}}`);
+    const document = at({ url: `https://${name.join('.')}.example`, variables });
+
+    if (expected === undefined) expect(await refusal(document)).toContain('at most 64');
+    else expect(await entries(document)).toHaveLength(expected);
+  });
+});
+
+/** A Swagger 2.0 document with one path. */
+function swagger(more: object): object {
+  return { swagger: '2.0', paths: { '/orders': { get: {} } }, ...more };
+}
+
+describe('Swagger 2.0 in catalogFromOpenApi', () => {
+  it.each([
+    [{ host: 'shop.example' }, 'GET:shop.example/orders'],
+    [{ host: 'Shop.example:8443', basePath: '/' }, 'GET:shop.example/orders'],
+    [{ host: 'shop.example', basePath: '/v1/' }, 'GET:shop.example/v1/orders'],
+    [
+      { host: 'shop.example', schemes: ['wss'], servers: [{ url: '/' }] },
+      'GET:shop.example/orders',
+    ],
+  ])('reads %j', async (more, expected) => {
+    expect(await entries(swagger(more))).toEqual([expected]);
+  });
+
+  it.each([
+    [{ host: 'https://shop.example' }, 'host name'],
+    [{ host: 'ann:hunter2@shop.example' }, 'user info'],
+    [{ host: '192.0.2.1:80' }, 'IP address'],
+    [{ host: '{tenant}.example' }, 'host name'],
+    [{ host: 7 }, 'host name'],
+    [{ host: 'shop.example', basePath: 'v1' }, 'basePath'],
+    [{ host: 'shop.example', basePath: '/{v}' }, 'basePath'],
+    [{ host: 'shop.example', basePath: '//v1' }, 'empty segment'],
+  ])('refuses %j', async (more, reason) => {
+    const message = await refusal(swagger(more));
+    expect(message).toContain(reason);
+    expect(message).not.toContain('hunter2');
+  });
+});
+
+describe('the root in catalogFromOpenApi', () => {
+  const rootName = 'root';
+  const based = { servers: [{ url: 'https://shop.example/v1' }] };
+
+  it.each(['', '/'])('needs a name for the path "%s"', async (path) => {
+    const document = shop({ [path]: { get: {} } });
+
+    expect(await entries(document, { rootName })).toEqual(['GET:shop.example/root']);
+    expect(await refusal(document)).toContain('rootName: "root"');
+  });
+
+  it.each(['', '/'])('is the base path where there is one: "%s"', async (path) => {
+    const document = shop({ [path]: { get: {} } }, based);
+
+    expect(await entries(document)).toEqual(['GET:shop.example/v1']);
+    expect(await entries(document, { rootName })).toEqual(['GET:shop.example/v1']);
+  });
+
+  it.each(['/{id}', '/{id}/items', '/a{b}', '/{id}.json'])(
+    'does not stand for %s',
+    async (path) => {
+      const document = shop({ [path]: { get: {} } });
+
+      expect(await refusal(document)).toContain('starts with a template');
+      expect(await refusal(document, { rootName })).toContain('x-scope');
+      expect(await entries(shop({ [path]: { get: {} } }, based))).toEqual(['GET:shop.example/v1']);
+    },
+  );
+});
+
+describe('x-scope in catalogFromOpenApi', () => {
+  it('replaces the path, base path included', async () => {
+    const paths = {
+      '/{id}': { get: { 'x-scope': 'orders/export' }, servers: [{ url: 'https://a.example/v1' }] },
+      '/b,c//d': { get: { 'x-scope': 'b' } },
+      '/e': { get: { 'x-scope': undefined }, 'x-scope': 'f' },
+    };
+    expect(await entries(shop(paths))).toEqual([
+      'GET:a.example/orders/export',
+      'GET:shop.example/b',
+      'GET:shop.example/e',
+    ]);
+  });
+
+  it.each([
+    ['orders/{}/items', 'orders/{}/items'],
+    ['orders/{id}/items$', 'orders/{}/items$'],
+    ['$', '$'],
+    ['a$$', 'a$$'],
+  ])('may be %s, whatever the granularity', async (text, path) => {
+    const document = shop(
+      { '/a': { get: { 'x-scope': text } } },
+      { servers: [{ url: 'https://shop.example/v1' }] },
+    );
+    expect(await entries(document)).toEqual([`GET:shop.example/${path}`]);
+    expect(await entries(document, { granularity: 'operation' })).toEqual([
+      `GET:shop.example/${path}`,
+    ]);
+  });
+
+  it.each([
+    '',
+    '*',
+    'orders/*',
+    '/orders',
+    'orders/',
+    'orders//export',
+    'orders/{id}.json',
+    'orders/$',
+    'orders?x',
+    'or%64ers',
+    'orders/..',
+    'caf\u00e9',
+    'a'.repeat(513),
+    'GET:shop.example/orders',
+    '*:shop.example/*',
+    null,
+    true,
+    7,
+    ['orders'],
+    { path: 'orders' },
+  ])('refuses %j', async (text) => {
+    const message = await refusal(shop({ '/orders': { get: { 'x-scope': text } } }));
+    expect(message).toContain('GET "/orders"');
+    expect(message).toContain('the path part of a scope');
+  });
+});
+
+describe('the references of catalogFromOpenApi', () => {
+  const item = { get: {}, servers: [{ url: 'https://a.example' }] };
+
+  it.each([
+    ['#/components/pathItems/orders'],
+    ['#/components/pathItems/again'],
+    ['#/paths/~1orders~1{id}'],
+    ['#/paths/%7E1orders~1%7Bid%7D'],
+    ['#/paths/~1~01'],
+  ])('follow %s', async ($ref) => {
+    const again = { $ref: '#/components/pathItems/orders' };
+    const components = { pathItems: { orders: item, again } };
+    const paths = { '/orders/{id}': item, '/~1': item, '/a': { $ref } };
+
+    expect(await entries(shop(paths, { components }))).toContain('GET:a.example/a');
+  });
+
+  it('keep what stands beside them, which wins', async () => {
+    const beside = { $ref: '#/components/pathItems/orders', post: {}, get: { 'x-scope': 'b' } };
+    const components = { pathItems: { orders: { ...item, put: {} } } };
+
+    expect(await entries(shop({ '/a': beside }, { components }))).toEqual([
+      'GET:a.example/b',
+      'POST:a.example/a',
+      'PUT:a.example/a',
+    ]);
+  });
+
+  it.each([
+    ['#/paths/~1a', 'leads back to itself'],
+    ['#/paths/~1b', 'leads back to itself'],
+    ['#/paths/~1missing', 'same document'],
+    ['#/paths/~1text', 'must be an object'],
+    ['#/paths/~1orders/get', 'same document'],
+    ['#/components/schemas/orders', 'same document'],
+    ['#/paths/%zz', 'same document'],
+    ['#/paths/toString', 'same document'],
+    ['#', 'same document'],
+    ['', 'same document'],
+    ['other.json#/paths/~1orders', 'same document'],
+    ['https://shop.example/openapi.json', 'same document'],
+    ['https://ann:hunter2@shop.example/openapi.json', 'same document'],
+    [{}, 'same document'],
+    [null, 'same document'],
+  ])('refuse %j: %s', async ($ref, reason) => {
+    const paths = { '/a': { $ref }, '/b': { $ref: '#/paths/~1a' }, '/orders': item, '/text': 'a' };
+    const message = await refusal(shop(paths));
+    expect(message).toContain(reason);
+    expect(message).not.toContain('hunter2');
+  });
+});
+
+describe('the refusals of catalogFromOpenApi', () => {
+  it('name the first ten problems of all documents, and how many more', async () => {
+    const bad = (count: number) =>
+      shop(Object.fromEntries(Array.from({ length: count }, (_, i) => [`/a,${i}`, { get: {} }])));
+
+    const ten = await refusal([shop({}), bad(9), {}]);
+    expect(ten.match(/documents\[1\] \("Shop"\), GET/g)).toHaveLength(9);
+    expect(ten).toContain('documents[2]: is not an OpenAPI document');
+    expect(ten).not.toContain('more');
+    const eleven = await refusal([bad(10), {}]);
+    expect(eleven.match(/documents\[/g)).toHaveLength(10);
+    expect(eleven).toContain('; and 1 more');
+    expect(await refusal(bad(500))).toContain('; and 490 more');
+  });
+
+  it('are short and printable, whatever the documents hold', async () => {
+    const nasty = '/\u001b[31m\r\n\u202e\u{1f600}'.repeat(500);
+    const paths = Object.fromEntries(
+      Array.from({ length: 20 }, (_, i) => [nasty + i, { get: { 'x-scope': nasty } }]),
+    );
+
+    const message = await refusal(shop(paths, { info: { title: nasty } }));
+
+    expect(message.length).toBeLessThan(8000);
+  });
+
+  it('leave the documents as they were', async () => {
+    const document = Object.freeze(shop(Object.freeze({ '/orders': Object.freeze({ get: {} }) })));
+    const before = JSON.stringify(document);
+
+    await entries([document], Object.freeze({ hosts: Object.freeze(['a.example']) }));
+
+    expect(JSON.stringify(document)).toBe(before);
+  });
+
+  it('make an empty catalog of no documents', async () => {
+    expect(await entries([])).toEqual([]);
+  });
+});
+
+describe('the options of catalogFromOpenApi', () => {
+  it.each([
+    [{ host: 'shop.example' }],
+    [{ rootname: 'root' }],
+    [{ hosts: 'shop.example' }],
+    [{ hosts: ['shop.example:443'] }],
+    [{ hosts: ['https://shop.example'] }],
+    [{ hosts: ['*.shop.example'] }],
+    [{ hosts: ['192.0.2.1'] }],
+    [{ hosts: ['shop.example', 7] }],
+    [{ hosts: null }],
+    [{ rootName: '' }],
+    [{ rootName: '/' }],
+    [{ rootName: 'a/b' }],
+    [{ rootName: '*' }],
+    [{ rootName: '..' }],
+    [{ rootName: '{root}' }],
+    [{ rootName: '$' }],
+    [{ rootName: 'root$' }],
+    [{ rootName: 'a'.repeat(512) }],
+    [{ granularity: 'prefix', rootName: 'root$' }],
+    [{ granularity: 'prefix', rootName: 'a'.repeat(513) }],
+    [{ granularity: 'method' }],
+    [{ granularity: '' }],
+    [{ granularity: null }],
+    [{ rootName: null }],
+    [null],
+    [[]],
+  ])('refuse %j', async (options) => {
+    // @ts-expect-error some of them are wrong for the compiler, too
+    const made: Promise<unknown> = catalogFromOpenApi(at(...SERVERS), options);
+    await expect(made).rejects.toSatisfy(isTokenError);
+    await expect(made).rejects.toMatchObject({ code: 'invalid_options' });
+  });
+
+  it.each([
+    [undefined],
+    [{}],
+    [{ granularity: undefined, hosts: undefined, rootName: undefined }],
+    [{ granularity: 'operation', rootName: 'a'.repeat(511) }],
+    [{ hosts: ['a.example'], rootName: 'root' }],
+  ] as const)('take %j', async (options) => {
+    const catalog = await catalogFromOpenApi(at(...SERVERS), options);
+    expect(catalog.toArray()).toEqual(['GET:shop.example/orders$']);
+  });
+
+  it('take a name for the root of 512 characters, and no more, for prefixes', async () => {
+    const rootName = 'a'.repeat(512);
+    const document = shop({ '/': { get: {} } });
+    expect(await entries(document, { rootName })).toEqual([`GET:shop.example/${rootName}`]);
+  });
+});
+
+const data = new URL('../../../shared/data/', import.meta.url);
+const isHere = existsSync(new URL('oas/', data));
+
+describe.skipIf(!isHere)(`real documents (skipped without ${data.pathname})`, () => {
+  const folder = new URL('oas/', data);
+  const names = isHere ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
+  const read = (name: string): unknown => JSON.parse(readFileSync(new URL(name, folder), 'utf8'));
+  const documents = names.map(read);
+
+  it('all load, one by one and together', async () => {
+    const each = await Promise.all(documents.map((one) => entries(one, { rootName: 'root' })));
+    const all = await entries(documents, { rootName: 'root' });
+
+    expect(names).toHaveLength(14);
+    expect(each.every((found) => found.length > 0)).toBe(true);
+    expect(all).toEqual([...new Set(each.flat())].sort());
+    expect(all).toContain('GET:imprese.openapi.it/advance');
+    expect(all).toContain('GET:exchange.altravia.com/root');
+  });
+
+  it('name the one path that needs a name', async () => {
+    const message = await refusal(documents);
+    expect(message.match(/documents\[/g)).toHaveLength(1);
+    expect(message).toContain('rootName: "root"');
+  });
+
+  it.each([
+    ['/advance', true],
+    ['/advance/12485671007', true],
+    ['/advancex', false],
+    ['/', false],
+  ])('grant %s with one entry: %s', async (target, allowed) => {
+    const [entry = ''] = (await entries(documents, { rootName: 'root' })).filter(
+      (scope) => scope === 'GET:imprese.openapi.it/advance',
+    );
+    const request = { method: 'GET', domain: 'imprese.openapi.it', target };
+
+    expect(ScopeSet.from([entry]).allows(request).allowed).toBe(allowed);
+  });
+});

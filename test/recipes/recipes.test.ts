@@ -1,0 +1,104 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import pg from 'pg';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { generateKey, TokenService } from '../../src/index.ts';
+import { migrate, PostgresTokenStore } from '../../src/stores/postgres/index.ts';
+
+const url = inject('servers').postgres;
+const folder = new URL('.', import.meta.url);
+const recipes = ['kysely.mjs', 'drizzle.mjs', 'postgres-js.mjs'];
+const guide = readFileSync(new URL('../../docs/guides/transactions.md', import.meta.url), 'utf8');
+
+/** Installs the libraries once. Without a network there are none, which CI does not forgive. */
+function isInstalled(): boolean {
+  const isThere = () => existsSync(new URL('node_modules/kysely/package.json', folder));
+  if (isThere()) return true;
+  try {
+    const flags = ['--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error'];
+    execFileSync('npm', ['ci', ...flags], { cwd: folder, timeout: 100_000, stdio: 'pipe' });
+  } catch (error) {
+    if (process.env['CI'] === 'true') throw error;
+    process.stderr.write(
+      'recipes: the libraries cannot be installed, so their recipes are not tried\n',
+    );
+  }
+  return isThere();
+}
+
+interface Recipe {
+  addUser(host: {
+    readonly url: string;
+    readonly pool: pg.Pool;
+    readonly store: PostgresTokenStore;
+    readonly options: object;
+    readonly table: string;
+    readonly name: string;
+    readonly fails: boolean;
+  }): Promise<{ readonly value: string }>;
+}
+
+async function setUp() {
+  const pool = new pg.Pool({ connectionString: url as string, max: 3 });
+  const suffix = randomBytes(6).toString('hex');
+  const [own, table] = [`users_${suffix}`, `tokens_${suffix}`];
+  await migrate(pool, { table });
+  await pool.query(`CREATE TABLE ${own} (name text)`);
+  onTestFinished(async () => {
+    await pool.query(`DROP TABLE ${own}, ${table}`);
+    await pool.end();
+  });
+  const options = { keys: [generateKey()], prefix: 'acme' };
+  const store = new PostgresTokenStore(pool, { table });
+  const tokens = new TokenService({ ...options, store });
+  const host = { url: url as string, pool, store, options, table: own };
+  const names = async () =>
+    (await pool.query(`SELECT name FROM ${own}`)).rows.map(({ name }) => name);
+  return { tokens, host, names };
+}
+
+describe.skipIf(url === undefined)('the recipes for transactions', () => {
+  it.skipIf(url === undefined || !isInstalled()).each(recipes)(
+    '%s stores the user and the token together, or neither',
+    async (file) => {
+      const { addUser }: Recipe = await import(new URL(file, folder).href);
+      const { tokens, host, names } = await setUp();
+
+      const { value } = await addUser({ ...host, name: 'ada', fails: false });
+      const refused = addUser({ ...host, name: 'bob', fails: true });
+      await expect(refused).rejects.toThrow('rolled back');
+
+      expect(await names()).toEqual(['ada']);
+      const scope = 'GET:shop.example/orders';
+      expect(await tokens.verify(value, { scope })).toMatchObject({ ok: true });
+      expect((await tokens.list({ account: 'bob' })).tokens).toEqual([]);
+    },
+  );
+});
+
+describe('the guide', () => {
+  const squeeze = (text: string) => text.replaceAll(/\s+/g, ' ').trim();
+  const code = readdirSync(folder)
+    .filter((name) => name.endsWith('.mjs'))
+    .map((name) => squeeze(readFileSync(new URL(name, folder), 'utf8')));
+  const shown = [...guide.matchAll(/^```typescript\n(.*?)^```$/gms)].map(([, text = '']) => text);
+
+  it('shows parts of the recipes that run', () => {
+    expect(shown).toHaveLength(recipes.length);
+    for (const part of shown) {
+      expect(code.filter((text) => text.includes(squeeze(part)))).toHaveLength(1);
+    }
+  });
+
+  it('notices a part that was changed in one place (the control)', () => {
+    const [part = ''] = shown.map((text) => squeeze(text).replace('inside', 'outside'));
+    expect(code.filter((text) => text.includes(part))).toEqual([]);
+  });
+
+  it('is kept apart from private registries', () => {
+    const lock = readFileSync(new URL('package-lock.json', folder), 'utf8');
+    const hosts = [...lock.matchAll(/"resolved": "https?:\/\/([^/"]+)/g)].map(([, host]) => host);
+    expect(hosts.filter((host) => host !== 'registry.npmjs.org')).toEqual([]);
+  });
+});

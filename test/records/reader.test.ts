@@ -1,0 +1,894 @@
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import { type StoreFailure, TokenError } from '../../src/errors.ts';
+import type { TokenEvent } from '../../src/events.ts';
+import { CheckedStore } from '../../src/records/checked-store.ts';
+import { type CacheLimits, RecordReader } from '../../src/records/reader.ts';
+import type { TokenStore, Unsubscribe } from '../../src/store.ts';
+import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { manualClock } from '../../src/testing/index.ts';
+import type { IssuedToken, TokenId, TokenRecord } from '../../src/token.ts';
+import {
+  codeOf,
+  forge,
+  OTHER_SCOPE,
+  RecordingStore,
+  recordOf,
+  SCOPE,
+  type Setting,
+  setUp,
+} from '../support.ts';
+
+const need = { scope: SCOPE };
+const STALE = { maxStaleMs: 1000 };
+
+/** A service over a store that is asked as one over the network is. */
+function setUpRemote(options: Parameters<typeof setUp>[0] = {}): Setting {
+  const store = new RecordingStore(new MemoryTokenStore(), { local: false });
+  const setting = setUp({ ...options, store });
+  return { ...setting, store: setting.store };
+}
+
+async function issued({ tokens, store }: Setting, scopes = [SCOPE]): Promise<IssuedToken> {
+  const token = await tokens.issue({ account: 'acme', scopes });
+  store.takeCalls();
+  return token;
+}
+
+const turn = () => new Promise(setImmediate);
+const typesOf = (events: readonly TokenEvent[]) => events.map(({ type }) => type);
+const LIMITS: CacheLimits = { maxStaleMs: 1000, maxEntries: 10, maxBytes: 1e6 };
+
+/** A reader of a store that is asked as one over the network is. */
+function readerOf(store: TokenStore, onFailure: (failure: StoreFailure) => void = () => {}) {
+  const checked = new CheckedStore(store, { isLocal: false, deadlineMs: 60_000, onFailure });
+  return new RecordReader(checked, LIMITS);
+}
+
+describe('reads of one turn', () => {
+  it('go to the store together', async () => {
+    const setting = setUpRemote();
+    const issues = Array.from({ length: 32 }, () => issued(setting));
+    const values = (await Promise.all(issues)).map(({ value }) => value);
+
+    const verdicts = await Promise.all(values.map((value) => setting.tokens.verify(value, need)));
+
+    expect(verdicts.map(({ ok }) => ok)).toEqual(values.map(() => true));
+    expect(setting.store.calls.map(({ method }) => method)).toEqual(['find']);
+    expect(setting.store.calls[0]?.args[0]).toHaveLength(32);
+  });
+
+  it('read one id once', async () => {
+    const setting = setUpRemote();
+    const { value } = await issued(setting);
+
+    await Promise.all(Array.from({ length: 32 }, () => setting.tokens.verify(value, need)));
+
+    expect(setting.store.calls.map(({ args }) => args[0])).toEqual([[expect.any(String)]]);
+  });
+
+  it('wait for each other where another read is under way', async () => {
+    const setting = setUpRemote();
+    const { value } = await issued(setting);
+    const store = holding(setting.store);
+    const first = setting.tokens.verify(value, need);
+    await turn();
+
+    // Each in a callback of its own, as requests come.
+    const others = Array.from({ length: 8 }, () =>
+      turn().then(() => setting.tokens.verify(value, need)),
+    );
+    for (let i = 0; i < 3; i++) await turn();
+    store.release();
+    await Promise.all([first, ...others]);
+
+    expect(setting.store.takeCalls()).toEqual(['find', 'find']);
+  });
+
+  it('never join a read that was sent before they began', async () => {
+    const setting = setUpRemote();
+    const { id, value } = await issued(setting);
+    const store = holding(setting.store);
+    const early = setting.tokens.verify(value, need);
+    await turn();
+    await setting.tokens.revoke('acme', id);
+    const late = setting.tokens.verify(value, need);
+    await turn();
+    store.release();
+
+    expect((await early).ok).toBe(true);
+    expect(await late).toMatchObject({ ok: false, reason: 'revoked' });
+  });
+
+  it('are read at once, and alone, from a store that is local', async () => {
+    const setting = setUp();
+    const tokens = await Promise.all([issued(setting), issued(setting)]);
+
+    const verdicts = tokens.map(({ value }) => setting.tokens.verify(value, need));
+
+    expect(setting.store.takeCalls()).toEqual(['find', 'find']);
+    await Promise.all(verdicts);
+  });
+
+  it('of more than a thousand go in several calls', async () => {
+    const setting = setUpRemote();
+    const made = await Promise.all(Array.from({ length: 1001 }, () => issued(setting)));
+
+    await Promise.all(made.map(({ value }) => setting.tokens.verify(value, need)));
+
+    const sizes = setting.store.calls.map(({ args }) => (args[0] as unknown[]).length);
+    expect(sizes).toEqual([1000, 1]);
+  });
+
+  it('fail together when the store does, and no other', async () => {
+    const setting = setUpRemote();
+    const tokens = await Promise.all([issued(setting), issued(setting)]);
+    setting.store.break('find', () => Promise.reject(new Error('away')));
+
+    const codes = await Promise.all(
+      tokens.map(({ value }) => codeOf(setting.tokens.verify(value, need))),
+    );
+    setting.store.mend();
+
+    expect(codes).toEqual(['store_unavailable', 'store_unavailable']);
+    expect((await setting.tokens.verify(tokens[0].value, need)).ok).toBe(true);
+  });
+
+  it('do not all fail when only a part of the store is away', async () => {
+    const setting = setUpRemote();
+    const [lost, there] = await Promise.all([issued(setting), issued(setting)]);
+    const { inner } = setting.store;
+    setting.store.break('find', (async (ids: readonly TokenId[]) => {
+      if (ids.includes(lost.id)) throw new Error('this part is away');
+      return inner.find(ids);
+    }) as never);
+
+    const failing = setting.tokens.verify(lost.value, need);
+    const working = setting.tokens.verify(there.value, need);
+
+    expect(await codeOf(failing)).toBe('store_unavailable');
+    expect((await working).ok).toBe(true);
+  });
+
+  it.each([
+    [49, ['find', 'find', 'find']],
+    [50, ['find']],
+    [1000, ['find']],
+  ])(
+    'that failed after %i ms are tried one by one, or their time is over: %j',
+    async (ms, calls) => {
+      const setting = setUpRemote();
+      const tokens = await Promise.all([issued(setting), issued(setting)]);
+      const clock = vi.spyOn(performance, 'now').mockReturnValue(1000);
+      setting.store.break('find', async () => {
+        clock.mockReturnValue(1000 + ms);
+        throw new Error('away');
+      });
+
+      const codes = tokens.map(({ value }) => codeOf(setting.tokens.verify(value, need)));
+
+      expect(await Promise.all(codes)).toEqual(['store_unavailable', 'store_unavailable']);
+      clock.mockRestore();
+      expect(setting.store.takeCalls()).toEqual(calls);
+    },
+  );
+
+  it.each<[string, (record: TokenRecord) => unknown]>([
+    ['nothing', () => undefined],
+    ['no list', (record) => ({ 0: record, length: 1 })],
+    ['a list of none', () => []],
+    ['a list of two', (record) => [record, record]],
+  ])('take %s for no answer of a store', async (_, answerWith) => {
+    const setting = setUpRemote();
+    const { id, value } = await issued(setting);
+    const record = await recordOf(setting.store.inner, id);
+
+    setting.store.break('find', (async () => answerWith(record)) as never);
+    expect(await codeOf(setting.tokens.verify(value, need))).toBe('store_corrupt');
+    setting.store.break('find', (async () => [record]) as never);
+    expect((await setting.tokens.verify(value, need)).ok).toBe(true);
+  });
+
+  it.each<[string, (broken: TokenId) => (ids: readonly TokenId[]) => Promise<unknown>]>([
+    [
+      'a store that hands out something else',
+      (broken) => async (ids) => ids.map((id) => (id === broken ? { id } : undefined)),
+    ],
+    [
+      'a store that rejects all of them',
+      (broken) => async (ids) => {
+        if (ids.includes(broken)) throw new TokenError('store_corrupt', 'malformed');
+        return ids.map(() => undefined);
+      },
+    ],
+  ])('are not spoilt by one malformed record: %s', async (_, answerWith) => {
+    const setting = setUpRemote();
+    const [broken, whole] = await Promise.all([issued(setting), issued(setting)]);
+    setting.store.break('find', answerWith(broken.id));
+
+    const reading = setting.tokens.verify(broken.value, need);
+    const other = setting.tokens.verify(whole.value, need);
+
+    expect(await codeOf(reading)).toBe('store_corrupt');
+    expect(await other).toMatchObject({ ok: false, reason: 'unknown' });
+  });
+});
+
+/** Lets reads of the store see the present, and answer only when told to. */
+function holding(store: RecordingStore): { release(): void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  store.break('find', (async (ids: readonly TokenId[]) => {
+    const found = await store.inner.find(ids);
+    await promise;
+    return found;
+  }) as never);
+  return { release: resolve };
+}
+
+describe('the cache', () => {
+  it('is off by default', async () => {
+    const setting = setUpRemote();
+    const { value } = await issued(setting);
+
+    for (let i = 0; i < 3; i++) await setting.tokens.verify(value, need);
+
+    expect(setting.store.takeCalls()).toEqual(['find', 'find', 'find']);
+  });
+
+  it('serves a record until it is as old as allowed, however often it is used', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { value } = await issued(setting);
+    const calls: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      await setting.tokens.verify(value, need);
+      calls.push(setting.store.takeCalls().length);
+      setting.clock.advance(0.3);
+    }
+
+    expect(calls).toEqual([1, 0, 0, 0, 1]);
+  });
+
+  it.each([
+    [0.999, 0],
+    [1, 1],
+  ])('after %s s reads %s times', async (seconds, reads) => {
+    const setting = setUpRemote({ cache: STALE });
+    const { value } = await issued(setting);
+    await setting.tokens.verify(value, need);
+    setting.store.takeCalls();
+    setting.clock.advance(seconds);
+
+    await setting.tokens.verify(value, need);
+
+    expect(setting.store.takeCalls()).toHaveLength(reads);
+  });
+
+  it('counts by the clock of the machine as well, when the given one stands still', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { value } = await issued(setting);
+    await setting.tokens.verify(value, need);
+    setting.store.takeCalls();
+    const now = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(now + 1001);
+
+    await setting.tokens.verify(value, need);
+    clock.mockRestore();
+
+    expect(setting.store.takeCalls()).toEqual(['find']);
+  });
+
+  it('counts from the start of the read, not from its answer', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { value } = await issued(setting);
+    const store = holding(setting.store);
+    const slow = setting.tokens.verify(value, need);
+    await turn();
+    setting.clock.advance(1);
+    store.release();
+    await slow;
+    setting.store.mend();
+    setting.store.takeCalls();
+
+    await setting.tokens.verify(value, need);
+
+    expect(setting.store.takeCalls()).toEqual(['find']);
+  });
+
+  it('judges what it serves by the present: an expired token is refused', async () => {
+    const setting = setUpRemote({ cache: { maxStaleMs: 60_000 } });
+    const { value } = await setting.tokens.issue({
+      account: 'acme',
+      scopes: [SCOPE],
+      ttlSeconds: 1,
+    });
+    expect((await setting.tokens.verify(value, need)).ok).toBe(true);
+    setting.store.takeCalls();
+    setting.clock.advance(1);
+
+    expect(await setting.tokens.verify(value, need)).toMatchObject({ reason: 'expired' });
+    expect(setting.store.takeCalls()).toEqual([]);
+  });
+
+  it.each<[string, (setting: Setting, id: TokenId) => Promise<unknown>, object]>([
+    ['revoke', ({ tokens }, id) => tokens.revoke('acme', id), { reason: 'revoked' }],
+    ['revokeAll', ({ tokens }) => tokens.revokeAll('acme'), { reason: 'revoked' }],
+    [
+      'modify',
+      ({ tokens }, id) => tokens.modify('acme', id, { scopes: [OTHER_SCOPE] }),
+      { reason: 'insufficient_scope' },
+    ],
+    [
+      'patch',
+      ({ tokens }, id) => tokens.patch('acme', id, { scopes: [OTHER_SCOPE] }),
+      { reason: 'insufficient_scope' },
+    ],
+    ['rotate', ({ tokens }, id) => tokens.rotate('acme', id), { reason: 'unknown' }],
+  ])('shows a %s of this process at once', async (_, change, refusal) => {
+    const setting = setUpRemote({ cache: STALE });
+    const { id, value } = await issued(setting);
+    await setting.tokens.verify(value, need);
+
+    await change(setting, id);
+
+    expect(await setting.tokens.verify(value, need)).toMatchObject({ ok: false, ...refusal });
+  });
+
+  it('shows a change of another process when the record is as old as allowed', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { id, value } = await issued(setting);
+    await setting.tokens.verify(value, need);
+    await setting.store.inner.revoke(id, 'acme', setting.clock.now());
+
+    expect((await setting.tokens.verify(value, need)).ok).toBe(true);
+    setting.clock.advance(1);
+    expect((await setting.tokens.verify(value, need)).ok).toBe(false);
+  });
+
+  it('is passed by with fresh', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { id, value } = await issued(setting);
+    await setting.tokens.verify(value, need);
+    await setting.store.inner.revoke(id, 'acme', setting.clock.now());
+
+    expect((await setting.tokens.verify(value, need)).ok).toBe(true);
+    expect((await setting.tokens.verify(value, need, { fresh: true })).ok).toBe(false);
+    expect((await setting.tokens.verify(value, need)).ok).toBe(false);
+  });
+
+  it('does not keep what was read before a change and came after it', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { id, value } = await issued(setting);
+    const store = holding(setting.store);
+    const early = setting.tokens.verify(value, need);
+    await turn();
+    setting.store.mend();
+    await setting.tokens.revoke('acme', id);
+    store.release();
+
+    expect((await early).ok).toBe(true);
+    expect((await setting.tokens.verify(value, need)).ok).toBe(false);
+  });
+
+  it('sees the new value of a token that was rotated elsewhere, at once', async () => {
+    const here = setUpRemote({ cache: STALE });
+    const there = setUp({ store: here.store, clock: here.clock });
+    const { id, value } = await issued(here);
+    await here.tokens.verify(value, need);
+
+    const rotated = await there.tokens.rotate('acme', id);
+
+    expect((await here.tokens.verify(rotated.value, need)).ok).toBe(true);
+  });
+
+  it('serves both values of a token in its grace period, and asks the store about any other', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { id, value } = await issued(setting);
+    const rotated = await setting.tokens.rotate('acme', id, { graceSeconds: 60 });
+    await setting.tokens.verify(rotated.value, need);
+    setting.store.takeCalls();
+
+    for (const good of [value, rotated.value]) {
+      expect((await setting.tokens.verify(good, need)).ok).toBe(true);
+    }
+    expect(setting.store.takeCalls()).toEqual([]);
+
+    expect((await setting.tokens.verify(forge(id), need)).ok).toBe(false);
+    expect(setting.store.takeCalls()).toEqual(['find']);
+  });
+
+  it('reads one token once for 32 callers that come one after the other', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { value } = await issued(setting);
+    const store = holding(setting.store);
+    const verdicts: Promise<{ ok: boolean }>[] = [];
+    for (let i = 0; i < 32; i++) {
+      verdicts.push(setting.tokens.verify(value, need));
+      await turn();
+    }
+    store.release();
+
+    expect((await Promise.all(verdicts)).every(({ ok }) => ok)).toBe(true);
+    expect(setting.store.takeCalls()).toEqual(['find']);
+  });
+
+  it('does not take the answer of a read under way that grew too old meanwhile', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { id, value } = await issued(setting);
+    const store = holding(setting.store);
+    const early = setting.tokens.verify(value, need);
+    await turn();
+    const joined = setting.tokens.verify(value, need);
+    await setting.store.inner.revoke(id, 'acme', setting.clock.now());
+    setting.store.mend();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 1001);
+    store.release();
+
+    expect((await early).ok).toBe(true);
+    expect((await joined).ok).toBe(false);
+    clock.mockRestore();
+  });
+
+  it('holds as many tokens as it may, and drops the one read longest ago', async () => {
+    const setting = setUpRemote({ cache: { maxStaleMs: 1000, maxEntries: 2 } });
+    const values: string[] = [];
+    for (let i = 0; i < 3; i++) values.push((await issued(setting)).value);
+    for (const value of values) await setting.tokens.verify(value, need);
+    setting.store.takeCalls();
+
+    for (const value of values.slice(1)) await setting.tokens.verify(value, need);
+    expect(setting.store.takeCalls()).toEqual([]);
+    await setting.tokens.verify(values[0] as string, need);
+    expect(setting.store.takeCalls()).toEqual(['find']);
+  });
+
+  it('holds as many bytes as it may, lists that several tokens share counted once', async () => {
+    const setting = setUpRemote({ cache: { maxStaleMs: 60_000, maxBytes: 1_048_576 } });
+    const large = (token: number) =>
+      Array.from({ length: 1000 }, (_, i) => `GET:shop.example/t${token}/${1000 + i}`);
+    const issue = (scopes: readonly string[]) => setting.tokens.issue({ account: 'a', scopes });
+    const heldOf = async (values: readonly string[]) => {
+      for (const value of values) await setting.tokens.verify(value, need);
+      setting.store.takeCalls();
+      let held = 0;
+      for (const value of [...values].reverse()) {
+        if (setting.tokens.verifySync(value, need) !== undefined) held += 1;
+      }
+      return held;
+    };
+    const distinct: string[] = [];
+    for (let i = 0; i < 10; i++) distinct.push((await issue(large(i))).value);
+    const alike: string[] = [];
+    for (let i = 0; i < 100; i++) alike.push((await issue(large(99))).value);
+
+    const few = await heldOf(distinct);
+    expect(few).toBeGreaterThanOrEqual(2);
+    expect(few).toBeLessThan(5);
+    expect(await heldOf(alike)).toBe(100);
+  });
+
+  it('counts a token that was read again as read last', async () => {
+    const setting = setUpRemote({ cache: { maxStaleMs: 1000, maxEntries: 2 } });
+    const values: string[] = [];
+    for (let i = 0; i < 3; i++) values.push((await issued(setting)).value);
+    const [first, second, third] = values as [string, string, string];
+    for (const value of [first, second]) await setting.tokens.verify(value, need);
+    await setting.tokens.verify(first, need, { fresh: true });
+    await setting.tokens.verify(third, need);
+    setting.store.takeCalls();
+
+    await setting.tokens.verify(first, need);
+    expect(setting.store.takeCalls()).toEqual([]);
+    await setting.tokens.verify(second, need);
+    expect(setting.store.takeCalls()).toEqual(['find']);
+  });
+
+  it('serves what it read from a local store, too', async () => {
+    const setting = setUp({ cache: STALE });
+    const { value } = await issued(setting);
+
+    for (let i = 0; i < 3; i++) await setting.tokens.verify(value, need);
+
+    expect(setting.store.takeCalls()).toEqual(['find']);
+  });
+
+  it('joins no read that failed', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { value } = await issued(setting);
+    setting.store.break('find', () => Promise.reject(new Error('away')));
+    expect(await codeOf(setting.tokens.verify(value, need))).toBe('store_unavailable');
+
+    setting.store.mend();
+    expect((await setting.tokens.verify(value, need)).ok).toBe(true);
+  });
+
+  it('joins no read of another token', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const [one, other] = [await issued(setting), await issued(setting)];
+    const store = holding(setting.store);
+    const first = setting.tokens.verify(one.value, need);
+    await turn();
+    const second = setting.tokens.verify(other.value, need);
+    await turn();
+    store.release();
+
+    expect([(await first).ok, (await second).ok]).toEqual([true, true]);
+    expect(setting.store.takeCalls()).toEqual(['find', 'find']);
+  });
+
+  it('keeps nothing for ids that are not there', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { id, value } = await issued(setting);
+    const record = await recordOf(setting.store.inner, id);
+    setting.store.break('find', async () => [undefined]);
+    expect((await setting.tokens.verify(value, need)).ok).toBe(false);
+    setting.store.break('find', async () => [record]);
+
+    expect((await setting.tokens.verify(value, need)).ok).toBe(true);
+  });
+
+  it('hands out nothing that a caller could change for others', async () => {
+    const setting = setUpRemote({ cache: STALE });
+    const { value } = await setting.tokens.issue({
+      account: 'acme',
+      scopes: [SCOPE],
+      metadata: { team: { name: 'a' } },
+    });
+    for (let i = 0; i < 2; i++) {
+      const verdict = await setting.tokens.verify(value, need);
+      if (!verdict.ok) throw new Error('refused');
+      const { token } = verdict;
+      expect(() => Object.assign(token.metadata?.['team'] as object, { name: 'b' })).toThrow();
+      expect(() => (token.scopes as string[]).push(OTHER_SCOPE)).toThrow();
+      token.expiresAt.setTime(0);
+      token.createdAt.setTime(0);
+    }
+    const verdict = await setting.tokens.verify(value, need);
+    expect(verdict).toMatchObject({ ok: true, token: { metadata: { team: { name: 'a' } } } });
+  });
+
+  it.each([
+    ['maxStaleMs', -1],
+    ['maxStaleMs', 60_001],
+    ['maxStaleMs', 0.5],
+    ['maxEntries', 0],
+    ['maxAge', 5],
+  ])('refuses %s %s', async (option, value) => {
+    expect(await codeOf(async () => setUp({ cache: { [option]: value } }))).toBe('invalid_options');
+  });
+});
+
+/** A store whose hints a test sends by hand. */
+class HintingStore extends RecordingStore {
+  listener: ((ids: readonly TokenId[] | 'all') => void) | undefined;
+  failures = 0;
+  unsubscribed = 0;
+
+  async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {
+    if (this.failures > 0) {
+      this.failures -= 1;
+      throw new TokenError('store_unavailable', 'not yet');
+    }
+    this.listener = onChange;
+    return async () => {
+      this.unsubscribed += 1;
+    };
+  }
+}
+
+describe('hints of the store', () => {
+  function setUpHinting(options: Parameters<typeof setUp>[0] = {}) {
+    const store = new HintingStore(new MemoryTokenStore(), { local: false });
+    const clock = manualClock();
+    const setting = setUp({ clock, cache: STALE, ...options });
+    const tokens = new (setting.tokens.constructor as new (options: object) => Setting['tokens'])({
+      keys: [{ kid: 'k1', secret: new Uint8Array(32).map((_, i) => i), status: 'active' }],
+      prefix: 'acme',
+      clock,
+      cache: STALE,
+      ...options,
+      store,
+    });
+    return { store, clock, tokens };
+  }
+
+  it('are listened to only where something is kept', async () => {
+    expect(setUpHinting({ cache: {} }).store.listener).toBeUndefined();
+    expect(setUpHinting().store.listener).toBeDefined();
+  });
+
+  it.each<[string, (id: TokenId) => readonly TokenId[] | 'all', boolean]>([
+    ['the id', (id) => [id], false],
+    ['all', () => 'all', false],
+    ['another id', () => ['NobodyHasThisId0000000' as TokenId], true],
+  ])('of %s make the next verify read or not', async (_, hint, isServed) => {
+    const { store, clock, tokens } = setUpHinting();
+    const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    await turn();
+    await tokens.verify(value, need);
+    await store.inner.revoke(id, 'acme', clock.now());
+
+    store.listener?.(hint(id));
+
+    expect((await tokens.verify(value, need)).ok).toBe(isServed);
+  });
+
+  it('never make it keep or accept anything', async () => {
+    const { store, tokens } = setUpHinting();
+    const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    store.takeCalls();
+
+    store.listener?.([id]);
+    store.listener?.('all');
+
+    expect(store.takeCalls()).toEqual([]);
+    expect((await tokens.verify(value, need)).ok).toBe(true);
+    expect(store.takeCalls()).toEqual(['find']);
+  });
+
+  it('are asked for again until the store can give them, and no more after close', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    const { store, tokens } = setUpHinting();
+    store.failures = 2;
+    store.listener = undefined;
+    const other = readerOf(store);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(store.failures).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(store.failures).toBe(0);
+    expect(store.listener).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(1000);
+    vi.useRealTimers();
+
+    expect(store.listener).toBeDefined();
+    await other.close();
+    await tokens.close();
+    expect(store.unsubscribed).toBe(2);
+  });
+});
+
+const ID = 'schedule00000000000000' as TokenId;
+const DIGEST = new Uint8Array(32).fill(7);
+const SCHEDULES = Number(process.env['SCHEDULES'] ?? 2000);
+
+describe('a reader', () => {
+  const now = Date.UTC(2100, 0);
+  const holdsNow = async (reader: RecordReader): Promise<boolean> => {
+    await reader.read(ID, now);
+    return reader.cached(ID, now) !== undefined;
+  };
+  const storeOf = (more: Partial<TokenStore> = {}): TokenStore =>
+    ({
+      find: async (ids: readonly TokenId[]) =>
+        ids.map((id) => ({ ...newRecord(new Date(now)), id })),
+      ...more,
+    }) as unknown as TokenStore;
+
+  it('keeps nothing once it is closed, neither what it has nor what it reads', async () => {
+    const reader = readerOf(storeOf());
+    expect(await holdsNow(reader)).toBe(true);
+
+    await reader.close();
+    expect(reader.cached(ID, now)).toBeUndefined();
+    expect(await holdsNow(reader)).toBe(false);
+  });
+
+  it.each<[readonly TokenId[] | 'all', boolean]>([
+    ['all', false],
+    [[ID], false],
+    [['NobodyHasThisId0000000' as TokenId], true],
+    [[], true],
+  ])('told to forget %j keeps what it is reading: %s', async (ids, isKept) => {
+    const reader = readerOf(storeOf());
+    const reading = reader.read(ID, now);
+    await new Promise((resolve) => process.nextTick(resolve));
+    reader.evict(ids);
+
+    await reading;
+    expect(reader.cached(ID, now) !== undefined).toBe(isKept);
+  });
+
+  it('forgets what it read before the store began to tell of changes', async () => {
+    const { promise, resolve } = Promise.withResolvers<Unsubscribe>();
+    const reader = readerOf(storeOf({ watch: () => promise }));
+    expect(await holdsNow(reader)).toBe(true);
+
+    resolve(async () => {});
+    await turn();
+    expect(reader.cached(ID, now)).toBeUndefined();
+    expect(await holdsNow(reader)).toBe(true);
+  });
+
+  it('that is closed before the store has answered stops listening then', async () => {
+    const { promise, resolve } = Promise.withResolvers<Unsubscribe>();
+    const unsubscribe = vi.fn(async () => {});
+    const reader = readerOf(storeOf({ watch: () => promise }));
+    await reader.close();
+
+    resolve(unsubscribe);
+    await turn();
+    expect(unsubscribe).toHaveBeenCalledTimes(1);
+  });
+
+  it.each([
+    [[], []],
+    [['b'], ['store_corrupt']],
+  ])(
+    'reports once that among the records read the store has malformed %j',
+    async (bad, reports) => {
+      const codes: unknown[] = [];
+      const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(22) as TokenId);
+      const find = async (asked: readonly TokenId[]) =>
+        asked.map((id) => ({
+          ...newRecord(new Date(now)),
+          id,
+          version: bad.includes(id[0] as never) ? 0 : 1,
+        }));
+      const reader = readerOf(storeOf({ find }), ({ code }) => codes.push(code));
+
+      const read = await Promise.allSettled(ids.map((id) => reader.read(id, now)));
+      expect(read.map(({ status }) => status === 'rejected')).toEqual(
+        ids.map((id) => bad.includes(id[0] as never)),
+      );
+      expect(codes).toEqual(reports);
+    },
+  );
+});
+
+describe('no interleaving', () => {
+  const schedules = fc.array(fc.nat(9), { minLength: 4, maxLength: 40 });
+
+  it(`of ${SCHEDULES} lets a read outlive a revoke`, { timeout: 600_000 }, async () => {
+    await fc.assert(
+      fc.asyncProperty(schedules, async (schedule) => {
+        expect(await acceptedTooLate(schedule)).toBe(0);
+      }),
+      { numRuns: SCHEDULES },
+    );
+  });
+
+  it('would be missed: a cache that evicts before a revoke and not after it is found out', async () => {
+    const found = await fc.check(
+      fc.asyncProperty(schedules, async (schedule) => {
+        expect(await acceptedTooLate(schedule, 'before')).toBe(0);
+      }),
+      { numRuns: 2000, endOnFailure: true },
+    );
+    expect(found.failed).toBe(true);
+  });
+});
+
+/**
+ * Runs a schedule of verifies, revokes (here, and by another process), hints and steps of time over
+ * a store whose calls take effect and answer when the schedule says so. How many verifies accepted
+ * the token that began after a revoke of this process had resolved, or longer than allowed after one
+ * of another process had taken effect.
+ */
+async function acceptedTooLate(
+  schedule: readonly number[],
+  evicts: 'before' | 'after' = 'after',
+): Promise<number> {
+  const clock = manualClock();
+  const pending: (() => void)[] = [];
+  const phase = () => new Promise<void>((resolve) => pending.push(resolve));
+  let record = newRecord(clock.now());
+  const store = {
+    async find(ids: readonly TokenId[]) {
+      await phase();
+      const seen = record;
+      await phase();
+      return ids.map(() => seen);
+    },
+  } as unknown as TokenStore;
+  const reader = readerOf(store);
+  let isRevoked = false;
+  let goneFrom = Number.POSITIVE_INFINITY;
+  let tooLate = 0;
+
+  const revokeHere = async () => {
+    if (evicts === 'before') reader.evict([ID]);
+    await phase();
+    record = { ...record, revokedAt: clock.now() };
+    await phase();
+    if (evicts === 'after') reader.evict([ID]);
+    isRevoked = true;
+  };
+  const verify = async () => {
+    const began = { isRevoked, isGone: clock.now().getTime() >= goneFrom };
+    const now = clock.now().getTime();
+    const found = reader.cached(ID, now) ?? (await reader.load(ID, now));
+    if (found?.revokedAt === undefined && (began.isRevoked || began.isGone)) tooLate += 1;
+  };
+  const running: Promise<void>[] = [];
+  for (const [place, choice] of schedule.entries()) {
+    if (choice < 3) running.push(verify());
+    else if (choice === 3 && place % 3 === 0) running.push(revokeHere());
+    else if (choice === 4 && place % 3 === 0) {
+      record = { ...record, revokedAt: clock.now() };
+      goneFrom = Math.min(goneFrom, clock.now().getTime() + 1000);
+    } else if (choice === 5) clock.advance(0.4);
+    else if (choice === 6) reader.evict('all');
+    else pending.splice((choice * 7 + place) % Math.max(1, pending.length), 1)[0]?.();
+    await new Promise(setImmediate);
+  }
+  while (pending.length > 0) {
+    pending.splice(0, 1)[0]?.();
+    await new Promise(setImmediate);
+  }
+  await Promise.all(running);
+  await verifyAll(verify, pending);
+  return tooLate;
+}
+
+async function verifyAll(verify: () => Promise<void>, pending: (() => void)[]): Promise<void> {
+  const last = verify();
+  for (let i = 0; i < 3; i++) {
+    await new Promise(setImmediate);
+    for (const release of pending.splice(0)) release();
+  }
+  await last;
+}
+
+function newRecord(now: Date): TokenRecord {
+  return {
+    id: ID,
+    account: 'acme',
+    prefix: 'acme',
+    kid: 'k1',
+    digest: DIGEST,
+    scopes: [SCOPE],
+    requested: [SCOPE],
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + 1e9),
+    version: 1,
+  };
+}
+
+describe('a value that a rotation replaced', () => {
+  it.each([
+    [0, 0, false, ['reused']],
+    [60, 0, true, []],
+    [60, 59.999, true, []],
+    [60, 60, false, ['reused']],
+    [60, 3600, false, ['reused']],
+  ])(
+    'with %s s of grace, after %s s: accepted %s, events %j',
+    async (graceSeconds, after, isAccepted, types) => {
+      const events: TokenEvent[] = [];
+      const setting = setUp({ onEvent: (event) => events.push(event) });
+      const { id, value } = await issued(setting);
+      const rotated = await setting.tokens.rotate('acme', id, { graceSeconds });
+      setting.clock.advance(after);
+
+      const verdict = await setting.tokens.verify(value, need);
+
+      expect(verdict.ok).toBe(isAccepted);
+      expect(typesOf(events).filter((type) => type === 'reused')).toEqual(types);
+      expect((await setting.tokens.verify(rotated.value, need)).ok).toBe(true);
+    },
+  );
+
+  it('is told of by id, without the value, and a listener that throws breaks nothing', async () => {
+    const events: TokenEvent[] = [];
+    const setting = setUp({
+      onEvent: (event) => {
+        events.push(event);
+        throw new Error('listener');
+      },
+    });
+    const { id, value } = await issued(setting);
+    await setting.tokens.rotate('acme', id);
+
+    expect(await setting.tokens.verify(value, need)).toEqual({ ok: false, reason: 'unknown' });
+    expect(events).toContainEqual({ type: 'reused', id, account: 'acme', at: setting.clock.now() });
+  });
+
+  it('with a secret that was never this token’s raises nothing', async () => {
+    const events: TokenEvent[] = [];
+    const setting = setUp({ onEvent: (event) => events.push(event) });
+    const other = setUp();
+    const { value } = await issued(other);
+
+    expect((await setting.tokens.verify(value, need)).ok).toBe(false);
+    expect(typesOf(events)).toEqual(['refused']);
+  });
+});

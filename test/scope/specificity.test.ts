@@ -1,0 +1,408 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { covers } from '../../src/scope/algebra.ts';
+import { ScopeCatalog } from '../../src/scope/catalog.ts';
+import { candidatesFor } from '../../src/scope/filter.ts';
+import { parseScope } from '../../src/scope/grammar.ts';
+import type { ReadRequest } from '../../src/scope/request.ts';
+import { ScopeSet } from '../../src/scope/set.ts';
+import {
+  asRequest,
+  crossingEntry,
+  crossingPoint,
+  crossingScope,
+  denotes,
+  LAW,
+  type Point,
+} from './support.ts';
+
+/** Negative where `a` comes first: section 3, word for word. */
+function compare(a: string, b: string): number {
+  const [left, right] = [rankedBy(a), rankedBy(b)];
+  const yes = (isSo: boolean): number => (isSo ? 0 : 1);
+  return (
+    // The longest path; then a closed one before an open one;
+    right.segments.length - left.segments.length ||
+    yes(left.isClosed) - yes(right.isClosed) ||
+    // then, segment by segment from the left, a literal before `{}`;
+    left.segments
+      .map((segment, place) => yes(segment !== '{}') - yes(right.segments[place] !== '{}'))
+      .find((one) => one !== 0) ||
+    // then exact host; then the longest parent; then exact method.
+    yes(!left.domain.startsWith('*')) - yes(!right.domain.startsWith('*')) ||
+    right.domain.length - left.domain.length ||
+    yes(left.method !== '*') - yes(right.method !== '*')
+  );
+}
+
+function rankedBy(text: string) {
+  const { method, domain, path } = parseScope(text);
+  const segments = path === '*' || path === '$' ? [] : path.replace(/\$$/, '').split('/');
+  return { method, domain, isClosed: path.endsWith('$'), segments };
+}
+
+function first(scopes: readonly string[]): string | undefined {
+  return [...scopes].sort(compare)[0];
+}
+
+/** The entry that a request belongs to. */
+function entryOf(catalog: readonly string[], point: Point): string | undefined {
+  return first(catalog.filter((entry) => denotes(entry, point)));
+}
+
+/** The places of the segments which the entry of a request names literally. */
+function namedIn(catalog: readonly string[], point: Point): number[] {
+  const entry = entryOf(catalog, point);
+  if (entry === undefined) return [];
+  const { path } = parseScope(entry);
+  return path.split('/').flatMap((segment, place) => (segment.startsWith('{}') ? [] : [place]));
+}
+
+function grantOf(
+  members: readonly string[],
+  catalog: readonly string[],
+  point: Point,
+): string | undefined {
+  const named = namedIn(catalog, point);
+  return first(members.filter((member) => denotes(member, point, named)));
+}
+
+function byOf(set: ScopeSet, request: Parameters<ScopeSet['allows']>[0]): string | undefined {
+  const decision = set.allows(request);
+  return decision.allowed ? String(decision.by) : undefined;
+}
+
+function readBy(catalog: ScopeCatalog, point: Point): ReadRequest {
+  const reading = catalog.readRequest(asRequest(point));
+  if (reading.ok) return reading.request;
+  throw new Error(reading.reason);
+}
+
+/** All paths of `a` and `{}` up to a length, open and closed: as many shapes as there are paths. */
+function allPaths(length: number): string[] {
+  const paths: string[] = ['$'];
+  let longest = [''];
+  for (let place = 0; place < length; place++) {
+    longest = longest.flatMap((path) => ['a', '{}'].map((one) => (path ? `${path}/${one}` : one)));
+    paths.push(...longest, ...longest.map((path) => `${path}$`));
+  }
+  return paths;
+}
+
+const few = fc.array(crossingScope(), { maxLength: 12 });
+const many = fc
+  .tuple(fc.subarray(allPaths(8), { minLength: 250 }), fc.infiniteStream(fc.nat(9)), few)
+  .map(([paths, stream, more]) => {
+    const scopeOf = (path: string): string => {
+      const how = stream.next().value;
+      return `${how % 2 ? '*' : 'GET'}:${how < 3 ? '*.example' : 'd.example'}/${path}`;
+    };
+    return [...paths, ...paths.slice(0, 50)].map(scopeOf).concat(more);
+  });
+/** Each case costs hundreds of scopes. */
+const FEW = { numRuns: Math.ceil(LAW.numRuns / 10) } as const;
+const catalogs = fc.array(crossingEntry, { maxLength: 12 });
+const points = fc.array(crossingPoint(4), { minLength: 5, maxLength: 5 });
+/** As long as the longest of many paths, and longer. */
+const longPoints = fc.array(
+  fc.record({
+    method: fc.constantFrom('GET', 'GET', 'GET', 'PUT'),
+    host: fc.constantFrom('d.example', 'd.example', 'a.d.example'),
+    segments: fc.array(fc.constantFrom('a', 'a', 'a', 'a', 'b'), { minLength: 4, maxLength: 9 }),
+  }),
+  { minLength: 5, maxLength: 5 },
+);
+
+describe('the most specific scope', () => {
+  it.each<[string, readonly string[]]>([
+    ['/a/b', ['GET:d/a/b$', 'GET:d/a/{}$', 'GET:d/{}/b$', 'GET:d/a/b', 'GET:d/{}/{}']],
+    ['/a/b', ['GET:d/a/b', 'GET:d/a/{}', 'GET:d/{}/b', 'GET:d/{}/{}', 'GET:d/a', 'GET:d/{}']],
+    ['/a/b', ['GET:*/{}/{}$', 'GET:d/a/b', 'GET:d/a']],
+    ['/a/b', ['*:*/a/{}', '*:d/{}/b', 'GET:d/{}/{}']],
+    ['/a/b', ['*:*/{}/b', 'GET:d/a', 'GET:d/{}', 'GET:d/*']],
+    ['/a/b', ['*:d/{}/{}', 'GET:*/{}/{}', '*:*/{}/{}']],
+    ['/a', ['GET:d/a$', 'GET:d/{}$', 'GET:d/a', 'GET:d/{}', 'GET:d/*']],
+    ['/', ['*:*/$', 'GET:d/*', 'GET:*/*', '*:*/*']],
+  ])('for %s is the first of those that are left of %j', (target, ranked) => {
+    for (let start = 0; start < ranked.length; start++) {
+      const set = ScopeSet.from(ranked.slice(start));
+      expect(byOf(set, { method: 'GET', domain: 'd', target })).toBe(ranked[start]);
+    }
+    expect([...ranked].reverse().sort(compare)).toEqual(ranked);
+  });
+
+  it.each([
+    ['of few scopes', few, LAW],
+    ['of very many shapes', many, FEW],
+  ])('%s is the one that sorting all of them gives', (_, sets, runs) => {
+    let allowed = 0;
+    fc.assert(
+      fc.property(
+        sets,
+        fc.oneof(points, longPoints),
+        crossingScope(0, 8),
+        (members, asked, scope) => {
+          const set = ScopeSet.from(members);
+          for (const point of asked) {
+            const expected = grantOf(members, [], point);
+            if (expected !== undefined) allowed += 1;
+            expect(byOf(set, asRequest(point))).toBe(expected);
+          }
+          const covering = members.filter((member) => covers(member, scope));
+          expect(set.coverOf(scope)?.toString()).toBe(first(covering));
+        },
+      ),
+      runs,
+    );
+    expect(allowed).toBeGreaterThan(runs.numRuns);
+  });
+
+  it.each([
+    ['of few entries', catalogs, LAW],
+    [
+      'of very many',
+      many.map((all) => all.map((text) => text.replace('*:', 'GET:')).filter(isConcrete)),
+      FEW,
+    ],
+  ])('%s names a request', (_, lists, runs) => {
+    fc.assert(
+      fc.property(lists, fc.oneof(points, longPoints), (entries, asked) => {
+        const catalog = ScopeCatalog.from(entries);
+        for (const point of asked) {
+          expect(catalog.attribute(asRequest(point))?.toString()).toBe(entryOf(entries, point));
+        }
+      }),
+      runs,
+    );
+  });
+});
+
+describe('minimize of very many shapes', () => {
+  it('leaves out what another one covers, and nothing for itself', () => {
+    fc.assert(
+      fc.property(many, (members) => {
+        const scopes = [...new Set(members)].map((text) => parseScope(text));
+        const least = scopes.filter(
+          (scope) => !scopes.some((other) => other !== scope && covers(other, scope)),
+        );
+        expect(ScopeSet.from(scopes).minimize().toArray()).toEqual(least.map(String).sort());
+      }),
+      FEW,
+    );
+  });
+
+  it.each([8, 7])('of all 2^%i paths of a and {} is the one that covers all', (length) => {
+    const paths = allPaths(length).filter((path) => path.split('/').length === length);
+    const [open, closed] = [false, true].map((isClosed) =>
+      paths
+        .filter((path) => path.endsWith('$') === isClosed)
+        .map((path) => `GET:d.example/${path}`),
+    ) as [string[], string[]];
+
+    expect(open).toHaveLength(2 ** length);
+    expect(ScopeSet.from(open).minimize().toArray()).toEqual([open.at(-1)]);
+    expect(ScopeSet.from(closed).minimize().toArray()).toEqual([closed.at(-1)]);
+    expect(
+      ScopeSet.from([...open, ...closed])
+        .minimize()
+        .toArray(),
+    ).toEqual([open.at(-1)]);
+    const uncovered = open
+      .slice(0, -1)
+      .filter((path) => path.match(/\{\}/g)?.length === length - 1);
+    expect(ScopeSet.from(uncovered).minimize().toArray()).toEqual(uncovered.sort());
+  });
+});
+
+describe('routes', () => {
+  /** As long as most entries. */
+  const routed = fc.array(
+    crossingPoint(3).filter(({ segments }) => segments.length > 1),
+    { minLength: 5, maxLength: 5 },
+  );
+
+  /** As long as the paths of very many shapes. */
+  const longEntries = fc.array(
+    fc
+      .array(fc.constantFrom('a', '{}', '{}', '{}'), { minLength: 4, maxLength: 8 })
+      .map((all) => `GET:d.example/${all.join('/')}`),
+    { minLength: 1, maxLength: 4 },
+  );
+
+  it.each<[readonly string[], readonly string[], string, string | undefined]>([
+    [['a/{}$', 'a/b$'], ['a/{}$'], '/a/b', undefined],
+    [['a/{}$', 'a/b$'], ['a/{}$'], '/a/c', 'a/{}$'],
+    [['a/{}$'], ['a/{}$'], '/a/b', 'a/{}$'],
+    [['a/{}$', 'a/b$'], ['a/b$'], '/a/b', 'a/b$'],
+    [['a/{}$', 'a/b$'], ['a/{}$', 'a/b'], '/a/b', 'a/b'],
+    [['a/{}$', 'a/b$'], ['a/{}$', 'a'], '/a/b', 'a'],
+    [['a/{}$', 'a/b$'], ['a/{}$', '*'], '/a/b', '*'],
+    [['a/{}$', 'a/b$'], ['{}$', '{}'], '/a/b', undefined],
+    [['a/{}$', 'a/b$'], ['{}/b$'], '/a/b', undefined],
+    [['{}/{}$', 'c$'], ['{}/b$', '{}/{}'], '/a/b', '{}/b$'],
+    [['{}/c$', '{}/{}$'], ['{}/{}$'], '/a/c', undefined],
+    [['{}/c$', '{}/{}$'], ['{}/{}$'], '/a/b', '{}/{}$'],
+    [['a/{}$', '{}/b$'], ['{}/b$'], '/a/b', undefined],
+    [['a/{}$', '{}/b$'], ['a/{}$'], '/a/b', 'a/{}$'],
+    [['a/b'], ['a/{}/{}'], '/a/b/c', undefined],
+    [['a/b'], ['a/b/{}'], '/a/b/c', 'a/b/{}'],
+    [['c$'], ['a/{}$'], '/a/b', 'a/{}$'],
+    [[], ['a/{}$'], '/a/b', 'a/{}$'],
+    [['$', '{}$'], ['{}$'], '/', undefined],
+    [['$', '{}$'], ['{}$', '$'], '/', '$'],
+  ])('in %j, %j allows %s by %s', (entries, held, target, by) => {
+    const scoped = (path: string): string => `GET:d.example/${path}`;
+    const point = { method: 'GET', host: 'd.example', segments: target.split('/').filter(Boolean) };
+    const asked = readBy(ScopeCatalog.from(entries.map(scoped)), point);
+    const set = ScopeSet.from(held.map(scoped));
+
+    expect(byOf(set, asked)).toBe(by && scoped(by));
+    expect(grantOf(held.map(scoped), entries.map(scoped), point)).toBe(by && scoped(by));
+    expect(set.explain(asked).allowed).toBe(by !== undefined);
+    expect(set.grantOf(asked)?.toString()).toBe(by && scoped(by));
+  });
+
+  it.each([
+    ['few scopes', fc.array(crossingScope(2, 3), { maxLength: 4 }), catalogs, routed, LAW],
+    ['very many shapes', many, longEntries, longPoints, FEW],
+  ])('keep of %s what has {} where an entry names the segment', (_, sets, lists, all, runs) => {
+    let kept = 0;
+    fc.assert(
+      fc.property(sets, lists, all, (members, entries, asked) => {
+        const set = ScopeSet.from(members);
+        const catalog = ScopeCatalog.from(entries);
+        for (const point of asked) {
+          const expected = grantOf(members, entries, point);
+          const request = readBy(catalog, point);
+          expect(byOf(set, request)).toBe(expected);
+          // And so it is by the members alone that can decide it.
+          const candidates = ScopeSet.from(candidatesFor(request, [...set].map(String)));
+          expect(byOf(candidates, request)).toBe(expected);
+          if (expected !== byOf(set, asRequest(point))) kept += 1;
+        }
+      }),
+      runs,
+    );
+    expect(kept).toBeGreaterThan(runs.numRuns / 50);
+  });
+
+  it('say the same of entries as grants, whatever was asked before', () => {
+    let kept = 0;
+    fc.assert(
+      fc.property(
+        catalogs,
+        fc.array(crossingPoint(3), { minLength: 20, maxLength: 20 }),
+        (entries, asked) => {
+          const catalog = ScopeCatalog.from(entries);
+          for (const point of [...asked, ...asked]) {
+            for (const entry of entries) {
+              const expected = grantOf([entry], entries, point);
+              expect(byOf(ScopeSet.from([entry]), readBy(catalog, point))).toBe(expected);
+              if (expected === undefined && denotes(entry, point)) kept += 1;
+            }
+          }
+        },
+      ),
+      FEW,
+    );
+    expect(kept).toBeGreaterThan(FEW.numRuns);
+  });
+
+  it('take nothing where no entry covers the request', () => {
+    fc.assert(
+      fc.property(few, catalogs, routed, (members, entries, asked) => {
+        const set = ScopeSet.from(members);
+        const catalog = ScopeCatalog.from(entries);
+        for (const point of asked) {
+          if (catalog.attribute(asRequest(point)) !== undefined) continue;
+          expect(byOf(set, readBy(catalog, point))).toBe(byOf(set, asRequest(point)));
+        }
+      }),
+      LAW,
+    );
+  });
+
+  it('never turn a yes into a no when a scope is added', () => {
+    fc.assert(
+      fc.property(few, crossingScope(), catalogs, routed, (members, more, entries, asked) => {
+        const before = ScopeSet.from(members);
+        const after = ScopeSet.from([...members, more]);
+        const catalog = ScopeCatalog.from(entries);
+        for (const request of asked.map((point) => readBy(catalog, point))) {
+          if (before.allows(request).allowed) expect(after.allows(request).allowed).toBe(true);
+        }
+      }),
+      LAW,
+    );
+  });
+
+  const closedEntry = crossingEntry.map((entry) => entry.replace(/\$?$/, '$'));
+  const closedEntries = fc.array(closedEntry, { minLength: 1, maxLength: 12 });
+
+  it('let a grant of one closed entry open no other', () => {
+    let opened = 0;
+    fc.assert(
+      fc.property(closedEntries, routed, (entries, asked) => {
+        const catalog = ScopeCatalog.from(entries);
+        for (const point of asked) {
+          const entry = entryOf(entries, point);
+          const opening = entries.filter((one) =>
+            byOf(ScopeSet.from([one]), readBy(catalog, point)),
+          );
+          expect(new Set(opening)).toEqual(new Set(entry === undefined ? [] : [entry]));
+          if (entry !== undefined) opened += 1;
+        }
+      }),
+      LAW,
+    );
+    expect(opened).toBeGreaterThan(LAW.numRuns / 10);
+  });
+
+  // Of whole entries: `GET:d/a/b/{}$`, granted below the entry `GET:d/a/{}/{}$`, gains `/a/b/c` from the
+  // crossing entry `GET:d/a/{}/c$` on the day that it becomes an entry itself.
+  it('give a token of closed entries nothing when a closed entry is added later', () => {
+    let allowed = 0;
+    fc.assert(
+      fc.property(
+        closedEntries,
+        fc.array(fc.nat(), { minLength: 1, maxLength: 3 }),
+        closedEntry,
+        routed,
+        (entries, picks, later, asked) => {
+          const held = picks.map((which) => entries[which % entries.length] as string);
+          const before = ScopeCatalog.from(entries);
+          const after = ScopeCatalog.from([...entries, later]);
+          for (const point of asked) {
+            if (byOf(ScopeSet.from(held), readBy(after, point)) === undefined) continue;
+            allowed += 1;
+            expect(byOf(ScopeSet.from(held), readBy(before, point))).toBeDefined();
+          }
+        },
+      ),
+      LAW,
+    );
+    expect(allowed).toBeGreaterThan(LAW.numRuns / 10);
+  });
+
+  it('give a token no more by what is expanded of a closed catalog than this denotes', () => {
+    fc.assert(
+      fc.property(closedEntries, crossingScope(), routed, (entries, wish, asked) => {
+        const catalog = ScopeCatalog.from(entries);
+        if (!catalog.knows(wish)) return;
+        const { granted } = catalog.expand([wish]);
+        expect(granted.filter((scope) => !scope.endsWith('$'))).toEqual([]);
+        const token = ScopeSet.from(granted);
+        for (const point of asked) {
+          if (byOf(token, asRequest(point)) === undefined) continue;
+          expect(denotes(wish, point)).toBe(true);
+          expect(entryOf(entries, point)).toBeDefined();
+        }
+      }),
+      LAW,
+    );
+  });
+});
+
+function isConcrete(text: string): boolean {
+  return !text.includes('*');
+}

@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+import { ScopeCatalog } from '../../src/scope/catalog.ts';
+import { ScopeError } from '../../src/scope/errors.ts';
+
+const METHODS = ['DELETE', 'GET', 'PATCH', 'POST', 'PUT'];
+const NOUNS = ['orders', 'invoices', 'customers', 'parcels', 'refunds', 'baskets', 'vouchers'];
+
+/** Entries as an API has them: some hosts, a version, nouns below nouns. */
+function catalogOf(size: number): ScopeCatalog {
+  const entries = Array.from({ length: size }, (_, i) => {
+    const [a, b] = [NOUNS[i % 7], NOUNS[Math.floor(i / 7) % 7]];
+    const rest = Math.floor(i / 245);
+    const method = METHODS[Math.floor(i / 49) % 5];
+    return `${method}:api${rest % 3}.shop.example/v${rest % 4}/${a}/${b}/part-${wordOf(rest)}`;
+  });
+  return ScopeCatalog.from(entries);
+}
+
+function wordOf(number: number): string {
+  return (number * 7919 + 100_003).toString(36);
+}
+
+function nearestOf(catalog: ScopeCatalog, ...asked: string[]): (readonly string[] | undefined)[] {
+  try {
+    catalog.expand(asked);
+  } catch (error) {
+    if (error instanceof ScopeError) return (error.refused ?? []).map(({ nearest }) => nearest);
+    throw error;
+  }
+  throw new Error('there was no error');
+}
+
+/** The same with two letters exchanged. */
+function misspell(text: string, part: string): string {
+  const at = text.indexOf(part) + 1;
+  return `${text.slice(0, at)}${text[at + 1]}${text[at]}${text.slice(at + 2)}`;
+}
+
+describe('a misspelt scope', () => {
+  it.each([15, 1500, 100_000])('is recognized among %i entries', (size) => {
+    const catalog = catalogOf(size);
+    const entries = catalog.toArray();
+    for (let i = 0; i < 20; i++) {
+      const entry = entries[Math.floor((i * size) / 20)] as string;
+      const noun = NOUNS.find((one) => entry.includes(`/${one}/`)) as string;
+      for (const asked of [
+        misspell(entry, noun),
+        misspell(entry, 'part-'),
+        // In a very large catalog only a part of the hosts can be compared.
+        ...(size > 10_000 ? [] : [misspell(entry, 'shop')]),
+        entry.slice(0, -1),
+        `${entry}x`,
+        entry.replace(/^[A-Z]+/, 'QUERY'),
+      ]) {
+        if (catalog.knows(asked)) continue;
+        expect(nearestOf(catalog, asked)[0]?.[0], asked).toEqual(
+          asked.startsWith('QUERY')
+            ? expect.stringContaining(entry.slice(entry.indexOf(':')))
+            : entry,
+        );
+      }
+    }
+  });
+
+  it('is recognized with a wildcard for the method or the host', () => {
+    const catalog = catalogOf(100_000);
+    const [entry = ''] = catalog.toArray();
+    const [, domain, path] = /^[A-Z]+:([^/]+)\/(.*)$/.exec(entry) ?? [];
+    const asked = [
+      `*:${domain}/${misspell(path ?? '', 'part-')}`,
+      `DELETE:*.shop.example/${misspell(path ?? '', 'part-')}`,
+    ];
+
+    expect(nearestOf(catalog, ...asked).map((nearest) => nearest?.[0])).toEqual([entry, entry]);
+  });
+
+  it('is recognized five times in one refusal', () => {
+    const catalog = catalogOf(1500);
+    const entries = catalog.toArray().filter((_, place) => place % 300 === 7);
+
+    expect(
+      nearestOf(catalog, ...entries.map((entry) => misspell(entry, 'part-'))).map(
+        (nearest) => nearest?.[0],
+      ),
+    ).toEqual(entries);
+  });
+});
+
+describe('a refusal', () => {
+  it('names what it found before its budget ran out', () => {
+    const long = 'abcdefgh'.repeat(60);
+    const catalog = ScopeCatalog.from(
+      Array.from({ length: 3000 }, (_, i) => `GET:d.example/${wordOf(i)}${long}`),
+    );
+    const entry = catalog.toArray()[1234] as string;
+    const [nearest] = nearestOf(catalog, entry.replace(long, `${long.slice(1)}z`));
+
+    expect(nearest?.[0]).toBe(entry);
+  });
+
+  it('leaves each of its members a part of the budget', () => {
+    const far = Array.from({ length: 4 }, (_, i) => `GET:none${i}.example/${'q'.repeat(500)}`);
+    const catalog = catalogOf(20_000);
+    const entry = catalog.toArray()[777] as string;
+
+    expect(nearestOf(catalog, ...far, misspell(entry, 'part-'))[4]?.[0]).toBe(entry);
+  });
+});

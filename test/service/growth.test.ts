@@ -1,0 +1,322 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { covers, overlaps, ScopeCatalog } from '../../src/scope/index.ts';
+import { TokenService } from '../../src/service.ts';
+import type { TokenStore } from '../../src/store.ts';
+import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
+import { manualClock } from '../../src/testing/index.ts';
+import {
+  type CallSurface,
+  FLAT,
+  holdOf,
+  MAX_HOLD,
+  NEAR_LINEAR,
+  slopeOfCalls,
+  slopeOfSingleCalls,
+} from '../growth.ts';
+import { K1 } from '../support.ts';
+
+const LIMIT = 4096;
+/** From where on no list is known from the last call: a thousand scopes are remembered. */
+const SCOPES = [1024, 1600, 2560, 4096];
+const TOKENS = [1250, 2500, 5000, 10_000];
+
+const entryOf = (i: number) => `GET:api${i % 4}.example.com/r${i}/items/of/some/length/${i}`;
+const entries = (count: number) => Array.from({ length: count }, (_, i) => entryOf(i));
+const respelled = (count: number, from: string | RegExp, to: string) =>
+  entries(count).map((scope) => scope.replace(from, to));
+
+type MakeStore = () => TokenStore;
+
+const sqlite: MakeStore = () => SqliteTokenStore.open(':memory:');
+const memory: MakeStore = () => new MemoryTokenStore();
+
+function serviceOver(makeStore: MakeStore, catalogSize = LIMIT): TokenService {
+  const tokens = new TokenService({
+    store: makeStore(),
+    keys: [K1],
+    prefix: 'acme',
+    reveal: 'always',
+    clock: manualClock(),
+    catalog: ScopeCatalog.from(entries(catalogSize)),
+    quotas: { tokensPerAccount: 1_000_000 },
+  });
+  onTestFinished(() => tokens.close());
+  return tokens;
+}
+
+/** What is measured over a store of a kind. */
+type OnStore = (makeStore: MakeStore) => CallSurface;
+
+/** A token with so many scopes, for calls that change nothing or can be made again. */
+type OnToken = (tokens: TokenService, id: string, size: number) => () => Promise<unknown>;
+
+const held =
+  (call: OnToken): OnStore =>
+  (makeStore) =>
+  async (size) => {
+    const tokens = serviceOver(makeStore);
+    const { id } = await tokens.issue({ account: 'a', scopes: entries(size) });
+    return call(tokens, id, size);
+  };
+
+const asked =
+  (call: (tokens: TokenService, size: number) => () => Promise<unknown>): OnStore =>
+  (makeStore) =>
+  async (size) =>
+    call(serviceOver(makeStore), size);
+
+const refused = (call: Promise<unknown>) =>
+  call.then(
+    () => 'accepted',
+    () => 'refused',
+  );
+
+/** By what a caller sends, or a token holds. */
+const BY_SCOPES: readonly (readonly [string, OnStore])[] = [
+  [
+    'issue of named scopes',
+    asked((t, size) => () => t.issue({ account: 'a', scopes: entries(size) })),
+  ],
+  [
+    'issue of wildcards',
+    asked((t, size) => {
+      const scopes = respelled(size, 'GET:', '*:');
+      return () => t.issue({ account: 'a', scopes });
+    }),
+  ],
+  [
+    'issue of what no entry is like',
+    asked((t, size) => {
+      const scopes = respelled(size, '/r', '/q');
+      return () => refused(t.issue({ account: 'a', scopes }));
+    }),
+  ],
+  [
+    'issue of what does not parse',
+    asked((t, size) => {
+      const scopes = entries(size).map((scope) => `${scope.toLowerCase()}/`);
+      return () => refused(t.issue({ account: 'a', scopes }));
+    }),
+  ],
+  ['get', held((t, id) => () => t.get('a', id))],
+  ['list', held((t) => () => t.list({ account: 'a' }))],
+  [
+    'list with a filter that finds nothing',
+    held((t) => () => t.list({ account: 'a', scope: 'GET:api0.example.com/zzz' })),
+  ],
+  ['modify', held((t, id, size) => () => t.modify('a', id, { scopes: entries(size) }))],
+  ['patch of scopes', held((t, id, size) => () => t.patch('a', id, { scopes: entries(size) }))],
+  ['patch that adds', held((t, id, size) => () => t.patch('a', id, { addScopes: entries(size) }))],
+  [
+    'patch that removes',
+    held((t, id, size) => {
+      const removeScopes = entries(size).slice(1);
+      return () => t.patch('a', id, { removeScopes }, { dryRun: true });
+    }),
+  ],
+  [
+    'patch that removes what is not held',
+    held((t, id, size) => {
+      const removeScopes = respelled(size, '/r', '/q');
+      return () => refused(t.patch('a', id, { removeScopes }));
+    }),
+  ],
+  [
+    'patch that lengthens the life',
+    held((t, id) => {
+      let ms = manualClock().now().getTime() + 1_000_000;
+      return () => t.patch('a', id, { expiresAt: new Date(ms++) });
+    }),
+  ],
+  ['patch of a name', held((t, id) => () => t.patch('a', id, { name: 'x' }))],
+  ['rotate', held((t, id) => () => t.rotate('a', id))],
+  ['explain', held((t, id) => () => t.explain('a', id, { scope: 'GET:api0.example.com/zzz' }))],
+  [
+    'a refused verify that is explained',
+    (makeStore) => async (size) => {
+      const tokens = serviceOver(makeStore);
+      const { value } = await tokens.issue({ account: 'a', scopes: entries(size) });
+      return async () => {
+        const verdict = await tokens.verify(value, { scope: 'GET:api0.example.com/zzz' });
+        return verdict.ok || verdict.explanation;
+      };
+    },
+  ],
+  [
+    'introspect',
+    (makeStore) => async (size) => {
+      const tokens = serviceOver(makeStore);
+      const { value } = await tokens.issue({ account: 'a', scopes: entries(size) });
+      return () => tokens.introspect(value);
+    },
+  ],
+];
+
+/** By how many scopes exist. */
+const BY_CATALOG: readonly (readonly [string, CallSurface])[] = [
+  [
+    'issue of one',
+    async (size) => {
+      const tokens = serviceOver(sqlite, size);
+      return () => tokens.issue({ account: 'a', scopes: [entryOf(7)] });
+    },
+  ],
+  [
+    'issue of one that is misspelt',
+    async (size) => {
+      const tokens = serviceOver(sqlite, size);
+      return () =>
+        refused(tokens.issue({ account: 'a', scopes: ['GET:api0.example.com/r8/item'] }));
+    },
+  ],
+  [
+    'issue of a wildcard',
+    async (size) => {
+      const tokens = serviceOver(sqlite, size);
+      return () => refused(tokens.issue({ account: 'a', scopes: ['*:*/*'] }));
+    },
+  ],
+  [
+    'scopes',
+    async (size) => {
+      const tokens = serviceOver(sqlite, size);
+      return () => tokens.scopes('a');
+    },
+  ],
+];
+
+async function withTokens(size: number, makeStore = memory): Promise<TokenService> {
+  const tokens = serviceOver(makeStore);
+  for (let i = 0; i < size; i++) await tokens.issue({ account: 'a', scopes: [entryOf(i % 50)] });
+  return tokens;
+}
+
+/** By how many tokens the account has. */
+const BY_TOKENS: readonly (readonly [string, CallSurface, number])[] = [
+  [
+    'issue and revoke',
+    async (size) => {
+      const tokens = await withTokens(size);
+      return async () => {
+        const { id } = await tokens.issue({ account: 'a', scopes: [entryOf(0)] });
+        return tokens.revoke('a', id);
+      };
+    },
+    NEAR_LINEAR,
+  ],
+  [
+    'a page',
+    async (size) => {
+      const tokens = await withTokens(size);
+      return () => tokens.list({ account: 'a' });
+    },
+    FLAT,
+  ],
+  [
+    'a filter that finds nothing',
+    async (size) => {
+      const tokens = await withTokens(size);
+      return () => tokens.list({ account: 'a', scope: 'GET:api9.example.com/zzz' });
+    },
+    NEAR_LINEAR,
+  ],
+];
+
+describe('the cost of a verb', () => {
+  it.each(BY_SCOPES)('grows no faster than its scopes: %s', async (_, over) => {
+    // In memory: a file has steps of its own, where a row no longer fits into a page or a block.
+    expect(await slopeOfCalls(over(memory), SCOPES, NEAR_LINEAR)).toBeLessThan(NEAR_LINEAR);
+  });
+
+  it.each(BY_CATALOG)('grows no faster than the catalog: %s', async (_, surface) => {
+    expect(await slopeOfCalls(surface, TOKENS, NEAR_LINEAR)).toBeLessThan(NEAR_LINEAR);
+  });
+
+  it.each(BY_TOKENS)('grows no faster than the tokens: %s', async (_, surface, limit) => {
+    expect(await slopeOfCalls(surface, TOKENS, limit)).toBeLessThan(limit);
+  });
+
+  it.each<[string, (tokens: TokenService) => Promise<number>]>([
+    ['revokeAll', (tokens) => tokens.revokeAll('a')],
+    [
+      'purge',
+      async (tokens) => {
+        await tokens.revokeAll('a');
+        return tokens.purge({ before: manualClock().now() });
+      },
+    ],
+  ])('of all tokens grows no faster than these: %s', async (_, call) => {
+    const surface: CallSurface = async (size) => {
+      const tokens = await withTokens(size);
+      return () => call(tokens);
+    };
+    const slope = await slopeOfSingleCalls(surface, [500, 1000, 2000], NEAR_LINEAR);
+    expect(slope).toBeLessThan(NEAR_LINEAR);
+  });
+
+  it('of a verify does not depend on the scopes, once they are compiled', async () => {
+    const surface: CallSurface = async (size) => {
+      const tokens = serviceOver(memory);
+      const { value } = await tokens.issue({ account: 'a', scopes: entries(size) });
+      return () => tokens.verify(value, { scope: entryOf(7) });
+    };
+    expect(await slopeOfCalls(surface, SCOPES, FLAT)).toBeLessThan(FLAT);
+  });
+
+  it('would be noticed where each scope is compared with each (the control)', async () => {
+    const surface: CallSurface = async (size) => async () => comparedEachWithEach(size / 16);
+    expect(await slopeOfCalls(surface, SCOPES)).toBeGreaterThan(1.6);
+  });
+});
+
+/** How removing was done once. */
+function comparedEachWithEach(size: number): number {
+  const held = entries(size);
+  const removed = held.slice(1);
+  const isRemovable = (scope: string) => {
+    const touched = held.filter((other) => overlaps(scope, other));
+    return touched.length > 0 && touched.every((other) => covers(scope, other));
+  };
+  return removed.filter(isRemovable).length;
+}
+
+describe('the event loop', () => {
+  it.each(BY_SCOPES)('is not held by 4096 scopes: %s', async (_, over) => {
+    expect(await holdOf(await over(sqlite)(LIMIT), MAX_HOLD)).toBeLessThan(MAX_HOLD);
+  });
+
+  it.each(BY_CATALOG)('is not held by a catalog of 10 000: %s', async (_, surface) => {
+    expect(await holdOf(await surface(10_000), MAX_HOLD)).toBeLessThan(MAX_HOLD);
+  });
+
+  it.each<[string, (tokens: TokenService) => Promise<unknown>]>([
+    ['issue', (tokens) => tokens.issue({ account: 'a', scopes: [entryOf(0)] })],
+    ['a page of 1000', (tokens) => tokens.list({ account: 'a', limit: 1000 })],
+    [
+      'a filter that finds nothing',
+      (tokens) => tokens.list({ account: 'a', scope: 'GET:api9.example.com/zzz' }),
+    ],
+    ['revokeAll', (tokens) => tokens.revokeAll('a')],
+    ['purge', (tokens) => tokens.purge({ before: manualClock().now() })],
+  ])('is not held by 10 000 tokens on SQLite: %s', async (_, call) => {
+    const tokens = await withTokens(10_000, sqlite);
+    expect(await holdOf(() => call(tokens), MAX_HOLD)).toBeLessThan(MAX_HOLD);
+  });
+
+  it('is not held by large tokens, of which there are many', async () => {
+    const tokens = serviceOver(sqlite);
+    for (let i = 0; i < 120; i++) {
+      await tokens.issue({ account: 'a', scopes: entries(LIMIT).slice(i) });
+    }
+    for (const filter of [{}, { scope: 'GET:api9.example.com/zzz' }]) {
+      const list = () => tokens.list({ account: 'a', limit: 1000, ...filter });
+      expect(await holdOf(list, MAX_HOLD)).toBeLessThan(MAX_HOLD);
+    }
+  });
+
+  it('would be seen to be held (the control)', async () => {
+    const compare = async () => comparedEachWithEach(256);
+    expect(await holdOf(compare)).toBeGreaterThan(2 * MAX_HOLD);
+  });
+});

@@ -1,0 +1,149 @@
+import type { Redis } from 'ioredis';
+import { describe, expect, inject, it, vi } from 'vitest';
+import type { RedisTokenStore } from '../../../src/stores/redis/index.ts';
+import { KeySpace, shardOf } from '../../../src/stores/redis/layout.ts';
+import { READ } from '../../../src/stores/redis/scripts.ts';
+import { isInstalled } from '../../servers.ts';
+import { codeOf, K1, refusalOf, SCOPE, setUp } from '../../support.ts';
+import { CREATED as NOW, newRecord } from '../support.ts';
+import { CLIENTS, intercepted, ioredis, openOver, ownPair, ownServer, WITHIN } from './support.ts';
+
+const { redisCluster: clusterUrl } = inject('servers');
+const one = newRecord('one');
+const two = newRecord('two');
+const page = { account: 'acme', limit: 10, liveAt: NOW };
+
+type Call = (store: RedisTokenStore) => Promise<unknown>;
+const READS: readonly (readonly [string, Call])[] = [
+  ['find', (store) => store.find([one.id])],
+  ['find of several', (store) => store.find([one.id, two.id])],
+  ['find of what is not there', (store) => store.find([two.id])],
+  ['page', (store) => store.page(page)],
+  ['page with maxBytes', (store) => store.page({ ...page, maxBytes: 1000 })],
+  ['scan', async (store) => (await store.scan({ limit: 10 })).records],
+];
+const VERBS: readonly (readonly [string, Call])[] = [
+  ...READS,
+  ['insert', (store) => store.insert(two)],
+  ['insert with a quota', (store) => store.insert(two, { tokens: 1, liveAt: NOW })],
+  ['replace', (store) => store.replace({ ...one, version: 2 })],
+  ['revoke', (store) => store.revoke(one.id, 'acme', NOW)],
+  ['revoke of what is not there', (store) => store.revoke(two.id, 'acme', NOW)],
+  ['revokeAll', (store) => store.revokeAll('acme', NOW, 10)],
+  ['purge', (store) => store.purge(NOW, 10)],
+];
+
+async function replicated(client: Redis): Promise<void> {
+  await vi.waitFor(async () => expect(await client.wait(1, 1000)).toBe(1), WITHIN);
+}
+
+describe.skipIf(!isInstalled('redis')).each(CLIENTS)('a replica, over %s', (_, connectTo) => {
+  it('is refused by every verb', async () => {
+    const { primary, replica } = await ownPair();
+    const admin = ioredis(primary.url);
+    await openOver(admin).insert(one);
+    await replicated(admin);
+    const store = openOver(await connectTo(replica.url));
+
+    for (const [verb, call] of VERBS) {
+      expect([verb, (await refusalOf(call(store))).code]).toEqual([verb, 'store_unavailable']);
+    }
+  });
+
+  it('is refused once it has become one, on a connection that lasts', async () => {
+    const server = await ownServer();
+    const admin = ioredis(server.url);
+    const { tokens } = setUp({ store: openOver(await connectTo(server.url)) });
+    const { value } = await tokens.issue({ account: 'ada', scopes: [SCOPE] });
+    const verify = () => tokens.verify(value, { scope: SCOPE });
+    expect((await verify()).ok).toBe(true);
+
+    await admin.replicaof('127.0.0.1', 1);
+    expect(await codeOf(verify)).toBe('store_unavailable');
+    await admin.replicaof('NO', 'ONE');
+    expect((await verify()).ok).toBe(true);
+  });
+});
+
+describe.skipIf(!isInstalled('redis'))('a revocation that has not reached a replica', () => {
+  /** A token that was revoked while the replica was cut off, and a service on that replica. */
+  async function setUpBehind(overReplica: (url: string) => Redis) {
+    const { primary, replica } = await ownPair();
+    const admin = ioredis(primary.url);
+    const { tokens, clock } = setUp({ store: openOver(admin) });
+    const { id, value } = await tokens.issue({ account: 'ada', scopes: [SCOPE] });
+    await replicated(admin);
+    await ioredis(replica.url).replicaof('127.0.0.1', 1);
+    await tokens.revoke('ada', id);
+    const believing = setUp({ store: openOver(overReplica(replica.url)), clock, keys: [K1] });
+    return () => believing.tokens.verify(value, { scope: SCOPE }, { fresh: true });
+  }
+
+  it('does not let the token in there', async () => {
+    const { code, details } = await refusalOf(await setUpBehind(ioredis));
+    expect([code, details]).toEqual(['store_unavailable', { reason: 'standby' }]);
+  });
+
+  it('would be noticed in a store that reads from replicas', async () => {
+    const verify = await setUpBehind((url) => {
+      const client = ioredis(url);
+      const { sha } = READ;
+      return intercepted(client, async (_, [name = '', , key = '']) =>
+        name === sha ? [await client.get(key)] : client.get(name),
+      );
+    });
+
+    expect((await verify()).ok).toBe(true);
+  });
+});
+
+describe.skipIf(clusterUrl === undefined)('a replica in a cluster', () => {
+  it('is refused, also by a client that is set up to read from it', async () => {
+    const [first = ''] = clusterUrl?.slice('redis+cluster://'.length).split(',') ?? [];
+    const { slot } = shardOf(one.id);
+    const admin = ioredis(`redis://${first}`);
+    const [host, port] = await vi.waitFor(async () => {
+      const ranges = await admin.cluster('SLOTS');
+      const [, , , replica] = ranges.find(([from, to]) => from <= slot && slot <= to) ?? [];
+      if (replica === undefined) throw new Error('no replica is known yet');
+      return replica;
+    }, WITHIN);
+    const client = ioredis(`redis://${host}:${port}`, { readOnly: true });
+
+    expect(await client.get(new KeySpace('tokenwright').record(one.id))).toBeNull();
+    expect(await codeOf(openOver(client).find([one.id]))).toBe('store_unavailable');
+  });
+});
+
+describe.skipIf(!isInstalled('redis')).each(CLIENTS)(
+  'a primary that takes no writes, over %s',
+  (_, connectTo) => {
+    it.each<[string, (admin: Redis) => Promise<unknown>]>([
+      ['NOREPLICAS', (admin) => admin.config('SET', 'min-replicas-to-write', 1)],
+      ['MISCONF', failToSave],
+    ])('is still read: %s', async (error, stopWrites) => {
+      const server = await ownServer({ 'enable-protected-configs': 'yes' });
+      const admin = ioredis(server.url);
+      const store = openOver(await connectTo(server.url));
+      await store.insert(one);
+      await stopWrites(admin);
+      await expect(admin.set('more', 'x')).rejects.toThrow(error);
+
+      for (const [verb, call] of READS) {
+        const found = ((await call(store)) as unknown[]).filter(Boolean);
+        expect([verb, found]).toEqual([verb, verb.endsWith('not there') ? [] : [one]]);
+      }
+      expect(await codeOf(store.insert(two))).toBe('store_unavailable');
+    });
+  },
+);
+
+/** Makes a server look for a place where it cannot write. */
+async function failToSave(admin: Redis): Promise<void> {
+  await admin.config('SET', 'dir', '/proc');
+  await admin.config('SET', 'save', '100000 100000');
+  await admin.bgsave().catch(() => {});
+  await vi.waitFor(async () => {
+    expect(await admin.info('persistence')).toContain('rdb_last_bgsave_status:err');
+  }, WITHIN);
+}

@@ -1,0 +1,435 @@
+import { execFileSync } from 'node:child_process';
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import type { TokenId, TokenRecord } from '../../src/token.ts';
+import { KeyRing } from '../../src/values/keys.ts';
+import {
+  maskValue,
+  mintValue,
+  newId,
+  type PresentedValue,
+  proofOf,
+  readId,
+  readValue,
+  revealValue,
+  Values,
+} from '../../src/values/value.ts';
+import { forge, K1, K2, partsOf, reference, spoiled } from '../support.ts';
+
+const RING = new KeyRing([K1]);
+const ID = '0123456789ABCDEFGHIJKL' as TokenId;
+const SECRET = 'MNOPQRSTUVWXYZabcdefghijklm';
+const DIGEST = '9ead24b2a31532aa53aafd33f1f2c7b683c56545266509276aeb8bf9eea201ed';
+const KNOWN = 'acme_1k10123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm27Jxd7';
+
+function mint(prefix = 'acme', ring = RING): string {
+  return mintValue(ring, prefix, newId(), undefined).value;
+}
+
+function recordFor(fields: Partial<TokenRecord> = {}): TokenRecord {
+  return {
+    id: ID,
+    account: 'acme',
+    prefix: 'acme',
+    kid: 'k1',
+    digest: Buffer.from(DIGEST, 'hex'),
+    scopes: [],
+    requested: [],
+    createdAt: new Date(0),
+    expiresAt: new Date(1),
+    version: 1,
+    ...fields,
+  };
+}
+
+describe('mintValue', () => {
+  it.each(['ab', 'acme', 'acme_live', 'a234567890123456', 'a234567890123456_12345678'])(
+    'gives %s the exact form',
+    (prefix) => {
+      const value = mint(prefix);
+
+      expect(value).toMatch(new RegExp(`^${prefix}_1[0-9A-Za-z]{57}$`));
+      expect(value).toHaveLength(prefix.length + 59);
+      const { version, kid, id, secret, tag } = partsOf(value);
+      expect([version, kid]).toEqual(['1', 'k1']);
+      expect([id.length, secret.length, tag.length]).toEqual([22, 27, 6]);
+    },
+  );
+
+  it('tags it as the specification says', () => {
+    for (let round = 0; round < 200; round++) {
+      const value = mint();
+      expect(value.slice(-6)).toBe(reference.tag(String(K1.secret), value.slice(0, -6)));
+    }
+  });
+
+  it('keeps the digest of id and secret, and no part of the secret', () => {
+    const { value, stored } = mintValue(RING, 'acme', ID, undefined);
+    const { id, secret } = partsOf(value);
+
+    expect(id).toBe(ID);
+    expect(Buffer.from(stored.digest)).toEqual(reference.digest(id, secret));
+    expect(Object.keys(stored).sort()).toEqual(['digest', 'kid', 'prefix']);
+  });
+
+  it('seals the secret for an owner, and only then', () => {
+    const { value, stored } = mintValue(RING, 'acme', ID, 'acme');
+
+    expect(stored.box).toHaveLength(12 + 27 + 16);
+    expect(revealValue(RING, recordFor(stored))).toBe(value);
+    expect(Buffer.from(stored.box ?? []).includes(partsOf(value).secret)).toBe(false);
+  });
+
+  it('uses the whole alphabet, evenly, and never a secret twice', () => {
+    const secrets = Array.from({ length: 2000 }, () => partsOf(mint()).secret);
+    const counts = new Map<string, number>();
+    for (const character of secrets.join('')) {
+      counts.set(character, (counts.get(character) ?? 0) + 1);
+    }
+
+    expect(new Set(secrets).size).toBe(2000);
+    expect([...counts.keys()].sort().join('')).toBe(reference.alphabet);
+    // 54 000 draws: 871 expected for each of 62, and 8 standard deviations are 236. A draw by
+    // `byte % 62` would give the first eight of them 1055.
+    const chi = [...counts.values()].reduce((sum, count) => sum + (count - 871) ** 2 / 871, 0);
+    expect(chi).toBeLessThan(150);
+  });
+});
+
+describe('readValue', () => {
+  it.each([
+    [KNOWN, 'acme'],
+    ['acme_live_1k10123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm2GAiL0', 'acme_live'],
+    ['ab_1k10123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm2fqxFX', 'ab'],
+    [
+      'aaaaaaaaaaaaaaaa_bbbbbbbb_1k10123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm02tiWF',
+      'aaaaaaaaaaaaaaaa_bbbbbbbb',
+    ],
+  ])('reads the known answer %#', (value, prefix) => {
+    const presented = readValue(RING, prefix, value);
+
+    expect(presented?.id).toBe(ID);
+    expect(Buffer.from(presented?.digest ?? []).toString('hex')).toBe(DIGEST);
+    expect(Object.keys(presented ?? {}).sort()).toEqual(['digest', 'id']);
+  });
+
+  it.each([
+    ['158', '00485R'],
+    ['98808', '4gf551'],
+  ])('pads a small tag with zeros, and keeps a large one within six (%s)', (number, tag) => {
+    const untagged = `acme_1k1${ID}${number.padStart(27, '0')}`;
+
+    expect(reference.tag(String(K1.secret), untagged)).toBe(tag);
+    expect(readValue(RING, 'acme', untagged + tag)?.id).toBe(ID);
+    const unpadded = tag.replace(/^0+/, '');
+    expect(readValue(RING, 'acme', untagged + unpadded.padEnd(6, '0'))?.id).toBe(
+      unpadded.length === 6 ? ID : undefined,
+    );
+  });
+
+  it('refuses a value in which anything is changed, cut or added', () => {
+    expect(readValue(RING, 'acme', KNOWN)?.id).toBe(ID);
+    for (const bad of spoiled(KNOWN)) expect(readValue(RING, 'acme', bad)).toBeUndefined();
+  });
+
+  it.each([
+    ['another version', forge(ID, { version: '2' }), forge(ID, { version: '1' })],
+    ['version 0', forge(ID, { version: '0' }), forge(ID)],
+    ['an unknown key', forge(ID, { key: K2 }), forge(ID, { key: K1 })],
+    ['a tag of another key', forge(ID, { key: { ...K2, kid: 'k1' } }), forge(ID, { key: K1 })],
+    ['another prefix', forge(ID, { prefix: 'acmf' }), forge(ID, { prefix: 'acme' })],
+    ['a longer prefix', forge(ID, { prefix: 'acme_live' }), forge(ID)],
+    ['a prefix in upper case', forge(ID, { prefix: 'ACME' }), forge(ID)],
+    ['an id with a dash', forge('0123456789ABCDEFGHIJK-'), forge('0123456789ABCDEFGHIJKL')],
+    ['an id with é', forge('0123456789ABCDEFGHIJKé'), forge(ID)],
+    ['a full-width digit', forge('0123456789ABCDEFGHIJK１'), forge(ID)],
+    ['a secret with a NUL', forge(ID, { secret: `${'z'.repeat(26)}\0` }), forge(ID)],
+  ])('refuses %s, also with a right tag', (_, bad, good) => {
+    expect(readValue(RING, 'acme', bad)).toBeUndefined();
+    expect(readValue(RING, 'acme', good)?.id).toBe(ID);
+  });
+
+  it.each([
+    ['_', ID],
+    ['-', undefined],
+    ['x', undefined],
+  ])('takes %s between prefix and body for %s, also with a right tag', (separator, id) => {
+    const untagged = `acme${separator}1k1${ID}${SECRET}`;
+    const value = untagged + reference.tag(String(K1.secret), untagged);
+
+    expect(readValue(RING, 'acme', value)?.id).toBe(id);
+  });
+
+  it('is total: no value of JavaScript makes it throw, or is read', () => {
+    const anything = fc.anything({
+      withBigInt: true,
+      withBoxedValues: true,
+      withDate: true,
+      withMap: true,
+      withNullPrototype: true,
+      withObjectString: true,
+      withSet: true,
+      withSparseArray: true,
+      withTypedArray: true,
+    });
+    fc.assert(
+      fc.property(anything, (value) => {
+        expect(readValue(RING, 'acme', value)).toBeUndefined();
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it.each<[string, unknown]>([
+    ['an array around it', [KNOWN]],
+    ['a boxed text', Object(KNOWN)],
+    ['an object that turns into it', { toString: () => KNOWN, length: KNOWN.length }],
+    ['a symbol', Symbol(KNOWN)],
+    ['a function', () => KNOWN],
+    ['bytes', Buffer.from(KNOWN)],
+    ['ten million characters', 'a'.repeat(10_000_000)],
+    [
+      'a proxy that throws',
+      new Proxy(
+        {},
+        {
+          get: () => {
+            throw new Error('looked');
+          },
+        },
+      ),
+    ],
+  ])('refuses %s', (_, value) => {
+    expect(readValue(RING, 'acme', value)).toBeUndefined();
+    expect(readId(value)).toBeUndefined();
+  });
+
+  it('agrees with the exact form on texts that come near it', () => {
+    const body = fc.string({
+      unit: fc.constantFrom(...reference.alphabet, '_', '-', 'é'),
+      minLength: 55,
+      maxLength: 60,
+    });
+    fc.assert(
+      fc.property(fc.constantFrom('acme', 'acm', 'acmee', 'Acme'), body, (prefix, rest) => {
+        expect(readValue(RING, 'acme', `${prefix}_1k1${rest}`)).toBeUndefined();
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('key rotation', () => {
+  const both = new KeyRing([K2, { ...K1, status: 'verify' }]);
+  const dropped = new KeyRing([K2]);
+
+  it('reads values of each key in the ring, and makes new ones with the active one', () => {
+    expect(readValue(both, 'acme', KNOWN)?.id).toBe(ID);
+    expect(partsOf(mint('acme', both)).kid).toBe('k2');
+    expect(readValue(both, 'acme', mint('acme', both))).toBeDefined();
+  });
+
+  it('refuses all values of a key that was dropped', () => {
+    expect(readValue(dropped, 'acme', KNOWN)).toBeUndefined();
+    expect(readValue(dropped, 'acme', mint('acme', both))).toBeDefined();
+  });
+
+  it('reveals boxes of each key in the ring', () => {
+    const { value, stored } = mintValue(RING, 'acme', ID, 'acme');
+
+    expect(revealValue(both, recordFor(stored))).toBe(value);
+    expect(revealValue(dropped, recordFor(stored))).toBeUndefined();
+    expect(revealValue(new KeyRing(both.verifierKeys()), recordFor(stored))).toBeUndefined();
+  });
+});
+
+describe('revealValue', () => {
+  const { value, stored } = mintValue(RING, 'acme', ID, 'acme');
+
+  it.each<[string, Partial<TokenRecord>]>([
+    ['another account', { account: 'acmf' }],
+    ['another id', { id: '0123456789ABCDEFGHIJKM' as TokenId }],
+    ['another key', { kid: 'k2' }],
+    ['no box', { box: undefined }],
+    ['an empty box', { box: new Uint8Array() }],
+    ['a box that is too short', { box: new Uint8Array(28) }],
+    ['the box of another', { box: mintValue(RING, 'acme', newId(), 'acme').stored.box }],
+  ])('does not open the box for %s', (_, fields) => {
+    expect(revealValue(RING, recordFor({ ...stored, ...fields }))).toBeUndefined();
+    expect(revealValue(RING, recordFor(stored))).toBe(value);
+  });
+
+  it('keeps accounts apart that would join to the same text', () => {
+    const odd = 'a","b';
+    const sealed = mintValue(RING, 'acme', ID, odd);
+
+    expect(revealValue(RING, recordFor({ ...sealed.stored, account: odd }))).toBe(sealed.value);
+    expect(revealValue(RING, recordFor({ ...sealed.stored, account: 'a' }))).toBeUndefined();
+  });
+});
+
+describe('proofOf', () => {
+  const presented = { id: ID, digest: Buffer.from(DIGEST, 'hex') };
+  const other = Buffer.from(DIGEST, 'hex');
+  other[31] = (other[31] ?? 0) ^ 1;
+
+  it.each([
+    ['current', presented.digest, undefined],
+    ['current', presented.digest, other],
+    ['current', presented.digest, presented.digest],
+    ['previous', other, presented.digest],
+    [undefined, other, undefined],
+    [undefined, other, other],
+  ])('is %s by the digests of the record', (expected, digest, previousDigest) => {
+    expect(proofOf(presented, { ...recordFor({ digest }), previousDigest })).toBe(expected);
+  });
+
+  it('knows the digest of a value that was read', () => {
+    const read = readValue(RING, 'acme', KNOWN) as PresentedValue;
+
+    expect(proofOf(read, recordFor({ digest: presented.digest }))).toBe('current');
+    expect(proofOf(read, recordFor({ digest: other }))).toBeUndefined();
+  });
+});
+
+describe('the memory of a process', () => {
+  it('keeps no secret that was issued or read, and no password', () => {
+    const script = new URL('../heap.ts', import.meta.url).pathname;
+    const output = execFileSync(process.execPath, ['--expose-gc', script], { encoding: 'utf8' });
+
+    expect(JSON.parse(output)).toEqual({
+      looked: 18,
+      found: 0,
+      hasPassword: false,
+      control: true,
+    });
+  });
+});
+
+describe('ids', () => {
+  it('are 22 characters of the alphabet, and new each time', () => {
+    const ids = Array.from({ length: 1000 }, newId);
+
+    expect(new Set(ids).size).toBe(1000);
+    for (const id of ids) expect(id).toMatch(/^[0-9A-Za-z]{22}$/);
+  });
+
+  it.each<[string, boolean]>([
+    ['0123456789ABCDEFGHIJKL', true],
+    ['0123456789ABCDEFGHIJK', false],
+    ['0123456789ABCDEFGHIJKLM', false],
+    ['0123456789ABCDEFGHIJK_', false],
+    ['0123456789ABCDEFGHIJK\n', false],
+    ...[...'/:@[`{~\u0080é\u0130'].map((other): [string, boolean] => [
+      `0123456789ABCDEFGHIJK${other}`,
+      false,
+    ]),
+    ['', false],
+  ])('%j is one: %s', (text, isOne) => {
+    expect(readId(text)).toBe(isOne ? text : undefined);
+  });
+});
+
+describe('random bytes', () => {
+  it('are taken once each, and wiped where they came from', async () => {
+    let fills = 0;
+    let pool: Uint8Array = new Uint8Array();
+    const randomFillSync = (bytes: Uint8Array) => {
+      fills += 1;
+      pool = bytes.fill(7);
+    };
+    vi.resetModules();
+    vi.doMock('node:crypto', async (load) => ({ ...(await load<object>()), randomFillSync }));
+    const elsewhere = await import('../../src/values/value.ts');
+    vi.doUnmock('node:crypto');
+
+    elsewhere.newId();
+    const step = pool.indexOf(7);
+    expect(step).toBeGreaterThan(0);
+    for (let taken = 2 * step; taken <= pool.length; taken += step) {
+      elsewhere.newId();
+      expect(pool.findIndex((byte) => byte !== 0)).toBe(taken === pool.length ? -1 : taken);
+      expect(pool.lastIndexOf(0)).toBe(taken - 1);
+    }
+    expect(fills).toBe(1);
+
+    elsewhere.newId();
+    expect([fills, pool.indexOf(7), pool.lastIndexOf(0)]).toEqual([2, step, step - 1]);
+  });
+});
+
+describe('Values', () => {
+  const minted: string[] = [];
+  const others = (count = 12_000): string[] => {
+    while (minted.length < count) minted.push(mint());
+    return minted.slice(0, count);
+  };
+
+  it('reads as readValue does, the first time and again', () => {
+    const reader = new Values(RING, 'acme', 'once');
+    const foreign = [mint('other'), mint('acme', new KeyRing([{ ...K1, secret: K2.secret }]))];
+    const texts = [KNOWN, ...spoiled(KNOWN), ...foreign, '', ID, 7, undefined, [KNOWN]];
+    const odd = [KNOWN.replace('0', '\ud800'), KNOWN.replace('0', 'é'), KNOWN.replace('k', 'K')];
+
+    for (const text of [...texts, ...odd, ...texts, ...odd]) {
+      expect(reader.read(text)).toEqual(readValue(RING, 'acme', text));
+    }
+    expect(reader.read(KNOWN)?.id).toBe(ID);
+  });
+
+  it('does so of more values than it remembers', () => {
+    const reader = new Values(RING, 'acme', 'once');
+
+    const isWrong = (value: string): boolean =>
+      reader.read(value)?.id !== partsOf(value).id ||
+      reader.read(`${value.slice(0, -1)}!`) !== undefined;
+
+    const values = others();
+    expect([...values, ...values.slice(0, 100), ...values.slice(-100)].filter(isWrong)).toEqual([]);
+  });
+
+  it.each([
+    [0, true],
+    [1, true],
+    [9999, true],
+    [10_010, false],
+    [12_000, false],
+  ])('after %i other values it still knows the first: %s', (count, isKnown) => {
+    const reader = new Values(RING, 'acme', 'once');
+    const first = reader.read(KNOWN);
+    for (const value of others(count)) reader.read(value);
+
+    const again = reader.read(KNOWN);
+    expect(again).toEqual(first);
+    expect(again === first).toBe(isKnown);
+  });
+
+  it('goes on knowing a value that is in use', () => {
+    const reader = new Values(RING, 'acme', 'once');
+    const first = reader.read(KNOWN);
+
+    for (const [place, value] of others().entries()) {
+      reader.read(value);
+      if (place % 4000 === 0) expect(reader.read(KNOWN)).toBe(first);
+    }
+    expect(reader.read(KNOWN)).toBe(first);
+  });
+
+  it('forgets nothing for values that are refused', () => {
+    const reader = new Values(RING, 'acme', 'once');
+    const first = reader.read(KNOWN);
+    for (const value of others()) reader.read(`${value.slice(0, -1)}!`);
+
+    expect(reader.read(KNOWN)).toBe(first);
+  });
+});
+
+describe('maskValue', () => {
+  it('shows prefix, version, key and six characters of the id', () => {
+    const masked = maskValue({ prefix: 'acme', kid: 'k1', id: ID });
+
+    expect(masked).toBe('acme_1k1012345…');
+    expect(KNOWN.startsWith(masked.slice(0, -1))).toBe(true);
+    expect(masked).not.toContain(SECRET[0]);
+  });
+});
