@@ -2,7 +2,7 @@ import { corruptStore, TokenError } from '../errors.ts';
 import type { AccountQuota } from '../store.ts';
 import { isAccepted, isExpired, type TokenId, type TokenRecord } from '../token.ts';
 import { newId, proofOf, readId, type Values } from '../values/value.ts';
-import { ChangeQueue, type RecordChange } from './change-queue.ts';
+import { ChangeQueue, type MakeChange, type RecordChange, turnAfter } from './change-queue.ts';
 import type { CheckedStore } from './checked-store.ts';
 import type { RecordReader } from './reader.ts';
 
@@ -72,9 +72,16 @@ export class AccountRecords {
       return { before, after: { ...before, ...apply(before), version: before.version + 1 } };
     };
     if (id === undefined) return make(undefined);
-    return dryRun === true
-      ? make(await this.#reader.read(id, now))
-      : this.#queue.change(id, now, make);
+    return dryRun === true ? this.#tryOut(id, now, make) : this.#queue.change(id, now, make);
+  }
+
+  /** Makes a change without writing it. */
+  async #tryOut(id: TokenId, now: number, make: MakeChange): Promise<RecordChange> {
+    const stored = await this.#reader.read(id, now);
+    await turnAfter(stored);
+    const change = make(stored);
+    await turnAfter(change.after);
+    return change;
   }
 
   /** What a caller addresses by a value or an id. */

@@ -113,6 +113,7 @@ async function applied(
   const outcomes: (() => void)[] = [];
   let last = stored;
   for (const { make, resolve, reject } of batch) {
+    await turnAfter(last);
     try {
       const change = make(last);
       last = change.after;
@@ -120,14 +121,19 @@ async function applied(
     } catch (error) {
       outcomes.push(() => reject(error));
     }
-    if (last !== undefined && isLong(last.scopes)) await nextTurn();
   }
+  await turnAfter(last);
   return {
     last,
     settle() {
       for (const settle of outcomes) settle();
     },
   };
+}
+
+/** To read, change or write a long record takes milliseconds each: others get a turn in between. */
+export async function turnAfter(record: TokenRecord | undefined): Promise<void> {
+  if (record !== undefined && isLong(record.scopes)) await nextTurn();
 }
 
 function lostConflict(): TokenError {

@@ -23,14 +23,16 @@ export function removeScopes(
   requested: readonly string[],
   removed: readonly Scope[],
 ): Removal {
-  // Many texts are in both lists; each is parsed once.
-  const known = new Map<string, Scope>();
+  // Many texts are in several of the lists; each is parsed once.
+  const known = new Map(removed.map((scope) => [scope.toString(), scope]));
   const parse = (text: string): Scope => getOrMake(known, text, () => parseScope(text));
+  const heldTexts = new Set(held);
   const index = new OverlapIndex(held.map(parse));
   const unmatched = removed.filter((scope) => {
     const patterns = patternsOf(scope);
     const finds = (relation: Relation): boolean => index.find(relation, patterns, 1).length > 0;
-    return !finds('covered') || finds('crossing');
+    const isCovering = heldTexts.has(scope.toString()) || finds('covered');
+    return !isCovering || finds('crossing');
   });
   const gone = ScopeSet.from(removed);
   const isKept = (text: string): boolean => !gone.covers(parse(text));
