@@ -16,6 +16,7 @@ import {
 import { type Clock, systemClock } from './clock.ts';
 import { TokenError } from './errors.ts';
 import type { TokenEvent } from './events.ts';
+import { hasMethods } from './has-methods.ts';
 import { checkOptions, readOption, strict, wholeNumber } from './schemas.ts';
 import type { ScopeCatalog } from './scope/index.ts';
 import type { TokenStore } from './store.ts';
@@ -154,18 +155,21 @@ export function readOptions(options: unknown): ReadOptions {
 
 /** Whether a value is a catalog, also if it is from another copy of this package. */
 export function isCatalog(value: unknown): value is ScopeCatalog {
-  return hasMethods(value, ['expand', 'attribute', 'suggest', 'toArray', 'knows']);
+  return hasMethods<ScopeCatalog>(value, 'expand', 'attribute', 'suggest', 'toArray', 'knows');
 }
 
-function hasMethods(value: unknown, names: readonly string[]): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return names.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
-}
-
-const STORE_METHODS = ['insert', 'find', 'page', 'replace', 'revoke', 'revokeAll', 'purge'];
+const STORE_METHODS = [
+  'insert',
+  'find',
+  'page',
+  'replace',
+  'revoke',
+  'revokeAll',
+  'purge',
+] as const satisfies readonly (keyof TokenStore)[];
 
 const serviceOptions = strict({
-  store: z.custom<TokenStore>((value) => hasMethods(value, STORE_METHODS), {
+  store: z.custom<TokenStore>((value) => hasMethods<TokenStore>(value, ...STORE_METHODS), {
     error: 'store must be a TokenStore, such as new MemoryTokenStore()',
   }),
   keys: z.custom<readonly KeyOptions[]>(Array.isArray, {
@@ -178,7 +182,7 @@ const serviceOptions = strict({
     })
     .optional(),
   clock: z
-    .custom<Clock>((value) => hasMethods(value, ['now']), {
+    .custom<Clock>((value) => hasMethods<Clock>(value, 'now'), {
       error: 'clock must be an object with a method now(): Date',
     })
     .optional(),

@@ -1,5 +1,6 @@
 import * as crypto from 'node:crypto';
 import { TokenError } from '../errors.ts';
+import { hasMethods } from '../has-methods.ts';
 import { addressOf } from './request.ts';
 
 /** One attempt to sign in. The password is not part of it. */
@@ -124,12 +125,7 @@ export function remoteAddress(request: Request): string {
 
 /** Whether a value has the methods of a limiter. */
 export function isFailureLimiter(value: unknown): value is FailureLimiter {
-  return hasMethods(value, ['waitSeconds', 'failed', 'succeeded']);
-}
-
-function hasMethods(value: unknown, names: readonly string[]): value is object {
-  if (typeof value !== 'object' || value === null) return false;
-  return names.every((name) => typeof Reflect.get(value, name) === 'function');
+  return hasMethods<FailureLimiter>(value, 'waitSeconds', 'failed', 'succeeded');
 }
 
 const KINDS = ['userAndAddress', 'address', 'user'] as const;
@@ -152,8 +148,7 @@ function isKind(kind: string): kind is Kind {
 
 function isPointsLimiter(value: unknown): value is PointsLimiter {
   return (
-    hasMethods(value, ['get', 'consume', 'reward']) &&
-    typeof Reflect.get(value, 'points') === 'number'
+    hasMethods<PointsLimiter>(value, 'get', 'consume', 'reward') && typeof value.points === 'number'
   );
 }
 

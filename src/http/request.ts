@@ -46,14 +46,16 @@ export interface OwnForm {
 }
 
 /**
- * The own forms of `tokenHandler` and `fixedAccounts`, by the functions that the host got and passes
- * to `toNodeListener` and `tokenHandler`. Those functions take a `Request`, and building one costs as
- * much as the rest of the call. A property of the function could not replace the map: a wrapper made
- * with `Object.assign` would copy the property, and would never be called.
+ * The own forms of `tokenHandler` and `fixedAccounts`, by the functions that the host gets from them and
+ * passes to `toNodeListener` and `tokenHandler`. This cannot be an argument: those functions take a
+ * `Request`, as any function of a host does, and building one costs as much as the rest of the call. Nor
+ * can it be a property of the function: a wrapper made with `Object.assign` would copy the property, and
+ * would never be called. A function that is not in the map is called with a `Request`, which is correct.
  */
 export const ownForms = new WeakMap<object, OwnForm>();
 
-// A registered symbol, since two copies of this package may be loaded, ESM and CommonJS.
+// `clientAddress` of the host takes a `Request` alone, so the address has to travel in it. A registered
+// symbol, since two copies of this package may be loaded, ESM and CommonJS: a WeakMap would be two.
 const ADDRESS = Symbol.for('tokenwright.remoteAddress');
 
 /** Stores the address of the client in a `Request`, for {@link addressOf}. */

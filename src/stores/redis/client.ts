@@ -1,4 +1,5 @@
 import { TokenError } from '../../errors.ts';
+import { hasMethods } from '../../has-methods.ts';
 import type { Driver } from './driver.ts';
 import {
   type IoredisClient,
@@ -35,12 +36,4 @@ export function driverOf(client: RedisClient): Driver {
     'invalid_options',
     'client must be a Redis or Cluster of ioredis, or what createClient() or createCluster() of redis makes',
   );
-}
-
-function hasMethods<Client>(
-  client: unknown,
-  ...names: readonly (keyof Client)[]
-): client is Client {
-  if (typeof client !== 'object' || client === null) return false;
-  return names.every((name) => typeof (client as Client)[name] === 'function');
 }
