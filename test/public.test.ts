@@ -268,6 +268,7 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^bounds\.ts$/, /^(?!scope\/bounds\.ts$)/],
   [/^scope\/bounds\.ts$/, /./],
   [/^errors\.ts$/, /./],
+  [/^has-methods\.ts$/, /./],
   [/^list-size\.ts$/, /^(?!bounds\.ts$)/],
   [/^clock\.ts$/, /^(?!errors\.ts$)/],
   [/^deadline\.ts$/, /./],
@@ -278,7 +279,7 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^store\.ts$/, /^(?!token\.ts$)/],
   [
     /^stores\//,
-    /^(?!bounds|clock|deadline|errors|events|list-size|token|store\.ts$|stores\/|node:|nanoid$)/,
+    /^(?!bounds|clock|deadline|errors|events|has-methods|list-size|token|store\.ts$|stores\/|node:|nanoid$)/,
   ],
   [/^scope-refusals\.ts$/, /^(?!bounds\.ts$|errors\.ts$|scope\/|values\/redact\.ts$)/],
   [/^values\//, /^(?!bounds\.ts$|errors\.ts$|token\.ts$|values\/|node:crypto$|nanoid$)/],

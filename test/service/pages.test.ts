@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { nextTurn } from '../../src/deadline.ts';
 import type { ListInput } from '../../src/input.ts';
 import type { TokenService } from '../../src/service.ts';
 import type { PageQuery } from '../../src/store.ts';
@@ -91,19 +92,15 @@ describe('a page of large tokens', () => {
   });
 });
 
-function spend(ms: number): void {
-  const end = performance.now() + ms;
-  while (performance.now() < end);
-}
-
-/** A local store whose pages take their time: the time of this process. */
-function slowStore(pageMs: number): RecordingStore {
-  const store = new RecordingStore();
-  store.break('page', (query: PageQuery) => {
-    spend(pageMs);
-    return store.inner.page(query);
-  });
-  return store;
+/** Time that stands still but for what is spent of it. */
+function standingTime() {
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(0);
+  onTestFinished(() => clock.mockRestore());
+  return {
+    spend(ms: number): void {
+      clock.mockReturnValue(performance.now() + ms);
+    },
+  };
 }
 
 describe('a filter that finds nothing', () => {
@@ -114,33 +111,43 @@ describe('a filter that finds nothing', () => {
     return tokens;
   }
 
-  it('stops for the time that it takes, with a cursor that goes on', async () => {
-    const store = slowStore(30);
-    const tokens = await filled(store);
+  // Ten pages of 500 are all of them, and an eleventh is empty. The budget is 50 ms.
+  it.each([
+    [30, 2, true],
+    [25, 2, true],
+    [24, 3, true],
+    [4, 11, false],
+    [0, 11, false],
+  ])(
+    'that works for %d ms a page reads %d pages; goes on with a cursor: %s',
+    async (ms, pages, goesOn) => {
+      const store = new RecordingStore();
+      const tokens = await filled(store);
+      const { spend } = standingTime();
+      store.break('page', (query: PageQuery) => {
+        spend(ms);
+        return store.inner.page(query);
+      });
 
-    const { tokens: found, cursor } = await tokens.list({ account: 'a', scope: OTHER_SCOPE });
+      const { tokens: found, cursor } = await tokens.list({ account: 'a', scope: OTHER_SCOPE });
 
-    expect(found).toEqual([]);
-    expect(cursor).toEqual(expect.any(String));
-    // Ten pages of 500 would be all of them.
-    expect(store.takeCalls()).toHaveLength(2);
-    const rest = await walk(tokens, { scope: OTHER_SCOPE, limit: 1 });
-    expect(rest.flat()).toEqual([]);
-  });
+      expect(found).toEqual([]);
+      expect(typeof cursor).toBe(goesOn ? 'string' : 'undefined');
+      expect(store.takeCalls()).toHaveLength(pages);
+      const rest = await walk(tokens, { scope: OTHER_SCOPE, cursor });
+      expect(rest.flat()).toEqual([]);
+    },
+  );
 
   it('goes on where the time is not its own', async () => {
     const store = new RecordingStore(undefined, { local: false });
     const tokens = await filled(store);
-    const page = store.inner.page.bind(store.inner);
+    const { spend } = standingTime();
     store.break('page', async (query: PageQuery) => {
-      await new Promise<void>((resolve) => {
-        // Meanwhile others are at work.
-        setImmediate(() => {
-          spend(15);
-          resolve();
-        });
-      });
-      return page(query);
+      // Meanwhile others are at work.
+      await nextTurn();
+      spend(1000);
+      return store.inner.page(query);
     });
 
     const { cursor } = await tokens.list({ account: 'a', scope: OTHER_SCOPE });
