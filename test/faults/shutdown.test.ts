@@ -1,6 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { engines, newStore } from '../cli/databases.ts';
@@ -24,24 +27,30 @@ interface Seen {
   /** Answers other than 200. */
   others: number;
   lastAnswerAt: number;
-  /** The reasons why calls that had reached the service got no answer. */
+  /** The reasons why calls on open connections got no answer. */
   readonly cut: string[];
+  /** Calls on connections of their own that got no answer. */
+  resets: number;
 }
 
-// A connection that comes within the microseconds in which the listener closes is reset. No server can
-// know of it, so a test that met that moment is tried again.
-const options = { timeout: 60_000, retry: 1 };
-
 describe.each(['SQLite', ...engines] as const)('SIGTERM under load, on %s', (engine) => {
-  it('answers every call, and ends soon after the last one', options, async ({ annotate }) => {
+  it('answers every call, and ends soon after the last one', {
+    timeout: 60_000,
+  }, async ({ annotate }) => {
     const store = engine === 'SQLite' ? [] : newStore(engine).flags;
-    const service = await serve(['--data', newFolder(), ...ACCOUNT, ...store]);
+    const folder = newFolder();
+    const log = join(folder, 'audit.log');
+    const service = await serve(['--data', folder, '--audit', log, ...ACCOUNT, ...store]);
 
     const { seen, code, stopMs, endMs } = await stopUnderLoad(service.url, service.process);
 
-    const sum = `${seen.answers} answers, ${seen.cut.length} calls cut`;
+    const sum = `${seen.answers} answers, ${seen.cut.length} calls cut, ${seen.resets} resets`;
     await annotate(`${sum}; ended ${stopMs} ms after the signal, ${endMs} ms after an answer`);
     expect(seen).toMatchObject({ cut: [], others: 0 });
+    // The system resets a connection that comes within the microseconds in which the listener closes,
+    // and no server can know of it. A client meets that at most once, and its call was not done.
+    expect(seen.resets).toBeLessThanOrEqual(PER_CALL);
+    expect(readFileSync(log, 'utf8').match(/"event":"issued"/g)).toHaveLength(seen.answers);
     expect(code).toBe(0);
     expect(endMs).toBeLessThan(MAX_END_MS);
     expect(stopMs).toBeLessThan(MAX_STOP_MS);
@@ -55,16 +64,17 @@ it.each([
     'server.close(); setTimeout(() => server.closeAllConnections(), 200)',
   ],
 ])('would notice a server that %s on the signal', async (_, stop) => {
-  const { url, process } = await startBareServer(stop);
+  const { url, process, output } = await startBareServer(stop);
 
   const { seen } = await stopUnderLoad(url, process);
 
   expect(seen.cut.length).toBeGreaterThan(0);
+  expect(Number(await output)).toBeGreaterThan(seen.answers);
 });
 
 /** Calls a service, tells it to end in the middle, and goes on until it takes no connections. */
 async function stopUnderLoad(url: string, process: ChildProcess) {
-  const seen: Seen = { answers: 0, others: 0, lastAnswerAt: 0, cut: [] };
+  const seen: Seen = { answers: 0, others: 0, lastAnswerAt: 0, cut: [], resets: 0 };
   const agents = Array.from({ length: KEEP_ALIVE }, () => new Agent({ keepAlive: true }));
   const clients = [...agents, ...Array.from({ length: PER_CALL }, () => undefined)];
   const load = Promise.all(clients.map((agent) => callUntilRefused(url, agent, seen)));
@@ -93,7 +103,8 @@ async function callUntilRefused(url: string, agent: Agent | undefined, seen: See
       const { code, syscall, message } = error as NodeJS.ErrnoException;
       // Nobody has taken this connection, so the client knows that nothing was done.
       if (code === 'ECONNREFUSED' && syscall === 'connect') return;
-      seen.cut.push(message);
+      if (agent === undefined) seen.resets += 1;
+      else seen.cut.push(message);
     }
   }
 }
@@ -111,10 +122,13 @@ function issue(url: string, agent: Agent | undefined): Promise<number | undefine
   });
 }
 
-/** A server that does nothing but to answer, after some milliseconds, and to end. */
-async function startBareServer(stop: string): Promise<{ url: string; process: ChildProcess }> {
+/** A server that does nothing but to answer, after some milliseconds, and to end with its count of calls. */
+async function startBareServer(stop: string) {
   const script = `
+    let calls = 0;
+    process.on('exit', () => console.log(calls));
     const answer = (request, response) => {
+      calls += 1;
       request.resume();
       setTimeout(() => response.end('{}'), Math.random() * 5);
     };
@@ -125,5 +139,5 @@ async function startBareServer(stop: string): Promise<{ url: string; process: Ch
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   const [line] = await once(child.stdout, 'data');
-  return { url: String(line).trim(), process: child };
+  return { url: String(line).trim(), process: child as ChildProcess, output: text(child.stdout) };
 }

@@ -3,7 +3,8 @@ import { createServer, request } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { nextTurn } from '../../src/deadline.ts';
 import { gracefulStop } from '../../src/http/index.ts';
 
 /** A server whose first call waits until the test answers it. */
@@ -22,7 +23,45 @@ async function setUp(graceMs?: number) {
   return { server, stop, port, response, answer: await arrival.promise };
 }
 
+/** A server that answers, and a stop of it for which time stands still. */
+async function setUpStanding() {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const server = createServer((_, response) => response.end('answered'));
+  const stop = gracefulStop(server);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    server,
+    stop,
+    async call() {
+      const sent = request({ port, host: '127.0.0.1', agent: false });
+      const [response] = await once(sent.end(), 'response');
+      return text(response);
+    },
+    /** Until the listener has closed, which takes 30 ms without a change, after the time to accept. */
+    async closed() {
+      for (; server.listening; await nextTurn()) vi.advanceTimersByTime(30);
+    },
+  };
+}
+
 describe('gracefulStop', () => {
+  it('accepts connections until none has come for 150 ms', async () => {
+    const { stop, call, closed } = await setUpStanding();
+
+    const stopped = stop();
+    for (let i = 0; i < 6; i++) {
+      vi.advanceTimersByTime(149);
+      expect(await call()).toBe('answered');
+    }
+    vi.advanceTimersByTime(150);
+    await closed();
+
+    await expect(call()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    expect(await stopped).toBe(0);
+  });
+
   it('answers what is in progress, asks for no further call, and takes no connection', async () => {
     const { server, stop, port, response, answer } = await setUp();
 
