@@ -1,12 +1,12 @@
 import { createPool, type Pool } from 'mysql2';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { generateKey, isTokenError, TokenService, type TokenStore } from '../../src/index.ts';
+import { generateKey, TokenService, type TokenStore } from '../../src/index.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { isInstalled, type Server, startServer } from '../servers.ts';
 import { CREATED, newRecord, refusalOf } from '../stores/support.ts';
-import { SCOPE } from '../support.ts';
+import { codeOf, SCOPE } from '../support.ts';
 
 const need = { scope: SCOPE };
 const account = 'acme';
@@ -37,6 +37,68 @@ function serviceOver(store: TokenStore): TokenService {
   return new TokenService({ store, keys, prefix: 'acme' });
 }
 
+type Options = { readonly table: string; readonly standby?: 'allow' };
+type DoctoredStore = TokenStore & { doctor(): Promise<readonly { readonly code: string }[]> };
+
+/** How an adapter makes its table and its stores. */
+interface Adapter<Pool> {
+  readonly migrate: (pool: Pool, options: Options) => Promise<void>;
+  readonly Store: new (pool: Pool, options: Options) => DoctoredStore;
+}
+
+let tables = 0;
+
+/** A store on the primary with one record, and two on the server that follows it. */
+async function storesOn<Pool>(
+  { migrate, Store }: Adapter<Pool>,
+  { primary, standby }: { readonly primary: Pool; readonly standby: Pool },
+) {
+  const table = `tokens_${++tables}`;
+  await migrate(primary, { table });
+  const store = new Store(primary, { table });
+  await store.insert(newRecord('one'));
+  return {
+    table,
+    store,
+    refusing: new Store(standby, { table }),
+    allowing: new Store(standby, { table, standby: 'allow' }),
+  };
+}
+
+async function expectRefusals(refusing: DoctoredStore, reason: RegExp, finding: string) {
+  for (const [verb, call] of VERBS) {
+    const { code, message } = await refusalOf(call(refusing));
+    expect([verb, code]).toEqual([verb, 'store_unavailable']);
+    expect(message).toMatch(reason);
+  }
+  expect((await refusing.doctor()).map(({ code }) => code)).toContain(finding);
+}
+
+/** Revokes a token after the standby has it and has stopped to follow. */
+async function expectNoStaleAnswer(
+  { store, refusing, allowing }: Record<'store' | 'refusing' | 'allowing', TokenStore>,
+  stopToFollow: () => Promise<void>,
+) {
+  const tokens = serviceOver(store);
+  const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
+  await stopToFollow();
+  await tokens.revoke(account, id);
+
+  for (const options of [{}, { fresh: true }]) {
+    const verifying = serviceOver(refusing).verify(value, need, options);
+    expect(await codeOf(verifying)).toBe('store_unavailable');
+  }
+  // A store that does not look believes it.
+  const believed = await serviceOver(allowing).verify(value, need, { fresh: true });
+  expect(believed).toMatchObject({ ok: true });
+  expect(await tokens.verify(value, need)).toMatchObject({ ok: false, reason: 'revoked' });
+}
+
+async function expectReads(allowing: TokenStore) {
+  for (const [, call] of READS) await call(allowing);
+  expect(await allowing.find([newRecord('one').id])).toEqual([newRecord('one')]);
+}
+
 describe.skipIf(!isInstalled('postgres'))('a standby of PostgreSQL', { timeout: 60_000 }, () => {
   let primary: Server;
   let standby: Server;
@@ -53,19 +115,13 @@ describe.skipIf(!isInstalled('postgres'))('a standby of PostgreSQL', { timeout: 
     return pool;
   }
 
-  let tables = 0;
   async function setUp() {
-    const [primaryPool, standbyPool] = [poolTo(primary), poolTo(standby)];
-    const table = `tokens_${++tables}`;
-    await postgres.migrate(primaryPool, { table });
-    const store = new postgres.PostgresTokenStore(primaryPool, { table });
-    await store.insert(newRecord('one'));
+    const pools = { primary: poolTo(primary), standby: poolTo(standby) };
+    const { primary: primaryPool, standby: standbyPool } = pools;
+    const { migrate, PostgresTokenStore: Store } = postgres;
     return {
-      store,
-      table,
+      ...(await storesOn({ migrate, Store }, pools)),
       standbyPool,
-      refusing: new postgres.PostgresTokenStore(standbyPool, { table }),
-      allowing: new postgres.PostgresTokenStore(standbyPool, { table, standby: 'allow' }),
       /** Until the standby has what the primary has. */
       async follow() {
         const { rows } = await primaryPool.query('SELECT pg_current_wal_lsn() AS lsn');
@@ -79,43 +135,25 @@ describe.skipIf(!isInstalled('postgres'))('a standby of PostgreSQL', { timeout: 
   it('is refused by every call, which says so', async () => {
     const { refusing, follow } = await setUp();
     await follow();
-    for (const [verb, call] of VERBS) {
-      const { code, message } = await refusalOf(call(refusing));
-      expect([verb, code]).toEqual([verb, 'store_unavailable']);
-      expect(message).toMatch(/standby|replica/);
-    }
-    expect((await refusing.doctor()).map(({ code }) => code)).toContain('replica');
+    await expectRefusals(refusing, /standby|replica/, 'replica');
   });
 
   it('accepts nothing that was revoked on the primary, also when it lags behind', async () => {
-    const { store, refusing, allowing, standbyPool, follow } = await setUp();
-    const tokens = serviceOver(store);
-    const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
-    await follow();
-    await standbyPool.query('SELECT pg_wal_replay_pause()');
-    onTestFinished(async () => {
-      const pool = poolTo(standby);
-      await pool.query('SELECT pg_wal_replay_resume()').catch(() => {});
+    const { standbyPool, follow, ...stores } = await setUp();
+    await expectNoStaleAnswer(stores, async () => {
+      await follow();
+      await standbyPool.query('SELECT pg_wal_replay_pause()');
+      onTestFinished(async () => {
+        const pool = poolTo(standby);
+        await pool.query('SELECT pg_wal_replay_resume()').catch(() => {});
+      });
     });
-    await tokens.revoke(account, id);
-
-    for (const options of [{}, { fresh: true }]) {
-      const verifying = serviceOver(refusing).verify(value, need, options);
-      const outcome = await verifying.catch((error: unknown) => isTokenError(error) && error.code);
-      expect(outcome).toBe('store_unavailable');
-    }
-    // A store that does not look believes it.
-    expect(await serviceOver(allowing).verify(value, need, { fresh: true })).toMatchObject({
-      ok: true,
-    });
-    expect(await tokens.verify(value, need)).toMatchObject({ ok: false, reason: 'revoked' });
   });
 
   it('is read where the host allows it, and writes fail all the same', async () => {
     const { allowing, follow } = await setUp();
     await follow();
-    for (const [, call] of READS) await call(allowing);
-    expect(await allowing.find([newRecord('one').id])).toEqual([newRecord('one')]);
+    await expectReads(allowing);
     expect((await refusalOf(allowing.insert(newRecord('two')))).message).toContain('replica');
   });
 
@@ -158,20 +196,14 @@ describe.skipIf(!isInstalled('mariadb'))('a replica of MariaDB', { timeout: 60_0
     for (const statement of statements) await pool.promise().query(statement);
   }
 
-  let tables = 0;
   async function setUp() {
     const [primaryPool, replicaPool] = [poolTo(primary), poolTo(replica)];
-    const table = `tokens_${++tables}`;
-    await mysql.migrate(primaryPool, { table });
-    const store = new mysql.MysqlTokenStore(primaryPool, { table });
-    await store.insert(newRecord('one'));
+    const pools = { primary: primaryPool, standby: replicaPool };
+    const { migrate, MysqlTokenStore: Store } = mysql;
     return {
-      store,
-      table,
+      ...(await storesOn({ migrate, Store }, pools)),
       primaryPool,
       replicaPool,
-      refusing: new mysql.MysqlTokenStore(replicaPool, { table }),
-      allowing: new mysql.MysqlTokenStore(replicaPool, { table, standby: 'allow' }),
       /** Until the replica has what the primary has. */
       async follow() {
         const [rows] = await primaryPool.promise().query('SELECT @@gtid_binlog_pos AS position');
@@ -184,39 +216,22 @@ describe.skipIf(!isInstalled('mariadb'))('a replica of MariaDB', { timeout: 60_0
   it('is refused by every call, which says so', async () => {
     const { refusing, follow } = await setUp();
     await follow();
-    for (const [verb, call] of VERBS) {
-      const { code, message } = await refusalOf(call(refusing));
-      expect([verb, code]).toEqual([verb, 'store_unavailable']);
-      expect(message).toMatch(/replica/);
-    }
-    expect((await refusing.doctor()).map(({ code }) => code)).toContain('read_only');
+    await expectRefusals(refusing, /replica/, 'read_only');
   });
 
   it('accepts nothing that was revoked on the primary, also when it lags behind', async () => {
-    const { store, refusing, allowing, replicaPool, follow } = await setUp();
-    const tokens = serviceOver(store);
-    const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
-    await follow();
-    await run(replicaPool, ['STOP SLAVE SQL_THREAD']);
-    await tokens.revoke(account, id);
-
-    for (const options of [{}, { fresh: true }]) {
-      const verifying = serviceOver(refusing).verify(value, need, options);
-      const outcome = await verifying.catch((error: unknown) => isTokenError(error) && error.code);
-      expect(outcome).toBe('store_unavailable');
-    }
-    // A store that does not look believes it.
-    expect(await serviceOver(allowing).verify(value, need, { fresh: true })).toMatchObject({
-      ok: true,
+    const { replicaPool, follow, ...stores } = await setUp();
+    await expectNoStaleAnswer(stores, async () => {
+      await follow();
+      await run(replicaPool, ['STOP SLAVE SQL_THREAD']);
+      onTestFinished(() => run(replicaPool, ['START SLAVE SQL_THREAD']));
     });
-    await run(replicaPool, ['START SLAVE SQL_THREAD']);
   });
 
   it('is read where the host allows it', async () => {
     const { allowing, follow } = await setUp();
     await follow();
-    for (const [, call] of READS) await call(allowing);
-    expect(await allowing.find([newRecord('one').id])).toEqual([newRecord('one')]);
+    await expectReads(allowing);
   });
 
   /** A store whose connections are open and checked, on a server that then becomes read-only. */
