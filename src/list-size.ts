@@ -5,16 +5,20 @@ export function isLong(list: readonly unknown[]): boolean {
   return list.length > MAX_SCOPES_A_TURN;
 }
 
-/** Frozen lists are measured once: those of stores are shared, and may be long. */
+/** Up to so many members, to measure a list again takes no longer than to look its size up. */
+const MAX_MEASURED_AGAIN = 32;
+
+/** Longer lists that are frozen are measured once: those of stores are shared. */
 const sizes = new WeakMap<readonly unknown[], number>();
 
 /** The length of a list of texts as JSON if nothing in it is escaped; `NaN` for any other list. */
 export function listBytes(list: readonly unknown[]): number {
-  const known = sizes.get(list);
+  const isKept = list.length > MAX_MEASURED_AGAIN && Object.isFrozen(list);
+  const known = isKept ? sizes.get(list) : undefined;
   if (known !== undefined) return known;
   let bytes = 2;
   for (const item of list) bytes += typeof item === 'string' ? item.length + 3 : Number.NaN;
-  if (Object.isFrozen(list)) sizes.set(list, bytes);
+  if (isKept) sizes.set(list, bytes);
   return bytes;
 }
 
