@@ -17,7 +17,7 @@ import { parseScope, type Scope } from './scope/index.ts';
 import { parseScopes } from './scope/list.ts';
 import { toTokenError } from './scope-refusals.ts';
 import { isAccount, isPlainText, type JsonObject, type Lifetime, readMetadata } from './token.ts';
-import { renameIn, secondsMessage, shown, shownName } from './wording.ts';
+import { durationMessage, renameIn, secondsMessage, shown, shownName } from './wording.ts';
 
 /** What an error function of zod is given. */
 interface Sent {
@@ -38,7 +38,7 @@ export const fields = {
   }),
   cursor: z.string({ error: got('cursor must be one that an earlier page gave') }),
   graceSeconds: secondsField('graceSeconds', 0, MAX_LIFETIME_SECONDS),
-  expiresIn: durationField('expiresIn', MAX_LIFETIME_SECONDS),
+  expiresIn: durationField('expiresIn'),
   ifVersion: numberField('ifVersion', 1, Number.MAX_SAFE_INTEGER),
 };
 
@@ -274,15 +274,12 @@ function numberField(name: string, min: number, max: number): z.ZodType<number> 
   return integer(min, max, got(rangeMessage(name, min, max)));
 }
 
-/** A duration in seconds, or as a text with its unit. */
-function durationField(name: string, max: number): z.ZodType<number> {
+/** A duration in seconds, or as a text with its unit. How long it may be, the service knows. */
+function durationField(name: string): z.ZodType<number> {
   return z.unknown().transform((value, context) => {
     const seconds = typeof value === 'string' ? parseDuration(value) : value;
-    if (Number.isInteger(seconds) && Number(seconds) >= 1 && Number(seconds) <= max) {
-      return seconds as number;
-    }
-    const rule = `${name} must be 1 to ${max} seconds, as a number or a text such as "30d" or "12h"`;
-    context.addIssue({ code: 'custom', message: `${rule}; got ${shown(value)}` });
+    if (Number.isInteger(seconds) && (seconds as number) >= 1) return seconds as number;
+    context.addIssue({ code: 'custom', message: durationMessage(name, value) });
     return z.NEVER;
   });
 }
@@ -363,6 +360,9 @@ function unknownMessage(
 
 function nearestOf(name: string, known: readonly string[]): string | undefined {
   const text = name.slice(0, 32).toLowerCase();
+  const words = text.replaceAll(/[_-]/g, '');
+  const same = known.find((member) => member.toLowerCase() === words);
+  if (same !== undefined) return same;
   // For example ttl for ttlSeconds, or the reverse.
   const longer = known.find((member) => isBeginning(text, member) || isBeginning(member, text));
   if (longer !== undefined) return longer;

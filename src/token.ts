@@ -251,6 +251,7 @@ export function askedExpiry(
     const message = secondsMessage('expiresIn', expiresIn, 1, lifetime.maxSeconds);
     throw new TokenError('invalid_ttl', message, {
       member: 'expiresIn',
+      min: 1,
       max: lifetime.maxSeconds,
     });
   }
@@ -258,6 +259,9 @@ export function askedExpiry(
   if (seconds !== undefined) return expiryAfter(now, seconds);
   return expiresAt && checkExpiry(expiresAt, now, lifetime);
 }
+
+/** People write years up to 9999 for "never"; milliseconds taken for seconds end far later. */
+const END_OF_9999 = 253_402_300_799_999;
 
 /**
  * Checks a requested expiry: later than now, and no later than the longest lifetime from now.
@@ -269,7 +273,7 @@ export function checkExpiry(expiresAt: Date, now: number, { maxSeconds }: Lifeti
   const isLater = isValid(expiresAt) && isAfter(expiresAt, now);
   if (isLater && !isAfter(expiresAt, latest)) return new Date(expiresAt);
   const rule = `expiresAt must be later than now, and at most ${inWords(maxSeconds)} from now`;
-  const looksLikeMilliseconds = expiresAt.getTime() > now * 100;
+  const looksLikeMilliseconds = expiresAt.getTime() > Math.max(now * 100, END_OF_9999);
   throw new TokenError(
     'invalid_expire',
     looksLikeMilliseconds

@@ -72,6 +72,13 @@ export function secondsMessage(name: string, value: unknown, min: number, max: n
     : asked;
 }
 
+/** Says why a value is not a duration, as `expiresIn` takes it. */
+export function durationMessage(name: string, value: unknown): string {
+  const rule = `${name} must be at least 1 second: a whole number with its unit, such as "30d", "12h", "30m" or "45s", or a number of seconds`;
+  const isBare = typeof value === 'string' && /^[1-9]\d{0,8}$/.test(value);
+  return `${rule}; got ${shown(value)}${isBare ? `: for seconds give "${value}s" or ${value}` : ''}`;
+}
+
 const DAY_MS = 86_400_000;
 
 /** Whether a number is far too large for seconds, and fits as milliseconds. Many are just too long. */

@@ -100,6 +100,14 @@ describe('checkExpiry', () => {
     expect(message(new Date(NOW.getTime() * 100))).not.toMatch(/milliseconds/);
   });
 
+  it('takes the year 9999 for "never", not for milliseconds', () => {
+    const now = Date.UTC(2026, 0, 1);
+    const check = (text: string) => () => checkExpiry(new Date(text), now, LIFETIME);
+
+    expect(check('9999-12-31T23:59:59.999Z')).toThrow(/; got 9999-12-31T23:59:59/);
+    expect(check('+010000-01-01T00:00:00Z')).toThrow(/milliseconds/);
+  });
+
   it('gives a copy', () => {
     const asked = later(1000);
     const checked = checkExpiry(asked, NOW.getTime(), LIFETIME);

@@ -1,6 +1,7 @@
 import { MAX_LIFETIME_SECONDS, MIN_PASSWORD_LENGTH } from '../bounds.ts';
 import { parseDuration } from '../duration.ts';
 import type { FixedAccount } from '../http/basic-auth.ts';
+import { parseInstant } from '../instant.ts';
 import { type CliError, usageError } from './errors.ts';
 
 /** A kind of value that a flag or a variable holds. */
@@ -90,10 +91,9 @@ export const AGE: Kind<number> = {
 export const TIME: Kind<Date> = kindOf(
   'like 2027-01-31, 2027-01-31T12:00:00Z or UNIX seconds',
   (text) => {
-    const isUnix = /^\d{1,12}$/.test(text);
-    const isIso = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/.test(text);
-    const time = new Date(isUnix ? Number(text) * 1000 : text);
-    return (isUnix || isIso) && Number.isFinite(time.getTime()) ? time : undefined;
+    if (/^\d{1,12}$/.test(text)) return new Date(Number(text) * 1000);
+    const time = /^[\d-]{10}$/.test(text) ? `${text}T00:00:00Z` : text;
+    return parseInstant(time.replace(/T\d\d:\d\d(?=Z|[+-])/, '$&:00'));
   },
 );
 

@@ -32,6 +32,7 @@ const OF_SCOPES: readonly Code[] = [
   'too_many_scopes',
   'catalog_empty',
 ];
+const OF_LIFETIMES: readonly Code[] = ['invalid_ttl', 'invalid_expire'];
 const OF_CHANGES: readonly Code[] = [
   ...BY_ACCOUNT,
   'cross_site',
@@ -113,8 +114,17 @@ function documentOf(options: DocumentOptions): Json {
   };
 }
 
+/** Of these members, a body has one: a rule of the service, so no schema of a body has it. */
+const TWO_LIFETIMES: Json = {
+  anyOf: [
+    { required: ['ttl', 'expiresIn'] },
+    { required: ['ttl', 'expire'] },
+    { required: ['expiresIn', 'expire'] },
+  ],
+};
+
 function create(options: DocumentOptions): Json {
-  const body = toJsonSchema(options.bodies.create);
+  const body = { ...toJsonSchema(options.bodies.create), not: TWO_LIFETIMES };
   return operation('issueToken', 'Issues a token', {
     requestBody: jsonBody(options.acceptLegacyBody ? withLegacy(body) : body, true, {
       scopes: [EXAMPLE_SCOPE],
@@ -128,7 +138,7 @@ function create(options: DocumentOptions): Json {
         ...OF_BODIES,
         ...OF_SCOPES,
         'cross_site',
-        'invalid_ttl',
+        ...OF_LIFETIMES,
         'store_corrupt',
         'durability_unconfirmed',
       ]),
@@ -174,21 +184,28 @@ function show(options: DocumentOptions): Json {
 
 function replace(options: DocumentOptions): Json {
   return operation('replaceToken', 'Replaces scopes and expiry', {
-    description: 'Without `expire`, the token lives for the default lifetime from now.',
+    description:
+      'Without `expire` and `expiresIn`, the token lives for the default lifetime from now.',
     parameters: [IF_MATCH],
-    requestBody: jsonBody(toJsonSchema(options.bodies.replace), true, { scopes: [EXAMPLE_SCOPE] }),
+    requestBody: jsonBody({ ...toJsonSchema(options.bodies.replace), not: TWO_LIFETIMES }, true, {
+      scopes: [EXAMPLE_SCOPE],
+      expiresIn: '30d',
+    }),
     responses: { 200: SHOWN, ...failures(options, CHANGE_OF_RIGHTS) },
   });
 }
 
-/** `scopes` excludes `addScopes` and `removeScopes`: a rule of the service, so no schema has it. */
+/** `scopes` excludes `addScopes` and `removeScopes`: a rule of the service, too. */
 function patch(options: DocumentOptions): Json {
   const body = {
     ...toJsonSchema(options.bodies.patch),
     minProperties: 1,
     not: {
-      required: ['scopes'],
-      anyOf: [{ required: ['addScopes'] }, { required: ['removeScopes'] }],
+      anyOf: [
+        { required: ['scopes', 'addScopes'] },
+        { required: ['scopes', 'removeScopes'] },
+        TWO_LIFETIMES,
+      ],
     },
   };
   return operation('patchToken', 'Changes what is named', {
@@ -322,7 +339,7 @@ const CHANGE_OF_RIGHTS: readonly Code[] = [
   ...OF_CHANGES,
   ...OF_BODIES,
   ...OF_SCOPES,
-  'invalid_expire',
+  ...OF_LIFETIMES,
   'token_expired',
   'durability_unconfirmed',
 ];
@@ -422,14 +439,16 @@ function toJsonSchema(schema: z.ZodType): Json {
 /** The body with the members of older clients. */
 function withLegacy(body: Json): Json {
   const { properties = {} } = body as { properties?: Record<string, Json> };
-  const { ttl } = properties;
+  const { ttl, expire } = properties;
   return {
     ...body,
     properties: {
       ...properties,
       ttl: { ...ttl, minimum: 0, description: 'The lifetime in seconds; 0 is as good as absent.' },
-      expire: { ...ttl, deprecated: true, description: 'The lifetime in seconds: say `ttl`.' },
+      expire: {
+        anyOf: [{ ...ttl, deprecated: true, description: 'The lifetime: say `ttl`.' }, expire],
+        description: 'A date-time, or the lifetime in seconds.',
+      },
     },
-    not: { required: ['ttl', 'expire'] },
   };
 }

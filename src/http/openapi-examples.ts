@@ -38,8 +38,8 @@ const EXAMPLES: Readonly<Record<ServiceErrorCode, Example>> = {
     { quota: 'tokensPerAccount', max: 10_000 },
   ],
   invalid_ttl: [
-    'ttl may be at most 365 days (31536000 s); you asked for 900 days',
-    { member: 'ttl', min: 1, max: MAX_LIFETIME_SECONDS },
+    'expiresIn may be at most 365 days (31536000 s); you asked for 900 days',
+    { member: 'expiresIn', min: 1, max: MAX_LIFETIME_SECONDS },
   ],
   invalid_expire: [
     'expire must be later than now, and at most 365 days from now; got 1970-01-01T01:00:00Z (3600 in UNIX seconds)',

@@ -19,6 +19,7 @@ import {
   ofLegacyTtl,
   ofQuery,
   readFilter,
+  refuseExpireNumber,
   refuseMember,
   toInput,
   toWire,
@@ -59,7 +60,7 @@ export class TokenResources {
 
   readonly issue: Verb = async ({ account, body }) => {
     const members = this.#acceptLegacyBody ? fromLegacyBody(body) : body;
-    refuseMember(members, 'expire', 'the lifetime of a new token is ttl, in seconds');
+    refuseExpireNumber(members);
     const input = toInput<IssueInput>(this.#schemas.create, required(members));
     try {
       const token = await this.#tokens.issue({ ...input, account });
@@ -109,7 +110,11 @@ export class TokenResources {
 
   async #change(call: Call, schema: z.ZodObject, verb: 'modify' | 'patch'): Promise<HttpResponse> {
     const { account, token, body } = call;
-    refuseMember(body, 'ttl', 'the expiry of an existing token is expire, in UNIX seconds');
+    refuseMember(
+      body,
+      'ttl',
+      'the expiry of an existing token is expire, or expiresIn such as "30d"',
+    );
     const change = toInput<ModifyInput & PatchInput>(schema, required(body));
     const conditions = await this.#conditions(call, schema);
     const changed = await this.#tokens[verb](account, token, change, conditions);

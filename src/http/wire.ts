@@ -8,10 +8,11 @@ import {
 } from '../bounds.ts';
 import { isTokenError, type TokenError } from '../errors.ts';
 import type { ListInput } from '../input.ts';
+import { INSTANT_SCHEMA, parseInstant } from '../instant.ts';
 import { fields, got, readInput, secondsField, strict } from '../schemas.ts';
 import { editDistance } from '../scope/distance.ts';
 import type { JsonObject, Lifetime, Token } from '../token.ts';
-import { type Names, renamed, shownName } from '../wording.ts';
+import { type Names, renamed, shown, shownName } from '../wording.ts';
 import { HttpError } from './errors.ts';
 
 /** A JSON Schema, or another part of the OpenAPI document. */
@@ -139,13 +140,60 @@ const metadata = fields.metadata.meta({
 
 /** The last instant that a Date can hold. */
 const LAST_UNIX_SECOND = 8_640_000_000_000;
-const expireError = got('expire must be a whole number of UNIX seconds');
+const EXAMPLE_INSTANT = '2027-01-31T12:00:00Z';
 
-const expire = z
-  .int({ error: expireError })
-  .max(LAST_UNIX_SECOND, { error: expireError })
-  .describe('When the token expires, in UNIX seconds; later than now.')
-  .optional();
+const expire = instantField({
+  rule: `expire must be a whole number of UNIX seconds, or a date-time with its zone, such as "${EXAMPLE_INSTANT}"`,
+  read: readInstant,
+}).meta({
+  anyOf: [{ type: 'integer', maximum: LAST_UNIX_SECOND }, INSTANT_SCHEMA],
+  description:
+    'When the token expires, later than now: in UNIX seconds, or as an ISO 8601 date-time with its zone.',
+});
+
+/** A number here could also be a lifetime in seconds, as older clients send it. */
+const expireText = instantField({
+  rule: `expire must be a date-time with its zone, such as "${EXAMPLE_INSTANT}"`,
+  read: readInstantText,
+}).meta({
+  ...INSTANT_SCHEMA,
+  description:
+    'When the token expires, later than now: an ISO 8601 date-time with its zone. Not a number.',
+});
+
+interface InstantRule {
+  readonly rule: string;
+  readonly read: (value: unknown) => Date | undefined;
+}
+
+function instantField({ rule, read }: InstantRule): z.ZodType<Date> {
+  return z.unknown().transform((value, context) => {
+    const instant = read(value);
+    if (instant !== undefined) return instant;
+    context.addIssue({ code: 'custom', message: got(rule)({ input: value }) });
+    return z.NEVER;
+  });
+}
+
+function readInstant(value: unknown): Date | undefined {
+  const isSeconds = Number.isSafeInteger(value) && (value as number) <= LAST_UNIX_SECOND;
+  return isSeconds ? fromUnixTime(value as number) : readInstantText(value);
+}
+
+function readInstantText(value: unknown): Date | undefined {
+  return typeof value === 'string' ? parseInstant(value) : undefined;
+}
+
+function expiresIn({ maxSeconds }: Lifetime): z.ZodType<number> {
+  return fields.expiresIn.meta({
+    anyOf: [
+      { type: 'integer', minimum: 1, maximum: maxSeconds },
+      { type: 'string', pattern: '^(?=0*[1-9])\\d{1,9}[smhd]$' },
+    ],
+    description:
+      'The lifetime from now, such as `30d`, `12h`, `30m` or `45s`, or a number of seconds.',
+  });
+}
 
 export type BodySchemas = Readonly<Record<'create' | 'replace' | 'patch' | 'rotate', z.ZodObject>>;
 
@@ -153,6 +201,7 @@ const BODY = 'the body must be';
 
 /** The bodies that a service with these lifetimes accepts. */
 export function bodySchemas(lifetime: Lifetime): BodySchemas {
+  const duration = expiresIn(lifetime).optional();
   return {
     create: strict(
       {
@@ -160,18 +209,21 @@ export function bodySchemas(lifetime: Lifetime): BodySchemas {
         ttl: secondsField('ttl', 1, lifetime.maxSeconds)
           .describe('The lifetime in seconds.')
           .optional(),
+        expiresIn: duration,
+        expire: expireText.optional(),
         name: name.optional(),
         metadata: metadata.optional(),
       },
       BODY,
     ),
-    replace: strict({ scopes, expire }, BODY),
+    replace: strict({ scopes, expire: expire.optional(), expiresIn: duration }, BODY),
     patch: strict(
       {
         scopes: scopes.optional(),
         addScopes: scopes.optional(),
         removeScopes: scopes.optional(),
-        expire,
+        expire: expire.optional(),
+        expiresIn: duration,
         name: name.nullable().optional(),
         metadata: metadata.nullable().optional(),
       },
@@ -192,34 +244,64 @@ export function bodySchemas(lifetime: Lifetime): BodySchemas {
  *
  * @throws {TokenError} for a body that is not an object, an unknown member or a bad `expire`. If other
  * members are bad as well, their error may come first
+ * @throws {HttpError} `invalid_request` for two lifetimes
  */
 export function toInput<Input>(schema: z.ZodObject, body: unknown): Input {
-  if (!isShaped(schema, body)) return readInput(schema as z.ZodType<Input>, body);
-  const { ttl, expire, ...rest } = body;
+  refuseSecondLifetime(body);
+  const expiresAt = isObject(body) ? readInstant(body['expire']) : undefined;
+  if (!isShaped(schema, body, expiresAt)) return readInput(schema as z.ZodType<Input>, body);
+  const { ttl, expire: _, ...rest } = body;
   return {
     ...rest,
     ...(ttl !== undefined && { ttlSeconds: ttl }),
-    ...(expire !== undefined && { expiresAt: fromUnixTime(expire as number) }),
+    ...(expiresAt !== undefined && { expiresAt }),
   } as Input;
 }
 
-function isShaped({ shape }: z.ZodObject, body: unknown): body is Record<string, unknown> {
+function isShaped(
+  { shape }: z.ZodObject,
+  body: unknown,
+  expiresAt: Date | undefined,
+): body is Record<string, unknown> {
   if (!isObject(body)) return false;
   const isKnown = Object.keys(body).every((member) => Object.hasOwn(shape, member));
-  return isKnown && expire.safeParse(body['expire']).success;
+  return isKnown && (body['expire'] === undefined || expiresAt !== undefined);
+}
+
+/** The members of bodies that say how long a token lives. */
+const LIFETIMES = ['ttl', 'expiresIn', 'expire'];
+
+/** The service would report a bad value of one of them first. */
+function refuseSecondLifetime(body: unknown): void {
+  if (!isObject(body)) return;
+  const [first, second] = LIFETIMES.filter((member) => body[member] !== undefined);
+  if (first === undefined || second === undefined) return;
+  throw new HttpError(
+    'invalid_request',
+    `${second} cannot be given together with ${first}; give one of them`,
+    { details: { member: second } },
+  );
 }
 
 /** Some older clients send `expire` for the lifetime in seconds, and `ttl: 0` for the default. */
 export function fromLegacyBody(body: unknown): unknown {
-  if (!isObject(body)) return body;
+  if (!isObject(body) || typeof body['expire'] === 'string') return body;
+  refuseSecondLifetime(body);
   const { ttl, expire, ...rest } = body;
-  if (ttl !== undefined && expire !== undefined) {
-    throw new HttpError('invalid_request', 'ttl and expire mean the same here: give one of them', {
-      details: { member: 'expire' },
-    });
-  }
   const lifetime = expire === undefined && ttl !== 0 ? ttl : expire;
   return lifetime === undefined ? rest : { ...rest, ttl: lifetime };
+}
+
+/** Refuses `expire` as a number in a create body: UNIX seconds, or the lifetime of older clients? */
+export function refuseExpireNumber(body: unknown): void {
+  if (!isObject(body) || !Object.hasOwn(body, 'expire')) return;
+  if (typeof body['expire'] === 'string') return;
+  const kind = typeof body['expire'] === 'number' ? 'a number' : shown(body['expire']);
+  throw new HttpError(
+    'invalid_request',
+    `expire cannot be ${kind} here: give ttl in seconds, expiresIn such as "30d", or a date-time such as "${EXAMPLE_INSTANT}"`,
+    { details: { member: 'expire' } },
+  );
 }
 
 /** Refuses a member of another call, which a client may mix up with one of this call. */

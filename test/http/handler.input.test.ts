@@ -124,10 +124,53 @@ const BAD_EXPIRIES: [what: string, expire: unknown][] = [
   ['null', null],
   ['true', true],
   ['a text', String(START + 60)],
-  ['a date', '2100-01-01T00:10:00Z'],
+  ['a date', '2100-06-01'],
+  ['a date-time without a zone', '2100-06-01T12:00:00'],
+  ['a date-time that is past', '2099-12-31T23:59:59Z'],
+  ['a date-time that is too late', '2102-01-01T00:00:00Z'],
+  ['a date that is none', '2100-02-30T12:00:00Z'],
+  ['an hour that is none', '2100-06-01T24:00:00Z'],
+  ['a zone that is none', '2100-06-01T12:00:00+25:00'],
+  ['a zone by its name', '2100-06-01T12:00:00 Europe/Berlin'],
+  ['a space in the middle', '2100-06-01 12:00:00Z'],
+  ['a space behind', '2100-06-01T12:00:00Z '],
+  ['the year 9999', '9999-12-31T23:59:59Z'],
+  ['the year 10000', '10000-01-01T00:00:00Z'],
+  ['the year 10000 with its sign', '+010000-01-01T00:00:00Z'],
+  ['a duration', '30d'],
   ['a word', CANARY],
   ['a list', [START + 60]],
   ['an object', { at: CANARY }],
+];
+
+/** The texts of a time that no number can be, in a create body. */
+const BAD_TIMES = BAD_EXPIRIES.filter(([, expire]) => typeof expire === 'string');
+
+const BAD_DURATIONS: [what: string, expiresIn: unknown][] = [
+  ['0', 0],
+  ['0 days', '0d'],
+  ['-1', -1],
+  ['a half', 0.5],
+  ['one and a half days', '1.5d'],
+  ['a second too long', ONE_YEAR + 1],
+  ['a day too long', '366d'],
+  ['the longest text', '999999999d'],
+  ['1e300', 1e300],
+  ['no unit', '30'],
+  ['an unknown unit', '2w'],
+  ['a unit in upper case', '30D'],
+  ['two units', '1d12h'],
+  ['words', '30 days'],
+  ['a space before', ' 30d'],
+  ['an ISO 8601 duration', 'P30D'],
+  ['a date-time', '2100-06-01T12:00:00Z'],
+  ['ten digits', '0000000030d'],
+  ['an empty text', ''],
+  ['a word', CANARY],
+  ['null', null],
+  ['true', true],
+  ['a list', ['30d']],
+  ['an object', { days: 30, note: CANARY }],
 ];
 
 const BAD_GRACES: [what: string, graceSeconds: unknown][] = [
@@ -269,6 +312,19 @@ const REFUSED: [method: string, path: string, what: string, options: CallOptions
   ...BAD_EXPIRIES.flatMap(([what, expire]) => [
     refused(['PUT', '/token/ID'], `expire: ${what}`, { scopes: SCOPES, expire }, 'invalid_expire'),
     refused(['PATCH', '/token/ID'], `expire: ${what}`, { expire }, 'invalid_expire'),
+  ]),
+  ...BAD_TIMES.map(([what, expire]) =>
+    refused(CREATE, `expire: ${what}`, { scopes: SCOPES, expire }, 'invalid_expire'),
+  ),
+  ...BAD_DURATIONS.flatMap(([what, expiresIn]) => [
+    refused(CREATE, `expiresIn: ${what}`, { scopes: SCOPES, expiresIn }, 'invalid_ttl'),
+    refused(
+      ['PUT', '/token/ID'],
+      `expiresIn: ${what}`,
+      { scopes: SCOPES, expiresIn },
+      'invalid_ttl',
+    ),
+    refused(['PATCH', '/token/ID'], `expiresIn: ${what}`, { expiresIn }, 'invalid_ttl'),
   ]),
   ...BAD_GRACES.map(([what, graceSeconds]) =>
     refused(
@@ -590,19 +646,19 @@ describe('a message', () => {
     [
       'PUT /token/ID',
       { scopes: SCOPES, expire: '2100-06-01' },
-      'expire must be a whole number of UNIX seconds; got the text "2100-06-01"',
+      'expire must be a whole number of UNIX seconds, or a date-time with its zone, such as "2027-01-31T12:00:00Z"; got the text "2100-06-01"',
       { member: 'expire' },
     ],
     [
       'PUT /token/ID',
       { scopes: SCOPES, ttl: 60 },
-      'ttl cannot be given here; the expiry of an existing token is expire, in UNIX seconds',
+      'ttl cannot be given here; the expiry of an existing token is expire, or expiresIn such as "30d"',
       { member: 'ttl' },
     ],
     [
       'POST /token',
       { scopes: SCOPES, expire: START + 60 },
-      'expire cannot be given here; the lifetime of a new token is ttl, in seconds',
+      'expire cannot be a number here: give ttl in seconds, expiresIn such as "30d", or a date-time such as "2027-01-31T12:00:00Z"',
       { member: 'expire' },
     ],
     [
@@ -614,13 +670,13 @@ describe('a message', () => {
     [
       'POST /token',
       { scopes: SCOPES, ttlSeconds: 60 },
-      'unknown member "ttlSeconds"; did you mean ttl? (known: scopes, ttl, name, metadata)',
+      'unknown member "ttlSeconds"; did you mean ttl? (known: scopes, ttl, expiresIn, expire, name, metadata)',
       undefined,
     ],
     [
       'POST /token',
       [],
-      'the body must be an object { scopes, ttl, name, metadata }; got a list',
+      'the body must be an object { scopes, ttl, expiresIn, expire, name, metadata }; got a list',
       undefined,
     ],
     [
@@ -710,7 +766,7 @@ describe('a message', () => {
   });
 
   it.each([
-    ['POST', '/token', 'expire', 'the lifetime of a new token is ttl'],
+    ['POST', '/token', 'expire', 'give ttl in seconds'],
     ['PUT', '/token/ID', 'ttl', 'the expiry of an existing token is expire'],
     ['PATCH', '/token/ID', 'ttl', 'the expiry of an existing token is expire'],
   ])('for a time of the other kind says which: %s %s %s', async (method, path, name, rule) => {
@@ -730,7 +786,7 @@ describe('a message', () => {
     const answer = await call('POST', '/token', { json: { scopes: SCOPES, xyzzyxyzzy: 1 } });
 
     expect(answer.body['message']).not.toContain('did you mean');
-    expect(answer.body['message']).toContain('scopes, ttl, name, metadata');
+    expect(answer.body['message']).toContain('scopes, ttl, expiresIn, expire, name, metadata');
   });
 
   it('for very many unknown members is not long in coming, nor long', async () => {

@@ -92,7 +92,10 @@ const VALIDATORS = new WeakMap<object, ValidateFunction>();
 function validatorOf(document: Document, schema: object): ValidateFunction {
   const compiled =
     VALIDATORS.get(schema) ??
-    new Ajv2020({ strict: false }).compile({ ...schema, components: document.components });
+    new Ajv2020({ strict: false, formats: { 'date-time': true } }).compile({
+      ...schema,
+      components: document.components,
+    });
   VALIDATORS.set(schema, compiled);
   return compiled;
 }
@@ -217,7 +220,7 @@ describe('the examples of failures', () => {
     ['invalid_scope', 'POST /token', bad({ scopes: ['get:orders.acme.example/orders'] })],
     ['scope_unmatched', 'POST /token', bad({ scopes: ['GET:orders.acme.example/ordres'] })],
     ['too_many_scopes', 'POST /token', bad({ scopes: Array(4097).fill(orders) })],
-    ['invalid_ttl', 'POST /token', bad({ ttl: 900 * 86_400 })],
+    ['invalid_ttl', 'POST /token', bad({ expiresIn: '900d' })],
     ['invalid_expire', 'PATCH /token/ID', { json: { expire: 3600 } }],
     ['not_found', `GET /token/${'0'.repeat(22)}`, {}],
     ['unauthenticated', 'GET /token', { headers: { authorization: 'Basic ZXZlOng=' } }],
@@ -319,6 +322,8 @@ const PROVOCATIONS: readonly Provocation[] = [
   ),
   withMember('ttl', 0),
   withMember('expire', 1),
+  withMember('expire', '2099-12-31T23:59:59Z'),
+  withMember('expiresIn', '0d'),
   withMember('unknown', 1),
   { options: { catalog: [] } },
   { call: (good) => ({ ...good, path: good.path.replace('ID', '0'.repeat(22)) }) },
@@ -599,6 +604,39 @@ describe('the schema of a scope', () => {
   });
 });
 
+/** Times, of which the good ones are later than now. */
+const TIMES = [
+  '2100-06-01T12:00:00Z',
+  '2100-06-01T12:00Z',
+  '2100-06-01T12:00:00.5+02:00',
+  '2100-06-01T12:00:00.123456789-23:59',
+  '2100-06-01',
+  '2100-06-01T12:00:00',
+  '2100-06-01t12:00:00z',
+  '2100-02-29T12:00:00Z',
+  '2100-06-31T12:00:00Z',
+  '2100-06-01T24:00:00Z',
+  '2100-06-01T23:59:60Z',
+  '2100-06-01T12:00:00+24:00',
+  '2100-06-01T12:00:00Z\n',
+  '12100-06-01T12:00:00Z',
+];
+
+/** Durations, of which the good ones are not too long. */
+const DURATIONS = [
+  '30s',
+  '059s',
+  '1m',
+  '0s',
+  '00d',
+  '30',
+  '1.5h',
+  '1w',
+  '1M',
+  '1m\n',
+  '0000000001s',
+];
+
 describe('the schema of a body', () => {
   const scope = fc.constantFrom(ORDERS, '*:*/*', 'GET:*.example/*', 'get:x/y', 'x', '', 7, null);
   const scopes = fc.oneof(
@@ -637,13 +675,16 @@ describe('the schema of a body', () => {
   const expire = fc.oneof(
     any.filter((value) => !Number.isInteger(value)),
     fc.constantFrom(START + 1, START + 60, START + 60.5, String(START + 60), 8_640_000_000_001),
+    fc.constantFrom(...TIMES),
   );
+  const expiresIn = fc.oneof(seconds, fc.constantFrom(...DURATIONS));
   const parts = {
     scopes,
     addScopes: scopes,
     removeScopes: scopes,
     ttl: seconds,
     expire,
+    expiresIn,
     name,
     metadata,
     graceSeconds: seconds,
@@ -679,8 +720,12 @@ describe('the schema of a body', () => {
       ['scopes', 'ttl', 'name'],
       { lifetime: { defaultSeconds: 9, maxSeconds: 60 } },
     ],
+    ['issueToken', '/token', ['scopes', 'expiresIn'], { lifetime: { maxSeconds: 60 } }],
+    ['issueToken', '/token', ['scopes', 'expiresIn', 'expire'], {}],
     ['replaceToken', '/token/ID', ['scopes', 'expire'], {}],
+    ['replaceToken', '/token/ID', ['scopes', 'expire', 'expiresIn'], {}],
     ['patchToken', '/token/ID', ['scopes', 'expire', 'name', 'metadata'], {}],
+    ['patchToken', '/token/ID', ['expire', 'expiresIn'], {}],
     ['patchToken', '/token/ID', ['addScopes', 'removeScopes', 'name'], {}],
     ['rotateToken', '/token/ID/rotate', ['graceSeconds'], {}],
   ])('accepts what is not called malformed, and nothing else: %s %s %s %o', async (...row) => {
@@ -704,6 +749,11 @@ describe('the schema of a body', () => {
     [{ scopes: [ORDERS], expire: 60 }, true],
     [{ scopes: [ORDERS], expire: 0 }, false],
     [{ scopes: [ORDERS], expire: '60' }, false],
+    [{ scopes: [ORDERS], expire: '2100-06-01T12:00:00Z' }, true],
+    [{ scopes: [ORDERS], expire: '2100-06-01T12:00:00' }, false],
+    [{ scopes: [ORDERS], expiresIn: '30d' }, true],
+    [{ scopes: [ORDERS], expiresIn: '30d', ttl: 0 }, false],
+    [{ scopes: [ORDERS], expiresIn: '30d', expire: 60 }, false],
     [{ scopes: [ORDERS], ttl: 60, expire: 60 }, false],
     [{ scopes: [ORDERS], ttl: -1 }, false],
   ])('of older clients, where they are served: %j is taken: %s', async (sent, isExpected) => {
@@ -803,6 +853,8 @@ export async function run(fetch: (request: Request) => Promise<Response>, basic:
   const state: 'active' | 'expired' | undefined = shown.data?.data[0]?.state;
   const header = { 'If-Match': shown.response.headers.get('etag') ?? '' };
   const replaced = await client.PUT('/token/{token}', { params: { path, header }, body: { scopes: ['${ORDERS}'], expire } });
+  const prolonged = await client.PATCH('/token/{token}', { params: { path }, body: { expiresIn: '30d' } });
+  const dated = await client.PATCH('/token/{token}', { params: { path }, body: { expire: '2100-06-01T12:00:00Z' } });
   const patched = await client.PATCH('/token/{token}', { params: { path }, body: { name: null } });
   const conflict = await client.PATCH('/token/{token}', { params: { path, header }, body: { name: 'x' } });
   const rotated = await client.POST('/token/{token}/rotate', { params: { path }, body: { graceSeconds: 1 } });
@@ -816,6 +868,7 @@ export async function run(fetch: (request: Request) => Promise<Response>, basic:
   const byValue = await open.POST('/revoke', { body: { token: 'x' }, headers: FORM, parseAs: 'text' });
   const described = await open.GET('/openapi.json');
   const calls = { issued, listed, shown, replaced, patched, rotated, bare, scopes, introspected, revoked, byValue, described };
+  if (prolonged.error || dated.error) throw new Error('refused');
   return {
     statuses: Object.entries(calls).map(([name, { response }]) => [name, response.status]),
     found: { listedId, state, first, active, id: path.token },
@@ -829,8 +882,12 @@ const WRONG: [what: string, call: string][] = [
   ['no scopes', `client.POST('/token', { body: { ttl: 60 } })`],
   ['a lifetime as a text', `client.POST('/token', { body: { scopes: ['x'], ttl: '60' } })`],
   [
-    'an expiry as a text',
-    `client.PUT('/token/{token}', { params: { path: { token: 'x' } }, body: { scopes: ['x'], expire: '2100' } })`,
+    'an expiry as a list',
+    `client.PUT('/token/{token}', { params: { path: { token: 'x' } }, body: { scopes: ['x'], expire: [1] } })`,
+  ],
+  [
+    'an expiry as a number, for a new token',
+    `client.POST('/token', { body: { scopes: ['x'], expire: 4102444860 } })`,
   ],
   ['no body', `client.PUT('/token/{token}', { params: { path: { token: 'x' } } })`],
   ['an unknown match', `client.GET('/token', { params: { query: { match: 'like' } } })`],

@@ -545,6 +545,8 @@ describe('the words of token', () => {
     [['modify', 'x', '--ttl', '1', '--expire', '2027-01-01'], 'give one of them'],
     [['modify', 'x', '--expire', '1.1.2027'], '--expire must be like 2027-01-31'],
     [['modify', 'x', '--expire', '2027-13-01'], '--expire must be like 2027-01-31'],
+    [['modify', 'x', '--expire', '2027-02-30'], '--expire must be like 2027-01-31'],
+    [['modify', 'x', '--expire', '2027-01-31T12:00'], '--expire must be like 2027-01-31'],
     [['modify', 'x', '--ttl', '1', '--if-version', '0'], '--if-version must be a whole number'],
     [['modify', 'x', '--add-scope', '*:*/*'], 'has a wildcard'],
     [['revoke'], 'either <ID> or --all'],
