@@ -21,6 +21,7 @@ const PAGES = [
   '/comparison',
   '/faq',
   '/reference/http-guard',
+  '/reference/http-middleware',
 ];
 const WIDTHS = [1280, 390];
 const THEMES = ['light', 'dark'] as const;

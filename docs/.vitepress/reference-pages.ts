@@ -39,9 +39,15 @@ export const AREAS: Readonly<Record<string, readonly Area[]>> = {
   http: [
     {
       name: 'guard',
-      title: 'Guards',
-      about: '`bearerGuard` and everything that protects a route',
-      files: /guard|middleware/i,
+      title: 'The guard',
+      about: '`bearerGuard`, its options and its outcome',
+      files: /^http\/guard\.ts$/,
+    },
+    {
+      name: 'middleware',
+      title: 'Guards for frameworks',
+      about: 'the guard as middleware for Express, Fastify, Hono, Koa, NestJS and Next.js',
+      files: /^http\/middleware\//,
     },
     {
       name: 'accounts',

@@ -60,7 +60,7 @@ export const QUESTIONS: readonly (readonly [question: string, pages: RegExp])[] 
   ['HTTP reference', /^\/service\/http/],
   ['metrics', /^\/(?:faq#are-there-metrics|guides\/logging)/],
   ['last used', /^\/(?:guides\/usage|faq#how-do-i-see-when)/],
-  ['middleware', /^\/(?:guides\/express|faq#is-there-middleware|reference\/http-guard)/],
+  ['middleware', /^\/(?:guides\/express|faq#is-there-middleware|reference\/http-middleware)/],
   ['express', /^\/guides\/express/],
   ['list all tokens', /^\/faq#how-do-i-list-all/],
   ['bearerGuard', /^\/reference\/http-guard#bearerGuard/],

@@ -21,6 +21,8 @@ export interface OutageLogOptions {
 /** Calls of the store that failed since the first one, without a success that ended the outage. */
 interface Outage {
   readonly start: number;
+  /** How long no call may fail before an answer ends it. */
+  quietMs: number;
   lastFailure: number;
   failed: number;
   /** Those that the last line counted. */
@@ -45,9 +47,10 @@ export class OutageLog {
 
   /** Counts an event `store_trouble`. */
   recordTrouble({ code }: { readonly code: string }): void {
-    if (code !== 'store_unavailable') return;
+    const unclear = UNCLEAR.get(code);
+    if (unclear === undefined) return;
     const now = this.#now();
-    if (this.#outage === undefined) void this.#begin(now);
+    if (this.#outage === undefined) void this.#begin(now, unclear);
     if (this.#outage === undefined) return;
     this.#outage.failed += 1;
     this.#outage.lastFailure = now;
@@ -70,18 +73,20 @@ export class OutageLog {
     });
   }
 
-  async #begin(now: number): Promise<void> {
-    const outage = { start: now, lastFailure: now, failed: 0, reported: 0 };
+  async #begin(now: number, unclear: Unclear): Promise<void> {
+    const { quietMs } = unclear;
+    const outage = { start: now, quietMs, lastFailure: now, failed: 0, reported: 0 };
     this.#outage = outage;
     this.#reportLater(outage);
     const reason = await this.#options.diagnose();
-    this.#options.write(`${this.#options.name} fails: ${reason ?? UNCLEAR}`);
+    if (reason !== undefined) outage.quietMs = OUTAGE_QUIET_MS;
+    this.#options.write(`${this.#options.name} fails: ${reason ?? unclear.reason}`);
   }
 
   /** Single failures among answers are one outage: it ends after some seconds without another. */
   #recordAnswer(): void {
     const outage = this.#outage;
-    if (outage === undefined || this.#now() - outage.lastFailure < OUTAGE_QUIET_MS) return;
+    if (outage === undefined || this.#now() - outage.lastFailure < outage.quietMs) return;
     this.#outage = undefined;
     const seconds = Math.round((this.#now() - outage.start) / 1000);
     this.#options.write(
@@ -113,5 +118,29 @@ export class OutageLog {
   }
 }
 
-const UNCLEAR =
-  'a new connection can be made, but calls fail or are not answered in time; it may be too busy';
+/** What is known of an outage whose reason the diagnosis does not find. */
+interface Unclear {
+  readonly reason: string;
+  readonly quietMs: number;
+}
+
+/** By the code of the trouble. Other codes begin no outage. */
+const UNCLEAR: ReadonlyMap<string, Unclear> = new Map([
+  [
+    'store_unavailable',
+    {
+      reason:
+        'a new connection can be made, but calls fail or are not answered in time; it may be too busy',
+      quietMs: OUTAGE_QUIET_MS,
+    },
+  ],
+  [
+    'store_corrupt',
+    {
+      reason:
+        'it returns something that is not a token record; other records can still be read and written',
+      // All other calls are answered, so a short pause between reads of the record would be an end.
+      quietMs: OUTAGE_REPORT_MS,
+    },
+  ],
+]);

@@ -1,10 +1,19 @@
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { OutageLog } from '../../src/cli/outage-log.ts';
-import { MemoryTokenStore } from '../../src/index.ts';
-import { newLog } from './support.ts';
+import {
+  generateKey,
+  MemoryTokenStore,
+  type TokenEvent,
+  TokenService,
+} from '../../src/index.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
+import { ACCOUNT, call, newFolder, newLog, serve } from './support.ts';
 
 const FAILURE = { code: 'store_unavailable' };
 const REASON = 'nothing listens there';
+const NEED = { scope: 'GET:a.example/b' };
 
 /** A log of a store whose diagnosis is what the test says. */
 function setUp() {
@@ -18,6 +27,7 @@ function setUp() {
     fail: (times = 1) => {
       for (let i = 0; i < times; i++) log.recordTrouble(FAILURE);
     },
+    corrupt: () => log.recordTrouble({ code: 'store_corrupt' }),
     answer: () => store.find([]),
     becomes: (next: string | undefined) => {
       reason = next;
@@ -33,6 +43,11 @@ function setUp() {
     },
     log,
   };
+}
+
+async function valueOf(tokens: TokenService): Promise<string> {
+  const { value } = await tokens.issue({ account: 'ada', scopes: ['GET:a.example/b'] });
+  return value;
 }
 
 async function turn(): Promise<void> {
@@ -64,10 +79,69 @@ describe('the log of outages', () => {
     const { answer, log, minute, taken } = setUp();
 
     await answer();
-    log.recordTrouble({ code: 'store_corrupt' });
     await minute();
 
     expect(await taken()).toEqual([]);
+  });
+
+  it('has no line for other trouble, nor for an ordinary refusal', async () => {
+    const { clock, write, schedule, take } = newLog();
+    const store = new MemoryTokenStore();
+    const diagnose = async () => REASON;
+    const log = new OutageLog({ name: 'the store', diagnose, write, clock, schedule });
+    const onEvent = (event: TokenEvent) => {
+      if (event.type === 'store_trouble') log.recordTrouble(event);
+    };
+    const tokens = new TokenService({
+      store: log.observed(store),
+      keys: [generateKey()],
+      prefix: 'tw',
+      onEvent,
+    });
+
+    const value = await valueOf(tokens);
+    await tokens.verify('tw_wrong', NEED);
+    await tokens.verify(value, { scope: 'GET:b.example/b' });
+    await expect(tokens.patch('ada', 'unknown', { name: 'ci' })).rejects.toThrow();
+    log.recordTrouble({ code: 'durability_unconfirmed' });
+    await turn();
+    expect(take()).toEqual([]);
+
+    store.find = () => Promise.reject(new Error());
+    await expect(tokens.verify(value, NEED)).rejects.toThrow();
+    await turn();
+    expect(take()).toEqual([`the store fails: ${REASON}`]);
+  });
+
+  it('has a line when a store becomes corrupt, and one when it works again', async () => {
+    const { clock, corrupt, answer, becomes, taken } = setUp();
+    becomes('the database file was replaced');
+
+    corrupt();
+    corrupt();
+    expect(await taken()).toEqual(['PostgreSQL at db fails: the database file was replaced']);
+    clock.advance(5);
+    await answer();
+    expect(await taken()).toEqual(['PostgreSQL at db works again after 5 s; 2 calls failed']);
+  });
+
+  it('takes one corrupt record among others for one outage, until a minute without it', async () => {
+    const { clock, corrupt, answer, becomes, taken } = setUp();
+    becomes(undefined);
+    corrupt();
+    expect(await taken()).toEqual([
+      expect.stringContaining('fails: it returns something that is not a token record'),
+    ]);
+    for (let i = 0; i < 4; i++) {
+      clock.advance(50);
+      await answer();
+      corrupt();
+    }
+    expect(await taken()).toEqual([]);
+
+    clock.advance(60);
+    await answer();
+    expect(await taken()).toEqual(['PostgreSQL at db works again after 260 s; 5 calls failed']);
   });
 
   it('takes failures between answers for one outage', async () => {
@@ -120,5 +194,23 @@ describe('the log of outages', () => {
       .catch(() => {});
 
     expect(await taken()).toEqual([]);
+  });
+});
+
+describe('serve on an SQLite file that is replaced', () => {
+  it('says so in one line, and serves the new file', async () => {
+    const data = newFolder();
+    const other = join(newFolder(), 'other.db');
+    await SqliteTokenStore.open(other).close();
+    const service = await serve(['--data', data, ...ACCOUNT]);
+    expect((await call(service, '/token')).status).toBe(200);
+
+    renameSync(other, join(data, 'tokens.db'));
+    expect((await call(service, '/token')).status).toBe(503);
+    expect((await call(service, '/token')).status).toBe(200);
+
+    const { stderr } = await service.stop();
+    const lines = stderr.split('\n').filter((line) => line.includes(' fails: '));
+    expect(lines).toEqual([expect.stringMatching(/^tokenwright: SQLite in \S+ fails: .+replaced/)]);
   });
 });

@@ -16,8 +16,10 @@ export async function diagnose(
     // A connection of its own says more than the broken one, but opening a file could make one.
     if (file === undefined) await (await open()).close();
     const findings = await withDeadline(doctor(store), MAX_CONNECT_MS);
-    const schema = findings.find(({ code }) => code.startsWith('schema_'));
-    return schema && messageOf(schema);
+    const reason = findings.find(
+      ({ code }) => code.startsWith('schema_') || code === 'file_replaced',
+    );
+    return reason && messageOf(reason);
   } catch (error) {
     if (!isTokenError(error)) return 'its doctor does not answer in time';
     return error.message.replace(`${name} cannot be used: `, '');
