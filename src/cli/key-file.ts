@@ -37,7 +37,7 @@ export function readKeys(path: string): KeyOptions[] {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) {
     const other = otherKeys(path);
     throw inputError(
-      `there is no file of keys ${quote(path)}: serve makes it in its data, and so does tokenwright keys new; for another place give --data, or --keys (TOKENWRIGHT_KEYS)${other === undefined ? '' : `; ${other}`}`,
+      `there is no key file ${quote(path)}: serve and tokenwright keys new create it in the data folder; for another place, give --data or --keys (TOKENWRIGHT_KEYS)${other === undefined ? '' : `; ${other}`}`,
     );
   }
   return asKeys(readJson(path), path);
@@ -47,7 +47,7 @@ export function readKeys(path: string): KeyOptions[] {
 export function otherKeys(used: string): string | undefined {
   const here = keyFile('');
   if (resolve(used) === resolve(here) || !existsSync(here)) return undefined;
-  return `there is ${here} in this folder: give --keys ${here}`;
+  return `${here} exists in this folder: to use it, give --keys ${here}`;
 }
 
 /**
@@ -65,7 +65,7 @@ export function usableKeys(keys: KeyOptions[], path: string): KeyOptions[] {
 }
 
 /**
- * Makes a file of keys for its owner only.
+ * Creates a key file that only its owner can read.
  *
  * @returns whether it was made; an existing file stays as it is
  */
@@ -79,7 +79,7 @@ function asKeys(content: unknown, path: string, toError = inputError): KeyOption
 }
 
 /**
- * Changes a file of keys as a whole. The draft is also the lock: of two concurrent changes one is
+ * Replaces a key file as a whole. The draft is also the lock: of two concurrent changes one is
  * refused. Links and the owner stay.
  */
 export function replaceKeys(
@@ -116,7 +116,7 @@ function openDraft(draft: string): number {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     throw inputError(
-      `${draft} is there: the keys are being changed, or that was interrupted and it can be removed`,
+      `${draft} exists: another command is changing the keys, or one was interrupted; in that case, remove it`,
     );
   }
 }

@@ -30,8 +30,8 @@ const SYNONYMS: ReadonlyMap<string, string> = new Map([
   ['rm', 'revoke'],
 ]);
 
-const MORE_HELP = `All of them take --json. With --help each tells its flags, what the JSON holds,
-its exit codes.`;
+const MORE_HELP = `Every command has --json. Its --help explains its flags, the JSON and its exit
+codes.`;
 
 await main(process.argv.slice(2));
 

@@ -10,7 +10,7 @@ export const MARK = 'tokenwright schema';
 
 /** What `doctor` says of a table that needs a later version. */
 export const SCHEMA_NEWER =
-  'tokens may be misread: a later version of tokenwright has changed the table in a way that this one does not know; upgrade tokenwright';
+  'tokens may be misread: a later version of tokenwright changed the table in a way that this version does not know; upgrade tokenwright';
 
 /**
  * Reads the comment of a table; undefined if the table is not marked as ours.

@@ -147,7 +147,7 @@ describe('SIGHUP', () => {
     chmodSync(keys, 0o644);
     expect(await hangUp(service)).toContain('chmod 600');
     rmSync(keys);
-    expect(await hangUp(service)).toContain('there is no file of keys');
+    expect(await hangUp(service)).toContain('there is no key file');
     writeFileSync(keys, keysText, { mode: 0o600 });
     rmSync(account);
     expect(await hangUp(service)).toContain(`there is no ${account}; to get another account`);

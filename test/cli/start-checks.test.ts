@@ -27,7 +27,7 @@ async function warningsOf(args: readonly string[]): Promise<string[]> {
   return stderr.split('\n').filter((line) => line !== '');
 }
 
-/** A file of keys with these permissions. */
+/** A key file with these permissions. */
 function keysWith(mode: number, name = 'keys.json'): string {
   const file = join(newFolder(), name);
   writeFileSync(file, JSON.stringify([generateKey()]));
@@ -159,7 +159,7 @@ describe('serve', () => {
     expect(await warningsOf(['--data', data, ...ACCOUNT])).toEqual([]);
   });
 
-  it('warns of an open folder, database and file of keys, and starts', async () => {
+  it('warns of an open folder, database and key file, and starts', async () => {
     const data = newFolder();
     await (await serve(['--data', data, ...ACCOUNT])).stop();
     chmodSync(data, 0o777);

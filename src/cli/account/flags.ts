@@ -37,11 +37,11 @@ export const LOCAL_FLAGS = Object.keys(ALL_FLAGS).filter(
 ) as readonly (keyof AccountFlags)[];
 
 /** Explains {@link CLIENT_FLAGS}. */
-export const CLIENT_HELP = `Where the tokens are: behind a running service, or in a store      (environment)
+export const CLIENT_HELP = `Where the tokens are: in a running service, or in a store          (environment)
 ${rows([
-  row('--url URL', 'a service, as http://127.0.0.1:8787', 'TOKENWRIGHT_URL'),
-  row('--user NAME', 'who calls it', 'TOKENWRIGHT_USER'),
-  row('', 'The password has no flag, since flags show in process lists', 'TOKENWRIGHT_PASSWORD'),
+  row('--url URL', 'the address of the service, such as http://127.0.0.1:8787', 'TOKENWRIGHT_URL'),
+  row('--user NAME', 'its account', 'TOKENWRIGHT_USER'),
+  row('', 'The password has no flag, because flags are visible in process lists', 'TOKENWRIGHT_PASSWORD'),
 ])}
 or
 ${rows([
@@ -49,29 +49,29 @@ ${rows([
   settingRow('table', 'its table'),
   settingRow(
     'data',
-    'the folder of serve: its SQLite file, where there is no --store, and its keys; {default}',
+    'the data folder of serve, with its keys and, without --store, its SQLite file; default {default}',
   ),
-  settingRow('keys', 'the keys; default keys.json of the data, where serve makes it'),
+  settingRow('keys', 'the key file; default keys.json in the data folder'),
   settingRow('prefix'),
 ])}`;
 
 /** Explains {@link ACCOUNT_FLAGS}. */
 export const ACCOUNT_HELP = `${CLIENT_HELP}
-${rows([row('--account NAME', 'whose tokens; with --url, the credentials say')])}`;
+${rows([row('--account NAME', 'whose tokens; with --url, always those of --user')])}`;
 
 /** Explains {@link ROUTE_FLAGS}. */
 export const ROUTE_HELP = rows([
   settingRow('catalog', 'the scopes that exist; repeatable'),
-  settingRow('granularity', 'what a scope of an OpenAPI document stands for: {values}'),
+  settingRow('granularity', 'one scope for each {values} of an OpenAPI document'),
 ]);
 
 /** Explains {@link CATALOG_FLAGS}. */
-export const GRANT_HELP = `In a store, give what serve has, so that both make the same:
+export const GRANT_HELP = `With a store, give the same flags as to serve:
 ${ROUTE_HELP}
 ${rows([
   row(
     '--patterns',
-    'without a catalog: keep wildcards as patterns, as a service without one does; otherwise they are refused',
+    'without --catalog: accept wildcards in scopes, like a service without a catalog; otherwise they are refused',
   ),
 ])}`;
 
@@ -79,7 +79,7 @@ ${rows([
 export const REVEAL_HELP = rows([
   settingRow(
     'reveal',
-    'whether the service can show the value again: {values}; default {default}, as that of serve',
+    'whether the value can be shown again: {values}; default {default}, as for serve',
   ),
 ]);
 

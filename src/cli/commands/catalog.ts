@@ -17,14 +17,14 @@ import { readSettings } from '../settings.ts';
 
 /** Explains FILE. */
 export const FILE_HELP = `FILE is a JSON array of scopes, an OpenAPI document in
-JSON or YAML, or a folder of these, as serve --catalog takes it.`;
+JSON or YAML, or a folder of these, as for serve --catalog.`;
 
 export const INPUT_FAULT = 'the input cannot be read or is wrong';
 
 export const GRANULARITY_FLAG = {
   type: 'string',
   value: 'WHICH',
-  help: 'what a scope of an OpenAPI document stands for: one operation; or, with prefix, all with the same path up to the first template. Default TOKENWRIGHT_GRANULARITY, or operation',
+  help: 'operation: one scope for each operation of an OpenAPI document; prefix: one scope for all operations whose paths are equal up to the first template. Default TOKENWRIGHT_GRANULARITY, or operation',
 } as const;
 
 /** The commands that inspect catalogs. */
@@ -34,10 +34,10 @@ export const CATALOG_COMMANDS: readonly Command[] = [
     operands: ['FILE...'],
     summary: 'makes a catalog from OpenAPI documents: a JSON array of scopes',
     about: `FILE is an OpenAPI document (3.0 to 3.2, or Swagger 2.0) in JSON or YAML, or a folder of
-these; YAML needs the package @apidevtools/swagger-parser. What is printed is what --catalog
-reads: a scope for each operation, with {} for a segment that holds a template, and with $ at the
-end, so that each can be granted alone. Told beside it, on standard error: which scopes are
-deprecated, and which stand for several paths, so that they can only be granted together.`,
+these. YAML needs the package @apidevtools/swagger-parser. The output is a catalog for --catalog:
+one scope for each operation, with {} for a segment that contains a template, and with $ at the
+end, so that each can be granted alone. Standard error lists the scopes that are deprecated, and those
+that cover several paths, which can only be granted together.`,
     flags: {
       granularity: GRANULARITY_FLAG,
       host: {

@@ -14,47 +14,48 @@ const KEY_FLAGS = {
   keys: {
     type: 'string',
     value: 'FILE',
-    help: 'the file; default keys.json of the data, as for serve; or TOKENWRIGHT_KEYS',
+    help: 'the key file, or TOKENWRIGHT_KEYS; default keys.json in the data folder, as for serve',
   },
   data: {
     type: 'string',
     value: 'FOLDER',
-    help: 'the folder of serve; default ./data; or TOKENWRIGHT_DATA',
+    help: 'the data folder of serve, or TOKENWRIGHT_DATA; default ./data',
   },
 } as const;
 
 const KID_FLAG = {
   type: 'string',
   value: 'KID',
-  help: 'what it is called in the values made with it: 2 characters of 0-9A-Za-z; default k1',
+  help: 'the name of the key, which every value made with it contains: 2 characters of 0-9A-Za-z; default k1',
 } as const;
 
 const ROTATE_FLAGS = {
-  kid: { ...KID_FLAG, help: KID_FLAG.help.replace('default k1', 'default the next one') },
-  stage: { type: 'boolean', help: 'add the new key as one that only verifies yet' },
-  activate: { type: 'string', value: 'KID', help: 'make the key of this name the active one' },
+  kid: { ...KID_FLAG, help: KID_FLAG.help.replace('default k1', 'default the next free one') },
+  stage: { type: 'boolean', help: 'add the new key, but keep the old one active: the new key only verifies' },
+  activate: { type: 'string', value: 'KID', help: 'make this key the active one' },
   drop: {
     type: 'string',
     value: 'KID',
-    help: 'remove a key that is not active: its tokens are then refused immediately. Needs --yes',
+    help: 'remove a key that is not active. Its tokens are refused from then on, so this needs --yes',
   },
-  yes: { type: 'boolean', help: 'you mean it' },
+  yes: { type: 'boolean', help: 'confirm --drop' },
 } as const;
 
-const KEY_FAULT = 'the file cannot be read or written, or is not one of keys';
+const KEY_FAULT = 'the file cannot be read or written, or is not a key file';
 
-/** Explains files of keys. */
-export const KEYS_HELP = `A file of keys is a JSON array of { kid, secret, status }: one key is active, new values are made
-with it; the others verify the values that were made with them before. Anyone who can read
-it can make tokens: keep it readable by its owner only, and outside the database. No command but keys new
---print and keys verifier prints a secret.`;
+/** Explains key files. */
+export const KEYS_HELP = `A key file is a JSON array of { kid, secret, status }. One key is active: new values are made with
+it. The others only verify values that were made with them earlier. Anyone who can read the
+file can make tokens. Keep it readable by its owner only, and do not store it in the database. Only keys new
+--print and keys verifier print secrets.`;
 
 /** The commands that manage the keys of a service. */
 export const KEYS_COMMANDS: readonly Command[] = [
   command({
     name: 'keys new',
-    summary: 'makes a file of keys with one active key; never overwrites a file',
-    about: `serve does this by itself where its data has none. Services on one store need the same file.
+    summary: 'creates a key file with one active key; never overwrites a file',
+    about: `serve does this by itself if its data folder has no key file. Services that share a store need the
+same key file.
 
 ${KEYS_HELP}`,
     flags: {
@@ -62,16 +63,16 @@ ${KEYS_HELP}`,
       kid: KID_FLAG,
       print: {
         type: 'boolean',
-        help: 'print the keys with their secret, for a vault, and make no file',
+        help: 'print the keys with their secrets, for example for a vault, and create no file',
       },
     },
-    json: '{ file, kid }; with --print the keys',
-    exits: { 0: 'it was made', 1: KEY_FAULT },
+    json: '{ file, kid }; with --print, the keys',
+    exits: { 0: 'the file was created, or the keys were printed', 1: KEY_FAULT },
     example: {
       call: 'keys new --keys keys.json',
-      output: `keys.json: made, with the active key k1
-for serve and token it is --keys keys.json, or TOKENWRIGHT_KEYS: without, they
-take keys.json of their data`,
+      output: `created keys.json with the active key k1
+pass --keys keys.json to serve and token, or set TOKENWRIGHT_KEYS; otherwise
+they use keys.json in their data folder`,
     },
     async run(_, { print, kid, ...flags }) {
       const keys = [newKey(kid ?? 'k1')];
@@ -79,37 +80,37 @@ take keys.json of their data`,
       const file = fileOf(flags);
       if (flags.keys === undefined) makeFolder(dirname(file));
       if (!makeKeys(file, keys)) {
-        throw inputError(`${file} is there already, and stays as it is; see keys rotate`);
+        throw inputError(`${file} already exists and was not changed; see keys rotate`);
       }
       const [key] = keys;
       return {
-        text: `${file}: made, with the active key ${key?.kid}`,
+        text: `created ${file} with the active key ${key?.kid}`,
         json: { file, kid: key?.kid },
         ...(flags.keys !== undefined && {
-          notes: `for serve and token it is --keys ${file}, or TOKENWRIGHT_KEYS: without, they\ntake keys.json of their data`,
+          notes: `pass --keys ${file} to serve and token, or set TOKENWRIGHT_KEYS; otherwise\nthey use keys.json in their data folder`,
         }),
       };
     },
   }),
   command({
     name: 'keys rotate',
-    summary: 'adds a new active key and keeps the old ones to verify, in one step',
-    about: `For one service: keys rotate, then send it SIGHUP or restart it. Tokens stay valid, and none has to be issued
-again. Where several services share a store, each must know a key before any of them makes
-values with it:
+    summary: 'adds a new active key and keeps the old ones for verification',
+    about: `For one service, run keys rotate, then send the service SIGHUP or restart it. All tokens stay
+valid. If several services share a store, each of them must know a key before any of them makes
+values with it. Rotate in three steps:
 
   1  keys rotate --stage
-     adds a key that only verifies yet. Bring the file to all services, and
-     restart them
+     adds a key that only verifies. Copy the file to all services, and send
+     each SIGHUP or restart it
   2  keys rotate --activate KID
-     now values are made with it. The same again
+     makes new values with that key. Copy and reload again
   3  keys rotate --drop KID --yes
-     when no token of the old key is left: what was made with it is refused
-     immediately, whatever its expiry. The longest lifetime after step 2 is
-     enough only if nobody lengthens one: a token that is modified keeps its
-     value, and so its key. For those that are left, use token rotate
+     removes the old key once no token uses it. Tokens that do are refused
+     from then on, even if they have not expired. A modified token keeps its
+     value and so its key: waiting for the longest lifetime after step 2 is
+     enough only if nobody extends a token. Use token rotate for the rest
 
-The file is replaced as a whole, so that it is never half written.`,
+The file is replaced as a whole and is never half written.`,
     flags: {
       ...KEY_FLAGS,
       ...ROTATE_FLAGS,
@@ -120,7 +121,7 @@ The file is replaced as a whole, so that it is never half written.`,
       call: 'keys rotate --keys keys.json',
       output: `k1  verify
 k2  active
-keys.json is changed; services read it on SIGHUP`,
+changed keys.json; services read it again on SIGHUP`,
     },
     async run(_, flags) {
       const change = changeOf(flags);
@@ -129,22 +130,23 @@ keys.json is changed; services read it on SIGHUP`,
       return {
         text: columns(keys.map(({ kid, status }) => [kid, status])),
         json: { file, keys: keys.map(({ kid, status }) => ({ kid, status })) },
-        notes: `${file} is changed; services read it on SIGHUP`,
+        notes: `changed ${file}; services read it again on SIGHUP`,
       };
     },
   }),
   command({
     name: 'keys check',
-    summary: 'lists the problems of a file of keys',
+    summary: 'lists the problems of a key file',
     about: `permissions  users other than its owner can read or change it
-key          a key is not one: its kid, its secret or its status
-ring         the keys do not go together: none active, two, or one used twice
+key          a key is invalid: its kid, its secret or its status
+ring         the keys contradict each other: none or two are active, or a key
+             is in the file twice
 weak         a secret does not look like random bytes
 
 ${KEYS_HELP}`,
     flags: KEY_FLAGS,
     json: '[{ code, message }]',
-    exits: { 0: 'nothing was found', 1: KEY_FAULT, 3: 'something was found' },
+    exits: { 0: 'no problem was found', 1: KEY_FAULT, 3: 'a problem was found' },
     example: {
       call: 'keys check --keys keys.json',
       output: `permissions  other users can read keys.json (mode 0644); run: chmod 600
@@ -159,22 +161,22 @@ ${KEYS_HELP}`,
   command({
     name: 'keys verifier',
     summary: 'prints the keys for a service that only verifies',
-    about: `They check values against the store, and can neither make a value nor show one again. Give
-them to resource servers instead of the file itself: new TokenService({ keys, … }), or token
+    about: `These keys can check values against the store, but can neither make a value nor show one
+again. Give them to resource servers instead of the key file: new TokenService({ keys, … }), or token
 verify --keys.`,
     flags: KEY_FLAGS,
-    json: '[{ kid, secret, status }]; the same as without',
-    exits: { 0: 'they were printed', 1: KEY_FAULT },
+    json: '[{ kid, secret, status }], as without --json',
+    exits: { 0: 'the keys were printed', 1: KEY_FAULT },
     example: {
       call: 'keys verifier --keys keys.json > verifier.json',
-      output: '1 key that only verifies; for the resource server alone to read',
+      output: '1 key that only verifies; let only the resource server read it',
     },
     async run(_, flags) {
       const keys = new KeyRing(readKeys(fileOf(flags))).verifierKeys();
       return {
         text: JSON.stringify(keys, null, 2),
         json: keys,
-        notes: `${count(keys.length, 'key')} that only ${keys.length === 1 ? 'verifies' : 'verify'}; for the resource server alone to read`,
+        notes: `${count(keys.length, 'key')} that only ${keys.length === 1 ? 'verifies' : 'verify'}; let only the resource server read ${keys.length === 1 ? 'it' : 'them'}`,
       };
     },
   }),
@@ -199,17 +201,17 @@ type Change = (keys: readonly KeyOptions[]) => KeyOptions[];
 function changeOf({ kid, stage, activate, drop, yes }: Given<typeof ROTATE_FLAGS>): Change {
   const given = [stage, activate, drop].filter((flag) => flag !== undefined);
   if (given.length > 1) {
-    throw usageError('--stage, --activate and --drop are steps of their own: give one of them');
+    throw usageError('--stage, --activate and --drop are separate steps: give only one of them');
   }
   if (kid !== undefined && (activate ?? drop) !== undefined) {
-    throw usageError('--kid names a new key; --activate and --drop take the name themselves');
+    throw usageError('--kid names a new key; give --activate or --drop the name instead');
   }
   if (activate !== undefined) return (keys) => withActive(keys, activate);
   if (drop !== undefined) return (keys) => withoutKey(keys, { kid: drop, isMeant: yes === true });
   return (keys) => {
     const key = newKey(kid ?? nextKid(keys));
     if (keys.some((other) => other.kid === key.kid)) {
-      throw inputError(`there is a key ${key.kid} already; give another --kid`);
+      throw inputError(`the key ${key.kid} already exists; give another --kid`);
     }
     const all = [...keys, { ...key, status: 'verify' as const }];
     return stage === true ? all : withActive(all, key.kid);
@@ -227,18 +229,18 @@ function withoutKey(
 ): KeyOptions[] {
   checkKnown(keys, kid);
   if (keys.some((key) => key.kid === kid && key.status === 'active')) {
-    throw inputError(`${kid} is the active key; first make another one active`);
+    throw inputError(`${kid} is the active key; first make another key active with --activate`);
   }
   if (isMeant) return keys.filter((key) => key.kid !== kid);
   throw usageError(
-    `every token whose value was made with ${kid} would be refused immediately: add --yes to do it`,
+    `every token whose value was made with ${kid} would be refused from then on: add --yes to confirm`,
   );
 }
 
 function checkKnown(keys: readonly KeyOptions[], kid: string): void {
   if (keys.some((key) => key.kid === kid)) return;
   throw inputError(
-    `there is no key of that name; there are ${keys.map((key) => key.kid).join(', ')}`,
+    `no key has that name; the file has ${keys.map((key) => key.kid).join(', ')}`,
   );
 }
 
@@ -248,7 +250,7 @@ function nextKid(keys: readonly KeyOptions[]): string {
   const taken = new Set(keys.map(({ kid }) => kid));
   const end = [...KID_ENDS].find((letter) => !taken.has(`k${letter}`));
   if (end !== undefined) return `k${end}`;
-  throw inputError('all of k1 to k0 are taken; give --kid');
+  throw inputError('all names from k1 to k0 are taken; give --kid');
 }
 
 interface KeyFinding {

@@ -8,7 +8,7 @@ import { printable } from '../layout.ts';
 export const ROOT_NAME_FLAG = {
   type: 'string',
   value: 'NAME',
-  help: 'what stands for the path / in a scope, as rootName of the guard; default none',
+  help: 'the name for the path / in scopes, like rootName of the guard; default none',
 } as const;
 
 /**
@@ -19,7 +19,7 @@ export const ROOT_NAME_FLAG = {
 export function namedTarget(target: string, rootName: string | undefined): string {
   if (rootName === undefined) return target;
   if (!isSegment(rootName)) {
-    throw usageError('--root-name must be one segment of a path, as root');
+    throw usageError('--root-name must be one segment of a path, such as root');
   }
   const isRoot = target === '/' || target.startsWith('/?');
   return isRoot ? `/${rootName}${target.slice(1)}` : target;
@@ -33,18 +33,18 @@ export function describeRequest({ method, domain, target }: ScopeRequest): strin
 
 /** Explains why a request is refused before any scope is looked at. */
 export const REQUEST_REASONS: Readonly<Record<RequestReason, string>> = {
-  method_invalid: 'a method is a name in upper case, as GET',
-  domain_invalid: 'a domain is one plain host name, as shop.example, without port and wildcard',
+  method_invalid: 'a method is a name in upper case, such as GET',
+  domain_invalid: 'a domain is one plain host name, such as shop.example, without port and wildcard',
   path_too_long: `a target has at most ${MAX_TARGET_LENGTH} characters`,
-  path_not_absolute: 'a target begins with a slash, as /orders/7',
-  path_fragment: 'a target holds no "#"',
-  path_backslash: 'a backslash is a slash to some servers',
-  path_illegal_character: 'the path holds a character that must be percent-encoded',
-  path_bad_encoding: 'the path holds a broken percent-encoding, or one that is not UTF-8',
-  path_empty_segment: 'the path holds an empty segment, which some servers drop',
-  path_encoded_slash: 'an encoded slash is a slash to some servers',
-  path_encoded_control: 'the path holds an encoded control character',
-  path_parameter: 'some servers drop what follows a ";"',
-  path_dot_segment: 'the path holds a segment of dots, which some servers resolve',
+  path_not_absolute: 'a target begins with a slash, such as /orders/7',
+  path_fragment: 'a target contains no "#"',
+  path_backslash: 'some servers treat a backslash as a slash',
+  path_illegal_character: 'the path contains a character that must be percent-encoded',
+  path_bad_encoding: 'the path contains a percent-encoding that is broken or not UTF-8',
+  path_empty_segment: 'the path contains an empty segment, which some servers drop',
+  path_encoded_slash: 'some servers treat an encoded slash as a slash',
+  path_encoded_control: 'the path contains an encoded control character',
+  path_parameter: 'some servers drop everything after a ";"',
+  path_dot_segment: 'the path contains a segment of dots, which some servers resolve',
   path_double_encoding: 'the path is encoded twice, and some servers decode it twice',
 };

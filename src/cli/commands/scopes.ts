@@ -18,15 +18,16 @@ import { describeRequest, namedTarget, REQUEST_REASONS, ROOT_NAME_FLAG } from '.
 /** Explains LIST. */
 export const LIST_HELP = `A LIST is
   a,b     scopes separated by commas, in single quotes for the shell
-  a.json  a JSON file that holds an array of scopes
-  -       standard input: a JSON array, or one scope in a line; what follows a #
-          is a comment
+  a.json  a JSON file that contains an array of scopes
+  -       standard input: a JSON array, or one scope per line; text after a # is
+          a comment
 
-In a path {} is any one segment, and a $ at the end allows nothing below it:
-  GET:shop.example/orders          /orders, and all below it
-  GET:shop.example/orders$         /orders alone
-  GET:shop.example/orders/{}$      /orders/7, and none of its items
-  GET:shop.example/orders/7        one order, and all below it`;
+In a path, {} matches any one segment, and $ at the end excludes everything
+below the path:
+  GET:shop.example/orders          /orders and everything below it
+  GET:shop.example/orders$         /orders only
+  GET:shop.example/orders/{}$      /orders/7, but none of its items
+  GET:shop.example/orders/7        one order and everything below it`;
 
 const CATALOG_FLAG = {
   type: 'string',
@@ -40,25 +41,25 @@ export const SCOPES_COMMANDS: readonly Command[] = [
   command({
     name: 'scopes explain',
     operands: ['LIST', 'METHOD', 'DOMAIN', 'TARGET'],
-    summary: 'says why a list of scopes allows or refuses a request',
+    summary: 'explains why a list of scopes allows or refuses a request',
     about: `${LIST_HELP}
 
-TARGET is the request target as it is sent, /orders/7?x=1. Allowed: the scope that allows it.
-Refused: the scope that comes nearest and the part of it that does not fit, and the smallest
-scope that would have been enough.
+TARGET is the request target as it is sent, such as /orders/7?x=1. If the request is allowed, you see
+the scope that allows it. If it is refused, you see the nearest scope and which part of it does not match, and the
+smallest scope that would be enough.
 
-With a catalog, the request is read as a service with that catalog reads it. It belongs to one
-entry, and a {} of a scope does not stand for what that entry names: if /orders/export is an entry
-beside /orders/{}, it needs a scope of its own. You also see whether the catalog knows the request,
-as what, and what is most like it.`,
+With a catalog, the request is read as a service with that catalog reads it. Each request belongs to
+one entry, and {} in a scope does not match a segment that the entry names: if the catalog has /orders/export
+as well as /orders/{}, an export needs a scope that names it. You also see the entry of the request, or, if there is
+none, the most similar entries.`,
     flags: { catalog: CATALOG_FLAG, granularity: GRANULARITY_FLAG, 'root-name': ROOT_NAME_FLAG },
-    json: '{ allowed, by?, reason?, needed?, smallest?, nearest?: { scope, failed }, known?, suggestions? }; needed is what the catalog calls it, known whether it does (true without a catalog), failed one of method, domain and path, reason a code as not_covered',
+    json: '{ allowed, by?, reason?, needed?, smallest?, nearest?: { scope, failed }, known?, suggestions? }; needed is the entry of the catalog, known is whether there is one (true without a catalog), failed is method, domain or path, reason is a code such as not_covered',
     exits: { 0: 'allowed', 1: INPUT_FAULT, 3: 'refused' },
     example: {
       call: "scopes explain 'GET:shop.example/orders' DELETE shop.example /orders/7",
       output: `refused  DELETE shop.example /orders/7
 reason   not_covered: no scope of the list covers it
-nearest  GET:shop.example/orders, but its method does not fit
+nearest  GET:shop.example/orders, but its method does not match
 enough   DELETE:shop.example/orders/7$`,
     },
     async run([list = '', method = '', domain = '', target = ''], flags) {
@@ -74,13 +75,13 @@ enough   DELETE:shop.example/orders/7$`,
     summary: 'expands wildcards to the concrete scopes of a catalog',
     about: `${LIST_HELP}
 
-This is what a token would get that is asked for with the list: each entry of the catalog that
-the list allows, or the part of it that the list allows. So the path of one resource gives each
-endpoint of it. A scope without wildcards that is a part of an entry is granted as asked, and marked
-as narrowed. A scope that meets nothing in the catalog is an error that names what is most like it.`,
+The result is what a token issued with the list would get: each entry of the catalog that the list
+allows, or the part of it that the list allows. The path of a resource therefore expands to all of
+its endpoints. A scope without wildcards that is part of an entry is granted as requested, and marked
+as narrowed. A scope that matches nothing in the catalog is an error, which names the most similar entries.`,
     flags: { catalog: { ...CATALOG_FLAG, isRequired: true }, granularity: GRANULARITY_FLAG },
-    json: '{ granted: [scope], narrowed: [scope] }; narrowed are some of granted',
-    exits: { 0: 'all can be granted', 1: INPUT_FAULT },
+    json: '{ granted: [scope], narrowed: [scope] }; granted includes narrowed',
+    exits: { 0: 'all scopes can be granted', 1: INPUT_FAULT },
     example: {
       call: "scopes expand '*:shop.example/bills,GET:shop.example/orders/7' --catalog catalog.json",
       output: `GET:shop.example/bills$
@@ -96,22 +97,22 @@ POST:shop.example/bills$`,
   command({
     name: 'scopes diff',
     operands: ['BEFORE', 'AFTER'],
-    summary: 'shows which rights a change of scopes gives (+) and takes (-)',
+    summary: 'shows which rights a change of scopes adds (+) and removes (-)',
     about: `BEFORE and AFTER are each a LIST. ${LIST_HELP}
 
-What counts is what is allowed, not how it is written: a scope that another one of its list
-covers makes no difference.`,
+The lists are compared by what they allow, not by how they are written. A scope that another scope
+of the same list covers makes no difference.`,
     flags: {
       'exit-code': {
         type: 'boolean',
-        help: 'exit with 3 when they differ, as git diff does with 1',
+        help: 'exit with 3 if the lists differ, like git diff with 1',
       },
     },
     json: '{ added: [scope], removed: [scope] }',
     exits: {
-      0: 'always; with --exit-code only when both allow the same',
+      0: 'always; with --exit-code, only if both lists allow the same',
       1: INPUT_FAULT,
-      3: 'they differ, with --exit-code',
+      3: 'with --exit-code: the lists differ',
     },
     example: {
       call: "scopes diff 'GET:shop.example/orders' 'GET:shop.example/orders$,GET:a.example/bills'",
@@ -119,7 +120,7 @@ covers makes no difference.`,
     },
     async run([before = '', after = ''], flags) {
       if (before === '-' && after === '-') {
-        throw usageError('only one of <BEFORE> and <AFTER> can be standard input');
+        throw usageError('only one of <BEFORE> and <AFTER> can be - for standard input');
       }
       const from = await readScopes(before, 'BEFORE');
       const to = await readScopes(after, 'AFTER');
@@ -136,11 +137,11 @@ covers makes no difference.`,
   command({
     name: 'scopes minimize',
     operands: ['LIST'],
-    summary: 'writes the same rights in the fewest scopes',
+    summary: 'prints the smallest list of scopes with the same rights',
     about: `${LIST_HELP}
 
-Drops each scope that another one covers, and sorts the rest: two lists that allow the same
-have the same smallest form.`,
+Drops each scope that another one covers, and sorts the rest. Two lists that allow the same have the
+same smallest form.`,
     flags: {},
     json: '[scope]',
     exits: { 0: 'always', 1: INPUT_FAULT },
@@ -204,8 +205,8 @@ function missRows(explanation: Refused): Row[] {
 
 function missOf({ scope, failed }: NearMiss, smallest: Scope): string {
   return covers(scope, smallest)
-    ? 'its {} does not stand for what the catalog names'
-    : `its ${failed} does not fit`;
+    ? 'its {} does not match a segment that the catalog names'
+    : `its ${failed} does not match`;
 }
 
 function catalogRows(explanation: Extract<ScopeExplanation, { readonly known: boolean }>): Row[] {
@@ -230,6 +231,6 @@ async function expandList(requested: ScopeSet, catalog: ScopeCatalog): Promise<O
       : scope,
   );
   const { length } = expansion.granted;
-  const notes = `${count(requested.size, 'scope')} asked for, ${length} granted${narrowed.size === 0 ? '' : `, ${narrowed.size} of them narrowed`}`;
+  const notes = `${count(requested.size, 'scope')} requested, ${length} granted${narrowed.size === 0 ? '' : `, ${narrowed.size} of them narrowed`}`;
   return { text: lines.join('\n'), json: expansion, notes };
 }

@@ -92,22 +92,22 @@ create tables in a database, run the SQL that --print prints.`,
   }),
   command({
     name: 'doctor',
-    summary: 'names settings of a store and its server that weaken a promise',
-    about: `It looks at the store that serve would use with the same flags and variables, and changes
-neither a token nor a setting.`,
+    summary: 'finds settings of a store and its server that put tokens at risk',
+    about: `It examines the store that serve would use with the same flags and variables. It changes no
+token and no setting.`,
     flags: {
       ...STORE_FLAGS,
       full: {
         type: 'boolean',
-        help: 'also look for damage, which reads a whole SQLite file, and name what no setting cures',
+        help: 'also look for damage, which reads a whole SQLite file, and report risks that no setting removes',
       },
     },
     json: '[{ code, message }]',
-    exits: { 0: 'nothing was found', 1: STORE_FAULT, 3: 'something was found' },
+    exits: { 0: 'no problem was found', 1: STORE_FAULT, 3: 'a problem was found' },
     example: {
       call: 'doctor --store postgres://ada@db.internal/acme',
-      output: `fsync_off  acknowledged writes may be lost, and the database damaged, when the
-           machine goes down: fsync is off; turn it on`,
+      output: `fsync_off  if the machine goes down, acknowledged writes may be lost and the
+           database damaged: fsync is off; turn it on`,
     },
     async run(_, { full, ...flags }) {
       const target = storeTarget(readSettings(STORE_SETTINGS, flags));

@@ -20,20 +20,20 @@ export const NAME_FLAG = { type: 'string', value: 'TEXT' } as const;
 
 /** The flags of a change, for {@link readChange}. */
 export const CHANGE_FLAGS = {
-  scope: { ...SCOPE_FLAG, help: 'these scopes instead of those held; repeatable' },
-  'add-scope': { ...SCOPE_FLAG, help: 'these as well; repeatable' },
+  scope: { ...SCOPE_FLAG, help: 'replace all scopes with these; repeatable' },
+  'add-scope': { ...SCOPE_FLAG, help: 'add these scopes; repeatable' },
   'remove-scope': {
     ...SCOPE_FLAG,
-    help: 'drop each held scope that one of these covers; repeatable',
+    help: 'remove every scope that one of these covers; repeatable',
   },
-  ttl: { type: 'string', value: 'TIME', help: `expires so long from now: ${TTL}` },
+  ttl: { type: 'string', value: 'TIME', help: `a new lifetime, from now: ${TTL}` },
   expire: {
     type: 'string',
     value: 'DATE',
-    help: 'expires then: 2027-01-31, 2027-01-31T12:00:00Z or UNIX seconds',
+    help: 'a new expiry: 2027-01-31, 2027-01-31T12:00:00Z or UNIX seconds',
   },
-  name: { ...NAME_FLAG, help: "for people; '' removes it" },
-  metadata: { type: 'string', value: 'JSON', help: 'facts of your own; null removes them' },
+  name: { ...NAME_FLAG, help: "a new name; '' removes it" },
+  metadata: { type: 'string', value: 'JSON', help: 'your own data about the token: a JSON object; null removes it' },
 } as const;
 
 export async function readScopeFlags(lists: readonly string[], flag: string): Promise<Scope[]> {
@@ -47,7 +47,7 @@ type ChangeFlags = AccountFlags & Given<typeof CHANGE_FLAGS>;
 export async function readChange(flags: ChangeFlags): Promise<PatchInput> {
   const { ttl, expire, name } = flags;
   if (ttl !== undefined && expire !== undefined) {
-    throw usageError('--ttl and --expire say the same: give one of them');
+    throw usageError('--ttl and --expire both set the expiry: give only one of them');
   }
   const read = async (flag: 'scope' | 'add-scope' | 'remove-scope') =>
     flags[flag] && (await readScopeFlags(flags[flag], flag));
@@ -63,7 +63,7 @@ export async function readChange(flags: ChangeFlags): Promise<PatchInput> {
     metadata: readMetadata(flags.metadata),
   };
   if (Object.values(change).some((member) => member !== undefined)) return change;
-  throw usageError('nothing is to be changed; see tokenwright token modify --help');
+  throw usageError('nothing to change: give at least one field; see tokenwright token modify --help');
 }
 
 function expiryOf(ttl: string | undefined, expire: string | undefined): Date | undefined {
@@ -80,14 +80,14 @@ export function readMetadata(text: string | undefined): JsonObject | null | unde
   } catch {
     // The message is the same as for other JSON.
   }
-  throw usageError('--metadata must be a JSON object, as {"team":"web"}');
+  throw usageError('--metadata must be a JSON object, such as {"team":"web"}');
 }
 
 export async function readId(operand: string): Promise<string> {
   if (operand !== '-') return operand;
   const id = (await standardInput()).trim();
   if (id !== '') return id;
-  throw inputError('standard input holds no id');
+  throw inputError('standard input is empty: it must contain the id of a token');
 }
 
 export async function readValue(flag: string | undefined): Promise<string> {
@@ -98,7 +98,7 @@ export async function readValue(flag: string | undefined): Promise<string> {
   }
   const value = (await standardInput()).trim();
   if (value !== '') return value;
-  throw inputError('standard input holds no value');
+  throw inputError('standard input is empty: it must contain the value of a token');
 }
 
 export function readNeed(
@@ -119,7 +119,7 @@ export function readNeed(
   const [, domain, target = '/'] =
     /^https?:\/\/([^/?#@:]+)(?::\d{1,5})?([/?].*)?$/.exec(url ?? '') ?? [];
   if (domain === undefined) {
-    throw usageError('<URL> must be like https://shop.example/orders/7');
+    throw usageError('<URL> must be a full URL, such as https://shop.example/orders/7');
   }
   const sent = target.startsWith('?') ? `/${target}` : target;
   return {

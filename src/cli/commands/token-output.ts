@@ -6,7 +6,7 @@ import { columns, count, diffLines, labeled, printable, table, wrap } from '../l
 import { describeRequest } from './request.ts';
 
 export function missingOutcome({ name }: TokenClient): Outcome {
-  return { text: '', json: null, notes: `there is no such token of ${name}`, isNegative: true };
+  return { text: '', json: null, notes: `no such token of ${name}`, isNegative: true };
 }
 
 export function madeOutcome(token: TokenJson): Outcome {
@@ -18,11 +18,11 @@ export function shownOutcome(token: TokenJson): Outcome {
 }
 
 export function triedOutcome(token: TokenJson & { readonly diff: ScopeDiff }): Outcome {
-  const diff = diffLines(token.diff) || 'no difference: it may do the same';
+  const diff = diffLines(token.diff) || 'no difference: the token would allow the same';
   return {
     text: `${diff}\n\n${columns(rowsOf(token))}`,
     json: token,
-    notes: 'this is what would come of it; nothing was changed',
+    notes: 'dry run: nothing was changed',
   };
 }
 
@@ -35,7 +35,7 @@ export function listedOutcome({ tokens, isWhole }: Listing, { name }: TokenClien
   return {
     text: drawList(tokens),
     json: { tokens, isWhole },
-    notes: isWhole ? counted : `${counted}; there are more: give a larger --limit`,
+    notes: isWhole ? counted : `${counted}; there are more, so give a larger --limit`,
   };
 }
 
@@ -79,7 +79,7 @@ function isoTime(unixSeconds: number): string {
 }
 
 const REASONS: Readonly<Record<string, string>> = {
-  malformed: 'it is not a value of this service, or its key or prefix is not known here',
+  malformed: 'not a value of this service, or made with another key or prefix',
   unknown: 'no token has this value; it may have been rotated, or purged',
   revoked: 'the token was revoked',
   expired: 'the token has expired',
@@ -106,7 +106,7 @@ export function verificationOutcome(verification: Verification, need: WrittenNee
     };
   }
   const { reason, needed } = verification;
-  const words = REASONS[reason] ?? 'the request can be read in two ways';
+  const words = REASONS[reason] ?? 'the request is ambiguous';
   return {
     text: columns([
       ['refused', asked],

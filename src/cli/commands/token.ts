@@ -44,16 +44,16 @@ const LIMIT = wholeNumber(1, 1_000_000);
 const VERSION = wholeNumber(1, 999_999_999_999_999);
 const DEFAULT_LISTED = 10_000;
 
-const CLIENT_FAULT = 'it cannot be done: the service or the store says why, or cannot be reached';
+const CLIENT_FAULT = 'the service or the store refused the call, or cannot be reached';
 const ABSENT = 'the account has no such token';
 
 const TOKEN_JSON =
-  'the token as the service answers with it: { id, token, scopes, requested?, state, createdAt, expire, version, name?, metadata? }; times are UNIX seconds, requested is known in a store';
+  'the token as in the answer of the service: { id, token, scopes, requested?, state, createdAt, expire, version, name?, metadata? }; times are UNIX seconds, and only a store gives requested';
 
-const SHOWN_JSON = `${TOKEN_JSON}; token is the id here, never the value, as that of a service with --reveal once`;
+const SHOWN_JSON = `${TOKEN_JSON}. Here token is the id, never the value, as with --reveal once`;
 
-const ID_HELP = `ID is the id of the token. In a store its value does as well; give - to read it from standard
-input, since arguments show in process lists.`;
+const ID_HELP = `ID is the id of the token. With a store, its value works as well: give - and pass the value on
+standard input, because arguments are visible in process lists.`;
 
 const EXAMPLE_ROWS = `id       7f3kQwB2mN8xR4tY6uZ1aC
 name     ci
@@ -65,16 +65,16 @@ expires  2027-02-19T20:00:00Z`;
 const IF_VERSION_FLAG = {
   type: 'string',
   value: 'N',
-  help: 'only when the token still has this version',
+  help: 'only if the token still has this version',
 } as const;
 
 /** The commands that manage the tokens of an account. */
 export const TOKEN_COMMANDS: readonly Command[] = [
   command({
     name: 'token issue',
-    summary: 'issues a token, and prints only its value on standard output',
-    about: `Standard output holds the value and nothing else, so that TOKEN=$(tokenwright token issue …)
-works; what the token is stands on standard error.
+    summary: 'issues a token and prints its value',
+    about: `Standard output has only the value, so that TOKEN=$(tokenwright token issue …) works. The details
+of the token go to standard error.
 
 ${ACCOUNT_HELP}
 
@@ -87,14 +87,14 @@ ${REVEAL_HELP}`,
       scope: {
         ...SCOPE_FLAG,
         isRequired: true,
-        help: 'what it may do: scopes with commas between, a JSON file, or - for standard input; repeatable',
+        help: 'what the token may do: scopes separated by commas, a JSON file, or - for standard input; repeatable',
       },
-      ttl: { type: 'string', value: 'TIME', help: `how long it lives: ${TTL}` },
-      name: { ...NAME_FLAG, help: 'for people' },
-      metadata: { type: 'string', value: 'JSON', help: 'facts of your own: a JSON object' },
+      ttl: { type: 'string', value: 'TIME', help: `how long the token is valid: ${TTL}` },
+      name: { ...NAME_FLAG, help: 'a name for people' },
+      metadata: { type: 'string', value: 'JSON', help: 'your own data about the token: a JSON object' },
     },
     json: TOKEN_JSON,
-    exits: { 0: 'it was made', 1: CLIENT_FAULT },
+    exits: { 0: 'the token was issued', 1: CLIENT_FAULT },
     example: {
       call: 'token issue --account ada --scope GET:shop.example/orders --name ci --ttl 90d',
       output: `tw_1k17f3kQw…
@@ -118,26 +118,26 @@ version  1`,
   command({
     name: 'token list',
     summary: 'lists the active tokens of an account, newest first',
-    about: `Listing grants nothing, so that it takes neither --catalog nor --patterns; --scope may have
-wildcards all the same.
+    about: `Listing grants nothing, so there is neither --catalog nor --patterns. --scope may still contain
+wildcards.
 
 ${ACCOUNT_HELP}`,
     flags: {
       ...ACCOUNT_FLAGS,
-      scope: { type: 'string', value: 'SCOPE', help: 'only those that have to do with this scope' },
+      scope: { type: 'string', value: 'SCOPE', help: 'only tokens whose scopes match this one' },
       match: {
         type: 'string',
         value: 'HOW',
-        help: 'how: overlaps, the token can touch something of it (the default); covers, it may do all of it; exact, it holds this very scope',
+        help: 'how --scope matches: overlaps (the default), the token allows a part of it; covers, the token allows all of it; exact, the token holds exactly this scope',
       },
       limit: {
         type: 'string',
         value: 'N',
-        help: `at most this many; default ${DEFAULT_LISTED}. A remark says if there are more`,
+        help: `at most this many tokens; default ${DEFAULT_LISTED}. Standard error says if there are more`,
       },
     },
-    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested?, state, createdAt, expire, version, name?, metadata? }, where times are UNIX seconds and token is the id, never the value, as that of a service with --reveal once',
-    exits: { 0: 'they were listed, also when there are none', 1: CLIENT_FAULT },
+    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested?, state, createdAt, expire, version, name?, metadata? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. isWhole is false if there are more',
+    exits: { 0: 'the tokens were listed; there may be none', 1: CLIENT_FAULT },
     example: {
       call: "token list --account ada --scope 'GET:shop.example/*'",
       output: `ID                      EXPIRES               NAME  SCOPES
@@ -156,11 +156,11 @@ ${ACCOUNT_HELP}`,
   command({
     name: 'token get',
     operands: ['ID'],
-    summary: 'shows one token, also an expired one, without its value',
+    summary: 'shows one token without its value, even if it has expired',
     about: `${ID_HELP}\n\n${ACCOUNT_HELP}`,
     flags: ACCOUNT_FLAGS,
     json: SHOWN_JSON,
-    exits: { 0: 'it was shown', 1: CLIENT_FAULT, 3: ABSENT },
+    exits: { 0: 'the token was shown', 1: CLIENT_FAULT, 3: ABSENT },
     example: {
       call: 'token get 7f3kQwB2mN8xR4tY6uZ1aC --account ada',
       output: `${EXAMPLE_ROWS}
@@ -174,9 +174,9 @@ version  1`,
   command({
     name: 'token modify',
     operands: ['ID'],
-    summary: 'updates only the fields of a token that you name',
-    about: `Unlike PUT /token/ID, which replaces scopes and expiry together, this is PATCH: without --ttl
-and --expire the expiry stays. The value stays, too; token rotate makes a new one.
+    summary: 'updates the fields of a token that you give',
+    about: `This is PATCH /token/ID, not PUT: fields that you do not give stay as they are. Without --ttl and
+--expire, the expiry stays. The value stays, too. To replace it, use token rotate.
 
 ${ID_HELP}
 
@@ -190,11 +190,11 @@ ${GRANT_HELP}`,
       'if-version': IF_VERSION_FLAG,
       'dry-run': {
         type: 'boolean',
-        help: 'only show the result, without making the change; in a store, not behind a service',
+        help: 'show the result without making the change; not with --url',
       },
     },
     json: `${TOKEN_JSON}; with --dry-run also diff: { added: [scope], removed: [scope] }`,
-    exits: { 0: 'it was changed, or could be', 1: CLIENT_FAULT, 3: ABSENT },
+    exits: { 0: 'the token was changed; with --dry-run, it could be', 1: CLIENT_FAULT, 3: ABSENT },
     example: {
       call: `token modify 7f3kQwB2mN8xR4tY6uZ1aC --account ada \\
     --add-scope GET:shop.example/bills --dry-run`,
@@ -208,7 +208,7 @@ scopes   GET:shop.example/bills
 created  2026-11-21T20:00:00Z
 expires  2027-02-19T20:00:00Z
 version  2
-this is what would come of it; nothing was changed`,
+dry run: nothing was changed`,
     },
     async run([operand = ''], flags) {
       const change = await readChange(flags);
@@ -224,8 +224,8 @@ this is what would come of it; nothing was changed`,
   command({
     name: 'token revoke',
     operands: ['ID?'],
-    summary: 'revokes a token',
-    about: `A service that serves from memory (--max-stale-ms) may take it for that long yet.
+    summary: 'revokes one token, or all tokens of an account',
+    about: `A service that caches tokens (--max-stale-ms) may still accept the token for that long.
 
 ${ID_HELP}
 
@@ -235,12 +235,12 @@ ${ACCOUNT_HELP}`,
       'if-version': IF_VERSION_FLAG,
       all: {
         type: 'boolean',
-        help: 'all tokens of the account, instead of one; in a store, and only with --yes',
+        help: 'all tokens of the account instead of one; needs --yes, and not with --url',
       },
-      yes: { type: 'boolean', help: 'you mean it' },
+      yes: { type: 'boolean', help: 'confirm --all' },
     },
-    json: '{ revoked }; how many were revoked by this',
-    exits: { 0: 'it is revoked', 1: CLIENT_FAULT, 3: `${ABSENT}, or no longer` },
+    json: '{ revoked }, the number of tokens that were revoked',
+    exits: { 0: 'revoked', 1: CLIENT_FAULT, 3: `${ABSENT}, or it was already revoked` },
     example: {
       call: 'token revoke 7f3kQwB2mN8xR4tY6uZ1aC --account ada',
       output: 'revoked 1 token of ada in SQLite in data/tokens.db',
@@ -259,9 +259,9 @@ ${ACCOUNT_HELP}`,
   command({
     name: 'token rotate',
     operands: ['ID'],
-    summary: 'gives a token a new value, and prints only that on standard output',
-    about: `The id, the scopes and the expiry stay. The old value is refused immediately, or, with
---grace, after that time. Standard error describes the token.
+    summary: 'gives a token a new value and prints it',
+    about: `The id, the scopes and the expiry stay. The old value is refused immediately, or after the time
+of --grace. Standard output has only the new value. The details of the token go to standard error.
 
 ${ID_HELP}
 
@@ -278,7 +278,7 @@ ${REVEAL_HELP}`,
       'if-version': IF_VERSION_FLAG,
     },
     json: TOKEN_JSON,
-    exits: { 0: 'it has a new value', 1: CLIENT_FAULT, 3: ABSENT },
+    exits: { 0: 'the token has a new value', 1: CLIENT_FAULT, 3: ABSENT },
     example: {
       call: 'token rotate 7f3kQwB2mN8xR4tY6uZ1aC --account ada --grace 1h',
       output: `tw_1k17f3kQw…
@@ -298,30 +298,30 @@ version  2`,
   command({
     name: 'token verify',
     operands: ['METHOD?', 'URL?'],
-    summary: 'checks whether a value allows a request, or a scope',
-    about: `The value is read from standard input, or from the variable TOKENWRIGHT_TOKEN. Of the URL the
-host is the domain, without its port, and what follows is the target as it is sent.
+    summary: 'checks whether the value of a token allows a request or a scope',
+    about: `The value is read from standard input, or from the variable TOKENWRIGHT_TOKEN. The host of URL,
+without its port, is the domain. The rest is the target as it is sent.
 
-In a store this needs no account, and the keys of keys verifier are enough. A service is asked
-by introspection: it must run with --introspection, and the credentials are those.
+With a store, no account is needed, and the keys printed by keys verifier are enough. With --url, the
+service must run with --introspection, and --user and the password are the ones of --introspection.
 
-In a store, give the catalog of your service: a {} of a scope does not stand for
-what that names.
+With a store, give the catalog of your service: {} in a scope does not match a
+segment that an entry of the catalog names.
 ${ROUTE_HELP}
 
 ${CLIENT_HELP}`,
     flags: {
       ...CLIENT_FLAGS,
       ...ROUTE_FLAGS,
-      scope: { type: 'string', value: 'SCOPE', help: 'what is needed, instead of METHOD and URL' },
+      scope: { type: 'string', value: 'SCOPE', help: 'the scope to check, instead of METHOD and URL' },
       token: {
         type: 'string',
         value: 'VALUE',
-        help: 'the value, or - for standard input. Flags show in process lists: prefer standard input or the variable',
+        help: 'the value, or - for standard input. Prefer standard input or the variable: flags are visible in process lists',
       },
       'root-name': ROOT_NAME_FLAG,
     },
-    json: '{ ok, grantedBy?, token?: { id, account, expire }, reason?, needed? }; needed is the scope that would have been enough',
+    json: '{ ok, grantedBy?, token?: { id, account, expire }, reason?, needed? }; needed is the smallest scope that would be enough',
     exits: { 0: 'allowed', 1: CLIENT_FAULT, 3: 'refused' },
     example: {
       call: 'token verify GET https://shop.example/bills < value.txt',
@@ -362,10 +362,10 @@ async function withToken<Result>(
 async function revokeAll(
   flags: AccountFlags & { readonly yes?: boolean; readonly 'if-version'?: string },
 ): Promise<Outcome> {
-  if (flags['if-version'] !== undefined) throw usageError('--if-version is for one token');
+  if (flags['if-version'] !== undefined) throw usageError('--if-version needs <ID>: it is for one token');
   return withClient(flags, async (client) => {
     if (flags.yes !== true) {
-      throw usageError(`this would revoke all tokens of ${client.name}: add --yes to do it`);
+      throw usageError(`this would revoke all tokens of ${client.name}: add --yes to confirm`);
     }
     return revokedOutcome(await client.revokeAll(), client);
   });

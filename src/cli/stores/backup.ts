@@ -60,7 +60,7 @@ function sync(path: string): void {
 }
 
 function taken(backup: string): string {
-  return `${backup} is there already, and a backup overwrites nothing: choose another name`;
+  return `${backup} already exists, and a backup overwrites nothing: choose another name`;
 }
 
 const DAMAGED =

@@ -129,7 +129,7 @@ export function messageOf({ code, message }: StoreFinding): string {
 }
 
 const NO_SCHEMA =
-  'no token can be read or written: the table is not there, or not up to date; run tokenwright migrate with the same --store and --table';
+  'no token can be read or written: the table does not exist or is not up to date; run tokenwright migrate with the same --store and --table';
 
 /**
  * Makes an SQLite file, or brings it up to date; opening does both.

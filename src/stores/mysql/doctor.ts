@@ -71,7 +71,7 @@ const CHECKS: readonly Check<Facts>[] = [
   {
     code: 'schema_missing',
     isFound: ({ engine }) => engine === undefined,
-    message: () => 'there is no table of tokens, so that every call fails: call migrate',
+    message: () => 'there is no table of tokens, so every call fails: call migrate',
   },
   {
     code: 'schema_newer',
@@ -82,19 +82,19 @@ const CHECKS: readonly Check<Facts>[] = [
     code: 'schema_differs',
     isFound: (facts) => facts.engine !== undefined && missingParts(facts).length > 0,
     message: (facts) =>
-      `the table of tokens is not as migrate makes it; columns or indexes that are missing or too short: ${missingParts(facts).join(', ')}`,
+      `the table of tokens differs from the one that migrate creates: these columns or indexes are missing or too short: ${missingParts(facts).join(', ')}`,
   },
   {
     code: 'column_not_binary',
     isFound: (facts) => textColumns(facts).length > 0,
     message: (facts) =>
-      `ids, accounts or other texts that differ may be taken for the same: these columns have a collation and should hold bytes (VARBINARY or BLOB): ${textColumns(facts).join(', ')}`,
+      `different ids or accounts may compare as equal: these columns have a collation, but must be VARBINARY or BLOB: ${textColumns(facts).join(', ')}`,
   },
   {
     code: 'engine_not_innodb',
     isFound: ({ engine }) => engine !== undefined && engine !== 'InnoDB',
     message: ({ engine }) =>
-      `changes may be lost or be made by halves, since the table is kept by ${engine}: ALTER TABLE … ENGINE=InnoDB`,
+      `changes may be lost or only partly made, because the engine of the table is ${engine}: run ALTER TABLE … ENGINE=InnoDB`,
   },
   {
     code: 'autocommit_off',
@@ -106,14 +106,14 @@ const CHECKS: readonly Check<Facts>[] = [
     isFound: ({ settings }) =>
       ['0', '2'].includes(settings.get('innodb_flush_log_at_trx_commit') ?? '1'),
     message: () =>
-      'a crash of the server can undo changes that were acknowledged: set innodb_flush_log_at_trx_commit = 1',
+      'a crash of the server can undo acknowledged changes: set innodb_flush_log_at_trx_commit = 1',
   },
   {
     code: 'binlog_not_synced',
     isFound: ({ settings }) =>
       settings.get('log_bin') === 'ON' && settings.get('sync_binlog') !== '1',
     message: () =>
-      'a crash of the server can cut off its binary log, so that replicas lack changes that were acknowledged: set sync_binlog = 1',
+      'a crash of the server can truncate its binary log, so that replicas miss acknowledged changes: set sync_binlog = 1',
   },
   {
     code: 'read_only',
@@ -122,7 +122,7 @@ const CHECKS: readonly Check<Facts>[] = [
         (name) => (settings.get(name) ?? 'OFF') !== 'OFF',
       ),
     message: () =>
-      'the server is only for reading, as replicas are: writes fail, and it may go on accepting what was revoked; connect to the primary',
+      'the server is read-only, probably a replica: writes fail, and revoked tokens may still be accepted; connect to the primary',
   },
   {
     code: 'isolation_read_uncommitted',
@@ -130,33 +130,33 @@ const CHECKS: readonly Check<Facts>[] = [
       (settings.get('transaction_isolation') ?? settings.get('tx_isolation')) ===
       'READ-UNCOMMITTED',
     message: () =>
-      'reads see changes that may yet be undone: have the isolation level of the pool at READ COMMITTED or above',
+      'reads see changes that may still be rolled back: set the isolation level of the pool to READ COMMITTED or higher',
   },
   {
     code: 'cluster_reads_stale',
     isFound: ({ settings }) =>
       settings.get('wsrep_on') === 'ON' && Number(settings.get('wsrep_sync_wait')) % 2 === 0,
     message: () =>
-      'the other nodes of the cluster may go on accepting for a moment what was revoked on one: set wsrep_sync_wait = 1',
+      'after a revocation on one node of the cluster, the other nodes may accept the token for a moment: set wsrep_sync_wait = 1',
   },
   {
     code: 'packets_too_small',
     isFound: ({ settings }) =>
       Number(settings.get('max_allowed_packet') ?? MIN_PACKET) < MIN_PACKET,
     message: () =>
-      'tokens with thousands of long scopes cannot be kept: set max_allowed_packet = 16M or more',
+      'tokens with thousands of long scopes cannot be stored: set max_allowed_packet to 16M or more',
   },
   {
     code: 'clock_skew',
     isFound: ({ skewMs }) => skewMs > MAX_SKEW_MS,
     message: ({ skewMs }) =>
-      `the clocks of the server and of this machine differ by ${skewMs} ms, and tokens expire by the latter: keep the clocks of all machines in time (NTP)`,
+      `the clocks of the server and of this machine differ by ${skewMs} ms, and tokens expire by the clock of this machine: synchronize the clocks of all machines, for example with NTP`,
   },
   {
     code: 'connect_timeout_too_long',
     isFound: ({ connectTimeoutMs: timeoutMs, deadlineMs }) =>
       timeoutMs !== undefined && (timeoutMs === 0 || timeoutMs > deadlineMs),
     message: ({ deadlineMs }) =>
-      `calls may fail long after the server is back, while attempts to connect that hang hold the pool: set connectTimeout in the options of the pool, to ${deadlineMs} or less`,
+      `after an outage, connection attempts that hang can block the pool long after the server works again: set connectTimeout in the options of the pool to ${deadlineMs} or less`,
   },
 ];

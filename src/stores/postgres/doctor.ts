@@ -72,7 +72,7 @@ const CHECKS: readonly Check<Facts>[] = [
     code: 'schema_missing',
     isFound: isUnusable,
     message: ({ kind }) =>
-      `no token can be read or written: the table is ${kind === null ? 'not there' : 'not up to date, or not of this library'}; call migrate(), or run migrationSql()`,
+      `no token can be read or written: the table ${kind === null ? 'does not exist' : 'is not up to date, or was not created by tokenwright'}; call migrate(), or run the SQL of migrationSql()`,
   },
   {
     code: 'schema_newer',
@@ -83,60 +83,60 @@ const CHECKS: readonly Check<Facts>[] = [
     code: 'schema_differs',
     isFound: (facts) => !isUnusable(facts) && facts.missing.length > 0,
     message: ({ missing }) =>
-      `calls may fail, or read the whole table: the table lacks ${missing.join(', ')}; add what is missing, as migrationSql() has it`,
+      `calls may fail or read the whole table: the table lacks ${missing.join(', ')}; add them as in migrationSql()`,
   },
   {
     code: 'collation_not_c',
     isFound: ({ collated }) => collated.length > 0,
     message: ({ collated }) =>
-      `text may be compared otherwise than byte by byte, so that pages may skip tokens: the collation of ${collated.join(', ')} must be "C"`,
+      `text may not be compared byte by byte, so that pages may skip tokens: the collation of ${collated.join(', ')} must be "C"`,
   },
   {
     code: 'replica',
     isFound: ({ isReplica }) => isReplica,
     message: () =>
-      'what was revoked may still be accepted, and nothing can be written: the pool is connected to a replica; connect it to the primary',
+      'revoked tokens may still be accepted, and all writes fail: the pool is connected to a replica; connect it to the primary',
   },
   {
     code: 'synchronous_commit_off',
     isFound: ({ synchronousCommit }) => synchronousCommit === 'off',
     message: () =>
-      'other writes than those of the token store may be lost in a crash after they were acknowledged: synchronous_commit is off; the store turns it on for each of its own writes, so that tokens are safe',
+      'your own acknowledged writes may be lost in a crash: synchronous_commit is off; tokens are safe, because the store turns it on for each of its writes',
   },
   {
     code: 'fsync_off',
     isFound: ({ fsync }) => fsync === 'off',
     message: () =>
-      'acknowledged writes may be lost, and the database damaged, when the machine goes down: fsync is off; turn it on',
+      'if the machine goes down, acknowledged writes may be lost and the database damaged: fsync is off; turn it on',
   },
   {
     code: 'full_page_writes_off',
     isFound: ({ fullPageWrites }) => fullPageWrites === 'off',
     message: () =>
-      'tokens may be damaged when the machine goes down in the middle of a write: full_page_writes is off; turn it on, unless the file system writes whole pages',
+      'if the machine goes down during a write, tokens may be damaged: full_page_writes is off; turn it on, unless the file system writes whole pages',
   },
   {
     code: 'isolation_not_read_committed',
     isFound: ({ isolation }) => isolation !== 'read committed',
     message: ({ isolation }) =>
-      `writes that meet are repeated until one wins, each time on a new connection, and may end as store_unavailable under load: default_transaction_isolation is "${isolation}"; set "read committed" for the role of the pool`,
+      `conflicting writes are retried, each time on a new connection, and may fail with store_unavailable under load: default_transaction_isolation is "${isolation}"; set "read committed" for the role of the pool`,
   },
   {
     code: 'clock_skew',
     isFound: ({ skewMs }) => skewMs > MAX_SKEW_MS,
     message: ({ skewMs }) =>
-      `tokens may be accepted after their expiry, or refused before: the clocks of this process and of the server differ by ${skewMs} ms; synchronize them`,
+      `tokens may be accepted after their expiry or refused before it: the clocks of this process and of the server differ by ${skewMs} ms; synchronize them`,
   },
   {
     code: 'no_statement_timeout',
     isFound: ({ statementTimeoutMs }) => statementTimeoutMs === 0,
     message: ({ deadlineMs }) =>
-      `statements that were given up go on in the server and may fill its connections: there is no statement_timeout; set it, in the options of the pool or for its role, to ${deadlineMs} ms`,
+      `statements that timed out here continue in the server and may use up its connections: there is no statement_timeout; set it in the options of the pool or for its role, to ${deadlineMs} ms`,
   },
   {
     code: 'no_connection_timeout',
     isFound: ({ connectionTimeoutMillis }) => connectionTimeoutMillis === 0,
     message: ({ deadlineMs }) =>
-      `calls pile up while the server is down, and may hold the pool long after: set connectionTimeoutMillis in the options of the pool, to ${deadlineMs} or less`,
+      `while the server is down, calls pile up and may block the pool for long afterwards: set connectionTimeoutMillis in the options of the pool to ${deadlineMs} or less`,
   },
 ];

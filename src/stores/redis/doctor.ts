@@ -24,50 +24,50 @@ const PROBLEMS: Readonly<Record<string, Problem>> = {
     ({ info }) => isTooOld(info.get('redis_version') ?? ''),
   ],
   connected_to_replica: [
-    'is a replica, which may not know of a revocation yet: all calls are refused; connect to the primary',
+    'is a replica, which may not have the latest revocations: all calls are refused; connect to the primary',
     ({ info }) => info.get('role') === 'slave',
   ],
   client_knows_no_cluster: [
-    'is a part of a cluster, of which this client knows nothing: tokens of other servers cannot be reached; connect with a cluster client',
+    'is part of a cluster, but this client is not a cluster client: tokens on other servers cannot be reached; connect with a cluster client',
     ({ info, isInCluster }) => !isInCluster && info.get('cluster_enabled') === '1',
   ],
   cluster_not_ok: [
-    'says that the cluster is not ok: part of the tokens cannot be verified; see CLUSTER INFO',
+    'reports that the cluster is not ok: some tokens cannot be verified; see CLUSTER INFO',
     ({ info }) => isOther(info.get('cluster_state'), 'ok'),
   ],
   append_only_off: [
-    'keeps no append-only file: after a crash, tokens that were acknowledged are missing and revoked ones are back, as far as the last snapshot; set appendonly to yes',
+    'has no append-only file: a crash undoes everything since the last snapshot, so that new tokens are missing and revoked ones are valid again; set appendonly to yes',
     ({ info }) => info.get('aof_enabled') === '0',
   ],
   append_fsync_not_always: [
-    'does not sync its append-only file before it answers: a crash of the server alone loses nothing, a loss of power up to two seconds of acknowledged writes; set appendfsync to always',
+    'does not sync its append-only file before it answers: a crash of the server process loses nothing, but a power failure loses up to two seconds of acknowledged writes; set appendfsync to always',
     ({ info, settings }) =>
       info.get('aof_enabled') === '1' && isOther(settings?.get('appendfsync'), 'always'),
   ],
   eviction_possible: [
-    'throws keys away when its memory is full, tokens among them; set maxmemory-policy to noeviction',
+    'evicts keys, including tokens, when its memory is full; set maxmemory-policy to noeviction',
     ({ settings }) =>
       isOther(settings?.get('maxmemory'), '0') &&
       isOther(settings?.get('maxmemory-policy'), 'noeviction'),
   ],
   replicas_missing: [
-    'has fewer replicas than the store waits for: each write is durability_unconfirmed',
+    'has fewer replicas than the store waits for: every write ends with durability_unconfirmed',
     ({ info, awaitedReplicas }) => replicasIn(info) < awaitedReplicas,
   ],
   replicas_not_awaited: [
-    'has replicas that the store does not wait for: a failover loses the writes that had not reached them; set replicas to 1 or more',
+    'has replicas that the store does not wait for: a failover loses the writes that have not reached them; set the option replicas to 1 or more',
     ({ info, awaitedReplicas }) => awaitedReplicas === 0 && replicasIn(info) > 0,
   ],
   min_replicas_not_set: [
-    'goes on taking writes when it is cut off from its replicas, and loses them when one of these takes over; set min-replicas-to-write to 1 or more',
+    'continues to accept writes when it is cut off from its replicas, and loses them when a replica takes over; set min-replicas-to-write to 1 or more',
     ({ info, settings }) => replicasIn(info) > 0 && settings?.get('min-replicas-to-write') === '0',
   ],
   clock_skew: [
-    'has a clock more than a second away from the one of this process: expiries are judged by the clocks of processes, so have all of them set by NTP',
+    'has a clock that differs from the one of this process by more than a second: tokens expire by the clock of the process; synchronize all clocks, for example with NTP',
     ({ skewMs }) => skewMs > MAX_SKEW_MS,
   ],
   settings_unreadable: [
-    'does not let this user read its settings: look yourself whether appendfsync is always, maxmemory-policy noeviction and min-replicas-to-write 1 or more, and in a cluster, cluster-node-timeout 2000 or more',
+    'does not let this user read its settings: check yourself that appendfsync is always, maxmemory-policy is noeviction and min-replicas-to-write is 1 or more, and, in a cluster, that cluster-node-timeout is 2000 or more',
     ({ settings }) => settings === undefined,
   ],
 };
@@ -81,14 +81,14 @@ const CHECKS: readonly Check<readonly ServerFacts[]>[] = Object.entries(PROBLEMS
   }),
 );
 
-/** What no setting closes, and every cluster has. */
+/** Weaknesses of every cluster, which no setting removes. */
 const FULL_CHECKS: readonly Check<readonly ServerFacts[]>[] = [
   {
     code: 'primary_replaceable',
     isFound: (servers) => servers.some(isReplaceable),
     message: (servers) => {
       const found = servers.filter(isReplaceable);
-      return `${addressesOf(found)} can be replaced by a replica while paused, after cluster-node-timeout (${timeoutsOf(found)}): this process then ignores its answers until it has been awake for half a second, but a process that started during the pause may accept a token that was revoked meanwhile, for some milliseconds after the primary wakes; so may all if an operator replaces it earlier (CLUSTER FAILOVER FORCE or TAKEOVER): restart a primary that hangs before you replace it`;
+      return `${addressesOf(found)} can be replaced by a replica if paused for longer than cluster-node-timeout (${timeoutsOf(found)}): when it continues, this process ignores its answers for half a second, but a process that started during the pause may accept a revoked token for some milliseconds. If an operator replaces it earlier (CLUSTER FAILOVER FORCE or TAKEOVER), every process may do so: restart a primary that hangs before you replace it`;
     },
   },
 ];

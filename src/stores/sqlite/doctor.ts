@@ -16,19 +16,19 @@ const CHECKS: readonly Check<Read>[] = [
     code: 'synchronous_off',
     isFound: (read) => Number(read('PRAGMA synchronous')) < 2,
     message: () =>
-      'synchronous is below FULL on this connection: after a loss of power, tokens that were acknowledged may be missing and revoked ones be back; let the store set its pragmas after yours',
+      'after a power failure, new tokens may be missing and revoked ones valid again: synchronous is below FULL on this connection; open the store after you set your own pragmas',
   },
   {
     code: 'journal_not_wal',
     isFound: (read) => !['wal', 'memory'].includes(String(read('PRAGMA journal_mode'))),
     message: (read) =>
-      `journal_mode is ${read('PRAGMA journal_mode')}: readers wait for writers; put the file on a local disk, where WAL works`,
+      `readers wait for writers: journal_mode is ${read('PRAGMA journal_mode')}; put the file on a local disk, where WAL works`,
   },
   {
     code: 'index_missing',
     isFound: (read) => Number(read(COUNT_INDEXES)) < INDEXES.length,
     message: () =>
-      `an index is missing: with many tokens, calls hold the process for long; the table has ${INDEXES.join(', ')} in a file that tokenwright has just made`,
+      `with many tokens, calls block the process for long: an index is missing; create all of ${INDEXES.join(', ')}, as in a new file of tokenwright`,
   },
 ];
 
@@ -37,14 +37,14 @@ const FULL_CHECKS: readonly Check<Read>[] = [
   {
     code: 'database_damaged',
     isFound: (read) => read('PRAGMA integrity_check(1)') !== 'ok',
-    message: () => 'integrity_check finds the file damaged: restore it from a backup',
+    message: () => 'the file is damaged, according to integrity_check: restore it from a backup',
   },
 ];
 
 const FILE_REPLACED = {
   code: 'file_replaced',
   message:
-    'no call is answered: the database file, or the -wal or -shm file beside it, was removed or replaced while it was open; put it back, or restart this process',
+    'calls fail: the database file, or the -wal or -shm file beside it, was removed or replaced while it was open; put it back, or restart this process',
 };
 
 export function examine(connection: Connection, { full = false }: DoctorOptions): StoreFinding[] {

@@ -32,7 +32,7 @@ describe('keys new', () => {
 
     expect(made).toEqual({
       code: 0,
-      stdout: `${file}: made, with the active key k1\n`,
+      stdout: `created ${file} with the active key k1\n`,
       stderr: '',
     });
     expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -47,7 +47,7 @@ describe('keys new', () => {
     await outcomeOf(['keys', 'new', '--keys', file, '--kid', 'zz']);
     const before = readFileSync(file, 'utf8');
 
-    await expect(outcomeOf(['keys', 'new', '--keys', file])).rejects.toThrow('is there already');
+    await expect(outcomeOf(['keys', 'new', '--keys', file])).rejects.toThrow('already exists');
     expect(readFileSync(file, 'utf8')).toBe(before);
     expect(keysIn(file)).toMatchObject([{ kid: 'zz' }]);
   });
@@ -63,12 +63,12 @@ describe('keys new', () => {
   });
 });
 
-describe('a file of keys', () => {
+describe('a key file', () => {
   const inFolder = async (line: string, folder = newFolder()) => {
     const { stdout, stderr } = await runInShell(`cd "$1" && ${line}`, folder);
     return stdout + stderr;
   };
-  const elsewhere = 'there is keys.json in this folder: give --keys keys.json';
+  const elsewhere = 'keys.json exists in this folder: to use it, give --keys keys.json';
 
   it.each([
     ['token list --account ada'],
@@ -78,9 +78,9 @@ describe('a file of keys', () => {
   ])('that is not there is looked for in the data, as %s tells', async (call) => {
     const said = await inFolder(`tokenwright ${call}`);
 
-    expect(said).toContain('there is no file of keys "data/keys.json": ');
-    expect(said).toContain('serve makes it in its data, and so does tokenwright keys new');
-    expect(said).toContain('give --data, or --keys (TOKENWRIGHT_KEYS)');
+    expect(said).toContain('there is no key file "data/keys.json": ');
+    expect(said).toContain('serve and tokenwright keys new create it in the data folder');
+    expect(said).toContain('give --data or --keys (TOKENWRIGHT_KEYS)');
     expect(said).not.toContain(elsewhere);
   });
 
@@ -90,12 +90,12 @@ describe('a file of keys', () => {
     const missed = await inFolder('tokenwright keys check', folder);
     const found = await inFolder('tokenwright keys check --keys keys.json', folder);
 
-    expect(made).toContain('for serve and token it is --keys keys.json');
+    expect(made).toContain('pass --keys keys.json to serve and token');
     expect(missed).toContain(elsewhere);
     expect(found).toContain('nothing found in keys.json');
     // Where it is looked for anyway, there is nothing to be said.
     const ours = await inFolder('tokenwright keys new');
-    expect(ours).toBe('data/keys.json: made, with the active key k1\n');
+    expect(ours).toBe('created data/keys.json with the active key k1\n');
     const missing = await inFolder('tokenwright keys check --keys keys.json');
     expect(missing).not.toContain(elsewhere);
   });
@@ -146,7 +146,7 @@ describe('keys rotate', () => {
     expect(await next.isTaken(behind)).toBe(true);
 
     await expect(rotate('--drop', 'k1')).rejects.toThrow(
-      'every token whose value was made with k1 would be refused immediately',
+      'every token whose value was made with k1 would be refused from then on',
     );
     expect(await old.isTaken()).toBe(true);
     expect(await kids('--drop', 'k1', '--yes')).toEqual(['k2 active']);
@@ -155,12 +155,12 @@ describe('keys rotate', () => {
   });
 
   it.each([
-    [['--stage', '--drop', 'k1'], 'give one of them'],
+    [['--stage', '--drop', 'k1'], 'give only one of them'],
     [['--activate', 'k1', '--kid', 'k2'], '--kid names a new key'],
-    [['--activate', 'k9'], 'there is no key of that name; there are k1'],
-    [['--drop', 'k9', '--yes'], 'there is no key of that name'],
+    [['--activate', 'k9'], 'no key has that name; the file has k1'],
+    [['--drop', 'k9', '--yes'], 'no key has that name'],
     [['--drop', 'k1', '--yes'], 'k1 is the active key'],
-    [['--kid', 'k1'], 'there is a key k1 already'],
+    [['--kid', 'k1'], 'the key k1 already exists'],
     [['--kid', 'key'], '--kid must be 2 characters of 0-9A-Za-z'],
   ])('refuses %j, and changes nothing', async (flags, message) => {
     const { file, rotate } = setUp();
@@ -185,7 +185,7 @@ describe('keys rotate', () => {
     const { file, rotate } = setUp();
     writeFileSync(`${file}.new`, '');
 
-    await expect(rotate()).rejects.toThrow('the keys are being changed');
+    await expect(rotate()).rejects.toThrow('another command is changing the keys');
 
     expect(existsSync(`${file}.new`)).toBe(true);
     expect(keysIn(file)).toHaveLength(1);
@@ -206,7 +206,7 @@ describe('keys rotate', () => {
     expect(keysIn(file)).toHaveLength(before.length + made.length);
     expect(keysIn(file)[0]).toEqual(before[0]);
     for (const { code, stderr } of ends) {
-      if (code !== 0) expect(stderr).toContain('the keys are being changed');
+      if (code !== 0) expect(stderr).toContain('another command is changing the keys');
     }
   });
 
@@ -308,7 +308,7 @@ describe('keys check', () => {
     );
 
     expect(ends.map(({ code }) => code)).toEqual([0, 3, 1]);
-    expect(ends[2]?.stderr).toContain('and so does tokenwright keys new');
+    expect(ends[2]?.stderr).toContain('serve and tokenwright keys new create it');
   });
 });
 
@@ -346,7 +346,7 @@ describe('the help on keys rotate', () => {
     await rotate('--drop', 'k1', '--yes');
     expect((await started().verify(value, { scope: SCOPE })).ok).toBe(false);
     const help = KEYS_COMMANDS.find(({ name }) => name === 'keys rotate')?.help;
-    expect(help).toMatch(/enough\s+only if nobody lengthens one/);
+    expect(help).toMatch(/enough\s+only if nobody extends a token/);
     expect(help).not.toContain('a year');
   });
 });

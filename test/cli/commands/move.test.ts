@@ -105,7 +105,7 @@ describe('backup', () => {
     const nowhere = await backup(join(folder, 'no', 'b.db'));
 
     expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toContain('is there already, and a backup overwrites nothing');
+    expect(refused.stderr).toContain('already exists, and a backup overwrites nothing');
     expect(readFileSync(taken, 'utf8')).toBe('precious');
     expect(nowhere).toMatchObject({ code: 1, stdout: '' });
     expect(nowhere.stderr).toContain('cannot be written (ENOENT): its folder must exist');

@@ -37,7 +37,7 @@ describe('scopes explain', () => {
       [
         'refused  DELETE shop.example /orders/7',
         'reason   not_covered: no scope of the list covers it',
-        'nearest  GET:shop.example/orders, but its method does not fit',
+        'nearest  GET:shop.example/orders, but its method does not match',
         'enough   DELETE:shop.example/orders/7$',
       ],
     ],
@@ -48,7 +48,7 @@ describe('scopes explain', () => {
       [
         'refused  GET shop.example /orders2',
         'reason   not_covered: no scope of the list covers it',
-        'nearest  GET:shop.example/orders, but its path does not fit',
+        'nearest  GET:shop.example/orders, but its path does not match',
         'enough   GET:shop.example/orders2$',
       ],
     ],
@@ -59,7 +59,7 @@ describe('scopes explain', () => {
       [
         'refused  GET shop.example /orders',
         'reason   not_covered: no scope of the list covers it',
-        'nearest  GET:*.shop.example/*, but its domain does not fit',
+        'nearest  GET:*.shop.example/*, but its domain does not match',
         'enough   GET:shop.example/orders$',
       ],
     ],
@@ -69,7 +69,7 @@ describe('scopes explain', () => {
       true,
       [
         'refused  GET shop.example /orders/../admin',
-        'reason   path_dot_segment: the path holds a segment of dots, which some servers resolve',
+        'reason   path_dot_segment: the path contains a segment of dots, which some servers resolve',
       ],
     ],
     [
@@ -78,7 +78,7 @@ describe('scopes explain', () => {
       true,
       [
         'refused  get shop.example /',
-        'reason   method_invalid: a method is a name in upper case, as GET',
+        'reason   method_invalid: a method is a name in upper case, such as GET',
       ],
     ],
   ])('tells of %s', async (_, words, isNegative, lines) => {
@@ -116,7 +116,7 @@ describe('scopes explain', () => {
       [
         'refused  GET shop.example /orders/export',
         'reason   not_covered: no scope of the list covers it',
-        'nearest  GET:shop.example/orders/{}$, but its {} does not stand for what the catalog names',
+        'nearest  GET:shop.example/orders/{}$, but its {} does not match a segment that the catalog names',
         'enough   GET:shop.example/orders/export$',
         'catalog  knows it as GET:shop.example/orders/export$',
       ],
@@ -138,7 +138,7 @@ describe('scopes explain', () => {
       [
         'refused  GET shop.example /orders/7',
         'reason   not_covered: no scope of the list covers it',
-        'nearest  GET:shop.example/orders$, but its path does not fit',
+        'nearest  GET:shop.example/orders$, but its path does not match',
         'enough   GET:shop.example/orders/7$',
         'catalog  knows it as GET:shop.example/orders/{}$',
       ],
@@ -159,7 +159,7 @@ describe('scopes explain', () => {
       '/orders//7',
       [
         'refused  GET shop.example /orders//7',
-        'reason   path_empty_segment: the path holds an empty segment, which some servers drop',
+        'reason   path_empty_segment: the path contains an empty segment, which some servers drop',
       ],
     ],
   ])('reads by the routes of a catalog %s', async (_, list, target, lines) => {

@@ -383,7 +383,7 @@ describe('tokenwright serve', () => {
     expect(existsSync(join(data, 'keys.json'))).toBe(false);
     const absent = await run(['serve', '--data', data, '--keys', join(data, 'none.json')]);
     expect(absent).toMatchObject({ code: 1, stdout: '' });
-    expect(absent.stderr).toContain('there is no file of keys');
+    expect(absent.stderr).toContain('there is no key file');
   });
 
   it('reads its settings from the environment, and lets flags win', async () => {

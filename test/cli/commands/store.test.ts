@@ -364,7 +364,7 @@ describe('the settings of a store', () => {
     ['migrate', [`--stroe=${url}`], 2, "Unknown option '--stroe'; did you mean --store?"],
     ['migrate', [url], 2, 'Unexpected argument; see tokenwright migrate --help'],
     ['purge', ['--store', url, '--older-than', '1d'], 1, 'PostgreSQL at 127.0.0.1:1/acme cannot'],
-    ['token', ['list', '--store', url, '--account', 'a'], 1, 'there is no file of keys'],
+    ['token', ['list', '--store', url, '--account', 'a'], 1, 'there is no key file'],
     ['doctor', ['--store'], 2, 'argument missing'],
     ['serve', ['--max-stale-ms', '60001'], 2, 'must be a whole number from 0 to 60000'],
     ['serve', ['--max-stale-ms', '-1'], 2, 'must be a whole number from 0 to 60000'],

@@ -83,7 +83,7 @@ describe('the tokens of a store', () => {
       const ask = (id: string, account: string) =>
         outcomeOf(['token', verb, id, ...flags, '--account', account, ...more]);
       const absent = { text: '', json: null, isNegative: true };
-      const notes = expect.stringMatching(/^there is no such token of (ada|bob) in SQLite/);
+      const notes = expect.stringMatching(/^no such token of (ada|bob) in SQLite/);
       expect(await ask(token.id, 'bob')).toMatchObject({ ...absent, notes });
       expect(await ask('0'.repeat(22), 'ada')).toMatchObject({ ...absent, notes });
       expect(await ask('nothing', 'ada')).toMatchObject({ ...absent, notes });
@@ -190,7 +190,7 @@ describe('the tokens of a store', () => {
 
     expect(few.json).toMatchObject({ isWhole: false });
     expect(few.json.tokens).toHaveLength(2);
-    expect(few.notes).toMatch(/^2 tokens of ada in SQLite in .*; there are more: give a larger/);
+    expect(few.notes).toMatch(/^2 tokens of ada in SQLite in .*; there are more, so give a larger/);
     expect(some.json.tokens).toHaveLength(2);
     expect(none).toMatchObject({ text: '', json: { tokens: [], isWhole: true } });
   });
@@ -266,7 +266,7 @@ describe('token verify', () => {
       ['GET', 'https://shop.example?x', '--root-name', 'orders'],
       'allowed  GET shop.example /orders',
     ],
-    [['GET', 'https://shop.example/orders/../x'], 'path_dot_segment: the request can be read in'],
+    [['GET', 'https://shop.example/orders/../x'], 'path_dot_segment: the request is ambiguous'],
     [['POST', 'https://shop.example/orders'], 'enough   POST:shop.example/orders'],
     [['--scope', ORDERS], `allowed  ${ORDERS}\nby       ${ORDERS}\n`],
     [['--scope', '*:*/*'], 'enough   *:*/*'],
@@ -294,7 +294,7 @@ describe('token verify', () => {
     expect([piped, named, given, asked, empty].map(({ code }) => code)).toEqual([0, 0, 3, 3, 1]);
     expect(piped.stdout).toMatch(new RegExp(`^allowed  ${ORDERS}\n`));
     expect(asked.stdout).toContain('reason   malformed: ');
-    expect(empty.stderr).toBe('tokenwright: standard input holds no value\n');
+    expect(empty.stderr).toBe('tokenwright: standard input is empty: it must contain the value of a token\n');
   });
 
   it('is content with the keys of a verifier, with which nothing can be issued', async () => {
@@ -497,7 +497,7 @@ describe('where the tokens are', () => {
     [
       ['--account', 'ada', '--keys', '/nowhere/keys.json'],
       {},
-      'there is no file of keys "/nowhere/keys.json"',
+      'there is no key file "/nowhere/keys.json"',
     ],
     [['--account', 'ada', '--store', 'sqlite:/nowhere/a.db'], {}, 'there is no file /nowhere/a.db'],
     [['--account', 'ada', '--store', 'sqlite:a.db', '--table', 'x'], {}, '--table'],
@@ -541,8 +541,8 @@ describe('the words of token', () => {
     [['list', '--match', 'all'], '--match must be overlaps, covers or exact'],
     [['list', '--scope', 'get:x'], 'is not a scope: '],
     [['get'], '<ID> is missing; see tokenwright token get --help'],
-    [['modify', 'x'], 'nothing is to be changed'],
-    [['modify', 'x', '--ttl', '1', '--expire', '2027-01-01'], 'give one of them'],
+    [['modify', 'x'], 'nothing to change'],
+    [['modify', 'x', '--ttl', '1', '--expire', '2027-01-01'], 'give only one of them'],
     [['modify', 'x', '--expire', '1.1.2027'], '--expire must be like 2027-01-31'],
     [['modify', 'x', '--expire', '2027-13-01'], '--expire must be like 2027-01-31'],
     [['modify', 'x', '--expire', '2027-02-30'], '--expire must be like 2027-01-31'],
@@ -551,13 +551,13 @@ describe('the words of token', () => {
     [['modify', 'x', '--add-scope', '*:*/*'], 'has a wildcard'],
     [['revoke'], 'either <ID> or --all'],
     [['revoke', 'x', '--all'], 'either <ID> or --all'],
-    [['revoke', '--all', '--if-version', '1'], '--if-version is for one token'],
+    [['revoke', '--all', '--if-version', '1'], '--if-version needs <ID>'],
     [['revoke', 'x', 'y'], 'an argument too many, after <ID>'],
     [['rotate', 'x', '--grace', 'soon'], '--grace must be'],
     [['verify', '--token', 'x'], 'either <METHOD> and <URL> or --scope'],
     [['verify', 'GET', '--token', 'x'], 'either <METHOD> and <URL> or --scope'],
-    [['verify', 'GET', 'shop.example/x', '--token', 'x'], '<URL> must be like https://'],
-    [['verify', 'GET', 'https://a:b@c/x', '--token', 'x'], '<URL> must be like https://'],
+    [['verify', 'GET', 'shop.example/x', '--token', 'x'], '<URL> must be a full URL, such as https://'],
+    [['verify', 'GET', 'https://a:b@c/x', '--token', 'x'], '<URL> must be a full URL, such as https://'],
     [['verify', 'GET', 'https://a/x', '--scope', ORDERS, '--token', 'x'], 'either <METHOD>'],
     [['issue', '--scop', ORDERS], "Unknown option '--scop'; did you mean --scope?; see"],
     [['issue', '--password', 'canary'], "Unknown option '--password'; see"],
