@@ -2,12 +2,7 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { OutageLog } from '../../src/cli/outage-log.ts';
-import {
-  generateKey,
-  MemoryTokenStore,
-  type TokenEvent,
-  TokenService,
-} from '../../src/index.ts';
+import { generateKey, MemoryTokenStore, type TokenEvent, TokenService } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { ACCOUNT, call, newFolder, newLog, serve } from './support.ts';
 
@@ -45,7 +40,7 @@ function setUp() {
   };
 }
 
-async function valueOf(tokens: TokenService): Promise<string> {
+async function issuedBy(tokens: TokenService): Promise<string> {
   const { value } = await tokens.issue({ account: 'ada', scopes: ['GET:a.example/b'] });
   return value;
 }
@@ -76,7 +71,7 @@ describe('the log of outages', () => {
   });
 
   it('has no line while the store works', async () => {
-    const { answer, log, minute, taken } = setUp();
+    const { answer, minute, taken } = setUp();
 
     await answer();
     await minute();
@@ -99,7 +94,7 @@ describe('the log of outages', () => {
       onEvent,
     });
 
-    const value = await valueOf(tokens);
+    const value = await issuedBy(tokens);
     await tokens.verify('tw_wrong', NEED);
     await tokens.verify(value, { scope: 'GET:b.example/b' });
     await expect(tokens.patch('ada', 'unknown', { name: 'ci' })).rejects.toThrow();

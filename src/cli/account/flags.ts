@@ -41,7 +41,11 @@ export const CLIENT_HELP = `Where the tokens are: in a running service, or in a 
 ${rows([
   row('--url URL', 'the address of the service, such as http://127.0.0.1:8787', 'TOKENWRIGHT_URL'),
   row('--user NAME', 'its account', 'TOKENWRIGHT_USER'),
-  row('', 'The password has no flag, because flags are visible in process lists', 'TOKENWRIGHT_PASSWORD'),
+  row(
+    '',
+    'The password has no flag, because flags are visible in process lists',
+    'TOKENWRIGHT_PASSWORD',
+  ),
 ])}
 or
 ${rows([

@@ -31,7 +31,10 @@ const KID_FLAG = {
 
 const ROTATE_FLAGS = {
   kid: { ...KID_FLAG, help: KID_FLAG.help.replace('default k1', 'default the next free one') },
-  stage: { type: 'boolean', help: 'add the new key, but keep the old one active: the new key only verifies' },
+  stage: {
+    type: 'boolean',
+    help: 'add the new key, but keep the old one active: the new key only verifies',
+  },
   activate: { type: 'string', value: 'KID', help: 'make this key the active one' },
   drop: {
     type: 'string',
@@ -239,9 +242,7 @@ function withoutKey(
 
 function checkKnown(keys: readonly KeyOptions[], kid: string): void {
   if (keys.some((key) => key.kid === kid)) return;
-  throw inputError(
-    `no key has that name; the file has ${keys.map((key) => key.kid).join(', ')}`,
-  );
+  throw inputError(`no key has that name; the file has ${keys.map((key) => key.kid).join(', ')}`);
 }
 
 const KID_ENDS = '123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0';

@@ -34,7 +34,8 @@ export function describeRequest({ method, domain, target }: ScopeRequest): strin
 /** Explains why a request is refused before any scope is looked at. */
 export const REQUEST_REASONS: Readonly<Record<RequestReason, string>> = {
   method_invalid: 'a method is a name in upper case, such as GET',
-  domain_invalid: 'a domain is one plain host name, such as shop.example, without port and wildcard',
+  domain_invalid:
+    'a domain is one plain host name, such as shop.example, without port and wildcard',
   path_too_long: `a target has at most ${MAX_TARGET_LENGTH} characters`,
   path_not_absolute: 'a target begins with a slash, such as /orders/7',
   path_fragment: 'a target contains no "#"',

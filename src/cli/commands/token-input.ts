@@ -33,7 +33,11 @@ export const CHANGE_FLAGS = {
     help: 'a new expiry: 2027-01-31, 2027-01-31T12:00:00Z or UNIX seconds',
   },
   name: { ...NAME_FLAG, help: "a new name; '' removes it" },
-  metadata: { type: 'string', value: 'JSON', help: 'your own data about the token: a JSON object; null removes it' },
+  metadata: {
+    type: 'string',
+    value: 'JSON',
+    help: 'your own data about the token: a JSON object; null removes it',
+  },
 } as const;
 
 export async function readScopeFlags(lists: readonly string[], flag: string): Promise<Scope[]> {
@@ -63,7 +67,9 @@ export async function readChange(flags: ChangeFlags): Promise<PatchInput> {
     metadata: readMetadata(flags.metadata),
   };
   if (Object.values(change).some((member) => member !== undefined)) return change;
-  throw usageError('nothing to change: give at least one field; see tokenwright token modify --help');
+  throw usageError(
+    'nothing to change: give at least one field; see tokenwright token modify --help',
+  );
 }
 
 function expiryOf(ttl: string | undefined, expire: string | undefined): Date | undefined {

@@ -91,7 +91,11 @@ ${REVEAL_HELP}`,
       },
       ttl: { type: 'string', value: 'TIME', help: `how long the token is valid: ${TTL}` },
       name: { ...NAME_FLAG, help: 'a name for people' },
-      metadata: { type: 'string', value: 'JSON', help: 'your own data about the token: a JSON object' },
+      metadata: {
+        type: 'string',
+        value: 'JSON',
+        help: 'your own data about the token: a JSON object',
+      },
     },
     json: TOKEN_JSON,
     exits: { 0: 'the token was issued', 1: CLIENT_FAULT },
@@ -313,7 +317,11 @@ ${CLIENT_HELP}`,
     flags: {
       ...CLIENT_FLAGS,
       ...ROUTE_FLAGS,
-      scope: { type: 'string', value: 'SCOPE', help: 'the scope to check, instead of METHOD and URL' },
+      scope: {
+        type: 'string',
+        value: 'SCOPE',
+        help: 'the scope to check, instead of METHOD and URL',
+      },
       token: {
         type: 'string',
         value: 'VALUE',
@@ -362,7 +370,8 @@ async function withToken<Result>(
 async function revokeAll(
   flags: AccountFlags & { readonly yes?: boolean; readonly 'if-version'?: string },
 ): Promise<Outcome> {
-  if (flags['if-version'] !== undefined) throw usageError('--if-version needs <ID>: it is for one token');
+  if (flags['if-version'] !== undefined)
+    throw usageError('--if-version needs <ID>: it is for one token');
   return withClient(flags, async (client) => {
     if (flags.yes !== true) {
       throw usageError(`this would revoke all tokens of ${client.name}: add --yes to confirm`);

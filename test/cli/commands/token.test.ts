@@ -294,7 +294,9 @@ describe('token verify', () => {
     expect([piped, named, given, asked, empty].map(({ code }) => code)).toEqual([0, 0, 3, 3, 1]);
     expect(piped.stdout).toMatch(new RegExp(`^allowed  ${ORDERS}\n`));
     expect(asked.stdout).toContain('reason   malformed: ');
-    expect(empty.stderr).toBe('tokenwright: standard input is empty: it must contain the value of a token\n');
+    expect(empty.stderr).toBe(
+      'tokenwright: standard input is empty: it must contain the value of a token\n',
+    );
   });
 
   it('is content with the keys of a verifier, with which nothing can be issued', async () => {
@@ -556,8 +558,14 @@ describe('the words of token', () => {
     [['rotate', 'x', '--grace', 'soon'], '--grace must be'],
     [['verify', '--token', 'x'], 'either <METHOD> and <URL> or --scope'],
     [['verify', 'GET', '--token', 'x'], 'either <METHOD> and <URL> or --scope'],
-    [['verify', 'GET', 'shop.example/x', '--token', 'x'], '<URL> must be a full URL, such as https://'],
-    [['verify', 'GET', 'https://a:b@c/x', '--token', 'x'], '<URL> must be a full URL, such as https://'],
+    [
+      ['verify', 'GET', 'shop.example/x', '--token', 'x'],
+      '<URL> must be a full URL, such as https://',
+    ],
+    [
+      ['verify', 'GET', 'https://a:b@c/x', '--token', 'x'],
+      '<URL> must be a full URL, such as https://',
+    ],
     [['verify', 'GET', 'https://a/x', '--scope', ORDERS, '--token', 'x'], 'either <METHOD>'],
     [['issue', '--scop', ORDERS], "Unknown option '--scop'; did you mean --scope?; see"],
     [['issue', '--password', 'canary'], "Unknown option '--password'; see"],
