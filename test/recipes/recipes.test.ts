@@ -8,7 +8,7 @@ import { migrate, PostgresTokenStore } from '../../src/stores/postgres/index.ts'
 
 const url = inject('servers').postgres;
 const folder = new URL('.', import.meta.url);
-const recipes = ['kysely.mjs', 'drizzle.mjs', 'postgres-js.mjs'];
+const recipes = ['kysely.mjs', 'drizzle.mjs', 'postgres-js.mjs', 'prisma.mjs'];
 const guide = readFileSync(new URL('../../docs/guides/transactions.md', import.meta.url), 'utf8');
 
 /** Installs the libraries once. Without a network there are none, which CI does not forgive. */
@@ -31,12 +31,52 @@ interface Recipe {
   addUser(host: {
     readonly url: string;
     readonly pool: pg.Pool;
+    readonly prisma: object;
     readonly store: PostgresTokenStore;
     readonly options: object;
     readonly table: string;
     readonly name: string;
     readonly fails: boolean;
   }): Promise<{ readonly value: string }>;
+}
+
+/** The type of a column without values, which Prisma cannot read. */
+const VOID = 2278;
+
+/**
+ * What the recipe uses of Prisma. The real client is code that Prisma generates with a program that it
+ * downloads, so it was tried by hand.
+ */
+function prismaLike(pool: pg.Pool, table: string) {
+  const transactionOn = (client: pg.PoolClient) => ({
+    user: {
+      create: ({ data }: { readonly data: { readonly name: string } }) =>
+        client.query(`INSERT INTO ${table} VALUES ($1)`, [data.name]),
+    },
+    async $queryRawUnsafe(text: string, ...values: unknown[]) {
+      const { rows, fields } = await client.query(text, values);
+      if (!fields.some(({ dataTypeID }) => dataTypeID === VOID)) return rows;
+      throw new Error("Failed to deserialize column of type 'void'");
+    },
+  });
+  return {
+    async $transaction<Result>(
+      work: (tx: ReturnType<typeof transactionOn>) => Promise<Result>,
+    ): Promise<Result> {
+      const client = await pool.connect();
+      try {
+        await client.query('BEGIN');
+        const result = await work(transactionOn(client));
+        await client.query('COMMIT');
+        return result;
+      } catch (error) {
+        await client.query('ROLLBACK');
+        throw error;
+      } finally {
+        client.release();
+      }
+    },
+  };
 }
 
 async function setUp() {
@@ -52,7 +92,8 @@ async function setUp() {
   const options = { keys: [generateKey()], prefix: 'acme' };
   const store = new PostgresTokenStore(pool, { table });
   const tokens = new TokenService({ ...options, store });
-  const host = { url: url as string, pool, store, options, table: own };
+  const prisma = prismaLike(pool, own);
+  const host = { url: url as string, pool, prisma, store, options, table: own };
   const names = async () =>
     (await pool.query(`SELECT name FROM ${own}`)).rows.map(({ name }) => name);
   return { tokens, host, names };
@@ -75,6 +116,25 @@ describe.skipIf(url === undefined)('the recipes for transactions', () => {
       expect((await tokens.list({ account: 'bob' })).tokens).toEqual([]);
     },
   );
+});
+
+describe.skipIf(url === undefined)('a transaction of Prisma', () => {
+  it('changes and revokes tokens, which notifies others', async () => {
+    const { tokens, host } = await setUp();
+    const { id } = await tokens.issue({ account: 'ada', scopes: ['GET:shop.example/orders'] });
+
+    await host.prisma.$transaction(async (tx) => {
+      const query = async ({ text, values = [] }: { text: string; values?: unknown[] }) => ({
+        rows: await tx.$queryRawUnsafe(text, ...values),
+      });
+      const inside = new TokenService({ ...host.options, store: host.store.in({ query }) });
+      await inside.patch('ada', id, { name: 'ci' });
+      await inside.revoke('ada', id);
+      await expect(tx.$queryRawUnsafe("SELECT pg_notify('a', 'b')")).rejects.toThrow('void');
+    });
+
+    expect((await tokens.list({ account: 'ada' })).tokens).toEqual([]);
+  });
 });
 
 describe('the guide', () => {

@@ -59,7 +59,7 @@ export class Transaction implements PostgresPool {
    */
   async notify(channel: string, ids: readonly string[]): Promise<void> {
     for (const payload of payloadsOf(ids)) {
-      await this.query({ text: 'SELECT pg_notify($1, $2)', values: [channel, payload] });
+      await this.query({ text: 'SELECT pg_notify($1, $2)::text', values: [channel, payload] });
     }
   }
 }
