@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The life of a token in a shell, from issue to revoke. What a command prints stands behind it as `#>`.
+# The life of a token in a shell, from issue to revoke. The output of a command follows it as `#>`.
 set -euo pipefail
 
 home=$(mktemp -d)
@@ -13,13 +13,13 @@ read -r greeting <&3
 export TOKENWRIGHT_URL=${greeting##* }
 export TOKENWRIGHT_USER=ada TOKENWRIGHT_PASSWORD=correct-horse
 
-# Standard output holds the value and nothing else; what the token is goes to standard error.
+# Standard output has only the value; the details of the token go to standard error.
 value=$(tokenwright token issue --scope 'GET:*.acme.example/*' --ttl 90d --name ci 2> "$home/about")
 id=$(sed -n 's/^id *//p' "$home/about")
 grep -c acme.example "$home/about"
 #> 9
 
-# What does it open? A resource server may ask. Exit code 3 is the negative answer.
+# What does it allow? A resource server can ask. Exit code 3 means refused.
 ask() {
   TOKENWRIGHT_USER=shop TOKENWRIGHT_PASSWORD=battery-staple tokenwright token verify "$@" | sed -n 1p
 }

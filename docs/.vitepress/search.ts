@@ -6,6 +6,7 @@ import { SERVE_SETTINGS, settingFacts } from '../../src/cli/settings.ts';
 
 /** Other words for what is under a heading. Where several pages share a word, all of them are found. */
 const KEYWORDS: Readonly<Record<string, string>> = {
+  '/quick-start': 'install installation getting started tutorial',
   '/guides/deploy': 'docker container image compose kubernetes k8s systemd deploy production',
   '/guides/transactions': 'transaction transactions prisma drizzle kysely orm query builder',
   '/guides/deploy#docker': 'docker container image',
@@ -38,6 +39,7 @@ const KEYWORDS: Readonly<Record<string, string>> = {
 
 /** Questions of newcomers, each with the pages of which one has to come first. */
 export const QUESTIONS: readonly (readonly [question: string, pages: RegExp])[] = [
+  ['install', /^\/quick-start/],
   ['docker', /^\/(?:guides\/deploy|faq#does-it-run-in-docker)/],
   ['k8s', /^\/(?:guides\/deploy|faq#does-it-run-in-docker)/],
   ['kubernetes', /^\/(?:guides\/deploy|faq#does-it-run-in-docker)/],
@@ -62,6 +64,7 @@ export const QUESTIONS: readonly (readonly [question: string, pages: RegExp])[] 
   ['last used', /^\/(?:guides\/usage|faq#how-do-i-see-when)/],
   ['middleware', /^\/(?:guides\/express|faq#is-there-middleware|reference\/http-middleware)/],
   ['express', /^\/guides\/express/],
+  ['expressGuard', /^\/reference\/http-middleware#expressGuard/i],
   ['list all tokens', /^\/faq#how-do-i-list-all/],
   ['bearerGuard', /^\/reference\/http-guard#bearerGuard/],
   ['changelog', /^\/releases/],
