@@ -103,11 +103,11 @@ export function storeFailure(error: unknown): StoreFailure {
   const { code } = error;
   const reason = String(error.details?.['reason']);
   if (isStoreReason(reason) && (code === 'store_unavailable' || code === 'store_corrupt')) {
-    return failure(code, STORE_REASONS[reason], { reason });
+    return failureOf(code, STORE_REASONS[reason], { reason });
   }
   if (code === 'store_corrupt') return corruptStore();
   if (code === 'durability_unconfirmed') {
-    return failure(
+    return failureOf(
       code,
       'the change was made, but not confirmed by as many replicas as required; look at the token before you try again',
     );
@@ -116,19 +116,19 @@ export function storeFailure(error: unknown): StoreFailure {
 }
 
 function storeOutage(): StoreFailure {
-  return failure('store_unavailable', 'the store did not answer; try again later');
+  return failureOf('store_unavailable', 'the store did not answer; try again later');
 }
 
 /** The error for an answer that is not a token record. */
 export function corruptStore(): StoreFailure {
-  return failure('store_corrupt', 'the store answered with something that is not a token record');
+  return failureOf('store_corrupt', 'the store answered with something that is not a token record');
 }
 
 function isStoreReason(reason: string): reason is keyof typeof STORE_REASONS {
   return Object.hasOwn(STORE_REASONS, reason);
 }
 
-function failure(
+function failureOf(
   code: StoreFailure['code'],
   message: string,
   details?: { readonly reason: string },

@@ -180,12 +180,12 @@ export class Events {
 
   #emit(event: TokenEvent): void {
     const channel = CHANNELS[event.type];
-    if (this.#listener !== undefined) notify(this.#listener, copyOf(event));
-    if (channel.hasSubscribers) channel.publish(copyOf(event));
+    if (this.#listener !== undefined) notify(this.#listener, frozenCopy(event));
+    if (channel.hasSubscribers) channel.publish(frozenCopy(event));
   }
 }
 
 /** A Date cannot be frozen: a listener that changes it must not change it for others. */
-function copyOf(event: TokenEvent): TokenEvent {
+function frozenCopy(event: TokenEvent): TokenEvent {
   return Object.freeze({ ...event, at: new Date(event.at) });
 }

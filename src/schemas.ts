@@ -157,7 +157,7 @@ export function strict<Shape extends z.ZodRawShape>(
  * expiry (`invalid_expire`)
  */
 export function readInput<Input>(schema: z.ZodType<Input>, value: unknown): Input {
-  const reading = parse(schema, value, () => {
+  const reading = parseSafely(schema, value, () => {
     return new TokenError(
       'invalid_request',
       'an argument could not be read: a getter or a proxy threw',
@@ -175,7 +175,7 @@ export function readInput<Input>(schema: z.ZodType<Input>, value: unknown): Inpu
  * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
  */
 export function checkOptions<Options>(schema: z.ZodType<Options>, options: unknown): Options {
-  const reading = parse(schema, options, () => unreadable('an option'));
+  const reading = parseSafely(schema, options, () => unreadableOption('an option'));
   if (reading.success) return reading.data;
   const [issue] = reading.error.issues;
   throw new TokenError('invalid_options', issue?.message ?? 'options are missing');
@@ -190,16 +190,16 @@ export function readOption<Option>(name: string, read: () => Option): Option {
   try {
     return read();
   } catch (error) {
-    throw isTokenError(error) ? error : unreadable(name);
+    throw isTokenError(error) ? error : unreadableOption(name);
   }
 }
 
-function unreadable(what: string): TokenError {
+function unreadableOption(what: string): TokenError {
   return new TokenError('invalid_options', `${what} could not be read: a getter or a proxy threw`);
 }
 
 /** A getter or a proxy of the caller may throw anything. */
-function parse<Output>(
+function parseSafely<Output>(
   schema: z.ZodType<Output>,
   value: unknown,
   refusal: () => TokenError,

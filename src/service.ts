@@ -30,7 +30,7 @@ import { CheckedStore } from './records/checked-store.ts';
 import { readCursor, writeCursor } from './records/cursor.ts';
 import { RecordReader } from './records/reader.ts';
 import { scan } from './records/scan.ts';
-import { shown, tokenOf } from './records/token-view.ts';
+import { tokenOf, toShownTokens } from './records/token-view.ts';
 import {
   changeOptions,
   issueInput,
@@ -197,7 +197,7 @@ export class TokenService {
       limit,
       isWanted: scope && scopeFilter(scope, match),
     });
-    const tokens = shown(records, now, this.#values, this.#events);
+    const tokens = toShownTokens(records, now, this.#values, this.#events);
     return last === undefined ? { tokens } : { tokens, cursor: writeCursor(ring, last, bound) };
   }
 
@@ -230,7 +230,7 @@ export class TokenService {
   async get(account: string, valueOrId: string): Promise<Token | undefined> {
     const now = this.#now();
     const record = await this.#records.find(readAccount(account), valueOrId, now);
-    return record && shown([record], now, this.#values, this.#events)[0];
+    return record && toShownTokens([record], now, this.#values, this.#events)[0];
   }
 
   /**
@@ -547,7 +547,7 @@ export class TokenService {
     const change = await this.#records.change(owner, valueOrId, now, conditions, apply);
     const diff = conditions.dryRun === true ? this.#decider.diff(change) : undefined;
     if (diff === undefined) this.#events.token('modified', change.after, now);
-    const [token] = shown([change.after], now, this.#values, this.#events) as [Token];
+    const [token] = toShownTokens([change.after], now, this.#values, this.#events) as [Token];
     return diff === undefined ? token : Object.freeze({ ...token, diff });
   }
 }

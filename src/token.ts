@@ -304,7 +304,7 @@ export function readMetadata(value: unknown): JsonObject | string {
   try {
     if (!isObject(value)) return `metadata must be a JSON object; got ${shown(value)}`;
     const fault = jsonFault(value);
-    if (fault !== undefined) return `${placeOf(fault.names)} must be JSON; got ${fault.what}`;
+    if (fault !== undefined) return `${metadataPath(fault.names)} must be JSON; got ${fault.what}`;
     const text = JSON.stringify(value);
     const { length } = new TextEncoder().encode(text);
     if (length > MAX_METADATA_BYTES) {
@@ -415,7 +415,7 @@ function jsonFault(value: unknown, depth = 0): JsonFault | undefined {
 const MAX_PLACE_LENGTH = 80;
 
 /** Such as `metadata.a.b`; a name that is long, or may be a secret, is left out. */
-function placeOf(names: readonly string[]): string {
+function metadataPath(names: readonly string[]): string {
   const place = ['metadata', ...names].join('.');
   const isShown = place.length <= MAX_PLACE_LENGTH && names.every((name) => PLAIN_NAME.test(name));
   return isShown ? place : 'metadata: a member';

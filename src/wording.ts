@@ -4,7 +4,7 @@ import { TokenError } from './errors.ts';
 export type Names = Readonly<Record<string, string>>;
 
 /** A number, perhaps with a unit, or a date: too short and too plain to be a secret. */
-const PLAIN =
+const NUMBER_OR_DURATION =
   /^[-+]?\d{1,10}(?:\.\d{1,6})? ?(?:ms|[smhdwy]|seconds?|minutes?|hours?|days?|weeks?|months?|years?)?$/i;
 const DATE = /^\d{4}-\d\d-\d\d(?:T[\d:.]{1,12}(?:Z|[+-]\d\d:?\d\d)?)?$/;
 
@@ -25,7 +25,7 @@ export function shown(value: unknown): string {
 
 function shownText(text: string): string {
   if (text === '') return 'an empty text';
-  return PLAIN.test(text) || DATE.test(text) ? `the text "${text}"` : 'a text';
+  return NUMBER_OR_DURATION.test(text) || DATE.test(text) ? `the text "${text}"` : 'a text';
 }
 
 /** A time, with its UNIX seconds: callers over HTTP send those. */

@@ -26,7 +26,7 @@ import type { CompiledScopes } from './compiled-scopes.ts';
 import { explainAmbiguous, explainNeed, neededFor } from './explain.ts';
 import { type Need, type NeedReading, readNeed } from './need.ts';
 
-type Refused = Extract<Verdict, { readonly ok: false }>;
+type RefusedVerdict = Extract<Verdict, { readonly ok: false }>;
 
 /** Where a decision gets the record: from the cache alone, from it or the store, or from the store. */
 export type Source = 'cache' | 'any' | 'store';
@@ -169,7 +169,7 @@ export class Decider {
     now: number,
     { id, account }: Partial<Pick<TokenRecord, 'id' | 'account'>> = {},
     detail?: RequestReason,
-  ): Refused {
+  ): RefusedVerdict {
     this.#parts.events.refused({ reason, id, account }, now);
     return Object.freeze({ ok: false, reason, ...(detail !== undefined && { detail }) });
   }
@@ -191,7 +191,7 @@ function insufficient(
   set: ScopeSet,
   need: ReadRequest | Scope,
   catalog: KnownScopes | undefined,
-): Refused & { readonly needed: string } {
+): RefusedVerdict & { readonly needed: string } {
   let explanation: Explanation | undefined;
   return Object.freeze({
     ok: false,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type FixedAccount, hashPassword } from '../http/basic-auth.ts';
 import { inputError, usageError } from './errors.ts';
 import { asObject, parseJson } from './inputs.ts';
-import { readAccount } from './kinds.ts';
+import { readUserAndPassword } from './kinds.ts';
 import { draftOf, OWNER_ONLY, readOrMake } from './private-file.ts';
 
 const FIRST_USER = 'admin';
@@ -82,7 +82,7 @@ export function readAccountFile(path: string): FixedAccount[] {
 }
 
 function readLine(line: string, name: string): FixedAccount {
-  const { username, password } = readAccount(line, name, inputError);
+  const { username, password } = readUserAndPassword(line, name, inputError);
   if (!password.startsWith('$scrypt$')) return { username, password };
   if (HASH.test(password)) return { username, passwordHash: password };
   throw inputError(`${name} must have a hash that hashPassword() made, whole`);

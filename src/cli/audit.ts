@@ -54,7 +54,7 @@ export async function openAudit(
   path: string,
   onTrouble: (message: string) => void,
 ): Promise<Audit> {
-  const sink = path === '-' ? outputSink() : await openFile(path);
+  const sink = path === '-' ? outputSink() : await openLogFile(path);
   const name = path === '-' ? 'standard output' : path;
   const writer = new LineWriter(sink, {
     lostLine: (count) => lineOf(systemClock.now(), 'lines_lost', { count }),
@@ -66,7 +66,7 @@ export async function openAudit(
   return new Audit(writer);
 }
 
-async function openFile(path: string): Promise<Sink> {
+async function openLogFile(path: string): Promise<Sink> {
   try {
     return await fileSink(path);
   } catch (error) {

@@ -134,7 +134,7 @@ function readWords<F extends Flags>(
   flags: Flags,
 ) {
   const see = `see tokenwright ${name} --help`;
-  const { values, tokens } = parse(words, flags, names.length > 0, see);
+  const { values, tokens } = parseWords(words, flags, names.length > 0, see);
   const isOpen = names.at(-1)?.endsWith('...') === true;
   const operands: string[] = [];
   let list: unknown;
@@ -170,7 +170,12 @@ export function asksForHelp(words: readonly string[]): boolean {
   return words.slice(0, end === -1 ? undefined : end).some((word) => /^(?:--help|-h)$/.test(word));
 }
 
-function parse(words: readonly string[], flags: Flags, allowPositionals: boolean, see: string) {
+function parseWords(
+  words: readonly string[],
+  flags: Flags,
+  allowPositionals: boolean,
+  see: string,
+) {
   const options: NonNullable<ParseArgsConfig['options']> = flags;
   try {
     const args = withNumbers(words, flags);

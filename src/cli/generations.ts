@@ -102,7 +102,7 @@ function handlerOptions(
     docs,
     pathTokens,
     limiter: newLimiter(),
-    clientAddress: addressOf(settings.clientHeader),
+    clientAddress: addressFrom(settings.clientHeader),
     onError: (error: unknown) => errors.report(error),
     onSignIn: audit && ((signIn: SignIn) => audit.recordSignIn(signIn)),
   };
@@ -128,7 +128,7 @@ function newLimiter(): FailureLimiter {
 }
 
 /** Takes the last of several addresses: only this one was written by the proxy itself. */
-function addressOf(header: string | undefined): (request: Request) => string {
+function addressFrom(header: string | undefined): (request: Request) => string {
   // The function itself: the handler knows it, and builds no request for it.
   if (header === undefined) return remoteAddress;
   return (request) => {

@@ -103,7 +103,7 @@ export const ACCOUNTS: Kind<readonly FixedAccount[]> = {
     const texts = LIST.read(given, name);
     const isVariable = !Array.isArray(given);
     const accounts = texts.map((text, index) =>
-      readAccount(
+      readUserAndPassword(
         text,
         texts.length === 1 ? name : `entry ${index + 1} of ${name}`,
         isVariable && texts.length > 1 ? afterComma : usageError,
@@ -158,7 +158,7 @@ export function readFlag<Value>(
  *
  * @param name of its origin, for messages, which never repeat the text: it holds a password
  */
-export function readAccount(
+export function readUserAndPassword(
   text: string,
   name: string,
   toError = usageError,

@@ -6,7 +6,7 @@ import { HttpError } from './errors.ts';
 import type { Attempt, FailureLimiter } from './login-limiter.ts';
 
 /** Resolves to the account that the credentials of an attempt open, or to `null`. */
-type Check = () => Promise<string | null>;
+type AccountCheck = () => Promise<string | null>;
 
 /** Checks attempts under a limiter. Rejects with an `HttpError` for the client, or with an outage. */
 export class Attempts {
@@ -22,7 +22,7 @@ export class Attempts {
   }
 
   /** Resolves to what `check` resolves to: `null` for wrong credentials. */
-  async run(attempt: Attempt, password: string, check: Check): ReturnType<Check> {
+  async run(attempt: Attempt, password: string, check: AccountCheck): ReturnType<AccountCheck> {
     const key = this.#macOf([attempt.username, attempt.address, password]);
     const point = this.#inFlight.get(key);
     if (point === undefined) return this.#runFirst(key, attempt, check);
@@ -30,7 +30,7 @@ export class Attempts {
   }
 
   /** Takes the point before the password is checked: under load, many checks never end. */
-  async #runFirst(key: string, attempt: Attempt, check: Check): ReturnType<Check> {
+  async #runFirst(key: string, attempt: Attempt, check: AccountCheck): ReturnType<AccountCheck> {
     const point = this.#take(attempt);
     this.#inFlight.set(key, point);
     try {
@@ -47,7 +47,11 @@ export class Attempts {
    * A concurrent attempt with the same credentials tells an attacker nothing new, so it takes a point
    * only after it failed. Otherwise a client with many concurrent calls would limit itself.
    */
-  async #join(point: Promise<void>, attempt: Attempt, check: Check): ReturnType<Check> {
+  async #join(
+    point: Promise<void>,
+    attempt: Attempt,
+    check: AccountCheck,
+  ): ReturnType<AccountCheck> {
     await point;
     const account = await check().catch(async (error) => {
       await this.#count(attempt);

@@ -24,7 +24,7 @@ const STYLE = 'swagger-ui.css';
  * choices without names for screen readers, so they get one when they appear. The page makes no calls, so it neither asks for credentials nor stores
  * any. All addresses are relative, since the page may be mounted anywhere.
  */
-const START = `const dark = matchMedia('(prefers-color-scheme: dark)');
+const START_SCRIPT = `const dark = matchMedia('(prefers-color-scheme: dark)');
 const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
 dark.addEventListener('change', follow);
 follow();
@@ -57,7 +57,7 @@ window.ui = SwaggerUIBundle({
  * Hides the column of links, which is always empty, and the end of the regular expression of scopes,
  * which the document has for programs. Raises contrasts that are below 4.5.
  */
-const LAYOUT = `:root { color-scheme: light; }
+const STYLES = `:root { color-scheme: light; }
 :root.dark-mode { color-scheme: dark; }
 body { margin: 0; }
 .swagger-ui .response-col_links { display: none; }
@@ -100,10 +100,10 @@ const PAGE = (version: string) => `<!doctype html>
  * @throws {TokenError} `invalid_options` if `swagger-ui-dist` is not installed
  */
 export function docsPage(): ReadonlyMap<string, () => HttpResponse> {
-  const script = read(SCRIPT);
-  const style = read(STYLE);
+  const script = readAsset(SCRIPT);
+  const style = readAsset(STYLE);
   const hash = createHash('sha256');
-  for (const content of [script, style, START, LAYOUT]) hash.update(content);
+  for (const content of [script, style, START_SCRIPT, STYLES]) hash.update(content);
   const page = PAGE(hash.digest('hex').slice(0, 16));
   // The hash in their addresses changes with their content, so browsers may cache them without end.
   const asset = (bytes: string | Buffer<ArrayBuffer>, type: string) =>
@@ -112,8 +112,8 @@ export function docsPage(): ReadonlyMap<string, () => HttpResponse> {
     ['/docs', file(page, 'text/html; charset=utf-8', 'no-store')],
     [`/docs/${SCRIPT}`, asset(script, 'text/javascript')],
     [`/docs/${STYLE}`, asset(style, 'text/css')],
-    ['/docs/layout.css', asset(LAYOUT, 'text/css')],
-    ['/docs/start.js', asset(START, 'text/javascript')],
+    ['/docs/layout.css', asset(STYLES, 'text/css')],
+    ['/docs/start.js', asset(START_SCRIPT, 'text/javascript')],
   ]);
 }
 
@@ -128,7 +128,7 @@ function file(body: string | Buffer<ArrayBuffer>, type: string, caching: string)
 }
 
 /** The package is optional: the host installs it for `docs` alone. */
-function read(name: string): Buffer<ArrayBuffer> {
+function readAsset(name: string): Buffer<ArrayBuffer> {
   try {
     const { resolve } = createRequire(import.meta.url);
     return readFileSync(resolve(`swagger-ui-dist/${name}`));

@@ -84,7 +84,7 @@ function isHttpServer(value: unknown): boolean {
   return 'closeIdleConnections' in value;
 }
 
-type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+type RequestListener = (request: IncomingMessage, response: ServerResponse) => void;
 
 /**
  * Ends a server without losing a call.
@@ -145,7 +145,7 @@ class Shutdown {
     socket.once('close', () => this.#connections.delete(socket));
   }
 
-  readonly #addCall: Listener = ({ socket }, response) => {
+  readonly #addCall: RequestListener = ({ socket }, response) => {
     this.#open.add(response);
     if (this.#isClosing) announceEnd(response);
     // Emitted when the system has taken the whole response, or when the client has gone.
@@ -188,13 +188,13 @@ class Shutdown {
   #hold(): () => void {
     const server = this.#server;
     const listeners = server.rawListeners('request').filter((one) => one !== this.#addCall);
-    const held: Parameters<Listener>[] = [];
-    const hold: Listener = (...call) => held.push(call);
-    for (const listener of listeners) server.off('request', listener as Listener);
+    const held: Parameters<RequestListener>[] = [];
+    const hold: RequestListener = (...call) => held.push(call);
+    for (const listener of listeners) server.off('request', listener as RequestListener);
     server.on('request', hold);
     return () => {
       server.off('request', hold);
-      for (const listener of listeners) server.on('request', listener as Listener);
+      for (const listener of listeners) server.on('request', listener as RequestListener);
       for (const call of held) for (const listener of listeners) listener.apply(server, call);
     };
   }

@@ -217,13 +217,13 @@ class Guard {
     return reading?.ok ? reading.request : request;
   }
 
-  #refuse(method: string, refused: Refused): GuardOutcome {
+  #refuse(method: string, refused: RefusalFacts): GuardOutcome {
     this.#report(refused);
     const response = toResponse(fail(this.#refusalFor(refused)), method);
     return { ok: false, reason: refused.reason, response };
   }
 
-  #refusalFor({ reason, needed, detail }: Refused): HttpError {
+  #refusalFor({ reason, needed, detail }: RefusalFacts): HttpError {
     switch (reason) {
       case 'missing':
         return this.#challenge('unauthenticated', 'a Bearer token is required');
@@ -262,7 +262,7 @@ class Guard {
     });
   }
 
-  #report(refused: Refused): void {
+  #report(refused: RefusalFacts): void {
     if (this.#onRefusal === undefined) return;
     const { reason, needed } = refused;
     const refusal = {
@@ -278,7 +278,7 @@ class Guard {
 }
 
 /** A refusal by a verdict, or by the guard itself. */
-interface Refused {
+interface RefusalFacts {
   readonly reason: GuardReason;
   readonly needed?: string;
   readonly detail?: string;

@@ -128,22 +128,22 @@ export function isFailureLimiter(value: unknown): value is FailureLimiter {
   return hasMethods<FailureLimiter>(value, 'waitSeconds', 'failed', 'succeeded');
 }
 
-const KINDS = ['userAndAddress', 'address', 'user'] as const;
+const LIMITER_KINDS = ['userAndAddress', 'address', 'user'] as const;
 
-type Kind = (typeof KINDS)[number];
+type LimiterKind = (typeof LIMITER_KINDS)[number];
 
-function readLimiters(options: unknown): readonly (readonly [Kind, PointsLimiter])[] {
+function readLimiters(options: unknown): readonly (readonly [LimiterKind, PointsLimiter])[] {
   const given = Object.entries(options ?? {}).filter(([, limiter]) => limiter !== undefined);
   const unknown = given.find(([kind, limiter]) => !isKind(kind) || !isPointsLimiter(limiter));
-  if (given.length > 0 && unknown === undefined) return given as [Kind, PointsLimiter][];
+  if (given.length > 0 && unknown === undefined) return given as [LimiterKind, PointsLimiter][];
   throw new TokenError(
     'invalid_options',
-    `give one or more of ${KINDS.join(', ')}: each a limiter of rate-limiter-flexible`,
+    `give one or more of ${LIMITER_KINDS.join(', ')}: each a limiter of rate-limiter-flexible`,
   );
 }
 
-function isKind(kind: string): kind is Kind {
-  return (KINDS as readonly string[]).includes(kind);
+function isKind(kind: string): kind is LimiterKind {
+  return (LIMITER_KINDS as readonly string[]).includes(kind);
 }
 
 function isPointsLimiter(value: unknown): value is PointsLimiter {
@@ -153,12 +153,12 @@ function isPointsLimiter(value: unknown): value is PointsLimiter {
 }
 
 /** A hash, since the user name may be a password by mistake, and may be long. */
-function keyOf(kind: Kind, { username, address }: Attempt): string {
+function keyOf(kind: LimiterKind, { username, address }: Attempt): string {
   const parts = {
     userAndAddress: [username, address],
     address: [address],
     user: [username],
-  } satisfies Record<Kind, string[]>;
+  } satisfies Record<LimiterKind, string[]>;
   const text = JSON.stringify([kind, ...parts[kind]]);
   return crypto.createHash('sha256').update(text).digest('base64url');
 }

@@ -93,7 +93,7 @@ function targetFor({ basePath }: FetchHandler, incoming: NodeRequest): string {
   return basePath !== '' && originalUrl.startsWith(`${basePath}/`) ? originalUrl : url;
 }
 
-function unreadable(): HttpError {
+function unreadableRequest(): HttpError {
   return new HttpError('invalid_request', 'the request cannot be read');
 }
 
@@ -154,7 +154,7 @@ class NodeHttpRequest implements HttpRequest {
       const request = build({ method: this.method, headers: headersOf(this.#incoming) });
       return withAddress(request, this.address);
     } catch {
-      throw unreadable();
+      throw unreadableRequest();
     }
   }
 
@@ -162,7 +162,7 @@ class NodeHttpRequest implements HttpRequest {
     const { body } = this;
     if (!(body instanceof NodeBodyStream)) return body;
     // The part that has arrived would be taken for the whole body.
-    if (this.#hasLeft()) throw unreadable();
+    if (this.#hasLeft()) throw unreadableRequest();
     return Readable.toWeb(this.#incoming) as ReadableStream<Uint8Array>;
   }
 
@@ -203,9 +203,9 @@ class NodeHttpRequest implements HttpRequest {
     const type = this.#incoming.headers['content-type'] ?? '';
     try {
       const isForm = /^application\/x-www-form-urlencoded\b/i.test(type);
-      return isForm ? formOf(body).toString() : JSON.stringify(body);
+      return isForm ? formFieldsOf(body).toString() : JSON.stringify(body);
     } catch {
-      throw unreadable();
+      throw unreadableRequest();
     }
   }
 }
@@ -315,7 +315,7 @@ function toUrl(target: string): URL {
 }
 
 /** Throws for a nested object, which some parsers make of brackets in a name. */
-function formOf(body: unknown): URLSearchParams {
+function formFieldsOf(body: unknown): URLSearchParams {
   const form = new URLSearchParams();
   for (const [name, values] of Object.entries(Object(body))) {
     for (const value of [values].flat()) {

@@ -8,12 +8,12 @@ import {
 import { overloaded } from './errors.ts';
 
 /** Hashes a password and resolves to whether it is right. */
-export type Check = () => Promise<boolean>;
+export type PasswordCheck = () => Promise<boolean>;
 
 interface Job {
   readonly key: string;
   readonly network: string;
-  readonly check: Check;
+  readonly check: PasswordCheck;
   readonly result: Promise<boolean>;
   readonly resolve: (isRight: boolean) => void;
   readonly reject: (error: unknown) => void;
@@ -54,7 +54,7 @@ export class PasswordQueue {
    *
    * @param network of the caller; empty if unknown, then only the limit for all applies
    */
-  run(key: string, network: string, check: Check): Promise<boolean> {
+  run(key: string, network: string, check: PasswordCheck): Promise<boolean> {
     const until = this.#now() + AUTHENTICATE_DEADLINE_MS;
     const same = this.#jobs.get(key);
     if (same !== undefined) {
@@ -154,7 +154,7 @@ export function processQueue(): PasswordQueue {
   return shared;
 }
 
-function newJob(key: string, network: string, check: Check, until: number): Job {
+function newJob(key: string, network: string, check: PasswordCheck, until: number): Job {
   let resolve: Job['resolve'] = () => {};
   let reject: Job['reject'] = () => {};
   const result = new Promise<boolean>((...settle) => {

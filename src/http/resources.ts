@@ -27,7 +27,7 @@ import {
 } from './wire.ts';
 
 /** A call that has passed all checks but those of its verb. */
-export interface Call {
+export interface ResourceCall {
   /** Empty for calls without credentials. */
   readonly account: string;
   /** The value or id in the path; empty without one. */
@@ -39,7 +39,7 @@ export interface Call {
   readonly slots: Reservation;
 }
 
-export type Verb = (call: Call) => Promise<HttpResponse>;
+export type Verb = (call: ResourceCall) => Promise<HttpResponse>;
 
 /** The bytes of a token in a response that {@link recordBytes} does not count. */
 const WIRE_BYTES = 256;
@@ -108,7 +108,11 @@ export class TokenResources {
   readonly scopes: Verb = async ({ account }) =>
     succeedWithList(await this.#tokens.scopes(account), (scope) => scope);
 
-  async #change(call: Call, schema: z.ZodObject, verb: 'modify' | 'patch'): Promise<HttpResponse> {
+  async #change(
+    call: ResourceCall,
+    schema: z.ZodObject,
+    verb: 'modify' | 'patch',
+  ): Promise<HttpResponse> {
     const { account, token, body } = call;
     refuseMember(
       body,
@@ -164,7 +168,7 @@ export class TokenResources {
    * token's, the service finds that out in its turn.
    */
   async #conditions(
-    { request, account, token, body }: Call,
+    { request, account, token, body }: ResourceCall,
     schema?: z.ZodObject,
   ): Promise<{ readonly ifVersion?: number }> {
     const header = request.header('if-match')?.trim();

@@ -95,11 +95,11 @@ export async function sendResponse(
   sendWhole(response.status, [...response.headers], response.body && body, to as ServerResponse);
 }
 
-type Head = readonly (readonly [name: string, value: string])[];
+type HeaderList = readonly (readonly [name: string, value: string])[];
 
 function sendWhole(
   status: number,
-  headers: Head,
+  headers: HeaderList,
   body: string | Uint8Array | null,
   outgoing: ServerResponse,
 ): void {
@@ -116,7 +116,7 @@ function sendWhole(
 /** Makes each piece after the one before it was taken, with a turn for other calls in between. */
 async function sendPieces(
   status: number,
-  headers: Head,
+  headers: HeaderList,
   pieces: Iterable<string>,
   outgoing: ServerResponse,
   timeoutMs: number,
@@ -126,14 +126,14 @@ async function sendPieces(
   for (const piece of pieces) {
     if (isGone(outgoing)) return;
     if (outgoing.write(piece)) await new Promise(setImmediate);
-    else await settled(outgoing, 'drain', timeoutMs);
+    else await eventOrTimeout(outgoing, 'drain', timeoutMs);
   }
   if (isGone(outgoing)) return;
   outgoing.end();
   await whenSent(outgoing, timeoutMs);
 }
 
-function setHead(status: number, headers: Head, outgoing: ServerResponse): void {
+function setHead(status: number, headers: HeaderList, outgoing: ServerResponse): void {
   outgoing.statusCode = status;
   for (const [name, value] of headers) {
     // The only header that a middleware may have set as well.
@@ -159,7 +159,7 @@ function discardBody(outgoing: ServerResponse | Http2ServerResponse): void {
 
 /** `undefined` for nearly all responses: the system takes them as soon as they are written. */
 function whenSent(outgoing: ServerResponse, timeoutMs: number): Promise<void> | undefined {
-  return isWaiting(outgoing) ? settled(outgoing, 'close', timeoutMs) : undefined;
+  return isWaiting(outgoing) ? eventOrTimeout(outgoing, 'close', timeoutMs) : undefined;
 }
 
 function isWaiting(outgoing: ServerResponse | Http2ServerResponse): boolean {
@@ -172,7 +172,7 @@ function isGone(outgoing: ServerResponse | Http2ServerResponse): boolean {
 }
 
 /** Waits for an event, or for the end of the connection, which the timeout brings about. */
-function settled(
+function eventOrTimeout(
   outgoing: ServerResponse | Http2ServerResponse,
   event: 'drain' | 'close',
   timeoutMs: number,

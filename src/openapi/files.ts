@@ -3,7 +3,7 @@ import { withDeadline } from '../deadline.ts';
 import { getOrMake } from '../scope/collections.ts';
 import { invalidOptions } from './options.ts';
 import { parseText } from './parser.ts';
-import { type Result, refuse } from './problems.ts';
+import { failed, type Result } from './problems.ts';
 
 // Node's modules are imported only to read files, so that parsed documents work in a browser.
 
@@ -37,11 +37,11 @@ export class Files {
 
   /** Reads a file that a document refers to, unless it is outside of the root. */
   readReference(text: string, base: URL, document: URL | undefined): Promise<Result<Source>> {
-    const url = toUrl(text, base);
-    if (url === undefined || document === undefined) return Promise.resolve(refuse(UNREFERABLE));
+    const url = parseUrl(text, base);
+    if (url === undefined || document === undefined) return Promise.resolve(failed(UNREFERABLE));
     const root = this.#root ?? new URL('.', document);
     return this.#readOnce(url, ` ${root}`, async (file) =>
-      (await isBelow(file, root)) ? this.read(file) : refuse(UNREFERABLE),
+      (await isBelow(file, root)) ? this.read(file) : failed(UNREFERABLE),
     );
   }
 
@@ -54,7 +54,7 @@ export class Files {
     file.hash = '';
     file.search = '';
     // The host of a file: URL is one of the network: on Windows, a share.
-    if (file.protocol !== 'file:' || file.host !== '') return Promise.resolve(refuse(NOT_A_FILE));
+    if (file.protocol !== 'file:' || file.host !== '') return Promise.resolve(failed(NOT_A_FILE));
     return getOrMake(this.#sources, file.href + suffix, () => read(file));
   }
 }
@@ -65,11 +65,11 @@ export async function readDocument(document: unknown, files: Files): Promise<Res
   if (typeof document !== 'string') return { ok: true, value: { root: document, url: undefined } };
   if (isText(document)) return toSource(document, undefined);
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(document)
-    ? toUrl(document)
+    ? parseUrl(document)
     : (await import('node:url')).pathToFileURL(document);
-  const source = url === undefined ? refuse(UNREADABLE) : await files.read(url);
+  const source = url === undefined ? failed(UNREADABLE) : await files.read(url);
   if (source.ok || source.problem !== UNREADABLE) return source;
-  return refuse(`${UNREADABLE}, or a text that begins with "{" or has several lines`);
+  return failed(`${UNREADABLE}, or a text that begins with "{" or has several lines`);
 }
 
 /** The file name that the caller gave. Other URLs may hold secrets. */
@@ -97,13 +97,13 @@ function isText(document: string): boolean {
   return document.includes('\n') || document.trimStart().startsWith('{');
 }
 
-function toUrl(text: string, base?: URL): URL | undefined {
+function parseUrl(text: string, base?: URL): URL | undefined {
   return URL.canParse(text, base?.href) ? new URL(text, base) : undefined;
 }
 
 async function toSource(text: string, url: URL | undefined): Promise<Result<Source>> {
   const root = await parseText(text);
-  return root === undefined ? refuse(UNPARSABLE) : { ok: true, value: { root, url } };
+  return root === undefined ? failed(UNPARSABLE) : { ok: true, value: { root, url } };
 }
 
 /** Whether a file exists inside a folder, once all symbolic links are followed. */
@@ -123,9 +123,9 @@ async function loadFile(url: URL): Promise<Result<Source>> {
   const bytes = await withDeadline(readRegularFile(url), DOCUMENT_DEADLINE_MS).catch(
     () => undefined,
   );
-  if (bytes === undefined) return refuse(UNREADABLE);
+  if (bytes === undefined) return failed(UNREADABLE);
   const text = decodeUtf8(bytes);
-  return text === undefined ? refuse(UNPARSABLE) : toSource(text, url);
+  return text === undefined ? failed(UNPARSABLE) : toSource(text, url);
 }
 
 /** `undefined` when it is not a regular file, or too large. */

@@ -5,9 +5,9 @@ import { operationsOf } from './document.ts';
 import { Entries, type OpenApiReading } from './entries.ts';
 import { Files, fileNameOf, readDocument, resolveRoot } from './files.ts';
 import { member } from './json.ts';
-import { type OpenApiOptions, readOptions, readTokens } from './options.ts';
-import { Budget, Problems, quote } from './problems.ts';
-import { versionOf } from './references.ts';
+import { type OpenApiOptions, readCatalogOptions, readTokens } from './options.ts';
+import { Problems, quote, WorkBudget } from './problems.ts';
+import { openApiVersionOf } from './references.ts';
 
 export type { CatalogDiff, TokenChange, TokenScopes } from '../scope/diff.ts';
 export type { OpenApiEntry, OpenApiOperation, OpenApiReading } from './entries.ts';
@@ -78,21 +78,21 @@ export async function readOpenApi(
   documents: unknown,
   options: OpenApiOptions = {},
 ): Promise<OpenApiReading> {
-  const settings = readOptions(options);
+  const settings = readCatalogOptions(options);
   const problems = new Problems();
   const files = new Files(await resolveRoot(settings.root));
-  const shared = { settings, problems, files, budget: new Budget() };
+  const shared = { settings, problems, files, budget: new WorkBudget() };
   const entries = new Entries();
   const list: readonly unknown[] = Array.isArray(documents) ? documents : [documents];
   for (const [index, document] of list.entries()) {
     const read = await readDocument(document, files);
     const root = read.ok ? read.value.root : undefined;
-    const name = nameOf(index, document, root);
+    const name = documentName(index, document, root);
     if (!read.ok) {
       problems.add(name, read.problem);
       continue;
     }
-    const context = { ...shared, name, source: read.value, version: versionOf(root) };
+    const context = { ...shared, name, source: read.value, version: openApiVersionOf(root) };
     for await (const [scope, operation] of operationsOf(context, index)) {
       entries.add(scope, operation);
     }
@@ -138,7 +138,7 @@ export function catalogDiff(
 }
 
 /** Names a document in messages. */
-function nameOf(index: number, document: unknown, root: unknown): string {
+function documentName(index: number, document: unknown, root: unknown): string {
   const title = member(member(root, 'info'), 'title');
   const name = typeof title === 'string' ? title : fileNameOf(document);
   return `documents[${index}]${name === undefined ? '' : ` (${quote(name)})`}`;

@@ -46,7 +46,7 @@ export interface Settings extends PathSettings {
   readonly root: string | URL | undefined;
 }
 
-export function readOptions(options: unknown): Settings {
+export function readCatalogOptions(options: unknown): Settings {
   const names = ['granularity', 'hosts', 'rootName', 'root'];
   const known = 'there are granularity, hosts, rootName and root';
   const checked = checkNames(options, names, known);

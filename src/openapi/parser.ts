@@ -4,10 +4,10 @@ const PARSER = '@apidevtools/swagger-parser';
 
 /** Parses JSON or YAML; `undefined` when it is neither. JSON needs no parser package. */
 export async function parseText(text: string): Promise<unknown> {
-  return parseJson(text.trimStart()) ?? (await parseYaml(text));
+  return tryParseJson(text.trimStart()) ?? (await parseYaml(text));
 }
 
-function parseJson(text: string): unknown {
+function tryParseJson(text: string): unknown {
   if (!/^[{[]/.test(text)) return undefined;
   try {
     return JSON.parse(text);

@@ -2,14 +2,14 @@ import { MAX_CATALOG_PAIRS, MAX_NAMED_PROBLEMS, MAX_QUOTED_LENGTH } from '../bou
 import { ScopeError } from '../scope/errors.ts';
 
 /** Either a value, or the problem that prevented it. */
-export type Result<Value> = { readonly ok: true; readonly value: Value } | Refused;
+export type Result<Value> = { readonly ok: true; readonly value: Value } | Failure;
 
-interface Refused {
+interface Failure {
   readonly ok: false;
   readonly problem: string;
 }
 
-export function refuse(problem: string): Refused {
+export function failed(problem: string): Failure {
   return { ok: false, problem };
 }
 
@@ -30,7 +30,7 @@ export class Problems {
 }
 
 /** Limits the work that all documents together can cause. */
-export class Budget {
+export class WorkBudget {
   readonly #left = { operations: MAX_CATALOG_PAIRS, servers: MAX_CATALOG_PAIRS };
 
   spend(kind: 'operations' | 'servers', location: string, count: number): void {

@@ -2,7 +2,7 @@ import { MAX_REFERENCES } from '../bounds.ts';
 import type { Files, Source } from './files.ts';
 import { isObject, member, valueAt } from './json.ts';
 import type { Settings } from './options.ts';
-import { type Budget, type Problems, quoteUrl, type Result, refuse } from './problems.ts';
+import { failed, type Problems, quoteUrl, type Result, type WorkBudget } from './problems.ts';
 
 export type Version = '2.0' | '3.0' | '3.1' | '3.2';
 
@@ -15,7 +15,7 @@ export interface DocumentContext {
   readonly settings: Settings;
   readonly problems: Problems;
   readonly files: Files;
-  readonly budget: Budget;
+  readonly budget: WorkBudget;
 }
 
 /** A value, and the source that its relative references start from. */
@@ -36,7 +36,7 @@ export interface NodeKind {
 }
 
 /** The OpenAPI version of a document; `undefined` when it is not one that can be read. */
-export function versionOf(document: unknown): Version | undefined {
+export function openApiVersionOf(document: unknown): Version | undefined {
   if (member(document, 'swagger') === '2.0') return '2.0';
   const version = member(document, 'openapi');
   if (typeof version !== 'string') return undefined;
@@ -98,32 +98,32 @@ export class References {
   }
 
   async #follow(ref: unknown, from: Source, kind: NodeKind): Promise<Result<Node>> {
-    if (typeof ref !== 'string') return refuse(`its $ref must point at ${inDocument(kind)}`);
+    if (typeof ref !== 'string') return failed(`its $ref must point at ${inDocument(kind)}`);
     const hash = ref.indexOf('#');
     const [file, pointer] = hash === -1 ? [ref, ''] : [ref.slice(0, hash), ref.slice(hash + 1)];
     const read = file === '' ? undefined : await this.#load(file, from, kind);
-    if (read?.ok === false) return refuse(`its $ref ${quoteUrl(ref)} ${read.problem}`);
+    if (read?.ok === false) return failed(`its $ref ${quoteUrl(ref)} ${read.problem}`);
     const source = read?.value ?? from;
     // A file that is not a whole document may keep its nodes anywhere.
     const isMisplaced =
       kind.home !== undefined &&
-      versionOf(source.root) !== undefined &&
+      openApiVersionOf(source.root) !== undefined &&
       !kind.home.pointer.test(pointer);
     const value = isMisplaced ? undefined : valueAt(source.root, pointer);
     if (value !== undefined) return { ok: true, value: { value, source } };
     const expected = file === '' ? inDocument(kind) : `${kind.name} that is in that file`;
-    return refuse(`its $ref ${quoteUrl(ref)} must point at ${expected}`);
+    return failed(`its $ref ${quoteUrl(ref)} must point at ${expected}`);
   }
 
   async #load(file: string, from: Source, kind: NodeKind): Promise<Result<Source>> {
     if (from.url === undefined) {
-      return refuse(
+      return failed(
         `must point at ${inDocument(kind)}; a document that is given as a file may refer to others beside it`,
       );
     }
     const { files, source } = this.#context;
     const read = await files.readReference(file, from.url, source.url);
-    return read.ok ? read : refuse(`leads to what ${read.problem}`);
+    return read.ok ? read : failed(`leads to what ${read.problem}`);
   }
 }
 

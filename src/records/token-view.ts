@@ -3,7 +3,7 @@ import { frozenList, isExpired, type Token, type TokenRecord } from '../token.ts
 import { maskValue, type Values } from '../values/value.ts';
 
 /** Tokens as their account sees them; it is an event if that includes values. */
-export function shown(
+export function toShownTokens(
   records: readonly TokenRecord[],
   now: number,
   values: Values,

@@ -1,5 +1,5 @@
 /** The work left for a search, in cells of the matrix: comparisons of two characters. */
-export interface Budget {
+export interface StepBudget {
   left: number;
 }
 
@@ -15,7 +15,7 @@ export function editDistance(
   a: string,
   b: string,
   limit: number,
-  budget: Budget = { left: Infinity },
+  budget: StepBudget = { left: Infinity },
 ): number {
   if (Math.abs(a.length - b.length) >= limit) return limit;
   // A common prefix costs no edits.

@@ -61,7 +61,7 @@ export type ScopeExplanation =
     };
 
 /** A request that was read, a scope, or the reason why a request is refused. */
-export function readNeed(
+export function readScopeOrRequest(
   need: ScopeRequest | ReadRequest | Scope | string,
 ): ReadRequest | Scope | RequestReason {
   if (typeof need === 'string' || isScope(need)) return toScope(need);

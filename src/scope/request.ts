@@ -235,7 +235,7 @@ function readTarget(target: unknown): PathReading {
   };
 }
 
-const PLAIN = 1;
+const PLAIN_CHARACTER = 1;
 
 /**
  * The end of the path of a target if it is plain: only characters that need no decoding, no empty
@@ -245,8 +245,8 @@ function plainEnd(target: string): number {
   let isOnlyDots = true;
   let end = 1;
   for (; end < target.length; end++) {
-    const kind = KINDS[target.charCodeAt(end)];
-    if (kind === PLAIN) {
+    const kind = CHARACTER_KINDS[target.charCodeAt(end)];
+    if (kind === PLAIN_CHARACTER) {
       isOnlyDots = false;
     } else if (kind === SLASH) {
       if (isOnlyDots) return 0;
@@ -264,9 +264,9 @@ function plainEnd(target: string): number {
  * The kind of each character of a path; 0 for unusual ones. Plain is RFC 3986 `pchar` without `%` and
  * `;`, and the four characters that `fetch` does not encode.
  */
-const KINDS = Uint8Array.from({ length: 128 }, (_, unit) => {
+const CHARACTER_KINDS = Uint8Array.from({ length: 128 }, (_, unit) => {
   if (unit === SLASH || unit === DOT || unit === QUESTION_MARK) return unit;
-  return /[\w\-~!$&'()*+,=:@|[\]^]/.test(String.fromCharCode(unit)) ? PLAIN : 0;
+  return /[\w\-~!$&'()*+,=:@|[\]^]/.test(String.fromCharCode(unit)) ? PLAIN_CHARACTER : 0;
 });
 
 /** Makes the checks one by one, in the documented order of their reasons. */

@@ -5,7 +5,7 @@ import {
   type KnownScopes,
   type NearMiss,
   nameNeed,
-  readNeed,
+  readScopeOrRequest,
   type ScopeExplanation,
 } from './explain.ts';
 import { type Scope, toScope } from './grammar.ts';
@@ -157,7 +157,7 @@ export class ScopeSet implements Iterable<Scope> {
     need: ScopeRequest | ReadRequest | Scope | string,
     catalog?: KnownScopes,
   ): ScopeExplanation {
-    const asked = readNeed(need);
+    const asked = readScopeOrRequest(need);
     if (typeof asked === 'string') return { allowed: false, reason: asked };
     const by = this.grantOf(asked);
     const { needed, known } = ask(() => nameNeed(asked, catalog));

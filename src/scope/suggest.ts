@@ -1,7 +1,7 @@
 import { domainCovers, methodCovers, pathCovers } from './algebra.ts';
 import { MAX_SUGGESTIONS, SUGGESTION_BUDGET } from './bounds.ts';
 import { getOrMake, lowerBound } from './collections.ts';
-import { type Budget, editDistance } from './distance.ts';
+import { editDistance, type StepBudget } from './distance.ts';
 import type { Scope } from './grammar.ts';
 
 /** The cost of loading an entry from memory, in cells of the edit distance matrix. */
@@ -28,7 +28,7 @@ export function suggestions(
 ): (asked: Pick<Scope, 'method' | 'domain' | 'path'>, toCome?: number) => string[] {
   let left = SUGGESTION_BUDGET;
   return ({ method, domain, path }, toCome = 0) => {
-    const budget: Budget = { left: left / (toCome + 1) };
+    const budget: StepBudget = { left: left / (toCome + 1) };
     left -= budget.left;
     const domains = new Map<string, number>();
     const ranked: Ranked[] = [];

@@ -121,7 +121,7 @@ function lengthOf(cell: unknown): number {
   return typeof cell === 'string' || cell instanceof Uint8Array ? cell.length : 0;
 }
 
-interface Entry<Value> {
+interface CacheEntry<Value> {
   value: Value;
   weight: number;
   isUsed: boolean;
@@ -133,7 +133,7 @@ interface Entry<Value> {
  * their next use.
  */
 class BoundedMemory<Key, Value> {
-  readonly #entries = new Map<Key, Entry<Value>>();
+  readonly #entries = new Map<Key, CacheEntry<Value>>();
   readonly #maxWeight: number;
   /** From the oldest on. The iterator of a map is live: it also visits later additions. */
   #turns = this.#entries.entries();
@@ -180,10 +180,10 @@ class BoundedMemory<Key, Value> {
     return true;
   }
 
-  #next(): [Key, Entry<Value>] {
+  #next(): [Key, CacheEntry<Value>] {
     const { value } = this.#turns.next();
     if (value !== undefined) return value;
     this.#turns = this.#entries.entries();
-    return this.#turns.next().value as [Key, Entry<Value>];
+    return this.#turns.next().value as [Key, CacheEntry<Value>];
   }
 }

@@ -242,7 +242,7 @@ class SharedLists {
 
   /** @param likely a list that may be equal, such as the granted scopes for the requested ones */
   take(list: readonly string[], likely?: SharedList): SharedList {
-    if (likely !== undefined && isSame(list, likely.list)) {
+    if (likely !== undefined && isSameList(list, likely.list)) {
       likely.uses += 1;
       return likely;
     }
@@ -259,7 +259,7 @@ class SharedLists {
   }
 }
 
-function isSame(one: readonly string[], other: readonly string[]): boolean {
+function isSameList(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((text, index) => text === other[index]);
 }
 

@@ -129,7 +129,7 @@ export class RowReader {
   readCells(cells: readonly unknown[], known?: KnownLists, state?: string): TokenRecord {
     const id = text(cells[0], 'id') as TokenId;
     const { [SCOPES]: granted, [REQUESTED]: asked } = cells;
-    const before = known ?? (isLong(granted) || isLong(asked) ? this.known(id) : undefined);
+    const before = known ?? (isLongCell(granted) || isLongCell(asked) ? this.known(id) : undefined);
     const scopes = this.#readList(granted, 'scopes', before?.scopes);
     const requested =
       asked === null
@@ -174,7 +174,7 @@ export class RowReader {
   }
 }
 
-function isLong(cell: unknown): boolean {
+function isLongCell(cell: unknown): boolean {
   return (typeof cell === 'string' || Buffer.isBuffer(cell)) && cell.length >= LONG_LIST_BYTES;
 }
 

@@ -33,11 +33,11 @@ import {
   walk,
 } from './records.ts';
 import {
-  type Call,
   drawCall,
   outcomeOf,
   RANDOM_LABELS,
   ReferenceStore,
+  type StoreCall,
   seeded,
 } from './reference-store.ts';
 
@@ -1078,7 +1078,7 @@ export const storeContract: readonly StoreContractCase[] = [
 
   test('model: a long random run agrees with a simple reference', async (store) => {
     const [reference, draw] = [new ReferenceStore(), seeded(20_260_101)];
-    const findAll: Call = (one) => one.find(RANDOM_LABELS.map(idOf));
+    const findAll: StoreCall = (one) => one.find(RANDOM_LABELS.map(idOf));
     for (const step of range(500)) {
       for (const call of [drawCall(draw), findAll]) {
         const expected = { step, outcome: await outcomeOf(call, reference) };

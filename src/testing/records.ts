@@ -6,7 +6,7 @@ import type { TokenId, TokenRecord } from '../token.ts';
 // Records for the contract, and the comparisons that its promises share.
 
 export const DAY = 86_400_000;
-const START = Date.parse('2101-03-04T05:06:07.000Z');
+const START_TIME = Date.parse('2101-03-04T05:06:07.000Z');
 /** Before all other dates here, but still in the future, so that no promise depends on the real time. */
 export const LONG_AGO = new Date('2100-12-31T23:59:59.999Z');
 
@@ -30,7 +30,7 @@ export const ALIKE_ACCOUNTS = [
 ];
 
 export function later(ms: number): Date {
-  return new Date(START + ms);
+  return new Date(START_TIME + ms);
 }
 
 export function idOf(label: string): TokenId {

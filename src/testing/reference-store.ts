@@ -67,7 +67,7 @@ function isAfter(record: TokenRecord, { createdAt, id }: Position): boolean {
   return gap < 0 || (gap === 0 && record.id < id);
 }
 
-export type Call = (store: TokenStore) => Promise<unknown>;
+export type StoreCall = (store: TokenStore) => Promise<unknown>;
 /** A whole number from 0 to below the given one. */
 type Draw = (below: number) => number;
 
@@ -85,7 +85,7 @@ export function seeded(seed: number): Draw {
 export const RANDOM_LABELS = range(24).map((index) => `${'aAbB'[index % 4]}${index}`);
 
 /** Draws one call of a store, the frequent ones more often. */
-export function drawCall(draw: Draw): Call {
+export function drawCall(draw: Draw): StoreCall {
   const label = RANDOM_LABELS[draw(RANDOM_LABELS.length)] as string;
   const account = ['acme', 'acme', 'acme', 'Acme'][draw(4)] as string;
   const version = 1 + draw(3);
@@ -98,7 +98,7 @@ export function drawCall(draw: Draw): Call {
   const query = { account, limit: 1 + draw(6), liveAt: at };
   const quota = { tokens: 1 + draw(12), liveAt: at };
   // A purge never reaches its limit, because a store may choose the records that it removes first.
-  const calls: readonly Call[] = [
+  const calls: readonly StoreCall[] = [
     (store) => store.insert(record),
     (store) => store.insert({ ...record, version: 1 }),
     (store) => store.insert({ ...record, version: 1 }, quota),
@@ -114,11 +114,11 @@ export function drawCall(draw: Draw): Call {
       ? (store) => store.revokeAll(account, at, 1000)
       : (store) => store.revoke(record.id, account, at),
   ];
-  return calls[draw(calls.length)] as Call;
+  return calls[draw(calls.length)] as StoreCall;
 }
 
 /** The answer of a call, or the code of its error, as plain JSON. */
-export async function outcomeOf(call: Call, store: TokenStore): Promise<unknown> {
+export async function outcomeOf(call: StoreCall, store: TokenStore): Promise<unknown> {
   try {
     const answer = await call(store);
     return Array.isArray(answer) ? answer.map(facts) : answer;

@@ -26,13 +26,13 @@ export type Addressed =
  * safeUrl(request); // '/token/acme_1k1V3xQpL…?access_token=…'
  */
 export function safeUrl(requestOrUrl: Addressed): string {
-  const [, address = '', query = '', fragment = ''] = PARTS.exec(addressOf(requestOrUrl)) ?? [];
+  const [, address = '', query = '', fragment = ''] = URL_PARTS.exec(textOf(requestOrUrl)) ?? [];
   return withoutValues(
     withoutUser(address) + withoutCredentials(query) + withoutCredentials(fragment),
   );
 }
 
-const PARTS = /^([^?#]*)(\?[^#]*)?(#.*)?$/s;
+const URL_PARTS = /^([^?#]*)(\?[^#]*)?(#.*)?$/s;
 
 /** RFC 3986 section 3.2, with as many slashes, or none, as browsers accept. */
 const USER = /^([^/\\:]*:[/\\]*|[/\\]{2,})[^/\\]*@/;
@@ -44,7 +44,7 @@ const NEEDLESSLY_ENCODED = /%(?:25)*(3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9A]
 const CREDENTIAL_NAME =
   /(?:token|secret|password|passwd|pwd|apikey|accesskey|signature|assertion|credentials?|authorization|verifier)$|^(?:auth|awsaccesskeyid|code|jwt|samlresponse|session|sessionid|sid|sig)$/;
 
-function addressOf(requestOrUrl: Addressed): string {
+function textOf(requestOrUrl: Addressed): string {
   try {
     const text = typeof requestOrUrl === 'string' ? requestOrUrl : targetOf(requestOrUrl);
     return typeof text === 'string' ? text : '';

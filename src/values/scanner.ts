@@ -30,7 +30,7 @@ export interface GithubPattern {
  * The text before a value: not the beginning of a longer word, whose prefix would be another one, but
  * possibly an escape of a URL or of JSON, which ends in a letter or a digit.
  */
-const START = String.raw`[^0-9A-Za-z_]|%[0-9A-Fa-f]{2}|\\(?:[bfnrt]|u[0-9A-Fa-f]{4})`;
+const BOUNDARY = String.raw`[^0-9A-Za-z_]|%[0-9A-Fa-f]{2}|\\(?:[bfnrt]|u[0-9A-Fa-f]{4})`;
 
 /** In bits: random text of this length has about 5, a placeholder far less than 4. */
 const LEAST_ENTROPY = 4;
@@ -57,14 +57,14 @@ export function scannerRules(options: { readonly prefix: string }): ScannerRules
   const name = `${prefix.replace('_', '-')}-token`;
   const form = `${prefix}_${VERSION}${ALPHABET_CLASS}{${BODY_LENGTH - VERSION.length}}`;
   // The end of the expression consumes nothing: the next value may begin there.
-  const expression = String.raw`(?:^|${START})(${form})(?:\b|_)`;
+  const expression = String.raw`(?:^|${BOUNDARY})(${form})(?:\b|_)`;
   return Object.freeze({
     gitleaks: gitleaksRule(name, prefix, expression),
     trufflehog: trufflehogDetector(name, prefix, expression),
     github: Object.freeze({
       patternName: name,
       secretFormat: form,
-      beforeSecret: String.raw`\A|${START}`,
+      beforeSecret: String.raw`\A|${BOUNDARY}`,
       afterSecret: String.raw`\z|[^0-9A-Za-z]`,
       testString: `${prefix}_${UNCHECKED}${CHECKSUM}`,
     }),

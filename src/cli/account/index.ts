@@ -59,7 +59,7 @@ export interface Listing {
   readonly isWhole: boolean;
 }
 
-interface Page {
+interface TokenPage {
   readonly tokens: readonly TokenJson[];
   readonly cursor?: string | undefined;
 }
@@ -68,7 +68,7 @@ interface Page {
 export async function listAll(
   limit: number,
   size: number,
-  read: (limit: number, cursor: string | undefined) => Promise<Page>,
+  read: (limit: number, cursor: string | undefined) => Promise<TokenPage>,
 ): Promise<Listing> {
   const tokens: TokenJson[] = [];
   let cursor: string | undefined;

@@ -33,13 +33,13 @@ The address is longer than 8192 characters.
     const folder = pagesFolder();
     const codes = codesIn(folder);
     if (code === undefined) {
-      const list = codes.map((each) => ({ code: each, about: aboutOf(read(folder, each)) }));
+      const list = codes.map((each) => ({ code: each, about: aboutOf(readPage(folder, each)) }));
       const width = Math.max(...codes.map((each) => each.length));
       const rows = list.flatMap((each) => labeled(each.code, wrap(each.about, ITEM_WIDTH - width)));
       return { text: columns(rows), json: list };
     }
     if (!codes.includes(code)) throw unknownCode(code, codes);
-    const text = withoutFrontmatter(read(folder, code));
+    const text = withoutFrontmatter(readPage(folder, code));
     return { text: asText(text), json: { code, text } };
   },
 });
@@ -70,7 +70,7 @@ function unknownCode(code: string, codes: readonly string[]): Error {
   return usageError(`this error code is not known${hint} tokenwright explain lists all codes`);
 }
 
-function read(folder: URL, code: string): string {
+function readPage(folder: URL, code: string): string {
   return readFileSync(new URL(`${code}.md`, folder), 'utf8');
 }
 

@@ -80,7 +80,7 @@ they use keys.json in their data folder`,
     async run(_, { print, kid, ...flags }) {
       const keys = [newKey(kid ?? 'k1')];
       if (print === true) return { text: JSON.stringify(keys, null, 2), json: keys };
-      const file = fileOf(flags);
+      const file = keyFileOf(flags);
       if (flags.keys === undefined) makeFolder(dirname(file));
       if (!makeKeys(file, keys)) {
         throw inputError(`${file} already exists and was not changed; see keys rotate`);
@@ -128,7 +128,7 @@ changed keys.json; services read it again on SIGHUP`,
     },
     async run(_, flags) {
       const change = changeOf(flags);
-      const file = fileOf(flags);
+      const file = keyFileOf(flags);
       const keys = replaceKeys(file, change);
       return {
         text: columns(keys.map(({ kid, status }) => [kid, status])),
@@ -157,7 +157,7 @@ ${KEYS_HELP}`,
 1 finding in keys.json: k1 verifies, k2 is active`,
     },
     async run(_, flags) {
-      const file = fileOf(flags);
+      const file = keyFileOf(flags);
       return describeFindings(file, readKeys(file));
     },
   }),
@@ -175,7 +175,7 @@ verify --keys.`,
       output: '1 key that only verifies; let only the resource server read it',
     },
     async run(_, flags) {
-      const keys = new KeyRing(readKeys(fileOf(flags))).verifierKeys();
+      const keys = new KeyRing(readKeys(keyFileOf(flags))).verifierKeys();
       return {
         text: JSON.stringify(keys, null, 2),
         json: keys,
@@ -186,7 +186,7 @@ verify --keys.`,
 ];
 
 /** Finds the keys as serve does. */
-function fileOf(flags: Given<typeof KEY_FLAGS>): string {
+function keyFileOf(flags: Given<typeof KEY_FLAGS>): string {
   const { keys, data } = readSettings(['keys', 'data'], flags);
   return keys ?? keyFile(data);
 }
@@ -199,9 +199,9 @@ function newKey(kid: string): KeyOptions {
   }
 }
 
-type Change = (keys: readonly KeyOptions[]) => KeyOptions[];
+type KeyChange = (keys: readonly KeyOptions[]) => KeyOptions[];
 
-function changeOf({ kid, stage, activate, drop, yes }: Given<typeof ROTATE_FLAGS>): Change {
+function changeOf({ kid, stage, activate, drop, yes }: Given<typeof ROTATE_FLAGS>): KeyChange {
   const given = [stage, activate, drop].filter((flag) => flag !== undefined);
   if (given.length > 1) {
     throw usageError('--stage, --activate and --drop are separate steps: give only one of them');

@@ -133,10 +133,10 @@ function endOf(flag: 'from' | 'to', given: string | undefined, table: string | u
   }
   const store = /^[a-z+]+:/.test(given) ? given : `sqlite:${given}`;
   const target = storeTarget({ store, table, data: '' });
-  return { target, place: placeOf(target, store, table) };
+  return { target, place: storeLabel(target, store, table) };
 }
 
-function placeOf({ file }: StoreTarget, url: string, table = ''): string {
+function storeLabel({ file }: StoreTarget, url: string, table = ''): string {
   if (file === undefined) {
     const { engine, hosts, database } = parseStoreUrl(url);
     return JSON.stringify([engine, hosts, database, table]);

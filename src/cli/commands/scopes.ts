@@ -182,15 +182,15 @@ function explainRequest(
 }
 
 type Row = readonly [label: string, text: string];
-type Refused = Extract<ScopeExplanation, { readonly allowed: false }>;
+type RefusedExplanation = Extract<ScopeExplanation, { readonly allowed: false }>;
 
-function reasonOf({ reason }: Refused): string {
+function reasonOf({ reason }: RefusedExplanation): string {
   const inWords =
     reason === 'not_covered' ? 'no scope of the list covers it' : REQUEST_REASONS[reason];
   return `${reason}: ${inWords}`;
 }
 
-function missRows(explanation: Refused): Row[] {
+function missRows(explanation: RefusedExplanation): Row[] {
   if (explanation.reason !== 'not_covered') return [];
   const { nearest, smallest } = explanation;
   const miss =

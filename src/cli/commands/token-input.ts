@@ -64,7 +64,7 @@ export async function readChange(flags: ChangeFlags): Promise<PatchInput> {
     removeScopes: (await read('remove-scope'))?.map(String),
     expiresAt: expiryOf(ttl, expire),
     name: name === '' ? null : name,
-    metadata: readMetadata(flags.metadata),
+    metadata: readMetadataFlag(flags.metadata),
   };
   if (Object.values(change).some((member) => member !== undefined)) return change;
   throw usageError(
@@ -78,7 +78,7 @@ function expiryOf(ttl: string | undefined, expire: string | undefined): Date | u
   return new Date(systemClock.now().getTime() + seconds * 1000);
 }
 
-export function readMetadata(text: string | undefined): JsonObject | null | undefined {
+export function readMetadataFlag(text: string | undefined): JsonObject | null | undefined {
   if (text === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(text);
@@ -89,14 +89,14 @@ export function readMetadata(text: string | undefined): JsonObject | null | unde
   throw usageError('--metadata must be a JSON object, such as {"team":"web"}');
 }
 
-export async function readId(operand: string): Promise<string> {
+export async function readIdOperand(operand: string): Promise<string> {
   if (operand !== '-') return operand;
   const id = (await standardInput()).trim();
   if (id !== '') return id;
   throw inputError('standard input is empty: it must contain the id of a token');
 }
 
-export async function readValue(flag: string | undefined): Promise<string> {
+export async function readValueOperand(flag: string | undefined): Promise<string> {
   const given = flag === '-' ? undefined : (flag ?? readVariable('TOKENWRIGHT_TOKEN'));
   if (given !== undefined) return given;
   if (process.stdin.isTTY) {
@@ -107,7 +107,7 @@ export async function readValue(flag: string | undefined): Promise<string> {
   throw inputError('standard input is empty: it must contain the value of a token');
 }
 
-export function readNeed(
+export function readWrittenNeed(
   method: string | undefined,
   url: string | undefined,
   flags: { readonly scope?: string; readonly 'root-name'?: string },

@@ -78,7 +78,7 @@ function isoTime(unixSeconds: number): string {
   return new Date(unixSeconds * 1000).toISOString().replace('.000', '');
 }
 
-const REASONS: Readonly<Record<string, string>> = {
+const VERDICT_REASONS: Readonly<Record<string, string>> = {
   malformed: 'not a value of this service, or made with another key or prefix',
   unknown: 'no token has this value; it may have been rotated, or purged',
   revoked: 'the token was revoked',
@@ -106,7 +106,7 @@ export function verificationOutcome(verification: Verification, need: WrittenNee
     };
   }
   const { reason, needed } = verification;
-  const words = REASONS[reason] ?? 'the request is ambiguous';
+  const words = VERDICT_REASONS[reason] ?? 'the request is ambiguous';
   return {
     text: columns([
       ['refused', asked],

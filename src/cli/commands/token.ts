@@ -21,11 +21,11 @@ import {
   CHANGE_FLAGS,
   NAME_FLAG,
   readChange,
-  readId,
-  readMetadata,
-  readNeed,
+  readIdOperand,
+  readMetadataFlag,
   readScopeFlags,
-  readValue,
+  readValueOperand,
+  readWrittenNeed,
   SCOPE_FLAG,
   TTL,
 } from './token-input.ts';
@@ -112,7 +112,7 @@ version  1`,
         scopes: scopes.map(String),
         ttlSeconds: readFlag(SECONDS, 'ttl', flags.ttl),
         name: flags.name,
-        metadata: readMetadata(flags.metadata) ?? undefined,
+        metadata: readMetadataFlag(flags.metadata) ?? undefined,
       };
       return withClient(flags, async (client) => madeOutcome(await client.issue(token)), {
         catalogFor: 'granting',
@@ -171,7 +171,7 @@ ${ACCOUNT_HELP}`,
 version  1`,
     },
     async run([operand = ''], flags) {
-      const id = await readId(operand);
+      const id = await readIdOperand(operand);
       return withToken(flags, (client) => client.get(id), shownOutcome);
     },
   }),
@@ -216,7 +216,7 @@ dry run: nothing was changed`,
     },
     async run([operand = ''], flags) {
       const change = await readChange(flags);
-      const id = await readId(operand);
+      const id = await readIdOperand(operand);
       const options = { ifVersion: readFlag(VERSION, 'if-version', flags['if-version']) };
       const isGranting = change.scopes !== undefined || change.addScopes !== undefined;
       const use = isGranting ? ({ catalogFor: 'granting' } as const) : {};
@@ -254,7 +254,7 @@ ${ACCOUNT_HELP}`,
         throw usageError('either <ID> or --all is required; see tokenwright token revoke --help');
       }
       if (operand === undefined) return revokeAll(flags);
-      const id = await readId(operand);
+      const id = await readIdOperand(operand);
       const options = { ifVersion: readFlag(VERSION, 'if-version', flags['if-version']) };
       const call = (client: TokenClient) => client.revoke(id, options);
       return withToken(flags, call, (_, client) => revokedOutcome(1, client));
@@ -290,7 +290,7 @@ ${EXAMPLE_ROWS}
 version  2`,
     },
     async run([operand = ''], flags) {
-      const id = await readId(operand);
+      const id = await readIdOperand(operand);
       const graceSeconds = readFlag(SECONDS, 'grace', flags.grace);
       const options = {
         graceSeconds,
@@ -338,8 +338,8 @@ reason   insufficient_scope: no scope of the token covers it
 enough   GET:shop.example/bills$`,
     },
     async run([method, url], flags) {
-      const need = readNeed(method, url, flags);
-      const value = await readValue(flags.token);
+      const need = readWrittenNeed(method, url, flags);
+      const value = await readValueOperand(flags.token);
       return withClient(
         flags,
         async (client) => verificationOutcome(await client.verify(value, need), need),

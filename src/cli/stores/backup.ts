@@ -28,7 +28,7 @@ export function backUp(sqlite: typeof import('node:sqlite'), file: string, backu
     sync(dirname(resolve(backup)));
     return count;
   } catch (error) {
-    throw failure(error, { file, backup });
+    throw backupFailure(error, { file, backup });
   } finally {
     rmSync(draft, { force: true });
   }
@@ -67,7 +67,7 @@ const DAMAGED =
   'the file of the tokens is damaged, and no backup was made: tokenwright doctor --full tells more';
 
 /** Turns errors of the system and of SQLite into messages for people. */
-function failure(
+function backupFailure(
   error: unknown,
   { file, backup }: { readonly file: string; readonly backup: string },
 ): unknown {

@@ -1,5 +1,5 @@
 /** The message of ioredis for a connection that the server closed. */
-export const CLOSED = 'Connection is closed.';
+export const IOREDIS_CLOSED = 'Connection is closed.';
 
 const WRONG_PASSWORD =
   'the user or the password is wrong: correct them in the URL, with / ? # % in them percent-encoded';
@@ -18,7 +18,7 @@ const NO_ROUTE = 'no way leads to this host: look at the network, and at the hos
 const NO_TLS = 'it speaks no TLS: correct the URL, or turn TLS on in the server';
 
 /** The fault and its fix, by the code of a driver's error or by the beginning of its message. */
-const REASONS: ReadonlyMap<string, string> = new Map([
+const CONNECT_REASONS: ReadonlyMap<string, string> = new Map([
   ['ECONNREFUSED', 'nothing listens there: start the server, or correct host and port in the URL'],
   ['ENOTFOUND', 'there is no host of that name: correct it in the URL'],
   ['EAI_AGAIN', 'the name of the host cannot be looked up now: look at the network, or try again'],
@@ -52,7 +52,7 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['NOAUTH', NO_PASSWORD],
   ['NOPERM', 'this user may not do what is needed: allow it all keys, channels and commands'],
   ['DENIED', NOT_FROM_HERE],
-  [CLOSED, HUNG_UP],
+  [IOREDIS_CLOSED, HUNG_UP],
   ['Socket timeout', SILENT],
   [
     'Failed to refresh slots cache',
@@ -86,13 +86,15 @@ const UNKNOWN_REASON = 'it is down, does not answer, or wants TLS otherwise than
 /** Explains why a connection failed, never with the text of the driver. */
 export function connectReason(error: unknown): string {
   const code = codeOf(error);
-  return REASONS.get(code) ?? (code === '' ? UNKNOWN_REASON : `it says ${code}`);
+  return CONNECT_REASONS.get(code) ?? (code === '' ? UNKNOWN_REASON : `it says ${code}`);
 }
 
 function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   if ('code' in error) return String(error.code);
-  const known = [...REASONS.keys()].find((beginning) => error.message.startsWith(beginning));
+  const known = [...CONNECT_REASONS.keys()].find((beginning) =>
+    error.message.startsWith(beginning),
+  );
   // The messages of Redis begin with a code.
   return known ?? /^(?:ERR \w+|[A-Z]{4,})\b/.exec(error.message)?.[0] ?? '';
 }

@@ -26,7 +26,7 @@ export interface Compared {
 /** Concurrent writes: those that end together share the wait for the disk. */
 const AT_ONCE = 20;
 
-type Outcome = 'copied' | 'updated' | 'equal' | 'conflict';
+type CopyOutcome = 'copied' | 'updated' | 'equal' | 'conflict';
 
 /**
  * Copies all records of a store into another one, with every field. It never overwrites another token,
@@ -68,7 +68,7 @@ export async function compareRecords(
     for (const [index, record] of records.entries()) {
       const other = kept[index];
       if (other === undefined) found.missing += 1;
-      else if (!isSame(record, other)) found.different += 1;
+      else if (!isSameRecord(record, other)) found.different += 1;
     }
     found.records += records.length;
     onProgress(found.records);
@@ -80,7 +80,7 @@ async function copyOne(
   to: TokenStore,
   record: TokenRecord,
   kept: TokenRecord | undefined,
-): Promise<Outcome> {
+): Promise<CopyOutcome> {
   if (kept !== undefined) return update(to, record, kept);
   try {
     await to.insert(record);
@@ -93,22 +93,26 @@ async function copyOne(
   return now === undefined ? 'conflict' : update(to, record, now);
 }
 
-async function update(to: TokenStore, record: TokenRecord, kept: TokenRecord): Promise<Outcome> {
-  if (isSame(record, kept)) return 'equal';
+async function update(
+  to: TokenStore,
+  record: TokenRecord,
+  kept: TokenRecord,
+): Promise<CopyOutcome> {
+  if (isSameRecord(record, kept)) return 'equal';
   const { id, account, revokedAt } = record;
   const isSameToken =
     kept.account === account && kept.createdAt.getTime() === record.createdAt.getTime();
   if (!isSameToken || kept.revokedAt !== undefined) return 'conflict';
   const open = { ...record, revokedAt: undefined };
   const isLater = kept.version < record.version;
-  if (!isLater && !isSame(open, kept)) return 'conflict';
+  if (!isLater && !isSameRecord(open, kept)) return 'conflict';
   const isReplaced = !isLater || (await to.replace(open, kept.version));
   const isRevoked = revokedAt === undefined || (await to.revoke(id, account, revokedAt));
   return isReplaced && isRevoked ? 'updated' : 'conflict';
 }
 
 /** Whether two records have the same fields; an absent one equals an undefined one. */
-function isSame(one: TokenRecord, other: TokenRecord): boolean {
+function isSameRecord(one: TokenRecord, other: TokenRecord): boolean {
   return isDeepStrictEqual(plain(one), plain(other));
 }
 

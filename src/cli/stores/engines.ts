@@ -2,7 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { MAX_POOL_QUEUE, POOL_CONNECTIONS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import type { TokenStore } from '../../store.ts';
-import { CLOSED } from './connect-errors.ts';
+import { IOREDIS_CLOSED } from './connect-errors.ts';
 import type { Address, EngineName } from './url.ts';
 
 const CONNECT_MS = 2000;
@@ -181,7 +181,7 @@ async function connected(client: Redis | Cluster): Promise<void> {
   client.on('error', (error: Error & { readonly lastNodeError?: Error }) => {
     const { lastNodeError = error } = error;
     // A cluster reports only this for a node that it never reached.
-    reason = lastNodeError.message === CLOSED ? error : lastNodeError;
+    reason = lastNodeError.message === IOREDIS_CLOSED ? error : lastNodeError;
   });
   try {
     await client.connect();

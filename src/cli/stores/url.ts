@@ -65,7 +65,7 @@ const FORMS: ReadonlyMap<string | undefined, UrlForm> = new Map([
 ]);
 
 const SETTING = '--store (TOKENWRIGHT_STORE)';
-const PARTS = /^[^:]+:\/\/(?:([^/?#]*)@)?([^/?#@]*)(?:\/([^/?#@]*))?(?:\?([^#@]*))?$/;
+const STORE_URL_PARTS = /^[^:]+:\/\/(?:([^/?#]*)@)?([^/?#@]*)(?:\/([^/?#@]*))?(?:\?([^#@]*))?$/;
 const HOST = /^(\[[\da-f:.]+\]|[^\s:[\]]+)(?::(\d{1,5}))?$/i;
 
 /**
@@ -76,7 +76,7 @@ const HOST = /^(\[[\da-f:.]+\]|[^\s:[\]]+)(?::(\d{1,5}))?$/i;
  */
 export function parseStoreUrl(url: string): Address {
   const form = formOf(url);
-  const [, credentials = '', hostList, database = '', query] = PARTS.exec(url) ?? [];
+  const [, credentials = '', hostList, database = '', query] = STORE_URL_PARTS.exec(url) ?? [];
   if (hostList === undefined || !isDecodable(url)) {
     throw fault(
       form,

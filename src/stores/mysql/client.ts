@@ -74,7 +74,7 @@ export interface Counts {
 /** Whether reads may come from a server that takes no writes. */
 export type Standby = 'refuse' | 'allow';
 
-type Send = (connection: MysqlConnection, callback: MysqlCallback) => unknown;
+type SendStatement = (connection: MysqlConnection, callback: MysqlCallback) => unknown;
 
 /** When a connection was checked last, and how many calls had hung by then. */
 interface Checked {
@@ -140,7 +140,7 @@ export class Session {
 
   async #execute(sql: string, values: MysqlValue[], execution: Execution): Promise<unknown> {
     const statement = { ...this.#form, sql, values };
-    const send: Send = (connection, callback) =>
+    const send: SendStatement = (connection, callback) =>
       this.#check(connection, execution, (error) => {
         if (error) return callback(error, undefined);
         connection.execute(statement, (failure, answer) =>
@@ -175,7 +175,7 @@ export class Session {
   /** Runs a statement without preparing it, on any connection; rejects with a `TokenError`. */
   async query(sql: string): Promise<{ readonly [column: string]: unknown }[]> {
     const statement = { ...this.#form, rowsAsArray: false, sql, values: [] };
-    const send: Send = (connection, callback) => connection.query(statement, callback);
+    const send: SendStatement = (connection, callback) => connection.query(statement, callback);
     try {
       const answer = await this.#run(send, this.deadlineMs);
       return answer as { readonly [column: string]: unknown }[];
@@ -185,7 +185,7 @@ export class Session {
   }
 
   /** Ends once: with the answer, with an error, or at the deadline. */
-  #run(send: Send, deadlineMs: number): Promise<unknown> {
+  #run(send: SendStatement, deadlineMs: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
       let connection: MysqlConnection | undefined;
       let isOver = false;

@@ -3,7 +3,14 @@ import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../doctor.ts';
 import { COLUMNS } from '../rows.ts';
 import { SCHEMA_NEWER } from '../schema-mark.ts';
 import { AUTOCOMMIT_OFF, type Session } from './client.ts';
-import { BYTES, INDEXES, isTable, SCHEMA_VERSION, stateOf, type Table } from './schema.ts';
+import {
+  COLUMN_BYTES,
+  INDEXES,
+  isTable,
+  SCHEMA_VERSION,
+  type Table,
+  tableStateOf,
+} from './schema.ts';
 import { SERVER_TIME } from './statements.ts';
 
 interface Facts {
@@ -33,7 +40,7 @@ export async function examine(session: Session, table: Table): Promise<StoreFind
     () => session.query(`SELECT ${SERVER_TIME} AS server_time`),
     ([row]) => Number(row?.['server_time']) / 1000,
   );
-  const state = await stateOf(session, table);
+  const state = await tableStateOf(session, table);
   return findingsOf(CHECKS, {
     settings: new Map(variables.map((row) => [String(row['Variable_name']), String(row['Value'])])),
     skewMs,
@@ -52,7 +59,7 @@ export async function examine(session: Session, table: Table): Promise<StoreFind
 }
 
 function missingParts({ columns, indexes }: Facts): string[] {
-  const bytes: ReadonlyMap<string, number> = new Map(Object.entries(BYTES));
+  const bytes: ReadonlyMap<string, number> = new Map(Object.entries(COLUMN_BYTES));
   const names = [...COLUMNS, 'changed_at', 'ends_at'];
   return [
     ...names.filter((name) => (columns.get(name)?.bytes ?? -1) < (bytes.get(name) ?? 0)),
@@ -61,7 +68,7 @@ function missingParts({ columns, indexes }: Facts): string[] {
 }
 
 function textColumns({ columns }: Facts): string[] {
-  return Object.keys(BYTES).filter((name) => columns.get(name)?.isText);
+  return Object.keys(COLUMN_BYTES).filter((name) => columns.get(name)?.isText);
 }
 
 const MIN_PACKET = 16 * 1024 * 1024;

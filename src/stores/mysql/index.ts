@@ -39,7 +39,7 @@ import {
   Transaction,
   TransactionSession,
 } from './transaction.ts';
-import { type Change, MAX_CHANGES, Watch } from './watch.ts';
+import { type ChangedRow, MAX_CHANGES, Watch } from './watch.ts';
 
 export type {
   MysqlCallback,
@@ -285,7 +285,7 @@ export class MysqlTokenStore implements TokenStore {
       const values = [since, String(MAX_CHANGES + 1)];
       const pollDeadlineMs = Math.min(deadlineMs, MAX_POLL_MS);
       const rows = await this.#session.poll(this.#sql.changes, values, pollDeadlineMs);
-      return rows as unknown as Change[];
+      return rows as unknown as ChangedRow[];
     };
     const watch = new Watch({ read, onChange, pollMs: this.#pollMs, commitMs: deadlineMs });
     await watch.start();

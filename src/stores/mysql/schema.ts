@@ -29,11 +29,11 @@ export async function migrate(
 ): Promise<void> {
   const table = readTable(options);
   const session = new Session(readPool(pool), MIGRATION_DEADLINE_MS);
-  let state = await stateOf(session, table);
+  let state = await tableStateOf(session, table);
   if (state === undefined) {
     await session.query(schemaSql(table));
     // Another process may have created it meanwhile, perhaps in another version.
-    state = await stateOf(session, table);
+    state = await tableStateOf(session, table);
   }
   checkVersion(state?.mark?.version === 1 ? await upgraded(session, table) : state, table);
 }
@@ -78,7 +78,7 @@ export const SCHEMA_VERSION = 2;
  * The sizes of columns, in bytes. All of them hold bytes, so that they compare byte by byte whatever
  * the charset. The store checks sizes itself: a server that is not strict would truncate values.
  */
-export const BYTES = {
+export const COLUMN_BYTES = {
   id: 22,
   account: 255,
   prefix: 64,
@@ -103,21 +103,21 @@ const LIVE_KEY = 'KEY by_live (account, revoked_at, expires_at)';
 
 function schemaSql({ quoted }: Table): string {
   return `CREATE TABLE IF NOT EXISTS ${quoted} (
-  id VARBINARY(${BYTES.id}) NOT NULL PRIMARY KEY,
-  account VARBINARY(${BYTES.account}) NOT NULL,
-  prefix VARBINARY(${BYTES.prefix}) NOT NULL,
-  kid VARBINARY(${BYTES.kid}) NOT NULL,
-  digest VARBINARY(${BYTES.digest}) NOT NULL,
-  box VARBINARY(${BYTES.box}),
+  id VARBINARY(${COLUMN_BYTES.id}) NOT NULL PRIMARY KEY,
+  account VARBINARY(${COLUMN_BYTES.account}) NOT NULL,
+  prefix VARBINARY(${COLUMN_BYTES.prefix}) NOT NULL,
+  kid VARBINARY(${COLUMN_BYTES.kid}) NOT NULL,
+  digest VARBINARY(${COLUMN_BYTES.digest}) NOT NULL,
+  box VARBINARY(${COLUMN_BYTES.box}),
   scopes MEDIUMBLOB NOT NULL,
   requested MEDIUMBLOB NOT NULL,
   created_at BIGINT NOT NULL,
   expires_at BIGINT NOT NULL,
   version BIGINT NOT NULL,
-  name VARBINARY(${BYTES.name}),
+  name VARBINARY(${COLUMN_BYTES.name}),
   metadata BLOB,
   revoked_at BIGINT,
-  previous_digest VARBINARY(${BYTES.previous_digest}),
+  previous_digest VARBINARY(${COLUMN_BYTES.previous_digest}),
   previous_until BIGINT,
   changed_at BIGINT,
   ends_at BIGINT AS (LEAST(expires_at, COALESCE(revoked_at, expires_at))) STORED,
@@ -140,7 +140,10 @@ interface TableState {
   readonly mark: SchemaMark | undefined;
 }
 
-export async function stateOf(session: Session, table: Table): Promise<TableState | undefined> {
+export async function tableStateOf(
+  session: Session,
+  table: Table,
+): Promise<TableState | undefined> {
   const [row] = await session.query(
     `SELECT ENGINE AS engine, TABLE_COMMENT AS comment FROM information_schema.TABLES
      WHERE ${isTable(table)}`,
@@ -160,7 +163,7 @@ async function upgraded(session: Session, table: Table): Promise<TableState | un
     () => undefined,
     (error: unknown) => error,
   );
-  const state = await stateOf(session, table);
+  const state = await tableStateOf(session, table);
   // If another process was first, the upgrade failed because the key exists already.
   if (failure !== undefined && state?.mark?.version === 1) throw failure;
   return state;

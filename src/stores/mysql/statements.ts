@@ -4,7 +4,7 @@ import type { PageQuery } from '../../store.ts';
 import type { TokenId, TokenRecord } from '../../token.ts';
 import { COLUMNS, type Column, REQUESTED, type RowValue, SCOPES, toValues } from '../rows.ts';
 import { type Cells, type MysqlValue, SERVER_STATE } from './client.ts';
-import { BYTES, type Table } from './schema.ts';
+import { COLUMN_BYTES, type Table } from './schema.ts';
 
 /** The server's time when the statement began: microseconds since 1970, in any time zone. */
 export const SERVER_TIME = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
@@ -149,7 +149,7 @@ function parameterOf(value: RowValue, column: Column): MysqlValue {
   if (value === null) return null;
   if (typeof value === 'number') return toInteger(value);
   const bytes = Buffer.from(value as string);
-  const max: number = BYTES[column as keyof typeof BYTES];
+  const max: number = COLUMN_BYTES[column as keyof typeof COLUMN_BYTES];
   if (bytes.length <= max) return bytes;
   throw new TokenError('invalid_request', `${column} must have at most ${max} bytes`);
 }

@@ -4,11 +4,11 @@ import type { TokenId } from '../../token.ts';
  * The server's time, in microseconds, and a changed token with the time of the change. If nothing has
  * changed, the token is null.
  */
-export type Change = readonly [serverTime: unknown, id: unknown, changedAt: unknown];
+export type ChangedRow = readonly [serverTime: unknown, id: unknown, changedAt: unknown];
 
 interface WatchOptions {
   /** Reads the changes after a time, in microseconds. */
-  readonly read: (since: number) => Promise<Change[]>;
+  readonly read: (since: number) => Promise<ChangedRow[]>;
   readonly onChange: (ids: readonly TokenId[] | 'all') => void;
   readonly pollMs: number;
   /** How long a change may take from its time to its commit. */
@@ -87,7 +87,7 @@ export class Watch {
     if (this.#failures === 1) this.#options.onChange('all');
   }
 
-  #report(changes: readonly Change[], own: number): void {
+  #report(changes: readonly ChangedRow[], own: number): void {
     const server = serverTimeOf(changes);
     const times = timesById(changes);
     const news = [...times].filter(([id, time]) => this.#reported.get(id) !== time);
@@ -112,11 +112,11 @@ export class Watch {
   }
 }
 
-function serverTimeOf([first]: readonly Change[]): number {
+function serverTimeOf([first]: readonly ChangedRow[]): number {
   return Number(first?.[0]);
 }
 
-function timesById(changes: readonly Change[]): Map<TokenId, number> {
+function timesById(changes: readonly ChangedRow[]): Map<TokenId, number> {
   const rows = changes.filter(([, id]) => id !== null);
   return new Map(rows.map(([, id, time]) => [String(id) as TokenId, Number(time)]));
 }

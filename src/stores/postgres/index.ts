@@ -26,7 +26,7 @@ import { type PostgresPool, type PostgresQuery, readPool, Session, unavailable }
 import { examine } from './doctor.ts';
 import { Hints } from './hints.ts';
 import { type PostgresTableOptions, readTable, type Table } from './schema.ts';
-import { type Change, cellsIn, type Statements, statementsFor } from './statements.ts';
+import { type ChangeCount, cellsIn, type Statements, statementsFor } from './statements.ts';
 import { type PostgresConnection, Transaction } from './transaction.ts';
 import { Listener } from './watch.ts';
 
@@ -214,7 +214,10 @@ export class PostgresTokenStore implements TokenStore {
     return count + (await this.#revokeAfter(undefined, { account, at, limit: limit - count }));
   }
 
-  async #revokeAfter(after: Position | undefined, { account, at, limit }: Batch): Promise<number> {
+  async #revokeAfter(
+    after: Position | undefined,
+    { account, at, limit }: ChangeBatch,
+  ): Promise<number> {
     const values = [at.getTime(), account, ...positionOf(after), limit];
     const { changed, ids, oldest } = await this.#change(this.#statements.revokeAll, values);
     if (ids) await this.#hint(ids);
@@ -287,8 +290,8 @@ export class PostgresTokenStore implements TokenStore {
     else await this.#transaction.notify(this.#table.channel, ids).catch(() => {});
   }
 
-  async #change(query: PostgresQuery, values: readonly unknown[]): Promise<Change> {
-    const [row] = (await this.#session.run(query, values)) as readonly Partial<Change>[];
+  async #change(query: PostgresQuery, values: readonly unknown[]): Promise<ChangeCount> {
+    const [row] = (await this.#session.run(query, values)) as readonly Partial<ChangeCount>[];
     // Without a count the outcome is unknown; it does not mean that there is no such record.
     if (typeof row?.changed !== 'number') throw unavailable(undefined);
     return { ...row, changed: row.changed };
@@ -296,7 +299,7 @@ export class PostgresTokenStore implements TokenStore {
 }
 
 /** What {@link PostgresTokenStore.revokeAll} is asked for. */
-interface Batch {
+interface ChangeBatch {
   readonly account: string;
   readonly at: Date;
   readonly limit: number;

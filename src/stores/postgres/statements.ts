@@ -16,13 +16,13 @@ export interface StatementOptions {
 export function statementsFor(table: Table, { prepare, standby }: StatementOptions): Statements {
   const entries = Object.entries(textsFor(table, standby)).map(([purpose, text]) => [
     purpose,
-    prepare ? { name: nameOf(text), text } : { text },
+    prepare ? { name: statementName(text), text } : { text },
   ]);
   return Object.fromEntries(entries);
 }
 
 /** By the text: statements of two tables, or of two versions of this library, may share a connection. */
-function nameOf(text: string): string {
+function statementName(text: string): string {
   return `tokenwright_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
 }
 
@@ -130,7 +130,7 @@ function changesOf({ name }: Table) {
 }
 
 /** The answer to a write. */
-export interface Change {
+export interface ChangeCount {
   readonly changed: number;
   /** The ids of changed rows, oldest first, and when the oldest was created; only if it asks. */
   readonly ids?: string[] | null;
@@ -161,7 +161,7 @@ function durable(write: string, { rows = false, room }: Answers = {}): string {
     FROM changed`;
 }
 
-const BYTES: readonly Column[] = ['digest', 'box', 'previous_digest'];
+const BYTE_COLUMNS: readonly Column[] = ['digest', 'box', 'previous_digest'];
 
 /** Between the parts of a row. JSON escapes this character. */
 const SEPARATOR = '\x1e';
@@ -181,7 +181,7 @@ const CELLS = cellsWith('false', 'false');
 function cellsWith(areScopesKnown: string, isRequestedKnown: string): string {
   const cells = COLUMNS.map((column) => {
     if (column === 'scopes' || column === 'requested') return 'NULL';
-    return BYTES.includes(column) ? `encode(${column}, 'hex')` : column;
+    return BYTE_COLUMNS.includes(column) ? `encode(${column}, 'hex')` : column;
   });
   return `json_build_array(${cells.join(', ')}) || '${SEPARATOR}'
     || CASE WHEN ${areScopesKnown} THEN '${KNOWN}' ELSE '${SENT}' || scopes END || '${SEPARATOR}'

@@ -128,7 +128,7 @@ async function factsOf(connecting: Promise<Connection>) {
   return {
     address: connection.address,
     info: new Map([...info, ...readInfo(cluster)]),
-    settings: await readSettings((name) => ask('config', 'get', name)),
+    settings: await readServerSettings((name) => ask('config', 'get', name)),
     skewMs,
   };
 }
@@ -149,7 +149,7 @@ function replicasIn(info: ReadonlyMap<string, string>): number {
 }
 
 /** By name, because all settings together include passwords. */
-const SETTINGS = [
+const SERVER_SETTINGS = [
   'appendfsync',
   'maxmemory',
   'maxmemory-policy',
@@ -157,12 +157,12 @@ const SETTINGS = [
   'cluster-node-timeout',
 ] as const;
 
-async function readSettings(
+async function readServerSettings(
   read: (name: string) => Promise<unknown>,
 ): Promise<ReadonlyMap<string, string> | undefined> {
   try {
-    const answers = await Promise.all(SETTINGS.map(read));
-    return new Map(SETTINGS.map((name, index) => [name, settingIn(answers[index], name)]));
+    const answers = await Promise.all(SERVER_SETTINGS.map(read));
+    return new Map(SERVER_SETTINGS.map((name, index) => [name, settingIn(answers[index], name)]));
   } catch {
     return undefined;
   }

@@ -2,14 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isTokenError, TokenError } from '../../errors.ts';
 
 /** The name of a command, in lower case as ioredis expects it, and its arguments. */
-export type Command = readonly [name: string, ...args: string[]];
+export type RedisCommand = readonly [name: string, ...args: string[]];
 
 /** A connection to one server. */
 export interface Connection {
   readonly address: string;
-  send(command: Command): Promise<unknown>;
+  send(command: RedisCommand): Promise<unknown>;
   /** Sends commands together and in order on one connection. Each answer may be an error. */
-  sendAll(commands: readonly Command[]): Promise<unknown[]>;
+  sendAll(commands: readonly RedisCommand[]): Promise<unknown[]>;
   /** Listens on a connection of its own, which never reconnects. Resolves to what closes it. */
   subscribe(subscriber: Subscriber): Promise<() => void>;
 }
@@ -30,7 +30,7 @@ export interface Driver {
    */
   get(key: string): Promise<unknown>;
   /** Sends to the server that holds the key, or to any server without one. */
-  send(command: Command, key?: string): Promise<unknown>;
+  send(command: RedisCommand, key?: string): Promise<unknown>;
   /** The server that holds a slot, as far as the client knows. */
   owner(slot: number): Promise<Connection | undefined>;
   /** The address of that server; undefined if there is no cluster. */

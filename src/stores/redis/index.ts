@@ -206,7 +206,7 @@ export class RedisTokenStore implements TokenStore {
   async revokeAll(account: string, at: Date, limit: number): Promise<number> {
     const writeId = this.#calls.newWriteId();
     const revocation = { writeId, account, at, version: undefined };
-    const outcomes: Outcome[] = [];
+    const outcomes: BatchOutcome[] = [];
     let left = limit;
     // Usually one step is enough, of an equal share from each list. Later ones are for uneven lists.
     for (
@@ -229,7 +229,7 @@ export class RedisTokenStore implements TokenStore {
     return this.#confirmed(...outcomes);
   }
 
-  async #revoke(tokens: readonly ListedToken[], revocation: Revocation): Promise<Outcome> {
+  async #revoke(tokens: readonly ListedToken[], revocation: Revocation): Promise<BatchOutcome> {
     const outcome = await this.#write(this.#calls.revoke(tokens, revocation));
     const revoked = tokens
       .map((token, index) => ({ ...token, generation: outcome.generations[index] }))
@@ -294,7 +294,7 @@ export class RedisTokenStore implements TokenStore {
     this.#replicated?.close();
   }
 
-  async #write(call: WriteCall): Promise<Outcome> {
+  async #write(call: WriteCall): Promise<BatchOutcome> {
     const { answer, confirmations } =
       this.#replicated === undefined
         ? { answer: await runScript(this.#driver, call), confirmations: 0 }
@@ -305,7 +305,7 @@ export class RedisTokenStore implements TokenStore {
   }
 
   /** Counts changed tokens, or rejects if too few replicas have confirmed the changes. */
-  #confirmed(...outcomes: readonly Outcome[]): number {
+  #confirmed(...outcomes: readonly BatchOutcome[]): number {
     if (outcomes.some(({ malformed }) => malformed > 0)) throw corruptRecord();
     const changes = outcomes.filter(({ changed }) => changed > 0);
     const confirmations = Math.min(this.#replicas, ...changes.map((one) => one.confirmations));
@@ -333,7 +333,7 @@ function invalid(message: string): TokenError {
 }
 
 /** What a script has done, and how many replicas have confirmed it. */
-interface Outcome {
+interface BatchOutcome {
   readonly changed: number;
   readonly malformed: number;
   /** The generation of each token that was changed, at the index of that token. */

@@ -1,11 +1,11 @@
 import { TokenError } from '../../errors.ts';
 import {
   CONNECT_MS,
-  type Command,
   type Connection,
   type Driver,
   ignore,
   LONE_SERVER,
+  type RedisCommand,
   retryDelayMs,
   type Subscriber,
 } from './driver.ts';
@@ -76,11 +76,11 @@ export class IoredisServer implements Driver, Connection {
     return this.#client.call('getex', [key]);
   }
 
-  send([name, ...args]: Command): Promise<unknown> {
+  send([name, ...args]: RedisCommand): Promise<unknown> {
     return this.#client.call(name, args);
   }
 
-  async sendAll(commands: readonly Command[]): Promise<unknown[]> {
+  async sendAll(commands: readonly RedisCommand[]): Promise<unknown[]> {
     const answers = await this.#client.pipeline(commands.map((command) => [...command])).exec();
     return (answers ?? []).map(([error, answer]) => error ?? answer);
   }
@@ -147,7 +147,7 @@ export class IoredisClusterDriver implements Driver {
   }
 
   /** ioredis finds the key in the command. */
-  send([name, ...args]: Command): Promise<unknown> {
+  send([name, ...args]: RedisCommand): Promise<unknown> {
     return this.#cluster.call(name, args);
   }
 

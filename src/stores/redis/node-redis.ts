@@ -1,10 +1,10 @@
 import {
   CONNECT_MS,
-  type Command,
   type Connection,
   type Driver,
   ignore,
   LONE_SERVER,
+  type RedisCommand,
   retryDelayMs,
   type Subscriber,
   until,
@@ -89,8 +89,8 @@ const SEND_MS = 1000;
 const REFRESH_MS = 500;
 
 /** Overrides the type mapping of the host, which may turn replies into anything. */
-const PLAIN = { typeMapping: {}, timeout: undefined };
-const PLAIN_IN_TIME = { ...PLAIN, timeout: SEND_MS };
+const UNMAPPED = { typeMapping: {}, timeout: undefined };
+const PLAIN_IN_TIME = { ...UNMAPPED, timeout: SEND_MS };
 
 /**
  * Lets node-redis notice a dead connection: its timeout starts again with each command that it
@@ -146,14 +146,14 @@ export class NodeRedisServer implements Driver, Connection {
   }
 
   get(key: string): Promise<unknown> {
-    return this.#gate.send(() => this.#client.sendCommand(['getex', key], PLAIN));
+    return this.#gate.send(() => this.#client.sendCommand(['getex', key], UNMAPPED));
   }
 
-  send(command: Command): Promise<unknown> {
+  send(command: RedisCommand): Promise<unknown> {
     return this.#gate.send(() => this.#client.sendCommand([...command], PLAIN_IN_TIME));
   }
 
-  async sendAll(commands: readonly Command[]): Promise<unknown[]> {
+  async sendAll(commands: readonly RedisCommand[]): Promise<unknown[]> {
     // When the connection breaks, the rest of a chain is dropped, and not sent on the next one.
     const options = { ...PLAIN_IN_TIME, chainId: Symbol('chain') };
     const answers = await Promise.allSettled(
@@ -216,10 +216,10 @@ export class NodeRedisClusterDriver implements Driver {
   }
 
   get(key: string): Promise<unknown> {
-    return this.#send(key, ['getex', key], PLAIN);
+    return this.#send(key, ['getex', key], UNMAPPED);
   }
 
-  async send(command: Command, key?: string): Promise<unknown> {
+  async send(command: RedisCommand, key?: string): Promise<unknown> {
     if (key !== undefined) return this.#send(key, [...command], PLAIN_IN_TIME);
     const { masters } = this.#cluster;
     const node = masters[Math.floor(Math.random() * masters.length)];

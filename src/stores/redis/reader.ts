@@ -33,7 +33,7 @@ import {
 export const FROM_THE_TOP = '+';
 
 /** A record, the length of a long one that is not read yet, or nothing. */
-type Found = TokenRecord | number | undefined;
+type FoundRecord = TokenRecord | number | undefined;
 
 /** Reads records by their ids, and the sorted sets that list them in each shard. */
 export class TokenReader {
@@ -73,7 +73,7 @@ export class TokenReader {
   }
 
   /** Like `find`, but gives the length of each record that is longer than `maxLength` instead. */
-  async #findShort(ids: readonly TokenId[], maxLength: number): Promise<Found[]> {
+  async #findShort(ids: readonly TokenId[], maxLength: number): Promise<FoundRecord[]> {
     const values = [String(maxLength)];
     const read = (keys: string[]) => runScript(this.#driver, { script: READ_SHORT, keys, values });
     const found = await this.#readInGroups(ids, read);
@@ -127,7 +127,7 @@ export class TokenReader {
     { account, liveAt, limit, maxBytes }: PageQuery,
     left: number,
   ): Promise<TokenRecord[]> {
-    const found: Found[] =
+    const found: FoundRecord[] =
       maxBytes === undefined
         ? await this.find(ids)
         : await this.#findShort(ids, Math.ceil(maxBytes / limit));
@@ -146,7 +146,7 @@ export class TokenReader {
   }
 
   /** Reads the long record at `first`, and the next ones for which there is room. */
-  async #readLong(found: Found[], ids: readonly TokenId[], first: number, room: number) {
+  async #readLong(found: FoundRecord[], ids: readonly TokenId[], first: number, room: number) {
     const long: number[] = [];
     let bytes = 0;
     for (let index = first; index < ids.length && (bytes < room || index === first); index += 1) {

@@ -62,31 +62,31 @@ export function decodeRecord(value: string): unknown[] {
 }
 
 // biome-ignore format: two lines say it better than sixteen
-type Lines = [
+type RecordLines = [
   string, string, string, string, string, string, string, string,
   string, string, string, string, string, string, string, string,
 ];
 
 /** Every verify reads a record, and this is twice as fast as `split`. */
-function linesOf(value: string): Lines {
+function linesOf(value: string): RecordLines {
   const lines = new Array<string>(LINE_COUNT);
   let start = 0;
   for (let index = 0; index < LINE_COUNT - 1; index += 1) {
     const end = value.indexOf('\n', start);
-    if (end === -1) throw unreadable(value);
+    if (end === -1) throw unreadableRecord(value);
     lines[index] = value.slice(start, end);
     start = end + 1;
   }
   const end = value.indexOf('\n', start);
   lines[LINE_COUNT - 1] = end === -1 ? value.slice(start) : value.slice(start, end);
-  if (lines[0]?.startsWith(LAYOUT)) throw unreadable(value);
-  return lines as Lines;
+  if (lines[0]?.startsWith(LAYOUT_PREFIX)) throw unreadableRecord(value);
+  return lines as RecordLines;
 }
 
-const LAYOUT = 'layout ';
+const LAYOUT_PREFIX = 'layout ';
 
-function unreadable(value: string): TokenError {
-  if (!value.startsWith(LAYOUT)) return corruptRecord();
+function unreadableRecord(value: string): TokenError {
+  if (!value.startsWith(LAYOUT_PREFIX)) return corruptRecord();
   return new TokenError(
     'store_corrupt',
     'a token record in Redis has the layout of a later version of tokenwright',

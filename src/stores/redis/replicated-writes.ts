@@ -1,10 +1,10 @@
 import { withDeadline } from '../../deadline.ts';
 import {
   ANSWER_MS,
-  type Command,
   type Connection,
   type Driver,
   isReply,
+  type RedisCommand,
   throwTokenError,
   whenReady,
 } from './driver.ts';
@@ -31,7 +31,7 @@ const MAX_ATTEMPTS = 3;
  */
 export class ReplicatedWrites {
   readonly #source: Driver;
-  readonly #wait: Command;
+  readonly #wait: RedisCommand;
   readonly #waitMs: number;
   /** A duplicate of the host's client. */
   #own: Driver | undefined;
@@ -46,7 +46,7 @@ export class ReplicatedWrites {
 
   async run(call: WriteCall): Promise<WriteAnswer> {
     let confirmations = 0;
-    const send = async (command: Command) => {
+    const send = async (command: RedisCommand) => {
       const replicated = await this.#send(command, call);
       confirmations = replicated.confirmations;
       return replicated.answer;
@@ -60,7 +60,7 @@ export class ReplicatedWrites {
     if (this.#own !== undefined) this.#end(this.#own);
   }
 
-  async #send(command: Command, { slot, keys: [key = ''] }: WriteCall): Promise<WriteAnswer> {
+  async #send(command: RedisCommand, { slot, keys: [key = ''] }: WriteCall): Promise<WriteAnswer> {
     const driver = this.#open();
     await whenReady(driver, OPEN_MS);
     for (let attempt = 1; ; attempt += 1) {
@@ -96,7 +96,7 @@ export class ReplicatedWrites {
     return queue;
   }
 
-  async #sendBatch(commands: readonly Command[], connection: Connection, driver: Driver) {
+  async #sendBatch(commands: readonly RedisCommand[], connection: Connection, driver: Driver) {
     try {
       const sending = connection.sendAll([...commands, this.#wait]);
       const answers = await withDeadline(sending, this.#waitMs + ANSWER_MS);
@@ -113,7 +113,7 @@ export class ReplicatedWrites {
 }
 
 interface PendingWrite {
-  readonly command: Command;
+  readonly command: RedisCommand;
   readonly queuedAt: number;
   readonly resolve: (answer: WriteAnswer) => void;
   readonly reject: (error: unknown) => void;
@@ -121,15 +121,15 @@ interface PendingWrite {
 
 /** The writes to one server: one batch in flight, and the next one filling up. */
 class WriteQueue {
-  readonly #sendBatch: (commands: readonly Command[]) => Promise<WriteAnswer[]>;
+  readonly #sendBatch: (commands: readonly RedisCommand[]) => Promise<WriteAnswer[]>;
   #pending: PendingWrite[] = [];
   #isSending = false;
 
-  constructor(sendBatch: (commands: readonly Command[]) => Promise<WriteAnswer[]>) {
+  constructor(sendBatch: (commands: readonly RedisCommand[]) => Promise<WriteAnswer[]>) {
     this.#sendBatch = sendBatch;
   }
 
-  send(command: Command): Promise<WriteAnswer> {
+  send(command: RedisCommand): Promise<WriteAnswer> {
     return new Promise((resolve, reject) => {
       this.#pending.push({ command, queuedAt: performance.now(), resolve, reject });
       if (!this.#isSending) void this.#sendPending();

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Command, type Driver, isReply, withDriver } from './driver.ts';
+import { type Driver, isReply, type RedisCommand, withDriver } from './driver.ts';
 
 export interface Script {
   readonly source: string;
@@ -20,7 +20,7 @@ export interface WriteCall extends ScriptCall {
 
 /** Sends a script by its hash, and in full to a server that does not have it yet. */
 export async function sendScript(
-  send: (command: Command) => Promise<unknown>,
+  send: (command: RedisCommand) => Promise<unknown>,
   { script, keys, values }: ScriptCall,
 ): Promise<unknown> {
   const rest = [String(keys.length), ...keys, ...values];

@@ -166,7 +166,7 @@ export class Connection {
   }
 
   #openedOver(handle: SqliteHandle, serial: number): Opened {
-    const file = fileOf(handle);
+    const file = databaseFileOf(handle);
     return {
       handle,
       statements: prepareStatements(handle, this.#onWrite),
@@ -199,7 +199,7 @@ function isWithoutLog(handle: SqliteHandle, files: OpenFiles): boolean {
 }
 
 /** Empty for a database in memory. */
-function fileOf(handle: SqliteHandle): string {
+function databaseFileOf(handle: SqliteHandle): string {
   const databases = handle.prepare('PRAGMA database_list').all();
   const [, , file] = databases.map(cellsOf).find(([, name]) => name === 'main') ?? [];
   return typeof file === 'string' ? file : '';

@@ -4,14 +4,14 @@ import type { Connection } from './connection.ts';
 import { INDEXES } from './schema.ts';
 
 /** Gives the first cell of an answer. */
-type Read = (sql: string) => unknown;
+type ReadPragma = (sql: string) => unknown;
 
 const COUNT_INDEXES = `
   SELECT count(*) FROM pragma_index_list('tokens')
   WHERE name IN (${INDEXES.map((name) => `'${name}'`).join(', ')})
 `;
 
-const CHECKS: readonly Check<Read>[] = [
+const CHECKS: readonly Check<ReadPragma>[] = [
   {
     code: 'synchronous_off',
     isFound: (read) => Number(read('PRAGMA synchronous')) < 2,
@@ -33,7 +33,7 @@ const CHECKS: readonly Check<Read>[] = [
 ];
 
 /** Reads the whole file. */
-const FULL_CHECKS: readonly Check<Read>[] = [
+const FULL_CHECKS: readonly Check<ReadPragma>[] = [
   {
     code: 'database_damaged',
     isFound: (read) => read('PRAGMA integrity_check(1)') !== 'ok',

@@ -4,9 +4,9 @@ const POLL_MS = 25;
 
 /** Polls SQLite's count of the commits of other connections. Returns a function that stops it. */
 export function watchCommits(connection: Connection, onCommit: () => void): () => void {
-  let seen = read(connection);
+  let seen = readState(connection);
   const timer = setInterval(() => {
-    const version = read(connection);
+    const version = readState(connection);
     if (version === undefined || version !== seen) onCommit();
     seen = version;
   }, POLL_MS);
@@ -15,7 +15,7 @@ export function watchCommits(connection: Connection, onCommit: () => void): () =
 }
 
 /** Undefined if the database does not answer, or is not the one that others open. */
-function read(connection: Connection): string | undefined {
+function readState(connection: Connection): string | undefined {
   try {
     const opened = connection.peek();
     if (opened === undefined) return undefined;
