@@ -39,7 +39,7 @@ export const LOCAL_FLAGS = Object.keys(ALL_FLAGS).filter(
 /** Explains {@link CLIENT_FLAGS}. */
 export const CLIENT_HELP = `Where the tokens are: in a running service, or in a store          (environment)
 ${rows([
-  row('--url URL', 'the address of the service, such as http://127.0.0.1:8787', 'TOKENWRIGHT_URL'),
+  row('--url URL', 'a service, such as http://127.0.0.1:8787', 'TOKENWRIGHT_URL'),
   row('--user NAME', 'its account', 'TOKENWRIGHT_USER'),
   row(
     '',

@@ -261,7 +261,7 @@ export function isStandby([readOnly, innodbReadOnly]: Cells): boolean {
 export function standbyError(): TokenError {
   return new TokenError(
     'store_unavailable',
-    'the MySQL server is only for reading, as replicas are, and may still accept what was revoked: connect the pool to the primary, or set standby: "allow"',
+    'the MySQL server is read-only, as replicas are, and may still accept revoked tokens: connect the pool to the primary, or set standby: "allow"',
     { reason: 'standby' },
   );
 }
@@ -281,7 +281,7 @@ function openTransaction(answer: unknown): Error | undefined {
 }
 
 export const AUTOCOMMIT_OFF =
-  'the connections of the pool do not commit by themselves: leave autocommit on, or give the store a pool of its own';
+  'the connections of the pool do not commit automatically: turn autocommit on, or give the store a pool of its own';
 
 const DUPLICATE = 1062;
 const LOCK_TIMEOUT = 1205;
@@ -291,12 +291,12 @@ const ROLLED_BACK = new Set<number | undefined>([1213, 1020]);
 const HARMLESS = new Set([...ROLLED_BACK, DUPLICATE, LOCK_TIMEOUT]);
 
 const NOT_USABLE =
-  'the MySQL database cannot be used: it is down, closed, busy, full or only for reading; tokenwright doctor --store URL tells which';
-const NO_SCHEMA = 'the table of tokens is missing, or is not as migrate makes it: call migrate';
+  'the MySQL database cannot be used: it is down, closed, busy, full or read-only; tokenwright doctor --store URL says which';
+const NO_SCHEMA = 'the table of tokens is missing, or not up to date: call migrate';
 const DENIED =
   'the user of the pool may not do this: it needs SELECT, INSERT, UPDATE and DELETE on the table of tokens, and CREATE and ALTER to migrate';
 const NO_DATABASE =
-  'the pool has chosen no database that is there: name one in its options or in table';
+  'the pool has selected no database, or one that does not exist: name one in its options or in table';
 
 /** The server is read-only: of this session, by an option, or as a whole. */
 const READ_ONLY = new Set<number | undefined>([1290, 1792, 1836]);

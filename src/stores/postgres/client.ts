@@ -133,7 +133,7 @@ function isConflict(error: unknown): boolean {
 }
 
 const NOT_USABLE =
-  'PostgreSQL cannot be used: it is down, refuses this, or did not answer in time; tokenwright doctor --store URL tells which';
+  'PostgreSQL cannot be used: it is down, refuses this, or did not answer in time; tokenwright doctor --store URL says which';
 const NO_STATEMENTS =
   'PostgreSQL is behind a pooler that does not know prepared statements: set prepare: false';
 
@@ -142,18 +142,18 @@ const STANDBY = new Set<string | undefined>(['25006', '22012']);
 
 /** By SQLSTATE: the failures that the host can fix. */
 const REASONS: ReadonlyMap<string | undefined, string> = new Map([
-  ['42P01', 'the table of the tokens is not there: call migrate(), or run migrationSql()'],
+  ['42P01', 'the table of the tokens does not exist: call migrate(), or run the SQL of migrationSql()'],
   ['42703', 'the table of the tokens is not up to date: call migrate()'],
   ['42501', 'the role of the pool may not read and write the table of the tokens'],
   ['26000', NO_STATEMENTS],
   ['42P05', NO_STATEMENTS],
-  ['25006', 'PostgreSQL takes no writes: it is a replica, or set to be read-only'],
+  ['25006', 'PostgreSQL accepts no writes: it is a replica, or set to read-only'],
   [
     '22012',
-    'PostgreSQL is a standby, which may still accept what was revoked: connect the pool to the primary, or set standby: "allow"',
+    'PostgreSQL is a standby, which may still accept revoked tokens: connect the pool to the primary, or set standby: "allow"',
   ],
   [
     '42P10',
-    'the table of the tokens has no primary key: tokenwright doctor --store URL tells more',
+    'the table of the tokens has no primary key: tokenwright doctor --store URL says more',
   ],
 ]);

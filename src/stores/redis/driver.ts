@@ -98,7 +98,7 @@ export function throwTokenError(error: unknown): never {
   }
   throw new TokenError(
     'store_unavailable',
-    'Redis cannot be used: it is down, starting, full, not a primary, or does not let this user in; tokenwright doctor --store URL tells which',
+    'Redis cannot be used: it is down, starting, full, not a primary, or does not let this user in; tokenwright doctor --store URL says which',
   );
 }
 
