@@ -142,7 +142,10 @@ const STANDBY = new Set<string | undefined>(['25006', '22012']);
 
 /** By SQLSTATE: the failures that the host can fix. */
 const REASONS: ReadonlyMap<string | undefined, string> = new Map([
-  ['42P01', 'the table of the tokens does not exist: call migrate(), or run the SQL of migrationSql()'],
+  [
+    '42P01',
+    'the table of the tokens does not exist: call migrate(), or run the SQL of migrationSql()',
+  ],
   ['42703', 'the table of the tokens is not up to date: call migrate()'],
   ['42501', 'the role of the pool may not read and write the table of the tokens'],
   ['26000', NO_STATEMENTS],
@@ -152,8 +155,5 @@ const REASONS: ReadonlyMap<string | undefined, string> = new Map([
     '22012',
     'PostgreSQL is a standby, which may still accept revoked tokens: connect the pool to the primary, or set standby: "allow"',
   ],
-  [
-    '42P10',
-    'the table of the tokens has no primary key: tokenwright doctor --store URL says more',
-  ],
+  ['42P10', 'the table of the tokens has no primary key: tokenwright doctor --store URL says more'],
 ]);
