@@ -2,11 +2,11 @@ import type { Scope } from './scope/index.ts';
 import type { JsonObject } from './token.ts';
 
 /** The input of `issue`. */
-export interface IssueInput {
+export interface IssueInput<Asked extends string = string> {
   /** The owner of the token: 1 to 255 bytes of text without control characters. */
   readonly account: string;
   /** 1 to 4096 scopes; with a catalog, wildcards are expanded against it. */
-  readonly scopes: readonly string[];
+  readonly scopes: readonly Asked[];
   /** Whole seconds, from 1 to the longest lifetime. @default the service's default lifetime */
   readonly ttlSeconds?: number | undefined;
   /**
@@ -21,16 +21,19 @@ export interface IssueInput {
   readonly expiresAt?: Date | undefined;
   /** For people: 1 to 200 characters, no control characters. */
   readonly name?: string | undefined;
-  /** Your own facts: a JSON object of at most 4096 bytes. */
+  /**
+   * Your own facts: a JSON object of at most 4096 bytes. Its type must not be an `interface`, which other
+   * code could extend: pass `{ ...facts }`.
+   */
   readonly metadata?: JsonObject | undefined;
 }
 
 /** The input of `list`. */
-export interface ListInput {
+export interface ListInput<Asked extends string = string> {
   /** The owner of the tokens. */
   readonly account: string;
   /** Lists only tokens that match this scope. */
-  readonly scope?: string | undefined;
+  readonly scope?: Asked | undefined;
   /**
    * How a token matches: `overlaps`, it may do a part of the scope; `covers`, it may do all of it;
    * `exact`, it holds this very scope. @default 'overlaps'
@@ -49,9 +52,9 @@ export interface ListInput {
 }
 
 /** The input of `modify`: the new scopes and the new expiry. */
-export interface ModifyInput {
+export interface ModifyInput<Asked extends string = string> {
   /** 1 to 4096 scopes; with a catalog, wildcards are expanded against it. */
-  readonly scopes: readonly string[];
+  readonly scopes: readonly Asked[];
   /**
    * Later than now, and at most the longest lifetime from now.
    * @default the default lifetime from now
@@ -65,11 +68,11 @@ export interface ModifyInput {
 }
 
 /** The input of `patch`. Members that you leave out stay unchanged. */
-export interface PatchInput {
+export interface PatchInput<Asked extends string = string> {
   /** Replaces the held scopes; not together with `addScopes` or `removeScopes`. */
-  readonly scopes?: readonly string[] | undefined;
+  readonly scopes?: readonly Asked[] | undefined;
   /** Added to the held scopes; expanded as by `issue`. */
-  readonly addScopes?: readonly string[] | undefined;
+  readonly addScopes?: readonly Asked[] | undefined;
   /** Drops each held scope that one of these covers. */
   readonly removeScopes?: readonly string[] | undefined;
   /** Later than now, and at most the longest lifetime from now. */

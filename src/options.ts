@@ -18,13 +18,13 @@ import { TokenError } from './errors.ts';
 import type { TokenEvent } from './events.ts';
 import { hasMethods } from './has-methods.ts';
 import { checkOptions, readOption, strict, wholeNumber } from './schemas.ts';
-import type { ScopeCatalog } from './scope/index.ts';
+import type { ScopeCatalog, TypedCatalog } from './scope/index.ts';
 import type { TokenStore } from './store.ts';
 import type { Lifetime } from './token.ts';
 import type { KeyOptions } from './values/keys.ts';
 
 /** How a {@link TokenService} works. */
-export interface TokenServiceOptions {
+export interface TokenServiceOptions<Entry extends string = string> {
   /** Where the records are stored. */
   readonly store: TokenStore;
   /** Exactly one with status `active`; see {@link generateKey}. */
@@ -33,9 +33,10 @@ export interface TokenServiceOptions {
   readonly prefix: string;
   /**
    * The scopes that an account may ask for; wildcards are expanded against them. Without a catalog, tokens
-   * hold the scopes as requested, and wildcards are matched as patterns.
+   * hold the scopes as requested, and wildcards are matched as patterns. With one of `defineCatalog`, the
+   * compiler checks the scopes that you write as literals.
    */
-  readonly catalog?: CatalogOption | undefined;
+  readonly catalog?: CatalogOption<Entry> | undefined;
   /**
    * The source of the time. If it steps back by up to two hours, time stands still until it has caught up.
    * The default goes on by the monotonic clock of the machine instead, at nine tenths of its speed.
@@ -94,9 +95,11 @@ export interface QuotaOptions {
 }
 
 /** One catalog for all, or one for each account. */
-export type CatalogOption =
-  | ScopeCatalog
-  | ((account: string) => ScopeCatalog | Promise<ScopeCatalog>);
+export type CatalogOption<Entry extends string = string> =
+  | CatalogOf<Entry>
+  | ((account: string) => CatalogOf<Entry> | Promise<CatalogOf<Entry>>);
+
+type CatalogOf<Entry extends string> = string extends Entry ? ScopeCatalog : TypedCatalog<Entry>;
 
 /** Options with all defaults filled in. */
 type Limits<Options> = { readonly [Limit in keyof Options]-?: number };

@@ -47,6 +47,7 @@ import {
   verifyOptions,
 } from './schemas.ts';
 import { scopeFilter } from './scope/filter.ts';
+import type { AskedScope } from './scope/index.ts';
 import {
   askedExpiry,
   type Explanation,
@@ -73,16 +74,13 @@ import { readId, Values } from './values/value.ts';
  * something that is not a record) or `invalid_request` (an argument of the wrong type).
  *
  * @example
- * const tokens = new TokenService({
- *   store: new MemoryTokenStore(),
- *   keys: [generateKey()],
- *   prefix: 'acme',
- * });
+ * const store = new MemoryTokenStore();
+ * const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
  * const token = await tokens.issue({ account: 'acme', scopes: ['GET:shop.example/orders'] });
  * const verdict = await tokens.verify(token.value, { scope: 'GET:shop.example/orders/7' });
  * console.log(verdict.ok); // true
  */
-export class TokenService {
+export class TokenService<out Entry extends string = string> {
   readonly #rules: {
     readonly lifetime: Lifetime;
     readonly quotas: Quotas;
@@ -102,7 +100,7 @@ export class TokenService {
    *
    * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
    */
-  constructor(options: TokenServiceOptions) {
+  constructor(options: TokenServiceOptions<Entry>) {
     const read = readOptions(options);
     const { isLocal, deadlineMs, lifetime, quotas } = read;
     const ring = readOption('keys', () => new KeyRing(read.keys));
@@ -140,14 +138,13 @@ export class TokenService {
    * `catalog_empty`, `scope_unmatched` if a scope matches nothing in the catalog, or `quota_exceeded` if
    * the account has too many active tokens or the token would hold too much. Nothing is issued then
    * @example
-   * const token = await tokens.issue({
-   *   account: 'acme',
-   *   scopes: ['GET:shop.example/orders'],
-   *   ttlSeconds: 3600,
-   * });
+   * const scopes = ['GET:shop.example/orders'];
+   * const token = await tokens.issue({ account: 'acme', scopes, ttlSeconds: 3600 });
    * console.log(token.value); // 'acme_1k1…'
    */
-  async issue(input: IssueInput): Promise<IssuedToken> {
+  async issue<const Asked extends string = never>(
+    input: IssueInput<AskedScope<Entry, Asked>>,
+  ): Promise<IssuedToken> {
     const now = this.#now();
     const { lifetime, quotas, issueInput } = this.#rules;
     const { account, scopes, name, metadata, ...asked } = readInput(issueInput, input);
@@ -184,7 +181,9 @@ export class TokenService {
    * @example
    * const { tokens: page, cursor } = await tokens.list({ account: 'acme', limit: 50 });
    */
-  async list(input: ListInput): Promise<TokenPage> {
+  async list<const Asked extends string = never>(
+    input: ListInput<AskedScope<Entry, Asked>>,
+  ): Promise<TokenPage> {
     const now = this.#now();
     const query = readInput<Read<ListInput>>(listInput as z.ZodType<Read<ListInput>>, input);
     const { account, scope, match = 'overlaps', limit = DEFAULT_PAGE_TOKENS, cursor } = query;
@@ -209,7 +208,9 @@ export class TokenService {
    * @example
    * for await (const token of tokens.listAll({ account: 'acme' })) console.log(token.name);
    */
-  async *listAll(input: ListInput): AsyncGenerator<Token, void, undefined> {
+  async *listAll<const Asked extends string = never>(
+    input: ListInput<AskedScope<Entry, Asked>>,
+  ): AsyncGenerator<Token, void, undefined> {
     for (let next: string | undefined; ; ) {
       const page = await this.list(next === undefined ? input : { ...input, cursor: next });
       yield* page.tokens;
@@ -243,10 +244,10 @@ export class TokenService {
    * const { version } = await tokens.modify('acme', id, { scopes }, { ifVersion: 1 });
    * console.log(version); // 2
    */
-  async modify(
+  async modify<const Asked extends string = never>(
     account: string,
     valueOrId: string,
-    change: ModifyInput,
+    change: ModifyInput<AskedScope<Entry, Asked>>,
     options: ChangeOptions = {},
   ): Promise<ModifiedToken> {
     const now = this.#now();
@@ -277,10 +278,10 @@ export class TokenService {
    * const { diff } = await tokens.patch('acme', id, change, { dryRun: true });
    * console.log(diff?.removed); // ['POST:shop.example/orders']
    */
-  async patch(
+  async patch<const Asked extends string = never>(
     account: string,
     valueOrId: string,
-    change: PatchInput,
+    change: PatchInput<AskedScope<Entry, Asked>>,
     options: ChangeOptions = {},
   ): Promise<ModifiedToken> {
     const now = this.#now();
@@ -297,9 +298,8 @@ export class TokenService {
     const granted = asked.length > 0 ? expand(catalog, asked) : [];
     if (isLong(granted)) await nextTurn();
     const known = { granted, expiresAt, catalog, quotas };
-    return this.#change(owner, valueOrId, now, conditions, (record) =>
-      patched(record, patch, known),
-    );
+    const apply = (record: TokenRecord) => patched(record, patch, known);
+    return this.#change(owner, valueOrId, now, conditions, apply);
   }
 
   /**
@@ -392,14 +392,15 @@ export class TokenService {
    * @param options `fresh` reads the store, whatever `cache` allows
    * @throws {TokenError} `invalid_scope` if `need.scope` is not a scope
    * @example
-   * const verdict = await tokens.verify(value, {
-   *   method: 'GET',
-   *   domain: 'shop.example',
-   *   target: '/orders/7?x=1',
-   * });
+   * const need = { method: 'GET', domain: 'shop.example', target: '/orders/7?x=1' };
+   * const verdict = await tokens.verify(value, need);
    * if (!verdict.ok) console.log(verdict.reason); // 'expired'
    */
-  async verify(value: string, need: Need, options?: VerifyOptions): Promise<Verdict> {
+  async verify<const Asked extends string = never>(
+    value: string,
+    need: Need<AskedScope<Entry, Asked>>,
+    options?: VerifyOptions,
+  ): Promise<Verdict> {
     const now = this.#now();
     const isFresh = options !== undefined && readInput(verifyOptions, options).fresh === true;
     return this.#decider.decide(value, need, now, isFresh ? 'store' : 'any') as Promise<Verdict>;
@@ -413,9 +414,12 @@ export class TokenService {
    * @example
    * if (await tokens.allows(value, { scope: 'GET:shop.example/orders' })) console.log('welcome');
    */
-  async allows(value: string, need: Need, options?: VerifyOptions): Promise<boolean> {
-    const { ok } = await this.verify(value, need, options);
-    return ok;
+  async allows<const Asked extends string = never>(
+    value: string,
+    need: Need<AskedScope<Entry, Asked>>,
+    options?: VerifyOptions,
+  ): Promise<boolean> {
+    return (await this.verify(value, need, options)).ok;
   }
 
   /**
@@ -427,7 +431,10 @@ export class TokenService {
    * @example
    * const verdict = tokens.verifySync(value, need) ?? (await tokens.verify(value, need));
    */
-  verifySync(value: string, need: Need): Verdict | undefined {
+  verifySync<const Asked extends string = never>(
+    value: string,
+    need: Need<AskedScope<Entry, Asked>>,
+  ): Verdict | undefined {
     if (this.#catalogs.areAsked) return undefined;
     return this.#decider.decide(value, need, this.#now(), 'cache') as Verdict | undefined;
   }
@@ -487,9 +494,9 @@ export class TokenService {
    * @example
    * console.log(await tokens.scopes('acme')); // ['GET:shop.example/orders', …]
    */
-  async scopes(account: string): Promise<string[]> {
+  async scopes(account: string): Promise<Entry[]> {
     const catalog = await this.#catalogs.of(readAccount(account));
-    return catalog === undefined ? ['*:*/*'] : askCatalog(() => catalog.toArray());
+    return (catalog === undefined ? ['*:*/*'] : askCatalog(() => catalog.toArray())) as Entry[];
   }
 
   /**

@@ -114,6 +114,7 @@ const EXPORTS: Record<
       'type ScopeDiff',
       'type ScopeExplanation',
       'ScopeSet',
+      'type AskedScope',
       'type CatalogPattern',
       'type CatalogScope',
       'defineCatalog',

@@ -6,10 +6,10 @@ import { toTokenError } from '../scope-refusals.ts';
 import { redact } from '../values/redact.ts';
 
 /** What a bearer wants to do: a scope, or the request itself. */
-export type Need =
+export type Need<Asked extends string = string> =
   | {
       /** What the token must cover. */
-      readonly scope: Scope | string;
+      readonly scope: Scope | Asked;
     }
   | ScopeRequest
   | ReadRequest;

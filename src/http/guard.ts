@@ -6,6 +6,7 @@ import { notify } from '../events.ts';
 import { checkOptions, strict } from '../schemas.ts';
 import { isSegment } from '../scope/grammar.ts';
 import {
+  type AskedScope,
   type ReadRequest,
   readRequest,
   type Scope,
@@ -18,10 +19,15 @@ import { HttpError } from './errors.ts';
 import { headerOf } from './request.ts';
 import { fail, toResponse } from './responses.ts';
 
+/** The member of a service from which the compiler learns the entries of its catalog. Never called. */
+interface Knowing<Entry extends string> {
+  readonly scopes?: TokenService<Entry>['scopes'];
+}
+
 /** The options of {@link bearerGuard}. */
-export interface BearerGuardOptions {
+export interface BearerGuardOptions<Entry extends string = string> {
   /** The service that verifies. One with `verifierKeys()` is enough. */
-  readonly tokens: Pick<TokenService, 'verify' | 'verifySync'>;
+  readonly tokens: Pick<TokenService, 'verify' | 'verifySync'> & Knowing<Entry>;
   /** The domain of the guarded service, as in the scopes: `orders.acme.example`. Never a `Host` header. */
   readonly domain: string;
   /**
@@ -60,9 +66,9 @@ export type GuardedRequest = Pick<Request, 'method' | 'url' | 'headers'> | Guard
  * The need of a request, if it is not the request itself. A member that is `undefined` is refused: it
  * would silently mean something else than what was written.
  */
-export interface GuardNeed {
+export interface GuardNeed<Asked extends string = string> {
   /** The scope that the token must cover, instead of the request. */
-  readonly scope?: Scope | string;
+  readonly scope?: Scope | Asked;
   /** The raw target, behind a router that rewrites the one of the request. */
   readonly target?: string;
 }
@@ -113,9 +119,9 @@ export type GuardOutcome =
     };
 
 /** Accepts a request, or says how to refuse it. Returns a promise only if something has to be awaited. */
-export type BearerGuard = (
+export type BearerGuard<out Entry extends string = string> = <const Asked extends string = never>(
   request: GuardedRequest,
-  need?: GuardNeed,
+  need?: GuardNeed<AskedScope<Entry, Asked>>,
 ) => GuardOutcome | Promise<GuardOutcome>;
 
 /**
@@ -143,7 +149,9 @@ export type BearerGuard = (
  * if (!outcome.ok) return outcome.response;
  * console.log(outcome.token.account);
  */
-export function bearerGuard(options: BearerGuardOptions): BearerGuard {
+export function bearerGuard<Entry extends string = string>(
+  options: BearerGuardOptions<Entry>,
+): BearerGuard<Entry> {
   const guard = new Guard(options);
   return (request, need) => guard.decide(request, need);
 }

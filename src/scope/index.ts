@@ -13,6 +13,7 @@ export {
 } from './request.ts';
 export { type Decision, type ScopeDiff, ScopeSet } from './set.ts';
 export {
+  type AskedScope,
   type CatalogPattern,
   type CatalogScope,
   defineCatalog,

@@ -73,6 +73,21 @@ export type CatalogScope<Catalog extends ScopeCatalog> = ReturnType<Catalog['toA
  */
 export type CatalogPattern<Catalog extends ScopeCatalog> = PatternOf<CatalogScope<Catalog>>;
 
+// A conditional type, not a union of two: messages show the entries instead of its name.
+/**
+ * The scopes that a method of a service accepts: if its catalog is typed, the entries, literals that
+ * overlap one, and any `string` that is known only at run time; otherwise all texts. For your own
+ * functions that pass scopes on.
+ *
+ * @example
+ * async function grant<const Asked extends string = never>(scope: AskedScope<ShopScope, Asked>) {
+ *   return tokens.issue({ account: 'acme', scopes: [scope] });
+ * }
+ */
+export type AskedScope<Entry extends string, Asked extends string> = string extends Entry | Asked
+  ? string
+  : Entry | Meeting<Entry, Asked>;
+
 /**
  * Makes a catalog whose entries the compiler knows: a misspelled scope, or a wildcard that overlaps no
  * entry, does not compile. Neither does an entry with a wildcard, a method in lower case, a domain in

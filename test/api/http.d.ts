@@ -3,7 +3,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Clock, Explanation, RefusalReason, Token, TokenErrorCode, TokenService } from 'tokenwright';
-import type { Scope, ScopeCatalog } from 'tokenwright/scope';
+import type { AskedScope, Scope, ScopeCatalog } from 'tokenwright/scope';
 
 export type Addressed = string | URL | {
   readonly url?: string | undefined;
@@ -17,10 +17,10 @@ export interface Attempt {
 
 export type Authenticate = (credentials: Credentials, request: Request) => string | null | Promise<string | null>;
 
-export type BearerGuard = (request: GuardedRequest, need?: GuardNeed) => GuardOutcome | Promise<GuardOutcome>;
+export type BearerGuard<out Entry extends string = string> = <const Asked extends string = never>(request: GuardedRequest, need?: GuardNeed<AskedScope<Entry, Asked>>) => GuardOutcome | Promise<GuardOutcome>;
 
-export interface BearerGuardOptions {
-  readonly tokens: Pick<TokenService, 'verify' | 'verifySync'>;
+export interface BearerGuardOptions<Entry extends string = string> {
+  readonly tokens: Pick<TokenService, 'verify' | 'verifySync'> & Knowing<Entry>;
   readonly domain: string;
   readonly catalog?: ScopeCatalog | undefined;
   readonly rootName?: string | undefined;
@@ -77,8 +77,8 @@ export interface GracefulStopOptions {
   readonly graceMs?: number | undefined;
 }
 
-export interface GuardNeed {
-  readonly scope?: Scope | string;
+export interface GuardNeed<Asked extends string = string> {
+  readonly scope?: Scope | Asked;
   readonly target?: string;
 }
 
@@ -165,8 +165,8 @@ export interface PointsLimiter {
   reward(key: string, points: number): Promise<unknown>;
 }
 
-export interface RouteNeed {
-  readonly scope: Scope | string;
+export interface RouteNeed<Asked extends string = string> {
+  readonly scope: Scope | Asked;
 }
 
 export interface SignIn {
@@ -203,13 +203,13 @@ export interface TokenHandlerOptions {
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-export declare function bearerGuard(options: BearerGuardOptions): BearerGuard;
+export declare function bearerGuard<Entry extends string = string>(options: BearerGuardOptions<Entry>): BearerGuard<Entry>;
 
-export declare function expressGuard(guard: BearerGuard, need?: RouteNeed): ExpressGuard;
+export declare function expressGuard<Entry extends string, const Asked extends string = never>(guard: BearerGuard<Entry>, need?: RouteNeed<AskedScope<Entry, Asked>>): ExpressGuard;
 
 export declare function failureLimiter(options: FailureLimiterOptions): FailureLimiter;
 
-export declare function fastifyGuard(guard: BearerGuard, need?: RouteNeed): FastifyGuard;
+export declare function fastifyGuard<Entry extends string, const Asked extends string = never>(guard: BearerGuard<Entry>, need?: RouteNeed<AskedScope<Entry, Asked>>): FastifyGuard;
 
 export declare function fixedAccounts(accounts: readonly FixedAccount[], options?: FixedAccountsOptions): (credentials: Credentials) => Promise<string | null>;
 
@@ -217,13 +217,13 @@ export declare function gracefulStop(server: Server, options?: GracefulStopOptio
 
 export declare function hashPassword(password: string): string;
 
-export declare function honoGuard(guard: BearerGuard, need?: RouteNeed): HonoGuard;
+export declare function honoGuard<Entry extends string, const Asked extends string = never>(guard: BearerGuard<Entry>, need?: RouteNeed<AskedScope<Entry, Asked>>): HonoGuard;
 
-export declare function koaGuard(guard: BearerGuard, need?: RouteNeed): KoaGuard;
+export declare function koaGuard<Entry extends string, const Asked extends string = never>(guard: BearerGuard<Entry>, need?: RouteNeed<AskedScope<Entry, Asked>>): KoaGuard;
 
-export declare function nestGuard(guard: BearerGuard, need?: RouteNeed): NestGuard;
+export declare function nestGuard<Entry extends string, const Asked extends string = never>(guard: BearerGuard<Entry>, need?: RouteNeed<AskedScope<Entry, Asked>>): NestGuard;
 
-export declare function nextGuard(guard: BearerGuard, need?: RouteNeed): NextGuard;
+export declare function nextGuard<Entry extends string, const Asked extends string = never>(guard: BearerGuard<Entry>, need?: RouteNeed<AskedScope<Entry, Asked>>): NextGuard;
 
 export declare function remoteAddress(request: Request): string;
 
@@ -234,3 +234,9 @@ export declare function sendResponse(response: Response, to: ServerResponse | Ht
 export declare function toNodeListener(handler: FetchHandler): (request: NodeRequest | Http2ServerRequest, response: ServerResponse | Http2ServerResponse) => Promise<void>;
 
 export declare function tokenHandler(options: TokenHandlerOptions): TokenHandler;
+
+// Not exported, but part of the above:
+
+interface Knowing<Entry extends string> {
+  readonly scopes?: TokenService<Entry>['scopes'];
+}

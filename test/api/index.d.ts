@@ -1,6 +1,6 @@
 // What tokenwright declares, as published. Written by: npm run api
 
-import type { ReadRequest, RequestReason, Scope, ScopeCatalog, ScopeDiff, ScopeRequest } from 'tokenwright/scope';
+import type { AskedScope, ReadRequest, RequestReason, Scope, ScopeCatalog, ScopeDiff, ScopeRequest, TypedCatalog } from 'tokenwright/scope';
 
 export interface AccountQuota {
   readonly tokens: number;
@@ -13,7 +13,7 @@ export interface CacheOptions {
   readonly maxBytes?: number | undefined;
 }
 
-export type CatalogOption = ScopeCatalog | ((account: string) => ScopeCatalog | Promise<ScopeCatalog>);
+export type CatalogOption<Entry extends string = string> = CatalogOf<Entry> | ((account: string) => CatalogOf<Entry> | Promise<CatalogOf<Entry>>);
 
 export interface ChangeOptions {
   readonly ifVersion?: number | undefined;
@@ -50,9 +50,9 @@ export interface GithubPattern {
   readonly testString: string;
 }
 
-export interface IssueInput {
+export interface IssueInput<Asked extends string = string> {
   readonly account: string;
-  readonly scopes: readonly string[];
+  readonly scopes: readonly Asked[];
   readonly ttlSeconds?: number | undefined;
   readonly expiresIn?: number | string | undefined;
   readonly expiresAt?: Date | undefined;
@@ -83,9 +83,9 @@ export interface Lifetime {
   readonly maxSeconds: number;
 }
 
-export interface ListInput {
+export interface ListInput<Asked extends string = string> {
   readonly account: string;
-  readonly scope?: string | undefined;
+  readonly scope?: Asked | undefined;
   readonly match?: 'overlaps' | 'covers' | 'exact' | undefined;
   readonly limit?: number | undefined;
   readonly maxBytes?: number | undefined;
@@ -109,14 +109,14 @@ export type ModifiedToken = Token & {
   readonly diff?: ScopeDiff;
 };
 
-export interface ModifyInput {
-  readonly scopes: readonly string[];
+export interface ModifyInput<Asked extends string = string> {
+  readonly scopes: readonly Asked[];
   readonly expiresAt?: Date | undefined;
   readonly expiresIn?: number | string | undefined;
 }
 
-export type Need = {
-  readonly scope: Scope | string;
+export type Need<Asked extends string = string> = {
+  readonly scope: Scope | Asked;
 } | ScopeRequest | ReadRequest;
 
 export interface PageQuery {
@@ -127,9 +127,9 @@ export interface PageQuery {
   readonly maxBytes?: number | undefined;
 }
 
-export interface PatchInput {
-  readonly scopes?: readonly string[] | undefined;
-  readonly addScopes?: readonly string[] | undefined;
+export interface PatchInput<Asked extends string = string> {
+  readonly scopes?: readonly Asked[] | undefined;
+  readonly addScopes?: readonly Asked[] | undefined;
   readonly removeScopes?: readonly string[] | undefined;
   readonly expiresAt?: Date | undefined;
   readonly expiresIn?: number | string | undefined;
@@ -266,35 +266,35 @@ export interface TokenRecord {
   readonly previousUntil?: Date | undefined;
 }
 
-export declare class TokenService {
+export declare class TokenService<out Entry extends string = string> {
   #private;
-  constructor(options: TokenServiceOptions);
+  constructor(options: TokenServiceOptions<Entry>);
   get lifetime(): Lifetime;
-  issue(input: IssueInput): Promise<IssuedToken>;
-  list(input: ListInput): Promise<TokenPage>;
-  listAll(input: ListInput): AsyncGenerator<Token, void, undefined>;
+  issue<const Asked extends string = never>(input: IssueInput<AskedScope<Entry, Asked>>): Promise<IssuedToken>;
+  list<const Asked extends string = never>(input: ListInput<AskedScope<Entry, Asked>>): Promise<TokenPage>;
+  listAll<const Asked extends string = never>(input: ListInput<AskedScope<Entry, Asked>>): AsyncGenerator<Token, void, undefined>;
   get(account: string, valueOrId: string): Promise<Token | undefined>;
-  modify(account: string, valueOrId: string, change: ModifyInput, options?: ChangeOptions): Promise<ModifiedToken>;
-  patch(account: string, valueOrId: string, change: PatchInput, options?: ChangeOptions): Promise<ModifiedToken>;
+  modify<const Asked extends string = never>(account: string, valueOrId: string, change: ModifyInput<AskedScope<Entry, Asked>>, options?: ChangeOptions): Promise<ModifiedToken>;
+  patch<const Asked extends string = never>(account: string, valueOrId: string, change: PatchInput<AskedScope<Entry, Asked>>, options?: ChangeOptions): Promise<ModifiedToken>;
   revoke(account: string, valueOrId: string, options?: Pick<ChangeOptions, 'ifVersion'>): Promise<boolean>;
   revokeAll(account: string, options?: RevokeAllOptions): Promise<number>;
   rotate(account: string, valueOrId: string, options?: RotateOptions): Promise<IssuedToken>;
-  verify(value: string, need: Need, options?: VerifyOptions): Promise<Verdict>;
-  allows(value: string, need: Need, options?: VerifyOptions): Promise<boolean>;
-  verifySync(value: string, need: Need): Verdict | undefined;
+  verify<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<Verdict>;
+  allows<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<boolean>;
+  verifySync<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>): Verdict | undefined;
   introspect(value: string): Promise<Token | undefined>;
   explain(account: string, valueOrId: string, need: Need): Promise<Explanation>;
-  scopes(account: string): Promise<string[]>;
+  scopes(account: string): Promise<Entry[]>;
   purge(input: PurgeInput): Promise<number>;
   verifierKeys(): KeyOptions[];
   close(): Promise<void>;
 }
 
-export interface TokenServiceOptions {
+export interface TokenServiceOptions<Entry extends string = string> {
   readonly store: TokenStore;
   readonly keys: readonly KeyOptions[];
   readonly prefix: string;
-  readonly catalog?: CatalogOption | undefined;
+  readonly catalog?: CatalogOption<Entry> | undefined;
   readonly clock?: Clock | undefined;
   readonly reveal?: 'once' | 'always' | undefined;
   readonly lifetime?: Partial<Lifetime> | undefined;
@@ -362,6 +362,8 @@ export declare const systemClock: Clock;
 interface BaseEvent {
   readonly at: Date;
 }
+
+type CatalogOf<Entry extends string> = string extends Entry ? ScopeCatalog : TypedCatalog<Entry>;
 
 interface TokenScopedEvent extends BaseEvent {
   readonly id: TokenId;

@@ -1,5 +1,7 @@
 // What tokenwright/scope declares, as published. Written by: npm run api
 
+export type AskedScope<Entry extends string, Asked extends string> = string extends Entry | Asked ? string : Entry | Meeting<Entry, Asked>;
+
 export type CatalogPattern<Catalog extends ScopeCatalog> = PatternOf<CatalogScope<Catalog>>;
 
 export type CatalogScope<Catalog extends ScopeCatalog> = ReturnType<Catalog['toArray']>[number];

@@ -18,6 +18,7 @@ import { SqliteTokenStore } from 'tokenwright/sqlite';
 import { manualClock, storeContract } from 'tokenwright/testing';
 
 declare const text: string;
+declare const request: Request;
 declare const pool: PostgresPool;
 
 const store = new MemoryTokenStore();
@@ -37,6 +38,15 @@ export function scope(): Scope | undefined {
   catalog.expand(['GET:shop.example/orders']);
   // @ts-expect-error: misspelt
   catalog.expand(['GET:shop.example/order']);
+  const typed = new TokenService({ store, keys: [], prefix: 'acme', catalog });
+  void typed.issue({ account: 'ada', scopes: ['GET:shop.example/orders/7', text] });
+  void typed.verify(text, { scope: 'GET:shop.example/orders/7' });
+  // @ts-expect-error: misspelt
+  void typed.issue({ account: 'ada', scopes: ['GET:shop.example/order'] });
+  // @ts-expect-error: misspelt
+  void bearerGuard({ tokens: typed, domain: 'shop.example' })(request, {
+    scope: 'GET:d.example/a',
+  });
   return reading.ok ? reading.scope : undefined;
 }
 

@@ -46,10 +46,27 @@ export function complaintsAbout(
 
 /** What an editor offers at the `|` of a file in memory. */
 export function completionsAt(marked: string): string[] {
+  const { service, path, place } = edited(marked);
+  return service.getCompletionsAtPosition(path, place, undefined)?.entries.map(nameOf) ?? [];
+}
+
+/** What an editor shows over the name behind the `|` of a file in memory. */
+export function hoverAt(marked: string): string {
+  const { service, path, place } = edited(marked);
+  return ts.displayPartsToString(service.getQuickInfoAtPosition(path, place)?.displayParts);
+}
+
+const nameOf = ({ name }: ts.CompletionEntry): string => name;
+
+/** Parses the files that all editors read only once. */
+const PARSED = ts.createDocumentRegistry();
+
+/** An editor with a file in memory, and the place of its `|`. */
+function edited(marked: string): { service: ts.LanguageService; path: string; place: number } {
   const path = join(ROOT, 'completed.ts');
   const text = marked.replace('|', '');
   const read = (name: string) => (name === path ? text : ts.sys.readFile(name));
-  const service = ts.createLanguageService({
+  const host: ts.LanguageServiceHost = {
     getCompilationSettings: readOptions,
     getCurrentDirectory: () => ROOT,
     getDefaultLibFileName: ts.getDefaultLibFilePath,
@@ -61,9 +78,8 @@ export function completionsAt(marked: string): string[] {
     },
     fileExists: (name) => name === path || ts.sys.fileExists(name),
     readFile: read,
-  });
-  const completions = service.getCompletionsAtPosition(path, marked.indexOf('|'), undefined);
-  return completions?.entries.map(({ name }) => name) ?? [];
+  };
+  return { service: ts.createLanguageService(host, PARSED), path, place: marked.indexOf('|') };
 }
 
 /** Those of the project; a declaration file in memory is checked too. */

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { AskedScope } from '../../scope/index.ts';
 import type { BearerGuard, GuardedNodeRequest } from '../guard.ts';
 import { sendResponse } from '../sending.ts';
 import { type RouteNeed, readRoute } from './route.ts';
@@ -33,7 +34,10 @@ export type ExpressGuard = (
  * app.use('/orders', expressGuard(guard));
  * app.post('/refunds', expressGuard(guard, { scope: 'POST:shop.example/refunds' }), handler);
  */
-export function expressGuard(guard: BearerGuard, need?: RouteNeed): ExpressGuard {
+export function expressGuard<Entry extends string, const Asked extends string = never>(
+  guard: BearerGuard<Entry>,
+  need?: RouteNeed<AskedScope<Entry, Asked>>,
+): ExpressGuard {
   const route = readRoute(guard, need);
   return async (request, response, next) => {
     try {

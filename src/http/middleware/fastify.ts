@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { AskedScope } from '../../scope/index.ts';
 import type { BearerGuard } from '../guard.ts';
 import { type RouteNeed, readRefusal, readRoute } from './route.ts';
 
@@ -42,7 +43,10 @@ export type FastifyGuard = (
  * const need = { scope: 'POST:shop.example/refunds' };
  * app.post('/refunds', { onRequest: fastifyGuard(guard, need) }, handler);
  */
-export function fastifyGuard(guard: BearerGuard, need?: RouteNeed): FastifyGuard {
+export function fastifyGuard<Entry extends string, const Asked extends string = never>(
+  guard: BearerGuard<Entry>,
+  need?: RouteNeed<AskedScope<Entry, Asked>>,
+): FastifyGuard {
   const route = readRoute(guard, need);
   return async (request, reply) => {
     const outcome = await guard(request.raw, route);

@@ -1,3 +1,4 @@
+import type { AskedScope } from '../../scope/index.ts';
 import type { BearerGuard, GuardedNodeRequest } from '../guard.ts';
 import { type RouteNeed, readRoute } from './route.ts';
 
@@ -33,7 +34,10 @@ export type HonoGuard = (
  * app.use('/orders/*', honoGuard(guard));
  * app.post('/refunds', honoGuard(guard, { scope: 'POST:shop.example/refunds' }), handler);
  */
-export function honoGuard(guard: BearerGuard, need?: RouteNeed): HonoGuard {
+export function honoGuard<Entry extends string, const Asked extends string = never>(
+  guard: BearerGuard<Entry>,
+  need?: RouteNeed<AskedScope<Entry, Asked>>,
+): HonoGuard {
   const route = readRoute(guard, need);
   return async (context, next) => {
     const outcome = await guard(incomingOf(context.env) ?? context.req.raw, route);

@@ -1,3 +1,4 @@
+import type { AskedScope } from '../../scope/index.ts';
 import type { BearerGuard } from '../guard.ts';
 import type { NodeRequest } from '../node.ts';
 import { type RouteNeed, readRefusal, readRoute } from './route.ts';
@@ -35,7 +36,10 @@ export type KoaGuard = (context: KoaContextLike, next: () => Promise<unknown>) =
  * app.use(koaGuard(guard));
  * router.post('/refunds', koaGuard(guard, { scope: 'POST:shop.example/refunds' }), handler);
  */
-export function koaGuard(guard: BearerGuard, need?: RouteNeed): KoaGuard {
+export function koaGuard<Entry extends string, const Asked extends string = never>(
+  guard: BearerGuard<Entry>,
+  need?: RouteNeed<AskedScope<Entry, Asked>>,
+): KoaGuard {
   const route = readRoute(guard, need);
   return async (context, next) => {
     // Within an Express app, Koa sees what Express left of the target.

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { TokenError } from '../../errors.ts';
+import type { AskedScope } from '../../scope/index.ts';
 import type { BearerGuard } from '../guard.ts';
 import { sendResponse } from '../sending.ts';
 import { type RouteNeed, readRoute } from './route.ts';
@@ -34,7 +35,10 @@ export interface NestGuard {
  * app.useGlobalGuards(nestGuard(guard));
  * // @UseGuards(nestGuard(guard, { scope: 'POST:shop.example/refunds' }))
  */
-export function nestGuard(guard: BearerGuard, need?: RouteNeed): NestGuard {
+export function nestGuard<Entry extends string, const Asked extends string = never>(
+  guard: BearerGuard<Entry>,
+  need?: RouteNeed<AskedScope<Entry, Asked>>,
+): NestGuard {
   const route = readRoute(guard, need);
   return {
     async canActivate(context) {

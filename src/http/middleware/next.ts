@@ -1,3 +1,4 @@
+import type { AskedScope } from '../../scope/index.ts';
 import type { Token } from '../../token.ts';
 import type { BearerGuard } from '../guard.ts';
 import { type RouteNeed, readRoute } from './route.ts';
@@ -24,7 +25,10 @@ export type NextGuard = <Req extends Request, Context extends object>(
  * const guarded = nextGuard(guard);
  * const GET = guarded((request, { token }) => Response.json({ account: token.account }));
  */
-export function nextGuard(guard: BearerGuard, need?: RouteNeed): NextGuard {
+export function nextGuard<Entry extends string, const Asked extends string = never>(
+  guard: BearerGuard<Entry>,
+  need?: RouteNeed<AskedScope<Entry, Asked>>,
+): NextGuard {
   const route = readRoute(guard, need);
   return (handler) => async (request, context) => {
     const outcome = await guard(request, route);

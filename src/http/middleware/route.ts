@@ -7,9 +7,9 @@ import type { Scope } from '../../scope/index.ts';
 import type { BearerGuard, GuardNeed } from '../guard.ts';
 
 /** What a guarded route needs, if it is not the scope of each request itself. */
-export interface RouteNeed {
+export interface RouteNeed<Asked extends string = string> {
   /** The scope that the token must cover, instead of the request. */
-  readonly scope: Scope | string;
+  readonly scope: Scope | Asked;
 }
 
 /**
