@@ -76,13 +76,8 @@ export type CatalogPattern<Catalog extends ScopeCatalog> = PatternOf<CatalogScop
 // A conditional type, not a union of two: messages show the entries instead of its name.
 /**
  * The scopes that a method of a service accepts: if its catalog is typed, the entries, literals that
- * overlap one, and any `string` that is known only at run time; otherwise all texts. For your own
- * functions that pass scopes on.
- *
- * @example
- * async function grant<const Asked extends string = never>(scope: AskedScope<ShopScope, Asked>) {
- *   return tokens.issue({ account: 'acme', scopes: [scope] });
- * }
+ * overlap one, and any `string` that is known only at run time; otherwise all texts. The compiler works
+ * it out for each call. To annotate your own functions, use {@link CatalogPattern}.
  */
 export type AskedScope<Entry extends string, Asked extends string> = string extends Entry | Asked
   ? string

@@ -17,7 +17,9 @@ describe('the declarations', () => {
     const text = published.get('index');
 
     expect(text).toContain('export declare function isTokenError(value: unknown): ');
-    expect(text).toContain('  verify(value: string, need: Need, options?: VerifyOptions): ');
+    expect(text).toContain(
+      '  verify<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): ',
+    );
     expect(text).toContain("from 'tokenwright/scope';");
     expect(text).not.toContain('/**');
   });

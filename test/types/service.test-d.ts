@@ -23,7 +23,6 @@ import {
   type Verdict,
 } from '../../src/index.ts';
 import {
-  type AskedScope,
   type CatalogPattern,
   type CatalogScope,
   defineCatalog,
@@ -212,14 +211,17 @@ class Counted extends TokenService {
 }
 new Counted({ ...options, catalog }).issue({ account, scopes: ['anything'] });
 
-// A function of the host's passes scopes on.
-function grant<const Asked extends string = never>(scope: AskedScope<Entry, Asked>): unknown {
-  return tokens.issue({ account, scopes: [scope] });
-}
+// Functions of the host pass scopes on, to any service.
+const grant = (scope: Pattern): unknown[] => [
+  tokens.issue({ account, scopes: [scope] }),
+  untyped.issue({ account, scopes: [scope] }),
+];
 grant('GET:shop.example/orders/7');
 // @ts-expect-error: misspelt
 grant('GET:shop.example/ordrs/7');
-grant(text);
+const pass = <Scope extends string>(scope: Scope): unknown =>
+  untyped.issue({ account, scopes: [scope] });
+pass(text);
 
 // Metadata.
 interface Facts {

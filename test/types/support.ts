@@ -71,7 +71,7 @@ function edited(marked: string): { service: ts.LanguageService; path: string; pl
     getCurrentDirectory: () => ROOT,
     getDefaultLibFileName: ts.getDefaultLibFilePath,
     getScriptFileNames: () => [path],
-    getScriptVersion: () => '1',
+    getScriptVersion: (name) => (name === path ? text : '1'),
     getScriptSnapshot: (name) => {
       const content = read(name);
       return content === undefined ? undefined : ts.ScriptSnapshot.fromString(content);
