@@ -43,10 +43,9 @@ export function scope(): Scope | undefined {
   void typed.verify(text, { scope: 'GET:shop.example/orders/7' });
   // @ts-expect-error: misspelt
   void typed.issue({ account: 'ada', scopes: ['GET:shop.example/order'] });
+  const guard = bearerGuard({ tokens: typed, domain: 'shop.example' });
   // @ts-expect-error: misspelt
-  void bearerGuard({ tokens: typed, domain: 'shop.example' })(request, {
-    scope: 'GET:d.example/a',
-  });
+  void guard(request, { scope: 'GET:shop.example/order' });
   return reading.ok ? reading.scope : undefined;
 }
 
