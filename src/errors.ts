@@ -79,6 +79,11 @@ export function isTokenError(value: unknown): value is TokenError {
   return value instanceof Error && BRAND in value;
 }
 
+/** The error for an option that cannot be used. */
+export function invalidOptions(message: string): TokenError {
+  return new TokenError('invalid_options', message);
+}
+
 /** The errors with which a store can fail. */
 export type StoreFailure = TokenError & {
   readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';

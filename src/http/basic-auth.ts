@@ -1,7 +1,7 @@
 import * as crypto from 'node:crypto';
 import { PASSWORD_REMEMBERED_MS } from '../bounds.ts';
 import { type Clock, systemClock } from '../clock.ts';
-import { TokenError } from '../errors.ts';
+import { invalidOptions } from '../errors.ts';
 import { notify } from '../events.ts';
 import { isAccount } from '../token.ts';
 import { type PasswordQueue, processQueue } from './password-queue.ts';
@@ -108,7 +108,7 @@ class AccountList {
     known: ReadonlyMap<string, KnownAccount>,
     { clock = systemClock, onRenew = () => {} }: FixedAccountsOptions,
   ) {
-    if (typeof onRenew !== 'function') throw invalid('onRenew must be a function');
+    if (typeof onRenew !== 'function') throw invalidOptions('onRenew must be a function');
     this.#queue = queue;
     this.#known = known;
     this.#clock = clock;
@@ -158,7 +158,7 @@ class AccountList {
  * fixedAccounts([{ username: 'ada', passwordHash: hashPassword(password) }]);
  */
 export function hashPassword(password: string): string {
-  if (!isPassword(password)) throw invalid(`password must be ${PASSWORD}`);
+  if (!isPassword(password)) throw invalidOptions(`password must be ${PASSWORD}`);
   const salt = crypto.randomBytes(SALT_BYTES);
   const hash = crypto.scryptSync(password, salt, HASH_BYTES, settings(PARALLELIZATION));
   return formatHash({ salt, hash, parallelization: PARALLELIZATION });
@@ -198,21 +198,23 @@ interface PasswordHash {
 
 function readAccounts(accounts: readonly FixedAccount[]): ReadonlyMap<string, KnownAccount> {
   if (!Array.isArray(accounts) || accounts.length === 0) {
-    throw invalid('accounts must be a list of at least one { username, password }');
+    throw invalidOptions('accounts must be a list of at least one { username, password }');
   }
   const known = new Map<string, KnownAccount>();
   for (const [index, entry] of accounts.entries()) {
     if (typeof entry !== 'object' || entry === null) {
-      throw invalid(`accounts[${index}] must be an object`);
+      throw invalidOptions(`accounts[${index}] must be an object`);
     }
     const { username, password, passwordHash, account = username } = entry;
     if (!isAccount(username) || username.includes(':')) {
-      throw invalid(`accounts[${index}].username must be 1 to 255 bytes of text without ":"`);
+      throw invalidOptions(
+        `accounts[${index}].username must be 1 to 255 bytes of text without ":"`,
+      );
     }
     if (!isAccount(account)) {
-      throw invalid(`accounts[${index}].account must be 1 to 255 bytes of text`);
+      throw invalidOptions(`accounts[${index}].account must be 1 to 255 bytes of text`);
     }
-    if (known.has(username)) throw invalid(`accounts[${index}].username is used twice`);
+    if (known.has(username)) throw invalidOptions(`accounts[${index}].username is used twice`);
     known.set(username, { username, account, hash: hashOf(password, passwordHash, index) });
   }
   return known;
@@ -224,10 +226,11 @@ function hashOf(
   index: number,
 ): PasswordHash {
   if ((password === undefined) === (passwordHash === undefined)) {
-    throw invalid(`accounts[${index}] must have either a password or a passwordHash`);
+    throw invalidOptions(`accounts[${index}] must have either a password or a passwordHash`);
   }
   if (passwordHash !== undefined) return readHash(passwordHash, index);
-  if (!isPassword(password)) throw invalid(`accounts[${index}].password must be ${PASSWORD}`);
+  if (!isPassword(password))
+    throw invalidOptions(`accounts[${index}].password must be ${PASSWORD}`);
   return readHash(hashPassword(password));
 }
 
@@ -242,7 +245,7 @@ function readHash(text: string, index = 0): PasswordHash {
   const [, parallelization, salt, hash] =
     /^\$scrypt\$ln=14,r=8,p=([15])\$([\w-]{22})\$([\w-]{43})$/.exec(String(text)) ?? [];
   if (salt === undefined || hash === undefined) {
-    throw invalid(`accounts[${index}].passwordHash must be one that hashPassword() made`);
+    throw invalidOptions(`accounts[${index}].passwordHash must be one that hashPassword() made`);
   }
   return {
     salt: Buffer.from(salt, 'base64url'),
@@ -290,8 +293,4 @@ function derive(password: string, salt: Buffer, parallelization: number): Promis
 
 function settings(parallelization: number): crypto.ScryptOptions {
   return { N: COST, r: BLOCK_SIZE, p: parallelization };
-}
-
-function invalid(message: string): TokenError {
-  return new TokenError('invalid_options', message);
 }

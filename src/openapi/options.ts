@@ -1,4 +1,4 @@
-import { TokenError } from '../errors.ts';
+import { invalidOptions } from '../errors.ts';
 import type { TokenScopes } from '../scope/diff.ts';
 import { isSegment, readHost } from '../scope/grammar.ts';
 import { isObject } from './json.ts';
@@ -74,10 +74,6 @@ export function readTokens(options: unknown): Iterable<TokenScopes> | undefined 
     return checkedTokens(tokens as Iterable<unknown>);
   }
   throw invalidOptions('tokens must be a list of tokens');
-}
-
-export function invalidOptions(message: string): TokenError {
-  return new TokenError('invalid_options', message);
 }
 
 function checkNames(options: unknown, names: readonly string[], known: string) {

@@ -1,4 +1,4 @@
-import { invalidOptions } from './options.ts';
+import { invalidOptions } from '../errors.ts';
 
 const PARSER = '@apidevtools/swagger-parser';
 

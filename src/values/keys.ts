@@ -1,5 +1,5 @@
 import * as crypto from 'node:crypto';
-import { TokenError } from '../errors.ts';
+import { invalidOptions } from '../errors.ts';
 import { ShortHmac, sha256 } from './hmac.ts';
 
 /** A key as the host stores it. */
@@ -49,14 +49,16 @@ export class KeyRing {
    */
   constructor(options: readonly KeyOptions[]) {
     if (!Array.isArray(options) || options.length === 0) {
-      throw invalid('keys must be a list of at least one key, as [generateKey()]');
+      throw invalidOptions('keys must be a list of at least one key, as [generateKey()]');
     }
     const secrets = new Set<string>();
     for (const [index, option] of options.entries()) {
       const key = new Key(option, `keys[${index}]`);
-      if (this.#keys.has(key.kid)) throw invalid(`keys[${index}].kid is used twice`);
+      if (this.#keys.has(key.kid)) throw invalidOptions(`keys[${index}].kid is used twice`);
       if (secrets.has(key.fingerprint)) {
-        throw invalid(`keys[${index}].secret is that of another key: each kid needs its own`);
+        throw invalidOptions(
+          `keys[${index}].secret is that of another key: each kid needs its own`,
+        );
       }
       secrets.add(key.fingerprint);
       this.#keys.set(key.kid, key);
@@ -64,7 +66,9 @@ export class KeyRing {
     const active = [...this.#keys.values()].filter(({ isActive }) => isActive);
     const isVerifier = [...this.#keys.values()].every(({ canMint }) => !canMint);
     if (active.length > 1 || (active.length === 0 && !isVerifier)) {
-      throw invalid(`keys must hold exactly one key with status "active", not ${active.length}`);
+      throw invalidOptions(
+        `keys must hold exactly one key with status "active", not ${active.length}`,
+      );
     }
     this.#active = active[0];
   }
@@ -76,7 +80,7 @@ export class KeyRing {
    */
   get active(): Key {
     if (this.#active !== undefined) return this.#active;
-    throw invalid('these keys can only verify: this call needs a ring with an active key');
+    throw invalidOptions('these keys can only verify: this call needs a ring with an active key');
   }
 
   /** The key with this kid; `undefined` if there is none. */
@@ -115,7 +119,7 @@ export class Key {
     this.isActive = option.status === 'active';
     const { bytes, isVerifier } = readSecret(option.secret, `${path}.secret`);
     if (isVerifier && this.isActive) {
-      throw invalid(`${path}.status must be "verify": its secret comes from verifierKeys()`);
+      throw invalidOptions(`${path}.status must be "verify": its secret comes from verifierKeys()`);
     }
     this.canMint = !isVerifier;
     this.#checksumKey = isVerifier ? bytes : subkey(bytes, 'tag/v1');
@@ -183,43 +187,39 @@ export class Key {
 
   #need(key: crypto.KeyObject | undefined): crypto.KeyObject {
     if (key !== undefined) return key;
-    throw invalid('these keys can only verify: this call needs the whole key');
+    throw invalidOptions('these keys can only verify: this call needs the whole key');
   }
-}
-
-function invalid(message: string): TokenError {
-  return new TokenError('invalid_options', message);
 }
 
 function checkOption(option: KeyOptions, path: string): void {
   if (typeof option !== 'object' || option === null) {
-    throw invalid(`${path} must be an object { kid, secret, status }`);
+    throw invalidOptions(`${path} must be an object { kid, secret, status }`);
   }
   if (Object.keys(option).some((name) => !['kid', 'secret', 'status'].includes(name))) {
-    throw invalid(`${path} holds an unknown option; known are kid, secret and status`);
+    throw invalidOptions(`${path} holds an unknown option; known are kid, secret and status`);
   }
   checkKid(option.kid, `${path}.kid`);
   if (option.status !== 'active' && option.status !== 'verify') {
-    throw invalid(`${path}.status must be "active" or "verify"`);
+    throw invalidOptions(`${path}.status must be "active" or "verify"`);
   }
 }
 
 function checkKid(kid: unknown, path: string): void {
   if (typeof kid === 'string' && /^[0-9A-Za-z]{2}$/.test(kid)) return;
-  throw invalid(`${path} must be 2 characters of 0-9A-Za-z`);
+  throw invalidOptions(`${path} must be 2 characters of 0-9A-Za-z`);
 }
 
 function readSecret(secret: unknown, path: string): { bytes: Uint8Array; isVerifier: boolean } {
   const isVerifier = typeof secret === 'string' && secret.startsWith(VERIFIER_MARK);
   const bytes = toBytes(isVerifier ? secret.slice(VERIFIER_MARK.length) : secret, path);
   if (bytes.length < MIN_SECRET_BYTES) {
-    throw invalid(`${path} must be at least ${MIN_SECRET_BYTES} random bytes`);
+    throw invalidOptions(`${path} must be at least ${MIN_SECRET_BYTES} random bytes`);
   }
   if (isVerifier && bytes.length !== SUBKEY_BYTES) {
-    throw invalid(`${path} must be whole, as verifierKeys() gave it out`);
+    throw invalidOptions(`${path} must be whole, as verifierKeys() gave it out`);
   }
   if (bytes.every((byte) => byte === bytes[0])) {
-    throw invalid(`${path} must be random bytes, not one byte repeated`);
+    throw invalidOptions(`${path} must be random bytes, not one byte repeated`);
   }
   return { bytes, isVerifier };
 }
@@ -229,7 +229,9 @@ function toBytes(secret: unknown, path: string): Uint8Array {
   if (typeof secret === 'string' && /^[A-Za-z0-9_-]+={0,2}$/.test(secret)) {
     return Uint8Array.from(Buffer.from(secret, 'base64url'));
   }
-  throw invalid(`${path} must be a Uint8Array or base64url text of at least 32 random bytes`);
+  throw invalidOptions(
+    `${path} must be a Uint8Array or base64url text of at least 32 random bytes`,
+  );
 }
 
 function subkey(secret: Uint8Array, info: string): Uint8Array {

@@ -1,4 +1,4 @@
-import { TokenError } from '../../errors.ts';
+import { invalidOptions, TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
 import type {
   AccountQuota,
@@ -131,11 +131,13 @@ export class RedisTokenStore implements TokenStore {
     const { keyPrefix = DEFAULT_KEY_PREFIX, replicas = isCluster ? 1 : 0 } = options;
     const { waitMs = DEFAULT_WAIT_MS, onEvent = () => {} } = options;
     if (typeof keyPrefix !== 'string' || !KEY_PREFIX.test(keyPrefix)) {
-      throw invalid('keyPrefix must have 1 to 64 characters of A-Z, a-z, 0-9, _, -, . and :');
+      throw invalidOptions(
+        'keyPrefix must have 1 to 64 characters of A-Z, a-z, 0-9, _, -, . and :',
+      );
     }
     this.#replicas = readWholeNumber('replicas', replicas, [0, 10]);
     readWholeNumber('waitMs', waitMs, [1, 10_000]);
-    if (typeof onEvent !== 'function') throw invalid('onEvent must be a function');
+    if (typeof onEvent !== 'function') throw invalidOptions('onEvent must be a function');
     this.#onEvent = onEvent;
     this.#driver = driver;
     this.#keys = new KeySpace(keyPrefix, isCluster ? 'cluster' : 'lone');
@@ -327,10 +329,6 @@ export class RedisTokenStore implements TokenStore {
 const DEFAULT_KEY_PREFIX = 'tokenwright';
 const KEY_PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
 const DEFAULT_WAIT_MS = 500;
-
-function invalid(message: string): TokenError {
-  return new TokenError('invalid_options', message);
-}
 
 /** What a script has done, and how many replicas have confirmed it. */
 interface BatchOutcome {
