@@ -276,6 +276,7 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^events\.ts$/, /^(?!errors\.ts$|token\.ts$|node:diagnostics_channel$)/],
   [/^token\.ts$/, /^(?!bounds\.ts$|errors\.ts$|list-size\.ts$|wording\.ts$|scope\/|date-fns\/)/],
   [/^duration\.ts$/, /./],
+  [/^instant\.ts$/, /^(?!zod$)/],
   [/^wording\.ts$/, /^(?!errors\.ts$|values\/redact\.ts$)/],
   [/^store\.ts$/, /^(?!token\.ts$)/],
   [
