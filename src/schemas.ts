@@ -15,9 +15,9 @@ import { editDistance } from './scope/distance.ts';
 import { recallScope } from './scope/grammar.ts';
 import { parseScope, type Scope } from './scope/index.ts';
 import { parseScopes } from './scope/list.ts';
-import { toTokenError } from './scope-refusals.ts';
+import { ofMember, toTokenError } from './scope-refusals.ts';
 import { isAccount, isPlainText, type JsonObject, type Lifetime, readMetadata } from './token.ts';
-import { durationMessage, renameIn, secondsMessage, shown, shownName } from './wording.ts';
+import { durationMessage, secondsMessage, shown, shownName } from './wording.ts';
 
 /** What an error function of zod is given. */
 interface Sent {
@@ -30,7 +30,7 @@ export const fields = {
   scopes: scopesField(),
   scope: z
     .unknown()
-    .transform((value, context) => attempt(() => parseScope(value as string), context)),
+    .transform((value, context) => attempt(() => parseScope(value as string), context, value)),
   name: z.custom<string>(isName, { error: ({ input }) => nameMessage(input) }),
   metadata: metadataField(),
   match: z.enum(['overlaps', 'covers', 'exact'], {
@@ -223,13 +223,13 @@ function scopesField(): z.ZodType<readonly Scope[]> {
     .transform((value, context) => attempt(() => parseScopes(value, recallScope), context));
 }
 
-function attempt<Result>(parse: () => Result, context: z.RefinementCtx): Result {
+function attempt<Result>(parse: () => Result, context: z.RefinementCtx, scope?: unknown): Result {
   try {
     return parse();
   } catch (error) {
     context.addIssue({
       code: 'custom',
-      params: { error: toTokenError(error) },
+      params: { error: toTokenError(error, scope) },
     });
     return z.NEVER;
   }
@@ -311,15 +311,6 @@ function toFault(issue: z.core.$ZodIssue, schema: z.ZodType): TokenError {
   if (member === undefined) return new TokenError(code, issue.message);
   const details = { member: String(member), ...rangeOf(schema, String(member)) };
   return new TokenError(code, issue.message, details);
-}
-
-/** Names the member in an error of the scope module, which knows only `scopes`. */
-function ofMember({ code, message, details }: TokenError, member: string): TokenError {
-  if (member === 'scopes') return new TokenError(code, message, { ...details, member });
-  const text = message.startsWith('scopes ')
-    ? renameIn(message, 'scopes', member)
-    : `${member}: ${message}`;
-  return new TokenError(code, text, { ...details, member });
 }
 
 /** The least and the greatest number that a member may be, for programs. */

@@ -1,15 +1,48 @@
-import { MAX_DETAILS_LENGTH } from './bounds.ts';
+import { MAX_DETAILS_LENGTH, MAX_NAMED_SCOPES } from './bounds.ts';
 import { TokenError, type TokenErrorCode } from './errors.ts';
-import type { RefusedScope, ScopeError } from './scope/index.ts';
+import { type RefusedScope, type ScopeError, safeParseScope } from './scope/index.ts';
+import { likeness, parameterHint } from './scope-hints.ts';
 import { redact } from './values/redact.ts';
+import { renameIn } from './wording.ts';
 
-/** Turns an error of the scope module into a `TokenError`; returns any other error as it is. */
-export function toTokenError(error: unknown): unknown {
+/**
+ * Turns an error of the scope module into a `TokenError`; returns any other error as it is.
+ *
+ * @param sent what was parsed, if it was one scope
+ */
+export function toTokenError(error: unknown, sent?: unknown): unknown {
   if (!isScopeError(error)) return error;
-  const { code, message, refused, suggestion } = error;
+  const { code, refused, suggestion } = error;
+  const message = error.message + hintOf(error, sent);
   const listed = refused === undefined ? undefined : listedIn(refused);
   const repaired = suggestion === undefined ? undefined : { suggestion };
   return scopeRefusal(isListCode(code) ? code : 'invalid_scope', message, listed ?? repaired);
+}
+
+/** What the scope module cannot say, since it has to stay small. */
+function hintOf({ code, refused, suggestion }: ScopeError, sent: unknown): string {
+  if (code === 'scope_unmatched') return hintOfUnmatched(refused ?? []);
+  // Of several, the message is about the first one.
+  const text = refused === undefined ? sent : refused[0]?.scope;
+  return (suggestion ?? refused?.[0]?.suggestion) === undefined ? likeness(text) : '';
+}
+
+function hintOfUnmatched(refused: readonly RefusedScope[]): string {
+  for (const { scope } of refused.slice(0, MAX_NAMED_SCOPES)) {
+    const reading = safeParseScope(scope);
+    const hint = reading.ok ? parameterHint(reading.scope) : undefined;
+    if (hint !== undefined) return `; ${hint}`;
+  }
+  return '';
+}
+
+/** Names the member in an error of the scope module, which knows only `scopes`. */
+export function ofMember({ code, message, details }: TokenError, member: string): TokenError {
+  if (member === 'scopes') return new TokenError(code, message, { ...details, member });
+  const text = message.startsWith('scopes ')
+    ? renameIn(message, 'scopes', member)
+    : `${member}: ${message}`;
+  return new TokenError(code, text, { ...details, member });
 }
 
 /** The error for refused scopes; `details` lists as many of them as fit. */

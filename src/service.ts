@@ -295,7 +295,8 @@ export class TokenService<out Entry extends string = string> {
     const isRenewing = asked.length > 0 || expiresAt !== undefined;
     const catalog = isRenewing ? await this.#catalogs.of(owner) : undefined;
     if (isLong(patch.removeScopes ?? asked)) await nextTurn();
-    const granted = asked.length > 0 ? expand(catalog, asked) : [];
+    const member = patch.scopes === undefined ? 'addScopes' : 'scopes';
+    const granted = asked.length > 0 ? expand(catalog, asked, member) : [];
     if (isLong(granted)) await nextTurn();
     const known = { granted, expiresAt, catalog, quotas };
     const apply = (record: TokenRecord) => patched(record, patch, known);

@@ -4,7 +4,7 @@ import type { PatchInput, Read } from '../input.ts';
 import type { Quotas } from '../options.ts';
 import type { Scope, ScopeCatalog } from '../scope/index.ts';
 import { removeScopes } from '../scope/removal.ts';
-import { refuseScopes, toTokenError } from '../scope-refusals.ts';
+import { ofMember, refuseScopes, toTokenError } from '../scope-refusals.ts';
 import { recordBytes, type TokenRecord } from '../token.ts';
 import { checkRights } from './rights.ts';
 
@@ -25,6 +25,7 @@ export function checkPatch(patch: Read<PatchInput>): void {
     throw new TokenError(
       'invalid_request',
       'scopes replaces all that is held, so it cannot stand beside addScopes or removeScopes',
+      { member: 'scopes' },
     );
   }
 }
@@ -95,18 +96,25 @@ function scopesAfter(
   if (all.length > 0) {
     return { scopes: all, requested: union(left.requested, addScopes.map(String)) };
   }
-  throw new TokenError('scopes_required', 'no scope would be left; revoke the token instead');
+  throw new TokenError(
+    'scopes_required',
+    'removeScopes would leave no scope; revoke the token instead',
+    {
+      member: 'removeScopes',
+    },
+  );
 }
 
 function withoutRemoved(held: HeldScopes, removed: readonly Scope[]): HeldScopes {
   const { kept, requested, unmatched } = removal(held, removed);
   if (unmatched.length === 0) return { scopes: kept, requested };
   const scopes = unmatched.map(String);
-  throw refuseScopes(
+  const refusal = refuseScopes(
     'scope_unmatched',
-    `to be removed, a scope must cover whole scopes that the token holds; ${scopes.slice(0, MAX_NAMED_SCOPES).join(', ')} does not`,
+    `a scope to be removed must cover whole scopes that the token holds; ${scopes.slice(0, MAX_NAMED_SCOPES).join(', ')} does not`,
     scopes,
   );
+  throw ofMember(refusal, 'removeScopes');
 }
 
 function removal(

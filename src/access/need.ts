@@ -49,7 +49,12 @@ function readNeedOf(need: Need, routes: Routes | undefined): NeedReading {
 
 function readScope(value: Scope | string): Scope {
   const reading = typeof value === 'string' ? recallScope(value) : undefined;
-  return reading?.ok ? reading.scope : toScope(value);
+  if (reading?.ok) return reading.scope;
+  try {
+    return toScope(value);
+  } catch (error) {
+    throw toTokenError(error, value);
+  }
 }
 
 function needRequired(): TokenError {

@@ -3,7 +3,7 @@ import { nextTurn } from '../deadline.ts';
 import { isTokenError } from '../errors.ts';
 import { isLong } from '../list-size.ts';
 import type { Scope, ScopeCatalog } from '../scope/index.ts';
-import { isScopeError, refuseScopes, toTokenError } from '../scope-refusals.ts';
+import { isScopeError, ofMember, refuseScopes, toTokenError } from '../scope-refusals.ts';
 import { type AccountCatalogs, catalogUnavailable } from './catalogs.ts';
 
 /**
@@ -16,13 +16,16 @@ import { type AccountCatalogs, catalogUnavailable } from './catalogs.ts';
 export function expand(
   catalog: ScopeCatalog | undefined,
   scopes: readonly Scope[],
+  member: 'scopes' | 'addScopes' = 'scopes',
 ): readonly string[] {
   if (catalog === undefined) return Object.freeze(scopes.map(String).sort());
   try {
     return Object.freeze(catalog.expand(scopes).granted);
   } catch (error) {
     const refusal = toTokenError(error);
-    throw isTokenError(refusal) ? refusal : catalogUnavailable();
+    if (!isTokenError(refusal)) throw catalogUnavailable();
+    // An empty catalog is a fault of the host, whatever is asked for.
+    throw refusal.code === 'catalog_empty' ? refusal : ofMember(refusal, member);
   }
 }
 

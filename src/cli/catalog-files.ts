@@ -7,10 +7,12 @@ import {
   readOpenApi,
 } from '../openapi/index.ts';
 import { ScopeCatalog, ScopeError } from '../scope/index.ts';
+import { likeness } from '../scope-hints.ts';
 import { CliError, inputError, usageError } from './errors.ts';
 import { EXAMPLE_CATALOG } from './example-catalog.ts';
 import { asInput, quote, readJson } from './inputs.ts';
 import { type Granularity, readSettings } from './settings.ts';
+import { warnOfParameters } from './start-checks.ts';
 
 /** Reads the catalog of `serve`, or takes the example. */
 export async function loadCatalog(
@@ -26,6 +28,7 @@ export async function loadCatalog(
       );
     },
   );
+  warnOfParameters(catalog);
   if (catalog.size > 0) return catalog;
   throw usageError(`--catalog holds no scopes: ${paths.join(', ')}`);
 }
@@ -72,7 +75,8 @@ function checkList(path: string, list: readonly unknown[] | undefined): void {
   try {
     ScopeCatalog.from((list ?? []) as string[]);
   } catch (error) {
-    throw error instanceof ScopeError ? inputError(`${path}: ${error.message}`) : error;
+    if (!(error instanceof ScopeError)) throw error;
+    throw inputError(`${path}: ${error.message}${likeness(error.scopes?.[0])}`);
   }
 }
 

@@ -1,7 +1,8 @@
 import { fstatSync, readFileSync } from 'node:fs';
 import { isTokenError } from '../errors.ts';
 import type { TokenScopes } from '../openapi/index.ts';
-import { type Scope, ScopeError, safeParseScope } from '../scope/index.ts';
+import { type Scope, ScopeError, type ScopeReading, safeParseScope } from '../scope/index.ts';
+import { likeness } from '../scope-hints.ts';
 import { redact } from '../values/redact.ts';
 import { inputError } from './errors.ts';
 
@@ -33,9 +34,13 @@ function readListFile(path: string, name: string): unknown {
     const { code = '' } = error as NodeJS.ErrnoException;
     if (!['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'].includes(code)) throw error;
     throw inputError(
-      `${name} must be scopes separated by commas, as GET:shop.example/orders, a JSON file, or -; there is no file ${quote(path)}`,
+      `${name} must be scopes separated by commas, as GET:shop.example/orders, a JSON file, or -; there is no file ${quote(path)}${isFileName(path) ? '' : likeness(path)}`,
     );
   }
+}
+
+function isFileName(path: string): boolean {
+  return /\.(?:json|ya?ml|txt)$/i.test(path);
 }
 
 /**
@@ -86,12 +91,19 @@ function parseMembers(members: unknown, source: string): Scope[] {
   }
   const readings = members.map((member: unknown) => safeParseScope(member));
   const faults = readings.flatMap((reading, index) =>
-    reading.ok ? [] : [`scope ${index + 1}: ${reading.message}`],
+    reading.ok ? [] : [`scope ${index + 1}: ${refusalOf(reading, members[index])}`],
   );
   if (faults.length === 0) return readings.flatMap((reading) => (reading.ok ? reading.scope : []));
   const rest = faults.length - MAX_NAMED;
   const named = faults.slice(0, MAX_NAMED).join('; ');
   throw inputError(`${source}: ${named}${rest > 0 ? `; and ${rest} more` : ''}`);
+}
+
+function refusalOf(
+  { message, suggestion }: Extract<ScopeReading, { ok: false }>,
+  member: unknown,
+): string {
+  return suggestion === undefined ? message + likeness(member) : message;
 }
 
 /** Parses a JSON value, or one scope in a line. No scope holds a space or a `#`. */

@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs';
 import type { IncomingMessage, Server } from 'node:http';
 import { isIPv4 } from 'node:net';
 import { SCANNED_BATCH } from '../bounds.ts';
+import type { Scope } from '../scope/index.ts';
+import { parameterHint } from '../scope-hints.ts';
 import type { TokenStore } from '../store.ts';
 import type { KeyOptions } from '../values/keys.ts';
 import { firstAccountFile } from './account-files.ts';
@@ -127,6 +129,20 @@ export function warnOfProxy(server: Server, { clientHeader }: ServeSettings): vo
 }
 
 const FORWARDED = ['X-Forwarded-For', 'Forwarded'];
+
+/** The scopes that one warning each is about; `catalog lint` lists all. */
+const MAX_WARNED = 3;
+
+/** Warns of segments such as `:id`: in a router they match anything, in a scope only that text. */
+export function warnOfParameters(scopes: Iterable<Scope>): void {
+  const hints = [...scopes].flatMap((scope) => {
+    const hint = parameterHint(scope);
+    return hint === undefined ? [] : [`${scope}: ${hint}`];
+  });
+  for (const hint of hints.slice(0, MAX_WARNED)) warn(hint);
+  const rest = hints.length - MAX_WARNED;
+  if (rest > 0) warn(`${rest} more scopes are like that`);
+}
 
 /** Prints a warning for the operator on standard error. */
 export function warn(message: string): void {

@@ -30,7 +30,11 @@ const EXAMPLES: Readonly<Record<ServiceErrorCode, Example>> = {
   ],
   scope_unmatched: [
     `the catalog does not know ${UNKNOWN} (nearest known: ${SCOPE})`,
-    { scopes: [UNKNOWN], refused: [{ scope: UNKNOWN, nearest: [SCOPE] }] },
+    {
+      scopes: [UNKNOWN],
+      refused: [{ scope: UNKNOWN, nearest: [SCOPE] }],
+      member: 'scopes',
+    },
   ],
   too_many_scopes: ['a token holds at most 4096 scopes, and these are more', { member: 'scopes' }],
   quota_exceeded: [

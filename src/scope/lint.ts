@@ -45,12 +45,23 @@ export function lint(entries: readonly Scope[]): LintFinding[] {
     add('apex', missed, `*.${domain} is every host below ${domain}, and not ${domain}`);
   }
   for (const entry of entries) {
-    const [parameter] = entry.path.match(PARAMETER) ?? [];
+    const parameter = routeParameter(entry);
     if (parameter === undefined) continue;
-    const meant = `${entry.method}:${entry.domain}/${entry.path.replace(PARAMETER, '{}')}`;
-    add('parameter', [entry], `${entry} stands for "${parameter}" alone; ${meant} stands for any`);
+    const { name, meant } = parameter;
+    add('parameter', [entry], `${entry} stands for "${name}" alone; ${meant} stands for any`);
   }
   return found;
+}
+
+/** The first segment of a scope that is like the parameter of a route, and the scope that was meant. */
+export function routeParameter({
+  method,
+  domain,
+  path,
+}: Scope): { readonly name: string; readonly meant: string } | undefined {
+  const [name] = path.match(PARAMETER) ?? [];
+  if (name === undefined) return undefined;
+  return { name, meant: `${method}:${domain}/${path.replace(PARAMETER, '{}')}` };
 }
 
 /** The entries of hosts that have other hosts below them, by host. */

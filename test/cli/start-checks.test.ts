@@ -309,3 +309,20 @@ describe('--account-file', () => {
     expect(ended.stderr).toMatch(/^tokenwright: EISDIR.*\n$/);
   });
 });
+
+describe('a catalog with a segment like :id', () => {
+  it.each([
+    ['GET:shop.example/orders/:id', 1],
+    ['GET:shop.example/orders/{id}', 0],
+    ['GET:shop.example/orders/a:b', 0],
+  ])('of %s warns %i times when the service starts', async (scope, count) => {
+    const data = newFolder();
+    const catalog = join(newFolder(), 'catalog.json');
+    writeFileSync(catalog, JSON.stringify([scope]));
+
+    const warnings = await warningsOf(['--data', data, '--catalog', catalog, ...ACCOUNT]);
+
+    const found = warnings.filter((line) => line.includes('matches only that text'));
+    expect(found).toHaveLength(count);
+  });
+});

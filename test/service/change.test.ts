@@ -251,7 +251,8 @@ describe('patch', () => {
     const error = await refusalOf(
       tokens.patch('acme', token.id, { removeScopes: [SCOPE, 'GET:c.example/c'] }),
     );
-    expect(error.details).toEqual({ scopes: ['GET:c.example/c'] });
+    expect(error.details).toEqual({ scopes: ['GET:c.example/c'], member: 'removeScopes' });
+    expect(error.message).toMatch(/^removeScopes: /);
   });
 
   it.each([

@@ -247,7 +247,11 @@ describe('the details of refused scopes', () => {
     [
       'one that the catalog does not know',
       [OTHER_SCOPE, SCOPE],
-      { scopes: [OTHER_SCOPE], refused: [{ scope: OTHER_SCOPE, nearest: [SCOPE] }] },
+      {
+        scopes: [OTHER_SCOPE],
+        refused: [{ scope: OTHER_SCOPE, nearest: [SCOPE] }],
+        member: 'scopes',
+      },
     ],
     ['none', [], { member: 'scopes' }],
   ])('name, of a list with %s, what is wrong with each', async (_, scopes, details) => {

@@ -12,6 +12,7 @@ import { type Command, command, type Outcome } from '../command.ts';
 import { usageError } from '../errors.ts';
 import { asInput, readScopes } from '../inputs.ts';
 import { columns, count, diffLines } from '../layout.ts';
+import { warnOfParameters } from '../start-checks.ts';
 import { GRANULARITY_FLAG, INPUT_FAULT } from './catalog.ts';
 import { describeRequest, namedTarget, REQUEST_REASONS, ROOT_NAME_FLAG } from './request.ts';
 
@@ -91,7 +92,9 @@ POST:shop.example/bills$`,
     },
     async run([list = ''], flags) {
       const catalog = await readCatalog(flags.catalog ?? [], flags);
-      return expandList(ScopeSet.from(await readScopes(list, 'LIST')), catalog);
+      const requested = await readScopes(list, 'LIST');
+      warnOfParameters(requested);
+      return expandList(ScopeSet.from(requested), catalog);
     },
   }),
   command({

@@ -10,6 +10,7 @@ import { inputError, usageError } from '../errors.ts';
 import { readScopes, standardInput } from '../inputs.ts';
 import { readFlag, SECONDS, TIME } from '../kinds.ts';
 import { readVariable } from '../settings.ts';
+import { warnOfParameters } from '../start-checks.ts';
 import { namedTarget } from './request.ts';
 
 /** The times that {@link SECONDS} takes, in words. */
@@ -43,6 +44,7 @@ export const CHANGE_FLAGS = {
 export async function readScopeFlags(lists: readonly string[], flag: string): Promise<Scope[]> {
   const scopes: Scope[] = [];
   for (const list of lists) scopes.push(...(await readScopes(list, `--${flag}`)));
+  if (flag !== 'remove-scope') warnOfParameters(scopes);
   return scopes;
 }
 

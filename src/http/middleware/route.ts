@@ -4,6 +4,7 @@ import { TokenError } from '../../errors.ts';
 import { checkOptions, strict } from '../../schemas.ts';
 import { safeParseScope, safeToScope } from '../../scope/grammar.ts';
 import type { Scope } from '../../scope/index.ts';
+import { likeness } from '../../scope-hints.ts';
 import type { BearerGuard, GuardNeed } from '../guard.ts';
 
 /** What a guarded route needs, if it is not the scope of each request itself. */
@@ -26,7 +27,10 @@ export function readRoute(guard: BearerGuard, need: RouteNeed | undefined): Guar
   const { scope } = checkOptions(routeNeed, need);
   const reading = safeToScope(scope, safeParseScope);
   if (reading.ok) return { scope: reading.scope };
-  throw new TokenError('invalid_options', `scope is not valid: ${reading.message}`);
+  throw new TokenError(
+    'invalid_options',
+    `scope is not valid: ${reading.message}${likeness(scope)}`,
+  );
 }
 
 const routeNeed = strict({ scope: z.unknown().optional() }, 'the need of a route must be');

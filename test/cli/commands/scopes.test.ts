@@ -444,6 +444,11 @@ describe('the commands', () => {
     [['scopes', 'minimize', GET, '--canary=canary'], 2, "Unknown option '--canary'; see"],
     [['scopes', 'expand', GET, '--catalog'], 2, '--catalog'],
     [['scopes', 'minimize', '/nowhere/at-all.json'], 1, 'there is no file'],
+    [['scopes', 'minimize', 'scopes.json'], 1, 'there is no file "scopes.json"\n'],
+    [['scopes', 'minimize', 'openid'], 1, 'this looks like an OAuth scope'],
+    [['scopes', 'minimize', 'read:orders'], 1, 'such as GET:shop.example/orders\n'],
+    [['scopes', 'minimize', 'https://a.example/b'], 1, 'such as GET:a.example/b\n'],
+    [['scopes', 'minimize', 'get:a.example/b'], 1, 'did you mean "GET:a.example/b"?\n'],
     [['scopes', 'expand', GET, '--catalog', '/nowhere\n/at-all.json'], 1, 'there is no file'],
     [['scopes', 'minimize', `tw_1k1${'a'.repeat(55)}`], 1, '"tw_1k1aaaaaa…"'],
   ])('end with one clear line for %j', async (words, code, message) => {
@@ -453,6 +458,16 @@ describe('the commands', () => {
     expect(ended.stderr).toMatch(/^tokenwright: .*\n$/);
     expect(ended.stderr).toContain(message);
     expect(ended.stderr).not.toMatch(/=canary|"canary"|at file/);
+  });
+
+  it('warn of a segment like :id, and of no other', async () => {
+    const file = filesOf({ 'catalog.json': CATALOG });
+    const expand = (list: string) =>
+      run(['scopes', 'expand', list, '--catalog', file('catalog.json')]);
+    const warning = `tokenwright: warning: ${GET}/:id: the segment ":id" matches only that text; for any segment write ${GET}/{}\n`;
+
+    expect((await expand(`${GET}/:id`)).stderr).toContain(warning);
+    expect((await expand(`${GET}/7`)).stderr).not.toContain('warning');
   });
 
   it.each([
