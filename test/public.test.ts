@@ -283,7 +283,11 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
     /^stores\//,
     /^(?!bounds|clock|deadline|errors|events|has-methods|list-size|token|store\.ts$|stores\/|node:|nanoid$)/,
   ],
-  [/^scope-refusals\.ts$/, /^(?!bounds\.ts$|errors\.ts$|scope\/|values\/redact\.ts$)/],
+  [/^scope-hints\.ts$/, /^(?!scope\/)/],
+  [
+    /^scope-refusals\.ts$/,
+    /^(?!bounds\.ts$|errors\.ts$|scope-hints\.ts$|scope\/|values\/redact\.ts$|wording\.ts$)/,
+  ],
   [/^values\//, /^(?!bounds\.ts$|errors\.ts$|token\.ts$|values\/|node:crypto$|nanoid$)/],
   [/^records\//, /^(service|options|input|schemas|access|http|stores|cli|scope|openapi)\b/],
   [/^access\//, /^(service|store\.ts|schemas|http|stores|cli|testing|openapi)\b|^node:/],
