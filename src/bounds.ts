@@ -111,6 +111,27 @@ export const MAX_FOUND_TOGETHER = 1000;
 /** Values in each of the two generations that a service remembers, so as not to check their tag again. */
 export const MAX_REMEMBERED_VALUES = 5000;
 
+/** Milliseconds until counts of usage are written, unless the host sets `usage.flushMs`. */
+export const DEFAULT_FLUSH_MS = 10_000;
+
+/** The smallest `usage.flushMs`, in milliseconds. */
+export const MIN_FLUSH_MS = 100;
+
+/** The largest `usage.flushMs`, in milliseconds. */
+export const MAX_FLUSH_MS = 3_600_000;
+
+/** Counts of usage that are written without waiting for `usage.flushMs`. */
+export const FLUSHED_ENTRIES = 10_000;
+
+/** Counts of usage that wait for a usage store. */
+export const MAX_USAGE_ENTRIES = 100_000;
+
+/** Counts in one call of a usage store. */
+export const USAGE_BATCH = 1000;
+
+/** Scopes of one token whose uses are counted apart. */
+export const MAX_COUNTED_SCOPES = 256;
+
 /** Bytes of parsed lists of scopes that a store remembers, about, unless the host sets `maxListBytes`. */
 export const DEFAULT_LIST_BYTES = 33_554_432;
 

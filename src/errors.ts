@@ -129,6 +129,11 @@ export function corruptStore(): StoreFailure {
   return failureOf('store_corrupt', 'the store answered with something that is not a token record');
 }
 
+/** The error for an answer that is not the usage of tokens. */
+export function corruptUsage(): StoreFailure {
+  return failureOf('store_corrupt', 'the usage store answered with something that is not usage');
+}
+
 function isStoreReason(reason: string): reason is keyof typeof STORE_REASONS {
   return Object.hasOwn(STORE_REASONS, reason);
 }

@@ -27,7 +27,9 @@ interface TokenScopedEvent extends BaseEvent {
  * - `reused`: somebody presented a value that a rotation had replaced, after its grace period. The value
  *   was rejected, so a `refused` event follows. Only the last replaced value is recognized; an older
  *   one is just `refused`, as `unknown`.
- * - `store_trouble`: a call of the store failed with `code`.
+ * - `store_trouble`: a call of the store failed with `code`, or one of the usage store.
+ * - `usage_dropped`: `count` counts of usage (each of one token and one scope) were never written, because
+ *   the usage store was down for long or when the service was closed.
  *
  * `onEvent` and the channel each get an event object and a `Date` of their own. An exception in
  * `onEvent` is ignored. An exception in a subscriber of a channel ends the process, because Node.js
@@ -73,7 +75,24 @@ export type TokenEvent =
   | (BaseEvent & {
       readonly type: 'store_trouble';
       readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
+      /** Only if it was the usage store, whose failures refuse nobody. */
+      readonly store?: 'usage';
+    })
+  | (BaseEvent & {
+      readonly type: 'usage_dropped';
+      /** How many pairs of a token and a scope lost their count. */
+      readonly count: number;
     });
+
+/** An event whose time is not that of a call. */
+type OwnEvent = DistributiveOmit<
+  Extract<TokenEvent, { type: 'store_trouble' | 'usage_dropped' }>,
+  'at'
+>;
+
+type DistributiveOmit<Union, Member extends PropertyKey> = Union extends unknown
+  ? Omit<Union, Member>
+  : never;
 
 /** The kinds of {@link TokenEvent}; each has a channel of `node:diagnostics_channel`. */
 export type TokenEventType = TokenEvent['type'];
@@ -90,6 +109,7 @@ const CHANNELS = {
   refused: channel('tokenwright:refused'),
   reused: channel('tokenwright:reused'),
   store_trouble: channel('tokenwright:store_trouble'),
+  usage_dropped: channel('tokenwright:usage_dropped'),
 } as const satisfies Record<TokenEventType, unknown>;
 
 /** Calls a listener of the host now, without waiting for it. What it throws, also later, is ignored. */
@@ -163,11 +183,22 @@ export class Events {
     });
   }
 
-  /** Emits that a call of the store failed. */
-  storeTrouble({ code }: StoreFailure): void {
-    if (!this.#isHeard('store_trouble')) return;
+  /** Emits that a call of the store failed, or one of the usage store. */
+  storeTrouble({ code }: StoreFailure, store?: 'usage'): void {
+    const which = store !== undefined && { store };
+    this.#emitNow({ type: 'store_trouble', code, ...which });
+  }
+
+  /** Emits that counts of usage were lost. */
+  usageDropped(count: number): void {
+    this.#emitNow({ type: 'usage_dropped', count });
+  }
+
+  /** Emits what happened now, not at the time of a call. */
+  #emitNow(event: OwnEvent): void {
+    if (!this.#isHeard(event.type)) return;
     try {
-      this.#emit({ type: 'store_trouble', code, at: new Date(this.#clock()) });
+      this.#emit({ ...event, at: new Date(this.#clock()) });
     } catch {
       // The clock failed. The failure of the store is the one to throw.
     }

@@ -13,7 +13,13 @@ export type {
   RotateOptions,
   VerifyOptions,
 } from './input.ts';
-export type { CacheOptions, CatalogOption, QuotaOptions, TokenServiceOptions } from './options.ts';
+export type {
+  CacheOptions,
+  CatalogOption,
+  QuotaOptions,
+  TokenServiceOptions,
+  UsageOptions,
+} from './options.ts';
 export { TokenService } from './service.ts';
 export {
   type AccountQuota,
@@ -28,6 +34,7 @@ export {
   type Unsubscribe,
 } from './store.ts';
 export { MemoryTokenStore } from './stores/memory.ts';
+export { MemoryUsageStore } from './stores/memory-usage.ts';
 export type {
   Explanation,
   IssuedToken,
@@ -42,6 +49,15 @@ export type {
   TokenRecord,
   Verdict,
 } from './token.ts';
+export type { ScopeUsage, TokenUsage } from './usage/counts.ts';
+export type {
+  RefusalDelta,
+  UsageDelta,
+  UsageRecord,
+  UsageStore,
+  UseDelta,
+  UsedScope,
+} from './usage-store.ts';
 export { generateKey, type KeyOptions } from './values/keys.ts';
 export { redact } from './values/redact.ts';
 export { type GithubPattern, type ScannerRules, scannerRules } from './values/scanner.ts';

@@ -3,15 +3,18 @@ import {
   DEFAULT_CACHE_BYTES,
   DEFAULT_CACHE_ENTRIES,
   DEFAULT_DEADLINE_MS,
+  DEFAULT_FLUSH_MS,
   DEFAULT_TOKENS_PER_ACCOUNT,
   MAX_CACHE_BYTES,
   MAX_CACHE_ENTRIES,
   MAX_DEADLINE_MS,
+  MAX_FLUSH_MS,
   MAX_LIFETIME_SECONDS,
   MAX_SCOPES,
   MAX_STALE_MS,
   MAX_TOKENS_PER_ACCOUNT,
   MIN_CACHE_BYTES,
+  MIN_FLUSH_MS,
 } from './bounds.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { TokenError } from './errors.ts';
@@ -21,6 +24,7 @@ import { checkOptions, readOption, strict, wholeNumber } from './schemas.ts';
 import type { ScopeCatalog, TypedCatalog } from './scope/index.ts';
 import type { TokenStore } from './store.ts';
 import type { Lifetime } from './token.ts';
+import type { UsageStore } from './usage-store.ts';
 import type { KeyOptions } from './values/keys.ts';
 
 /** How a {@link TokenService} works. */
@@ -56,6 +60,11 @@ export interface TokenServiceOptions<Entry extends string = string> {
    * it if it can. @default off
    */
   readonly cache?: CacheOptions | undefined;
+  /**
+   * Records how often tokens are used, and when last: see {@link TokenService.usage}. A verification never
+   * waits for it. @default off
+   */
+  readonly usage?: UsageOptions | undefined;
   /** How much one account may store. @default 10 000 active tokens, of 4096 scopes each */
   readonly quotas?: QuotaOptions | undefined;
   /** The milliseconds that a store or a catalog may take to answer, 1 to 60 000. @default 2000 */
@@ -80,6 +89,17 @@ export interface CacheOptions {
    * @default 67 108 864 (64 MiB)
    */
   readonly maxBytes?: number | undefined;
+}
+
+/** How usage is recorded. */
+export interface UsageOptions {
+  /** Where the counts are stored; the service closes it. */
+  readonly store: UsageStore;
+  /**
+   * Counts are written at most so many milliseconds after the use, from 100 to 3 600 000 (an hour). If the
+   * process is killed, as much counting is lost. @default 10 000
+   */
+  readonly flushMs?: number | undefined;
 }
 
 /** How much one account may store. Calls that would exceed it fail with `quota_exceeded`. */
@@ -120,6 +140,7 @@ interface ReadOptions {
   readonly catalog: CatalogOption | undefined;
   readonly lifetime: Lifetime;
   readonly cache: Limits<CacheOptions>;
+  readonly usage: { readonly store: UsageStore; readonly flushMs: number } | undefined;
   readonly quotas: Quotas;
   readonly onEvent: ((event: TokenEvent) => void) | undefined;
 }
@@ -132,7 +153,7 @@ interface ReadOptions {
 export function readOptions(options: unknown): ReadOptions {
   const read = checkOptions(serviceOptions, options);
   const { store, keys, prefix, catalog, clock, reveal, lifetime, cache, quotas } = read;
-  const { deadlineMs, onEvent } = read;
+  const { deadlineMs, usage, onEvent } = read;
   return {
     store,
     isLocal: readOption('store', () => store.local === true),
@@ -147,6 +168,7 @@ export function readOptions(options: unknown): ReadOptions {
       maxEntries: cache?.maxEntries ?? DEFAULT_CACHE_ENTRIES,
       maxBytes: cache?.maxBytes ?? DEFAULT_CACHE_BYTES,
     },
+    usage: usage && { store: usage.store, flushMs: usage.flushMs ?? DEFAULT_FLUSH_MS },
     quotas: {
       tokensPerAccount: quotas?.tokensPerAccount ?? DEFAULT_TOKENS_PER_ACCOUNT,
       scopesPerToken: quotas?.scopesPerToken ?? MAX_SCOPES,
@@ -198,6 +220,12 @@ const serviceOptions = strict({
     maxStaleMs: wholeNumber(0, MAX_STALE_MS, 'cache.maxStaleMs').optional(),
     maxEntries: wholeNumber(1, MAX_CACHE_ENTRIES, 'cache.maxEntries').optional(),
     maxBytes: wholeNumber(MIN_CACHE_BYTES, MAX_CACHE_BYTES, 'cache.maxBytes').optional(),
+  }).optional(),
+  usage: strict({
+    store: z.custom<UsageStore>((value) => hasMethods<UsageStore>(value, 'add', 'read', 'forget'), {
+      error: 'usage.store must be a UsageStore, such as new MemoryUsageStore()',
+    }),
+    flushMs: wholeNumber(MIN_FLUSH_MS, MAX_FLUSH_MS, 'usage.flushMs').optional(),
   }).optional(),
   quotas: strict({
     tokensPerAccount: wholeNumber(1, MAX_TOKENS_PER_ACCOUNT, 'quotas.tokensPerAccount').optional(),

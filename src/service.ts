@@ -1,13 +1,12 @@
 import type * as z from 'zod';
 import { AccountCatalogs, askCatalog } from './access/catalogs.ts';
-import { checkPatch, checkSize, patched, rotated, tooManyTokens } from './access/change.ts';
+import { checkPatch, checkSize, patched, tooManyTokens } from './access/change.ts';
 import { CompiledScopes } from './access/compiled-scopes.ts';
 import { Decider } from './access/decision.ts';
 import { type Need, readNeed } from './access/need.ts';
-import { expand, expandFor } from './access/rights.ts';
+import { expandFor, rightsOf } from './access/rights.ts';
 import { DEFAULT_PAGE_TOKENS, MAX_RECORD_BYTES, PURGE_BATCH, REVOKE_BATCH } from './bounds.ts';
 import { steadyClock } from './clock.ts';
-import { nextTurn } from './deadline.ts';
 import { corruptStore, TokenError } from './errors.ts';
 import { Events } from './events.ts';
 import type {
@@ -22,15 +21,12 @@ import type {
   RotateOptions,
   VerifyOptions,
 } from './input.ts';
-import { isLong } from './list-size.ts';
 import { type Quotas, readOptions, type TokenServiceOptions } from './options.ts';
-import { AccountRecords, versionConflict } from './records/account-records.ts';
+import { AccountRecords } from './records/account-records.ts';
 import { inBatches } from './records/batches.ts';
 import { CheckedStore } from './records/checked-store.ts';
-import { readCursor, writeCursor } from './records/cursor.ts';
 import { RecordReader } from './records/reader.ts';
-import { scan } from './records/scan.ts';
-import { tokenOf, toShownTokens } from './records/token-view.ts';
+import { TokenView, tokenOf } from './records/token-view.ts';
 import {
   changeOptions,
   issueInput,
@@ -60,9 +56,11 @@ import {
   type TokenRecord,
   type Verdict,
 } from './token.ts';
+import type { TokenUsage } from './usage/counts.ts';
+import { UsageRecorder, usageIsOff } from './usage/recorder.ts';
 import { type KeyOptions, KeyRing } from './values/keys.ts';
 import { checkPrefix } from './values/prefix.ts';
-import { readId, Values } from './values/value.ts';
+import { Values } from './values/value.ts';
 
 /**
  * Issues, lists, shows, modifies, verifies, rotates and revokes access tokens.
@@ -85,14 +83,14 @@ export class TokenService<out Entry extends string = string> {
     readonly lifetime: Lifetime;
     readonly quotas: Quotas;
     readonly issueInput: z.ZodType<Read<IssueInput>>;
+    readonly ring: KeyRing;
   };
   /** This instant, in milliseconds since 1970. */
   readonly #now: () => number;
   readonly #events: Events;
-  readonly #values: Values;
   readonly #catalogs: AccountCatalogs;
-  readonly #store: CheckedStore;
   readonly #records: AccountRecords;
+  readonly #view: TokenView;
   readonly #decider: Decider;
 
   /**
@@ -115,14 +113,14 @@ export class TokenService<out Entry extends string = string> {
     });
     const reader = new RecordReader(store, read.cache);
     const compiled = new CompiledScopes(() => store.failure(corruptStore()));
-    this.#rules = { lifetime, quotas, issueInput: issueInput(lifetime) };
+    const usage = read.usage && new UsageRecorder({ ...read.usage, deadlineMs, events });
+    this.#rules = { lifetime, quotas, issueInput: issueInput(lifetime), ring };
     this.#now = now;
     this.#events = events;
-    this.#values = values;
     this.#catalogs = catalogs;
-    this.#store = store;
     this.#records = new AccountRecords(store, reader, values);
-    this.#decider = new Decider({ values, reader, catalogs, compiled, events });
+    this.#view = new TokenView(values, events, usage);
+    this.#decider = new Decider({ values, reader, catalogs, compiled, events, usage });
   }
 
   /** The lifetimes of tokens of this service. */
@@ -186,18 +184,14 @@ export class TokenService<out Entry extends string = string> {
   ): Promise<TokenPage> {
     const now = this.#now();
     const query = readInput<Read<ListInput>>(listInput as z.ZodType<Read<ListInput>>, input);
-    const { account, scope, match = 'overlaps', limit = DEFAULT_PAGE_TOKENS, cursor } = query;
+    const { account, scope, match = 'overlaps', limit = DEFAULT_PAGE_TOKENS } = query;
     const { maxBytes = MAX_RECORD_BYTES } = query;
-    const { ring } = this.#values;
-    const bound = JSON.stringify([account, scope ?? null, match]);
-    const after = cursor === undefined ? undefined : readCursor(ring, cursor, bound);
-    const { records, last } = await scan(this.#store, {
-      query: { account, after, liveAt: new Date(now), maxBytes },
-      limit,
-      isWanted: scope && scopeFilter(scope, match),
-    });
-    const tokens = toShownTokens(records, now, this.#values, this.#events);
-    return last === undefined ? { tokens } : { tokens, cursor: writeCursor(ring, last, bound) };
+    const filter = JSON.stringify([account, scope ?? null, match]);
+    const isWanted = scope && scopeFilter(scope, match);
+    const listing = { account, filter, isWanted, limit, maxBytes, cursor: query.cursor };
+    const { records, cursor } = await this.#records.page(listing, now);
+    const tokens = await this.#view.withUses(records, now);
+    return cursor === undefined ? { tokens } : { tokens, cursor };
   }
 
   /**
@@ -231,7 +225,26 @@ export class TokenService<out Entry extends string = string> {
   async get(account: string, valueOrId: string): Promise<Token | undefined> {
     const now = this.#now();
     const record = await this.#records.find(readAccount(account), valueOrId, now);
-    return record && toShownTokens([record], now, this.#values, this.#events)[0];
+    return record && (await this.#view.withUses([record], now))[0];
+  }
+
+  /**
+   * Returns how a token is used: how often and when last, in total and for each of its scopes. Includes
+   * what this process has counted and not yet written, but not the last `flushMs` of other processes.
+   *
+   * @returns `undefined` if this account has no such token, as `get`
+   * @throws {TokenError} `invalid_options` if the service does not record usage; `store_unavailable`
+   * @example
+   * const usage = await tokens.usage('acme', id);
+   * const unused = usage?.scopes.filter(({ uses }) => uses === 0);
+   */
+  async usage(account: string, valueOrId: string): Promise<TokenUsage | undefined> {
+    const now = this.#now();
+    const owner = readAccount(account);
+    const { usage } = this.#view;
+    if (usage === undefined) throw usageIsOff();
+    const record = await this.#records.find(owner, valueOrId, now);
+    return record && usage.usageOf(record);
   }
 
   /**
@@ -291,16 +304,11 @@ export class TokenService<out Entry extends string = string> {
     const conditions = readInput(changeOptions, options);
     checkPatch(patch);
     const expiresAt = askedExpiry(patch, now, lifetime);
-    const asked = patch.scopes ?? patch.addScopes ?? [];
-    const isRenewing = asked.length > 0 || expiresAt !== undefined;
-    const catalog = isRenewing ? await this.#catalogs.of(owner) : undefined;
-    if (isLong(patch.removeScopes ?? asked)) await nextTurn();
-    const member = patch.scopes === undefined ? 'addScopes' : 'scopes';
-    const granted = asked.length > 0 ? expand(catalog, asked, member) : [];
-    if (isLong(granted)) await nextTurn();
-    const known = { granted, expiresAt, catalog, quotas };
-    const apply = (record: TokenRecord) => patched(record, patch, known);
-    return this.#change(owner, valueOrId, now, conditions, apply);
+    const rights = await rightsOf(this.#catalogs, owner, patch, expiresAt);
+    const known = { ...rights, expiresAt, quotas };
+    return this.#change(owner, valueOrId, now, conditions, (record) =>
+      patched(record, patch, known),
+    );
   }
 
   /**
@@ -320,18 +328,9 @@ export class TokenService<out Entry extends string = string> {
     const now = this.#now();
     const owner = readAccount(account);
     const { ifVersion } = readInput(revokeOptions, options);
-    const until = this.#store.deadline();
-    const id = readId(valueOrId) ?? (await this.#records.find(owner, valueOrId, now))?.id;
-    if (id === undefined) return false;
-    const token = { id, account: owner };
-    if (await this.#store.revoke(token, new Date(now), ifVersion, until)) {
-      this.#events.token('revoked', token, now);
-      return true;
-    }
-    if (ifVersion === undefined) return false;
-    const record = await this.#records.find(owner, id, now);
-    if (record === undefined) return false;
-    throw versionConflict(record);
+    const token = await this.#records.revoke(owner, valueOrId, now, ifVersion);
+    if (token !== undefined) this.#events.token('revoked', token, now);
+    return token !== undefined;
   }
 
   /**
@@ -346,7 +345,7 @@ export class TokenService<out Entry extends string = string> {
     const now = this.#now();
     const owner = readAccount(account);
     const { onProgress } = readInput(revokeAllOptions, options);
-    return inBatches((limit) => this.#store.revokeAll(owner, new Date(now), limit), {
+    return inBatches((limit) => this.#records.revokeSome(owner, now, limit), {
       size: REVOKE_BATCH,
       onProgress,
       onEnd: (count) => this.#events.revokedAll(owner, count, now),
@@ -371,15 +370,11 @@ export class TokenService<out Entry extends string = string> {
     const now = this.#now();
     const owner = readAccount(account);
     const { graceSeconds = 0, ifVersion } = readInput(rotateOptions, options);
-    let value = '';
-    const apply = (record: TokenRecord) => {
-      const minted = this.#values.mint(record.id, owner);
-      value = minted.value;
-      return rotated(record, minted.stored, expiryAfter(now, graceSeconds));
-    };
-    const { after } = await this.#records.change(owner, valueOrId, now, { ifVersion }, apply);
-    this.#events.token('rotated', after, now);
-    return Object.freeze({ ...tokenOf(after, now), value });
+    const until = expiryAfter(now, graceSeconds);
+    const rotation = { ifVersion, until };
+    const { record, value } = await this.#records.rotate(owner, valueOrId, now, rotation);
+    this.#events.token('rotated', record, now);
+    return Object.freeze({ ...tokenOf(record, now), value });
   }
 
   /**
@@ -517,7 +512,7 @@ export class TokenService<out Entry extends string = string> {
     if (before.getTime() > now) {
       throw new TokenError('invalid_request', 'before must not be later than now');
     }
-    const remove = (most: number) => this.#store.purge(before, most);
+    const remove = (most: number) => this.#records.purgeSome(before, most);
     const onEnd = (count: number) => this.#events.purged(count, now);
     return inBatches(remove, { size: PURGE_BATCH, limit, onEnd });
   }
@@ -530,19 +525,22 @@ export class TokenService<out Entry extends string = string> {
    * const resourceServer = new TokenService({ store, keys: tokens.verifierKeys(), prefix: 'acme' });
    */
   verifierKeys(): KeyOptions[] {
-    return this.#values.ring.verifierKeys();
+    return this.#rules.ring.verifierKeys();
   }
 
   /**
-   * Stops listening to the store and closes it.
+   * Stops listening to the store and closes it. Before that, writes the usage that was counted.
    *
    * @throws {TokenError} `store_unavailable` if the store does not close
    * @example
    * await tokens.close();
    */
   async close(): Promise<void> {
-    await this.#records.close();
-    await this.#store.close();
+    try {
+      await this.#view.usage?.close();
+    } finally {
+      await this.#records.close();
+    }
   }
 
   async #change(
@@ -555,7 +553,7 @@ export class TokenService<out Entry extends string = string> {
     const change = await this.#records.change(owner, valueOrId, now, conditions, apply);
     const diff = conditions.dryRun === true ? this.#decider.diff(change) : undefined;
     if (diff === undefined) this.#events.token('modified', change.after, now);
-    const [token] = toShownTokens([change.after], now, this.#values, this.#events) as [Token];
+    const [token] = this.#view.shown([change.after], now) as [Token];
     return diff === undefined ? token : Object.freeze({ ...token, diff });
   }
 }

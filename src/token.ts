@@ -97,6 +97,13 @@ export interface Token {
   readonly name?: string;
   /** The host's own facts. */
   readonly metadata?: JsonObject;
+  /**
+   * How often `verify` accepted it. Only in tokens that `get` and `list` return, if the service records
+   * usage; absent if it was never used.
+   */
+  readonly uses?: number;
+  /** When `verify` last accepted it; present together with `uses`. */
+  readonly lastUsedAt?: Date;
 }
 
 /** A token with its value, as `issue` and `rotate` return it. */

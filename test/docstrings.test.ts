@@ -321,6 +321,7 @@ declare global {
   const connection: mysql.MysqlConnection;
   const statement: mysql.MysqlStatement;
   class MyStore extends tokenwright.MemoryTokenStore {}
+  class MyUsageStore extends tokenwright.MemoryUsageStore {}
   class RateLimiterMemory implements web.PointsLimiter {
     constructor(options: { readonly points: number; readonly duration: number });
     readonly points: number;

@@ -202,6 +202,11 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
         'the oldest that is not in use is evicted; a list for which there is no room is parsed for each read',
     },
     {
+      what: 'counts of usage that wait to be written: pairs of a token and a scope',
+      limit: '{MAX_USAGE_ENTRIES}',
+      beyond: 'the oldest are dropped, and the event `usage_dropped` counts them',
+    },
+    {
       what: 'writes to Redis, to repeat those that a failover lost',
       limit:
         '{RECENT_WRITES_MS}, {MAX_RECENT_WRITES} writes, {MAX_RECENT_WRITES_LENGTH} characters; {RECENT_WRITES_SHARE} of them for one account',
@@ -238,6 +243,26 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       what: 'tokens that one Redis script changes',
       limit: '{REDIS_BATCH}',
       beyond: 'another script',
+    },
+    {
+      what: '`usage.flushMs`: until counts of usage are written',
+      limit: '{DEFAULT_FLUSH_MS:number} ms; {MIN_FLUSH_MS} to {MAX_FLUSH_MS}',
+      beyond: invalidOptions,
+    },
+    {
+      what: 'counts of usage that are written without waiting for `usage.flushMs`',
+      limit: '{FLUSHED_ENTRIES:number}',
+      beyond: '',
+    },
+    {
+      what: 'counts in one call of a usage store',
+      limit: '{USAGE_BATCH:number}',
+      beyond: 'another call',
+    },
+    {
+      what: 'scopes of one token that a usage store counts apart',
+      limit: '{MAX_COUNTED_SCOPES:number}',
+      beyond: 'the rest shares one entry, `other`',
     },
     {
       what: 'entries of one index that one Redis script reads for a page; or counts for a quota',

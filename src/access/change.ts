@@ -56,16 +56,6 @@ interface PatchContext {
   readonly quotas: Quotas;
 }
 
-/** What a rotation does to a record: the value before it ends with the grace period, or the token. */
-export function rotated<Stored extends object>(
-  { digest, expiresAt }: TokenRecord,
-  stored: Stored,
-  graceEnds: Date,
-): Stored & Pick<TokenRecord, 'box' | 'previousDigest' | 'previousUntil'> {
-  const previousUntil = new Date(Math.min(graceEnds.getTime(), expiresAt.getTime()));
-  return { box: undefined, ...stored, previousDigest: digest, previousUntil };
-}
-
 /** The name and the metadata after a patch; `null` removes them. */
 function patchedFields({
   name,

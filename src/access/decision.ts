@@ -20,6 +20,7 @@ import {
   type TokenRecord,
   type Verdict,
 } from '../token.ts';
+import type { UsageRecorder } from '../usage/recorder.ts';
 import { type PresentedValue, proofOf, type Values } from '../values/value.ts';
 import { type AccountCatalogs, asFarAsKnown, askCatalog } from './catalogs.ts';
 import type { CompiledScopes } from './compiled-scopes.ts';
@@ -38,9 +39,11 @@ export interface DeciderParts {
   readonly catalogs: AccountCatalogs;
   readonly compiled: CompiledScopes;
   readonly events: Events;
+  /** Absent if usage is not recorded. */
+  readonly usage: UsageRecorder | undefined;
 }
 
-/** Decides whether values allow what is needed, and emits an event for each decision. */
+/** Decides whether values allow what is needed. Emits an event for each decision, and counts it. */
 export class Decider {
   readonly #parts: DeciderParts;
 
@@ -91,7 +94,7 @@ export class Decider {
     reading: NeedReading,
     now: number,
   ): Verdict | Promise<Verdict> {
-    const { catalogs, compiled, events } = this.#parts;
+    const { catalogs, compiled, events, usage } = this.#parts;
     const reason = this.#refusalOf(record, proof, now);
     if (reason !== undefined) return this.#refuse(reason, now, record);
     if (!reading.ok) return this.#refuse('ambiguous_request', now, record, reading.reason);
@@ -100,12 +103,14 @@ export class Decider {
     if (by !== undefined) {
       const grantedBy = by.toString();
       events.verified(record, grantedBy, now);
+      usage?.used(record.id, grantedBy, now);
       return Object.freeze({ ok: true, token: tokenOf(record, now), grantedBy });
     }
     const refuseBy = (catalog: KnownScopes | undefined) => {
       const verdict = insufficient(compiled.setOf(record.scopes), need, catalog);
       const { id, account } = record;
       events.refused({ reason: verdict.reason, id, account, needed: verdict.needed }, now);
+      usage?.refused(id, now);
       return verdict;
     };
     const catalog = catalogs.of(record.account);
@@ -170,7 +175,10 @@ export class Decider {
     { id, account }: Partial<Pick<TokenRecord, 'id' | 'account'>> = {},
     detail?: RequestReason,
   ): RefusedVerdict {
-    this.#parts.events.refused({ reason, id, account }, now);
+    const { events, usage } = this.#parts;
+    events.refused({ reason, id, account }, now);
+    // The account is known of a token that exists.
+    if (id !== undefined && account !== undefined) usage?.refused(id, now);
     return Object.freeze({ ok: false, reason, ...(detail !== undefined && { detail }) });
   }
 }

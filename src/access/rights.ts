@@ -1,6 +1,7 @@
 import { MAX_NAMED_SCOPES } from '../bounds.ts';
 import { nextTurn } from '../deadline.ts';
 import { isTokenError } from '../errors.ts';
+import type { PatchInput, Read } from '../input.ts';
 import { isLong } from '../list-size.ts';
 import type { Scope, ScopeCatalog } from '../scope/index.ts';
 import { isScopeError, ofMember, refuseScopes, toTokenError } from '../scope-refusals.ts';
@@ -13,7 +14,7 @@ import { type AccountCatalogs, catalogUnavailable } from './catalogs.ts';
  * @throws {TokenError} as {@link ScopeCatalog.expand} refuses; `store_unavailable` if a catalog of the
  * host fails in another way
  */
-export function expand(
+function expand(
   catalog: ScopeCatalog | undefined,
   scopes: readonly Scope[],
   member: 'scopes' | 'addScopes' = 'scopes',
@@ -40,6 +41,29 @@ export async function expandFor(
   const granted = expand(catalog, scopes);
   if (isLong(granted)) await nextTurn();
   return granted;
+}
+
+/** What a patch gives a token, and the catalog of its account if it renews the token. */
+export interface PatchRights {
+  readonly catalog: ScopeCatalog | undefined;
+  readonly granted: readonly string[];
+}
+
+/** Expands the scopes of a patch, as {@link expandFor}. */
+export async function rightsOf(
+  catalogs: AccountCatalogs,
+  account: string,
+  { scopes, addScopes, removeScopes }: Read<PatchInput>,
+  expiresAt: Date | undefined,
+): Promise<PatchRights> {
+  const asked = scopes ?? addScopes ?? [];
+  const isRenewing = asked.length > 0 || expiresAt !== undefined;
+  const catalog = isRenewing ? await catalogs.of(account) : undefined;
+  if (isLong(removeScopes ?? asked)) await nextTurn();
+  const member = scopes === undefined ? 'addScopes' : 'scopes';
+  const granted = asked.length > 0 ? expand(catalog, asked, member) : [];
+  if (isLong(granted)) await nextTurn();
+  return { catalog, granted };
 }
 
 /**

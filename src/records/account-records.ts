@@ -4,6 +4,7 @@ import { isAccepted, isExpired, type TokenId, type TokenRecord } from '../token.
 import { newId, proofOf, readId, type Values } from '../values/value.ts';
 import { ChangeQueue, type MakeChange, type RecordChange, turnAfter } from './change-queue.ts';
 import type { CheckedStore } from './checked-store.ts';
+import { type ListedRecords, type Listing, readListing } from './listing.ts';
 import type { RecordReader } from './reader.ts';
 
 /** A 131-bit id is never drawn twice: if several are taken, the store does not tell the truth. */
@@ -28,6 +29,15 @@ export class AccountRecords {
     const { id, isMeant } = this.#addressed(account, valueOrId, now);
     const record = id && (await this.#reader.read(id, now));
     return record !== undefined && isMeant(record) ? record : undefined;
+  }
+
+  /**
+   * Reads a page of an account's list.
+   *
+   * @throws {TokenError} `invalid_request` for a cursor of another account or filter
+   */
+  page(listing: Listing, now: number): Promise<ListedRecords> {
+    return readListing(this.#store, this.#values.ring, listing, now);
   }
 
   /** Stores a record under a new id, with a new value; `undefined` if that would exceed the quota. */
@@ -75,6 +85,60 @@ export class AccountRecords {
     return dryRun === true ? this.#tryOut(id, now, make) : this.#queue.change(id, now, make);
   }
 
+  /**
+   * Revokes a token, with `ifVersion` only in that version.
+   *
+   * @returns the token that this call revoked; `undefined` if the account has no such token
+   * @throws {TokenError} `version_conflict`
+   */
+  async revoke(
+    account: string,
+    valueOrId: unknown,
+    now: number,
+    ifVersion: number | undefined,
+  ): Promise<Pick<TokenRecord, 'id' | 'account'> | undefined> {
+    const until = this.#store.deadline();
+    const id = readId(valueOrId) ?? (await this.find(account, valueOrId, now))?.id;
+    if (id === undefined) return undefined;
+    const token = { id, account };
+    if (await this.#store.revoke(token, new Date(now), ifVersion, until)) return token;
+    if (ifVersion === undefined) return undefined;
+    const record = await this.find(account, id, now);
+    if (record === undefined) return undefined;
+    throw versionConflict(record);
+  }
+
+  /** Revokes at most `limit` tokens of an account. Resolves to how many. */
+  revokeSome(account: string, now: number, limit: number): Promise<number> {
+    return this.#store.revokeAll(account, new Date(now), limit);
+  }
+
+  /** Removes at most `limit` records that ended before an instant. Resolves to how many. */
+  purgeSome(before: Date, limit: number): Promise<number> {
+    return this.#store.purge(before, limit);
+  }
+
+  /**
+   * Gives a token a new value; the one before it is accepted until an instant.
+   *
+   * @throws {TokenError} as {@link change}
+   */
+  async rotate(
+    account: string,
+    valueOrId: string,
+    now: number,
+    { ifVersion, until }: { readonly ifVersion: number | undefined; readonly until: Date },
+  ): Promise<{ readonly record: TokenRecord; readonly value: string }> {
+    let value = '';
+    const apply = (record: TokenRecord) => {
+      const minted = this.#values.mint(record.id, account);
+      value = minted.value;
+      return rotated(record, minted.stored, until);
+    };
+    const { after } = await this.change(account, valueOrId, now, { ifVersion }, apply);
+    return { record: after, value };
+  }
+
   /** Makes a change without writing it. */
   async #tryOut(id: TokenId, now: number, make: MakeChange): Promise<RecordChange> {
     const stored = await this.#reader.read(id, now);
@@ -103,14 +167,25 @@ export class AccountRecords {
     };
   }
 
-  /** Ends the reads; the store stays open. */
-  close(): Promise<void> {
-    return this.#reader.close();
+  /** Ends the reads and closes the store. */
+  async close(): Promise<void> {
+    await this.#reader.close();
+    await this.#store.close();
   }
 }
 
+/** What a rotation does to a record: the value before it ends with the grace period, or the token. */
+function rotated<Stored extends object>(
+  { digest, expiresAt }: TokenRecord,
+  stored: Stored,
+  graceEnds: Date,
+): Stored & Pick<TokenRecord, 'box' | 'previousDigest' | 'previousUntil'> {
+  const previousUntil = new Date(Math.min(graceEnds.getTime(), expiresAt.getTime()));
+  return { box: undefined, ...stored, previousDigest: digest, previousUntil };
+}
+
 /** The token has another version than the caller expects. */
-export function versionConflict({ version }: TokenRecord): TokenError {
+function versionConflict({ version }: TokenRecord): TokenError {
   return new TokenError('version_conflict', `the token has version ${version} now; read it again`, {
     version,
   });

@@ -1,18 +1,41 @@
 import type { Events } from '../events.ts';
 import { frozenList, isExpired, type Token, type TokenRecord } from '../token.ts';
+import type { UseTotals } from '../usage/counts.ts';
+import type { UsageRecorder } from '../usage/recorder.ts';
 import { maskValue, type Values } from '../values/value.ts';
 
-/** Tokens as their account sees them; it is an event if that includes values. */
-export function toShownTokens(
-  records: readonly TokenRecord[],
-  now: number,
-  values: Values,
-  events: Events,
-): Token[] {
-  const tokens = records.map((record) => tokenOf(record, now, values.reveal(record)));
-  const [first, ...others] = tokens.filter(({ value }) => value !== undefined);
-  if (first !== undefined) events.revealed(first.account, 1 + others.length, now);
-  return tokens;
+/** Shows records as their account sees them; it is an event if that includes values. */
+export class TokenView {
+  readonly #values: Values;
+  readonly #events: Events;
+  /** Absent if usage is not recorded. */
+  readonly usage: UsageRecorder | undefined;
+
+  constructor(values: Values, events: Events, usage: UsageRecorder | undefined) {
+    this.#values = values;
+    this.#events = events;
+    this.usage = usage;
+  }
+
+  /** Shows records with their use, if that is recorded. */
+  async withUses(records: readonly TokenRecord[], now: number): Promise<Token[]> {
+    // First, so that no event says that values were shown if this fails.
+    const uses = await this.usage?.totalsOf(records.map(({ id }) => id));
+    const tokens = this.shown(records, now);
+    return uses === undefined ? tokens : tokens.map((token, at) => withUse(token, uses[at]));
+  }
+
+  /** Shows records. */
+  shown(records: readonly TokenRecord[], now: number): Token[] {
+    const tokens = records.map((record) => tokenOf(record, now, this.#values.reveal(record)));
+    const [first, ...others] = tokens.filter(({ value }) => value !== undefined);
+    if (first !== undefined) this.#events.revealed(first.account, 1 + others.length, now);
+    return tokens;
+  }
+}
+
+function withUse(token: Token, { uses, lastUsedAt }: UseTotals = { uses: 0 }): Token {
+  return lastUsedAt === undefined ? token : Object.freeze({ ...token, uses, lastUsedAt });
 }
 
 /** A record as its account sees it, with its value if that is to be shown. */

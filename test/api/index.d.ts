@@ -105,6 +105,13 @@ export declare class MemoryTokenStore implements TokenStore {
   scan(query: ScanQuery): Promise<ScannedRecords>;
 }
 
+export declare class MemoryUsageStore implements UsageStore {
+  #private;
+  add(batch: readonly UsageDelta[]): Promise<void>;
+  read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
+  forget(ids: readonly TokenId[]): Promise<void>;
+}
+
 export type ModifiedToken = Token & {
   readonly diff?: ScopeDiff;
 };
@@ -152,6 +159,12 @@ export interface QuotaOptions {
   readonly scopesPerToken?: number | undefined;
 }
 
+export interface RefusalDelta {
+  readonly id: TokenId;
+  readonly refusals: number;
+  readonly scope?: undefined;
+}
+
 export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'ambiguous_request' | 'insufficient_scope';
 
 export interface RevokeAllOptions {
@@ -179,6 +192,12 @@ export interface ScannerRules {
   readonly github: GithubPattern;
 }
 
+export interface ScopeUsage {
+  readonly scope: string;
+  readonly uses: number;
+  readonly lastUsedAt?: Date;
+}
+
 export interface StoreFinding {
   readonly code: string;
   readonly message: string;
@@ -197,6 +216,8 @@ export interface Token {
   readonly value?: string;
   readonly name?: string;
   readonly metadata?: JsonObject;
+  readonly uses?: number;
+  readonly lastUsedAt?: Date;
 }
 
 export declare class TokenError extends Error {
@@ -234,6 +255,10 @@ export type TokenEvent = (TokenScopedEvent & {
 }) | (BaseEvent & {
   readonly type: 'store_trouble';
   readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
+  readonly store?: 'usage';
+}) | (BaseEvent & {
+  readonly type: 'usage_dropped';
+  readonly count: number;
 });
 
 export type TokenEventType = TokenEvent['type'];
@@ -274,6 +299,7 @@ export declare class TokenService<out Entry extends string = string> {
   list<const Asked extends string = never>(input: ListInput<AskedScope<Entry, Asked>>): Promise<TokenPage>;
   listAll<const Asked extends string = never>(input: ListInput<AskedScope<Entry, Asked>>): AsyncGenerator<Token, void, undefined>;
   get(account: string, valueOrId: string): Promise<Token | undefined>;
+  usage(account: string, valueOrId: string): Promise<TokenUsage | undefined>;
   modify<const Asked extends string = never>(account: string, valueOrId: string, change: ModifyInput<AskedScope<Entry, Asked>>, options?: ChangeOptions): Promise<ModifiedToken>;
   patch<const Asked extends string = never>(account: string, valueOrId: string, change: PatchInput<AskedScope<Entry, Asked>>, options?: ChangeOptions): Promise<ModifiedToken>;
   revoke(account: string, valueOrId: string, options?: Pick<ChangeOptions, 'ifVersion'>): Promise<boolean>;
@@ -299,6 +325,7 @@ export interface TokenServiceOptions<Entry extends string = string> {
   readonly reveal?: 'once' | 'always' | undefined;
   readonly lifetime?: Partial<Lifetime> | undefined;
   readonly cache?: CacheOptions | undefined;
+  readonly usage?: UsageOptions | undefined;
   readonly quotas?: QuotaOptions | undefined;
   readonly deadlineMs?: number | undefined;
   readonly onEvent?: ((event: TokenEvent) => void) | undefined;
@@ -319,7 +346,47 @@ export interface TokenStore {
   close?(): Promise<void>;
 }
 
+export interface TokenUsage {
+  readonly uses: number;
+  readonly refusals: number;
+  readonly lastUsedAt?: Date;
+  readonly scopes: readonly ScopeUsage[];
+}
+
 export type Unsubscribe = () => Promise<void>;
+
+export type UsageDelta = UseDelta | RefusalDelta;
+
+export interface UsageOptions {
+  readonly store: UsageStore;
+  readonly flushMs?: number | undefined;
+}
+
+export interface UsageRecord {
+  readonly refusals: number;
+  readonly scopes: readonly UsedScope[];
+}
+
+export interface UsageStore {
+  add(batch: readonly UsageDelta[]): Promise<void>;
+  read(ids: readonly TokenId[]): Promise<readonly (UsageRecord | undefined)[]>;
+  forget(ids: readonly TokenId[]): Promise<void>;
+  close?(): Promise<void>;
+}
+
+export interface UseDelta {
+  readonly id: TokenId;
+  readonly scope: string;
+  readonly uses: number;
+  readonly lastUsedAt: Date;
+  readonly refusals?: undefined;
+}
+
+export interface UsedScope {
+  readonly scope: string;
+  readonly uses: number;
+  readonly lastUsedAt: Date;
+}
 
 export type Verdict = {
   readonly ok: true;

@@ -1,6 +1,6 @@
 // What tokenwright/sqlite declares, as published. Written by: npm run api
 
-import type { AccountQuota, DoctorOptions, PageQuery, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe } from 'tokenwright';
+import type { AccountQuota, DoctorOptions, PageQuery, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore } from 'tokenwright';
 
 export interface SqliteHandle {
   exec(sql: string): unknown;
@@ -39,6 +39,16 @@ export declare class SqliteTokenStore implements TokenStore {
   purge(before: Date, limit: number): Promise<number>;
   watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
   doctor(options?: DoctorOptions): Promise<StoreFinding[]>;
+  close(): Promise<void>;
+}
+
+export declare class SqliteUsageStore implements UsageStore {
+  #private;
+  private constructor();
+  static open(pathOrHandle: string | SqliteHandle): SqliteUsageStore;
+  add(batch: readonly UsageDelta[]): Promise<void>;
+  read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
+  forget(ids: readonly TokenId[]): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 // What tokenwright/testing declares, as published. Written by: npm run api
 
-import type { TokenStore } from 'tokenwright';
+import type { TokenStore, UsageStore } from 'tokenwright';
 
 export interface ManualClock {
   now(): Date;
@@ -19,6 +19,11 @@ export interface StoreContractCase {
 
 export type StoreFault = (call: StoreCall, run: () => Promise<unknown>) => Promise<unknown>;
 
+export interface UsageContractCase {
+  readonly name: string;
+  run(open: () => UsageStore | Promise<UsageStore>): Promise<void>;
+}
+
 export declare const faults: Readonly<{
   delay(turns: number, isHit?: (call: StoreCall) => boolean): StoreFault;
   lostRequest(isHit?: (call: StoreCall) => boolean): StoreFault;
@@ -30,5 +35,7 @@ export declare const faults: Readonly<{
 export declare function manualClock(start?: Date): ManualClock;
 
 export declare const storeContract: readonly StoreContractCase[];
+
+export declare const usageContract: readonly UsageContractCase[];
 
 export declare function withFaults(store: TokenStore, ...chosen: readonly StoreFault[]): TokenStore;

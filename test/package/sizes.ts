@@ -6,14 +6,14 @@ import { ENTRIES, type Entry, specifierOf } from './entries.ts';
 /** In bytes, a little above what it is: whoever raises one says in the change what it buys. */
 const BUDGETS: Readonly<Record<Entry, number>> = {
   scope: 8_650,
-  index: 25_700,
+  index: 27_450,
   openapi: 15_000,
   http: 27_800,
-  sqlite: 8_450,
+  sqlite: 9_250,
   postgres: 9_600,
   mysql: 9_400,
   redis: 13_150,
-  testing: 8_800,
+  testing: 10_050,
 };
 
 for (const entry of ENTRIES) {

@@ -31,6 +31,7 @@ import { watchCommits } from './watch.ts';
 import { WriteQueue } from './write-queue.ts';
 
 export type { SqliteHandle, SqliteStatement, SqliteValue } from './client.ts';
+export { SqliteUsageStore } from './usage.ts';
 
 /** How a {@link SqliteTokenStore} works. */
 export interface SqliteStoreOptions {

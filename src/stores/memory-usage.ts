@@ -1,0 +1,63 @@
+import { MAX_COUNTED_SCOPES } from '../bounds.ts';
+import type { TokenId } from '../token.ts';
+import {
+  OTHER_SCOPES,
+  type UsageDelta,
+  type UsageRecord,
+  type UsageStore,
+  type UseDelta,
+} from '../usage-store.ts';
+
+interface Counts {
+  refusals: number;
+  readonly scopes: Map<string, { uses: number; lastUsedAt: number }>;
+}
+
+/**
+ * Stores how tokens are used in memory: for tests, and for a single process that may forget it at its
+ * end.
+ *
+ * @example
+ * const usage = { store: new MemoryUsageStore() };
+ * const tokens = new TokenService({ store: new MemoryTokenStore(), keys, prefix: 'acme', usage });
+ */
+export class MemoryUsageStore implements UsageStore {
+  readonly #tokens = new Map<TokenId, Counts>();
+
+  async add(batch: readonly UsageDelta[]): Promise<void> {
+    for (const delta of batch) {
+      const counts = this.#tokens.get(delta.id) ?? { refusals: 0, scopes: new Map() };
+      this.#tokens.set(delta.id, counts);
+      if (delta.scope === undefined) counts.refusals += delta.refusals;
+      else addUses(counts, delta);
+    }
+  }
+
+  async read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
+    return ids.map((id) => {
+      const counts = this.#tokens.get(id);
+      if (counts === undefined) return undefined;
+      const scopes = Array.from(counts.scopes, ([scope, { uses, lastUsedAt }]) => {
+        return { scope, uses, lastUsedAt: new Date(lastUsedAt) };
+      });
+      return { refusals: counts.refusals, scopes };
+    });
+  }
+
+  async forget(ids: readonly TokenId[]): Promise<void> {
+    for (const id of ids) this.#tokens.delete(id);
+  }
+}
+
+function addUses({ scopes }: Counts, { scope, uses, lastUsedAt }: UseDelta): void {
+  const isApart = scopes.has(scope) || countedApart(scopes) < MAX_COUNTED_SCOPES;
+  const name = isApart ? scope : OTHER_SCOPES;
+  const counted = scopes.get(name) ?? { uses: 0, lastUsedAt: lastUsedAt.getTime() };
+  counted.uses += uses;
+  counted.lastUsedAt = Math.max(counted.lastUsedAt, lastUsedAt.getTime());
+  scopes.set(name, counted);
+}
+
+function countedApart(scopes: ReadonlyMap<string, unknown>): number {
+  return scopes.size - (scopes.has(OTHER_SCOPES) ? 1 : 0);
+}

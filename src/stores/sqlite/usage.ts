@@ -1,0 +1,195 @@
+import { MAX_COUNTED_SCOPES } from '../../bounds.ts';
+import { TokenError } from '../../errors.ts';
+import type { TokenId } from '../../token.ts';
+import {
+  OTHER_SCOPES,
+  type UsageDelta,
+  type UsageRecord,
+  type UsageStore,
+  type UsedScope,
+} from '../../usage-store.ts';
+import {
+  cellsOf,
+  changesIn,
+  guarded,
+  isBusy,
+  NOT_OPENED,
+  type OwnHandle,
+  openFile,
+  retryLater,
+  returnArrays,
+  type SqliteHandle,
+  toTokenError,
+} from './client.ts';
+import { prepareUsageDatabase } from './usage-schema.ts';
+
+type Statements = ReturnType<typeof prepare>;
+
+/**
+ * Stores how tokens are used in an SQLite database of its own: a write to the file of the tokens would
+ * make every process drop what it has cached of them.
+ *
+ * A write waits up to 1.5 s for another process, by a timer, and then rejects with `store_unavailable`.
+ * Counts survive the end of the process, but a loss of power may cost the last of them
+ * (`synchronous=NORMAL`). If the file is removed while it is open, what is counted from then on is lost.
+ *
+ * @example
+ * const store = SqliteUsageStore.open('usage.db');
+ * await store.add([{ id: token.id, refusals: 1 }]);
+ * await store.close();
+ */
+export class SqliteUsageStore implements UsageStore {
+  readonly #handle: SqliteHandle;
+  readonly #own: OwnHandle | undefined;
+  readonly #statements: Statements;
+
+  private constructor(handle: SqliteHandle, own: OwnHandle | undefined) {
+    this.#handle = handle;
+    this.#own = own;
+    prepareUsageDatabase(handle);
+    this.#statements = prepare(handle);
+  }
+
+  /**
+   * Opens a database and makes its tables if it is empty.
+   *
+   * A path is opened with `node:sqlite`; a missing file is created for its owner alone (mode 0600).
+   * `':memory:'` is a database that ends with the store. A handle that you pass in gets our pragmas and
+   * stays open when the store is closed.
+   *
+   * @throws {TokenError} `invalid_options` if this Node.js has no `node:sqlite`, or the database holds
+   * something else, such as tokens; `store_unavailable` if it does not open
+   * @example
+   * SqliteUsageStore.open('/var/lib/acme/usage.db');
+   */
+  static open(pathOrHandle: string | SqliteHandle): SqliteUsageStore {
+    if (typeof pathOrHandle !== 'string' && typeof pathOrHandle?.prepare !== 'function') {
+      throw new TokenError(
+        'invalid_options',
+        "what is opened must be the path of a file, ':memory:', or a database of node:sqlite or better-sqlite3",
+      );
+    }
+    return guarded(() => {
+      if (typeof pathOrHandle !== 'string') return new SqliteUsageStore(pathOrHandle, undefined);
+      const own = openFile(pathOrHandle);
+      try {
+        return new SqliteUsageStore(own, own);
+      } catch (error) {
+        own.close();
+        throw error;
+      }
+    }, NOT_OPENED);
+  }
+
+  async add(batch: readonly UsageDelta[]): Promise<void> {
+    if (batch.length > 0) await this.#run(() => this.#together(() => batch.forEach(this.#addOne)));
+  }
+
+  readonly #addOne = (delta: UsageDelta): void => {
+    const { addUses, insertUses, addRefusals } = this.#statements;
+    const { id, scope } = delta;
+    if (scope === undefined) {
+      addRefusals.run(id, delta.refusals);
+      return;
+    }
+    const { uses } = delta;
+    const lastUsedAt = delta.lastUsedAt.getTime();
+    const changes = changesIn(addUses.run(uses, lastUsedAt, id, scope));
+    if (changes === 0) insertUses.run(id, id, scope, uses, lastUsedAt);
+  };
+
+  async read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
+    const asked = JSON.stringify(ids);
+    const rows = await this.#run(() => this.#statements.read.all(asked, asked));
+    const found = new Map<number, { refusals: number; scopes: UsedScope[] }>();
+    for (const row of rows) {
+      const [index, scope, count, lastUsedAt] = cellsOf(row);
+      const usage = found.get(Number(index)) ?? { refusals: 0, scopes: [] };
+      found.set(Number(index), usage);
+      if (scope === null) usage.refusals = Number(count);
+      else usage.scopes.push(usedScope(scope, count, lastUsedAt));
+    }
+    return Array.from(ids, (_, index) => found.get(index));
+  }
+
+  async forget(ids: readonly TokenId[]): Promise<void> {
+    const asked = JSON.stringify(ids);
+    await this.#run(() =>
+      this.#together(() => {
+        this.#statements.forgetUses.run(asked);
+        this.#statements.forgetRefusals.run(asked);
+      }),
+    );
+  }
+
+  async close(): Promise<void> {
+    guarded(() => this.#own?.close());
+  }
+
+  /** Works now. Only if a lock is in the way, it tries again by a timer. */
+  async #run<Result>(work: () => Result): Promise<Result> {
+    try {
+      return work();
+    } catch (error) {
+      if (!isBusy(error)) throw toTokenError(error);
+      return retryLater(work);
+    }
+  }
+
+  /** All or nothing, also within a transaction of the host. */
+  #together(work: () => void): void {
+    this.#handle.exec('SAVEPOINT tokenwright_usage');
+    try {
+      work();
+      this.#handle.exec('RELEASE tokenwright_usage');
+    } catch (error) {
+      this.#undo();
+      throw error;
+    }
+  }
+
+  #undo(): void {
+    try {
+      this.#handle.exec('ROLLBACK TO tokenwright_usage; RELEASE tokenwright_usage');
+    } catch {
+      // Some errors have already rolled back.
+    }
+  }
+}
+
+function usedScope(scope: unknown, uses: unknown, lastUsedAt: unknown): UsedScope {
+  return { scope: String(scope), uses: Number(uses), lastUsedAt: new Date(Number(lastUsedAt)) };
+}
+
+function prepare(handle: SqliteHandle) {
+  return {
+    addUses: handle.prepare(
+      `UPDATE uses SET uses = uses + ?, last_used_at = max(last_used_at, ?)
+       WHERE id = ? AND scope = ?`,
+    ),
+    insertUses: handle.prepare(
+      `INSERT INTO uses (id, scope, uses, last_used_at) VALUES (?, iif(
+         (SELECT count(*) FROM uses WHERE id = ? AND scope <> '${OTHER_SCOPES}')
+           < ${MAX_COUNTED_SCOPES}, ?, '${OTHER_SCOPES}'), ?, ?)
+       ON CONFLICT (id, scope) DO UPDATE SET uses = uses + excluded.uses,
+         last_used_at = max(last_used_at, excluded.last_used_at)`,
+    ),
+    addRefusals: handle.prepare(
+      `INSERT INTO refusals (id, refusals) VALUES (?, ?)
+       ON CONFLICT (id) DO UPDATE SET refusals = refusals + excluded.refusals`,
+    ),
+    // CROSS JOIN fixes the order of the loops: one index lookup for each id.
+    read: returnArrays(
+      handle.prepare(
+        `SELECT asked.key, uses.scope, uses.uses, uses.last_used_at
+         FROM json_each(?) AS asked CROSS JOIN uses ON uses.id = asked.value
+         UNION ALL SELECT asked.key, NULL, refusals.refusals, NULL
+         FROM json_each(?) AS asked CROSS JOIN refusals ON refusals.id = asked.value`,
+      ),
+    ),
+    forgetUses: handle.prepare('DELETE FROM uses WHERE id IN (SELECT value FROM json_each(?))'),
+    forgetRefusals: handle.prepare(
+      'DELETE FROM refusals WHERE id IN (SELECT value FROM json_each(?))',
+    ),
+  };
+}

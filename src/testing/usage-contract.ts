@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict';
+import { MAX_COUNTED_SCOPES } from '../bounds.ts';
+import type { TokenId } from '../token.ts';
+import {
+  OTHER_SCOPES,
+  type UsageDelta,
+  type UsageRecord,
+  type UsageStore,
+  type UsedScope,
+} from '../usage-store.ts';
+import { idOf, later, range } from './records.ts';
+
+/** One promise of a {@link UsageStore}, for any test runner. */
+export interface UsageContractCase {
+  /** The method and its promise: `add: sums up what is added`. */
+  readonly name: string;
+  /** Opens a store, checks the promise and closes the store. Rejects if the promise is broken. */
+  run(open: () => UsageStore | Promise<UsageStore>): Promise<void>;
+}
+
+const ONE = idOf('one');
+const TWO = idOf('two');
+const ORDERS = 'GET:shop.example/orders';
+const ITEMS = 'GET:shop.example/items';
+const ALIKE_SCOPES = [
+  ORDERS,
+  'GET:shop.example/Orders',
+  'GET:shop.example/orders ',
+  'GET:shop.example/order',
+  'GET:shop.example/ord%',
+  'GET:shop.example/orders%2F',
+  'GET:shop.example/ord\u00e9rs',
+  'GET:shop.example/orde\u0301rs',
+];
+const ALIKE_IDS = ['alike', 'Alike', 'ALIKE', 'alikeX'].map(idOf);
+
+/**
+ * All promises of a usage store, as a list of cases for any test runner.
+ *
+ * A store passes when no case rejects and none is skipped. `open` must return an empty store each
+ * time. No case reads the real time or waits.
+ *
+ * @example
+ * describe('my usage store', () => {
+ *   it.each(usageContract)('$name', (promise) => promise.run(() => new MyUsageStore()));
+ * });
+ */
+export const usageContract: readonly UsageContractCase[] = [
+  test('add: keeps uses and their last time, to the millisecond', async (store) => {
+    await store.add([use(ONE, ORDERS, 3, 789)]);
+    await assertUsage(store, ONE, { [ORDERS]: [3, 789] });
+  }),
+
+  test('add: keeps refusals apart from uses', async (store) => {
+    await store.add([{ id: ONE, refusals: 2 }, use(TWO, ORDERS, 1, 0)]);
+    await assertUsage(store, ONE, {}, 2);
+    await assertUsage(store, TWO, { [ORDERS]: [1, 0] });
+    await store.add([use(ONE, ORDERS, 1, 5), { id: TWO, refusals: 1 }]);
+    await assertUsage(store, ONE, { [ORDERS]: [1, 5] }, 2);
+    await assertUsage(store, TWO, { [ORDERS]: [1, 0] }, 1);
+  }),
+
+  test('add: sums up several batches', async (store) => {
+    await store.add([use(ONE, ORDERS, 1, 1), use(ONE, ITEMS, 10, 2), { id: ONE, refusals: 3 }]);
+    await store.add([use(ONE, ORDERS, 2, 3), { id: ONE, refusals: 4 }]);
+    await assertUsage(store, ONE, { [ORDERS]: [3, 3], [ITEMS]: [10, 2] }, 7);
+  }),
+
+  test('add: sums up what one batch names twice', async (store) => {
+    const refusals = { id: ONE, refusals: 1 };
+    await store.add([use(ONE, ORDERS, 1, 9), refusals, use(ONE, ORDERS, 5, 4), refusals]);
+    await assertUsage(store, ONE, { [ORDERS]: [6, 9] }, 2);
+  }),
+
+  test('add: never moves the time of the last use backwards', async (store) => {
+    await store.add([use(ONE, ORDERS, 1, 1000)]);
+    await store.add([use(ONE, ORDERS, 1, 999)]);
+    await assertUsage(store, ONE, { [ORDERS]: [2, 1000] });
+    await store.add([use(ONE, ORDERS, 1, 1001)]);
+    await assertUsage(store, ONE, { [ORDERS]: [3, 1001] });
+  }),
+
+  test('add: changes nothing with an empty batch', async (store) => {
+    await store.add([use(ONE, ORDERS, 1, 0)]);
+    await store.add([]);
+    await assertUsage(store, ONE, { [ORDERS]: [1, 0] });
+  }),
+
+  test('add: loses no count of 100 concurrent ones', async (store) => {
+    const batches = range(100).map((ms) => [use(ONE, ORDERS, 1, ms), { id: TWO, refusals: 1 }]);
+    await Promise.all(batches.map((batch) => store.add(batch)));
+    await assertUsage(store, ONE, { [ORDERS]: [100, 99] });
+    await assertUsage(store, TWO, {}, 100);
+  }),
+
+  test('add: takes a batch of 1000', async (store) => {
+    const ids = range(1000).map((index) => idOf(`n${index}`));
+    await store.add(ids.map((id, index) => use(id, ORDERS, index + 1, index)));
+    const usages = await store.read(ids);
+    assert.deepEqual(
+      usages.map((usage) => usage?.scopes[0]?.uses),
+      range(1000).map((index) => index + 1),
+    );
+  }),
+
+  test('add: adds large counts exactly', async (store) => {
+    const most = 2 ** 52;
+    await store.add([use(ONE, ORDERS, most, 0), { id: ONE, refusals: most }]);
+    await store.add([use(ONE, ORDERS, 1, 0), { id: ONE, refusals: 1 }]);
+    await assertUsage(store, ONE, { [ORDERS]: [most + 1, 0] }, most + 1);
+  }),
+
+  test('add: compares scopes byte by byte', async (store) => {
+    await store.add(ALIKE_SCOPES.map((scope, index) => use(ONE, scope, index + 1, index)));
+    const expected = ALIKE_SCOPES.map((scope, index) => [scope, [index + 1, index]] as const);
+    await assertUsage(store, ONE, Object.fromEntries(expected));
+  }),
+
+  test('add: compares ids byte by byte', async (store) => {
+    await store.add(ALIKE_IDS.map((id, index) => use(id, ORDERS, index + 1, index)));
+    for (const [index, id] of ALIKE_IDS.entries()) {
+      await assertUsage(store, id, { [ORDERS]: [index + 1, index] });
+    }
+  }),
+
+  test('add: counts 256 scopes of a token apart and the rest together', async (store) => {
+    const scopes = manyScopes(MAX_COUNTED_SCOPES + 2);
+    const [first = '', ...others] = scopes;
+    for (const scope of [first, ...others]) await store.add([use(ONE, scope, 1, 5)]);
+    await store.add([use(ONE, first, 1, 6), use(ONE, scopes.at(-1) ?? '', 1, 7)]);
+    const apart = scopes.slice(1, MAX_COUNTED_SCOPES).map((scope) => [scope, [1, 5]] as const);
+    const counts = { ...Object.fromEntries(apart), [first]: [2, 6], [OTHER_SCOPES]: [3, 7] };
+    await assertUsage(store, ONE, counts as Counts);
+  }),
+
+  test('add: counts 256 scopes apart also if they come in one batch', async (store) => {
+    const scopes = manyScopes(MAX_COUNTED_SCOPES + 44);
+    await store.add(scopes.map((scope) => use(ONE, scope, 1, 0)));
+    const [usage] = await store.read([ONE]);
+    const other = usage?.scopes.find(({ scope }) => scope === OTHER_SCOPES);
+    assert.equal(usage?.scopes.length, MAX_COUNTED_SCOPES + 1);
+    assert.equal(other?.uses, 44);
+  }),
+
+  test('add: bounds the scopes of each token alone', async (store) => {
+    await store.add(manyScopes(MAX_COUNTED_SCOPES + 1).map((scope) => use(ONE, scope, 1, 0)));
+    await store.add([use(TWO, ORDERS, 1, 0)]);
+    await assertUsage(store, TWO, { [ORDERS]: [1, 0] });
+  }),
+
+  test('add: keeps copies', async (store) => {
+    const lastUsedAt = later(1);
+    await store.add([{ id: ONE, scope: ORDERS, uses: 1, lastUsedAt }]);
+    lastUsedAt.setTime(0);
+    await assertUsage(store, ONE, { [ORDERS]: [1, 1] });
+  }),
+
+  test('read: answers in the order of the ids, also for one that comes twice', async (store) => {
+    await store.add([use(ONE, ORDERS, 1, 0), use(TWO, ORDERS, 2, 0)]);
+    const usages = await store.read([TWO, idOf('none'), ONE, TWO]);
+    const uses = usages.map((usage) => usage?.scopes[0]?.uses);
+    assert.deepEqual(uses, [2, undefined, 1, 2]);
+    assert.equal(usages[1], undefined);
+  }),
+
+  test('read: answers no ids with nothing', async (store) => {
+    assert.deepEqual(await store.read([]), []);
+  }),
+
+  test('read: returns copies', async (store) => {
+    await store.add([use(ONE, ORDERS, 1, 1)]);
+    const [usage] = await store.read([ONE]);
+    usage?.scopes[0]?.lastUsedAt.setTime(0);
+    await assertUsage(store, ONE, { [ORDERS]: [1, 1] });
+  }),
+
+  test('forget: removes uses and refusals of these tokens alone', async (store) => {
+    for (const id of [ONE, TWO]) await store.add([use(id, ORDERS, 1, 0), { id, refusals: 1 }]);
+    await store.forget([ONE, idOf('none')]);
+    assert.deepEqual(await store.read([ONE]), [undefined]);
+    await assertUsage(store, TWO, { [ORDERS]: [1, 0] }, 1);
+  }),
+
+  test('forget: lets a token be counted again from the start', async (store) => {
+    await store.add([use(ONE, ORDERS, 5, 9), { id: ONE, refusals: 1 }]);
+    await store.forget([ONE]);
+    await store.add([use(ONE, ORDERS, 1, 1)]);
+    await assertUsage(store, ONE, { [ORDERS]: [1, 1] });
+  }),
+
+  test('forget: removes nothing without ids', async (store) => {
+    await store.add([use(ONE, ORDERS, 1, 0)]);
+    await store.forget([]);
+    await assertUsage(store, ONE, { [ORDERS]: [1, 0] });
+  }),
+];
+
+/** By scope: the number of uses, and the milliseconds of the last one. */
+type Counts = Readonly<Record<string, readonly [uses: number, ms: number]>>;
+
+function test(name: string, check: (store: UsageStore) => Promise<void>): UsageContractCase {
+  return {
+    name,
+    async run(open) {
+      const store = await open();
+      try {
+        await check(store);
+      } finally {
+        await store.close?.();
+      }
+    },
+  };
+}
+
+function use(id: TokenId, scope: string, uses: number, ms: number): UsageDelta {
+  return { id, scope, uses, lastUsedAt: later(ms) };
+}
+
+function manyScopes(count: number): string[] {
+  return range(count).map((index) => `GET:shop.example/${index}`);
+}
+
+async function assertUsage(
+  store: UsageStore,
+  id: TokenId,
+  counts: Counts,
+  refusals = 0,
+): Promise<void> {
+  const [usage] = await store.read([id]);
+  const scopes = Object.entries(counts).map(([scope, [uses, ms]]) => {
+    return { scope, uses, lastUsedAt: later(ms) };
+  });
+  assert.deepEqual(plain(usage), plain({ refusals, scopes }));
+}
+
+/** The members of the port alone, sorted, in plain objects: a driver may return other prototypes. */
+function plain(usage: UsageRecord | undefined): unknown {
+  if (usage === undefined) return undefined;
+  const scopes = usage.scopes.map(({ scope, uses, lastUsedAt }) => ({ scope, uses, lastUsedAt }));
+  const byScope = (one: UsedScope, other: UsedScope) => (one.scope < other.scope ? -1 : 1);
+  return { refusals: usage.refusals, scopes: scopes.sort(byScope) };
+}

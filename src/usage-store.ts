@@ -1,0 +1,94 @@
+import type { TokenId } from './token.ts';
+
+/** Uses of one token by one of its scopes since the last write. */
+export interface UseDelta {
+  /** The token. */
+  readonly id: TokenId;
+  /** The held scope that allowed them. */
+  readonly scope: string;
+  /** How many: 1 or more. */
+  readonly uses: number;
+  /** The time of the latest one. */
+  readonly lastUsedAt: Date;
+  /** Only of refusals. */
+  readonly refusals?: undefined;
+}
+
+/** Refusals of one token since the last write. */
+export interface RefusalDelta {
+  /** The token. */
+  readonly id: TokenId;
+  /** How many: 1 or more. */
+  readonly refusals: number;
+  /** Only of uses. */
+  readonly scope?: undefined;
+}
+
+/** What is added to the counts of a token. */
+export type UsageDelta = UseDelta | RefusalDelta;
+
+/** How often, and when last, a scope of a token allowed something. */
+export interface UsedScope {
+  /** The scope, or `other` for all that are not counted apart. */
+  readonly scope: string;
+  /** 1 or more. */
+  readonly uses: number;
+  /** To the millisecond. */
+  readonly lastUsedAt: Date;
+}
+
+/** The counts of one token as a store holds them. */
+export interface UsageRecord {
+  /** How often it was refused. */
+  readonly refusals: number;
+  /** The scopes that were used, each once, in any order. */
+  readonly scopes: readonly UsedScope[];
+}
+
+/**
+ * Stores how often tokens are used: counts by token and scope, and nothing about a single request. What
+ * it promises:
+ *
+ * - `add` is one step, also with many concurrent callers: all of its counts are added or none is, and no
+ *   other caller's count is lost.
+ * - `lastUsedAt` never moves backwards, in whatever order batches arrive.
+ * - Ids and scopes are compared byte by byte.
+ * - A token has at most 256 scopes that are counted apart, those that came first. The uses of all others
+ *   are added to one entry with the scope `other`, so that the counts still add up.
+ *
+ * `usageContract` of `tokenwright/testing` checks all of this for any store.
+ */
+export interface UsageStore {
+  /**
+   * Adds counts, in one round trip. A batch may name a token or a scope twice. An empty batch changes
+   * nothing.
+   *
+   * @throws {TokenError} `store_unavailable`: the counts may or may not have been added
+   */
+  add(batch: readonly UsageDelta[]): Promise<void>;
+
+  /**
+   * Reads the counts of tokens in one round trip. The answer has one element for each id, in that order,
+   * `undefined` if nothing was ever counted. The same id may come twice.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  read(ids: readonly TokenId[]): Promise<readonly (UsageRecord | undefined)[]>;
+
+  /**
+   * Removes all counts of these tokens. Unknown ids are ignored.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  forget(ids: readonly TokenId[]): Promise<void>;
+
+  /**
+   * Releases what the store itself opened; a client or handle that the host passed in stays open.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  close?(): Promise<void>;
+}
+
+/** The entry that has the uses of all scopes which are not counted apart. No scope has this form. */
+export const OTHER_SCOPES = 'other';

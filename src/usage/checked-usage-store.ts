@@ -1,0 +1,84 @@
+import { withDeadline } from '../deadline.ts';
+import { corruptUsage, type StoreFailure, storeFailure } from '../errors.ts';
+import type { TokenId } from '../token.ts';
+import type { UsageDelta, UsageRecord, UsageStore, UsedScope } from '../usage-store.ts';
+
+/** How the calls of a usage store are checked. */
+export interface UsageCheckOptions {
+  readonly deadlineMs: number;
+  /** Called with every failure, before it is thrown. */
+  readonly onFailure: (failure: StoreFailure) => void;
+}
+
+/**
+ * The usage store of the host: every call ends by its deadline, every answer is checked, and every
+ * failure is a {@link StoreFailure}.
+ */
+export class CheckedUsageStore {
+  readonly #store: UsageStore;
+  readonly #options: UsageCheckOptions;
+
+  constructor(store: UsageStore, options: UsageCheckOptions) {
+    this.#store = store;
+    this.#options = options;
+  }
+
+  async add(batch: readonly UsageDelta[]): Promise<void> {
+    await this.#call(() => this.#store.add(batch));
+  }
+
+  async read(ids: readonly TokenId[]): Promise<readonly (UsageRecord | undefined)[]> {
+    if (ids.length === 0) return [];
+    const answer: unknown = await this.#call(() => this.#store.read(ids));
+    if (isUsageOf(answer, ids.length)) return answer;
+    throw this.#failure(corruptUsage());
+  }
+
+  async close(): Promise<void> {
+    await this.#call(async () => this.#store.close?.());
+  }
+
+  async #call<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+    try {
+      return await withDeadline(call(), this.#options.deadlineMs);
+    } catch (error) {
+      throw this.#failure(storeFailure(error));
+    }
+  }
+
+  #failure(failure: StoreFailure): StoreFailure {
+    this.#options.onFailure(failure);
+    return failure;
+  }
+}
+
+function isUsageOf(answer: unknown, count: number): answer is readonly (UsageRecord | undefined)[] {
+  try {
+    return Array.isArray(answer) && answer.length === count && answer.every(isUsage);
+  } catch {
+    // A proxy, or a getter that throws.
+    return false;
+  }
+}
+
+function isUsage(answer: unknown): answer is UsageRecord | undefined {
+  if (answer === undefined) return true;
+  if (typeof answer !== 'object' || answer === null) return false;
+  const { refusals, scopes } = answer as Partial<Record<keyof UsageRecord, unknown>>;
+  return isCount(refusals) && Array.isArray(scopes) && scopes.every(isUsedScope);
+}
+
+function isUsedScope(entry: unknown): entry is UsedScope {
+  if (typeof entry !== 'object' || entry === null) return false;
+  const { scope, uses, lastUsedAt } = entry as Partial<Record<keyof UsedScope, unknown>>;
+  return (
+    typeof scope === 'string' &&
+    isCount(uses) &&
+    lastUsedAt instanceof Date &&
+    Number.isFinite(lastUsedAt.getTime())
+  );
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}

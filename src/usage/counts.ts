@@ -1,0 +1,75 @@
+import type { TokenRecord } from '../token.ts';
+import { OTHER_SCOPES, type UsageRecord, type UsedScope } from '../usage-store.ts';
+
+/** How often, and when last, a scope of a token allowed something. */
+export interface ScopeUsage {
+  /** The scope, or `other`. */
+  readonly scope: string;
+  /** 0 for a scope that was never used. */
+  readonly uses: number;
+  /** Absent if it was never used. */
+  readonly lastUsedAt?: Date;
+}
+
+/** How a token is used. */
+export interface TokenUsage {
+  /** How often `verify` accepted it, also by scopes that it does not hold any more. */
+  readonly uses: number;
+  /** How often `verify` refused it. */
+  readonly refusals: number;
+  /** When `verify` last accepted it; absent if it never did. */
+  readonly lastUsedAt?: Date;
+  /**
+   * All scopes that the token holds, in canonical order, also unused ones. 256 scopes of a token are
+   * counted apart. If more were used, one more entry, `other`, has the uses of all the rest.
+   */
+  readonly scopes: readonly ScopeUsage[];
+}
+
+/** The number of uses, and the time of the last one. */
+export interface UseTotals {
+  readonly uses: number;
+  readonly lastUsedAt?: Date;
+}
+
+/** The counts that two places have of one token. */
+export function combined(
+  one: UsageRecord | undefined,
+  other: UsageRecord | undefined,
+): UsageRecord | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  const scopes = new Map<string, UsedScope>();
+  for (const used of [...one.scopes, ...other.scopes]) {
+    scopes.set(used.scope, sum(scopes.get(used.scope), used));
+  }
+  return { refusals: one.refusals + other.refusals, scopes: [...scopes.values()] };
+}
+
+/** All uses of a token together. */
+export function totalsOf(usage: UsageRecord | undefined): UseTotals {
+  let total: UsedScope | undefined;
+  for (const used of usage?.scopes ?? []) total = sum(total, used);
+  return total === undefined ? { uses: 0 } : { uses: total.uses, lastUsedAt: total.lastUsedAt };
+}
+
+/** The usage of a token as its account sees it. */
+export function usageOf(
+  { scopes }: Pick<TokenRecord, 'scopes'>,
+  usage: UsageRecord | undefined,
+): TokenUsage {
+  const used = new Map(usage?.scopes.map((entry) => [entry.scope, entry]));
+  const listed = used.has(OTHER_SCOPES) ? [...scopes, OTHER_SCOPES] : scopes;
+  return Object.freeze({
+    ...totalsOf(usage),
+    refusals: usage?.refusals ?? 0,
+    scopes: Object.freeze(
+      listed.map((scope) => Object.freeze({ ...(used.get(scope) ?? { scope, uses: 0 }) })),
+    ),
+  });
+}
+
+function sum(one: UsedScope | undefined, other: UsedScope): UsedScope {
+  if (one === undefined) return other;
+  const last = Math.max(one.lastUsedAt.getTime(), other.lastUsedAt.getTime());
+  return { scope: one.scope, uses: one.uses + other.uses, lastUsedAt: new Date(last) };
+}

@@ -1,0 +1,174 @@
+import { FLUSHED_ENTRIES, MAX_USAGE_ENTRIES, USAGE_BATCH } from '../bounds.ts';
+import { nextTurn } from '../deadline.ts';
+import { TokenError } from '../errors.ts';
+import type { Events } from '../events.ts';
+import type { TokenId, TokenRecord } from '../token.ts';
+import type { UsageRecord, UsageStore } from '../usage-store.ts';
+import { CheckedUsageStore } from './checked-usage-store.ts';
+import { combined, type TokenUsage, totalsOf, type UseTotals, usageOf } from './counts.ts';
+import { deltaOf, type Entry, Tally } from './tally.ts';
+
+/** How usage is recorded. */
+export interface RecorderOptions {
+  readonly store: UsageStore;
+  /** The longest time from a use to the write of its count. */
+  readonly flushMs: number;
+  /** How long a call of the store may take. */
+  readonly deadlineMs: number;
+  readonly events: Events;
+}
+
+/** The timers of processes that started together drift apart. Never later: `flushMs` is a promise. */
+const JITTER = 0.2;
+/** Writes come seldom, so that a second attempt at a read mostly has none in its way. */
+const MAX_READ_ATTEMPTS = 3;
+
+/**
+ * Counts uses and refusals in memory and writes them in the background. Counting awaits nothing and
+ * never fails. What could not be written waits for the next attempt, within a bound.
+ */
+export class UsageRecorder {
+  readonly #store: CheckedUsageStore;
+  readonly #flushMs: number;
+  readonly #events: Events;
+  readonly #tally = new Tally(MAX_USAGE_ENTRIES);
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #flush: Promise<void> | undefined;
+  /** Whether the timer fired during a flush. */
+  #isLate = false;
+  /** Whether the last write failed: only the timer starts another one. */
+  #isFailing = false;
+  #isClosed = false;
+  /** How many writes were started. */
+  #writes = 0;
+
+  constructor({ store, flushMs, deadlineMs, events }: RecorderOptions) {
+    this.#store = new CheckedUsageStore(store, {
+      deadlineMs,
+      onFailure: (failure) => events.storeTrouble(failure, 'usage'),
+    });
+    this.#flushMs = flushMs;
+    this.#events = events;
+  }
+
+  /** Counts one use of a token by a scope. */
+  used(id: TokenId, scope: string, now: number): void {
+    this.#count(id, scope, now);
+  }
+
+  /** Counts one refusal of a token. */
+  refused(id: TokenId, now: number): void {
+    this.#count(id, undefined, now);
+  }
+
+  /**
+   * The usage of a token, with what is not written yet.
+   *
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`
+   */
+  async usageOf(record: Pick<TokenRecord, 'id' | 'scopes'>): Promise<TokenUsage> {
+    const [usage] = await this.#read([record.id]);
+    return usageOf(record, usage);
+  }
+
+  /**
+   * All uses of each token together, with what is not written yet.
+   *
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`
+   */
+  async totalsOf(ids: readonly TokenId[]): Promise<UseTotals[]> {
+    return (await this.#read(ids)).map(totalsOf);
+  }
+
+  /** Writes what is there and closes the store. What cannot be written then is lost, and reported. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const running = this.#flush;
+    await running;
+    // An attempt that has just failed took its time, and another one would double that.
+    if (running === undefined || !this.#isFailing) await this.#startFlush();
+    clearTimeout(this.#timer);
+    this.#report(this.#tally.dropAll());
+    await this.#store.close();
+  }
+
+  #count(id: TokenId, scope: string | undefined, now: number): void {
+    if (this.#isClosed) return;
+    this.#tally.add(id, scope, now);
+    if (this.#timer === undefined) this.#startTimer();
+    if (this.#tally.size < FLUSHED_ENTRIES || this.#isFailing) return;
+    if (this.#flush === undefined) void this.#startFlush();
+  }
+
+  #startTimer(): void {
+    const ms = this.#flushMs * (1 - JITTER * Math.random());
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      if (this.#flush === undefined) void this.#startFlush();
+      else this.#isLate = true;
+    }, ms);
+    this.#timer.unref();
+  }
+
+  #startFlush(): Promise<void> {
+    this.#flush = this.#writeAll();
+    return this.#flush;
+  }
+
+  /** Never rejects. */
+  async #writeAll(): Promise<void> {
+    // A store such as SQLite does its work inside of the call, which a verification must not wait for.
+    await nextTurn();
+    do {
+      this.#isLate = false;
+      clearTimeout(this.#timer);
+      this.#timer = undefined;
+      await this.#writeEntries(this.#tally.entries());
+    } while (this.#isLate && !this.#isFailing);
+    this.#flush = undefined;
+    this.#report(this.#tally.takeDropped());
+    if (this.#tally.size > 0 && this.#timer === undefined) this.#startTimer();
+  }
+
+  async #writeEntries(entries: readonly Entry[]): Promise<void> {
+    for (let start = 0; start < entries.length; start += USAGE_BATCH) {
+      // Those that were dropped since have no count any more.
+      const batch = entries.slice(start, start + USAGE_BATCH).filter(({ count }) => count > 0);
+      const sent = batch.map(({ count }) => count);
+      this.#writes += 1;
+      try {
+        await this.#store.add(batch.map(deltaOf));
+      } catch {
+        this.#isFailing = true;
+        return;
+      }
+      this.#isFailing = false;
+      for (const [index, entry] of batch.entries()) this.#tally.settle(entry, sent[index] ?? 0);
+    }
+  }
+
+  #report(dropped: number): void {
+    if (dropped > 0) this.#events.usageDropped(dropped);
+  }
+
+  /** A count that is being written may be in the store or not: reads wait for the end of a flush. */
+  async #read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
+    for (let attempt = 1; ; attempt++) {
+      await this.#flush;
+      const writes = this.#writes;
+      const stored = await this.#store.read(ids);
+      if (this.#writes === writes || attempt === MAX_READ_ATTEMPTS) {
+        return ids.map((id, index) => combined(stored[index], this.#tally.of(id)));
+      }
+    }
+  }
+}
+
+/** The error for a question about usage that nobody counts. */
+export function usageIsOff(): TokenError {
+  return new TokenError(
+    'invalid_options',
+    'this service does not record usage; create it with the option usage: { store }',
+  );
+}

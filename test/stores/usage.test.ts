@@ -1,0 +1,258 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, describe, expect, it } from 'vitest';
+import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
+import {
+  type SqliteHandle,
+  SqliteTokenStore,
+  SqliteUsageStore,
+} from '../../src/stores/sqlite/index.ts';
+import { usageContract } from '../../src/testing/index.ts';
+import type { TokenId } from '../../src/token.ts';
+import type { UsageDelta, UsageStore } from '../../src/usage-store.ts';
+import { codeOf } from '../support.ts';
+
+const BetterSqlite3 = createRequire(import.meta.url)('better-sqlite3') as new (
+  path: string,
+) => SqliteHandle & { close(): unknown };
+
+const cleanups: (() => void)[] = [];
+afterEach(() => {
+  for (const clean of cleanups.splice(0).reverse()) clean();
+});
+
+function newFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
+  cleanups.push(() => rmSync(folder, { recursive: true }));
+  return join(folder, 'usage.db');
+}
+
+function opened<Kept extends { close(): unknown }>(kept: Kept): Kept {
+  cleanups.push(() => kept.close());
+  return kept;
+}
+
+const ID = 'one'.padEnd(22, 'x') as TokenId;
+const SCOPE = 'GET:shop.example/orders';
+
+function useOf(uses: number, at = '2100-01-01T00:00:00.000Z'): UsageDelta {
+  return { id: ID, scope: SCOPE, uses, lastUsedAt: new Date(at) };
+}
+
+async function usesIn(store: UsageStore): Promise<number | undefined> {
+  return (await store.read([ID]))[0]?.scopes[0]?.uses;
+}
+
+describe('memory usage store', () => {
+  it.each(usageContract)('$name', (promise) => promise.run(() => new MemoryUsageStore()));
+});
+
+describe('SQLite usage store in a file', () => {
+  it.each(usageContract)('$name', (promise) => promise.run(() => SqliteUsageStore.open(newFile())));
+});
+
+describe('SQLite usage store over better-sqlite3', () => {
+  it.each(usageContract)('$name', (promise) =>
+    promise.run(() => SqliteUsageStore.open(opened(new BetterSqlite3(newFile())))),
+  );
+});
+
+describe('SQLite usage store over a handle that reads bigint', () => {
+  it.each(usageContract)('$name', (promise) =>
+    promise.run(() =>
+      SqliteUsageStore.open(opened(new DatabaseSync(':memory:', { readBigInts: true }))),
+    ),
+  );
+});
+
+/** Stores that each break one promise, and the cases that have to notice. */
+const BROKEN: [string, new () => UsageStore, RegExp][] = [
+  [
+    'keeps the last time it was given',
+    class extends MemoryUsageStore {
+      override async add(batch: readonly UsageDelta[]): Promise<void> {
+        for (const delta of batch) {
+          const [usage] = await this.read([delta.id]);
+          await this.forget([delta.id]);
+          const scopes = usage?.scopes ?? [];
+          await super.add(
+            scopes.map((used) => ({
+              id: delta.id,
+              ...used,
+              lastUsedAt: delta.scope === used.scope ? new Date(0) : used.lastUsedAt,
+            })),
+          );
+          const refusals = usage?.refusals ?? 0;
+          await super.add(refusals > 0 ? [{ id: delta.id, refusals }, delta] : [delta]);
+        }
+      }
+    },
+    /never moves the time/,
+  ],
+  [
+    'has no bound on scopes',
+    class extends MemoryUsageStore {
+      override async add(batch: readonly UsageDelta[]): Promise<void> {
+        for (const [index, delta] of batch.entries()) {
+          if (index < 256 || delta.scope === undefined) await super.add([delta]);
+        }
+      }
+    },
+    /if they come in one batch/,
+  ],
+  [
+    'loses refusals',
+    class extends MemoryUsageStore {
+      override add(batch: readonly UsageDelta[]): Promise<void> {
+        return super.add(batch.filter(({ scope }) => scope !== undefined));
+      }
+    },
+    /keeps refusals apart/,
+  ],
+  [
+    'forgets nothing',
+    class extends MemoryUsageStore {
+      override async forget(): Promise<void> {}
+    },
+    /forget: removes uses and refusals/,
+  ],
+  [
+    'folds case',
+    class extends MemoryUsageStore {
+      override add(batch: readonly UsageDelta[]): Promise<void> {
+        return super.add(
+          batch.map((delta) =>
+            delta.scope === undefined ? delta : { ...delta, scope: delta.scope.toLowerCase() },
+          ),
+        );
+      }
+    },
+    /compares scopes byte by byte/,
+  ],
+  [
+    'answers in an order of its own',
+    class extends MemoryUsageStore {
+      override async read(ids: readonly TokenId[]) {
+        return super.read([...new Set(ids)].sort());
+      }
+    },
+    /in the order of the ids/,
+  ],
+];
+
+describe('usageContract', () => {
+  it.each(BROKEN)('fails a store that %s', async (_, Broken, expected) => {
+    const failed: string[] = [];
+    for (const { name, run } of usageContract) {
+      await run(() => new Broken()).catch(() => failed.push(name));
+    }
+
+    expect(failed.some((name) => expected.test(name))).toBe(true);
+    expect(failed.length).toBeLessThan(usageContract.length);
+  });
+});
+
+describe('SqliteUsageStore', () => {
+  it('keeps counts from one opening to the next', async () => {
+    const file = newFile();
+    const first = SqliteUsageStore.open(file);
+    await first.add([useOf(2)]);
+    await first.close();
+
+    const second = opened(SqliteUsageStore.open(file));
+    await second.add([useOf(3)]);
+    expect(await usesIn(second)).toBe(5);
+  });
+
+  it('adds up what several connections write to one file', async () => {
+    const file = newFile();
+    const [one, two] = [opened(SqliteUsageStore.open(file)), opened(SqliteUsageStore.open(file))];
+    await Promise.all(
+      Array.from({ length: 20 }, (_, turn) => (turn % 2 ? one : two).add([useOf(1)])),
+    );
+
+    expect(await usesIn(one)).toBe(20);
+    expect(await usesIn(two)).toBe(20);
+  });
+
+  it('waits for a lock of another process by a timer', async () => {
+    const file = newFile();
+    const store = opened(SqliteUsageStore.open(file));
+    const other = opened(new DatabaseSync(file));
+    other.exec('BEGIN IMMEDIATE');
+    const adding = store.add([useOf(1)]);
+    expect(await usesIn(store)).toBeUndefined();
+    other.exec('COMMIT');
+    await adding;
+
+    expect(await usesIn(store)).toBe(1);
+  });
+
+  it('refuses the database of the tokens and leaves it unchanged', async () => {
+    const file = newFile();
+    await SqliteTokenStore.open(file).close();
+
+    expect(await codeOf(() => SqliteUsageStore.open(file))).toBe('invalid_options');
+    expect(opened(SqliteTokenStore.open(file)).local).toBe(true);
+  });
+
+  it('is refused by the token store', async () => {
+    const file = newFile();
+    await SqliteUsageStore.open(file).close();
+
+    expect(await codeOf(() => SqliteTokenStore.open(file))).toBe('invalid_options');
+    expect(await usesIn(opened(SqliteUsageStore.open(file)))).toBeUndefined();
+  });
+
+  it('refuses a database of a later version', async () => {
+    const file = newFile();
+    await SqliteUsageStore.open(file).close();
+    const handle = opened(new DatabaseSync(file));
+    handle.exec('PRAGMA user_version = 2');
+
+    expect(await codeOf(() => SqliteUsageStore.open(file))).toBe('invalid_options');
+    handle.exec('PRAGMA user_version = 1');
+    expect(opened(SqliteUsageStore.open(file))).toBeInstanceOf(SqliteUsageStore);
+  });
+
+  it.each([42, null, undefined, {}])('refuses to open %s', async (thing) => {
+    expect(await codeOf(() => SqliteUsageStore.open(thing as never))).toBe('invalid_options');
+  });
+
+  it('adds nothing of a batch of which a part fails', async () => {
+    const store = opened(SqliteUsageStore.open(newFile()));
+    await store.add([useOf(1)]);
+    const broken = { id: ID, refusals: Number.NaN };
+
+    expect(await codeOf(store.add([useOf(1), broken]))).toBe('store_unavailable');
+    expect(await usesIn(store)).toBe(1);
+    await store.add([useOf(1), { id: ID, refusals: 1 }]);
+    expect(await usesIn(store)).toBe(2);
+  });
+
+  it('takes part in a transaction of the host', async () => {
+    const handle = opened(new DatabaseSync(newFile()));
+    const store = SqliteUsageStore.open(handle);
+    handle.exec('BEGIN');
+    await store.add([useOf(1)]);
+    handle.exec('ROLLBACK');
+
+    expect(await usesIn(store)).toBeUndefined();
+    await store.add([useOf(1)]);
+    expect(await usesIn(store)).toBe(1);
+  });
+
+  it('rejects after it was closed, and leaves a handle of the host open', async () => {
+    const own = SqliteUsageStore.open(newFile());
+    await own.close();
+    const handle = opened(new DatabaseSync(newFile()));
+    const shared = SqliteUsageStore.open(handle);
+    await shared.close();
+
+    expect(await codeOf(own.add([useOf(1)]))).toBe('store_unavailable');
+    await expect(shared.add([useOf(1)])).resolves.toBeUndefined();
+  });
+});

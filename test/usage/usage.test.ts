@@ -1,0 +1,319 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { SqliteUsageStore } from '../../src/stores/sqlite/index.ts';
+import type { TokenId } from '../../src/token.ts';
+import { codeOf, NO_ID, OTHER_SCOPE, refusalOf, SCOPE, setUp } from '../support.ts';
+import { setUpUsage, verifyTimes } from './support.ts';
+
+const DENIED = 'PUT:shop.example/orders';
+
+describe('usage', () => {
+  it('has all scopes of a token, unused ones with 0', async () => {
+    const setting = await setUpUsage();
+    const { clock, tokens, token } = setting;
+    clock.advance(60);
+    await verifyTimes(setting, 2);
+
+    const lastUsedAt = clock.now();
+    expect(await tokens.usage('acme', token.id)).toEqual({
+      uses: 2,
+      refusals: 0,
+      lastUsedAt,
+      scopes: [
+        { scope: SCOPE, uses: 2, lastUsedAt },
+        { scope: OTHER_SCOPE, uses: 0 },
+      ],
+    });
+  });
+
+  it('of a token that was never used has no time', async () => {
+    const { tokens, token } = await setUpUsage();
+    const usage = await tokens.usage('acme', token.id);
+
+    expect(usage).toMatchObject({ uses: 0, refusals: 0 });
+    expect(usage).not.toHaveProperty('lastUsedAt');
+  });
+
+  it('counts by the scope that granted the use', async () => {
+    const setting = await setUpUsage();
+    const { tokens, token } = setting;
+    await verifyTimes(setting, 1);
+    await verifyTimes(setting, 3, OTHER_SCOPE);
+
+    const usage = await tokens.usage('acme', token.id);
+    expect(usage?.scopes.map(({ uses }) => uses)).toEqual([1, 3]);
+    expect(usage?.uses).toBe(4);
+  });
+
+  it('adds what is stored to what is still in memory', async () => {
+    const setting = await setUpUsage();
+    const { tokens, token, usage, clock } = setting;
+    const { id } = token;
+    await usage.inner.add([
+      { id, scope: SCOPE, uses: 10, lastUsedAt: new Date(0) },
+      { id, refusals: 5 },
+    ]);
+    await verifyTimes(setting, 1);
+    await tokens.verify(token.value, { scope: DENIED });
+
+    const { uses, refusals, lastUsedAt } = (await tokens.usage('acme', id)) ?? {};
+    expect({ uses, refusals, lastUsedAt }).toEqual({
+      uses: 11,
+      refusals: 6,
+      lastUsedAt: clock.now(),
+    });
+  });
+
+  it('counts uses by scopes that the token does not hold any more in the total alone', async () => {
+    const setting = await setUpUsage();
+    const { tokens, token } = setting;
+    await verifyTimes(setting, 2, OTHER_SCOPE);
+    await tokens.patch('acme', token.id, { removeScopes: [OTHER_SCOPE] });
+
+    const usage = await tokens.usage('acme', token.id);
+    expect(usage?.uses).toBe(2);
+    expect(usage?.scopes).toEqual([{ scope: SCOPE, uses: 0 }]);
+  });
+
+  it('lists what was not counted apart as other', async () => {
+    const { tokens, token, usage } = await setUpUsage();
+    const lastUsedAt = new Date(0);
+    await usage.inner.add([{ id: token.id, scope: 'other', uses: 3, lastUsedAt }]);
+
+    const { scopes } = (await tokens.usage('acme', token.id)) ?? {};
+    expect(scopes?.at(-1)).toEqual({ scope: 'other', uses: 3, lastUsedAt });
+    expect(scopes).toHaveLength(3);
+  });
+
+  it('accepts a value, too', async () => {
+    const { tokens, token } = await setUpUsage();
+
+    expect(await tokens.usage('acme', token.value)).toMatchObject({ uses: 0 });
+  });
+
+  it('is undefined for a token that the account does not have', async () => {
+    const { tokens, token } = await setUpUsage();
+
+    expect(await tokens.usage('other', token.id)).toBeUndefined();
+    expect(await tokens.usage('acme', NO_ID)).toBeUndefined();
+    await tokens.revoke('acme', token.id);
+    expect(await tokens.usage('acme', token.id)).toBeUndefined();
+  });
+
+  it('is refused by a service that does not record it', async () => {
+    const { tokens } = setUp();
+    const { code, message } = await refusalOf(tokens.usage('acme', NO_ID));
+
+    expect(code).toBe('invalid_options');
+    expect(message).toContain('usage: { store }');
+  });
+
+  it.each<[string, unknown]>([
+    ['too few answers', []],
+    ['too many', [undefined, undefined]],
+    ['no list', undefined],
+    ['no usage', [42]],
+    ['null', [null]],
+    ['a count below 0', [{ refusals: -1, scopes: [] }]],
+    ['a text as a count', [{ refusals: '1', scopes: [] }]],
+    ['no scopes', [{ refusals: 0 }]],
+    ['no time', [{ refusals: 0, scopes: [{ scope: SCOPE, uses: 1 }] }]],
+    [
+      'an invalid time',
+      [{ refusals: 0, scopes: [{ scope: SCOPE, uses: 1, lastUsedAt: new Date(Number.NaN) }] }],
+    ],
+  ])('rejects if the store answers with %s', async (_, answer) => {
+    const { tokens, token, usage } = await setUpUsage();
+    usage.break(async () => answer);
+
+    expect(await codeOf(tokens.usage('acme', token.id))).toBe('store_corrupt');
+    usage.break(async () => [{ refusals: 0, scopes: [] }]);
+    expect(await tokens.usage('acme', token.id)).toMatchObject({ uses: 0 });
+  });
+});
+
+describe('refusals', () => {
+  it('of a known token are counted, for whatever reason', async () => {
+    const { clock, tokens, token } = await setUpUsage();
+    const { value } = token;
+    await tokens.verify(value, { scope: DENIED });
+    await tokens.verify(value, { method: 'GET', domain: 'shop.example', target: '/a/../b' });
+    const rotated = await tokens.rotate('acme', token.id);
+    await tokens.verify(value, { scope: SCOPE });
+    expect((await tokens.usage('acme', token.id))?.refusals).toBe(3);
+
+    clock.advance(400 * 86_400);
+    await tokens.verify(rotated.value, { scope: SCOPE });
+    const usage = await tokens.usage('acme', token.id);
+    expect(usage).toMatchObject({ refusals: 4, uses: 0 });
+  });
+
+  it('of values that belong to no token are not', async () => {
+    const { tokens, usage, token } = await setUpUsage();
+    await tokens.verify('nothing', { scope: SCOPE });
+    const foreign = setUp();
+    const other = await foreign.tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    expect(await tokens.allows(other.value, { scope: SCOPE })).toBe(false);
+    await tokens.close();
+
+    expect(usage.count('add')).toBe(0);
+    expect(await usage.inner.read([token.id])).toEqual([undefined]);
+  });
+
+  it.each(['explain', 'introspect'] as const)('are not counted by %s', async (method) => {
+    const { tokens, token, usage } = await setUpUsage();
+    if (method === 'explain') await tokens.explain('acme', token.id, { scope: DENIED });
+    else await tokens.introspect(token.value);
+    await tokens.close();
+
+    expect(usage.count('add')).toBe(0);
+  });
+});
+
+describe('tokens', () => {
+  it('that get and list return have their uses', async () => {
+    const setting = await setUpUsage();
+    const { clock, tokens, token } = setting;
+    await verifyTimes(setting, 2);
+    const use = { uses: 2, lastUsedAt: clock.now() };
+
+    expect(await tokens.get('acme', token.id)).toMatchObject(use);
+    expect((await tokens.list({ account: 'acme' })).tokens).toMatchObject([use]);
+    for await (const listed of tokens.listAll({ account: 'acme' })) {
+      expect(listed).toMatchObject(use);
+      expect(Object.isFrozen(listed)).toBe(true);
+    }
+  });
+
+  it('have neither member if they were never used', async () => {
+    const { tokens, token } = await setUpUsage();
+    await tokens.verify(token.value, { scope: DENIED });
+    const got = await tokens.get('acme', token.id);
+
+    expect(got).not.toHaveProperty('uses');
+    expect(got).not.toHaveProperty('lastUsedAt');
+  });
+
+  it('have neither member if usage is not recorded', async () => {
+    const { tokens } = setUp();
+    const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    await verifyTimes({ tokens, token }, 1);
+
+    expect(await tokens.get('acme', token.id)).not.toHaveProperty('uses');
+  });
+
+  it('of one page cost one more call, whatever their number', async () => {
+    const { tokens, usage } = await setUpUsage();
+    for (let index = 0; index < 20; index += 1) {
+      await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    }
+    const { tokens: page } = await tokens.list({ account: 'acme' });
+
+    expect(page).toHaveLength(21);
+    expect(usage.count('read')).toBe(1);
+  });
+
+  it('of an empty page cost none', async () => {
+    const { tokens, usage } = await setUpUsage();
+
+    expect((await tokens.list({ account: 'nobody' })).tokens).toEqual([]);
+    expect(usage.count('read')).toBe(0);
+  });
+
+  it('are not shown as unused while the usage store is down', async () => {
+    const { tokens, token, usage, events } = await setUpUsage({ reveal: 'always' });
+    usage.break(() => Promise.reject(new Error('down')));
+
+    expect(await codeOf(tokens.get('acme', token.id))).toBe('store_unavailable');
+    expect(await codeOf(tokens.list({ account: 'acme' }))).toBe('store_unavailable');
+    expect(events.map(({ type }) => type)).not.toContain('revealed');
+    expect(await tokens.revoke('acme', token.id)).toBe(true);
+  });
+});
+
+describe('the option usage', () => {
+  it.each<[string, unknown, string]>([
+    ['no object', 42, 'usage must be an object { store, flushMs }'],
+    ['no store', {}, 'usage.store must be a UsageStore'],
+    ['another store', { store: { find() {} } }, 'usage.store must be a UsageStore'],
+    ['flushMs below 100', { flushMs: 99 }, 'usage.flushMs must be'],
+    ['flushMs above an hour', { flushMs: 3_600_001 }, 'usage.flushMs must be'],
+    ['part of a millisecond', { flushMs: 100.5 }, 'usage.flushMs must be'],
+    ['an unknown member', { flush: 1000 }, 'flush'],
+  ])('is refused with %s', async (_, usage, message) => {
+    const { usage: store } = await setUpUsage();
+    const isPartial = typeof usage === 'object' && !Object.hasOwn(usage ?? {}, 'store');
+    const given = isPartial && message.includes('flush') ? { store, ...(usage as object) } : usage;
+    const refusal = await refusalOf(() => setUp({ usage: given as never }));
+
+    expect(refusal.code).toBe('invalid_options');
+    expect(refusal.message).toContain(message);
+  });
+
+  it.each([100, 3_600_000])('takes a flushMs of %d', async (flushMs) => {
+    const { usage: store } = await setUpUsage();
+
+    expect(setUp({ usage: { store, flushMs } }).tokens).toBeDefined();
+  });
+});
+
+/** Verifies, waits for the write if one is to come, and then to be killed. */
+const CHILD = `
+  import { MemoryTokenStore, TokenService, generateKey } from './src/index.ts';
+  import { SqliteUsageStore } from './src/stores/sqlite/index.ts';
+  const [file, flushMs, isWritten] = process.argv.slice(1);
+  setInterval(() => {}, 1000);
+  const store = SqliteUsageStore.open(file);
+  const add = store.add.bind(store);
+  const write = new Promise((resolve) => { store.add = (batch) => add(batch).then(resolve); });
+  const tokens = new TokenService({
+    store: new MemoryTokenStore(),
+    keys: [generateKey()],
+    prefix: 'acme',
+    usage: { store, flushMs: Number(flushMs) },
+  });
+  const token = await tokens.issue({ account: 'acme', scopes: ['${SCOPE}'] });
+  for (let time = 0; time < 50; time += 1) await tokens.verify(token.value, { scope: '${SCOPE}' });
+  if (isWritten === 'true') await write;
+  process.stdout.write(token.id);
+`;
+
+describe('kill -9', () => {
+  async function usesAfterKill(flushMs: number, isWritten: boolean): Promise<number | undefined> {
+    const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
+    const file = join(folder, 'usage.db');
+    const args = [
+      '--input-type=module-typescript',
+      '-e',
+      CHILD,
+      file,
+      `${flushMs}`,
+      `${isWritten}`,
+    ];
+    const child = spawn(process.execPath, args, { cwd: join(import.meta.dirname, '../..') });
+    try {
+      const [id] = await once(child.stdout, 'data');
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+      const store = SqliteUsageStore.open(file);
+      const [usage] = await store.read([String(id) as TokenId]);
+      await store.close();
+      return usage?.scopes[0]?.uses;
+    } finally {
+      child.kill('SIGKILL');
+      rmSync(folder, { recursive: true });
+    }
+  }
+
+  it('loses nothing that was written', async () => {
+    expect(await usesAfterKill(100, true)).toBe(50);
+  });
+
+  it('loses what waits for flushMs (the control)', async () => {
+    expect(await usesAfterKill(3_600_000, false)).toBeUndefined();
+  });
+});
