@@ -6,9 +6,9 @@ import { ENTRIES, type Entry, specifierOf } from './entries.ts';
 /** In bytes, a little above what it is: whoever raises one says in the change what it buys. */
 const BUDGETS: Readonly<Record<Entry, number>> = {
   scope: 8_650,
-  index: 27_700,
+  index: 28_350,
   openapi: 15_000,
-  http: 27_800,
+  http: 29_050,
   sqlite: 9_250,
   postgres: 9_600,
   mysql: 9_400,
