@@ -111,7 +111,7 @@ const UNKNOWN: Row[] = [
   ...['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'then', 'toJSON'],
   ...['account', 'accountId', 'owner', 'user', 'userId', 'admin', 'role', 'sub', 'id', 'token'],
   ...['value', 'digest', 'secret', 'kid', 'prefix', 'version', 'state', 'createdAt', 'expiresAt'],
-  ...['revokedAt', 'expire', 'exp', 'ttlSeconds', 'TTL', 'Scopes', 'scope', 'scopes ', ' scopes'],
+  ...['revokedAt', 'expires', 'exp', 'ttlSeconds', 'TTL', 'Scopes', 'scope', 'scopes ', ' scopes'],
   ...['scopes[]', 'scopes[0]', 'scopeѕ', 'requested', 'addScopes', '$where', '', ' ', '0', 'é'],
   // Short names are quoted; these are as long as a secret.
   ...[LONG_CANARY, `${LONG_CANARY}\n`, `${LONG_CANARY}\u0000`, 'x'.repeat(10_000), '\u202esepocs'],
@@ -248,6 +248,16 @@ const TTLS: Row[] = [
   CREATE,
   { raw: `{"scopes":["${ORDERS}"],"ttl":${Object.is(ttl, -0) ? '-0' : JSON.stringify(ttl)}}` },
   'invalid_ttl',
+]);
+
+const EXPIRES: Row[] = [
+  ...['', CANARY, '4102444800', '2100-06-01T12:00:00', '2100-02-30T12:00:00Z'],
+  ...[60, true, [], {}, null],
+].map((expire) => [
+  `expire: ${JSON.stringify(expire).slice(0, 30)}`,
+  CREATE,
+  created({ scopes: [ORDERS], expire }),
+  typeof expire === 'string' ? 'invalid_expire' : 'invalid_request',
 ]);
 
 const NAMES: Row[] = [
@@ -636,7 +646,19 @@ const TOKENS: Row[] = [
 });
 
 const ROWS: Row[] = [
-  ...[NO_JSON, NO_OBJECT, UNKNOWN, SCOPES, TTLS, NAMES, METADATA, CHANGES, CREDENTIALS, TYPES],
+  ...[
+    NO_JSON,
+    NO_OBJECT,
+    UNKNOWN,
+    SCOPES,
+    TTLS,
+    EXPIRES,
+    NAMES,
+    METADATA,
+    CHANGES,
+    CREDENTIALS,
+    TYPES,
+  ],
   ...[HEADERS, METHODS, PATHS, LONG, QUERIES, TOKENS],
 ].flat();
 
