@@ -212,7 +212,10 @@ export class ScopeCatalog implements Iterable<Scope> {
     const unmatched: Scope[] = [];
     for (const member of members) {
       const patterns = patternsOf(member);
-      if (this.#index.find('overlapping', patterns, 1).length === 0) unmatched.push(member);
+      if (this.#index.find('overlapping', patterns, 1).length === 0) {
+        unmatched.push(member);
+        continue;
+      }
       if (granted.size > MAX_SCOPES) continue;
       for (const entry of this.#index.find('crossing', patterns)) {
         const common = meet(member, entry) as Scope;

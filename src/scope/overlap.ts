@@ -182,9 +182,13 @@ function complete(level: Level, before: Level | undefined): void {
   }
 }
 
+/** Both are in ascending order. */
 function inBoth(list: readonly number[], other: readonly number[]): number[] {
-  const others = new Set(other);
-  return list.filter((index) => others.has(index));
+  let at = 0;
+  return list.filter((index) => {
+    while ((other[at] as number) < index) at += 1;
+    return other[at] === index;
+  });
 }
 
 function inAll(masks: readonly Bits[], word: number): number {
