@@ -1,42 +1,34 @@
 import type * as z from 'zod';
-import { AccountCatalogs, askCatalog } from './access/catalogs.ts';
+import { type AccountCatalogs, askCatalog } from './access/catalogs.ts';
 import { checkPatch, checkSize, patched, tooManyTokens } from './access/change.ts';
-import { CompiledScopes } from './access/compiled-scopes.ts';
-import { Decider } from './access/decision.ts';
+import type { Decider } from './access/decision.ts';
 import { type Need, readNeed } from './access/need.ts';
 import { expandFor, rightsOf } from './access/rights.ts';
-import { DEFAULT_PAGE_TOKENS, MAX_RECORD_BYTES, PURGE_BATCH, REVOKE_BATCH } from './bounds.ts';
-import { steadyClock } from './clock.ts';
-import { corruptStore, TokenError } from './errors.ts';
-import { Events } from './events.ts';
+import { DEFAULT_PAGE_TOKENS, MAX_RECORD_BYTES, REVOKE_BATCH } from './bounds.ts';
+import type { Events } from './events.ts';
 import type {
   ChangeOptions,
   IssueInput,
   ListInput,
   ModifyInput,
   PatchInput,
-  PurgeInput,
   Read,
   RevokeAllOptions,
   RotateOptions,
   VerifyOptions,
 } from './input.ts';
-import { type Quotas, readOptions, type TokenServiceOptions } from './options.ts';
-import { AccountRecords } from './records/account-records.ts';
+import type { TokenServiceOptions } from './options.ts';
+import { partsOf, type ServiceParts } from './parts.ts';
+import type { AccountRecords } from './records/account-records.ts';
 import { inBatches } from './records/batches.ts';
-import { CheckedStore } from './records/checked-store.ts';
-import { RecordReader } from './records/reader.ts';
-import { TokenView, tokenOf } from './records/token-view.ts';
+import { type TokenView, tokenOf } from './records/token-view.ts';
 import {
   changeOptions,
-  issueInput,
   listInput,
   modifyInput,
   patchInput,
-  purgeInput,
   readAccount,
   readInput,
-  readOption,
   revokeAllOptions,
   revokeOptions,
   rotateOptions,
@@ -56,11 +48,9 @@ import {
   type TokenRecord,
   type Verdict,
 } from './token.ts';
+import { TokenUpkeep } from './upkeep.ts';
 import type { TokenUsage } from './usage/counts.ts';
-import { UsageRecorder, usageIsOff } from './usage/recorder.ts';
-import { type KeyOptions, KeyRing } from './values/keys.ts';
-import { checkPrefix } from './values/prefix.ts';
-import { Values } from './values/value.ts';
+import { usageIsOff } from './usage/recorder.ts';
 
 /**
  * Issues, lists, shows, modifies, verifies, rotates and revokes access tokens.
@@ -78,13 +68,8 @@ import { Values } from './values/value.ts';
  * const verdict = await tokens.verify(token.value, { scope: 'GET:shop.example/orders/7' });
  * console.log(verdict.ok); // true
  */
-export class TokenService<out Entry extends string = string> {
-  readonly #rules: {
-    readonly lifetime: Lifetime;
-    readonly quotas: Quotas;
-    readonly issueInput: z.ZodType<Read<IssueInput>>;
-    readonly ring: KeyRing;
-  };
+export class TokenService<out Entry extends string = string> extends TokenUpkeep {
+  readonly #parts: ServiceParts;
   /** This instant, in milliseconds since 1970. */
   readonly #now: () => number;
   readonly #events: Events;
@@ -99,33 +84,20 @@ export class TokenService<out Entry extends string = string> {
    * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
    */
   constructor(options: TokenServiceOptions<Entry>) {
-    const read = readOptions(options);
-    const { isLocal, deadlineMs, lifetime, quotas } = read;
-    const ring = readOption('keys', () => new KeyRing(read.keys));
-    const now = steadyClock(read.clock);
-    const events = new Events(read.onEvent, now);
-    const values = new Values(ring, checkPrefix(read.prefix), read.reveal);
-    const catalogs = new AccountCatalogs(read.catalog, deadlineMs);
-    const store = new CheckedStore(read.store, {
-      isLocal,
-      deadlineMs,
-      onFailure: (failure) => events.storeTrouble(failure),
-    });
-    const reader = new RecordReader(store, read.cache);
-    const compiled = new CompiledScopes(() => store.failure(corruptStore()));
-    const usage = read.usage && new UsageRecorder({ ...read.usage, deadlineMs, events });
-    this.#rules = { lifetime, quotas, issueInput: issueInput(lifetime), ring };
-    this.#now = now;
-    this.#events = events;
-    this.#catalogs = catalogs;
-    this.#records = new AccountRecords(store, reader, values);
-    this.#view = new TokenView(values, events, usage);
-    this.#decider = new Decider({ values, reader, catalogs, compiled, events, usage });
+    const parts = partsOf(options);
+    super(parts);
+    this.#parts = parts;
+    this.#now = parts.now;
+    this.#events = parts.events;
+    this.#catalogs = parts.catalogs;
+    this.#records = parts.records;
+    this.#view = parts.view;
+    this.#decider = parts.decider;
   }
 
   /** The lifetimes of tokens of this service. */
   get lifetime(): Lifetime {
-    return this.#rules.lifetime;
+    return this.#parts.rules.lifetime;
   }
 
   /**
@@ -144,7 +116,7 @@ export class TokenService<out Entry extends string = string> {
     input: IssueInput<AskedScope<Entry, Asked>>,
   ): Promise<IssuedToken> {
     const now = this.#now();
-    const { lifetime, quotas, issueInput } = this.#rules;
+    const { lifetime, quotas, issueInput } = this.#parts.rules;
     const { account, scopes, name, metadata, ...asked } = readInput(issueInput, input);
     const expiresAt = askedExpiry(asked, now, lifetime);
     const fields = {
@@ -264,7 +236,7 @@ export class TokenService<out Entry extends string = string> {
     options: ChangeOptions = {},
   ): Promise<ModifiedToken> {
     const now = this.#now();
-    const { lifetime, quotas } = this.#rules;
+    const { lifetime, quotas } = this.#parts.rules;
     const owner = readAccount(account);
     const { scopes, ...asked } = readInput(modifyInput, change);
     const conditions = readInput(changeOptions, options);
@@ -298,7 +270,7 @@ export class TokenService<out Entry extends string = string> {
     options: ChangeOptions = {},
   ): Promise<ModifiedToken> {
     const now = this.#now();
-    const { lifetime, quotas } = this.#rules;
+    const { lifetime, quotas } = this.#parts.rules;
     const owner = readAccount(account);
     const patch = readInput(patchInput, change);
     const conditions = readInput(changeOptions, options);
@@ -493,54 +465,6 @@ export class TokenService<out Entry extends string = string> {
   async scopes(account: string): Promise<Entry[]> {
     const catalog = await this.#catalogs.of(readAccount(account));
     return (catalog === undefined ? ['*:*/*'] : askCatalog(() => catalog.toArray())) as Entry[];
-  }
-
-  /**
-   * Removes records that expired or were revoked before an instant, in batches of a thousand. Can be
-   * stopped and called again at any time.
-   *
-   * @returns how many records were removed
-   * @throws {TokenError} `invalid_request` if `before` is later than now; `store_unavailable`: some
-   * records may be removed then
-   * @example
-   * const before = new Date(Date.now() - 90 * 86_400_000);
-   * console.log(await tokens.purge({ before, limit: 10_000 })); // 417
-   */
-  async purge(input: PurgeInput): Promise<number> {
-    const now = this.#now();
-    const { before, limit } = readInput(purgeInput, input);
-    if (before.getTime() > now) {
-      throw new TokenError('invalid_request', 'before must not be later than now');
-    }
-    const remove = (most: number) => this.#records.purgeSome(before, most);
-    const onEnd = (count: number) => this.#events.purged(count, now);
-    return inBatches(remove, { size: PURGE_BATCH, limit, onEnd });
-  }
-
-  /**
-   * Returns the keys for a service that only verifies: they can check values, but not reveal or mint
-   * them. Treat them as secrets: they tell real values from lookalikes.
-   *
-   * @example
-   * const resourceServer = new TokenService({ store, keys: tokens.verifierKeys(), prefix: 'acme' });
-   */
-  verifierKeys(): KeyOptions[] {
-    return this.#rules.ring.verifierKeys();
-  }
-
-  /**
-   * Stops listening to the store and closes it. Before that, writes the usage that was counted.
-   *
-   * @throws {TokenError} `store_unavailable` if the store does not close
-   * @example
-   * await tokens.close();
-   */
-  async close(): Promise<void> {
-    try {
-      await this.#view.usage?.close();
-    } finally {
-      await this.#records.close();
-    }
   }
 
   async #change(

@@ -62,6 +62,7 @@ const EXPORTS: Record<
       'type Need',
       'type TokenPage',
       'TokenService',
+      'type TokenUpkeep',
       'type AccountQuota',
       'doctor',
       'type PageQuery',
@@ -306,7 +307,9 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^usage\//, /^(?!bounds|deadline|errors|events|token\.ts$|usage-store\.ts$|usage\/)/],
   [/^input\.ts$/, /^(?!token\.ts$|scope\/index\.ts$)/],
   [/^(options|schemas)\.ts$/, /^(service|records|access|http|stores|cli)\b/],
-  [/^service\.ts$/, /^(http|stores|cli|testing|openapi)\b|^node:/],
+  [/^(?:service|upkeep|parts)\.ts$/, /^(http|stores|cli|testing|openapi)\b|^node:/],
+  [/^upkeep\.ts$/, /^service\.ts$/],
+  [/^parts\.ts$/, /^(?:service|upkeep)\.ts$/],
   [/^http\//, /^(stores|cli|testing|records|store\.ts|openapi)\b/],
   // What it logs it masks; it reads no values.
   [/^http\//, /^values\/(?!safe-url\.ts$)/],
@@ -321,7 +324,7 @@ describe('imports', () => {
     const has = (from: string, to: string, isTypeOnly: boolean) =>
       expect(IMPORTS).toContainEqual({ from, to, isTypeOnly });
 
-    has('service.ts', 'values/value.ts', false);
+    has('parts.ts', 'values/value.ts', false);
     has('records/reader.ts', 'store.ts', true);
     has('service.ts', 'zod', true);
     has('http/guard.ts', 'service.ts', true);

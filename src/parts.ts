@@ -1,0 +1,69 @@
+import type * as z from 'zod';
+import { AccountCatalogs } from './access/catalogs.ts';
+import { CompiledScopes } from './access/compiled-scopes.ts';
+import { Decider } from './access/decision.ts';
+import { steadyClock } from './clock.ts';
+import { corruptStore } from './errors.ts';
+import { Events } from './events.ts';
+import type { IssueInput, Read } from './input.ts';
+import { type Quotas, readOptions } from './options.ts';
+import { AccountRecords } from './records/account-records.ts';
+import { CheckedStore } from './records/checked-store.ts';
+import { RecordReader } from './records/reader.ts';
+import { TokenView } from './records/token-view.ts';
+import { issueInput, readOption } from './schemas.ts';
+import type { Lifetime } from './token.ts';
+import { UsageRecorder } from './usage/recorder.ts';
+import { KeyRing } from './values/keys.ts';
+import { checkPrefix } from './values/prefix.ts';
+import { Values } from './values/value.ts';
+
+/** What the verbs of a service work with. */
+export interface ServiceParts {
+  readonly rules: {
+    readonly lifetime: Lifetime;
+    readonly quotas: Quotas;
+    readonly issueInput: z.ZodType<Read<IssueInput>>;
+  };
+  readonly ring: KeyRing;
+  /** This instant, in milliseconds since 1970. */
+  readonly now: () => number;
+  readonly events: Events;
+  readonly catalogs: AccountCatalogs;
+  readonly records: AccountRecords;
+  readonly view: TokenView;
+  readonly decider: Decider;
+}
+
+/**
+ * Reads the options of a service and builds its parts. Opens nothing and does not call the store.
+ *
+ * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
+ */
+export function partsOf(options: unknown): ServiceParts {
+  const read = readOptions(options);
+  const { isLocal, deadlineMs, lifetime, quotas } = read;
+  const ring = readOption('keys', () => new KeyRing(read.keys));
+  const now = steadyClock(read.clock);
+  const events = new Events(read.onEvent, now);
+  const values = new Values(ring, checkPrefix(read.prefix), read.reveal);
+  const catalogs = new AccountCatalogs(read.catalog, deadlineMs);
+  const store = new CheckedStore(read.store, {
+    isLocal,
+    deadlineMs,
+    onFailure: (failure) => events.storeTrouble(failure),
+  });
+  const reader = new RecordReader(store, read.cache);
+  const compiled = new CompiledScopes(() => store.failure(corruptStore()));
+  const usage = read.usage && new UsageRecorder({ ...read.usage, deadlineMs, events });
+  return {
+    rules: { lifetime, quotas, issueInput: issueInput(lifetime) },
+    ring,
+    now,
+    events,
+    catalogs,
+    records: new AccountRecords(store, reader, values),
+    view: new TokenView(values, events, usage),
+    decider: new Decider({ values, reader, catalogs, compiled, events, usage }),
+  };
+}
