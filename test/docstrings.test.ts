@@ -364,14 +364,29 @@ function importsFor(entry: string): string {
   const named = new Set<string>();
   const statements = [entry, 'index', 'scope', 'http', 'testing'].map((other) => {
     const file = ENTRIES[other] as string;
+    const types = typesOf(file);
     const names = exportsOf(file).flatMap(({ name, flags }) => {
       if (named.has(name)) return [];
       named.add(name);
-      return flags & ts.SymbolFlags.Value ? name : `type ${name}`;
+      return flags & ts.SymbolFlags.Value && !types.has(name) ? name : `type ${name}`;
     });
     return `import { ${names.join(', ')} } from '../${file}';`;
   });
   return statements.join('\n');
+}
+
+/** What an entry exports as a type alone, such as a class that only others extend. */
+function typesOf(file: string): ReadonlySet<string> {
+  const source = program.getSourceFile(join(ROOT, file)) as ts.SourceFile;
+  const module = checker.getSymbolAtLocation(source) as ts.Symbol;
+  const isType = ({ declarations = [] }: ts.Symbol) =>
+    declarations.some(ts.isTypeOnlyExportDeclaration);
+  return new Set(
+    checker
+      .getExportsOfModule(module)
+      .filter(isType)
+      .map(({ name }) => name),
+  );
 }
 
 function faultsIn(texts: readonly string[]): string[] {

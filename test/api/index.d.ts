@@ -291,7 +291,7 @@ export interface TokenRecord {
   readonly previousUntil?: Date | undefined;
 }
 
-export declare class TokenService<out Entry extends string = string> {
+export declare class TokenService<out Entry extends string = string> extends TokenUpkeep {
   #private;
   constructor(options: TokenServiceOptions<Entry>);
   get lifetime(): Lifetime;
@@ -311,9 +311,6 @@ export declare class TokenService<out Entry extends string = string> {
   introspect(value: string): Promise<Token | undefined>;
   explain(account: string, valueOrId: string, need: Need): Promise<Explanation>;
   scopes(account: string): Promise<Entry[]>;
-  purge(input: PurgeInput): Promise<number>;
-  verifierKeys(): KeyOptions[];
-  close(): Promise<void>;
 }
 
 export interface TokenServiceOptions<Entry extends string = string> {
@@ -344,6 +341,13 @@ export interface TokenStore {
   doctor?(options?: DoctorOptions): Promise<StoreFinding[]>;
   readonly local?: boolean;
   close?(): Promise<void>;
+}
+
+export declare abstract class TokenUpkeep {
+  #private;
+  purge(input: PurgeInput): Promise<number>;
+  verifierKeys(): KeyOptions[];
+  close(): Promise<void>;
 }
 
 export interface TokenUsage {
