@@ -69,6 +69,27 @@ export interface TokenRecord {
   readonly previousDigest?: Uint8Array | undefined;
   /** The first instant at which the value before the last rotation is refused. */
   readonly previousUntil?: Date | undefined;
+  /** The token is refused while this is set; `resume` unsets it. */
+  readonly suspendedAt?: Date | undefined;
+  /** When the held scopes last changed; absent if they never did. */
+  readonly scopesChangedAt?: Date | undefined;
+  /** When the accepted value was last replaced; absent if it never was. */
+  readonly rotatedAt?: Date | undefined;
+  /** A new value that waits for its first use. */
+  readonly pending?:
+    | {
+        /** The prefix of that value. */
+        readonly prefix: string;
+        /** The id of the key that made its checksum. */
+        readonly kid: string;
+        /** Its digest, as `digest` of the record. */
+        readonly digest: Uint8Array;
+        /** Its sealed secret, as `box` of the record. */
+        readonly box?: Uint8Array | undefined;
+        /** How long the value before it stays valid after its first use. */
+        readonly graceSeconds: number;
+      }
+    | undefined;
 }
 
 /** A token as its account sees it. */
@@ -365,7 +386,25 @@ export function isRecord(record: unknown, id: TokenId): record is TokenRecord {
     (candidate.metadata === undefined || isObject(candidate.metadata)) &&
     (candidate.revokedAt === undefined || isTime(candidate.revokedAt)) &&
     (candidate.previousDigest === undefined || isDigest(candidate.previousDigest)) &&
-    (candidate.previousUntil === undefined || isTime(candidate.previousUntil))
+    (candidate.previousUntil === undefined || isTime(candidate.previousUntil)) &&
+    (candidate.suspendedAt === undefined || isTime(candidate.suspendedAt)) &&
+    (candidate.scopesChangedAt === undefined || isTime(candidate.scopesChangedAt)) &&
+    (candidate.rotatedAt === undefined || isTime(candidate.rotatedAt)) &&
+    (candidate.pending === undefined || isPending(candidate.pending))
+  );
+}
+
+/** Whether a store returned a value that waits for its first use. */
+export function isPending(value: unknown): value is NonNullable<TokenRecord['pending']> {
+  if (!isObject(value)) return false;
+  const { prefix, kid, digest, box, graceSeconds } = value as Readonly<Record<string, unknown>>;
+  return (
+    typeof prefix === 'string' &&
+    typeof kid === 'string' &&
+    isDigest(digest) &&
+    (box === undefined || box instanceof Uint8Array) &&
+    Number.isSafeInteger(graceSeconds) &&
+    (graceSeconds as number) >= 0
   );
 }
 

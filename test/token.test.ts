@@ -209,6 +209,7 @@ describe('readMetadata', () => {
 describe('isRecord', () => {
   const time = new Date('2100-01-01T00:00:00.000Z');
   const bytes = new Uint8Array(32);
+  const pending = { prefix: 'acme', kid: 'k1', digest: bytes, graceSeconds: 60 };
 
   it.each<[keyof TokenRecord, readonly unknown[], readonly unknown[]]>([
     ['id', [ID], ['0123456789ABCDEFGHIJKM', '', undefined, null, 7, [ID]]],
@@ -235,6 +236,22 @@ describe('isRecord', () => {
     ['revokedAt', [undefined, time], [null, new Date(Number.NaN), 0, '2100-01-01', false]],
     ['previousDigest', [undefined, bytes], [null, new Uint8Array(31), 'x'.repeat(32)]],
     ['previousUntil', [undefined, time], [null, new Date(Number.NaN), 0, '2100-01-01']],
+    ['suspendedAt', [undefined, time], [null, new Date(Number.NaN), 0, '2100-01-01', false]],
+    ['scopesChangedAt', [undefined, time], [null, new Date(Number.NaN), 0, '2100-01-01']],
+    ['rotatedAt', [undefined, time], [null, new Date(Number.NaN), 0, '2100-01-01']],
+    [
+      'pending',
+      [undefined, pending, { ...pending, box: bytes }, { ...pending, graceSeconds: 0 }],
+      [
+        ...[null, 'x', true, {}, [pending], { ...pending, prefix: 7 }, { ...pending, kid: null }],
+        ...[undefined, null, 'x', new Uint8Array(31)].map((digest) => ({ ...pending, digest })),
+        ...[null, 'x', 7].map((box) => ({ ...pending, box })),
+        ...[undefined, null, '1', -1, 1.5, Number.NaN].map((graceSeconds) => ({
+          ...pending,
+          graceSeconds,
+        })),
+      ],
+    ],
   ])('looks at %s', (field, good, bad) => {
     for (const value of good) expect(isRecord(recordFor({ [field]: value }), ID)).toBe(true);
     for (const [place, value] of bad.entries()) {

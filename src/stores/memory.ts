@@ -1,6 +1,7 @@
 import { TokenError } from '../errors.ts';
 import type { AccountQuota, PageQuery, ScannedRecords, ScanQuery, TokenStore } from '../store.ts';
 import { copyMetadata, type JsonObject, type TokenId, type TokenRecord } from '../token.ts';
+import { pendingText, readPending } from './pending.ts';
 import { bytesOfLists, quotaExceeded, scanned } from './rows.ts';
 
 /**
@@ -197,6 +198,10 @@ export class MemoryTokenStore implements TokenStore {
       revokedAt: record.revokedAt?.getTime(),
       previousDigest: record.previousDigest && packed(record.previousDigest),
       previousUntil: record.previousUntil?.getTime(),
+      suspendedAt: record.suspendedAt?.getTime(),
+      scopesChangedAt: record.scopesChangedAt?.getTime(),
+      rotatedAt: record.rotatedAt?.getTime(),
+      pending: pendingText(record.pending),
     };
   }
 
@@ -224,6 +229,11 @@ interface StoredRecord {
   revokedAt: number | undefined;
   readonly previousDigest: string | undefined;
   readonly previousUntil: number | undefined;
+  readonly suspendedAt: number | undefined;
+  readonly scopesChangedAt: number | undefined;
+  readonly rotatedAt: number | undefined;
+  /** As text: few records have one. */
+  readonly pending: string | undefined;
 }
 
 function isLive({ revokedAt, expiresAt }: StoredRecord, now: number): boolean {
@@ -279,11 +289,19 @@ function toRecord(stored: StoredRecord): TokenRecord {
     version: stored.version,
     name: stored.name,
     metadata: stored.metadata,
-    revokedAt: stored.revokedAt === undefined ? undefined : new Date(stored.revokedAt),
+    revokedAt: dateOf(stored.revokedAt),
     previousDigest:
       stored.previousDigest === undefined ? undefined : unpacked(stored.previousDigest),
-    previousUntil: stored.previousUntil === undefined ? undefined : new Date(stored.previousUntil),
+    previousUntil: dateOf(stored.previousUntil),
+    suspendedAt: dateOf(stored.suspendedAt),
+    scopesChangedAt: dateOf(stored.scopesChangedAt),
+    rotatedAt: dateOf(stored.rotatedAt),
+    pending: stored.pending === undefined ? undefined : readPending(stored.pending),
   };
+}
+
+function dateOf(time: number | undefined): Date | undefined {
+  return time === undefined ? undefined : new Date(time);
 }
 
 /** How many of the sorted ids are not after a given one. */

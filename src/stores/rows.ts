@@ -5,6 +5,7 @@ import type { AccountQuota, ScannedRecords, ScanQuery } from '../store.ts';
 import type { JsonObject, TokenId, TokenRecord } from '../token.ts';
 import { type KnownLists, ListMemory, type ListText } from './list-memory.ts';
 import { readWholeNumber } from './options.ts';
+import { type Pending, pendingText, readPending } from './pending.ts';
 
 /** In the order of {@link toValues}. The first two never change; `replace` leaves them out. */
 export const COLUMNS = [
@@ -24,7 +25,16 @@ export const COLUMNS = [
   'revoked_at',
   'previous_digest',
   'previous_until',
+  'suspended_at',
+  'scopes_changed_at',
+  'rotated_at',
+  'pending',
 ] as const;
+
+/** Of the first schema version. */
+export const FIRST_COLUMNS = /* @__PURE__ */ COLUMNS.slice(0, 16);
+/** Those that schema version 3 added. Each is null in a row that an earlier version has inserted. */
+export const ADDED_COLUMNS = /* @__PURE__ */ COLUMNS.slice(16);
 
 export type Column = (typeof COLUMNS)[number];
 
@@ -54,6 +64,10 @@ export function toValues(record: TokenRecord): RowValue[] {
     record.revokedAt?.getTime() ?? null,
     record.previousDigest ?? null,
     record.previousUntil?.getTime() ?? null,
+    record.suspendedAt?.getTime() ?? null,
+    record.scopesChangedAt?.getTime() ?? null,
+    record.rotatedAt?.getTime() ?? null,
+    pendingText(record.pending) ?? null,
   ];
 }
 
@@ -159,6 +173,10 @@ export class RowReader {
       revokedAt: optional(instant, cells[13], 'revoked_at'),
       previousDigest: optional(digest, cells[14], 'previous_digest'),
       previousUntil: optional(instant, cells[15], 'previous_until'),
+      suspendedAt: optional(instant, cells[16], 'suspended_at'),
+      scopesChangedAt: optional(instant, cells[17], 'scopes_changed_at'),
+      rotatedAt: optional(instant, cells[18], 'rotated_at'),
+      pending: optional(pending, cells[19], 'pending'),
     };
   }
 
@@ -250,6 +268,12 @@ function object(cell: unknown, column: Column): JsonObject {
   const value = json(cell, column);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw corrupt(column);
   return value as JsonObject;
+}
+
+function pending(cell: unknown, column: Column): Pending {
+  const value = readPending(text(cell, column));
+  if (value === undefined) throw corrupt(column);
+  return value;
 }
 
 function json(cell: unknown, column: Column): unknown {

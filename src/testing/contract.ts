@@ -79,6 +79,11 @@ export const storeContract: readonly StoreContractCase[] = [
       { metadata: full.metadata },
       { revokedAt: full.revokedAt },
       { previousDigest: full.previousDigest, previousUntil: full.previousUntil },
+      { suspendedAt: full.suspendedAt },
+      { scopesChangedAt: full.scopesChangedAt },
+      { rotatedAt: full.rotatedAt },
+      { pending: full.pending },
+      { pending: { prefix: 'acme', kid: 'k1', digest: bytesOf(211), graceSeconds: 0 } },
     ];
     const records = optional.map((part, index) => newRecord(`part${index}`, part));
     await insertAll(store, records);
@@ -93,6 +98,9 @@ export const storeContract: readonly StoreContractCase[] = [
         revokedAt: later(2 * DAY + ms),
         previousDigest: bytesOf(3),
         previousUntil: later(3 * DAY + ms),
+        suspendedAt: later(4 * DAY + ms),
+        scopesChangedAt: later(5 * DAY + ms),
+        rotatedAt: later(6 * DAY + ms),
       }),
     );
     await insertAll(store, records);

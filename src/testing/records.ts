@@ -83,6 +83,16 @@ export function fullRecord(label: string, fields: Partial<TokenRecord> = {}): To
     revokedAt: later(456),
     previousDigest: bytesOf(200),
     previousUntil: later(123),
+    suspendedAt: later(234),
+    scopesChangedAt: later(345),
+    rotatedAt: later(567),
+    pending: {
+      prefix: 'acme_live',
+      kid: 'Y8',
+      digest: bytesOf(210),
+      box: Uint8Array.from({ length: 55 }, (_, index) => 200 - index),
+      graceSeconds: 3600,
+    },
     ...fields,
   });
 }
@@ -192,6 +202,14 @@ export function facts(record: TokenRecord | undefined): unknown {
       revokedAt: record.revokedAt?.toISOString(),
       previousDigest: record.previousDigest && hex(record.previousDigest),
       previousUntil: record.previousUntil?.toISOString(),
+      suspendedAt: record.suspendedAt?.toISOString(),
+      scopesChangedAt: record.scopesChangedAt?.toISOString(),
+      rotatedAt: record.rotatedAt?.toISOString(),
+      pending: record.pending && {
+        ...record.pending,
+        digest: hex(record.pending.digest),
+        box: record.pending.box && hex(record.pending.box),
+      },
     }),
   );
 }

@@ -256,6 +256,8 @@ describe('a store that answers garbage', () => {
         ['previousDigest', new Uint8Array(31)],
         ['previousUntil', 8e15],
         ['previousUntil', new Date(Number.NaN)],
+        ['suspendedAt', false],
+        ['pending', {}],
       ] as const
     ).map(([field, value]): [string, (record: TokenRecord) => unknown] => [
       `${field} as ${inspect(value)}`,

@@ -27,6 +27,14 @@ import {
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { freePort, type Server, startServer } from '../servers.ts';
+import {
+  EARLIER_RECORDS,
+  earlierInsert,
+  earlierReplace,
+  earlierValues,
+  LATER_FIELDS,
+  replacedValues,
+} from './earlier.ts';
 import { longListCases, longRecord } from './long-lists.ts';
 import { CREATED, newRecord, refusalOf } from './support.ts';
 
@@ -1387,9 +1395,9 @@ describe.skipIf(url === undefined)('migrate', () => {
     expect(await doctor(new MysqlTokenStore(newPool(), { table }))).toEqual([]);
   });
 
-  describe('of schema version 1', () => {
-    /** As the version before the index for quotas made it. */
-    const version1 = (table: string) => `CREATE TABLE ${table} (
+  describe.each([1, 2] as const)('of schema version %i', (version) => {
+    /** As those versions made it; the second one has a key for quotas. */
+    const earlierSql = (table: string) => `CREATE TABLE ${table} (
       id VARBINARY(22) NOT NULL PRIMARY KEY,
       account VARBINARY(255) NOT NULL,
       prefix VARBINARY(64) NOT NULL,
@@ -1410,30 +1418,61 @@ describe.skipIf(url === undefined)('migrate', () => {
       ends_at BIGINT AS (LEAST(expires_at, COALESCE(revoked_at, expires_at))) STORED,
       KEY by_account (account, revoked_at, created_at DESC, id DESC, expires_at),
       KEY by_end (ends_at),
-      KEY by_change (changed_at)
-    ) ENGINE=InnoDB COMMENT='tokenwright schema 1'`;
+      KEY by_change (changed_at)${version === 1 ? '' : ', KEY by_live (account, revoked_at, expires_at)'}
+    ) ENGINE=InnoDB COMMENT='tokenwright schema ${version}'`;
+    const ids = EARLIER_RECORDS.map(({ id }) => id);
+    type Values = ReturnType<typeof earlierValues>;
+    const asSent = (values: Values) =>
+      values.map((value) => (value instanceof Uint8Array ? Buffer.from(value) : value));
 
-    /** A table of that version, with one record. */
-    async function setUpOld(): Promise<Setting> {
+    /** A table of that version, with records. */
+    async function setUpOld() {
       const [pool, table] = [newPool(), newTable()];
-      await run(pool, version1(table));
-      const [store, record] = [new MysqlTokenStore(pool, { table }), newRecord('one')];
-      await store.insert(record);
-      return { pool, table, store, record };
+      await run(pool, earlierSql(table));
+      const execute = (sql: string, values: Values) => pool.promise().execute(sql, asSent(values));
+      for (const record of EARLIER_RECORDS) {
+        await execute(earlierInsert(table), earlierValues(record));
+      }
+      return { pool, table, store: new MysqlTokenStore(pool, { table }), execute };
     }
 
     it('is brought up to date, and its rows stay', async () => {
-      const { pool, table, store, record } = await setUpOld();
+      const { pool, table, store } = await setUpOld();
       expect(await doctor(store)).toMatchObject([{ code: 'schema_differs' }]);
+      for (const call of [() => store.find(ids), () => store.insert(newRecord('two'))]) {
+        expect(await refusalOf(call())).toEqual({
+          code: 'store_unavailable',
+          message: expect.stringContaining('migrate'),
+        });
+      }
       await migrate(pool, { table });
 
       expect(await schemaOf(pool, table)).toBe(await schemaOf(pool, (await setUp()).table));
-      expect(await store.find([record.id])).toEqual([record]);
+      expect(await store.find(ids)).toEqual(EARLIER_RECORDS);
       expect(await doctor(store)).toEqual([]);
     });
 
+    it('serves that version on, beside this one', async () => {
+      const { pool, table, store, execute } = await setUpOld();
+      const [first, second] = EARLIER_RECORDS as [TokenRecord, TokenRecord];
+      await execute(earlierReplace(table), replacedValues({ ...second, version: 2 }));
+      await migrate(pool, { table });
+      const changed = { ...first, ...LATER_FIELDS, version: 2 };
+      expect(await store.replace(changed)).toBe(true);
+      const renamed = { ...changed, version: 3, name: 'renamed' };
+      await execute(earlierReplace(table), replacedValues(renamed));
+      const two = newRecord('two');
+      await execute(earlierInsert(table), earlierValues(two));
+
+      expect(await store.find([first.id, second.id, two.id])).toEqual([
+        renamed,
+        { ...second, version: 2 },
+        two,
+      ]);
+    });
+
     it('is brought up to date by four processes at once', async () => {
-      const { pool, table, store, record } = await setUpOld();
+      const { pool, table, store } = await setUpOld();
       const children = Array.from({ length: 4 }, () => migrateInChild(table));
       for (const { started } of children) await started;
       for (const { go } of children) go();
@@ -1442,7 +1481,7 @@ describe.skipIf(url === undefined)('migrate', () => {
         children.map(() => ({ code: 0, errors: '' })),
       );
       expect(await schemaOf(pool, table)).toBe(await schemaOf(pool, (await setUp()).table));
-      expect(await store.find([record.id])).toEqual([record]);
+      expect(await store.find(ids)).toEqual(EARLIER_RECORDS);
     });
 
     it('is left as it is where it cannot be brought up to date', async () => {
@@ -1458,8 +1497,8 @@ describe.skipIf(url === undefined)('migrate', () => {
   it.each([
     ['another owner', "COMMENT = ''", 'not one of tokenwright'],
     ['another owner', "COMMENT = 'tokenwright schema'", 'not one of tokenwright'],
-    ['a newer version', "COMMENT = 'tokenwright schema 4, needs 3'", 'later than version 2'],
-    ['a newer version', "COMMENT = 'tokenwright schema 5: later'", 'later than version 2'],
+    ['a newer version', "COMMENT = 'tokenwright schema 5, needs 4'", 'later than version 3'],
+    ['a newer version', "COMMENT = 'tokenwright schema 6: later'", 'later than version 3'],
   ])('refuses a table of %s, and changes nothing: %s', async (_, change, words) => {
     const { pool, table } = await setUp();
     await run(pool, `ALTER TABLE ${table} ${change}`);
@@ -1471,7 +1510,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     expect(await schemaOf(pool, table)).toBe(before);
   });
 
-  it.each(['tokenwright schema 3', 'tokenwright schema 4, needs 2'])(
+  it.each(['tokenwright schema 4', 'tokenwright schema 5, needs 3'])(
     'leaves a later schema alone that it can use: %s',
     async (comment) => {
       const { pool, table, store } = await setUp();
@@ -1492,7 +1531,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     await run(
       pool,
       `ALTER TABLE ${table} ADD note TEXT, ADD kind TEXT NOT NULL DEFAULT 'plain',
-       COMMENT = 'tokenwright schema 3'`,
+       COMMENT = 'tokenwright schema 4'`,
     );
     await migrate(pool, { table });
     const theirs = records.map(async ({ id }) => {
@@ -1518,7 +1557,7 @@ describe.skipIf(url === undefined)('migrate', () => {
 
   it('of a breaking version makes this one fail, and the doctor says why', async () => {
     const { pool, table, store, record } = await setUp();
-    await run(pool, `ALTER TABLE ${table} COMMENT = 'tokenwright schema 4, needs 4'`);
+    await run(pool, `ALTER TABLE ${table} COMMENT = 'tokenwright schema 5, needs 5'`);
     expect((await store.doctor()).map(({ code }) => code)).toEqual(['schema_newer']);
 
     await run(pool, `ALTER TABLE ${table} CHANGE scopes scopes_4 MEDIUMBLOB NOT NULL`);
@@ -1563,6 +1602,11 @@ describe.skipIf(url === undefined)('a row that is not as it was written', () => 
     ['expires_at', '-9000000000000000'],
     ['revoked_at', '9000000000000000'],
     ['previous_until', '9000000000000000'],
+    ['suspended_at', '9000000000000000'],
+    ['scopes_changed_at', '9000000000000000'],
+    ['rotated_at', '9000000000000000'],
+    ['pending', `'garbage'`],
+    ['pending', `'{"prefix":"acme","kid":"k1","digest":"","graceSeconds":1}'`],
     ['version', '9007199254740993'],
   ])('rejects with store_corrupt: %s = %s', async (column, value) => {
     for (const options of [{}, CONTRARY]) {

@@ -20,6 +20,14 @@ import {
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { freePort, type Server, startServer } from '../servers.ts';
+import {
+  EARLIER_RECORDS,
+  earlierInsert,
+  earlierReplace,
+  earlierValues,
+  LATER_FIELDS,
+  replacedValues,
+} from './earlier.ts';
 import { longListCases, longRecord } from './long-lists.ts';
 import { CREATED, newRecord, refusalOf } from './support.ts';
 
@@ -1006,12 +1014,12 @@ describe.skipIf(url === undefined)('doctor', () => {
     [
       'schema_newer',
       'a breaking version',
-      (table) => `COMMENT ON TABLE ${table} IS 'tokenwright schema 4, needs 3'`,
+      (table) => `COMMENT ON TABLE ${table} IS 'tokenwright schema 5, needs 4'`,
     ],
     [
       'schema_newer',
       'a comment of a later form',
-      (table) => `COMMENT ON TABLE ${table} IS 'tokenwright schema 5: later'`,
+      (table) => `COMMENT ON TABLE ${table} IS 'tokenwright schema 6: later'`,
     ],
     [
       'collation_not_c',
@@ -1213,7 +1221,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     const shape = await shapeOf(pool, table);
     await migrate(pool, { table });
 
-    expect(shape).toMatchObject([{ comment: 'tokenwright schema 2', indexes: { length: 4 } }]);
+    expect(shape).toMatchObject([{ comment: 'tokenwright schema 3', indexes: { length: 6 } }]);
     expect(await shapeOf(pool, table)).toEqual(shape);
   });
 
@@ -1245,9 +1253,9 @@ describe.skipIf(url === undefined)('migrate', () => {
     },
   );
 
-  describe('of schema version 1', () => {
-    /** As the version before the index for quotas made it. */
-    const version1 = (name: string) => `
+  describe.each([1, 2] as const)('of schema version %i', (version) => {
+    /** As those versions made it; the second one has an index for quotas. */
+    const earlierSql = (name: string) => `
       CREATE TABLE "${name}" (
         id text COLLATE "C" PRIMARY KEY,
         account text COLLATE "C" NOT NULL,
@@ -1269,17 +1277,25 @@ describe.skipIf(url === undefined)('migrate', () => {
       CREATE INDEX "${name}_by_account" ON "${name}" (account, created_at DESC, id DESC)
         WHERE revoked_at IS NULL;
       CREATE INDEX "${name}_by_end" ON "${name}" (least(expires_at, revoked_at));
-      COMMENT ON TABLE "${name}" IS 'tokenwright schema 1';
+      ${version === 1 ? '' : liveIndex(name)}
+      COMMENT ON TABLE "${name}" IS 'tokenwright schema ${version}';
     `;
+    const liveIndex = (name: string) => `
+      CREATE INDEX IF NOT EXISTS "${name}_live" ON "${name}" (account, expires_at)
+        WHERE revoked_at IS NULL AND expires_at IS NOT NULL;
+    `;
+    const placeholder = (position: number) => `$${position}`;
+    const ids = EARLIER_RECORDS.map(({ id }) => id);
 
-    /** A table of that version, with one record. */
-    async function setUpOld(): Promise<Setting> {
+    /** A table of that version, with records. */
+    async function setUpOld() {
       const pool = newPool();
       const table = newTable(pool);
-      await pool.query(version1(table));
-      const [store, record] = [new PostgresTokenStore(pool, { table }), newRecord('one')];
-      await store.insert(record);
-      return { pool, table, store, record };
+      await pool.query(earlierSql(table));
+      for (const record of EARLIER_RECORDS) {
+        await pool.query(earlierInsert(table, placeholder), earlierValues(record));
+      }
+      return { pool, table, store: new PostgresTokenStore(pool, { table }) };
     }
 
     /** Of a table that is new, under the name of this one. */
@@ -1296,28 +1312,100 @@ describe.skipIf(url === undefined)('migrate', () => {
     }
 
     it('is brought up to date, and its rows stay', async () => {
-      const { pool, table, store, record } = await setUpOld();
+      const { pool, table, store } = await setUpOld();
       expect((await store.doctor()).map(({ code }) => code)).toEqual(['schema_missing']);
+      for (const call of [() => store.find(ids), () => store.insert(newRecord('two'))]) {
+        expect(await refusalOf(call())).toEqual({
+          code: 'store_unavailable',
+          message: expect.stringContaining('migrate()'),
+        });
+      }
       await migrate(pool, { table });
 
-      expect(await store.find([record.id])).toEqual([record]);
+      expect(await store.find(ids)).toEqual(EARLIER_RECORDS);
       expect(await plainShape(pool, table)).toEqual(await newestShape(pool, table));
       expect(await store.doctor()).toEqual([]);
     });
 
     it('is brought up to date where its owner has made the index before', async () => {
       const { pool, table } = await setUpOld();
-      await pool.query(
-        `CREATE INDEX CONCURRENTLY ${table}_live ON ${table} (account, expires_at)
+      for (const sql of [
+        `CREATE INDEX CONCURRENTLY IF NOT EXISTS ${table}_live ON ${table} (account, expires_at)
          WHERE revoked_at IS NULL AND expires_at IS NOT NULL`,
+        `CREATE INDEX CONCURRENTLY ${table}_revoked ON ${table} (account, created_at DESC, id DESC)
+         WHERE revoked_at IS NOT NULL`,
+      ]) {
+        await pool.query(sql);
+      }
+      await migrate(pool, { table });
+
+      expect(await plainShape(pool, table)).toEqual(await newestShape(pool, table));
+    });
+
+    it('serves that version on, beside this one', async () => {
+      const { pool, table, store } = await setUpOld();
+      const [insert, replace] = [
+        { name: 'old_insert', text: earlierInsert(table, placeholder) },
+        { name: 'old_replace', text: earlierReplace(table, placeholder) },
+      ];
+      const old = await pool.connect();
+      const [first, second] = EARLIER_RECORDS as [TokenRecord, TokenRecord];
+      await old.query({ ...replace, values: replacedValues({ ...second, version: 2 }) });
+      await migrate(pool, { table });
+      const changed = { ...first, ...LATER_FIELDS, version: 2 };
+      expect(await store.replace(changed)).toBe(true);
+      const renamed = { ...changed, version: 3, name: 'renamed' };
+      await old.query({ ...replace, values: replacedValues(renamed) });
+      const two = newRecord('two');
+      await old.query({ ...insert, values: earlierValues(two) });
+      old.release();
+
+      expect(await store.find([first.id, second.id, two.id])).toEqual([
+        renamed,
+        { ...second, version: 2 },
+        two,
+      ]);
+    });
+
+    it('is brought up to date without its comment', async () => {
+      const { pool, table, store } = await setUpOld();
+      await pool.query(`COMMENT ON TABLE ${table} IS NULL`);
+      expect((await store.doctor()).map(({ code }) => code)).toEqual(['schema_missing']);
+      await migrate(pool, { table });
+
+      expect(await plainShape(pool, table)).toEqual(await newestShape(pool, table));
+      expect(await store.find(ids)).toEqual(EARLIER_RECORDS);
+    });
+
+    it('is brought up to date in steps, each of which may be the last of a process', async () => {
+      const { pool, table, store } = await setUpOld();
+      await pool.query(
+        `ALTER TABLE ${table} ADD suspended_at bigint, ADD scopes_changed_at bigint`,
       );
+      await migrate(pool, { table });
+
+      expect(await plainShape(pool, table)).toEqual(await newestShape(pool, table));
+      expect(await store.doctor()).toEqual([]);
+    });
+
+    it('is left alone while a transaction holds it, and calls go on', async () => {
+      const { pool, table } = await setUpOld();
+      const before = await shapeOf(pool, table);
+      const holding = await pool.connect();
+      await holding.query(`BEGIN; SELECT count(*) FROM ${table}`);
+      const { code, message } = await refusalOf(migrate(pool, { table }));
+      expect(code).toBe('store_unavailable');
+      expect(message).toContain('another session has locked it');
+      expect(await shapeOf(pool, table)).toEqual(before);
+      await holding.query('COMMIT');
+      holding.release();
       await migrate(pool, { table });
 
       expect(await plainShape(pool, table)).toEqual(await newestShape(pool, table));
     });
 
     it('is brought up to date by four processes at once', async () => {
-      const { pool, table, store, record } = await setUpOld();
+      const { pool, table, store } = await setUpOld();
       const children = Array.from({ length: 4 }, () => migrateInChild(table, {}));
       for (const { started } of children) await started;
       for (const { go } of children) go();
@@ -1326,7 +1414,7 @@ describe.skipIf(url === undefined)('migrate', () => {
         children.map(() => ({ code: 0, errors: '' })),
       );
       expect(await plainShape(pool, table)).toEqual(await newestShape(pool, table));
-      expect(await store.find([record.id])).toEqual([record]);
+      expect(await store.find(ids)).toEqual(EARLIER_RECORDS);
     });
 
     it('is not brought up to date by a role that does not own it', async () => {
@@ -1356,7 +1444,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     expect(pool.idleCount).toBe(1);
   });
 
-  it.each(['tokenwright schema 4, needs 3', 'tokenwright schema 5: later', 'tokenwright schema '])(
+  it.each(['tokenwright schema 5, needs 4', 'tokenwright schema 6: later', 'tokenwright schema '])(
     'refuses a schema that it cannot use, and changes nothing: %s',
     async (comment) => {
       const { pool, table } = await setUp();
@@ -1365,12 +1453,12 @@ describe.skipIf(url === undefined)('migrate', () => {
       const { code, message } = await refusalOf(migrate(pool, { table }));
 
       expect(code).toBe('invalid_options');
-      expect(message).toContain('later than version 2');
+      expect(message).toContain('later than version 3');
       expect(await shapeOf(pool, table)).toEqual(shape);
     },
   );
 
-  it.each(['tokenwright schema 3', 'tokenwright schema 4, needs 2'])(
+  it.each(['tokenwright schema 4', 'tokenwright schema 5, needs 3'])(
     'leaves a later schema alone that it can use: %s',
     async (comment) => {
       const { pool, table, store } = await setUp();
@@ -1402,7 +1490,7 @@ describe.skipIf(url === undefined)('migrate', () => {
       await migrate(pool, { table });
 
       expect(await shapeOf(pool, table)).toMatchObject([
-        { comment: 'tokenwright schema 2', indexes: { length: 4 } },
+        { comment: 'tokenwright schema 3', indexes: { length: 6 } },
       ]);
       expect(await store.doctor()).toEqual([]);
     });
@@ -1440,7 +1528,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     // As a later version may do while this one is running.
     await pool.query(
       `ALTER TABLE ${table} ADD note text, ADD kind text NOT NULL DEFAULT 'plain';
-       COMMENT ON TABLE ${table} IS 'tokenwright schema 3'`,
+       COMMENT ON TABLE ${table} IS 'tokenwright schema 4'`,
     );
     await migrate(pool, { table });
     const theirs = records.map(async ({ id }) => {
@@ -1469,7 +1557,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     const { pool, table, store, record } = await setUp();
     await pool.query(
       `ALTER TABLE ${table} RENAME scopes TO scopes_4;
-       COMMENT ON TABLE ${table} IS 'tokenwright schema 4, needs 4'`,
+       COMMENT ON TABLE ${table} IS 'tokenwright schema 5, needs 5'`,
     );
 
     expect((await refusalOf(store.find([record.id]))).code).toBe('store_unavailable');
@@ -1557,6 +1645,11 @@ describe.skipIf(url === undefined)('a row that is not as it was written', () => 
     ['created_at', '9000000000000000'],
     ['expires_at', '-9000000000000000'],
     ['previous_until', '9000000000000000'],
+    ['suspended_at', '9000000000000000'],
+    ['scopes_changed_at', '9000000000000000'],
+    ['rotated_at', '9000000000000000'],
+    ['pending', `'garbage'`],
+    ['pending', `'{"prefix":"acme","kid":"k1","digest":"","graceSeconds":1}'`],
     ['version', '9007199254740993'],
   ])('rejects with store_corrupt: %s = %s', async (column, value) => {
     const { pool, table, store, record } = await setUp();

@@ -25,6 +25,15 @@ import {
 } from '../../src/stores/sqlite/index.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenRecord } from '../../src/token.ts';
+import {
+  EARLIER_COLUMNS,
+  EARLIER_RECORDS,
+  earlierInsert,
+  earlierReplace,
+  earlierValues,
+  LATER_FIELDS,
+  replacedValues,
+} from './earlier.ts';
 import { longList, longListCases, longRecord } from './long-lists.ts';
 import { CREATED, newRecord } from './support.ts';
 
@@ -357,7 +366,7 @@ describe('open', () => {
     const before = schema();
     SqliteTokenStore.open(handle);
 
-    expect(handle.prepare('PRAGMA user_version').get()).toEqual({ user_version: 2 });
+    expect(handle.prepare('PRAGMA user_version').get()).toEqual({ user_version: 3 });
     expect(schema()).toEqual(before);
   });
 
@@ -393,9 +402,9 @@ describe('open', () => {
     expect(() => opened(SqliteTokenStore.open(path))).not.toThrow();
   });
 
-  describe('of schema version 1', () => {
-    /** As the version before the index for quotas made it. */
-    const VERSION_1 = `
+  describe.each([1, 2] as const)('of schema version %i', (version) => {
+    /** As those versions made it; the second one has an index for quotas. */
+    const TABLE = `
       CREATE TABLE tokens (
         id TEXT NOT NULL PRIMARY KEY,
         account TEXT NOT NULL,
@@ -417,19 +426,22 @@ describe('open', () => {
       CREATE INDEX tokens_by_account ON tokens (account, created_at DESC, id DESC)
         WHERE revoked_at IS NULL;
       CREATE INDEX tokens_by_end ON tokens (min(expires_at, coalesce(revoked_at, expires_at)));
-      PRAGMA user_version = 1;
       PRAGMA application_id = 1415008852;
     `;
-    const record = newRecord('one', { requested: newRecord('').scopes });
+    const MARKED = {
+      1: `${TABLE} PRAGMA user_version = 1;`,
+      2: `${TABLE}
+        CREATE INDEX IF NOT EXISTS tokens_live ON tokens (account, expires_at, revoked_at)
+          WHERE revoked_at IS NULL;
+        PRAGMA user_version = 2;`,
+    };
 
     function newOldFile(): string {
       const path = newFile();
       const old = new DatabaseSync(path);
-      old.exec(`${VERSION_1}
-        INSERT INTO tokens VALUES ('${record.id}', 'acme', 'acme', 'k1',
-          x'${Buffer.from(record.digest).toString('hex')}', NULL, '${JSON.stringify(record.scopes)}',
-          '${JSON.stringify(record.requested)}', ${record.createdAt.getTime()},
-          ${record.expiresAt.getTime()}, 1, NULL, NULL, NULL, NULL, NULL)`);
+      old.exec(MARKED[version]);
+      const insert = old.prepare(earlierInsert('tokens'));
+      for (const record of EARLIER_RECORDS) insert.run(...earlierValues(record));
       old.close();
       return path;
     }
@@ -449,10 +461,11 @@ describe('open', () => {
       const path = newOldFile();
       const store = SqliteTokenStore.open(opened(connect(path)));
 
-      expect(await store.find([record.id])).toEqual([record]);
+      expect(await store.find(EARLIER_RECORDS.map(({ id }) => id))).toEqual(EARLIER_RECORDS);
       expect(withoutPages(schemaOf(opened(new DatabaseSync(path))))).toEqual(newest());
+      expect(await store.doctor({ full: true })).toEqual([]);
       await expect(
-        store.insert(newRecord('two'), { tokens: 1, liveAt: CREATED }),
+        store.insert(newRecord('two'), { tokens: 3, liveAt: CREATED }),
       ).rejects.toMatchObject({ code: 'quota_exceeded' });
     });
 
@@ -467,8 +480,38 @@ describe('open', () => {
       );
       const store = opened(SqliteTokenStore.open(path));
       const page = await store.page({ account: 'acme', limit: 1000, liveAt: CREATED });
-      expect(page).toHaveLength(1 + 4 * 25);
+      expect(page).toHaveLength(3 + 4 * 25);
       expect(withoutPages(schemaOf(opened(new DatabaseSync(path))))).toEqual(newest());
+    });
+
+    it.each(DRIVERS)('serves that version on, beside this one (%s)', async (_, connect) => {
+      const path = newOldFile();
+      const old = opened(connect(path));
+      const [insert, replace] = [earlierInsert('tokens'), earlierReplace('tokens')].map((sql) =>
+        old.prepare(sql),
+      );
+      const [first] = EARLIER_RECORDS as [TokenRecord];
+      const store = opened(SqliteTokenStore.open(path));
+      const changed = { ...first, ...LATER_FIELDS, version: 2 };
+      expect(await store.replace(changed)).toBe(true);
+      const renamed = { ...changed, version: 3, name: 'renamed' };
+      replace?.run(...replacedValues(renamed));
+      const two = newRecord('two');
+      insert?.run(...earlierValues(two));
+
+      expect(await store.find([first.id, two.id])).toEqual([renamed, two]);
+    });
+
+    it('stays as it was if it cannot be brought up to date', () => {
+      const handle = opened(new DatabaseSync(newOldFile()));
+      handle.exec('CREATE VIEW tokens_suspended AS SELECT 1');
+      const before = schemaOf(handle);
+
+      expect(failureOf(() => SqliteTokenStore.open(handle))).toMatchObject({
+        code: 'store_unavailable',
+      });
+      expect(schemaOf(handle)).toEqual(before);
+      expect(handle.isTransaction).toBe(false);
     });
   });
 
@@ -482,9 +525,9 @@ describe('open', () => {
   });
 
   it.each([
-    ['that lacks a column', 'user_version = 3; ALTER TABLE tokens RENAME name TO title', 3],
-    ['that needs later code', `user_version = ${4 + 3 * 65_536}`, 4],
-    ['of another table', 'user_version = 3; DROP TABLE tokens; CREATE TABLE tokens (newer)', 3],
+    ['that lacks a column', 'user_version = 4; ALTER TABLE tokens RENAME name TO title', 4],
+    ['that needs later code', `user_version = ${5 + 4 * 65_536}`, 5],
+    ['of another table', 'user_version = 4; DROP TABLE tokens; CREATE TABLE tokens (newer)', 4],
   ])('refuses a later schema %s, and changes nothing', (_, sql, version) => {
     const handle = opened(new DatabaseSync(newFile()));
     SqliteTokenStore.open(handle);
@@ -502,8 +545,8 @@ describe('open', () => {
   });
 
   it.each([
-    ['for all code', 3],
-    ['for code of this version', 4 + 2 * 65_536],
+    ['for all code', 4],
+    ['for code of this version', 5 + 3 * 65_536],
   ])('works beside a later schema %s that only adds, and keeps what it adds', async (_, mark) => {
     const handle = opened(new DatabaseSync(newFile()));
     const running = SqliteTokenStore.open(handle);
@@ -534,14 +577,14 @@ describe('open', () => {
     ['a table', 'CREATE TABLE users (a)'],
     ['a view', 'CREATE VIEW one AS SELECT 1'],
     ['a version', 'PRAGMA user_version = 7'],
-    ['our version', 'PRAGMA user_version = 2'],
+    ['our version', 'PRAGMA user_version = 3'],
     ['a table and a version', 'PRAGMA user_version = 7; CREATE TABLE users (a)'],
-    ['a table and our version', 'PRAGMA user_version = 2; CREATE TABLE users (a)'],
+    ['a table and our version', 'PRAGMA user_version = 3; CREATE TABLE users (a)'],
     ['an application_id', 'PRAGMA application_id = 1'],
     ['a table called tokens', 'CREATE TABLE tokens (theirs)'],
     [
       'a table called tokens and our version',
-      'PRAGMA user_version = 2; CREATE TABLE tokens (id, account)',
+      'PRAGMA user_version = 3; CREATE TABLE tokens (id, account)',
     ],
     [
       'a table as ours, without its version',
@@ -549,11 +592,16 @@ describe('open', () => {
     ],
     [
       'a table as ours, and an application_id',
-      `CREATE TABLE tokens (${COLUMNS.join(', ')}); PRAGMA user_version = 2; PRAGMA application_id = 1`,
+      `CREATE TABLE tokens (${COLUMNS.join(', ')}); PRAGMA user_version = 3; PRAGMA application_id = 1`,
+    ],
+    [
+      'our mark, and a table of the version before',
+      `CREATE TABLE tokens (${EARLIER_COLUMNS.join(', ')}); PRAGMA user_version = 3;
+       PRAGMA application_id = 1415008852`,
     ],
     [
       'our mark, and another table',
-      'CREATE TABLE tokens (theirs); PRAGMA user_version = 2; PRAGMA application_id = 1415008852',
+      'CREATE TABLE tokens (theirs); PRAGMA user_version = 3; PRAGMA application_id = 1415008852',
     ],
   ])('refuses a database of something else, with %s, and changes nothing', (_, sql) => {
     const path = newFile();
@@ -647,6 +695,11 @@ describe('a row that is not as it was written', () => {
     ['expires_at', '-9000000000000000'],
     ['revoked_at', '9000000000000000'],
     ['previous_until', '9000000000000000'],
+    ['suspended_at', '9000000000000000'],
+    ['scopes_changed_at', '9000000000000000'],
+    ['rotated_at', '9000000000000000'],
+    ['pending', `'garbage'`],
+    ['pending', `'{"prefix":"acme","kid":"k1","digest":"","graceSeconds":1}'`],
     ['version', '9007199254740993'],
   ])('rejects with store_corrupt: %s = %s', async (column, value) => {
     const { store, other, record } = await setUp();

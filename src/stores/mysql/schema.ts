@@ -35,7 +35,9 @@ export async function migrate(
     // Another process may have created it meanwhile, perhaps in another version.
     state = await tableStateOf(session, table);
   }
-  checkVersion(state?.mark?.version === 1 ? await upgraded(session, table) : state, table);
+  const { version = SCHEMA_VERSION } = state?.mark ?? {};
+  const isOlder = version >= 1 && version < SCHEMA_VERSION;
+  checkVersion(isOlder ? await upgraded(session, table, version) : state, table);
 }
 
 /**
@@ -72,7 +74,7 @@ export function readTable({ table = 'tokenwright_tokens' }: MysqlTableOptions): 
 }
 
 const MIGRATION_DEADLINE_MS = 60_000;
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 /**
  * The sizes of columns, in bytes. All of them hold bytes, so that they compare byte by byte whatever
@@ -90,16 +92,30 @@ export const COLUMN_BYTES = {
   name: 800,
   metadata: 65_535,
   previous_digest: 32,
+  pending: 2048,
 } as const satisfies { readonly [column in Column]?: number };
 
 /**
  * `by_account` separates revoked tokens from others, and skips expired ones without reading their
  * rows. For that it needs the descending order, in which a page is read.
  */
-export const INDEXES = ['PRIMARY', 'by_account', 'by_end', 'by_change', 'by_live'];
+export const INDEXES = ['PRIMARY', 'by_account', 'by_end', 'by_change', 'by_live', 'by_creation'];
 
 /** Schema version 2 added this key: it counts live tokens without reading expired ones. */
 const LIVE_KEY = 'KEY by_live (account, revoked_at, expires_at)';
+
+/**
+ * Schema version 3 added these columns, and a key for lists of what the default one leaves out. The
+ * key ends with what tells the state of a token, so that others are skipped without reading their rows.
+ */
+const LATER_COLUMNS = [
+  'suspended_at BIGINT',
+  'scopes_changed_at BIGINT',
+  'rotated_at BIGINT',
+  `pending VARBINARY(${COLUMN_BYTES.pending})`,
+];
+const CREATION_KEY =
+  'KEY by_creation (account, created_at DESC, id DESC, revoked_at, suspended_at, expires_at)';
 
 function schemaSql({ quoted }: Table): string {
   return `CREATE TABLE IF NOT EXISTS ${quoted} (
@@ -121,17 +137,21 @@ function schemaSql({ quoted }: Table): string {
   previous_until BIGINT,
   changed_at BIGINT,
   ends_at BIGINT AS (LEAST(expires_at, COALESCE(revoked_at, expires_at))) STORED,
+  ${LATER_COLUMNS.join(',\n  ')},
   KEY by_account (account, revoked_at, created_at DESC, id DESC, expires_at),
   KEY by_end (ends_at),
   KEY by_change (changed_at),
-  ${LIVE_KEY}
+  ${LIVE_KEY},
+  ${CREATION_KEY}
 ) ENGINE=InnoDB COMMENT='${MARK} ${SCHEMA_VERSION}';
 `;
 }
 
 /** One statement, which takes effect as a whole or not at all. */
-function upgradeSql({ quoted }: Table): string {
-  return `ALTER TABLE ${quoted} ADD ${LIVE_KEY}, COMMENT='${MARK} ${SCHEMA_VERSION}'`;
+function upgradeSql({ quoted }: Table, version: number): string {
+  const missing = [...(version < 2 ? [LIVE_KEY] : []), ...LATER_COLUMNS, CREATION_KEY];
+  const added = missing.map((part) => `ADD ${part}`).join(', ');
+  return `ALTER TABLE ${quoted} ${added}, COMMENT='${MARK} ${SCHEMA_VERSION}'`;
 }
 
 interface TableState {
@@ -158,14 +178,18 @@ export function isTable({ database, name }: Table): string {
   return `TABLE_SCHEMA = ${schema} AND TABLE_NAME = '${name}'`;
 }
 
-async function upgraded(session: Session, table: Table): Promise<TableState | undefined> {
-  const failure = await session.query(upgradeSql(table)).then(
+async function upgraded(
+  session: Session,
+  table: Table,
+  version: number,
+): Promise<TableState | undefined> {
+  const failure = await session.query(upgradeSql(table, version)).then(
     () => undefined,
     (error: unknown) => error,
   );
   const state = await tableStateOf(session, table);
-  // If another process was first, the upgrade failed because the key exists already.
-  if (failure !== undefined && state?.mark?.version === 1) throw failure;
+  // If another process was first, the upgrade failed because the columns exist already.
+  if (failure !== undefined && state?.mark?.version === version) throw failure;
   return state;
 }
 

@@ -4,7 +4,14 @@ import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../doctor.ts';
 import { readMark, SCHEMA_NEWER } from '../schema-mark.ts';
 import type { PostgresQuery, Session } from './client.ts';
 import { SCHEMA_VERSION, type Table } from './schema.ts';
-import { collatedIn, hasOurColumns, missingIn, SHAPE, type Shape } from './shape.ts';
+import {
+  collatedIn,
+  hasFirstColumns,
+  lacksColumns,
+  missingIn,
+  SHAPE,
+  type Shape,
+} from './shape.ts';
 
 export const INSPECT = `
 ${SHAPE},
@@ -64,7 +71,8 @@ export async function examine(
 function isUnusable(facts: Facts): boolean {
   const mark = readMark(facts.comment);
   if (facts.kind === null) return true;
-  return mark === undefined ? !hasOurColumns(facts) : mark.version < SCHEMA_VERSION;
+  if (mark !== undefined) return mark.version < SCHEMA_VERSION;
+  return !hasFirstColumns(facts) || lacksColumns(facts);
 }
 
 const CHECKS: readonly Check<Facts>[] = [

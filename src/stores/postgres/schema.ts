@@ -1,7 +1,8 @@
 import { isTokenError, TokenError } from '../../errors.ts';
+import { ADDED_COLUMNS } from '../rows.ts';
 import { MARK, readMark } from '../schema-mark.ts';
 import { type PostgresPool, readPool, Session, sqlStateOf, unavailable } from './client.ts';
-import { hasOurColumns, missingIn, SHAPE, type Shape } from './shape.ts';
+import { hasFirstColumns, lacksColumns, missingIn, SHAPE, type Shape, typeOf } from './shape.ts';
 
 /** Which table holds the tokens. */
 export interface PostgresTableOptions {
@@ -61,6 +62,8 @@ export interface Table {
   readonly byAccount: string;
   readonly byEnd: string;
   readonly live: string;
+  readonly revoked: string;
+  readonly suspended: string;
   readonly channel: string;
 }
 
@@ -79,14 +82,18 @@ export function readTable({ table = 'tokenwright_tokens' }: PostgresTableOptions
     byAccount: `"${name}_by_account"`,
     byEnd: `"${name}_by_end"`,
     live: `"${name}_live"`,
+    revoked: `"${name}_revoked"`,
+    suspended: `"${name}_suspended"`,
     // Without the schema, so that stores that name it and stores that do not hear each other.
     channel: name as string,
   };
 }
 
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 const MIGRATION_DEADLINE_MS = 30_000;
+/** Less than the deadline of the calls that wait behind it, and more than autovacuum needs to give way. */
+const TABLE_LOCK_MS = 1500;
 /** An arbitrary number that must never change: migrations take turns by it. */
 const MIGRATION_LOCK = 8_370_511_261;
 
@@ -108,12 +115,16 @@ function schemaSql(table: Table): string {
   metadata text COLLATE "C",
   revoked_at bigint,
   previous_digest bytea,
-  previous_until bigint
+  previous_until bigint,
+  suspended_at bigint,
+  scopes_changed_at bigint,
+  rotated_at bigint,
+  pending text COLLATE "C"
 );
 CREATE INDEX ${byAccount} ON ${name} (account, created_at DESC, id DESC)
   WHERE revoked_at IS NULL;
 CREATE INDEX ${byEnd} ON ${name} (least(expires_at, revoked_at));
-${upgradeSql(table)}`;
+${laterIndexesSql(table)}`;
 }
 
 /** For a table that has our columns and no comment, as some tools for schemas leave it. */
@@ -122,19 +133,38 @@ function adoptionSql(table: Table): string {
   return indexes.replaceAll(/CREATE INDEX (?!IF)/g, 'CREATE INDEX IF NOT EXISTS ');
 }
 
+/** The columns of schema version 3. */
+function laterColumnsSql({ name }: Table): string {
+  const added = ADDED_COLUMNS.map((column) => {
+    const collation = typeOf(column) === 'text' ? ' COLLATE "C"' : '';
+    return `ADD COLUMN IF NOT EXISTS ${column} ${typeOf(column)}${collation}`;
+  });
+  return `ALTER TABLE ${name} ${added.join(', ')}`;
+}
+
 /**
  * Schema version 2 added an index that counts live tokens without reading expired ones. An expiry is
- * never null; the condition keeps the index out of plans for queries that do not compare one.
- * `IF NOT EXISTS`, because a host with many tokens may have built the index before, without a lock.
+ * never null; the condition keeps the index out of plans for queries that do not compare one. Version 3
+ * added two for lists of what the default one leaves out; they hold only such tokens.
+ * `IF NOT EXISTS`, because a host with many tokens may have built the indexes before, without a lock.
  */
-function upgradeSql({ name, live }: Table): string {
+function laterIndexesSql({ name, live, revoked, suspended }: Table): string {
   return `CREATE INDEX IF NOT EXISTS ${live} ON ${name} (account, expires_at)
   WHERE revoked_at IS NULL AND expires_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS ${revoked} ON ${name} (account, created_at DESC, id DESC)
+  WHERE revoked_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS ${suspended} ON ${name} (account, created_at DESC, id DESC)
+  WHERE suspended_at IS NOT NULL;
 COMMENT ON TABLE ${name} IS '${MARK} ${SCHEMA_VERSION}';
 `;
 }
 
 async function migrateOver(client: Pick<PostgresPool, 'query'>, table: Table): Promise<void> {
+  for (let isDone = false; !isDone; ) isDone = await stepOver(client, table);
+}
+
+/** Resolves to whether the table was up to date. */
+async function stepOver(client: Pick<PostgresPool, 'query'>, table: Table): Promise<boolean> {
   const run = async (text: string, values?: readonly unknown[]): Promise<readonly unknown[]> => {
     const query = { text, query_timeout: MIGRATION_DEADLINE_MS, ...(values && { values }) };
     return (await client.query(query)).rows;
@@ -145,16 +175,27 @@ async function migrateOver(client: Pick<PostgresPool, 'query'>, table: Table): P
   await run(`SET LOCAL statement_timeout = ${MIGRATION_DEADLINE_MS}`);
   await run('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
   const [row] = await run(SHAPE, [table.name]);
-  const sql = missingSql(row as Shape, table);
-  if (sql !== undefined) await run(sql);
+  const sql = nextStep(row as Shape, table);
+  if (sql !== undefined) {
+    // All calls of running processes wait behind a lock that is waited for, such as behind a dump.
+    await run(`SET LOCAL lock_timeout = ${TABLE_LOCK_MS}`);
+    await run(sql);
+  }
   await run('COMMIT');
+  return sql === undefined;
 }
 
-/** What brings a table up to date. @throws {TokenError} `invalid_options` */
-function missingSql(shape: Shape, table: Table): string | undefined {
+/**
+ * The next step that brings a table up to date; undefined if it is. Columns are a step of their own: no
+ * call can read the table until that one is committed, and an index takes long.
+ *
+ * @throws {TokenError} `invalid_options`
+ */
+function nextStep(shape: Shape, table: Table): string | undefined {
   if (shape.kind === null) return schemaSql(table);
   const mark = readMark(shape.comment);
-  if (mark === undefined && !hasOurColumns(shape)) throw foreign(table);
+  if (mark === undefined && !hasFirstColumns(shape)) throw foreign(table);
+  if ((mark?.version ?? 0) < SCHEMA_VERSION && lacksColumns(shape)) return laterColumnsSql(table);
   if (mark === undefined)
     return missingIn(shape, table).length > 0 ? adoptionSql(table) : undefined;
   if (mark.needs > SCHEMA_VERSION) {
@@ -163,7 +204,7 @@ function missingSql(shape: Shape, table: Table): string | undefined {
       `the table ${table.name} has a schema that this version of the library does not know, later than version ${SCHEMA_VERSION}: use a newer one`,
     );
   }
-  return mark.version < SCHEMA_VERSION ? upgradeSql(table) : undefined;
+  return mark.version < SCHEMA_VERSION ? laterIndexesSql(table) : undefined;
 }
 
 function foreign({ name }: Table): TokenError {
@@ -180,6 +221,12 @@ function migrationError(error: unknown, table: Table): TokenError {
     return new TokenError(
       'invalid_options',
       `the table ${table.name} cannot be created or brought up to date: its schema is not there, or the role may not create in it or does not own the table; have an administrator run the statements of migrationSql(), which tokenwright migrate --print shows, or give the role these rights`,
+    );
+  }
+  if (state === '55P03') {
+    return new TokenError(
+      'store_unavailable',
+      `the table ${table.name} cannot be brought up to date now, because another session has locked it, such as a dump or a transaction that stays open: try again when it has ended`,
     );
   }
   return state === '42P07' ? foreign(table) : unavailable(state);

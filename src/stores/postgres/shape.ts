@@ -1,4 +1,4 @@
-import { COLUMNS, type Column } from '../rows.ts';
+import { ADDED_COLUMNS, COLUMNS, type Column, FIRST_COLUMNS } from '../rows.ts';
 
 /** Asks what a table is like; `$1` is its name. */
 export const SHAPE = `
@@ -38,6 +38,8 @@ interface IndexNames {
   readonly byAccount: string;
   readonly byEnd: string;
   readonly live: string;
+  readonly revoked: string;
+  readonly suspended: string;
 }
 
 const BYTEA: readonly Column[] = ['digest', 'box', 'previous_digest'];
@@ -47,6 +49,9 @@ const BIGINT: readonly Column[] = [
   'version',
   'revoked_at',
   'previous_until',
+  'suspended_at',
+  'scopes_changed_at',
+  'rotated_at',
 ];
 const NULLABLE: readonly Column[] = [
   'box',
@@ -55,20 +60,29 @@ const NULLABLE: readonly Column[] = [
   'revoked_at',
   'previous_digest',
   'previous_until',
+  ...ADDED_COLUMNS,
 ];
 
-function typeOf(column: Column): string {
+export function typeOf(column: Column): string {
   if (BYTEA.includes(column)) return 'bytea';
   return BIGINT.includes(column) ? 'bigint' : 'text';
 }
 
-/** Whether the store can insert into this table, whatever its comment says. */
-export function hasOurColumns({ kind, columns }: Shape): boolean {
+/** Whether this is a table of tokens, of any version and whatever its comment says. */
+export function hasFirstColumns({ kind, columns }: Shape): boolean {
   const isTable = kind === 'r' || kind === 'p';
-  const hasAll = COLUMNS.every((name) =>
-    columns.some((column) => column.name === name && column.type === typeOf(name)),
+  const isOther = columns.some(
+    ({ name, type }) => ADDED_COLUMNS.includes(name as Column) && type !== typeOf(name as Column),
   );
-  return isTable && hasAll && !columns.some(isInTheWay);
+  const hasFirst = FIRST_COLUMNS.every((first) =>
+    columns.some(({ name, type }) => name === first && type === typeOf(first)),
+  );
+  return isTable && hasFirst && !isOther && !columns.some(isInTheWay);
+}
+
+/** Whether it lacks columns that a later version has added. */
+export function lacksColumns({ columns }: Shape): boolean {
+  return !ADDED_COLUMNS.every((added) => columns.some(({ name }) => name === added));
 }
 
 /** A foreign column that each insert would have to name. */
@@ -103,11 +117,14 @@ export function missingIn({ columns, indexes }: Shape, names: IndexNames): strin
 }
 
 /** As the server writes them down. Their names may be others. */
-function indexesOf({ byAccount, byEnd, live }: IndexNames): Readonly<Record<string, string>> {
+function indexesOf(names: IndexNames): Readonly<Record<string, string>> {
+  const { byAccount, byEnd, live, revoked, suspended } = names;
   return {
     [byAccount]: '(account, created_at DESC, id DESC) WHERE (revoked_at IS NULL)',
     [byEnd]: '(LEAST(expires_at, revoked_at))',
     [live]: '(account, expires_at) WHERE ((revoked_at IS NULL) AND (expires_at IS NOT NULL))',
+    [revoked]: '(account, created_at DESC, id DESC) WHERE (revoked_at IS NOT NULL)',
+    [suspended]: '(account, created_at DESC, id DESC) WHERE (suspended_at IS NOT NULL)',
   };
 }
 

@@ -1,12 +1,16 @@
 import { TokenError } from '../../errors.ts';
 import type { TokenRecord } from '../../token.ts';
+import { pendingText } from '../pending.ts';
 import { corruptRecord } from './driver.ts';
 import { creationIn, entryOf, expiryIn, idIn } from './layout.ts';
 
-const LINE_COUNT = 16;
+const LINE_COUNT = 20;
+/** Of a record that a version before suspension and two-phase rotation has written. */
+const FIRST_LINE_COUNT = 16;
 
 /**
- * A record as text, one field a line; an absent field is an empty line. The scripts read and write
+ * A record as text, one field a line; an absent field is an empty line, also at the end: the script
+ * that replaces a record keeps lines beyond those it is given. The scripts read and write
  * the first six lines. The third is the id of the last write. The fourth, between the two parts
  * given here, is the token's generation: the id of the write that inserted it.
  *
@@ -28,6 +32,10 @@ export function encodeRecord(record: TokenRecord, writeId: string): [head: strin
     JSON.stringify(record.metadata),
     base64(record.previousDigest),
     record.previousUntil?.getTime(),
+    record.suspendedAt?.getTime(),
+    record.scopesChangedAt?.getTime(),
+    record.rotatedAt?.getTime(),
+    pendingText(record.pending),
   ].join('\n');
   return [`${record.revokedAt?.getTime() ?? ''}\n${record.version}\n${writeId}\n`, `\n${body}`];
 }
@@ -58,28 +66,30 @@ export function decodeRecord(value: string): unknown[] {
     lines[0] || null,
     bytesIn(lines[14]),
     lines[15] || null,
+    lines[16] || null,
+    lines[17] || null,
+    lines[18] || null,
+    lines[19] || null,
   ];
 }
 
-// biome-ignore format: two lines say it better than sixteen
+// biome-ignore format: two lines say it better than twenty
 type RecordLines = [
-  string, string, string, string, string, string, string, string,
-  string, string, string, string, string, string, string, string,
+  string, string, string, string, string, string, string, string, string, string,
+  string, string, string, string, string, string, string, string, string, string,
 ];
 
 /** Every verify reads a record, and this is twice as fast as `split`. */
 function linesOf(value: string): RecordLines {
-  const lines = new Array<string>(LINE_COUNT);
-  let start = 0;
-  for (let index = 0; index < LINE_COUNT - 1; index += 1) {
+  const lines = new Array<string>(LINE_COUNT).fill('');
+  let count = 0;
+  for (let start = 0; start !== -1 && count < LINE_COUNT; count += 1) {
     const end = value.indexOf('\n', start);
-    if (end === -1) throw unreadableRecord(value);
-    lines[index] = value.slice(start, end);
-    start = end + 1;
+    lines[count] = end === -1 ? value.slice(start) : value.slice(start, end);
+    start = end === -1 ? -1 : end + 1;
   }
-  const end = value.indexOf('\n', start);
-  lines[LINE_COUNT - 1] = end === -1 ? value.slice(start) : value.slice(start, end);
-  if (lines[0]?.startsWith(LAYOUT_PREFIX)) throw unreadableRecord(value);
+  const isWhole = count === LINE_COUNT || count === FIRST_LINE_COUNT;
+  if (!isWhole || lines[0]?.startsWith(LAYOUT_PREFIX)) throw unreadableRecord(value);
   return lines as RecordLines;
 }
 

@@ -1,6 +1,6 @@
 import { SQLITE_BUSY_MS, SQLITE_TRY_MS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
-import { COLUMNS } from '../rows.ts';
+import { ADDED_COLUMNS, COLUMNS, FIRST_COLUMNS } from '../rows.ts';
 import { cellsOf, retryWhileBusy, type SqliteHandle } from './client.ts';
 
 /**
@@ -9,7 +9,7 @@ import { cellsOf, retryWhileBusy, type SqliteHandle } from './client.ts';
  * and indexes, without a new `needs`, so that versions work side by side during an upgrade. One that
  * changes more also renames a column that older statements name, so that running processes fail.
  */
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 3;
 const NEEDS_UNIT = 65_536;
 /** `TWRT`, in the field that the file header of SQLite has for it. */
 const APPLICATION_ID = 0x54575254;
@@ -30,8 +30,25 @@ const LIVE_INDEX = `
     WHERE revoked_at IS NULL;
 `;
 
+/**
+ * Added in schema version 3, for lists of what the default one leaves out. Each holds only such tokens,
+ * so the others cost nothing more.
+ */
+const STATE_INDEXES = `
+  CREATE INDEX IF NOT EXISTS tokens_revoked ON tokens (account, created_at DESC, id DESC)
+    WHERE revoked_at IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS tokens_suspended ON tokens (account, created_at DESC, id DESC)
+    WHERE suspended_at IS NOT NULL;
+`;
+
 /** What the store's statements rely on. */
-export const INDEXES = ['tokens_by_account', 'tokens_by_end', 'tokens_live'] as const;
+export const INDEXES = [
+  'tokens_by_account',
+  'tokens_by_end',
+  'tokens_live',
+  'tokens_revoked',
+  'tokens_suspended',
+] as const;
 
 const MARKS = `
   PRAGMA user_version = ${SCHEMA_VERSION};
@@ -55,14 +72,29 @@ const SCHEMA = `
     metadata TEXT,
     revoked_at INTEGER,
     previous_digest BLOB,
-    previous_until INTEGER
+    previous_until INTEGER,
+    suspended_at INTEGER,
+    scopes_changed_at INTEGER,
+    rotated_at INTEGER,
+    pending TEXT
   ) STRICT;
   CREATE INDEX tokens_by_account ON tokens (account, created_at DESC, id DESC)
     WHERE revoked_at IS NULL;
   CREATE INDEX tokens_by_end ON tokens (min(expires_at, coalesce(revoked_at, expires_at)));
   ${LIVE_INDEX}
+  ${STATE_INDEXES}
   ${MARKS}
 `;
+
+/** What an older table lacks, given the columns that it has. */
+function upgradeSql(columns: readonly unknown[]): string {
+  const missing = ADDED_COLUMNS.filter((column) => !columns.includes(column));
+  const added = missing.map((column) => {
+    const type = column === 'pending' ? 'TEXT' : 'INTEGER';
+    return `ALTER TABLE tokens ADD COLUMN ${column} ${type};`;
+  });
+  return [...added, LIVE_INDEX, STATE_INDEXES, MARKS].join('\n');
+}
 
 /** One statement, so that all answers are from the same moment. */
 const INSPECT = `
@@ -96,7 +128,7 @@ export function prepareDatabase(handle: SqliteHandle): void {
  */
 export function prepareAgain(handle: SqliteHandle): void {
   handle.exec(`PRAGMA busy_timeout = ${SQLITE_TRY_MS}`);
-  if (contentOf(handle) !== 'current') {
+  if (contentOf(handle).state !== 'current') {
     throw new TokenError('invalid_options', 'the SQLite database has to be opened again');
   }
   handle.exec('PRAGMA journal_mode = WAL');
@@ -113,13 +145,13 @@ function setPragmas(handle: SqliteHandle): void {
 }
 
 function migrate(handle: SqliteHandle): void {
-  if (contentOf(handle) === 'current') return;
+  if (contentOf(handle).state === 'current') return;
   handle.exec('BEGIN IMMEDIATE');
   try {
     // Another process may have migrated while this one waited for the lock.
-    const content = contentOf(handle);
-    if (content === 'nothing') handle.exec(SCHEMA);
-    if (content === 'older') handle.exec(LIVE_INDEX + MARKS);
+    const { state, columns } = contentOf(handle);
+    if (state === 'nothing') handle.exec(SCHEMA);
+    if (state === 'older') handle.exec(upgradeSql(columns));
     handle.exec('COMMIT');
   } catch (error) {
     handle.exec('ROLLBACK');
@@ -127,27 +159,34 @@ function migrate(handle: SqliteHandle): void {
   }
 }
 
-/** `older`: our table of an earlier version, or from before we set an `application_id`. */
-function contentOf(handle: SqliteHandle): 'nothing' | 'older' | 'current' {
+interface Content {
+  /** `older`: our table of an earlier version, or from before we set an `application_id`. */
+  readonly state: 'nothing' | 'older' | 'current';
+  /** Of a table named `tokens`. */
+  readonly columns: readonly unknown[];
+}
+
+function contentOf(handle: SqliteHandle): Content {
   const cells = cellsOf(handle.prepare(INSPECT).get());
   const [application, mark, objects] = cells.slice(0, 3).map(Number) as [number, number, number];
   const version = mark % NEEDS_UNIT;
   const needs = Math.floor(mark / NEEDS_UNIT);
   const columns: readonly unknown[] = JSON.parse(String(cells[3]));
   const isMarked = application === APPLICATION_ID;
-  const isComplete = COLUMNS.every((column) => columns.includes(column));
+  const hasAll = (needed: readonly string[]) => needed.every((name) => columns.includes(name));
   if (isMarked && version > SCHEMA_VERSION) {
-    if (needs <= SCHEMA_VERSION && isComplete) return 'current';
+    if (needs <= SCHEMA_VERSION && hasAll(COLUMNS)) return { state: 'current', columns };
     throw new TokenError(
       'invalid_options',
       `the database has schema version ${version}, and this tokenwright can use ${SCHEMA_VERSION} at most: upgrade tokenwright`,
       { reason: 'later_layout' },
     );
   }
-  if (application === 0 && mark === 0 && objects === 0) return 'nothing';
+  if (application === 0 && mark === 0 && objects === 0) return { state: 'nothing', columns };
   const isKnown = mark >= 1 && mark <= SCHEMA_VERSION;
-  if (isKnown && isComplete && (isMarked || application === 0)) {
-    return isMarked && mark === SCHEMA_VERSION ? 'current' : 'older';
+  const expected = mark === SCHEMA_VERSION ? COLUMNS : FIRST_COLUMNS;
+  if (isKnown && hasAll(expected) && (isMarked || application === 0)) {
+    return { state: isMarked && mark === SCHEMA_VERSION ? 'current' : 'older', columns };
   }
   throw new TokenError(
     'invalid_options',

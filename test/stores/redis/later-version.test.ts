@@ -6,6 +6,7 @@ import { INSERT, REPLACE } from '../../../src/stores/redis/scripts.ts';
 import type { TokenId, TokenRecord } from '../../../src/token.ts';
 import { isInstalled } from '../../servers.ts';
 import { refusalOf } from '../../support.ts';
+import { EARLIER_RECORDS, LATER_FIELDS } from '../earlier.ts';
 import { CREATED as NOW, newRecord } from '../support.ts';
 import { intercepted, ioredis, openOver, ownServer } from './support.ts';
 
@@ -26,7 +27,20 @@ function ofLaterVersion(client: Redis): Redis {
   });
 }
 
-/** Both versions on one server, which knows all scripts. */
+/** Writes records without the lines that the version before this one did not know. */
+function ofEarlierVersion(client: Redis): Redis {
+  const lastLineOf: Readonly<Record<string, number>> = { [INSERT.sha]: 6, [REPLACE.sha]: 7 };
+  return intercepted(client, (_, args, run) => {
+    const index = lastLineOf[args[0] as string];
+    if (index === undefined) return run(args);
+    const lines = (args[index] as string).split('\n');
+    return run(args.with(index, lines.slice(0, -NEW_LINES).join('\n')));
+  });
+}
+
+const NEW_LINES = Object.keys(LATER_FIELDS).length;
+
+/** Three versions on one server, which knows all scripts. */
 async function setUp() {
   const { url } = await ownServer();
   const client = ioredis(url);
@@ -34,8 +48,44 @@ async function setUp() {
   const linesOf = async (id: TokenId) => (await client.get(keys.record(id)))?.split('\n') ?? [];
   const today = openOver(client);
   const later = openOver(ofLaterVersion(client));
-  return { client, today, later, linesOf };
+  const earlier = openOver(ofEarlierVersion(client));
+  return { client, earlier, today, later, linesOf };
 }
+
+describe.skipIf(!isInstalled('redis'))('a record that an earlier version has written', () => {
+  it('is read, listed and changed', async () => {
+    const { earlier, today, linesOf } = await setUp();
+    for (const record of EARLIER_RECORDS) await earlier.insert(record);
+    const [first] = EARLIER_RECORDS as [TokenRecord];
+    expect(await linesOf(first.id)).toHaveLength(16);
+
+    expect(await today.find(EARLIER_RECORDS.map(({ id }) => id))).toEqual(EARLIER_RECORDS);
+    expect(await today.page({ account: 'Acme ', limit: 10, liveAt: NOW })).toHaveLength(1);
+    const changed = { ...first, ...LATER_FIELDS, version: 2 };
+    expect(await today.replace(changed)).toBe(true);
+    expect(await today.find([first.id])).toEqual([changed]);
+    expect(await today.revoke(first.id, 'acme', NOW)).toBe(true);
+    expect(await today.find([first.id])).toEqual([{ ...changed, revokedAt: NOW }]);
+  });
+
+  it('keeps what that version does not know when it changes the record', async () => {
+    const { earlier, today } = await setUp();
+    await today.insert({ ...one, ...LATER_FIELDS });
+    const renamed = { ...one, version: 2, name: 'renamed' };
+    expect(await earlier.replace(renamed)).toBe(true);
+
+    expect(await today.find([one.id])).toEqual([{ ...renamed, ...LATER_FIELDS }]);
+  });
+
+  it('loses a field that this version removes', async () => {
+    const { earlier, today } = await setUp();
+    await today.insert({ ...one, ...LATER_FIELDS });
+    expect(await today.replace({ ...one, version: 2 })).toBe(true);
+    expect(await earlier.replace({ ...one, version: 3 })).toBe(true);
+
+    expect(await today.find([one.id])).toEqual([{ ...one, version: 3 }]);
+  });
+});
 
 describe.skipIf(!isInstalled('redis'))('a record that a later version has written', () => {
   it('is read and listed without its new field', async () => {
@@ -78,7 +128,8 @@ describe.skipIf(!isInstalled('redis'))('a record that a later version has writte
 
   it.each([
     ['ends early', (lines: string[]) => lines.slice(0, -2)],
-    ['has a malformed last field', (lines: string[]) => lines.with(15, 'x')],
+    ['has a malformed time', (lines: string[]) => lines.with(15, 'x')],
+    ['has a malformed last field', (lines: string[]) => lines.with(19, 'x')],
     ['has an empty digest', (lines: string[]) => lines.with(8, '')],
   ])('is store_corrupt all the same if it %s', async (_, spoil) => {
     const { client, today, later, linesOf } = await setUp();
