@@ -68,22 +68,16 @@ export function pathCovers(outer: string, inner: string): boolean {
   const isClosed = inner.endsWith('$');
   const end = inner.length - (isClosed ? 1 : 0);
   return outer.endsWith('$')
-    ? isClosed && prefixEnd(outer, outer.length - 1, inner, 0, end) === end
-    : prefixEnd(outer, outer.length, inner, 0, end) !== -1;
+    ? isClosed && prefixEnd(outer, outer.length - 1, inner, end) === end
+    : prefixEnd(outer, outer.length, inner, end) !== -1;
 }
 
 /**
  * The end of the first segments of a path if the segments of a pattern cover them one by one, or -1.
- * The path is a part of a text; the pattern is read up to `length`, without its end mark.
+ * Both are read up to a length, without their end marks.
  */
-function prefixEnd(
-  pattern: string,
-  length: number,
-  text: string,
-  start: number,
-  end: number,
-): number {
-  let at = start;
+function prefixEnd(pattern: string, length: number, text: string, end: number): number {
+  let at = 0;
   for (let i = 0; i < length; i++) {
     if (at >= end) return -1;
     const unit = pattern.charCodeAt(i);

@@ -86,10 +86,11 @@ export class ScopeError extends Error {
     // Not a field initializer: with one, esbuild's CommonJS output names the class `_class`.
     this.name = 'ScopeError';
     this.code = code;
-    if (more.suggestion !== undefined) this.suggestion = more.suggestion;
-    if (more.refused !== undefined) {
-      this.refused = more.refused;
-      this.scopes = more.refused.map((member) => member.scope);
+    const { suggestion, refused } = more;
+    if (suggestion) this.suggestion = suggestion;
+    if (refused) {
+      this.refused = refused;
+      this.scopes = refused.map(({ scope }) => scope);
     }
   }
 }

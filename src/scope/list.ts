@@ -37,7 +37,7 @@ export function readMembers(
     } else {
       const { error: code, message, suggestion } = reading;
       const scope = isPrintable(member) ? member : `scopes[${index}]`;
-      refused.push({ scope, code, ...(suggestion !== undefined && { suggestion }) });
+      refused.push({ scope, code, ...(suggestion && { suggestion }) });
       why ||= scope === member ? message : `${scope}: ${message}`;
     }
   }
@@ -74,13 +74,10 @@ function scopesRequired(): ScopeError {
 
 /** The members of an array, at most one more than allowed; none of a hostile or other value. */
 function toMembers(value: unknown): unknown[] {
-  const members: unknown[] = [];
   try {
-    if (!Array.isArray(value)) return members;
     // Read once: a getter could return another length the next time.
-    const length = Math.min(value.length, MAX_SCOPES + 1);
-    for (let i = 0; i < length; i++) members.push(value[i]);
-    return members;
+    const length = Array.isArray(value) ? Math.min(value.length, MAX_SCOPES + 1) : 0;
+    return Array.from({ length }, (_, index) => (value as unknown[])[index]);
   } catch {
     return [];
   }

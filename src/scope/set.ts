@@ -169,7 +169,7 @@ export class ScopeSet implements Iterable<Scope> {
       reason: 'not_covered',
       needed,
       smallest,
-      ...(nearest !== undefined && { nearest }),
+      ...(nearest && { nearest }),
       known,
       suggestions: known ? [] : ask(() => catalog?.suggest(smallest.toString()) ?? []),
     };
@@ -327,9 +327,9 @@ export class ScopeSet implements Iterable<Scope> {
   }
 
   /** A member that covers a refused request, but with a `{}` where its entry has a literal. */
-  #namedMiss(scope: Scope): NearMiss | undefined {
-    const member = this.coverOf(scope);
-    return member && { scope: member, failed: 'path' };
+  #namedMiss(needed: Scope): NearMiss | undefined {
+    const scope = this.coverOf(needed);
+    return scope && { scope, failed: 'path' };
   }
 
   #lookUp(): ScopeLookup {
