@@ -1,5 +1,11 @@
 // A settings page: people who are signed in make, see and end their own tokens, by their session alone.
-import { generateKey, isTokenError, MemoryTokenStore, TokenService } from 'tokenwright';
+import {
+  generateKey,
+  isTokenError,
+  MemoryTokenStore,
+  MemoryUsageStore,
+  TokenService,
+} from 'tokenwright';
 import { ScopeCatalog } from 'tokenwright/scope';
 
 const tokens = new TokenService({
@@ -7,6 +13,7 @@ const tokens = new TokenService({
   keys: [generateKey()], // in production: one that is kept, and the same for all processes
   prefix: 'acme',
   catalog: ScopeCatalog.from(['GET:shop.example/orders', 'POST:shop.example/orders']),
+  usage: { store: new MemoryUsageStore() }, // so that people see which tokens they can revoke
 });
 
 // A stand-in. In production your own session, its cookie `HttpOnly`, `Secure` and `SameSite=Lax`.
@@ -50,10 +57,11 @@ export async function settingsPage(request: Request): Promise<Response> {
 async function answer(account: string, notice = html``, status = 200): Promise<Response> {
   const { tokens: held } = await tokens.list({ account, limit: 1000 });
   const rows = held.map(
-    ({ id, name = '', masked, scopes, expiresAt }) => html`
+    ({ id, name = '', masked, scopes, expiresAt, lastUsedAt }) => html`
       <li>
         <strong>${name}</strong> <code>${masked}</code>
         <small>${scopes.join(', ')}, until ${expiresAt.toISOString().slice(0, 10)}</small>
+        <small>Last used: ${lastUsedAt?.toISOString().slice(0, 10) ?? 'never'}</small>
         <form method="post"><button name="revoke" value="${id}">Revoke ${name}</button></form>
       </li>`,
   );
@@ -113,6 +121,7 @@ const value = /acme_1\w{57}/.exec(shown)?.[0] ?? '';
 const need = { scope: 'GET:shop.example/orders' };
 console.log((await tokens.verify(value, need)).ok); // true
 const later = await (await call()).text();
+console.log(shown.includes('Last used: never'), later.includes('Last used: never')); // true false
 console.log(later.includes(value), later.includes('<b>'), later.includes('&#60;b&#62;')); // false false true
 
 const [{ id = '' } = {}] = (await tokens.list({ account: 'ada' })).tokens;

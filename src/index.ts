@@ -4,6 +4,7 @@ export { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
 export type { TokenEvent, TokenEventType } from './events.ts';
 export type {
   ChangeOptions,
+  IntrospectOptions,
   IssueInput,
   ListInput,
   ModifyInput,

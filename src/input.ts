@@ -116,6 +116,15 @@ export interface VerifyOptions {
   readonly fresh?: boolean | undefined;
 }
 
+/** The options of `introspect`. */
+export interface IntrospectOptions {
+  /**
+   * Counts the call as a use of the token, if usage is recorded, with the scope `other`: for a server that
+   * decides by the answer, so that nobody knows by which scope. @default false
+   */
+  readonly countsAsUse?: boolean | undefined;
+}
+
 /** The input of `purge`. */
 export interface PurgeInput {
   /** Removes records that expired or were revoked before this instant; not later than now. */

@@ -100,6 +100,10 @@ export const verifyOptions = strict({
   fresh: z.boolean({ error: got('fresh must be true or false') }).optional(),
 });
 
+export const introspectOptions = strict({
+  countsAsUse: z.boolean({ error: got('countsAsUse must be true or false') }).optional(),
+});
+
 export const purgeInput = strict(
   {
     before: dateField('before'),

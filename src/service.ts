@@ -8,6 +8,7 @@ import { DEFAULT_PAGE_TOKENS, MAX_RECORD_BYTES, REVOKE_BATCH } from './bounds.ts
 import type { Events } from './events.ts';
 import type {
   ChangeOptions,
+  IntrospectOptions,
   IssueInput,
   ListInput,
   ModifyInput,
@@ -24,6 +25,7 @@ import { inBatches } from './records/batches.ts';
 import { type TokenView, tokenOf } from './records/token-view.ts';
 import {
   changeOptions,
+  introspectOptions,
   listInput,
   modifyInput,
   patchInput,
@@ -98,6 +100,11 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
   /** The lifetimes of tokens of this service. */
   get lifetime(): Lifetime {
     return this.#parts.rules.lifetime;
+  }
+
+  /** Whether this service records how tokens are used. */
+  get recordsUsage(): boolean {
+    return this.#view.usage !== undefined;
   }
 
   /**
@@ -431,8 +438,9 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
    * const token = await tokens.introspect(value);
    * console.log(token?.scopes); // ['GET:shop.example/orders']
    */
-  async introspect(value: string): Promise<Token | undefined> {
-    return this.#decider.introspect(value, this.#now());
+  async introspect(value: string, options: IntrospectOptions = {}): Promise<Token | undefined> {
+    const now = this.#now();
+    return this.#decider.introspect(value, now, readInput(introspectOptions, options));
   }
 
   /**

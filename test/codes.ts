@@ -38,6 +38,7 @@ const HTTP = {
   rate_limited: true,
   overloaded: true,
   revocation_unconfirmed: true,
+  usage_not_recorded: true,
   internal: true,
 } satisfies Record<HttpErrorCode, true>;
 

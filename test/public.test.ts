@@ -41,6 +41,7 @@ const EXPORTS: Record<
       'type TokenEvent',
       'type TokenEventType',
       'type ChangeOptions',
+      'type IntrospectOptions',
       'type IssueInput',
       'type ListInput',
       'type ModifyInput',

@@ -1,4 +1,5 @@
 import type { Events } from '../events.ts';
+import type { IntrospectOptions } from '../input.ts';
 import type { RecordChange } from '../records/change-queue.ts';
 import type { RecordReader } from '../records/reader.ts';
 import { tokenOf } from '../records/token-view.ts';
@@ -21,6 +22,7 @@ import {
   type Verdict,
 } from '../token.ts';
 import type { UsageRecorder } from '../usage/recorder.ts';
+import { OTHER_SCOPES } from '../usage-store.ts';
 import { type PresentedValue, proofOf, type Values } from '../values/value.ts';
 import { type AccountCatalogs, asFarAsKnown, askCatalog } from './catalogs.ts';
 import type { CompiledScopes } from './compiled-scopes.ts';
@@ -119,13 +121,20 @@ export class Decider {
   }
 
   /** The live token that a value belongs to, read from the store. */
-  async introspect(value: unknown, now: number): Promise<Token | undefined> {
+  async introspect(
+    value: unknown,
+    now: number,
+    { countsAsUse = false }: IntrospectOptions,
+  ): Promise<Token | undefined> {
     const { values, reader } = this.#parts;
+    const usage = countsAsUse ? this.#parts.usage : undefined;
     const presented = values.read(value);
     if (presented === undefined) return undefined;
     const record = await reader.read(presented.id, now);
     if (record === undefined) return undefined;
     const reason = this.#refusalOf(record, proofOf(presented, record), now);
+    if (reason === undefined) usage?.used(record.id, OTHER_SCOPES, now);
+    else usage?.refused(record.id, now);
     return reason === undefined ? tokenOf(record, now) : undefined;
   }
 

@@ -16,6 +16,7 @@ import type { SignIn } from '../http/sign-in.ts';
 import type { TokenServiceOptions } from '../options.ts';
 import { TokenService } from '../service.ts';
 import type { TokenStore } from '../store.ts';
+import type { UsageStore } from '../usage-store.ts';
 import { renewFirstAccount } from './account-files.ts';
 import type { Audit } from './audit.ts';
 import { ErrorLog } from './error-log.ts';
@@ -30,6 +31,8 @@ export interface GenerationsOptions {
   readonly settings: ServeSettings;
   readonly options: ReturnType<typeof serviceOptions>;
   readonly store: TokenStore;
+  /** Absent if uses are not recorded. */
+  readonly usage: UsageStore | undefined;
   readonly audit: Audit | undefined;
 }
 
@@ -40,12 +43,13 @@ export class Generations {
   readonly #handler: Omit<TokenHandlerOptions, 'tokens' | 'authenticate'>;
   readonly #audit: Audit | undefined;
 
-  constructor({ settings, options, store, audit }: GenerationsOptions) {
+  constructor({ settings, options, store, usage, audit }: GenerationsOptions) {
     this.#settings = settings;
     this.#audit = audit;
     this.#service = {
       ...options,
       store: sharedStore(store),
+      usage: usage && { store: sharedStore(usage) },
       cache: { maxStaleMs: settings.maxStaleMs },
       onEvent: audit && ((event) => audit.recordEvent(event)),
     };

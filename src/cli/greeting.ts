@@ -10,6 +10,8 @@ export interface GreetingFacts {
   readonly settings: ServeSettings;
   readonly catalog: ScopeCatalog;
   readonly storeName: string;
+  /** Absent if uses are not recorded. */
+  readonly usageName: string | undefined;
   readonly address: AddressInfo;
   readonly accounts: readonly FixedAccount[];
   /** The password of an account that was just made. */
@@ -18,7 +20,7 @@ export interface GreetingFacts {
 
 /** The text that `serve` prints when it is ready, with a first call to copy. */
 export function greeting(facts: GreetingFacts): string {
-  const { settings, catalog, storeName, address, accounts, password } = facts;
+  const { settings, catalog, storeName, usageName, address, accounts, password } = facts;
   const { data } = settings;
   const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
   const url = `http://${host}:${address.port}`;
@@ -34,6 +36,7 @@ export function greeting(facts: GreetingFacts): string {
   data      ${data}
   keys      ${keys}${other === undefined ? '' : `; ${other}`}
   store     ${storeName}
+  usage     ${usageName ?? 'not recorded'}
   catalog   ${catalog.size} scopes${source}
   accounts  ${accounts.map(({ username }) => username).join(', ')}${passwordNote(facts)}${pathsLine(settings)}
 

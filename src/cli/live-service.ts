@@ -1,5 +1,4 @@
 import type { RequestListener } from 'node:http';
-import type { TokenStore } from '../store.ts';
 
 /** A service and what answers its calls. */
 export interface Generation {
@@ -57,7 +56,7 @@ export class LiveService {
 }
 
 /** The same store for several services, none of which may close it. */
-export function sharedStore(store: TokenStore): TokenStore {
+export function sharedStore<Store extends object>(store: Store): Store {
   return new Proxy(store, {
     get(_, name) {
       if (name === 'close') return undefined;

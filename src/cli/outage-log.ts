@@ -1,6 +1,5 @@
 import { OUTAGE_QUIET_MS, OUTAGE_REPORT_MS } from '../bounds.ts';
 import { type Clock, systemClock } from '../clock.ts';
-import type { TokenStore } from '../store.ts';
 import { count } from './layout.ts';
 
 export interface OutageLogOptions {
@@ -11,6 +10,8 @@ export interface OutageLogOptions {
    * It must not reject.
    */
   readonly diagnose: () => Promise<string | undefined>;
+  /** What still works, after the reason. @default nothing is said */
+  readonly remark?: string | undefined;
   readonly write: (message: string) => void;
   /** @default the system clock */
   readonly clock?: Clock | undefined;
@@ -57,7 +58,7 @@ export class OutageLog {
   }
 
   /** The same store, whose answers end an outage. */
-  observed(store: TokenStore): TokenStore {
+  observed<Store extends object>(store: Store): Store {
     return new Proxy(store, {
       get: (_, name) => {
         const member: unknown = Reflect.get(store, name, store);
@@ -80,7 +81,9 @@ export class OutageLog {
     this.#reportLater(outage);
     const reason = await this.#options.diagnose();
     if (reason !== undefined) outage.quietMs = OUTAGE_QUIET_MS;
-    this.#options.write(`${this.#options.name} fails: ${reason ?? unclear.reason}`);
+    const { name, remark, write } = this.#options;
+    const more = remark === undefined ? '' : `; ${remark}`;
+    write(`${name} fails: ${reason ?? unclear.reason}${more}`);
   }
 
   /** Single failures among answers are one outage: it ends after some seconds without another. */
@@ -138,7 +141,7 @@ const UNCLEAR: ReadonlyMap<string, Unclear> = new Map([
     'store_corrupt',
     {
       reason:
-        'it returns something that is not a token record; other records can still be read and written',
+        'it returns something that is not a record; other records can still be read and written',
       // All other calls are answered, so a short pause between reads of the record would be an end.
       quietMs: OUTAGE_REPORT_MS,
     },

@@ -1,4 +1,3 @@
-import { subscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +11,7 @@ import {
   SHUTDOWN_MS,
 } from '../bounds.ts';
 import { gracefulStop } from '../http/graceful-stop.ts';
-import { doctor, type StoreFinding, type TokenStore } from '../store.ts';
+import { doctor, type StoreFinding } from '../store.ts';
 import type { KeyOptions } from '../values/keys.ts';
 import { type Audit, openAudit } from './audit.ts';
 import { loadCatalog } from './catalog-files.ts';
@@ -21,7 +20,6 @@ import { inputError } from './errors.ts';
 import { Generations } from './generations.ts';
 import { type GreetingFacts, greeting } from './greeting.ts';
 import { LiveService } from './live-service.ts';
-import { OutageLog } from './outage-log.ts';
 import { makeFolder } from './private-file.ts';
 import {
   accountsAtStart,
@@ -31,18 +29,18 @@ import {
   PasswordHashes,
   readAgain,
 } from './service-files.ts';
+import { serviceStores } from './service-stores.ts';
 import { type ServeSettings, serviceOptions } from './settings.ts';
 import { listenForSignals } from './signals.ts';
 import { refuseOpenSecrets, startWarnings, warn, warnOfProxy } from './start-checks.ts';
-import { diagnose } from './stores/diagnosis.ts';
 import {
   messageOf,
-  type OpenStore,
   openPatiently,
   requireSqlite,
   type StoreTarget,
   storeTarget,
 } from './stores/open.ts';
+import type { UsageTarget } from './stores/usage.ts';
 
 /**
  * Runs the token service until SIGTERM or SIGINT, then answers the open requests and closes the store.
@@ -75,8 +73,9 @@ export async function serve(given: ServeSettings): Promise<void> {
     await opened.migrate?.();
     const keys = known ?? (await newKeys(settings, target, opened.store));
     const findings = await doctor(opened.store);
+    const stores = await serviceStores(settings, target, opened);
     audit = await auditOf(settings);
-    const generations = new Generations({ settings, options, ...observed(target, opened), audit });
+    const generations = new Generations({ settings, options, ...stores, audit });
     const tokens = generations.newService({ keys, catalog });
     closeService = () => tokens.close();
     await listen(server, settings);
@@ -91,7 +90,9 @@ export async function serve(given: ServeSettings): Promise<void> {
       live.replace(generations.of(generations.newService(files), files.accounts));
       return files;
     });
-    announce(server, { settings, catalog, keys, target, accounts, password, findings });
+    const { usageTarget } = stores;
+    const facts = { settings, catalog, keys, target, usageTarget, accounts, password, findings };
+    announce(server, facts);
   } catch (error) {
     server.close();
     await close();
@@ -106,20 +107,6 @@ function usableTarget(settings: ServeSettings): StoreTarget {
   return target;
 }
 
-/** A store whose outages are logged. */
-function observed(target: StoreTarget, { store }: OpenStore): { readonly store: TokenStore } {
-  const log = new OutageLog({
-    name: target.name,
-    diagnose: () => diagnose(target, store),
-    write: (message) => console.error(`tokenwright: ${message}`),
-  });
-  // The channel, since a listener of all events would slow down each call.
-  subscribe('tokenwright:store_trouble', (event) => {
-    log.recordTrouble(event as { readonly code: string });
-  });
-  return { store: log.observed(store) };
-}
-
 async function auditOf({ audit }: ServeSettings): Promise<Audit | undefined> {
   return audit === undefined ? undefined : openAudit(audit, warn);
 }
@@ -127,17 +114,21 @@ async function auditOf({ audit }: ServeSettings): Promise<Audit | undefined> {
 /** Prints what it serves, and warns of what is unsafe. */
 function announce(
   server: Server,
-  facts: Omit<GreetingFacts, 'address' | 'storeName'> & {
+  facts: Omit<GreetingFacts, 'address' | 'storeName' | 'usageName'> & {
     readonly keys: readonly KeyOptions[];
     readonly target: StoreTarget;
+    /** Absent if uses are not recorded. */
+    readonly usageTarget: UsageTarget | undefined;
     readonly findings: readonly StoreFinding[];
   },
 ): void {
-  const { settings, keys, target, findings } = facts;
+  const { settings, keys, target, usageTarget, findings } = facts;
   const address = server.address() as AddressInfo;
-  console.log(greeting({ ...facts, storeName: target.name, address }));
+  const names = { storeName: target.name, usageName: usageTarget?.name };
+  console.log(greeting({ ...facts, ...names, address }));
   warnOfProxy(server, settings);
-  const warnings = startWarnings({ settings, keys, file: target.file, address: address.address });
+  const files = [target.file, usageTarget?.file].filter((file) => file !== undefined);
+  const warnings = startWarnings({ settings, keys, files, address: address.address });
   for (const message of [...warnings, ...findings.map(messageOf)]) warn(message);
 }
 

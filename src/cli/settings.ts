@@ -73,6 +73,13 @@ const SETTINGS = {
     variable: 'TOKENWRIGHT_TABLE',
     help: 'the table; for Redis, the key prefix',
   },
+  usage: {
+    flag: '--usage STATE',
+    variable: 'TOKENWRIGHT_USAGE',
+    kind: choice('on', 'off'),
+    default: 'on',
+    help: 'whether to record how often each token is used, and when last: {values}; default {default}. The counts are beside the tokens; with SQLite in usage.db, in the same folder',
+  },
   keys: {
     flag: '--keys FILE',
     variable: 'TOKENWRIGHT_KEYS',

@@ -64,15 +64,15 @@ async function holdsTokens(store: TokenStore): Promise<boolean> {
 export interface Started {
   readonly settings: ServeSettings;
   readonly keys: readonly KeyOptions[];
-  /** The SQLite file; absent for another database. */
-  readonly file: string | undefined;
+  /** The SQLite files; none for another database. */
+  readonly files: readonly string[];
   /** The address on which it listens. */
   readonly address: string;
 }
 
 /** Lists risks that do not stop the service: their fix is a decision of its operator. */
-export function startWarnings({ settings, keys, file, address }: Started): string[] {
-  const paths = [...filesBeside(settings), ...(file === undefined ? [] : [file])];
+export function startWarnings({ settings, keys, files, address }: Started): string[] {
+  const paths = [...filesBeside(settings), ...files];
   const open = paths.map(openToOthers).filter((found) => found !== undefined);
   return [
     ...open.map(describeOpen),

@@ -16,6 +16,7 @@ export type HttpErrorCode =
   | 'rate_limited'
   | 'overloaded'
   | 'revocation_unconfirmed'
+  | 'usage_not_recorded'
   | 'internal';
 
 /** Each code with its HTTP status and the number that stands in the envelope. */
@@ -30,6 +31,7 @@ export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, er
   invalid_ttl: [422, 100],
   invalid_expire: [422, 101],
   not_found: [404, 120],
+  usage_not_recorded: [404, 121],
   unauthenticated: [401, 130],
   invalid_token: [401, 132],
   insufficient_scope: [403, 133],
@@ -72,6 +74,7 @@ export const DESCRIPTIONS: Readonly<Record<ServiceErrorCode, string>> = {
   invalid_ttl: 'ttl or expiresIn is not a lifetime that this service allows',
   invalid_expire: 'expire is not an expiry that this service allows',
   not_found: 'this account has no such token: unknown, revoked or malformed',
+  usage_not_recorded: 'this service does not record how tokens are used',
   unauthenticated: 'the credentials are missing, malformed or wrong',
   cross_site: 'a page of another site made the call',
   token_expired: 'the token has expired and cannot be changed',

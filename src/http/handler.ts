@@ -45,6 +45,7 @@ export interface TokenHandler {
  * | `PATCH /token/{id}` | updates the members that are sent |
  * | `DELETE /token/{id}` | revokes |
  * | `POST /token/{id}/rotate` | gives a new value |
+ * | `GET /token/{id}/usage` | shows how often, when last and by which scopes it is used |
  * | `GET /scopes` | lists the scopes that tokens may have |
  * | `GET /openapi.json` | describes all this, to everybody |
  *
@@ -168,8 +169,8 @@ class HttpHandler {
 
   #route(path: string): { readonly resource: Resource; readonly token: string } {
     const rest = path.startsWith(this.basePath) ? path.slice(this.basePath.length) : '';
-    const [, token, rotate = ''] = /^\/token\/([^/]+)(\/rotate)?$/.exec(rest) ?? [];
-    const route = token === undefined ? rest : `/token/{token}${rotate}`;
+    const [, token, tail = ''] = /^\/token\/([^/]+)(\/(?:rotate|usage))?$/.exec(rest) ?? [];
+    const route = token === undefined ? rest : `/token/{token}${tail}`;
     const resource = this.#resources.get(route);
     if (resource === undefined) {
       throw new HttpError('not_found', 'there is nothing at this address');
@@ -216,6 +217,7 @@ function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource
       },
     ],
     ['/token/{token}/rotate', { ...byAccount, verbs: { POST: verbs.rotate } }],
+    ['/token/{token}/usage', { ...byAccount, verbs: { GET: verbs.usage } }],
     ['/scopes', { ...byAccount, verbs: { GET: verbs.scopes } }],
     ['/openapi.json', { ...open, verbs: { GET: async () => document() } }],
   ]);

@@ -28,7 +28,8 @@ export async function introspect(
   tokens: Pick<TokenService, 'introspect'>,
   body: unknown,
 ): Promise<HttpResponse> {
-  return jsonResponse(200, toIntrospection(await tokens.introspect(tokenIn(body))));
+  const token = await tokens.introspect(tokenIn(body), { countsAsUse: true });
+  return jsonResponse(200, toIntrospection(token));
 }
 
 /**

@@ -6,7 +6,14 @@ import {
   MAX_PATH_SEGMENTS,
   MAX_PATH_TEMPLATES,
 } from '../bounds.ts';
-import { arrayOf, INTROSPECTION_SCHEMA, type Json, objectSchema, TOKEN_SCHEMA } from './wire.ts';
+import {
+  arrayOf,
+  INTROSPECTION_SCHEMA,
+  type Json,
+  objectSchema,
+  TOKEN_SCHEMA,
+  USAGE_SCHEMA,
+} from './wire.ts';
 
 /** The options of the handler that add components. */
 export interface ComponentOptions {
@@ -96,6 +103,7 @@ const SCHEMAS: Json = {
     ...SUCCESS,
   }),
   TokenList: objectSchema({ data: arrayOf('Token'), ...SUCCESS }, { cursor: { type: 'string' } }),
+  Usage: objectSchema({ data: USAGE_SCHEMA, ...SUCCESS }),
   ScopeList: objectSchema({ data: arrayOf('Scope'), ...SUCCESS }),
   Done: objectSchema({ data: { type: 'null' }, ...SUCCESS }),
   Failure: objectSchema(

@@ -11,7 +11,14 @@ import {
 } from './openapi-components.ts';
 import { exampleOf } from './openapi-examples.ts';
 import { COMMON_HEADERS, type HttpResponse } from './responses.ts';
-import { type BodySchemas, filterSchema, ID_PATTERN, type Json, type WireToken } from './wire.ts';
+import {
+  type BodySchemas,
+  filterSchema,
+  ID_PATTERN,
+  type Json,
+  type WireToken,
+  type WireUsage,
+} from './wire.ts';
 
 /** The options of the handler that change its document, and the bodies that it accepts. */
 export interface DocumentOptions extends ComponentOptions {
@@ -59,6 +66,14 @@ const EXAMPLE_TOKEN: WireToken = {
   version: 1,
   name: 'nightly build',
 };
+/** As a service shows it that records usage. */
+const EXAMPLE_USED: WireToken = { ...EXAMPLE_TOKEN, lastUsed: 1_735_776_000, uses: 12 };
+const EXAMPLE_USAGE: WireUsage = {
+  uses: 12,
+  refusals: 1,
+  lastUsed: 1_735_776_000,
+  scopes: [{ scope: EXAMPLE_SCOPE, uses: 12, lastUsed: 1_735_776_000 }],
+};
 const EXAMPLE_SUCCESS = { success: true, message: '', error: null };
 
 /**
@@ -104,6 +119,10 @@ function documentOf(options: DocumentOptions): Json {
       '/token/{token}/rotate': {
         parameters: [tokenParameter(options)],
         post: rotate(options),
+      },
+      '/token/{token}/usage': {
+        parameters: [tokenParameter(options)],
+        get: usage(options),
       },
       '/scopes': { get: scopes(options) },
       '/openapi.json': { get: OPENAPI },
@@ -160,7 +179,7 @@ function list(options: DocumentOptions): Json {
         description:
           'The tokens. If there may be more, a cursor and a link to the next page; then a page may hold fewer tokens than `limit`, or none.',
         headers: { Link: { $ref: '#/components/headers/Link' } },
-        content: json('TokenList', { data: [EXAMPLE_TOKEN], ...EXAMPLE_SUCCESS }),
+        content: json('TokenList', { data: [EXAMPLE_USED], ...EXAMPLE_SUCCESS }),
       },
       ...failures(options, [...BY_ACCOUNT, 'invalid_scope', 'store_corrupt']),
     },
@@ -176,10 +195,28 @@ const WRITTEN_IN_QUERY: Readonly<Record<string, Json>> = {
 function show(options: DocumentOptions): Json {
   return operation('getToken', 'Shows a token, also an expired one', {
     responses: {
-      200: SHOWN,
+      200: { ...SHOWN, content: json('OneToken', { data: [EXAMPLE_USED], ...EXAMPLE_SUCCESS }) },
       ...failures(options, [...BY_ACCOUNT, 'not_found', 'store_corrupt']),
     },
   });
+}
+
+function usage(options: DocumentOptions): Json {
+  return operation(
+    'getTokenUsage',
+    'Shows how a token is used: how often, when last, and for what',
+    {
+      description:
+        'Every check of the token is counted that a service makes which records usage, also in other processes. The latest counts of those may be missing.',
+      responses: {
+        200: {
+          description: 'The counts, in total and for each scope.',
+          content: json('Usage', { data: EXAMPLE_USAGE, ...EXAMPLE_SUCCESS }),
+        },
+        ...failures(options, [...BY_ACCOUNT, 'not_found', 'usage_not_recorded', 'store_corrupt']),
+      },
+    },
+  );
 }
 
 function replace(options: DocumentOptions): Json {

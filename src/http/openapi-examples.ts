@@ -50,6 +50,7 @@ const EXAMPLES: Readonly<Record<ServiceErrorCode, Example>> = {
     { member: 'expire', max: 1_767_225_600 },
   ],
   not_found: ['this account has no such token'],
+  usage_not_recorded: ['this service does not record how tokens are used'],
   unauthenticated: ['the user name or the password is wrong'],
   cross_site: ['a page of another site may not make this call'],
   token_expired: ['the token has expired; issue a new one'],

@@ -23,6 +23,8 @@ import {
   refuseMember,
   toInput,
   toWire,
+  toWireUsage,
+  toWireWithUse,
   versionsOf,
 } from './wire.ts';
 
@@ -43,6 +45,8 @@ export type Verb = (call: ResourceCall) => Promise<HttpResponse>;
 
 /** The bytes of a token in a response that {@link recordBytes} does not count. */
 const WIRE_BYTES = 256;
+/** The bytes of the use of a scope in a response, without the scope. */
+const USE_BYTES = 64;
 /** More than an entity tag can name. */
 const NO_VERSION = Number.MAX_SAFE_INTEGER;
 
@@ -51,11 +55,14 @@ export class TokenResources {
   readonly #tokens: TokenService;
   readonly #schemas: BodySchemas;
   readonly #acceptLegacyBody: boolean;
+  /** The JSON of a token in answers to reads, which alone have its use. */
+  readonly #shown: typeof toWire;
 
   constructor(tokens: TokenService, schemas: BodySchemas, acceptLegacyBody = false) {
     this.#tokens = tokens;
     this.#schemas = schemas;
     this.#acceptLegacyBody = acceptLegacyBody;
+    this.#shown = tokens.recordsUsage ? toWireWithUse : toWire;
   }
 
   readonly issue: Verb = async ({ account, body }) => {
@@ -73,16 +80,26 @@ export class TokenResources {
   readonly list: Verb = async ({ account, query, slots }) => {
     const { filter, tokens, cursor } = await this.#filtered(account, query);
     if (!slots.holdBytes(bytesOf(tokens) + tokens.length * WIRE_BYTES)) throw overloaded();
-    if (cursor === undefined) return succeedWithList(tokens, toWire);
+    const shown = this.#shown;
+    if (cursor === undefined) return succeedWithList(tokens, shown);
     const link = `<?${nextQuery(filter, cursor)}>; rel="next"`;
-    return succeedWithList(tokens, toWire, { cursor }, { link });
+    return succeedWithList(tokens, shown, { cursor }, { link });
   };
 
   readonly get: Verb = async ({ account, token, slots }) => {
     const found = await this.#tokens.get(account, token);
     if (found === undefined) throw notFound();
     if (!slots.holdBytes(recordBytes(found))) throw overloaded();
-    return succeed({ data: [toWire(found)] }, etag(found));
+    return succeed({ data: [this.#shown(found)] }, etag(found));
+  };
+
+  readonly usage: Verb = async ({ account, token, slots }) => {
+    if (!this.#tokens.recordsUsage) throw notRecorded();
+    const usage = await this.#tokens.usage(account, token);
+    if (usage === undefined) throw notFound();
+    const bytes = usage.scopes.reduce((sum, { scope }) => sum + scope.length + USE_BYTES, 0);
+    if (!slots.holdBytes(bytes)) throw overloaded();
+    return succeed({ data: toWireUsage(usage) });
   };
 
   readonly replace: Verb = (call) => this.#change(call, this.#schemas.replace, 'modify');
@@ -201,6 +218,10 @@ function nextQuery({ scope, match, limit }: Filter, cursor: string): URLSearchPa
 function required(body: unknown): unknown {
   if (body !== undefined) return body;
   throw new HttpError('invalid_json', 'a JSON body is required, as {"scopes": ["…"]}');
+}
+
+function notRecorded(): HttpError {
+  return new HttpError('usage_not_recorded', 'this service does not record how tokens are used');
 }
 
 function notFound(): HttpError {

@@ -12,6 +12,8 @@ import { INSTANT_SCHEMA, parseInstant } from '../instant.ts';
 import { fields, got, readInput, secondsField, strict } from '../schemas.ts';
 import { editDistance } from '../scope/distance.ts';
 import type { JsonObject, Lifetime, Token } from '../token.ts';
+import type { TokenUsage } from '../usage/counts.ts';
+import { OTHER_SCOPES } from '../usage-store.ts';
 import { type Names, renamed, shown, shownName } from '../wording.ts';
 import { HttpError } from './errors.ts';
 
@@ -29,6 +31,9 @@ export interface WireToken {
   readonly version: number;
   readonly name?: string;
   readonly metadata?: JsonObject;
+  /** With `uses`, only in answers to reads, of a service that records usage. */
+  readonly lastUsed?: number | null;
+  readonly uses?: number;
 }
 
 export function toWire(token: Token): WireToken {
@@ -44,6 +49,44 @@ export function toWire(token: Token): WireToken {
     ...(name !== undefined && { name }),
     ...(metadata !== undefined && { metadata }),
   };
+}
+
+/** A token with its use. */
+export function toWireWithUse(token: Token): WireToken {
+  return {
+    ...toWire(token),
+    ...toWireUse({ uses: token.uses ?? 0, lastUsedAt: token.lastUsedAt }),
+  };
+}
+
+interface WireUse {
+  readonly uses: number;
+  /** `null` if it was never used. */
+  readonly lastUsed: number | null;
+}
+
+/** How a token is used, in the JSON of a response. */
+export interface WireUsage extends WireUse {
+  readonly refusals: number;
+  readonly scopes: readonly (WireUse & { readonly scope: string })[];
+}
+
+export function toWireUsage(usage: TokenUsage): WireUsage {
+  const { refusals, scopes } = usage;
+  return {
+    ...toWireUse(usage),
+    refusals,
+    scopes: scopes.map((used) => ({ scope: used.scope, ...toWireUse(used) })),
+  };
+}
+
+function toWireUse({ uses, lastUsedAt }: Use): WireUse {
+  return { uses, lastUsed: lastUsedAt === undefined ? null : toUnixSeconds(lastUsedAt) };
+}
+
+interface Use {
+  readonly uses: number;
+  readonly lastUsedAt?: Date | undefined;
 }
 
 /** The response of `/introspect`; without a live token, only that the value is not active. */
@@ -68,8 +111,26 @@ function toUnixSeconds(date: Date): number {
 export const ID_PATTERN = '^[0-9A-Za-z]{22}$';
 
 const SECONDS: Json = { type: 'integer', description: 'UNIX seconds.' };
+const COUNT: Json = { type: 'integer', minimum: 0 };
+const LAST_USED: Json = {
+  type: ['integer', 'null'],
+  description: 'UNIX seconds; `null` if it was never used.',
+};
 
-/** The schema of {@link toWire}. */
+const OPTIONAL_MEMBERS = {
+  name: { type: 'string' },
+  metadata: { type: 'object', additionalProperties: true },
+  lastUsed: {
+    ...LAST_USED,
+    description: `${LAST_USED['description']} In answers to \`GET\`, if the service records usage.`,
+  },
+  uses: {
+    ...COUNT,
+    description: 'How often a check accepted it; present together with `lastUsed`.',
+  },
+} satisfies Partial<Record<keyof WireToken, Json>>;
+
+/** The schema of {@link toWire} and {@link toWireWithUse}. */
 export const TOKEN_SCHEMA: Json = objectSchema(
   {
     scopes: arrayOf('Scope'),
@@ -83,12 +144,25 @@ export const TOKEN_SCHEMA: Json = objectSchema(
     state: { type: 'string', enum: ['active', 'expired'] },
     createdAt: SECONDS,
     version: { type: 'integer', minimum: 1, description: 'What the ETag says.' },
-  } satisfies Record<keyof Omit<WireToken, 'name' | 'metadata'>, Json>,
-  {
-    name: { type: 'string' },
-    metadata: { type: 'object', additionalProperties: true },
-  },
+  } satisfies Record<keyof Omit<WireToken, keyof typeof OPTIONAL_MEMBERS>, Json>,
+  OPTIONAL_MEMBERS,
 );
+
+/** The schema of {@link toWireUsage}. */
+export const USAGE_SCHEMA: Json = objectSchema({
+  uses: { ...COUNT, description: 'How often a check accepted it.' },
+  refusals: { ...COUNT, description: 'How often a check refused it.' },
+  lastUsed: LAST_USED,
+  scopes: {
+    type: 'array',
+    description: `All scopes that the token holds. An entry \`${OTHER_SCOPES}\` has the uses of those that are not counted apart.`,
+    items: objectSchema({
+      scope: { anyOf: [{ $ref: '#/components/schemas/Scope' }, { const: OTHER_SCOPES }] },
+      uses: COUNT,
+      lastUsed: LAST_USED,
+    } satisfies Record<keyof WireUsage['scopes'][number], Json>),
+  },
+} satisfies Record<keyof WireUsage, Json>);
 
 /** The schema of {@link toIntrospection}. */
 export const INTROSPECTION_SCHEMA: Json = objectSchema(

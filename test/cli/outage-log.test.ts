@@ -125,7 +125,7 @@ describe('the log of outages', () => {
     becomes(undefined);
     corrupt();
     expect(await taken()).toEqual([
-      expect.stringContaining('fails: it returns something that is not a token record'),
+      expect.stringContaining('fails: it returns something that is not a record'),
     ]);
     for (let i = 0; i < 4; i++) {
       clock.advance(50);

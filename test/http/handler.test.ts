@@ -743,6 +743,7 @@ describe('routes', () => {
     ['/token', 'GET, HEAD, POST', ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'BREW', 'Patch']],
     ['/token/ID', 'GET, HEAD, PUT, PATCH, DELETE', ['POST', 'OPTIONS', 'QUERY', 'constructor']],
     ['/token/ID/rotate', 'POST', ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', '__proto__']],
+    ['/token/ID/usage', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/scopes', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
   ])('%s allows %s', async (path, allowed, methods) => {
     const { send, issue } = setUp();

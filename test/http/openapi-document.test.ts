@@ -8,7 +8,7 @@ import openapiTS, { astToString } from 'openapi-typescript';
 import ts from 'typescript';
 import { beforeAll, describe, expect, it } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
-import { TokenError } from '../../src/index.ts';
+import { MemoryUsageStore, TokenError } from '../../src/index.ts';
 import { covers, safeParseScope } from '../../src/scope/index.ts';
 import { ALL_METHODS, RecordingStore } from '../support.ts';
 import {
@@ -32,6 +32,7 @@ const EVERYTHING: SetUpOptions = {
   revocation: true,
   limiter: { waitSeconds: async () => 0, failed: async () => 0, succeeded: () => {} },
   clientAddress: () => '192.0.2.1',
+  usage: { store: new MemoryUsageStore() },
 };
 
 interface Operation {
@@ -166,6 +167,7 @@ describe('GET /openapi.json', () => {
       '/token': 'account',
       '/token/{token}': 'account',
       '/token/{token}/rotate': 'account',
+      '/token/{token}/usage': 'account',
       '/scopes': 'account',
       '/openapi.json': '',
       '/introspect': 'resourceServer',
@@ -223,6 +225,7 @@ describe('the examples of failures', () => {
     ['invalid_ttl', 'POST /token', bad({ expiresIn: '900d' })],
     ['invalid_expire', 'PATCH /token/ID', { json: { expire: 3600 } }],
     ['not_found', `GET /token/${'0'.repeat(22)}`, {}],
+    ['usage_not_recorded', 'GET /token/ID/usage', {}],
     ['unauthenticated', 'GET /token', { headers: { authorization: 'Basic ZXZlOng=' } }],
     ['cross_site', 'POST /token', { ...bad({}), headers: { 'sec-fetch-site': 'cross-site' } }],
     ['version_conflict', 'DELETE /token/ID', { headers: { 'if-match': '"4"' } }],
@@ -279,6 +282,7 @@ const GOOD: Readonly<Record<string, { readonly path: string } & CallOptions>> = 
   patchToken: { path: '/token/ID', json: { addScopes: [ORDERS] } },
   revokeToken: { path: '/token/ID' },
   rotateToken: { path: '/token/ID/rotate', json: {} },
+  getTokenUsage: { path: '/token/ID/usage' },
   listScopes: { path: '/scopes' },
   describe: { path: '/openapi.json', as: null },
   introspectToken: { path: '/introspect', ...asForm('token=VALUE') },
@@ -326,6 +330,7 @@ const PROVOCATIONS: readonly Provocation[] = [
   withMember('expiresIn', '0d'),
   withMember('unknown', 1),
   { options: { catalog: [] } },
+  { options: { usage: undefined } },
   { call: (good) => ({ ...good, path: good.path.replace('ID', '0'.repeat(22)) }) },
   { call: (good) => ({ ...good, as: null, headers: { ...good.headers } }) },
   { call: (good) => ({ ...good, headers: { ...good.headers, 'sec-fetch-site': 'cross-site' } }) },
@@ -347,6 +352,7 @@ const PROVOCATIONS: readonly Provocation[] = [
         'issue',
         'list',
         'get',
+        'usage',
         'modify',
         'patch',
         'revoke',
@@ -860,6 +866,8 @@ export async function run(fetch: (request: Request) => Promise<Response>, basic:
   const conflict = await client.PATCH('/token/{token}', { params: { path, header }, body: { name: 'x' } });
   const rotated = await client.POST('/token/{token}/rotate', { params: { path }, body: { graceSeconds: 1 } });
   const bare = await client.POST('/token/{token}/rotate', { params: { path } });
+  const used = await client.GET('/token/{token}/usage', { params: { path } });
+  const lastUsed: number | null | undefined = used.data?.data.scopes[0]?.lastUsed;
   const scopes = await client.GET('/scopes');
   const first: string | undefined = scopes.data?.data[0];
   const introspected = await client.POST('/introspect', { body: { token: bare.data?.token ?? '' }, headers: FORM });
@@ -868,11 +876,11 @@ export async function run(fetch: (request: Request) => Promise<Response>, basic:
   const gone = await client.DELETE('/token/{token}', { params: { path } });
   const byValue = await open.POST('/revoke', { body: { token: 'x' }, headers: FORM, parseAs: 'text' });
   const described = await open.GET('/openapi.json');
-  const calls = { issued, listed, shown, replaced, patched, rotated, bare, scopes, introspected, revoked, byValue, described };
+  const calls = { issued, listed, shown, replaced, patched, rotated, bare, used, scopes, introspected, revoked, byValue, described };
   if (prolonged.error || dated.error) throw new Error('refused');
   return {
     statuses: Object.entries(calls).map(([name, { response }]) => [name, response.status]),
-    found: { listedId, state, first, active, id: path.token },
+    found: { listedId, state, first, lastUsed, active, id: path.token },
     refused: [conflict.error?.code, gone.error?.code, gone.error?.success],
   };
 }
@@ -936,6 +944,7 @@ describe('a client that is made from the description', () => {
       listedId: found.id,
       state: 'active',
       first: expect.stringContaining(':'),
+      lastUsed: null,
       active: true,
     });
     expect(refused).toEqual(['version_conflict', 'not_found', false]);

@@ -39,6 +39,7 @@ export const CODES = {
   invalid_ttl: [422, 100],
   invalid_expire: [422, 101],
   not_found: [404, 120],
+  usage_not_recorded: [404, 121],
   unauthenticated: [401, 130],
   cross_site: [403, 131],
   token_expired: [409, 140],
@@ -95,6 +96,7 @@ export function setUp({
   lifetime,
   deadlineMs,
   quotas,
+  usage,
   keys = [generateKey()],
   prefix = 'acme',
   authenticate = ({ username, password }) => (password === PASSWORD ? username : null),
@@ -110,6 +112,7 @@ export function setUp({
     lifetime,
     deadlineMs,
     quotas,
+    usage,
     catalog: catalog === null ? undefined : ScopeCatalog.from(catalog),
   });
   const handler = tokenHandler({ tokens, authenticate, ...handlerOptions });

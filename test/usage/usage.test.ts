@@ -164,6 +164,24 @@ describe('refusals', () => {
     expect(await usage.inner.read([token.id])).toEqual([undefined]);
   });
 
+  it('and uses are counted by introspect only if it is asked to', async () => {
+    const { clock, tokens, token } = await setUpUsage();
+    const asUse = { countsAsUse: true };
+    await tokens.introspect(token.value);
+    await tokens.introspect(token.value, asUse);
+    await tokens.introspect(token.value, { countsAsUse: false });
+    const lastUsedAt = clock.now();
+    const counted = await tokens.usage('acme', token.id);
+    expect(counted).toMatchObject({ uses: 1, refusals: 0, lastUsedAt });
+    expect(counted?.scopes.at(-1)).toEqual({ scope: 'other', uses: 1, lastUsedAt });
+
+    clock.advance(400 * 86_400);
+    expect(await tokens.introspect(token.value, asUse)).toBeUndefined();
+    expect(await tokens.usage('acme', token.id)).toMatchObject({ uses: 1, refusals: 1 });
+    const refusal = await refusalOf(tokens.introspect(token.value, { countsAsUse: 1 as never }));
+    expect(refusal.code).toBe('invalid_request');
+  });
+
   it.each(['explain', 'introspect'] as const)('are not counted by %s', async (method) => {
     const { tokens, token, usage } = await setUpUsage();
     if (method === 'explain') await tokens.explain('acme', token.id, { scope: DENIED });

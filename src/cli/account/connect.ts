@@ -14,6 +14,8 @@ export interface ClientUse {
    * stops nobody from revoking
    */
   readonly catalogFor?: 'granting' | 'routing' | 'naming';
+  /** Whether the uses of tokens are shown. A check by a person is not a use, so `verify` counts none. */
+  readonly showsUse?: boolean;
 }
 
 /**
@@ -24,7 +26,7 @@ export interface ClientUse {
 export async function withClient<Result>(
   flags: AccountFlags,
   use: (client: TokenClient) => Promise<Result>,
-  { isNeeded = true, catalogFor }: ClientUse = {},
+  { isNeeded = true, catalogFor, showsUse = false }: ClientUse = {},
 ): Promise<Result> {
   const url = serviceUrl(flags);
   if (url !== undefined) {
@@ -32,7 +34,7 @@ export async function withClient<Result>(
     return use(remoteClient(url, readUser(flags), readPassword()));
   }
   if (flags.user !== undefined) throw usageError('--user needs --url; for a store: --account');
-  const settings = readSettings([...STORE_SETTINGS, ...SERVICE_SETTINGS, 'keys'], flags);
+  const settings = readSettings([...STORE_SETTINGS, ...SERVICE_SETTINGS, 'keys', 'usage'], flags);
   const { account } = flags;
   if (account === undefined && isNeeded) {
     throw usageError('--account is required: whose tokens; or give --url for a service');
@@ -40,7 +42,7 @@ export async function withClient<Result>(
   const catalog = await catalogOf(flags, catalogFor);
   // The service is loaded late: commands that do not need it start sooner.
   const { withLocalClient } = await import('./local.ts');
-  return withLocalClient({ ...settings, catalog, account: account ?? '' }, use);
+  return withLocalClient({ ...settings, catalog, account: account ?? '', showsUse }, use);
 }
 
 /** Finds the URL of the service. A flag for a store wins over the variable of a service. */

@@ -6,7 +6,7 @@ import type {
   RotateOptions,
 } from '../../input.ts';
 import type { ScopeDiff, ScopeRequest } from '../../scope/index.ts';
-import type { TokenJson } from './token-json.ts';
+import type { TokenJson, UsageJson } from './token-json.ts';
 
 /**
  * The tokens of one account, in a store or behind a service. A method that takes an id rejects with
@@ -18,6 +18,7 @@ export interface TokenClient {
   issue(token: Omit<IssueInput, 'account'>): Promise<TokenJson>;
   list(filter: TokenFilter): Promise<Listing>;
   get(id: string): Promise<TokenJson>;
+  usage(id: string): Promise<UsageJson>;
   patch(id: string, change: PatchInput, options: IfVersion): Promise<TokenJson>;
   /** Returns the result of a change without making it. */
   tryPatch(

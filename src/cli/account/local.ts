@@ -1,8 +1,10 @@
 import { getUnixTime } from 'date-fns/getUnixTime';
 import { isTokenError } from '../../errors.ts';
+import { toWireUsage } from '../../http/wire.ts';
 import type { ScopeCatalog } from '../../scope/index.ts';
 import { TokenService } from '../../service.ts';
 import type { Token, Verdict } from '../../token.ts';
+import { type CliError, inputError } from '../errors.ts';
 import { keyFile, readKeys, usableKeys } from '../key-file.ts';
 import {
   type ServeSettings,
@@ -10,15 +12,21 @@ import {
   type StoreSettings,
   serviceOptions,
 } from '../settings.ts';
+import { warn } from '../start-checks.ts';
 import { storeTarget, withStore } from '../stores/open.ts';
+import { usageToRead } from '../stores/usage.ts';
 import { listAll, NotFound, type TokenClient, type Verification } from './index.ts';
-import { type TokenJson, toTokenJson, withoutValue } from './token-json.ts';
+import { type TokenJson, toTokenJson, toUsedTokenJson, withoutValue } from './token-json.ts';
 
 const PAGE_TOKENS = 1000;
 
-interface LocalSettings extends StoreSettings, ServiceSettings, Pick<ServeSettings, 'keys'> {
+interface LocalSettings
+  extends StoreSettings,
+    ServiceSettings,
+    Pick<ServeSettings, 'keys' | 'usage'> {
   readonly account: string;
   readonly catalog: ScopeCatalog | undefined;
+  readonly showsUse: boolean;
 }
 
 /** Uses the tokens of an account in an existing store. */
@@ -29,26 +37,38 @@ export async function withLocalClient<Result>(
   const target = storeTarget(settings);
   const path = settings.keys ?? keyFile(settings.data);
   const keys = usableKeys(readKeys(path), path);
-  return withStore(target, ({ store }) => {
+  return withStore(target, async (opened) => {
     const { account, catalog } = settings;
-    const tokens = new TokenService({ ...serviceOptions(settings), store, keys, catalog });
+    const counted = settings.showsUse && settings.usage === 'on' ? opened.usage : undefined;
+    const counts = counted && (await usageToRead(counted, warn));
+    const usage = counts && { store: counts };
+    const { store } = opened;
+    const tokens = new TokenService({ ...serviceOptions(settings), store, usage, keys, catalog });
     return use(localClient(tokens, account, target.name));
   });
 }
 
 function localClient(tokens: TokenService, account: string, storeName: string): TokenClient {
+  const toRead = (token: Token) =>
+    tokens.recordsUsage ? withoutValue(toUsedTokenJson(token)) : toShown(token);
   return {
     name: `${account} in ${storeName}`,
     issue: async (token) => toTokenJson(await tokens.issue({ ...token, account })),
     list: ({ limit, ...filter }) =>
       listAll(limit, PAGE_TOKENS, async (size, cursor) => {
         const page = await tokens.list({ account, ...filter, limit: size, cursor });
-        return { tokens: page.tokens.map(toShown), cursor: page.cursor };
+        return { tokens: page.tokens.map(toRead), cursor: page.cursor };
       }),
     async get(id) {
       const found = await tokens.get(account, id);
       if (found === undefined) throw new NotFound();
-      return toShown(found);
+      return toRead(found);
+    },
+    async usage(id) {
+      if (!tokens.recordsUsage) throw notRecorded(storeName);
+      const usage = await tokens.usage(account, id);
+      if (usage === undefined) throw new NotFound();
+      return toWireUsage(usage);
     },
     patch: async (id, change, options) =>
       toShown(await orNotFound(tokens.patch(account, id, change, options))),
@@ -65,6 +85,12 @@ function localClient(tokens: TokenService, account: string, storeName: string): 
       toTokenJson(await orNotFound(tokens.rotate(account, id, options))),
     verify: async (value, need) => toVerification(await tokens.verify(value, need)),
   };
+}
+
+function notRecorded(storeName: string): CliError {
+  return inputError(
+    `no uses are recorded beside ${storeName}: serve records them, unless it is told otherwise by --usage off (TOKENWRIGHT_USAGE)`,
+  );
 }
 
 function toShown(token: Token): TokenJson {

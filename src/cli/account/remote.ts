@@ -12,7 +12,13 @@ import {
   type Verification,
   type WrittenNeed,
 } from './index.ts';
-import { type TokenJson, tokenJson, withoutValue } from './token-json.ts';
+import {
+  type TokenJson,
+  tokenJson,
+  type UsageJson,
+  usageJson,
+  withoutValue,
+} from './token-json.ts';
 
 const ANSWER_MS = 30_000;
 const PAGE_TOKENS = 100;
@@ -35,6 +41,7 @@ export function remoteClient(url: string, user: string, password: string): Token
         return { tokens: page.data.map(withoutValue), cursor: page.cursor };
       }),
     get: async (id) => withoutValue(await service.one('GET', pathOf(id))),
+    usage: (id) => service.usage(pathOf(id)),
     async patch(id, { expiresAt, ...rest }, options) {
       const expire = expiresAt && getUnixTime(expiresAt);
       return withoutValue(await service.one('PATCH', pathOf(id), { ...rest, expire }, options));
@@ -85,6 +92,11 @@ class HttpClient {
     const answer = await this.call(method, path, body, options);
     const single = pageSchema.safeParse(answer).data?.data[0] ?? answer;
     return this.#read(tokenJson, single);
+  }
+
+  async usage(path: string): Promise<UsageJson> {
+    const answer = await this.call('GET', `${path}/usage`);
+    return this.#read(z.object({ data: usageJson }), answer).data;
   }
 
   async page(query: Readonly<Record<string, string | undefined>>) {

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { toWire } from '../../http/wire.ts';
+import { toWire, toWireWithUse } from '../../http/wire.ts';
 import type { Token } from '../../token.ts';
 
 /** A token as the service sends it. */
@@ -15,6 +15,9 @@ export const tokenJson = z.object({
   requested: z.array(z.string()).readonly().optional(),
   name: z.string().optional(),
   metadata: z.record(z.string(), z.unknown()).optional(),
+  /** Only of tokens that were read, if their uses are recorded. `null` if there were none. */
+  lastUsed: z.int().nullable().optional(),
+  uses: z.int().optional(),
 });
 
 /** A token as commands print it. `token` is the value if it was just made, else the id. */
@@ -23,6 +26,22 @@ export type TokenJson = z.infer<typeof tokenJson>;
 export function toTokenJson(token: Token): TokenJson {
   return { ...toWire(token), requested: token.requested };
 }
+
+/** A token that was read, with its use. */
+export function toUsedTokenJson(token: Token): TokenJson {
+  return { ...toWireWithUse(token), requested: token.requested };
+}
+
+const use = { uses: z.int(), lastUsed: z.int().nullable() };
+
+/** The use of a token, as the service sends it. */
+export const usageJson = z.object({
+  ...use,
+  refusals: z.int(),
+  scopes: z.array(z.object({ scope: z.string(), ...use })).readonly(),
+});
+
+export type UsageJson = z.infer<typeof usageJson>;
 
 /** Replaces a value that may be revealed again: commands print only new values. */
 export function withoutValue(token: TokenJson): TokenJson {

@@ -12,7 +12,7 @@ import { stepsOf } from '../stores/scan.ts';
 import { type EngineName, parseStoreUrl } from '../stores/url.ts';
 
 const KEYS_NOTE =
-  'The keys are not in it: keep a copy of keys.json in another place. Without the same keys, no token of the backup is accepted.';
+  'The keys are not in it: keep a copy of keys.json in another place. Without the same keys, no token of the backup is accepted. Nor is usage.db, the counts of uses, which no token needs.';
 
 const OTHER_TOOLS: Readonly<Record<EngineName, string>> = {
   postgres: 'pg_dump --table=tokenwright_tokens',
@@ -71,6 +71,8 @@ valid as long as the keys stay the same: give the service at the new store the s
 table in the target is made if it is missing. If it is interrupted, run it again: it goes on.
 Nothing in the target is overwritten: a record that differs from the one to be copied is named, and
 stays. Only a token that the target has in an earlier version is brought up to date.
+
+The counts of uses are not copied, because a second run would count them twice.
 
 Stop the service before the last run. To keep the pause short, run it once while the service runs,
 stop the service, and run it again. At the end it compares both stores.`,
@@ -197,7 +199,7 @@ function outcomeOf(report: Report): Outcome {
 }
 
 const KEYS =
-  'The keys are not copied: give the service at the new store the same keys.json, or the same --keys.';
+  'The keys are not copied: give the service at the new store the same keys.json, or the same --keys. The counts of uses are not copied either: they begin again.';
 
 function differenceOf({ missing, different }: Compared, conflicts: number): string {
   const what = `${count(missing, 'record')} missing and ${different} different in the target`;

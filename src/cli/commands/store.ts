@@ -1,13 +1,14 @@
+import { existsSync } from 'node:fs';
 import { MAX_PURGED } from '../../bounds.ts';
 import { systemClock } from '../../clock.ts';
-import { doctor, type TokenStore } from '../../store.ts';
+import { doctor, type StoreFinding, type TokenStore } from '../../store.ts';
 import { generateKey } from '../../values/keys.ts';
 import { type Command, command, findingsOutcome, type Outcome } from '../command.ts';
 import { usageError } from '../errors.ts';
 import { AGE, readFlag, TIME, wholeNumber } from '../kinds.ts';
 import { count } from '../layout.ts';
 import { makeFolder } from '../private-file.ts';
-import { readSettings, STORE_SETTINGS } from '../settings.ts';
+import { readSettings, type ServeSettings, STORE_SETTINGS } from '../settings.ts';
 import {
   messageOf,
   migrateFile,
@@ -17,6 +18,7 @@ import {
   withStore,
 } from '../stores/open.ts';
 import { stepsOf } from '../stores/scan.ts';
+import { type UsageTarget, usageFault } from '../stores/usage.ts';
 import { MOVE_COMMANDS } from './move.ts';
 
 const STORE_FLAGS = {
@@ -56,7 +58,8 @@ export const STORE_COMMANDS: readonly Command[] = [
     name: 'migrate',
     summary: 'creates or upgrades the table of tokens in a database, or an SQLite file',
     about: `serve does this by itself when it starts. You can run it as often as you like, also
-concurrently. Without --store it is the SQLite file in the data folder. If the service may not
+concurrently. Without --store it is the SQLite file in the data folder, and usage.db beside it, which
+counts how tokens are used; the latter not with TOKENWRIGHT_USAGE=off. If the service may not
 create tables in a database, run the SQL that --print prints.`,
     flags: {
       ...STORE_FLAGS,
@@ -69,18 +72,17 @@ create tables in a database, run the SQL that --print prints.`,
     exits: { 0: 'the table or the file is up to date, or there is nothing to do', 1: STORE_FAULT },
     example: {
       call: 'migrate',
-      output: 'SQLite in data/tokens.db: the file is made',
+      output: `SQLite in data/tokens.db: the file is made
+SQLite in data/usage.db: the file is made`,
     },
     async run(_, { print, ...flags }) {
-      const settings = readSettings(STORE_SETTINGS, flags);
+      const settings = readSettings([...STORE_SETTINGS, 'usage'], flags);
       const target = storeTarget(settings);
       const store = target.name;
       if (target.file !== undefined) {
         if (print === true) throw usageError(NO_PRINT);
         if (settings.store === undefined) makeFolder(settings.data);
-        const state = await migrateFile(target.file, target);
-        const text = `${store}: the file ${FILE_STATES[state]}`;
-        return { text, json: { store, changed: state !== 'current' } };
+        return migrateFiles(target, target.file, settings);
       }
       const sql = await target.migrationSql();
       if (print === true) return printed(sql, target);
@@ -111,7 +113,10 @@ token and no setting.`,
     },
     async run(_, { full, ...flags }) {
       const target = storeTarget(readSettings(STORE_SETTINGS, flags));
-      const findings = await withStore(target, ({ store }) => doctor(store, { full }));
+      const findings = await withStore(target, async ({ store, usage }) => [
+        ...(await doctor(store, { full })),
+        ...(await usageFindings(usage)),
+      ]);
       const described = findings.map((each) => ({ code: each.code, message: messageOf(each) }));
       return findingsOutcome(described, target.name);
     },
@@ -200,6 +205,34 @@ function readBefore(flags: { before?: string; 'older-than'?: string }, now: Date
   }
   if (before !== undefined && before > now) throw usageError('--before must not be later than now');
   return before ?? new Date(now.getTime() - (age ?? 0) * 1000);
+}
+
+/** Makes the file of the tokens, and the one that counts their uses. */
+async function migrateFiles(
+  target: StoreTarget,
+  file: string,
+  settings: Pick<ServeSettings, 'usage'>,
+): Promise<Outcome> {
+  const tokens = await migrateFile(file, async () => (await target.open()).close());
+  const lines = [`${target.name}: the file ${FILE_STATES[tokens]}`];
+  const states = [tokens];
+  await withStore(target, async ({ usage }) => {
+    if (usage?.file === undefined || settings.usage === 'off') return;
+    const state = await migrateFile(usage.file, async () => void usage.open());
+    lines.push(`${usage.name}: the file ${FILE_STATES[state]}`);
+    states.push(state);
+  });
+  const changed = states.some((state) => state !== 'current');
+  return { text: lines.join('\n'), json: { store: target.name, changed } };
+}
+
+/** A file that is missing is one that nobody has counted in. */
+async function usageFindings(usage: UsageTarget | undefined): Promise<StoreFinding[]> {
+  if (usage?.file === undefined || !existsSync(usage.file)) return [];
+  const fault = await usageFault(usage);
+  if (fault === undefined) return [];
+  const message = `uses of tokens cannot be counted, and tokens cannot be shown: ${fault}. Stop the service and move the file away; serve makes another one`;
+  return [{ code: 'usage_unusable', message }];
 }
 
 /** Returns whether there was something to do. */

@@ -1,6 +1,6 @@
 import type { ScopeDiff } from '../../scope/index.ts';
 import type { Listing, TokenClient, Verification, WrittenNeed } from '../account/index.ts';
-import type { TokenJson } from '../account/token-json.ts';
+import type { TokenJson, UsageJson } from '../account/token-json.ts';
 import type { Outcome } from '../command.ts';
 import { columns, count, diffLines, labeled, printable, table, wrap } from '../layout.ts';
 import { describeRequest } from './request.ts';
@@ -15,6 +15,21 @@ export function madeOutcome(token: TokenJson): Outcome {
 
 export function shownOutcome(token: TokenJson): Outcome {
   return { text: columns(rowsOf(token)), json: token };
+}
+
+export function usageOutcome(usage: UsageJson): Outcome {
+  const { uses, refusals, lastUsed, scopes } = usage;
+  const totals = columns([
+    ['uses', String(uses)],
+    ['refusals', String(refusals)],
+    ['last used', lastUsedText(lastUsed)],
+  ]);
+  const rows = scopes.map(({ scope, uses, lastUsed }) => [
+    String(uses),
+    lastUsedText(lastUsed),
+    printable(scope),
+  ]);
+  return { text: `${totals}\n\n${table(['USES', 'LAST USED', 'SCOPE'], rows)}`, json: usage };
 }
 
 export function triedOutcome(token: TokenJson & { readonly diff: ScopeDiff }): Outcome {
@@ -52,20 +67,34 @@ function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
     ...(metadata === undefined ? [] : list('metadata', wrap(JSON.stringify(metadata)))),
     ['created', isoTime(token.createdAt)],
     ['expires', isoTime(token.expire)],
+    ...useRows(token),
     ['version', String(token.version)],
   ];
+}
+
+function useRows({ uses, lastUsed }: TokenJson): (readonly [label: string, text: string])[] {
+  if (uses === undefined || lastUsed === undefined) return [];
+  const text = lastUsed === null ? 'never' : `${count(uses, 'time')}, last ${isoTime(lastUsed)}`;
+  return [['used', text]];
 }
 
 /** Draws a list of tokens, with the column that may be long at the end. */
 function drawList(tokens: readonly TokenJson[]): string {
   if (tokens.length === 0) return '';
   const hasNames = tokens.some(({ name }) => name !== undefined);
-  const rows = tokens.map(({ id, expire, name = '', scopes }) => {
+  const hasUses = tokens.some(({ lastUsed }) => lastUsed !== undefined);
+  const rows = tokens.map(({ id, expire, lastUsed = null, name = '', scopes }) => {
     const more = scopes.length > 1 ? ` and ${scopes.length - 1} more` : '';
+    const used = hasUses ? [lastUsedText(lastUsed).replace(/T.*/, '')] : [];
     const named = hasNames ? [shorten(printable(name))] : [];
-    return [printable(id), isoTime(expire), ...named, printable(`${scopes[0]}${more}`)];
+    return [printable(id), isoTime(expire), ...used, ...named, printable(`${scopes[0]}${more}`)];
   });
-  return table(['ID', 'EXPIRES', ...(hasNames ? ['NAME'] : []), 'SCOPES'], rows);
+  const titles = [...(hasUses ? ['LAST USED'] : []), ...(hasNames ? ['NAME'] : [])];
+  return table(['ID', 'EXPIRES', ...titles, 'SCOPES'], rows);
+}
+
+function lastUsedText(lastUsed: number | null): string {
+  return lastUsed === null ? 'never' : isoTime(lastUsed);
 }
 
 const NAME_WIDTH = 20;

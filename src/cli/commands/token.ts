@@ -36,6 +36,7 @@ import {
   revokedOutcome,
   shownOutcome,
   triedOutcome,
+  usageOutcome,
   verificationOutcome,
 } from './token-output.ts';
 
@@ -51,6 +52,9 @@ const TOKEN_JSON =
   'the token as in the answer of the service: { id, token, scopes, requested?, state, createdAt, expire, version, name?, metadata? }; times are UNIX seconds, and only a store gives requested';
 
 const SHOWN_JSON = `${TOKEN_JSON}. Here token is the id, never the value, as with --reveal once`;
+
+const USED_JSON =
+  'Where uses are recorded, it has also uses and lastUsed, which is null for a token that was never used';
 
 const ID_HELP = `ID is the id of the token. With a store, its value works as well: give - and pass the value on
 standard input, because arguments are visible in process lists.`;
@@ -140,7 +144,7 @@ ${ACCOUNT_HELP}`,
         help: `at most this many tokens; default ${DEFAULT_LISTED}. Standard error says if there are more`,
       },
     },
-    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested?, state, createdAt, expire, version, name?, metadata? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. isWhole is false if there are more',
+    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested?, state, createdAt, expire, version, name?, metadata? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
     exits: { 0: 'the tokens were listed; there may be none', 1: CLIENT_FAULT },
     example: {
       call: "token list --account ada --scope 'GET:shop.example/*'",
@@ -154,7 +158,8 @@ ${ACCOUNT_HELP}`,
         match: readFlag(MATCH, 'match', flags.match),
         limit: readFlag(LIMIT, 'limit', flags.limit) ?? DEFAULT_LISTED,
       };
-      return withClient(flags, async (client) => listedOutcome(await client.list(filter), client));
+      const list = async (client: TokenClient) => listedOutcome(await client.list(filter), client);
+      return withClient(flags, list, { showsUse: true });
     },
   }),
   command({
@@ -163,7 +168,7 @@ ${ACCOUNT_HELP}`,
     summary: 'shows one token without its value, even if it has expired',
     about: `${ID_HELP}\n\n${ACCOUNT_HELP}`,
     flags: ACCOUNT_FLAGS,
-    json: SHOWN_JSON,
+    json: `${SHOWN_JSON}. ${USED_JSON}`,
     exits: { 0: 'the token was shown', 1: CLIENT_FAULT, 3: ABSENT },
     example: {
       call: 'token get 7f3kQwB2mN8xR4tY6uZ1aC --account ada',
@@ -172,7 +177,36 @@ version  1`,
     },
     async run([operand = ''], flags) {
       const id = await readIdOperand(operand);
-      return withToken(flags, (client) => client.get(id), shownOutcome);
+      return withToken(flags, (client) => client.get(id), shownOutcome, { showsUse: true });
+    },
+  }),
+  command({
+    name: 'token usage',
+    operands: ['ID'],
+    summary: 'shows how often a token is used, when last, and by which of its scopes',
+    about: `serve counts the checks that it makes itself, such as those of --check. Another process counts its
+own if it records usage in the same place. What a process has counted in the last ten seconds may be
+missing. An answer of /introspect is counted as a use by the scope other. Checks of token verify on a
+store are not counted.
+
+${ID_HELP}
+
+${ACCOUNT_HELP}`,
+    flags: ACCOUNT_FLAGS,
+    json: '{ uses, refusals, lastUsed, scopes: [{ scope, uses, lastUsed }] }; lastUsed is in UNIX seconds, or null. A scope named other has the uses whose scope is not known',
+    exits: { 0: 'the use was shown', 1: CLIENT_FAULT, 3: ABSENT },
+    example: {
+      call: 'token usage 7f3kQwB2mN8xR4tY6uZ1aC --account ada',
+      output: `uses       2
+refusals   0
+last used  2026-11-22T09:30:00Z
+
+USES  LAST USED             SCOPE
+2     2026-11-22T09:30:00Z  GET:shop.example/orders`,
+    },
+    async run([operand = ''], flags) {
+      const id = await readIdOperand(operand);
+      return withToken(flags, (client) => client.usage(id), usageOutcome, { showsUse: true });
     },
   }),
   command({

@@ -10,6 +10,7 @@ import type { StoreSettings } from '../settings.ts';
 import { connectReason, isLasting } from './connect-errors.ts';
 import { ENGINES, MAX_CONNECT_MS } from './engines.ts';
 import { parseStoreUrl } from './url.ts';
+import { type UsageTarget, usageFile } from './usage.ts';
 
 /** The store of the settings, before it is opened. Needs no driver yet. */
 export interface StoreTarget {
@@ -35,9 +36,11 @@ export interface StoreTarget {
 /** A store with a connection. */
 export interface OpenStore {
   readonly store: TokenStore;
+  /** Where the uses of its tokens are counted; absent if this engine cannot. */
+  readonly usage?: UsageTarget;
   /** Brings the schema up to date; absent if there is none. */
   migrate?(): Promise<void>;
-  /** Closes the store and its connections. The store may be closed already. */
+  /** Closes the store, what was opened by `usage`, and the connections. The store may be closed already. */
   close(): Promise<void>;
 }
 
@@ -134,15 +137,16 @@ const NO_SCHEMA =
 /**
  * Makes an SQLite file, or brings it up to date; opening does both.
  *
+ * @param open opens and closes it
  * @returns whether there was no file, or an older one
  */
 export async function migrateFile(
   file: string,
-  target: StoreTarget,
+  open: () => Promise<void>,
 ): Promise<'made' | 'updated' | 'current'> {
   const isThere = existsSync(file);
   const before = isThere ? fileVersion(file) : undefined;
-  await (await target.open()).close();
+  await open();
   if (!isThere) return 'made';
   return before === fileVersion(file) ? 'current' : 'updated';
 }
@@ -184,11 +188,16 @@ function fileTarget(file: string): StoreTarget {
     migrationSql: async () => undefined,
     async open() {
       requireSqlite();
-      const { SqliteTokenStore } = await import('../../stores/sqlite/index.ts');
+      const { SqliteTokenStore, SqliteUsageStore } = await import('../../stores/sqlite/index.ts');
       makeLinkTarget(file);
       try {
         const store = SqliteTokenStore.open(file);
-        return { store, close: () => store.close() };
+        const usage = usageFile(file, (path) => {
+          makeLinkTarget(path);
+          return SqliteUsageStore.open(path);
+        });
+        const close = () => usage.close().finally(() => store.close());
+        return { store, usage, close };
       } catch (error) {
         throw isTokenError(error) && !isSqlite(file) ? noSqlite(file) : error;
       }

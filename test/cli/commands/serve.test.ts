@@ -59,7 +59,7 @@ describe('tokenwright serve', () => {
       expect([name, statSync(join(data, name)).mode & 0o777]).toEqual([name, 0o600]);
       expect(readFileSync(join(data, name), 'latin1')).not.toContain(password);
     }
-    expect(readdirSync(data)).toEqual(['account.json', 'keys.json', 'tokens.db']);
+    expect(readdirSync(data)).toEqual(['account.json', 'keys.json', 'tokens.db', 'usage.db']);
   });
 
   it.each(['SIGTERM', 'SIGINT'] as const)('answers what is in flight after %s', async (signal) => {
@@ -358,7 +358,7 @@ describe('tokenwright serve', () => {
     await first.stop();
 
     expect(statSync(path).mode & 0o777).toBe(0o600);
-    expect(readdirSync(data)).toEqual(['account.json', 'keys.json', 'tokens.db']);
+    expect(readdirSync(data)).toEqual(['account.json', 'keys.json', 'tokens.db', 'usage.db']);
     const second = await serve(['--data', data]);
     expect((await call(second, '/token', { as: 'admin:old password' })).status).toBe(200);
   });

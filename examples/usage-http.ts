@@ -1,0 +1,35 @@
+// What a token is used for, over HTTP: the guard of an API counts, and the token service shows it.
+import { generateKey, MemoryTokenStore, MemoryUsageStore, TokenService } from 'tokenwright';
+import { bearerGuard, fixedAccounts, tokenHandler } from 'tokenwright/http';
+
+const tokens = new TokenService({
+  store: new MemoryTokenStore(),
+  keys: [generateKey()],
+  prefix: 'acme',
+  usage: { store: new MemoryUsageStore() },
+});
+const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
+const service = tokenHandler({ tokens, authenticate });
+const guard = bearerGuard({ tokens, domain: 'shop.example' });
+
+const account = `Basic ${btoa('ada:correct horse')}`;
+const ask = async (path: string) => {
+  const headers = { authorization: account };
+  return (await service(new Request(`http://localhost${path}`, { headers }))).json();
+};
+
+const scopes = ['GET:shop.example/orders', 'POST:shop.example/orders'];
+const { id, value } = await tokens.issue({ account: 'ada', scopes });
+console.log((await ask('/token')).data[0].lastUsed); // null
+
+const call = async (path: string) => {
+  const headers = { authorization: `Bearer ${value}` };
+  const outcome = await guard(new Request(`https://shop.example${path}`, { headers }));
+  return outcome.ok ? 200 : outcome.response.status;
+};
+console.log(await call('/orders'), await call('/orders/7'), await call('/invoices')); // 200 200 403
+
+const { data } = await ask(`/token/${id}/usage`);
+console.log(data.uses, data.refusals, Number.isInteger(data.lastUsed)); // 2 1 true
+console.log(JSON.stringify(data.scopes.map(({ uses }: { uses: number }) => uses))); // [2,0]
+await tokens.close();

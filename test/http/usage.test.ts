@@ -1,0 +1,222 @@
+import { describe, expect, it } from 'vitest';
+import { MemoryUsageStore } from '../../src/index.ts';
+import type { UsageStore } from '../../src/usage-store.ts';
+import {
+  asForm,
+  CANARY,
+  expectFailure,
+  expectSuccess,
+  ORDERS,
+  type SetUpOptions,
+  START,
+  setUp,
+  toRequest,
+} from './support.ts';
+
+const ITEMS = 'GET:shop.example/items';
+const DENIED = 'POST:shop.example/orders';
+
+/** A service that records usage, and one token of `ada` with two scopes. */
+async function setUpUsage(options: SetUpOptions = {}) {
+  const usage = new MemoryUsageStore();
+  const setup = setUp({ usage: { store: usage }, ...options });
+  const token = await setup.issue('ada', [ORDERS, ITEMS]);
+  const use = (scope: string) => setup.tokens.verify(token.value, { scope });
+  const path = `/token/${token.id}`;
+  const tokenAt = async (at: string) => {
+    const { data } = (await setup.call('GET', at)).body as { data: Record<string, unknown>[] };
+    return data[0] ?? {};
+  };
+  return { ...setup, usage, token, use, path, tokenAt };
+}
+
+describe('a token in the answers to GET', () => {
+  it.each(['/token', '/token?limit=1', '/token/ID'])('has its use: %s', async (at) => {
+    const { clock, token, use, tokenAt } = await setUpUsage();
+    clock.advance(60);
+    await use(ORDERS);
+    await use(ITEMS);
+
+    const shown = await tokenAt(at.replace('ID', token.id));
+
+    expect(shown).toMatchObject({ id: token.id, uses: 2, lastUsed: START + 60 });
+  });
+
+  it('that was never used has null and 0', async () => {
+    const { path, use, tokenAt } = await setUpUsage();
+    await use(DENIED);
+
+    for (const at of ['/token', path]) {
+      expect(await tokenAt(at)).toMatchObject({ uses: 0, lastUsed: null });
+    }
+  });
+
+  it('has neither member if the service does not record usage', async () => {
+    const { path, use, tokenAt } = await setUpUsage({ usage: undefined });
+    await use(ORDERS);
+
+    for (const at of ['/token', path]) {
+      const members = Object.keys(await tokenAt(at));
+      expect(members).toContain('version');
+      expect(members).not.toContain('uses');
+      expect(members).not.toContain('lastUsed');
+    }
+  });
+
+  it.each([
+    ['POST', '/token', { scopes: [ORDERS] }],
+    ['PUT', '/token/ID', { scopes: [ORDERS] }],
+    ['PATCH', '/token/ID', { name: 'ci' }],
+    ['POST', '/token/ID/rotate', {}],
+  ])('differs in that from the answer to %s %s', async (method, at, json) => {
+    const { token, use, call } = await setUpUsage();
+    await use(ORDERS);
+
+    const { status, text } = await call(method, at.replace('ID', token.id), { json });
+
+    expect(status).toBe(200);
+    expect(text).not.toContain('lastUsed');
+  });
+});
+
+describe('POST /introspect', () => {
+  it('counts as a use by no scope in particular, and a refusal as one', async () => {
+    const { send, clock, call, token, path } = await setUpUsage({
+      introspection: { authenticate: ({ username }) => username },
+    });
+    const ask = async () => send(toRequest('POST', '/introspect', asForm({ token: token.value })));
+
+    expect((await ask()).body['active']).toBe(true);
+    const { data } = (await call('GET', `${path}/usage`)).body as { data: { scopes: unknown[] } };
+    expect(data).toMatchObject({ uses: 1, refusals: 0, lastUsed: START });
+    expect(data.scopes.at(-1)).toEqual({ scope: 'other', uses: 1, lastUsed: START });
+
+    clock.advance(400 * 86_400);
+    expect((await ask()).body['active']).toBe(false);
+    expect((await call('GET', `${path}/usage`)).body['data']).toMatchObject({
+      uses: 1,
+      refusals: 1,
+    });
+  });
+
+  it('and POST /revoke counts none', async () => {
+    const { send, usage, token, tokens } = await setUpUsage({ revocation: true });
+    const { status } = await send(toRequest('POST', '/revoke', asForm({ token: token.value })));
+    await tokens.close();
+
+    expect(status).toBe(200);
+    expect(await usage.read([token.id])).toEqual([undefined]);
+  });
+});
+
+describe('GET /token/{token}/usage', () => {
+  it('has the counts in total and by scope, unused ones with 0', async () => {
+    const { clock, use, call, path } = await setUpUsage();
+    clock.advance(60);
+    await use(ORDERS);
+    clock.advance(60);
+    await use(ORDERS);
+    await use(DENIED);
+
+    expectSuccess(await call('GET', `${path}/usage`), {
+      data: {
+        uses: 2,
+        refusals: 1,
+        lastUsed: START + 120,
+        scopes: [
+          { scope: ITEMS, uses: 0, lastUsed: null },
+          { scope: ORDERS, uses: 2, lastUsed: START + 120 },
+        ],
+      },
+    });
+  });
+
+  it('has what other processes wrote', async () => {
+    const { call, path, usage, token } = await setUpUsage();
+    const lastUsedAt = new Date((START - 5) * 1000 + 999);
+    await usage.add([{ id: token.id, scope: 'other', uses: 7, lastUsedAt }]);
+
+    const { data } = (await call('GET', `${path}/usage`)).body as { data: { scopes: unknown[] } };
+
+    expect(data).toMatchObject({ uses: 7, lastUsed: START - 5 });
+    expect(data.scopes.at(-1)).toEqual({ scope: 'other', uses: 7, lastUsed: START - 5 });
+  });
+
+  it('takes a value for the token, unless paths take ids only', async () => {
+    const any = await setUpUsage();
+    const ids = await setUpUsage({ pathTokens: 'id-only' });
+
+    expect(await any.call('GET', `/token/${any.token.value}/usage`)).toMatchObject({ status: 200 });
+    const refused = await ids.call('GET', `/token/${ids.token.value}/usage`);
+    expectFailure(refused, 'invalid_request');
+    expect(refused.text).not.toContain(ids.token.value.slice(0, 16));
+    expect(await ids.call('GET', `${ids.path}/usage`)).toMatchObject({ status: 200 });
+  });
+
+  it('answers the same for tokens that the account does not have', async () => {
+    const { call, issue, tokens } = await setUpUsage();
+    const [others, revoked] = [await issue('bob'), await issue()];
+    await tokens.revoke('ada', revoked.id);
+    const handles = ['0'.repeat(22), others.id, others.value, revoked.id, revoked.value, CANARY];
+    const answers = [];
+    for (const handle of handles) answers.push(await call('GET', `/token/${handle}/usage`));
+
+    for (const answer of answers) expectFailure(answer, 'not_found');
+    expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+    expect(await call('GET', `/token/${others.id}/usage`, { as: 'bob' })).toMatchObject({
+      status: 200,
+    });
+  });
+
+  it('shows an expired token, and needs credentials', async () => {
+    const { call, clock, use, path } = await setUpUsage();
+    await use(ORDERS);
+    clock.advance(400 * 86_400);
+
+    expect((await call('GET', `${path}/usage`)).body['data']).toMatchObject({ uses: 1 });
+    expectFailure(await call('GET', `${path}/usage`, { as: null }), 'unauthenticated');
+  });
+
+  it('answers HEAD, and no other method', async () => {
+    const { call, path } = await setUpUsage();
+    const get = await call('GET', `${path}/usage`);
+    const head = await call('HEAD', `${path}/usage`);
+
+    expect(head).toMatchObject({ status: 200, text: '' });
+    expect([...head.headers]).toEqual([...get.headers]);
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+      const answer = await call(method, `${path}/usage`);
+      expectFailure(answer, 'method_not_allowed');
+      expect(answer.headers.get('allow')).toBe('GET, HEAD');
+    }
+  });
+
+  it.each(['/usage/', '/Usage', '/usage/x', '//usage', '/usages'])('is not at %s', async (tail) => {
+    const { call, path } = await setUpUsage();
+
+    expectFailure(await call('GET', path + tail), 'not_found');
+  });
+
+  it('says so if the service does not record usage, whatever the token', async () => {
+    const { call, path } = await setUpUsage({ usage: undefined });
+    const known = await call('GET', `${path}/usage`);
+    const unknown = await call('GET', `/token/${'0'.repeat(22)}/usage`);
+
+    expectFailure(known, 'usage_not_recorded');
+    expect(known.body['message']).toContain('does not record');
+    expect(unknown.text).toBe(known.text);
+    expectFailure(await call('GET', `${path}/usage`, { as: null }), 'unauthenticated');
+  });
+
+  it('is 503 while the usage store is down, and verdicts go on', async () => {
+    const { call, path, usage, use } = await setUpUsage();
+    const down: UsageStore['read'] = () => Promise.reject(new Error(CANARY));
+    const read = usage.read.bind(usage);
+    usage.read = down as typeof usage.read;
+
+    expectFailure(await call('GET', `${path}/usage`), 'store_unavailable');
+    expect(await use(ORDERS)).toMatchObject({ ok: true });
+    usage.read = read;
+    expect((await call('GET', `${path}/usage`)).body['data']).toMatchObject({ uses: 1 });
+  });
+});
