@@ -121,7 +121,7 @@ export interface HonoContextLike {
 
 export type HonoGuard = (context: HonoContextLike, next: () => Promise<void>) => Promise<Response | undefined>;
 
-export type HttpErrorCode = TokenErrorCode | 'invalid_json' | 'unauthenticated' | 'invalid_token' | 'insufficient_scope' | 'cross_site' | 'method_not_allowed' | 'payload_too_large' | 'uri_too_long' | 'unsupported_media_type' | 'rate_limited' | 'overloaded' | 'revocation_unconfirmed' | 'internal';
+export type HttpErrorCode = TokenErrorCode | 'invalid_json' | 'unauthenticated' | 'invalid_token' | 'insufficient_scope' | 'cross_site' | 'method_not_allowed' | 'payload_too_large' | 'uri_too_long' | 'unsupported_media_type' | 'rate_limited' | 'overloaded' | 'revocation_unconfirmed' | 'usage_not_recorded' | 'internal';
 
 export interface KoaContextLike {
   readonly req: NodeRequest;

@@ -50,6 +50,10 @@ export interface GithubPattern {
   readonly testString: string;
 }
 
+export interface IntrospectOptions {
+  readonly countsAsUse?: boolean | undefined;
+}
+
 export interface IssueInput<Asked extends string = string> {
   readonly account: string;
   readonly scopes: readonly Asked[];
@@ -295,6 +299,7 @@ export declare class TokenService<out Entry extends string = string> extends Tok
   #private;
   constructor(options: TokenServiceOptions<Entry>);
   get lifetime(): Lifetime;
+  get recordsUsage(): boolean;
   issue<const Asked extends string = never>(input: IssueInput<AskedScope<Entry, Asked>>): Promise<IssuedToken>;
   list<const Asked extends string = never>(input: ListInput<AskedScope<Entry, Asked>>): Promise<TokenPage>;
   listAll<const Asked extends string = never>(input: ListInput<AskedScope<Entry, Asked>>): AsyncGenerator<Token, void, undefined>;
@@ -308,7 +313,7 @@ export declare class TokenService<out Entry extends string = string> extends Tok
   verify<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<Verdict>;
   allows<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<boolean>;
   verifySync<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>): Verdict | undefined;
-  introspect(value: string): Promise<Token | undefined>;
+  introspect(value: string, options?: IntrospectOptions): Promise<Token | undefined>;
   explain(account: string, valueOrId: string, need: Need): Promise<Explanation>;
   scopes(account: string): Promise<Entry[]>;
 }
