@@ -83,6 +83,16 @@ export interface UsageStore {
   forget(ids: readonly TokenId[]): Promise<void>;
 
   /**
+   * Returns since when the counts of this store are complete: when its tables or keys were made. The
+   * service gives no advice about the time before.
+   *
+   * Optional: without it, the service takes the time of its own start.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  since?(): Promise<Date>;
+
+  /**
    * Releases what the store itself opened; a client or handle that the host passed in stays open.
    *
    * @throws {TokenError} `store_unavailable`

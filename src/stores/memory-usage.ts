@@ -1,4 +1,5 @@
 import { MAX_COUNTED_SCOPES } from '../bounds.ts';
+import { systemClock } from '../clock.ts';
 import type { TokenId } from '../token.ts';
 import {
   OTHER_SCOPES,
@@ -23,6 +24,7 @@ interface Counts {
  */
 export class MemoryUsageStore implements UsageStore {
   readonly #tokens = new Map<TokenId, Counts>();
+  readonly #since = systemClock.now().getTime();
 
   async add(batch: readonly UsageDelta[]): Promise<void> {
     for (const delta of batch) {
@@ -46,6 +48,10 @@ export class MemoryUsageStore implements UsageStore {
 
   async forget(ids: readonly TokenId[]): Promise<void> {
     for (const id of ids) this.#tokens.delete(id);
+  }
+
+  async since(): Promise<Date> {
+    return new Date(this.#since);
   }
 }
 

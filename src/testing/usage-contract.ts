@@ -193,6 +193,19 @@ export const usageContract: readonly UsageContractCase[] = [
     await store.forget([]);
     await assertUsage(store, ONE, { [ORDERS]: [1, 0] });
   }),
+
+  test('since: is one time, whatever is added or forgotten', async (store) => {
+    const since = await store.since?.();
+    // The service does without it, so a store need not have it.
+    if (since === undefined) return;
+    assert.ok(Number.isFinite(since.getTime()));
+    const ms = since.getTime();
+    await store.add([use(ONE, ORDERS, 1, 0), { id: TWO, refusals: 1 }]);
+    assert.equal((await store.since?.())?.getTime(), ms);
+    await store.forget([ONE, TWO]);
+    since.setTime(0);
+    assert.equal((await store.since?.())?.getTime(), ms);
+  }),
 ];
 
 /** By scope: the number of uses, and the milliseconds of the last one. */

@@ -114,6 +114,7 @@ export declare class MemoryUsageStore implements UsageStore {
   add(batch: readonly UsageDelta[]): Promise<void>;
   read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
   forget(ids: readonly TokenId[]): Promise<void>;
+  since(): Promise<Date>;
 }
 
 export type ModifiedToken = Token & {
@@ -380,6 +381,7 @@ export interface UsageStore {
   add(batch: readonly UsageDelta[]): Promise<void>;
   read(ids: readonly TokenId[]): Promise<readonly (UsageRecord | undefined)[]>;
   forget(ids: readonly TokenId[]): Promise<void>;
+  since?(): Promise<Date>;
   close?(): Promise<void>;
 }
 

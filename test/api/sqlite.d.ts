@@ -49,6 +49,7 @@ export declare class SqliteUsageStore implements UsageStore {
   add(batch: readonly UsageDelta[]): Promise<void>;
   read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
   forget(ids: readonly TokenId[]): Promise<void>;
+  since(): Promise<Date>;
   close(): Promise<void>;
 }
 

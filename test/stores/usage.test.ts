@@ -141,6 +141,29 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
     },
     /in the order of the ids/,
   ],
+  [
+    'starts again with each batch',
+    class extends MemoryUsageStore {
+      #batches = 0;
+      override async add(batch: readonly UsageDelta[]): Promise<void> {
+        this.#batches += 1;
+        await super.add(batch);
+      }
+      override async since() {
+        return new Date(this.#batches);
+      }
+    },
+    /since: is one time/,
+  ],
+  [
+    'has no valid start',
+    class extends MemoryUsageStore {
+      override async since() {
+        return new Date(Number.NaN);
+      }
+    },
+    /since: is one time/,
+  ],
 ];
 
 describe('usageContract', () => {
@@ -165,6 +188,32 @@ describe('SqliteUsageStore', () => {
     const second = opened(SqliteUsageStore.open(file));
     await second.add([useOf(3)]);
     expect(await usesIn(second)).toBe(5);
+  });
+
+  it('counts since its file was made, whoever opens it later', async () => {
+    const file = newFile();
+    const first = SqliteUsageStore.open(file);
+    const since = await first.since();
+    await first.close();
+    const handle = opened(new DatabaseSync(file));
+    handle.exec('UPDATE counted_since SET since = since - 1000');
+
+    const second = opened(SqliteUsageStore.open(file));
+    expect(await second.since()).toEqual(new Date(since.getTime() - 1000));
+  });
+
+  it('takes over a database of version 1, whose counts are complete from then on', async () => {
+    const file = newFile();
+    const first = SqliteUsageStore.open(file);
+    await first.add([useOf(2)]);
+    await first.close();
+    const handle = opened(new DatabaseSync(file));
+    handle.exec('DROP TABLE counted_since; PRAGMA user_version = 1');
+    const before = Date.now();
+
+    const second = opened(SqliteUsageStore.open(file));
+    expect((await second.since()).getTime()).toBeGreaterThanOrEqual(before);
+    expect(await usesIn(second)).toBe(2);
   });
 
   it('adds up what several connections write to one file', async () => {
@@ -211,10 +260,10 @@ describe('SqliteUsageStore', () => {
     const file = newFile();
     await SqliteUsageStore.open(file).close();
     const handle = opened(new DatabaseSync(file));
-    handle.exec('PRAGMA user_version = 2');
+    handle.exec('PRAGMA user_version = 3');
 
     expect(await codeOf(() => SqliteUsageStore.open(file))).toBe('invalid_options');
-    handle.exec('PRAGMA user_version = 1');
+    handle.exec('PRAGMA user_version = 2');
     expect(opened(SqliteUsageStore.open(file))).toBeInstanceOf(SqliteUsageStore);
   });
 

@@ -122,6 +122,10 @@ export class SqliteUsageStore implements UsageStore {
     );
   }
 
+  async since(): Promise<Date> {
+    return new Date(await this.#run(() => Number(cellsOf(this.#statements.since.get())[0])));
+  }
+
   async close(): Promise<void> {
     guarded(() => this.#own?.close());
   }
@@ -187,6 +191,7 @@ function prepare(handle: SqliteHandle) {
          FROM json_each(?) AS asked CROSS JOIN refusals ON refusals.id = asked.value`,
       ),
     ),
+    since: handle.prepare('SELECT since FROM counted_since'),
     forgetUses: handle.prepare('DELETE FROM uses WHERE id IN (SELECT value FROM json_each(?))'),
     forgetRefusals: handle.prepare(
       'DELETE FROM refusals WHERE id IN (SELECT value FROM json_each(?))',
