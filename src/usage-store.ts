@@ -49,8 +49,8 @@ export interface UsageRecord {
  * Stores how often tokens are used: counts by token and scope, and nothing about a single request. What
  * it promises:
  *
- * - `add` is one step, also with many concurrent callers: all of its counts are added or none is, and no
- *   other caller's count is lost.
+ * - `add` loses no count, also with many concurrent callers. The counts of one token are one step: all of
+ *   them are added or none is. Those of a whole batch are only if one server has them all.
  * - `lastUsedAt` never moves backwards, in whatever order batches arrive.
  * - Ids and scopes are compared byte by byte.
  * - A token has at most 256 scopes that are counted apart, those that came first. The uses of all others
@@ -63,7 +63,8 @@ export interface UsageStore {
    * Adds counts, in one round trip. A batch may name a token or a scope twice. An empty batch changes
    * nothing.
    *
-   * @throws {TokenError} `store_unavailable`: the counts may or may not have been added
+   * @throws {TokenError} `store_unavailable`: all counts, some or none may have been added. If the store
+   * knows tokens whose counts were, it lists their ids in `details.added`, and they are not added again.
    */
   add(batch: readonly UsageDelta[]): Promise<void>;
 

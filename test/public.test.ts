@@ -226,7 +226,7 @@ describe('exports', () => {
     ['tokenwright/sqlite', sqlite, ['SqliteTokenStore', 'SqliteUsageStore']],
     ['tokenwright/postgres', postgres, ['PostgresTokenStore', 'migrate', 'migrationSql']],
     ['tokenwright/mysql', mysql, ['MysqlTokenStore', 'migrate', 'migrationSql']],
-    ['tokenwright/redis', redis, ['RedisTokenStore']],
+    ['tokenwright/redis', redis, ['RedisTokenStore', 'RedisUsageStore']],
   ])('of %s at run time are these', (_, module, names) => {
     expect(Object.keys(module).sort()).toEqual(names);
   });

@@ -8,6 +8,7 @@ const long = [
   'test/{cli,docs,examples,nightly,package}/**/*.test.ts',
   'test/stores/{mysql,postgres,redis,sqlite-*}.test.ts',
   'test/stores/redis/**/*.test.ts',
+  'test/usage/engines.test.ts',
   'test/http/{basic-auth,hostile,openapi-document,under-load}.test.ts',
   'test/openapi/sources.test.ts',
   'test/scope/{entry,hostile,typed}.test.ts',

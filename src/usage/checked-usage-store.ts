@@ -1,12 +1,12 @@
 import { withDeadline } from '../deadline.ts';
-import { corruptUsage, type StoreFailure, storeFailure } from '../errors.ts';
+import { corruptUsage, isTokenError, type StoreFailure, storeFailure } from '../errors.ts';
 import type { TokenId } from '../token.ts';
 import type { UsageDelta, UsageRecord, UsageStore, UsedScope } from '../usage-store.ts';
 
 /** How the calls of a usage store are checked. */
 export interface UsageCheckOptions {
   readonly deadlineMs: number;
-  /** Called with every failure, before it is thrown. */
+  /** Called with every failure, before it is thrown or passed over. */
   readonly onFailure: (failure: StoreFailure) => void;
 }
 
@@ -23,8 +23,17 @@ export class CheckedUsageStore {
     this.#options = options;
   }
 
-  async add(batch: readonly UsageDelta[]): Promise<void> {
-    await this.#call(() => this.#store.add(batch));
+  /** Resolves to the tokens whose counts may be missing; none if all is well. Never rejects. */
+  async add(batch: readonly UsageDelta[]): Promise<ReadonlySet<TokenId>> {
+    const missing = new Set<TokenId>();
+    try {
+      await withDeadline(this.#store.add(batch), this.#options.deadlineMs);
+    } catch (error) {
+      this.#failure(storeFailure(error));
+      for (const { id } of batch) missing.add(id);
+      for (const id of addedBy(error)) missing.delete(id);
+    }
+    return missing;
   }
 
   async read(ids: readonly TokenId[]): Promise<readonly (UsageRecord | undefined)[]> {
@@ -50,6 +59,12 @@ export class CheckedUsageStore {
     this.#options.onFailure(failure);
     return failure;
   }
+}
+
+/** The tokens that a failed call names as counted. */
+function addedBy(error: unknown): readonly TokenId[] {
+  const added = isTokenError(error) ? error.details?.['added'] : undefined;
+  return Array.isArray(added) ? added : [];
 }
 
 function isUsageOf(answer: unknown, count: number): answer is readonly (UsageRecord | undefined)[] {

@@ -137,14 +137,12 @@ export class UsageRecorder {
       const batch = entries.slice(start, start + USAGE_BATCH).filter(({ count }) => count > 0);
       const sent = batch.map(({ count }) => count);
       this.#writes += 1;
-      try {
-        await this.#store.add(batch.map(deltaOf));
-      } catch {
-        this.#isFailing = true;
-        return;
+      const missing = await this.#store.add(batch.map(deltaOf));
+      for (const [index, entry] of batch.entries()) {
+        if (!missing.has(entry.id)) this.#tally.settle(entry, sent[index] ?? 0);
       }
-      this.#isFailing = false;
-      for (const [index, entry] of batch.entries()) this.#tally.settle(entry, sent[index] ?? 0);
+      this.#isFailing = missing.size > 0;
+      if (this.#isFailing) return;
     }
   }
 

@@ -1,6 +1,6 @@
 // What tokenwright/redis declares, as published. Written by: npm run api
 
-import type { AccountQuota, DoctorOptions, PageQuery, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe } from 'tokenwright';
+import type { AccountQuota, DoctorOptions, PageQuery, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore } from 'tokenwright';
 
 export interface IoredisClient {
   readonly isCluster: boolean;
@@ -104,4 +104,18 @@ export declare class RedisTokenStore implements TokenStore {
   watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
   doctor(options?: DoctorOptions): Promise<StoreFinding[]>;
   close(): Promise<void>;
+}
+
+export declare class RedisUsageStore implements UsageStore {
+  #private;
+  constructor(client: RedisClient, { keyPrefix }?: RedisUsageStoreOptions);
+  add(batch: readonly UsageDelta[]): Promise<void>;
+  read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
+  forget(ids: readonly TokenId[]): Promise<void>;
+  since(): Promise<Date>;
+  close(): Promise<void>;
+}
+
+export interface RedisUsageStoreOptions {
+  readonly keyPrefix?: string | undefined;
 }

@@ -6,13 +6,13 @@ import { ENTRIES, type Entry, specifierOf } from './entries.ts';
 /** In bytes, a little above what it is: whoever raises one says in the change what it buys. */
 const BUDGETS: Readonly<Record<Entry, number>> = {
   scope: 8_650,
-  index: 28_350,
+  index: 28_450,
   openapi: 15_000,
   http: 29_050,
   sqlite: 9_250,
   postgres: 9_600,
   mysql: 9_400,
-  redis: 13_150,
+  redis: 14_300,
   testing: 10_050,
 };
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { TokenError } from '../../src/errors.ts';
 import { Events, type TokenEvent } from '../../src/events.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
@@ -241,6 +242,26 @@ describe('an outage of the usage store', () => {
     await pass(FLUSH_MS);
 
     expect(await storedUses(usage, token.id)).toBe(8);
+  });
+
+  it.each([
+    ['does not count again what a failed write says it has counted', ['added', 1]],
+    ['may count again what it does not say (the control)', ['else', 2]],
+  ] as const)('%s', async (_, [member, expected]) => {
+    const { store, use } = setUpRecorder();
+    const partly = { [member]: [idAt(0)] };
+    store.break(async () => {
+      await store.inner.add([{ id: idAt(0), scope: SCOPE, uses: 1, lastUsedAt: new Date(0) }]);
+      throw new TokenError('store_unavailable', 'one of two servers is down', partly);
+    });
+    use(0, 2);
+    await pass(FLUSH_MS);
+    store.mend();
+    use(0, 2);
+    await pass(FLUSH_MS);
+
+    expect(await storedUses(store, idAt(0))).toBe(expected + 1);
+    expect(await storedUses(store, idAt(1))).toBe(2);
   });
 
   it('ends a call that never answers by the deadline, and tries again', async () => {

@@ -1,11 +1,4 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { SqliteUsageStore } from '../../src/stores/sqlite/index.ts';
-import type { TokenId } from '../../src/token.ts';
 import { codeOf, NO_ID, OTHER_SCOPE, refusalOf, SCOPE, setUp } from '../support.ts';
 import { setUpUsage, verifyTimes } from './support.ts';
 
@@ -276,62 +269,5 @@ describe('the option usage', () => {
     const { usage: store } = await setUpUsage();
 
     expect(setUp({ usage: { store, flushMs } }).tokens).toBeDefined();
-  });
-});
-
-/** Verifies, waits for the write if one is to come, and then to be killed. */
-const CHILD = `
-  import { MemoryTokenStore, TokenService, generateKey } from './src/index.ts';
-  import { SqliteUsageStore } from './src/stores/sqlite/index.ts';
-  const [file, flushMs, isWritten] = process.argv.slice(1);
-  setInterval(() => {}, 1000);
-  const store = SqliteUsageStore.open(file);
-  const add = store.add.bind(store);
-  const write = new Promise((resolve) => { store.add = (batch) => add(batch).then(resolve); });
-  const tokens = new TokenService({
-    store: new MemoryTokenStore(),
-    keys: [generateKey()],
-    prefix: 'acme',
-    usage: { store, flushMs: Number(flushMs) },
-  });
-  const token = await tokens.issue({ account: 'acme', scopes: ['${SCOPE}'] });
-  for (let time = 0; time < 50; time += 1) await tokens.verify(token.value, { scope: '${SCOPE}' });
-  if (isWritten === 'true') await write;
-  process.stdout.write(token.id);
-`;
-
-describe('kill -9', () => {
-  async function usesAfterKill(flushMs: number, isWritten: boolean): Promise<number | undefined> {
-    const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
-    const file = join(folder, 'usage.db');
-    const args = [
-      '--input-type=module-typescript',
-      '-e',
-      CHILD,
-      file,
-      `${flushMs}`,
-      `${isWritten}`,
-    ];
-    const child = spawn(process.execPath, args, { cwd: join(import.meta.dirname, '../..') });
-    try {
-      const [id] = await once(child.stdout, 'data');
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-      const store = SqliteUsageStore.open(file);
-      const [usage] = await store.read([String(id) as TokenId]);
-      await store.close();
-      return usage?.scopes[0]?.uses;
-    } finally {
-      child.kill('SIGKILL');
-      rmSync(folder, { recursive: true });
-    }
-  }
-
-  it('loses nothing that was written', async () => {
-    expect(await usesAfterKill(100, true)).toBe(50);
-  });
-
-  it('loses what waits for flushMs (the control)', async () => {
-    expect(await usesAfterKill(3_600_000, false)).toBeUndefined();
   });
 });

@@ -89,14 +89,18 @@ export function isReply(error: unknown, name: string): boolean {
 }
 
 export function throwTokenError(error: unknown): never {
-  if (isTokenError(error)) throw error;
-  if (isReply(error, 'WRONGTYPE')) throw corruptRecord();
+  throw tokenErrorOf(error);
+}
+
+export function tokenErrorOf(error: unknown): TokenError {
+  if (isTokenError(error)) return error;
+  if (isReply(error, 'WRONGTYPE')) return corruptRecord();
   if (isReply(error, 'READONLY')) {
-    throw new TokenError('store_unavailable', 'this Redis server is a replica', {
+    return new TokenError('store_unavailable', 'this Redis server is a replica', {
       reason: 'standby',
     });
   }
-  throw new TokenError(
+  return new TokenError(
     'store_unavailable',
     'Redis cannot be used: it is down, starting, full, not a primary, or does not let this user in; tokenwright doctor --store URL says which',
   );
@@ -105,6 +109,6 @@ export function throwTokenError(error: unknown): never {
 export function corruptRecord(): TokenError {
   return new TokenError(
     'store_corrupt',
-    'a token record in Redis is malformed, or has the layout of a later version',
+    'a token record or count in Redis is malformed, or has the layout of a later version',
   );
 }

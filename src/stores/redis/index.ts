@@ -16,7 +16,7 @@ import { quotaExceeded, RowReader } from '../rows.ts';
 import { driverOf, type RedisClient } from './client.ts';
 import { examine } from './doctor.ts';
 import { corruptRecord, type Driver, withDriver } from './driver.ts';
-import { idIn, KeySpace, SHARDS } from './layout.ts';
+import { idIn, KeySpace, readKeyPrefix, SHARDS } from './layout.ts';
 import { FROM_THE_TOP, TokenReader } from './reader.ts';
 import { RecentWrites } from './recent-writes.ts';
 import { ReplicatedWrites } from './replicated-writes.ts';
@@ -27,6 +27,7 @@ import { type ListedToken, type Revocation, WriteCalls } from './write-calls.ts'
 export type { RedisClient } from './client.ts';
 export type { IoredisClient, IoredisCluster } from './ioredis.ts';
 export type { NodeRedisClient, NodeRedisCluster, NodeRedisNode } from './node-redis.ts';
+export { RedisUsageStore, type RedisUsageStoreOptions } from './usage.ts';
 
 /** How a {@link RedisTokenStore} works. */
 export interface RedisStoreOptions {
@@ -128,13 +129,8 @@ export class RedisTokenStore implements TokenStore {
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
     const driver = driverOf(client);
     const { isCluster } = driver;
-    const { keyPrefix = DEFAULT_KEY_PREFIX, replicas = isCluster ? 1 : 0 } = options;
-    const { waitMs = DEFAULT_WAIT_MS, onEvent = () => {} } = options;
-    if (typeof keyPrefix !== 'string' || !KEY_PREFIX.test(keyPrefix)) {
-      throw invalidOptions(
-        'keyPrefix must have 1 to 64 characters of A-Z, a-z, 0-9, _, -, . and :',
-      );
-    }
+    const { replicas = isCluster ? 1 : 0, waitMs = DEFAULT_WAIT_MS, onEvent = () => {} } = options;
+    const keyPrefix = readKeyPrefix(options.keyPrefix);
     this.#replicas = readWholeNumber('replicas', replicas, [0, 10]);
     readWholeNumber('waitMs', waitMs, [1, 10_000]);
     if (typeof onEvent !== 'function') throw invalidOptions('onEvent must be a function');
@@ -326,8 +322,6 @@ export class RedisTokenStore implements TokenStore {
   }
 }
 
-const DEFAULT_KEY_PREFIX = 'tokenwright';
-const KEY_PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
 const DEFAULT_WAIT_MS = 500;
 
 /** What a script has done, and how many replicas have confirmed it. */

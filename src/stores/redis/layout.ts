@@ -1,4 +1,5 @@
 import { REDIS_BATCH } from '../../bounds.ts';
+import { invalidOptions } from '../../errors.ts';
 import type { TokenId, TokenRecord } from '../../token.ts';
 
 /*
@@ -8,9 +9,12 @@ import type { TokenId, TokenRecord } from '../../token.ts';
  *   {tag}:token:<id>         its record
  *   {tag}:account:<account>  the account's list: an entry for each token that is not revoked
  *   {tag}:ends               all tokens, by the time at which they end
+ *   {tag}:usage:<id>         its counts, if usage is recorded here
  *
  * An account has a list in each shard; a page merges the tops of all of them. A lone server has the
- * same keys, but there one command reaches all shards.
+ * same keys, but there one command reaches all shards. One key, in the first shard, is not of a token:
+ *
+ *   {tag}:usage-start        the time from which usage is counted
  */
 
 const SLOTS = 16_384;
@@ -64,6 +68,16 @@ function crc16(text: string): number {
   return crc;
 }
 
+const DEFAULT_KEY_PREFIX = 'tokenwright';
+/** Without a brace, so that the tag follows the first one. */
+const KEY_PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
+
+/** @throws {TokenError} `invalid_options` */
+export function readKeyPrefix(keyPrefix: string = DEFAULT_KEY_PREFIX): string {
+  if (typeof keyPrefix === 'string' && KEY_PREFIX.test(keyPrefix)) return keyPrefix;
+  throw invalidOptions('keyPrefix must have 1 to 64 characters of A-Z, a-z, 0-9, _, -, . and :');
+}
+
 /** The keys and the channel of a store, and which keys one command may name together. */
 export class KeySpace {
   readonly channel: string;
@@ -89,6 +103,14 @@ export class KeySpace {
 
   ends(shard: Shard): string {
     return `${this.#prefixes.get(shard)}ends`;
+  }
+
+  usage(id: string): string {
+    return `${this.#prefixes.get(shardOf(id))}usage:${id}`;
+  }
+
+  usageStart(): string {
+    return `${this.#prefixes.get(SHARDS[0] as Shard)}usage-start`;
   }
 
   /** All keys that a write of a token touches, in the order that the scripts expect. */

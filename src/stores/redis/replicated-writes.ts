@@ -23,15 +23,17 @@ const OPEN_MS = 1500;
 const MAX_ATTEMPTS = 3;
 
 /**
- * Writes that wait for replicas. They have connections of their own: `WAIT` blocks its connection,
- * and reads must not wait behind it.
+ * Writes that wait for replicas, or for none. They have connections of their own: `WAIT` blocks its
+ * connection, and reads must not wait behind it, nor behind many writes. These connections never resend
+ * a write, and one that hangs is closed, so that a write runs at most once.
  *
  * Each server has a queue. Writes that arrive during a `WAIT` go out together in the next round
  * trip, so a replica that does not answer delays a write twice at most, whatever the load.
  */
 export class ReplicatedWrites {
   readonly #source: Driver;
-  readonly #wait: RedisCommand;
+  /** Undefined if no replica is waited for. */
+  readonly #wait: RedisCommand | undefined;
   readonly #waitMs: number;
   /** A duplicate of the host's client. */
   #own: Driver | undefined;
@@ -41,7 +43,7 @@ export class ReplicatedWrites {
   constructor(source: Driver, replicas: number, waitMs: number) {
     this.#source = source;
     this.#waitMs = waitMs;
-    this.#wait = ['wait', String(replicas), String(waitMs)];
+    if (replicas > 0) this.#wait = ['wait', String(replicas), String(waitMs)];
   }
 
   async run(call: WriteCall): Promise<WriteAnswer> {
@@ -98,9 +100,9 @@ export class ReplicatedWrites {
 
   async #sendBatch(commands: readonly RedisCommand[], connection: Connection, driver: Driver) {
     try {
-      const sending = connection.sendAll([...commands, this.#wait]);
+      const sending = connection.sendAll(this.#wait ? [...commands, this.#wait] : commands);
       const answers = await withDeadline(sending, this.#waitMs + ANSWER_MS);
-      const last = answers.pop();
+      const last = this.#wait ? answers.pop() : 0;
       // If WAIT failed, no replica counts as having confirmed.
       const confirmations = last instanceof Error ? 0 : Number(last);
       return answers.map((answer) => ({ answer, confirmations }));

@@ -261,6 +261,6 @@ for i = 1, #answer[2], 2 do names[#names + 1] = answer[2][i] end
 return {answer[1], names}
 `);
 
-function script(source: string): Script {
+export function script(source: string): Script {
   return { source, sha: createHash('sha1').update(source).digest('hex') };
 }

@@ -1,17 +1,9 @@
-import type { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import type { RedisClient } from '../../../src/stores/redis/index.ts';
 import { REVOKE } from '../../../src/stores/redis/scripts.ts';
 import { isInstalled } from '../../servers.ts';
 import { codeOf, OTHER_SCOPE, SCOPE, setUp } from '../../support.ts';
-import { CLIENTS, intercepted, ioredis, openOver, ownServer } from './support.ts';
-
-/** Lowers the limit below what the server uses already. */
-async function fill(admin: Redis): Promise<void> {
-  await admin.config('SET', 'maxmemory-policy', 'noeviction');
-  await admin.config('SET', 'maxmemory', 1);
-  await expect(admin.set('more', 'x')).rejects.toThrow(/^OOM/);
-}
+import { CLIENTS, fill, intercepted, ioredis, openOver, ownServer } from './support.ts';
 
 /** Two tokens of ada and one of grace, on a server that is full since. */
 async function setUpFull(connectTo: (url: string) => Promise<RedisClient>) {

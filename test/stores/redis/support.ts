@@ -1,6 +1,7 @@
-import { Redis } from 'ioredis';
-import { createClient } from 'redis';
-import { expect, onTestFinished, vi } from 'vitest';
+import { once } from 'node:events';
+import { Cluster, Redis } from 'ioredis';
+import { createClient, createCluster } from 'redis';
+import { expect, inject, onTestFinished, vi } from 'vitest';
 import { type RedisClient, RedisTokenStore } from '../../../src/stores/redis/index.ts';
 import { type Server, startServer } from '../../servers.ts';
 
@@ -54,6 +55,50 @@ export const CLIENTS: readonly (readonly [string, (url: string) => Promise<Redis
   ['ioredis', async (url) => ioredis(url)],
   ['node-redis', nodeRedis],
 ];
+
+const { redis: loneUrl, redisCluster: clusterUrl } = inject('servers');
+
+/** Those of the servers of all tests, the ones of the cluster last. */
+export const SHARED_CLIENTS: readonly {
+  readonly name: string;
+  readonly isMissing: boolean;
+  connect(): Promise<RedisClient>;
+}[] = [
+  ...CLIENTS.map(([name, connectTo]) => ({
+    name,
+    isMissing: loneUrl === undefined,
+    connect: () => connectTo(loneUrl as string),
+  })),
+  {
+    name: 'a cluster by ioredis',
+    isMissing: clusterUrl === undefined,
+    async connect() {
+      const client = new Cluster(nodesOf(clusterUrl));
+      client.on('error', () => {});
+      onTestFinished(() => client.disconnect());
+      await once(client, 'ready');
+      return client;
+    },
+  },
+  {
+    name: 'a cluster by node-redis',
+    isMissing: clusterUrl === undefined,
+    async connect() {
+      const rootNodes = nodesOf(clusterUrl).map((socket) => ({ socket }));
+      const client = createCluster({ rootNodes });
+      client.on('error', () => {});
+      onTestFinished(() => client.destroy());
+      return client.connect();
+    },
+  },
+];
+
+/** Lowers the memory limit of a server below what it uses already. */
+export async function fill(admin: Redis): Promise<void> {
+  await admin.config('SET', 'maxmemory-policy', 'noeviction');
+  await admin.config('SET', 'maxmemory', 1);
+  await expect(admin.set('more', 'x')).rejects.toThrow(/^OOM/);
+}
 
 export function openOver(client: RedisClient): RedisTokenStore {
   const store = new RedisTokenStore(client);

@@ -1,0 +1,185 @@
+import { MAX_COUNTED_SCOPES } from '../../bounds.ts';
+import { withDeadline } from '../../deadline.ts';
+import { TokenError } from '../../errors.ts';
+import type { TokenId } from '../../token.ts';
+import type { UsageDelta, UsageRecord, UsageStore, UsedScope } from '../../usage-store.ts';
+import { driverOf, type RedisClient } from './client.ts';
+import { corruptRecord, type Driver, tokenErrorOf, withDriver } from './driver.ts';
+import { KeySpace, readKeyPrefix } from './layout.ts';
+import { ReplicatedWrites } from './replicated-writes.ts';
+import { runScript, type WriteCall } from './scripts.ts';
+import { ADD_USAGE, READ_USAGE, REFUSALS, START_USAGE } from './usage-scripts.ts';
+
+/** How a {@link RedisUsageStore} works. */
+export interface RedisUsageStoreOptions {
+  /**
+   * The prefix of all keys: 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `_`, `-`, `.` and `:`. It may be
+   * the one of the token store: their keys differ. @default 'tokenwright'
+   */
+  readonly keyPrefix?: string | undefined;
+}
+
+/**
+ * Below the default deadline of a service, which would not hear what was added. Above the time in which
+ * a connection may open: what was rejected is not sent after that.
+ */
+const ADD_MS = 1800;
+
+/** What a batch adds to one token. */
+interface TokenDeltas {
+  readonly id: TokenId;
+  readonly deltas: readonly UsageDelta[];
+}
+
+/**
+ * Stores how tokens are used in Redis or Redis Cluster, version 6.2 or later, in one hash for each token.
+ *
+ * Pass a client of ioredis or node-redis, such as the one of the token store. It is yours: closing the
+ * store leaves it open. Counts are written over connections of their own, so that no `verify` waits
+ * behind them, and such a connection never sends a count again. All calls take one round trip, in
+ * a cluster one to each server, concurrently.
+ *
+ * `add` works in steps of 100 tokens, in a cluster also slot by slot. Each step happens whole or not at
+ * all, so the counts of one token always do. If `add` rejects, for example because one server of a cluster
+ * is down or full, other steps may have been made. The error then names their tokens in `details.added`,
+ * within 1.8 seconds: keep the `deadlineMs` of the service above that, so that it adds nothing again.
+ *
+ * Counts wait for no replica, so a failover may lose the last ones. They have no expiry: `forget` removes
+ * them. Set `maxmemory-policy` to `noeviction`, or a full server may evict counts, and used scopes look
+ * unused.
+ *
+ * @example
+ * const client = new Redis('redis://db.internal', { maxRetriesPerRequest: 1, socketTimeout: 1000 });
+ * const store = new RedisUsageStore(client);
+ * await store.add([{ id: token.id, refusals: 1 }]);
+ * await store.close();
+ * client.disconnect();
+ */
+export class RedisUsageStore implements UsageStore {
+  readonly #driver: Driver;
+  readonly #keys: KeySpace;
+  readonly #writes: ReplicatedWrites;
+  /** Undefined until it is asked for, and after that failed. */
+  #start: Promise<unknown> | undefined;
+
+  /**
+   * Sends nothing; the first call does.
+   *
+   * @throws {TokenError} `invalid_options`, also for a client that reads from replicas
+   */
+  constructor(client: RedisClient, { keyPrefix }: RedisUsageStoreOptions = {}) {
+    this.#driver = driverOf(client);
+    const topology = this.#driver.isCluster ? 'cluster' : 'lone';
+    this.#keys = new KeySpace(readKeyPrefix(keyPrefix), topology);
+    this.#writes = new ReplicatedWrites(this.#driver, 0, 0);
+  }
+
+  async add(batch: readonly UsageDelta[]): Promise<void> {
+    if (batch.length === 0) return;
+    this.#noteStart();
+    const parts = this.#keys.batched(byToken(batch));
+    const outcomes = await Promise.allSettled(
+      parts.map((tokens) => withDeadline(this.#writes.run(this.#additionOf(tokens)), ADD_MS)),
+    );
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+    if (failed === undefined) return;
+    const done = parts.filter((_, index) => outcomes[index]?.status === 'fulfilled');
+    const added = done.flat().map(({ id }) => id);
+    const { code, message, details } = tokenErrorOf(failed.reason);
+    throw new TokenError(code, message, { ...details, added });
+  }
+
+  #additionOf(tokens: readonly TokenDeltas[]): WriteCall {
+    const counts = tokens.flatMap(({ deltas }, index) =>
+      deltas.flatMap((delta) => [String(index + 1), ...cellOf(delta)]),
+    );
+    return {
+      slot: this.#keys.slotOf(tokens),
+      script: ADD_USAGE,
+      keys: tokens.map(({ id }) => this.#keys.usage(id)),
+      values: [String(MAX_COUNTED_SCOPES), ...counts],
+    };
+  }
+
+  async read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
+    const found = new Array<UsageRecord | undefined>(ids.length);
+    const groups = this.#keys.batched(ids.map((id, index) => ({ id, index })));
+    const reads = groups.map(async (group) => {
+      const keys = group.map(({ id }) => this.#keys.usage(id));
+      const answer = await runScript(this.#driver, { script: READ_USAGE, keys, values: [] });
+      const hashes = answer as readonly string[][];
+      for (const [position, { index }] of group.entries()) {
+        found[index] = usageIn(hashes[position] ?? []);
+      }
+    });
+    await Promise.all(reads);
+    return found;
+  }
+
+  async forget(ids: readonly TokenId[]): Promise<void> {
+    const groups = this.#keys.batched(ids.map((id) => ({ id })));
+    await Promise.all(
+      groups.map((group) => {
+        const keys = group.map(({ id }) => this.#keys.usage(id));
+        return withDriver(this.#driver, () => this.#driver.send(['unlink', ...keys], keys[0]));
+      }),
+    );
+  }
+
+  /**
+   * The time from which counts are complete: when the first count was added under this key prefix, by
+   * the clock of the server. If the server loses all its keys, it is a later time.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  async since(): Promise<Date> {
+    const call = { script: START_USAGE, keys: [this.#keys.usageStart()], values: [] };
+    const start = new Date(Number(await runScript(this.#driver, call)));
+    if (Number.isNaN(start.getTime())) throw corruptRecord();
+    return start;
+  }
+
+  /** Awaited by nobody: without it, `since` is too late, but no count is lost. */
+  #noteStart(): void {
+    this.#start ??= this.since().catch(() => {
+      this.#start = undefined;
+    });
+  }
+
+  /** Ends the connections that the store has opened. The client that you passed in stays open. */
+  async close(): Promise<void> {
+    this.#writes.close();
+  }
+}
+
+function byToken(batch: readonly UsageDelta[]): TokenDeltas[] {
+  const tokens = new Map<TokenId, UsageDelta[]>();
+  for (const delta of batch) {
+    const deltas = tokens.get(delta.id);
+    if (deltas === undefined) tokens.set(delta.id, [delta]);
+    else deltas.push(delta);
+  }
+  return Array.from(tokens, ([id, deltas]) => ({ id, deltas }));
+}
+
+function cellOf(delta: UsageDelta): [field: string, cell: string] {
+  if (delta.scope === undefined) return [REFUSALS, `${delta.refusals} 0`];
+  return [delta.scope, `${delta.uses} ${delta.lastUsedAt.getTime()}`];
+}
+
+const CELL = /^(\d+) (-?\d+)$/;
+
+/** Reads fields and cells in turn. */
+function usageIn(hash: readonly string[]): UsageRecord | undefined {
+  if (hash.length === 0) return undefined;
+  let refusals = 0;
+  const scopes: UsedScope[] = [];
+  for (let index = 0; index < hash.length; index += 2) {
+    const [field = '', cell = ''] = hash.slice(index, index + 2);
+    const [, count, time] = CELL.exec(cell) ?? [];
+    if (count === undefined) throw corruptRecord();
+    if (field === REFUSALS) refusals = Number(count);
+    else scopes.push({ scope: field, uses: Number(count), lastUsedAt: new Date(Number(time)) });
+  }
+  return { refusals, scopes };
+}

@@ -1,0 +1,490 @@
+import { randomUUID } from 'node:crypto';
+import { Cluster, Redis } from 'ioredis';
+import { afterAll, describe, expect, inject, it, vi } from 'vitest';
+import {
+  type RedisClient,
+  RedisTokenStore,
+  RedisUsageStore,
+} from '../../../src/stores/redis/index.ts';
+import { KeySpace } from '../../../src/stores/redis/layout.ts';
+import { usageContract } from '../../../src/testing/index.ts';
+import type { TokenId } from '../../../src/token.ts';
+import type { UsageDelta, UsageStore } from '../../../src/usage-store.ts';
+import { isInstalled } from '../../servers.ts';
+import { codeOf, OTHER_SCOPE, refusalOf, SCOPE, setUp } from '../../support.ts';
+import {
+  CLIENTS,
+  fill,
+  ioredis,
+  nodesOf,
+  ownPair,
+  ownServer,
+  SHARED_CLIENTS,
+  WITHIN,
+} from './support.ts';
+
+const { redis: loneUrl, redisCluster: clusterUrl } = inject('servers');
+const RUN = `test:${randomUUID()}`;
+const START = Date.parse('2100-01-01T00:00:00.000Z');
+const LONG_AGO = Date.parse('2001-01-01T00:00:00.000Z');
+
+let prefixes = 0;
+function newPrefix(): string {
+  prefixes += 1;
+  return `${RUN}:${prefixes}`;
+}
+
+function openOver(client: RedisClient, keyPrefix = newPrefix()): RedisUsageStore {
+  const store = new RedisUsageStore(client, { keyPrefix });
+  opened.push(store);
+  return store;
+}
+
+const opened: UsageStore[] = [];
+afterAll(async () => {
+  for (const store of opened) await store.close?.();
+  const urls = loneUrl === undefined ? [] : [loneUrl];
+  if (clusterUrl !== undefined) {
+    urls.push(...nodesOf(clusterUrl).map(({ host, port }) => `redis://${host}:${port}`));
+  }
+  for (const url of urls) {
+    const client = new Redis(url);
+    for (const key of await keysIn(client, RUN)) {
+      // A replica refuses; its primary is among these.
+      await client.unlink(key).catch(() => {});
+    }
+    client.disconnect();
+  }
+});
+
+async function keysIn(client: Redis, prefix: string): Promise<string[]> {
+  const found: string[] = [];
+  for await (const keys of client.scanStream({ match: `${prefix}:*`, count: 1000 })) {
+    found.push(...keys);
+  }
+  return found;
+}
+
+function idAt(index: number): TokenId {
+  return `n${index}`.padEnd(22, 'x') as TokenId;
+}
+
+const ONE = idAt(1);
+const TWO = idAt(2);
+
+function use(id: TokenId, uses = 1, scope = SCOPE, ms = 0): UsageDelta {
+  return { id, scope, uses, lastUsedAt: new Date(START + ms) };
+}
+
+function usesOf(count: number): UsageDelta[] {
+  return Array.from({ length: count }, (_, index) => use(idAt(index)));
+}
+
+async function countOf(store: UsageStore, id = ONE): Promise<number> {
+  const [usage] = await store.read([id]);
+  return usage?.scopes.reduce((sum, { uses }) => sum + uses, 0) ?? 0;
+}
+
+describe.each(SHARED_CLIENTS)('Redis usage store over $name', ({ isMissing, connect }) => {
+  describe.skipIf(isMissing)('the contract', () => {
+    it.each(usageContract)('$name', async (promise) => {
+      const client = await connect();
+      await promise.run(() => new RedisUsageStore(client, { keyPrefix: newPrefix() }));
+    });
+  });
+
+  it.skipIf(isMissing)('adds up what many stores write, and keeps the latest time', async () => {
+    const keyPrefix = newPrefix();
+    const stores = await Promise.all(
+      Array.from({ length: 4 }, async () => openOver(await connect(), keyPrefix)),
+    );
+    const adding = Array.from({ length: 200 }, (_, ms) =>
+      stores[ms % 4]?.add([
+        use(ONE, ms + 1, SCOPE, (ms * 71) % 200),
+        use(TWO),
+        { id: TWO, refusals: 2 },
+      ]),
+    );
+    await Promise.all(adding);
+
+    for (const store of stores) {
+      expect(await store.read([ONE, TWO])).toEqual([
+        {
+          refusals: 0,
+          scopes: [{ scope: SCOPE, uses: 20_100, lastUsedAt: new Date(START + 199) }],
+        },
+        { refusals: 400, scopes: [{ scope: SCOPE, uses: 200, lastUsedAt: new Date(START) }] },
+      ]);
+    }
+  });
+
+  it.skipIf(isMissing)('never shows a part of what it adds to one token', async () => {
+    const store = openOver(await connect());
+    const others = usesOf(300).filter(({ id }) => id !== ONE);
+    for (let round = 1; round <= 20; round += 1) {
+      const adding = store.add([use(ONE), ...others, { id: ONE, refusals: 1 }]);
+      const [usage] = await store.read([ONE]);
+      expect(usage?.scopes[0]?.uses).toBe(usage?.refusals || undefined);
+      await adding;
+      expect(await store.read([ONE])).toMatchObject([{ refusals: round }]);
+    }
+  });
+
+  it.skipIf(isMissing)('shares a key prefix with the token store', async () => {
+    const client = await connect();
+    const keyPrefix = newPrefix();
+    const store = new RedisTokenStore(client, { keyPrefix });
+    const usage = openOver(client, keyPrefix);
+    const { tokens, clock } = setUp({ store });
+    const one = await tokens.issue({ account: 'usage', scopes: [SCOPE] });
+    const two = await tokens.issue({ account: `usage:${one.id}`, scopes: [SCOPE] });
+    await usage.add([use(one.id), use(two.id, 2), { id: idAt(0), refusals: 1 }]);
+
+    const { records } = await store.scan({ limit: 1000 });
+    expect(records.map(({ id }) => id).sort()).toEqual([one.id, two.id].sort());
+    await usage.forget([one.id]);
+    expect((await tokens.list({ account: 'usage' })).tokens).toMatchObject([{ id: one.id }]);
+    expect(await tokens.revokeAll(`usage:${one.id}`)).toBe(1);
+    clock.advance(1);
+    expect(await tokens.purge({ before: clock.now() })).toBe(1);
+    expect([await countOf(usage, one.id), await countOf(usage, two.id)]).toEqual([0, 2]);
+    await tokens.close();
+  });
+
+  it.skipIf(isMissing)('counts since the first count, whoever asks', async () => {
+    const keyPrefix = newPrefix();
+    const [first, second] = [
+      openOver(await connect(), keyPrefix),
+      openOver(await connect(), keyPrefix),
+    ];
+    await first.add([use(ONE)]);
+    const since = await first.since();
+    await second.add([use(ONE)]);
+
+    expect(Math.abs(since.getTime() - Date.now())).toBeLessThan(60_000);
+    expect(await second.since()).toEqual(since);
+    await first.forget([ONE]);
+    expect(await first.since()).toEqual(since);
+  });
+
+  it.skipIf(isMissing)('says which tokens are counted if others cannot be', async () => {
+    const client = await connect();
+    const keyPrefix = newPrefix();
+    const store = openOver(client, keyPrefix);
+    await poison(client, keyPrefix, ONE);
+    const { code, details } = await refusalOf(store.add(usesOf(300)));
+    const added = details?.['added'] as readonly TokenId[];
+
+    expect(code).toBe('store_corrupt');
+    expect(added.length).toBeGreaterThanOrEqual(200);
+    expect(added).not.toContain(ONE);
+    await store.forget([ONE]);
+    const usages = await store.read(usesOf(300).map(({ id }) => id));
+    const counted = usages.flatMap((usage, index) => (usage === undefined ? [] : idAt(index)));
+    expect(counted.sort()).toEqual([...added].sort());
+  });
+
+  it.skipIf(isMissing)('counts each use once if a part of a write fails', async () => {
+    const client = await connect();
+    const keyPrefix = newPrefix();
+    const usage = openOver(client, keyPrefix);
+    const { tokens } = setUp({ usage: { store: usage, flushMs: 100 } });
+    const issued = await Promise.all(
+      Array.from({ length: 150 }, () => tokens.issue({ account: 'acme', scopes: [SCOPE] })),
+    );
+    const [spoiled = { id: ONE }, ...others] = issued;
+    await poison(client, keyPrefix, spoiled.id);
+    for (const { value } of issued) await tokens.verify(value, { scope: SCOPE });
+    await vi.waitFor(async () => {
+      const usages = await usage.read(others.map(({ id }) => id));
+      expect(usages.filter((counted) => counted !== undefined).length).toBeGreaterThan(0);
+    }, WITHIN);
+    await usage.forget([spoiled.id]);
+    await vi.waitFor(async () => expect(await countOf(usage, spoiled.id)).toBe(1), WITHIN);
+    await tokens.close();
+
+    const counts = await Promise.all(issued.map(({ id }) => countOf(usage, id)));
+    expect(counts).toEqual(issued.map(() => 1));
+  });
+});
+
+/** Puts something else where the counts of a token belong. */
+async function poison(client: RedisClient, keyPrefix: string, id: TokenId): Promise<void> {
+  const key = new KeySpace(keyPrefix).usage(id);
+  const command = ['set', key, 'of somebody else'];
+  if ('call' in client) await client.call('set', command.slice(1));
+  else if ('slots' in client) await client.sendCommand(key, false, command);
+  else await client.sendCommand(command);
+}
+
+describe.skipIf(loneUrl === undefined)('keys', () => {
+  it('of usage are never those of the token store', async () => {
+    const client = ioredis(loneUrl as string);
+    const [ofTokens, ofUsage] = [newPrefix(), newPrefix()];
+    const { tokens } = setUp({ store: new RedisTokenStore(client, { keyPrefix: ofTokens }) });
+    const { id } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    await openOver(client, ofUsage).add([use(id), { id: TWO, refusals: 1 }]);
+    await tokens.close();
+    const kinds = (keys: readonly string[], prefix: string) =>
+      new Set(keys.map((key) => /^:\{\d+\}:([a-z-]+)/.exec(key.slice(prefix.length))?.[1]));
+
+    expect(kinds(await keysIn(client, ofTokens), ofTokens)).toEqual(
+      new Set(['token', 'account', 'ends']),
+    );
+    expect(kinds(await keysIn(client, ofUsage), ofUsage)).toEqual(
+      new Set(['usage', 'usage-start']),
+    );
+  });
+
+  it('are others with another prefix', async () => {
+    const client = ioredis(loneUrl as string);
+    const [one, two] = [openOver(client), openOver(client)];
+    await one.add([use(ONE)]);
+
+    expect([await countOf(one), await countOf(two)]).toEqual([1, 0]);
+  });
+
+  it('hold one field for each scope, and one for refusals', async () => {
+    const client = ioredis(loneUrl as string);
+    const keyPrefix = newPrefix();
+    await openOver(client, keyPrefix).add([use(ONE, 3, SCOPE, 5), { id: ONE, refusals: 2 }]);
+
+    const key = new KeySpace(keyPrefix).usage(ONE);
+    expect(await client.hgetall(key)).toEqual({ [SCOPE]: `3 ${START + 5}`, refusals: '2 0' });
+    expect(await client.ttl(key)).toBe(-1);
+  });
+
+  it.each(['garbage', '1', 'x 1', '-1 0', '1 2 3'])('with a malformed cell: %s', async (cell) => {
+    const client = ioredis(loneUrl as string);
+    const keyPrefix = newPrefix();
+    const store = openOver(client, keyPrefix);
+    await client.hset(new KeySpace(keyPrefix).usage(ONE), SCOPE, cell);
+
+    expect(await codeOf(store.read([ONE]))).toBe('store_corrupt');
+    // The first is not written either: otherwise each attempt would count it again.
+    expect(await codeOf(store.add([use(TWO), use(ONE)]))).toBe('store_corrupt');
+    expect(await countOf(store, TWO)).toBe(0);
+    await store.add([use(ONE, 1, OTHER_SCOPE), use(TWO)]);
+    await store.forget([ONE]);
+    expect(await store.read([ONE])).toEqual([undefined]);
+  });
+});
+
+/** Counts how often something is sent after an answer has come. */
+function countRounds<Client extends object>(
+  client: Client,
+): {
+  client: Client;
+  takeRounds(): number;
+} {
+  let rounds = 0;
+  let hasAnswered = true;
+  const track = <Answer>(answer: Promise<Answer>): Promise<Answer> => {
+    if (hasAnswered) rounds += 1;
+    hasAnswered = false;
+    const note = () => {
+      hasAnswered = true;
+    };
+    answer.then(note, note);
+    return answer;
+  };
+  const takeRounds = () => {
+    const taken = rounds;
+    rounds = 0;
+    hasAnswered = true;
+    return taken;
+  };
+  return { client: tracked(client, track), takeRounds };
+}
+
+type Track = <Answer>(answer: Promise<Answer>) => Promise<Answer>;
+
+/** A client of ioredis, with all that it hands out. */
+function tracked<Client extends object>(client: Client, track: Track): Client {
+  const nodes = new WeakMap<object, object>();
+  const nodeOf = (node: object) => {
+    const known = nodes.get(node) ?? tracked(node, track);
+    nodes.set(node, known);
+    return known;
+  };
+  return new Proxy(client, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      const call = (...args: unknown[]) => Reflect.apply(value, target, args);
+      if (name === 'call') return (...args: unknown[]) => track(call(...args));
+      if (name === 'duplicate') return (...args: unknown[]) => tracked(call(...args), track);
+      if (name === 'nodes') return (...args: unknown[]) => call(...args).map(nodeOf);
+      if (name === 'pipeline') {
+        return (...args: unknown[]) => ({ exec: () => track(call(...args).exec()) });
+      }
+      return call;
+    },
+  });
+}
+
+describe.skipIf(loneUrl === undefined || clusterUrl === undefined)('round trips', () => {
+  const LARGE = usesOf(1000);
+  const IDS = LARGE.map(({ id }) => id);
+
+  it.each<[string, () => Redis | Cluster]>([
+    ['a server', () => ioredis(loneUrl as string)],
+    ['a cluster', () => new Cluster(nodesOf(clusterUrl))],
+  ])('to %s are one for each call, however many tokens', async (_, connect) => {
+    const plain = connect();
+    const { client, takeRounds } = countRounds(plain);
+    const store = openOver(client);
+    // Afterwards the servers know the scripts, and the connections are open.
+    await store.add(LARGE);
+    await store.read(IDS);
+    await store.since();
+    takeRounds();
+
+    const roundsOf = async (call: Promise<unknown>) => {
+      await call;
+      return takeRounds();
+    };
+    expect(await roundsOf(store.add(LARGE))).toBe(1);
+    expect(await roundsOf(store.read(IDS))).toBe(1);
+    expect(await roundsOf(store.since())).toBe(1);
+    expect(await roundsOf(store.forget(IDS))).toBe(1);
+    expect(await roundsOf(store.read(IDS).then(() => store.read(IDS)))).toBe(2);
+    plain.disconnect();
+  });
+});
+
+describe('options', () => {
+  const idle = () => ioredis('redis://127.0.0.1:1', { lazyConnect: true });
+
+  it.each(['a', 'acme:usage_2.x-y', 'x'.repeat(64), undefined])(
+    'takes %s as keyPrefix',
+    (keyPrefix) => {
+      expect(new RedisUsageStore(idle(), { keyPrefix })).toBeInstanceOf(RedisUsageStore);
+    },
+  );
+
+  it.each(['', '{a}', 'a b', 'x'.repeat(65), 42, null])(
+    'refuses %s as keyPrefix',
+    async (keyPrefix) => {
+      const open = () => new RedisUsageStore(idle(), { keyPrefix: keyPrefix as string });
+      const refusal = await refusalOf(open);
+
+      expect(refusal.code).toBe('invalid_options');
+      expect(refusal.message).toContain('keyPrefix');
+    },
+  );
+
+  it.each([undefined, null, {}, 'redis://127.0.0.1'])(
+    'refuse what is no client: %s',
+    async (client) => {
+      expect(await codeOf(() => new RedisUsageStore(client as never))).toBe('invalid_options');
+    },
+  );
+});
+
+describe.skipIf(!isInstalled('redis')).each(CLIENTS)('trouble, over %s', (_, connectTo) => {
+  it('with memory rejects and changes nothing, until there is some again', async () => {
+    const { url } = await ownServer();
+    const store = openOver(await connectTo(url));
+    await store.add([use(ONE), use(TWO)]);
+    const admin = ioredis(url);
+    await fill(admin);
+
+    expect(await codeOf(store.add([use(ONE), { id: TWO, refusals: 1 }]))).toBe('store_unavailable');
+    expect(await codeOf(store.add(usesOf(300)))).toBe('store_unavailable');
+    expect([await countOf(store), await countOf(store, idAt(200))]).toEqual([1, 0]);
+    await store.forget([ONE]);
+    expect(await store.read([ONE])).toEqual([undefined]);
+    await admin.config('SET', 'maxmemory', 0);
+    await store.add([use(TWO)]);
+    expect(await countOf(store, TWO)).toBe(2);
+  });
+
+  it('with a server that is down rejects, until it is back', async () => {
+    const server = await ownServer();
+    const store = openOver(await connectTo(server.url));
+    await store.add([use(ONE)]);
+    await server.signal('SIGKILL');
+    const calls = () => [store.add([use(ONE)]), store.read([ONE]), store.forget([TWO])];
+    await vi.waitFor(async () => {
+      const codes = await Promise.all(calls().map(codeOf));
+      expect(codes).toEqual(codes.map(() => 'store_unavailable'));
+    }, WITHIN);
+
+    await server.restart();
+    await vi.waitFor(() => store.add([use(TWO)]), WITHIN);
+    expect([await countOf(store), await countOf(store, TWO)]).toEqual([1, 1]);
+  });
+
+  it('with a replica refuses to add', async () => {
+    const { replica } = await ownPair();
+    const store = openOver(await connectTo(replica.url));
+    const { code, details } = await refusalOf(store.add([use(ONE)]));
+
+    expect(code).toBe('store_unavailable');
+    expect(details).toMatchObject({ reason: 'standby' });
+  });
+
+  it('with a server that hangs counts a batch twice at most, however often it is tried', async () => {
+    const server = await ownServer();
+    const client = await connectTo(server.url);
+    const store = openOver(client);
+    await store.add([use(TWO)]);
+    await server.signal('SIGSTOP');
+    for (let attempt = 0; attempt < 4; attempt += 1) {
+      expect(await codeOf(store.add([use(ONE)]))).toBe('store_unavailable');
+    }
+    await server.signal('SIGCONT');
+    await vi.waitFor(() => store.add([use(ONE)]), WITHIN);
+
+    expect([1, 2]).toContain(await countOf(store));
+  });
+
+  it('ends with the connections of the store, and not with the one of the host', async () => {
+    const { url } = await ownServer();
+    const admin = ioredis(url);
+    const client = await connectTo(url);
+    const connections = async () =>
+      String(await admin.client('LIST'))
+        .trim()
+        .split('\n').length;
+    const store = openOver(client);
+    expect(await store.read([ONE])).toEqual([undefined]);
+    const before = await connections();
+    await store.add([use(ONE)]);
+    expect(await connections()).toBe(before + 1);
+    await store.close();
+    await store.close();
+
+    await vi.waitFor(async () => expect(await connections()).toBe(before), WITHIN);
+    expect(await codeOf(store.add([use(ONE)]))).toBe('store_unavailable');
+    expect(await countOf(openOver(client))).toBe(0);
+  });
+
+  it('that loses all keys lets counts start later', async () => {
+    const { url } = await ownServer();
+    const store = openOver(await connectTo(url), 'lost');
+    await store.add([use(ONE)]);
+    const admin = ioredis(url);
+    await admin.set(new KeySpace('lost').usageStart(), LONG_AGO);
+    expect(await store.since()).toEqual(new Date(LONG_AGO));
+    await admin.flushall();
+
+    expect((await store.since()).getTime()).toBeGreaterThan(LONG_AGO);
+  });
+});
+
+it.skipIf(!isInstalled('redis'))(
+  'would count a batch more often over the connection of the host (the control)',
+  async () => {
+    const server = await ownServer();
+    const client = ioredis(server.url);
+    await client.incr('uses');
+    await server.signal('SIGSTOP');
+    const attempts = Array.from({ length: 4 }, () => client.incr('uses'));
+    await server.signal('SIGCONT');
+    await Promise.all(attempts);
+
+    expect(await client.get('uses')).toBe('5');
+  },
+);
