@@ -1,0 +1,111 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Events } from '../../src/events.ts';
+import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
+import type { TokenId } from '../../src/token.ts';
+import { UsageRecorder } from '../../src/usage/recorder.ts';
+import { Tally } from '../../src/usage/tally.ts';
+import { FLAT, slopeOf } from '../growth.ts';
+import { SCOPE } from '../support.ts';
+import { FLUSH_MS, turns } from './support.ts';
+
+const PER_SECOND = 10_000;
+/** `OUTAGE_SECONDS=3600 npm run vitest -- test/usage/growth.test.ts` takes the store away for an hour. */
+const OUTAGE_SECONDS = Number(process.env['OUTAGE_SECONDS'] ?? 180);
+/** Longer than it takes to fill up, and for the map to grow to its last size. */
+const FIRST_SECONDS = 60;
+const TIMEOUT_MS = 60_000 + OUTAGE_SECONDS * 100;
+const MAX_ENTRIES = 100_000;
+/** Three times as many as may wait, so that each use is one of a token that does not wait (any more). */
+const IDS = Array.from({ length: 3 * MAX_ENTRIES }, (_, i) => `${i}`.padStart(22, '0') as TokenId);
+const BOUND_BYTES = 10 * 1_048_576;
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+async function inUse(): Promise<number> {
+  for (let turn = 0; turn < 5; turn += 1) {
+    collect();
+    await turns(1);
+  }
+  return process.memoryUsage().heapUsed;
+}
+
+describe('minutes without the usage store, at 10 000 verifications a second', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it(
+    'takes no more memory than its first seconds, and accounts for each count',
+    async () => {
+      const store = new MemoryUsageStore();
+      const add = vi.spyOn(store, 'add').mockRejectedValue(new Error('down'));
+      let dropped = 0;
+      const events = new Events(
+        (event) => {
+          if (event.type === 'usage_dropped') dropped += event.count;
+        },
+        () => 0,
+      );
+      const recorder = new UsageRecorder({ store, flushMs: FLUSH_MS, deadlineMs: 2000, events });
+      const passSeconds = async (from: number, to: number) => {
+        for (let second = from; second < to; second += 1) {
+          for (let use = second * PER_SECOND; use < (second + 1) * PER_SECOND; use += 1) {
+            recorder.used(IDS[use % IDS.length] as TokenId, SCOPE, use);
+          }
+          vi.advanceTimersByTime(1000);
+          await turns(3);
+        }
+        add.mockClear();
+      };
+      await passSeconds(0, FIRST_SECONDS);
+      const before = await inUse();
+      await passSeconds(FIRST_SECONDS, OUTAGE_SECONDS);
+
+      expect((await inUse()) - before).toBeLessThan(BOUND_BYTES);
+      add.mockRestore();
+      await recorder.close();
+      const stored = (await store.read(IDS)).filter((usage) => usage !== undefined);
+      expect(stored).toHaveLength(MAX_ENTRIES);
+      expect(dropped + stored.length).toBe(OUTAGE_SECONDS * PER_SECOND);
+    },
+    TIMEOUT_MS,
+  );
+
+  it('would take more if nothing were dropped (the control)', async () => {
+    const tally = new Tally(Number.POSITIVE_INFINITY);
+    const count = (from: number, to: number) => {
+      for (const id of IDS.slice(from, to)) tally.add(id, SCOPE, 0);
+    };
+    count(0, MAX_ENTRIES);
+    const before = await inUse();
+    count(MAX_ENTRIES, IDS.length);
+
+    expect((await inUse()) - before).toBeGreaterThan(BOUND_BYTES);
+    expect(tally.size).toBe(IDS.length);
+  });
+});
+
+it('a count for which another is dropped costs the same, however many wait', () => {
+  const slope = slopeOf(
+    (size) => {
+      const tally = new Tally(size);
+      let next = 0;
+      const count = () => {
+        tally.add(IDS[next % IDS.length] as TokenId, SCOPE, 0);
+        next += 1;
+      };
+      for (let round = 0; round < 3 * size; round += 1) count();
+      return count;
+    },
+    [1250, 2500, 5000, 10_000],
+    FLAT,
+  );
+
+  expect(slope).toBeLessThan(FLAT);
+});
