@@ -424,7 +424,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: 'not written; the oldest pair is forgotten',
     },
     {
-      what: '`--audit`: lines that wait for the disk',
+      what: '`--audit`, and `--log json`: lines that wait for the disk or the reader, each',
       limit: '{MAX_WAITING_LOG_BYTES}',
       beyond: 'lost, and counted in one line',
     },

@@ -5,9 +5,10 @@ import { isTokenError } from '../errors.ts';
 import { redact } from '../values/redact.ts';
 import { Allowance, type AllowanceOptions } from './allowance.ts';
 import { printable } from './layout.ts';
+import { theLog } from './log.ts';
 
 export interface ErrorLogOptions extends Pick<AllowanceOptions, 'clock' | 'schedule'> {
-  /** @default standard error */
+  /** @default the log of this process */
   readonly write?: ((text: string) => void) | undefined;
 }
 
@@ -25,7 +26,7 @@ export class ErrorLog {
   #start = Number.NEGATIVE_INFINITY;
 
   constructor({
-    write = (text) => console.error(text),
+    write = (text) => theLog().error(text),
     clock = systemClock,
     schedule,
   }: ErrorLogOptions = {}) {
@@ -37,7 +38,7 @@ export class ErrorLog {
   report(error: unknown): void {
     const known = knownAs(error);
     if (!this.#allowanceOf(known ?? messageOf(error)).take()) return;
-    this.#write(`tokenwright: a call failed: ${known ?? inspect(error)}`);
+    this.#write(`a call failed: ${known ?? inspect(error)}`);
   }
 
   #allowanceOf(message: string): Allowance {
@@ -63,7 +64,7 @@ export class ErrorLog {
       limit: 1,
       spanMs: ERROR_LOG_PAUSE_MS,
       reportDropped: (count) =>
-        this.#write(`tokenwright: a call failed: ${kind} (${count} more times within a minute)`),
+        this.#write(`a call failed: ${kind} (${count} more times within a minute)`),
       clock: this.#clock,
       schedule: this.#schedule,
     });

@@ -7,6 +7,7 @@ import { sendByNode, sendResponse } from '../http/sending.ts';
 import type { TokenService } from '../service.ts';
 import { rootNameOf } from './catalog-files.ts';
 import { usageError } from './errors.ts';
+import type { Page } from './pages.ts';
 import type { ServeSettings } from './settings.ts';
 
 export type Gateway = NonNullable<ServeSettings['check']>;
@@ -49,9 +50,9 @@ function onlyHeader({ headersDistinct }: IncomingMessage, name: string): string 
   return values?.length === 1 ? values[0] : undefined;
 }
 
-/** Whether a call comes from a gateway. */
-export function isCheck({ url = '' }: IncomingMessage): boolean {
-  return url === PATH || url.startsWith(`${PATH}/`) || url.startsWith(`${PATH}?`);
+/** Whether a target is one that gateways call. */
+function isCheck(target: string): boolean {
+  return target === PATH || target.startsWith(`${PATH}/`) || target.startsWith(`${PATH}?`);
 }
 
 /** What a check needs to know. */
@@ -68,14 +69,14 @@ export interface GatewayCheckOptions
  *
  * @throws {CliError} if a domain is missing, or is not one
  */
-export function gatewayCheck(options: GatewayCheckOptions): RequestListener | undefined {
+export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
   const { tokens, check, domains, granularity, onError } = options;
   checkSettings(options);
   if (check === undefined) return undefined;
   const rootName = rootNameOf(granularity);
   const guards = new Map(domains.map((domain) => [domain, guardFor({ tokens, domain, rootName })]));
   const read = READERS[check];
-  return async (request, response) => {
+  const answerCall: RequestListener = async (request, response) => {
     try {
       const asked = read(request);
       if (asked === undefined) return send(500, {}, response);
@@ -87,6 +88,7 @@ export function gatewayCheck(options: GatewayCheckOptions): RequestListener | un
       send(500, {}, response);
     }
   };
+  return { route: PATH, isAt: isCheck, answer: answerCall };
 }
 
 function guardFor(options: BearerGuardOptions): BearerGuard {

@@ -12,6 +12,7 @@ import { tokenHandler } from '../http/handler.ts';
 import type { TokenHandlerOptions } from '../http/handler-options.ts';
 import { type FailureLimiter, failureLimiter, remoteAddress } from '../http/login-limiter.ts';
 import { toNodeListener } from '../http/node.ts';
+import { ownForms } from '../http/request.ts';
 import type { SignIn } from '../http/sign-in.ts';
 import type { TokenServiceOptions } from '../options.ts';
 import { TokenService } from '../service.ts';
@@ -19,11 +20,15 @@ import type { TokenStore } from '../store.ts';
 import type { UsageStore } from '../usage-store.ts';
 import { renewFirstAccount } from './account-files.ts';
 import type { Audit } from './audit.ts';
+import { type CallObserver, NO_ROUTE, observeCall } from './calls.ts';
 import { ErrorLog } from './error-log.ts';
 import { usageError } from './errors.ts';
-import { frontPage, isFrontPage } from './front-page.ts';
-import { gatewayCheck, isCheck } from './gateway-check.ts';
+import { frontPage } from './front-page.ts';
+import { gatewayCheck } from './gateway-check.ts';
 import { type Generation, sharedStore } from './live-service.ts';
+import { theLog } from './log.ts';
+import type { Metrics } from './metrics.ts';
+import type { Page } from './pages.ts';
 import type { ServiceFiles } from './service-files.ts';
 import type { ServeSettings, serviceOptions } from './settings.ts';
 
@@ -34,6 +39,9 @@ export interface GenerationsOptions {
   /** Absent if uses are not recorded. */
   readonly usage: UsageStore | undefined;
   readonly audit: Audit | undefined;
+  readonly metrics: Metrics | undefined;
+  /** Beside those of this file. */
+  readonly pages: readonly Page[];
 }
 
 /** Makes services on one store, with what answers their calls. */
@@ -42,18 +50,29 @@ export class Generations {
   readonly #service: Omit<TokenServiceOptions, 'keys' | 'catalog'>;
   readonly #handler: Omit<TokenHandlerOptions, 'tokens' | 'authenticate'>;
   readonly #audit: Audit | undefined;
+  readonly #pages: readonly Page[];
+  readonly #observers: readonly CallObserver[];
 
-  constructor({ settings, options, store, usage, audit }: GenerationsOptions) {
+  constructor(given: GenerationsOptions) {
+    const { settings, options, store, usage, audit, metrics, pages } = given;
     this.#settings = settings;
     this.#audit = audit;
+    this.#pages = [frontPage(settings), ...pages];
+    this.#observers = [metrics?.recordCall, theLog().recordCall].filter(
+      (observer) => observer !== undefined,
+    );
     this.#service = {
       ...options,
       store: sharedStore(store),
       usage: usage && { store: sharedStore(usage) },
       cache: { maxStaleMs: settings.maxStaleMs },
-      onEvent: audit && ((event) => audit.recordEvent(event)),
+      onEvent: eachOf(audit && ((event) => audit.recordEvent(event)), metrics?.recordEvent),
     };
-    this.#handler = handlerOptions(settings, audit);
+    const onSignIn = eachOf(
+      audit && ((signIn: SignIn) => audit.recordSignIn(signIn)),
+      metrics?.recordSignIn,
+    );
+    this.#handler = { ...handlerOptions(settings), onSignIn };
     audit?.addUsers(settings.introspection);
   }
 
@@ -68,18 +87,26 @@ export class Generations {
     const onRenew = this.#renewal(accounts);
     const authenticate = fixedAccounts(accounts, { onRenew });
     this.#audit?.addUsers(accounts);
-    return { listener: this.#listener(tokens, authenticate), close: () => tokens.close() };
+    return { listener: this.#listener(tokens, authenticate), tokens };
   }
 
-  /** The handler of tokens, with the front page and the check for gateways. */
+  /** The handler of tokens, with the pages beside it and the check for gateways. */
   #listener(tokens: TokenService, authenticate: Authenticate): RequestListener {
-    const handle = toNodeListener(tokenHandler({ ...this.#handler, tokens, authenticate }));
-    const front = frontPage(this.#settings);
+    const handler = tokenHandler({ ...this.#handler, tokens, authenticate });
+    const handle = toNodeListener(handler);
+    const routeOf = ownForms.get(handler)?.routeOf;
+    const observers = this.#observers;
     const check = gatewayCheck({ ...this.#settings, tokens, onError: this.#handler.onError });
+    const pages = check === undefined ? this.#pages : [...this.#pages, check];
     return (request, response) => {
-      if (isFrontPage(request)) front(request, response);
-      else if (check !== undefined && isCheck(request)) check(request, response);
-      else void handle(request, response);
+      const { url = '' } = request;
+      const page = pages.find(({ isAt }) => isAt(url));
+      if (observers.length > 0) {
+        const route = page?.route ?? routeOf?.(url.replace(/\?.*/s, '')) ?? NO_ROUTE;
+        observeCall(observers, route, request, response);
+      }
+      if (page === undefined) void handle(request, response);
+      else page.answer(request, response);
     };
   }
 
@@ -91,9 +118,19 @@ export class Generations {
   }
 }
 
+/** Calls all listeners that there are; `undefined` if there are none. */
+function eachOf<Event>(
+  ...listeners: readonly (((event: Event) => void) | undefined)[]
+): ((event: Event) => void) | undefined {
+  const all = listeners.filter((listener) => listener !== undefined);
+  if (all.length === 0) return undefined;
+  return (event) => {
+    for (const listener of all) listener(event);
+  };
+}
+
 function handlerOptions(
   settings: ServeSettings,
-  audit: Audit | undefined,
 ): Omit<TokenHandlerOptions, 'tokens' | 'authenticate'> {
   const { acceptLegacyBody, introspection, revocation, docs, pathTokens } = settings;
   const errors = new ErrorLog();
@@ -108,7 +145,6 @@ function handlerOptions(
     limiter: newLimiter(),
     clientAddress: addressFrom(settings.clientHeader),
     onError: (error: unknown) => errors.report(error),
-    onSignIn: audit && ((signIn: SignIn) => audit.recordSignIn(signIn)),
   };
 }
 

@@ -3,6 +3,7 @@ import type { FixedAccount } from '../http/basic-auth.ts';
 import type { ScopeCatalog } from '../scope/index.ts';
 import { firstAccountFile } from './account-files.ts';
 import { keyFile, otherKeys } from './key-file.ts';
+import { urlOf } from './listen.ts';
 import type { ServeSettings } from './settings.ts';
 
 /** The facts that `serve` prints when it is ready. */
@@ -16,14 +17,42 @@ export interface GreetingFacts {
   readonly accounts: readonly FixedAccount[];
   /** The password of an account that was just made. */
   readonly password: string | undefined;
+  /** Where the metrics are; absent if they are off. */
+  readonly metricsAt: string | undefined;
 }
 
-/** The text that `serve` prints when it is ready, with a first call to copy. */
-export function greeting(facts: GreetingFacts): string {
+/** What `serve` says when it is ready, for people and for programs. */
+export interface Greeting {
+  /** With a first call to copy. */
+  readonly text: string;
+  readonly message: string;
+  /** What belongs to the message, for a log in JSON. */
+  readonly members: Readonly<Record<string, unknown>>;
+}
+
+export function greeting(facts: GreetingFacts): Greeting {
   const { settings, catalog, storeName, usageName, address, accounts, password } = facts;
+  const url = urlOf(address);
+  return {
+    text: textOf(facts, url),
+    message: `tokenwright listens on ${url}`,
+    members: {
+      url,
+      data: settings.data,
+      keys: settings.keys ?? keyFile(settings.data),
+      store: storeName,
+      usage: usageName ?? null,
+      scopes: catalog.size,
+      accounts: accounts.map(({ username }) => username),
+      pages: pathsOf(facts),
+      ...(password !== undefined && { password }),
+    },
+  };
+}
+
+function textOf(facts: GreetingFacts, url: string): string {
+  const { settings, catalog, storeName, usageName, accounts, password } = facts;
   const { data } = settings;
-  const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
-  const url = `http://${host}:${address.port}`;
   const scopes = catalog.toArray();
   const first = scopes.find((scope) => scope.startsWith('GET:')) ?? scopes[0];
   const user = accounts[0]?.username ?? '';
@@ -38,7 +67,8 @@ export function greeting(facts: GreetingFacts): string {
   store     ${storeName}
   usage     ${usageName ?? 'not recorded'}
   catalog   ${catalog.size} scopes${source}
-  accounts  ${accounts.map(({ username }) => username).join(', ')}${passwordNote(facts)}${pathsLine(settings)}
+  accounts  ${accounts.map(({ username }) => username).join(', ')}${passwordNote(facts)}
+  also      ${pathsOf(facts).join(', ')}
 
 A first call:
 
@@ -47,13 +77,17 @@ A first call:
 `;
 }
 
-function pathsLine({ introspection, revocation, docs }: ServeSettings): string {
-  const paths = [
+/** What it serves beside the calls that manage tokens. */
+function pathsOf({ settings, metricsAt }: GreetingFacts): string[] {
+  const { introspection, revocation, docs } = settings;
+  return [
+    '/healthz',
+    '/readyz',
+    ...(metricsAt === undefined ? [] : [metricsAt]),
     ...(introspection.length > 0 ? ['/introspect'] : []),
     ...(revocation ? ['/revoke'] : []),
     ...(docs ? ['/docs'] : []),
   ];
-  return paths.length === 0 ? '' : `\n  also      ${paths.join(', ')}`;
 }
 
 function passwordNote({ settings, password }: GreetingFacts): string {

@@ -59,6 +59,24 @@ export const HEADER: Kind<string> = kindOf('the name of a header, as X-Real-IP',
   /^[A-Za-z0-9-]{1,100}$/.test(text) ? text : undefined,
 );
 
+/** Where to listen. */
+export interface Place {
+  /** Absent if only a port is given. */
+  readonly host?: string;
+  readonly port: number;
+}
+
+/** A port, with or without a host. */
+export const PLACE: Kind<Place> = kindOf(
+  'a port from 0 to 65535, with or without a host, as 9464 or 0.0.0.0:9464',
+  (text) => {
+    const [, host, digits = ''] = /^(?:(\[[^\]]+\]|[^:\s]+):)?(\d{1,5})$/.exec(text) ?? [];
+    const port = Number(digits);
+    if (digits === '' || port > 65_535) return undefined;
+    return host === undefined ? { port } : { host: host.replace(/[[\]]/g, ''), port };
+  },
+);
+
 /** A duration: seconds, or a number with a unit. */
 export const SECONDS: Kind<number> = kindOf('whole seconds, or like 90d, 12h, 30m', parseSeconds);
 

@@ -1,10 +1,11 @@
 import type { RequestListener } from 'node:http';
+import type { TokenService } from '../service.ts';
 
 /** A service and what answers its calls. */
 export interface Generation {
   readonly listener: RequestListener;
-  /** Closes the service. The store stays open. */
-  close(): Promise<void>;
+  /** Its store stays open when it closes. */
+  readonly tokens: TokenService;
 }
 
 /** A generation with the number of its calls in progress. */
@@ -37,6 +38,11 @@ export class LiveService {
     generation.listener(request, response);
   };
 
+  /** The service that answers now. */
+  get tokens(): TokenService {
+    return this.#current.tokens;
+  }
+
   replace(next: Generation): void {
     const old = this.#current;
     const counted = { ...next, calls: 0 };
@@ -47,11 +53,11 @@ export class LiveService {
   /** Closes the service that answers now; to be called after its last call. */
   close(): Promise<void> {
     this.#isClosed = true;
-    return this.#current.close();
+    return this.tokens.close();
   }
 
   #closeIdle(old: Counted): void {
-    if (old.calls === 0) old.close().catch(this.#onError);
+    if (old.calls === 0) old.tokens.close().catch(this.#onError);
   }
 }
 

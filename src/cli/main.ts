@@ -6,6 +6,7 @@ import { COMMANDS, commandsOf, GROUPS, SERVICE_COMMANDS } from './commands/index
 import { describeError } from './error-message.ts';
 import { CliError, nearest, usageError } from './errors.ts';
 import { columns, indent, paragraphs, showExample, wrap } from './layout.ts';
+import { theLog } from './log.ts';
 import { SERVE_FLAGS } from './settings.ts';
 
 const NEGATIVE = 3;
@@ -39,8 +40,9 @@ async function main(words: readonly string[]): Promise<void> {
   try {
     await run(words);
   } catch (error) {
-    console.error(`tokenwright: ${describeError(error)}`);
+    theLog().fatal(describeError(error));
     process.exitCode = error instanceof CliError ? error.exitCode : 1;
+    await theLog().close();
     endSoon();
   }
 }

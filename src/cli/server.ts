@@ -1,6 +1,6 @@
-import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { inspect } from 'node:util';
 import {
   CLOSE_MS,
   CONNECTION_CHECK_MS,
@@ -11,15 +11,20 @@ import {
   SHUTDOWN_MS,
 } from '../bounds.ts';
 import { gracefulStop } from '../http/graceful-stop.ts';
+import type { TokenService } from '../service.ts';
 import { doctor, type StoreFinding } from '../store.ts';
 import type { KeyOptions } from '../values/keys.ts';
 import { type Audit, openAudit } from './audit.ts';
 import { loadCatalog } from './catalog-files.ts';
 import { describeError } from './error-message.ts';
-import { inputError } from './errors.ts';
 import { Generations } from './generations.ts';
 import { type GreetingFacts, greeting } from './greeting.ts';
+import { Health } from './health.ts';
+import { openJsonLog } from './json-log.ts';
+import { listenOn } from './listen.ts';
 import { LiveService } from './live-service.ts';
+import { type Log, SILENT_LOG, TEXT_LOG, theLog, useLog } from './log.ts';
+import { Monitoring } from './monitoring.ts';
 import { makeFolder } from './private-file.ts';
 import {
   accountsAtStart,
@@ -47,7 +52,59 @@ import type { UsageTarget } from './stores/usage.ts';
  * Reads keys, catalog and accounts again on SIGHUP. Resolves when the service is ready.
  */
 export async function serve(given: ServeSettings): Promise<void> {
+  useLog(await logOf(given));
   const signals = listenForSignals();
+  const prepared = await prepare(given);
+  const { hashes, settings, target, catalog, monitoring } = prepared;
+  const server = newServer();
+  const stop = gracefulStop(server);
+  const opened = await openPatiently(target, { waitSeconds: settings.storeWait, onWait: warn });
+  const closers: Closer[] = [() => opened.close()];
+  try {
+    await opened.migrate?.();
+    const keys = prepared.keys ?? (await newKeys(settings, target, opened.store));
+    const findings = await doctor(opened.store);
+    const { usageTarget, ...stores } = await serviceStores(settings, target, opened);
+    const audit = await auditOf(settings);
+    closers.unshift(
+      () => monitoring.close(),
+      async () => audit?.close(),
+    );
+    const health = new Health((): TokenService => live.tokens);
+    const pages = [...health.pages, ...monitoring.pages];
+    const { metrics } = monitoring;
+    const store = monitoring.observed(stores.store);
+    const generations = new Generations({ ...prepared, ...stores, store, audit, metrics, pages });
+    const tokens = generations.newService({ keys, catalog });
+    let closeService = () => tokens.close();
+    closers.push(() => closeService());
+    await listenOn(server, { ...settings, hostFlag: '--host', portFlag: '--port' });
+    const metricsAt = await monitoring.listen();
+    // Last: if the start failed after this, nobody would see the password that was made.
+    const { accounts, password } = accountsAtStart(settings);
+    const live = new LiveService(generations.of(tokens, accounts), warnOfOld);
+    closeService = () => live.close();
+    server.on('request', live.listener);
+    signals.onEnd(() => {
+      health.stop();
+      return end(stop, () => closeAll(closers));
+    });
+    signals.onHangup(async () => {
+      const files = await readAgain(given, hashes);
+      live.replace(generations.of(generations.newService(files), files.accounts));
+      return files;
+    });
+    const started = { settings, catalog, keys, target, usageTarget, metricsAt, findings };
+    announce(server, { ...started, accounts, password });
+  } catch (error) {
+    server.close();
+    await closeAll(closers);
+    throw error;
+  }
+}
+
+/** Reads all settings and files before the store is opened, which may take long. */
+async function prepare(given: ServeSettings) {
   const hashes = new PasswordHashes();
   const settings = { ...given, accounts: await hashes.hashed(accountsOf(given)) };
   const options = serviceOptions(settings);
@@ -55,48 +112,20 @@ export async function serve(given: ServeSettings): Promise<void> {
   const catalog = await loadCatalog(settings.catalog, settings.granularity);
   makeFolder(settings.data);
   refuseOpenSecrets(settings);
-  const known = knownKeys(settings);
-  const server = newServer();
-  const stop = gracefulStop(server);
-  const opened = await openPatiently(target, { waitSeconds: settings.storeWait, onWait: warn });
-  let audit: Audit | undefined;
-  let closeService = async () => {};
-  const close = async () => {
-    try {
-      await closeService();
-      await opened.close();
-    } finally {
-      await audit?.close();
-    }
-  };
+  const keys = knownKeys(settings);
+  const monitoring = await Monitoring.open(settings);
+  return { hashes, settings, options, target, catalog, keys, monitoring };
+}
+
+type Closer = () => Promise<void>;
+
+/** Closes what was opened, the last one first, and all of it whatever fails. */
+async function closeAll([first, ...later]: readonly Closer[]): Promise<void> {
+  if (first === undefined) return;
   try {
-    await opened.migrate?.();
-    const keys = known ?? (await newKeys(settings, target, opened.store));
-    const findings = await doctor(opened.store);
-    const stores = await serviceStores(settings, target, opened);
-    audit = await auditOf(settings);
-    const generations = new Generations({ settings, options, ...stores, audit });
-    const tokens = generations.newService({ keys, catalog });
-    closeService = () => tokens.close();
-    await listen(server, settings);
-    // Last: if the start failed after this, nobody would see the password that was made.
-    const { accounts, password } = accountsAtStart(settings);
-    const live = new LiveService(generations.of(tokens, accounts), warnOfOld);
-    closeService = () => live.close();
-    server.on('request', live.listener);
-    signals.onEnd(() => end(stop, close));
-    signals.onHangup(async () => {
-      const files = await readAgain(given, hashes);
-      live.replace(generations.of(generations.newService(files), files.accounts));
-      return files;
-    });
-    const { usageTarget } = stores;
-    const facts = { settings, catalog, keys, target, usageTarget, accounts, password, findings };
-    announce(server, facts);
-  } catch (error) {
-    server.close();
-    await close();
-    throw error;
+    await closeAll(later);
+  } finally {
+    await first();
   }
 }
 
@@ -105,6 +134,11 @@ function usableTarget(settings: ServeSettings): StoreTarget {
   const target = storeTarget(settings);
   if (target.file !== undefined) requireSqlite();
   return target;
+}
+
+async function logOf({ log }: ServeSettings): Promise<Log> {
+  if (log === 'json') return openJsonLog();
+  return log === 'off' ? SILENT_LOG : TEXT_LOG;
 }
 
 async function auditOf({ audit }: ServeSettings): Promise<Audit | undefined> {
@@ -125,7 +159,7 @@ function announce(
   const { settings, keys, target, usageTarget, findings } = facts;
   const address = server.address() as AddressInfo;
   const names = { storeName: target.name, usageName: usageTarget?.name };
-  console.log(greeting({ ...facts, ...names, address }));
+  theLog().started(greeting({ ...facts, ...names, address }));
   warnOfProxy(server, settings);
   const files = [target.file, usageTarget?.file].filter((file) => file !== undefined);
   const warnings = startWarnings({ settings, keys, files, address: address.address });
@@ -135,29 +169,6 @@ function announce(
 function warnOfOld(error: unknown): void {
   warn(`the service from before the reload cannot be closed: ${describeError(error)}`);
 }
-
-async function listen(server: Server, { port, host }: ServeSettings): Promise<void> {
-  server.listen(port, host);
-  try {
-    await once(server, 'listening');
-  } catch (error) {
-    const reason = LISTEN_FAULTS.get((error as NodeJS.ErrnoException).code ?? '');
-    if (reason === undefined) throw error;
-    throw inputError(`port ${port} of ${host} ${reason}`);
-  }
-}
-
-const FOREIGN_HOST =
-  'cannot be used: --host must be a name or an address of this machine, without a port';
-
-const LISTEN_FAULTS: ReadonlyMap<string, string> = new Map([
-  ['ENOTFOUND', FOREIGN_HOST],
-  ['EAI_AGAIN', FOREIGN_HOST],
-  ['EADDRNOTAVAIL', FOREIGN_HOST],
-  ['EINVAL', FOREIGN_HOST],
-  ['EADDRINUSE', 'is taken; give another --port'],
-  ['EACCES', 'is not for this user; give another --port, such as one from 1024 on'],
-]);
 
 function newServer(): Server {
   const server = createServer({
@@ -179,7 +190,9 @@ async function end(stop: () => Promise<number>, close: () => Promise<void>): Pro
   try {
     await close();
   } catch (error) {
-    console.error('tokenwright: the store cannot be closed:', error);
+    theLog().error(`the store cannot be closed: ${inspect(error)}`);
     process.exitCode = 1;
+  } finally {
+    await theLog().close();
   }
 }

@@ -2,6 +2,7 @@ import { subscribe } from 'node:diagnostics_channel';
 import type { TokenStore } from '../store.ts';
 import type { UsageStore } from '../usage-store.ts';
 import { count } from './layout.ts';
+import { theLog } from './log.ts';
 import { OutageLog } from './outage-log.ts';
 import type { ServeSettings } from './settings.ts';
 import { warn } from './start-checks.ts';
@@ -20,7 +21,7 @@ interface ServiceStores {
 const USAGE_REMARK =
   'tokens are verified as before; uses are counted in memory, and calls that show tokens may fail';
 
-/** The stores of a service, with what counts uses. Their outages are logged on standard error. */
+/** The stores of a service, with what counts uses. Their outages are logged. */
 export async function serviceStores(
   settings: Pick<ServeSettings, 'usage'>,
   target: StoreTarget,
@@ -74,5 +75,5 @@ interface Trouble {
 }
 
 function write(message: string): void {
-  console.error(`tokenwright: ${message}`);
+  theLog().error(message);
 }

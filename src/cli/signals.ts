@@ -2,6 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { describeError } from './error-message.ts';
 import { count } from './layout.ts';
+import { theLog } from './log.ts';
 import type { ServiceFiles } from './service-files.ts';
 import { warn } from './start-checks.ts';
 
@@ -63,9 +64,7 @@ async function report(reload: () => Promise<ServiceFiles>): Promise<void> {
   try {
     const { keys, catalog, accounts } = await reload();
     const parts = [count(keys.length, 'key'), count(catalog.size, 'scope')];
-    console.error(
-      `tokenwright: reloaded ${parts.join(', ')} and ${count(accounts.length, 'account')}`,
-    );
+    theLog().info(`reloaded ${parts.join(', ')} and ${count(accounts.length, 'account')}`);
   } catch (error) {
     warn(
       `nothing was reloaded, and keys, catalog and accounts stay as they were: ${describeError(error)}`,

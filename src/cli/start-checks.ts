@@ -9,6 +9,7 @@ import type { KeyOptions } from '../values/keys.ts';
 import { firstAccountFile } from './account-files.ts';
 import { inputError } from './errors.ts';
 import { keyFile } from './key-file.ts';
+import { theLog } from './log.ts';
 import { describeOpen, openToOthers } from './permissions.ts';
 import type { ServeSettings } from './settings.ts';
 import type { StoreTarget } from './stores/open.ts';
@@ -144,7 +145,7 @@ export function warnOfParameters(scopes: Iterable<Scope>): void {
   if (rest > 0) warn(`${rest} more scopes are like that`);
 }
 
-/** Prints a warning for the operator on standard error. */
+/** Warns the operator. */
 export function warn(message: string): void {
-  console.error(`tokenwright: warning: ${message}`);
+  theLog().warn(message);
 }

@@ -68,7 +68,10 @@ export function tokenHandler(options: TokenHandlerOptions): TokenHandler {
       );
     });
   const handler = Object.assign(handle, { basePath: http.basePath });
-  ownForms.set(handler, { answer: (request, send) => http.answer(() => request, send) });
+  ownForms.set(handler, {
+    answer: (request, send) => http.answer(() => request, send),
+    routeOf: (path) => http.routeOf(path),
+  });
   return handler;
 }
 
@@ -168,14 +171,25 @@ class HttpHandler {
   }
 
   #route(path: string): { readonly resource: Resource; readonly token: string } {
-    const rest = path.startsWith(this.basePath) ? path.slice(this.basePath.length) : '';
-    const [, token, tail = ''] = /^\/token\/([^/]+)(\/(?:rotate|usage))?$/.exec(rest) ?? [];
-    const route = token === undefined ? rest : `/token/{token}${tail}`;
+    const { route, token } = this.#read(path);
     const resource = this.#resources.get(route);
     if (resource === undefined) {
       throw new HttpError('not_found', 'there is nothing at this address');
     }
-    return { resource, token: token ?? '' };
+    return { resource, token };
+  }
+
+  /** The route of a path, such as `/token/{token}`, for logs and metrics; `undefined` if it has none. */
+  routeOf(path: string): string | undefined {
+    const { route } = this.#read(path);
+    return this.#resources.has(route) ? route : undefined;
+  }
+
+  #read(path: string): { readonly route: string; readonly token: string } {
+    const rest = path.startsWith(this.basePath) ? path.slice(this.basePath.length) : '';
+    const [, token, tail = ''] = /^\/token\/([^/]+)(\/(?:rotate|usage))?$/.exec(rest) ?? [];
+    if (token === undefined) return { route: rest, token: '' };
+    return { route: `/token/{token}${tail}`, token };
   }
 
   async #account(caller: Caller, authenticate: Authenticate): Promise<string> {

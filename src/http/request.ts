@@ -38,6 +38,8 @@ export interface BodyStream {
 export interface OwnForm {
   /** Of a handler. */
   readonly answer?: (request: HttpRequest, send: Send) => Promise<void>;
+  /** Of a handler: the route of a path, without what a caller chose; `undefined` if it has none. */
+  readonly routeOf?: (path: string) => string | undefined;
   /** Of an `authenticate`, which needs the network of the client alone: empty if it is unknown. */
   readonly check?: (
     credentials: { readonly username: string; readonly password: string },

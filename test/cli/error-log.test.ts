@@ -40,7 +40,7 @@ describe('what went wrong in a call', () => {
 
     errors.report(await errorOf(work));
 
-    expect(take()).toEqual([`tokenwright: a call failed: ${message}`]);
+    expect(take()).toEqual([`a call failed: ${message}`]);
   });
 
   it('is told with its stack once in a minute, then how often it came again', () => {
@@ -50,17 +50,15 @@ describe('what went wrong in a call', () => {
     for (let i = 0; i < 1000; i++) fail('broken');
     fail('other');
     const [first = '', second = '', ...more] = take();
-    expect(first).toMatch(/^tokenwright: a call failed: TypeError: broken\n {4}at /);
-    expect(second).toMatch(/^tokenwright: a call failed: TypeError: other\n {4}at /);
+    expect(first).toMatch(/^a call failed: TypeError: broken\n {4}at /);
+    expect(second).toMatch(/^a call failed: TypeError: other\n {4}at /);
     expect(more).toEqual([]);
     clock.advance(59.999);
     fail('broken');
     expect(take()).toEqual([]);
     clock.advance(0.001);
     runLater();
-    expect(take()).toEqual([
-      'tokenwright: a call failed: TypeError: broken (1000 more times within a minute)',
-    ]);
+    expect(take()).toEqual(['a call failed: TypeError: broken (1000 more times within a minute)']);
     fail('broken');
     expect(take()).toEqual([expect.stringContaining('TypeError: broken\n')]);
   });
@@ -74,9 +72,7 @@ describe('what went wrong in a call', () => {
     flood();
     expect(take()).toHaveLength(101);
     runLater();
-    expect(take()).toEqual([
-      'tokenwright: a call failed: other errors (899 more times within a minute)',
-    ]);
+    expect(take()).toEqual(['a call failed: other errors (899 more times within a minute)']);
     clock.advance(60);
     flood();
     expect(take()).toHaveLength(101);
@@ -87,6 +83,6 @@ describe('what went wrong in a call', () => {
 
     errors.report(thrown);
 
-    expect(take()).toEqual([expect.stringMatching(/^tokenwright: a call failed: ./)]);
+    expect(take()).toEqual([expect.stringMatching(/^a call failed: ./)]);
   });
 });

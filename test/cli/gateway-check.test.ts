@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, request, type Server } from 'node:h
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Gateway, gatewayCheck, isCheck } from '../../src/cli/gateway-check.ts';
+import { type Gateway, gatewayCheck } from '../../src/cli/gateway-check.ts';
 import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
 import { newFolder } from './support.ts';
 
@@ -21,10 +21,14 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close();
 });
 
+function pageOf(check: Gateway, domains: readonly string[] = ['shop.example']) {
+  const page = gatewayCheck({ tokens, check, domains, granularity: 'operation' });
+  if (page === undefined) throw new Error('no check');
+  return page;
+}
+
 function start(check: Gateway, domains: readonly string[] = ['shop.example']): Server {
-  const answer = gatewayCheck({ tokens, check, domains, granularity: 'operation' });
-  if (answer === undefined) throw new Error('no check');
-  return createServer(answer).listen(0, '127.0.0.1');
+  return createServer(pageOf(check, domains).answer).listen(0, '127.0.0.1');
 }
 
 /** Where something listens. */
@@ -136,7 +140,7 @@ describe('the check for gateways', () => {
     ['/token/check', false],
     ['/Check', false],
   ])('is called at %s: %s', (url, expected) => {
-    expect(isCheck({ url } as IncomingMessage)).toBe(expected);
+    expect(pageOf('nginx').isAt(url)).toBe(expected);
   });
 });
 

@@ -159,7 +159,7 @@ export async function serve(
 
 /** Calls a service with Basic credentials. */
 export async function call(
-  service: RunningService,
+  service: Pick<RunningService, 'url'>,
   path: string,
   { as = 'ada:correct-horse', method = 'GET', body = undefined as unknown } = {},
 ) {

@@ -1,7 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import { MAX_POOL_QUEUE, POOL_CONNECTIONS } from '../../bounds.ts';
-import { TokenError } from '../../errors.ts';
 import type { TokenStore } from '../../store.ts';
+import { optionalPackage } from '../optional-package.ts';
 import { IOREDIS_CLOSED } from './connect-errors.ts';
 import type { Address, EngineName } from './url.ts';
 
@@ -134,22 +134,8 @@ export const ENGINES: Readonly<Record<EngineName, Engine>> = {
   redisCluster,
 };
 
-/** Loads a driver. Drivers are optional packages. */
-async function driver<Module>(name: string, load: () => Promise<Module>): Promise<Module> {
-  try {
-    return await load();
-  } catch (error) {
-    if (!isAbsent(error, name)) throw error;
-    throw new TokenError(
-      'invalid_options',
-      `a store of this kind needs the package ${name} beside tokenwright: npm install ${name}`,
-    );
-  }
-}
-
-function isAbsent(error: unknown, name: string): boolean {
-  if (!(error instanceof Error) || !('code' in error)) return false;
-  return error.code === 'ERR_MODULE_NOT_FOUND' && error.message.includes(`'${name}'`);
+function driver<Module>(name: string, load: () => Promise<Module>): Promise<Module> {
+  return optionalPackage(name, 'a store of this kind', load);
 }
 
 function pauseMs(attempt: number): number {

@@ -207,7 +207,8 @@ describe('tokenwright serve', () => {
       const response = await fetch(service.url + path, { method });
       return { status: response.status, text: await response.text(), headers: response.headers };
     };
-    const data = { name: 'tokenwright', openapi: './openapi.json' };
+    const probes = { healthz: './healthz', readyz: './readyz' };
+    const data = { name: 'tokenwright', openapi: './openapi.json', ...probes };
     const answer = { data, success: true, message: '', error: null };
 
     const { status, text, headers } = await get(plain, '/');
@@ -282,7 +283,7 @@ describe('tokenwright serve', () => {
     expect((await call(service, `/token/${token.id}`)).status).toBe(200);
     expect((await ask(service.url, '/revoke', 'nobody:x')).status).toBe(200);
     expect((await call(service, `/token/${token.id}`)).status).toBe(404);
-    expect(service.greeting).toContain('  also      /introspect, /revoke\n');
+    expect(service.greeting).toContain('  also      /healthz, /readyz, /introspect, /revoke\n');
     expect(service.greeting).not.toContain('staple');
     for (const path of ['/introspect', '/revoke']) {
       expect((await ask(plain.url, path, 'ada:correct-horse')).status).toBe(404);
@@ -297,7 +298,9 @@ describe('tokenwright serve', () => {
       TOKENWRIGHT_PATH_TOKENS: 'id-only',
     });
 
-    expect(service.greeting).toContain('  also      /introspect, /revoke, /docs\n');
+    expect(service.greeting).toContain(
+      '  also      /healthz, /readyz, /introspect, /revoke, /docs\n',
+    );
     expect((await fetch(`${service.url}/docs`)).status).toBe(200);
   });
 

@@ -1,0 +1,54 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+/** A call that has ended, without anything that its caller chose. */
+export interface EndedCall {
+  /** Such as `GET`; `other` if no route takes it. */
+  readonly method: string;
+  /** Such as `/token/{token}`; `other` if nothing is there. */
+  readonly route: string;
+  /** `undefined` if the client left before it got an answer. */
+  readonly status: number | undefined;
+  /** From the headers of the request to the end of the answer. */
+  readonly seconds: number;
+}
+
+/** Is told of each call when it begins; returns what is told when it ends. */
+export type CallObserver = (
+  request: IncomingMessage,
+  response: ServerResponse,
+) => (ended: EndedCall) => void;
+
+/** Those that some route takes; OPTIONS is what browsers ask first. */
+const METHODS: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+]);
+
+/** The route of an address where nothing is. */
+export const NO_ROUTE = 'other';
+
+/** Tells observers of a call when it ends: when its answer is sent, or its client has left. */
+export function observeCall(
+  observers: readonly CallObserver[],
+  route: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const start = performance.now();
+  const { method = '' } = request;
+  const ends = observers.map((observe) => observe(request, response));
+  response.once('close', () => {
+    const ended = {
+      method: METHODS.has(method) ? method : 'other',
+      route,
+      status: response.headersSent ? response.statusCode : undefined,
+      seconds: (performance.now() - start) / 1000,
+    };
+    for (const end of ends) end(ended);
+  });
+}

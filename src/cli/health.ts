@@ -1,0 +1,64 @@
+import { isTokenError } from '../errors.ts';
+import { type HttpResponse, jsonResponse } from '../http/responses.ts';
+import type { TokenService } from '../service.ts';
+import { openPage, type Page } from './pages.ts';
+
+/** Why the service wants no calls now. */
+type Trouble = 'stopping' | 'store_unavailable' | 'store_corrupt';
+
+/** An id and an account that no token has. */
+const NOBODY = { account: 'readyz', id: '0'.repeat(22) } as const;
+
+/**
+ * Tells load balancers whether the process is up (`/healthz`), and whether it should get calls
+ * (`/readyz`): it should if its store answers, and it is not about to end.
+ */
+export class Health {
+  readonly #ask: () => Promise<Trouble | undefined>;
+  /** Shared by all who ask meanwhile: probes cost the store one call at a time. */
+  #asked: Promise<Trouble | undefined> | undefined;
+  #isStopping = false;
+
+  /** @param tokens returns the service that answers now */
+  constructor(tokens: () => Pick<TokenService, 'get'>) {
+    this.#ask = () => troubleOf(tokens());
+  }
+
+  readonly pages: readonly Page[] = [
+    openPage('/healthz', () => UP),
+    openPage('/readyz', async () => answerTo(await this.#trouble())),
+  ];
+
+  /** From now on the service is not ready. */
+  stop(): void {
+    this.#isStopping = true;
+  }
+
+  async #trouble(): Promise<Trouble | undefined> {
+    if (this.#isStopping) return 'stopping';
+    this.#asked ??= this.#ask().finally(() => {
+      this.#asked = undefined;
+    });
+    const trouble = await this.#asked;
+    return this.#isStopping ? 'stopping' : trouble;
+  }
+}
+
+const UP = jsonResponse(200, { status: 'ok' });
+
+function answerTo(trouble: Trouble | undefined): HttpResponse {
+  return trouble === undefined
+    ? jsonResponse(200, { status: 'ready' })
+    : jsonResponse(503, { status: trouble });
+}
+
+/** Through the service, which has the deadline and reports the failure. */
+async function troubleOf(tokens: Pick<TokenService, 'get'>): Promise<Trouble | undefined> {
+  try {
+    await tokens.get(NOBODY.account, NOBODY.id);
+    return undefined;
+  } catch (error) {
+    const isCorrupt = isTokenError(error) && error.code === 'store_corrupt';
+    return isCorrupt ? 'store_corrupt' : 'store_unavailable';
+  }
+}

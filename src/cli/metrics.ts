@@ -1,0 +1,199 @@
+import type { Histogram, Registry } from 'prom-client';
+import { isTokenError } from '../errors.ts';
+import type { TokenEvent, TokenEventType } from '../events.ts';
+import type { SignIn } from '../http/sign-in.ts';
+import type { TokenStore } from '../store.ts';
+import type { RefusalReason } from '../token.ts';
+import type { CallObserver } from './calls.ts';
+import { optionalPackage } from './optional-package.ts';
+
+type Client = typeof import('prom-client');
+
+/** In seconds: from a call of SQLite to the longest time that a store may take. */
+const STORE_BUCKETS = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2];
+/** In seconds: from a page to the longest time that a call may take. */
+const CALL_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30];
+
+/** The calls of a store that are timed. Other members of it pass through. */
+const OPERATIONS: ReadonlySet<PropertyKey> = new Set<keyof TokenStore>([
+  'insert',
+  'find',
+  'page',
+  'replace',
+  'revoke',
+  'revokeAll',
+  'purge',
+  'scan',
+]);
+
+/** Rejections by which a store that works says no. */
+const REFUSALS: ReadonlySet<string> = new Set(['id_taken', 'quota_exceeded']);
+
+/** The version of Node.js, which the service does not tell everybody, and sums that are no counters. */
+const LEFT_OUT = [
+  'nodejs_version_info',
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+];
+
+// A counter that is not there yet has no rate: those that alerts ask for begin with 0.
+const REASONS: readonly RefusalReason[] = [
+  'malformed',
+  'unknown',
+  'revoked',
+  'expired',
+  'ambiguous_request',
+  'insufficient_scope',
+];
+const EVENTS: readonly TokenEventType[] = ['reused', 'store_trouble', 'usage_dropped'];
+const FAILURES = ['store_unavailable', 'store_corrupt', 'durability_unconfirmed'] as const;
+const SIGN_INS: readonly SignIn['outcome'][] = ['accepted', 'refused', 'limited', 'unavailable'];
+
+/**
+ * Counts and times of the service for Prometheus. Labels are few words of ours: never an id, an account,
+ * a scope, or anything else that a caller chose.
+ */
+export class Metrics {
+  readonly #registry: Registry;
+  readonly #counters: ReturnType<typeof countersIn>;
+  readonly #storeSeconds: Histogram<'operation' | 'result'>;
+  readonly #callSeconds: Histogram<'route'>;
+  /** Shared by all who ask meanwhile. */
+  #text: Promise<string> | undefined;
+
+  /** @throws {TokenError} `invalid_options` if `prom-client` is not installed */
+  static async open(): Promise<Metrics> {
+    return new Metrics(
+      await optionalPackage('prom-client', '--metrics', () => import('prom-client')),
+    );
+  }
+
+  private constructor(client: Client) {
+    const registry = new client.Registry();
+    const registers = [registry];
+    client.collectDefaultMetrics({ register: registry });
+    for (const name of LEFT_OUT) registry.removeSingleMetric(name);
+    this.#registry = registry;
+    this.#counters = countersIn(client, registry);
+    this.#storeSeconds = new client.Histogram({
+      name: 'tokenwright_store_call_duration_seconds',
+      help: 'Time that calls of the token store took, by operation and result (ok, error).',
+      labelNames: ['operation', 'result'],
+      buckets: STORE_BUCKETS,
+      registers,
+    });
+    this.#callSeconds = new client.Histogram({
+      name: 'tokenwright_http_request_duration_seconds',
+      help: 'Time from the headers of a request to the end of its answer, by route.',
+      labelNames: ['route'],
+      buckets: CALL_BUCKETS,
+      registers,
+    });
+  }
+
+  /** Counts an event of the service. */
+  readonly recordEvent = (event: TokenEvent): void => {
+    const { events, verifications, failures, dropped } = this.#counters;
+    events.inc({ type: event.type });
+    if (event.type === 'verified') verifications.inc({ outcome: 'ok' });
+    if (event.type === 'refused') verifications.inc({ outcome: event.reason });
+    if (event.type === 'store_trouble') {
+      failures.inc({ code: event.code, store: event.store ?? 'tokens' });
+    }
+    if (event.type === 'usage_dropped') dropped.inc(event.count);
+  };
+
+  /** Counts a sign-in or its failure. */
+  readonly recordSignIn = ({ outcome }: SignIn): void => {
+    this.#counters.signIns.inc({ outcome });
+  };
+
+  /** Counts and times a call. */
+  readonly recordCall: CallObserver = () => {
+    const { inProgress, calls } = this.#counters;
+    inProgress.inc();
+    return ({ route, method, status, seconds }) => {
+      inProgress.dec();
+      calls.inc({ route, method, status: classOf(status) });
+      this.#callSeconds.observe({ route }, seconds);
+    };
+  };
+
+  /** The same store, whose calls are timed. */
+  observed(store: TokenStore): TokenStore {
+    return new Proxy(store, {
+      get: (_, name) => {
+        const member: unknown = Reflect.get(store, name, store);
+        if (typeof member !== 'function' || !OPERATIONS.has(name)) return member;
+        return (...call: unknown[]) => this.#timed(String(name), () => member.apply(store, call));
+      },
+    });
+  }
+
+  /** All counts, in the text format of Prometheus. */
+  text(): Promise<string> {
+    this.#text ??= this.#registry.metrics().finally(() => {
+      this.#text = undefined;
+    });
+    return this.#text;
+  }
+
+  async #timed(operation: string, call: () => Promise<unknown>): Promise<unknown> {
+    const start = performance.now();
+    const observe = (result: 'ok' | 'error') =>
+      this.#storeSeconds.observe({ operation, result }, (performance.now() - start) / 1000);
+    try {
+      const answer = await call();
+      observe('ok');
+      return answer;
+    } catch (error) {
+      observe(isTokenError(error) && REFUSALS.has(error.code) ? 'ok' : 'error');
+      throw error;
+    }
+  }
+}
+
+/** The class of a status, such as `4xx`. */
+function classOf(status: number | undefined): string {
+  return status === undefined ? 'aborted' : `${Math.floor(status / 100)}xx`;
+}
+
+function countersIn({ Counter, Gauge }: Client, registry: Registry) {
+  const registers = [registry];
+  const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
+    new Counter({ name: `tokenwright_${name}_total`, help, labelNames, registers });
+  const counters = {
+    verifications: counter(
+      'verifications',
+      'Values that were verified, by outcome: ok, or the reason of the refusal.',
+      'outcome',
+    ),
+    events: counter('events', 'What happened to tokens and to the store, by type.', 'type'),
+    signIns: counter('sign_ins', 'Passwords that were checked, by outcome.', 'outcome'),
+    failures: counter(
+      'store_failures',
+      'Calls of a store (tokens, usage) that failed or took too long, by code.',
+      'code',
+      'store',
+    ),
+    dropped: counter('usage_dropped', 'Counts of usage that were never written.'),
+    calls: counter(
+      'http_requests',
+      'Requests that ended, by route, method and class of the status.',
+      'route',
+      'method',
+      'status',
+    ),
+    inProgress: new Gauge({
+      name: 'tokenwright_http_requests_in_progress',
+      help: 'Requests that are being answered.',
+      registers,
+    }),
+  };
+  for (const outcome of ['ok', ...REASONS]) counters.verifications.inc({ outcome }, 0);
+  for (const type of EVENTS) counters.events.inc({ type }, 0);
+  for (const outcome of SIGN_INS) counters.signIns.inc({ outcome }, 0);
+  for (const code of FAILURES) counters.failures.inc({ code, store: 'tokens' }, 0);
+  return counters;
+}

@@ -1,0 +1,59 @@
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { TokenStore } from '../store.ts';
+import { type ListenPlace, listenOn, urlOf } from './listen.ts';
+import { Metrics } from './metrics.ts';
+import { metricsPage, pageServer } from './metrics-page.ts';
+import type { Page } from './pages.ts';
+import type { ServeSettings } from './settings.ts';
+
+type MonitoringSettings = Pick<ServeSettings, 'metrics' | 'metricsPort' | 'host'>;
+
+/** The metrics of a service, on its own address or on another one; nothing at all if they are off. */
+export class Monitoring {
+  /** Absent if they are off. */
+  readonly metrics: Metrics | undefined;
+  /** For the address of the service. */
+  readonly pages: readonly Page[];
+  readonly #server: Server | undefined;
+  readonly #place: ListenPlace | undefined;
+
+  /** @throws {TokenError} `invalid_options` if `prom-client` is not installed */
+  static async open(settings: MonitoringSettings): Promise<Monitoring> {
+    const isOn = settings.metrics || settings.metricsPort !== undefined;
+    return new Monitoring(settings, isOn ? await Metrics.open() : undefined);
+  }
+
+  private constructor({ metricsPort, host }: MonitoringSettings, metrics: Metrics | undefined) {
+    const page = metrics && metricsPage(metrics);
+    const isApart = page !== undefined && metricsPort !== undefined;
+    this.metrics = metrics;
+    this.pages = page === undefined || isApart ? [] : [page];
+    this.#server = isApart ? pageServer(page) : undefined;
+    this.#place = metricsPort && { host, ...metricsPort };
+  }
+
+  /** The same store, whose calls are timed if metrics are on. */
+  observed(store: TokenStore): TokenStore {
+    return this.metrics?.observed(store) ?? store;
+  }
+
+  /**
+   * Listens on the port of the metrics, if they have one. Returns their address, with or without a port
+   * of its own; `undefined` if they are off.
+   *
+   * @throws {CliError} if the port cannot be used
+   */
+  async listen(): Promise<string | undefined> {
+    if (this.#server === undefined || this.#place === undefined) return this.pages[0]?.route;
+    const flags = { hostFlag: 'the host of --metrics-port', portFlag: '--metrics-port' };
+    await listenOn(this.#server, { ...this.#place, ...flags });
+    return `${urlOf(this.#server.address() as AddressInfo)}/metrics`;
+  }
+
+  /** Ends the port of the metrics. To be called last: somebody may watch how the service stops. */
+  async close(): Promise<void> {
+    this.#server?.close();
+    this.#server?.closeAllConnections();
+  }
+}

@@ -1,0 +1,48 @@
+import type { IncomingMessage, RequestListener } from 'node:http';
+import { DEFAULT_SEND_TIMEOUT_MS } from '../bounds.ts';
+import { HttpError, internalError } from '../http/errors.ts';
+import { fail, type HttpResponse } from '../http/responses.ts';
+import { sendByNode } from '../http/sending.ts';
+
+/** An address of the service that is not one of the token handler. */
+export interface Page {
+  /** Its path, without anything that a caller chooses. */
+  readonly route: string;
+  isAt(target: string): boolean;
+  readonly answer: RequestListener;
+}
+
+const METHOD_NOT_ALLOWED = fail(
+  new HttpError('method_not_allowed', 'this address takes GET, HEAD', {
+    headers: { allow: 'GET, HEAD' },
+  }),
+);
+
+/**
+ * A page for everybody: it needs no password, and takes no slot that a call of the token handler needs.
+ *
+ * @param make must be cheap, since nothing limits how often it is called
+ */
+export function openPage(
+  route: string,
+  make: (request: IncomingMessage) => HttpResponse | Promise<HttpResponse>,
+): Page {
+  return {
+    route,
+    isAt: (target) => target === route || target.startsWith(`${route}?`),
+    async answer(request, response) {
+      const { method = '' } = request;
+      const isRead = method === 'GET' || method === 'HEAD';
+      const answer = isRead ? await answerOf(() => make(request)) : METHOD_NOT_ALLOWED;
+      await sendByNode(answer, method, response, DEFAULT_SEND_TIMEOUT_MS);
+    },
+  };
+}
+
+async function answerOf(make: () => HttpResponse | Promise<HttpResponse>): Promise<HttpResponse> {
+  try {
+    return await make();
+  } catch {
+    return fail(internalError());
+  }
+}
