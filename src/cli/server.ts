@@ -78,8 +78,8 @@ export async function serve(given: ServeSettings): Promise<void> {
     const tokens = generations.newService({ keys, catalog });
     let closeService = () => tokens.close();
     closers.push(() => closeService());
-    await listenOn(server, { ...settings, hostFlag: '--host', portFlag: '--port' });
     const metricsAt = await monitoring.listen();
+    await listenOn(server, { ...settings, hostFlag: '--host', portFlag: '--port' });
     // Last: if the start failed after this, nobody would see the password that was made.
     const { accounts, password } = accountsAtStart(settings);
     const live = new LiveService(generations.of(tokens, accounts), warnOfOld);
