@@ -85,10 +85,7 @@ export async function serve(given: ServeSettings): Promise<void> {
     const live = new LiveService(generations.of(tokens, accounts), warnOfOld);
     closeService = () => live.close();
     server.on('request', live.listener);
-    signals.onEnd(() => {
-      health.stop();
-      return end(stop, () => closeAll(closers));
-    });
+    signals.onEnd(() => end({ health, stop, closers }));
     signals.onHangup(async () => {
       const files = await readAgain(given, hashes);
       live.replace(generations.of(generations.newService(files), files.accounts));
@@ -181,14 +178,22 @@ function newServer(): Server {
   return server;
 }
 
-async function end(stop: () => Promise<number>, close: () => Promise<void>): Promise<void> {
+/** What ends with the service. */
+interface Running {
+  readonly health: Health;
+  readonly stop: () => Promise<number>;
+  readonly closers: readonly Closer[];
+}
+
+async function end({ health, stop, closers }: Running): Promise<void> {
+  health.stop();
   const cut = await stop();
   const calls = cut === 1 ? '1 call was cut off: it' : `${cut} calls were cut off: they`;
   if (cut > 0) warn(`${calls} took longer than ${SHUTDOWN_MS} ms`);
   // Something may never close, such as a connection to a server that has stopped answering.
   setTimeout(() => process.exit(), CLOSE_MS).unref();
   try {
-    await close();
+    await closeAll(closers);
   } catch (error) {
     theLog().error(`the store cannot be closed: ${inspect(error)}`);
     process.exitCode = 1;
