@@ -224,8 +224,30 @@ describe('exports', () => {
   it.each<[string, object, string[]]>([
     ['tokenwright/openapi', openapi, ['catalogDiff', 'catalogFromOpenApi', 'readOpenApi']],
     ['tokenwright/sqlite', sqlite, ['SqliteTokenStore', 'SqliteUsageStore']],
-    ['tokenwright/postgres', postgres, ['PostgresTokenStore', 'migrate', 'migrationSql']],
-    ['tokenwright/mysql', mysql, ['MysqlTokenStore', 'migrate', 'migrationSql']],
+    [
+      'tokenwright/postgres',
+      postgres,
+      [
+        'PostgresTokenStore',
+        'PostgresUsageStore',
+        'migrate',
+        'migrateUsage',
+        'migrationSql',
+        'usageMigrationSql',
+      ],
+    ],
+    [
+      'tokenwright/mysql',
+      mysql,
+      [
+        'MysqlTokenStore',
+        'MysqlUsageStore',
+        'migrate',
+        'migrateUsage',
+        'migrationSql',
+        'usageMigrationSql',
+      ],
+    ],
     ['tokenwright/redis', redis, ['RedisTokenStore', 'RedisUsageStore']],
   ])('of %s at run time are these', (_, module, names) => {
     expect(Object.keys(module).sort()).toEqual(names);

@@ -1,6 +1,6 @@
 // What tokenwright/mysql declares, as published. Written by: npm run api
 
-import type { AccountQuota, PageQuery, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe } from 'tokenwright';
+import type { AccountQuota, PageQuery, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore } from 'tokenwright';
 
 export type MysqlCallback = (error: unknown, answer: unknown) => void;
 
@@ -60,8 +60,29 @@ export declare class MysqlTokenStore implements TokenStore {
 
 export type MysqlTransactionConnection = Pick<MysqlConnection, 'execute' | 'query'>;
 
+export interface MysqlUsageOptions extends MysqlUsageTableOptions {
+  readonly deadlineMs?: number | undefined;
+}
+
+export declare class MysqlUsageStore implements UsageStore {
+  #private;
+  constructor(pool: MysqlPool | MysqlPromisePool, options?: MysqlUsageOptions);
+  add(batch: readonly UsageDelta[]): Promise<void>;
+  read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
+  forget(ids: readonly TokenId[]): Promise<void>;
+  since(): Promise<Date>;
+}
+
+export interface MysqlUsageTableOptions {
+  readonly table?: string | undefined;
+}
+
 export type MysqlValue = string | number | Buffer | null;
 
 export declare function migrate(pool: MysqlPool | MysqlPromisePool, options?: MysqlTableOptions): Promise<void>;
 
+export declare function migrateUsage(pool: MysqlPool | MysqlPromisePool, options?: MysqlUsageTableOptions): Promise<void>;
+
 export declare function migrationSql(options?: MysqlTableOptions): string;
+
+export declare function usageMigrationSql(options?: MysqlUsageTableOptions): string;

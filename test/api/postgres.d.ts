@@ -1,6 +1,6 @@
 // What tokenwright/postgres declares, as published. Written by: npm run api
 
-import type { AccountQuota, PageQuery, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe } from 'tokenwright';
+import type { AccountQuota, PageQuery, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore } from 'tokenwright';
 
 export interface PostgresClient {
   query(query: PostgresQuery): Promise<{
@@ -72,6 +72,28 @@ export declare class PostgresTokenStore implements TokenStore {
   close(): Promise<void>;
 }
 
+export interface PostgresUsageOptions extends PostgresUsageTableOptions {
+  readonly deadlineMs?: number | undefined;
+  readonly prepare?: boolean | undefined;
+}
+
+export declare class PostgresUsageStore implements UsageStore {
+  #private;
+  constructor(pool: PostgresPool, options?: PostgresUsageOptions);
+  add(batch: readonly UsageDelta[]): Promise<void>;
+  read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
+  forget(ids: readonly TokenId[]): Promise<void>;
+  since(): Promise<Date>;
+}
+
+export interface PostgresUsageTableOptions {
+  readonly table?: string | undefined;
+}
+
 export declare function migrate(pool: PostgresPool, options?: PostgresTableOptions): Promise<void>;
 
+export declare function migrateUsage(pool: PostgresPool, options?: PostgresUsageTableOptions): Promise<void>;
+
 export declare function migrationSql(options?: PostgresTableOptions): string;
+
+export declare function usageMigrationSql(options?: PostgresUsageTableOptions): string;

@@ -1,7 +1,7 @@
 import { createPool, type Pool } from 'mysql2';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { generateKey, TokenService, type TokenStore } from '../../src/index.ts';
+import { generateKey, TokenService, type TokenStore, type UsageStore } from '../../src/index.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { isInstalled, type Server, startServer } from '../servers.ts';
@@ -94,6 +94,29 @@ async function expectNoStaleAnswer(
   expect(await tokens.verify(value, need)).toMatchObject({ ok: false, reason: 'revoked' });
 }
 
+/** A usage store on the primary, and one on the server that follows it. */
+async function expectUsageRefusals(
+  primary: UsageStore,
+  standby: UsageStore,
+  follow: () => Promise<void>,
+) {
+  const { id } = newRecord('one');
+  await primary.add([{ id, refusals: 1 }]);
+  await follow();
+  const calls = [
+    () => standby.add([{ id, refusals: 1 }]),
+    () => standby.read([id]),
+    () => standby.forget([id]),
+  ];
+  for (const call of calls) {
+    const { code, message } = await refusalOf(call());
+    expect(code).toBe('store_unavailable');
+    expect(message).toMatch(/standby|replica/);
+    expect(message).not.toContain('standby: "allow"');
+  }
+  expect(await primary.read([id])).toEqual([{ refusals: 1, scopes: [] }]);
+}
+
 async function expectReads(allowing: TokenStore) {
   for (const [, call] of READS) await call(allowing);
   expect(await allowing.find([newRecord('one').id])).toEqual([newRecord('one')]);
@@ -121,6 +144,7 @@ describe.skipIf(!isInstalled('postgres'))('a standby of PostgreSQL', { timeout: 
     const { migrate, PostgresTokenStore: Store } = postgres;
     return {
       ...(await storesOn({ migrate, Store }, pools)),
+      primaryPool,
       standbyPool,
       /** Until the standby has what the primary has. */
       async follow() {
@@ -148,6 +172,13 @@ describe.skipIf(!isInstalled('postgres'))('a standby of PostgreSQL', { timeout: 
         await pool.query('SELECT pg_wal_replay_resume()').catch(() => {});
       });
     });
+  });
+
+  it('is refused by each call of the usage store', async () => {
+    const { primaryPool, standbyPool, follow } = await setUp();
+    await postgres.migrateUsage(primaryPool);
+    const usage = new postgres.PostgresUsageStore(primaryPool);
+    await expectUsageRefusals(usage, new postgres.PostgresUsageStore(standbyPool), follow);
   });
 
   it('is read where the host allows it, and writes fail all the same', async () => {
@@ -226,6 +257,13 @@ describe.skipIf(!isInstalled('mariadb'))('a replica of MariaDB', { timeout: 60_0
       await run(replicaPool, ['STOP SLAVE SQL_THREAD']);
       onTestFinished(() => run(replicaPool, ['START SLAVE SQL_THREAD']));
     });
+  });
+
+  it('is refused by each call of the usage store', async () => {
+    const { primaryPool, replicaPool, follow } = await setUp();
+    await mysql.migrateUsage(primaryPool);
+    const usage = new mysql.MysqlUsageStore(primaryPool);
+    await expectUsageRefusals(usage, new mysql.MysqlUsageStore(replicaPool), follow);
   });
 
   it('is read where the host allows it', async () => {

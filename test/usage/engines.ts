@@ -2,6 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { Cluster, Redis } from 'ioredis';
+import { createPool } from 'mysql2';
+import pg from 'pg';
+import * as mysql from '../../src/stores/mysql/index.ts';
+import * as postgres from '../../src/stores/postgres/index.ts';
 import { RedisUsageStore } from '../../src/stores/redis/index.ts';
 import { SqliteUsageStore } from '../../src/stores/sqlite/index.ts';
 import type { UsageStore } from '../../src/usage-store.ts';
@@ -27,6 +31,27 @@ export const USAGE_ENGINES: readonly UsageEngine[] = [
     name: 'SQLite',
     async open(place) {
       return { store: SqliteUsageStore.open(place), end: async () => {} };
+    },
+  },
+  {
+    name: 'PostgreSQL',
+    server: 'postgres',
+    async open(place) {
+      const [url, table = ''] = place.split('#');
+      const pool = new pg.Pool({ connectionString: url });
+      await postgres.migrateUsage(pool, { table });
+      return { store: new postgres.PostgresUsageStore(pool, { table }), end: () => pool.end() };
+    },
+  },
+  {
+    name: 'MariaDB',
+    server: 'mariadb',
+    async open(place) {
+      const [uri = '', table = ''] = place.split('#');
+      const pool = createPool({ uri });
+      await mysql.migrateUsage(pool, { table });
+      const store = new mysql.MysqlUsageStore(pool, { table });
+      return { store, end: () => pool.promise().end() };
     },
   },
   {
@@ -60,7 +85,7 @@ async function overIoredis(
   };
 }
 
-/** A new place on a server that others use, too. */
+/** A new place on a server that others use, too: a prefix of keys, or a table. */
 export function placeOn(url: string): string {
-  return `${url}#${randomUUID()}`;
+  return `${url}#usage_${randomUUID().replaceAll('-', '')}`;
 }

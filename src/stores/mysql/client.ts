@@ -1,4 +1,5 @@
 import { isTokenError, TokenError } from '../../errors.ts';
+import { type TableKind, TOKENS } from '../schema-mark.ts';
 
 /** A parameter of a statement on a {@link MysqlConnection}. */
 export type MysqlValue = string | number | Buffer | null;
@@ -100,6 +101,13 @@ export const SERVER_STATE = '@@global.read_only, @@global.innodb_read_only';
 /** A user with the right to may write to a standby, so a write asks again after this. */
 const MAX_STATE_AGE_MS = 1000;
 
+interface SessionOptions {
+  /** @default 'refuse' */
+  readonly standby?: Standby;
+  /** What errors speak of. @default TOKENS */
+  readonly kind?: TableKind;
+}
+
 /** Runs statements on connections of a pool: within a deadline, and only on connections it trusts. */
 export class Session {
   readonly deadlineMs: number;
@@ -108,15 +116,21 @@ export class Session {
   readonly #pool: MysqlPool;
   readonly #form: Omit<MysqlStatement, 'sql' | 'values'>;
   readonly #standby: Standby;
+  readonly #kind: TableKind;
   readonly #checks = new WeakMap<MysqlConnection, Checked>();
   #hungCalls = 0;
 
-  constructor(pool: ConfiguredPool, deadlineMs: number, standby: Standby = 'refuse') {
+  constructor(
+    pool: ConfiguredPool,
+    deadlineMs: number,
+    { standby = 'refuse', kind = TOKENS }: SessionOptions = {},
+  ) {
     const { connectTimeout, typeCast } = pool.config?.connectionConfig ?? {};
     this.deadlineMs = deadlineMs;
     this.connectTimeoutMs = connectTimeout;
     this.#pool = pool;
     this.#standby = standby;
+    this.#kind = kind;
     this.#form = typeof typeCast === 'function' ? UNCAST : FORM;
   }
 
@@ -153,7 +167,7 @@ export class Session {
         return await this.#run(send, deadline - performance.now());
       } catch (error) {
         const isRolledBack = ROLLED_BACK.has(errorNumber(error));
-        if (!isRolledBack || performance.now() > deadline) throw toTokenError(error);
+        if (!isRolledBack || performance.now() > deadline) throw toTokenError(error, this.#kind);
       }
     }
   }
@@ -166,7 +180,7 @@ export class Session {
   ): TokenError | undefined {
     if (!hasState) return undefined;
     const state = (answer as Cells[]).pop() ?? [];
-    if (this.#standby === 'refuse' && isStandby(state)) return standbyError();
+    if (this.#standby === 'refuse' && isStandby(state)) return standbyError(this.#kind);
     const checked = this.#checks.get(connection);
     if (checked !== undefined) checked.at = performance.now();
     return undefined;
@@ -180,7 +194,7 @@ export class Session {
       const answer = await this.#run(send, this.deadlineMs);
       return answer as { readonly [column: string]: unknown }[];
     } catch (error) {
-      throw toTokenError(error);
+      throw toTokenError(error, this.#kind);
     }
   }
 
@@ -249,7 +263,7 @@ export class Session {
   #hostError(rows: unknown): TokenError | undefined {
     const [[autocommit, ...state] = []] = rows as Cells[];
     if (Number(autocommit) !== 1) return new TokenError('invalid_options', AUTOCOMMIT_OFF);
-    return this.#standby === 'refuse' && isStandby(state) ? standbyError() : undefined;
+    return this.#standby === 'refuse' && isStandby(state) ? standbyError(this.#kind) : undefined;
   }
 }
 
@@ -258,10 +272,10 @@ export function isStandby([readOnly, innodbReadOnly]: Cells): boolean {
   return ![readOnly, innodbReadOnly].every((cell) => ['0', 'OFF'].includes(String(cell)));
 }
 
-export function standbyError(): TokenError {
+export function standbyError({ standby: [risk, cure] }: TableKind = TOKENS): TokenError {
   return new TokenError(
     'store_unavailable',
-    'the MySQL server is read-only, as replicas are, and may still accept revoked tokens: connect the pool to the primary, or set standby: "allow"',
+    `the MySQL server is read-only, as replicas are, and ${risk}: ${cure}`,
     { reason: 'standby' },
   );
 }
@@ -292,9 +306,6 @@ const HARMLESS = new Set([...ROLLED_BACK, DUPLICATE, LOCK_TIMEOUT]);
 
 const NOT_USABLE =
   'the MySQL database cannot be used: it is down, closed, busy, full or read-only; tokenwright doctor --store URL says which';
-const NO_SCHEMA = 'the table of tokens is missing, or not up to date: call migrate';
-const DENIED =
-  'the user of the pool may not do this: it needs SELECT, INSERT, UPDATE and DELETE on the table of tokens, and CREATE and ALTER to migrate';
 const NO_DATABASE =
   'the pool has selected no database, or one that does not exist: name one in its options or in table';
 
@@ -302,27 +313,31 @@ const NO_DATABASE =
 const READ_ONLY = new Set<number | undefined>([1290, 1792, 1836]);
 
 /** By error number: the failures that the host can fix. */
-const REASONS: ReadonlyMap<number | undefined, string> = new Map([
-  // No such table, column or index.
-  ...[1146, 1054, 1176].map((number) => [number, NO_SCHEMA] as const),
-  // Access to a database, a command or a column denied; a missing privilege.
-  ...[1044, 1142, 1143, 1227].map((number) => [number, DENIED] as const),
-  // No database chosen, or an unknown one.
-  ...[1046, 1049].map((number) => [number, NO_DATABASE] as const),
-]);
+function reasonsFor({ holds, migrate }: TableKind): ReadonlyMap<number | undefined, string> {
+  const noSchema = `the table of ${holds} is missing, or not up to date: call ${migrate}`;
+  const denied = `the user of the pool may not do this: it needs SELECT, INSERT, UPDATE and DELETE on the table of ${holds}, and CREATE and ALTER to ${migrate}`;
+  return new Map([
+    // No such table, column or index.
+    ...[1146, 1054, 1176].map((number) => [number, noSchema] as const),
+    // Access to a database, a command or a column denied; a missing privilege.
+    ...[1044, 1142, 1143, 1227].map((number) => [number, denied] as const),
+    // No database chosen, or an unknown one.
+    ...[1046, 1049].map((number) => [number, NO_DATABASE] as const),
+  ]);
+}
 
 function errorNumber(error: unknown): number | undefined {
   return (error as { readonly errno?: number } | undefined)?.errno;
 }
 
-export function toTokenError(error: unknown): TokenError {
+export function toTokenError(error: unknown, kind: TableKind = TOKENS): TokenError {
   if (isTokenError(error)) return error;
   const number = errorNumber(error);
   if (number === DUPLICATE && isOfPrimaryKey(error)) {
     return new TokenError('id_taken', 'this id is taken');
   }
-  if (READ_ONLY.has(number)) return standbyError();
-  return new TokenError('store_unavailable', REASONS.get(number) ?? NOT_USABLE);
+  if (READ_ONLY.has(number)) return standbyError(kind);
+  return new TokenError('store_unavailable', reasonsFor(kind).get(number) ?? NOT_USABLE);
 }
 
 /** Another index may be unique as well. In each language the message ends with the name of the key. */

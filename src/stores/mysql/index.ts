@@ -51,6 +51,8 @@ export type {
 } from './client.ts';
 export { type MysqlTableOptions, migrate, migrationSql } from './schema.ts';
 export type { MysqlPromiseConnection, MysqlTransactionConnection } from './transaction.ts';
+export { type MysqlUsageOptions, MysqlUsageStore } from './usage.ts';
+export { type MysqlUsageTableOptions, migrateUsage, usageMigrationSql } from './usage-schema.ts';
 
 /** How a {@link MysqlTokenStore} works. */
 export interface MysqlStoreOptions extends MysqlTableOptions {
@@ -120,7 +122,7 @@ export class MysqlTokenStore implements TokenStore {
     this.#session =
       pool instanceof Transaction
         ? new TransactionSession(pool, deadlineMs, standby)
-        : new Session(readPool(pool), deadlineMs, standby);
+        : new Session(readPool(pool), deadlineMs, { standby });
   }
 
   /**

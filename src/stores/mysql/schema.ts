@@ -1,6 +1,6 @@
 import { TokenError } from '../../errors.ts';
 import type { Column } from '../rows.ts';
-import { MARK, readMark, type SchemaMark } from '../schema-mark.ts';
+import { MARK, readMark, type SchemaMark, type TableKind, TOKENS } from '../schema-mark.ts';
 import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
 
 /** Which table holds the tokens. */
@@ -73,7 +73,7 @@ export function readTable({ table = 'tokenwright_tokens' }: MysqlTableOptions): 
   return { database, name, quoted: quoted.join('.') };
 }
 
-const MIGRATION_DEADLINE_MS = 60_000;
+export const MIGRATION_DEADLINE_MS = 60_000;
 export const SCHEMA_VERSION = 3;
 
 /**
@@ -163,13 +163,14 @@ interface TableState {
 export async function tableStateOf(
   session: Session,
   table: Table,
+  kind: TableKind = TOKENS,
 ): Promise<TableState | undefined> {
   const [row] = await session.query(
     `SELECT ENGINE AS engine, TABLE_COMMENT AS comment FROM information_schema.TABLES
      WHERE ${isTable(table)}`,
   );
   if (row === undefined) return undefined;
-  return { engine: String(row['engine']), mark: readMark(String(row['comment'])) };
+  return { engine: String(row['engine']), mark: readMark(String(row['comment']), kind) };
 }
 
 /** A condition on `information_schema`. Names hold no quotes. */
@@ -193,13 +194,20 @@ async function upgraded(
   return state;
 }
 
-function checkVersion(state: TableState | undefined, { name }: Table): void {
+/** @throws {TokenError} `invalid_options` for a table of something else, or of a later version */
+export function checkVersion(
+  state: TableState | undefined,
+  { name }: Table,
+  { mark: kindMark, version }: { readonly mark: string; readonly version: number } = CURRENT,
+): void {
   const mark = state?.mark;
-  if (mark !== undefined && mark.needs <= SCHEMA_VERSION) return;
+  if (mark !== undefined && mark.needs <= version) return;
   throw new TokenError(
     'invalid_options',
     mark === undefined
-      ? `the table ${name} is not one of tokenwright: its comment does not say "${MARK}"; choose another table`
-      : `the table ${name} has a schema that this tokenwright does not know, later than version ${SCHEMA_VERSION}: upgrade tokenwright`,
+      ? `the table ${name} is not one of tokenwright: its comment does not say "${kindMark}"; choose another table`
+      : `the table ${name} has a schema that this tokenwright does not know, later than version ${version}: upgrade tokenwright`,
   );
 }
+
+const CURRENT = { mark: MARK, version: SCHEMA_VERSION };

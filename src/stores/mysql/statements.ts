@@ -19,7 +19,7 @@ export function statementsFor(table: Table) {
 /**
  * A read, with {@link SERVER_STATE} as its last row. An aggregate or a join would cost a page its index.
  */
-function withState(read: string, columns: number): string {
+export function withState(read: string, columns: number): string {
   return `(${read}) UNION ALL (SELECT ${SERVER_STATE}${', NULL'.repeat(columns - 2)})`;
 }
 
@@ -54,7 +54,7 @@ function findsIn({ quoted }: Table) {
 }
 
 /** Builds a statement once for each count of ids. */
-function perCount(build: (count: number) => string): (count: number) => string {
+export function perCount(build: (count: number) => string): (count: number) => string {
   const built = new Map<number, string>();
   return (count) => {
     const sql = built.get(count) ?? build(count);
@@ -63,7 +63,7 @@ function perCount(build: (count: number) => string): (count: number) => string {
   };
 }
 
-function marks(count: number): string {
+export function marks(count: number): string {
   return Array(count).fill('?').join(', ');
 }
 

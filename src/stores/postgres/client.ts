@@ -1,5 +1,6 @@
 import { withDeadline } from '../../deadline.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
+import { type TableKind, TOKENS } from '../schema-mark.ts';
 
 /** A statement that the store sends to a {@link PostgresPool}: a part of pg's `QueryConfig`. */
 export interface PostgresQuery {
@@ -58,10 +59,12 @@ export function readPool(pool: PostgresPool): PostgresPool {
 export class Session {
   readonly pool: PostgresPool;
   readonly deadlineMs: number;
+  readonly #kind: TableKind;
 
-  constructor(pool: PostgresPool, deadlineMs: number) {
+  constructor(pool: PostgresPool, deadlineMs: number, kind: TableKind = TOKENS) {
     this.pool = pool;
     this.deadlineMs = deadlineMs;
+    this.#kind = kind;
   }
 
   /** Rejects with a `TokenError`. */
@@ -95,7 +98,7 @@ export class Session {
     if (isTokenError(error)) return error;
     const state = sqlStateOf(error);
     if (state === undefined) this.#dropIdle();
-    return unavailable(state);
+    return unavailable(state, this.#kind);
   }
 
   /**
@@ -118,9 +121,10 @@ export function sqlStateOf(error: unknown): string | undefined {
   return String(error.code);
 }
 
-export function unavailable(sqlState: string | undefined): TokenError {
+export function unavailable(sqlState: string | undefined, kind: TableKind = TOKENS): TokenError {
   const details = STANDBY.has(sqlState) ? { reason: 'standby' } : undefined;
-  return new TokenError('store_unavailable', REASONS.get(sqlState) ?? NOT_USABLE, details);
+  const message = reasonsFor(kind).get(sqlState) ?? NOT_USABLE;
+  return new TokenError('store_unavailable', message, details);
 }
 
 /**
@@ -141,19 +145,21 @@ const NO_STATEMENTS =
 const STANDBY = new Set<string | undefined>(['25006', '22012']);
 
 /** By SQLSTATE: the failures that the host can fix. */
-const REASONS: ReadonlyMap<string | undefined, string> = new Map([
-  [
-    '42P01',
-    'the table of the tokens does not exist: call migrate(), or run the SQL of migrationSql()',
-  ],
-  ['42703', 'the table of the tokens is not up to date: call migrate()'],
-  ['42501', 'the role of the pool may not read and write the table of the tokens'],
-  ['26000', NO_STATEMENTS],
-  ['42P05', NO_STATEMENTS],
-  ['25006', 'PostgreSQL accepts no writes: it is a replica, or set to read-only'],
-  [
-    '22012',
-    'PostgreSQL is a standby, which may still accept revoked tokens: connect the pool to the primary, or set standby: "allow"',
-  ],
-  ['42P10', 'the table of the tokens has no primary key: tokenwright doctor --store URL says more'],
-]);
+function reasonsFor({
+  holds,
+  migrate,
+  migrationSql,
+  standby: [risk, cure],
+}: TableKind): ReadonlyMap<string | undefined, string> {
+  const table = `the table of ${holds}`;
+  return new Map([
+    ['42P01', `${table} does not exist: call ${migrate}(), or run the SQL of ${migrationSql}()`],
+    ['42703', `${table} is not up to date: call ${migrate}()`],
+    ['42501', `the role of the pool may not read and write ${table}`],
+    ['26000', NO_STATEMENTS],
+    ['42P05', NO_STATEMENTS],
+    ['25006', 'PostgreSQL accepts no writes: it is a replica, or set to read-only'],
+    ['22012', `PostgreSQL is a standby, which ${risk}: ${cure}`],
+    ['42P10', `${table} has no primary key: create it as in the SQL of ${migrationSql}()`],
+  ]);
+}

@@ -38,6 +38,12 @@ export type {
 } from './client.ts';
 export { migrate, migrationSql, type PostgresTableOptions } from './schema.ts';
 export type { PostgresConnection } from './transaction.ts';
+export { type PostgresUsageOptions, PostgresUsageStore } from './usage.ts';
+export {
+  migrateUsage,
+  type PostgresUsageTableOptions,
+  usageMigrationSql,
+} from './usage-schema.ts';
 
 /** How a {@link PostgresTokenStore} works. */
 export interface PostgresStoreOptions extends PostgresTableOptions {

@@ -1,8 +1,9 @@
-import { isTokenError, TokenError } from '../../errors.ts';
+import { TokenError } from '../../errors.ts';
 import { ADDED_COLUMNS } from '../rows.ts';
-import { MARK, readMark } from '../schema-mark.ts';
-import { type PostgresPool, readPool, Session, sqlStateOf, unavailable } from './client.ts';
-import { hasFirstColumns, lacksColumns, missingIn, SHAPE, type Shape, typeOf } from './shape.ts';
+import { MARK, readMark, TOKENS } from '../schema-mark.ts';
+import type { PostgresPool } from './client.ts';
+import { foreignTable, laterSchema, migrateTable } from './migration.ts';
+import { hasFirstColumns, lacksColumns, missingIn, type Shape, typeOf } from './shape.ts';
 
 /** Which table holds the tokens. */
 export interface PostgresTableOptions {
@@ -27,20 +28,8 @@ export async function migrate(
   options: PostgresTableOptions = {},
 ): Promise<void> {
   const table = readTable(options);
-  const session = new Session(readPool(pool), MIGRATION_DEADLINE_MS);
-  const client = await session.checkOut().catch((error) => {
-    throw migrationError(error, table);
-  });
-  let isDone = false;
-  try {
-    await migrateOver(client, table);
-    isDone = true;
-  } catch (error) {
-    throw migrationError(error, table);
-  } finally {
-    // Closing the connection rolls an open transaction back.
-    client.release(!isDone);
-  }
+  const { name } = table;
+  await migrateTable(pool, { name, kind: TOKENS, nextStep: (shape) => nextStep(shape, table) });
 }
 
 /**
@@ -90,12 +79,6 @@ export function readTable({ table = 'tokenwright_tokens' }: PostgresTableOptions
 }
 
 export const SCHEMA_VERSION = 3;
-
-const MIGRATION_DEADLINE_MS = 30_000;
-/** Less than the deadline of the calls that wait behind it, and more than autovacuum needs to give way. */
-const TABLE_LOCK_MS = 1500;
-/** An arbitrary number that must never change: migrations take turns by it. */
-const MIGRATION_LOCK = 8_370_511_261;
 
 function schemaSql(table: Table): string {
   const { name, byAccount, byEnd } = table;
@@ -159,32 +142,6 @@ COMMENT ON TABLE ${name} IS '${MARK} ${SCHEMA_VERSION}';
 `;
 }
 
-async function migrateOver(client: Pick<PostgresPool, 'query'>, table: Table): Promise<void> {
-  for (let isDone = false; !isDone; ) isDone = await stepOver(client, table);
-}
-
-/** Resolves to whether the table was up to date. */
-async function stepOver(client: Pick<PostgresPool, 'query'>, table: Table): Promise<boolean> {
-  const run = async (text: string, values?: readonly unknown[]): Promise<readonly unknown[]> => {
-    const query = { text, query_timeout: MIGRATION_DEADLINE_MS, ...(values && { values }) };
-    return (await client.query(query)).rows;
-  };
-  // A stricter default of the host would read a snapshot from before the lock.
-  await run('BEGIN ISOLATION LEVEL READ COMMITTED');
-  // The pool's own limit is meant for single statements, not for waiting for a lock.
-  await run(`SET LOCAL statement_timeout = ${MIGRATION_DEADLINE_MS}`);
-  await run('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
-  const [row] = await run(SHAPE, [table.name]);
-  const sql = nextStep(row as Shape, table);
-  if (sql !== undefined) {
-    // All calls of running processes wait behind a lock that is waited for, such as behind a dump.
-    await run(`SET LOCAL lock_timeout = ${TABLE_LOCK_MS}`);
-    await run(sql);
-  }
-  await run('COMMIT');
-  return sql === undefined;
-}
-
 /**
  * The next step that brings a table up to date; undefined if it is. Columns are a step of their own: no
  * call can read the table until that one is committed, and an index takes long.
@@ -194,40 +151,10 @@ async function stepOver(client: Pick<PostgresPool, 'query'>, table: Table): Prom
 function nextStep(shape: Shape, table: Table): string | undefined {
   if (shape.kind === null) return schemaSql(table);
   const mark = readMark(shape.comment);
-  if (mark === undefined && !hasFirstColumns(shape)) throw foreign(table);
+  if (mark === undefined && !hasFirstColumns(shape)) throw foreignTable(table.name, TOKENS);
   if ((mark?.version ?? 0) < SCHEMA_VERSION && lacksColumns(shape)) return laterColumnsSql(table);
   if (mark === undefined)
     return missingIn(shape, table).length > 0 ? adoptionSql(table) : undefined;
-  if (mark.needs > SCHEMA_VERSION) {
-    throw new TokenError(
-      'invalid_options',
-      `the table ${table.name} has a schema that this version of the library does not know, later than version ${SCHEMA_VERSION}: use a newer one`,
-    );
-  }
+  if (mark.needs > SCHEMA_VERSION) throw laterSchema(table.name, SCHEMA_VERSION);
   return mark.version < SCHEMA_VERSION ? laterIndexesSql(table) : undefined;
-}
-
-function foreign({ name }: Table): TokenError {
-  return new TokenError(
-    'invalid_options',
-    `there is something named ${name}, or as one of its indexes, that is not of this library: it has other columns than a table of tokens; choose another name`,
-  );
-}
-
-function migrationError(error: unknown, table: Table): TokenError {
-  if (isTokenError(error)) return error;
-  const state = sqlStateOf(error);
-  if (state === '42501' || state === '3F000') {
-    return new TokenError(
-      'invalid_options',
-      `the table ${table.name} cannot be created or brought up to date: its schema is not there, or the role may not create in it or does not own the table; have an administrator run the statements of migrationSql(), which tokenwright migrate --print shows, or give the role these rights`,
-    );
-  }
-  if (state === '55P03') {
-    return new TokenError(
-      'store_unavailable',
-      `the table ${table.name} cannot be brought up to date now, because another session has locked it, such as a dump or a transaction that stays open: try again when it has ended`,
-    );
-  }
-  return state === '42P07' ? foreign(table) : unavailable(state);
 }

@@ -69,15 +69,25 @@ export function typeOf(column: Column): string {
 }
 
 /** Whether this is a table of tokens, of any version and whatever its comment says. */
-export function hasFirstColumns({ kind, columns }: Shape): boolean {
-  const isTable = kind === 'r' || kind === 'p';
-  const isOther = columns.some(
+export function hasFirstColumns(shape: Shape): boolean {
+  const isOther = shape.columns.some(
     ({ name, type }) => ADDED_COLUMNS.includes(name as Column) && type !== typeOf(name as Column),
   );
-  const hasFirst = FIRST_COLUMNS.every((first) =>
-    columns.some(({ name, type }) => name === first && type === typeOf(first)),
+  const types = FIRST_COLUMNS.map((name) => [name, typeOf(name)] as const);
+  return !isOther && hasColumns(shape, types, COLUMNS);
+}
+
+/** Whether it is a table with these columns, and no foreign one that an insert would have to name. */
+export function hasColumns(
+  { kind, columns }: Shape,
+  types: readonly (readonly [name: string, type: string])[],
+  known: readonly string[] = types.map(([name]) => name),
+): boolean {
+  const isTable = kind === 'r' || kind === 'p';
+  const hasAll = types.every(([name, type]) =>
+    columns.some((column) => column.name === name && column.type === type),
   );
-  return isTable && hasFirst && !isOther && !columns.some(isInTheWay);
+  return isTable && hasAll && !columns.some((column) => isInTheWay(column, known));
 }
 
 /** Whether it lacks columns that a later version has added. */
@@ -86,8 +96,11 @@ export function lacksColumns({ columns }: Shape): boolean {
 }
 
 /** A foreign column that each insert would have to name. */
-function isInTheWay({ name, isRequired, isGiven }: ColumnShape): boolean {
-  return isRequired && !isGiven && !COLUMNS.includes(name as Column);
+function isInTheWay(
+  { name, isRequired, isGiven }: ColumnShape,
+  known: readonly string[] = COLUMNS,
+): boolean {
+  return isRequired && !isGiven && !known.includes(name);
 }
 
 /** What a table lacks of the schema, in words. Columns and indexes of others are left alone. */
@@ -101,7 +114,9 @@ export function missingIn({ columns, indexes }: Shape, names: IndexNames): strin
     if (isNullable && column.isRequired) return [`NULL in ${name}`];
     return isNullable || column.isRequired ? [] : [`NOT NULL of ${name}`];
   });
-  const inTheWay = columns.filter(isInTheWay).map(({ name }) => `a default of ${name}`);
+  const inTheWay = columns
+    .filter((column) => isInTheWay(column))
+    .map(({ name }) => `a default of ${name}`);
   const definitions = indexes.map(({ definition }) => partsOf(definition));
   const keys = indexes
     .filter(({ isUnique }) => isUnique)

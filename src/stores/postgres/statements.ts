@@ -14,7 +14,15 @@ export interface StatementOptions {
 }
 
 export function statementsFor(table: Table, { prepare, standby }: StatementOptions): Statements {
-  const entries = Object.entries(textsFor(table, standby)).map(([purpose, text]) => [
+  return statementsOf(textsFor(table, standby), { prepare });
+}
+
+/** As queries, with names if the server is to keep them prepared. */
+export function statementsOf<Purpose extends string>(
+  texts: Readonly<Record<Purpose, string>>,
+  { prepare }: { readonly prepare: boolean },
+): Readonly<Record<Purpose, PostgresQuery>> {
+  const entries = Object.entries<string>(texts).map(([purpose, text]) => [
     purpose,
     prepare ? { name: statementName(text), text } : { text },
   ]);
@@ -41,7 +49,7 @@ function textsFor(table: Table, standby: StatementOptions['standby']) {
  * once, before it looks for rows, so that "no such row" is not believed either. Within the statement,
  * because a pooler or a failover may put another server behind a connection.
  */
-const ON_PRIMARY = '(SELECT 1 / (NOT pg_is_in_recovery())::integer) = 1';
+export const ON_PRIMARY = '(SELECT 1 / (NOT pg_is_in_recovery())::integer) = 1';
 
 function insertsInto({ name }: Table) {
   const columns = COLUMNS.join(', ');

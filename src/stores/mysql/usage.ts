@@ -1,0 +1,191 @@
+import { DEFAULT_DEADLINE_MS, MAX_COUNTED_SCOPES, MAX_DEADLINE_MS } from '../../bounds.ts';
+import { TokenError } from '../../errors.ts';
+import type { TokenId } from '../../token.ts';
+import type { UsageDelta, UsageRecord, UsageStore } from '../../usage-store.ts';
+import { readWholeNumber } from '../options.ts';
+import { USAGE } from '../schema-mark.ts';
+import { isApart, rowsOf, type UsageRow, usagesOf, withinBound } from '../usage-rows.ts';
+import { type Cells, type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
+import { COLUMN_BYTES, type Table } from './schema.ts';
+import { marks, padToPowerOfTwo, perCount, withState } from './statements.ts';
+import {
+  MAX_SCOPE_BYTES,
+  type MysqlUsageTableOptions,
+  readUsageTable,
+  sinceSql,
+} from './usage-schema.ts';
+
+/** How a {@link MysqlUsageStore} works. */
+export interface MysqlUsageOptions extends MysqlUsageTableOptions {
+  /** How long the server may take to answer a call, in milliseconds, from 1 to 60 000. @default 2000 */
+  readonly deadlineMs?: number | undefined;
+}
+
+/**
+ * Stores how tokens are used in MySQL or MariaDB, for many processes, in a table of its own: to count a
+ * use never changes the row of a token.
+ *
+ * {@link migrateUsage} creates the table, or run the text of {@link usageMigrationSql}. The pool belongs
+ * to the host and stays open. It must lead to the primary: calls on a server that is only for reading
+ * fail with `store_unavailable`. It may be the pool of the token store, and needs what that one needs.
+ *
+ * A batch is one statement. Before it, the store reads which tokens have nearly as many scopes as are
+ * counted apart. If the server does not answer within `deadlineMs`, the call rejects with
+ * `store_unavailable`, and the counts may still be added.
+ *
+ * @example
+ * await migrateUsage(pool);
+ * const usage = { store: new MysqlUsageStore(pool) };
+ * const tokens = new TokenService({ store: new MysqlTokenStore(pool), keys, prefix: 'acme', usage });
+ */
+export class MysqlUsageStore implements UsageStore {
+  readonly #session: Session;
+  readonly #sql: ReturnType<typeof statementsFor>;
+
+  /**
+   * Does not connect; the first call does.
+   *
+   * @throws {TokenError} `invalid_options`
+   */
+  constructor(pool: MysqlPool | MysqlPromisePool, options: MysqlUsageOptions = {}) {
+    const { deadlineMs = DEFAULT_DEADLINE_MS } = options;
+    readWholeNumber('deadlineMs', deadlineMs, [1, MAX_DEADLINE_MS]);
+    this.#sql = statementsFor(readUsageTable(options));
+    this.#session = new Session(readPool(pool), deadlineMs, { kind: USAGE });
+  }
+
+  async add(batch: readonly UsageDelta[]): Promise<void> {
+    const rows = rowsOf(batch);
+    if (rows.length === 0) return;
+    // Reads first: a statement that also reads the table locks what it reads, and concurrent ones end
+    // in deadlocks.
+    const bounded = withinBound(rows, await this.#crowded(rows));
+    const parameters = inOrderOfKey(bounded.map(parametersOf));
+    await this.#session.write(this.#sql.add(parameters.length), parameters.flat());
+  }
+
+  /** The stored scopes of the tokens that may have no room for all new ones. */
+  async #crowded(rows: readonly UsageRow[]): Promise<Map<TokenId, Set<string>>> {
+    const counts = new Map<TokenId, number>();
+    for (const { id } of rows) counts.set(id, (counts.get(id) ?? 0) + 1);
+    const ids = padToPowerOfTwo([...counts.keys()]);
+    const room = Math.max(0, MAX_COUNTED_SCOPES - Math.max(...counts.values()));
+    const found = await this.#session.read(this.#sql.crowded(ids.length), [...ids, room]);
+    const crowded = new Map<TokenId, Set<string>>();
+    for (const row of found.map(rowIn)) {
+      const scopes = crowded.get(row.id) ?? new Set();
+      crowded.set(row.id, isApart(row) ? scopes.add(row.scope) : scopes);
+    }
+    return crowded;
+  }
+
+  async read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
+    if (ids.length > MAX_READ) {
+      const rest = this.read(ids.slice(MAX_READ));
+      return (await Promise.all([this.read(ids.slice(0, MAX_READ)), rest])).flat();
+    }
+    if (ids.length === 0) return [];
+    const parameters = padToPowerOfTwo(ids);
+    const rows = await this.#session.read(this.#sql.read(parameters.length), parameters);
+    return usagesOf(ids, rows.map(rowIn));
+  }
+
+  async forget(ids: readonly TokenId[]): Promise<void> {
+    if (ids.length > MAX_READ) await this.forget(ids.slice(MAX_READ));
+    const [first, ...rest] = ids.slice(0, MAX_READ);
+    if (first === undefined) return;
+    const parameters = padToPowerOfTwo([first, ...rest]);
+    await this.#session.write(this.#sql.forget(parameters.length), parameters);
+  }
+
+  /**
+   * The time from which the counts are complete: when the table was created.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  async since(): Promise<Date> {
+    const [row] = await this.#session.read(this.#sql.since, []);
+    if (row !== undefined) return new Date(rowIn(row).lastUsedAt);
+    // Somebody has emptied the table: counts begin now.
+    await this.#session.write(this.#sql.begin, []);
+    return this.since();
+  }
+}
+
+/** Longer lists of ids are read in parts: a statement takes at most 65 535 parameters. */
+const MAX_READ = 1024;
+
+function statementsFor(table: Table) {
+  const { quoted } = table;
+  const counted = `FROM ${quoted} AS counted FORCE INDEX (PRIMARY)`;
+  const cells = 'counted.id, counted.scope, counted.uses, counted.last_used_at';
+  return {
+    /** The rows of tokens that have more rows than the last value. */
+    crowded: perCount((count) =>
+      withState(
+        `SELECT ${cells} FROM (
+          SELECT id FROM ${quoted} FORCE INDEX (PRIMARY) WHERE id IN (${marks(count)})
+          GROUP BY id HAVING COUNT(*) > ?
+        ) AS crowded JOIN ${quoted} AS counted FORCE INDEX (PRIMARY) ON counted.id = crowded.id`,
+        4,
+      ),
+    ),
+    add: perCount(
+      (count) => `INSERT INTO ${quoted} (id, scope, uses, last_used_at)
+      VALUES ${Array(count).fill('(?, ?, ?, ?)').join(', ')}
+      ON DUPLICATE KEY UPDATE uses = uses + VALUES(uses),
+        last_used_at = GREATEST(last_used_at, VALUES(last_used_at))`,
+    ),
+    read: perCount((count) =>
+      withState(`SELECT ${cells} ${counted} WHERE counted.id IN (${marks(count)})`, 4),
+    ),
+    forget: perCount((count) => `DELETE FROM ${quoted} WHERE id IN (${marks(count)})`),
+    since: withState(`SELECT ${cells} ${counted} WHERE counted.id = '' AND counted.scope = ''`, 4),
+    begin: sinceSql(table),
+  };
+}
+
+function rowIn([id, scope, uses, lastUsedAt]: Cells): UsageRow {
+  return {
+    id: String(id) as TokenId,
+    scope: String(scope),
+    uses: Number(uses),
+    lastUsedAt: Number(lastUsedAt),
+  };
+}
+
+type Parameters = readonly [id: Buffer, scope: Buffer, uses: number, lastUsedAt: number];
+
+function parametersOf({ id, scope, uses, lastUsedAt }: UsageRow): Parameters {
+  return [
+    bytesOf('id', id, COLUMN_BYTES.id),
+    bytesOf('scope', scope, MAX_SCOPE_BYTES),
+    uses,
+    lastUsedAt,
+  ];
+}
+
+/** A server that is not strict would cut off the rest. */
+function bytesOf(name: string, text: string, max: number): Buffer {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= max) return bytes;
+  throw new TokenError('invalid_request', `${name} must have at most ${max} bytes`);
+}
+
+/**
+ * In the order of the primary key: processes that write overlapping batches wait for each other, and
+ * never in a circle. Adds nothing to the first row up to a power of two, so that few statements serve all
+ * lengths.
+ */
+function inOrderOfKey(rows: readonly Parameters[]): readonly Parameters[] {
+  const sorted = [...rows].sort(
+    ([id, scope], [otherId, otherScope]) =>
+      Buffer.compare(id, otherId) || Buffer.compare(scope, otherScope),
+  );
+  const [first, ...rest] = sorted;
+  if (first === undefined) return [];
+  const [id, scope, , lastUsedAt] = first;
+  const missing = 2 ** Math.ceil(Math.log2(rows.length)) - rows.length;
+  const nothing: Parameters = [id, scope, 0, lastUsedAt];
+  return [first, ...Array<Parameters>(missing).fill(nothing), ...rest];
+}

@@ -1,0 +1,153 @@
+import { DEFAULT_DEADLINE_MS, MAX_COUNTED_SCOPES, MAX_DEADLINE_MS } from '../../bounds.ts';
+import type { TokenId } from '../../token.ts';
+import {
+  OTHER_SCOPES,
+  type UsageDelta,
+  type UsageRecord,
+  type UsageStore,
+} from '../../usage-store.ts';
+import { readWholeNumber } from '../options.ts';
+import { USAGE } from '../schema-mark.ts';
+import { REFUSALS, rowsOf, type UsageRow, usagesOf } from '../usage-rows.ts';
+import { type PostgresPool, type PostgresQuery, readPool, Session } from './client.ts';
+import { ON_PRIMARY, statementsOf } from './statements.ts';
+import { type PostgresUsageTableOptions, readUsageTable, sinceSql } from './usage-schema.ts';
+
+/** How a {@link PostgresUsageStore} works. */
+export interface PostgresUsageOptions extends PostgresUsageTableOptions {
+  /** How long a statement may take, in milliseconds, from 1 to 60 000. @default 2000 */
+  readonly deadlineMs?: number | undefined;
+  /**
+   * Lets the server keep prepared statements for each connection, as `prepare` of the token store.
+   * @default true
+   */
+  readonly prepare?: boolean | undefined;
+}
+
+/**
+ * Stores how tokens are used in PostgreSQL, for many processes, in a table of its own: to count a use
+ * never changes the row of a token.
+ *
+ * {@link migrateUsage} creates the table, or run the text of {@link usageMigrationSql}. The pool belongs
+ * to the host and stays open. It must lead to the primary: calls on a standby fail with
+ * `store_unavailable`. It may be the pool of the token store, whose advice on timeouts holds here, too.
+ *
+ * A batch is one statement. It commits as the host has set `synchronous_commit`: with `off`, a crash of
+ * the server may cost the last counts. If a statement takes longer than `deadlineMs`, the call rejects
+ * with `store_unavailable`, and the counts may still be added.
+ *
+ * @example
+ * await migrateUsage(pool);
+ * const usage = { store: new PostgresUsageStore(pool) };
+ * const tokens = new TokenService({ store: new PostgresTokenStore(pool), keys, prefix: 'acme', usage });
+ */
+export class PostgresUsageStore implements UsageStore {
+  readonly #session: Session;
+  readonly #statements: Readonly<Record<keyof ReturnType<typeof textsFor>, PostgresQuery>>;
+
+  /**
+   * Does not connect; the first call does.
+   *
+   * @throws {TokenError} `invalid_options`
+   */
+  constructor(pool: PostgresPool, options: PostgresUsageOptions = {}) {
+    const checked = readPool(pool);
+    const { deadlineMs = DEFAULT_DEADLINE_MS, prepare = true } = options;
+    readWholeNumber('deadlineMs', deadlineMs, [1, MAX_DEADLINE_MS]);
+    this.#session = new Session(checked, deadlineMs, USAGE);
+    this.#statements = statementsOf(textsFor(readUsageTable(options)), { prepare });
+    if (pool.listenerCount('error') === 0) pool.on('error', () => {});
+  }
+
+  async add(batch: readonly UsageDelta[]): Promise<void> {
+    const rows = rowsOf(batch);
+    if (rows.length === 0) return;
+    await this.#session.run(this.#statements.add, [
+      rows.map(({ id }) => id),
+      rows.map(({ scope }) => scope),
+      rows.map(({ uses }) => uses),
+      rows.map(({ lastUsedAt }) => lastUsedAt),
+    ]);
+  }
+
+  async read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
+    if (ids.length === 0) return [];
+    const rows = await this.#session.run(this.#statements.read, [ids]);
+    return usagesOf(ids, rows.map(rowIn));
+  }
+
+  async forget(ids: readonly TokenId[]): Promise<void> {
+    if (ids.length > 0) await this.#session.run(this.#statements.forget, [ids]);
+  }
+
+  /**
+   * The time from which the counts are complete: when the table was created.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  async since(): Promise<Date> {
+    const [row] = await this.#session.run(this.#statements.since, []);
+    if (row !== undefined) return new Date(rowIn(row).lastUsedAt);
+    // Somebody has emptied the table: counts begin now.
+    await this.#session.run(this.#statements.begin, []);
+    return this.since();
+  }
+}
+
+/** A row comes as one text: the host may have set how the driver reads other types. */
+function rowIn(row: unknown): UsageRow {
+  const [id, scope, uses, lastUsedAt] = JSON.parse((row as { readonly cells: string }).cells);
+  return { id, scope, uses, lastUsedAt };
+}
+
+function textsFor(name: string) {
+  const read = `SELECT json_build_array(id, scope, uses, last_used_at)::text AS cells FROM ${name}
+     WHERE ${ON_PRIMARY}`;
+  return {
+    add: addTo(name),
+    read: `${read} AND id = ANY($1)`,
+    // Locks in the same order as `add`, so that they wait for each other and never in a circle.
+    forget: `WITH locked AS (
+         SELECT id, scope FROM ${name} WHERE id = ANY($1) ORDER BY id, scope FOR UPDATE
+       )
+       DELETE FROM ${name} AS counted USING locked
+       WHERE counted.id = locked.id AND counted.scope = locked.scope`,
+    since: `${read} AND id = '' AND scope = ''`,
+    begin: sinceSql(name),
+  };
+}
+
+/**
+ * Looks which scopes are stored, in one scan for the whole batch, then adds to the rows in their order:
+ * processes that write overlapping batches wait for each other, and never in a circle. A new scope takes
+ * one of the places that its token has left, in the order of the batch.
+ */
+function addTo(name: string): string {
+  return `WITH given AS (
+      SELECT id COLLATE "C" AS id, scope COLLATE "C" AS scope, uses, last_used_at, place
+      FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
+        AS given (id, scope, uses, last_used_at, place)
+    ), stored AS MATERIALIZED (
+      SELECT id, scope FROM ${name} WHERE id = ANY($1)
+    ), apart AS (
+      SELECT id, count(*) AS scopes FROM stored
+      WHERE scope NOT IN ('${REFUSALS}', '${OTHER_SCOPES}') GROUP BY id
+    ), placed AS (
+      SELECT given.id, uses, last_used_at,
+        CASE WHEN given.scope = '${REFUSALS}' OR stored.scope IS NOT NULL
+          OR coalesce(apart.scopes, 0) + row_number() OVER (
+            PARTITION BY given.id, stored.scope IS NULL AND given.scope <> '${REFUSALS}'
+            ORDER BY place
+          ) <= ${MAX_COUNTED_SCOPES}
+        THEN given.scope ELSE '${OTHER_SCOPES}' END AS scope
+      FROM given
+        LEFT JOIN stored ON stored.id = given.id AND stored.scope = given.scope
+        LEFT JOIN apart ON apart.id = given.id
+    )
+    INSERT INTO ${name} AS counted (id, scope, uses, last_used_at)
+    SELECT id, scope, sum(uses), max(last_used_at) FROM placed
+    GROUP BY id, scope ORDER BY id, scope
+    ON CONFLICT (id, scope) DO UPDATE SET
+      uses = counted.uses + excluded.uses,
+      last_used_at = greatest(counted.last_used_at, excluded.last_used_at)`;
+}

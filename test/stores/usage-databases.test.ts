@@ -1,0 +1,731 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { createPool, type Pool as MysqlDriverPool, type PoolOptions } from 'mysql2';
+import pg from 'pg';
+import { afterEach, describe, expect, inject, it } from 'vitest';
+import { generateKey, MemoryTokenStore, TokenService, type UsageStore } from '../../src/index.ts';
+import * as mysql from '../../src/stores/mysql/index.ts';
+import * as postgres from '../../src/stores/postgres/index.ts';
+import { usageContract } from '../../src/testing/index.ts';
+import type { TokenId } from '../../src/token.ts';
+import type { UsageDelta } from '../../src/usage-store.ts';
+import { codeOf, SCOPE } from '../support.ts';
+import { refusalOf } from './support.ts';
+
+const urls = inject('servers');
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean();
+});
+
+type Store = UsageStore & { since(): Promise<Date> };
+type Row = Readonly<Record<string, unknown>>;
+
+interface StoreOptions {
+  readonly deadlineMs?: number;
+  /** Statements of the host for each new connection. */
+  readonly first?: string;
+}
+
+/** A pool of the host, and what it makes of a table. */
+interface Host {
+  store(table: string, options?: StoreOptions): Store;
+  tokenTable(table: string): Promise<void>;
+  migrate(table: string): Promise<void>;
+  migrationSql(table: string): string;
+  run(sql: string): Promise<readonly Row[]>;
+  /** Begins a transaction. */
+  begin(): Promise<HostTransaction>;
+  /** The statements that were sent, and how many of them were the victim of a deadlock. */
+  readonly sent: string[];
+  readonly deadlocks: () => number;
+  /** A host whose user may only do this with a table. */
+  restricted(table: string, rights: string): Promise<Host>;
+}
+
+interface HostTransaction {
+  run(sql: string): Promise<unknown>;
+  /** Rolls back if a statement has failed. */
+  end(): Promise<void>;
+}
+
+interface Engine {
+  readonly name: string;
+  readonly url: string | undefined;
+  host(settings?: Settings): Host;
+  /** Statements that one `add` sends. */
+  readonly perAdd: readonly RegExp[];
+}
+
+interface Settings {
+  readonly url?: string;
+  /** Of each connection. */
+  readonly isolation?: string;
+  readonly isReadOnly?: boolean;
+  readonly isContrary?: boolean;
+}
+
+function newName(): string {
+  return `usage_${randomBytes(8).toString('hex')}`;
+}
+
+const POSTGRES: Engine = {
+  name: 'PostgreSQL',
+  url: urls.postgres,
+  perAdd: [/INSERT INTO/],
+  host({ url = urls.postgres, isolation, isReadOnly = false, isContrary = false } = {}) {
+    const settings = [
+      ...(isolation ? [`default_transaction_isolation=${isolation.replace(' ', '\\ ')}`] : []),
+      ...(isReadOnly ? ['default_transaction_read_only=on'] : []),
+    ];
+    return postgresHost(
+      new pg.Pool({
+        connectionString: url,
+        // Under a stricter isolation, 100 concurrent writes of one row take their time.
+        connectionTimeoutMillis: isolation === undefined ? 2000 : 20_000,
+        options: settings.map((setting) => `-c ${setting}`).join(' '),
+        ...(isContrary && { types: { getTypeParser: parserOf } as never }),
+      }),
+      isContrary,
+    );
+  },
+};
+
+/** The host reads texts as they are, and everything else in its own way. */
+function parserOf(type: number): (text: string) => string {
+  return type === pg.types.builtins.TEXT ? (text) => text : () => 'unreadable';
+}
+
+function postgresHost(pool: pg.Pool, isContrary: boolean): Host {
+  pool.on('error', () => {});
+  cleanups.push(() => pool.ended || pool.end());
+  const sent: string[] = [];
+  let deadlocks = 0;
+  const spied = Object.assign(Object.create(pool), {
+    async query(query: { text: string }) {
+      sent.push(query.text);
+      try {
+        return await pool.query(query);
+      } catch (error) {
+        if ((error as { code?: string }).code === '40P01') deadlocks += 1;
+        throw error;
+      }
+    },
+  });
+  return {
+    sent,
+    deadlocks: () => deadlocks,
+    store: (table, options = {}) =>
+      new postgres.PostgresUsageStore(spied, { table, prepare: !isContrary, ...options }),
+    tokenTable: (table) => postgres.migrate(pool, { table }),
+    migrate: (table) => postgres.migrateUsage(pool, { table }),
+    migrationSql: (table) => postgres.usageMigrationSql({ table }),
+    run: async (sql) => (await pool.query(sql)).rows as Row[],
+    async begin() {
+      const client = await pool.connect();
+      await client.query('BEGIN');
+      return {
+        run: (sql) => client.query(sql),
+        async end() {
+          await client.query('COMMIT');
+          client.release();
+        },
+      };
+    },
+    async restricted(table, rights) {
+      const role = newName();
+      await pool.query(`CREATE ROLE ${role}; GRANT ${rights} ON ${table} TO ${role}`);
+      cleanups.push(() => pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`));
+      const { connectionString } = pool.options;
+      return postgresHost(new pg.Pool({ connectionString, options: `-c role=${role}` }), false);
+    },
+  };
+}
+
+/** What a host may have set for its own queries and must not matter to us. */
+const CONTRARY: PoolOptions = {
+  charset: 'latin1_swedish_ci',
+  flags: ['-FOUND_ROWS'],
+  rowsAsArray: true,
+  nestTables: '_',
+  supportBigNumbers: true,
+  bigNumberStrings: true,
+  dateStrings: true,
+  namedPlaceholders: true,
+  typeCast: (field) => field.string('latin1'),
+  timezone: '-03:00',
+};
+
+const MARIADB: Engine = {
+  name: 'MariaDB',
+  url: urls.mariadb,
+  perAdd: [/^\(SELECT/, /^INSERT INTO/],
+  host({ url = urls.mariadb, isolation, isReadOnly = false, isContrary = false } = {}) {
+    const pool = createPool({
+      uri: url as string,
+      connectionLimit: 10,
+      connectTimeout: 2000,
+      ...(isContrary && CONTRARY),
+    });
+    pool.on('connection', (connection) => {
+      if (isolation)
+        connection.query(`SET SESSION tx_isolation = '${isolation.replace(' ', '-')}'`);
+      if (isReadOnly) connection.query('SET SESSION TRANSACTION READ ONLY');
+      if (isContrary) {
+        connection.query(`SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT',
+          time_zone = '+05:45', innodb_lock_wait_timeout = 20`);
+      }
+    });
+    return mariadbHost(pool);
+  },
+};
+
+function mariadbHost(pool: MysqlDriverPool): Host {
+  cleanups.push(() => new Promise((resolve) => pool.end(resolve)));
+  const sent: string[] = [];
+  let deadlocks = 0;
+  pool.on('connection', (connection) => {
+    const own = connection as unknown as mysql.MysqlConnection;
+    const execute = own.execute.bind(own);
+    own.execute = (statement, callback) => {
+      sent.push(statement.sql);
+      return execute(statement, (error, answer) => {
+        if ((error as { errno?: number } | null)?.errno === 1213) deadlocks += 1;
+        callback(error, answer);
+      });
+    };
+  });
+  const run = async (sql: string) => (await pool.promise().query(sql))[0] as unknown as Row[];
+  return {
+    sent,
+    deadlocks: () => deadlocks,
+    store: (table, options = {}) => new mysql.MysqlUsageStore(pool, { table, ...options }),
+    tokenTable: (table) => mysql.migrate(pool, { table }),
+    migrate: (table) => mysql.migrateUsage(pool, { table }),
+    migrationSql: (table) => mysql.usageMigrationSql({ table }),
+    run,
+    async begin() {
+      const connection = await pool.promise().getConnection();
+      await connection.beginTransaction();
+      return {
+        run: (sql) => connection.query(sql),
+        async end() {
+          await connection.commit();
+          connection.release();
+        },
+      };
+    },
+    async restricted(table, rights) {
+      const user = newName();
+      await run(`CREATE USER ${user}@'127.0.0.1'`);
+      cleanups.push(() => run(`DROP USER ${user}@'127.0.0.1'`));
+      await run(`GRANT ${rights} ON ${table} TO ${user}@'127.0.0.1'`);
+      const url = new URL(urls.mariadb as string);
+      url.username = user;
+      return mariadbHost(createPool({ uri: url.href, connectTimeout: 2000 }));
+    },
+  };
+}
+
+const START = Date.UTC(2100, 0, 1);
+const ORDERS = 'GET:shop.example/orders';
+
+function idOf(index: number): TokenId {
+  return `token${index}`.padEnd(22, 'x') as TokenId;
+}
+
+const ID = idOf(0);
+
+function use(id: TokenId, scope: string, uses = 1, ms = 0): UsageDelta {
+  return { id, scope, uses, lastUsedAt: new Date(START + ms) };
+}
+
+function range(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => index);
+}
+
+async function usesOf(store: UsageStore, id = ID): Promise<number> {
+  const [usage] = await store.read([id]);
+  return usage?.scopes.reduce((sum, { uses }) => sum + uses, 0) ?? 0;
+}
+
+describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, perAdd }) => {
+  /** A table of its own that is removed at the end. */
+  async function newTable(made = host()): Promise<string> {
+    const table = newName();
+    cleanups.push(() => made.run(`DROP TABLE IF EXISTS ${table}`));
+    await made.migrate(table);
+    return table;
+  }
+
+  async function setUp(settings: Settings = {}, options: StoreOptions = {}) {
+    const admin = host();
+    const table = await newTable(admin);
+    const own = host(settings);
+    return { admin, own, table, store: own.store(table, options) };
+  }
+
+  const stored = async ({ run }: Host, table: string) =>
+    Number((await run(`SELECT count(*) AS number FROM ${table} WHERE id <> ''`))[0]?.['number']);
+
+  describe.skipIf(url === undefined)('as it is set up by most', () => {
+    it.each(usageContract)('$name', (promise) => promise.run(async () => (await setUp()).store));
+  });
+
+  describe.skipIf(url === undefined)('with contrary settings of the host', () => {
+    it.each(usageContract)('$name', (promise) =>
+      promise.run(async () => {
+        const setting = { isolation: 'serializable', isContrary: true };
+        // Each conflict is tried again.
+        return (await setUp(setting, { deadlineMs: 20_000 })).store;
+      }),
+    );
+  });
+
+  describe.skipIf(url === undefined)('add', () => {
+    it('writes a thousand tokens with one statement', async () => {
+      const { own, store } = await setUp();
+      const batch = range(1000).map((index) => use(idOf(index), ORDERS, index + 1));
+      await store.add(batch);
+      expect(own.sent).toEqual(perAdd.map((form) => expect.stringMatching(form)));
+
+      own.sent.length = 0;
+      const usages = await store.read(range(1000).map(idOf));
+      expect(usages.map((usage) => usage?.scopes[0]?.uses)).toEqual(
+        range(1000).map((index) => index + 1),
+      );
+      expect(own.sent).toHaveLength(1);
+    });
+
+    it('sends nothing for an empty batch', async () => {
+      const { own, store } = await setUp();
+      await store.add([]);
+      await store.forget([]);
+      expect(await store.read([])).toEqual([]);
+      expect(own.sent).toEqual([]);
+    });
+
+    it.each([
+      [{ refusals: Number.NaN }],
+      [{ refusals: 0.5 }],
+      [{ scope: ORDERS, uses: 2 ** 53, lastUsedAt: new Date(START) }],
+      [{ scope: ORDERS, uses: 1, lastUsedAt: new Date(Number.NaN) }],
+    ])('refuses a batch with %j and adds nothing of it', async (broken) => {
+      const { store } = await setUp();
+      const batch = [use(ID, ORDERS), { id: ID, ...broken } as UsageDelta];
+
+      expect(await codeOf(store.add(batch))).toBe('invalid_request');
+      expect(await store.read([ID])).toEqual([undefined]);
+    });
+
+    it('adds nothing of a batch of which the server refuses a part', async () => {
+      const { admin, store, table } = await setUp();
+      await store.add([use(idOf(1), ORDERS)]);
+      await admin.run(`UPDATE ${table} SET uses = 9223372036854775807 WHERE id = '${idOf(1)}'`);
+      const batch = [use(idOf(0), ORDERS), use(idOf(1), ORDERS), use(idOf(2), ORDERS)];
+
+      expect(await codeOf(store.add(batch))).toBe('store_unavailable');
+      expect(await usesOf(store, idOf(0))).toBe(0);
+      await admin.run(`UPDATE ${table} SET uses = 7 WHERE id = '${idOf(1)}'`);
+      await store.add(batch);
+      expect(await usesOf(store, idOf(0))).toBe(1);
+      expect(await usesOf(store, idOf(1))).toBe(8);
+    });
+
+    it('tells the longest scopes apart by their last character', async () => {
+      const { store } = await setUp();
+      const scopes = range(300).map(
+        (index) => `GET:shop.example/${'x'.repeat(1003)}${`${index}`.padStart(4, '0')}`,
+      );
+      expect(scopes[0]).toHaveLength(1024);
+      await store.add(scopes.slice(0, 256).map((scope, index) => use(ID, scope, index + 1)));
+      await store.add(scopes.slice(0, 256).map((scope) => use(ID, scope)));
+
+      const [usage] = await store.read([ID]);
+      expect(new Map(usage?.scopes.map(({ scope, uses }) => [scope, uses]))).toEqual(
+        new Map(scopes.slice(0, 256).map((scope, index) => [scope, index + 2])),
+      );
+    });
+
+    it('keeps the rows of a token few, however many scopes it uses', async () => {
+      const { admin, store, table } = await setUp();
+      for (const turn of range(4)) {
+        const scopes = range(100).map((index) => `${ORDERS}/${turn * 100 + index}`);
+        await store.add([...scopes.map((scope) => use(ID, scope)), { id: ID, refusals: 1 }]);
+      }
+
+      expect(await usesOf(store)).toBe(400);
+      // 256 scopes, the others, and the refusals.
+      expect(await stored(admin, table)).toBe(258);
+    });
+
+    it('counts at most 256 scopes apart also if several processes add new ones at once', async () => {
+      const { table, store } = await setUp();
+      const stores = range(8).map(() => host().store(table));
+      const rounds = range(3);
+      for (const round of rounds) {
+        await Promise.all(
+          stores.map((each, place) =>
+            each.add(range(64).map((index) => use(ID, `${ORDERS}/${place}/${index}`, 1, round))),
+          ),
+        );
+      }
+
+      const [usage] = await store.read([ID]);
+      const names = usage?.scopes.map(({ scope }) => scope) ?? [];
+      expect(names.filter((scope) => scope !== 'other')).toHaveLength(256);
+      expect(new Set(names).size).toBe(257);
+      expect(await usesOf(store)).toBe(8 * 64 * rounds.length);
+    });
+
+    it('rejects in time while another transaction holds a row, and adds later', async () => {
+      const { admin, own, store, table } = await setUp({}, { deadlineMs: 300 });
+      const patient = own.store(table);
+      await patient.add([use(ID, ORDERS)]);
+      const other = await admin.begin();
+      await other.run(`UPDATE ${table} SET uses = 10 WHERE id = '${ID}'`);
+      expect(await codeOf(store.add([use(ID, ORDERS)]))).toBe('store_unavailable');
+      await other.end();
+      await patient.add([use(ID, ORDERS)]);
+      // The one that was given up may have been carried out.
+      expect([11, 12]).toContain(await usesOf(patient));
+    });
+  });
+
+  describe.skipIf(url === undefined)('concurrent writers of overlapping batches', () => {
+    const SCOPES = [ORDERS, `${ORDERS}/{}`, 'POST:shop.example/orders'];
+
+    /** Batches in orders of their own, of tokens that all writers share. */
+    function batchOf(writer: number, round: number): UsageDelta[] {
+      const step = [7, 11, 13, 17][writer % 4] ?? 1;
+      return range(150).flatMap((index) => {
+        const place = (index * step + round) % 150;
+        const scope = SCOPES[place % 3] ?? ORDERS;
+        return [
+          use(idOf(place), scope, writer + 1, (writer * 37 + round * 101) % 1000),
+          ...(place % 5 === 0 ? [{ id: idOf(place), refusals: 1 }] : []),
+        ];
+      });
+    }
+
+    it.each(['read committed', 'repeatable read'])('add up exactly (%s)', async (isolation) => {
+      const { table, store } = await setUp();
+      const [writers, rounds] = [range(6), range(8)];
+      const hosts = writers.map(() => host({ isolation }));
+      await Promise.all(
+        hosts.map(async (own, writer) => {
+          const each = own.store(table, { deadlineMs: 20_000 });
+          for (const round of rounds) await each.add(batchOf(writer, round));
+        }),
+      );
+
+      const all = writers.flatMap((writer) => rounds.flatMap((round) => batchOf(writer, round)));
+      const latest = Math.max(...all.map(({ scope, ...delta }) => timeOf(delta)));
+      const usages = await store.read(range(150).map(idOf));
+      for (const [place, usage] of usages.entries()) {
+        const scope = SCOPES[place % 3] ?? ORDERS;
+        // 1 + 2 + … + 6 in each round.
+        expect(usage?.scopes).toEqual([
+          { scope, uses: 21 * rounds.length, lastUsedAt: new Date(latest) },
+        ]);
+        expect(usage?.refusals).toBe(place % 5 === 0 ? writers.length * rounds.length : 0);
+      }
+      expect(hosts.map(({ deadlocks }) => deadlocks())).toEqual(writers.map(() => 0));
+    });
+
+    it('survive a deadlock with a transaction of the host (the control)', async () => {
+      const { admin, own, store, table } = await setUp({}, { deadlineMs: 20_000 });
+      const ids = range(20).map(idOf);
+      const [first = ID, ...rest] = ids;
+      await store.add(ids.map((id) => use(id, ORDERS)));
+      const changed = (id: TokenId) => `UPDATE ${table} SET uses = uses + 100 WHERE id = '${id}'`;
+      const other = await admin.begin();
+      for (const id of rest) await other.run(changed(id));
+      const adding = store.add(ids.map((id) => use(id, ORDERS)));
+      await expect.poll(() => isLocked(admin, table, first), { timeout: 5000 }).toBe(true);
+      // The batch holds the first row and waits for another one, as this transaction does now.
+      const isVictim = await other.run(changed(first)).then(
+        () => false,
+        () => true,
+      );
+      await other.end();
+      await adding;
+
+      expect(own.deadlocks()).toBe(isVictim ? 0 : 1);
+      expect(await usesOf(store, first)).toBe(isVictim ? 2 : 102);
+    });
+
+    it('of several processes add up exactly', async () => {
+      const { table, store } = await setUp();
+      const children = range(3).map((writer) => startFlusher(name, `${url}#${table}`, writer));
+      const ends = await Promise.all(
+        children.map(async (child) => [
+          await text(child.stderr as NonNullable<ChildProcess['stderr']>),
+          (await once(child, 'close'))[0],
+        ]),
+      );
+      expect(ends).toEqual(children.map(() => ['', 0]));
+
+      const usages = await store.read(range(FLUSHED).map(idOf));
+      for (const usage of usages) {
+        expect(usage?.scopes).toEqual([
+          { scope: ORDERS, uses: 3 * FLUSHES, lastUsedAt: new Date(START + FLUSHES - 1) },
+        ]);
+      }
+    });
+  });
+
+  describe.skipIf(url === undefined)('migrateUsage', () => {
+    it('may be called by many at once and again, and keeps what is there', async () => {
+      const made = host();
+      const table = newName();
+      cleanups.push(() => made.run(`DROP TABLE IF EXISTS ${table}`));
+      await Promise.all(range(8).map(() => host().migrate(table)));
+      const store = made.store(table);
+      await store.add([use(ID, ORDERS)]);
+      const since = await store.since();
+      await made.migrate(table);
+
+      expect(await usesOf(store)).toBe(1);
+      expect(await store.since()).toEqual(since);
+    });
+
+    it('creates what the printed SQL creates', async () => {
+      const { admin, table } = await setUp();
+      const printed = newName();
+      cleanups.push(() => admin.run(`DROP TABLE IF EXISTS ${printed}`));
+      for (const sql of admin.migrationSql(printed).split(';\n').filter(Boolean)) {
+        await admin.run(sql);
+      }
+      await admin.migrate(printed);
+
+      const store = admin.store(printed);
+      await store.add([use(ID, ORDERS)]);
+      expect(await usesOf(store)).toBe(1);
+      expect(await shapeOf(admin, printed)).toEqual(await shapeOf(admin, table));
+      expect((await store.since()).getTime()).toBeGreaterThan(0);
+    });
+
+    it.each([
+      ['a table of tokens', (made: Host, table: string) => made.tokenTable(table)],
+      [
+        'a table of the host',
+        async (made: Host, table: string) => {
+          await made.run(`CREATE TABLE ${table} (id varchar(22) PRIMARY KEY, uses bigint)`);
+        },
+      ],
+    ])('refuses %s and leaves it unchanged', async (_, make) => {
+      const made = host();
+      const table = newName();
+      cleanups.push(() => made.run(`DROP TABLE IF EXISTS ${table}`));
+      await make(made, table);
+      const shape = await shapeOf(made, table);
+      const { code, message } = await refusalOf(made.migrate(table));
+
+      expect(code).toBe('invalid_options');
+      expect(message).toContain('choose another');
+      expect(await shapeOf(made, table)).toEqual(shape);
+      expect(await codeOf(made.store(table).add([use(ID, ORDERS)]))).toBe('store_unavailable');
+    });
+
+    it('makes a table that is refused as one of tokens', async () => {
+      const { admin, table } = await setUp();
+
+      expect(await codeOf(admin.tokenTable(table))).toBe('invalid_options');
+    });
+
+    it('refuses a table of a later version that says so, and takes one that does not', async () => {
+      const { admin, table } = await setUp();
+      const comment = (text: string) =>
+        name === 'MariaDB'
+          ? `ALTER TABLE ${table} COMMENT='${text}'`
+          : `COMMENT ON TABLE ${table} IS '${text}'`;
+      await admin.run(comment('tokenwright usage schema 2, needs 2'));
+      expect(await codeOf(admin.migrate(table))).toBe('invalid_options');
+
+      await admin.run(comment('tokenwright usage schema 2'));
+      await admin.migrate(table);
+    });
+
+    it('needs no right to create if the table is there', async () => {
+      const { admin, table } = await setUp();
+      const user = await admin.restricted(table, 'SELECT, INSERT, UPDATE, DELETE');
+      await user.migrate(table);
+      const store = user.store(table);
+      await store.add([use(ID, ORDERS)]);
+      await store.forget([ID]);
+
+      expect(await store.read([ID])).toEqual([undefined]);
+    });
+
+    it.each(['no name', 'a.b.c', '', "x'y", 'x'.repeat(65)])(
+      'refuses the name %j',
+      async (table) => {
+        expect(await codeOf(host().migrate(table))).toBe('invalid_options');
+        expect(await codeOf(() => host().store(table))).toBe('invalid_options');
+        expect(await codeOf(() => host().migrationSql(table))).toBe('invalid_options');
+      },
+    );
+  });
+
+  describe.skipIf(url === undefined)('since', () => {
+    it('is the time when the table was created, by the clock of the server', async () => {
+      const { admin, store, table } = await setUp();
+      const now = name === 'MariaDB' ? 'UNIX_TIMESTAMP(NOW(6))' : 'extract(epoch FROM now())';
+      const [row] = await admin.run(`SELECT ${now} AS now`);
+      const since = await store.since();
+
+      const age = Number(row?.['now']) * 1000 - since.getTime();
+      expect(age).toBeGreaterThan(-1);
+      expect(age).toBeLessThan(60_000);
+      expect(await admin.store(table).since()).toEqual(since);
+    });
+
+    it('begins now if somebody has emptied the table', async () => {
+      const { admin, store, table } = await setUp();
+      await admin.run(`UPDATE ${table} SET last_used_at = 1000 WHERE id = ''`);
+      expect(await store.since()).toEqual(new Date(1000));
+
+      await admin.run(`DELETE FROM ${table}`);
+      const since = await store.since();
+      expect(since.getTime()).toBeGreaterThan(1000);
+      expect(await store.since()).toEqual(since);
+    });
+
+    it('outlives forget', async () => {
+      const { store } = await setUp();
+      const since = await store.since();
+      await store.add([use(ID, ORDERS)]);
+      await store.forget([ID]);
+
+      expect(await store.since()).toEqual(since);
+    });
+  });
+
+  describe.skipIf(url === undefined)('a call', () => {
+    it('says how to create the table if it is missing', async () => {
+      const store = host().store(newName());
+      const calls = [
+        () => store.add([use(ID, ORDERS)]),
+        () => store.read([ID]),
+        () => store.since(),
+      ];
+      for (const call of calls) {
+        const { code, message } = await refusalOf(call());
+        expect(code).toBe('store_unavailable');
+        expect(message).toContain('call migrateUsage');
+      }
+    });
+
+    it('is refused by a user who may only read, if it writes', async () => {
+      const { admin, store, table } = await setUp();
+      await store.add([use(ID, ORDERS)]);
+      const reader = (await admin.restricted(table, 'SELECT')).store(table);
+
+      for (const call of [() => reader.add([use(ID, ORDERS)]), () => reader.forget([ID])]) {
+        const { code, message } = await refusalOf(call());
+        expect(code).toBe('store_unavailable');
+        expect(message).toContain('the table of usage');
+      }
+      expect(await usesOf(reader)).toBe(1);
+    });
+
+    it('that writes rejects on connections that are read-only', async () => {
+      const { store } = await setUp({ isReadOnly: true });
+
+      for (const call of [() => store.add([use(ID, ORDERS)]), () => store.forget([ID])]) {
+        const { code, message } = await refusalOf(call());
+        expect(code).toBe('store_unavailable');
+        expect(message).toContain('read-only');
+      }
+    });
+
+    it('has a deadline of 1 to 60 000 milliseconds', async () => {
+      for (const deadlineMs of [0, 60_001, 1.5, Number.NaN]) {
+        expect(await codeOf(() => host().store('usage', { deadlineMs }))).toBe('invalid_options');
+      }
+      for (const deadlineMs of [1, 60_000]) {
+        expect(host().store('usage', { deadlineMs })).toBeDefined();
+      }
+    });
+  });
+
+  describe.skipIf(url === undefined)('a service', () => {
+    it('counts in it, shows it in other processes, and leaves the pool of the host open', async () => {
+      const { admin, table, store } = await setUp();
+      const kept = new MemoryTokenStore();
+      const keys = [generateKey()];
+      const serviceOn = (usage: UsageStore) =>
+        new TokenService({ store: kept, keys, prefix: 'acme', usage: { store: usage } });
+      const tokens = serviceOn(store);
+      const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+      await tokens.verify(value, { scope: SCOPE });
+      await tokens.verify(value, { scope: 'PUT:shop.example/orders' });
+      const before = await kept.find([id]);
+      await tokens.close();
+
+      const elsewhere = serviceOn(admin.store(table));
+      expect(await elsewhere.usage('acme', id)).toMatchObject({ uses: 1, refusals: 1 });
+      expect(await kept.find([id])).toEqual(before);
+      expect(await usesOf(store, id)).toBe(1);
+    });
+  });
+});
+
+/** The columns of a table. */
+function shapeOf({ run }: Host, table: string): Promise<unknown> {
+  return run(
+    `SELECT column_name AS name, data_type AS type, character_maximum_length AS length,
+       collation_name AS collation FROM information_schema.columns
+     WHERE table_name = '${table}' ORDER BY ordinal_position`,
+  );
+}
+
+/** Whether somebody else has locked the row of a token. */
+async function isLocked({ begin }: Host, table: string, id: TokenId): Promise<boolean> {
+  const probe = await begin();
+  try {
+    await probe.run(`SELECT uses FROM ${table} WHERE id = '${id}' FOR UPDATE NOWAIT`);
+    return false;
+  } catch {
+    return true;
+  } finally {
+    await probe.end();
+  }
+}
+
+const FLUSHED = 400;
+const FLUSHES = 15;
+
+/** Adds to the counts of all tokens, in an order of its own. */
+const FLUSHER = `
+  import { USAGE_ENGINES } from './test/usage/engines.ts';
+  const [engine, place, writer] = process.argv.slice(1);
+  const { store, end } = await USAGE_ENGINES.find(({ name }) => name === engine).open(place);
+  for (let round = 0; round < ${FLUSHES}; round += 1) {
+    const batch = Array.from({ length: ${FLUSHED} }, (_, index) => {
+      const place = writer === '1' ? ${FLUSHED} - 1 - index : (index + round * 31) % ${FLUSHED};
+      const lastUsedAt = new Date(${START} + (writer === '2' ? ${FLUSHES} - 1 - round : round));
+      return { id: ('token' + place).padEnd(22, 'x'), scope: '${ORDERS}', uses: 1, lastUsedAt };
+    });
+    await store.add(batch);
+  }
+  await end();
+`;
+
+function startFlusher(engine: string, place: string, writer: number): ChildProcess {
+  const script = ['--input-type=module-typescript', '-e', FLUSHER];
+  const child = spawn(process.execPath, [...script, engine, place, `${writer}`], {
+    cwd: join(import.meta.dirname, '../..'),
+  });
+  cleanups.push(() => child.kill('SIGKILL'));
+  return child;
+}
+
+function timeOf(delta: object): number {
+  return 'lastUsedAt' in delta ? (delta.lastUsedAt as Date).getTime() : 0;
+}
