@@ -34,7 +34,7 @@ const counter = metrics.getMeter('tokenwright').createCounter('tokenwright.event
 // Counts by type and reason: few series, however many tokens there are. Node.js ends the process when a
 // subscriber throws, so nothing may get out of one.
 const types = ['issued', 'modified', 'rotated', 'revoked', 'revoked_all', 'purged', 'verified'];
-for (const type of [...types, 'revealed', 'refused', 'reused', 'store_trouble']) {
+for (const type of [...types, 'activated', 'revealed', 'refused', 'reused', 'store_trouble']) {
   subscribe(`tokenwright:${type}`, (message) => {
     try {
       const event = message as TokenEvent;

@@ -17,7 +17,10 @@ interface TokenScopedEvent extends BaseEvent {
 /**
  * Something that happened to a token, identified by its id and never with its value, or to the store.
  *
- * - `issued`, `modified`, `rotated`, `revoked`: the change was made.
+ * - `issued`, `modified`, `rotated`, `revoked`: the change was made. `rotated` has `pending` if the new
+ *   value waits for its first use; dropping that value is `modified`.
+ * - `activated`: the new value was used for the first time, and the old one has its grace period from now.
+ *   Emitted once, by the process that wrote it; by none if the answer of the store was lost.
  * - `revoked_all`, `purged`: `count` tokens were revoked or removed.
  * - `revealed`: one call showed the account the values of `count` tokens. Not emitted for the values
  *   that `issue` and `rotate` return.
@@ -36,7 +39,12 @@ interface TokenScopedEvent extends BaseEvent {
  * throws it again as an uncaught exception: wrap the body of each subscriber in `try` and `catch`.
  */
 export type TokenEvent =
-  | (TokenScopedEvent & { readonly type: 'issued' | 'modified' | 'rotated' | 'revoked' | 'reused' })
+  | (TokenScopedEvent & { readonly type: TokenChange })
+  | (TokenScopedEvent & {
+      readonly type: 'rotated';
+      /** Present if the new value waits for its first use. */
+      readonly pending?: true;
+    })
   | (BaseEvent & {
       readonly type: 'revoked_all';
       /** The account of the tokens. */
@@ -84,6 +92,9 @@ export type TokenEvent =
       readonly count: number;
     });
 
+/** What can happen to one token, when its id says it all. */
+type TokenChange = 'issued' | 'modified' | 'activated' | 'revoked' | 'reused';
+
 /** An event whose time is not that of a call. */
 type OwnEvent = DistributiveOmit<
   Extract<TokenEvent, { type: 'store_trouble' | 'usage_dropped' }>,
@@ -101,6 +112,7 @@ const CHANNELS = {
   issued: channel('tokenwright:issued'),
   modified: channel('tokenwright:modified'),
   rotated: channel('tokenwright:rotated'),
+  activated: channel('tokenwright:activated'),
   revoked: channel('tokenwright:revoked'),
   revoked_all: channel('tokenwright:revoked_all'),
   revealed: channel('tokenwright:revealed'),
@@ -138,11 +150,17 @@ export class Events {
 
   /** Emits what happened to a token. */
   token(
-    type: 'issued' | 'modified' | 'rotated' | 'revoked' | 'reused',
+    type: TokenChange,
     { id, account }: Pick<TokenRecord, 'id' | 'account'>,
     now: number,
   ): void {
     if (this.#isHeard(type)) this.#emit({ type, id, account, at: new Date(now) });
+  }
+
+  /** Emits that a token has a new value, or one that waits for its first use. */
+  rotated({ id, account, pending }: TokenRecord, now: number): void {
+    const waits = pending !== undefined && ({ pending: true } as const);
+    this.#emit({ type: 'rotated', id, account, ...waits, at: new Date(now) });
   }
 
   /** Emits that all tokens of an account were revoked. */

@@ -3,6 +3,7 @@ export { type Clock, systemClock } from './clock.ts';
 export { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
 export type { TokenEvent, TokenEventType } from './events.ts';
 export type {
+  CancelRotationOptions,
   ChangeOptions,
   IntrospectOptions,
   IssueInput,

@@ -98,9 +98,30 @@ export interface ChangeOptions {
 
 /** The options of `rotate`. */
 export interface RotateOptions {
-  /** How long the old value stays valid: whole seconds, never past the token's expiry. @default 0 */
+  /**
+   * `first-use`: both values work until the new one is accepted for the first time. Replaces a value that
+   * still waits for that. @default the new value replaces the old one immediately
+   */
+  readonly activate?: 'first-use' | undefined;
+  /**
+   * How long the old value stays valid after it was replaced: whole seconds, never past the token's expiry.
+   * @default 0
+   */
   readonly graceSeconds?: number | undefined;
   /** Changes the token only if it still has this version; otherwise `version_conflict`. */
+  readonly ifVersion?: number | undefined;
+  /** Only of {@link CancelRotationOptions}. */
+  readonly cancel?: undefined;
+}
+
+/** The options of `rotate` to drop a value that waits for its first use. */
+export interface CancelRotationOptions {
+  /** Refuses that value from now on. Nothing is changed if there is none. */
+  readonly cancel: true;
+  /**
+   * Only if the token still has this version; otherwise `version_conflict`. With the version that `rotate`
+   * returned, this also fails if the value has been used since.
+   */
   readonly ifVersion?: number | undefined;
 }
 
@@ -119,8 +140,9 @@ export interface VerifyOptions {
 /** The options of `introspect`. */
 export interface IntrospectOptions {
   /**
-   * Counts the call as a use of the token, if usage is recorded, with the scope `other`: for a server that
-   * decides by the answer, so that nobody knows by which scope. @default false
+   * Counts the call as a use of the token: for a server that decides by the answer. Usage, if it is
+   * recorded, has it under the scope `other`, because nobody knows by which scope. A value that waits for
+   * its first use has it then. @default false
    */
   readonly countsAsUse?: boolean | undefined;
 }

@@ -132,6 +132,8 @@ interface ReadOptions {
   readonly store: TokenStore;
   /** The store's `local`, read once. */
   readonly isLocal: boolean;
+  /** The opposite of the store's `inTransaction`, read once. */
+  readonly canWriteLater: boolean;
   readonly keys: readonly KeyOptions[];
   readonly prefix: string;
   readonly clock: Clock;
@@ -157,6 +159,7 @@ export function readOptions(options: unknown): ReadOptions {
   return {
     store,
     isLocal: readOption('store', () => store.local === true),
+    canWriteLater: readOption('store', () => store.inTransaction !== true),
     keys,
     prefix,
     catalog,

@@ -10,6 +10,7 @@ import { type Quotas, readOptions } from './options.ts';
 import { AccountRecords } from './records/account-records.ts';
 import { CheckedStore } from './records/checked-store.ts';
 import { RecordReader } from './records/reader.ts';
+import { Rotations } from './records/rotation.ts';
 import { TokenView } from './records/token-view.ts';
 import { issueInput, readOption } from './schemas.ts';
 import type { Lifetime } from './token.ts';
@@ -31,6 +32,7 @@ export interface ServiceParts {
   readonly events: Events;
   readonly catalogs: AccountCatalogs;
   readonly records: AccountRecords;
+  readonly rotations: Rotations;
   readonly view: TokenView;
   readonly decider: Decider;
 }
@@ -56,14 +58,18 @@ export function partsOf(options: unknown): ServiceParts {
   const reader = new RecordReader(store, read.cache);
   const compiled = new CompiledScopes(() => store.failure(corruptStore()));
   const usage = read.usage && new UsageRecorder({ ...read.usage, deadlineMs, events });
+  const records = new AccountRecords(store, reader, values);
+  const { canWriteLater } = read;
+  const rotations = new Rotations({ records, values, events, canWriteLater });
   return {
     rules: { lifetime, quotas, issueInput: issueInput(lifetime) },
     ring,
     now,
     events,
     catalogs,
-    records: new AccountRecords(store, reader, values),
+    records,
+    rotations,
     view: new TokenView(values, events, usage),
-    decider: new Decider({ values, reader, catalogs, compiled, events, usage }),
+    decider: new Decider({ values, reader, catalogs, compiled, rotations, events, usage }),
   };
 }

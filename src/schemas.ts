@@ -38,6 +38,8 @@ export const fields = {
   }),
   cursor: z.string({ error: got('cursor must be one that an earlier page gave') }),
   graceSeconds: secondsField('graceSeconds', 0, MAX_LIFETIME_SECONDS),
+  activate: z.literal('first-use', { error: got('activate must be "first-use"') }),
+  cancel: z.literal(true, { error: got('cancel must be true') }),
   expiresIn: durationField('expiresIn'),
   ifVersion: numberField('ifVersion', 1, Number.MAX_SAFE_INTEGER),
 };
@@ -92,7 +94,9 @@ export const revokeAllOptions = strict({
 });
 
 export const rotateOptions = strict({
+  activate: fields.activate.optional(),
   graceSeconds: fields.graceSeconds.optional(),
+  cancel: fields.cancel.optional(),
   ifVersion: fields.ifVersion.optional(),
 });
 

@@ -7,6 +7,7 @@ import { expandFor, rightsOf } from './access/rights.ts';
 import { DEFAULT_PAGE_TOKENS, MAX_RECORD_BYTES, REVOKE_BATCH } from './bounds.ts';
 import type { Events } from './events.ts';
 import type {
+  CancelRotationOptions,
   ChangeOptions,
   IntrospectOptions,
   IssueInput,
@@ -334,31 +335,41 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
   /**
    * Gives a token a new value. Id, scopes and expiry stay. The old value is refused immediately, or
    * after `graceSeconds`, but never outlives the token. Using it after that emits a `reused` event. Only
-   * the last replaced value is recognized: a second `rotate` ends the grace period of the first one's,
-   * which is just `unknown` from then on.
+   * the last replaced value is recognized: the next replacement ends its grace period, and it is just
+   * `unknown` from then on.
+   *
+   * With `activate: 'first-use'`, the old value works until the new one is accepted for the first time, and
+   * its grace period begins then: losing the answer locks nobody out. Until then the token is `pending`,
+   * and another `rotate` replaces the new value.
    *
    * @throws {TokenError} `not_found`, `token_expired`, `version_conflict`
    * @example
-   * const { value } = await tokens.rotate('acme', id, { graceSeconds: 3600 });
+   * const { value } = await tokens.rotate('acme', id, { activate: 'first-use', graceSeconds: 3600 });
    */
+  rotate(account: string, valueOrId: string, options?: RotateOptions): Promise<IssuedToken>;
+  /**
+   * Drops the new value that waits for its first use. The old one goes on working.
+   *
+   * @returns the token without a value, unchanged if there was nothing to drop
+   * @throws {TokenError} `not_found`, `token_expired`, `version_conflict`
+   * @example
+   * await tokens.rotate('acme', id, { cancel: true });
+   */
+  rotate(account: string, valueOrId: string, options: CancelRotationOptions): Promise<Token>;
   async rotate(
     account: string,
     valueOrId: string,
-    options: RotateOptions = {},
-  ): Promise<IssuedToken> {
+    options: RotateOptions | CancelRotationOptions = {},
+  ): Promise<Token> {
     const now = this.#now();
     const owner = readAccount(account);
-    const { graceSeconds = 0, ifVersion } = readInput(rotateOptions, options);
-    const until = expiryAfter(now, graceSeconds);
-    const rotation = { ifVersion, until };
-    const { record, value } = await this.#records.rotate(owner, valueOrId, now, rotation);
-    this.#events.token('rotated', record, now);
-    return Object.freeze({ ...tokenOf(record, now), value });
+    return this.#parts.rotations.rotate(owner, valueOrId, readInput(rotateOptions, options), now);
   }
 
   /**
-   * Decides whether a value allows something. Only reads. A refused value is not an error but a
-   * verdict. The instant of expiry already counts as expired.
+   * Decides whether a value allows something. A refused value is not an error but a verdict. The instant
+   * of expiry already counts as expired. Only reads, but for one thing: if it accepts a value that waits
+   * for its first use, that is written in the background.
    *
    * If all accounts share one catalog, requests are read with it: a segment that one of its entries
    * names literally belongs to that entry, and no `{}` of a scope matches it.

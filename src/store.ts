@@ -179,6 +179,12 @@ export interface TokenStore {
   readonly local?: boolean;
 
   /**
+   * Its calls run in a transaction of the host, which may end any time: the service writes nothing to it
+   * in the background.
+   */
+  readonly inTransaction?: boolean;
+
+  /**
    * Releases what the store itself opened; a client or handle that the host passed in stays open.
    *
    * @throws {TokenError} `store_unavailable`

@@ -118,6 +118,8 @@ export interface Token {
   readonly name?: string;
   /** The host's own facts. */
   readonly metadata?: JsonObject;
+  /** Present while a value that `rotate` made with `activate: 'first-use'` has not been used yet. */
+  readonly pending?: true;
   /**
    * How often `verify` accepted it. Only in tokens that `get` and `list` return, if the service records
    * usage; absent if it was never used.
@@ -226,19 +228,19 @@ export function isExpired(token: Pick<TokenRecord, 'expiresAt'>, now: number): b
   return token.expiresAt.getTime() <= now;
 }
 
-/** A presented value is the current one of a record, or the one before its last rotation. */
-export type Proof = 'current' | 'previous';
+/** A presented value is the current one of a record, one that waits for its first use, or the former one. */
+export type Proof = 'current' | 'pending' | 'previous';
 
 /**
- * Whether a value may act for a token: its current value may, and until the end of the grace period
- * the value before the last rotation.
+ * Whether a value may act for a token: its current value may, one that waits for its first use, and until
+ * the end of the grace period the value before the last rotation.
  */
 export function isAccepted(
   { previousUntil }: Pick<TokenRecord, 'previousUntil'>,
   proof: Proof | undefined,
   now: number,
 ): boolean {
-  if (proof === 'current') return true;
+  if (proof === 'current' || proof === 'pending') return true;
   return proof === 'previous' && previousUntil !== undefined && previousUntil.getTime() > now;
 }
 

@@ -57,15 +57,17 @@ export abstract class TokenUpkeep {
   }
 
   /**
-   * Stops listening to the store and closes it. Before that, writes the usage that was counted.
+   * Stops listening to the store and closes it. Before that, writes the usage that was counted, and the
+   * first uses of new values.
    *
    * @throws {TokenError} `store_unavailable` if the store does not close
    * @example
    * await tokens.close();
    */
   async close(): Promise<void> {
-    const { view, records } = this.#parts;
+    const { rotations, view, records } = this.#parts;
     try {
+      await rotations.settled();
       await view.usage?.close();
     } finally {
       await records.close();

@@ -38,6 +38,13 @@ describe('events', () => {
     expect(await toldBy(() => tokens.rotate(account, id))).toEqual([
       { type: 'rotated', id, account, at },
     ]);
+    const onFirstUse = { activate: 'first-use' } as const;
+    expect(await toldBy(() => tokens.rotate(account, id, onFirstUse))).toEqual([
+      { type: 'rotated', pending: true, id, account, at },
+    ]);
+    expect(await toldBy(() => tokens.rotate(account, id, { cancel: true }))).toEqual([
+      { type: 'modified', id, account, at },
+    ]);
     expect(await toldBy(() => tokens.revoke(account, id))).toEqual([
       { type: 'revoked', id, account, at },
     ]);
@@ -62,6 +69,7 @@ describe('events', () => {
     ['a revocation of what is unknown', (t) => t.revoke(account, NO_ID)],
     ['reading', (t, id) => t.get(account, id)],
     ['listing', (t) => t.list({ account })],
+    ['canceling what is not there', (t, id) => t.rotate(account, id, { cancel: true })],
     ['explaining', (t, id) => t.explain(account, id, need)],
     ['bad input', (t) => t.issue({ account, scopes: [] })],
   ])('say nothing of %s', async (_, work) => {

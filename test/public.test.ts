@@ -40,6 +40,7 @@ const EXPORTS: Record<
       'type TokenErrorCode',
       'type TokenEvent',
       'type TokenEventType',
+      'type CancelRotationOptions',
       'type ChangeOptions',
       'type IntrospectOptions',
       'type IssueInput',

@@ -64,6 +64,7 @@ const sidebar: Items = [
       item('Many nodes', '/guides/many-nodes'),
       item('Many tenants', '/guides/multi-tenant'),
       item('Keep and rotate keys', '/guides/rotate-keys'),
+      item('Rotate a value without a lock-out', '/guides/rotate-values'),
       item('See how tokens are used', '/guides/usage'),
       item('When a value has leaked', '/guides/leaks'),
       item('Keep values out of logs', '/guides/logging'),

@@ -2,6 +2,7 @@ import type { Events } from '../events.ts';
 import type { IntrospectOptions } from '../input.ts';
 import type { RecordChange } from '../records/change-queue.ts';
 import type { RecordReader } from '../records/reader.ts';
+import type { Rotations } from '../records/rotation.ts';
 import { tokenOf } from '../records/token-view.ts';
 import {
   type KnownScopes,
@@ -40,6 +41,7 @@ export interface DeciderParts {
   readonly reader: RecordReader;
   readonly catalogs: AccountCatalogs;
   readonly compiled: CompiledScopes;
+  readonly rotations: Rotations;
   readonly events: Events;
   /** Absent if usage is not recorded. */
   readonly usage: UsageRecorder | undefined;
@@ -72,8 +74,11 @@ export class Decider {
     const cached = source === 'store' ? undefined : reader.cached(presented.id, now);
     // A value that does not belong to the cached record may belong to a newer one.
     const proof = cached && proofOf(presented, cached);
-    if (cached !== undefined && proof !== undefined)
-      return this.#judge(cached, proof, reading, now);
+    if (cached !== undefined && proof !== undefined) {
+      const verdict = this.#judge(cached, proof, reading, now);
+      if (proof === 'pending') this.#activate(presented, verdict, now);
+      return verdict;
+    }
     return source === 'cache' ? undefined : this.#decideLater(presented, reading, now, source);
   }
 
@@ -87,7 +92,17 @@ export class Decider {
     const { id } = presented;
     const record = await (source === 'store' ? reader.read(id, now) : reader.load(id, now));
     if (record === undefined) return this.#refuse('unknown', now, { id });
-    return this.#judge(record, proofOf(presented, record), reading, now);
+    const proof = proofOf(presented, record);
+    const verdict = this.#judge(record, proof, reading, now);
+    if (proof === 'pending') this.#activate(presented, verdict, now);
+    return verdict;
+  }
+
+  /** A value that waited for its first use is the accepted one from then on. */
+  #activate(presented: PresentedValue, verdict: Verdict | Promise<Verdict>, now: number): void {
+    // A verdict that is a promise is a refusal that waits for a catalog.
+    const isUse = !(verdict instanceof Promise) && verdict.ok;
+    if (isUse) this.#parts.rotations.activate(presented, now);
   }
 
   #judge(
@@ -126,16 +141,19 @@ export class Decider {
     now: number,
     { countsAsUse = false }: IntrospectOptions,
   ): Promise<Token | undefined> {
-    const { values, reader } = this.#parts;
+    const { values, reader, rotations } = this.#parts;
     const usage = countsAsUse ? this.#parts.usage : undefined;
     const presented = values.read(value);
     if (presented === undefined) return undefined;
     const record = await reader.read(presented.id, now);
     if (record === undefined) return undefined;
-    const reason = this.#refusalOf(record, proofOf(presented, record), now);
+    const proof = proofOf(presented, record);
+    const reason = this.#refusalOf(record, proof, now);
     if (reason === undefined) usage?.used(record.id, OTHER_SCOPES, now);
     else usage?.refused(record.id, now);
-    return reason === undefined ? tokenOf(record, now) : undefined;
+    if (reason !== undefined) return undefined;
+    if (countsAsUse && proof === 'pending') rotations.activate(presented, now);
+    return tokenOf(record, now);
   }
 
   /**

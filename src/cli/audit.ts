@@ -25,6 +25,7 @@ const WRITTEN: ReadonlySet<TokenEventType> = new Set([
   'issued',
   'modified',
   'rotated',
+  'activated',
   'revoked',
   'revoked_all',
   'revealed',

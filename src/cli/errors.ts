@@ -33,7 +33,9 @@ const FLAGS: Names = {
   ttlSeconds: '--ttl',
   expire: '--expire',
   expiresAt: '--expire',
+  activate: '--activate',
   graceSeconds: '--grace',
+  cancel: '--cancel',
   name: '--name',
   metadata: '--metadata',
 };

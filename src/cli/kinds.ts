@@ -149,7 +149,9 @@ export function refuseRepeated(accounts: readonly FixedAccount[], name: string):
 export function choice<const Choices extends readonly string[]>(
   ...choices: Choices
 ): Kind<Choices[number]> {
-  const values = `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`;
+  const [only] = choices;
+  const values =
+    choices.length === 1 ? `${only}` : `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`;
   return { ...kindOf(values, (text) => choices.find((each) => each === text)), values };
 }
 

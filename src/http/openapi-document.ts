@@ -265,10 +265,19 @@ function remove(options: DocumentOptions): Json {
   });
 }
 
+/** `cancel` stands alone: a rule of the service, too. */
 function rotate(options: DocumentOptions): Json {
+  const body = {
+    ...toJsonSchema(options.bodies.rotate),
+    not: {
+      anyOf: [{ required: ['cancel', 'activate'] }, { required: ['cancel', 'graceSeconds'] }],
+    },
+  };
   return operation('rotateToken', 'Gives a token a new value', {
+    description:
+      'The answer has the new value under `token`; with `cancel`, the token as it is, as `GET` shows it without its value.',
     parameters: [IF_MATCH],
-    requestBody: jsonBody(toJsonSchema(options.bodies.rotate), false, { graceSeconds: 300 }),
+    requestBody: jsonBody(body, false, { activate: 'first-use', graceSeconds: 300 }),
     responses: {
       200: ISSUED,
       ...failures(options, [

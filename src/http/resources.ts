@@ -118,7 +118,8 @@ export class TokenResources {
     const { account, token, body = {} } = call;
     const options = toInput<RotateOptions>(this.#schemas.rotate, body);
     const conditions = await this.#conditions({ ...call, body }, this.#schemas.rotate);
-    const rotated = await this.#tokens.rotate(account, token, { ...options, ...conditions });
+    // With `cancel`, the token has no value.
+    const rotated: Token = await this.#tokens.rotate(account, token, { ...options, ...conditions });
     return succeed(toWire(rotated), etag(rotated));
   };
 

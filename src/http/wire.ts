@@ -29,6 +29,7 @@ export interface WireToken {
   readonly state: Token['state'];
   readonly createdAt: number;
   readonly version: number;
+  readonly pending?: true;
   readonly name?: string;
   readonly metadata?: JsonObject;
   /** With `uses`, only in answers to reads, of a service that records usage. */
@@ -46,6 +47,7 @@ export function toWire(token: Token): WireToken {
     state,
     createdAt: toUnixSeconds(createdAt),
     version,
+    ...(token.pending === true && { pending: true }),
     ...(name !== undefined && { name }),
     ...(metadata !== undefined && { metadata }),
   };
@@ -118,6 +120,7 @@ const LAST_USED: Json = {
 };
 
 const OPTIONAL_MEMBERS = {
+  pending: { const: true, description: 'A new value waits for its first use.' },
   name: { type: 'string' },
   metadata: { type: 'object', additionalProperties: true },
   lastUsed: {
@@ -305,7 +308,15 @@ export function bodySchemas(lifetime: Lifetime): BodySchemas {
     ),
     rotate: strict(
       {
-        graceSeconds: fields.graceSeconds.describe('How long the old value lives on.').optional(),
+        activate: fields.activate
+          .describe('Both values work until the new one is used. Without it, the old one ends now.')
+          .optional(),
+        graceSeconds: fields.graceSeconds
+          .describe('How long the old value lives on after that.')
+          .optional(),
+        cancel: fields.cancel
+          .describe('Drops a new value that has not been used, and makes none.')
+          .optional(),
       },
       BODY,
     ),

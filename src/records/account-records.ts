@@ -57,7 +57,8 @@ export class AccountRecords {
   }
 
   /**
-   * Applies a change to the stored version, and again to a later one if another change came first.
+   * Applies a change to the stored version, and again to a later one if another change came first. If
+   * `apply` returns `undefined`, there is nothing to change: `after` is `before` then.
    *
    * @throws {TokenError} `not_found`, `token_expired`, `version_conflict`, and whatever `apply` throws
    */
@@ -69,7 +70,7 @@ export class AccountRecords {
       ifVersion,
       dryRun,
     }: { readonly ifVersion?: number | undefined; readonly dryRun?: boolean | undefined },
-    apply: (record: TokenRecord) => Partial<TokenRecord>,
+    apply: (record: TokenRecord) => Partial<TokenRecord> | undefined,
   ): Promise<RecordChange> {
     const { id, isMeant } = this.#addressed(account, valueOrId, now);
     const make = (stored: TokenRecord | undefined): RecordChange => {
@@ -79,7 +80,9 @@ export class AccountRecords {
         throw new TokenError('token_expired', 'the token has expired; issue a new one');
       }
       if (ifVersion !== undefined && before.version !== ifVersion) throw versionConflict(before);
-      return { before, after: { ...before, ...apply(before), version: before.version + 1 } };
+      const changed = apply(before);
+      const version = before.version + 1;
+      return { before, after: changed === undefined ? before : { ...before, ...changed, version } };
     };
     if (id === undefined) return make(undefined);
     return dryRun === true ? this.#tryOut(id, now, make) : this.#queue.change(id, now, make);
@@ -119,24 +122,12 @@ export class AccountRecords {
   }
 
   /**
-   * Gives a token a new value; the one before it is accepted until an instant.
+   * Changes the record of an id, whoever owns it.
    *
-   * @throws {TokenError} as {@link change}
+   * @throws {TokenError} whatever `make` throws; `version_conflict`
    */
-  async rotate(
-    account: string,
-    valueOrId: string,
-    now: number,
-    { ifVersion, until }: { readonly ifVersion: number | undefined; readonly until: Date },
-  ): Promise<{ readonly record: TokenRecord; readonly value: string }> {
-    let value = '';
-    const apply = (record: TokenRecord) => {
-      const minted = this.#values.mint(record.id, account);
-      value = minted.value;
-      return rotated(record, minted.stored, until);
-    };
-    const { after } = await this.change(account, valueOrId, now, { ifVersion }, apply);
-    return { record: after, value };
+  changeAny(id: TokenId, now: number, make: MakeChange): Promise<RecordChange> {
+    return this.#queue.change(id, now, make);
   }
 
   /** Makes a change without writing it. */
@@ -172,16 +163,6 @@ export class AccountRecords {
     await this.#reader.close();
     await this.#store.close();
   }
-}
-
-/** What a rotation does to a record: the value before it ends with the grace period, or the token. */
-function rotated<Stored extends object>(
-  { digest, expiresAt }: TokenRecord,
-  stored: Stored,
-  graceEnds: Date,
-): Stored & Pick<TokenRecord, 'box' | 'previousDigest' | 'previousUntil'> {
-  const previousUntil = new Date(Math.min(graceEnds.getTime(), expiresAt.getTime()));
-  return { box: undefined, ...stored, previousDigest: digest, previousUntil };
 }
 
 /** The token has another version than the caller expects. */

@@ -12,6 +12,7 @@ export function recordsOf(store: TokenStore & Required<Pick<TokenStore, 'scan'>>
     revoke: (id, account, at, version) => store.revoke(id, account, at, version),
     revokeAll: (account, at, limit) => store.revokeAll(account, at, limit),
     purge: (before, limit) => store.purge(before, limit),
+    inTransaction: true,
   };
 }
 

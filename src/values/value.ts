@@ -187,10 +187,11 @@ export function readValue(
  */
 export function proofOf(
   { digest }: PresentedValue,
-  record: Pick<TokenRecord, 'digest' | 'previousDigest'>,
+  record: Pick<TokenRecord, 'digest' | 'previousDigest' | 'pending'>,
 ): Proof | undefined {
   if (crypto.timingSafeEqual(digest, record.digest)) return 'current';
-  const { previousDigest } = record;
+  const { pending, previousDigest } = record;
+  if (pending !== undefined && crypto.timingSafeEqual(digest, pending.digest)) return 'pending';
   const isPrevious = previousDigest !== undefined && crypto.timingSafeEqual(digest, previousDigest);
   return isPrevious ? 'previous' : undefined;
 }

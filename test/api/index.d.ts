@@ -13,6 +13,11 @@ export interface CacheOptions {
   readonly maxBytes?: number | undefined;
 }
 
+export interface CancelRotationOptions {
+  readonly cancel: true;
+  readonly ifVersion?: number | undefined;
+}
+
 export type CatalogOption<Entry extends string = string> = CatalogOf<Entry> | ((account: string) => CatalogOf<Entry> | Promise<CatalogOf<Entry>>);
 
 export interface ChangeOptions {
@@ -177,8 +182,10 @@ export interface RevokeAllOptions {
 }
 
 export interface RotateOptions {
+  readonly activate?: 'first-use' | undefined;
   readonly graceSeconds?: number | undefined;
   readonly ifVersion?: number | undefined;
+  readonly cancel?: undefined;
 }
 
 export interface ScanQuery {
@@ -221,6 +228,7 @@ export interface Token {
   readonly value?: string;
   readonly name?: string;
   readonly metadata?: JsonObject;
+  readonly pending?: true;
   readonly uses?: number;
   readonly lastUsedAt?: Date;
 }
@@ -236,7 +244,10 @@ export declare class TokenError extends Error {
 export type TokenErrorCode = 'invalid_scope' | 'scopes_required' | 'scope_unmatched' | 'too_many_scopes' | 'quota_exceeded' | 'catalog_empty' | 'invalid_ttl' | 'invalid_expire' | 'invalid_request' | 'invalid_options' | 'not_found' | 'token_expired' | 'version_conflict' | 'id_taken' | 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
 
 export type TokenEvent = (TokenScopedEvent & {
-  readonly type: 'issued' | 'modified' | 'rotated' | 'revoked' | 'reused';
+  readonly type: TokenChange;
+}) | (TokenScopedEvent & {
+  readonly type: 'rotated';
+  readonly pending?: true;
 }) | (BaseEvent & {
   readonly type: 'revoked_all';
   readonly account: string;
@@ -294,6 +305,16 @@ export interface TokenRecord {
   readonly revokedAt?: Date | undefined;
   readonly previousDigest?: Uint8Array | undefined;
   readonly previousUntil?: Date | undefined;
+  readonly suspendedAt?: Date | undefined;
+  readonly scopesChangedAt?: Date | undefined;
+  readonly rotatedAt?: Date | undefined;
+  readonly pending?: {
+    readonly prefix: string;
+    readonly kid: string;
+    readonly digest: Uint8Array;
+    readonly box?: Uint8Array | undefined;
+    readonly graceSeconds: number;
+  } | undefined;
 }
 
 export declare class TokenService<out Entry extends string = string> extends TokenUpkeep {
@@ -311,6 +332,7 @@ export declare class TokenService<out Entry extends string = string> extends Tok
   revoke(account: string, valueOrId: string, options?: Pick<ChangeOptions, 'ifVersion'>): Promise<boolean>;
   revokeAll(account: string, options?: RevokeAllOptions): Promise<number>;
   rotate(account: string, valueOrId: string, options?: RotateOptions): Promise<IssuedToken>;
+  rotate(account: string, valueOrId: string, options: CancelRotationOptions): Promise<Token>;
   verify<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<Verdict>;
   allows<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<boolean>;
   verifySync<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>): Verdict | undefined;
@@ -346,6 +368,7 @@ export interface TokenStore {
   watch?(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
   doctor?(options?: DoctorOptions): Promise<StoreFinding[]>;
   readonly local?: boolean;
+  readonly inTransaction?: boolean;
   close?(): Promise<void>;
 }
 
@@ -442,6 +465,8 @@ interface BaseEvent {
 }
 
 type CatalogOf<Entry extends string> = string extends Entry ? ScopeCatalog : TypedCatalog<Entry>;
+
+type TokenChange = 'issued' | 'modified' | 'activated' | 'revoked' | 'reused';
 
 interface TokenScopedEvent extends BaseEvent {
   readonly id: TokenId;

@@ -359,6 +359,49 @@ describe('POST /token/{token}/rotate', () => {
     expect(await tokens.verify(value, { scope: ORDERS })).toMatchObject({ reason: 'unknown' });
   });
 
+  it('waits for the first use, replaces what waits, and cancels it', async () => {
+    const { call, issue, tokens } = setUp();
+    const { id, value } = await issue();
+    const path = `/token/${id}/rotate`;
+    const json = { activate: 'first-use', graceSeconds: 60 };
+    const works = async (text: unknown) => (await tokens.verify(`${text}`, { scope: ORDERS })).ok;
+
+    const [first, second] = [
+      await call('POST', path, { json }),
+      await call('POST', path, { json }),
+    ];
+    expectSuccess(second, {
+      scopes: [ORDERS],
+      expire: START + ONE_YEAR,
+      token: expect.stringMatching(VALUE),
+      id,
+      state: 'active',
+      createdAt: START,
+      version: 3,
+      pending: true,
+    });
+    expect(await works(first.body['token'])).toBe(false);
+    expect((await call('GET', `/token/${id}`)).body['data']).toMatchObject([{ pending: true }]);
+
+    const canceled = await call('POST', path, { json: { cancel: true } });
+    expect(canceled).toMatchObject({ status: 200, body: { token: id, version: 4 } });
+    expect(canceled.body).not.toHaveProperty('pending');
+    expect(await works(second.body['token'])).toBe(false);
+    expect(await works(value)).toBe(true);
+  });
+
+  it.each([
+    { activate: 'now' },
+    { cancel: false },
+    { cancel: true, graceSeconds: 1 },
+    { cancel: true, activate: 'first-use' },
+  ])('refuses %j', async (json) => {
+    const { call, issue } = setUp();
+    const { id } = await issue();
+
+    expectFailure(await call('POST', `/token/${id}/rotate`, { json }), 'invalid_request');
+  });
+
   it.each<[string, CallOptions]>([
     ['no body', {}],
     ['an empty text', { raw: '', headers: { 'content-type': 'application/json' } }],

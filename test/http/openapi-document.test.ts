@@ -694,6 +694,8 @@ describe('the schema of a body', () => {
     name,
     metadata,
     graceSeconds: seconds,
+    activate: fc.oneof(any, fc.constantFrom('first-use', 'now')),
+    cancel: fc.oneof(any, fc.boolean()),
     nmae: any,
   };
   const body = fc.oneof(
@@ -733,7 +735,7 @@ describe('the schema of a body', () => {
     ['patchToken', '/token/ID', ['scopes', 'expire', 'name', 'metadata'], {}],
     ['patchToken', '/token/ID', ['expire', 'expiresIn'], {}],
     ['patchToken', '/token/ID', ['addScopes', 'removeScopes', 'name'], {}],
-    ['rotateToken', '/token/ID/rotate', ['graceSeconds'], {}],
+    ['rotateToken', '/token/ID/rotate', ['activate', 'graceSeconds', 'cancel'], {}],
   ])('accepts what is not called malformed, and nothing else: %s %s %s %o', async (...row) => {
     const [operationId, path, members, options] = row;
     const { accepts, isTaken, seen } = await compared(operationId, path, options);
@@ -864,7 +866,7 @@ export async function run(fetch: (request: Request) => Promise<Response>, basic:
   const dated = await client.PATCH('/token/{token}', { params: { path }, body: { expire: '2100-06-01T12:00:00Z' } });
   const patched = await client.PATCH('/token/{token}', { params: { path }, body: { name: null } });
   const conflict = await client.PATCH('/token/{token}', { params: { path, header }, body: { name: 'x' } });
-  const rotated = await client.POST('/token/{token}/rotate', { params: { path }, body: { graceSeconds: 1 } });
+  const rotated = await client.POST('/token/{token}/rotate', { params: { path }, body: { activate: 'first-use', graceSeconds: 1 } });
   const bare = await client.POST('/token/{token}/rotate', { params: { path } });
   const used = await client.GET('/token/{token}/usage', { params: { path } });
   const lastUsed: number | null | undefined = used.data?.data.scopes[0]?.lastUsed;

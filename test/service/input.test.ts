@@ -118,7 +118,7 @@ describe('what is refused', () => {
     ],
     [
       () => rotate({ grace: 1 }),
-      'unknown member "grace"; did you mean graceSeconds? (known: graceSeconds, ifVersion)',
+      'unknown member "grace"; did you mean graceSeconds? (known: activate, graceSeconds, cancel, ifVersion)',
     ],
     [
       () => asked('ada'),

@@ -18,11 +18,13 @@ function tracesOf(value: string): Buffer[] {
 
 /** Everything that a record holds, as bytes: as it is, and as what hex and base64 in it stand for. */
 function bytesOf(record: object): Buffer {
-  const parts = Object.values(record).map((member) =>
-    typeof member === 'string' || member instanceof Uint8Array
-      ? Buffer.from(member as string)
-      : Buffer.from(JSON.stringify(member) ?? ''),
-  );
+  const piecesOf = (member: unknown): Buffer[] => {
+    if (typeof member === 'string') return [Buffer.from(member)];
+    if (member instanceof Uint8Array) return [Buffer.from(member)];
+    const inside = typeof member === 'object' ? Object.values(member ?? {}).flatMap(piecesOf) : [];
+    return [Buffer.from(JSON.stringify(member) ?? ''), ...inside];
+  };
+  const parts = Object.values(record).flatMap(piecesOf);
   const decoded = parts.flatMap((part) => [
     Buffer.from(part.toString('latin1'), 'hex'),
     Buffer.from(part.toString('latin1'), 'base64'),
@@ -36,6 +38,8 @@ describe('what is kept of a token', () => {
     ['always', 'issue'],
     ['once', 'rotate'],
     ['always', 'rotate'],
+    ['once', 'rotate on first use'],
+    ['always', 'rotate on first use'],
   ] as const)(
     'with reveal %s after %s shows nothing that can be presented',
     async (reveal, verb) => {
@@ -43,6 +47,9 @@ describe('what is kept of a token', () => {
       const issued = await tokens.issue({ account: 'acme', scopes: [SCOPE], name: 'deploy' });
       const values = [issued.value];
       if (verb === 'rotate') values.push((await tokens.rotate('acme', issued.id)).value);
+      if (verb === 'rotate on first use') {
+        values.push((await tokens.rotate('acme', issued.id, { activate: 'first-use' })).value);
+      }
 
       const kept = bytesOf(await recordOf(store.inner, issued.id));
 

@@ -114,6 +114,25 @@ describe.each(BENCHES)('a store in a transaction of the host on %s', (name, isMi
   const serviceOn = (store: TokenStore, more: object = {}) =>
     new TokenService({ ...options, ...more, store });
 
+  test('writes no first use of a new value, which could come after its end', async () => {
+    const { store, begin } = await open();
+    const tokens = serviceOn(store);
+    const { id } = await tokens.issue({ account: 'ada', scopes: [SCOPE] });
+    const { value } = await tokens.rotate('ada', id, { activate: 'first-use' });
+
+    const transaction = await begin();
+    const inside = serviceOn(transaction.store);
+    expect((await inside.verify(value, need)).ok).toBe(true);
+    await inside.close();
+    await transaction.commit();
+    expect((await tokens.get('ada', id))?.pending).toBe(true);
+    // The control: outside it is written.
+    await tokens.verify(value, need);
+    await tokens.close();
+    const after = serviceOn(store);
+    expect((await after.get('ada', id))?.pending).toBeUndefined();
+  });
+
   test('commits what it issued and revoked with the rows of the host', async () => {
     const { store, begin, rows } = await open();
     const tokens = serviceOn(store);

@@ -19,6 +19,8 @@ import {
   type IssueInput,
   MemoryTokenStore,
   type Need,
+  type RotateOptions,
+  type Token,
   TokenService,
   type Verdict,
 } from '../../src/index.ts';
@@ -118,6 +120,21 @@ tokens.patch(account, text, { addScopes: ['GET:shop.example/ordrs'] });
 // What the catalog no longer has can be dropped.
 tokens.patch(account, text, { removeScopes: ['GET:shop.example/gone'] });
 tokens.patch(account, text, { name: 'reader' });
+
+// rotate: a new value, unless one is canceled
+declare const rotation: RotateOptions;
+const rotations = [
+  tokens.rotate(account, text),
+  tokens.rotate(account, text, rotation),
+  tokens.rotate(account, text, { activate: 'first-use', graceSeconds: 60, ifVersion: 1 }),
+];
+same<typeof rotations, Promise<IssuedToken>[]>(true);
+const canceled = tokens.rotate(account, text, { cancel: true, ifVersion: 1 });
+same<typeof canceled, Promise<Token>>(true);
+// @ts-expect-error: to cancel makes no new value
+tokens.rotate(account, text, { cancel: true, graceSeconds: 60 });
+// @ts-expect-error: there is no other time
+tokens.rotate(account, text, { activate: 'now' });
 
 // list
 tokens.list({ account, scope: 'GET:shop.example/orders' });
@@ -235,4 +252,4 @@ tokens.issue({ account, scopes: texts, metadata: facts });
 // @ts-expect-error: a Date is not JSON
 tokens.issue({ account, scopes: texts, metadata: { ...facts, since: new Date(0) } });
 
-export { made, unknown };
+export { canceled, made, rotations, unknown };

@@ -29,6 +29,8 @@ export interface TokenClient {
   revoke(id: string, options: IfVersion): Promise<void>;
   revokeAll(): Promise<number>;
   rotate(id: string, options: RotateOptions): Promise<TokenJson>;
+  /** Drops a new value that has not been used. */
+  cancelRotation(id: string, options: IfVersion): Promise<TokenJson>;
   verify(value: string, need: WrittenNeed): Promise<Verification>;
 }
 

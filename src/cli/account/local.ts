@@ -6,6 +6,7 @@ import { TokenService } from '../../service.ts';
 import type { Token, Verdict } from '../../token.ts';
 import { type CliError, inputError } from '../errors.ts';
 import { keyFile, readKeys, usableKeys } from '../key-file.ts';
+import { sharedStore } from '../live-service.ts';
 import {
   type ServeSettings,
   type ServiceSettings,
@@ -41,10 +42,15 @@ export async function withLocalClient<Result>(
     const { account, catalog } = settings;
     const counted = settings.showsUse && settings.usage === 'on' ? opened.usage : undefined;
     const counts = counted && (await usageToRead(counted, warn));
-    const usage = counts && { store: counts };
-    const { store } = opened;
+    const usage = counts && { store: sharedStore(counts) };
+    const store = sharedStore(opened.store);
     const tokens = new TokenService({ ...serviceOptions(settings), store, usage, keys, catalog });
-    return use(localClient(tokens, account, target.name));
+    try {
+      return await use(localClient(tokens, account, target.name));
+    } finally {
+      // Writes the first use of a new value.
+      await tokens.close();
+    }
   });
 }
 
@@ -83,6 +89,8 @@ function localClient(tokens: TokenService, account: string, storeName: string): 
     revokeAll: () => tokens.revokeAll(account),
     rotate: async (id, options) =>
       toTokenJson(await orNotFound(tokens.rotate(account, id, options))),
+    cancelRotation: async (id, options) =>
+      toShown(await orNotFound(tokens.rotate(account, id, { ...options, cancel: true }))),
     verify: async (value, need) => toVerification(await tokens.verify(value, need)),
   };
 }

@@ -55,8 +55,10 @@ export function remoteClient(url: string, user: string, password: string): Token
     async revokeAll() {
       throw usageError('--all is for a store: a service revokes one token at a time');
     },
-    rotate: (id, { graceSeconds, ...options }) =>
-      service.one('POST', `${pathOf(id)}/rotate`, { graceSeconds }, options),
+    rotate: (id, { ifVersion, ...body }) =>
+      service.one('POST', `${pathOf(id)}/rotate`, body, { ifVersion }),
+    cancelRotation: async (id, options) =>
+      withoutValue(await service.one('POST', `${pathOf(id)}/rotate`, { cancel: true }, options)),
     verify: async (value, need) => judge(await service.introspect(value), need),
   };
 }

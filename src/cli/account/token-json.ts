@@ -11,6 +11,7 @@ export const tokenJson = z.object({
   state: z.string(),
   createdAt: z.int(),
   version: z.int(),
+  pending: z.literal(true).optional(),
   /** Only a store knows it; a service does not send it. */
   requested: z.array(z.string()).readonly().optional(),
   name: z.string().optional(),

@@ -55,13 +55,14 @@ export function listedOutcome({ tokens, isWhole }: Listing, { name }: TokenClien
 }
 
 function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
-  const { id, name, state, scopes, requested = scopes, metadata } = token;
+  const { id, name, state, pending, scopes, requested = scopes, metadata } = token;
   const isExpanded = requested.join() !== scopes.join();
   const list = (label: string, lines: readonly string[]) => labeled(label, lines.map(printable));
   return [
     ['id', printable(id)],
     ...(name === undefined ? [] : [['name', printable(name)] as const]),
     ['state', printable(state)],
+    ...(pending === true ? [['pending', 'a new value waits for its first use'] as const] : []),
     ...list('scopes', scopes),
     ...(isExpanded ? list('asked for', requested) : []),
     ...(metadata === undefined ? [] : list('metadata', wrap(JSON.stringify(metadata)))),

@@ -40,6 +40,7 @@ import {
   verificationOutcome,
 } from './token-output.ts';
 
+const ACTIVATE = choice('first-use');
 const MATCH = choice('overlaps', 'covers', 'exact');
 const LIMIT = wholeNumber(1, 1_000_000);
 const VERSION = wholeNumber(1, 999_999_999_999_999);
@@ -49,7 +50,7 @@ const CLIENT_FAULT = 'the service or the store refused the call, or cannot be re
 const ABSENT = 'the account has no such token';
 
 const TOKEN_JSON =
-  'the token as in the answer of the service: { id, token, scopes, requested?, state, createdAt, expire, version, name?, metadata? }; times are UNIX seconds, and only a store gives requested';
+  'the token as in the answer of the service: { id, token, scopes, requested?, state, createdAt, expire, version, pending?, name?, metadata? }; times are UNIX seconds, and only a store gives requested';
 
 const SHOWN_JSON = `${TOKEN_JSON}. Here token is the id, never the value, as with --reveal once`;
 
@@ -144,7 +145,7 @@ ${ACCOUNT_HELP}`,
         help: `at most this many tokens; default ${DEFAULT_LISTED}. Standard error says if there are more`,
       },
     },
-    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested?, state, createdAt, expire, version, name?, metadata? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
+    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested?, state, createdAt, expire, version, pending?, name?, metadata? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
     exits: { 0: 'the tokens were listed; there may be none', 1: CLIENT_FAULT },
     example: {
       call: "token list --account ada --scope 'GET:shop.example/*'",
@@ -301,6 +302,10 @@ ${ACCOUNT_HELP}`,
     about: `The id, the scopes and the expiry stay. The old value is refused immediately, or after the time
 of --grace. Standard output has only the new value. The details of the token go to standard error.
 
+With --activate first-use, both values work until a service accepts the new one for the first time. Then
+the time of --grace begins for the old one. If you lose the new value before that, rotate again: nobody is
+locked out. --cancel drops a new value that has not been used, and prints the token without a value.
+
 ${ID_HELP}
 
 ${ACCOUNT_HELP}
@@ -308,15 +313,25 @@ ${REVEAL_HELP}`,
     flags: {
       ...ACCOUNT_FLAGS,
       ...REVEAL_FLAGS,
+      activate: {
+        type: 'string',
+        value: 'WHEN',
+        help: 'first-use: the old value works until the new one is used; default immediately',
+      },
       grace: {
         type: 'string',
         value: 'TIME',
-        help: `how long the old value keeps working: ${TTL}`,
+        help: `how long the old value keeps working after that: ${TTL}`,
       },
+      cancel: { type: 'boolean', help: 'drop the new value that waits for its first use' },
       'if-version': IF_VERSION_FLAG,
     },
-    json: TOKEN_JSON,
-    exits: { 0: 'the token has a new value', 1: CLIENT_FAULT, 3: ABSENT },
+    json: `${TOKEN_JSON}; with --cancel, token is the id`,
+    exits: {
+      0: 'the token has a new value; with --cancel, none is pending',
+      1: CLIENT_FAULT,
+      3: ABSENT,
+    },
     example: {
       call: 'token rotate 7f3kQwB2mN8xR4tY6uZ1aC --account ada --grace 1h',
       output: `tw_1k17f3kQw…
@@ -324,13 +339,21 @@ ${EXAMPLE_ROWS}
 version  2`,
     },
     async run([operand = ''], flags) {
-      const id = await readIdOperand(operand);
+      const activate = readFlag(ACTIVATE, 'activate', flags.activate);
       const graceSeconds = readFlag(SECONDS, 'grace', flags.grace);
-      const options = {
-        graceSeconds,
-        ifVersion: readFlag(VERSION, 'if-version', flags['if-version']),
-      };
-      return withToken(flags, (client) => client.rotate(id, options), madeOutcome);
+      const ifVersion = readFlag(VERSION, 'if-version', flags['if-version']);
+      const isMaking = activate !== undefined || graceSeconds !== undefined;
+      if (flags.cancel === true && isMaking) {
+        throw usageError('--cancel makes no new value: leave --activate and --grace out');
+      }
+      const id = await readIdOperand(operand);
+      return flags.cancel === true
+        ? withToken(flags, (client) => client.cancelRotation(id, { ifVersion }), shownOutcome)
+        : withToken(
+            flags,
+            (client) => client.rotate(id, { activate, graceSeconds, ifVersion }),
+            madeOutcome,
+          );
     },
   }),
   command({

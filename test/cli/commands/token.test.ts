@@ -75,6 +75,32 @@ describe('the tokens of a store', () => {
     expect((await outcomeOf(['token', 'list', ...as])).text).toBe('');
   });
 
+  it('have a new value that waits for its first use, or is canceled before that', async () => {
+    const { flags, as } = setUp();
+    const issued = await outcomeOf(['token', 'issue', ...as, '--scope', ORDERS]);
+    const { id } = issued.json;
+    const rotate = ['token', 'rotate', id, ...as];
+    const onFirstUse = [...rotate, '--activate', 'first-use', '--grace', '0'];
+    const isGood = async (value: string) => {
+      const verify = ['token', 'verify', ...flags, '--scope', ORDERS, '--token', value];
+      return (await outcomeOf(verify)).json.ok;
+    };
+
+    const first = await outcomeOf(onFirstUse);
+    expect(first.json).toMatchObject({ id, token: first.text, pending: true, version: 2 });
+    expect(first.notes).toContain('pending  a new value waits for its first use\n');
+    const canceled = await outcomeOf([...rotate, '--cancel']);
+    expect(canceled.json).toEqual({ ...issued.json, token: id, version: 3 });
+    expect(canceled.text).not.toContain('pending');
+    expect(await isGood(first.text)).toBe(false);
+
+    const second = await outcomeOf(onFirstUse);
+    expect(await isGood(issued.text)).toBe(true);
+    expect(await isGood(second.text)).toBe(true);
+    expect((await outcomeOf(['token', 'get', id, ...as])).json).not.toHaveProperty('pending');
+    expect(await isGood(issued.text)).toBe(false);
+  });
+
   it('are nobody else’s: each verb tells the same of another account’s and of none', async () => {
     const { token, as, flags } = await withToken();
     const verbs = [['get'], ['modify', '--ttl', '60'], ['revoke'], ['rotate']];
@@ -341,8 +367,11 @@ describe('the tokens behind a service', () => {
     await expect(ask(['modify', id, '--name', 'x', '--if-version', '1'])).rejects.toThrow(
       'refuses with 412: the token has version 2 now',
     );
+    const pending = await ask(['rotate', id, '--activate', 'first-use', '--grace', '1m']);
+    expect(pending.json).toMatchObject({ id, pending: true, token: expect.stringMatching(VALUE) });
+    expect((await ask(['rotate', id, '--cancel'])).json).toMatchObject({ token: id, version: 4 });
     const rotated = await ask(['rotate', id, '--grace', '1m']);
-    expect(rotated.json).toMatchObject({ id, version: 3, token: expect.stringMatching(VALUE) });
+    expect(rotated.json).toMatchObject({ id, version: 5, token: expect.stringMatching(VALUE) });
 
     const verify = ['verify', '--token', rotated.json.token, '--scope'];
     expect((await ask([...verify, catalog[1] ?? ''], 'rs')).json).toMatchObject({
@@ -556,6 +585,9 @@ describe('the words of token', () => {
     [['revoke', '--all', '--if-version', '1'], '--if-version needs <ID>'],
     [['revoke', 'x', 'y'], 'an argument too many, after <ID>'],
     [['rotate', 'x', '--grace', 'soon'], '--grace must be'],
+    [['rotate', 'x', '--activate', 'now'], '--activate must be first-use'],
+    [['rotate', 'x', '--cancel', '--grace', '1h'], '--cancel makes no new value'],
+    [['rotate', 'x', '--cancel', '--activate', 'first-use'], '--cancel makes no new value'],
     [['verify', '--token', 'x'], 'either <METHOD> and <URL> or --scope'],
     [['verify', 'GET', '--token', 'x'], 'either <METHOD> and <URL> or --scope'],
     [

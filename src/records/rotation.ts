@@ -1,0 +1,168 @@
+import { isTokenError, TokenError } from '../errors.ts';
+import type { Events } from '../events.ts';
+import { expiryAfter, type IssuedToken, type Token, type TokenRecord } from '../token.ts';
+import { maskValue, type PresentedValue, proofOf, type Values } from '../values/value.ts';
+import type { AccountRecords } from './account-records.ts';
+import type { MakeChange } from './change-queue.ts';
+import { tokenOf } from './token-view.ts';
+
+/** What is to happen to the value of a token. */
+export interface RotationInput {
+  readonly activate?: 'first-use' | undefined;
+  readonly graceSeconds?: number | undefined;
+  readonly cancel?: true | undefined;
+  readonly ifVersion?: number | undefined;
+}
+
+/** So many failures in a row, and activations are tried only once in a while. */
+const FAILURES_IN_A_ROW = 10;
+const RETRY_MS = 1000;
+
+/** What {@link Rotations} work with. */
+export interface RotationParts {
+  readonly records: AccountRecords;
+  readonly values: Values;
+  readonly events: Events;
+  /** Whether the store may be written to after the call that asked for it has returned. */
+  readonly canWriteLater: boolean;
+}
+
+/**
+ * Replaces the values of tokens: immediately, or when the new value is used for the first time.
+ *
+ * A value that waits for that is kept beside the accepted one, which nothing ends before. So whoever loses
+ * the answer, or never uses the new value, keeps a value that works.
+ */
+export class Rotations {
+  readonly #parts: RotationParts;
+  /** The activations that are being written, by the digest of the value. */
+  readonly #activations = new Map<string, Promise<void>>();
+  #failures = 0;
+  #failedAt = 0;
+
+  constructor(parts: RotationParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Gives a token a new value, or drops the one that waits for its first use.
+   *
+   * @throws {TokenError} `invalid_request`, and as `change` of {@link AccountRecords}
+   */
+  rotate(account: string, valueOrId: string, input: RotationInput, now: number): Promise<Token> {
+    if (input.cancel === undefined) return this.#replace(account, valueOrId, input, now);
+    if (input.activate === undefined && input.graceSeconds === undefined) {
+      return this.#cancel(account, valueOrId, input, now);
+    }
+    throw new TokenError(
+      'invalid_request',
+      'cancel makes no new value, so it cannot be given together with activate or graceSeconds',
+      { member: 'cancel' },
+    );
+  }
+
+  /**
+   * Begins to make a pending value the accepted one, because it was used. Nobody waits for that: if it
+   * fails, both values go on working, and the next use tries again.
+   */
+  activate(presented: PresentedValue, now: number): void {
+    const key = Buffer.from(presented.digest).toString('latin1');
+    if (!this.#mayTry() || this.#activations.has(key)) return;
+    const activation = this.#activate(presented, now);
+    this.#activations.set(key, activation);
+    void activation.then(() => this.#activations.delete(key));
+  }
+
+  /** Spares a store that is down, or that this process may only read, a write for each use. */
+  #mayTry(): boolean {
+    if (!this.#parts.canWriteLater) return false;
+    return this.#failures < FAILURES_IN_A_ROW || performance.now() - this.#failedAt >= RETRY_MS;
+  }
+
+  /** Waits for the activations that have begun. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#activations.values());
+  }
+
+  async #replace(
+    account: string,
+    valueOrId: string,
+    { activate, graceSeconds = 0, ifVersion }: RotationInput,
+    now: number,
+  ): Promise<IssuedToken> {
+    const { records, values, events } = this.#parts;
+    let value = '';
+    const apply = (record: TokenRecord): Partial<TokenRecord> => {
+      const minted = values.mint(record.id, account);
+      value = minted.value;
+      const next = { ...minted.stored, graceSeconds };
+      return activate === 'first-use' ? { pending: next } : replaced(record, next, now);
+    };
+    const { after } = await records.change(account, valueOrId, now, { ifVersion }, apply);
+    events.rotated(after, now);
+    const masked = maskValue({ id: after.id, ...(after.pending ?? after) });
+    return Object.freeze({ ...tokenOf(after, now), masked, value });
+  }
+
+  async #cancel(
+    account: string,
+    valueOrId: string,
+    { ifVersion }: RotationInput,
+    now: number,
+  ): Promise<Token> {
+    const { records, events } = this.#parts;
+    const apply = ({ pending }: TokenRecord) => pending && { pending: undefined };
+    const change = await records.change(account, valueOrId, now, { ifVersion }, apply);
+    if (change.after !== change.before) events.token('modified', change.after, now);
+    return tokenOf(change.after, now);
+  }
+
+  /** Never rejects. */
+  async #activate(presented: PresentedValue, now: number): Promise<void> {
+    const { records, events } = this.#parts;
+    try {
+      // Queued in this turn, so that a rotation that is asked for after the use comes after it.
+      const { after } = await records.changeAny(presented.id, now, activation(presented, now));
+      this.#failures = 0;
+      events.token('activated', after, now);
+    } catch (error) {
+      // Otherwise another process was first, or the value was dropped.
+      if (isTokenError(error) && error.code === 'not_found') return;
+      this.#failures += 1;
+      this.#failedAt = performance.now();
+    }
+  }
+}
+
+/** What activates a value, if it is still the pending one. */
+function activation(presented: PresentedValue, now: number): MakeChange {
+  return (stored) => {
+    const { pending } = stored ?? {};
+    const isWaiting = stored?.revokedAt === undefined && pending !== undefined;
+    if (stored === undefined || !isWaiting || proofOf(presented, stored) !== 'pending') {
+      throw new TokenError('not_found', 'this value does not wait for its first use');
+    }
+    const change = replaced(stored, pending, now);
+    return { before: stored, after: { ...stored, ...change, version: stored.version + 1 } };
+  };
+}
+
+/**
+ * What it does to a record that another value takes the place of the accepted one: that one ends with its
+ * grace period, or with the token. A value that waited for its first use is dropped.
+ */
+function replaced(
+  { digest, expiresAt }: TokenRecord,
+  { graceSeconds, ...next }: NonNullable<TokenRecord['pending']>,
+  now: number,
+): Partial<TokenRecord> {
+  const graceEnds = expiryAfter(now, graceSeconds);
+  return {
+    box: undefined,
+    ...next,
+    previousDigest: digest,
+    previousUntil: graceEnds < expiresAt ? graceEnds : expiresAt,
+    rotatedAt: new Date(now),
+    pending: undefined,
+  };
+}
