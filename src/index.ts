@@ -51,7 +51,7 @@ export type {
   TokenRecord,
   Verdict,
 } from './token.ts';
-export type { TokenUpkeep } from './upkeep.ts';
+export type { ServiceStats, TokenUpkeep } from './upkeep.ts';
 export type { ScopeUsage, TokenUsage } from './usage/counts.ts';
 export type {
   RefusalDelta,

@@ -31,6 +31,7 @@ export interface ServiceParts {
   readonly now: () => number;
   readonly events: Events;
   readonly catalogs: AccountCatalogs;
+  readonly reader: RecordReader;
   readonly records: AccountRecords;
   readonly rotations: Rotations;
   readonly view: TokenView;
@@ -67,6 +68,7 @@ export function partsOf(options: unknown): ServiceParts {
     now,
     events,
     catalogs,
+    reader,
     records,
     rotations,
     view: new TokenView(values, events, usage),

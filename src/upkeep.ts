@@ -6,6 +6,24 @@ import { inBatches } from './records/batches.ts';
 import { purgeInput, readInput } from './schemas.ts';
 import type { KeyOptions } from './values/keys.ts';
 
+/** Counts of one service since it was made. Other processes have their own. */
+export interface ServiceStats {
+  /** How verifications got their records; both are 0 without the option `cache`. */
+  readonly cache: {
+    /** From memory. */
+    readonly hits: number;
+    /** From the store. */
+    readonly misses: number;
+  };
+  /** Counts of usage that are not written yet; absent if usage is not recorded. */
+  readonly usage?: {
+    /** Pairs of a token and a scope, and tokens with refusals. */
+    readonly waiting: number;
+    /** For how long at most they have waited, in milliseconds. */
+    readonly lagMs: number;
+  };
+}
+
 /**
  * The methods of a {@link TokenService} that concern all accounts: you call them from a cron job or a
  * console, never on behalf of one account.
@@ -43,6 +61,24 @@ export abstract class TokenUpkeep {
     const remove = (most: number) => records.purgeSome(before, most);
     const onEnd = (count: number) => events.purged(count, now);
     return inBatches(remove, { size: PURGE_BATCH, limit, onEnd });
+  }
+
+  /**
+   * Returns counts of this service for your metrics. Costs nothing and does not call the store. The
+   * option `onEvent` reports everything else.
+   *
+   * @example
+   * const { hits, misses } = tokens.stats().cache;
+   */
+  stats(): ServiceStats {
+    const { reader, view } = this.#parts;
+    const waiting = view.usage?.waiting;
+    return Object.freeze({
+      cache: Object.freeze(reader.cacheReads),
+      ...(waiting && {
+        usage: Object.freeze({ waiting: waiting.counts, lagMs: waiting.longestMs }),
+      }),
+    });
   }
 
   /**

@@ -215,6 +215,7 @@ const NEVER_THROW: Readonly<Record<string, (hostile: never) => unknown>> = {
   'index: isTokenError': root.isTokenError,
   'index: redact': root.redact,
   'index: TokenError.constructor': (hostile) => new root.TokenError('not_found', '', hostile),
+  'index: TokenUpkeep.stats': () => service.stats(),
   'index: TokenUpkeep.verifierKeys': () => service.verifierKeys(),
   'scope: ScopeError.constructor': () => new scope.ScopeError('empty', ''),
   'scope: safeParseScope': scope.safeParseScope,

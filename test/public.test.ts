@@ -64,6 +64,7 @@ const EXPORTS: Record<
       'type Need',
       'type TokenPage',
       'TokenService',
+      'type ServiceStats',
       'type TokenUpkeep',
       'type AccountQuota',
       'doctor',

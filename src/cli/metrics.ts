@@ -4,6 +4,7 @@ import type { TokenEvent, TokenEventType } from '../events.ts';
 import type { SignIn } from '../http/sign-in.ts';
 import type { TokenStore } from '../store.ts';
 import type { RefusalReason } from '../token.ts';
+import type { ServiceStats } from '../upkeep.ts';
 import type { CallObserver } from './calls.ts';
 import { optionalPackage } from './optional-package.ts';
 
@@ -55,6 +56,7 @@ const SIGN_INS: readonly SignIn['outcome'][] = ['accepted', 'refused', 'limited'
  * a scope, or anything else that a caller chose.
  */
 export class Metrics {
+  readonly #client: Client;
   readonly #registry: Registry;
   readonly #counters: ReturnType<typeof countersIn>;
   readonly #storeSeconds: Histogram<'operation' | 'result'>;
@@ -70,6 +72,7 @@ export class Metrics {
   }
 
   private constructor(client: Client) {
+    this.#client = client;
     const registry = new client.Registry();
     const registers = [registry];
     client.collectDefaultMetrics({ register: registry });
@@ -119,6 +122,36 @@ export class Metrics {
       this.#callSeconds.observe({ route }, seconds);
     };
   };
+
+  /** Also shows what a service counts itself. */
+  watch(stats: () => ServiceStats): void {
+    const registers = [this.#registry];
+    const { Counter, Gauge } = this.#client;
+    const reads = new Counter({
+      name: 'tokenwright_cache_reads_total',
+      help: 'Verifications by where the record came from: memory (hit) or the store (miss).',
+      labelNames: ['result'],
+      registers,
+      collect() {
+        const { hits, misses } = stats().cache;
+        reads.reset();
+        reads.inc({ result: 'hit' }, hits);
+        reads.inc({ result: 'miss' }, misses);
+      },
+    });
+    const waiting = new Gauge({
+      name: 'tokenwright_usage_waiting',
+      help: 'Counts of usage that are not written yet.',
+      registers,
+      collect: () => waiting.set(stats().usage?.waiting ?? 0),
+    });
+    const lag = new Gauge({
+      name: 'tokenwright_usage_lag_seconds',
+      help: 'Age of the oldest count of usage that is not written yet.',
+      registers,
+      collect: () => lag.set((stats().usage?.lagMs ?? 0) / 1000),
+    });
+  }
 
   /** The same store, whose calls are timed. */
   observed(store: TokenStore): TokenStore {

@@ -84,6 +84,7 @@ export async function serve(given: ServeSettings): Promise<void> {
     const { accounts, password } = accountsAtStart(settings);
     const live = new LiveService(generations.of(tokens, accounts), warnOfOld);
     closeService = () => live.close();
+    monitoring.metrics?.watch(() => live.tokens.stats());
     server.on('request', live.listener);
     signals.onEnd(() => end({ health, stop, closers }));
     signals.onHangup(async () => {

@@ -37,6 +37,8 @@ export class RecordReader {
   #open: Batch | undefined;
   #unsubscribe: Unsubscribe | undefined;
   #isClosed = false;
+  #hits = 0;
+  #misses = 0;
 
   constructor(store: CheckedStore, limits: CacheLimits) {
     this.#store = store;
@@ -47,11 +49,19 @@ export class RecordReader {
     void this.#watch();
   }
 
+  /** How many records `verify` got from the cache, and how many it had to read although there is one. */
+  get cacheReads(): { readonly hits: number; readonly misses: number } {
+    return { hits: this.#hits, misses: this.#misses };
+  }
+
   /** The cached record of a token, if it is fresh enough. */
   cached(id: TokenId, now: number): TokenRecord | undefined {
     const entry = this.#entries.get(id);
     if (entry === undefined) return undefined;
-    if (this.#isFresh(entry, now)) return entry.record;
+    if (this.#isFresh(entry, now)) {
+      this.#hits += 1;
+      return entry.record;
+    }
     this.#drop(id);
     return undefined;
   }
@@ -62,6 +72,7 @@ export class RecordReader {
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    */
   load(id: TokenId, now: number): Promise<TokenRecord | undefined> {
+    if (this.#isCaching) this.#misses += 1;
     const batch = this.#joinable(id, now);
     return batch === undefined ? this.read(id, now) : this.#join(batch, id, now);
   }

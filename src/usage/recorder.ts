@@ -41,6 +41,8 @@ export class UsageRecorder {
   #isClosed = false;
   /** How many writes were started. */
   #writes = 0;
+  /** When the oldest count that waits was made, or a little before, by the monotonic clock. */
+  #waitingSince = 0;
 
   constructor({ store, flushMs, deadlineMs, events }: RecorderOptions) {
     this.#store = new CheckedUsageStore(store, {
@@ -80,6 +82,12 @@ export class UsageRecorder {
     return (await this.#read(ids)).map(totalsOf);
   }
 
+  /** How many counts are not written yet, and for how long at most they have waited. */
+  get waiting(): { readonly counts: number; readonly longestMs: number } {
+    const counts = this.#tally.size;
+    return { counts, longestMs: counts === 0 ? 0 : performance.now() - this.#waitingSince };
+  }
+
   /** Writes what is there and closes the store. What cannot be written then is lost, and reported. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
@@ -95,6 +103,7 @@ export class UsageRecorder {
 
   #count(id: TokenId, scope: string | undefined, now: number): void {
     if (this.#isClosed) return;
+    if (this.#tally.size === 0) this.#waitingSince = performance.now();
     this.#tally.add(id, scope, now);
     if (this.#timer === undefined) this.#startTimer();
     if (this.#tally.size < FLUSHED_ENTRIES || this.#isFailing) return;
@@ -132,6 +141,7 @@ export class UsageRecorder {
   }
 
   async #writeEntries(entries: readonly Entry[]): Promise<void> {
+    const begunAt = performance.now();
     for (let start = 0; start < entries.length; start += USAGE_BATCH) {
       // Those that were dropped since have no count any more.
       const batch = entries.slice(start, start + USAGE_BATCH).filter(({ count }) => count > 0);
@@ -144,6 +154,8 @@ export class UsageRecorder {
       this.#isFailing = missing.size > 0;
       if (this.#isFailing) return;
     }
+    // What waits now came after that.
+    this.#waitingSince = begunAt;
   }
 
   #report(dropped: number): void {

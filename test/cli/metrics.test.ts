@@ -6,7 +6,13 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { Metrics } from '../../src/cli/metrics.ts';
 import { optionalPackage } from '../../src/cli/optional-package.ts';
-import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
+import {
+  generateKey,
+  MemoryTokenStore,
+  type ServiceStats,
+  TokenService,
+  type TokenServiceOptions,
+} from '../../src/index.ts';
 import { ACCOUNT, call, newFolder, run, serve } from './support.ts';
 
 const READ = 'GET:shop.example/orders';
@@ -14,7 +20,7 @@ const WRITE = 'POST:shop.example/orders';
 const OPEN_METRICS = { accept: 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5' };
 
 /** A service whose counts are kept. */
-async function setUp(options: { readonly tokensPerAccount?: number } = {}) {
+async function setUp(options: Pick<TokenServiceOptions, 'quotas' | 'cache'> = {}) {
   const metrics = await Metrics.open();
   const store = new MemoryTokenStore();
   const tokens = new TokenService({
@@ -22,7 +28,7 @@ async function setUp(options: { readonly tokensPerAccount?: number } = {}) {
     keys: [generateKey()],
     prefix: 'acme',
     onEvent: metrics.recordEvent,
-    quotas: options,
+    ...options,
   });
   return { metrics, store, tokens, samples: async () => samplesOf(await metrics.text()) };
 }
@@ -80,7 +86,7 @@ describe('the metrics of a service', () => {
   });
 
   it('time the calls of the store, and count those that fail', async () => {
-    const { tokens, store, samples } = await setUp({ tokensPerAccount: 1 });
+    const { tokens, store, samples } = await setUp({ quotas: { tokensPerAccount: 1 } });
     const issue = () => tokens.issue({ account: 'ada', scopes: [READ] });
     const { value } = await issue();
     await expect(issue()).rejects.toMatchObject({ code: 'quota_exceeded' });
@@ -116,6 +122,27 @@ describe('the metrics of a service', () => {
       counted.get(`tokenwright_store_failures_total{code="store_unavailable",store="${store}"}`);
     expect([failed('usage'), failed('tokens')]).toEqual([1, 0]);
     expect(counted.get('tokenwright_usage_dropped_total')).toBe(7);
+  });
+
+  it('have what the service that answers now counts itself', async () => {
+    const { metrics, tokens, samples } = await setUp({ cache: { maxStaleMs: 60_000 } });
+    const { value } = await tokens.issue({ account: 'ada', scopes: [READ] });
+    let stats: ServiceStats = { cache: { hits: 0, misses: 7 }, usage: { waiting: 3, lagMs: 1500 } };
+    metrics.watch(() => stats);
+    const reads = async () => {
+      const counted = await samples();
+      return ['hit', 'miss'].map((result) =>
+        counted.get(`tokenwright_cache_reads_total{result="${result}"}`),
+      );
+    };
+
+    expect(await reads()).toEqual([0, 7]);
+    expect((await samples()).get('tokenwright_usage_waiting')).toBe(3);
+    expect((await samples()).get('tokenwright_usage_lag_seconds')).toBe(1.5);
+    for (let i = 0; i < 3; i++) await tokens.verify(value, { scope: READ });
+    stats = tokens.stats();
+    expect(await reads()).toEqual([2, 1]);
+    expect((await samples()).get('tokenwright_usage_waiting')).toBe(0);
   });
 
   it('hold process basics and the lag of the event loop, and name no version', async () => {

@@ -12,11 +12,14 @@ const page = read('docs/guides/monitor.md');
 const alerts = read('examples/monitor/alerts.yaml');
 const dashboard = read('examples/monitor/dashboard.json');
 
+const metrics = await Metrics.open();
+metrics.watch(() => ({ cache: { hits: 0, misses: 0 } }));
 /** All names of metrics by their type, as the service writes them. */
 const types = new Map(
-  [...(await (await Metrics.open()).text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(
-    ([, name = '', type = '']) => [name, type],
-  ),
+  [...(await metrics.text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [
+    name,
+    type,
+  ]),
 );
 const ours = [...types].filter(([name]) => name.startsWith('tokenwright_'));
 /** The metrics that a text asks for. */
