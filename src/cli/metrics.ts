@@ -143,13 +143,17 @@ export class Metrics {
       name: 'tokenwright_usage_waiting',
       help: 'Counts of usage that are not written yet.',
       registers,
-      collect: () => waiting.set(stats().usage?.waiting ?? 0),
+      collect() {
+        waiting.set(stats().usage?.waiting ?? 0);
+      },
     });
     const lag = new Gauge({
       name: 'tokenwright_usage_lag_seconds',
       help: 'Age of the oldest count of usage that is not written yet.',
       registers,
-      collect: () => lag.set((stats().usage?.lagMs ?? 0) / 1000),
+      collect() {
+        lag.set((stats().usage?.lagMs ?? 0) / 1000);
+      },
     });
   }
 

@@ -210,6 +210,17 @@ export interface ScopeUsage {
   readonly lastUsedAt?: Date;
 }
 
+export interface ServiceStats {
+  readonly cache: {
+    readonly hits: number;
+    readonly misses: number;
+  };
+  readonly usage?: {
+    readonly waiting: number;
+    readonly lagMs: number;
+  };
+}
+
 export interface StoreFinding {
   readonly code: string;
   readonly message: string;
@@ -375,6 +386,7 @@ export interface TokenStore {
 export declare abstract class TokenUpkeep {
   #private;
   purge(input: PurgeInput): Promise<number>;
+  stats(): ServiceStats;
   verifierKeys(): KeyOptions[];
   close(): Promise<void>;
 }
