@@ -72,6 +72,36 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
   });
 });
 
+const redisEngines = engines.filter((engine) => engine === 'redis' || engine === 'redisCluster');
+
+describe.skipIf(redisEngines.length === 0).each(redisEngines)('serve on %s', (engine) => {
+  it('counts uses beside the tokens, and keeps the counts when it stops', async () => {
+    const { url, table, flags } = newStore(engine);
+    const data = newFolder();
+    const checked = ['--check', 'nginx', '--domain', 'acme.example'];
+    const settings = ['--data', data, ...flags, ...ACCOUNT, ...checked];
+    const first = await serve(settings);
+    const { body: token } = await call(first, '/token', { method: 'POST', body });
+    const headers = {
+      authorization: `Bearer ${token.token}`,
+      'x-original-method': 'GET',
+      'x-original-uri': '/status',
+    };
+    expect((await fetch(`${first.url}/check`, { headers })).status).toBe(200);
+    const { code, stderr } = await first.stop();
+    expect(code).toBe(0);
+    expect(stderr).not.toContain('uses');
+
+    const second = await serve(settings);
+    const { name } = storeTarget({ store: url, table, data });
+    expect(second.greeting).toContain(`usage     ${name}\n`);
+    const { body: usage } = await call(second, `/token/${token.id}/usage`);
+    expect(usage.data).toMatchObject({ uses: 1, refusals: 0 });
+    const off = await serve([...settings, '--usage', 'off']);
+    expect(off.greeting).toContain('usage     not recorded\n');
+  });
+});
+
 describe.skipIf(sqlEngines.length === 0).each(sqlEngines)('serve on %s', (engine) => {
   it('may start four times at once where there is no table yet', async () => {
     const data = newFolder();

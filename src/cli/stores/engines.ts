@@ -4,6 +4,7 @@ import type { TokenStore } from '../../store.ts';
 import { optionalPackage } from '../optional-package.ts';
 import { IOREDIS_CLOSED } from './connect-errors.ts';
 import type { Address, EngineName } from './url.ts';
+import type { UsageTarget } from './usage.ts';
 
 const CONNECT_MS = 2000;
 const STATEMENT_MS = 2000;
@@ -19,6 +20,8 @@ interface Engine {
 
 interface Client {
   readonly store: TokenStore;
+  /** Counts uses over the same connections. */
+  readonly usage?: Pick<UsageTarget, 'open' | 'migrate'>;
   connect(): Promise<unknown>;
   migrate?(): Promise<void>;
   end(): Promise<unknown>;
@@ -147,7 +150,7 @@ async function openRedis(
   keyPrefix: string | undefined,
   parameters: URLSearchParams,
 ): Promise<Client> {
-  const { RedisTokenStore } = await import('../../stores/redis/index.ts');
+  const { RedisTokenStore, RedisUsageStore } = await import('../../stores/redis/index.ts');
   // The number of replicas depends on the server, and so it belongs to the URL.
   const replicas = parameters.get('replicas');
   const options = {
@@ -156,6 +159,7 @@ async function openRedis(
   };
   return {
     store: new RedisTokenStore(client, options),
+    usage: { open: () => new RedisUsageStore(client, { keyPrefix }) },
     connect: () => connected(client),
     end: async () => client.disconnect(),
   };

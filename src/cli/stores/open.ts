@@ -10,7 +10,7 @@ import type { StoreSettings } from '../settings.ts';
 import { connectReason, isLasting } from './connect-errors.ts';
 import { ENGINES, MAX_CONNECT_MS } from './engines.ts';
 import { parseStoreUrl } from './url.ts';
-import { type UsageTarget, usageFile } from './usage.ts';
+import { openedOnce, type UsageTarget, usageFile } from './usage.ts';
 
 /** The store of the settings, before it is opened. Needs no driver yet. */
 export interface StoreTarget {
@@ -232,8 +232,10 @@ function databaseTarget(url: string, table: string | undefined): StoreTarget {
     name,
     migrationSql: async () => engine.migrationSql?.(table),
     async open() {
-      const { connect, end, ...opened } = await engine.open(address, table);
+      const { connect, end, usage: counts, ...opened } = await engine.open(address, table);
+      const usage = counts && openedOnce({ name, ...counts });
       const close = async () => {
+        await usage?.close();
         await opened.store.close?.();
         // A broken connection cannot be closed in order, and nothing is lost.
         await end().catch(() => {});
@@ -246,7 +248,7 @@ function databaseTarget(url: string, table: string | undefined): StoreTarget {
         const Failure = isLasting(reason) ? TokenError : StoreAway;
         throw new Failure('store_unavailable', `${name} cannot be used: ${reason}`);
       }
-      return { ...opened, close };
+      return { ...opened, ...(usage !== undefined && { usage }), close };
     },
   };
 }

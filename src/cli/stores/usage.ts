@@ -23,18 +23,25 @@ export interface UsageTarget {
 const FILE_NAME = 'usage.db';
 const NO_ID = '0'.repeat(22) as TokenId;
 
+/** One that is closed with its last user. */
+export type OwnUsageTarget = UsageTarget & { close(): Promise<void> };
+
 /** The file of usage beside a file of tokens. Several files of tokens in one folder share it. */
 export function usageFile(
   tokens: string,
   open: (file: string) => UsageStore,
-): UsageTarget & { readonly file: string; close(): Promise<void> } {
+): OwnUsageTarget & { readonly file: string } {
   const file = tokens === ':memory:' ? tokens : join(dirname(tokens), FILE_NAME);
+  return { ...openedOnce({ name: `SQLite in ${file}`, open: () => open(file) }), file };
+}
+
+/** Opens it for the first who asks, and gives the others the same. */
+export function openedOnce({ open, ...target }: UsageTarget): OwnUsageTarget {
   let opened: UsageStore | undefined;
   return {
-    name: `SQLite in ${file}`,
-    file,
+    ...target,
     open() {
-      opened ??= open(file);
+      opened ??= open();
       return opened;
     },
     async close() {
