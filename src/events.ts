@@ -39,7 +39,9 @@ interface TokenScopedEvent extends BaseEvent {
  * throws it again as an uncaught exception: wrap the body of each subscriber in `try` and `catch`.
  */
 export type TokenEvent =
-  | (TokenScopedEvent & { readonly type: TokenChange })
+  | (TokenScopedEvent & {
+      readonly type: 'issued' | 'modified' | 'activated' | 'revoked' | 'reused';
+    })
   | (TokenScopedEvent & {
       readonly type: 'rotated';
       /** Present if the new value waits for its first use. */
@@ -93,7 +95,7 @@ export type TokenEvent =
     });
 
 /** What can happen to one token, when its id says it all. */
-type TokenChange = 'issued' | 'modified' | 'activated' | 'revoked' | 'reused';
+type TokenChange = Exclude<Extract<TokenEvent, TokenScopedEvent>['type'], 'rotated' | 'verified'>;
 
 /** An event whose time is not that of a call. */
 type OwnEvent = DistributiveOmit<

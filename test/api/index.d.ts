@@ -255,7 +255,7 @@ export declare class TokenError extends Error {
 export type TokenErrorCode = 'invalid_scope' | 'scopes_required' | 'scope_unmatched' | 'too_many_scopes' | 'quota_exceeded' | 'catalog_empty' | 'invalid_ttl' | 'invalid_expire' | 'invalid_request' | 'invalid_options' | 'not_found' | 'token_expired' | 'version_conflict' | 'id_taken' | 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
 
 export type TokenEvent = (TokenScopedEvent & {
-  readonly type: TokenChange;
+  readonly type: 'issued' | 'modified' | 'activated' | 'revoked' | 'reused';
 }) | (TokenScopedEvent & {
   readonly type: 'rotated';
   readonly pending?: true;
@@ -477,8 +477,6 @@ interface BaseEvent {
 }
 
 type CatalogOf<Entry extends string> = string extends Entry ? ScopeCatalog : TypedCatalog<Entry>;
-
-type TokenChange = 'issued' | 'modified' | 'activated' | 'revoked' | 'reused';
 
 interface TokenScopedEvent extends BaseEvent {
   readonly id: TokenId;

@@ -71,11 +71,18 @@ const JOBS: readonly Job[] = [
   tests('laws', ['scope'], ['LAW_RUNS', 100_000]),
   ...fuzzers.toSorted((a, b) => LONGEST.indexOf(b.name) - LONGEST.indexOf(a.name)),
   tests('properties', ['http/fuzz.test.ts'], ['FUZZ_RUNS', 100_000]),
-  tests('schedules', ['cache.test.ts'], ['SCHEDULES', 100_000], { only: 'no interleaving' }),
-  tests('rotations', ['rotation.test.ts'], ['SCHEDULES', 100_000], {
-    only: 'no schedule',
-    servers: true,
+  tests('schedules', ['records/reader.test.ts'], ['SCHEDULES', 100_000], {
+    only: 'no interleaving',
   }),
+  tests(
+    'rotations',
+    ['service/rotation.test.ts', 'stores/rotation.test.ts'],
+    ['SCHEDULES', 100_000],
+    {
+      only: 'no schedule',
+      servers: true,
+    },
+  ),
   {
     part: 'soak',
     name: 'soak',

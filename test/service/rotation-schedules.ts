@@ -40,6 +40,8 @@ interface Message {
 interface Process {
   readonly staleMs: number;
   readonly tokens: TokenService;
+  /** How many of its reads are under way. */
+  reads: number;
   isGone: boolean;
 }
 
@@ -171,7 +173,12 @@ class World {
       const committed = (answer: unknown) => {
         if (method === 'replace' && answer === true) this.#commit(args[0] as TokenRecord);
       };
-      return this.#send(process, run, committed);
+      const answer = this.#send(process, run, committed);
+      if (method !== 'find') return answer;
+      process.reads += 1;
+      return answer.finally(() => {
+        process.reads -= 1;
+      });
     });
     const { watch: _, close: __, ...unheard } = store;
     const tokens = new TokenService({
@@ -185,7 +192,7 @@ class World {
         if (event.type === 'activated' && !process.isGone) this.#activated += 1;
       },
     });
-    const process: Process = { staleMs, tokens, isGone: false };
+    const process: Process = { staleMs, tokens, reads: 0, isGone: false };
     return process;
   }
 
@@ -246,14 +253,17 @@ class World {
   }
 
   /** Resolves to whether the value was accepted; to undefined if nobody knows. */
-  #use({ tokens, staleMs }: Process, value: string): Promise<boolean | undefined> {
+  #use({ tokens, staleMs, reads }: Process, value: string): Promise<boolean | undefined> {
     const now = this.#now;
+    const latest = this.#commits.length - 1;
     const since = this.#commits.findLastIndex(({ at }) => at <= now - staleMs);
-    const first = staleMs === 0 ? this.#commits.length - 1 : Math.max(0, since);
+    const first = staleMs === 0 ? latest : Math.max(0, since);
     const use = tokens.verify(value, NEED).then(
       ({ ok }) => {
         if (ok) this.#uses.set(digestOf(value), [...(this.#uses.get(digestOf(value)) ?? []), now]);
-        const seen = this.#commits.slice(first).map(({ record }) => works(record, value, now));
+        // Nothing is refused from memory, but a use may join a read that is under way.
+        const from = ok || reads > 0 ? first : latest;
+        const seen = this.#commits.slice(from).map(({ record }) => works(record, value, now));
         if (!seen.includes(ok))
           this.faults.push(`a use was ${ok ? 'accepted' : 'refused'} wrongly`);
         return ok;

@@ -75,7 +75,7 @@ const ENGINES: readonly (readonly [string, boolean, () => Promise<TokenStore>])[
 describe.each(ENGINES)('no schedule over %s', (_, isMissing, open) => {
   const test = it.skipIf(isMissing);
 
-  test(`of ${RUNS} locks a bearer out, or ends a value early`, { timeout: 600_000 }, async () => {
+  test(`of ${RUNS} locks a bearer out, or ends a value early`, { timeout: 3_600_000 }, async () => {
     const store = await open();
 
     await fc.assert(
