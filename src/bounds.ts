@@ -78,6 +78,36 @@ export const PURGE_BATCH = 1000;
 /** Records that `revokeAll` marks in one call of the store. */
 export const REVOKE_BATCH = 1000;
 
+/** Records that are read in one step when all of a store are gone through. */
+export const SCAN_STEP = 100;
+
+/** Records that `reseal` writes concurrently. */
+export const WRITTEN_TOGETHER = 20;
+
+/** How often `reseal` tries to write a record that others keep changing. */
+export const MAX_RESEAL_ATTEMPTS = 20;
+
+/** Records that the upkeep removes in one call of the store. */
+export const UPKEEP_BATCH = 100;
+
+/** Milliseconds between two of those calls, so that others come first. */
+export const UPKEEP_PAUSE_MS = 100;
+
+/** Milliseconds from the start of the upkeep to its first round, at most. */
+export const UPKEEP_START_MS = 300_000;
+
+/** Milliseconds between two rounds of the upkeep, unless the host sets `everyMs`. */
+export const DEFAULT_UPKEEP_MS = 21_600_000;
+
+/** The smallest `everyMs` of the upkeep. */
+export const MIN_UPKEEP_MS = 1000;
+
+/** The largest `everyMs` of the upkeep. */
+export const MAX_UPKEEP_MS = 604_800_000;
+
+/** The most days that advice and reviews look back or ahead. */
+export const MAX_REVIEWED_DAYS = 3650;
+
 /** The largest `limit` of `purge`, in records. */
 export const MAX_PURGED = 1_000_000;
 

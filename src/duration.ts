@@ -1,3 +1,5 @@
+export const DAY_MS = 86_400_000;
+
 /** The seconds of each unit. */
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 

@@ -84,6 +84,11 @@ export function invalidOptions(message: string): TokenError {
   return new TokenError('invalid_options', message);
 }
 
+/** The error for a question about all records of a store that cannot list them. */
+export function noScan(): TokenError {
+  return invalidOptions('this store has no scan, which reads all records');
+}
+
 /** The errors with which a store can fail. */
 export type StoreFailure = TokenError & {
   readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';

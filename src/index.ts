@@ -3,6 +3,7 @@ export { type Clock, systemClock } from './clock.ts';
 export { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
 export type { TokenEvent, TokenEventType } from './events.ts';
 export type {
+  AdviseOptions,
   CancelRotationOptions,
   ChangeOptions,
   IntrospectOptions,
@@ -11,8 +12,11 @@ export type {
   ModifyInput,
   PatchInput,
   PurgeInput,
+  ResealOptions,
+  ReviewInput,
   RevokeAllOptions,
   RotateOptions,
+  UpkeepOptions,
   VerifyOptions,
 } from './input.ts';
 export type {
@@ -29,6 +33,7 @@ export {
   doctor,
   type PageQuery,
   type Position,
+  type PurgedRecords,
   type ScannedRecords,
   type ScanQuery,
   type StoreFinding,
@@ -45,6 +50,7 @@ export type {
   Lifetime,
   ModifiedToken,
   RefusalReason,
+  ResealReport,
   Token,
   TokenId,
   TokenPage,
@@ -52,7 +58,10 @@ export type {
   Verdict,
 } from './token.ts';
 export type { ServiceStats, TokenUpkeep } from './upkeep.ts';
+export type { Upkeep } from './upkeep-rounds.ts';
+export type { TokenAdvice } from './usage/advice.ts';
 export type { ScopeUsage, TokenUsage } from './usage/counts.ts';
+export type { BroadReason, TokenFinding } from './usage/findings.ts';
 export type {
   RefusalDelta,
   UsageDelta,

@@ -1,5 +1,5 @@
 import type { Scope } from './scope/index.ts';
-import type { JsonObject } from './token.ts';
+import type { JsonObject, ResealReport } from './token.ts';
 
 /** The input of `issue`. */
 export interface IssueInput<Asked extends string = string> {
@@ -145,6 +145,43 @@ export interface IntrospectOptions {
    * its first use has it then. @default false
    */
   readonly countsAsUse?: boolean | undefined;
+}
+
+/** The options of `advise`. */
+export interface AdviseOptions {
+  /** How long a scope was not used that can go: whole days, 1 to 3650. @default 30 */
+  readonly unusedForDays?: number | undefined;
+}
+
+/** The input of `review`. Days are whole, from 1 to 3650. */
+export interface ReviewInput {
+  /** Reviews only the tokens of this account. @default all accounts */
+  readonly account?: string | undefined;
+  /** How long a token or a scope was not used that is found. @default 90 */
+  readonly unusedForDays?: number | undefined;
+  /** How soon a token expires that is found. @default 14 */
+  readonly expiringWithinDays?: number | undefined;
+  /** How long ago the value was made of a token that is found. @default 180 */
+  readonly secretOlderThanDays?: number | undefined;
+  /** Called with the number of live tokens so far after each step. */
+  readonly onProgress?: ((reviewed: number) => void) | undefined;
+}
+
+/** The options of `reseal`. */
+export interface ResealOptions {
+  /** Called with the report so far after each step. */
+  readonly onProgress?: ((report: ResealReport) => void) | undefined;
+}
+
+/** The options of `upkeep`. */
+export interface UpkeepOptions {
+  /** How long ago a record expired or was revoked that is removed: whole days, 1 to 3650. @default 90 */
+  readonly purgeAfterDays?: number | undefined;
+  /**
+   * The milliseconds from one round to the next, from 1000 to 604 800 000 (a week).
+   * @default 21 600 000 (six hours)
+   */
+  readonly everyMs?: number | undefined;
 }
 
 /** The input of `purge`. */

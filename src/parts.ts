@@ -32,6 +32,8 @@ export interface ServiceParts {
   readonly events: Events;
   readonly catalogs: AccountCatalogs;
   readonly reader: RecordReader;
+  readonly store: CheckedStore;
+  readonly compiled: CompiledScopes;
   readonly records: AccountRecords;
   readonly rotations: Rotations;
   readonly view: TokenView;
@@ -58,7 +60,7 @@ export function partsOf(options: unknown): ServiceParts {
   });
   const reader = new RecordReader(store, read.cache);
   const compiled = new CompiledScopes(() => store.failure(corruptStore()));
-  const usage = read.usage && new UsageRecorder({ ...read.usage, deadlineMs, events });
+  const usage = read.usage && new UsageRecorder({ ...read.usage, deadlineMs, events, now });
   const records = new AccountRecords(store, reader, values);
   const { canWriteLater } = read;
   const rotations = new Rotations({ records, values, events, canWriteLater });
@@ -69,6 +71,8 @@ export function partsOf(options: unknown): ServiceParts {
     events,
     catalogs,
     reader,
+    store,
+    compiled,
     records,
     rotations,
     view: new TokenView(values, events, usage),

@@ -7,6 +7,9 @@ import {
   MAX_PAGE_TOKENS,
   MAX_PURGED,
   MAX_RECORD_BYTES,
+  MAX_REVIEWED_DAYS,
+  MAX_UPKEEP_MS,
+  MIN_UPKEEP_MS,
 } from './bounds.ts';
 import { parseDuration } from './duration.ts';
 import { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
@@ -16,7 +19,14 @@ import { recallScope } from './scope/grammar.ts';
 import { parseScope, type Scope } from './scope/index.ts';
 import { parseScopes } from './scope/list.ts';
 import { ofMember, toTokenError } from './scope-refusals.ts';
-import { isAccount, isPlainText, type JsonObject, type Lifetime, readMetadata } from './token.ts';
+import {
+  isAccount,
+  isPlainText,
+  type JsonObject,
+  type Lifetime,
+  type ResealReport,
+  readMetadata,
+} from './token.ts';
 import { durationMessage, secondsMessage, shown, shownName } from './wording.ts';
 
 /** What an error function of zod is given. */
@@ -85,13 +95,7 @@ export const changeOptions = strict({
 
 export const revokeOptions = strict({ ifVersion: fields.ifVersion.optional() });
 
-export const revokeAllOptions = strict({
-  onProgress: z
-    .custom<(revoked: number) => void>((value) => typeof value === 'function', {
-      error: 'onProgress must be a function',
-    })
-    .optional(),
-});
+export const revokeAllOptions = strict({ onProgress: progressField<number>() });
 
 export const rotateOptions = strict({
   activate: fields.activate.optional(),
@@ -106,6 +110,26 @@ export const verifyOptions = strict({
 
 export const introspectOptions = strict({
   countsAsUse: z.boolean({ error: got('countsAsUse must be true or false') }).optional(),
+});
+
+export const adviseOptions = strict({ unusedForDays: daysField('unusedForDays').optional() });
+
+export const reviewInput = strict(
+  {
+    account: fields.account.optional(),
+    unusedForDays: daysField('unusedForDays').optional(),
+    expiringWithinDays: daysField('expiringWithinDays').optional(),
+    secretOlderThanDays: daysField('secretOlderThanDays').optional(),
+    onProgress: progressField<number>(),
+  },
+  'review takes',
+);
+
+export const resealOptions = strict({ onProgress: progressField<ResealReport>() });
+
+export const upkeepOptions = strict({
+  purgeAfterDays: daysField('purgeAfterDays').optional(),
+  everyMs: numberField('everyMs', MIN_UPKEEP_MS, MAX_UPKEEP_MS).optional(),
 });
 
 export const purgeInput = strict(
@@ -280,6 +304,18 @@ export function wholeNumber(min: number, max: number, name: string): z.ZodType<n
 /** A whole number in a range, as a member of an input. */
 function numberField(name: string, min: number, max: number): z.ZodType<number> {
   return integer(min, max, got(rangeMessage(name, min, max)));
+}
+
+function progressField<Progress>(): z.ZodOptional<z.ZodType<(progress: Progress) => void>> {
+  return z
+    .custom<(progress: Progress) => void>((value) => typeof value === 'function', {
+      error: 'onProgress must be a function',
+    })
+    .optional();
+}
+
+function daysField(name: string): z.ZodType<number> {
+  return numberField(name, 1, MAX_REVIEWED_DAYS);
 }
 
 /** A duration in seconds, or as a text with its unit. How long it may be, the service knows. */

@@ -1,12 +1,14 @@
 import type * as z from 'zod';
 import { type AccountCatalogs, askCatalog } from './access/catalogs.ts';
-import { checkPatch, checkSize, patched, tooManyTokens } from './access/change.ts';
+import { checkPatch, checkSize, patched, tooManyTokens, withScopesTime } from './access/change.ts';
 import type { Decider } from './access/decision.ts';
 import { type Need, readNeed } from './access/need.ts';
 import { expandFor, rightsOf } from './access/rights.ts';
 import { DEFAULT_PAGE_TOKENS, MAX_RECORD_BYTES, REVOKE_BATCH } from './bounds.ts';
+import { DAY_MS } from './duration.ts';
 import type { Events } from './events.ts';
 import type {
+  AdviseOptions,
   CancelRotationOptions,
   ChangeOptions,
   IntrospectOptions,
@@ -25,6 +27,7 @@ import type { AccountRecords } from './records/account-records.ts';
 import { inBatches } from './records/batches.ts';
 import { type TokenView, tokenOf } from './records/token-view.ts';
 import {
+  adviseOptions,
   changeOptions,
   introspectOptions,
   listInput,
@@ -52,6 +55,7 @@ import {
   type Verdict,
 } from './token.ts';
 import { TokenUpkeep } from './upkeep.ts';
+import type { TokenAdvice } from './usage/advice.ts';
 import type { TokenUsage } from './usage/counts.ts';
 import { usageIsOff } from './usage/recorder.ts';
 
@@ -225,6 +229,38 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
     if (usage === undefined) throw usageIsOff();
     const record = await this.#records.find(owner, valueOrId, now);
     return record && usage.usageOf(record);
+  }
+
+  /**
+   * Names the scopes of a token that it has not used for a time, so that you can remove them. Changes
+   * nothing. Gives no advice (`unused` is empty) if the counts do not go back that far: `since` is
+   * later than `unusedForDays` ago for a new token, or after a change of its scopes.
+   *
+   * If nothing is in `kept`, the token was not used at all: `patch` leaves no token without scopes, so
+   * revoke it instead. Other processes' uses of the last `flushMs` are not known yet, and those
+   * whose counts were lost never are.
+   *
+   * @returns `undefined` if this account has no such token, as `get`
+   * @throws {TokenError} `invalid_options` if the service does not record usage; `store_unavailable`
+   * @example
+   * const advice = await tokens.advise('acme', id, { unusedForDays: 90 });
+   * if (advice !== undefined && advice.unused.length > 0) {
+   *   await tokens.patch('acme', id, { removeScopes: advice.unused }, { ifVersion: 1 });
+   * }
+   */
+  async advise(
+    account: string,
+    valueOrId: string,
+    options: AdviseOptions = {},
+  ): Promise<TokenAdvice | undefined> {
+    const now = this.#now();
+    const owner = readAccount(account);
+    const { unusedForDays = 30 } = readInput(adviseOptions, options);
+    const { usage } = this.#view;
+    if (usage === undefined) throw usageIsOff();
+    const record = await this.#records.find(owner, valueOrId, now);
+    const from = now - unusedForDays * DAY_MS;
+    return record && usage.adviceOn(record, this.#decider.heldBy(record), from);
   }
 
   /**
@@ -493,7 +529,8 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
     conditions: ChangeOptions,
     apply: (record: TokenRecord) => Partial<TokenRecord>,
   ): Promise<ModifiedToken> {
-    const change = await this.#records.change(owner, valueOrId, now, conditions, apply);
+    const timed = (record: TokenRecord) => withScopesTime(record, apply(record), now);
+    const change = await this.#records.change(owner, valueOrId, now, conditions, timed);
     const diff = conditions.dryRun === true ? this.#decider.diff(change) : undefined;
     if (diff === undefined) this.#events.token('modified', change.after, now);
     const [token] = this.#view.shown([change.after], now) as [Token];

@@ -50,6 +50,14 @@ export interface ScannedRecords {
   readonly next?: string | undefined;
 }
 
+/** The records that a purge removed. */
+export interface PurgedRecords {
+  /** How many records this call removed. */
+  readonly count: number;
+  /** Their ids; also those of records that another call has removed meanwhile, but of no other record. */
+  readonly ids: readonly TokenId[];
+}
+
 /** Stops listening; may be called twice. */
 export type Unsubscribe = () => Promise<void>;
 
@@ -139,11 +147,12 @@ export interface TokenStore {
 
   /**
    * Removes at most `limit` records that expired or were revoked before `before`. Resolves to how
-   * many; fewer than `limit` means that none are left.
+   * many; fewer than `limit` means that none are left. A store that also tells their ids has their usage
+   * removed by the service.
    *
    * @throws {TokenError} `store_unavailable`
    */
-  purge(before: Date, limit: number): Promise<number>;
+  purge(before: Date, limit: number): Promise<number | PurgedRecords>;
 
   /**
    * Reads all records of all accounts step by step, also revoked and expired ones, for upkeep such as

@@ -213,6 +213,18 @@ export interface Explanation {
   readonly suggestions: readonly string[];
 }
 
+/** What `reseal` did. */
+export interface ResealReport {
+  /** Records that it looked at; one may have come twice. */
+  readonly records: number;
+  /** Records whose secret was sealed with the active key by this call. */
+  readonly resealed: number;
+  /** Records whose secret none of the keys opens. They stay as they are, and are never shown. */
+  readonly unreadable: number;
+  /** Records that others kept changing; call it again. */
+  readonly missed: number;
+}
+
 /** How long tokens live, in seconds. */
 export interface Lifetime {
   /** The lifetime of a token that is issued without one. */

@@ -1,9 +1,17 @@
-import { PURGE_BATCH } from './bounds.ts';
+import { DEFAULT_UPKEEP_MS, PURGE_BATCH, UPKEEP_BATCH, UPKEEP_PAUSE_MS } from './bounds.ts';
+import { DAY_MS } from './duration.ts';
 import { TokenError } from './errors.ts';
-import type { PurgeInput } from './input.ts';
+import type { PurgeInput, ResealOptions, ReviewInput, UpkeepOptions } from './input.ts';
 import type { ServiceParts } from './parts.ts';
 import { inBatches } from './records/batches.ts';
-import { purgeInput, readInput } from './schemas.ts';
+import { resealAll } from './records/reseal.ts';
+import { stepsOf } from './records/steps.ts';
+import { tokenOf } from './records/token-view.ts';
+import { reviewed } from './review.ts';
+import { purgeInput, readInput, resealOptions, reviewInput, upkeepOptions } from './schemas.ts';
+import type { ResealReport, Token } from './token.ts';
+import { pause, type Upkeep, UpkeepRounds } from './upkeep-rounds.ts';
+import type { TokenFinding } from './usage/findings.ts';
 import type { KeyOptions } from './values/keys.ts';
 
 /** Counts of one service since it was made. Other processes have their own. */
@@ -34,6 +42,7 @@ export interface ServiceStats {
  */
 export abstract class TokenUpkeep {
   readonly #parts: ServiceParts;
+  readonly #upkeeps = new Set<UpkeepRounds>();
 
   /** @internal */
   constructor(parts: ServiceParts) {
@@ -53,12 +62,12 @@ export abstract class TokenUpkeep {
    */
   async purge(input: PurgeInput): Promise<number> {
     const now = this.#parts.now();
-    const { events, records } = this.#parts;
+    const { events } = this.#parts;
     const { before, limit } = readInput(purgeInput, input);
     if (before.getTime() > now) {
       throw new TokenError('invalid_request', 'before must not be later than now');
     }
-    const remove = (most: number) => records.purgeSome(before, most);
+    const remove = (most: number) => this.#purgeSome(before, most);
     const onEnd = (count: number) => events.purged(count, now);
     return inBatches(remove, { size: PURGE_BATCH, limit, onEnd });
   }
@@ -82,6 +91,99 @@ export abstract class TokenUpkeep {
   }
 
   /**
+   * Goes through the tokens of all accounts, also expired ones that are not purged yet, never with their
+   * values. One pass that reads a hundred records at a time, so you can stop at any time. A
+   * token that is changed meanwhile may come twice. The order is the store's own.
+   *
+   * @throws {TokenError} `invalid_options` if the store has no `scan`; `store_unavailable`, from the loop
+   * @example
+   * for await (const token of tokens.scan()) console.log(token.account, token.id, token.state);
+   */
+  async *scan(): AsyncGenerator<Token, void, undefined> {
+    const { now: clock, store } = this.#parts;
+    const now = clock();
+    for await (const records of stepsOf(store)) {
+      for (const record of records) {
+        if (record.revokedAt === undefined) yield tokenOf(record, now);
+      }
+    }
+  }
+
+  /**
+   * Finds live tokens that somebody should look at, of all accounts or of one: unused ones, those that may
+   * do more than they need, those that expire soon or have an old value. {@link TokenFinding} lists
+   * what is found. Reads all tokens once, a hundred at a time, and changes nothing.
+   *
+   * What depends on use is only found if the service records usage. If the catalog of an account fails, its
+   * tokens are reviewed without it.
+   *
+   * @throws {TokenError} `invalid_request`; `invalid_options` if the store has no `scan` and no account is
+   * given; `store_unavailable`, all from the loop
+   * @example
+   * for await (const { code, token, message } of tokens.review()) {
+   *   console.log(token.account, token.masked, code, message);
+   * }
+   */
+  async *review(input: ReviewInput = {}): AsyncGenerator<TokenFinding, void, undefined> {
+    const now = this.#parts.now();
+    yield* reviewed(this.#parts, readInput(reviewInput, input), now);
+  }
+
+  /**
+   * Seals all stored secrets with the active key, so that values can still be shown when an older key is
+   * gone. Only for `reveal: 'always'`, which stores secrets. The values themselves stay, and those of an
+   * older key still need it to be verified: `verifierKeys` is enough for that.
+   *
+   * Reads all records in steps of a hundred and writes those that need it. A record keeps its version, and
+   * a concurrent change is never lost. Can be stopped and called again at any time: what is
+   * done is skipped.
+   *
+   * @throws {TokenError} `invalid_options` if the keys can only verify, or the store has no `scan`;
+   * `store_unavailable`: some secrets may be sealed again then
+   * @example
+   * const { resealed, unreadable } = await tokens.reseal();
+   * console.log(resealed, unreadable); // 417 0
+   */
+  async reseal(options: ResealOptions = {}): Promise<ResealReport> {
+    const { store, ring } = this.#parts;
+    const { onProgress } = readInput(resealOptions, options);
+    return resealAll(store, ring, onProgress);
+  }
+
+  /**
+   * Purges in the background: every `everyMs`, with a jitter of 20 %, it removes the records that expired
+   * or were revoked more than `purgeAfterDays` ago, with their usage. The first time is within
+   * five minutes. It works in small batches with pauses, and several processes may do it at once.
+   *
+   * Never throws later: a failure of a store is the event `store_trouble`, and the next round tries again.
+   * A round that removed something emits `purged`. Its timer does not keep the process alive. `close` stops
+   * it.
+   *
+   * @throws {TokenError} `invalid_request`
+   * @example
+   * const upkeep = tokens.upkeep({ purgeAfterDays: 30 });
+   * await upkeep.stop();
+   */
+  upkeep(options: UpkeepOptions = {}): Upkeep {
+    const { purgeAfterDays = 90, everyMs = DEFAULT_UPKEEP_MS } = readInput(upkeepOptions, options);
+    const { now: clock, events } = this.#parts;
+    const rounds = new UpkeepRounds(async (signal) => {
+      const now = clock();
+      const before = new Date(now - purgeAfterDays * DAY_MS);
+      const remove = async (most: number) => (signal.aborted ? 0 : this.#purgeSome(before, most));
+      await inBatches(remove, {
+        size: UPKEEP_BATCH,
+        between: () => pause(UPKEEP_PAUSE_MS, signal),
+        onEnd: (count) => {
+          if (count > 0) events.purged(count, now);
+        },
+      });
+    }, everyMs);
+    this.#upkeeps.add(rounds);
+    return rounds;
+  }
+
+  /**
    * Returns the keys for a service that only verifies: they can check values, but not reveal or mint
    * them. Treat them as secrets: they tell real values from lookalikes.
    *
@@ -93,8 +195,8 @@ export abstract class TokenUpkeep {
   }
 
   /**
-   * Stops listening to the store and closes it. Before that, writes the usage that was counted, and the
-   * first uses of new values.
+   * Stops listening to the store and closes it. Before that, ends the upkeep, and writes the usage that was
+   * counted and the first uses of new values.
    *
    * @throws {TokenError} `store_unavailable` if the store does not close
    * @example
@@ -102,11 +204,21 @@ export abstract class TokenUpkeep {
    */
   async close(): Promise<void> {
     const { rotations, view, records } = this.#parts;
+    await Promise.all(Array.from(this.#upkeeps, (upkeep) => upkeep.stop()));
     try {
       await rotations.settled();
       await view.usage?.close();
     } finally {
       await records.close();
     }
+  }
+
+  /** Removes at most `limit` records that ended before an instant, and their usage. */
+  async #purgeSome(before: Date, limit: number): Promise<number> {
+    const { store, view } = this.#parts;
+    const { count, ids } = await store.purge(before, limit);
+    // Its failure is an event. The records are gone, and what is left of their usage is never read.
+    if (ids.length > 0) await view.usage?.forget(ids).catch(() => {});
+    return count;
   }
 }

@@ -106,6 +106,13 @@ export const ALL_METHODS: readonly StoreMethod[] = [
   'purge',
 ];
 
+/** All that a loop would get. */
+export async function allOf<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const all: Item[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
 /** Reads a record as it is kept. */
 export async function recordOf(store: TokenStore, id: TokenId): Promise<TokenRecord> {
   const [record] = await store.find([id]);

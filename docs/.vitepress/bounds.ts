@@ -126,6 +126,31 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: '`invalid_request`',
     },
     {
+      what: '`purgeAfterDays` of `upkeep`; the days of `advise` and `review`',
+      limit: '1 to {MAX_REVIEWED_DAYS:number} days',
+      beyond: '`invalid_request`',
+    },
+    {
+      what: '`everyMs` of `upkeep`: from one round to the next; the first round is within {UPKEEP_START_MS}',
+      limit: '{DEFAULT_UPKEEP_MS}; {MIN_UPKEEP_MS:number} ms to {MAX_UPKEEP_MS}',
+      beyond: '`invalid_request`',
+    },
+    {
+      what: 'records that `upkeep` removes in one call of the store',
+      limit: '{UPKEEP_BATCH:number}, with a pause of {UPKEEP_PAUSE_MS:number} ms',
+      beyond: 'another call',
+    },
+    {
+      what: 'records that `scan`, `review` and `reseal` read in one call of the store',
+      limit: '{SCAN_STEP:number}',
+      beyond: 'another call',
+    },
+    {
+      what: 'records that `reseal` writes concurrently; attempts at one that others keep changing',
+      limit: '{WRITTEN_TOGETHER:number}; {MAX_RESEAL_ATTEMPTS:number}',
+      beyond: 'the next of them; the record is counted as `missed`',
+    },
+    {
       what: 'tokens that `revokeAll` marks in one call of the store',
       limit: '{REVOKE_BATCH}',
       beyond: 'another batch',

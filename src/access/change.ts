@@ -56,6 +56,17 @@ interface PatchContext {
   readonly quotas: Quotas;
 }
 
+/** A change, with its time if the token holds other scopes after it. */
+export function withScopesTime(
+  { scopes: before }: TokenRecord,
+  change: Partial<TokenRecord>,
+  now: number,
+): Partial<TokenRecord> {
+  const { scopes: after = before } = change;
+  const isSame = after.length === before.length && after.every((scope, i) => scope === before[i]);
+  return isSame ? change : { ...change, scopesChangedAt: new Date(now) };
+}
+
 /** The name and the metadata after a patch; `null` removes them. */
 function patchedFields({
   name,
@@ -71,8 +82,8 @@ function patchedFields({
  * The scopes after a patch; `undefined` if it does not change them. Takes nearly linear time.
  *
  * @param granted the scopes that the account gets for those that the patch sets or adds
- * @throws {TokenError} `scope_unmatched` when a scope to be removed covers none that is held, or only
- * part of one; `scopes_required` if none would be left; `store_corrupt` if the held scopes cannot be read
+ * @throws {TokenError} `scope_unmatched` when a scope to be removed covers none that is held, or a part
+ * of one that stays; `scopes_required` if none would be left; `store_corrupt` if the held scopes cannot be read
  */
 function scopesAfter(
   held: HeldScopes,

@@ -179,6 +179,11 @@ export class Decider {
     return Object.freeze({ ...others, allowed: false, reason });
   }
 
+  /** The scopes of a token. */
+  heldBy({ scopes }: TokenRecord): ScopeSet {
+    return this.#parts.compiled.setOf(scopes);
+  }
+
   /** The rights that a change gives and takes. */
   diff({ before, after }: RecordChange): ScopeDiff {
     const { compiled } = this.#parts;

@@ -87,7 +87,7 @@ export function checkRights(catalog: ScopeCatalog | undefined, held: readonly st
 }
 
 /** The held scopes that an expansion would not return unchanged. */
-function lostScopes(catalog: ScopeCatalog, held: readonly string[]): readonly string[] {
+export function lostScopes(catalog: ScopeCatalog, held: readonly string[]): readonly string[] {
   const unmatched = notGranted(catalog, held);
   if (unmatched.size === 0 || unmatched.size === held.length) return [...unmatched];
   // An expansion is all or nothing: a refusal says nothing about the other scopes.

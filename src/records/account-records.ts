@@ -116,11 +116,6 @@ export class AccountRecords {
     return this.#store.revokeAll(account, new Date(now), limit);
   }
 
-  /** Removes at most `limit` records that ended before an instant. Resolves to how many. */
-  purgeSome(before: Date, limit: number): Promise<number> {
-    return this.#store.purge(before, limit);
-  }
-
   /**
    * Changes the record of an id, whoever owns it.
    *

@@ -8,6 +8,8 @@ export interface BatchOptions {
   readonly size: number;
   /** The most records in all. @default no limit */
   readonly limit?: number | undefined;
+  /** Waited for between two batches. @default a turn of the event loop */
+  readonly between?: (() => Promise<void>) | undefined;
   /** Called after each batch but the last one, with the count so far. */
   readonly onProgress?: ((count: number) => void) | undefined;
   /** Called at the end with the count, also after a failure that left some records changed. */
@@ -22,7 +24,7 @@ export interface BatchOptions {
  */
 export async function inBatches(
   change: (limit: number) => Promise<number>,
-  { size, limit = Number.POSITIVE_INFINITY, onProgress, onEnd }: BatchOptions,
+  { size, limit = Number.POSITIVE_INFINITY, between = nextTurn, onProgress, onEnd }: BatchOptions,
 ): Promise<number> {
   let count = 0;
   try {
@@ -32,7 +34,7 @@ export async function inBatches(
       count += changed;
       if (changed < most) break;
       if (onProgress !== undefined) notify(onProgress, count);
-      await nextTurn();
+      await between();
     }
   } catch (error) {
     if (count > 0) onEnd(count);

@@ -2,11 +2,20 @@ import { withDeadline } from '../deadline.ts';
 import {
   corruptStore,
   isTokenError,
+  noScan,
   type StoreFailure,
   storeFailure,
   type TokenError,
 } from '../errors.ts';
-import type { AccountQuota, PageQuery, TokenStore, Unsubscribe } from '../store.ts';
+import type {
+  AccountQuota,
+  PageQuery,
+  PurgedRecords,
+  ScannedRecords,
+  ScanQuery,
+  TokenStore,
+  Unsubscribe,
+} from '../store.ts';
 import { isRecord, type TokenId, type TokenRecord } from '../token.ts';
 import { readId } from '../values/value.ts';
 
@@ -115,10 +124,7 @@ export class CheckedStore {
   async page(query: PageQuery, until: number): Promise<readonly TokenRecord[]> {
     const { account } = query;
     const page: unknown = await this.#call(() => this.#store.page(query), until);
-    const isOfAccount = (record: TokenRecord | undefined) => {
-      const id = readId(record?.id);
-      return id !== undefined && isRecord(record, id) && record.account === account;
-    };
+    const isOfAccount = (record: unknown) => isOwnRecord(record) && record.account === account;
     if (Array.isArray(page) && page.every(isOfAccount)) return page;
     throw this.#corrupt();
   }
@@ -140,9 +146,19 @@ export class CheckedStore {
     return this.#write('all', isCount, () => this.#store.revokeAll(account, at, limit));
   }
 
-  async purge(before: Date, limit: number): Promise<number> {
-    const count: unknown = await this.#call(() => this.#store.purge(before, limit));
-    if (isCount(count)) return count;
+  /** The ids are missing if the store does not tell them. */
+  async purge(before: Date, limit: number): Promise<PurgedRecords> {
+    const purged: unknown = await this.#call(() => this.#store.purge(before, limit));
+    if (isCount(purged)) return { count: purged, ids: [] };
+    if (isPurged(purged)) return purged;
+    throw this.#corrupt();
+  }
+
+  /** @throws {TokenError} `invalid_options` if the store has no `scan` */
+  async scan(query: ScanQuery): Promise<ScannedRecords> {
+    if (this.#store.scan === undefined) throw noScan();
+    const answer: unknown = await this.#call(async () => this.#store.scan?.(query));
+    if (isScanned(answer)) return answer;
     throw this.#corrupt();
   }
 
@@ -214,6 +230,22 @@ function checkedRecord(found: unknown, id: TokenId): Found {
   }
 }
 
+function isOwnRecord(record: unknown): record is TokenRecord {
+  const id = readId((record as TokenRecord | undefined)?.id);
+  return id !== undefined && isRecord(record, id);
+}
+
+function isScanned(answer: unknown): answer is ScannedRecords {
+  try {
+    const { records, next } = answer as Partial<Record<keyof ScannedRecords, unknown>>;
+    const isPosition = next === undefined || typeof next === 'string';
+    return isPosition && Array.isArray(records) && records.every(isOwnRecord);
+  } catch {
+    // No object, a proxy, or a getter that throws.
+    return false;
+  }
+}
+
 async function insertionOf(insertion: Promise<void>): Promise<Insertion> {
   try {
     await insertion;
@@ -231,4 +263,15 @@ function isBoolean(answer: unknown): answer is boolean {
 
 function isCount(answer: unknown): answer is number {
   return Number.isSafeInteger(answer) && (answer as number) >= 0;
+}
+
+function isPurged(answer: unknown): answer is PurgedRecords {
+  try {
+    const { count, ids } = answer as Partial<Record<keyof PurgedRecords, unknown>>;
+    const areIds = Array.isArray(ids) && ids.every((id) => readId(id) !== undefined);
+    return isCount(count) && areIds;
+  } catch {
+    // No object, a proxy, or a getter that throws.
+    return false;
+  }
 }

@@ -34,7 +34,8 @@ export class TokenView {
   }
 }
 
-function withUse(token: Token, { uses, lastUsedAt }: UseTotals = { uses: 0 }): Token {
+/** A token with its use, if there was any. */
+export function withUse(token: Token, { uses, lastUsedAt }: UseTotals = { uses: 0 }): Token {
   return lastUsedAt === undefined ? token : Object.freeze({ ...token, uses, lastUsedAt });
 }
 

@@ -9,7 +9,7 @@ export interface Removal {
   readonly kept: string[];
   /** The requested scopes that no removed scope covers and that overlap a kept one. */
   readonly requested: string[];
-  /** The scopes that cannot be removed: they cover no held scope, or overlap one without covering it. */
+  /** The scopes that cannot be removed: they cover no held scope, or overlap a kept one. */
   readonly unmatched: Scope[];
 }
 
@@ -26,28 +26,53 @@ export function removeScopes(
   // Many texts are in several of the lists; each is parsed once.
   const known = new Map(removed.map((scope) => [scope.toString(), scope]));
   const parse = (text: string): Scope => getOrMake(known, text, () => parseScope(text));
-  const heldTexts = new Set(held);
-  const index = new OverlapIndex(held.map(parse));
-  const unmatched = removed.filter((scope) => {
-    const patterns = patternsOf(scope);
-    const finds = (relation: Relation): boolean => index.find(relation, patterns, 1).length > 0;
-    const isCovering = heldTexts.has(scope.toString()) || finds('covered');
-    return !isCovering || finds('crossing');
-  });
   const gone = ScopeSet.from(removed);
   const isKept = (text: string): boolean => !gone.covers(parse(text));
   const kept = held.filter(isKept);
+  const overlapsKept = finder('overlapping', kept, parse);
+  const coversHeld = finder('covered', held, parse);
+  const heldTexts = new Set(held);
+  const unmatched = removed.filter((scope) => {
+    const isCovering = heldTexts.has(scope.toString()) || coversHeld(scope);
+    return !isCovering || overlapsKept(scope);
+  });
   // If all requested scopes are kept ones, no index is needed.
   const keptTexts = new Set(kept);
-  let keptIndex: OverlapIndex | undefined;
-  const isUsed = (text: string): boolean => {
-    if (keptTexts.has(text)) return true;
-    keptIndex ??= new OverlapIndex(kept.map(parse));
-    return keptIndex.find('overlapping', patternsOf(parse(text)), 1).length > 0;
-  };
+  const isUsed = (text: string): boolean => keptTexts.has(text) || overlapsKept(parse(text));
   return {
     kept,
     requested: requested.filter((text) => isKept(text) && isUsed(text)),
     unmatched,
+  };
+}
+
+/**
+ * The most of the unwanted scopes of a set that {@link removeScopes} takes away without a wanted one: those
+ * that overlap neither a wanted scope nor an unwanted one that has to stay for the same reason.
+ */
+export function removable(held: ScopeSet, unwanted: ReadonlySet<string>): ReadonlySet<string> {
+  const index = new OverlapIndex([...held]);
+  const going = new Set(unwanted);
+  const staying = [...held].filter((scope) => !going.has(scope.toString()));
+  // Grows while it is walked.
+  for (const scope of staying) {
+    if (going.size === 0) break;
+    for (const other of index.find('overlapping', patternsOf(scope))) {
+      if (going.delete(other.toString())) staying.push(other);
+    }
+  }
+  return going;
+}
+
+/** Whether a scope is in a relation to one of a list, which is indexed when it is first asked. */
+function finder(
+  relation: Relation,
+  texts: readonly string[],
+  parse: (text: string) => Scope,
+): (scope: Scope) => boolean {
+  let index: OverlapIndex | undefined;
+  return (scope) => {
+    index ??= new OverlapIndex(texts.map(parse));
+    return index.find(relation, patternsOf(scope), 1).length > 0;
   };
 }

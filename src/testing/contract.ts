@@ -25,6 +25,7 @@ import {
   newRecord,
   pagedIds,
   pageOf,
+  purgeOf,
   quotaOf,
   range,
   recordWithLists,
@@ -157,7 +158,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertOverQuota(store, refused, quotaOf(1));
     assert.deepEqual(await store.find([refused.id]), [undefined]);
     assertSame(await store.page(pageOf('acme')), [first]);
-    assert.equal(await store.purge(later(2 * DAY), 10), 1);
+    assert.equal(await purgeOf(store, later(2 * DAY), 10), 1);
     await store.insert(refused);
     await assertKept(store, [refused]);
   }),
@@ -322,7 +323,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await store.replace(next);
     await store.revoke(record.id, 'acme', at, 2);
     await store.revokeAll('acme', at, 1000);
-    await store.purge(at, 10);
+    await purgeOf(store, at, 10);
     assert.equal(JSON.stringify([facts(record), facts(next), ids, at, query]), before);
   }),
 
@@ -502,7 +503,7 @@ export const storeContract: readonly StoreContractCase[] = [
     const again = { ...record, scopes: record.requested, requested: record.scopes };
     await store.insert(record);
     for (const _ of range(3)) await assertKept(store, [record]);
-    assert.equal(await store.purge(later(2 * DAY), 10), 1);
+    assert.equal(await purgeOf(store, later(2 * DAY), 10), 1);
     assert.deepEqual(await store.find([record.id]), [undefined]);
     await store.insert(again);
     for (const _ of range(3)) await assertKept(store, [again]);
@@ -599,7 +600,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await store.revoke(idOf('n7'), 'acme', LONG_AGO);
     await store.revoke(idOf('n5'), 'acme', LONG_AGO);
     await store.revoke(idOf('n4'), 'acme', later(1));
-    await store.purge(later(0), 10);
+    await purgeOf(store, later(0), 10);
 
     const rest = await walk(store, pageOf('acme', { limit: 3, after }));
     assert.deepEqual(rest, ['n3', 'between', 'n2', 'n1', 'n0'].map(idOf));
@@ -926,8 +927,8 @@ export const storeContract: readonly StoreContractCase[] = [
       newRecord('revokednext', { expiresAt: live, revokedAt: before(1) }),
     ];
     await insertAll(store, [...gone, ...stays]);
-    assert.equal(await store.purge(ends, 100), gone.length);
-    assert.equal(await store.purge(ends, 100), 0);
+    assert.equal(await purgeOf(store, ends, 100), gone.length);
+    assert.equal(await purgeOf(store, ends, 100), 0);
     await assertKept(store, stays);
     assert.deepEqual(
       await store.find(gone.map((record) => record.id)),
@@ -956,7 +957,7 @@ export const storeContract: readonly StoreContractCase[] = [
       [1, 0],
       [0, 0],
     ]) {
-      assert.equal(await store.purge(later(0), 3), removed);
+      assert.equal(await purgeOf(store, later(0), 3), removed);
       assert.equal(await left(), rest);
     }
     await assertKept(store, live);
@@ -965,21 +966,21 @@ export const storeContract: readonly StoreContractCase[] = [
   test('purge: a later one finds what ended since', async (store) => {
     const records = range(6).map((index) => newRecord(`n${index}`));
     await insertAll(store, records);
-    assert.equal(await store.purge(later(1), 2), 0);
+    assert.equal(await purgeOf(store, later(1), 2), 0);
     for (const [step, label] of ['n4', 'n0', 'n5', 'n1'].entries()) {
       await store.revoke(idOf(label), 'acme', later(step));
-      assert.equal(await store.purge(later(step + 1), 1), 1);
-      assert.equal(await store.purge(later(step + 1), 1), 0);
+      assert.equal(await purgeOf(store, later(step + 1), 1), 1);
+      assert.equal(await purgeOf(store, later(step + 1), 1), 0);
     }
     await assertKept(store, [records[2], records[3]] as TokenRecord[]);
-    assert.equal(await store.purge(later(2 * DAY), 10), 2);
+    assert.equal(await purgeOf(store, later(2 * DAY), 10), 2);
   }),
 
   test('purge: several concurrent ones count each record once', async (store) => {
     const dead = range(12).map((index) => newRecord(`d${index}`, { expiresAt: LONG_AGO }));
     await insertAll(store, [...dead, newRecord('live')]);
-    const counts = await Promise.all(range(4).map(() => store.purge(later(0), 5)));
-    counts.push(await store.purge(later(0), 100));
+    const counts = await Promise.all(range(4).map(() => purgeOf(store, later(0), 5)));
+    counts.push(await purgeOf(store, later(0), 100));
     assert.equal(
       counts.reduce((sum, count) => sum + count),
       12,
@@ -987,10 +988,24 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [newRecord('live')]);
   }),
 
+  test('purge: tells the ids of what it removed, and no others, if it tells any', async (store) => {
+    const dead = range(5).map((index) => newRecord(`d${index}`, { expiresAt: LONG_AGO }));
+    await insertAll(store, [...dead, newRecord('live')]);
+    const told: TokenId[] = [];
+    for (const limit of [2, 2, 100]) {
+      const purged = await store.purge(later(0), limit);
+      // Without ids, only the usage of these tokens stays.
+      if (typeof purged === 'number') return;
+      assert.equal(new Set(purged.ids).size, purged.count);
+      told.push(...purged.ids);
+    }
+    assert.deepEqual(told.sort(), dead.map(({ id }) => id).sort());
+  }),
+
   test('purge: frees the id', async (store) => {
     const record = await insertOne(store, newRecord('one'));
     await store.revoke(record.id, 'acme', LONG_AGO);
-    await store.purge(later(0), 1);
+    await purgeOf(store, later(0), 1);
     assert.equal(await store.replace({ ...record, version: 2 }), false);
     const again = await insertOne(store, newRecord('one', { account: 'other' }));
     await assertKept(store, [again]);
@@ -1041,7 +1056,7 @@ export const storeContract: readonly StoreContractCase[] = [
     }
     let step = 0;
     const found = await scanAll(store, 4, async () => {
-      await store.purge(later(0), 3);
+      await purgeOf(store, later(0), 3);
       await store.insert(newRecord(`A${step}`));
       await store.insert(newRecord(`z${step}`));
       step += 1;
@@ -1074,7 +1089,7 @@ export const storeContract: readonly StoreContractCase[] = [
       () => store.replace({ ...one, version: 2, name: 'too late' }),
       () => store.revoke(one.id, 'acme', LONG_AGO, 1),
       () => store.revoke(one.id, 'acme', LONG_AGO, 2),
-      () => store.purge(later(0), 100),
+      () => purgeOf(store, later(0), 100),
       () => store.revokeAll('nobody', later(0), 1000),
     ];
     for (const write of writes) {

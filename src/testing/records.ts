@@ -127,6 +127,12 @@ export async function insertAll(store: TokenStore, records: readonly TokenRecord
   for (const record of records) await store.insert(record);
 }
 
+/** Purges, and says how many records that removed. */
+export async function purgeOf(store: TokenStore, before: Date, limit: number): Promise<number> {
+  const purged = await store.purge(before, limit);
+  return typeof purged === 'number' ? purged : purged.count;
+}
+
 export async function findOne(store: TokenStore, id: TokenId): Promise<TokenRecord> {
   const [found] = await store.find([id]);
   assert.ok(found !== undefined, `${id} is not there`);

@@ -1,7 +1,7 @@
 import { isTokenError, TokenError } from '../errors.ts';
 import type { AccountQuota, PageQuery, Position, TokenStore } from '../store.ts';
 import type { TokenId, TokenRecord } from '../token.ts';
-import { facts, later, newestFirst, newRecord, range } from './records.ts';
+import { facts, later, newestFirst, newRecord, purgeOf, range } from './records.ts';
 
 /** The contract in its simplest form, for comparison with a store. */
 export class ReferenceStore implements TokenStore {
@@ -109,7 +109,7 @@ export function drawCall(draw: Draw): StoreCall {
     (store) => store.page(query),
     (store) => store.page({ ...query, after: position }),
     (store) => store.page({ ...query, after: position }),
-    (store) => store.purge(before, 1000),
+    (store) => purgeOf(store, before, 1000),
     draw(4) === 0
       ? (store) => store.revokeAll(account, at, 1000)
       : (store) => store.revoke(record.id, account, at),

@@ -43,6 +43,17 @@ export class CheckedUsageStore {
     throw this.#failure(corruptUsage());
   }
 
+  async forget(ids: readonly TokenId[]): Promise<void> {
+    await this.#call(() => this.#store.forget(ids));
+  }
+
+  /** Since when the counts are complete; `undefined` if the store cannot tell. */
+  async since(): Promise<Date | undefined> {
+    const answer: unknown = await this.#call(async () => this.#store.since?.());
+    if (answer === undefined || isTime(answer)) return answer;
+    throw this.#failure(corruptUsage());
+  }
+
   async close(): Promise<void> {
     await this.#call(async () => this.#store.close?.());
   }
@@ -86,12 +97,11 @@ function isUsage(answer: unknown): answer is UsageRecord | undefined {
 function isUsedScope(entry: unknown): entry is UsedScope {
   if (typeof entry !== 'object' || entry === null) return false;
   const { scope, uses, lastUsedAt } = entry as Partial<Record<keyof UsedScope, unknown>>;
-  return (
-    typeof scope === 'string' &&
-    isCount(uses) &&
-    lastUsedAt instanceof Date &&
-    Number.isFinite(lastUsedAt.getTime())
-  );
+  return typeof scope === 'string' && isCount(uses) && isTime(lastUsedAt);
+}
+
+function isTime(value: unknown): value is Date {
+  return value instanceof Date && Number.isFinite(value.getTime());
 }
 
 function isCount(value: unknown): value is number {

@@ -2,8 +2,10 @@ import { FLUSHED_ENTRIES, MAX_USAGE_ENTRIES, USAGE_BATCH } from '../bounds.ts';
 import { nextTurn } from '../deadline.ts';
 import { TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
+import type { ScopeSet } from '../scope/set.ts';
 import type { TokenId, TokenRecord } from '../token.ts';
 import type { UsageRecord, UsageStore } from '../usage-store.ts';
+import { adviceOn, type TokenAdvice } from './advice.ts';
 import { CheckedUsageStore } from './checked-usage-store.ts';
 import { combined, type TokenUsage, totalsOf, type UseTotals, usageOf } from './counts.ts';
 import { deltaOf, type Entry, Tally } from './tally.ts';
@@ -16,6 +18,8 @@ export interface RecorderOptions {
   /** How long a call of the store may take. */
   readonly deadlineMs: number;
   readonly events: Events;
+  /** This instant, in milliseconds since 1970. */
+  readonly now: () => number;
 }
 
 /** The timers of processes that started together drift apart. Never later: `flushMs` is a promise. */
@@ -31,6 +35,7 @@ export class UsageRecorder {
   readonly #store: CheckedUsageStore;
   readonly #flushMs: number;
   readonly #events: Events;
+  readonly #startedAt: number;
   readonly #tally = new Tally(MAX_USAGE_ENTRIES);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #flush: Promise<void> | undefined;
@@ -44,13 +49,14 @@ export class UsageRecorder {
   /** When the oldest count that waits was made, or a little before, by the monotonic clock. */
   #waitingSince = 0;
 
-  constructor({ store, flushMs, deadlineMs, events }: RecorderOptions) {
+  constructor({ store, flushMs, deadlineMs, events, now }: RecorderOptions) {
     this.#store = new CheckedUsageStore(store, {
       deadlineMs,
       onFailure: (failure) => events.storeTrouble(failure, 'usage'),
     });
     this.#flushMs = flushMs;
     this.#events = events;
+    this.#startedAt = now();
   }
 
   /** Counts one use of a token by a scope. */
@@ -69,7 +75,7 @@ export class UsageRecorder {
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    */
   async usageOf(record: Pick<TokenRecord, 'id' | 'scopes'>): Promise<TokenUsage> {
-    const [usage] = await this.#read([record.id]);
+    const [usage] = await this.countsOf([record.id]);
     return usageOf(record, usage);
   }
 
@@ -79,7 +85,42 @@ export class UsageRecorder {
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    */
   async totalsOf(ids: readonly TokenId[]): Promise<UseTotals[]> {
-    return (await this.#read(ids)).map(totalsOf);
+    return (await this.countsOf(ids)).map(totalsOf);
+  }
+
+  /**
+   * Which scopes of a token can go, because they were not used from an instant on.
+   *
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`
+   */
+  async adviceOn(record: TokenRecord, held: ScopeSet, from: number): Promise<TokenAdvice> {
+    const [usage] = await this.countsOf([record.id]);
+    // Later than the counts, so that it is late enough for those that were dropped meanwhile.
+    const countedSince = await this.countedSince();
+    return adviceOn(record, { held, usage, countedSince, from });
+  }
+
+  /**
+   * Since when the counts are complete, in milliseconds since 1970: later than the start of the store if
+   * this process had to drop some.
+   *
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`
+   */
+  async countedSince(): Promise<number> {
+    const since = (await this.#store.since())?.getTime() ?? this.#startedAt;
+    return Math.max(since, this.#tally.completeSince);
+  }
+
+  /**
+   * Removes all counts of tokens that are gone, also those that are not written yet.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  async forget(ids: readonly TokenId[]): Promise<void> {
+    // A count that is being written would come after.
+    await this.#flush;
+    this.#tally.forget(ids);
+    await this.#store.forget(ids);
   }
 
   /** How many counts are not written yet, and for how long at most they have waited. */
@@ -162,8 +203,13 @@ export class UsageRecorder {
     if (dropped > 0) this.#events.usageDropped(dropped);
   }
 
-  /** A count that is being written may be in the store or not: reads wait for the end of a flush. */
-  async #read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
+  /**
+   * The counts of tokens, with what is not written yet. One that is being written may be in the store or
+   * not: reads wait for the end of a flush.
+   *
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`
+   */
+  async countsOf(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
     for (let attempt = 1; ; attempt++) {
       await this.#flush;
       const writes = this.#writes;

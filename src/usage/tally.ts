@@ -27,6 +27,7 @@ export class Tally {
   #oldest: Iterator<Map<string | undefined, Entry>> | undefined;
   /** What is left of that token. */
   #dropping: Map<string | undefined, Entry> | undefined;
+  #completeSince = Number.NEGATIVE_INFINITY;
 
   constructor(maxEntries: number) {
     this.#maxEntries = maxEntries;
@@ -35,6 +36,11 @@ export class Tally {
   /** The number of pairs of a token and a scope, and of tokens with refusals. */
   get size(): number {
     return this.#size;
+  }
+
+  /** The instant after the latest use that was dropped. Those since then are here, or were stored. */
+  get completeSince(): number {
+    return this.#completeSince;
   }
 
   /** Counts one use by a scope, or without a scope one refusal. */
@@ -81,6 +87,17 @@ export class Tally {
     };
   }
 
+  /** Takes out what was counted of tokens. */
+  forget(ids: readonly TokenId[]): void {
+    for (const id of ids) {
+      for (const entry of [...(this.#tokens.get(id)?.values() ?? [])]) {
+        this.#remove(entry);
+        entry.count = 0;
+      }
+    }
+    this.#oldest = undefined;
+  }
+
   /** Drops everything. Returns the number of entries that were dropped since {@link takeDropped}. */
   dropAll(): number {
     this.#dropped += this.#size;
@@ -106,6 +123,7 @@ export class Tally {
     this.#remove(entry);
     entry.count = 0;
     this.#dropped += 1;
+    this.#completeSince = Math.max(this.#completeSince, entry.lastAt + 1);
   }
 
   #remove(entry: Entry): void {

@@ -6,7 +6,7 @@ export const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs
 /** The alphabet as a character class of a regular expression. */
 export const ALPHABET_CLASS = '[0-9A-Za-z]';
 export const VERSION = '1';
-const KID_LENGTH = 2;
+export const KID_LENGTH = 2;
 export const ID_LENGTH = 22;
 export const SECRET_LENGTH = 27;
 export const CHECKSUM_LENGTH = 6;

@@ -34,6 +34,8 @@ const SUBKEY_BYTES = 32;
 const VERIFIER_MARK = 'tag.';
 const NONCE_BYTES = 12;
 const SEAL_TAG_BYTES = 16;
+/** How much longer a sealed text is than the text. */
+export const SEAL_BYTES = NONCE_BYTES + SEAL_TAG_BYTES;
 
 /**
  * The keys of a service: exactly one is active, or none if all of them can only verify.
@@ -153,7 +155,7 @@ export class Key {
 
   /** Decrypts the result of {@link seal}; `undefined` for another key or another binding. */
   open(box: Uint8Array, bound: string): string | undefined {
-    if (this.#reveal === undefined || box.length <= NONCE_BYTES + SEAL_TAG_BYTES) return undefined;
+    if (this.#reveal === undefined || box.length <= SEAL_BYTES) return undefined;
     try {
       const nonce = box.subarray(0, NONCE_BYTES);
       const cipher = crypto.createDecipheriv('aes-256-gcm', this.#reveal, nonce);

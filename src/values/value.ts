@@ -9,12 +9,13 @@ import {
   CHECKSUM_START,
   ID_LENGTH,
   ID_START,
+  KID_LENGTH,
   MASKED_ID_LENGTH,
   SECRET_LENGTH,
   VERSION,
 } from './format.ts';
 import { sha256 } from './hmac.ts';
-import type { Key, KeyRing } from './keys.ts';
+import { type Key, type KeyRing, SEAL_BYTES } from './keys.ts';
 
 /** A well-formed value that was presented: the token that it claims to be, and the proof. */
 export interface PresentedValue {
@@ -198,11 +199,48 @@ export function proofOf(
 
 /** The value of a record whose secret is sealed; `undefined` if there is none, or no key opens it. */
 export function revealValue(ring: KeyRing, record: TokenRecord): string | undefined {
-  const { box, kid, id, account, prefix } = record;
-  const key = ring.get(kid);
-  if (box === undefined || key === undefined) return undefined;
-  const secret = key.open(box, boundTo(kid, id, account));
-  return secret === undefined ? undefined : assemble(key, prefix, id, secret);
+  const key = ring.get(record.kid);
+  const secret = key && openSecret(ring, record, record);
+  return secret && assemble(key, record.prefix, record.id, secret);
+}
+
+/** A sealed secret, with the key of its value. */
+type Sealed = Pick<TokenRecord, 'kid' | 'box'>;
+type Owner = Pick<TokenRecord, 'id' | 'account'>;
+
+/** Marked with the key that sealed it; without a mark that is the key of the value. */
+const MARKED_BOX_BYTES = KID_LENGTH + SEAL_BYTES + SECRET_LENGTH;
+
+/** The id of the key that sealed a secret; `undefined` if none is sealed. */
+export function sealingKid({ kid, box }: Sealed): string | undefined {
+  if (box === undefined) return undefined;
+  if (box.length !== MARKED_BOX_BYTES) return kid;
+  return Buffer.from(box.subarray(0, KID_LENGTH)).toString('latin1');
+}
+
+function openSecret(ring: KeyRing, sealed: Sealed, { id, account }: Owner): string | undefined {
+  const { kid, box } = sealed;
+  const isMarked = box?.length === MARKED_BOX_BYTES;
+  const key = ring.get(sealingKid(sealed) ?? '');
+  return box && key?.open(isMarked ? box.subarray(KID_LENGTH) : box, boundTo(kid, id, account));
+}
+
+/**
+ * Seals a secret with the active key.
+ *
+ * @returns the new box; `undefined` if there is nothing to do; `unreadable` if none of the keys opens it
+ */
+export function resealedBox(
+  ring: KeyRing,
+  sealed: Sealed,
+  owner: Owner,
+): Uint8Array | 'unreadable' | undefined {
+  const { active } = ring;
+  if (sealed.box === undefined || sealingKid(sealed) === active.kid) return undefined;
+  const secret = openSecret(ring, sealed, owner);
+  if (secret === undefined) return 'unreadable';
+  const box = active.seal(secret, boundTo(sealed.kid, owner.id, owner.account));
+  return new Uint8Array(Buffer.concat([Buffer.from(active.kid, 'latin1'), box]));
 }
 
 /** A value as people may see it: prefix, version, key and six characters of the id. */

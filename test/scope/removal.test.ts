@@ -27,8 +27,8 @@ function removeEach(
     kept,
     requested: requested.filter((one) => isKept(one) && kept.some((other) => overlaps(one, other))),
     unmatched: removed.filter((scope) => {
-      const touched = held.filter((other) => overlaps(scope, other));
-      return touched.length === 0 || !touched.every((other) => covers(scope, other));
+      const isCovering = held.some((other) => covers(scope, other));
+      return !isCovering || kept.some((other) => overlaps(scope, other));
     }),
   };
 }

@@ -53,6 +53,7 @@ function setUpRecorder(): {
     flushMs: FLUSH_MS,
     deadlineMs: DEADLINE_MS,
     events,
+    now: () => 0,
   });
   const use = (from: number, to: number) => {
     for (let index = from; index < to; index += 1) recorder.used(idAt(index), SCOPE, index);

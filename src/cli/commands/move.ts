@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { stepsOf } from '../../records/steps.ts';
 import { type Command, command, type Outcome } from '../command.ts';
 import { inputError, usageError } from '../errors.ts';
 import { count } from '../layout.ts';
@@ -8,7 +9,6 @@ import { readSettings, readVariable, STORE_SETTINGS } from '../settings.ts';
 import { backUp } from '../stores/backup.ts';
 import { type Compared, type Copied, compareRecords, copyRecords } from '../stores/copy.ts';
 import { requireSqlite, type StoreTarget, storeTarget, withStore } from '../stores/open.ts';
-import { stepsOf } from '../stores/scan.ts';
 import { type EngineName, parseStoreUrl } from '../stores/url.ts';
 
 const KEYS_NOTE =

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { MAX_PURGED } from '../../bounds.ts';
 import { systemClock } from '../../clock.ts';
+import { stepsOf } from '../../records/steps.ts';
 import { doctor, type StoreFinding, type TokenStore } from '../../store.ts';
 import { generateKey } from '../../values/keys.ts';
 import { type Command, command, findingsOutcome, type Outcome } from '../command.ts';
@@ -17,27 +18,10 @@ import {
   storeTarget,
   withStore,
 } from '../stores/open.ts';
-import { stepsOf } from '../stores/scan.ts';
 import { type UsageTarget, usageFault } from '../stores/usage.ts';
 import { MOVE_COMMANDS } from './move.ts';
-
-const STORE_FLAGS = {
-  store: {
-    type: 'string',
-    value: 'URL',
-    help: 'where the tokens are: postgres://, mysql://, mariadb://, redis://, rediss://, redis+cluster:// or sqlite:FILE. It holds a password: prefer TOKENWRIGHT_STORE',
-  },
-  table: {
-    type: 'string',
-    value: 'NAME',
-    help: 'the table; for Redis, the key prefix; or TOKENWRIGHT_TABLE',
-  },
-  data: {
-    type: 'string',
-    value: 'FOLDER',
-    help: 'the folder of the SQLite file, if there is no --store; default ./data',
-  },
-} as const;
+import { REVIEW } from './review.ts';
+import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 
 const LIMIT = wholeNumber(1, MAX_PURGED);
 
@@ -49,8 +33,6 @@ const FILE_STATES = {
   updated: 'is up to date now',
   current: 'was up to date already',
 } as const;
-
-const STORE_FAULT = 'the store cannot be used, or its driver is not installed';
 
 /** The commands that maintain the store of a service. */
 export const STORE_COMMANDS: readonly Command[] = [
@@ -158,6 +140,7 @@ is still valid goes. It works in batches of a thousand, and may be stopped and r
       return withStore(target, ({ store }) => use(store, { before, limit }, target.name));
     },
   }),
+  REVIEW,
   ...MOVE_COMMANDS,
 ];
 

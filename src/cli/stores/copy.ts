@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isTokenError } from '../../errors.ts';
+import { stepsOf } from '../../records/steps.ts';
 import type { TokenStore } from '../../store.ts';
 import type { TokenRecord } from '../../token.ts';
-import { stepsOf } from './scan.ts';
 
 /** What became of the records of a source. */
 export interface Copied {

@@ -1,0 +1,44 @@
+import { type Scope, type ScopeCatalog, ScopeSet } from '../scope/index.ts';
+import { OverlapIndex, patternsOf } from '../scope/overlap.ts';
+import { askCatalog } from './catalogs.ts';
+import { lostScopes } from './rights.ts';
+
+/** How the scopes of a token relate to a catalog. */
+export interface Coverage {
+  /** The held scopes that the account may no longer have. */
+  readonly lost: readonly string[];
+  /** How many entries of the catalog the token may use as a whole. */
+  readonly covered: number;
+  /** How many entries there are. */
+  readonly entries: number;
+}
+
+/** Relates the scopes of many tokens to one catalog. Each list that comes again is compared once. */
+export class CatalogCoverage {
+  readonly #catalog: ScopeCatalog;
+  readonly #index: OverlapIndex;
+  readonly #size: number;
+  readonly #known = new WeakMap<ScopeSet, Coverage>();
+
+  /** @throws {TokenError} `store_unavailable` if the catalog fails */
+  constructor(catalog: ScopeCatalog) {
+    const entries = askCatalog((): Scope[] => [...ScopeSet.from(catalog.toArray())]);
+    this.#catalog = catalog;
+    this.#index = new OverlapIndex(entries);
+    this.#size = entries.length;
+  }
+
+  /** @throws {TokenError} `store_unavailable` if the catalog fails */
+  of(held: ScopeSet): Coverage {
+    const known = this.#known.get(held);
+    if (known !== undefined) return known;
+    const covered = new Set<Scope>();
+    for (const scope of held) {
+      for (const entry of this.#index.find('covered', patternsOf(scope))) covered.add(entry);
+    }
+    const lost = lostScopes(this.#catalog, held.toArray());
+    const coverage = { lost, covered: covered.size, entries: this.#size };
+    this.#known.set(held, coverage);
+    return coverage;
+  }
+}

@@ -1,0 +1,69 @@
+import { UPKEEP_START_MS } from './bounds.ts';
+
+/** Upkeep that runs in the background. */
+export interface Upkeep {
+  /** Ends it: resolves when the round that is under way has stopped. Never rejects. */
+  stop(): Promise<void>;
+}
+
+/** What to do in a round; the signal aborts when it should end soon. */
+export type Round = (signal: AbortSignal) => Promise<void>;
+
+/** Processes that started together drift apart. */
+const JITTER = 0.2;
+
+/**
+ * Runs a round now and then, never two at a time. Its timer does not keep the process alive, and what a
+ * round throws is dropped: the next one tries again.
+ */
+export class UpkeepRounds implements Upkeep {
+  readonly #round: Round;
+  readonly #everyMs: number;
+  readonly #end = new AbortController();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(round: Round, everyMs: number) {
+    this.#round = round;
+    this.#everyMs = everyMs;
+    this.#wait(Math.min(everyMs, UPKEEP_START_MS) * Math.random());
+  }
+
+  async stop(): Promise<void> {
+    this.#end.abort();
+    clearTimeout(this.#timer);
+    await this.#running;
+  }
+
+  #wait(ms: number): void {
+    if (this.#end.signal.aborted) return;
+    this.#timer = setTimeout(() => {
+      this.#running = this.#run();
+    }, ms);
+    this.#timer.unref();
+  }
+
+  async #run(): Promise<void> {
+    try {
+      await this.#round(this.#end.signal);
+    } catch {
+      // The failure of a store is an event already.
+    }
+    this.#wait(this.#everyMs * (1 - JITTER * Math.random()));
+  }
+}
+
+/** Waits, but not after the signal. Does not keep the process alive. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    timer.unref();
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+  });
+}

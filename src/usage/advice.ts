@@ -1,0 +1,64 @@
+import { removable } from '../scope/removal.ts';
+import type { ScopeSet } from '../scope/set.ts';
+import type { TokenRecord } from '../token.ts';
+import { OTHER_SCOPES, type UsageRecord } from '../usage-store.ts';
+
+/** Which scopes of a token its use does not need. */
+export interface TokenAdvice {
+  /**
+   * The scopes that were not used in that time, in canonical order. Pass them to `patch` as
+   * `removeScopes`: nothing that was used is refused after that. Empty if the counts do not go back
+   * that far.
+   */
+  readonly unused: readonly string[];
+  /**
+   * All other scopes of the token: those that were used, and those that overlap one of
+   * them. All, if uses in that time were counted as `other`: nobody knows by which scope.
+   */
+  readonly kept: readonly string[];
+  /**
+   * From when the counts say something about these scopes: when the token was issued, when its scopes last
+   * changed, or when counting began, whichever was last.
+   */
+  readonly since: Date;
+}
+
+/** What advice is given from. */
+export interface AdviceFacts {
+  /** The scopes of the token. */
+  readonly held: ScopeSet;
+  readonly usage: UsageRecord | undefined;
+  /** Since when the counts are complete, in milliseconds since 1970. */
+  readonly countedSince: number;
+  /** A scope that was not used at this instant or later is unused. */
+  readonly from: number;
+}
+
+/** Advises on the scopes of a token. */
+export function adviceOn(
+  { createdAt, scopesChangedAt = createdAt }: Pick<TokenRecord, 'createdAt' | 'scopesChangedAt'>,
+  { held, usage, countedSince, from }: AdviceFacts,
+): TokenAdvice {
+  const since = Math.max(createdAt.getTime(), scopesChangedAt.getTime(), countedSince);
+  const scopes = held.toArray();
+  const unused =
+    since > from ? new Set<string>() : removable(held, new Set(unusedOf(scopes, usage, from)));
+  return Object.freeze({
+    unused: Object.freeze(scopes.filter((scope) => unused.has(scope))),
+    kept: Object.freeze(scopes.filter((scope) => !unused.has(scope))),
+    since: new Date(since),
+  });
+}
+
+/** Those that were surely not used from an instant on. */
+function unusedOf(
+  scopes: readonly string[],
+  usage: UsageRecord | undefined,
+  from: number,
+): readonly string[] {
+  const lastUses = new Map(usage?.scopes.map(({ scope, lastUsedAt }) => [scope, lastUsedAt]));
+  const isUsed = (scope: string) =>
+    (lastUses.get(scope)?.getTime() ?? Number.NEGATIVE_INFINITY) >= from;
+  // Nobody knows which one it was: one that is not counted apart, or any of them in an introspection.
+  return isUsed(OTHER_SCOPES) ? [] : scopes.filter((scope) => !isUsed(scope));
+}

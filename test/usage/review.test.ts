@@ -1,0 +1,404 @@
+import { describe, expect, it } from 'vitest';
+import type { ReviewInput } from '../../src/input.ts';
+import { ScopeCatalog } from '../../src/scope/index.ts';
+import type { TokenService } from '../../src/service.ts';
+import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
+import type { IssuedToken, TokenRecord } from '../../src/token.ts';
+import type { TokenFinding } from '../../src/usage/findings.ts';
+import {
+  allOf,
+  expectNoSecret,
+  OTHER_SCOPE,
+  recordOf,
+  refusalOf,
+  SCOPE,
+  setUp,
+} from '../support.ts';
+import { setUpUsage, verifyTimes } from './support.ts';
+
+const DAY = 86_400;
+
+async function findingsOf(tokens: TokenService, input?: ReviewInput): Promise<TokenFinding[]> {
+  return allOf(tokens.review(input));
+}
+
+async function codesOf(tokens: TokenService, input?: ReviewInput): Promise<string[]> {
+  return (await findingsOf(tokens, input)).map(({ code }) => code);
+}
+
+describe('review', () => {
+  it('finds nothing about a token that is new and narrow', async () => {
+    const { tokens, clock } = await setUpUsage();
+    clock.advance(90 * DAY - 1);
+
+    expect(await findingsOf(tokens)).toEqual([]);
+  });
+
+  it('finds a token that was never used, once it is older than that', async () => {
+    const { tokens, token, clock } = await setUpUsage();
+    clock.advance(90 * DAY);
+    const { value: _, ...shown } = token;
+
+    expect(await findingsOf(tokens)).toEqual([
+      {
+        code: 'never_used',
+        token: shown,
+        scopes: token.scopes,
+        since: token.createdAt,
+        message: expect.stringMatching(/^was not used since 2100-01-01/),
+      },
+    ]);
+  });
+
+  it('finds a token that was not used for that time', async () => {
+    const setting = await setUpUsage();
+    const { tokens, clock } = setting;
+    await verifyTimes(setting, 2, SCOPE);
+    await verifyTimes(setting, 1, OTHER_SCOPE);
+    const lastUsedAt = clock.now();
+    clock.advance(90 * DAY);
+    expect(await codesOf(tokens)).toEqual([]);
+    clock.advance(1);
+
+    const [finding, ...others] = await findingsOf(tokens);
+    expect(others).toEqual([]);
+    expect(finding).toMatchObject({ code: 'unused', lastUsedAt, token: { uses: 3, lastUsedAt } });
+  });
+
+  it('takes the time of unusedForDays', async () => {
+    const { tokens, clock } = await setUpUsage();
+    clock.advance(10 * DAY);
+
+    expect(await codesOf(tokens, { unusedForDays: 10 })).toEqual(['never_used']);
+    expect(await codesOf(tokens, { unusedForDays: 11 })).toEqual([]);
+  });
+
+  it('finds no unused token as long as counting has not gone on for that time', async () => {
+    const { tokens, clock, usage } = await setUpUsage();
+    const since = new Date(clock.now().getTime() + 10 * DAY * 1000);
+    Object.assign(usage, { since: async () => since });
+    clock.advance(100 * DAY - 1);
+    expect(await codesOf(tokens)).toEqual([]);
+    clock.advance(1);
+
+    expect(await findingsOf(tokens)).toMatchObject([{ code: 'never_used', since }]);
+  });
+
+  it('finds a token of which more than half of the scopes are not used', async () => {
+    const { tokens, clock } = await setUpUsage();
+    const paths = ['a', 'b', 'c', 'd'];
+    const scopes = paths.map((path) => `GET:shop.example/${path}`);
+    const token = await tokens.issue({ account: 'half', scopes });
+    clock.advance(91 * DAY);
+    await verifyTimes({ tokens, token }, 1, scopes[0]);
+    expect(await findingsOf(tokens, { account: 'half' })).toMatchObject([
+      { code: 'excess', scopes: scopes.slice(1), since: token.createdAt },
+    ]);
+    await verifyTimes({ tokens, token }, 1, scopes[1]);
+
+    expect(await codesOf(tokens, { account: 'half' })).toEqual([]);
+  });
+
+  it.each<[string, boolean]>([
+    ['*:shop.example/orders', true],
+    ['GET:shop.example/*', true],
+    ['*:*/*', true],
+    ['GET:*.shop.example/*', true],
+    ['GET:shop.example/$', false],
+    ['GET:shop.example/{}', false],
+    ['GET:*/orders', false],
+  ])('of %s finds that it is broad: %s', async (scope, isBroad) => {
+    const { tokens } = setUp();
+    await tokens.issue({ account: 'acme', scopes: [scope, SCOPE] });
+    const found = await findingsOf(tokens);
+
+    expect(found.map(({ code, scopes }) => ({ code, scopes }))).toEqual(
+      isBroad ? [{ code: 'broad', scopes: [scope] }] : [],
+    );
+  });
+
+  it('finds a token that covers more than half of the catalog', async () => {
+    const entries = ['a', 'a/x', 'b', 'c'].map((path) => `GET:shop.example/${path}`);
+    const { tokens } = setUp({ catalog: ScopeCatalog.from(entries) });
+    const [a = '', , b = '', c = ''] = entries;
+    await tokens.issue({ account: 'half', scopes: [b, c] });
+    // The first one opens the second one, too.
+    const most = await tokens.issue({ account: 'most', scopes: [a, b] });
+    await tokens.issue({ account: 'open', scopes: [a] });
+
+    expect(await findingsOf(tokens)).toMatchObject([
+      {
+        code: 'broad',
+        reasons: ['most_of_catalog'],
+        covered: 3,
+        entries: 4,
+        token: { id: most.id },
+        scopes: most.scopes,
+        message: expect.stringContaining('(3 of 4 entries)'),
+      },
+    ]);
+  });
+
+  it('finds nothing broad about the only entry of a catalog', async () => {
+    const { tokens } = setUp({ catalog: ScopeCatalog.from([SCOPE]) });
+    await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+
+    expect(await findingsOf(tokens)).toEqual([]);
+  });
+
+  it('finds a token that expires soon and is in use', async () => {
+    const setting = await setUpUsage();
+    const { tokens, clock } = setting;
+    const ttlSeconds = 60 * DAY;
+    const token = await tokens.issue({ account: 'soon', scopes: [SCOPE], ttlSeconds });
+    await verifyTimes({ tokens, token }, 1);
+    const lastUsedAt = clock.now();
+    clock.advance(30 * DAY);
+    const soon = (expiringWithinDays?: number) =>
+      findingsOf(tokens, { account: 'soon', ...(expiringWithinDays && { expiringWithinDays }) });
+    expect(await soon()).toEqual([]);
+    expect(await soon(30)).toMatchObject([{ code: 'expiring', lastUsedAt }]);
+    expect(await soon(29)).toEqual([]);
+    clock.advance(1);
+    expect(await soon(30)).toEqual([]);
+    await verifyTimes({ tokens, token }, 1);
+    clock.advance(16 * DAY);
+
+    expect(await soon()).toMatchObject([{ code: 'expiring' }]);
+  });
+
+  it('finds a value that is old, counted from its last rotation', async () => {
+    const { tokens, clock, store } = setUp();
+    const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    clock.advance(180 * DAY);
+    expect(await findingsOf(tokens)).toEqual([]);
+    clock.advance(1);
+    const [finding] = await findingsOf(tokens);
+    expect(finding).toMatchObject({ code: 'stale_secret', secretSince: token.createdAt });
+    expect(await codesOf(tokens, { secretOlderThanDays: 181 })).toEqual([]);
+    const record = await recordOf(store, token.id);
+    const rotatedAt = clock.now();
+    await store.replace({ ...record, rotatedAt, version: 2 } satisfies TokenRecord);
+
+    expect(await findingsOf(tokens)).toEqual([]);
+  });
+
+  it('finds scopes that the catalog no longer knows', async () => {
+    let entries = [SCOPE, OTHER_SCOPE];
+    const { tokens } = setUp({ catalog: () => ScopeCatalog.from(entries) });
+    await tokens.issue({ account: 'acme', scopes: [SCOPE, OTHER_SCOPE] });
+    expect(await codesOf(tokens)).toEqual(['broad']);
+    entries = [SCOPE, 'GET:shop.example/a', 'GET:shop.example/b'];
+
+    expect(await findingsOf(tokens)).toMatchObject([
+      { code: 'orphaned_scope', scopes: [OTHER_SCOPE], message: expect.stringContaining('1 of 2') },
+    ]);
+  });
+
+  it('goes on without the catalog of an account that fails', async () => {
+    const entries = [SCOPE, OTHER_SCOPE, 'GET:shop.example/a', 'GET:shop.example/b'];
+    const asked: string[] = [];
+    let isClosed = false;
+    const catalog = (account: string) => {
+      asked.push(account);
+      if (isClosed && account === 'closed') throw new Error('no such account');
+      return ScopeCatalog.from(isClosed ? entries.slice(1) : entries);
+    };
+    const { tokens, clock } = setUp({ catalog });
+    for (const account of ['closed', 'open']) await tokens.issue({ account, scopes: [SCOPE] });
+    isClosed = true;
+    clock.advance(181 * DAY);
+    const found = await findingsOf(tokens);
+
+    expect(found.map(({ code, token }) => `${token.account} ${code}`).sort()).toEqual([
+      'closed stale_secret',
+      'open orphaned_scope',
+      'open stale_secret',
+    ]);
+  });
+
+  it('finds a token that has long been suspended, and nothing else about it', async () => {
+    const { tokens, token, clock, store } = await setUpUsage();
+    const suspendedAt = clock.now();
+    const record = await recordOf(store, token.id);
+    await store.replace({ ...record, suspendedAt, version: 2 } satisfies TokenRecord);
+    clock.advance(90 * DAY);
+    expect(await findingsOf(tokens)).toEqual([]);
+    clock.advance(1);
+
+    expect(await findingsOf(tokens)).toMatchObject([{ code: 'suspended', suspendedAt }]);
+  });
+
+  it('finds what use tells only where it is recorded', async () => {
+    const { tokens, clock } = setUp();
+    await tokens.issue({ account: 'acme', scopes: [SCOPE, OTHER_SCOPE] });
+    clock.advance(179 * DAY);
+
+    expect(await findingsOf(tokens, { expiringWithinDays: 3650 })).toEqual([]);
+  });
+
+  it('looks at live tokens only, of all accounts or of one', async () => {
+    const { tokens, clock } = await setUpUsage();
+    const scopes = [SCOPE];
+    const issue = (account: string, days = 300): Promise<IssuedToken> =>
+      tokens.issue({ account, scopes, ttlSeconds: days * DAY });
+    const [revoked] = await Promise.all([
+      issue('one'),
+      issue('one'),
+      issue('two'),
+      issue('one', 90),
+    ]);
+    await tokens.revoke('one', revoked.id);
+    clock.advance(90 * DAY);
+    const accounts = async (input?: ReviewInput) =>
+      (await findingsOf(tokens, input)).map(({ token }) => token.account).sort();
+
+    expect(await accounts()).toEqual(['acme', 'one', 'two']);
+    expect(await accounts({ account: 'one' })).toEqual(['one']);
+    expect(await accounts({ account: 'nobody' })).toEqual([]);
+  });
+
+  it('reads usage once for each hundred tokens, and nothing twice', async () => {
+    const { tokens, usage, clock } = await setUpUsage();
+    for (let index = 0; index < 249; index += 1) {
+      await tokens.issue({ account: `n${index % 7}`, scopes: [SCOPE] });
+    }
+    clock.advance(90 * DAY);
+    const found = await findingsOf(tokens);
+
+    expect(new Set(found.map(({ token }) => token.id)).size).toBe(250);
+    expect(found).toHaveLength(250);
+    expect(usage.count('read')).toBe(3);
+  });
+
+  it('pages through the tokens of one account', async () => {
+    const { tokens, usage, clock } = await setUpUsage();
+    for (let index = 0; index < 204; index += 1) {
+      await tokens.issue({ account: 'many', scopes: [SCOPE] });
+    }
+    clock.advance(90 * DAY);
+    const found = await findingsOf(tokens, { account: 'many' });
+
+    expect(new Set(found.map(({ token }) => token.id)).size).toBe(204);
+    expect(usage.count('read')).toBe(3);
+  });
+
+  it('reads on only when more is asked for', async () => {
+    const { tokens, store, clock } = await setUpUsage();
+    for (let index = 0; index < 250; index += 1) {
+      await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    }
+    clock.advance(90 * DAY);
+    store.takeCalls();
+    for await (const { code } of tokens.review()) {
+      expect(code).toBe('never_used');
+      break;
+    }
+
+    expect(store.takeCalls()).toEqual(['scan']);
+  });
+
+  it('never shows a value, and changes nothing', async () => {
+    const { tokens, token, store, events, clock } = await setUpUsage({ reveal: 'always' });
+    clock.advance(200 * DAY);
+    store.takeCalls();
+    events.length = 0;
+    const found = await findingsOf(tokens);
+
+    expect(found).toHaveLength(2);
+    expectNoSecret(found, token.value);
+    expect(store.takeCalls()).toEqual(['scan']);
+    expect(events).toEqual([]);
+    expect(found.every(Object.isFrozen)).toBe(true);
+  });
+
+  it.each<[ReviewInput, string]>([
+    [{ unusedForDays: 0 }, 'unusedForDays'],
+    [{ expiringWithinDays: 3651 }, 'expiringWithinDays'],
+    [{ secretOlderThanDays: 1.5 }, 'secretOlderThanDays'],
+    [{ account: '' }, 'account'],
+    [{ olderThan: 3 } as ReviewInput, 'olderThan'],
+  ])('refuses %j', async (input, member) => {
+    const { code, message } = await refusalOf(findingsOf(setUp().tokens, input));
+
+    expect(code).toBe('invalid_request');
+    expect(message).toContain(member);
+  });
+
+  it('rejects while the usage store is down', async () => {
+    const { tokens, usage } = await setUpUsage();
+    usage.break(() => Promise.reject(new Error('down')));
+
+    expect((await refusalOf(findingsOf(tokens))).code).toBe('store_unavailable');
+  });
+});
+
+describe('scan', () => {
+  it('hands out the tokens of all accounts, without values', async () => {
+    const { tokens, clock } = setUp({ reveal: 'always' });
+    const issue = (account: string, ttlSeconds = 3600) =>
+      tokens.issue({ account, scopes: [SCOPE], ttlSeconds });
+    const issued = [await issue('one'), await issue('two'), await issue('one', 60)];
+    const revoked = await issue('two');
+    await tokens.revoke('two', revoked.id);
+    clock.advance(60);
+    const scanned = await allOf(tokens.scan());
+
+    expect(new Map(scanned.map(({ id, state }) => [id, state]))).toEqual(
+      new Map([
+        [issued[0]?.id, 'active'],
+        [issued[1]?.id, 'active'],
+        [issued[2]?.id, 'expired'],
+      ]),
+    );
+    expectNoSecret(scanned, ...issued.map(({ value }) => value));
+  });
+
+  it('reads a hundred records at a time', async () => {
+    const { tokens, store } = setUp();
+    for (let index = 0; index < 250; index += 1) {
+      await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    }
+    store.takeCalls();
+    expect(await allOf(tokens.scan())).toHaveLength(250);
+
+    expect(store.calls.map(({ args }) => (args[0] as { limit: number }).limit)).toEqual([
+      100, 100, 100,
+    ]);
+  });
+
+  it.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['no records', {}],
+    ['something else than records', { records: [42] }],
+    ['a position that is no text', { records: [], next: 7 }],
+  ])('rejects a store that answers with %s', async (_, answer) => {
+    const { tokens, store } = setUp();
+    store.break('scan', async () => answer);
+
+    expect((await refusalOf(allOf(tokens.scan()))).code).toBe('store_corrupt');
+  });
+
+  it.each<[string, (tokens: TokenService) => Promise<unknown>]>([
+    ['scan', (tokens) => allOf(tokens.scan())],
+    ['review', (tokens) => findingsOf(tokens)],
+    ['reseal', (tokens) => tokens.reseal()],
+  ])('%s says what a store lacks that has no scan', async (_, call) => {
+    const inner = new MemoryTokenStore();
+    Object.assign(inner, { scan: undefined });
+    const { tokens } = setUp({ store: inner, usage: { store: new MemoryUsageStore() } });
+    const { code, message } = await refusalOf(call(tokens));
+
+    expect(code).toBe('invalid_options');
+    expect(message).toContain('has no scan');
+  });
+
+  it('is not needed to review one account', async () => {
+    const inner = new MemoryTokenStore();
+    Object.assign(inner, { scan: undefined });
+    const { tokens } = setUp({ store: inner });
+
+    expect(await findingsOf(tokens, { account: 'acme' })).toEqual([]);
+  });
+});
