@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import { type AccountCatalogs, askCatalog } from './access/catalogs.ts';
+import { askCatalog } from './access/catalogs.ts';
 import { checkPatch, checkSize, patched, tooManyTokens, withScopesTime } from './access/change.ts';
 import type { Decider } from './access/decision.ts';
 import { type Need, readNeed } from './access/need.ts';
@@ -25,7 +25,7 @@ import type { TokenServiceOptions } from './options.ts';
 import { partsOf, type ServiceParts } from './parts.ts';
 import type { AccountRecords } from './records/account-records.ts';
 import { inBatches } from './records/batches.ts';
-import { type TokenView, tokenOf } from './records/token-view.ts';
+import { tokenOf } from './records/token-view.ts';
 import {
   adviseOptions,
   changeOptions,
@@ -80,9 +80,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
   /** This instant, in milliseconds since 1970. */
   readonly #now: () => number;
   readonly #events: Events;
-  readonly #catalogs: AccountCatalogs;
   readonly #records: AccountRecords;
-  readonly #view: TokenView;
   readonly #decider: Decider;
 
   /**
@@ -96,9 +94,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
     this.#parts = parts;
     this.#now = parts.now;
     this.#events = parts.events;
-    this.#catalogs = parts.catalogs;
     this.#records = parts.records;
-    this.#view = parts.view;
     this.#decider = parts.decider;
   }
 
@@ -109,7 +105,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
 
   /** Whether this service records how tokens are used. */
   get recordsUsage(): boolean {
-    return this.#view.usage !== undefined;
+    return this.#parts.view.usage !== undefined;
   }
 
   /**
@@ -133,7 +129,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
     const expiresAt = askedExpiry(asked, now, lifetime);
     const fields = {
       account,
-      scopes: await expandFor(this.#catalogs, account, scopes),
+      scopes: await expandFor(this.#parts.catalogs, account, scopes),
       requested: scopes.map(String),
       createdAt: new Date(now),
       expiresAt: expiresAt ?? expiryAfter(now, lifetime.defaultSeconds),
@@ -174,7 +170,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
     const isWanted = scope && scopeFilter(scope, match);
     const listing = { account, filter, isWanted, limit, maxBytes, cursor: query.cursor };
     const { records, cursor } = await this.#records.page(listing, now);
-    const tokens = await this.#view.withUses(records, now);
+    const tokens = await this.#parts.view.withUses(records, now);
     return cursor === undefined ? { tokens } : { tokens, cursor };
   }
 
@@ -209,7 +205,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
   async get(account: string, valueOrId: string): Promise<Token | undefined> {
     const now = this.#now();
     const record = await this.#records.find(readAccount(account), valueOrId, now);
-    return record && (await this.#view.withUses([record], now))[0];
+    return record && (await this.#parts.view.withUses([record], now))[0];
   }
 
   /**
@@ -225,7 +221,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
   async usage(account: string, valueOrId: string): Promise<TokenUsage | undefined> {
     const now = this.#now();
     const owner = readAccount(account);
-    const { usage } = this.#view;
+    const { usage } = this.#parts.view;
     if (usage === undefined) throw usageIsOff();
     const record = await this.#records.find(owner, valueOrId, now);
     return record && usage.usageOf(record);
@@ -256,7 +252,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
     const now = this.#now();
     const owner = readAccount(account);
     const { unusedForDays = 30 } = readInput(adviseOptions, options);
-    const { usage } = this.#view;
+    const { usage } = this.#parts.view;
     if (usage === undefined) throw usageIsOff();
     const record = await this.#records.find(owner, valueOrId, now);
     const from = now - unusedForDays * DAY_MS;
@@ -285,7 +281,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
     const { scopes, ...asked } = readInput(modifyInput, change);
     const conditions = readInput(changeOptions, options);
     const expiry = askedExpiry(asked, now, lifetime);
-    const granted = await expandFor(this.#catalogs, owner, scopes);
+    const granted = await expandFor(this.#parts.catalogs, owner, scopes);
     const held = { scopes: granted, requested: scopes.map(String) };
     return this.#change(owner, valueOrId, now, conditions, ({ metadata }) => {
       checkSize({ ...held, metadata }, quotas);
@@ -320,7 +316,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
     const conditions = readInput(changeOptions, options);
     checkPatch(patch);
     const expiresAt = askedExpiry(patch, now, lifetime);
-    const rights = await rightsOf(this.#catalogs, owner, patch, expiresAt);
+    const rights = await rightsOf(this.#parts.catalogs, owner, patch, expiresAt);
     const known = { ...rights, expiresAt, quotas };
     return this.#change(owner, valueOrId, now, conditions, (record) =>
       patched(record, patch, known),
@@ -457,7 +453,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
     value: string,
     need: Need<AskedScope<Entry, Asked>>,
   ): Verdict | undefined {
-    if (this.#catalogs.areAsked) return undefined;
+    if (this.#parts.catalogs.areAsked) return undefined;
     return this.#decider.decide(value, need, this.#now(), 'cache') as Verdict | undefined;
   }
 
@@ -503,9 +499,9 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
   async explain(account: string, valueOrId: string, need: Need): Promise<Explanation> {
     const now = this.#now();
     const owner = readAccount(account);
-    const reading = readNeed(need, this.#catalogs.routes);
+    const reading = readNeed(need, this.#parts.catalogs.routes);
     const record = await this.#records.find(owner, valueOrId, now);
-    return this.#decider.explain(record, reading, await this.#catalogs.of(owner), now);
+    return this.#decider.explain(record, reading, await this.#parts.catalogs.of(owner), now);
   }
 
   /**
@@ -518,7 +514,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
    * console.log(await tokens.scopes('acme')); // ['GET:shop.example/orders', …]
    */
   async scopes(account: string): Promise<Entry[]> {
-    const catalog = await this.#catalogs.of(readAccount(account));
+    const catalog = await this.#parts.catalogs.of(readAccount(account));
     return (catalog === undefined ? ['*:*/*'] : askCatalog(() => catalog.toArray())) as Entry[];
   }
 
@@ -533,7 +529,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
     const change = await this.#records.change(owner, valueOrId, now, conditions, timed);
     const diff = conditions.dryRun === true ? this.#decider.diff(change) : undefined;
     if (diff === undefined) this.#events.token('modified', change.after, now);
-    const [token] = this.#view.shown([change.after], now) as [Token];
+    const [token] = this.#parts.view.shown([change.after], now) as [Token];
     return diff === undefined ? token : Object.freeze({ ...token, diff });
   }
 }

@@ -20,7 +20,8 @@ async function rotatedKeys(count = 1) {
   return { ...setting, issued, withKeys, tokens: withKeys([OLD, K2]) };
 }
 
-const shownValue = async (tokens: TokenService, id: string) => (await tokens.get('acme', id))?.value;
+const shownValue = async (tokens: TokenService, id: string) =>
+  (await tokens.get('acme', id))?.value;
 
 describe('reseal', () => {
   it('seals every secret with the active key, and leaves the values as they are', async () => {

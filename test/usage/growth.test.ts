@@ -52,7 +52,13 @@ describe('minutes without the usage store, at 10 000 verifications a second', ()
         },
         () => 0,
       );
-      const recorder = new UsageRecorder({ store, flushMs: FLUSH_MS, deadlineMs: 2000, events });
+      const recorder = new UsageRecorder({
+        store,
+        flushMs: FLUSH_MS,
+        deadlineMs: 2000,
+        events,
+        now: () => 0,
+      });
       const passSeconds = async (from: number, to: number) => {
         for (let second = from; second < to; second += 1) {
           for (let use = second * PER_SECOND; use < (second + 1) * PER_SECOND; use += 1) {
