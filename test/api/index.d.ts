@@ -7,6 +7,12 @@ export interface AccountQuota {
   readonly liveAt: Date;
 }
 
+export interface AdviseOptions {
+  readonly unusedForDays?: number | undefined;
+}
+
+export type BroadReason = 'every_method' | 'whole_host' | 'most_of_catalog';
+
 export interface CacheOptions {
   readonly maxStaleMs?: number | undefined;
   readonly maxEntries?: number | undefined;
@@ -164,6 +170,11 @@ export interface PurgeInput {
   readonly limit?: number | undefined;
 }
 
+export interface PurgedRecords {
+  readonly count: number;
+  readonly ids: readonly TokenId[];
+}
+
 export interface QuotaOptions {
   readonly tokensPerAccount?: number | undefined;
   readonly scopesPerToken?: number | undefined;
@@ -176,6 +187,25 @@ export interface RefusalDelta {
 }
 
 export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'ambiguous_request' | 'insufficient_scope';
+
+export interface ResealOptions {
+  readonly onProgress?: ((report: ResealReport) => void) | undefined;
+}
+
+export interface ResealReport {
+  readonly records: number;
+  readonly resealed: number;
+  readonly unreadable: number;
+  readonly missed: number;
+}
+
+export interface ReviewInput {
+  readonly account?: string | undefined;
+  readonly unusedForDays?: number | undefined;
+  readonly expiringWithinDays?: number | undefined;
+  readonly secretOlderThanDays?: number | undefined;
+  readonly onProgress?: ((reviewed: number) => void) | undefined;
+}
 
 export interface RevokeAllOptions {
   readonly onProgress?: ((revoked: number) => void) | undefined;
@@ -244,6 +274,12 @@ export interface Token {
   readonly lastUsedAt?: Date;
 }
 
+export interface TokenAdvice {
+  readonly unused: readonly string[];
+  readonly kept: readonly string[];
+  readonly since: Date;
+}
+
 export declare class TokenError extends Error {
   readonly name: 'TokenError';
   readonly code: TokenErrorCode;
@@ -289,6 +325,33 @@ export type TokenEvent = (TokenScopedEvent & {
 });
 
 export type TokenEventType = TokenEvent['type'];
+
+export type TokenFinding = BaseFinding & ({
+  readonly code: 'unused';
+  readonly lastUsedAt: Date;
+} | {
+  readonly code: 'never_used';
+  readonly since: Date;
+} | {
+  readonly code: 'broad';
+  readonly reasons: readonly BroadReason[];
+  readonly covered?: number;
+  readonly entries?: number;
+} | {
+  readonly code: 'excess';
+  readonly since: Date;
+} | {
+  readonly code: 'expiring';
+  readonly lastUsedAt: Date;
+} | {
+  readonly code: 'stale_secret';
+  readonly secretSince: Date;
+} | {
+  readonly code: 'orphaned_scope';
+} | {
+  readonly code: 'suspended';
+  readonly suspendedAt: Date;
+});
 
 export type TokenId = string & {
   readonly [tokenId]: true;
@@ -338,6 +401,7 @@ export declare class TokenService<out Entry extends string = string> extends Tok
   listAll<const Asked extends string = never>(input: ListInput<AskedScope<Entry, Asked>>): AsyncGenerator<Token, void, undefined>;
   get(account: string, valueOrId: string): Promise<Token | undefined>;
   usage(account: string, valueOrId: string): Promise<TokenUsage | undefined>;
+  advise(account: string, valueOrId: string, options?: AdviseOptions): Promise<TokenAdvice | undefined>;
   modify<const Asked extends string = never>(account: string, valueOrId: string, change: ModifyInput<AskedScope<Entry, Asked>>, options?: ChangeOptions): Promise<ModifiedToken>;
   patch<const Asked extends string = never>(account: string, valueOrId: string, change: PatchInput<AskedScope<Entry, Asked>>, options?: ChangeOptions): Promise<ModifiedToken>;
   revoke(account: string, valueOrId: string, options?: Pick<ChangeOptions, 'ifVersion'>): Promise<boolean>;
@@ -374,7 +438,7 @@ export interface TokenStore {
   replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
   revokeAll(account: string, at: Date, limit: number): Promise<number>;
-  purge(before: Date, limit: number): Promise<number>;
+  purge(before: Date, limit: number): Promise<number | PurgedRecords>;
   scan?(query: ScanQuery): Promise<ScannedRecords>;
   watch?(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
   doctor?(options?: DoctorOptions): Promise<StoreFinding[]>;
@@ -387,6 +451,10 @@ export declare abstract class TokenUpkeep {
   #private;
   purge(input: PurgeInput): Promise<number>;
   stats(): ServiceStats;
+  scan(): AsyncGenerator<Token, void, undefined>;
+  review(input?: ReviewInput): AsyncGenerator<TokenFinding, void, undefined>;
+  reseal(options?: ResealOptions): Promise<ResealReport>;
+  upkeep(options?: UpkeepOptions): Upkeep;
   verifierKeys(): KeyOptions[];
   close(): Promise<void>;
 }
@@ -399,6 +467,15 @@ export interface TokenUsage {
 }
 
 export type Unsubscribe = () => Promise<void>;
+
+export interface Upkeep {
+  stop(): Promise<void>;
+}
+
+export interface UpkeepOptions {
+  readonly purgeAfterDays?: number | undefined;
+  readonly everyMs?: number | undefined;
+}
 
 export type UsageDelta = UseDelta | RefusalDelta;
 
@@ -474,6 +551,12 @@ export declare const systemClock: Clock;
 
 interface BaseEvent {
   readonly at: Date;
+}
+
+interface BaseFinding {
+  readonly token: Token;
+  readonly scopes: readonly string[];
+  readonly message: string;
 }
 
 type CatalogOf<Entry extends string> = string extends Entry ? ScopeCatalog : TypedCatalog<Entry>;
