@@ -1,13 +1,11 @@
 import { OTHER_SCOPES } from '../../usage-store.ts';
+import { REFUSALS } from '../usage-rows.ts';
 import { script } from './scripts.ts';
 
 /*
  * KEYS: the hashes of tokens. A field is a scope, and its cell is the number of uses and the time of the
- * last one in milliseconds: `12 1893456000000`. No scope has the form of the other two fields.
+ * last one in milliseconds: `12 1893456000000`. The field without a name counts refusals, with time 0.
  */
-
-/** The field that counts refusals. Its time is always 0. */
-export const REFUSALS = 'refusals';
 
 /**
  * ARGV: how many scopes of a token are counted apart; then for each count the index of its token, the

@@ -2,13 +2,14 @@ import { MAX_COUNTED_SCOPES } from '../../bounds.ts';
 import { withDeadline } from '../../deadline.ts';
 import { TokenError } from '../../errors.ts';
 import type { TokenId } from '../../token.ts';
-import type { UsageDelta, UsageRecord, UsageStore, UsedScope } from '../../usage-store.ts';
+import type { UsageDelta, UsageRecord, UsageStore } from '../../usage-store.ts';
+import { rowsOf, type UsageRow, usagesOf } from '../usage-rows.ts';
 import { driverOf, type RedisClient } from './client.ts';
 import { corruptRecord, type Driver, tokenErrorOf, withDriver } from './driver.ts';
 import { KeySpace, readKeyPrefix } from './layout.ts';
 import { ReplicatedWrites } from './replicated-writes.ts';
 import { runScript, type WriteCall } from './scripts.ts';
-import { ADD_USAGE, READ_USAGE, REFUSALS, START_USAGE } from './usage-scripts.ts';
+import { ADD_USAGE, READ_USAGE, START_USAGE } from './usage-scripts.ts';
 
 /** How a {@link RedisUsageStore} works. */
 export interface RedisUsageStoreOptions {
@@ -26,9 +27,9 @@ export interface RedisUsageStoreOptions {
 const ADD_MS = 1800;
 
 /** What a batch adds to one token. */
-interface TokenDeltas {
+interface TokenRows {
   readonly id: TokenId;
-  readonly deltas: readonly UsageDelta[];
+  readonly rows: readonly UsageRow[];
 }
 
 /**
@@ -75,9 +76,8 @@ export class RedisUsageStore implements UsageStore {
   }
 
   async add(batch: readonly UsageDelta[]): Promise<void> {
-    if (batch.length === 0) return;
-    this.#noteStart();
-    const parts = this.#keys.batched(byToken(batch));
+    const parts = this.#keys.batched(byToken(rowsOf(batch)));
+    if (parts.length > 0) this.#noteStart();
     const outcomes = await Promise.allSettled(
       parts.map((tokens) => withDeadline(this.#writes.run(this.#additionOf(tokens)), ADD_MS)),
     );
@@ -89,9 +89,13 @@ export class RedisUsageStore implements UsageStore {
     throw new TokenError(code, message, { ...details, added });
   }
 
-  #additionOf(tokens: readonly TokenDeltas[]): WriteCall {
-    const counts = tokens.flatMap(({ deltas }, index) =>
-      deltas.flatMap((delta) => [String(index + 1), ...cellOf(delta)]),
+  #additionOf(tokens: readonly TokenRows[]): WriteCall {
+    const counts = tokens.flatMap(({ rows }, index) =>
+      rows.flatMap(({ scope, uses, lastUsedAt }) => [
+        `${index + 1}`,
+        scope,
+        `${uses} ${lastUsedAt}`,
+      ]),
     );
     return {
       slot: this.#keys.slotOf(tokens),
@@ -102,18 +106,14 @@ export class RedisUsageStore implements UsageStore {
   }
 
   async read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
-    const found = new Array<UsageRecord | undefined>(ids.length);
-    const groups = this.#keys.batched(ids.map((id, index) => ({ id, index })));
-    const reads = groups.map(async (group) => {
+    const groups = this.#keys.batched([...new Set(ids)].map((id) => ({ id })));
+    const rows = groups.map(async (group) => {
       const keys = group.map(({ id }) => this.#keys.usage(id));
       const answer = await runScript(this.#driver, { script: READ_USAGE, keys, values: [] });
       const hashes = answer as readonly string[][];
-      for (const [position, { index }] of group.entries()) {
-        found[index] = usageIn(hashes[position] ?? []);
-      }
+      return group.flatMap(({ id }, index) => rowsIn(id, hashes[index] ?? []));
     });
-    await Promise.all(reads);
-    return found;
+    return usagesOf(ids, (await Promise.all(rows)).flat());
   }
 
   async forget(ids: readonly TokenId[]): Promise<void> {
@@ -152,34 +152,26 @@ export class RedisUsageStore implements UsageStore {
   }
 }
 
-function byToken(batch: readonly UsageDelta[]): TokenDeltas[] {
-  const tokens = new Map<TokenId, UsageDelta[]>();
-  for (const delta of batch) {
-    const deltas = tokens.get(delta.id);
-    if (deltas === undefined) tokens.set(delta.id, [delta]);
-    else deltas.push(delta);
+function byToken(rows: readonly UsageRow[]): TokenRows[] {
+  const tokens = new Map<TokenId, UsageRow[]>();
+  for (const row of rows) {
+    const own = tokens.get(row.id);
+    if (own === undefined) tokens.set(row.id, [row]);
+    else own.push(row);
   }
-  return Array.from(tokens, ([id, deltas]) => ({ id, deltas }));
-}
-
-function cellOf(delta: UsageDelta): [field: string, cell: string] {
-  if (delta.scope === undefined) return [REFUSALS, `${delta.refusals} 0`];
-  return [delta.scope, `${delta.uses} ${delta.lastUsedAt.getTime()}`];
+  return Array.from(tokens, ([id, own]) => ({ id, rows: own }));
 }
 
 const CELL = /^(\d+) (-?\d+)$/;
 
 /** Reads fields and cells in turn. */
-function usageIn(hash: readonly string[]): UsageRecord | undefined {
-  if (hash.length === 0) return undefined;
-  let refusals = 0;
-  const scopes: UsedScope[] = [];
+function rowsIn(id: TokenId, hash: readonly string[]): UsageRow[] {
+  const rows: UsageRow[] = [];
   for (let index = 0; index < hash.length; index += 2) {
-    const [field = '', cell = ''] = hash.slice(index, index + 2);
-    const [, count, time] = CELL.exec(cell) ?? [];
-    if (count === undefined) throw corruptRecord();
-    if (field === REFUSALS) refusals = Number(count);
-    else scopes.push({ scope: field, uses: Number(count), lastUsedAt: new Date(Number(time)) });
+    const [scope = '', cell = ''] = hash.slice(index, index + 2);
+    const [, uses, lastUsedAt] = CELL.exec(cell) ?? [];
+    if (uses === undefined) throw corruptRecord();
+    rows.push({ id, scope, uses: Number(uses), lastUsedAt: Number(lastUsedAt) });
   }
-  return { refusals, scopes };
+  return rows;
 }

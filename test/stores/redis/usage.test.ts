@@ -244,13 +244,13 @@ describe.skipIf(loneUrl === undefined)('keys', () => {
     expect([await countOf(one), await countOf(two)]).toEqual([1, 0]);
   });
 
-  it('hold one field for each scope, and one for refusals', async () => {
+  it('hold one field for each scope, and one without a name for refusals', async () => {
     const client = ioredis(loneUrl as string);
     const keyPrefix = newPrefix();
     await openOver(client, keyPrefix).add([use(ONE, 3, SCOPE, 5), { id: ONE, refusals: 2 }]);
 
     const key = new KeySpace(keyPrefix).usage(ONE);
-    expect(await client.hgetall(key)).toEqual({ [SCOPE]: `3 ${START + 5}`, refusals: '2 0' });
+    expect(await client.hgetall(key)).toEqual({ [SCOPE]: `3 ${START + 5}`, '': '2 0' });
     expect(await client.ttl(key)).toBe(-1);
   });
 
@@ -352,6 +352,16 @@ describe.skipIf(loneUrl === undefined || clusterUrl === undefined)('round trips'
     plain.disconnect();
   });
 });
+
+it.skipIf(loneUrl === undefined).each([Number.NaN, 0.5, 2 ** 53])(
+  'adds nothing of a batch with a count of %s',
+  async (refusals) => {
+    const store = openOver(ioredis(loneUrl as string));
+
+    expect(await codeOf(store.add([use(ONE), { id: TWO, refusals }]))).toBe('invalid_request');
+    expect(await store.read([ONE, TWO])).toEqual([undefined, undefined]);
+  },
+);
 
 describe('options', () => {
   const idle = () => ioredis('redis://127.0.0.1:1', { lazyConnect: true });
