@@ -28,12 +28,10 @@ export async function serviceStores(
   opened: OpenStore,
 ): Promise<ServiceStores> {
   const store = logged(target, opened);
-  const usageTarget = settings.usage === 'on' ? opened.usage : undefined;
-  const usage = usageTarget && (await usageToRecord(usageTarget, warn));
-  if (usageTarget === undefined || usage === undefined) {
-    return { store, usage: undefined, usageTarget: undefined };
-  }
-  return { store, usage: loggedUsage(target, opened, { usage, usageTarget }), usageTarget };
+  const usageTarget = opened.usage;
+  const usage = settings.usage === 'on' ? await usageToRecord(usageTarget, warn) : undefined;
+  if (usage === undefined) return { store, usage, usageTarget: undefined };
+  return { store, usage: loggedUsage(target, opened, usage), usageTarget };
 }
 
 function logged(target: StoreTarget, { store }: OpenStore): TokenStore {
@@ -48,10 +46,10 @@ function logged(target: StoreTarget, { store }: OpenStore): TokenStore {
 
 function loggedUsage(
   target: StoreTarget,
-  { store }: OpenStore,
-  { usage, usageTarget }: { readonly usage: UsageStore; readonly usageTarget: UsageTarget },
+  { store, usage: { name: place } }: OpenStore,
+  usage: UsageStore,
 ): UsageStore {
-  const name = `usage (${usageTarget.name})`;
+  const name = `usage (${place})`;
   const log = new OutageLog({
     name,
     diagnose: () => diagnoseUsage(target, store, usage),

@@ -39,6 +39,50 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
     await opened.close();
   });
 
+  it('records how tokens are used beside them, for all services and the commands', async () => {
+    const { url, table, flags } = newStore(engine);
+    const data = newFolder();
+    const gateway = ['--check', 'nginx', '--domain', 'acme.example'];
+    const settings = ['--data', data, ...flags, ...ACCOUNT, ...gateway, ...catalog()];
+    const first = await serve(settings);
+    const { body: token } = await call(first, '/token', { method: 'POST', body });
+    const headers = {
+      authorization: `Bearer ${token.token}`,
+      'x-original-method': 'GET',
+      'x-original-uri': '/status',
+    };
+    for (let i = 0; i < 3; i++) await fetch(`${first.url}/check`, { headers });
+    const ended = await first.stop();
+    expect(ended.code).toBe(0);
+    // A cluster without replicas is warned of.
+    expect(ended.stderr).not.toContain('usage');
+
+    const second = await serve(settings);
+    const { data: usage } = (await call(second, `/token/${token.id}/usage`)).body;
+    const { name } = storeTarget({ store: url, table, data });
+    expect(second.greeting).toContain(`usage     ${name}\n`);
+    expect(usage).toMatchObject({ uses: 3, scopes: [{ scope: body.scopes[0], uses: 3 }] });
+    const as = ['--data', data, ...flags, '--account', 'ada', '--json'];
+    const { stdout } = await run(['token', 'usage', token.id, ...as]);
+    expect(JSON.parse(stdout)).toEqual(usage);
+    expect(existsSync(join(data, 'usage.db'))).toBe(false);
+  });
+
+  it('lists tokens by a command where nobody has ever recorded', async () => {
+    const { flags } = newStore(engine);
+    const data = newFolder();
+    const off = ['--usage', 'off', ...catalog()];
+    const service = await serve(['--data', data, ...flags, ...ACCOUNT, ...off]);
+    const { body: token } = await call(service, '/token', { method: 'POST', body });
+    expect(token.id).toHaveLength(22);
+
+    const listed = await run(['token', 'list', '--data', data, ...flags, '--account', 'ada']);
+
+    expect(listed).toMatchObject({ code: 0, stdout: expect.stringContaining(token.id) });
+    expect(listed.stderr).not.toContain('usage');
+    expect(await service.stop()).toMatchObject({ code: 0 });
+  });
+
   it('makes no new keys while the database holds tokens, but does once they are revoked', async () => {
     const { flags } = newStore(engine);
     const settings = (data: string) => ['--data', data, ...flags, ...ACCOUNT];
@@ -69,36 +113,6 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
     expect((await call(one, `/token/${token.id}`)).status).toBe(404);
     expect(await one.stop()).toMatchObject({ code: 0 });
     expect(await other.stop()).toMatchObject({ code: 0 });
-  });
-});
-
-const redisEngines = engines.filter((engine) => engine === 'redis' || engine === 'redisCluster');
-
-describe.skipIf(redisEngines.length === 0).each(redisEngines)('serve on %s', (engine) => {
-  it('counts uses beside the tokens, and keeps the counts when it stops', async () => {
-    const { url, table, flags } = newStore(engine);
-    const data = newFolder();
-    const checked = ['--check', 'nginx', '--domain', 'acme.example'];
-    const settings = ['--data', data, ...flags, ...ACCOUNT, ...checked];
-    const first = await serve(settings);
-    const { body: token } = await call(first, '/token', { method: 'POST', body });
-    const headers = {
-      authorization: `Bearer ${token.token}`,
-      'x-original-method': 'GET',
-      'x-original-uri': '/status',
-    };
-    expect((await fetch(`${first.url}/check`, { headers })).status).toBe(200);
-    const { code, stderr } = await first.stop();
-    expect(code).toBe(0);
-    expect(stderr).not.toContain('uses');
-
-    const second = await serve(settings);
-    const { name } = storeTarget({ store: url, table, data });
-    expect(second.greeting).toContain(`usage     ${name}\n`);
-    const { body: usage } = await call(second, `/token/${token.id}/usage`);
-    expect(usage.data).toMatchObject({ uses: 1, refusals: 0 });
-    const off = await serve([...settings, '--usage', 'off']);
-    expect(off.greeting).toContain('usage     not recorded\n');
   });
 });
 

@@ -29,14 +29,17 @@ export function newStore(engine: Engine): NewStore {
 /** Runs SQL on the server of an engine. */
 export async function runSql(engine: Engine, sql: string): Promise<void> {
   const url = servers[engine] ?? '';
-  const pool = engine === 'postgres' ? new Pool({ connectionString: url }) : createPool(url);
+  const pool =
+    engine === 'postgres'
+      ? new Pool({ connectionString: url })
+      : createPool({ uri: url, multipleStatements: true });
   await (pool as { query(sql: string): Promise<unknown> }).query(sql);
   await pool.end();
 }
 
 const REMOVALS: Readonly<Record<Engine, (table: string) => Promise<void>>> = {
-  postgres: (table) => runSql('postgres', `DROP TABLE IF EXISTS ${table}`),
-  mariadb: (table) => runSql('mariadb', `DROP TABLE IF EXISTS ${table}`),
+  postgres: (table) => runSql('postgres', `DROP TABLE IF EXISTS ${table}, ${table}_usage`),
+  mariadb: (table) => runSql('mariadb', `DROP TABLE IF EXISTS ${table}, ${table}_usage`),
   async redis(prefix) {
     const client = new Redis(servers.redis ?? '');
     await removeKeys(client, prefix);

@@ -161,7 +161,7 @@ describe('a usage store that fails', () => {
   it('is no outage of the tokens, and has lines of its own', async () => {
     const { tokens, value, opened, lines, restore } = await setUp();
     expect((await tokens.verify(value, { scope: STATUS })).ok).toBe(true);
-    const usage = opened.usage?.open() as SqliteUsageStore;
+    const usage = opened.usage.open() as SqliteUsageStore;
     await usage.close();
 
     const verdict = await tokens.verify(value, { scope: STATUS });

@@ -40,8 +40,8 @@ export async function withLocalClient<Result>(
   const keys = usableKeys(readKeys(path), path);
   return withStore(target, async (opened) => {
     const { account, catalog } = settings;
-    const counted = settings.showsUse && settings.usage === 'on' ? opened.usage : undefined;
-    const counts = counted && (await usageToRead(counted, warn));
+    const isShown = settings.showsUse && settings.usage === 'on';
+    const counts = isShown ? await usageToRead(opened.usage, warn) : undefined;
     const usage = counts && { store: sharedStore(counts) };
     const store = sharedStore(opened.store);
     const tokens = new TokenService({ ...serviceOptions(settings), store, usage, keys, catalog });

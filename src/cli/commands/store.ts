@@ -40,9 +40,9 @@ export const STORE_COMMANDS: readonly Command[] = [
     name: 'migrate',
     summary: 'creates or upgrades the table of tokens in a database, or an SQLite file',
     about: `serve does this by itself when it starts. You can run it as often as you like, also
-concurrently. Without --store it is the SQLite file in the data folder, and usage.db beside it, which
-counts how tokens are used; the latter not with TOKENWRIGHT_USAGE=off. If the service may not
-create tables in a database, run the SQL that --print prints.`,
+concurrently. Without --store it is the SQLite file in the data folder. Beside it, it makes usage.db,
+or in a database a table, which counts how tokens are used, but not with TOKENWRIGHT_USAGE=off. If
+the service may not create tables in a database, run the SQL that --print prints.`,
     flags: {
       ...STORE_FLAGS,
       print: {
@@ -68,7 +68,7 @@ SQLite in data/usage.db: the file is made`,
       }
       const sql = await target.migrationSql();
       if (print === true) return printed(sql, target);
-      const changed = await withStore(target, migrate);
+      const changed = await withStore(target, (opened) => migrate(opened, settings));
       if (sql === undefined) return { text: nothingToDo(target), json: { store, changed } };
       const state = changed ? 'is up to date now' : 'was up to date already';
       return { text: `${store}: the table ${state}`, json: { store, changed } };
@@ -200,7 +200,7 @@ async function migrateFiles(
   const lines = [`${target.name}: the file ${FILE_STATES[tokens]}`];
   const states = [tokens];
   await withStore(target, async ({ usage }) => {
-    if (usage?.file === undefined || settings.usage === 'off') return;
+    if (usage.file === undefined || settings.usage === 'off') return;
     const state = await migrateFile(usage.file, async () => void usage.open());
     lines.push(`${usage.name}: the file ${FILE_STATES[state]}`);
     states.push(state);
@@ -210,8 +210,8 @@ async function migrateFiles(
 }
 
 /** A file that is missing is one that nobody has counted in. */
-async function usageFindings(usage: UsageTarget | undefined): Promise<StoreFinding[]> {
-  if (usage?.file === undefined || !existsSync(usage.file)) return [];
+async function usageFindings(usage: UsageTarget): Promise<StoreFinding[]> {
+  if (usage.file === undefined || !existsSync(usage.file)) return [];
   const fault = await usageFault(usage);
   if (fault === undefined) return [];
   const message = `uses of tokens cannot be counted, and tokens cannot be shown: ${fault}. Stop the service and move the file away; serve makes another one`;
@@ -219,11 +219,17 @@ async function usageFindings(usage: UsageTarget | undefined): Promise<StoreFindi
 }
 
 /** Returns whether there was something to do. */
-async function migrate({ store, migrate }: OpenStore): Promise<boolean> {
+async function migrate(
+  { store, usage, migrate }: OpenStore,
+  settings: Pick<ServeSettings, 'usage'>,
+): Promise<boolean> {
   if (migrate === undefined) return false;
   const isMissing = (await doctor(store)).some(({ code }) => code === 'schema_missing');
   await migrate();
-  return isMissing;
+  if (settings.usage === 'off') return isMissing;
+  const cannotCount = (await usageFault(usage)) !== undefined;
+  await usage.migrate();
+  return isMissing || cannotCount;
 }
 
 /** Prints nothing on standard output if there is no SQL, so that scripts can pipe it. */

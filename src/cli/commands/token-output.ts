@@ -1,4 +1,5 @@
 import type { ScopeDiff } from '../../scope/index.ts';
+import { OTHER_SCOPES } from '../../usage-store.ts';
 import type { Listing, TokenClient, Verification, WrittenNeed } from '../account/index.ts';
 import type { TokenJson, UsageJson } from '../account/token-json.ts';
 import type { Outcome } from '../command.ts';
@@ -27,7 +28,7 @@ export function usageOutcome(usage: UsageJson): Outcome {
   const rows = scopes.map(({ scope, uses, lastUsed }) => [
     String(uses),
     lastUsedText(lastUsed),
-    printable(scope),
+    scope === OTHER_SCOPES ? `${scope}: it is not known by which scope` : printable(scope),
   ]);
   return { text: `${totals}\n\n${table(['USES', 'LAST USED', 'SCOPE'], rows)}`, json: usage };
 }

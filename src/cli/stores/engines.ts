@@ -4,7 +4,7 @@ import type { TokenStore } from '../../store.ts';
 import { optionalPackage } from '../optional-package.ts';
 import { IOREDIS_CLOSED } from './connect-errors.ts';
 import type { Address, EngineName } from './url.ts';
-import type { UsageTarget } from './usage.ts';
+import type { UsageTargetOptions } from './usage.ts';
 
 const CONNECT_MS = 2000;
 const STATEMENT_MS = 2000;
@@ -13,6 +13,7 @@ export const MAX_CONNECT_MS = CONNECT_MS + 1000;
 const MAX_PAUSE_MS = 500;
 
 interface Engine {
+  /** Of the tokens, and of their uses. */
   migrationSql?(table: string | undefined): Promise<string>;
   /** Loads the driver. Connects later. */
   open(address: Address, table: string | undefined): Promise<Client>;
@@ -20,8 +21,7 @@ interface Engine {
 
 interface Client {
   readonly store: TokenStore;
-  /** Counts uses over the same connections. */
-  readonly usage?: Pick<UsageTarget, 'open' | 'migrate'>;
+  readonly usage: Pick<UsageTargetOptions, 'migrate' | 'open'>;
   connect(): Promise<unknown>;
   migrate?(): Promise<void>;
   end(): Promise<unknown>;
@@ -29,12 +29,15 @@ interface Client {
 
 const postgres: Engine = {
   async migrationSql(table) {
-    const { migrationSql } = await import('../../stores/postgres/index.ts');
-    return migrationSql({ table });
+    const { migrationSql, usageMigrationSql } = await import('../../stores/postgres/index.ts');
+    return `${migrationSql({ table })}\n${usageMigrationSql({ table: usageTable(table) })}`;
   },
   async open({ url }, table) {
     const { default: pg } = await driver('pg', () => import('pg'));
-    const { migrate, PostgresTokenStore } = await import('../../stores/postgres/index.ts');
+    const { migrate, migrateUsage, PostgresTokenStore, PostgresUsageStore } = await import(
+      '../../stores/postgres/index.ts'
+    );
+    const uses = { table: usageTable(table) };
     const pool = new pg.Pool({
       connectionString: url,
       application_name: 'tokenwright',
@@ -45,6 +48,10 @@ const postgres: Engine = {
     });
     return {
       store: new PostgresTokenStore(pool, { table }),
+      usage: {
+        migrate: () => migrateUsage(pool, uses),
+        open: () => new PostgresUsageStore(pool, uses),
+      },
       connect: async () => (await pool.connect()).release(),
       migrate: () => migrate(pool, { table }),
       end: () => pool.end(),
@@ -54,12 +61,15 @@ const postgres: Engine = {
 
 const mysql: Engine = {
   async migrationSql(table) {
-    const { migrationSql } = await import('../../stores/mysql/index.ts');
-    return migrationSql({ table });
+    const { migrationSql, usageMigrationSql } = await import('../../stores/mysql/index.ts');
+    return `${migrationSql({ table })}\n${usageMigrationSql({ table: usageTable(table) })}`;
   },
   async open({ url }, table) {
     const { createPool } = await driver('mysql2', () => import('mysql2'));
-    const { migrate, MysqlTokenStore } = await import('../../stores/mysql/index.ts');
+    const { migrate, migrateUsage, MysqlTokenStore, MysqlUsageStore } = await import(
+      '../../stores/mysql/index.ts'
+    );
+    const uses = { table: usageTable(table) };
     const pool = createPool({
       uri: url,
       connectionLimit: POOL_CONNECTIONS,
@@ -69,6 +79,10 @@ const mysql: Engine = {
     });
     return {
       store: new MysqlTokenStore(pool, { table }),
+      usage: {
+        migrate: () => migrateUsage(pool, uses),
+        open: () => new MysqlUsageStore(pool, uses),
+      },
       async connect() {
         const connection = await pool.promise().getConnection();
         connection.release();
@@ -141,6 +155,11 @@ function driver<Module>(name: string, load: () => Promise<Module>): Promise<Modu
   return optionalPackage(name, 'a store of this kind', load);
 }
 
+/** The table of usage beside a table of tokens; by default, the one that the library takes. */
+function usageTable(tokens: string | undefined): string | undefined {
+  return tokens === undefined ? undefined : `${tokens}_usage`;
+}
+
 function pauseMs(attempt: number): number {
   return Math.min(50 * attempt, MAX_PAUSE_MS);
 }
@@ -159,6 +178,7 @@ async function openRedis(
   };
   return {
     store: new RedisTokenStore(client, options),
+    // Its keys differ from those of the tokens.
     usage: { open: () => new RedisUsageStore(client, { keyPrefix }) },
     connect: () => connected(client),
     end: async () => client.disconnect(),

@@ -10,7 +10,7 @@ import type { StoreSettings } from '../settings.ts';
 import { connectReason, isLasting } from './connect-errors.ts';
 import { ENGINES, MAX_CONNECT_MS } from './engines.ts';
 import { parseStoreUrl } from './url.ts';
-import { openedOnce, type UsageTarget, usageFile } from './usage.ts';
+import { UsageTarget, usageFile } from './usage.ts';
 
 /** The store of the settings, before it is opened. Needs no driver yet. */
 export interface StoreTarget {
@@ -36,8 +36,8 @@ export interface StoreTarget {
 /** A store with a connection. */
 export interface OpenStore {
   readonly store: TokenStore;
-  /** Where the uses of its tokens are counted; absent if this engine cannot. */
-  readonly usage?: UsageTarget;
+  /** Where the uses of its tokens are counted. */
+  readonly usage: UsageTarget;
   /** Brings the schema up to date; absent if there is none. */
   migrate?(): Promise<void>;
   /** Closes the store, what was opened by `usage`, and the connections. The store may be closed already. */
@@ -192,9 +192,14 @@ function fileTarget(file: string): StoreTarget {
       makeLinkTarget(file);
       try {
         const store = SqliteTokenStore.open(file);
-        const usage = usageFile(file, (path) => {
-          makeLinkTarget(path);
-          return SqliteUsageStore.open(path);
+        const uses = usageFile(file);
+        const usage = new UsageTarget({
+          name: `SQLite in ${uses}`,
+          file: uses,
+          open() {
+            makeLinkTarget(uses);
+            return SqliteUsageStore.open(uses);
+          },
         });
         const close = () => usage.close().finally(() => store.close());
         return { store, usage, close };
@@ -232,11 +237,10 @@ function databaseTarget(url: string, table: string | undefined): StoreTarget {
     name,
     migrationSql: async () => engine.migrationSql?.(table),
     async open() {
-      const { connect, end, usage: counts, ...opened } = await engine.open(address, table);
-      const usage = counts && openedOnce({ name, ...counts });
+      const { connect, end, usage: uses, ...opened } = await engine.open(address, table);
+      const usage = new UsageTarget({ ...uses, name });
       const close = async () => {
-        await usage?.close();
-        await opened.store.close?.();
+        await usage.close().finally(() => opened.store.close?.());
         // A broken connection cannot be closed in order, and nothing is lost.
         await end().catch(() => {});
       };
@@ -248,7 +252,7 @@ function databaseTarget(url: string, table: string | undefined): StoreTarget {
         const Failure = isLasting(reason) ? TokenError : StoreAway;
         throw new Failure('store_unavailable', `${name} cannot be used: ${reason}`);
       }
-      return { ...opened, ...(usage !== undefined && { usage }), close };
+      return { ...opened, usage, close };
     },
   };
 }

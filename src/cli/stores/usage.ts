@@ -4,50 +4,60 @@ import type { TokenId } from '../../token.ts';
 import type { UsageStore } from '../../usage-store.ts';
 import { describeError } from '../error-message.ts';
 
+/** How a {@link UsageTarget} is opened. */
+export interface UsageTargetOptions {
+  readonly name: string;
+  readonly file?: string;
+  migrate?(): Promise<void>;
+  open(): UsageStore;
+}
+
 /** Where the uses of tokens are counted, beside the store of the tokens. */
-export interface UsageTarget {
+export class UsageTarget {
   /** Names it for people. */
   readonly name: string;
   /** The path of an SQLite file. */
-  readonly file?: string;
-  /** Brings the schema up to date; absent if opening does that, or if there is none. */
-  migrate?(): Promise<void>;
+  readonly file: string | undefined;
+  readonly #options: UsageTargetOptions;
+  #opened: UsageStore | undefined;
+
+  constructor(options: UsageTargetOptions) {
+    this.name = options.name;
+    this.file = options.file;
+    this.#options = options;
+  }
+
   /**
-   * Opens it, and makes a file that is missing.
+   * Brings the table up to date. Does nothing if there is none; a file gets its tables when it is opened.
    *
    * @throws {TokenError} `invalid_options`, `store_unavailable`
    */
-  open(): UsageStore;
+  async migrate(): Promise<void> {
+    await this.#options.migrate?.();
+  }
+
+  /**
+   * Opens it once, and makes a file that is missing.
+   *
+   * @throws {TokenError} `invalid_options`, `store_unavailable`
+   */
+  open(): UsageStore {
+    this.#opened ??= this.#options.open();
+    return this.#opened;
+  }
+
+  /** Closes what was opened. */
+  async close(): Promise<void> {
+    await this.#opened?.close?.();
+  }
 }
 
 const FILE_NAME = 'usage.db';
 const NO_ID = '0'.repeat(22) as TokenId;
 
-/** One that is closed with its last user. */
-export type OwnUsageTarget = UsageTarget & { close(): Promise<void> };
-
 /** The file of usage beside a file of tokens. Several files of tokens in one folder share it. */
-export function usageFile(
-  tokens: string,
-  open: (file: string) => UsageStore,
-): OwnUsageTarget & { readonly file: string } {
-  const file = tokens === ':memory:' ? tokens : join(dirname(tokens), FILE_NAME);
-  return { ...openedOnce({ name: `SQLite in ${file}`, open: () => open(file) }), file };
-}
-
-/** Opens it for the first who asks, and gives the others the same. */
-export function openedOnce({ open, ...target }: UsageTarget): OwnUsageTarget {
-  let opened: UsageStore | undefined;
-  return {
-    ...target,
-    open() {
-      opened ??= open();
-      return opened;
-    },
-    async close() {
-      await opened?.close?.();
-    },
-  };
+export function usageFile(tokens: string): string {
+  return tokens === ':memory:' ? tokens : join(dirname(tokens), FILE_NAME);
 }
 
 /**
@@ -59,7 +69,7 @@ export async function usageToRecord(
   onTrouble: (message: string) => void,
 ): Promise<UsageStore | undefined> {
   try {
-    await usage.migrate?.();
+    await usage.migrate();
     return usage.open();
   } catch (error) {
     onTrouble(`uses of tokens are not recorded: ${usage.name}: ${describeError(error)}`);
