@@ -67,6 +67,16 @@ describe('POST /introspect', () => {
     expect((await ask({ token: value })).text).not.toContain(value.slice(-32));
   });
 
+  it('counts as the first use of a new value', async () => {
+    const { ask, issue, tokens } = setUpIntrospection();
+    const { id } = await issue();
+    const { value } = await tokens.rotate('ada', id, { activate: 'first-use' });
+    expect((await tokens.get('ada', id))?.pending).toBe(true);
+
+    expect((await ask({ token: value })).body).toMatchObject({ active: true });
+    expect((await tokens.get('ada', id))?.pending).toBeUndefined();
+  });
+
   it('says the same of all that is not live, after as many calls of the store', async () => {
     const { ask, issue, tokens, store, clock } = setUpIntrospection();
     const [revoked, rotated, forgotten] = [await issue(), await issue(), await issue()];

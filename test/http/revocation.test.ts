@@ -59,6 +59,17 @@ describe('POST /revoke', () => {
     expect(await isLive(rotated.value)).toBe(false);
   });
 
+  it('revokes the whole token by a value that waits for its first use', async () => {
+    const { revoke, issue, tokens, isLive } = setUpRevocation();
+    const token = await issue();
+    const rotated = await tokens.rotate('ada', token.id, { activate: 'first-use' });
+
+    await revoke({ token: rotated.value });
+
+    expect(await isLive(token.value)).toBe(false);
+    expect(await isLive(rotated.value)).toBe(false);
+  });
+
   it('leaves a token alone whose value was replaced', async () => {
     const { revoke, issue, tokens, isLive } = setUpRevocation();
     const token = await issue();
