@@ -58,22 +58,23 @@ export const CLIENTS: readonly (readonly [string, (url: string) => Promise<Redis
 
 const { redis: loneUrl, redisCluster: clusterUrl } = inject('servers');
 
-/** Those of the servers of all tests, the ones of the cluster last. */
+/** Of the servers of all tests; those of the cluster come last. */
 export const SHARED_CLIENTS: readonly {
   readonly name: string;
   readonly isMissing: boolean;
-  connect(): Promise<RedisClient>;
+  /** To the servers of all tests, unless others are named. */
+  connect(url?: string): Promise<RedisClient>;
 }[] = [
   ...CLIENTS.map(([name, connectTo]) => ({
     name,
     isMissing: loneUrl === undefined,
-    connect: () => connectTo(loneUrl as string),
+    connect: (url = loneUrl) => connectTo(url as string),
   })),
   {
     name: 'a cluster by ioredis',
     isMissing: clusterUrl === undefined,
-    async connect() {
-      const client = new Cluster(nodesOf(clusterUrl));
+    async connect(url = clusterUrl) {
+      const client = new Cluster(nodesOf(url));
       client.on('error', () => {});
       onTestFinished(() => client.disconnect());
       await once(client, 'ready');
@@ -83,8 +84,8 @@ export const SHARED_CLIENTS: readonly {
   {
     name: 'a cluster by node-redis',
     isMissing: clusterUrl === undefined,
-    async connect() {
-      const rootNodes = nodesOf(clusterUrl).map((socket) => ({ socket }));
+    async connect(url = clusterUrl) {
+      const rootNodes = nodesOf(url).map((socket) => ({ socket }));
       const client = createCluster({ rootNodes });
       client.on('error', () => {});
       onTestFinished(() => client.destroy());

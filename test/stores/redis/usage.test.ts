@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Cluster, Redis } from 'ioredis';
-import { afterAll, describe, expect, inject, it, vi } from 'vitest';
+import { afterAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import {
   type RedisClient,
   RedisTokenStore,
@@ -10,7 +10,7 @@ import { KeySpace } from '../../../src/stores/redis/layout.ts';
 import { usageContract } from '../../../src/testing/index.ts';
 import type { TokenId } from '../../../src/token.ts';
 import type { UsageDelta, UsageStore } from '../../../src/usage-store.ts';
-import { isInstalled } from '../../servers.ts';
+import { isInstalled, type Server, startCluster } from '../../servers.ts';
 import { codeOf, OTHER_SCOPE, refusalOf, SCOPE, setUp } from '../../support.ts';
 import {
   CLIENTS,
@@ -483,6 +483,36 @@ describe.skipIf(!isInstalled('redis')).each(CLIENTS)('trouble, over %s', (_, con
     expect((await store.since()).getTime()).toBeGreaterThan(LONG_AGO);
   });
 });
+
+describe.skipIf(!isInstalled('redis')).each(SHARED_CLIENTS.slice(2))(
+  'an outage of one server of $name',
+  ({ connect }) => {
+    it('lets no other server count twice, however often a write is tried', async () => {
+      const cluster = await startCluster({ settings: { 'cluster-require-full-coverage': 'no' } });
+      onTestFinished(() => cluster.stop());
+      const store = openOver(await connect(cluster.url));
+      let waiting = usesOf(300);
+      const ids = waiting.map(({ id }) => id);
+      await store.add([{ id: idAt(999), refusals: 1 }]);
+      const [first, , , ...replicas] = cluster.nodes;
+      const lost = [...replicas, first as Server];
+      for (const server of lost) await server.signal('SIGKILL');
+      for (let attempt = 0; attempt < 3; attempt += 1) {
+        const { code, details } = await refusalOf(store.add(waiting));
+        expect(code).toBe('store_unavailable');
+        const added = new Set(details?.['added'] as readonly TokenId[] | undefined);
+        waiting = waiting.filter(({ id }) => !added.has(id));
+      }
+      expect(waiting.length).toBeGreaterThan(0);
+      expect(waiting.length).toBeLessThan(200);
+
+      for (const server of lost) await server.restart();
+      await vi.waitFor(() => store.add(waiting), { timeout: 25_000, interval: 100 });
+      const usages = await store.read(ids);
+      expect(usages.map((usage) => usage?.scopes[0]?.uses)).toEqual(ids.map(() => 1));
+    }, 90_000);
+  },
+);
 
 it.skipIf(!isInstalled('redis'))(
   'would count a batch more often over the connection of the host (the control)',
