@@ -13,14 +13,22 @@ const service = tokenHandler({ tokens, authenticate });
 const guard = bearerGuard({ tokens, domain: 'shop.example' });
 
 const account = `Basic ${btoa('ada:correct horse')}`;
-const ask = async (path: string) => {
+interface Counts {
+  readonly uses: number;
+  readonly refusals: number;
+  readonly lastUsed: number | null;
+  readonly scopes: readonly { readonly uses: number }[];
+}
+const ask = async <Data>(path: string): Promise<Data> => {
   const headers = { authorization: account };
-  return (await service(new Request(`http://localhost${path}`, { headers }))).json();
+  const response = await service(new Request(`http://localhost${path}`, { headers }));
+  return ((await response.json()) as { data: Data }).data;
 };
 
 const scopes = ['GET:shop.example/orders', 'POST:shop.example/orders'];
 const { id, value } = await tokens.issue({ account: 'ada', scopes });
-console.log((await ask('/token')).data[0].lastUsed); // null
+const [listed] = await ask<Counts[]>('/token');
+console.log(listed?.lastUsed); // null
 
 const call = async (path: string) => {
   const headers = { authorization: `Bearer ${value}` };
@@ -29,7 +37,7 @@ const call = async (path: string) => {
 };
 console.log(await call('/orders'), await call('/orders/7'), await call('/invoices')); // 200 200 403
 
-const { data } = await ask(`/token/${id}/usage`);
-console.log(data.uses, data.refusals, Number.isInteger(data.lastUsed)); // 2 1 true
-console.log(JSON.stringify(data.scopes.map(({ uses }: { uses: number }) => uses))); // [2,0]
+const counts = await ask<Counts>(`/token/${id}/usage`);
+console.log(counts.uses, counts.refusals, Number.isInteger(counts.lastUsed)); // 2 1 true
+console.log(JSON.stringify(counts.scopes.map(({ uses }) => uses))); // [2,0]
 await tokens.close();
