@@ -153,7 +153,7 @@ export abstract class TokenUpkeep {
   /**
    * Purges in the background: every `everyMs`, with a jitter of 20 %, it removes the records that expired
    * or were revoked more than `purgeAfterDays` ago, with their usage. The first time is within
-   * five minutes. It works in small batches with pauses, and several processes may do it at once.
+   * five minutes. It works in small batches with pauses, and several processes may do it concurrently.
    *
    * Never throws later: a failure of a store is the event `store_trouble`, and the next round tries again.
    * A round that removed something emits `purged`. Its timer does not keep the process alive. `close` stops

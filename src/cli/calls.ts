@@ -12,7 +12,7 @@ export interface EndedCall {
   readonly seconds: number;
 }
 
-/** Is told of each call when it begins; returns what is told when it ends. */
+/** Called when a call begins; returns what is called when it ends. */
 export type CallObserver = (
   request: IncomingMessage,
   response: ServerResponse,

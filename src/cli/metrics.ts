@@ -30,7 +30,7 @@ const OPERATIONS: ReadonlySet<PropertyKey> = new Set<keyof TokenStore>([
 /** Rejections by which a store that works says no. */
 const REFUSALS: ReadonlySet<string> = new Set(['id_taken', 'quota_exceeded']);
 
-/** The version of Node.js, which the service does not tell everybody, and sums that are no counters. */
+/** The version of Node.js, which the service does not tell everybody, and gauges whose names end like those of counters. */
 const LEFT_OUT = [
   'nodejs_version_info',
   'nodejs_active_handles_total',
@@ -52,7 +52,7 @@ const FAILURES = ['store_unavailable', 'store_corrupt', 'durability_unconfirmed'
 const SIGN_INS: readonly SignIn['outcome'][] = ['accepted', 'refused', 'limited', 'unavailable'];
 
 /**
- * Counts and times of the service for Prometheus. Labels are few words of ours: never an id, an account,
+ * Counts and times of the service for Prometheus. Labels come from short lists: never an id, an account,
  * a scope, or anything else that a caller chose.
  */
 export class Metrics {

@@ -97,7 +97,7 @@ function localClient(tokens: TokenService, account: string, storeName: string): 
 
 function notRecorded(storeName: string): CliError {
   return inputError(
-    `no uses are recorded beside ${storeName}: serve records them, unless it is told otherwise by --usage off (TOKENWRIGHT_USAGE)`,
+    `no uses are recorded beside ${storeName}: serve records them, unless it runs with --usage off (TOKENWRIGHT_USAGE)`,
   );
 }
 
