@@ -92,6 +92,11 @@ const JOBS: readonly Job[] = [
   tests('kill', ['faults/kill.test.ts'], ['KILL_CYCLES', 500], faults),
   tests('kill', ['faults/kill-server.test.ts'], ['KILL_CYCLES', 20], { ...faults, servers: true }),
   tests('growth', [], ['BODIES', 100_000], { project: 'growth', isAlone: true }),
+  tests('growth', ['usage/growth.test.ts'], ['OUTAGE_SECONDS', 3600], {
+    project: 'growth',
+    isAlone: true,
+    only: 'minutes without',
+  }),
 ];
 
 interface Row {
