@@ -46,6 +46,7 @@ export interface TokenHandler {
  * | `DELETE /token/{id}` | revokes |
  * | `POST /token/{id}/rotate` | gives a new value |
  * | `GET /token/{id}/usage` | shows how often, when last and by which scopes it is used |
+ * | `GET /token/{id}/advice` | names the scopes that it does not use |
  * | `GET /scopes` | lists the scopes that tokens may have |
  * | `GET /openapi.json` | describes all this, to everybody |
  *
@@ -187,7 +188,7 @@ class HttpHandler {
 
   #read(path: string): { readonly route: string; readonly token: string } {
     const rest = path.startsWith(this.basePath) ? path.slice(this.basePath.length) : '';
-    const [, token, tail = ''] = /^\/token\/([^/]+)(\/(?:rotate|usage))?$/.exec(rest) ?? [];
+    const [, token, tail = ''] = /^\/token\/([^/]+)(\/(?:rotate|usage|advice))?$/.exec(rest) ?? [];
     if (token === undefined) return { route: rest, token: '' };
     return { route: `/token/{token}${tail}`, token };
   }
@@ -232,6 +233,7 @@ function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource
     ],
     ['/token/{token}/rotate', { ...byAccount, verbs: { POST: verbs.rotate } }],
     ['/token/{token}/usage', { ...byAccount, verbs: { GET: verbs.usage } }],
+    ['/token/{token}/advice', { ...byAccount, verbs: { GET: verbs.advice } }],
     ['/scopes', { ...byAccount, verbs: { GET: verbs.scopes } }],
     ['/openapi.json', { ...open, verbs: { GET: async () => document() } }],
   ]);

@@ -7,6 +7,7 @@ import {
   MAX_PATH_TEMPLATES,
 } from '../bounds.ts';
 import {
+  ADVICE_SCHEMA,
   arrayOf,
   INTROSPECTION_SCHEMA,
   type Json,
@@ -104,6 +105,7 @@ const SCHEMAS: Json = {
   }),
   TokenList: objectSchema({ data: arrayOf('Token'), ...SUCCESS }, { cursor: { type: 'string' } }),
   Usage: objectSchema({ data: USAGE_SCHEMA, ...SUCCESS }),
+  Advice: objectSchema({ data: ADVICE_SCHEMA, ...SUCCESS }),
   ScopeList: objectSchema({ data: arrayOf('Scope'), ...SUCCESS }),
   Done: objectSchema({ data: { type: 'null' }, ...SUCCESS }),
   Failure: objectSchema(

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
-import { MAX_WIRE_PAGE_TOKENS } from '../bounds.ts';
+import { MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../bounds.ts';
 import { type ServiceErrorCode as Code, DESCRIPTIONS, STATUS } from './errors.ts';
 import { FORM_TYPE, oauthError } from './introspection.ts';
 import {
@@ -12,10 +12,12 @@ import {
 import { exampleOf } from './openapi-examples.ts';
 import { COMMON_HEADERS, type HttpResponse } from './responses.ts';
 import {
+  adviceSchema,
   type BodySchemas,
   filterSchema,
   ID_PATTERN,
   type Json,
+  type WireAdvice,
   type WireToken,
   type WireUsage,
 } from './wire.ts';
@@ -74,6 +76,11 @@ const EXAMPLE_USAGE: WireUsage = {
   lastUsed: 1_735_776_000,
   scopes: [{ scope: EXAMPLE_SCOPE, uses: 12, lastUsed: 1_735_776_000 }],
 };
+const EXAMPLE_ADVICE: WireAdvice = {
+  unused: ['POST:shop.example/orders'],
+  kept: [EXAMPLE_SCOPE],
+  since: EXAMPLE_TOKEN.createdAt,
+};
 const EXAMPLE_SUCCESS = { success: true, message: '', error: null };
 
 /**
@@ -124,6 +131,10 @@ function documentOf(options: DocumentOptions): Json {
         parameters: [tokenParameter(options)],
         get: usage(options),
       },
+      '/token/{token}/advice': {
+        parameters: [tokenParameter(options)],
+        get: advice(options),
+      },
       '/scopes': { get: scopes(options) },
       '/openapi.json': { get: OPENAPI },
       ...(introspection && { '/introspect': { post: introspectionOf(options) } }),
@@ -166,14 +177,8 @@ function create(options: DocumentOptions): Json {
 }
 
 function list(options: DocumentOptions): Json {
-  const { properties = {} } = toJsonSchema(filterSchema) as { properties?: Record<string, Json> };
   return operation('listTokens', 'Lists active tokens, newest first', {
-    parameters: Object.entries(properties).map(([name, { description, ...schema }]) => ({
-      name,
-      in: 'query',
-      ...(description !== undefined && { description }),
-      schema: WRITTEN_IN_QUERY[name] ?? schema,
-    })),
+    parameters: queryParameters(filterSchema),
     responses: {
       200: {
         description:
@@ -186,10 +191,21 @@ function list(options: DocumentOptions): Json {
   });
 }
 
+function queryParameters(query: z.ZodObject): Json[] {
+  const { properties = {} } = toJsonSchema(query) as { properties?: Record<string, Json> };
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+    name,
+    in: 'query',
+    ...(description !== undefined && { description }),
+    schema: WRITTEN_IN_QUERY[name] ?? schema,
+  }));
+}
+
 /** The schemas of parameters that the query holds as text. */
 const WRITTEN_IN_QUERY: Readonly<Record<string, Json>> = {
   scope: { anyOf: [{ $ref: '#/components/schemas/Scope' }, { const: '' }] },
   limit: { type: 'integer', minimum: 1, maximum: MAX_WIRE_PAGE_TOKENS },
+  unusedForDays: { type: 'integer', minimum: 1, maximum: MAX_REVIEWED_DAYS },
 };
 
 function show(options: DocumentOptions): Json {
@@ -217,6 +233,21 @@ function usage(options: DocumentOptions): Json {
       },
     },
   );
+}
+
+function advice(options: DocumentOptions): Json {
+  return operation('adviseOnToken', 'Names the scopes that a token does not use', {
+    description:
+      'Changes nothing: to remove them, send `unused` as `removeScopes` of a `PATCH`. Gives no advice while the counts do not go back far enough. A scope counts as unused if a server uses it that does not record usage.',
+    parameters: queryParameters(adviceSchema),
+    responses: {
+      200: {
+        description: 'The scopes that the token can do without, and the others.',
+        content: json('Advice', { data: EXAMPLE_ADVICE, ...EXAMPLE_SUCCESS }),
+      },
+      ...failures(options, [...BY_ACCOUNT, 'not_found', 'usage_not_recorded', 'store_corrupt']),
+    },
+  });
 }
 
 function replace(options: DocumentOptions): Json {

@@ -2,7 +2,14 @@ import type * as z from 'zod';
 import { LISTED_BATCH, LISTING_BUDGET_MS, MAX_LISTED_BYTES, MAX_LISTED_TOKENS } from '../bounds.ts';
 import { nextTurn } from '../deadline.ts';
 import { isTokenError } from '../errors.ts';
-import type { IssueInput, ModifyInput, PatchInput, RotateOptions } from '../input.ts';
+import type {
+  AdviseOptions,
+  IssueInput,
+  ModifyInput,
+  PatchInput,
+  RotateOptions,
+} from '../input.ts';
+import { listBytes } from '../list-size.ts';
 import { readInput } from '../schemas.ts';
 import { parseScope } from '../scope/index.ts';
 import type { TokenService } from '../service.ts';
@@ -12,17 +19,21 @@ import type { HttpRequest } from './request.ts';
 import { type HttpResponse, succeed, succeedWithList } from './responses.ts';
 import type { Reservation } from './slots.ts';
 import {
+  adviceSchema,
   type BodySchemas,
   etag,
   type Filter,
+  filterSchema,
   fromLegacyBody,
   ofLegacyTtl,
   ofQuery,
   readFilter,
+  readQuery,
   refuseExpireNumber,
   refuseMember,
   toInput,
   toWire,
+  toWireAdvice,
   toWireUsage,
   toWireWithUse,
   versionsOf,
@@ -102,6 +113,16 @@ export class TokenResources {
     return succeed({ data: toWireUsage(usage) });
   };
 
+  readonly advice: Verb = async ({ account, token, query, slots }) => {
+    const options = this.#adviceQuery(query);
+    if (!this.#tokens.recordsUsage) throw notRecorded();
+    const advice = await this.#tokens.advise(account, token, options);
+    if (advice === undefined) throw notFound();
+    const { unused, kept } = advice;
+    if (!slots.holdBytes(listBytes(unused) + listBytes(kept))) throw overloaded();
+    return succeed({ data: toWireAdvice(advice) });
+  };
+
   readonly replace: Verb = (call) => this.#change(call, this.#schemas.replace, 'modify');
 
   readonly patch: Verb = (call) => this.#change(call, this.#schemas.patch, 'patch');
@@ -143,6 +164,14 @@ export class TokenResources {
     return succeed({ data: [toWire(changed)] }, etag(changed));
   }
 
+  #adviceQuery(query: URLSearchParams): AdviseOptions {
+    try {
+      return readQuery(adviceSchema, query);
+    } catch (error) {
+      throw ofQuery(error, adviceSchema);
+    }
+  }
+
   async #filtered(
     account: string,
     query: URLSearchParams,
@@ -151,7 +180,7 @@ export class TokenResources {
       const filter = readFilter(query);
       return { filter, ...(await this.#page(account, filter)) };
     } catch (error) {
-      throw ofQuery(error);
+      throw ofQuery(error, filterSchema);
     }
   }
 

@@ -3,6 +3,7 @@ import * as z from 'zod';
 import {
   MAX_METADATA_BYTES,
   MAX_NAME_LENGTH,
+  MAX_REVIEWED_DAYS,
   MAX_SCOPES,
   MAX_WIRE_PAGE_TOKENS,
 } from '../bounds.ts';
@@ -12,6 +13,7 @@ import { INSTANT_SCHEMA, parseInstant } from '../instant.ts';
 import { fields, got, readInput, secondsField, strict } from '../schemas.ts';
 import { editDistance } from '../scope/distance.ts';
 import type { JsonObject, Lifetime, Token } from '../token.ts';
+import type { TokenAdvice } from '../usage/advice.ts';
 import type { TokenUsage } from '../usage/counts.ts';
 import { OTHER_SCOPES } from '../usage-store.ts';
 import { type Names, renamed, shown, shownName } from '../wording.ts';
@@ -82,6 +84,17 @@ export function toWireUsage(usage: TokenUsage): WireUsage {
   };
 }
 
+/** Which scopes a token does not need, in the JSON of a response. */
+export interface WireAdvice {
+  readonly unused: readonly string[];
+  readonly kept: readonly string[];
+  readonly since: number;
+}
+
+export function toWireAdvice({ unused, kept, since }: TokenAdvice): WireAdvice {
+  return { unused, kept, since: toUnixSeconds(since) };
+}
+
 function toWireUse({ uses, lastUsedAt }: Use): WireUse {
   return { uses, lastUsed: lastUsedAt === undefined ? null : toUnixSeconds(lastUsedAt) };
 }
@@ -118,6 +131,16 @@ const LAST_USED: Json = {
   type: ['integer', 'null'],
   description: 'UNIX seconds; `null` if it was never used.',
 };
+
+/** The schema of {@link toWireAdvice}. */
+export const ADVICE_SCHEMA: Json = objectSchema({
+  unused: { ...arrayOf('Scope'), description: 'What the token can do without.' },
+  kept: { ...arrayOf('Scope'), description: 'Its other scopes.' },
+  since: {
+    ...SECONDS,
+    description: 'UNIX seconds. From when the counts say something about these scopes.',
+  },
+} satisfies Record<keyof WireAdvice, Json>);
 
 const OPTIONAL_MEMBERS = {
   pending: { const: true, description: 'A new value waits for its first use.' },
@@ -417,9 +440,9 @@ export function ofLegacyTtl(error: unknown, body: unknown): unknown {
 }
 
 /** Says of an error about a member of the query that it is one. */
-export function ofQuery(error: unknown): unknown {
+export function ofQuery(error: unknown, { shape }: z.ZodObject): unknown {
   const member = isTokenError(error) ? error.details?.['member'] : undefined;
-  if (!isTokenError(error) || !Object.hasOwn(filterSchema.shape, String(member))) return error;
+  if (!isTokenError(error) || !Object.hasOwn(shape, String(member))) return error;
   const { code, message, details } = error;
   return new HttpError(code, `the query parameter ${message}`, { details });
 }
@@ -455,15 +478,36 @@ export const filterSchema = z.object({
   cursor: fields.cursor.describe('The `cursor` of the page before.').optional(),
 });
 
+/** The schema of the query of advice. */
+export const adviceSchema = z.object({
+  unusedForDays: z
+    .string()
+    .refine((text) => /^[1-9]\d{0,3}$/.test(text) && Number(text) <= MAX_REVIEWED_DAYS, {
+      error: `unusedForDays must be a whole number from 1 to ${MAX_REVIEWED_DAYS}`,
+    })
+    .transform(Number)
+    .describe('How long a scope was not used that can go; 30 without it.')
+    .optional(),
+});
+
 /** More edits than a misspelled name of a parameter has. */
 const TOO_MANY_EDITS = 3;
 
-/**
- * Parses the query of a list. An empty `scope` is ignored, and so are unknown parameters, which clients
- * and proxies add, unless one looks like a misspelled known one.
- */
+/** Parses the query of a list. An empty `scope` is ignored. */
 export function readFilter(query: URLSearchParams): Filter {
-  const known = Object.keys(filterSchema.shape);
+  const { scope, ...filter } = readQuery(filterSchema, query);
+  return { ...filter, ...(scope && { scope }) };
+}
+
+/**
+ * Parses a query. Unknown parameters, which clients and proxies add, are ignored, unless one looks like a
+ * misspelled known one.
+ */
+export function readQuery<Shape extends z.ZodRawShape>(
+  schema: z.ZodObject<Shape>,
+  query: URLSearchParams,
+): z.output<z.ZodObject<Shape>> {
+  const known = Object.keys(schema.shape);
   const repeated = known.find((name) => query.getAll(name).length > 1);
   if (repeated !== undefined) {
     throw new HttpError('invalid_request', `the query parameter ${repeated} may be given once`, {
@@ -471,14 +515,15 @@ export function readFilter(query: URLSearchParams): Filter {
     });
   }
   for (const name of query.keys()) refuseMisspelled(name, known);
-  const { scope, ...filter } = readInput(filterSchema, Object.fromEntries(query));
-  return { ...filter, ...(scope && { scope }) };
+  return readInput(schema, Object.fromEntries(query));
 }
 
 function refuseMisspelled(name: string, known: readonly string[]): void {
   if (known.includes(name)) return;
   const text = name.toLowerCase();
-  const meant = known.find((other) => editDistance(text, other, TOO_MANY_EDITS) < TOO_MANY_EDITS);
+  const meant = known.find(
+    (other) => editDistance(text, other.toLowerCase(), TOO_MANY_EDITS) < TOO_MANY_EDITS,
+  );
   if (meant === undefined) return;
   throw new HttpError(
     'invalid_request',

@@ -1,10 +1,13 @@
 import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { loadKeys } from '../../src/cli/key-file.ts';
 import { serviceStores } from '../../src/cli/service-stores.ts';
 import { storeTarget } from '../../src/cli/stores/open.ts';
 import { generateKey, TokenService } from '../../src/index.ts';
 import { SqliteTokenStore, SqliteUsageStore } from '../../src/stores/sqlite/index.ts';
+import { manualClock } from '../../src/testing/index.ts';
 import { ACCOUNT, call, newFolder, outcomeOf, type RunningService, run, serve } from './support.ts';
 
 const STATUS = 'GET:acme.example/status';
@@ -331,5 +334,88 @@ describe('token usage of a service', () => {
     await expect(ask('usage', id)).rejects.toThrow('does not record how tokens are used');
     expect((await ask('get', id)).text).toMatch(ID);
     expect((await ask('get', id)).text).not.toMatch(/^used/m);
+  });
+});
+
+describe('token advise', () => {
+  const TRACKING = 'GET:ship.acme.example/tracking';
+
+  /** A token of two scopes, issued and first counted 100 days ago, of which one was used since. */
+  async function setUpAdvice(scopes: readonly string[] = [STATUS, TRACKING]) {
+    const data = newFolder();
+    const past = manualClock(new Date(Date.now() - 100 * 86_400_000));
+    const file = join(data, 'usage.db');
+    await SqliteUsageStore.open(file).close();
+    const database = new DatabaseSync(file);
+    database.prepare('UPDATE counted_since SET since = ?').run(past.now().getTime());
+    database.close();
+    const tokens = new TokenService({
+      store: SqliteTokenStore.open(join(data, 'tokens.db')),
+      keys: loadKeys(data),
+      prefix: 'tw',
+      clock: past,
+      usage: { store: SqliteUsageStore.open(file) },
+    });
+    const { id, value } = await tokens.issue({ account: 'ada', scopes });
+    past.advance(95 * 86_400);
+    expect(await tokens.allows(value, { scope: STATUS })).toBe(scopes.includes(STATUS));
+    await tokens.close();
+    const ask = (...words: string[]) =>
+      outcomeOf(['token', ...words, '--data', data, '--account', 'ada']);
+    return { data, id, ask };
+  }
+
+  it('names what was not used, and changes nothing', async () => {
+    const { id, ask } = await setUpAdvice();
+    const advised = await ask('advise', id);
+
+    expect(advised.text).toMatch(
+      new RegExp(`^unused {2}${TRACKING}\nkept {4}${STATUS}\nsince {3}`),
+    );
+    expect(advised.json).toMatchObject({ unused: [TRACKING], kept: [STATUS] });
+    expect(advised.notes).toContain('--apply');
+    expect((await ask('get', id)).json).toMatchObject({ scopes: [STATUS, TRACKING], version: 1 });
+    expect((await ask('advise', id, '--unused-for-days', '2')).json.unused).toEqual([
+      STATUS,
+      TRACKING,
+    ]);
+    const late = await ask('advise', id, '--unused-for-days', '101');
+    expect(late).toMatchObject({ json: { unused: [] }, notes: expect.stringContaining('nothing') });
+  });
+
+  it('removes it when it is told to', async () => {
+    const { id, ask } = await setUpAdvice();
+
+    const applied = await ask('advise', id, '--apply');
+
+    expect(applied.json).toMatchObject({ removed: [TRACKING], kept: [STATUS] });
+    expect(applied.notes).toBe('removed 1 scope');
+    expect((await ask('get', id)).json).toMatchObject({ scopes: [STATUS], version: 2 });
+    expect((await ask('advise', id, '--apply')).json).toMatchObject({ unused: [], removed: [] });
+  });
+
+  it('leaves a token as it is that has used nothing', async () => {
+    const { id, ask } = await setUpAdvice([TRACKING]);
+
+    const applied = await ask('advise', id, '--apply');
+
+    expect(applied.json).toMatchObject({ unused: [TRACKING], removed: [] });
+    expect(applied.notes).toContain('revoke the token');
+    expect((await ask('get', id)).json).toMatchObject({ version: 1 });
+    expect(await ask('advise', '0'.repeat(22), '--apply')).toMatchObject({ isNegative: true });
+    await expect(ask('advise', id, '--unused-for-days', '0')).rejects.toThrow('1 to 3650');
+  });
+
+  it('says the same of a service', async () => {
+    const { data, id, ask } = await setUpAdvice();
+    const service = await serve(['--data', data, ...ACCOUNT]);
+    vi.stubEnv('TOKENWRIGHT_USER', 'ada');
+    vi.stubEnv('TOKENWRIGHT_PASSWORD', 'correct-horse');
+    const remote = (...words: string[]) => outcomeOf(['token', ...words, '--url', service.url]);
+
+    expect(await remote('advise', id)).toEqual(await ask('advise', id));
+    expect((await remote('advise', id, '--unused-for-days', '101')).json.unused).toEqual([]);
+    expect((await remote('advise', id, '--apply')).json).toMatchObject({ removed: [TRACKING] });
+    expect((await ask('get', id)).json).toMatchObject({ scopes: [STATUS] });
   });
 });

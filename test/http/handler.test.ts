@@ -787,6 +787,7 @@ describe('routes', () => {
     ['/token/ID', 'GET, HEAD, PUT, PATCH, DELETE', ['POST', 'OPTIONS', 'QUERY', 'constructor']],
     ['/token/ID/rotate', 'POST', ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', '__proto__']],
     ['/token/ID/usage', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
+    ['/token/ID/advice', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/scopes', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
   ])('%s allows %s', async (path, allowed, methods) => {
     const { send, issue } = setUp();

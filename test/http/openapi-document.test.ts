@@ -168,6 +168,7 @@ describe('GET /openapi.json', () => {
       '/token/{token}': 'account',
       '/token/{token}/rotate': 'account',
       '/token/{token}/usage': 'account',
+      '/token/{token}/advice': 'account',
       '/scopes': 'account',
       '/openapi.json': '',
       '/introspect': 'resourceServer',
@@ -283,6 +284,7 @@ const GOOD: Readonly<Record<string, { readonly path: string } & CallOptions>> = 
   revokeToken: { path: '/token/ID' },
   rotateToken: { path: '/token/ID/rotate', json: {} },
   getTokenUsage: { path: '/token/ID/usage' },
+  adviseOnToken: { path: '/token/ID/advice' },
   listScopes: { path: '/scopes' },
   describe: { path: '/openapi.json', as: null },
   introspectToken: { path: '/introspect', ...asForm('token=VALUE') },
@@ -353,6 +355,7 @@ const PROVOCATIONS: readonly Provocation[] = [
         'list',
         'get',
         'usage',
+        'advise',
         'modify',
         'patch',
         'revoke',
@@ -870,6 +873,8 @@ export async function run(fetch: (request: Request) => Promise<Response>, basic:
   const bare = await client.POST('/token/{token}/rotate', { params: { path } });
   const used = await client.GET('/token/{token}/usage', { params: { path } });
   const lastUsed: number | null | undefined = used.data?.data.scopes[0]?.lastUsed;
+  const advised = await client.GET('/token/{token}/advice', { params: { path, query: { unusedForDays: 90 } } });
+  const unused: string[] | undefined = advised.data?.data.unused;
   const scopes = await client.GET('/scopes');
   const first: string | undefined = scopes.data?.data[0];
   const introspected = await client.POST('/introspect', { body: { token: bare.data?.token ?? '' }, headers: FORM });
@@ -878,11 +883,11 @@ export async function run(fetch: (request: Request) => Promise<Response>, basic:
   const gone = await client.DELETE('/token/{token}', { params: { path } });
   const byValue = await open.POST('/revoke', { body: { token: 'x' }, headers: FORM, parseAs: 'text' });
   const described = await open.GET('/openapi.json');
-  const calls = { issued, listed, shown, replaced, patched, rotated, bare, used, scopes, introspected, revoked, byValue, described };
+  const calls = { issued, listed, shown, replaced, patched, rotated, bare, used, advised, scopes, introspected, revoked, byValue, described };
   if (prolonged.error || dated.error) throw new Error('refused');
   return {
     statuses: Object.entries(calls).map(([name, { response }]) => [name, response.status]),
-    found: { listedId, state, first, lastUsed, active, id: path.token },
+    found: { listedId, state, first, lastUsed, unused, active, id: path.token },
     refused: [conflict.error?.code, gone.error?.code, gone.error?.success],
   };
 }
@@ -947,6 +952,7 @@ describe('a client that is made from the description', () => {
       state: 'active',
       first: expect.stringContaining(':'),
       lastUsed: null,
+      unused: [],
       active: true,
     });
     expect(refused).toEqual(['version_conflict', 'not_found', false]);

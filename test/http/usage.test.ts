@@ -220,3 +220,106 @@ describe('GET /token/{token}/usage', () => {
     expect((await call('GET', `${path}/usage`)).body['data']).toMatchObject({ uses: 1 });
   });
 });
+
+describe('GET /token/{token}/advice', () => {
+  const DAY = 86_400;
+
+  it('names the scopes that were not used for 30 days, and changes nothing', async () => {
+    const { clock, use, call, path } = await setUpUsage();
+    clock.advance(DAY);
+    await use(ITEMS);
+    clock.advance(20 * DAY);
+    await use(ORDERS);
+    clock.advance(15 * DAY);
+
+    expectSuccess(await call('GET', `${path}/advice`), {
+      data: { unused: [ITEMS], kept: [ORDERS], since: START },
+    });
+    const { body } = await call('GET', path);
+    expect(body['data']).toMatchObject([{ scopes: [ITEMS, ORDERS], version: 1 }]);
+  });
+
+  it('takes the days from the query', async () => {
+    const { clock, use, call, path } = await setUpUsage();
+    const unusedFor = async (days: number) => {
+      const { body } = await call('GET', `${path}/advice?unusedForDays=${days}`);
+      return (body as { data: { unused: unknown } }).data.unused;
+    };
+    clock.advance(DAY);
+    await use(ITEMS);
+    clock.advance(20 * DAY);
+    await use(ORDERS);
+
+    expect(await unusedFor(20)).toEqual([]);
+    expect(await unusedFor(19)).toEqual([ITEMS]);
+    expect(await unusedFor(3650)).toEqual([]);
+  });
+
+  it('gives none for a new token', async () => {
+    const { call, path } = await setUpUsage();
+
+    expect((await call('GET', `${path}/advice`)).body['data']).toEqual({
+      unused: [],
+      kept: [ITEMS, ORDERS],
+      since: START,
+    });
+  });
+
+  it('gives none while a server that asks for introspection uses the token', async () => {
+    const { clock, use, send, call, token, path } = await setUpUsage({
+      introspection: { authenticate: ({ username }) => username },
+    });
+    await use(ITEMS);
+    clock.advance(40 * DAY);
+    const advised = async () =>
+      ((await call('GET', `${path}/advice`)).body as { data: { unused: unknown } }).data.unused;
+    expect(await advised()).toEqual([ITEMS, ORDERS]);
+
+    await send(toRequest('POST', '/introspect', asForm({ token: token.value })));
+    expect(await advised()).toEqual([]);
+  });
+
+  it.each(['0', '3651', '1.5', '-1', '', '030', 'x', '1e2'])('refuses %j days', async (days) => {
+    const { call, path } = await setUpUsage();
+
+    const answer = await call('GET', `${path}/advice?unusedForDays=${days}`);
+
+    expectFailure(answer, 'invalid_request');
+    expect(answer.body['message']).toBe(
+      'the query parameter unusedForDays must be a whole number from 1 to 3650',
+    );
+    expect(answer.body['details']).toEqual({ member: 'unusedForDays' });
+  });
+
+  it('refuses a misspelled or repeated parameter, and ignores others', async () => {
+    const { call, path } = await setUpUsage();
+    const ask = (query: string) => call('GET', `${path}/advice?${query}`);
+
+    expect((await ask('unusedForDay=3')).body['message']).toContain('did you mean unusedForDays?');
+    expectFailure(await ask('unusedForDays=3&unusedForDays=4'), 'invalid_request');
+    expectFailure(await ask('account=bob'), 'invalid_request');
+    expect(await ask('_=1')).toMatchObject({ status: 200 });
+  });
+
+  it('answers the same for tokens that the account does not have', async () => {
+    const { call, issue, tokens } = await setUpUsage();
+    const [others, revoked] = [await issue('bob'), await issue()];
+    await tokens.revoke('ada', revoked.id);
+    const texts = new Set<string>();
+
+    for (const handle of ['0'.repeat(22), others.id, revoked.value, CANARY]) {
+      const answer = await call('GET', `/token/${handle}/advice`);
+      expectFailure(answer, 'not_found');
+      texts.add(answer.text);
+    }
+    expect(texts.size).toBe(1);
+  });
+
+  it('says so if the service does not record usage', async () => {
+    const { call, path } = await setUpUsage({ usage: undefined });
+
+    expectFailure(await call('GET', `${path}/advice`), 'usage_not_recorded');
+    expectFailure(await call('POST', `${path}/advice`), 'method_not_allowed');
+    expectFailure(await call('GET', `${path}/advice?unusedForDays=0`), 'invalid_request');
+  });
+});

@@ -1,4 +1,5 @@
 import type {
+  AdviseOptions,
   ChangeOptions,
   IssueInput,
   ListInput,
@@ -6,7 +7,7 @@ import type {
   RotateOptions,
 } from '../../input.ts';
 import type { ScopeDiff, ScopeRequest } from '../../scope/index.ts';
-import type { TokenJson, UsageJson } from './token-json.ts';
+import type { AdviceJson, TokenJson, UsageJson } from './token-json.ts';
 
 /**
  * The tokens of one account, in a store or behind a service. A method that takes an id rejects with
@@ -19,6 +20,7 @@ export interface TokenClient {
   list(filter: TokenFilter): Promise<Listing>;
   get(id: string): Promise<TokenJson>;
   usage(id: string): Promise<UsageJson>;
+  advise(id: string, options: AdviseOptions): Promise<AdviceJson>;
   patch(id: string, change: PatchInput, options: IfVersion): Promise<TokenJson>;
   /** Returns the result of a change without making it. */
   tryPatch(

@@ -1,6 +1,6 @@
 import { getUnixTime } from 'date-fns/getUnixTime';
 import { isTokenError } from '../../errors.ts';
-import { toWireUsage } from '../../http/wire.ts';
+import { toWireAdvice, toWireUsage } from '../../http/wire.ts';
 import type { ScopeCatalog } from '../../scope/index.ts';
 import { TokenService } from '../../service.ts';
 import type { Token, Verdict } from '../../token.ts';
@@ -75,6 +75,12 @@ function localClient(tokens: TokenService, account: string, storeName: string): 
       const usage = await tokens.usage(account, id);
       if (usage === undefined) throw new NotFound();
       return toWireUsage(usage);
+    },
+    async advise(id, options) {
+      if (!tokens.recordsUsage) throw notRecorded(storeName);
+      const advice = await tokens.advise(account, id, options);
+      if (advice === undefined) throw new NotFound();
+      return toWireAdvice(advice);
     },
     patch: async (id, change, options) =>
       toShown(await orNotFound(tokens.patch(account, id, change, options))),

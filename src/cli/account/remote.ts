@@ -12,13 +12,7 @@ import {
   type Verification,
   type WrittenNeed,
 } from './index.ts';
-import {
-  type TokenJson,
-  tokenJson,
-  type UsageJson,
-  usageJson,
-  withoutValue,
-} from './token-json.ts';
+import { adviceJson, type TokenJson, tokenJson, usageJson, withoutValue } from './token-json.ts';
 
 const ANSWER_MS = 30_000;
 const PAGE_TOKENS = 100;
@@ -41,7 +35,11 @@ export function remoteClient(url: string, user: string, password: string): Token
         return { tokens: page.data.map(withoutValue), cursor: page.cursor };
       }),
     get: async (id) => withoutValue(await service.one('GET', pathOf(id))),
-    usage: (id) => service.usage(pathOf(id)),
+    usage: (id) => service.data(`${pathOf(id)}/usage`, usageJson),
+    advise: (id, { unusedForDays }) => {
+      const query = unusedForDays === undefined ? '' : `?unusedForDays=${unusedForDays}`;
+      return service.data(`${pathOf(id)}/advice${query}`, adviceJson);
+    },
     async patch(id, { expiresAt, ...rest }, options) {
       const expire = expiresAt && getUnixTime(expiresAt);
       return withoutValue(await service.one('PATCH', pathOf(id), { ...rest, expire }, options));
@@ -96,9 +94,10 @@ class HttpClient {
     return this.#read(tokenJson, single);
   }
 
-  async usage(path: string): Promise<UsageJson> {
-    const answer = await this.call('GET', `${path}/usage`);
-    return this.#read(z.object({ data: usageJson }), answer).data;
+  /** What an answer has under `data`. */
+  async data<Data>(path: string, schema: z.ZodType<Data>): Promise<Data> {
+    const { data } = this.#read(z.object({ data: z.unknown() }), await this.call('GET', path));
+    return this.#read(schema, data);
   }
 
   async page(query: Readonly<Record<string, string | undefined>>) {

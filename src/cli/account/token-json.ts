@@ -44,6 +44,15 @@ export const usageJson = z.object({
 
 export type UsageJson = z.infer<typeof usageJson>;
 
+/** Which scopes a token does not need, as the service sends it. */
+export const adviceJson = z.object({
+  unused: z.array(z.string()).readonly(),
+  kept: z.array(z.string()).readonly(),
+  since: z.int(),
+});
+
+export type AdviceJson = z.infer<typeof adviceJson>;
+
 /** Replaces a value that may be revealed again: commands print only new values. */
 export function withoutValue(token: TokenJson): TokenJson {
   return { ...token, token: token.id };

@@ -1,7 +1,7 @@
 import type { ScopeDiff } from '../../scope/index.ts';
 import { OTHER_SCOPES } from '../../usage-store.ts';
 import type { Listing, TokenClient, Verification, WrittenNeed } from '../account/index.ts';
-import type { TokenJson, UsageJson } from '../account/token-json.ts';
+import type { AdviceJson, TokenJson, UsageJson } from '../account/token-json.ts';
 import type { Outcome } from '../command.ts';
 import { columns, count, diffLines, labeled, printable, table, wrap } from '../layout.ts';
 import { describeRequest } from './request.ts';
@@ -31,6 +31,24 @@ export function usageOutcome(usage: UsageJson): Outcome {
     scope === OTHER_SCOPES ? `${scope}: it is not known by which scope` : printable(scope),
   ]);
   return { text: `${totals}\n\n${table(['USES', 'LAST USED', 'SCOPE'], rows)}`, json: usage };
+}
+
+/** @param removed the scopes that were removed; absent if that was not asked for */
+export function adviceOutcome(advice: AdviceJson, removed?: readonly string[]): Outcome {
+  const { unused, kept, since } = advice;
+  const list = (label: string, scopes: readonly string[]) =>
+    labeled(label, scopes.length === 0 ? ['none'] : scopes.map(printable));
+  return {
+    text: columns([...list('unused', unused), ...list('kept', kept), ['since', isoTime(since)]]),
+    json: { ...advice, ...(removed !== undefined && { removed }) },
+    notes: removed?.length ? `removed ${count(removed.length, 'scope')}` : nextStep(advice),
+  };
+}
+
+function nextStep({ unused, kept, since }: AdviceJson): string {
+  if (unused.length === 0) return `nothing to remove, as far as is known since ${isoTime(since)}`;
+  if (kept.length === 0) return 'no scope was used: revoke the token, or ask its bearer';
+  return 'to remove the unused scopes, add --apply';
 }
 
 export function triedOutcome(token: TokenJson & { readonly diff: ScopeDiff }): Outcome {

@@ -1,3 +1,5 @@
+import { MAX_REVIEWED_DAYS } from '../../bounds.ts';
+import type { AdviseOptions } from '../../input.ts';
 import { type ClientUse, checkWildcards, withClient } from '../account/connect.ts';
 import {
   ACCOUNT_FLAGS,
@@ -30,6 +32,7 @@ import {
   TTL,
 } from './token-input.ts';
 import {
+  adviceOutcome,
   listedOutcome,
   madeOutcome,
   missingOutcome,
@@ -43,6 +46,7 @@ import {
 const ACTIVATE = choice('first-use');
 const MATCH = choice('overlaps', 'covers', 'exact');
 const LIMIT = wholeNumber(1, 1_000_000);
+const DAYS = wholeNumber(1, MAX_REVIEWED_DAYS);
 const VERSION = wholeNumber(1, 999_999_999_999_999);
 const DEFAULT_LISTED = 10_000;
 
@@ -208,6 +212,48 @@ USES  LAST USED             SCOPE
     async run([operand = ''], flags) {
       const id = await readIdOperand(operand);
       return withToken(flags, (client) => client.usage(id), usageOutcome, { showsUse: true });
+    },
+  }),
+  command({
+    name: 'token advise',
+    operands: ['ID'],
+    summary: 'names the scopes that a token has not used for a time',
+    about: `It gives no advice while the counts do not go back that far: for a new token, after a change of its
+scopes, or soon after recording began. A scope counts as unused if it is used in a process that does
+not record; see token usage.
+
+${ID_HELP}
+
+${ACCOUNT_HELP}`,
+    flags: {
+      ...ACCOUNT_FLAGS,
+      'unused-for-days': {
+        type: 'string',
+        value: 'DAYS',
+        help: `how long a scope was not used: ${DAYS.values}; default 30`,
+      },
+      apply: {
+        type: 'boolean',
+        help: 'remove the unused scopes, unless the token changes meanwhile; a token that has used none is left as it is',
+      },
+    },
+    json: '{ unused: [scope], kept: [scope], since }; since is in UNIX seconds, from when the counts say something about these scopes. With --apply also removed: [scope]',
+    exits: { 0: 'the advice was given, and with --apply carried out', 1: CLIENT_FAULT, 3: ABSENT },
+    example: {
+      call: 'token advise 7f3kQwB2mN8xR4tY6uZ1aC --account ada --unused-for-days 90',
+      output: `unused  none
+kept    GET:shop.example/orders
+since   2026-11-21T20:00:00Z
+nothing to remove, as far as is known since 2026-11-21T20:00:00Z`,
+    },
+    async run([operand = ''], { 'unused-for-days': days, apply, ...flags }) {
+      const id = await readIdOperand(operand);
+      const options = { unusedForDays: readFlag(DAYS, 'unused-for-days', days) };
+      const call = async (client: TokenClient) =>
+        apply === true
+          ? applyAdvice(client, id, options)
+          : adviceOutcome(await client.advise(id, options));
+      return withToken(flags, call, (outcome) => outcome, { showsUse: true });
     },
   }),
   command({
@@ -422,6 +468,21 @@ async function withToken<Result>(
     }
   };
   return withClient(flags, describeCall, use);
+}
+
+/** Removes what is unused, unless that is all that the token has. */
+async function applyAdvice(
+  client: TokenClient,
+  id: string,
+  options: AdviseOptions,
+): Promise<Outcome> {
+  // Before the advice, so that no change comes between the two.
+  const { version } = await client.get(id);
+  const advice = await client.advise(id, options);
+  const { unused, kept } = advice;
+  if (unused.length === 0 || kept.length === 0) return adviceOutcome(advice, []);
+  await client.patch(id, { removeScopes: unused }, { ifVersion: version });
+  return adviceOutcome(advice, unused);
 }
 
 async function revokeAll(
