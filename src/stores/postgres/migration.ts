@@ -1,5 +1,5 @@
 import { isTokenError, TokenError } from '../../errors.ts';
-import { type TableKind, TOKENS } from '../schema-mark.ts';
+import type { TableKind } from '../schema-mark.ts';
 import { type PostgresPool, readPool, Session, sqlStateOf, unavailable } from './client.ts';
 import { SHAPE, type Shape } from './shape.ts';
 
@@ -92,10 +92,9 @@ function migrationError(error: unknown, { name, kind }: Migration): TokenError {
   if (isTokenError(error)) return error;
   const state = sqlStateOf(error);
   if (state === '42501' || state === '3F000') {
-    const printed = kind === TOKENS ? ', which tokenwright migrate --print shows' : '';
     return new TokenError(
       'invalid_options',
-      `the table ${name} cannot be created or brought up to date: its schema is not there, or the role may not create in it or does not own the table; have an administrator run the statements of ${kind.migrationSql}()${printed}, or give the role these rights`,
+      `the table ${name} cannot be created or brought up to date: its schema is not there, or the role may not create in it or does not own the table; have an administrator run the statements of ${kind.migrationSql}(), which tokenwright migrate --print shows, or give the role these rights`,
     );
   }
   if (state === '55P03') {

@@ -58,24 +58,36 @@ export interface Table {
 
 /** @throws {TokenError} `invalid_options` */
 export function readTable({ table = 'tokenwright_tokens' }: PostgresTableOptions): Table {
-  const parts = /^(?:([a-z_]\w{0,62})\.)?([a-z_]\w{0,47})$/i.exec(table);
-  if (typeof table !== 'string' || parts === null) {
-    throw new TokenError(
-      'invalid_options',
-      'table must be a name such as "tokens" or "auth.tokens": letters, digits and underscores, at most 48 of them for the table',
-    );
-  }
-  const [, schema, name] = parts;
+  const { quoted, name } = readName(table, MAX_NAME);
   return {
-    name: schema === undefined ? `"${name}"` : `"${schema}"."${name}"`,
+    name: quoted,
     byAccount: `"${name}_by_account"`,
     byEnd: `"${name}_by_end"`,
     live: `"${name}_live"`,
     revoked: `"${name}_revoked"`,
     suspended: `"${name}_suspended"`,
     // Without the schema, so that stores that name it and stores that do not hear each other.
-    channel: name as string,
+    channel: name,
   };
+}
+
+/** The names of indexes are longer. */
+const MAX_NAME = 48;
+
+/** Quotes the name of a table. @throws {TokenError} `invalid_options` */
+export function readName(
+  table: string,
+  max: number,
+): { readonly quoted: string; readonly name: string } {
+  const [, schema, name] =
+    (typeof table === 'string' && /^(?:([a-z_]\w{0,62})\.)?([a-z_]\w*)$/i.exec(table)) || [];
+  if (name === undefined || name.length > max) {
+    throw new TokenError(
+      'invalid_options',
+      `table must be a name such as "tokens" or "auth.tokens": letters, digits and underscores, at most ${max} of them for the table`,
+    );
+  }
+  return { quoted: schema === undefined ? `"${name}"` : `"${schema}"."${name}"`, name };
 }
 
 export const SCHEMA_VERSION = 3;

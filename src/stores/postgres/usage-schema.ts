@@ -1,14 +1,14 @@
 import { readMark, USAGE } from '../schema-mark.ts';
 import type { PostgresPool } from './client.ts';
 import { foreignTable, laterSchema, migrateTable } from './migration.ts';
-import { readTable } from './schema.ts';
+import { readName } from './schema.ts';
 import { hasColumns, type Shape } from './shape.ts';
 
 /** Which table holds the counts of usage. */
 export interface PostgresUsageTableOptions {
   /**
    * Its name, with or without a schema (`auth.token_usage`): letters, digits and underscores, at most
-   * 48 for the table. Upper case counts. @default 'tokenwright_usage'
+   * 63 for the table. Upper case counts. @default 'tokenwright_usage'
    */
   readonly table?: string | undefined;
 }
@@ -44,10 +44,12 @@ export function usageMigrationSql(options: PostgresUsageTableOptions = {}): stri
 
 /** Its quoted name. @throws {TokenError} `invalid_options` */
 export function readUsageTable({ table = 'tokenwright_usage' }: PostgresUsageTableOptions): string {
-  return readTable({ table }).name;
+  return readName(table, MAX_NAME).quoted;
 }
 
 const SCHEMA_VERSION = 1;
+/** The server cuts off the rest of a longer one. */
+const MAX_NAME = 63;
 
 const TYPES = [
   ['id', 'text'],

@@ -28,6 +28,18 @@ describe.skipIf(sqlEngines.length === 0)('migrate', () => {
     expect(await run(['doctor', ...flags, '--json'])).toMatchObject({ code: 0, stdout: '[]\n' });
   });
 
+  it.each(sqlEngines)('makes the table of usage in %s, unless that is off', async (engine) => {
+    const { table, flags } = newStore(engine);
+    const off = { TOKENWRIGHT_USAGE: 'off' };
+    const readUsage = () => runSql(engine, `SELECT uses FROM ${table}_usage`);
+
+    expect((await run(['migrate', ...flags], off)).stdout).toContain('up to date now');
+    expect((await run(['migrate', ...flags], off)).stdout).toContain('was up to date already');
+    await expect(readUsage()).rejects.toThrow();
+    expect((await run(['migrate', ...flags])).stdout).toContain('up to date now');
+    await readUsage();
+  });
+
   it.each(sqlEngines)(
     'prints for %s the SQL that makes the table, and touches nothing',
     async (engine) => {
@@ -62,7 +74,9 @@ describe.skipIf(redisEngines.length === 0)('migrate', () => {
 describe('migrate', () => {
   it.each([
     ['postgres://ada:canary@127.0.0.1:1/acme', 'CREATE TABLE "mine"'],
+    ['postgres://ada:canary@127.0.0.1:1/acme', 'CREATE TABLE "mine_usage"'],
     ['mariadb://ada:canary@127.0.0.1:1/acme', 'CREATE TABLE IF NOT EXISTS `mine`'],
+    ['mariadb://ada:canary@127.0.0.1:1/acme', 'CREATE TABLE IF NOT EXISTS `mine_usage`'],
   ])('needs neither a server nor a driver to print the SQL for %s', async (url, sql) => {
     const flags = ['--store', url, '--table', 'mine', '--print'];
 
