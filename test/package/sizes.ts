@@ -10,8 +10,8 @@ const BUDGETS: Readonly<Record<Entry, number>> = {
   openapi: 15_000,
   http: 29_050,
   sqlite: 9_250,
-  postgres: 11_150,
-  mysql: 10_950,
+  postgres: 11_900,
+  mysql: 11_450,
   redis: 14_300,
   testing: 10_050,
 };

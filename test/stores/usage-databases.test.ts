@@ -562,6 +562,16 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       expect(await store.read([ID])).toEqual([undefined]);
     });
 
+    it('takes a name that is longer than one of a table of tokens by its end', async () => {
+      const made = host();
+      const table = `${newName().padEnd(48, 'x')}_usage`;
+      cleanups.push(() => made.run(`DROP TABLE IF EXISTS ${table}`));
+      await made.migrate(table);
+      await made.store(table).add([use(ID, ORDERS)]);
+
+      expect(await usesOf(made.store(table))).toBe(1);
+    });
+
     it.each(['no name', 'a.b.c', '', "x'y", 'x'.repeat(65)])(
       'refuses the name %j',
       async (table) => {

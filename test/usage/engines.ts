@@ -26,6 +26,9 @@ export interface UsageEngine {
   open(place: string): Promise<OpenedUsage>;
 }
 
+/** Processes that wait for each other wait longer on a busy machine, and a call that was given up may count. */
+const DEADLINE_MS = 20_000;
+
 export const USAGE_ENGINES: readonly UsageEngine[] = [
   {
     name: 'SQLite',
@@ -40,7 +43,8 @@ export const USAGE_ENGINES: readonly UsageEngine[] = [
       const [url, table = ''] = place.split('#');
       const pool = new pg.Pool({ connectionString: url });
       await postgres.migrateUsage(pool, { table });
-      return { store: new postgres.PostgresUsageStore(pool, { table }), end: () => pool.end() };
+      const store = new postgres.PostgresUsageStore(pool, { table, deadlineMs: DEADLINE_MS });
+      return { store, end: () => pool.end() };
     },
   },
   {
@@ -50,7 +54,7 @@ export const USAGE_ENGINES: readonly UsageEngine[] = [
       const [uri = '', table = ''] = place.split('#');
       const pool = createPool({ uri });
       await mysql.migrateUsage(pool, { table });
-      const store = new mysql.MysqlUsageStore(pool, { table });
+      const store = new mysql.MysqlUsageStore(pool, { table, deadlineMs: DEADLINE_MS });
       return { store, end: () => pool.promise().end() };
     },
   },
