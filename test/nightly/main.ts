@@ -90,6 +90,7 @@ const JOBS: readonly Job[] = [
     args: [join(root, 'test/nightly/soak.ts'), String(sized(400_000))],
   },
   tests('kill', ['faults/kill.test.ts'], ['KILL_CYCLES', 500], faults),
+  tests('kill', ['faults/rotation.test.ts'], ['KILL_CYCLES', 500], faults),
   tests('kill', ['faults/kill-server.test.ts'], ['KILL_CYCLES', 20], { ...faults, servers: true }),
   tests('growth', [], ['BODIES', 100_000], { project: 'growth', isAlone: true }),
   tests('growth', ['usage/growth.test.ts'], ['OUTAGE_SECONDS', 3600], {
