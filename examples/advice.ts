@@ -2,7 +2,7 @@
 import { generateKey, MemoryTokenStore, MemoryUsageStore, TokenService } from 'tokenwright';
 import { manualClock } from 'tokenwright/testing';
 
-const clock = manualClock(); // lets months pass; a service of yours has none
+const clock = manualClock(); // lets months pass here; leave it out in production
 const tokens = new TokenService({
   store: new MemoryTokenStore(),
   keys: [generateKey()],

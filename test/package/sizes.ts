@@ -8,7 +8,7 @@ const BUDGETS: Readonly<Record<Entry, number>> = {
   scope: 8_650,
   index: 32_750,
   openapi: 15_000,
-  http: 29_050,
+  http: 30_400,
   sqlite: 9_250,
   postgres: 11_900,
   mysql: 11_450,
