@@ -150,7 +150,9 @@ export class CheckedStore {
   async purge(before: Date, limit: number): Promise<PurgedRecords> {
     const purged: unknown = await this.#call(() => this.#store.purge(before, limit));
     if (isCount(purged)) return { count: purged, ids: [] };
-    if (isPurged(purged)) return purged;
+    if (isPurged(purged)) {
+      return { count: purged.count, ids: purged.ids.filter((id) => readId(id) !== undefined) };
+    }
     throw this.#corrupt();
   }
 
@@ -268,8 +270,7 @@ function isCount(answer: unknown): answer is number {
 function isPurged(answer: unknown): answer is PurgedRecords {
   try {
     const { count, ids } = answer as Partial<Record<keyof PurgedRecords, unknown>>;
-    const areIds = Array.isArray(ids) && ids.every((id) => readId(id) !== undefined);
-    return isCount(count) && areIds;
+    return isCount(count) && Array.isArray(ids);
   } catch {
     // No object, a proxy, or a getter that throws.
     return false;

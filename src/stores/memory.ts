@@ -1,5 +1,12 @@
 import { TokenError } from '../errors.ts';
-import type { AccountQuota, PageQuery, ScannedRecords, ScanQuery, TokenStore } from '../store.ts';
+import type {
+  AccountQuota,
+  PageQuery,
+  PurgedRecords,
+  ScannedRecords,
+  ScanQuery,
+  TokenStore,
+} from '../store.ts';
 import { copyMetadata, type JsonObject, type TokenId, type TokenRecord } from '../token.ts';
 import { pendingText, readPending } from './pending.ts';
 import { bytesOfLists, quotaExceeded, scanned } from './rows.ts';
@@ -99,7 +106,7 @@ export class MemoryTokenStore implements TokenStore {
     return count;
   }
 
-  async purge(before: Date, limit: number): Promise<number> {
+  async purge(before: Date, limit: number): Promise<PurgedRecords> {
     const ended = new Set(this.#collect(before.getTime(), limit));
     for (const stored of ended) {
       this.#records.delete(stored.id);
@@ -108,7 +115,7 @@ export class MemoryTokenStore implements TokenStore {
     // One pass per account: each splice would move the rest of a long list.
     const accounts = new Set(Array.from(ended, (stored) => stored.account));
     for (const account of accounts) this.#dropFrom(account, ended);
-    return ended.size;
+    return { count: ended.size, ids: Array.from(ended, ({ id }) => id) };
   }
 
   /** Records that are inserted after the first step are left out. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type {
   AccountQuota,
   PageQuery,
+  PurgedRecords,
   ScannedRecords,
   ScanQuery,
   TokenStore,
@@ -346,13 +347,20 @@ class LivesOneInstantLonger extends MemoryTokenStore {
 }
 
 class PurgesTheInstantToo extends MemoryTokenStore {
-  override purge(before: Date, limit: number): Promise<number> {
+  override purge(before: Date, limit: number): Promise<PurgedRecords> {
     return super.purge(new Date(before.getTime() + 1), limit);
   }
 }
 
+class TellsOfPurgedRecordsOnlyOnce extends MemoryTokenStore {
+  override async purge(before: Date, limit: number): Promise<PurgedRecords> {
+    const { count, ids } = await super.purge(before, limit);
+    return { count, ids: ids.slice(0, 1) };
+  }
+}
+
 class PurgesWithoutLimit extends MemoryTokenStore {
-  override purge(before: Date): Promise<number> {
+  override purge(before: Date): Promise<PurgedRecords> {
     return super.purge(before, Number.POSITIVE_INFINITY);
   }
 }
@@ -493,6 +501,10 @@ describe('store contract', () => {
       'page: the instant of expiry is already too late, one millisecond before is not',
     ],
     [PurgesTheInstantToo, 'purge: removes what ended strictly before the instant'],
+    [
+      TellsOfPurgedRecordsOnlyOnce,
+      'purge: tells the ids of what it removed, and no others, if it tells any',
+    ],
     [PurgesWithoutLimit, 'purge: goes in steps of at most so many, over all accounts'],
     [
       ScansLiveOnly,

@@ -125,7 +125,7 @@ describe('purge', () => {
     // Behind the place where the first step stopped.
     await store.revoke(records[1]?.id as TokenId, 'acme', ended);
 
-    expect(await store.purge(before, 100)).toBe(17 - 9 + 1);
+    expect((await store.purge(before, 100)).count).toBe(17 - 9 + 1);
     const left = await store.find(records.map(({ id }) => id));
     expect(left.filter(Boolean)).toHaveLength(50 - 18);
   });

@@ -127,7 +127,7 @@ describe('the log of a file that was opened by path', () => {
     let longest = 0;
     for (const call of [
       () => store.revokeAll('acme', CREATED, 1000),
-      () => store.purge(new Date('2200-01-01'), 1000),
+      async () => (await store.purge(new Date('2200-01-01'), 1000)).count,
     ]) {
       let changed = 0;
       for (let count = 1000; count === 1000; changed += count) {

@@ -265,7 +265,7 @@ describe.each(BENCHES)('a store in a transaction of the host on %s', (name, isMi
 
     expect((await store.scan?.({ limit: 10 }))?.records).toHaveLength(2);
     expect(await store.page({ account: 'acme', limit: 9, liveAt: new Date() })).toHaveLength(1);
-    expect(await store.purge(new Date(), 10)).toBe(1);
+    expect(await store.purge(new Date(), 10)).toMatchObject({ count: 1 });
     expect(store).not.toHaveProperty('watch');
     expect(store).not.toHaveProperty('close');
     await serviceOn(store).close();

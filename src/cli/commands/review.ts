@@ -1,6 +1,7 @@
 import { MAX_REVIEWED_DAYS } from '../../bounds.ts';
 import type { ReviewInput } from '../../input.ts';
 import type { ScopeCatalog } from '../../scope/index.ts';
+import type { TokenService } from '../../service.ts';
 import type { TokenFinding } from '../../usage/findings.ts';
 import { generateKey } from '../../values/keys.ts';
 import { readCatalog } from '../catalog-files.ts';
@@ -89,14 +90,14 @@ broad and orphaned_scope.`,
   },
 });
 
-async function findingsIn(
+/** A service for the upkeep of a store, with the counts of its tokens if there are any. */
+export async function serviceOf(
   { store, usage: target }: OpenStore,
-  catalog: ScopeCatalog | undefined,
-  input: ReviewInput,
-): Promise<TokenFinding[]> {
+  catalog?: ScopeCatalog,
+): Promise<TokenService> {
   const { TokenService } = await import('../../service.ts');
   const usage = target && (await usageToRead(target, warn));
-  const tokens = new TokenService({
+  return new TokenService({
     store,
     // Any key will do: no value is read or made.
     keys: [generateKey()],
@@ -104,6 +105,14 @@ async function findingsIn(
     ...(catalog && { catalog }),
     ...(usage && { usage: { store: usage } }),
   });
+}
+
+async function findingsIn(
+  opened: OpenStore,
+  catalog: ScopeCatalog | undefined,
+  input: ReviewInput,
+): Promise<TokenFinding[]> {
+  const tokens = await serviceOf(opened, catalog);
   const found: TokenFinding[] = [];
   for await (const finding of tokens.review(input)) found.push(finding);
   return found;

@@ -2,8 +2,7 @@ import { existsSync } from 'node:fs';
 import { MAX_PURGED } from '../../bounds.ts';
 import { systemClock } from '../../clock.ts';
 import { stepsOf } from '../../records/steps.ts';
-import { doctor, type StoreFinding, type TokenStore } from '../../store.ts';
-import { generateKey } from '../../values/keys.ts';
+import { doctor, type StoreFinding } from '../../store.ts';
 import { type Command, command, findingsOutcome, type Outcome } from '../command.ts';
 import { usageError } from '../errors.ts';
 import { AGE, readFlag, TIME, wholeNumber } from '../kinds.ts';
@@ -20,7 +19,7 @@ import {
 } from '../stores/open.ts';
 import { type UsageTarget, usageFault } from '../stores/usage.ts';
 import { MOVE_COMMANDS } from './move.ts';
-import { REVIEW } from './review.ts';
+import { REVIEW, serviceOf } from './review.ts';
 import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 
 const LIMIT = wholeNumber(1, MAX_PURGED);
@@ -137,7 +136,7 @@ is still valid goes. It works in batches of a thousand, and may be stopped and r
       const limit = readFlag(LIMIT, 'limit', flags.limit);
       const target = storeTarget(readSettings(STORE_SETTINGS, flags));
       const use = flags['dry-run'] === true ? countEnded : purge;
-      return withStore(target, ({ store }) => use(store, { before, limit }, target.name));
+      return withStore(target, (opened) => use(opened, { before, limit }, target.name));
     },
   }),
   REVIEW,
@@ -149,17 +148,15 @@ interface Purge {
   readonly limit: number | undefined;
 }
 
-async function purge(store: TokenStore, { before, limit }: Purge, name: string): Promise<Outcome> {
-  const { TokenService } = await import('../../service.ts');
-  // Any key will do: no value is read or made.
-  const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'tw' });
+async function purge(opened: OpenStore, { before, limit }: Purge, name: string): Promise<Outcome> {
+  const tokens = await serviceOf(opened);
   const purged = await tokens.purge({ before, limit });
   const text = `removed ${count(purged, 'record')} from ${name}`;
   return { text, json: { purged, before }, notes: `asked for ${endedBefore(before)}` };
 }
 
 async function countEnded(
-  store: TokenStore,
+  { store }: OpenStore,
   { before, limit = Number.POSITIVE_INFINITY }: Purge,
   name: string,
 ): Promise<Outcome> {

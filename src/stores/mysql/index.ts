@@ -3,6 +3,7 @@ import type {
   AccountQuota,
   PageQuery,
   Position,
+  PurgedRecords,
   ScannedRecords,
   ScanQuery,
   StoreFinding,
@@ -12,6 +13,7 @@ import type {
 import type { TokenId, TokenRecord } from '../../token.ts';
 import { readStandby, readWholeNumber } from '../options.ts';
 import { Positions } from '../positions.ts';
+import { purgedOf } from '../purged.ts';
 import { digestsOf, type KnownOfIds, quotaExceeded, RowReader, SCOPES, scanned } from '../rows.ts';
 import { recordsOf } from '../transaction.ts';
 import {
@@ -277,8 +279,23 @@ export class MysqlTokenStore implements TokenStore {
     return this.#write(this.#sql.revokeMany(ids.length), [time, Buffer.from(account), ...ids]);
   }
 
-  async purge(before: Date, limit: number): Promise<number> {
-    return this.#write(this.#sql.purge, [timeOf(before), String(limit)]);
+  async purge(before: Date, limit: number): Promise<PurgedRecords> {
+    const time = timeOf(before);
+    const ids: TokenId[] = [];
+    for (let count = 0; ; ) {
+      const asked = Math.min(limit - count, MAX_FOUND);
+      const rows = await this.#read(this.#sql.ended, [time, String(asked)]);
+      const found = rows.map(([id]) => String(id) as TokenId);
+      const marked = padToPowerOfTwo(found);
+      const removed =
+        found.length === 0
+          ? 0
+          : await this.#write(this.#sql.purge(marked.length), [time, ...marked]);
+      ids.push(...(await purgedOf(found, removed, (left) => this.find(left))).ids);
+      count += removed;
+      // A transaction of the host may go on seeing what others have removed.
+      if (found.length < asked || removed === 0 || count >= limit) return { count, ids };
+    }
   }
 
   async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {

@@ -4,6 +4,7 @@ import type {
   AccountQuota,
   PageQuery,
   Position,
+  PurgedRecords,
   ScannedRecords,
   ScanQuery,
   StoreFinding,
@@ -234,8 +235,9 @@ export class PostgresTokenStore implements TokenStore {
     return changed;
   }
 
-  async purge(before: Date, limit: number): Promise<number> {
-    return (await this.#change(this.#statements.purge, [before.getTime(), limit])).changed;
+  async purge(before: Date, limit: number): Promise<PurgedRecords> {
+    const { changed, ids } = await this.#change(this.#statements.purge, [before.getTime(), limit]);
+    return { count: changed, ids: (ids ?? []) as TokenId[] };
   }
 
   /**

@@ -133,6 +133,7 @@ function changesOf({ name }: Table) {
       `DELETE FROM ${name} WHERE id = ANY(ARRAY(
            SELECT id FROM ${name} WHERE least(expires_at, revoked_at) < $1
            ORDER BY least(expires_at, revoked_at) LIMIT $2 FOR UPDATE))`,
+      { rows: true },
     ),
   };
 }

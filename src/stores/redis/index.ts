@@ -4,6 +4,7 @@ import type {
   AccountQuota,
   DoctorOptions,
   PageQuery,
+  PurgedRecords,
   ScannedRecords,
   ScanQuery,
   StoreFinding,
@@ -12,6 +13,7 @@ import type {
 } from '../../store.ts';
 import type { TokenId, TokenRecord } from '../../token.ts';
 import { readWholeNumber } from '../options.ts';
+import { purgedOf } from '../purged.ts';
 import { quotaExceeded, RowReader } from '../rows.ts';
 import { driverOf, type RedisClient } from './client.ts';
 import { examine } from './doctor.ts';
@@ -240,18 +242,23 @@ export class RedisTokenStore implements TokenStore {
     return outcome;
   }
 
-  async purge(before: Date, limit: number): Promise<number> {
-    let removed = 0;
-    while (removed < limit) {
-      const ended = await this.#reader.ended(before, limit - removed);
+  async purge(before: Date, limit: number): Promise<PurgedRecords> {
+    const ids: TokenId[] = [];
+    let count = 0;
+    while (count < limit) {
+      const ended = await this.#reader.ended(before, limit - count);
       if (ended.length === 0) break;
+      let removed = 0;
       // Waits for no replica: a token that comes back is purged again.
       const removals = this.#keys
         .batched(ended)
         .map((batch) => runScript(this.#driver, this.#calls.remove(batch, before)));
       for (const answer of await Promise.all(removals)) removed += numbersIn(answer)[0];
+      const found = ended.map(({ id }) => id as TokenId);
+      ids.push(...(await purgedOf(found, removed, (left) => this.find(left))).ids);
+      count += removed;
     }
-    return removed;
+    return { count, ids };
   }
 
   /**

@@ -5,6 +5,7 @@ import type {
   AccountQuota,
   DoctorOptions,
   PageQuery,
+  PurgedRecords,
   ScannedRecords,
   ScanQuery,
   StoreFinding,
@@ -13,6 +14,7 @@ import type {
 } from '../../store.ts';
 import type { TokenId, TokenRecord } from '../../token.ts';
 import type { KnownLists } from '../list-memory.ts';
+import { purgedOf } from '../purged.ts';
 import { bytesOfLists, COLUMNS, quotaExceeded, RowReader, scanned, toValues } from '../rows.ts';
 import { Checkpoints } from './checkpoints.ts';
 import {
@@ -241,28 +243,45 @@ export class SqliteTokenStore implements TokenStore {
   }
 
   async revokeAll(account: string, at: Date, limit: number): Promise<number> {
-    return this.#inSteps('revokeAll', [at.getTime(), account], limit);
+    let count = 0;
+    await this.#inSteps(limit, async (most) => {
+      const changed = await this.#writes.run('revokeAll', [at.getTime(), account, most]);
+      count += changed;
+      return { changed, isLast: changed < most };
+    });
+    return count;
   }
 
-  async purge(before: Date, limit: number): Promise<number> {
-    return this.#inSteps('purge', [before.getTime()], limit);
+  async purge(before: Date, limit: number): Promise<PurgedRecords> {
+    const time = before.getTime();
+    const purged: PurgedRecords[] = [];
+    await this.#inSteps(limit, async (most) => {
+      const found = await this.#read(({ statements }) =>
+        Array.from(statements.ended.all(time, most), (row) => String(cellsOf(row)[0]) as TokenId),
+      );
+      const isLast = found.length < most;
+      if (found.length === 0) return { changed: 0, isLast };
+      const changed = await this.#writes.run('purge', [JSON.stringify(found), time]);
+      purged.push(await purgedOf(found, changed, (ids) => this.find(ids)));
+      return { changed, isLast };
+    });
+    return {
+      count: purged.reduce((sum, { count }) => sum + count, 0),
+      ids: purged.flatMap(({ ids }) => ids),
+    };
   }
 
   /** Changes up to `limit` records, a few in each turn of the event loop. */
   async #inSteps(
-    verb: 'revokeAll' | 'purge',
-    values: readonly SqliteValue[],
     limit: number,
-  ): Promise<number> {
-    let count = 0;
-    while (count < limit) {
-      const most = Math.min(SQLITE_STEP, limit - count);
-      const changed = await this.#writes.run(verb, [...values, most]);
-      count += changed;
-      if (changed < most) break;
+    step: (most: number) => Promise<{ readonly changed: number; readonly isLast: boolean }>,
+  ): Promise<void> {
+    for (let left = limit; left > 0; ) {
+      const { changed, isLast } = await step(Math.min(SQLITE_STEP, left));
+      left -= changed;
+      if (isLast || left <= 0) return;
       await this.#pause();
     }
-    return count;
   }
 
   /** Without it, other processes would hardly ever find the lock free, and the log would not get shorter. */

@@ -58,6 +58,10 @@ function prepareReads(handle: SqliteHandle) {
        ORDER BY created_at DESC, id DESC LIMIT ? + 0`,
     ),
     scan: read(`SELECT ${cells} FROM tokens WHERE id > ? ORDER BY id LIMIT ? + 0`),
+    ended: read(
+      `SELECT id FROM tokens WHERE min(expires_at, coalesce(revoked_at, expires_at)) < ?
+       LIMIT ? + 0`,
+    ),
     dataVersion: handle.prepare('PRAGMA data_version'),
   };
 }
@@ -101,10 +105,10 @@ function prepareWrites(
       `UPDATE tokens SET revoked_at = ? WHERE rowid IN (
          SELECT rowid FROM tokens WHERE account = ? AND revoked_at IS NULL LIMIT ? + 0)`,
     ),
+    // The plus keeps the plan on the primary key.
     purge: handle.prepare(
-      `DELETE FROM tokens WHERE rowid IN (
-         SELECT rowid FROM tokens WHERE min(expires_at, coalesce(revoked_at, expires_at)) < ?
-         LIMIT ? + 0)`,
+      `DELETE FROM tokens WHERE id IN (SELECT value FROM json_each(?) AS asked)
+         AND +min(expires_at, coalesce(revoked_at, expires_at)) < ?`,
     ),
   };
 }

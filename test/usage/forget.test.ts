@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { codeOf, OTHER_SCOPE, SCOPE } from '../support.ts';
+import { setUpUsage, type UsageSetting, verifyTimes } from './support.ts';
+
+const DAY = 86_400;
+
+/** A token that ended 91 days ago and one that is live, both with counts in the store. */
+async function setUpEnded(options: Parameters<typeof setUpUsage>[0] = {}) {
+  const setting = await setUpUsage(options);
+  const { tokens, clock, usage, token } = setting;
+  const ended = await tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: DAY });
+  await verifyTimes({ tokens, token: ended }, 1);
+  const lastUsedAt = clock.now();
+  for (const { id } of [ended, token]) {
+    await usage.inner.add([{ id, scope: SCOPE, uses: 1, lastUsedAt }, { id, refusals: 1 }]);
+  }
+  clock.advance(92 * DAY);
+  return { ...setting, ended };
+}
+
+async function purge({ tokens, clock }: UsageSetting): Promise<number> {
+  return tokens.purge({ before: new Date(clock.now().getTime() - 90 * DAY * 1000) });
+}
+
+describe('purge', () => {
+  it('removes the usage of the tokens that it removes, and no other', async () => {
+    const setting = await setUpEnded();
+    const { usage, ended, token } = setting;
+    expect(await purge(setting)).toBe(1);
+    const [gone, kept] = await usage.inner.read([ended.id, token.id]);
+
+    expect(gone).toBeUndefined();
+    expect(kept).toMatchObject({ refusals: 1 });
+    expect(usage.calls.filter(({ method }) => method === 'forget')).toEqual([
+      { method: 'forget', args: [[ended.id]] },
+    ]);
+  });
+
+  it('also removes what is not written yet', async () => {
+    const setting = await setUpEnded();
+    const { tokens, usage, ended } = setting;
+    await tokens.verify(ended.value, { scope: OTHER_SCOPE });
+    await purge(setting);
+    await tokens.close();
+
+    expect(await usage.inner.read([ended.id])).toEqual([undefined]);
+  });
+
+  it('would leave the usage if it did not ask for that (the control)', async () => {
+    const { usage, ended, store, clock } = await setUpEnded();
+    await store.purge(clock.now(), 10);
+
+    expect(await usage.inner.read([ended.id])).toMatchObject([{ refusals: 1 }]);
+  });
+
+  it('removes records all the same while the usage store is down', async () => {
+    const setting = await setUpEnded();
+    const { usage, events } = setting;
+    events.length = 0;
+    usage.break(() => Promise.reject(new Error('down')));
+
+    expect(await purge(setting)).toBe(1);
+    expect(events).toMatchObject([
+      { type: 'store_trouble', store: 'usage' },
+      { type: 'purged', count: 1 },
+    ]);
+  });
+
+  it('takes a store that only counts, whose usage stays', async () => {
+    class Counting extends MemoryTokenStore {
+      override async purge(before: Date, limit: number): Promise<never> {
+        return (await super.purge(before, limit)).count as never;
+      }
+    }
+    const setting = await setUpEnded({ store: new Counting() });
+    const { usage, ended } = setting;
+
+    expect(await purge(setting)).toBe(1);
+    expect(usage.count('forget')).toBe(0);
+    expect(await usage.inner.read([ended.id])).not.toEqual([undefined]);
+  });
+
+  it.each<[string, unknown]>([
+    ['no ids', { count: 1 }],
+    ['no count', { ids: [] }],
+    ['a count below 0', { count: -1, ids: [] }],
+    ['a text', '1'],
+    ['null', null],
+  ])('rejects a store that answers with %s', async (_, answer) => {
+    const setting = await setUpEnded();
+    setting.store.break('purge', async () => answer);
+
+    expect(await codeOf(purge(setting))).toBe('store_corrupt');
+  });
+
+  it('passes on no id that is none', async () => {
+    const setting = await setUpEnded();
+    const { usage, ended, store } = setting;
+    store.break('purge', async () => ({ count: 2, ids: ['garbage', ended.id] }));
+    await purge(setting);
+
+    expect(usage.calls.at(-1)).toEqual({ method: 'forget', args: [[ended.id]] });
+  });
+});
