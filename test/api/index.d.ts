@@ -116,7 +116,7 @@ export declare class MemoryTokenStore implements TokenStore {
   replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
   revokeAll(account: string, at: Date, limit: number): Promise<number>;
-  purge(before: Date, limit: number): Promise<number>;
+  purge(before: Date, limit: number): Promise<PurgedRecords>;
   scan(query: ScanQuery): Promise<ScannedRecords>;
 }
 

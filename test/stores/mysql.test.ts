@@ -312,21 +312,20 @@ function spied(pool: Pool): MysqlStatement[] {
 }
 
 describe.skipIf(url === undefined)('statements', () => {
-  it.each(VERBS.map(([verb, call]) => [verb, /^(?:revokeAll|purge)$/.test(verb) ? 2 : 1, call] as const))(
-    '%s: round trips: %i',
-    async (_, trips, call) => {
-      const { table } = await setUp();
-      const pool = newPool({ connectionLimit: 1 });
-      const statements = spied(pool);
-      const store = new MysqlTokenStore(pool, { table });
-      await store.find([newRecord('one').id]);
-      statements.length = 0;
-      await call(store);
+  it.each(
+    VERBS.map(([verb, call]) => [verb, /^(?:revokeAll|purge)$/.test(verb) ? 2 : 1, call] as const),
+  )('%s: round trips: %i', async (_, trips, call) => {
+    const { table } = await setUp();
+    const pool = newPool({ connectionLimit: 1 });
+    const statements = spied(pool);
+    const store = new MysqlTokenStore(pool, { table });
+    await store.find([newRecord('one').id]);
+    statements.length = 0;
+    await call(store);
 
-      // Without those that ask again whether the server takes writes, after a second.
-      expect(statements.filter(({ sql }) => sql.includes(table))).toHaveLength(trips);
-    },
-  );
+    // Without those that ask again whether the server takes writes, after a second.
+    expect(statements.filter(({ sql }) => sql.includes(table))).toHaveLength(trips);
+  });
 
   it('take two round trips for an insert within a quota, and one for a refused one', async () => {
     const { table } = await setUp();

@@ -13,7 +13,10 @@ async function setUpEnded(options: Parameters<typeof setUpUsage>[0] = {}) {
   await verifyTimes({ tokens, token: ended }, 1);
   const lastUsedAt = clock.now();
   for (const { id } of [ended, token]) {
-    await usage.inner.add([{ id, scope: SCOPE, uses: 1, lastUsedAt }, { id, refusals: 1 }]);
+    await usage.inner.add([
+      { id, scope: SCOPE, uses: 1, lastUsedAt },
+      { id, refusals: 1 },
+    ]);
   }
   clock.advance(92 * DAY);
   return { ...setting, ended };

@@ -25,7 +25,8 @@ async function storeWithTokens(data = newFolder()) {
   return data;
 }
 
-const review = (data: string, ...flags: string[]) => outcomeOf(['review', '--data', data, ...flags]);
+const review = (data: string, ...flags: string[]) =>
+  outcomeOf(['review', '--data', data, ...flags]);
 
 describe('review', () => {
   it('prints what it finds, and exits with 3', async () => {
@@ -34,8 +35,12 @@ describe('review', () => {
 
     expect(code).toBe(3);
     const text = stdout.replaceAll(/\s+/g, ' ');
-    expect(text).toMatch(/^broad bob acme_1k1broadx… may use every method, and may use a whole host;/);
-    expect(text).toMatch(/ stale_secret ada acme_1k1oldxxx… \(ci\) has had the same value since 20/);
+    expect(text).toMatch(
+      /^broad bob acme_1k1broadx… may use every method, and may use a whole host;/,
+    );
+    expect(text).toMatch(
+      / stale_secret ada acme_1k1oldxxx… \(ci\) has had the same value since 20/,
+    );
     expect(stderr).toBe(`2 findings about 2 tokens in SQLite in ${join(data, 'tokens.db')}\n`);
   });
 
