@@ -32,7 +32,7 @@ const METHODS: ReadonlySet<string> = new Set([
 /** The route of an address where nothing is. */
 export const NO_ROUTE = 'other';
 
-/** Tells observers of a call when it ends: when its answer is sent, or its client has left. */
+/** Calls observers of a call when it ends: when its answer is sent, or its client has left. */
 export function observeCall(
   observers: readonly CallObserver[],
   route: string,

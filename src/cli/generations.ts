@@ -31,6 +31,7 @@ import type { Metrics } from './metrics.ts';
 import type { Page } from './pages.ts';
 import type { ServiceFiles } from './service-files.ts';
 import type { ServeSettings, serviceOptions } from './settings.ts';
+import { reportPurges, startUpkeep } from './upkeep.ts';
 
 export interface GenerationsOptions {
   readonly settings: ServeSettings;
@@ -50,6 +51,7 @@ export class Generations {
   readonly #service: Omit<TokenServiceOptions, 'keys' | 'catalog'>;
   readonly #handler: Omit<TokenHandlerOptions, 'tokens' | 'authenticate'>;
   readonly #audit: Audit | undefined;
+  readonly #metrics: Metrics | undefined;
   readonly #pages: readonly Page[];
   readonly #observers: readonly CallObserver[];
 
@@ -57,6 +59,7 @@ export class Generations {
     const { settings, options, store, usage, audit, metrics, pages } = given;
     this.#settings = settings;
     this.#audit = audit;
+    this.#metrics = metrics;
     this.#pages = [frontPage(settings), ...pages];
     this.#observers = [metrics?.recordCall, theLog().recordCall].filter(
       (observer) => observer !== undefined,
@@ -74,11 +77,13 @@ export class Generations {
     );
     this.#handler = { ...handlerOptions(settings), onSignIn };
     audit?.addUsers(settings.introspection);
+    reportPurges(settings);
   }
 
   /** Also checks the options of the handler, before an account is made whose password is shown once. */
   newService({ keys, catalog }: Pick<ServiceFiles, 'keys' | 'catalog'>): TokenService {
     const tokens = new TokenService({ ...this.#service, keys, catalog });
+    this.#metrics?.countIntrospections(tokens);
     this.#listener(tokens, () => null);
     return tokens;
   }
@@ -87,6 +92,7 @@ export class Generations {
     const onRenew = this.#renewal(accounts);
     const authenticate = fixedAccounts(accounts, { onRenew });
     this.#audit?.addUsers(accounts);
+    startUpkeep(tokens, this.#settings);
     return { listener: this.#listener(tokens, authenticate), tokens };
   }
 

@@ -1,4 +1,4 @@
-import { MAX_LIFETIME_SECONDS, MIN_PASSWORD_LENGTH } from '../bounds.ts';
+import { MAX_LIFETIME_SECONDS, MAX_REVIEWED_DAYS, MIN_PASSWORD_LENGTH } from '../bounds.ts';
 import { parseDuration } from '../duration.ts';
 import type { FixedAccount } from '../http/basic-auth.ts';
 import { parseInstant } from '../instant.ts';
@@ -10,6 +10,8 @@ export interface Kind<Value> {
   readonly flag: { readonly type: 'string' | 'boolean'; readonly multiple?: boolean };
   /** The values that are allowed, in words. */
   readonly values?: string;
+  /** A default as it is written in a flag. @default its text */
+  readonly written?: (value: Value) => string;
   /**
    * Reads a flag as `parseArgs` gives it, or the text of a variable.
    *
@@ -103,6 +105,17 @@ export const AGE: Kind<number> = {
     const hint = /^\d{1,9}$/.test(text) ? `: for days write ${text}d` : '';
     throw usageError(`${name} must be a number with its unit, like 90d, 12h or 30m${hint}`);
   },
+};
+
+/** For how many days old records are kept; `off` keeps them forever. */
+export const KEPT_DAYS: Kind<number | 'off'> = {
+  ...kindOf(`from 1d to ${MAX_REVIEWED_DAYS}d, in whole days, or off`, (text) => {
+    if (text === 'off') return text;
+    const days = /^\d{1,4}d$/.test(text) ? Number.parseInt(text, 10) : 0;
+    return days >= 1 && days <= MAX_REVIEWED_DAYS ? days : undefined;
+  }),
+  values: `1d to ${MAX_REVIEWED_DAYS}d, or off`,
+  written: (days) => (days === 'off' ? days : `${days}d`),
 };
 
 /** An instant: a date (midnight UTC), a time with its zone, or UNIX seconds. */

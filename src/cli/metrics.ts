@@ -2,6 +2,7 @@ import type { Histogram, Registry } from 'prom-client';
 import { isTokenError } from '../errors.ts';
 import type { TokenEvent, TokenEventType } from '../events.ts';
 import type { SignIn } from '../http/sign-in.ts';
+import type { TokenService } from '../service.ts';
 import type { TokenStore } from '../store.ts';
 import type { RefusalReason } from '../token.ts';
 import type { ServiceStats } from '../upkeep.ts';
@@ -123,6 +124,18 @@ export class Metrics {
     };
   };
 
+  /** Counts what a service tells resource servers, for which it emits no event. */
+  countIntrospections(tokens: TokenService): void {
+    const { introspections } = this.#counters;
+    const introspect = tokens.introspect.bind(tokens);
+    tokens.introspect = async (value, options) => {
+      const token = await introspect(value, options);
+      // Without it, the bearer of a value revokes it.
+      if (options?.countsAsUse === true) introspections.inc({ active: String(token !== undefined) });
+      return token;
+    };
+  }
+
   /** Also shows what a service counts itself. */
   watch(stats: () => ServiceStats): void {
     const registers = [this.#registry];
@@ -206,6 +219,11 @@ function countersIn({ Counter, Gauge }: Client, registry: Registry) {
       'Values that were verified, by outcome: ok, or the reason of the refusal.',
       'outcome',
     ),
+    introspections: counter(
+      'introspections',
+      'Answers to resource servers, by whether the token is active.',
+      'active',
+    ),
     events: counter('events', 'What happened to tokens and to the store, by type.', 'type'),
     signIns: counter('sign_ins', 'Passwords that were checked, by outcome.', 'outcome'),
     failures: counter(
@@ -229,6 +247,7 @@ function countersIn({ Counter, Gauge }: Client, registry: Registry) {
     }),
   };
   for (const outcome of ['ok', ...REASONS]) counters.verifications.inc({ outcome }, 0);
+  for (const active of ['true', 'false']) counters.introspections.inc({ active }, 0);
   for (const type of EVENTS) counters.events.inc({ type }, 0);
   for (const outcome of SIGN_INS) counters.signIns.inc({ outcome }, 0);
   for (const code of FAILURES) counters.failures.inc({ code, store: 'tokens' }, 0);

@@ -12,6 +12,7 @@ import {
   choice,
   FOLDER,
   HEADER,
+  KEPT_DAYS,
   type Kind,
   LIFETIME,
   LIST,
@@ -206,6 +207,13 @@ const SETTINGS = {
     default: MAX_SCOPES,
     help: 'how many scopes a token may have, {values}; default {default}',
   },
+  purgeAfter: {
+    flag: '--purge-after DAYS',
+    variable: 'TOKENWRIGHT_PURGE_AFTER',
+    kind: KEPT_DAYS,
+    default: 90,
+    help: 'remove records of tokens that expired or were revoked so long ago, in the background: {values}; default {default}',
+  },
   metrics: {
     flag: '--metrics',
     variable: 'TOKENWRIGHT_METRICS',
@@ -367,14 +375,15 @@ export function settingRow(name: SettingName, text?: string): HelpRow {
 export function settingFacts(name: SettingName, text?: string) {
   const { flag, variable, kind = TEXT, help, ...setting }: Setting = SETTINGS[name];
   const isNone = Array.isArray(setting.default) || setting.default === undefined;
+  const { written = String } = kind;
   return {
     flag,
     variable,
     form: variableForm(kind),
-    standard: isNone ? undefined : String(setting.default),
+    standard: isNone ? undefined : written(setting.default),
     help: (text ?? help)
       .replace('{values}', kind.values ?? '')
-      .replace('{default}', String(setting.default)),
+      .replace('{default}', isNone ? '' : written(setting.default)),
   };
 }
 

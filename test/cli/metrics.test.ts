@@ -145,6 +145,20 @@ describe('the metrics of a service', () => {
     expect((await samples()).get('tokenwright_usage_waiting')).toBe(0);
   });
 
+  it('count answers to resource servers, and not what a bearer revokes', async () => {
+    const { metrics, tokens, samples } = await setUp();
+    metrics.countIntrospections(tokens);
+    const { value } = await tokens.issue({ account: 'ada', scopes: [READ] });
+    const counted = async (active: string) =>
+      (await samples()).get(`tokenwright_introspections_total{active="${active}"}`);
+
+    expect(await tokens.introspect(value, { countsAsUse: true })).toMatchObject({ account: 'ada' });
+    expect([await counted('true'), await counted('false')]).toEqual([1, 0]);
+    expect(await tokens.introspect('no value', { countsAsUse: true })).toBeUndefined();
+    await tokens.introspect(value);
+    expect([await counted('true'), await counted('false')]).toEqual([1, 1]);
+  });
+
   it('hold process basics and the lag of the event loop, and name no version', async () => {
     const { metrics } = await setUp();
     const page = await metrics.text();

@@ -1,0 +1,26 @@
+import { subscribe } from 'node:diagnostics_channel';
+import type { TokenService } from '../service.ts';
+import { count } from './layout.ts';
+import { theLog } from './log.ts';
+import type { ServeSettings } from './settings.ts';
+
+type UpkeepSettings = Pick<ServeSettings, 'purgeAfter'>;
+
+/** Lets a service remove old records in the background until it is closed, unless that is off. */
+export function startUpkeep(
+  tokens: Pick<TokenService, 'upkeep'>,
+  { purgeAfter }: UpkeepSettings,
+): void {
+  if (purgeAfter !== 'off') tokens.upkeep({ purgeAfterDays: purgeAfter });
+}
+
+/** Logs how many records were removed, each time that there were some. */
+export function reportPurges({ purgeAfter }: UpkeepSettings): void {
+  if (purgeAfter === 'off') return;
+  subscribe('tokenwright:purged', (event) => {
+    const removed = count((event as { readonly count: number }).count, 'record');
+    theLog().info(
+      `removed ${removed} of tokens that expired or were revoked more than ${purgeAfter} days ago`,
+    );
+  });
+}
