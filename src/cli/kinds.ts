@@ -11,7 +11,7 @@ export interface Kind<Value> {
   /** The values that are allowed, in words. */
   readonly values?: string;
   /** A default as it is written in a flag. @default its text */
-  readonly written?: (value: Value) => string;
+  readonly written?: (value: unknown) => string;
   /**
    * Reads a flag as `parseArgs` gives it, or the text of a variable.
    *
@@ -115,7 +115,7 @@ export const KEPT_DAYS: Kind<number | 'off'> = {
     return days >= 1 && days <= MAX_REVIEWED_DAYS ? days : undefined;
   }),
   values: `1d to ${MAX_REVIEWED_DAYS}d, or off`,
-  written: (days) => (days === 'off' ? days : `${days}d`),
+  written: (days) => (days === 'off' ? 'off' : `${days}d`),
 };
 
 /** An instant: a date (midnight UTC), a time with its zone, or UNIX seconds. */

@@ -131,7 +131,8 @@ export class Metrics {
     tokens.introspect = async (value, options) => {
       const token = await introspect(value, options);
       // Without it, the bearer of a value revokes it.
-      if (options?.countsAsUse === true) introspections.inc({ active: String(token !== undefined) });
+      if (options?.countsAsUse === true)
+        introspections.inc({ active: String(token !== undefined) });
       return token;
     };
   }
