@@ -12,7 +12,7 @@ const BUDGETS: Readonly<Record<Entry, number>> = {
   sqlite: 9_250,
   postgres: 11_900,
   mysql: 11_450,
-  redis: 14_300,
+  redis: 15_050,
   testing: 10_050,
 };
 
