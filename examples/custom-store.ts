@@ -59,4 +59,4 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
 }
 
 for (const promise of storeContract) await promise.run(() => mapStore());
-console.log(`${storeContract.length} promises kept`); // 93 promises kept
+console.log(`${storeContract.length} promises kept`); // 94 promises kept

@@ -736,6 +736,15 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [next]);
   }),
 
+  test('replace: keeps the version if it is given as the one to replace', async (store) => {
+    const record = await insertOne(store, fullRecord('one', { revokedAt: undefined }));
+    const next = { ...record, box: bytesOf(7) };
+    assert.equal(await store.replace(next, record.version), true);
+    await assertKept(store, [next]);
+    assert.equal(await store.replace({ ...next, version: record.version + 1 }), true);
+    assert.equal(await store.replace(next, record.version), false);
+  }),
+
   test('replace: only over the version that is given', async (store) => {
     const record = await insertOne(store, newRecord('one', { version: 4 }));
     const next = { ...record, version: 9, name: 'changed' };
