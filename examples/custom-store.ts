@@ -1,4 +1,4 @@
-// A store of your own in thirty lines: keep the promises of the port, and prove it with the contract.
+// A store of your own in a few lines: keep the promises of the port, and prove it with the contract.
 import type { Position, TokenRecord, TokenStore } from 'tokenwright';
 import { TokenError } from 'tokenwright';
 import { storeContract } from 'tokenwright/testing';
@@ -7,6 +7,11 @@ import { storeContract } from 'tokenwright/testing';
 export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
   const keep = (record: TokenRecord) => kept.set(record.id, structuredClone(record));
   const isLive = (record: TokenRecord) => record.revokedAt === undefined;
+  const stateAt = ({ revokedAt, expiresAt, suspendedAt }: TokenRecord, now: Date) => {
+    if (revokedAt !== undefined) return 'revoked';
+    if (expiresAt <= now) return 'expired';
+    return suspendedAt === undefined ? 'active' : 'suspended';
+  };
   const newestFirst = (a: Position, b: Position) =>
     b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? 1 : -1);
   const revokeWhere = (at: Date, limit: number, isMeant: (record: TokenRecord) => boolean) => {
@@ -26,9 +31,9 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
       keep(record);
     },
     find: async (ids) => ids.map((id) => structuredClone(kept.get(id))),
-    async page({ account, after, limit, liveAt }) {
+    async page({ account, after, limit, liveAt, state = 'active' }) {
       const listed = [...kept.values()].filter(
-        (record) => isLive(record) && record.account === account && record.expiresAt > liveAt,
+        (it) => it.account === account && (state === 'all' || stateAt(it, liveAt) === state),
       );
       const rest = listed.filter((record) => !after || newestFirst(record, after) > 0);
       return structuredClone(rest.sort(newestFirst).slice(0, limit));
@@ -59,4 +64,4 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
 }
 
 for (const promise of storeContract) await promise.run(() => mapStore());
-console.log(`${storeContract.length} promises kept`); // 94 promises kept
+console.log(`${storeContract.length} promises kept`); // 98 promises kept

@@ -12,7 +12,7 @@ const scope = 'GET:shop.example/orders';
 const { value: found } = await tokens.issue({ account: 'ada', scopes: [scope], name: 'ci' });
 
 // Whose is it, and does it still open anything?
-const token = await tokens.introspect(found);
+const token = await tokens.introspect(found, { includeSuspended: true });
 console.log(token?.account, token?.name, token?.scopes.length); // ada ci 1
 
 // Its owner still needs the token: give it a new value. The leaked value ends immediately.

@@ -33,8 +33,17 @@ const counter = metrics.getMeter('tokenwright').createCounter('tokenwright.event
 
 // Counts by type and reason: few series, however many tokens there are. Node.js ends the process when a
 // subscriber throws, so nothing may get out of one.
-const types = ['issued', 'modified', 'rotated', 'revoked', 'revoked_all', 'purged', 'verified'];
-for (const type of [...types, 'activated', 'revealed', 'refused', 'reused', 'store_trouble']) {
+const changes = ['issued', 'modified', 'suspended', 'resumed', 'rotated', 'activated', 'revoked'];
+const others = [
+  'revoked_all',
+  'purged',
+  'verified',
+  'revealed',
+  'refused',
+  'reused',
+  'store_trouble',
+];
+for (const type of [...changes, ...others]) {
   subscribe(`tokenwright:${type}`, (message) => {
     try {
       const event = message as TokenEvent;

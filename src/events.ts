@@ -21,6 +21,7 @@ interface TokenScopedEvent extends BaseEvent {
  *   value waits for its first use; dropping that value is `modified`.
  * - `activated`: the new value was used for the first time, and the old one has its grace period from now.
  *   Emitted once, by the process that wrote it; by none if the answer of the store was lost.
+ * - `suspended`, `resumed`: follows the `modified` of a change that did this.
  * - `revoked_all`, `purged`: `count` tokens were revoked or removed.
  * - `revealed`: one call showed the account the values of `count` tokens. Not emitted for the values
  *   that `issue` and `rotate` return.
@@ -40,7 +41,14 @@ interface TokenScopedEvent extends BaseEvent {
  */
 export type TokenEvent =
   | (TokenScopedEvent & {
-      readonly type: 'issued' | 'modified' | 'activated' | 'revoked' | 'reused';
+      readonly type:
+        | 'issued'
+        | 'modified'
+        | 'suspended'
+        | 'resumed'
+        | 'activated'
+        | 'revoked'
+        | 'reused';
     })
   | (TokenScopedEvent & {
       readonly type: 'rotated';
@@ -113,6 +121,8 @@ export type TokenEventType = TokenEvent['type'];
 const CHANNELS = {
   issued: channel('tokenwright:issued'),
   modified: channel('tokenwright:modified'),
+  suspended: channel('tokenwright:suspended'),
+  resumed: channel('tokenwright:resumed'),
   rotated: channel('tokenwright:rotated'),
   activated: channel('tokenwright:activated'),
   revoked: channel('tokenwright:revoked'),
@@ -139,6 +149,14 @@ export interface RefusedValue {
   readonly needed?: string | undefined;
 }
 
+type ChangedRecord = Pick<TokenRecord, 'id' | 'account' | 'suspendedAt'>;
+
+/** A record before and after a change. */
+interface Changed {
+  readonly before: ChangedRecord;
+  readonly after: ChangedRecord;
+}
+
 /** Emits the events of a service: to its listener, and to the subscribers of the channels. */
 export class Events {
   readonly #listener: ((event: TokenEvent) => void) | undefined;
@@ -163,6 +181,13 @@ export class Events {
   rotated({ id, account, pending }: TokenRecord, now: number): void {
     const waits = pending !== undefined && ({ pending: true } as const);
     this.#emit({ type: 'rotated', id, account, ...waits, at: new Date(now) });
+  }
+
+  /** Emits that a token was modified, and whether that suspended or resumed it. */
+  changed({ before, after }: Changed, now: number): void {
+    this.token('modified', after, now);
+    const [was, is] = [before, after].map(({ suspendedAt }) => suspendedAt !== undefined);
+    if (was !== is) this.token(is ? 'suspended' : 'resumed', after, now);
   }
 
   /** Emits that all tokens of an account were revoked. */

@@ -6,6 +6,7 @@ export type {
   AdviseOptions,
   CancelRotationOptions,
   ChangeOptions,
+  GetOptions,
   IntrospectOptions,
   IssueInput,
   ListInput,
@@ -48,6 +49,7 @@ export type {
   JsonObject,
   JsonValue,
   Lifetime,
+  ListedState,
   ModifiedToken,
   RefusalReason,
   ResealReport,
@@ -55,6 +57,7 @@ export type {
   TokenId,
   TokenPage,
   TokenRecord,
+  TokenState,
   Verdict,
 } from './token.ts';
 export type { ServiceStats, TokenUpkeep } from './upkeep.ts';

@@ -1,5 +1,5 @@
 import type { Scope } from './scope/index.ts';
-import type { JsonObject, ResealReport } from './token.ts';
+import type { JsonObject, ListedState, ResealReport } from './token.ts';
 
 /** The input of `issue`. */
 export interface IssueInput<Asked extends string = string> {
@@ -39,6 +39,10 @@ export interface ListInput<Asked extends string = string> {
    * `exact`, it holds this very scope. @default 'overlaps'
    */
   readonly match?: 'overlaps' | 'covers' | 'exact' | undefined;
+  /** Lists only tokens in this state, or all of them, also revoked ones. @default 'active' */
+  readonly state?: ListedState | undefined;
+  /** Lists only tokens whose name contains this text, in upper or lower case: 1 to 200 characters. */
+  readonly name?: string | undefined;
   /** The most tokens on this page, 1 to 1000. @default 100 */
   readonly limit?: number | undefined;
   /**
@@ -49,6 +53,15 @@ export interface ListInput<Asked extends string = string> {
   readonly maxBytes?: number | undefined;
   /** The cursor of the page before this one. */
   readonly cursor?: string | undefined;
+}
+
+/** The options of `get`. */
+export interface GetOptions {
+  /**
+   * Returns the token only if it is in this state; with `all` in any, also if it was revoked and is not
+   * purged yet. @default any but `revoked`
+   */
+  readonly state?: ListedState | undefined;
 }
 
 /** The input of `modify`: the new scopes and the new expiry. */
@@ -86,6 +99,11 @@ export interface PatchInput<Asked extends string = string> {
   readonly name?: string | null | undefined;
   /** Replaced whole; `null` removes it. */
   readonly metadata?: JsonObject | null | undefined;
+  /**
+   * `true` suspends the token: it is refused until `false` resumes it. Nothing else about it changes, so it
+   * may expire meanwhile.
+   */
+  readonly suspended?: boolean | undefined;
 }
 
 /** Conditions of a change. */
@@ -145,6 +163,8 @@ export interface IntrospectOptions {
    * its first use has it then. @default false
    */
   readonly countsAsUse?: boolean | undefined;
+  /** Also returns a suspended token; its `state` says so. @default false */
+  readonly includeSuspended?: boolean | undefined;
 }
 
 /** The options of `advise`. */

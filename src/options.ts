@@ -105,7 +105,7 @@ export interface UsageOptions {
 /** How much one account may store. Calls that would exceed it fail with `quota_exceeded`. */
 export interface QuotaOptions {
   /**
-   * Active tokens of one account, from 1 to 1 000 000. Expired and revoked tokens do not count. Several
+   * Active and suspended tokens of one account, from 1 to 1 000 000. Expired and revoked ones do not count. Several
    * concurrent calls may each find room for the last token, and then all of them succeed.
    * @default 10 000
    */

@@ -23,6 +23,7 @@ import {
   isAccount,
   isPlainText,
   type JsonObject,
+  LISTED_STATES,
   type Lifetime,
   type ResealReport,
   readMetadata,
@@ -46,11 +47,15 @@ export const fields = {
   match: z.enum(['overlaps', 'covers', 'exact'], {
     error: got('match must be "overlaps", "covers" or "exact"'),
   }),
+  state: z.enum(LISTED_STATES, {
+    error: got('state must be "active", "suspended", "expired", "revoked" or "all"'),
+  }),
   cursor: z.string({ error: got('cursor must be one that an earlier page gave') }),
   graceSeconds: secondsField('graceSeconds', 0, MAX_LIFETIME_SECONDS),
   activate: z.literal('first-use', { error: got('activate must be "first-use"') }),
   cancel: z.literal(true, { error: got('cancel must be true') }),
   expiresIn: durationField('expiresIn'),
+  suspended: z.boolean({ error: got('suspended must be true or false') }),
   ifVersion: numberField('ifVersion', 1, Number.MAX_SAFE_INTEGER),
 };
 
@@ -59,12 +64,16 @@ export const listInput = strict(
     account: fields.account,
     scope: fields.scope.optional(),
     match: fields.match.optional(),
+    state: fields.state.optional(),
+    name: fields.name.optional(),
     limit: numberField('limit', 1, MAX_PAGE_TOKENS).optional(),
     maxBytes: numberField('maxBytes', 1, MAX_RECORD_BYTES).optional(),
     cursor: fields.cursor.optional(),
   },
   'list takes',
 );
+
+export const getOptions = strict({ state: fields.state.optional() });
 
 export const modifyInput = strict(
   {
@@ -84,6 +93,7 @@ export const patchInput = strict(
     expiresAt: dateField('expiresAt').optional(),
     name: fields.name.nullable().optional(),
     metadata: fields.metadata.nullable().optional(),
+    suspended: fields.suspended.optional(),
   },
   'patch takes',
 );
@@ -110,6 +120,7 @@ export const verifyOptions = strict({
 
 export const introspectOptions = strict({
   countsAsUse: z.boolean({ error: got('countsAsUse must be true or false') }).optional(),
+  includeSuspended: z.boolean({ error: got('includeSuspended must be true or false') }).optional(),
 });
 
 export const adviseOptions = strict({ unusedForDays: daysField('unusedForDays').optional() });

@@ -11,6 +11,7 @@ import type {
   AdviseOptions,
   CancelRotationOptions,
   ChangeOptions,
+  GetOptions,
   IntrospectOptions,
   IssueInput,
   ListInput,
@@ -29,6 +30,7 @@ import { tokenOf } from './records/token-view.ts';
 import {
   adviseOptions,
   changeOptions,
+  getOptions,
   introspectOptions,
   listInput,
   modifyInput,
@@ -147,11 +149,11 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
   }
 
   /**
-   * Lists the active tokens of an account, newest first, page by page. Tokens that are issued or
-   * revoked between two pages never make another one appear twice or go missing.
+   * Lists tokens of an account, newest first, page by page: the active ones, or those in another `state`.
+   * Tokens that are issued or revoked between two pages never make another one appear twice or go missing.
    *
    * Continue while there is a `cursor`. A page may hold fewer tokens than `limit` and still have a
-   * cursor: it ends before it would hold more than `maxBytes`. With `scope` it also ends after looking at
+   * cursor: it ends before it would hold more than `maxBytes`. With `scope` or `name` it also ends after looking at
    * 10 000 tokens or after about 50 ms of this process's time, and can then be empty.
    *
    * @throws {TokenError} `invalid_scope`; `invalid_request`, also for a cursor of another account or
@@ -165,17 +167,19 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
     const now = this.#now();
     const query = readInput<Read<ListInput>>(listInput as z.ZodType<Read<ListInput>>, input);
     const { account, scope, match = 'overlaps', limit = DEFAULT_PAGE_TOKENS } = query;
-    const { maxBytes = MAX_RECORD_BYTES } = query;
-    const filter = JSON.stringify([account, scope ?? null, match]);
+    const { maxBytes = MAX_RECORD_BYTES, state = 'active', name, cursor: given } = query;
+    // The cursors of earlier versions name neither.
+    const others = state === 'active' && name === undefined ? [] : [state, name ?? null];
+    const filter = JSON.stringify([account, scope ?? null, match, ...others]);
     const isWanted = scope && scopeFilter(scope, match);
-    const listing = { account, filter, isWanted, limit, maxBytes, cursor: query.cursor };
+    const listing = { account, state, filter, isWanted, name, limit, maxBytes, cursor: given };
     const { records, cursor } = await this.#records.page(listing, now);
     const tokens = await this.#parts.view.withUses(records, now);
     return cursor === undefined ? { tokens } : { tokens, cursor };
   }
 
   /**
-   * Lists all active tokens of an account, newest first, one after the other. Reads a page when the one
+   * Lists all tokens that `list` lists, newest first, one after the other. Reads a page when the one
    * before it is used up, so you can stop at any time.
    *
    * @throws {TokenError} as `list`, from the loop
@@ -194,7 +198,8 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
   }
 
   /**
-   * Returns one token. An expired token is returned until it is purged.
+   * Returns one token. An expired token is returned until it is purged, and so is a revoked one if you ask
+   * for it by its `state`.
    *
    * @returns `undefined` if this account has no such token, or if the text is neither a value nor an id
    * @throws {TokenError} `invalid_request` if the account is not a valid one; `store_unavailable`
@@ -202,9 +207,15 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
    * const token = await tokens.get('acme', id);
    * console.log(token?.state); // 'active'
    */
-  async get(account: string, valueOrId: string): Promise<Token | undefined> {
+  async get(
+    account: string,
+    valueOrId: string,
+    options: GetOptions = {},
+  ): Promise<Token | undefined> {
     const now = this.#now();
-    const record = await this.#records.find(readAccount(account), valueOrId, now);
+    const owner = readAccount(account);
+    const { state } = readInput(getOptions, options);
+    const record = await this.#records.find(owner, valueOrId, now, state);
     return record && (await this.#parts.view.withUses([record], now))[0];
   }
 
@@ -317,7 +328,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
     checkPatch(patch);
     const expiresAt = askedExpiry(patch, now, lifetime);
     const rights = await rightsOf(this.#parts.catalogs, owner, patch, expiresAt);
-    const known = { ...rights, expiresAt, quotas };
+    const known = { ...rights, expiresAt, quotas, now };
     return this.#change(owner, valueOrId, now, conditions, (record) =>
       patched(record, patch, known),
     );
@@ -472,10 +483,11 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
   }
 
   /**
-   * Returns the live token that a value belongs to. For answers about a token; use `verify` to grant
+   * Returns the active token that a value belongs to. For answers about a token; use `verify` to grant
    * access. Always reads the store.
    *
-   * @returns `undefined` if the value is malformed, unknown, revoked or expired
+   * @param options `includeSuspended` also returns a suspended token, to revoke it for example
+   * @returns `undefined` if the value is malformed, unknown, revoked, expired or suspended
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    * @example
    * const token = await tokens.introspect(value);
@@ -528,7 +540,7 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
     const timed = (record: TokenRecord) => withScopesTime(record, apply(record), now);
     const change = await this.#records.change(owner, valueOrId, now, conditions, timed);
     const diff = conditions.dryRun === true ? this.#decider.diff(change) : undefined;
-    if (diff === undefined) this.#events.token('modified', change.after, now);
+    if (diff === undefined) this.#events.changed(change, now);
     const [token] = this.#parts.view.shown([change.after], now) as [Token];
     return diff === undefined ? token : Object.freeze({ ...token, diff });
   }

@@ -1,4 +1,4 @@
-import type { TokenId, TokenRecord } from './token.ts';
+import type { ListedState, TokenId, TokenRecord } from './token.ts';
 
 /** A position in an account's list: after the token with this creation time and id. */
 export interface Position {
@@ -16,8 +16,13 @@ export interface PageQuery {
   readonly after?: Position | undefined;
   /** The most records: 1 or more. */
   readonly limit: number;
-  /** Only records whose `expiresAt` is later than this instant. */
+  /** The instant of the call: a record whose `expiresAt` is no later has expired. */
   readonly liveAt: Date;
+  /**
+   * Only records in this state: `revoked` if they have a `revokedAt`; else `expired` if they have expired;
+   * else `suspended` if they have a `suspendedAt`; else `active`. @default 'active'
+   */
+  readonly state?: ListedState | undefined;
   /**
    * Lets the store end the page early: at the record with which `scopes` and `requested` of all its
    * records, as JSON, reach this many bytes. A page of fewer than `limit` records is the last one only
@@ -111,9 +116,9 @@ export interface TokenStore {
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
 
   /**
-   * Reads a page of an account's records that are not revoked and expire after `liveAt`: newest
-   * first by `createdAt`, then by `id` descending (by code unit). By keyset, never by offset: the
-   * cost does not depend on how far down the list the page is.
+   * Reads a page of an account's records in one state, or in all of them: newest first by `createdAt`,
+   * then by `id` descending (by code unit). By keyset, never by offset: the cost does not depend on how
+   * far down the list the page is.
    *
    * @throws {TokenError} `store_unavailable`; `store_corrupt` if something else than a record is stored
    */

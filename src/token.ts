@@ -69,7 +69,7 @@ export interface TokenRecord {
   readonly previousDigest?: Uint8Array | undefined;
   /** The first instant at which the value before the last rotation is refused. */
   readonly previousUntil?: Date | undefined;
-  /** The token is refused while this is set; `resume` unsets it. */
+  /** The token is refused while this is set. */
   readonly suspendedAt?: Date | undefined;
   /** When the held scopes last changed; absent if they never did. */
   readonly scopesChangedAt?: Date | undefined;
@@ -92,6 +92,24 @@ export interface TokenRecord {
     | undefined;
 }
 
+/**
+ * What has become of a token. What ends it for good comes first: a token that is suspended and has
+ * expired is `expired`, because to resume it would open nothing.
+ */
+export type TokenState = 'active' | 'suspended' | 'expired' | 'revoked';
+
+/** Which tokens a list holds. */
+export type ListedState = TokenState | 'all';
+
+export const TOKEN_STATES = [
+  'active',
+  'suspended',
+  'expired',
+  'revoked',
+] as const satisfies readonly TokenState[];
+
+export const LISTED_STATES = [...TOKEN_STATES, 'all'] as const;
+
 /** A token as its account sees it. */
 export interface Token {
   /** The public handle, for logs, paths and the methods that manage tokens. */
@@ -108,8 +126,8 @@ export interface Token {
   readonly expiresAt: Date;
   /** Counts from 1; each change adds one. Pass it as `ifVersion` to change only this version. */
   readonly version: number;
-  /** At the time of the call. An expired token is shown until it is purged, a revoked one never. */
-  readonly state: 'active' | 'expired';
+  /** At the time of the call. An expired token is shown until it is purged. */
+  readonly state: TokenState;
   /** The value for display, without a character of the secret. */
   readonly masked: string;
   /** The text that a bearer presents: after `issue` and `rotate`, or always with `reveal: 'always'`. */
@@ -154,6 +172,7 @@ export type RefusalReason =
   | 'unknown'
   | 'revoked'
   | 'expired'
+  | 'suspended'
   | 'ambiguous_request'
   | 'insufficient_scope';
 
@@ -238,6 +257,25 @@ const DIGEST_BYTES = 32;
 /** Whether a token is no longer valid: from the instant of `expiresAt` on. */
 export function isExpired(token: Pick<TokenRecord, 'expiresAt'>, now: number): boolean {
   return token.expiresAt.getTime() <= now;
+}
+
+/** The state of a token; only an active one is accepted. */
+export function stateOf(
+  token: Pick<TokenRecord, 'revokedAt' | 'expiresAt' | 'suspendedAt'>,
+  now: number,
+): TokenState {
+  if (token.revokedAt !== undefined) return 'revoked';
+  if (isExpired(token, now)) return 'expired';
+  return token.suspendedAt === undefined ? 'active' : 'suspended';
+}
+
+/** Whether a list of a state holds a token. */
+export function isListed(
+  token: Parameters<typeof stateOf>[0],
+  state: ListedState | undefined,
+  now: number,
+): boolean {
+  return state === 'all' || stateOf(token, now) === (state ?? 'active');
 }
 
 /** A presented value is the current one of a record, one that waits for its first use, or the former one. */

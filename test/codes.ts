@@ -76,6 +76,7 @@ const REFUSAL = {
   unknown: true,
   revoked: true,
   expired: true,
+  suspended: true,
   ambiguous_request: true,
   insufficient_scope: true,
   missing: true,

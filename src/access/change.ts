@@ -38,12 +38,17 @@ export function checkPatch(patch: Read<PatchInput>): void {
 export function patched(
   record: TokenRecord,
   patch: Read<PatchInput>,
-  { granted, expiresAt, catalog, quotas }: PatchContext,
+  { granted, expiresAt, catalog, quotas, now }: PatchContext,
 ): Partial<TokenRecord> {
   const held = scopesAfter(record, patch, granted);
   const isLonger = expiresAt !== undefined && expiresAt > record.expiresAt;
   if (patch.addScopes !== undefined || isLonger) checkRights(catalog, (held ?? record).scopes);
-  const next = { ...held, ...patchedFields(patch), ...(expiresAt && { expiresAt }) };
+  const next = {
+    ...held,
+    ...patchedFields(patch),
+    ...(expiresAt && { expiresAt }),
+    ...(patch.suspended !== undefined && { suspendedAt: suspendedAfter(record, patch, now) }),
+  };
   if (granted.length > 0 || patch.metadata) checkSize({ ...record, ...next }, quotas);
   return next;
 }
@@ -54,6 +59,16 @@ interface PatchContext {
   readonly expiresAt: Date | undefined;
   readonly catalog: ScopeCatalog | undefined;
   readonly quotas: Quotas;
+  readonly now: number;
+}
+
+/** Since when a token is suspended: one that was already, since then. */
+function suspendedAfter(
+  { suspendedAt }: TokenRecord,
+  { suspended }: Read<PatchInput>,
+  now: number,
+): Date | undefined {
+  return suspended === true ? (suspendedAt ?? new Date(now)) : undefined;
 }
 
 /** A change, with its time if the token holds other scopes after it. */

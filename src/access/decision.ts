@@ -15,11 +15,12 @@ import {
 import {
   type Explanation,
   isAccepted,
-  isExpired,
   type Proof,
   type RefusalReason,
+  stateOf,
   type Token,
   type TokenRecord,
+  type TokenState,
   type Verdict,
 } from '../token.ts';
 import type { UsageRecorder } from '../usage/recorder.ts';
@@ -135,11 +136,11 @@ export class Decider {
     return catalog.then(refuseBy, () => refuseBy(undefined));
   }
 
-  /** The live token that a value belongs to, read from the store. */
+  /** The token that a value belongs to, read from the store, unless it has ended. */
   async introspect(
     value: unknown,
     now: number,
-    { countsAsUse = false }: IntrospectOptions,
+    { countsAsUse = false, includeSuspended = false }: IntrospectOptions,
   ): Promise<Token | undefined> {
     const { values, reader, rotations } = this.#parts;
     const usage = countsAsUse ? this.#parts.usage : undefined;
@@ -151,6 +152,7 @@ export class Decider {
     const reason = this.#refusalOf(record, proof, now);
     if (reason === undefined) usage?.used(record.id, OTHER_SCOPES, now);
     else usage?.refused(record.id, now);
+    if (reason === 'suspended' && includeSuspended) return tokenOf(record, now);
     if (reason !== undefined) return undefined;
     if (countsAsUse && proof === 'pending') rotations.activate(presented, now);
     return tokenOf(record, now);
@@ -173,9 +175,9 @@ export class Decider {
     const explanation = reading.ok
       ? askCatalog(() => explainNeed(set, reading.need, catalog))
       : explainAmbiguous(reading.reason);
-    if (record !== undefined && !isExpired(record, now)) return explanation;
+    const reason = record === undefined ? 'unknown' : stateOf(record, now);
+    if (reason === 'active') return explanation;
     const { grantedBy: _, ...others } = explanation;
-    const reason = record === undefined ? 'unknown' : 'expired';
     return Object.freeze({ ...others, allowed: false, reason });
   }
 
@@ -220,10 +222,10 @@ export function refusalOf(
   record: TokenRecord,
   proof: Proof | undefined,
   now: number,
-): 'unknown' | 'revoked' | 'expired' | undefined {
+): 'unknown' | Exclude<TokenState, 'active'> | undefined {
   if (!isAccepted(record, proof, now)) return 'unknown';
-  if (record.revokedAt !== undefined) return 'revoked';
-  return isExpired(record, now) ? 'expired' : undefined;
+  const state = stateOf(record, now);
+  return state === 'active' ? undefined : state;
 }
 
 /** The verdict on a live token that does not cover what is needed; explained when that is read. */

@@ -24,6 +24,8 @@ const ADDRESS = /^[\w.:%[\]-]{1,100}$/;
 const WRITTEN: ReadonlySet<TokenEventType> = new Set([
   'issued',
   'modified',
+  'suspended',
+  'resumed',
   'rotated',
   'activated',
   'revoked',

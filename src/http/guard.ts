@@ -85,7 +85,7 @@ export type GuardReason =
 
 /** A refusal, for a log. */
 export interface GuardRefusal {
-  /** The reason. Malformed, unknown, revoked and expired look alike to the bearer. */
+  /** The reason. Malformed, unknown, revoked, expired and suspended look alike to the bearer. */
   readonly reason: GuardReason;
   /** With `insufficient_scope`: the scope that would be enough. */
   readonly needed?: string | undefined;
@@ -134,7 +134,7 @@ export type BearerGuard<out Entry extends string = string> = <const Asked extend
  * | case | answer |
  * | --- | --- |
  * | no Bearer token | 401, with a challenge that names no error |
- * | malformed, unknown, expired or revoked | 401 `invalid_token`, the same for all |
+ * | malformed, unknown, expired, revoked or suspended | 401 `invalid_token`, the same for all |
  * | two credentials, or a target that can be read in two ways | 400 `invalid_request` |
  * | not covered | 403 `insufficient_scope`, with the scope that would be enough |
  * | the store does not answer | 503 with `Retry-After` |

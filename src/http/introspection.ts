@@ -19,8 +19,8 @@ export const FORM_TYPE = 'application/x-www-form-urlencoded';
 const CHALLENGE = 'Basic realm="tokenwright introspection", charset="UTF-8"';
 
 /**
- * Describes the token of a value, following RFC 7662. A malformed, unknown, revoked or expired value
- * is just not active. If the store is down, this rejects: an outage never makes a token inactive.
+ * Describes the token of a value, following RFC 7662. A malformed, unknown, revoked, expired or
+ * suspended value is just not active. If the store is down, this rejects: an outage never makes a token inactive.
  *
  * `token_type_hint` has no effect: there is one type of token.
  */
@@ -47,7 +47,8 @@ export async function revoke(
   tokens: Pick<TokenService, 'introspect' | 'revoke'>,
   body: unknown,
 ): Promise<HttpResponse> {
-  const token = await tokens.introspect(tokenIn(body));
+  // One that is suspended could be resumed later.
+  const token = await tokens.introspect(tokenIn(body), { includeSuspended: true });
   if (token !== undefined) await tokens.revoke(token.account, token.id);
   return { status: 200, headers: COMMON_HEADERS, body: null };
 }

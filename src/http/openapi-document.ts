@@ -10,11 +10,10 @@ import {
   hasOAuth,
 } from './openapi-components.ts';
 import { exampleOf } from './openapi-examples.ts';
+import { adviceSchema, filterSchema, getSchema } from './query.ts';
 import { COMMON_HEADERS, type HttpResponse } from './responses.ts';
 import {
-  adviceSchema,
   type BodySchemas,
-  filterSchema,
   ID_PATTERN,
   type Json,
   type WireAdvice,
@@ -177,7 +176,7 @@ function create(options: DocumentOptions): Json {
 }
 
 function list(options: DocumentOptions): Json {
-  return operation('listTokens', 'Lists active tokens, newest first', {
+  return operation('listTokens', 'Lists tokens, newest first', {
     parameters: queryParameters(filterSchema),
     responses: {
       200: {
@@ -210,6 +209,7 @@ const WRITTEN_IN_QUERY: Readonly<Record<string, Json>> = {
 
 function show(options: DocumentOptions): Json {
   return operation('getToken', 'Shows a token, also an expired one', {
+    parameters: queryParameters(getSchema),
     responses: {
       200: { ...SHOWN, content: json('OneToken', { data: [EXAMPLE_USED], ...EXAMPLE_SUCCESS }) },
       ...failures(options, [...BY_ACCOUNT, 'not_found', 'store_corrupt']),

@@ -4,6 +4,7 @@ import { nextTurn } from '../deadline.ts';
 import { isTokenError } from '../errors.ts';
 import type {
   AdviseOptions,
+  GetOptions,
   IssueInput,
   ModifyInput,
   PatchInput,
@@ -15,20 +16,23 @@ import { parseScope } from '../scope/index.ts';
 import type { TokenService } from '../service.ts';
 import { recordBytes, type Token, type TokenPage } from '../token.ts';
 import { HttpError, overloaded } from './errors.ts';
+import {
+  adviceSchema,
+  type Filter,
+  filterSchema,
+  getSchema,
+  ofQuery,
+  readFilter,
+  readQuery,
+} from './query.ts';
 import type { HttpRequest } from './request.ts';
 import { type HttpResponse, succeed, succeedWithList } from './responses.ts';
 import type { Reservation } from './slots.ts';
 import {
-  adviceSchema,
   type BodySchemas,
   etag,
-  type Filter,
-  filterSchema,
   fromLegacyBody,
   ofLegacyTtl,
-  ofQuery,
-  readFilter,
-  readQuery,
   refuseExpireNumber,
   refuseMember,
   toInput,
@@ -97,8 +101,8 @@ export class TokenResources {
     return succeedWithList(tokens, shown, { cursor }, { link });
   };
 
-  readonly get: Verb = async ({ account, token, slots }) => {
-    const found = await this.#tokens.get(account, token);
+  readonly get: Verb = async ({ account, token, query, slots }) => {
+    const found = await this.#tokens.get(account, token, readShown(query));
     if (found === undefined) throw notFound();
     if (!slots.holdBytes(recordBytes(found))) throw overloaded();
     return succeed({ data: [this.#shown(found)] }, etag(found));
@@ -236,10 +240,21 @@ function bytesOf(tokens: readonly Token[]): number {
   return tokens.reduce((bytes, token) => bytes + recordBytes(token), 0);
 }
 
-function nextQuery({ scope, match, limit }: Filter, cursor: string): URLSearchParams {
+/** @throws {HttpError} `invalid_request` */
+function readShown(query: URLSearchParams): GetOptions {
+  try {
+    return readQuery(getSchema, query);
+  } catch (error) {
+    throw ofQuery(error, getSchema);
+  }
+}
+
+function nextQuery({ scope, match, state, name, limit }: Filter, cursor: string): URLSearchParams {
   return new URLSearchParams({
     ...(scope !== undefined && { scope: parseScope(scope).toString() }),
     ...(match !== undefined && { match }),
+    ...(state !== undefined && { state }),
+    ...(name !== undefined && { name }),
     ...(limit !== undefined && { limit: String(limit) }),
     cursor,
   });

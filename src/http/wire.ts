@@ -1,22 +1,14 @@
 import { fromUnixTime } from 'date-fns/fromUnixTime';
 import * as z from 'zod';
-import {
-  MAX_METADATA_BYTES,
-  MAX_NAME_LENGTH,
-  MAX_REVIEWED_DAYS,
-  MAX_SCOPES,
-  MAX_WIRE_PAGE_TOKENS,
-} from '../bounds.ts';
+import { MAX_METADATA_BYTES, MAX_NAME_LENGTH, MAX_SCOPES } from '../bounds.ts';
 import { isTokenError, type TokenError } from '../errors.ts';
-import type { ListInput } from '../input.ts';
 import { INSTANT_SCHEMA, parseInstant } from '../instant.ts';
 import { fields, got, readInput, secondsField, strict } from '../schemas.ts';
-import { editDistance } from '../scope/distance.ts';
-import type { JsonObject, Lifetime, Token } from '../token.ts';
+import { type JsonObject, type Lifetime, TOKEN_STATES, type Token } from '../token.ts';
 import type { TokenAdvice } from '../usage/advice.ts';
 import type { TokenUsage } from '../usage/counts.ts';
 import { OTHER_SCOPES } from '../usage-store.ts';
-import { type Names, renamed, shown, shownName } from '../wording.ts';
+import { type Names, renamed, shown } from '../wording.ts';
 import { HttpError } from './errors.ts';
 
 /** A JSON Schema, or another part of the OpenAPI document. */
@@ -167,7 +159,7 @@ export const TOKEN_SCHEMA: Json = objectSchema(
       pattern: ID_PATTERN,
       description: 'The handle of the token; opens nothing.',
     },
-    state: { type: 'string', enum: ['active', 'expired'] },
+    state: { type: 'string', enum: TOKEN_STATES },
     createdAt: SECONDS,
     version: { type: 'integer', minimum: 1, description: 'What the ETag says.' },
   } satisfies Record<keyof Omit<WireToken, keyof typeof OPTIONAL_MEMBERS>, Json>,
@@ -326,6 +318,9 @@ export function bodySchemas(lifetime: Lifetime): BodySchemas {
         expiresIn: duration,
         name: name.nullable().optional(),
         metadata: metadata.nullable().optional(),
+        suspended: fields.suspended
+          .describe('`true` refuses the token until `false`; nothing else about it changes.')
+          .optional(),
       },
       BODY,
     ),
@@ -439,97 +434,8 @@ export function ofLegacyTtl(error: unknown, body: unknown): unknown {
   return new HttpError('invalid_ttl', `${message}: ${hint}`, { details });
 }
 
-/** Says of an error about a member of the query that it is one. */
-export function ofQuery(error: unknown, { shape }: z.ZodObject): unknown {
-  const member = isTokenError(error) ? error.details?.['member'] : undefined;
-  if (!isTokenError(error) || !Object.hasOwn(shape, String(member))) return error;
-  const { code, message, details } = error;
-  return new HttpError(code, `the query parameter ${message}`, { details });
-}
-
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** The query of a list, with the names of the service. */
-export type Filter = Pick<ListInput, 'scope' | 'match' | 'limit' | 'cursor'>;
-
-/** The schema of the query; the service parses `scope`. */
-export const filterSchema = z.object({
-  scope: z
-    .string()
-    .describe('Only tokens that have to do with this scope; empty for all.')
-    .optional(),
-  match: fields.match
-    .describe(
-      '`overlaps`: can touch something of it; `covers`: may do all of it; `exact`: holds it.',
-    )
-    .optional(),
-  limit: z
-    .string()
-    .refine((text) => /^[1-9]\d{0,2}$/.test(text) && Number(text) <= MAX_WIRE_PAGE_TOKENS, {
-      error: `limit must be a whole number from 1 to ${MAX_WIRE_PAGE_TOKENS}`,
-    })
-    .transform(Number)
-    .describe(
-      'The most tokens on a page; 10 000 without `limit` and `cursor`. A page also ends at 1 MiB of scopes and metadata.',
-    )
-    .optional(),
-  cursor: fields.cursor.describe('The `cursor` of the page before.').optional(),
-});
-
-/** The schema of the query of advice. */
-export const adviceSchema = z.object({
-  unusedForDays: z
-    .string()
-    .refine((text) => /^[1-9]\d{0,3}$/.test(text) && Number(text) <= MAX_REVIEWED_DAYS, {
-      error: `unusedForDays must be a whole number from 1 to ${MAX_REVIEWED_DAYS}`,
-    })
-    .transform(Number)
-    .describe('How long a scope was not used that can go; 30 without it.')
-    .optional(),
-});
-
-/** More edits than a misspelled name of a parameter has. */
-const TOO_MANY_EDITS = 3;
-
-/** Parses the query of a list. An empty `scope` is ignored. */
-export function readFilter(query: URLSearchParams): Filter {
-  const { scope, ...filter } = readQuery(filterSchema, query);
-  return { ...filter, ...(scope && { scope }) };
-}
-
-/**
- * Parses a query. Unknown parameters, which clients and proxies add, are ignored, unless one looks like a
- * misspelled known one.
- */
-export function readQuery<Shape extends z.ZodRawShape>(
-  schema: z.ZodObject<Shape>,
-  query: URLSearchParams,
-): z.output<z.ZodObject<Shape>> {
-  const known = Object.keys(schema.shape);
-  const repeated = known.find((name) => query.getAll(name).length > 1);
-  if (repeated !== undefined) {
-    throw new HttpError('invalid_request', `the query parameter ${repeated} may be given once`, {
-      details: { member: repeated },
-    });
-  }
-  for (const name of query.keys()) refuseMisspelled(name, known);
-  return readInput(schema, Object.fromEntries(query));
-}
-
-function refuseMisspelled(name: string, known: readonly string[]): void {
-  if (known.includes(name)) return;
-  const text = name.toLowerCase();
-  const meant = known.find(
-    (other) => editDistance(text, other.toLowerCase(), TOO_MANY_EDITS) < TOO_MANY_EDITS,
-  );
-  if (meant === undefined) return;
-  throw new HttpError(
-    'invalid_request',
-    `unknown query parameter ${shownName(name)}; did you mean ${meant}?`,
-    { details: { member: meant } },
-  );
 }
 
 /** The entity tag of a token, as a header. */

@@ -1,6 +1,13 @@
 import { corruptStore, TokenError } from '../errors.ts';
 import type { AccountQuota } from '../store.ts';
-import { isAccepted, isExpired, type TokenId, type TokenRecord } from '../token.ts';
+import {
+  isAccepted,
+  isExpired,
+  isListed,
+  type ListedState,
+  type TokenId,
+  type TokenRecord,
+} from '../token.ts';
 import { newId, proofOf, readId, type Values } from '../values/value.ts';
 import { ChangeQueue, type MakeChange, type RecordChange, turnAfter } from './change-queue.ts';
 import type { CheckedStore } from './checked-store.ts';
@@ -24,11 +31,21 @@ export class AccountRecords {
     this.#queue = new ChangeQueue(store, reader);
   }
 
-  /** The record that an account means; `undefined` for one that it may not know about. */
-  async find(account: string, valueOrId: unknown, now: number): Promise<TokenRecord | undefined> {
+  /**
+   * The record that an account means; `undefined` for one that it may not know about, or that is in another
+   * state. Without a state, it is in any but `revoked`.
+   */
+  async find(
+    account: string,
+    valueOrId: unknown,
+    now: number,
+    state?: ListedState,
+  ): Promise<TokenRecord | undefined> {
     const { id, isMeant } = this.#addressed(account, valueOrId, now);
     const record = id && (await this.#reader.read(id, now));
-    return record !== undefined && isMeant(record) ? record : undefined;
+    if (record === undefined || !isMeant(record)) return undefined;
+    const isShown = state === undefined ? isOpen(record) : isListed(record, state, now);
+    return isShown ? record : undefined;
   }
 
   /**
@@ -74,7 +91,8 @@ export class AccountRecords {
   ): Promise<RecordChange> {
     const { id, isMeant } = this.#addressed(account, valueOrId, now);
     const make = (stored: TokenRecord | undefined): RecordChange => {
-      const before = stored !== undefined && isMeant(stored) ? stored : undefined;
+      const isTheirs = stored !== undefined && isMeant(stored) && isOpen(stored);
+      const before = isTheirs ? stored : undefined;
       if (before === undefined) throw new TokenError('not_found', 'this account has no such token');
       if (isExpired(before, now)) {
         throw new TokenError('token_expired', 'the token has expired; issue a new one');
@@ -148,7 +166,6 @@ export class AccountRecords {
       id: presented?.id ?? readId(valueOrId),
       isMeant: (record) =>
         record.account === account &&
-        record.revokedAt === undefined &&
         (presented === undefined || isAccepted(record, proofOf(presented, record), now)),
     };
   }
@@ -158,6 +175,11 @@ export class AccountRecords {
     await this.#reader.close();
     await this.#store.close();
   }
+}
+
+/** Whether a record may change, and is shown to those who ask for no state. */
+function isOpen({ revokedAt }: TokenRecord): boolean {
+  return revokedAt === undefined;
 }
 
 /** The token has another version than the caller expects. */

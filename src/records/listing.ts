@@ -1,3 +1,4 @@
+import type { PageQuery } from '../store.ts';
 import type { TokenRecord } from '../token.ts';
 import type { KeyRing } from '../values/keys.ts';
 import type { CheckedStore } from './checked-store.ts';
@@ -5,10 +6,13 @@ import { readCursor, writeCursor } from './cursor.ts';
 import { type Scan, scan } from './scan.ts';
 
 /** One page of an account's list. */
-export interface Listing extends Pick<Scan, 'limit' | 'isWanted'> {
-  readonly account: string;
+export interface Listing extends Pick<Scan, 'limit'>, Pick<PageQuery, 'account' | 'state'> {
   /** What is listed, as text: a cursor goes on with nothing else. */
   readonly filter: string;
+  /** Selects tokens by their scopes. */
+  readonly isWanted: ((scopes: readonly string[]) => boolean) | undefined;
+  /** Selects tokens whose name has this part, in any case. */
+  readonly name: string | undefined;
   readonly maxBytes: number;
   /** That of the page before this one. */
   readonly cursor: string | undefined;
@@ -28,11 +32,37 @@ export interface ListedRecords {
 export async function readListing(
   store: CheckedStore,
   ring: KeyRing,
-  { account, filter, maxBytes, cursor, ...wanted }: Listing,
+  { account, state, filter, limit, maxBytes, cursor, ...wanted }: Listing,
   now: number,
 ): Promise<ListedRecords> {
   const after = cursor === undefined ? undefined : readCursor(ring, cursor, filter);
-  const query = { account, after, liveAt: new Date(now), maxBytes };
-  const { records, last } = await scan(store, { query, ...wanted });
+  const query = { account, state, after, liveAt: new Date(now), maxBytes };
+  const { records, last } = await scan(store, { query, limit, isWanted: selectorOf(wanted) });
   return { records, cursor: last && writeCursor(ring, last, filter) };
+}
+
+/** Undefined if all are wanted. */
+function selectorOf({ isWanted, name }: Pick<Listing, 'isWanted' | 'name'>): Scan['isWanted'] {
+  const hasScopes = isWanted && oncePerList(isWanted);
+  const hasName = name === undefined ? undefined : nameFilter(name);
+  if (hasScopes === undefined || hasName === undefined) return hasScopes ?? hasName;
+  return (record) => hasName(record) && hasScopes(record);
+}
+
+/** Whether two names are alike does not depend on the language of anybody. */
+function nameFilter(part: string): (record: TokenRecord) => boolean {
+  const folded = part.toLowerCase();
+  return ({ name }) => name?.toLowerCase().includes(folded) === true;
+}
+
+/** Many tokens hold the same list: each list is tested once. */
+function oncePerList(
+  isWanted: (scopes: readonly string[]) => boolean,
+): (record: TokenRecord) => boolean {
+  const known = new Map<readonly string[], boolean>();
+  return ({ scopes }) => {
+    const answer = known.get(scopes) ?? isWanted(scopes);
+    known.set(scopes, answer);
+    return answer;
+  };
 }

@@ -10,8 +10,8 @@ export interface Scan {
   readonly query: Omit<PageQuery, 'limit'> & { readonly maxBytes: number };
   /** The most records. */
   readonly limit: number;
-  /** Selects records by their scopes; without it, all are wanted. */
-  readonly isWanted: ((scopes: readonly string[]) => boolean) | undefined;
+  /** Selects records; without it, all are wanted. */
+  readonly isWanted: ((record: TokenRecord) => boolean) | undefined;
 }
 
 /** The records that a scan found, and the position at which the next one goes on, if there is more. */
@@ -29,7 +29,6 @@ export async function scan(
   { query, limit, isWanted }: Scan,
 ): Promise<Scanned> {
   const page = new Page(limit, query.maxBytes);
-  const isSelected = isWanted === undefined ? () => true : oncePerList(isWanted);
   const time = new OwnTime(SCAN_BUDGET_MS);
   const until = store.deadline();
   const size = isWanted === undefined ? limit + 1 : SCANNED_BATCH;
@@ -41,7 +40,7 @@ export async function scan(
     // A local store has done its work by now, in this turn of the event loop.
     const records = await (store.isLocal ? asked : time.waitFor(asked));
     for (const record of records) {
-      if (isSelected(record) && !page.add(record)) return end(after);
+      if (isWanted?.(record) !== false && !page.add(record)) return end(after);
       after = record;
     }
     if (isLast(records, pageQuery)) return end();
@@ -49,16 +48,4 @@ export async function scan(
     if (isEnough) return end(after);
     if (store.isLocal) await time.waitFor(nextTurn());
   }
-}
-
-/** Many tokens hold the same list: each list is tested once. */
-function oncePerList(
-  isWanted: (scopes: readonly string[]) => boolean,
-): (record: TokenRecord) => boolean {
-  const known = new Map<readonly string[], boolean>();
-  return ({ scopes }) => {
-    const answer = known.get(scopes) ?? isWanted(scopes);
-    known.set(scopes, answer);
-    return answer;
-  };
 }

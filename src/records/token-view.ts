@@ -1,5 +1,5 @@
 import type { Events } from '../events.ts';
-import { frozenList, isExpired, type Token, type TokenRecord } from '../token.ts';
+import { frozenList, stateOf, type Token, type TokenRecord } from '../token.ts';
 import type { UseTotals } from '../usage/counts.ts';
 import type { UsageRecorder } from '../usage/recorder.ts';
 import { maskValue, type Values } from '../values/value.ts';
@@ -27,10 +27,15 @@ export class TokenView {
 
   /** Shows records. */
   shown(records: readonly TokenRecord[], now: number): Token[] {
-    const tokens = records.map((record) => tokenOf(record, now, this.#values.reveal(record)));
+    const tokens = records.map((record) => tokenOf(record, now, this.#valueOf(record)));
     const [first, ...others] = tokens.filter(({ value }) => value !== undefined);
     if (first !== undefined) this.#events.revealed(first.account, 1 + others.length, now);
     return tokens;
+  }
+
+  /** The value of a revoked token is no use to anybody but those who could undo that. */
+  #valueOf(record: TokenRecord): string | undefined {
+    return record.revokedAt === undefined ? this.#values.reveal(record) : undefined;
   }
 }
 
@@ -49,7 +54,7 @@ export function tokenOf(record: TokenRecord, now: number, value?: string): Token
     createdAt: new Date(record.createdAt),
     expiresAt: new Date(record.expiresAt),
     version: record.version,
-    state: isExpired(record, now) ? 'expired' : 'active',
+    state: stateOf(record, now),
     masked: maskValue(record),
   };
   if (value !== undefined) token.value = value;

@@ -7,7 +7,13 @@ import type {
   ScanQuery,
   TokenStore,
 } from '../store.ts';
-import { copyMetadata, type JsonObject, type TokenId, type TokenRecord } from '../token.ts';
+import {
+  copyMetadata,
+  type JsonObject,
+  type TokenId,
+  type TokenRecord,
+  type TokenState,
+} from '../token.ts';
 import { pendingText, readPending } from './pending.ts';
 import { bytesOfLists, quotaExceeded, scanned } from './rows.ts';
 
@@ -56,6 +62,7 @@ export class MemoryTokenStore implements TokenStore {
     after,
     limit,
     liveAt,
+    state = 'active',
     maxBytes = Number.POSITIVE_INFINITY,
   }: PageQuery): Promise<TokenRecord[]> {
     const tokens = this.#accounts.get(account) ?? [];
@@ -68,7 +75,7 @@ export class MemoryTokenStore implements TokenStore {
     while (index > 0 && found.length < limit && (bytes < maxBytes || found.length === 0)) {
       index -= 1;
       const stored = tokens[index] as StoredRecord;
-      if (!isLive(stored, liveAt.getTime())) continue;
+      if (state !== 'all' && stateOfStored(stored, liveAt.getTime()) !== state) continue;
       const record = toRecord(stored);
       found.push(record);
       bytes += bytesOfLists(record);
@@ -245,6 +252,12 @@ interface StoredRecord {
 
 function isLive({ revokedAt, expiresAt }: StoredRecord, now: number): boolean {
   return revokedAt === undefined && expiresAt > now;
+}
+
+function stateOfStored(stored: StoredRecord, now: number): TokenState {
+  if (stored.revokedAt !== undefined) return 'revoked';
+  if (stored.expiresAt <= now) return 'expired';
+  return stored.suspendedAt === undefined ? 'active' : 'suspended';
 }
 
 interface SharedList {

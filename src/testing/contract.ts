@@ -28,9 +28,11 @@ import {
   purgeOf,
   quotaOf,
   range,
+  recordsOfStates,
   recordWithLists,
   scanAll,
   spoil,
+  stateAt,
   walk,
 } from './records.ts';
 import {
@@ -184,6 +186,12 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertOverQuota(store, newRecord('two'), quotaOf(1));
   }),
 
+  test('insert: a quota counts suspended records', async (store) => {
+    await store.insert(newRecord('one', { suspendedAt: later(1) }));
+    await assertOverQuota(store, newRecord('two'), quotaOf(1));
+    await store.insert(newRecord('two'), quotaOf(2));
+  }),
+
   test('insert: a quota counts records of the same account only', async (store) => {
     const others = ALIKE_ACCOUNTS.slice(1).map((account, index) =>
       newRecord(`n${index}`, { account }),
@@ -286,9 +294,10 @@ export const storeContract: readonly StoreContractCase[] = [
 
   test('copies: what a caller does to a page does not matter', async (store) => {
     const record = await insertOne(store, fullRecord('given', { revokedAt: undefined }));
-    for (const found of await store.page(pageOf('acme'))) spoil(found);
+    const all = pageOf('acme', { state: 'all' });
+    for (const found of await store.page(all)) spoil(found);
     await assertKept(store, [record]);
-    assertSame(await store.page(pageOf('acme')), [record]);
+    assertSame(await store.page(all), [record]);
   }),
 
   test('copies: records of one answer share nothing that can change', async (store) => {
@@ -334,7 +343,8 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertOverQuota(store, newRecord('two'), Object.freeze(quotaOf(1)));
     assert.equal(await store.replace(next), true);
     assertSame(await store.find(Object.freeze([record.id])), [next]);
-    assertSame(await store.page(Object.freeze(pageOf('acme'))), [next]);
+    const all = Object.freeze(pageOf('acme', { state: 'all' }));
+    assertSame(await store.page(all), [next]);
   }),
 
   test('find: answers an empty list with an empty list', async (store) => {
@@ -562,7 +572,7 @@ export const storeContract: readonly StoreContractCase[] = [
   test('page: gives whole records', async (store) => {
     const records = [fullRecord('full', { revokedAt: undefined }), newRecord('bare')];
     await insertAll(store, records);
-    assertSame(await store.page(pageOf('acme')), newestFirst(records));
+    assertSame(await store.page(pageOf('acme', { state: 'all' })), newestFirst(records));
   }),
 
   test('page: is empty after the last record and for an unknown account', async (store) => {
@@ -633,6 +643,67 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(found, ['n9', 'n6', 'n3'].map(idOf));
   }),
 
+  test('page: lists each state alone, and all of them together', async (store) => {
+    const records = recordsOfStates();
+    await insertAll(store, [...records, newRecord('theirs', { account: 'other' })]);
+    const ids = (states: readonly string[]): TokenId[] =>
+      newestFirst(records.filter((_, index) => states.includes(stateAt(index)))).map(
+        ({ id }) => id,
+      );
+    assert.deepEqual(await walk(store, pageOf('acme')), ids(['active']));
+    for (const state of ['active', 'suspended', 'expired', 'revoked'] as const) {
+      assert.deepEqual(await walk(store, pageOf('acme', { state })), ids([state]), state);
+      assert.deepEqual(await walk(store, pageOf('acme', { state, limit: 2 })), ids([state]), state);
+    }
+    const all = newestFirst(records).map(({ id }) => id);
+    for (const limit of [1, 3, 1000]) {
+      assert.deepEqual(await walk(store, pageOf('acme', { state: 'all', limit })), all);
+    }
+    assertSame(await store.page(pageOf('acme', { state: 'all' })), newestFirst(records));
+  }),
+
+  test('page: with maxBytes, lists a state page by page', async (store) => {
+    const records = recordsOfStates().map((record) => ({ ...record, scopes: longScopes('a') }));
+    await insertAll(store, records);
+    for (const state of ['active', 'suspended', 'expired', 'revoked', 'all'] as const) {
+      const whole = await walk(store, pageOf('acme', { state }));
+      assert.ok(whole.length >= 4);
+      for (const maxBytes of [1, 15_000, 1_000_000]) {
+        assert.deepEqual(await walk(store, pageOf('acme', { state, maxBytes })), whole, state);
+      }
+    }
+  }),
+
+  test('page: a record is listed in the state that it has now', async (store) => {
+    const record = await insertOne(store, newRecord('one'));
+    const suspended = { ...record, version: 2, suspendedAt: later(1) };
+    const where = async (liveAt = later(0)): Promise<string[]> => {
+      const states = ['active', 'suspended', 'expired', 'revoked'] as const;
+      const pages = await Promise.all(
+        states.map((state) => store.page(pageOf('acme', { state, liveAt }))),
+      );
+      assert.equal((await store.page(pageOf('acme', { state: 'all', liveAt }))).length, 1);
+      return states.filter((_, index) => pages[index]?.length === 1);
+    };
+    assert.deepEqual(await where(), ['active']);
+    assert.equal(await store.replace(suspended), true);
+    assert.deepEqual(await where(), ['suspended']);
+    assert.deepEqual(await where(record.expiresAt), ['expired']);
+    assert.equal(
+      await store.replace({ ...suspended, version: 3, expiresAt: later(2 * DAY) }),
+      true,
+    );
+    assert.deepEqual(await where(record.expiresAt), ['suspended']);
+    assert.equal(await store.replace({ ...record, version: 4 }), true);
+    assert.deepEqual(await where(), ['active']);
+    assert.equal(await store.replace({ ...suspended, version: 5 }), true);
+    assert.equal(await store.revokeAll('acme', later(3), 10), 1);
+    assert.deepEqual(await where(), ['revoked']);
+    assert.deepEqual(await where(record.expiresAt), ['revoked']);
+    assert.equal(await purgeOf(store, later(4), 10), 1);
+    assert.deepEqual(await store.page(pageOf('acme', { state: 'all' })), []);
+  }),
+
   test('page: the instant of expiry is already too late, one millisecond before is not', async (store) => {
     const expiresAt = later(DAY + 500);
     await store.insert(newRecord('one', { expiresAt }));
@@ -695,8 +766,9 @@ export const storeContract: readonly StoreContractCase[] = [
     const records = [fullRecord('full', { revokedAt: undefined }), newRecord('bare')];
     await insertAll(store, records);
     const expected = newestFirst(records);
-    assertSame(await store.page(pageOf('acme', { maxBytes: 1_000_000 })), expected);
-    const query = pageOf('acme', { limit: 1, maxBytes: 1_000_000 });
+    const whole = pageOf('acme', { state: 'all', maxBytes: 1_000_000 });
+    assertSame(await store.page(whole), expected);
+    const query = { ...whole, limit: 1 };
     assertSame(await store.page(query), expected.slice(0, 1));
   }),
 
@@ -708,7 +780,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await store.insert(bare);
     assert.equal(await store.replace(full), true);
     await assertKept(store, [full]);
-    assertSame(await store.page(pageOf('acme')), [full]);
+    assertSame(await store.page(pageOf('acme', { state: 'suspended' })), [full]);
     const back = newRecord('one', { version: 3 });
     assert.equal(await store.replace(back), true);
     await assertKept(store, [back]);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { listBytes } from '../list-size.ts';
 import type { AccountQuota, PageQuery, TokenStore } from '../store.ts';
-import type { TokenId, TokenRecord } from '../token.ts';
+import { TOKEN_STATES, type TokenId, type TokenRecord, type TokenState } from '../token.ts';
 
 // Records for the contract, and the comparisons that its promises share.
 
@@ -95,6 +95,29 @@ export function fullRecord(label: string, fields: Partial<TokenRecord> = {}): To
     },
     ...fields,
   });
+}
+
+/** Records in each state, mixed, some of them of one instant. {@link stateAt} says which is in which. */
+export function recordsOfStates(): TokenRecord[] {
+  const fields: Readonly<Record<TokenState, Partial<TokenRecord>>> = {
+    active: {},
+    suspended: { suspendedAt: later(2) },
+    expired: { expiresAt: LONG_AGO },
+    revoked: { revokedAt: later(1) },
+  };
+  return range(24).map((index) =>
+    newRecord(`n${index}`, {
+      createdAt: later(Math.floor(index / 3)),
+      ...fields[stateAt(index)],
+      // What ended a token for good decides, whatever else happened to it.
+      ...(index % 8 === 2 && fields.suspended),
+      ...(index % 8 === 3 && { ...fields.suspended, ...fields.expired }),
+    }),
+  );
+}
+
+export function stateAt(index: number): TokenState {
+  return TOKEN_STATES[index % TOKEN_STATES.length] as TokenState;
 }
 
 /** A record with lists of a given length, to test where `maxBytes` ends a page. */

@@ -1,6 +1,6 @@
 import { isTokenError, TokenError } from '../errors.ts';
 import type { AccountQuota, PageQuery, Position, TokenStore } from '../store.ts';
-import type { TokenId, TokenRecord } from '../token.ts';
+import { isListed, LISTED_STATES, type TokenId, type TokenRecord } from '../token.ts';
 import { facts, later, newestFirst, newRecord, purgeOf, range } from './records.ts';
 
 /** The contract in its simplest form, for comparison with a store. */
@@ -20,10 +20,12 @@ export class ReferenceStore implements TokenStore {
     return ids.map((id) => this.#records.get(id));
   }
 
-  async page({ account, after, limit, liveAt }: PageQuery): Promise<TokenRecord[]> {
-    const live = this.#open(account).filter((record) => record.expiresAt > liveAt);
+  async page({ account, after, limit, liveAt, state }: PageQuery): Promise<TokenRecord[]> {
+    const listed = [...this.#records.values()].filter(
+      (record) => record.account === account && isListed(record, state, liveAt.getTime()),
+    );
     const isNext = (record: TokenRecord): boolean => after === undefined || isAfter(record, after);
-    return newestFirst(live).filter(isNext).slice(0, limit);
+    return newestFirst(listed).filter(isNext).slice(0, limit);
   }
 
   async replace(next: TokenRecord, version = next.version - 1): Promise<boolean> {
@@ -93,9 +95,11 @@ export function drawCall(draw: Draw): StoreCall {
   const [createdAt, expiresAt] = [later(draw(5)), later(20 + draw(80))];
   const scopes = range(1 + draw(3)).map((index) => `GET:shop.example/${index}`);
   const record = newRecord(label, { account, version, createdAt, expiresAt, scopes });
-  const next = { ...record, version: version + 1 };
+  const suspendedAt = draw(3) === 0 ? at : undefined;
+  const next = { ...record, version: version + 1, suspendedAt };
   const position = { createdAt, id: record.id };
-  const query = { account, limit: 1 + draw(6), liveAt: at };
+  const state = [...LISTED_STATES, undefined][draw(LISTED_STATES.length + 1)];
+  const query = { account, limit: 1 + draw(6), liveAt: at, state };
   const quota = { tokens: 1 + draw(12), liveAt: at };
   // A purge never reaches its limit, because a store may choose the records that it removes first.
   const calls: readonly StoreCall[] = [

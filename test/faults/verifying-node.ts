@@ -23,6 +23,8 @@ export interface NodeVerbs {
   follow(values: readonly string[]): Promise<void>;
   /** Resolves to when the service has acknowledged it. */
   revoke(value: string): Promise<number>;
+  /** Likewise. */
+  suspend(value: string): Promise<number>;
   sightings(values: readonly string[]): Promise<Sighting[]>;
 }
 
@@ -74,6 +76,10 @@ const verbs: NodeVerbs = {
   },
   async revoke(value) {
     await tokens.revoke(account, value);
+    return Date.now();
+  },
+  async suspend(value) {
+    await tokens.patch(account, value, { suspended: true });
     return Date.now();
   },
   async sightings(values) {

@@ -80,6 +80,8 @@ describe('POST /introspect', () => {
   it('says the same of all that is not live, after as many calls of the store', async () => {
     const { ask, issue, tokens, store, clock } = setUpIntrospection();
     const [revoked, rotated, forgotten] = [await issue(), await issue(), await issue()];
+    const suspended = await issue();
+    await tokens.patch('ada', suspended.id, { suspended: true });
     const expired = await tokens.issue({ account: 'ada', scopes: [ORDERS], ttlSeconds: 60 });
     await tokens.revoke('ada', revoked.id);
     await tokens.rotate('ada', rotated.id);
@@ -89,7 +91,8 @@ describe('POST /introspect', () => {
     clock.advance(60);
 
     const refused = [];
-    for (const { value } of [revoked, rotated, expired]) refused.push(await asked(value));
+    for (const { value } of [revoked, rotated, expired, suspended])
+      refused.push(await asked(value));
 
     expect(unknown.calls).toEqual(['find']);
     expect(unknown.text).toBe('{"active":false}');

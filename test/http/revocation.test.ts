@@ -70,6 +70,16 @@ describe('POST /revoke', () => {
     expect(await isLive(rotated.value)).toBe(false);
   });
 
+  it('revokes a suspended token, which could be resumed otherwise', async () => {
+    const { revoke, issue, tokens } = setUpRevocation();
+    const token = await issue();
+    await tokens.patch('ada', token.id, { suspended: true });
+
+    expect(await revoke({ token: token.value })).toMatchObject({ status: 200, text: '' });
+
+    expect((await tokens.verify(token.value, { scope: ORDERS })).reason).toBe('revoked');
+  });
+
   it('leaves a token alone whose value was replaced', async () => {
     const { revoke, issue, tokens, isLive } = setUpRevocation();
     const token = await issue();

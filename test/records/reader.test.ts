@@ -322,6 +322,11 @@ describe('the cache', () => {
       ({ tokens }, id) => tokens.patch('acme', id, { scopes: [OTHER_SCOPE] }),
       { reason: 'insufficient_scope' },
     ],
+    [
+      'suspension',
+      ({ tokens }, id) => tokens.patch('acme', id, { suspended: true }),
+      { reason: 'suspended' },
+    ],
     ['rotate', ({ tokens }, id) => tokens.rotate('acme', id), { reason: 'unknown' }],
   ])('shows a %s of this process at once', async (_, change, refusal) => {
     const setting = setUpRemote({ cache: STALE });

@@ -169,6 +169,11 @@ describe('a cursor', () => {
     ['no filter', { scope: SCOPE }, {}, false],
     ['the default match', { scope: SCOPE }, { scope: SCOPE, match: 'overlaps' }, true],
     ['another match', { scope: SCOPE }, { scope: SCOPE, match: 'covers' }, false],
+    ['the default state', {}, { state: 'active' }, true],
+    ['another state', {}, { state: 'all' }, false],
+    ['the same state', { state: 'all' }, { state: 'all' }, true],
+    ['no state', { state: 'all' }, {}, false],
+    ['a name', {}, { name: 'ci' }, false],
   ])('serves %s: %#', async (_, made, used, isGood) => {
     const { tokens, cursor } = await cursorFor(made);
     expect(cursor).not.toBe('');
@@ -322,6 +327,101 @@ describe('list with a scope', () => {
     const { tokens, store } = setUp();
     expect(await codeOf(tokens.list({ account: 'acme', ...bad }))).toBe(code);
     expect(store.calls).toEqual([]);
+  });
+});
+
+describe('list by state', () => {
+  /** A token in each state, and one that is both suspended and revoked. */
+  async function setUpStates() {
+    const setting = setUp();
+    const { clock, tokens } = setting;
+    const issue = (name: string, ttlSeconds = 60) =>
+      tokens.issue({ account: 'acme', scopes: [SCOPE], name, ttlSeconds });
+    for (const name of ['suspended', 'both']) {
+      await tokens.patch('acme', (await issue(name)).id, { suspended: true });
+    }
+    await issue('expired', 1);
+    const { tokens: suspended } = await tokens.list({ account: 'acme', state: 'suspended' });
+    const both = suspended.find(({ name }) => name === 'both') as Token;
+    for (const id of [(await issue('revoked')).id, both.id]) await tokens.revoke('acme', id);
+    clock.advance(1);
+    await issue('active');
+    return setting;
+  }
+
+  it.each<[ListInput['state'], string[]]>([
+    [undefined, ['active']],
+    ['active', ['active']],
+    ['suspended', ['suspended']],
+    ['expired', ['expired']],
+    ['revoked', ['both', 'revoked']],
+    ['all', ['active', 'both', 'expired', 'revoked', 'suspended']],
+  ])('%s finds %s', async (state, expected) => {
+    const { tokens } = await setUpStates();
+    const found = await listAll(tokens, { account: 'acme', state });
+    const paged = await listAll(tokens, { account: 'acme', state, limit: 1 });
+
+    expect(found.map(({ name }) => name).sort()).toEqual(expected);
+    expect(paged).toEqual(found);
+    for (const token of found) {
+      expect(token.state).toBe(token.name === 'both' ? 'revoked' : token.name);
+    }
+    expect((await tokens.list({ account: 'Acme', state })).tokens).toEqual([]);
+  });
+
+  it('goes together with a scope and a name', async () => {
+    const { tokens } = await setUpStates();
+    const found = { account: 'acme', state: 'all', scope: SCOPE, name: 'ED' } as const;
+
+    expect((await tokens.list(found)).tokens).toHaveLength(3);
+    expect((await tokens.list({ ...found, scope: OTHER_SCOPE })).tokens).toEqual([]);
+    expect((await tokens.list({ ...found, state: 'revoked' })).tokens).toHaveLength(1);
+    expect((await collected(tokens.listAll({ ...found, limit: 1 }))).length).toBe(3);
+  });
+});
+
+describe('list by name', () => {
+  it.each([
+    ['ci', ['ci', 'CI two', 'xCix']],
+    ['CI', ['ci', 'CI two', 'xCix']],
+    ['ci ', ['CI two']],
+    [' ', ['CI two', 'É é']],
+    ['é', ['É é']],
+    ['É É', ['É é']],
+    ['%', ['100%']],
+    ['.', []],
+    ['nothing', []],
+  ])('%j finds %j', async (name, expected) => {
+    const { tokens } = setUp();
+    for (const each of ['ci', 'CI two', 'xCix', 'É é', '100%', undefined]) {
+      await tokens.issue({ account: 'acme', scopes: [SCOPE], name: each });
+    }
+    const found = await listAll(tokens, { account: 'acme', name, limit: 1 });
+
+    expect(found.map((token) => token.name).sort()).toEqual([...expected].sort());
+  });
+
+  it('looks for one page at no more tokens than a scope does', async () => {
+    const { store, tokens } = setUp();
+    const { id } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    const record = await recordOf(store, id);
+    for (let i = 1; i < 10_001; i++) {
+      await store.inner.insert({ ...record, id: String(i).padStart(22, '0') as TokenId });
+    }
+    store.takeCalls();
+    vi.spyOn(performance, 'now').mockReturnValue(performance.now());
+    onTestFinished(() => void vi.restoreAllMocks());
+    const { tokens: none, cursor } = await tokens.list({ account: 'acme', name: 'ci' });
+
+    expect(none).toEqual([]);
+    expect(limitsOf(store)).toEqual(Array(20).fill(500));
+    expect(await tokens.list({ account: 'acme', name: 'ci', cursor })).toEqual({ tokens: [] });
+  });
+
+  it.each([[''], ['x'.repeat(201)], ['a\n'], [7], [null]])('refuses %j', async (name) => {
+    const { tokens } = setUp();
+
+    expect(await codeOf(tokens.list({ account: 'acme', name } as never))).toBe('invalid_request');
   });
 });
 

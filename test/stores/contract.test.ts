@@ -9,7 +9,7 @@ import type {
 } from '../../src/store.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import { storeContract } from '../../src/testing/index.ts';
-import type { TokenId, TokenRecord } from '../../src/token.ts';
+import { isListed, type TokenId, type TokenRecord } from '../../src/token.ts';
 
 type Found = (TokenRecord | undefined)[];
 
@@ -346,6 +346,39 @@ class LivesOneInstantLonger extends MemoryTokenStore {
   }
 }
 
+class IgnoresStates extends MemoryTokenStore {
+  override page({ state, ...query }: PageQuery): Promise<TokenRecord[]> {
+    return super.page(query);
+  }
+}
+
+class ListsSuspendedAsActive extends MemoryTokenStore {
+  override async page(query: PageQuery): Promise<TokenRecord[]> {
+    const page = await super.page({ ...query, state: 'all', limit: 1000 });
+    const { state = 'active', liveAt, limit } = query;
+    return page
+      .filter((record) => isListed({ ...record, suspendedAt: undefined }, state, +liveAt))
+      .slice(0, limit);
+  }
+}
+
+class CountsNoSuspended extends MemoryTokenStore {
+  override async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
+    const { account } = record;
+    const suspended =
+      quota &&
+      (await super.page({ account, state: 'suspended', liveAt: quota.liveAt, limit: 1000 }));
+    const tokens = (quota?.tokens ?? 0) + (suspended?.length ?? 0);
+    return super.insert(record, quota && { ...quota, tokens });
+  }
+}
+
+class ForgetsPending extends MemoryTokenStore {
+  override insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
+    return super.insert({ ...record, pending: undefined }, quota);
+  }
+}
+
 class PurgesTheInstantToo extends MemoryTokenStore {
   override purge(before: Date, limit: number): Promise<PurgedRecords> {
     return super.purge(new Date(before.getTime() + 1), limit);
@@ -500,6 +533,10 @@ describe('store contract', () => {
       LivesOneInstantLonger,
       'page: the instant of expiry is already too late, one millisecond before is not',
     ],
+    [IgnoresStates, 'page: lists each state alone, and all of them together'],
+    [ListsSuspendedAsActive, 'page: a record is listed in the state that it has now'],
+    [CountsNoSuspended, 'insert: a quota counts suspended records'],
+    [ForgetsPending, 'insert: keeps each optional field without the others'],
     [PurgesTheInstantToo, 'purge: removes what ended strictly before the instant'],
     [
       TellsOfPurgedRecordsOnlyOnce,

@@ -25,7 +25,12 @@ import {
   migrationSql,
 } from '../../src/stores/mysql/index.ts';
 import { storeContract } from '../../src/testing/index.ts';
-import type { TokenId, TokenRecord } from '../../src/token.ts';
+import {
+  LISTED_STATES,
+  type ListedState,
+  type TokenId,
+  type TokenRecord,
+} from '../../src/token.ts';
 import { freePort, type Server, startServer } from '../servers.ts';
 import {
   EARLIER_RECORDS,
@@ -487,7 +492,18 @@ describe.skipIf(url === undefined)('plans', () => {
   const page = { account: 'acme', limit: 50, liveAt: CREATED };
   const after = { createdAt: new Date(CREATED.getTime() + 300), id: newRecord('one').id };
 
-  it.each<[string, string, RegExp, (store: MysqlTokenStore) => Promise<unknown>]>([
+  type Planned = [string, string, RegExp, (store: MysqlTokenStore) => Promise<unknown>];
+
+  function pagesOf(state: ListedState, key: string): Planned[] {
+    const query = { ...page, state };
+    const isFiltered = /Using index condition/;
+    return [
+      [`the first page of ${state}`, key, isFiltered, (store) => store.page(query)],
+      [`a later page of ${state}`, key, isFiltered, (store) => store.page({ ...query, after })],
+    ];
+  }
+
+  it.each<Planned>([
     ['find', 'PRIMARY', /"const"/, (store) => store.find([newRecord('one').id])],
     ['find of several', 'PRIMARY', /"range"/, (store) => store.find(IDS)],
     ['the first page', 'by_account', /Using index condition/, (store) => store.page(page)],
@@ -497,6 +513,10 @@ describe.skipIf(url === undefined)('plans', () => {
       /"range".*Using index condition/,
       (store) => store.page({ ...page, after }),
     ],
+    ...pagesOf('suspended', 'by_creation'),
+    ...pagesOf('expired', 'by_account'),
+    ...pagesOf('revoked', 'by_creation'),
+    ['a page of all', 'by_creation', /"ref"/, (store) => store.page({ ...page, state: 'all' })],
     ['replace', 'PRIMARY', /"range"/, (store) => store.replace(newRecord('one', { version: 2 }))],
     ['revoke', 'PRIMARY', /"range"/, (store) => store.revoke(IDS[0] as TokenId, 'acme', ENDED)],
     ['revokeAll', 'PRIMARY', /"range"/, (store) => store.revokeAll('acme', ENDED, 1000)],
@@ -588,6 +608,22 @@ describe.skipIf(url === undefined)('plans', () => {
     for (const query of [{}, { after }, { after, maxBytes: 4_000_000 }]) {
       // What is revoked is not read at all.
       expect(await reads({ ...query, liveAt: new Date(0) })).toBeLessThanOrEqual(52);
+    }
+  });
+
+  it('read no more than a page shows of tokens in any state, and skip others in the index', async () => {
+    const { pool, table, store } = await filled();
+    await run(
+      pool,
+      `UPDATE ${table} SET suspended_at = 1 WHERE revoked_at IS NULL AND created_at % 5 = 0`,
+    );
+    for (const state of LISTED_STATES) {
+      const query = { ...page, liveAt: new Date(CREATED.getTime() + 1500), state };
+      const found = await store.page({ ...query, limit: 1000 });
+      expect(found.length, state).toBeGreaterThan(60);
+      const reads = await readsOf(pool, () => store.page(query));
+      // A suspended token in the way of an active one is read, and there is one to four.
+      expect(reads, state).toBeLessThanOrEqual(state === 'active' ? 80 : 52);
     }
   });
 

@@ -18,7 +18,7 @@ import {
   PostgresTokenStore,
 } from '../../src/stores/postgres/index.ts';
 import { storeContract } from '../../src/testing/index.ts';
-import type { TokenId, TokenRecord } from '../../src/token.ts';
+import { LISTED_STATES, type TokenId, type TokenRecord } from '../../src/token.ts';
 import { freePort, type Server, startServer } from '../servers.ts';
 import {
   EARLIER_RECORDS,
@@ -96,6 +96,14 @@ const VERBS: readonly (readonly [string, (store: PostgresTokenStore) => Promise<
     'page up to a size',
     (store) => store.page({ account: 'acme', limit: 2, liveAt: CREATED, maxBytes: 1000 }),
   ],
+  ...LISTED_STATES.filter((state) => state !== 'active').map(
+    (state) =>
+      [
+        `page of ${state}`,
+        (store: PostgresTokenStore) =>
+          store.page({ account: 'acme', limit: 2, liveAt: CREATED, state }),
+      ] as const,
+  ),
   ['replace', (store) => store.replace(newRecord('one', { version: 2 }))],
   ['revoke', (store) => store.revoke(newRecord('one').id, 'acme', CREATED)],
   ['revokeAll', (store) => store.revokeAll('acme', CREATED, 1000)],
@@ -412,6 +420,20 @@ describe.skipIf(url === undefined)('plans', () => {
         expect(plans.get('page up to a size')).toContain(part);
       }
       expect(plans.get('page up to a size')).not.toContain('Sort');
+      for (const [state, index] of [
+        ['suspended', 'suspended'],
+        ['expired', 'by_account'],
+        ['revoked', 'revoked'],
+      ]) {
+        expect(plans.get(`page of ${state}`)).toMatch(
+          RegExp(`-> +Index Scan using test_\\w+_${index} on .*\n +Index Cond: .*ROW\\(created_at`),
+        );
+        expect(plans.get(`page of ${state}`)).not.toContain('Sort');
+      }
+      expect(plans.get('page of all')).toMatch(
+        /^ +-> +Merge Append\n(.*\n)*.*Limit\n(.*\n)*.*_by_account on (.*\n)*.*Limit\n(.*\n)*.*_revoked on /m,
+      );
+      expect(plans.get('page of all')).not.toMatch(/-> +Sort/);
       expect(plans.get('insert within a quota')).toMatch(
         /Scan (using|on) test_\w+_live.*\n +Index Cond: \(\(account = .*\) AND \(expires_at > /,
       );

@@ -818,9 +818,17 @@ describe('query plans', () => {
   it('read a page and a pass over all records off an index, without sorting', () => {
     const sorted = plans().filter(([sql]) => sql.includes('ORDER BY'));
 
+    const pageBy = (index: string) =>
+      `SEARCH tokens USING INDEX ${index} (account=? AND (created_at,id)<(?,?))`;
+    const [open, revoked] = ['tokens_by_account', 'tokens_revoked'].map(pageBy);
     expect(sorted.map(([, plan]) => plan).sort()).toEqual([
+      `MERGE (UNION ALL)\nLEFT\n${open}\nRIGHT\n${revoked}`,
       'SEARCH tokens USING INDEX sqlite_autoindex_tokens_1 (id>?)',
-      'SEARCH tokens USING INDEX tokens_by_account (account=? AND (created_at,id)<(?,?))',
+      // Of active tokens, and of expired ones.
+      open,
+      open,
+      revoked,
+      pageBy('tokens_suspended'),
     ]);
   });
 
@@ -828,7 +836,7 @@ describe('query plans', () => {
     const all = plans();
     const details = all.map(([, plan]) => plan).join('\n');
 
-    expect(all).toHaveLength(12);
+    expect(all).toHaveLength(16);
     expect(details).not.toMatch(/SCAN (?!asked|CONSTANT ROW)/);
     expect(details).not.toContain('TEMP B-TREE');
     expect(details).toContain('tokens_by_end');

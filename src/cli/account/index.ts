@@ -1,6 +1,7 @@
 import type {
   AdviseOptions,
   ChangeOptions,
+  GetOptions,
   IssueInput,
   ListInput,
   PatchInput,
@@ -18,7 +19,7 @@ export interface TokenClient {
   readonly name: string;
   issue(token: Omit<IssueInput, 'account'>): Promise<TokenJson>;
   list(filter: TokenFilter): Promise<Listing>;
-  get(id: string): Promise<TokenJson>;
+  get(id: string, options: GetOptions): Promise<TokenJson>;
   usage(id: string): Promise<UsageJson>;
   advise(id: string, options: AdviseOptions): Promise<AdviceJson>;
   patch(id: string, change: PatchInput, options: IfVersion): Promise<TokenJson>;
@@ -39,7 +40,9 @@ export interface TokenClient {
 /** The account has no such token. */
 export class NotFound extends Error {}
 
-export type TokenFilter = Pick<ListInput, 'scope' | 'match'> & { readonly limit: number };
+export type TokenFilter = Pick<ListInput, 'scope' | 'match' | 'state' | 'name'> & {
+  readonly limit: number;
+};
 
 export type IfVersion = Pick<ChangeOptions, 'ifVersion'>;
 

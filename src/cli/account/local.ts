@@ -65,8 +65,8 @@ function localClient(tokens: TokenService, account: string, storeName: string): 
         const page = await tokens.list({ account, ...filter, limit: size, cursor });
         return { tokens: page.tokens.map(toRead), cursor: page.cursor };
       }),
-    async get(id) {
-      const found = await tokens.get(account, id);
+    async get(id, options) {
+      const found = await tokens.get(account, id, options);
       if (found === undefined) throw new NotFound();
       return toRead(found);
     },

@@ -34,7 +34,10 @@ export function remoteClient(url: string, user: string, password: string): Token
         const page = await service.page({ ...filter, limit: String(size), cursor });
         return { tokens: page.data.map(withoutValue), cursor: page.cursor };
       }),
-    get: async (id) => withoutValue(await service.one('GET', pathOf(id))),
+    async get(id, { state }) {
+      const query = state === undefined ? '' : `?${new URLSearchParams({ state })}`;
+      return withoutValue(await service.one('GET', `${pathOf(id)}${query}`));
+    },
     usage: (id) => service.data(`${pathOf(id)}/usage`, usageJson),
     advise: (id, { unusedForDays }) => {
       const query = unusedForDays === undefined ? '' : `?unusedForDays=${unusedForDays}`;

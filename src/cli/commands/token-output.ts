@@ -101,16 +101,29 @@ function useRows({ uses, lastUsed }: TokenJson): (readonly [label: string, text:
 /** Draws a list of tokens, with the column that may be long at the end. */
 function drawList(tokens: readonly TokenJson[]): string {
   if (tokens.length === 0) return '';
+  const hasStates = tokens.some(({ state }) => state !== 'active');
   const hasNames = tokens.some(({ name }) => name !== undefined);
   const hasUses = tokens.some(({ lastUsed }) => lastUsed !== undefined);
-  const rows = tokens.map(({ id, expire, lastUsed = null, name = '', scopes }) => {
+  const rows = tokens.map(({ id, state, expire, lastUsed = null, name = '', scopes }) => {
     const more = scopes.length > 1 ? ` and ${scopes.length - 1} more` : '';
-    const used = hasUses ? [lastUsedText(lastUsed).replace(/T.*/, '')] : [];
-    const named = hasNames ? [shorten(printable(name))] : [];
-    return [printable(id), isoTime(expire), ...used, ...named, printable(`${scopes[0]}${more}`)];
+    return [
+      printable(id),
+      ...(hasStates ? [printable(state)] : []),
+      isoTime(expire),
+      ...(hasUses ? [lastUsedText(lastUsed).replace(/T.*/, '')] : []),
+      ...(hasNames ? [shorten(printable(name))] : []),
+      printable(`${scopes[0]}${more}`),
+    ];
   });
-  const titles = [...(hasUses ? ['LAST USED'] : []), ...(hasNames ? ['NAME'] : [])];
-  return table(['ID', 'EXPIRES', ...titles, 'SCOPES'], rows);
+  const titles = [
+    'ID',
+    ...(hasStates ? ['STATE'] : []),
+    'EXPIRES',
+    ...(hasUses ? ['LAST USED'] : []),
+    ...(hasNames ? ['NAME'] : []),
+    'SCOPES',
+  ];
+  return table(titles, rows);
 }
 
 function lastUsedText(lastUsed: number | null): string {
@@ -132,7 +145,8 @@ const VERDICT_REASONS: Readonly<Record<string, string>> = {
   unknown: 'no token has this value; it may have been rotated, or purged',
   revoked: 'the token was revoked',
   expired: 'the token has expired',
-  inactive: 'the value is unknown, revoked or expired',
+  suspended: 'the token is suspended, until somebody resumes it',
+  inactive: 'the value is unknown, revoked, expired or suspended',
   insufficient_scope: 'no scope of the token covers it',
 };
 

@@ -1,6 +1,7 @@
 import { MAX_REVIEWED_DAYS } from '../../bounds.ts';
 import type { AdviseOptions } from '../../input.ts';
-import { type ClientUse, checkWildcards, withClient } from '../account/connect.ts';
+import { LISTED_STATES } from '../../token.ts';
+import { checkWildcards, withClient } from '../account/connect.ts';
 import {
   ACCOUNT_FLAGS,
   ACCOUNT_HELP,
@@ -14,7 +15,7 @@ import {
   ROUTE_FLAGS,
   ROUTE_HELP,
 } from '../account/flags.ts';
-import { NotFound, type TokenClient } from '../account/index.ts';
+import type { TokenClient } from '../account/index.ts';
 import { type Command, command, type Outcome } from '../command.ts';
 import { usageError } from '../errors.ts';
 import { choice, readFlag, SECONDS, wholeNumber } from '../kinds.ts';
@@ -35,16 +36,17 @@ import {
   adviceOutcome,
   listedOutcome,
   madeOutcome,
-  missingOutcome,
   revokedOutcome,
   shownOutcome,
   triedOutcome,
   usageOutcome,
   verificationOutcome,
 } from './token-output.ts';
+import { withToken } from './with-token.ts';
 
 const ACTIVATE = choice('first-use');
 const MATCH = choice('overlaps', 'covers', 'exact');
+const STATE = choice(...LISTED_STATES);
 const LIMIT = wholeNumber(1, 1_000_000);
 const DAYS = wholeNumber(1, MAX_REVIEWED_DAYS);
 const VERSION = wholeNumber(1, 999_999_999_999_999);
@@ -130,7 +132,7 @@ version  1`,
   }),
   command({
     name: 'token list',
-    summary: 'lists the active tokens of an account, newest first',
+    summary: 'lists tokens of an account, newest first',
     about: `Listing grants nothing, so there is neither --catalog nor --patterns. --scope may still contain
 wildcards.
 
@@ -142,6 +144,15 @@ ${ACCOUNT_HELP}`,
         type: 'string',
         value: 'HOW',
         help: 'how --scope matches: overlaps (the default), the token allows a part of it; covers, the token allows all of it; exact, the token holds exactly this scope',
+      },
+      state: {
+        type: 'string',
+        value: 'STATE',
+        help: `only tokens in this state: ${STATE.values}; default active. A revoked token is listed until it is purged`,
+      },
+      name: {
+        ...NAME_FLAG,
+        help: 'only tokens whose name contains this text, in upper or lower case',
       },
       limit: {
         type: 'string',
@@ -161,6 +172,8 @@ ${ACCOUNT_HELP}`,
       const filter = {
         scope: flags.scope,
         match: readFlag(MATCH, 'match', flags.match),
+        state: readFlag(STATE, 'state', flags.state),
+        name: flags.name,
         limit: readFlag(LIMIT, 'limit', flags.limit) ?? DEFAULT_LISTED,
       };
       const list = async (client: TokenClient) => listedOutcome(await client.list(filter), client);
@@ -172,7 +185,14 @@ ${ACCOUNT_HELP}`,
     operands: ['ID'],
     summary: 'shows one token without its value, even if it has expired',
     about: `${ID_HELP}\n\n${ACCOUNT_HELP}`,
-    flags: ACCOUNT_FLAGS,
+    flags: {
+      ...ACCOUNT_FLAGS,
+      state: {
+        type: 'string',
+        value: 'STATE',
+        help: `only if the token is in this state: ${STATE.values}; default any but revoked`,
+      },
+    },
     json: `${SHOWN_JSON}. ${USED_JSON}`,
     exits: { 0: 'the token was shown', 1: CLIENT_FAULT, 3: ABSENT },
     example: {
@@ -182,7 +202,10 @@ version  1`,
     },
     async run([operand = ''], flags) {
       const id = await readIdOperand(operand);
-      return withToken(flags, (client) => client.get(id), shownOutcome, { showsUse: true });
+      const options = { state: readFlag(STATE, 'state', flags.state) };
+      return withToken(flags, (client) => client.get(id, options), shownOutcome, {
+        showsUse: true,
+      });
     },
   }),
   command({
@@ -305,6 +328,21 @@ dry run: nothing was changed`,
         ? withToken(flags, (client) => client.tryPatch(id, change, options), triedOutcome, use)
         : withToken(flags, (client) => client.patch(id, change, options), shownOutcome, use);
     },
+  }),
+  suspension({
+    name: 'token suspend',
+    summary: 'refuses a token until it is resumed',
+    about:
+      'Nothing else about the token changes, so it may expire meanwhile. A service that caches tokens\n(--max-stale-ms) may still accept it for that long.',
+    done: 'the token is suspended',
+    suspended: true,
+  }),
+  suspension({
+    name: 'token resume',
+    summary: 'accepts a suspended token again',
+    about: 'A token that has expired or was revoked meanwhile stays so.',
+    done: 'the token is no longer suspended',
+    suspended: false,
   }),
   command({
     name: 'token revoke',
@@ -452,22 +490,36 @@ enough   GET:shop.example/bills$`,
   }),
 ];
 
-/** Calls the client about one token. A missing token is a negative answer. */
-async function withToken<Result>(
-  flags: AccountFlags,
-  call: (client: TokenClient) => Promise<Result>,
-  describe: (result: Result, client: TokenClient) => Outcome,
-  use: ClientUse = {},
-): Promise<Outcome> {
-  const describeCall = async (client: TokenClient) => {
-    try {
-      return describe(await call(client), client);
-    } catch (error) {
-      if (error instanceof NotFound) return missingOutcome(client);
-      throw error;
-    }
-  };
-  return withClient(flags, describeCall, use);
+interface Suspension {
+  readonly name: string;
+  readonly summary: string;
+  readonly about: string;
+  readonly done: string;
+  readonly suspended: boolean;
+}
+
+/** A command that suspends a token, or resumes it. */
+function suspension({ name, summary, about, done, suspended }: Suspension): Command {
+  return command({
+    name,
+    operands: ['ID'],
+    summary,
+    about: `${about}\n\n${ID_HELP}\n\n${ACCOUNT_HELP}`,
+    flags: { ...ACCOUNT_FLAGS, 'if-version': IF_VERSION_FLAG },
+    json: SHOWN_JSON,
+    exits: { 0: done, 1: CLIENT_FAULT, 3: ABSENT },
+    example: {
+      call: `${name} 7f3kQwB2mN8xR4tY6uZ1aC --account ada`,
+      output: suspended
+        ? `${EXAMPLE_ROWS.replace('active', 'suspended')}\nversion  3`
+        : `${EXAMPLE_ROWS}\nversion  4`,
+    },
+    async run([operand = ''], flags) {
+      const id = await readIdOperand(operand);
+      const options = { ifVersion: readFlag(VERSION, 'if-version', flags['if-version']) };
+      return withToken(flags, (client) => client.patch(id, { suspended }, options), shownOutcome);
+    },
+  });
 }
 
 /** Removes what is unused, unless that is all that the token has. */
@@ -477,7 +529,7 @@ async function applyAdvice(
   options: AdviseOptions,
 ): Promise<Outcome> {
   // Before the advice, so that no change comes between the two.
-  const { version } = await client.get(id);
+  const { version } = await client.get(id, {});
   const advice = await client.advise(id, options);
   const { unused, kept } = advice;
   if (unused.length === 0 || kept.length === 0) return adviceOutcome(advice, []);

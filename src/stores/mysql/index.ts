@@ -28,6 +28,7 @@ import { examine } from './doctor.ts';
 import { type MysqlTableOptions, readTable, type Table } from './schema.ts';
 import {
   padToPowerOfTwo,
+  pageValues,
   parametersOf,
   positionOf,
   type Statements,
@@ -204,19 +205,16 @@ export class MysqlTokenStore implements TokenStore {
   }
 
   async page(query: PageQuery): Promise<TokenRecord[]> {
-    const { account, after, limit, liveAt, maxBytes } = query;
+    const { after, limit, state = 'active', maxBytes } = query;
     const { page, pageUpTo } = after === undefined ? this.#sql.first : this.#sql.next;
     // Lists that are no longer than their share always fit.
     const share = maxBytes === undefined ? Number.MAX_SAFE_INTEGER : Math.floor(maxBytes / limit);
-    const values = [
-      ...[Buffer.from(account), timeOf(liveAt)],
-      ...(after === undefined ? [] : positionOf(after)),
-      // As text: drivers send numbers as floating-point, which MySQL does not take here.
-      String(limit),
-    ];
-    const rows = await this.#read(page, [share, share, ...values]);
+    const values = pageValues(query);
+    const rows = await this.#read(page[state], [share, share, ...values]);
     const hasAll = maxBytes === undefined || rows.every((row) => row[SCOPES] !== null);
-    const whole = hasAll ? rows : await this.#read(pageUpTo, [...values, maxBytes, String(limit)]);
+    const whole = hasAll
+      ? rows
+      : await this.#read(pageUpTo[state], [...values, maxBytes, String(limit)]);
     return whole.map((row) => this.#rows.readCells(row));
   }
 

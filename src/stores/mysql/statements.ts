@@ -1,7 +1,7 @@
 import { LONG_LIST_BYTES } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import type { PageQuery } from '../../store.ts';
-import type { TokenId, TokenRecord } from '../../token.ts';
+import type { ListedState, TokenId, TokenRecord } from '../../token.ts';
 import { COLUMNS, type Column, REQUESTED, type RowValue, SCOPES, toValues } from '../rows.ts';
 import { type Cells, type MysqlValue, SERVER_STATE } from './client.ts';
 import { COLUMN_BYTES, type Table } from './schema.ts';
@@ -73,22 +73,24 @@ function pagesOf({ quoted }: Table) {
     column === 'scopes' || column === 'requested' ? `IF(${bytes} <= ?, ${column}, NULL)` : column,
   ).join(', ');
   // Without the hint MariaDB reads the whole account and sorts it.
-  const page = (position: string, selected = cells) => `SELECT ${selected}
-    FROM ${quoted} FORCE INDEX (by_account)
-    WHERE account = ? AND revoked_at IS NULL AND expires_at > ? ${position}
+  const page = (state: ListedState, position: string, selected = cells) => `SELECT ${selected}
+    FROM ${quoted} FORCE INDEX (${STATES[state].index})
+    WHERE account = ? ${STATES[state].condition} ${position}
     ORDER BY created_at DESC, id DESC LIMIT ?`;
   const sizes = `id AS listed, created_at, ${bytes} AS bytes`;
   // Only lengths go through the window: rows with long lists would fill a temporary table.
   const pageUpTo = (
+    state: ListedState,
     position: string,
   ) => `SELECT ${COLUMNS.join(', ').replaceAll(/\w+/g, 'token.$&')}
     FROM (
       SELECT listed, SUM(bytes) OVER (
         ORDER BY created_at DESC, listed DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS bytes_before
-      FROM (${page(position, sizes)}) AS page
+      FROM (${page(state, position, sizes)}) AS page
     ) AS summed JOIN ${quoted} AS token FORCE INDEX (PRIMARY) ON token.id = listed
     WHERE COALESCE(bytes_before, 0) < ? ORDER BY token.created_at DESC, token.id DESC`;
+  const states = Object.keys(STATES) as ListedState[];
   const pagesAt = (position: string) => ({
     /** What is not revoked, in the index alone. */
     open: withState(
@@ -98,18 +100,70 @@ function pagesOf({ quoted }: Table) {
       2,
     ),
     /** Leaves out the lists of records whose lists are longer than the first two values. */
-    page: withState(page(position), COLUMNS.length),
+    page: byState(states, (state) => withState(page(state, position), COLUMNS.length)),
     /**
      * Up to the last value but one, in bytes of lists. Several times the work of `page`. The last value
      * is the limit once more: without one, the server would ignore the order of a part of a union.
      */
-    pageUpTo: withState(`${pageUpTo(position)} LIMIT ?`, COLUMNS.length),
+    pageUpTo: byState(states, (state) =>
+      withState(`${pageUpTo(state, position)} LIMIT ?`, COLUMNS.length),
+    ),
   });
   return {
     first: pagesAt(''),
     // (created_at, id) < (?, ?) would not use the index.
     next: pagesAt('AND (created_at < ? OR (created_at = ? AND id < ?))'),
   };
+}
+
+/** Which index lists the tokens of a state, and the condition on them, with a time or without. */
+const STATES: Readonly<
+  Record<ListedState, { index: string; condition: string; hasTime: boolean }>
+> = {
+  active: {
+    index: 'by_account',
+    condition: 'AND revoked_at IS NULL AND expires_at > ? AND suspended_at IS NULL',
+    hasTime: true,
+  },
+  suspended: {
+    index: 'by_creation',
+    condition: 'AND revoked_at IS NULL AND expires_at > ? AND suspended_at IS NOT NULL',
+    hasTime: true,
+  },
+  expired: {
+    index: 'by_account',
+    condition: 'AND revoked_at IS NULL AND expires_at <= ?',
+    hasTime: true,
+  },
+  revoked: { index: 'by_creation', condition: 'AND revoked_at IS NOT NULL', hasTime: false },
+  all: { index: 'by_creation', condition: '', hasTime: false },
+};
+
+function byState<Value>(
+  states: readonly ListedState[],
+  build: (state: ListedState) => Value,
+): Readonly<Record<ListedState, Value>> {
+  return Object.fromEntries(states.map((state) => [state, build(state)])) as Record<
+    ListedState,
+    Value
+  >;
+}
+
+/** The values of a page after those for the sizes of lists. */
+export function pageValues({
+  account,
+  after,
+  limit,
+  liveAt,
+  state = 'active',
+}: PageQuery): MysqlValue[] {
+  return [
+    Buffer.from(account),
+    ...(STATES[state].hasTime ? [timeOf(liveAt)] : []),
+    ...(after === undefined ? [] : positionOf(after)),
+    // As text: drivers send numbers as floating-point, which MySQL does not take here.
+    String(limit),
+  ];
 }
 
 function changesOf({ quoted }: Table) {

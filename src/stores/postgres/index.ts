@@ -187,11 +187,12 @@ export class PostgresTokenStore implements TokenStore {
     });
   }
 
-  async page({ account, after, limit, liveAt, maxBytes }: PageQuery): Promise<TokenRecord[]> {
+  async page(query: PageQuery): Promise<TokenRecord[]> {
+    const { account, after, limit, liveAt, state = 'active', maxBytes } = query;
     const values = [account, liveAt.getTime(), ...positionOf(after), limit];
     const rows = await (maxBytes === undefined
-      ? this.#read(this.#statements.page, values)
-      : this.#read(this.#statements.pageUpTo, [...values, maxBytes]));
+      ? this.#read(this.#statements[`page_${state}`], values)
+      : this.#read(this.#statements[`pageUpTo_${state}`], [...values, maxBytes]));
     return rows.map((cells) => this.#rows.readCells(cells));
   }
 

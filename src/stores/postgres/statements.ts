@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LONG_LIST_BYTES } from '../../bounds.ts';
+import type { ListedState } from '../../token.ts';
 import { COLUMNS, type Column, REQUESTED, SCOPES } from '../rows.ts';
 import type { PostgresQuery } from './client.ts';
 import { INSPECT } from './doctor.ts';
@@ -77,30 +78,62 @@ function insertsInto({ name }: Table) {
 
 function readsOf({ name }: Table, guard: string) {
   const read = `SELECT ${CELLS} AS cells FROM ${name}`;
-  // Without `coalesce`, the planner may take the index of live tokens, and sort the whole account.
-  const page = (cells: string) => `SELECT ${cells} FROM ${name}
-       WHERE account = $1 AND revoked_at IS NULL AND coalesce(expires_at, 0) > $2
-         AND (created_at, id) < ($3, $4) AND ${guard}
-       ORDER BY created_at DESC, id DESC LIMIT $5`;
   return {
+    ...pagesOf(name, guard),
     find: `${read} WHERE id = $1 AND ${guard}`,
     findMany: `${read} WHERE id = ANY($1) AND ${guard}`,
     /** Leaves out long lists whose ids and digests are given. */
     findKnown: `SELECT ${cellsWith(isKnown('scopes', 2), isKnown('requested', 3))} AS cells
        FROM ${name} WHERE id = ANY($1) AND ${guard}`,
     scan: `${read} WHERE id > $1 AND ${guard} ORDER BY id LIMIT $2`,
-    page: page(`${CELLS} AS cells`),
-    // PostgreSQL knows the length of a long text without reading the text.
-    pageUpTo: `SELECT ${CELLS} AS cells
+  };
+}
+
+/** Of each state: a page, and one that ends at a number of bytes. */
+type PagePurpose = `${'page' | 'pageUpTo'}_${ListedState}`;
+
+function pagesOf(name: string, guard: string): Record<PagePurpose, string> {
+  const where = (state: string) => (cells: string) =>
+    `SELECT ${cells} FROM ${name}
+       WHERE account = $1 AND ${state}
+         AND (created_at, id) < ($3, $4) AND ${guard}
+       ORDER BY created_at DESC, id DESC LIMIT $5`;
+  const open = where('revoked_at IS NULL AND $2::bigint IS NOT NULL');
+  const revoked = where('revoked_at IS NOT NULL AND $2::bigint IS NOT NULL');
+  const columns = COLUMNS.join(', ');
+  const pages: Record<ListedState, (cells: string) => string> = {
+    // Without `coalesce`, the planner may take the index of live tokens, and sort the whole account.
+    active: where('revoked_at IS NULL AND coalesce(expires_at, 0) > $2 AND suspended_at IS NULL'),
+    // This one keeps it off the index of all that is not revoked.
+    suspended: where(
+      `coalesce(revoked_at::text, '') = '' AND expires_at > $2 AND suspended_at IS NOT NULL`,
+    ),
+    expired: where('revoked_at IS NULL AND coalesce(expires_at, 0) <= $2'),
+    revoked,
+    // Each part reads a page at most, by its index.
+    all: (
+      cells,
+    ) => `SELECT ${cells} FROM ((${open(columns)}) UNION ALL (${revoked(columns)})) AS merged
+       ORDER BY created_at DESC, id DESC LIMIT $5`,
+  };
+  const entries = Object.entries(pages).flatMap(([state, page]) => [
+    [`page_${state}`, page(`${CELLS} AS cells`)],
+    [`pageUpTo_${state}`, upTo(page(columns))],
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** PostgreSQL knows the length of a long text without reading the text. */
+function upTo(page: string): string {
+  return `SELECT ${CELLS} AS cells
        FROM (
          SELECT *, sum(octet_length(scopes) + octet_length(requested)) OVER (
            ORDER BY created_at DESC, id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
          ) AS bytes_before
-         FROM (${page(COLUMNS.join(', '))}) AS page
+         FROM (${page}) AS page
        ) AS summed
        WHERE coalesce(bytes_before, 0) < $6
-       ORDER BY created_at DESC, id DESC`,
-  };
+       ORDER BY created_at DESC, id DESC`;
 }
 
 function changesOf({ name }: Table) {

@@ -8,11 +8,14 @@ import type { TokenId, TokenRecord } from '../../token.ts';
  *
  *   {tag}:token:<id>         its record
  *   {tag}:account:<account>  the account's list: an entry for each token that is not revoked
+ *   {tag}:aside:<account>    likewise for each that is revoked, and each that is suspended
  *   {tag}:ends               all tokens, by the time at which they end
  *   {tag}:usage:<id>         its counts, if usage is recorded here
  *
- * An account has a list in each shard; a page merges the tops of all of them. A lone server has the
- * same keys, but there one command reaches all shards. One key, in the first shard, is not of a token:
+ * Earlier versions know no `aside`, so what they have revoked is not in it, and what they have purged may
+ * still be: the record decides. An account has its lists in each shard; a page merges the tops of all of
+ * them. A lone server has the same keys, but there one command reaches all shards. One key, in the first
+ * shard, is not of a token:
  *
  *   {tag}:usage-start        the time from which usage is counted
  */
@@ -101,6 +104,10 @@ export class KeySpace {
     return `${this.#prefixes.get(shard)}account:${account}`;
   }
 
+  aside(shard: Shard, account: string): string {
+    return `${this.#prefixes.get(shard)}aside:${account}`;
+  }
+
   ends(shard: Shard): string {
     return `${this.#prefixes.get(shard)}ends`;
   }
@@ -114,9 +121,10 @@ export class KeySpace {
   }
 
   /** All keys that a write of a token touches, in the order that the scripts expect. */
-  ofToken({ id, account }: TokenName): [record: string, account: string, ends: string] {
+  ofToken({ id, account }: TokenName): readonly string[] {
     const shard = shardOf(id);
-    return [this.record(id), this.account(shard, account), this.ends(shard)];
+    const lists = [this.account(shard, account), this.aside(shard, account)];
+    return [this.record(id), ...lists, this.ends(shard)];
   }
 
   /** The slot of tokens that one command may name together. A lone server counts as one slot. */
@@ -173,6 +181,27 @@ export function endOf({ expiresAt, revokedAt = expiresAt }: TokenRecord): number
  */
 export function entryOf(record: TokenRecord): string {
   return `${entryPrefixOf(record)} ${record.expiresAt.getTime()}`;
+}
+
+/**
+ * A token's entry in the list of what is set aside; undefined if it is not in there. It has a mark before
+ * the expiry, so that it is in the same place as its entry in the other list.
+ */
+export function asideEntryOf(record: TokenRecord): string | undefined {
+  const { revokedAt, suspendedAt } = record;
+  const mark =
+    revokedAt !== undefined ? REVOKED : suspendedAt !== undefined ? SUSPENDED : undefined;
+  return mark && `${entryPrefixOf(record)} ${mark}${record.expiresAt.getTime()}`;
+}
+
+export const REVOKED = 'r';
+export const SUSPENDED = 's';
+
+/** Reads the end of an entry of either list. */
+export function endIn(entry: string): { readonly mark: string; readonly expiresAt: number } {
+  const end = expiryIn(entry);
+  const mark = end.startsWith(REVOKED) || end.startsWith(SUSPENDED) ? end.charAt(0) : '';
+  return { mark, expiresAt: Number(end.slice(mark.length)) };
 }
 
 /** The part of an entry that decides its position. */

@@ -1,18 +1,20 @@
 import { MAX_REDIS_COUNTED, MAX_REDIS_SCAN } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import type { AccountQuota, PageQuery, ScannedRecords, ScanQuery } from '../../store.ts';
-import type { TokenId, TokenRecord } from '../../token.ts';
+import { isListed, type ListedState, type TokenId, type TokenRecord } from '../../token.ts';
 import { bytesOfLists, type RowReader } from '../rows.ts';
 import { corruptRecord, type Driver, isReply, throwTokenError } from './driver.ts';
 import { FailoverGuard } from './failover-guard.ts';
 import {
+  endIn,
   entryPrefixOf,
-  expiryIn,
   idIn,
   type KeySpace,
+  REVOKED,
   readName,
   SHARDS,
   type Shard,
+  SUSPENDED,
   shardOf,
   type TokenName,
 } from './layout.ts';
@@ -100,18 +102,18 @@ export class TokenReader {
   }
 
   async page(query: PageQuery): Promise<TokenRecord[]> {
-    const { account, after, limit, liveAt, maxBytes = Number.POSITIVE_INFINITY } = query;
+    const { after, limit, maxBytes = Number.POSITIVE_INFINITY } = query;
     const found: TokenRecord[] = [];
     let left = maxBytes;
     let bound = after === undefined ? FROM_THE_TOP : `(${entryPrefixOf(after)}`;
     for (let size = limit; ; size = Math.min(4 * size, MAX_REDIS_SCAN)) {
-      const { entries, isLast } = await this.#merge(account, bound, size);
-      const live = entries.filter((entry) => Number(expiryIn(entry)) > liveAt.getTime());
-      const wanted = live.slice(0, limit - found.length);
+      const { entries, isLast } = await this.#merge(query, bound, size);
+      const listed = entries.filter((entry) => isEntryOf(query, entry));
+      const wanted = listed.slice(0, limit - found.length);
       const records = await this.#findListed(wanted.map(idIn), query, left);
       found.push(...records);
       for (const record of records) left -= bytesOfLists(record);
-      const wantsAll = wanted.length === live.length;
+      const wantsAll = wanted.length === listed.length;
       const isFull = found.length === limit || (left <= 0 && found.length > 0);
       if (isFull || (isLast && wantsAll)) return found;
       bound = `(${wantsAll ? entries.at(-1) : wanted.at(-1)}`;
@@ -124,9 +126,10 @@ export class TokenReader {
    */
   async #findListed(
     ids: readonly TokenId[],
-    { account, liveAt, limit, maxBytes }: PageQuery,
+    query: PageQuery,
     left: number,
   ): Promise<TokenRecord[]> {
+    const { limit, maxBytes } = query;
     const found: FoundRecord[] =
       maxBytes === undefined
         ? await this.find(ids)
@@ -137,7 +140,7 @@ export class TokenReader {
       if (typeof found[index] === 'number') await this.#readLong(found, ids, index, left - bytes);
       const record = found[index];
       // It may have changed since the list was read.
-      if (typeof record !== 'object' || !isListed(record, account, liveAt)) continue;
+      if (typeof record !== 'object' || !isRecordOf(query, record)) continue;
       listed.push(record);
       bytes += bytesOfLists(record);
       if (bytes >= left) break;
@@ -161,20 +164,37 @@ export class TokenReader {
 
   /** The entries of an account below a bound, newest first: at most `count` from each shard. */
   async list(account: string, bound: string, count: number): Promise<string[][]> {
-    const answers = await this.#runOnLists(LIST, account, [bound, String(count)]);
+    return this.#list((shard) => [this.#keys.account(shard, account)], bound, count);
+  }
+
+  /** The entries of lists, of which there are as many in each shard. */
+  async #list(
+    keysOf: (shard: Shard) => readonly string[],
+    bound: string,
+    count: number,
+  ): Promise<string[][]> {
+    const answers = await this.#runOnAll(LIST, keysOf, [bound, String(count)]);
     return answers.flatMap((lists, index) => {
       // A missing list would hide tokens, also from revokeAll.
-      if (Array.isArray(lists) && lists.length === this.#keys.groups[index]?.length) return lists;
+      const keys = this.#keys.groups[index]?.flatMap(keysOf);
+      if (Array.isArray(lists) && lists.length === keys?.length) return lists;
       throw corruptRecord();
     });
   }
 
-  /** Merges the lists of all shards: at most `size` entries below a bound, newest first. */
-  async #merge(account: string, bound: string, size: number) {
+  /**
+   * Merges the lists that have tokens of a state, of all shards: at most `size` entries below a bound,
+   * newest first.
+   */
+  async #merge({ account, state = 'active' }: PageQuery, bound: string, size: number) {
+    const keysOf = (shard: Shard) => [
+      ...(IN_ACCOUNT.has(state) ? [this.#keys.account(shard, account)] : []),
+      ...(IN_ASIDE.has(state) ? [this.#keys.aside(shard, account)] : []),
+    ];
     // More from each than its share, so that one round trip is usually enough.
     const share = size / SHARDS.length;
     const count = Math.max(2, Math.ceil(share + 4 * Math.sqrt(share)));
-    const lists = await this.list(account, bound, count);
+    const lists = await this.#list(keysOf, bound, count);
     // A list that goes on says nothing about what is below its last entry here.
     const ends = lists.filter((list) => list.length === count).map((list) => list.at(-1) ?? '');
     const floor = ends.sort().at(-1) ?? '';
@@ -226,19 +246,23 @@ export class TokenReader {
   /** Tokens that ended before a time, at most `limit`. */
   async ended(before: Date, limit: number): Promise<TokenName[]> {
     const values = [String(before.getTime()), String(Math.ceil(limit / SHARDS.length))];
-    const answers = await this.#runOnAll(DUE, (shard) => this.#keys.ends(shard), values);
+    const answers = await this.#runOnAll(DUE, (shard) => [this.#keys.ends(shard)], values);
     return (answers.flat(2) as string[]).slice(0, limit).map(readName);
   }
 
   #runOnLists(script: Script, account: string, values: readonly string[]): Promise<unknown[]> {
-    return this.#runOnAll(script, (shard) => this.#keys.account(shard, account), values);
+    return this.#runOnAll(script, (shard) => [this.#keys.account(shard, account)], values);
   }
 
-  /** Runs a script on a key of each shard, and answers for each group of shards. */
-  #runOnAll(script: Script, keyOf: (shard: Shard) => string, values: readonly string[]) {
+  /** Runs a script on keys of each shard, and answers for each group of shards. */
+  #runOnAll(
+    script: Script,
+    keysOf: (shard: Shard) => readonly string[],
+    values: readonly string[],
+  ) {
     return Promise.all(
       this.#keys.groups.map((shards) =>
-        runScript(this.#driver, { script, keys: shards.map(keyOf), values }),
+        runScript(this.#driver, { script, keys: shards.flatMap(keysOf), values }),
       ),
     );
   }
@@ -260,6 +284,20 @@ function takesNoWrites(error: unknown): boolean {
   return isReply(error, 'MISCONF') || isReply(error, 'NOREPLICAS');
 }
 
-function isListed(record: TokenRecord, account: string, liveAt: Date): boolean {
-  return record.account === account && record.revokedAt === undefined && record.expiresAt > liveAt;
+/** The states whose tokens are in the list of an account, and those in the list of what is set aside. */
+const IN_ACCOUNT = new Set<ListedState>(['active', 'expired', 'all']);
+const IN_ASIDE = new Set<ListedState>(['suspended', 'revoked', 'all']);
+
+/** Whether an entry may be of a token of the state. One that is not suspended does not say so. */
+function isEntryOf({ state = 'active', liveAt }: PageQuery, entry: string): boolean {
+  const { mark, expiresAt } = endIn(entry);
+  // In the list of all, a suspended token has an entry without a mark as well.
+  if (state === 'all') return mark !== SUSPENDED;
+  if (state === 'revoked') return mark === REVOKED;
+  const isExpired = expiresAt <= liveAt.getTime();
+  return isExpired === (state === 'expired') && mark === (state === 'suspended' ? SUSPENDED : '');
+}
+
+function isRecordOf({ account, state, liveAt }: PageQuery, record: TokenRecord): boolean {
+  return record.account === account && isListed(record, state, liveAt.getTime());
 }

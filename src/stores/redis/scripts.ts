@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Driver, isReply, type RedisCommand, withDriver } from './driver.ts';
+import { REVOKED, SUSPENDED } from './layout.ts';
 
 export interface Script {
   readonly source: string;
@@ -40,13 +41,21 @@ export function runScript(driver: Driver, call: ScriptCall): Promise<unknown> {
 }
 
 /*
- * KEYS of the scripts that write: for each token its record, its account's list, and the ends.
+ * KEYS of the scripts that write: for each token its record, its account's list, what is set aside of
+ * the account, and the ends.
  *
  * They answer with how many tokens they changed, how many an earlier run of the same call had
  * changed (a driver may send it twice), how many are malformed, and the generation of each token
  * that was changed, now or before. A generation is the id of the write that inserted the token. It
  * distinguishes the token from a later one that got the same id after a purge.
  */
+
+/** The entry of a token in the list of what is set aside, from its entry in its account's list. */
+const ASIDE = `
+local function aside(entry, mark)
+  return (string.gsub(entry, '(%-?%d+)$', mark .. '%1'))
+end
+`;
 
 /** The three counts that most scripts answer with. */
 export function numbersIn(answer: unknown): [number, number, number] {
@@ -99,18 +108,19 @@ end
 export const LIST_FULL = 'crowded';
 
 /**
- * ARGV: write id, record, entry (empty if revoked), end, name, and the length at which the account's
- * list takes no more (empty for no limit).
+ * ARGV: write id, record, entry (empty if revoked), entry aside (empty if it is not), end, name, and the
+ * length at which the account's list takes no more (empty for no limit).
  */
 export const INSERT = script(`${HEAD}
-local isFull = ARGV[6] ~= '' and redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[6])
+local isFull = ARGV[7] ~= '' and redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[7])
 if isFull then
   local revoked, version, writeId, generation = head(redis.call('GET', KEYS[1]) or '')
   if generation ~= ARGV[1] then return {0, 0, 0, '${LIST_FULL}'} end
 end
 if redis.call('SET', KEYS[1], ARGV[2], 'NX') then
   if ARGV[3] ~= '' then redis.call('ZADD', KEYS[2], 0, ARGV[3]) end
-  redis.call('ZADD', KEYS[3], ARGV[4], ARGV[5])
+  if ARGV[4] ~= '' then redis.call('ZADD', KEYS[3], 0, ARGV[4]) end
+  redis.call('ZADD', KEYS[4], ARGV[5], ARGV[6])
   return {1, 0, 0}
 end
 local revoked, version, writeId, generation = head(redis.call('GET', KEYS[1]))
@@ -118,25 +128,29 @@ return {0, generation == ARGV[1] and 1 or 0, 0}
 `);
 
 /**
- * ARGV: write id, record before its generation, record after it, entry (empty if revoked), end,
- * name, current version, account, generation (empty for any), channel, id.
+ * ARGV: write id, record before its generation, record after it, entry (empty if revoked), entry aside
+ * (empty if it is not), end, name, current version, account, generation (empty for any), channel, id, and
+ * by how many bytes the record may grow on a server whose memory is full.
  */
-export const REPLACE = script(`${HEAD}${UNKNOWN_LINES}
+export const REPLACE = script(`${HEAD}${UNKNOWN_LINES}${ASIDE}
 local value = redis.call('GET', KEYS[1])
 if not value then return {0, 0, 0} end
 local revoked, version, writeId, generation, entry, account = head(value)
 if not version then return {0, 0, 1} end
 if writeId == ARGV[1] then return {0, 1, 0, generation} end
-if revoked ~= '' or version ~= ARGV[7] or account ~= ARGV[8] then return {0, 0, 0} end
-if ARGV[9] ~= '' and generation ~= ARGV[9] then return {0, 0, 0} end
+if revoked ~= '' or version ~= ARGV[8] or account ~= ARGV[9] then return {0, 0, 0} end
+if ARGV[10] ~= '' and generation ~= ARGV[10] then return {0, 0, 0} end
 local changed = ARGV[2] .. generation .. ARGV[3]
 changed = changed .. unknownLines(value, changed)
-if #changed <= #value then ${ALLOW_FULL} end
+if #changed <= #value + tonumber(ARGV[13]) then ${ALLOW_FULL} end
 redis.call('SET', KEYS[1], changed)
 if entry ~= ARGV[4] then redis.call('ZREM', KEYS[2], entry) end
 if ARGV[4] ~= '' then redis.call('ZADD', KEYS[2], 0, ARGV[4]) end
-redis.call('ZADD', KEYS[3], ARGV[5], ARGV[6])
-redis.pcall('PUBLISH', ARGV[10], ARGV[11])
+local suspended = aside(entry, '${SUSPENDED}')
+if suspended ~= ARGV[5] then redis.call('ZREM', KEYS[3], suspended) end
+if ARGV[5] ~= '' then redis.call('ZADD', KEYS[3], 0, ARGV[5]) end
+redis.call('ZADD', KEYS[4], ARGV[6], ARGV[7])
+redis.pcall('PUBLISH', ARGV[11], ARGV[12])
 return {1, 0, 0, generation}
 `);
 
@@ -144,12 +158,12 @@ return {1, 0, 0, generation}
  * ARGV: write id, time, version (empty for any), account, channel, ids; then for each token its
  * name, generation (empty for any), and the entry by which it was found (empty if by its id).
  */
-export const REVOKE = script(`${HEAD}
+export const REVOKE = script(`${HEAD}${ASIDE}
 ${ALLOW_FULL}
 local changed, repeated, malformed = 0, 0, 0
 local generations = {}
-for i = 1, #KEYS / 3 do
-  local record, list, ends = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
+for i = 1, #KEYS / 4 do
+  local record, list, others, ends = unpack(KEYS, 4 * i - 3, 4 * i)
   local name, known, listed = ARGV[4 + 3 * i], ARGV[5 + 3 * i], ARGV[6 + 3 * i]
   if listed ~= '' then redis.call('ZREM', list, listed) end
   generations[i] = ''
@@ -167,6 +181,8 @@ for i = 1, #KEYS / 3 do
       local lines = {ARGV[2], version, ARGV[1], generation, entry, account}
       redis.call('SET', record, table.concat(lines, '\\n') .. string.sub(value, rest))
       redis.call('ZREM', list, entry)
+      redis.call('ZREM', others, aside(entry, '${SUSPENDED}'))
+      redis.call('ZADD', others, 0, aside(entry, '${REVOKED}'))
       redis.call('ZADD', ends, 'LT', ARGV[2], name)
       changed = changed + 1
       generations[i] = generation
@@ -178,17 +194,20 @@ return {changed, repeated, malformed, unpack(generations)}
 `);
 
 /** ARGV: time; then for each token its name and its account. Malformed records are removed too. */
-export const REMOVE = script(`${HEAD}
+export const REMOVE = script(`${HEAD}${ASIDE}
 local removed = 0
-for i = 1, #KEYS / 3 do
-  local record, list, ends = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
+for i = 1, #KEYS / 4 do
+  local record, list, others, ends = unpack(KEYS, 4 * i - 3, 4 * i)
   local name, owner = ARGV[2 * i], ARGV[2 * i + 1]
   local time = redis.call('ZSCORE', ends, name)
   if time and tonumber(time) < tonumber(ARGV[1]) then
     local revoked, version, writeId, generation, entry, account =
       head(redis.call('GET', record) or '')
     if not entry or account == owner then redis.call('DEL', record) end
-    if account == owner then redis.call('ZREM', list, entry) end
+    if account == owner then
+      redis.call('ZREM', list, entry)
+      redis.call('ZREM', others, aside(entry, '${REVOKED}'), aside(entry, '${SUSPENDED}'))
+    end
     redis.call('ZREM', ends, name)
     removed = removed + 1
   end

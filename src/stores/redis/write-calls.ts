@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { TokenRecord } from '../../token.ts';
-import { endOf, entryOf, type KeySpace, nameOf, type TokenName } from './layout.ts';
+import { asideEntryOf, endOf, entryOf, type KeySpace, nameOf, type TokenName } from './layout.ts';
 import { encodeRecord } from './record-codec.ts';
 import { INSERT, REMOVE, REPLACE, REVOKE, type Script, type WriteCall } from './scripts.ts';
 
@@ -46,7 +46,7 @@ export class WriteCalls {
     const values = [
       ...[writeId, ...encodeRecord(next, writeId), ...indexValuesOf(next)],
       ...[String(version), JSON.stringify(next.account), generation],
-      ...[this.#keys.channel, next.id],
+      ...[this.#keys.channel, next.id, String(slackOf(next))],
     ];
     return this.#callOf(REPLACE, [next], values);
   }
@@ -73,8 +73,16 @@ export class WriteCalls {
   }
 }
 
+/** A token can be suspended like it can be revoked: also on a server whose memory is full. */
+function slackOf({ suspendedAt }: TokenRecord): number {
+  return suspendedAt === undefined ? 0 : SUSPENSION_BYTES;
+}
+
+/** A time, a longer version, and the lines that an earlier version did not write. */
+const SUSPENSION_BYTES = 24;
+
 /** A token that is revoked leaves its account's list, so its entry is empty. */
 function indexValuesOf(record: TokenRecord): string[] {
   const entry = record.revokedAt === undefined ? entryOf(record) : '';
-  return [entry, String(endOf(record)), nameOf(record)];
+  return [entry, asideEntryOf(record) ?? '', String(endOf(record)), nameOf(record)];
 }

@@ -12,7 +12,7 @@ import type {
   TokenStore,
   Unsubscribe,
 } from '../../store.ts';
-import type { TokenId, TokenRecord } from '../../token.ts';
+import type { ListedState, TokenId, TokenRecord } from '../../token.ts';
 import type { KnownLists } from '../list-memory.ts';
 import { purgedOf } from '../purged.ts';
 import { bytesOfLists, COLUMNS, quotaExceeded, RowReader, scanned, toValues } from '../rows.ts';
@@ -198,10 +198,11 @@ export class SqliteTokenStore implements TokenStore {
     }
   }
 
-  async page({ account, after, limit, liveAt, maxBytes }: PageQuery): Promise<TokenRecord[]> {
-    const start = [after?.createdAt.getTime() ?? BEFORE_ALL, after?.id ?? ''] as const;
-    const values = [account, liveAt.getTime(), ...start, limit] as const;
-    return this.#read(({ statements: { page } }) => {
+  async page(query: PageQuery): Promise<TokenRecord[]> {
+    const { state = 'active', maxBytes } = query;
+    const values = pageValues(query, state);
+    return this.#read(({ statements: { pages } }) => {
+      const page = pages[state];
       if (maxBytes !== undefined) {
         return this.#readUpTo(maxBytes, page.iterate?.(...values) ?? page.all(...values));
       }
@@ -332,6 +333,15 @@ const MAX_PAUSE_MS = 100;
 
 /** Later than any date: before the first record of a list. */
 const BEFORE_ALL = Number.MAX_SAFE_INTEGER;
+
+function pageValues(
+  { account, after, limit, liveAt }: PageQuery,
+  state: ListedState,
+): SqliteValue[] {
+  const start = [after?.createdAt.getTime() ?? BEFORE_ALL, after?.id ?? ''];
+  if (state === 'all') return [account, ...start, account, ...start, limit];
+  return [account, ...(state === 'revoked' ? [] : [liveAt.getTime()]), ...start, limit];
+}
 
 /** The parameters that tell whether an account has reached its quota. */
 function quotaValues({ account }: TokenRecord, { tokens, liveAt }: AccountQuota): SqliteValue[] {

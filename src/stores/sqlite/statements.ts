@@ -1,4 +1,4 @@
-import type { TokenId } from '../../token.ts';
+import type { ListedState, TokenId } from '../../token.ts';
 import { COLUMNS, type Column } from '../rows.ts';
 import { changesIn, returnArrays, type SqliteHandle, type SqliteStatement } from './client.ts';
 
@@ -51,12 +51,7 @@ function prepareReads(handle: SqliteHandle) {
       `SELECT ${cells}, asked.key
        FROM json_each(?) AS asked CROSS JOIN tokens ON tokens.id = asked.value`,
     ),
-    // With a bare parameter as the limit, SQLite would plan the query on every call.
-    page: read(
-      `SELECT ${cells} FROM tokens
-       WHERE account = ? AND revoked_at IS NULL AND expires_at > ? AND (created_at, id) < (?, ?)
-       ORDER BY created_at DESC, id DESC LIMIT ? + 0`,
-    ),
+    pages: preparePages(read, cells),
     scan: read(`SELECT ${cells} FROM tokens WHERE id > ? ORDER BY id LIMIT ? + 0`),
     ended: read(
       `SELECT id FROM tokens WHERE min(expires_at, coalesce(revoked_at, expires_at)) < ?
@@ -65,6 +60,31 @@ function prepareReads(handle: SqliteHandle) {
     dataVersion: handle.prepare('PRAGMA data_version'),
   };
 }
+
+/** For each state, the parameters are the account, the time if there is one, the position and the limit. */
+function preparePages(
+  read: (sql: string) => SqliteStatement,
+  cells: string,
+): Readonly<Record<ListedState, SqliteStatement>> {
+  const where = (state: string) =>
+    `SELECT ${cells} FROM tokens WHERE account = ? AND ${state} AND (created_at, id) < (?, ?)`;
+  // With a bare parameter as the limit, SQLite would plan the query on every call.
+  const page = (selection: string) =>
+    read(`${selection} ORDER BY ${CREATED_AT} DESC, ${ID} DESC LIMIT ? + 0`);
+  return {
+    active: page(where('revoked_at IS NULL AND expires_at > ? AND suspended_at IS NULL')),
+    // The plus keeps these off the index of all that is not revoked, and off the one by expiry.
+    suspended: page(where('+revoked_at IS NULL AND expires_at > ? AND suspended_at IS NOT NULL')),
+    expired: page(where('revoked_at IS NULL AND +expires_at <= ?')),
+    revoked: page(where('revoked_at IS NOT NULL')),
+    // SQLite merges both, row by row.
+    all: page(`${where('revoked_at IS NULL')} UNION ALL ${where('revoked_at IS NOT NULL')}`),
+  };
+}
+
+/** A union is sorted by the places of its columns. */
+const CREATED_AT = COLUMNS.indexOf('created_at') + 1;
+const ID = COLUMNS.indexOf('id') + 1;
 
 /** Short bytes are faster to read as text. A list that equals another one is not read. */
 function cellOf(column: Column): string {

@@ -221,6 +221,46 @@ describe('the tokens of a store', () => {
     expect(none).toMatchObject({ text: '', json: { tokens: [], isWhole: true } });
   });
 
+  it('are suspended, resumed, and listed by state and name', async () => {
+    const { as, tokens } = setUp();
+    const issue = (name: string) => tokens.issue({ account: 'ada', scopes: [ORDERS], name });
+    const [first, second, third] = [await issue('CI one'), await issue('ci two'), await issue('x')];
+    const ask = (...words: string[]) => outcomeOf(['token', ...words, ...as]);
+    const namesIn = ({ json }: Awaited<ReturnType<typeof ask>>) =>
+      json.tokens.map(({ name }: { name: string }) => name).sort();
+
+    const suspended = await ask('suspend', first.id, '--if-version', '1');
+    expect(suspended.json).toMatchObject({ id: first.id, state: 'suspended', version: 2 });
+    expect(suspended.text).toContain('state    suspended\n');
+    const refused = await outcomeOf([
+      'token',
+      'verify',
+      '--scope',
+      ORDERS,
+      '--token',
+      first.value,
+      ...as.slice(0, 2),
+    ]);
+    expect(refused).toMatchObject({ isNegative: true, json: { reason: 'suspended' } });
+    await ask('revoke', third.id);
+
+    expect(namesIn(await ask('list'))).toEqual(['ci two']);
+    expect((await ask('list')).text).not.toContain('STATE');
+    expect(namesIn(await ask('list', '--state', 'suspended'))).toEqual(['CI one']);
+    expect(namesIn(await ask('list', '--state', 'revoked'))).toEqual(['x']);
+    const all = await ask('list', '--state', 'all', '--name', 'CI');
+    expect(namesIn(all)).toEqual(['CI one', 'ci two']);
+    expect(all.text.split('\n')[0]).toMatch(/^ID +STATE +EXPIRES +NAME +SCOPES$/);
+    expect(all.text).toMatch(new RegExp(`^${second.id} +active `, 'm'));
+    expect((await ask('get', third.id)).isNegative).toBe(true);
+    expect((await ask('get', third.id, '--state', 'revoked')).json.state).toBe('revoked');
+    expect((await ask('suspend', third.id)).isNegative).toBe(true);
+
+    const resumed = await ask('resume', first.id);
+    expect(resumed.json).toMatchObject({ id: first.id, state: 'active', version: 3 });
+    expect(namesIn(await ask('list'))).toEqual(['CI one', 'ci two']);
+  });
+
   it('tell what a change would come to, and are not changed by that', async () => {
     const { token, as } = await withToken();
     const change = ['--scope', BILLS, '--name', '', '--expire', '2026-12-31T12:00:00+01:00'];
@@ -393,6 +433,22 @@ describe('the tokens behind a service', () => {
       const [name = '', ...more] = verb;
       expect(await ask([name, id, ...more])).toMatchObject({ json: null, isNegative: true });
     }
+  });
+
+  it('are suspended, resumed, and listed by state and name', async () => {
+    const { ask } = await served();
+    const issue = async (name: string) =>
+      (await ask(['issue', '--scope', ORDERS, '--name', name])).json.id as string;
+    const [first, second] = [await issue('CI one'), await issue('two')];
+
+    expect((await ask(['suspend', first])).json).toMatchObject({ id: first, state: 'suspended' });
+    await ask(['revoke', second]);
+    expect((await ask(['list'])).json.tokens).toEqual([]);
+    const all = await ask(['list', '--state', 'all', '--name', 'ci']);
+    expect(all.json.tokens).toMatchObject([{ id: first, state: 'suspended', token: first }]);
+    expect((await ask(['get', second])).isNegative).toBe(true);
+    expect((await ask(['get', second, '--state', 'revoked'])).json.state).toBe('revoked');
+    expect((await ask(['resume', first])).json).toMatchObject({ state: 'active', version: 3 });
   });
 
   it('are listed over as many pages as there are', async () => {
@@ -695,7 +751,16 @@ describe('the examples in the help on token', () => {
     const [{ id } = { id: '' }] = (await tokens.list({ account: 'ada' })).tokens;
 
     expect(plain(issued)).toBe(plain({ stdout: `${example('issue').output}\n`, stderr: '' }));
-    for (const name of ['list', 'get', 'modify', 'verify', 'rotate', 'revoke']) {
+    for (const name of [
+      'list',
+      'get',
+      'modify',
+      'verify',
+      'rotate',
+      'suspend',
+      'resume',
+      'revoke',
+    ]) {
       const ended = await play(example(name).call, id);
       expect([name, plain(ended)]).toEqual([
         name,

@@ -3,11 +3,12 @@ import { describe, expect, it } from 'vitest';
 import type { RedisTokenStore } from '../../../src/stores/redis/index.ts';
 import { KeySpace } from '../../../src/stores/redis/layout.ts';
 import { INSERT, REPLACE } from '../../../src/stores/redis/scripts.ts';
-import type { TokenId, TokenRecord } from '../../../src/token.ts';
+import type { ListedState, TokenId, TokenRecord } from '../../../src/token.ts';
 import { isInstalled } from '../../servers.ts';
 import { refusalOf } from '../../support.ts';
 import { EARLIER_RECORDS, LATER_FIELDS } from '../earlier.ts';
 import { CREATED as NOW, newRecord } from '../support.ts';
+import { ofEarlierVersion } from './earlier-scripts.ts';
 import { intercepted, ioredis, openOver, ownServer } from './support.ts';
 
 const NEW_FIELD = '{"of":"a later version"}';
@@ -18,27 +19,14 @@ const two = newRecord('two');
 /** Writes records with one more line at their end. */
 function ofLaterVersion(client: Redis): Redis {
   const lastLineOf: Readonly<Record<string, number>> = {
-    [INSERT.sha]: 6,
-    [REPLACE.sha]: 7,
+    [INSERT.sha]: 7,
+    [REPLACE.sha]: 8,
   };
   return intercepted(client, (_, args, run) => {
     const index = lastLineOf[args[0] as string];
     return run(index === undefined ? args : args.with(index, `${args[index]}\n${NEW_FIELD}`));
   });
 }
-
-/** Writes records without the lines that the version before this one did not know. */
-function ofEarlierVersion(client: Redis): Redis {
-  const lastLineOf: Readonly<Record<string, number>> = { [INSERT.sha]: 6, [REPLACE.sha]: 7 };
-  return intercepted(client, (_, args, run) => {
-    const index = lastLineOf[args[0] as string];
-    if (index === undefined) return run(args);
-    const lines = (args[index] as string).split('\n');
-    return run(args.with(index, lines.slice(0, -NEW_LINES).join('\n')));
-  });
-}
-
-const NEW_LINES = Object.keys(LATER_FIELDS).length;
 
 /** Three versions on one server, which knows all scripts. */
 async function setUp() {
@@ -75,6 +63,34 @@ describe.skipIf(!isInstalled('redis'))('a record that an earlier version has wri
     expect(await earlier.replace(renamed)).toBe(true);
 
     expect(await today.find([one.id])).toEqual([{ ...renamed, ...LATER_FIELDS }]);
+  });
+
+  it('is listed as what the record says, whatever that version knows of lists', async () => {
+    const { earlier, today } = await setUp();
+    const listed = async (state: ListedState) => {
+      const page = await today.page({ account: 'acme', limit: 10, liveAt: NOW, state });
+      return page.map(({ id }) => id);
+    };
+    const three = newRecord('three', LATER_FIELDS);
+    await today.insert({ ...one, ...LATER_FIELDS });
+    await today.insert({ ...two, ...LATER_FIELDS });
+    await today.insert(three);
+    await earlier.insert(newRecord('four'));
+    expect(await earlier.revoke(one.id, 'acme', NOW)).toBe(true);
+    expect(await listed('suspended')).toEqual([two.id, three.id]);
+    // A version that does not know the list cannot put it there.
+    expect(await listed('revoked')).toEqual([]);
+    expect(await listed('active')).toEqual([newRecord('four').id]);
+    expect(await earlier.replace({ ...two, version: 2, expiresAt: NOW })).toBe(true);
+    expect(await listed('expired')).toEqual([two.id]);
+    expect(await listed('suspended')).toEqual([three.id]);
+    expect(await today.replace({ ...two, version: 3 })).toBe(true);
+    expect(await listed('active')).toEqual([two.id, newRecord('four').id]);
+    expect(await today.revoke(two.id, 'acme', NOW)).toBe(true);
+    expect(await listed('revoked')).toEqual([two.id]);
+    await earlier.purge(new Date(NOW.getTime() + 1), 10);
+    expect(await listed('all')).toEqual([three.id, newRecord('four').id]);
+    expect(await listed('revoked')).toEqual([]);
   });
 
   it('loses a field that this version removes', async () => {

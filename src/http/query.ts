@@ -1,0 +1,114 @@
+import * as z from 'zod';
+import { MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../bounds.ts';
+import { isTokenError } from '../errors.ts';
+import type { ListInput } from '../input.ts';
+import { fields, readInput } from '../schemas.ts';
+import { editDistance } from '../scope/distance.ts';
+import { shownName } from '../wording.ts';
+import { HttpError } from './errors.ts';
+
+/** Says of an error about a member of the query that it is one. */
+export function ofQuery(error: unknown, { shape }: z.ZodObject): unknown {
+  const member = isTokenError(error) ? error.details?.['member'] : undefined;
+  if (!isTokenError(error) || !Object.hasOwn(shape, String(member))) return error;
+  const { code, message, details } = error;
+  return new HttpError(code, `the query parameter ${message}`, { details });
+}
+
+/** The query of a list, with the names of the service. */
+export type Filter = Pick<ListInput, 'scope' | 'match' | 'state' | 'name' | 'limit' | 'cursor'>;
+
+const listedState = fields.state.describe(
+  'Only tokens in this state; `all` for those in any, and without it the active ones. A revoked token is listed until it is purged.',
+);
+
+/** The schema of the query; the service parses `scope`. */
+export const filterSchema = z.object({
+  scope: z
+    .string()
+    .describe('Only tokens that have to do with this scope; empty for all.')
+    .optional(),
+  match: fields.match
+    .describe(
+      '`overlaps`: can touch something of it; `covers`: may do all of it; `exact`: holds it.',
+    )
+    .optional(),
+  state: listedState.meta({ default: 'active' }).optional(),
+  name: z
+    .string()
+    .describe('Only tokens whose name contains this, in upper or lower case; empty for all.')
+    .optional(),
+  limit: z
+    .string()
+    .refine((text) => /^[1-9]\d{0,2}$/.test(text) && Number(text) <= MAX_WIRE_PAGE_TOKENS, {
+      error: `limit must be a whole number from 1 to ${MAX_WIRE_PAGE_TOKENS}`,
+    })
+    .transform(Number)
+    .describe(
+      'The most tokens on a page; 10 000 without `limit` and `cursor`. A page also ends at 1 MiB of scopes and metadata.',
+    )
+    .optional(),
+  cursor: fields.cursor.describe('The `cursor` of the page before.').optional(),
+});
+
+/** The schema of the query of advice. */
+export const adviceSchema = z.object({
+  unusedForDays: z
+    .string()
+    .refine((text) => /^[1-9]\d{0,3}$/.test(text) && Number(text) <= MAX_REVIEWED_DAYS, {
+      error: `unusedForDays must be a whole number from 1 to ${MAX_REVIEWED_DAYS}`,
+    })
+    .transform(Number)
+    .describe('How long a scope was not used that can go; 30 without it.')
+    .optional(),
+});
+
+/** More edits than a misspelled name of a parameter has. With two, `page` would be `name`. */
+const tooManyEdits = ({ length }: string) => (length > 4 ? 3 : 2);
+
+/** Parses the query of a list. An empty `scope` or `name` is ignored. */
+export function readFilter(query: URLSearchParams): Filter {
+  const { scope, name, ...filter } = readQuery(filterSchema, query);
+  return { ...filter, ...(scope && { scope }), ...(name && { name }) };
+}
+
+/** The schema of the query of one token. */
+export const getSchema = z.object({
+  state: fields.state
+    .describe('Only if the token is in this state; without it, in any but `revoked`.')
+    .optional(),
+});
+
+/**
+ * Parses a query. Unknown parameters, which clients and proxies add, are ignored, unless one looks like a
+ * misspelled known one.
+ */
+export function readQuery<Shape extends z.ZodRawShape>(
+  schema: z.ZodObject<Shape>,
+  query: URLSearchParams,
+): z.output<z.ZodObject<Shape>> {
+  const known = Object.keys(schema.shape);
+  const repeated = known.find((name) => query.getAll(name).length > 1);
+  if (repeated !== undefined) {
+    throw new HttpError('invalid_request', `the query parameter ${repeated} may be given once`, {
+      details: { member: repeated },
+    });
+  }
+  for (const name of query.keys()) refuseMisspelled(name, known);
+  return readInput(schema, Object.fromEntries(query));
+}
+
+function refuseMisspelled(name: string, known: readonly string[]): void {
+  if (known.includes(name)) return;
+  const text = name.toLowerCase();
+  const meant = known.find((other) => {
+    const most = tooManyEdits(other);
+    return editDistance(text, other.toLowerCase(), most) < most;
+  });
+  if (meant === undefined) return;
+  throw new HttpError(
+    'invalid_request',
+    `unknown query parameter ${shownName(name)}; did you mean ${meant}?`,
+    { details: { member: meant } },
+  );
+}
