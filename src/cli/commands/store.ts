@@ -9,6 +9,7 @@ import { AGE, readFlag, TIME, wholeNumber } from '../kinds.ts';
 import { count } from '../layout.ts';
 import { makeFolder } from '../private-file.ts';
 import { readSettings, type ServeSettings, STORE_SETTINGS } from '../settings.ts';
+import { keyUse } from '../stores/key-use.ts';
 import {
   messageOf,
   migrateFile,
@@ -82,7 +83,7 @@ token and no setting.`,
       ...STORE_FLAGS,
       full: {
         type: 'boolean',
-        help: 'also look for damage, which reads a whole SQLite file, and report risks that no setting removes',
+        help: 'also look for damage, which reads a whole SQLite file, report risks that no setting removes, and count the live tokens of each key',
       },
     },
     json: '[{ code, message }]',
@@ -94,12 +95,16 @@ token and no setting.`,
     },
     async run(_, { full, ...flags }) {
       const target = storeTarget(readSettings(STORE_SETTINGS, flags));
-      const findings = await withStore(target, async ({ store, usage }) => [
-        ...(await doctor(store, { full })),
-        ...(await usageFindings(usage)),
-      ]);
+      let keys: string[] = [];
+      const findings = await withStore(target, async ({ store, usage }) => {
+        const found = [...(await doctor(store, { full })), ...(await usageFindings(usage))];
+        // What is found may be a table that cannot be read.
+        if (full === true) keys = await keyUse(store, systemClock.now().getTime()).catch(() => []);
+        return found;
+      });
       const described = findings.map((each) => ({ code: each.code, message: messageOf(each) }));
-      return findingsOutcome(described, target.name);
+      const outcome = findingsOutcome(described, target.name);
+      return { ...outcome, notes: [outcome.notes, ...keys].join('\n') };
     },
   }),
   command({

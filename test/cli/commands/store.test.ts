@@ -252,6 +252,24 @@ describe('doctor', () => {
   });
 });
 
+describe('doctor --full', () => {
+  it('counts the live tokens of each key', async () => {
+    const { data, as } = await storeWithTokens(3);
+    const [first] = await tokensIn(data);
+    await outcomeOf(['token', 'revoke', first ?? '', ...as]);
+    const { notes, json } = await outcomeOf(['doctor', '--data', data, '--full']);
+
+    expect(notes).toMatch(/\nkey k1: made 2 live values, and seals 0 secrets$/);
+    expect(json).toEqual([]);
+    expect((await outcomeOf(['doctor', '--data', data])).notes).not.toContain('key k1');
+  });
+});
+
+async function tokensIn(data: string): Promise<string[]> {
+  const { tokens } = await serviceOn(data).list({ account: 'ada' });
+  return tokens.map(({ id }) => id);
+}
+
 describe('purge', () => {
   it('removes what ended long enough ago, and nothing that is valid', async () => {
     const { data, tokens, as } = await storeWithTokens(3);
