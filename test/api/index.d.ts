@@ -53,6 +53,10 @@ export interface Explanation {
   readonly suggestions: readonly string[];
 }
 
+export interface GetOptions {
+  readonly state?: ListedState | undefined;
+}
+
 export interface GithubPattern {
   readonly patternName: string;
   readonly secretFormat: string;
@@ -63,6 +67,7 @@ export interface GithubPattern {
 
 export interface IntrospectOptions {
   readonly countsAsUse?: boolean | undefined;
+  readonly includeSuspended?: boolean | undefined;
 }
 
 export interface IssueInput<Asked extends string = string> {
@@ -102,17 +107,21 @@ export interface ListInput<Asked extends string = string> {
   readonly account: string;
   readonly scope?: Asked | undefined;
   readonly match?: 'overlaps' | 'covers' | 'exact' | undefined;
+  readonly state?: ListedState | undefined;
+  readonly name?: string | undefined;
   readonly limit?: number | undefined;
   readonly maxBytes?: number | undefined;
   readonly cursor?: string | undefined;
 }
+
+export type ListedState = TokenState | 'all';
 
 export declare class MemoryTokenStore implements TokenStore {
   #private;
   readonly local = true;
   insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
-  page({ account, after, limit, liveAt, maxBytes, }: PageQuery): Promise<TokenRecord[]>;
+  page({ account, after, limit, liveAt, state, maxBytes, }: PageQuery): Promise<TokenRecord[]>;
   replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
   revokeAll(account: string, at: Date, limit: number): Promise<number>;
@@ -147,6 +156,7 @@ export interface PageQuery {
   readonly after?: Position | undefined;
   readonly limit: number;
   readonly liveAt: Date;
+  readonly state?: ListedState | undefined;
   readonly maxBytes?: number | undefined;
 }
 
@@ -158,6 +168,7 @@ export interface PatchInput<Asked extends string = string> {
   readonly expiresIn?: number | string | undefined;
   readonly name?: string | null | undefined;
   readonly metadata?: JsonObject | null | undefined;
+  readonly suspended?: boolean | undefined;
 }
 
 export interface Position {
@@ -186,7 +197,7 @@ export interface RefusalDelta {
   readonly scope?: undefined;
 }
 
-export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'ambiguous_request' | 'insufficient_scope';
+export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'suspended' | 'ambiguous_request' | 'insufficient_scope';
 
 export interface ResealOptions {
   readonly onProgress?: ((report: ResealReport) => void) | undefined;
@@ -264,7 +275,7 @@ export interface Token {
   readonly createdAt: Date;
   readonly expiresAt: Date;
   readonly version: number;
-  readonly state: 'active' | 'expired';
+  readonly state: TokenState;
   readonly masked: string;
   readonly value?: string;
   readonly name?: string;
@@ -291,7 +302,7 @@ export declare class TokenError extends Error {
 export type TokenErrorCode = 'invalid_scope' | 'scopes_required' | 'scope_unmatched' | 'too_many_scopes' | 'quota_exceeded' | 'catalog_empty' | 'invalid_ttl' | 'invalid_expire' | 'invalid_request' | 'invalid_options' | 'not_found' | 'token_expired' | 'version_conflict' | 'id_taken' | 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
 
 export type TokenEvent = (TokenScopedEvent & {
-  readonly type: 'issued' | 'modified' | 'activated' | 'revoked' | 'reused';
+  readonly type: 'issued' | 'modified' | 'suspended' | 'resumed' | 'activated' | 'revoked' | 'reused';
 }) | (TokenScopedEvent & {
   readonly type: 'rotated';
   readonly pending?: true;
@@ -399,7 +410,7 @@ export declare class TokenService<out Entry extends string = string> extends Tok
   issue<const Asked extends string = never>(input: IssueInput<AskedScope<Entry, Asked>>): Promise<IssuedToken>;
   list<const Asked extends string = never>(input: ListInput<AskedScope<Entry, Asked>>): Promise<TokenPage>;
   listAll<const Asked extends string = never>(input: ListInput<AskedScope<Entry, Asked>>): AsyncGenerator<Token, void, undefined>;
-  get(account: string, valueOrId: string): Promise<Token | undefined>;
+  get(account: string, valueOrId: string, options?: GetOptions): Promise<Token | undefined>;
   usage(account: string, valueOrId: string): Promise<TokenUsage | undefined>;
   advise(account: string, valueOrId: string, options?: AdviseOptions): Promise<TokenAdvice | undefined>;
   modify<const Asked extends string = never>(account: string, valueOrId: string, change: ModifyInput<AskedScope<Entry, Asked>>, options?: ChangeOptions): Promise<ModifiedToken>;
@@ -430,6 +441,8 @@ export interface TokenServiceOptions<Entry extends string = string> {
   readonly deadlineMs?: number | undefined;
   readonly onEvent?: ((event: TokenEvent) => void) | undefined;
 }
+
+export type TokenState = 'active' | 'suspended' | 'expired' | 'revoked';
 
 export interface TokenStore {
   insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;

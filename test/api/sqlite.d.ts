@@ -31,7 +31,7 @@ export declare class SqliteTokenStore implements TokenStore {
   static open(pathOrHandle: string | SqliteHandle, options?: SqliteStoreOptions): SqliteTokenStore;
   insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
-  page({ account, after, limit, liveAt, maxBytes }: PageQuery): Promise<TokenRecord[]>;
+  page(query: PageQuery): Promise<TokenRecord[]>;
   scan(query: ScanQuery): Promise<ScannedRecords>;
   replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
