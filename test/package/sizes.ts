@@ -6,14 +6,14 @@ import { ENTRIES, type Entry, specifierOf } from './entries.ts';
 /** In bytes, a little above what it is: whoever raises one says in the change what it buys. */
 const BUDGETS: Readonly<Record<Entry, number>> = {
   scope: 8_650,
-  index: 32_750,
+  index: 33_200,
   openapi: 15_000,
-  http: 30_400,
-  sqlite: 9_250,
-  postgres: 11_900,
-  mysql: 11_450,
-  redis: 15_050,
-  testing: 10_050,
+  http: 30_750,
+  sqlite: 10_250,
+  postgres: 12_100,
+  mysql: 11_800,
+  redis: 15_650,
+  testing: 11_100,
 };
 
 for (const entry of ENTRIES) {
