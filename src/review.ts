@@ -3,7 +3,7 @@ import { DAY_MS } from './duration.ts';
 import { notify } from './events.ts';
 import type { ReviewInput } from './input.ts';
 import type { ServiceParts } from './parts.ts';
-import { liveStepsOf, stepsOf } from './records/steps.ts';
+import { accountStepsOf, stepsOf } from './records/steps.ts';
 import { tokenOf, withUse } from './records/token-view.ts';
 import type { ScopeCatalog, ScopeSet } from './scope/index.ts';
 import { isExpired, type TokenRecord } from './token.ts';
@@ -26,7 +26,7 @@ export async function* reviewed(
   const reviewer = new Reviewer(parts, now);
   let count = 0;
   const { store } = parts;
-  const steps = account === undefined ? stepsOf(store) : liveStepsOf(store, account, now);
+  const steps = account === undefined ? stepsOf(store) : accountStepsOf(store, account, now);
   for await (const records of steps) {
     const live = records.filter(
       (record) => record.revokedAt === undefined && !isExpired(record, now),

@@ -91,7 +91,7 @@ export abstract class TokenUpkeep {
   }
 
   /**
-   * Goes through the tokens of all accounts, also expired ones that are not purged yet, never with their
+   * Goes through the tokens of all accounts, also expired and revoked ones that are not purged yet, never with their
    * values. One pass that reads a hundred records at a time, so you can stop at any time. A
    * token that is changed meanwhile may come twice. The order is the store's own.
    *
@@ -103,9 +103,7 @@ export abstract class TokenUpkeep {
     const { now: clock, store } = this.#parts;
     const now = clock();
     for await (const records of stepsOf(store)) {
-      for (const record of records) {
-        if (record.revokedAt === undefined) yield tokenOf(record, now);
-      }
+      for (const record of records) yield tokenOf(record, now);
     }
   }
 

@@ -22,15 +22,16 @@ export async function* stepsOf(
   } while (after !== undefined);
 }
 
-/** Goes through the live records of an account in steps, newest first. */
-export async function* liveStepsOf(
+/** Goes through all records of an account in steps, newest first; also through suspended ones. */
+export async function* accountStepsOf(
   store: CheckedStore,
   account: string,
   now: number,
 ): AsyncGenerator<readonly TokenRecord[], void> {
   let after: Position | undefined;
   do {
-    const query = { account, after, liveAt: new Date(now), maxBytes: MAX_RECORD_BYTES };
+    const liveAt = new Date(now);
+    const query = { account, state: 'all' as const, after, liveAt, maxBytes: MAX_RECORD_BYTES };
     const { records, last } = await scan(store, { query, limit: SCAN_STEP, isWanted: undefined });
     yield records;
     after = last;

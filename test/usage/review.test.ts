@@ -226,6 +226,7 @@ describe('review', () => {
     clock.advance(90 * DAY);
     expect(await findingsOf(tokens)).toEqual([]);
     clock.advance(1);
+    expect(await codesOf(tokens, { account: 'acme' })).toEqual(['suspended']);
 
     expect(await findingsOf(tokens)).toMatchObject([{ code: 'suspended', suspendedAt }]);
   });
@@ -350,6 +351,7 @@ describe('scan', () => {
         [issued[0]?.id, 'active'],
         [issued[1]?.id, 'active'],
         [issued[2]?.id, 'expired'],
+        [revoked.id, 'revoked'],
       ]),
     );
     expectNoSecret(scanned, ...issued.map(({ value }) => value));
