@@ -45,6 +45,7 @@ const REASONS: readonly RefusalReason[] = [
   'unknown',
   'revoked',
   'expired',
+  'suspended',
   'ambiguous_request',
   'insufficient_scope',
 ];

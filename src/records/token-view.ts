@@ -33,7 +33,7 @@ export class TokenView {
     return tokens;
   }
 
-  /** The value of a revoked token is no use to anybody but those who could undo that. */
+  /** Nobody needs the value of a revoked token but those who could undo the revocation. */
   #valueOf(record: TokenRecord): string | undefined {
     return record.revokedAt === undefined ? this.#values.reveal(record) : undefined;
   }
