@@ -63,6 +63,7 @@ const app = await Application.bootstrapWithPlugins({
   // Halves of types that are shown as a whole, or that nobody need write down.
   intentionallyNotExported: [
     'BaseEvent',
+    'BaseFinding',
     'TokenScopedEvent',
     'Apart',
     'Canonical',

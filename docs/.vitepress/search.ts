@@ -16,7 +16,8 @@ const KEYWORDS: Readonly<Record<string, string>> = {
   '/guides/run-the-service#health-checks': 'health check healthz liveness readiness probe',
   '/guides/monitor': 'monitoring observability operate metrics prometheus grafana logs',
   '/guides/monitor#health-checks': 'health check healthz readyz liveness readiness probe',
-  '/guides/monitor#metrics': 'metrics prometheus openmetrics counters histogram',
+  // Twice, to come before the setting of that name.
+  '/guides/monitor#metrics': 'metrics metrics prometheus openmetrics',
   '/guides/monitor#alerts': 'alert alerts alertmanager rules',
   '/guides/monitor#dashboard': 'dashboard grafana',
   '/guides/monitor#logs': 'logs json access log pino request id traceparent',
