@@ -837,6 +837,8 @@ describe('the schema of a query', () => {
     expect(paths['/token']?.['get']?.parameters?.map(({ name }) => name)).toEqual([
       'scope',
       'match',
+      'state',
+      'name',
       'limit',
       'cursor',
     ]);
@@ -862,7 +864,7 @@ export async function run(fetch: (request: Request) => Promise<Response>, basic:
   const listed = await client.GET('/token', { params: { query: { limit: 1, match: 'covers', scope: '${ORDERS}' } } });
   const listedId: string | undefined = listed.data?.data[0]?.id;
   const shown = await client.GET('/token/{token}', { params: { path } });
-  const state: 'active' | 'expired' | undefined = shown.data?.data[0]?.state;
+  const state: 'active' | 'suspended' | 'expired' | 'revoked' | undefined = shown.data?.data[0]?.state;
   const header = { 'If-Match': shown.response.headers.get('etag') ?? '' };
   const replaced = await client.PUT('/token/{token}', { params: { path, header }, body: { scopes: ['${ORDERS}'], expire } });
   const prolonged = await client.PATCH('/token/{token}', { params: { path }, body: { expiresIn: '30d' } });

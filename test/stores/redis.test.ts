@@ -671,9 +671,9 @@ describe.skipIf(loneUrl === undefined)('revokeAll', () => {
     const sizes: number[] = [];
     const client = intercepted(ioredis(), async (_, args, run) => {
       const answer = (await run()) as unknown[];
-      // Of the script that lists, all keys are lists of the account; others have three for each token.
+      // Of the script that lists, all keys are lists of the account; others have four for each token.
       const isList = Array.isArray(answer[0]);
-      sizes.push(isList ? answer.flat().length : Number(args[1]) / 3);
+      sizes.push(isList ? answer.flat().length : Number(args[1]) / 4);
       return answer;
     });
     const store = openOver(client);
