@@ -144,9 +144,9 @@ describe('a filter that finds nothing', () => {
     const tokens = await filled(store);
     const { spend } = standingTime();
     store.break('page', async (query: PageQuery) => {
-      // Meanwhile others are at work.
+      // Meanwhile others are at work: for longer than the budget, and in all for less than the deadline.
       await nextTurn();
-      spend(1000);
+      spend(100);
       return store.inner.page(query);
     });
 
