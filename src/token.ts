@@ -145,6 +145,8 @@ export interface Token {
   readonly uses?: number;
   /** When `verify` last accepted it; present together with `uses`. */
   readonly lastUsedAt?: Date;
+  /** Present if the counts could not be read: that `uses` is absent then says nothing. */
+  readonly usesUnknown?: true;
 }
 
 /** A token with its value, as `issue` and `rotate` return it. */

@@ -19,7 +19,7 @@ interface ServiceStores {
 }
 
 const USAGE_REMARK =
-  'tokens are verified as before; uses are counted in memory, and calls that show tokens may fail';
+  'tokens are verified and shown as before, without their uses, which are counted in memory';
 
 /** The stores of a service, with what counts uses. Their outages are logged. */
 export async function serviceStores(

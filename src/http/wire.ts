@@ -47,8 +47,9 @@ export function toWire(token: Token): WireToken {
   };
 }
 
-/** A token with its use. */
+/** A token with its use, if that is known. */
 export function toWireWithUse(token: Token): WireToken {
+  if (token.usesUnknown === true) return toWire(token);
   return {
     ...toWire(token),
     ...toWireUse({ uses: token.uses ?? 0, lastUsedAt: token.lastUsedAt }),
@@ -140,7 +141,7 @@ const OPTIONAL_MEMBERS = {
   metadata: { type: 'object', additionalProperties: true },
   lastUsed: {
     ...LAST_USED,
-    description: `${LAST_USED['description']} In answers to \`GET\`, if the service records usage.`,
+    description: `${LAST_USED['description']} In answers to \`GET\`, if the service records usage and can read it.`,
   },
   uses: {
     ...COUNT,

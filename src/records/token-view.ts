@@ -17,12 +17,20 @@ export class TokenView {
     this.usage = usage;
   }
 
-  /** Shows records with their use, if that is recorded. */
+  /**
+   * Shows records with their use, if that is recorded. If the counts cannot be read, the tokens say so:
+   * who has to find and revoke one must not have to wait for statistics.
+   */
   async withUses(records: readonly TokenRecord[], now: number): Promise<Token[]> {
-    // First, so that no event says that values were shown if this fails.
-    const uses = await this.usage?.totalsOf(records.map(({ id }) => id));
     const tokens = this.shown(records, now);
-    return uses === undefined ? tokens : tokens.map((token, at) => withUse(token, uses[at]));
+    if (this.usage === undefined) return tokens;
+    try {
+      const uses = await this.usage.totalsOf(records.map(({ id }) => id));
+      return tokens.map((token, at) => withUse(token, uses[at]));
+    } catch {
+      // The failure is an event already.
+      return tokens.map((token) => Object.freeze({ ...token, usesUnknown: true }));
+    }
   }
 
   /** Shows records. */

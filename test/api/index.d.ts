@@ -283,6 +283,7 @@ export interface Token {
   readonly pending?: true;
   readonly uses?: number;
   readonly lastUsedAt?: Date;
+  readonly usesUnknown?: true;
 }
 
 export interface TokenAdvice {

@@ -176,7 +176,7 @@ describe('a usage store that fails', () => {
     const about = /^tokenwright: usage \(SQLite in \S+usage\.db\)/;
     expect(lines.every((line) => about.test(line))).toBe(true);
     expect(lines).toContainEqual(
-      expect.stringMatching(/ fails: .+; tokens are verified as before/),
+      expect.stringMatching(/ fails: .+; tokens are verified and shown as before/),
     );
     expect(lines).toContainEqual(expect.stringMatching(/: 1 count of uses could not be written/));
   });

@@ -209,14 +209,19 @@ describe('GET /token/{token}/usage', () => {
   });
 
   it('is 503 while the usage store is down, and verdicts go on', async () => {
-    const { call, path, usage, use } = await setUpUsage();
+    const { call, path, usage, use, tokenAt } = await setUpUsage();
     const down: UsageStore['read'] = () => Promise.reject(new Error(CANARY));
     const read = usage.read.bind(usage);
     usage.read = down as typeof usage.read;
 
     expectFailure(await call('GET', `${path}/usage`), 'store_unavailable');
     expect(await use(ORDERS)).toMatchObject({ ok: true });
+    const shown = await tokenAt(path);
+    expect(shown).toHaveProperty('id');
+    expect(shown).not.toHaveProperty('uses');
+    expect(shown).not.toHaveProperty('lastUsed');
     usage.read = read;
+    expect(await tokenAt(path)).toMatchObject({ uses: 1 });
     expect((await call('GET', `${path}/usage`)).body['data']).toMatchObject({ uses: 1 });
   });
 });

@@ -239,9 +239,12 @@ describe('tokens', () => {
     const { tokens, token, usage, events } = await setUpUsage({ reveal: 'always' });
     usage.break(() => Promise.reject(new Error('down')));
 
-    expect(await codeOf(tokens.get('acme', token.id))).toBe('store_unavailable');
-    expect(await codeOf(tokens.list({ account: 'acme' }))).toBe('store_unavailable');
-    expect(events.map(({ type }) => type)).not.toContain('revealed');
+    const shown = await tokens.get('acme', token.id);
+    const { tokens: listed } = await tokens.list({ account: 'acme' });
+    expect(shown).toMatchObject({ id: token.id, value: token.value, usesUnknown: true });
+    expect(shown).not.toHaveProperty('uses');
+    expect(listed).toMatchObject([{ id: token.id, usesUnknown: true }]);
+    expect(events.filter(({ type }) => type === 'store_trouble')).toHaveLength(2);
     expect(await tokens.revoke('acme', token.id)).toBe(true);
   });
 });

@@ -104,7 +104,7 @@ function drawList(tokens: readonly TokenJson[]): string {
   const hasStates = tokens.some(({ state }) => state !== 'active');
   const hasNames = tokens.some(({ name }) => name !== undefined);
   const hasUses = tokens.some(({ lastUsed }) => lastUsed !== undefined);
-  const rows = tokens.map(({ id, state, expire, lastUsed = null, name = '', scopes }) => {
+  const rows = tokens.map(({ id, state, expire, lastUsed, name = '', scopes }) => {
     const more = scopes.length > 1 ? ` and ${scopes.length - 1} more` : '';
     return [
       printable(id),
@@ -126,7 +126,8 @@ function drawList(tokens: readonly TokenJson[]): string {
   return table(titles, rows);
 }
 
-function lastUsedText(lastUsed: number | null): string {
+function lastUsedText(lastUsed: number | null | undefined): string {
+  if (lastUsed === undefined) return 'unknown';
   return lastUsed === null ? 'never' : isoTime(lastUsed);
 }
 

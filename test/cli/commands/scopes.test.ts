@@ -535,7 +535,10 @@ describe('the commands', () => {
 
   it.each([
     [['tokn'], 'did you mean token?'],
-    [['dokter'], 'the commands are: serve, migrate, doctor, purge, review, backup, copy, token, keys'],
+    [
+      ['dokter'],
+      'the commands are: serve, migrate, doctor, purge, review, backup, copy, token, keys',
+    ],
     [['docter'], 'did you mean doctor?'],
     [['token', 'lst'], 'did you mean list?'],
     [['keys', 'rotat'], 'did you mean rotate?'],
