@@ -91,9 +91,9 @@ export abstract class TokenUpkeep {
   }
 
   /**
-   * Goes through the tokens of all accounts, also expired and revoked ones that are not purged yet, never with their
-   * values. One pass that reads a hundred records at a time, so you can stop at any time. A
-   * token that is changed meanwhile may come twice. The order is the store's own.
+   * Goes through the tokens of all accounts, including expired and revoked ones that are not purged yet,
+   * never with their values. One pass that reads a hundred records at a time, so you can stop at any
+   * time. A token that is changed meanwhile may come twice. The order is the store's own.
    *
    * @throws {TokenError} `invalid_options` if the store has no `scan`; `store_unavailable`, from the loop
    * @example

@@ -216,7 +216,7 @@ async function usageFindings(usage: UsageTarget): Promise<StoreFinding[]> {
   if (usage.file === undefined || !existsSync(usage.file)) return [];
   const fault = await usageFault(usage);
   if (fault === undefined) return [];
-  const message = `uses of tokens cannot be counted, and tokens cannot be shown: ${fault}. Stop the service and move the file away; serve makes another one`;
+  const message = `uses of tokens can be neither counted nor shown: ${fault}. Stop the service and move the file away; serve makes another one`;
   return [{ code: 'usage_unusable', message }];
 }
 
