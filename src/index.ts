@@ -1,4 +1,5 @@
 export type { Need } from './access/need.ts';
+export type { TokenChecks } from './checks.ts';
 export { type Clock, systemClock } from './clock.ts';
 export { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
 export type { TokenEvent, TokenEventType } from './events.ts';

@@ -5,6 +5,7 @@ import type { Decider } from './access/decision.ts';
 import { type Need, readNeed } from './access/need.ts';
 import { expandFor, rightsOf } from './access/rights.ts';
 import { DEFAULT_PAGE_TOKENS, MAX_RECORD_BYTES, REVOKE_BATCH } from './bounds.ts';
+import { TokenChecks } from './checks.ts';
 import { DAY_MS } from './duration.ts';
 import type { Events } from './events.ts';
 import type {
@@ -12,7 +13,6 @@ import type {
   CancelRotationOptions,
   ChangeOptions,
   GetOptions,
-  IntrospectOptions,
   IssueInput,
   ListInput,
   ModifyInput,
@@ -20,7 +20,6 @@ import type {
   Read,
   RevokeAllOptions,
   RotateOptions,
-  VerifyOptions,
 } from './input.ts';
 import type { TokenServiceOptions } from './options.ts';
 import { partsOf, type ServiceParts } from './parts.ts';
@@ -31,7 +30,6 @@ import {
   adviseOptions,
   changeOptions,
   getOptions,
-  introspectOptions,
   listInput,
   modifyInput,
   patchInput,
@@ -40,7 +38,6 @@ import {
   revokeAllOptions,
   revokeOptions,
   rotateOptions,
-  verifyOptions,
 } from './schemas.ts';
 import { scopeFilter } from './scope/filter.ts';
 import type { AskedScope } from './scope/index.ts';
@@ -54,9 +51,7 @@ import {
   type Token,
   type TokenPage,
   type TokenRecord,
-  type Verdict,
 } from './token.ts';
-import { TokenUpkeep } from './upkeep.ts';
 import type { TokenAdvice } from './usage/advice.ts';
 import type { TokenUsage } from './usage/counts.ts';
 import { usageIsOff } from './usage/recorder.ts';
@@ -77,7 +72,7 @@ import { usageIsOff } from './usage/recorder.ts';
  * const verdict = await tokens.verify(token.value, { scope: 'GET:shop.example/orders/7' });
  * console.log(verdict.ok); // true
  */
-export class TokenService<out Entry extends string = string> extends TokenUpkeep {
+export class TokenService<out Entry extends string = string> extends TokenChecks<Entry> {
   readonly #parts: ServiceParts;
   /** This instant, in milliseconds since 1970. */
   readonly #now: () => number;
@@ -407,95 +402,6 @@ export class TokenService<out Entry extends string = string> extends TokenUpkeep
     const now = this.#now();
     const owner = readAccount(account);
     return this.#parts.rotations.rotate(owner, valueOrId, readInput(rotateOptions, options), now);
-  }
-
-  /**
-   * Decides whether a value allows something. A refused value is not an error but a verdict. The instant
-   * of expiry already counts as expired. Only reads, but for one thing: if it accepts a value that waits
-   * for its first use, that is written in the background.
-   *
-   * If all accounts share one catalog, requests are read with it: a segment that one of its entries
-   * names literally belongs to that entry, and no `{}` of a scope matches it.
-   *
-   * @param need a scope, or a request with its raw target, or one that a catalog has read
-   * @param options `fresh` reads the store, whatever `cache` allows
-   * @throws {TokenError} `invalid_scope` if `need.scope` is not a scope
-   * @example
-   * const need = { method: 'GET', domain: 'shop.example', target: '/orders/7?x=1' };
-   * const verdict = await tokens.verify(value, need);
-   * if (!verdict.ok) console.log(verdict.reason); // 'expired'
-   */
-  async verify<const Asked extends string = never>(
-    value: string,
-    need: Need<AskedScope<Entry, Asked>>,
-    options?: VerifyOptions,
-  ): Promise<Verdict> {
-    const now = this.#now();
-    const isFresh = options !== undefined && readInput(verifyOptions, options).fresh === true;
-    return this.#decider.decide(value, need, now, isFresh ? 'store' : 'any') as Promise<Verdict>;
-  }
-
-  /**
-   * Whether `verify` accepts a value. Never true for a refused one, unlike the verdict itself, which is
-   * an object and so true in an `if`. If you need the token or the reason, call `verify`.
-   *
-   * @throws {TokenError} as `verify`. An outage of the store throws, too: it is not a `false`
-   * @example
-   * if (await tokens.allows(value, { scope: 'GET:shop.example/orders' })) console.log('welcome');
-   */
-  async allows<const Asked extends string = never>(
-    value: string,
-    need: Need<AskedScope<Entry, Asked>>,
-    options?: VerifyOptions,
-  ): Promise<boolean> {
-    return (await this.verify(value, need, options)).ok;
-  }
-
-  /**
-   * Decides immediately if nothing has to be awaited: the value is malformed, or its record is in the
-   * cache (see the option `cache`) and the catalog is not a function.
-   *
-   * @returns the verdict that `verify` would give; `undefined` if you have to call `verify`
-   * @throws {TokenError} as `verify`
-   * @example
-   * const verdict = tokens.verifySync(value, need) ?? (await tokens.verify(value, need));
-   */
-  verifySync<const Asked extends string = never>(
-    value: string,
-    need: Need<AskedScope<Entry, Asked>>,
-  ): Verdict | undefined {
-    if (this.#parts.catalogs.areAsked) return undefined;
-    return this.#decider.decide(value, need, this.#now(), 'cache') as Verdict | undefined;
-  }
-
-  /**
-   * Decides like `verify`, without a promise if nothing has to be awaited. For the guard. A subclass or
-   * a mock that overrides `verify` or `verifySync` is asked instead.
-   *
-   * @internal
-   */
-  decide(value: string, need: Need): Verdict | Promise<Verdict> {
-    const { verify, verifySync } = TokenService.prototype;
-    if (this.verify !== verify || this.verifySync !== verifySync) {
-      return this.verifySync(value, need) ?? this.verify(value, need);
-    }
-    return this.#decider.decide(value, need, this.#now(), 'any') as Verdict | Promise<Verdict>;
-  }
-
-  /**
-   * Returns the active token that a value belongs to. For answers about a token; use `verify` to grant
-   * access. Always reads the store.
-   *
-   * @param options `includeSuspended` also returns a suspended token, to revoke it for example
-   * @returns `undefined` if the value is malformed, unknown, revoked, expired or suspended
-   * @throws {TokenError} `store_unavailable`, `store_corrupt`
-   * @example
-   * const token = await tokens.introspect(value);
-   * console.log(token?.scopes); // ['GET:shop.example/orders']
-   */
-  async introspect(value: string, options: IntrospectOptions = {}): Promise<Token | undefined> {
-    const now = this.#now();
-    return this.#decider.introspect(value, now, readInput(introspectOptions, options));
   }
 
   /**

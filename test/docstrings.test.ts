@@ -170,7 +170,7 @@ describe('docstrings', () => {
     const verbs = PUBLIC.filter(
       ({ name, kind }) =>
         kind === SyntaxKind.MethodDeclaration &&
-        /^(?:TokenService|TokenUpkeep|ScopeSet|ScopeCatalog)\.\w/.test(name),
+        /^(?:TokenService|TokenChecks|TokenUpkeep|ScopeSet|ScopeCatalog)\.\w/.test(name),
     );
     const bare = verbs.filter(({ tags }) => !tags.some(({ name }) => name === 'example'));
 

@@ -15,7 +15,7 @@ export const AREAS: Readonly<Record<string, readonly Area[]>> = {
       name: 'service',
       title: 'The token service',
       about: '`TokenService`, its options, and what its methods take',
-      files: /^(?:service|upkeep|options|input)\.ts$/,
+      files: /^(?:service|checks|upkeep|options|input)\.ts$/,
     },
     {
       name: 'stores',

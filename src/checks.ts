@@ -1,0 +1,120 @@
+import type { Decider } from './access/decision.ts';
+import type { Need } from './access/need.ts';
+import type { IntrospectOptions, VerifyOptions } from './input.ts';
+import type { ServiceParts } from './parts.ts';
+import { introspectOptions, readInput, verifyOptions } from './schemas.ts';
+import type { AskedScope } from './scope/index.ts';
+import type { Token, Verdict } from './token.ts';
+import { TokenUpkeep } from './upkeep.ts';
+
+/**
+ * The methods of a {@link TokenService} that take the value of a token and no account: what a bearer may
+ * do.
+ *
+ * @example
+ * const isWelcome = (tokens: TokenChecks, value: string) =>
+ *   tokens.allows(value, { scope: 'GET:shop.example/orders' });
+ */
+export abstract class TokenChecks<out Entry extends string = string> extends TokenUpkeep {
+  readonly #parts: ServiceParts;
+  /** This instant, in milliseconds since 1970. */
+  readonly #now: () => number;
+  readonly #decider: Decider;
+
+  /** @internal */
+  constructor(parts: ServiceParts) {
+    super(parts);
+    this.#parts = parts;
+    this.#now = parts.now;
+    this.#decider = parts.decider;
+  }
+
+  /**
+   * Decides whether a value allows something. A refused value is not an error but a verdict. The instant
+   * of expiry already counts as expired. Only reads, but for one thing: if it accepts a value that waits
+   * for its first use, that is written in the background.
+   *
+   * If all accounts share one catalog, requests are read with it: a segment that one of its entries
+   * names literally belongs to that entry, and no `{}` of a scope matches it.
+   *
+   * @param need a scope, or a request with its raw target, or one that a catalog has read
+   * @param options `fresh` reads the store, whatever `cache` allows
+   * @throws {TokenError} `invalid_scope` if `need.scope` is not a scope
+   * @example
+   * const need = { method: 'GET', domain: 'shop.example', target: '/orders/7?x=1' };
+   * const verdict = await tokens.verify(value, need);
+   * if (!verdict.ok) console.log(verdict.reason); // 'expired'
+   */
+  async verify<const Asked extends string = never>(
+    value: string,
+    need: Need<AskedScope<Entry, Asked>>,
+    options?: VerifyOptions,
+  ): Promise<Verdict> {
+    const now = this.#now();
+    const isFresh = options !== undefined && readInput(verifyOptions, options).fresh === true;
+    return this.#decider.decide(value, need, now, isFresh ? 'store' : 'any') as Promise<Verdict>;
+  }
+
+  /**
+   * Whether `verify` accepts a value. Never true for a refused one, unlike the verdict itself, which is
+   * an object and so true in an `if`. If you need the token or the reason, call `verify`.
+   *
+   * @throws {TokenError} as `verify`. An outage of the store throws, too: it is not a `false`
+   * @example
+   * if (await tokens.allows(value, { scope: 'GET:shop.example/orders' })) console.log('welcome');
+   */
+  async allows<const Asked extends string = never>(
+    value: string,
+    need: Need<AskedScope<Entry, Asked>>,
+    options?: VerifyOptions,
+  ): Promise<boolean> {
+    return (await this.verify(value, need, options)).ok;
+  }
+
+  /**
+   * Decides immediately if nothing has to be awaited: the value is malformed, or its record is in the
+   * cache (see the option `cache`) and the catalog is not a function.
+   *
+   * @returns the verdict that `verify` would give; `undefined` if you have to call `verify`
+   * @throws {TokenError} as `verify`
+   * @example
+   * const verdict = tokens.verifySync(value, need) ?? (await tokens.verify(value, need));
+   */
+  verifySync<const Asked extends string = never>(
+    value: string,
+    need: Need<AskedScope<Entry, Asked>>,
+  ): Verdict | undefined {
+    if (this.#parts.catalogs.areAsked) return undefined;
+    return this.#decider.decide(value, need, this.#now(), 'cache') as Verdict | undefined;
+  }
+
+  /**
+   * Decides like `verify`, without a promise if nothing has to be awaited. For the guard. A subclass or
+   * a mock that overrides `verify` or `verifySync` is asked instead.
+   *
+   * @internal
+   */
+  decide(value: string, need: Need): Verdict | Promise<Verdict> {
+    const { verify, verifySync } = TokenChecks.prototype;
+    if (this.verify !== verify || this.verifySync !== verifySync) {
+      return this.verifySync(value, need) ?? this.verify(value, need);
+    }
+    return this.#decider.decide(value, need, this.#now(), 'any') as Verdict | Promise<Verdict>;
+  }
+
+  /**
+   * Returns the active token that a value belongs to. For answers about a token; use `verify` to grant
+   * access. Always reads the store.
+   *
+   * @param options `includeSuspended` also returns a suspended token, to revoke it for example
+   * @returns `undefined` if the value is malformed, unknown, revoked, expired or suspended
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`
+   * @example
+   * const token = await tokens.introspect(value);
+   * console.log(token?.scopes); // ['GET:shop.example/orders']
+   */
+  async introspect(value: string, options: IntrospectOptions = {}): Promise<Token | undefined> {
+    const now = this.#now();
+    return this.#decider.introspect(value, now, readInput(introspectOptions, options));
+  }
+}
