@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, isAbsolute, join } from 'node:path';
+import { basename, isAbsolute, join, relative } from 'node:path';
 import { defineConfig, type Options } from 'tsup';
+import { buildPage } from './src/console/assets.ts';
 
 /** One for each subpath of the package; each folder of `src/stores` is an engine with its own. */
 const entry: Record<string, string> = {
@@ -8,6 +9,7 @@ const entry: Record<string, string> = {
   scope: 'src/scope/index.ts',
   openapi: 'src/openapi/index.ts',
   http: 'src/http/index.ts',
+  console: 'src/console/index.ts',
   testing: 'src/testing/index.ts',
 };
 for (const store of readdirSync('src/stores', { withFileTypes: true })) {
@@ -38,6 +40,21 @@ const versionAlone: Plugin = {
 /** Whose code is bundled, by the folder of the package. Both formats add to it. */
 const bundled = new Set<string>();
 
+/** The page of the console, as texts, in place of the file that builds it. */
+const consolePage: Plugin = {
+  name: 'console-page',
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]console[\\/]assets\.ts$/ }, () => {
+      const { assets, inputs } = buildPage();
+      for (const input of inputs) addBundled(input);
+      return {
+        contents: `export const pageAssets = () => ${JSON.stringify(assets)};`,
+        loader: 'js',
+      };
+    });
+  },
+};
+
 /** Writes the licenses of what is bundled beside it. */
 const notices: Plugin = {
   name: 'notices',
@@ -45,8 +62,7 @@ const notices: Plugin = {
     onEnd(({ metafile }) => {
       for (const { inputs } of Object.values(metafile?.outputs ?? {})) {
         for (const [file, { bytesInOutput }] of Object.entries(inputs)) {
-          const folder = /^.*node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(file)?.[0];
-          if (folder !== undefined && bytesInOutput > 0) bundled.add(folder);
+          if (bytesInOutput > 0) addBundled(file);
         }
       }
       mkdirSync(outdir, { recursive: true });
@@ -54,6 +70,11 @@ const notices: Plugin = {
     });
   },
 };
+
+function addBundled(file: string): void {
+  const folder = /^.*node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(file)?.[0];
+  if (folder !== undefined) bundled.add(relative(import.meta.dirname, folder));
+}
 
 function noticesOf(folders: readonly string[]): string {
   const parts = folders.map((folder) => {
@@ -98,7 +119,7 @@ const common: Options = {
   sourcemap: true,
   removeNodeProtocol: false,
   dts: { entry },
-  esbuildPlugins: [versionAlone, notices],
+  esbuildPlugins: [versionAlone, consolePage, notices],
   plugins: [plainMaps],
   // In a user's tree they would weigh more than they do: what is used of them is bundled.
   noExternal: ['nanoid', 'date-fns'],

@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import * as console from '../src/console/index.ts';
 import * as http from '../src/http/index.ts';
 import * as root from '../src/index.ts';
 import * as openapi from '../src/openapi/index.ts';
@@ -209,6 +210,11 @@ const EXPORTS: Record<
       'type SignIn',
     ],
   },
+  'tokenwright/console': {
+    module: console,
+    file: 'console/index.ts',
+    names: ['type TokenConsole', 'type TokenConsoleOptions', 'tokenConsole'],
+  },
   'tokenwright/testing': {
     module: testing,
     file: 'testing/index.ts',
@@ -283,7 +289,7 @@ interface Import {
   readonly isTypeOnly: boolean;
 }
 
-const FILES: readonly string[] = globSync('**/*.ts', { cwd: SRC });
+const FILES: readonly string[] = globSync('**/*.{ts,tsx}', { cwd: SRC });
 
 /** Each import of each file below src; files by their path there, packages by their name. */
 const IMPORTS: readonly Import[] = FILES.flatMap((from) => {
@@ -360,6 +366,10 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^http\//, /^(stores|cli|testing|records|store\.ts|openapi)\b/],
   // What it logs it masks; it reads no values.
   [/^http\//, /^values\/(?!safe-url\.ts$)/],
+  // The page runs in a browser: it has scopes and the types of the wire, and calls for anything else.
+  [/^console\/app\//, /^(?!console\/app\/|scope\/|http\/wire\.ts$|preact\b)/],
+  [/^console\/(?!app\/)/, /^(?!console\/|http\/|schemas\.ts$|zod$|node:|esbuild$)/],
+  [/^(?!console\/|cli\/)/, /^console\//],
   [/^testing\//, /^(service|http|stores|cli|input|schemas|records)\b/],
   [/^openapi\//, /^(service|http|stores|cli|store|records|values)\b/],
   [/^(?!cli\/)/, /^cli\//],
@@ -425,7 +435,13 @@ describe('the files', () => {
     const forwarding = FILES.filter((file) => rest(file) === '');
 
     expect(forwarding.sort()).toEqual(
-      ['index.ts', 'http/index.ts', 'scope/index.ts', 'testing/index.ts'].sort(),
+      [
+        'index.ts',
+        'console/index.ts',
+        'http/index.ts',
+        'scope/index.ts',
+        'testing/index.ts',
+      ].sort(),
     );
   });
 

@@ -48,6 +48,7 @@ describe('a bundler', () => {
     ['tokenwright/scope', []],
     ['tokenwright/openapi', ['@apidevtools/swagger-parser']],
     ['tokenwright/http', ['zod']],
+    ['tokenwright/console', ['zod']],
     ['tokenwright/sqlite', []],
     ['tokenwright/postgres', []],
     ['tokenwright/mysql', []],

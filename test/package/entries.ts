@@ -4,6 +4,7 @@ export const ENTRIES = [
   'index',
   'openapi',
   'http',
+  'console',
   'sqlite',
   'postgres',
   'mysql',

@@ -9,6 +9,7 @@ const BUDGETS: Readonly<Record<Entry, number>> = {
   index: 33_250,
   openapi: 15_000,
   http: 30_750,
+  console: 40_000,
   sqlite: 10_250,
   postgres: 12_100,
   mysql: 11_800,

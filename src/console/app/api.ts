@@ -1,0 +1,330 @@
+import type { WireAdvice, WireToken, WireUsage } from '../../http/wire.ts';
+import type { Session } from './session.ts';
+
+/**
+ * A token as the page keeps it: never with its value. Where a service shows values again, the page asks
+ * for one at the moment a person wants to see it ({@link Api.reveal}).
+ */
+export interface ShownToken extends Omit<WireToken, 'token'> {
+  /** The beginning of the value, or of the id if the value is not known. */
+  readonly masked: string;
+  /** Whether the service can show the value again. */
+  readonly isReadable: boolean;
+  /** The token that this one was derived from. */
+  readonly parent?: string;
+}
+
+/** A token that was just issued or rotated, with its value. */
+export interface FreshToken extends ShownToken {
+  readonly value: string;
+}
+
+export interface TokenPage {
+  readonly tokens: readonly ShownToken[];
+  /** Absent on the last page. */
+  readonly cursor?: string;
+}
+
+export interface ListQuery {
+  readonly state?: string;
+  readonly name?: string;
+  readonly parent?: string;
+  readonly cursor?: string;
+  readonly limit: number;
+}
+
+/** The body of `POST /token`. */
+export interface NewToken {
+  readonly scopes: readonly string[];
+  readonly name?: string;
+  readonly ttl?: number;
+  readonly expire?: string;
+  readonly limits?: object;
+}
+
+/** The body of `PATCH /token/{id}`. */
+export interface TokenChange {
+  readonly scopes?: readonly string[];
+  readonly removeScopes?: readonly string[];
+  readonly name?: string | null;
+  readonly expire?: string;
+  readonly suspended?: boolean;
+  readonly limits?: object | null;
+}
+
+/** The body of `POST /token/{id}/rotate`. */
+export interface Rotation {
+  readonly graceSeconds?: number;
+  readonly activate?: 'first-use';
+  readonly cancel?: true;
+}
+
+/** The body of `POST /token/{id}/explain`. */
+export interface Question {
+  readonly method: string;
+  readonly domain: string;
+  readonly target: string;
+}
+
+export interface Explanation {
+  readonly allowed: boolean;
+  readonly reason?: string;
+  readonly grantedBy?: string;
+  readonly needed?: string;
+  readonly nearest?: { readonly scope: string; readonly failed: 'method' | 'domain' | 'path' };
+  readonly smallest?: string;
+  readonly known?: boolean;
+  readonly suggestions?: readonly string[];
+}
+
+/** Something about a token that somebody should look at. */
+export interface Finding {
+  readonly code: string;
+  readonly token: ShownToken;
+  readonly scopes: readonly string[];
+  readonly message: string;
+}
+
+export interface FindingPage {
+  readonly findings: readonly Finding[];
+  readonly cursor?: string;
+}
+
+/** A call that failed, with the words of the service. */
+export class ApiError extends Error {
+  /** A code of the service, or `unreachable` if it did not answer. */
+  readonly code: string;
+  readonly details: { readonly member?: string; readonly [name: string]: unknown };
+  /** How long to wait before the next try, if the service says so. */
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(
+    code: string,
+    message: string,
+    {
+      details = {},
+      retryAfterSeconds,
+    }: Partial<Pick<ApiError, 'details' | 'retryAfterSeconds'>> = {},
+  ) {
+    super(message);
+    this.code = code;
+    this.details = details;
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+}
+
+export interface ApiOptions {
+  /** The address of the token service, without a slash at its end. */
+  readonly base: string;
+  readonly session: Session;
+  /**
+   * Called when a call is refused because nobody is signed in any more. Resolves with the session to
+   * try again with, or rejects.
+   */
+  readonly renew: () => Promise<Session>;
+}
+
+/** The token service, over the wire. Every method rejects with an {@link ApiError}. */
+export class Api {
+  readonly #base: string;
+  readonly #renew: () => Promise<Session>;
+  #session: Session;
+
+  constructor({ base, session, renew }: ApiOptions) {
+    this.#base = base;
+    this.#session = session;
+    this.#renew = renew;
+  }
+
+  async list(query: ListQuery): Promise<TokenPage> {
+    const { data, cursor } = await this.#call<TokenList>('GET', `/token?${searchOf({ ...query })}`);
+    return { tokens: data.map(toShown), ...(cursor !== undefined && { cursor }) };
+  }
+
+  async get(id: string): Promise<ShownToken> {
+    const { data } = await this.#call<TokenList>('GET', `/token/${id}`);
+    return toShown(onlyOf(data));
+  }
+
+  /** The value of a token, of a service that can show it again. */
+  async reveal(id: string): Promise<string> {
+    const { data } = await this.#call<TokenList>('GET', `/token/${id}`);
+    return onlyOf(data).token;
+  }
+
+  async issue(body: NewToken): Promise<FreshToken> {
+    return toFresh(await this.#call<WireToken>('POST', '/token', { body }));
+  }
+
+  /** Refused with `version_conflict` if the token is no longer the one that was shown. */
+  async patch(shown: ShownToken, body: TokenChange): Promise<ShownToken> {
+    const call = { body, version: shown.version };
+    const { data } = await this.#call<TokenList>('PATCH', `/token/${shown.id}`, call);
+    return toShown(onlyOf(data));
+  }
+
+  async rotate(shown: ShownToken, body: Rotation): Promise<FreshToken> {
+    const call = { body, version: shown.version };
+    return toFresh(await this.#call<WireToken>('POST', `/token/${shown.id}/rotate`, call));
+  }
+
+  async revoke(shown: ShownToken): Promise<void> {
+    await this.#call('DELETE', `/token/${shown.id}`, { version: shown.version });
+  }
+
+  async usage(id: string): Promise<WireUsage> {
+    return (await this.#call<{ data: WireUsage }>('GET', `/token/${id}/usage`)).data;
+  }
+
+  async advice(id: string): Promise<WireAdvice> {
+    return (await this.#call<{ data: WireAdvice }>('GET', `/token/${id}/advice`)).data;
+  }
+
+  async explain(id: string, body: Question): Promise<Explanation> {
+    return (await this.#call<{ data: Explanation }>('POST', `/token/${id}/explain`, { body })).data;
+  }
+
+  async review(cursor?: string): Promise<FindingPage> {
+    const search = cursor === undefined ? '' : `?${searchOf({ cursor })}`;
+    const answer = await this.#call<{ data: WireFinding[]; cursor?: string }>(
+      'GET',
+      `/review${search}`,
+    );
+    const findings = answer.data.map((found) => ({ ...found, token: toShown(found.token) }));
+    return { findings, ...(answer.cursor !== undefined && { cursor: answer.cursor }) };
+  }
+
+  /** The scopes that this account may ask for. */
+  async catalog(): Promise<readonly string[]> {
+    return (await this.#call<{ data: readonly string[] }>('GET', '/scopes')).data;
+  }
+
+  async #call<Answer>(method: string, path: string, call: Call = {}): Promise<Answer> {
+    const answer = await this.#send(method, path, call);
+    if (answer.status !== 401) return (await readAnswer(answer)) as Answer;
+    this.#session = await this.#renew();
+    return (await readAnswer(await this.#send(method, path, call))) as Answer;
+  }
+
+  #send(method: string, path: string, { body, version }: Call): Promise<Response> {
+    const headers: Record<string, string> = {};
+    if (body !== undefined) headers['content-type'] = 'application/json';
+    if (version !== undefined) headers['if-match'] = `"${version}"`;
+    const init: RequestInit = { method, headers };
+    if (body !== undefined) init.body = JSON.stringify(body);
+    return send(this.#base + path, this.#session, init);
+  }
+}
+
+interface Call {
+  readonly body?: object;
+  readonly version?: number;
+}
+
+type TokenList = { readonly data: readonly WireToken[]; readonly cursor?: string };
+type WireFinding = Omit<Finding, 'token'> & { readonly token: WireToken };
+
+/** What the service at an address can do, by its own description. */
+export interface Abilities {
+  /** Whether it takes a user name and a password; otherwise a session of the host. */
+  readonly takesPassword: boolean;
+  /** Whether it has a path, such as `/review`. */
+  has(path: string): boolean;
+}
+
+export async function readAbilities(base: string): Promise<Abilities> {
+  const document = (await readAnswer(
+    await send(`${base}/openapi.json`, { kind: 'host' }, {}),
+  )) as ServiceDocument;
+  const schemes = Object.values(document.components?.securitySchemes ?? {});
+  const paths = Object.keys(document.paths ?? {});
+  return {
+    takesPassword: schemes.some(({ type, scheme }) => type === 'http' && scheme === 'basic'),
+    has: (path) => paths.includes(path),
+  };
+}
+
+interface ServiceDocument {
+  readonly paths?: object;
+  readonly components?: {
+    readonly securitySchemes?: Record<string, { readonly type: string; readonly scheme?: string }>;
+  };
+}
+
+/** Whether a session opens the service. @throws {ApiError} if the service cannot say */
+export async function isAccepted(base: string, session: Session): Promise<boolean> {
+  const answer = await send(`${base}/token?limit=1`, session, {});
+  if (answer.status === 401) return false;
+  await readAnswer(answer);
+  return true;
+}
+
+async function send(url: string, session: Session, init: RequestInit): Promise<Response> {
+  const headers = new Headers(init.headers);
+  headers.set('x-tokenwright', 'console');
+  if (session.kind === 'basic') headers.set('authorization', session.authorization);
+  // Without the cookies, the browser also leaves its own dialog for passwords closed.
+  const credentials = session.kind === 'basic' ? 'omit' : 'same-origin';
+  try {
+    return await fetch(url, {
+      ...init,
+      headers,
+      credentials,
+      cache: 'no-store',
+      redirect: 'error',
+    });
+  } catch {
+    throw unreachable();
+  }
+}
+
+async function readAnswer(answer: Response): Promise<unknown> {
+  let body: unknown;
+  try {
+    body = await answer.json();
+  } catch {
+    throw unreachable();
+  }
+  if (answer.ok) return body;
+  const { code, message, details } = body as Partial<ApiError>;
+  // A gateway in front of the service answers in words of its own.
+  if (typeof code !== 'string' || typeof message !== 'string') throw unreachable();
+  const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN);
+  throw new ApiError(code, message, {
+    ...(details && { details }),
+    ...(Number.isFinite(seconds) && { retryAfterSeconds: seconds }),
+  });
+}
+
+function unreachable(): ApiError {
+  return new ApiError('unreachable', 'the service does not answer');
+}
+
+function onlyOf(tokens: readonly WireToken[]): WireToken {
+  const [token] = tokens;
+  if (token === undefined) throw unreachable();
+  return token;
+}
+
+/** How much of a value or an id is shown: as much as a masked value of the service shows. */
+const SHOWN_VALUE = /^[a-z0-9]+_1[0-9A-Za-z]{8}/;
+const SHOWN_ID_LENGTH = 6;
+
+function toShown({ token, ...rest }: WireToken): ShownToken {
+  const isReadable = token !== rest.id;
+  const known = SHOWN_VALUE.exec(token)?.[0] ?? rest.id.slice(0, SHOWN_ID_LENGTH);
+  return { ...rest, masked: `${known}…`, isReadable };
+}
+
+/** The answer to a new token has its members beside the envelope. */
+function toFresh(
+  answer: WireToken & Partial<Record<'success' | 'message' | 'error', unknown>>,
+): FreshToken {
+  const { success: _, message: __, error: ___, ...wire } = answer;
+  return { ...toShown(wire), value: wire.token };
+}
+
+function searchOf(query: Readonly<Record<string, string | number | undefined>>): URLSearchParams {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+  return new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
+}

@@ -1,0 +1,156 @@
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { type Abilities, Api, ApiError, isAccepted, readAbilities } from './api.ts';
+import { type Console, ConsoleContext } from './context.ts';
+import { Button } from './controls/button.tsx';
+import { Notice } from './controls/notice.tsx';
+import { LoadedPart, Screen } from './controls/screen.tsx';
+import { useLoaded } from './loading.ts';
+import { NewTokenScreen } from './new-token.tsx';
+import { RenewDialog, useRenewal } from './renew.tsx';
+import { ReviewScreen } from './review.tsx';
+import { goTo, type Route, useRoute } from './router.ts';
+import { HOST_SESSION, type Session } from './session.ts';
+import { Shell } from './shell.tsx';
+import { SignInForm } from './sign-in.tsx';
+import { TEXTS } from './texts.ts';
+import { TokenScreen } from './token.tsx';
+import { TokenList } from './token-list.tsx';
+
+export interface AppProps {
+  /** The address of the token service. */
+  readonly base: string;
+  readonly title: string;
+  readonly brand: string;
+}
+
+/** The whole page: finds out how to sign in, signs in, and shows the screen of the address. */
+export function App({ base, title, brand }: AppProps) {
+  const abilities = useLoaded(base, () => readAbilities(base));
+  const [session, setSession] = useState<Session | undefined>();
+  const signOut = () => {
+    setSession(undefined);
+    goTo({ screen: 'list' });
+  };
+  if (abilities.state === 'ready' && session !== undefined) {
+    const signedIn = { base, title, brand, session, signOut, abilities: abilities.value };
+    return <SignedIn {...signedIn} />;
+  }
+  return (
+    <Shell title={title} brand={brand}>
+      <LoadedPart loaded={abilities}>
+        {({ takesPassword }) =>
+          takesPassword ? (
+            <SignInScreen base={base} onSignedIn={setSession} />
+          ) : (
+            <HostSignIn base={base} onSignedIn={setSession} />
+          )
+        }
+      </LoadedPart>
+    </Shell>
+  );
+}
+
+interface SignInScreenProps {
+  readonly base: string;
+  readonly onSignedIn: (session: Session) => void;
+}
+
+function SignInScreen(props: SignInScreenProps) {
+  return (
+    <div class="narrow card">
+      <Screen title={TEXTS.signIn.title}>
+        <p class="intro">{TEXTS.signIn.intro}</p>
+        <SignInForm {...props} />
+      </Screen>
+    </div>
+  );
+}
+
+/** With sessions of the host there is nothing to ask for: the browser has a session, or it has none. */
+function HostSignIn({ base, onSignedIn }: SignInScreenProps) {
+  const accepted = useLoaded(base, () => isAccepted(base, HOST_SESSION));
+  const isSignedIn = accepted.state === 'ready' && accepted.value;
+  useEffect(() => {
+    if (isSignedIn) onSignedIn(HOST_SESSION);
+  }, [isSignedIn, onSignedIn]);
+  return (
+    <LoadedPart loaded={accepted}>
+      {(is) =>
+        is ? null : (
+          <div class="narrow card">
+            <Screen title={TEXTS.signIn.title}>
+              <Notice kind="info">{TEXTS.signIn.hostRefused}</Notice>
+              <Button kind="primary" onClick={accepted.reload}>
+                {TEXTS.errors.retry}
+              </Button>
+            </Screen>
+          </div>
+        )
+      }
+    </LoadedPart>
+  );
+}
+
+interface SignedInProps extends AppProps {
+  readonly session: Session;
+  readonly abilities: Abilities;
+  readonly signOut: () => void;
+}
+
+/** Everything of one account. It disappears as a whole when that account signs out. */
+function SignedIn({ base, title, brand, session, abilities, signOut }: SignedInProps) {
+  const route = useRoute();
+  const renewal = useRenewal();
+  const [message, announce] = useState('');
+  const console = useMemo((): Console => {
+    const api = new Api({ base, session, renew: renewal.renew });
+    return { api, abilities, base, announce, catalog: onceDone(() => api.catalog()) };
+  }, [base, session, abilities, renewal.renew]);
+  const leave = () => {
+    renewal.refuse(new ApiError('unauthenticated', TEXTS.errors.signedOut));
+    signOut();
+  };
+  return (
+    <ConsoleContext.Provider value={console}>
+      <Shell
+        title={title}
+        brand={brand}
+        route={route}
+        hasReview={abilities.has('/review')}
+        username={session.kind === 'basic' ? session.username : undefined}
+        onSignOut={session.kind === 'basic' ? leave : undefined}
+        message={message}
+      >
+        <CurrentScreen route={route} />
+      </Shell>
+      {renewal.isAsked && (
+        <RenewDialog base={base} session={session} onRenewed={renewal.accept} onLeave={leave} />
+      )}
+    </ConsoleContext.Provider>
+  );
+}
+
+function CurrentScreen({ route }: { readonly route: Route }) {
+  switch (route.screen) {
+    case 'new':
+      return <NewTokenScreen />;
+    case 'review':
+      return <ReviewScreen />;
+    case 'token':
+      return <TokenScreen key={route.id} id={route.id} />;
+    default:
+      return <TokenList />;
+  }
+}
+
+/** Calls a function once; again if it failed. */
+function onceDone<Value>(call: () => Promise<Value>): () => Promise<Value> {
+  let done: Promise<Value> | undefined;
+  return () => {
+    done ??= call().catch((error: unknown) => {
+      done = undefined;
+      throw error;
+    });
+    return done;
+  };
+}

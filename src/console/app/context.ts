@@ -1,0 +1,23 @@
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import type { Abilities, Api } from './api.ts';
+
+/** What every screen works with. */
+export interface Console {
+  readonly api: Api;
+  readonly abilities: Abilities;
+  /** The address of the service, for the calls that the page shows. */
+  readonly base: string;
+  /** Shows a message for a moment, and reads it out. */
+  readonly announce: (message: string) => void;
+  /** The catalog of the account, read once. */
+  readonly catalog: () => Promise<readonly string[]>;
+}
+
+export const ConsoleContext = createContext<Console | undefined>(undefined);
+
+export function useConsole(): Console {
+  const console = useContext(ConsoleContext);
+  if (console === undefined) throw new Error('a screen is shown outside of the console');
+  return console;
+}

@@ -1,0 +1,27 @@
+import type { ShownToken } from '../api.ts';
+import { TEXTS } from '../texts.ts';
+
+export interface BadgeProps {
+  readonly kind: 'neutral' | 'good' | 'warning' | 'bad';
+  readonly children: string;
+  readonly title?: string;
+}
+
+export function Badge({ kind, children, title }: BadgeProps) {
+  return (
+    <span class={`badge ${kind}`} title={title}>
+      {children}
+    </span>
+  );
+}
+
+const KINDS = {
+  active: 'good',
+  suspended: 'warning',
+  expired: 'neutral',
+  revoked: 'bad',
+} as const;
+
+export function StateBadge({ state }: Pick<ShownToken, 'state'>) {
+  return <Badge kind={KINDS[state]}>{TEXTS.states[state]}</Badge>;
+}

@@ -1,0 +1,104 @@
+import type { ComponentChildren } from 'preact';
+import { useId } from 'preact/hooks';
+
+/** What a control of a field needs, to be read out with its label, hint and error. */
+export interface ControlAttributes {
+  readonly id: string;
+  readonly 'aria-describedby': string | undefined;
+  readonly 'aria-invalid': true | undefined;
+}
+
+export interface FieldProps {
+  readonly label: string;
+  readonly hint?: ComponentChildren;
+  /** What is wrong with it, in the words of the service. */
+  readonly error?: string | undefined;
+  readonly children: (attributes: ControlAttributes) => ComponentChildren;
+}
+
+/** A label, a control, its hint and its error. */
+export function Field({ label, hint, error, children }: FieldProps) {
+  const id = useId();
+  const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ');
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {hint && (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+      {children({
+        id,
+        'aria-describedby': described || undefined,
+        'aria-invalid': error ? true : undefined,
+      })}
+      {error && (
+        <p class="error" id={`${id}-error`}>
+          {error}
+        </p>
+      )}
+    </div>
+  );
+}
+
+export interface TextFieldProps extends Omit<FieldProps, 'children'> {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly type?: 'text' | 'password' | 'search' | 'number' | 'date' | 'datetime-local';
+  readonly autocomplete?: string;
+  readonly placeholder?: string;
+  readonly maxLength?: number;
+  readonly isMono?: boolean;
+  readonly isSpellchecked?: boolean;
+}
+
+export function TextField(props: TextFieldProps) {
+  const { value, onChange, type = 'text', ...field } = props;
+  return (
+    <Field {...field}>
+      {(attributes) => (
+        <input
+          {...attributes}
+          class={props.isMono ? 'mono' : undefined}
+          // The types of Preact want to know here which one it is.
+          type={type as 'text'}
+          value={value}
+          dir="auto"
+          autocomplete={(props.autocomplete ?? 'off') as 'off'}
+          placeholder={props.placeholder}
+          maxLength={props.maxLength}
+          spellcheck={props.isSpellchecked ?? false}
+          onInput={({ currentTarget }) => onChange(currentTarget.value)}
+        />
+      )}
+    </Field>
+  );
+}
+
+export interface SelectFieldProps<Choice extends string> extends Omit<FieldProps, 'children'> {
+  readonly value: Choice;
+  readonly choices: Readonly<Record<Choice, string>>;
+  readonly onChange: (value: Choice) => void;
+}
+
+export function SelectField<Choice extends string>(props: SelectFieldProps<Choice>) {
+  const { value, choices, onChange, ...field } = props;
+  return (
+    <Field {...field}>
+      {(attributes) => (
+        <select
+          {...attributes}
+          value={value}
+          onChange={({ currentTarget }) => onChange(currentTarget.value as Choice)}
+        >
+          {Object.entries<string>(choices).map(([choice, label]) => (
+            <option key={choice} value={choice}>
+              {label}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}

@@ -1,0 +1,42 @@
+import type { ComponentChildren } from 'preact';
+import type { ApiError } from '../api.ts';
+import { TEXTS } from '../texts.ts';
+import { Button } from './button.tsx';
+
+export interface NoticeProps {
+  readonly kind: 'info' | 'warning' | 'error' | 'success';
+  readonly children: ComponentChildren;
+}
+
+/** Something that the person should read. Errors are read out immediately. */
+export function Notice({ kind, children }: NoticeProps) {
+  return (
+    <div class={`notice ${kind}`} role={kind === 'error' ? 'alert' : undefined}>
+      {children}
+    </div>
+  );
+}
+
+export interface ErrorNoticeProps {
+  readonly error: ApiError;
+  readonly onRetry?: () => void;
+}
+
+/** A failed call, in the words of the service, with the way on. */
+export function ErrorNotice({ error, onRetry }: ErrorNoticeProps) {
+  return (
+    <Notice kind="error">
+      <p dir="auto">{messageOf(error)}</p>
+      {onRetry && <Button onClick={onRetry}>{TEXTS.errors.retry}</Button>}
+    </Notice>
+  );
+}
+
+/** What to tell of a failed call. */
+export function messageOf({ code, message, retryAfterSeconds }: ApiError): string {
+  if (code === 'unreachable') return TEXTS.errors.unreachable;
+  const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
+  const ended = /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
+  const wait = retryAfterSeconds === undefined ? [] : [TEXTS.errors.wait(retryAfterSeconds)];
+  return [ended, ...wait].join(' ');
+}

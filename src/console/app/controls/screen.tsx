@@ -1,0 +1,51 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import type { Loaded } from '../loading.ts';
+import { TEXTS } from '../texts.ts';
+import { ErrorNotice } from './notice.tsx';
+
+export interface ScreenProps {
+  readonly title: string;
+  /** Beside the title. */
+  readonly actions?: ComponentChildren;
+  /** Above the title, such as a link back. */
+  readonly above?: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
+/** A screen with its heading. A screen that appears takes the focus, so that it is read out. */
+export function Screen({ title, actions, above, children }: ScreenProps) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    heading.current?.focus();
+  }, []);
+  return (
+    <>
+      {above}
+      <div class="screen-head">
+        <h1 ref={heading} tabIndex={-1} dir="auto">
+          {title}
+        </h1>
+        {actions && <div class="actions">{actions}</div>}
+      </div>
+      {children}
+    </>
+  );
+}
+
+export interface LoadedPartProps<Value> {
+  readonly loaded: Loaded<Value>;
+  readonly children: (value: Value) => ComponentChildren;
+}
+
+/** What was read, or that it is being read, or why it could not be. */
+export function LoadedPart<Value>({ loaded, children }: LoadedPartProps<Value>) {
+  if (loaded.state === 'ready') return <>{children(loaded.value)}</>;
+  if (loaded.state === 'failed')
+    return <ErrorNotice error={loaded.error} onRetry={loaded.reload} />;
+  return (
+    <p class="loading" role="status">
+      {TEXTS.shell.loading}
+    </p>
+  );
+}

@@ -1,0 +1,55 @@
+import { useCallback, useEffect, useState } from 'preact/hooks';
+import { ApiError } from './api.ts';
+
+/** Something that is read from the service. */
+export type Loading<Value> =
+  | { readonly state: 'loading' }
+  | { readonly state: 'failed'; readonly error: ApiError }
+  | { readonly state: 'ready'; readonly value: Value };
+
+export type Loaded<Value> = Loading<Value> & {
+  /** Reads it again; what is shown stays until the answer. */
+  readonly reload: () => void;
+  /** Replaces what was read, after a change whose answer is at hand. */
+  readonly set: (value: Value) => void;
+};
+
+/**
+ * Reads something when a component appears, and again when `key` changes or the browser is back online
+ * after a failure.
+ */
+export function useLoaded<Value>(key: string, read: () => Promise<Value>): Loaded<Value> {
+  const [loading, setLoading] = useState<Loading<Value> & { key: string }>({
+    key,
+    state: 'loading',
+  });
+  const [round, setRound] = useState(0);
+  const reload = useCallback(() => setRound((count) => count + 1), []);
+  useEffect(() => {
+    let isWanted = true;
+    const settle = (next: Loading<Value>) => isWanted && setLoading({ ...next, key });
+    read().then(
+      (value) => settle({ state: 'ready', value }),
+      (error: unknown) => settle({ state: 'failed', error: toApiError(error) }),
+    );
+    return () => {
+      isWanted = false;
+    };
+  }, [key, round]);
+  const hasFailed = loading.state === 'failed';
+  useEffect(() => {
+    if (!hasFailed) return undefined;
+    addEventListener('online', reload);
+    return () => removeEventListener('online', reload);
+  }, [hasFailed, reload]);
+  const set = useCallback((value: Value) => setLoading({ key, state: 'ready', value }), [key]);
+  // What was read for another key is not shown, not even for a moment.
+  const current: Loading<Value> = loading.key === key ? loading : { state: 'loading' };
+  return { ...current, reload, set };
+}
+
+/** A fault of the page itself is shown too, rather than nothing. */
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  return new ApiError('internal', error instanceof Error ? error.message : String(error));
+}

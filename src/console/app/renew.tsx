@@ -1,0 +1,99 @@
+import { useCallback, useRef, useState } from 'preact/hooks';
+import { isAccepted } from './api.ts';
+import { Button } from './controls/button.tsx';
+import { Dialog } from './controls/dialog.tsx';
+import { ErrorNotice, Notice } from './controls/notice.tsx';
+import { type Loading, toApiError } from './loading.ts';
+import type { Session } from './session.ts';
+import { SignInForm } from './sign-in.tsx';
+import { TEXTS } from './texts.ts';
+
+export interface Renewal {
+  /** Whether somebody has to sign in again. */
+  readonly isAsked: boolean;
+  /** Asks for a session; all who ask at the same time get the same one. */
+  readonly renew: () => Promise<Session>;
+  readonly accept: (session: Session) => void;
+  readonly refuse: (reason: Error) => void;
+}
+
+interface Waiting {
+  readonly session: Promise<Session>;
+  readonly accept: (session: Session) => void;
+  readonly refuse: (reason: Error) => void;
+}
+
+/** Lets calls wait while somebody signs in again, so that nothing that was entered is lost. */
+export function useRenewal(): Renewal {
+  const waiting = useRef<Waiting | undefined>(undefined);
+  const [isAsked, setAsked] = useState(false);
+  const renew = useCallback(() => {
+    if (waiting.current === undefined) {
+      const { promise, resolve, reject } = Promise.withResolvers<Session>();
+      waiting.current = { session: promise, accept: resolve, refuse: reject };
+      setAsked(true);
+    }
+    return waiting.current.session;
+  }, []);
+  const settle = (use: (waiting: Waiting) => void) => {
+    if (waiting.current !== undefined) use(waiting.current);
+    waiting.current = undefined;
+    setAsked(false);
+  };
+  return {
+    isAsked,
+    renew,
+    accept: (session) => settle(({ accept }) => accept(session)),
+    refuse: (reason) => settle(({ refuse }) => refuse(reason)),
+  };
+}
+
+export interface RenewDialogProps {
+  readonly base: string;
+  readonly session: Session;
+  readonly onRenewed: (session: Session) => void;
+  readonly onLeave: () => void;
+}
+
+/** Asks the same person to sign in again, over the screen that was interrupted. */
+export function RenewDialog({ base, session, onRenewed, onLeave }: RenewDialogProps) {
+  return (
+    <Dialog title={TEXTS.renew.title} onCancel={onLeave}>
+      {session.kind === 'basic' ? (
+        <>
+          <p>{TEXTS.renew.intro}</p>
+          <SignInForm base={base} username={session.username} onSignedIn={onRenewed} />
+        </>
+      ) : (
+        <HostRenewal base={base} session={session} onRenewed={onRenewed} />
+      )}
+      <Button kind="quiet" onClick={onLeave}>
+        {TEXTS.renew.leave}
+      </Button>
+    </Dialog>
+  );
+}
+
+function HostRenewal({ base, session, onRenewed }: Omit<RenewDialogProps, 'onLeave'>) {
+  const [check, setCheck] = useState<Loading<boolean>>();
+  const goOn = async () => {
+    setCheck({ state: 'loading' });
+    try {
+      const value = await isAccepted(base, session);
+      if (value) return onRenewed(session);
+      setCheck({ state: 'ready', value });
+    } catch (error) {
+      setCheck({ state: 'failed', error: toApiError(error) });
+    }
+  };
+  return (
+    <div class="stack">
+      <p>{TEXTS.renew.hostIntro}</p>
+      {check?.state === 'ready' && <Notice kind="error">{TEXTS.renew.stillRefused}</Notice>}
+      {check?.state === 'failed' && <ErrorNotice error={check.error} />}
+      <Button kind="primary" onClick={goOn} isBusy={check?.state === 'loading'}>
+        {TEXTS.renew.goOn}
+      </Button>
+    </div>
+  );
+}

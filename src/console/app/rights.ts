@@ -1,0 +1,28 @@
+import { parseScope, type Scope } from '../../scope/index.ts';
+import { TEXTS } from './texts.ts';
+
+const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** What scopes allow, in one line: `12 endpoints of api.acme.example, read-only`. */
+export function summaryOf(scopes: readonly string[]): string {
+  const parsed = scopes.map((scope) => parseScope(scope));
+  const hosts = new Set(parsed.map(({ domain }) => domain));
+  const [host = ''] = hosts;
+  const endpoints = TEXTS.rights.endpoints(endpointsOf(parsed));
+  const where =
+    hosts.size === 1
+      ? TEXTS.rights.ofHost(endpoints, host)
+      : TEXTS.rights.ofHosts(endpoints, hosts.size);
+  const methods = methodsOf(parsed);
+  return TEXTS.rights.together(methods === '' ? [where] : [where, methods]);
+}
+
+/** A method at a path is an endpoint, whether it is written as one scope or several. */
+function endpointsOf(scopes: readonly Scope[]): number {
+  return new Set(scopes.map(String)).size;
+}
+
+function methodsOf(scopes: readonly Scope[]): string {
+  if (scopes.every(({ method }) => READING.has(method))) return TEXTS.rights.readOnly;
+  return scopes.every(({ method }) => method === '*') ? TEXTS.rights.everyMethod : '';
+}

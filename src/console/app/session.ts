@@ -1,0 +1,23 @@
+/**
+ * Who is signed in. Credentials live in this object only: they are never written to a storage, an
+ * address or the document, and a reload forgets them.
+ */
+export type Session =
+  | {
+      /** The host's own session: the browser sends its cookie. */
+      readonly kind: 'host';
+    }
+  | {
+      /** A user name and a password, sent with each call. */
+      readonly kind: 'basic';
+      readonly username: string;
+      readonly authorization: string;
+    };
+
+export const HOST_SESSION: Session = { kind: 'host' };
+
+export function basicSession(username: string, password: string): Session {
+  const bytes = new TextEncoder().encode(`${username}:${password}`);
+  const authorization = `Basic ${btoa(String.fromCharCode(...bytes))}`;
+  return { kind: 'basic', username, authorization };
+}

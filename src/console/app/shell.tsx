@@ -1,0 +1,87 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { Button } from './controls/button.tsx';
+import { hrefOf, type Route } from './router.ts';
+import { TEXTS } from './texts.ts';
+
+export interface ShellProps {
+  readonly title: string;
+  readonly brand: string;
+  readonly children: ComponentChildren;
+  /** Absent before somebody has signed in. */
+  readonly route?: Route;
+  readonly hasReview?: boolean;
+  readonly username?: string | undefined;
+  readonly onSignOut?: (() => void) | undefined;
+  /** What just happened. */
+  readonly message?: string;
+}
+
+/** What surrounds every screen. */
+export function Shell(props: ShellProps) {
+  const { title, brand, children, route, hasReview, username, onSignOut, message = '' } = props;
+  useEffect(() => {
+    document.title = brand === '' ? title : `${title} · ${brand}`;
+  }, [title, brand]);
+  return (
+    <>
+      <button type="button" class="button skip" onClick={skip}>
+        {TEXTS.shell.skip}
+      </button>
+      <header class="bar">
+        <div class="bar-inside">
+          <p class="brand">
+            {brand && <b dir="auto">{brand}</b>} <span dir="auto">{title}</span>
+          </p>
+          {route && (
+            <nav aria-label={TEXTS.shell.sections}>
+              <NavLink to={{ screen: 'list' }} isHere={route.screen !== 'review'}>
+                {TEXTS.shell.tokens}
+              </NavLink>
+              {hasReview && (
+                <NavLink to={{ screen: 'review' }} isHere={route.screen === 'review'}>
+                  {TEXTS.shell.review}
+                </NavLink>
+              )}
+            </nav>
+          )}
+          {onSignOut && (
+            <div class="who">
+              <span class="who-name" title={TEXTS.shell.signedInAs(username ?? '')} dir="auto">
+                {username}
+              </span>
+              <Button kind="quiet" onClick={onSignOut}>
+                {TEXTS.shell.signOut}
+              </Button>
+            </div>
+          )}
+        </div>
+      </header>
+      <main id="content" tabIndex={-1}>
+        {children}
+      </main>
+      <div class={`toast ${message === '' ? 'empty' : ''}`} role="status" key={message}>
+        {message}
+      </div>
+    </>
+  );
+}
+
+/** No link: an address names a screen, not a place in it. */
+function skip(): void {
+  document.getElementById('content')?.focus();
+}
+
+interface NavLinkProps {
+  readonly to: Route;
+  readonly isHere: boolean;
+  readonly children: string;
+}
+
+function NavLink({ to, isHere, children }: NavLinkProps) {
+  return (
+    <a href={hrefOf(to)} aria-current={isHere ? 'page' : undefined}>
+      {children}
+    </a>
+  );
+}

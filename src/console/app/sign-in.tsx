@@ -1,0 +1,67 @@
+import { useState } from 'preact/hooks';
+import { type ApiError, isAccepted } from './api.ts';
+import { Button } from './controls/button.tsx';
+import { TextField } from './controls/field.tsx';
+import { ErrorNotice, Notice } from './controls/notice.tsx';
+import { toApiError } from './loading.ts';
+import { basicSession, type Session } from './session.ts';
+import { TEXTS } from './texts.ts';
+
+export interface SignInFormProps {
+  readonly base: string;
+  /** Only this user may sign in, when it is about going on with what was begun. */
+  readonly username?: string;
+  readonly onSignedIn: (session: Session) => void;
+}
+
+/** Asks for a user name and a password, and checks them with the service. */
+export function SignInForm({ base, username: only, onSignedIn }: SignInFormProps) {
+  const [username, setUsername] = useState(only ?? '');
+  const [password, setPassword] = useState('');
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<ApiError | 'refused' | 'otherUser' | undefined>();
+  const [isTried, setTried] = useState(false);
+
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setTried(true);
+    if (username === '' || password === '' || isBusy) return;
+    if (only !== undefined && username !== only) return setError('otherUser');
+    setBusy(true);
+    setError(undefined);
+    try {
+      const session = basicSession(username, password);
+      if (await isAccepted(base, session)) return onSignedIn(session);
+      setError('refused');
+    } catch (failure) {
+      setError(toApiError(failure));
+    }
+    setBusy(false);
+  };
+
+  return (
+    <form class="stack" onSubmit={submit} noValidate>
+      {error === 'refused' && <Notice kind="error">{TEXTS.signIn.refused}</Notice>}
+      {error === 'otherUser' && <Notice kind="error">{TEXTS.renew.otherUser}</Notice>}
+      {typeof error === 'object' && <ErrorNotice error={error} />}
+      <TextField
+        label={TEXTS.signIn.username}
+        value={username}
+        onChange={setUsername}
+        autocomplete="username"
+        error={isTried && username === '' ? TEXTS.signIn.missingUsername : undefined}
+      />
+      <TextField
+        label={TEXTS.signIn.password}
+        type="password"
+        value={password}
+        onChange={setPassword}
+        autocomplete="current-password"
+        error={isTried && password === '' ? TEXTS.signIn.missingPassword : undefined}
+      />
+      <Button kind="primary" type="submit" isBusy={isBusy}>
+        {isBusy ? TEXTS.signIn.submitting : TEXTS.signIn.submit}
+      </Button>
+    </form>
+  );
+}

@@ -1,0 +1,189 @@
+import { useState } from 'preact/hooks';
+import type { Api, ShownToken, TokenPage } from './api.ts';
+import { useConsole } from './context.ts';
+import { Button } from './controls/button.tsx';
+import { SelectField, TextField } from './controls/field.tsx';
+import { ErrorNotice } from './controls/notice.tsx';
+import { LoadedPart, Screen } from './controls/screen.tsx';
+import { useDelayed } from './delayed.ts';
+import { toApiError, useLoaded } from './loading.ts';
+import { hrefOf } from './router.ts';
+import { TEXTS } from './texts.ts';
+import { TokenRow } from './token-row.tsx';
+
+const PAGE_SIZE = 50;
+/** Milliseconds without typing after which a search begins. */
+const SEARCH_DELAY_MS = 250;
+
+type Sort = keyof typeof TEXTS.list.sorts;
+type StateFilter = keyof typeof TEXTS.states | 'all';
+
+const STATE_CHOICES: Readonly<Record<StateFilter, string>> = {
+  ...TEXTS.states,
+  all: TEXTS.list.allStates,
+};
+
+export function TokenList() {
+  const [name, setName] = useState('');
+  const [state, setState] = useState<StateFilter>('active');
+  const [sort, setSort] = useState<Sort>('created');
+  const searched = useDelayed(name, SEARCH_DELAY_MS);
+  const isFiltered = searched !== '' || state !== 'active';
+  return (
+    <Screen title={TEXTS.list.title} actions={<NewTokenLink />}>
+      <search class="filters">
+        <TextField type="search" label={TEXTS.list.search} value={name} onChange={setName} />
+        <SelectField
+          label={TEXTS.list.state}
+          value={state}
+          choices={STATE_CHOICES}
+          onChange={setState}
+        />
+        <SelectField
+          label={TEXTS.list.sort}
+          value={sort}
+          choices={TEXTS.list.sorts}
+          onChange={setSort}
+        />
+      </search>
+      <Tokens
+        name={searched}
+        state={state}
+        sort={sort}
+        isFiltered={isFiltered}
+        onClear={() => {
+          setName('');
+          setState('active');
+        }}
+      />
+    </Screen>
+  );
+}
+
+function NewTokenLink() {
+  return (
+    <a class="button primary" href={hrefOf({ screen: 'new' })}>
+      {TEXTS.list.new}
+    </a>
+  );
+}
+
+interface TokensProps {
+  readonly name: string;
+  readonly state: StateFilter;
+  readonly sort: Sort;
+  readonly isFiltered: boolean;
+  readonly onClear: () => void;
+}
+
+function Tokens({ name, state, sort, isFiltered, onClear }: TokensProps) {
+  const { api } = useConsole();
+  const query = { name, state };
+  const loaded = useLoaded(JSON.stringify(query), () => readPage(api, query));
+  return (
+    <LoadedPart loaded={loaded}>
+      {(page) => {
+        if (page.tokens.length === 0) {
+          return isFiltered ? <NoMatch onClear={onClear} /> : <NoTokens />;
+        }
+        return (
+          <>
+            <ul class="tokens">
+              {sorted(page.tokens, sort).map((token) => (
+                <TokenRow key={token.id} token={token} />
+              ))}
+            </ul>
+            <More
+              page={page}
+              read={(cursor) => readPage(api, { ...query, cursor })}
+              onRead={(next) => loaded.set({ ...next, tokens: [...page.tokens, ...next.tokens] })}
+            />
+          </>
+        );
+      }}
+    </LoadedPart>
+  );
+}
+
+interface PageQuery {
+  readonly name: string;
+  readonly state: StateFilter;
+  readonly cursor?: string;
+}
+
+/** The service may end a page early, even before the first match: then its cursor goes on. */
+async function readPage(api: Api, query: PageQuery): Promise<TokenPage> {
+  let page = await api.list({ ...query, limit: PAGE_SIZE });
+  while (page.tokens.length === 0 && page.cursor !== undefined) {
+    page = await api.list({ ...query, limit: PAGE_SIZE, cursor: page.cursor });
+  }
+  return page;
+}
+
+interface MoreProps {
+  readonly page: TokenPage;
+  readonly read: (cursor: string) => Promise<TokenPage>;
+  readonly onRead: (page: TokenPage) => void;
+}
+
+function More({ page: { tokens, cursor }, read, onRead }: MoreProps) {
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<ReturnType<typeof toApiError>>();
+  const count = cursor === undefined ? TEXTS.list.shown : TEXTS.list.shownWithMore;
+  const load = async () => {
+    if (cursor === undefined) return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      onRead(await read(cursor));
+    } catch (failure) {
+      setError(toApiError(failure));
+    }
+    setBusy(false);
+  };
+  return (
+    <div class="more">
+      <p role="status">{count(tokens.length)}</p>
+      {error && <ErrorNotice error={error} />}
+      {cursor !== undefined && (
+        <Button onClick={load} isBusy={isBusy}>
+          {isBusy ? TEXTS.list.loadingMore : TEXTS.list.more}
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function NoTokens() {
+  return (
+    <div class="empty card">
+      <h2>{TEXTS.list.emptyTitle}</h2>
+      <p>{TEXTS.list.empty}</p>
+      <NewTokenLink />
+    </div>
+  );
+}
+
+function NoMatch({ onClear }: { readonly onClear: () => void }) {
+  return (
+    <div class="empty card">
+      <h2>{TEXTS.list.noMatchTitle}</h2>
+      <p>{TEXTS.list.noMatch}</p>
+      <Button onClick={onClear}>{TEXTS.list.clearFilters}</Button>
+    </div>
+  );
+}
+
+/** The service lists the newest first; other orders are of what is loaded. */
+function sorted(tokens: readonly ShownToken[], sort: Sort): readonly ShownToken[] {
+  switch (sort) {
+    case 'expires':
+      return tokens.toSorted((a, b) => a.expire - b.expire);
+    case 'used':
+      return tokens.toSorted((a, b) => (b.lastUsed ?? 0) - (a.lastUsed ?? 0));
+    case 'name':
+      return tokens.toSorted((a, b) => (a.name ?? '').localeCompare(b.name ?? ''));
+    default:
+      return tokens;
+  }
+}

@@ -1,0 +1,167 @@
+import * as z from 'zod';
+import { COMMON_HEADERS } from '../http/responses.ts';
+import { checkOptions, strict } from '../schemas.ts';
+import { type Asset, pageAssets } from './assets.ts';
+
+/** The options of `tokenConsole`. */
+export interface TokenConsoleOptions {
+  /** The path of the page, such as `/console`. Its files are below it. */
+  readonly basePath: string;
+  /**
+   * The path of the token service, at the same origin: the `basePath` of its `tokenHandler`, or `/` for
+   * a service at the root.
+   */
+  readonly api: string;
+  /** The title of the page: 1 to 100 characters. @default 'Access tokens' */
+  readonly title?: string | undefined;
+  /** The name of your product, shown at the top of the page: 1 to 100 characters. @default none */
+  readonly brand?: string | undefined;
+}
+
+/** The console on the Fetch standard: a `Request` in, a `Response` out. */
+export interface TokenConsole {
+  /** Answers the page, its files, and 404 for anything else. */
+  (request: Request): Response;
+  /** The path of the page. */
+  readonly basePath: string;
+}
+
+/** Only the page's own files, and calls to its own origin. Text cannot become code or markup. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "require-trusted-types-for 'script'",
+].join('; ');
+
+/**
+ * Serves a page on which people see, make, narrow, rotate and revoke their tokens.
+ *
+ * The page has no rights of its own. It calls the token service at `api` with the session of your
+ * application, or asks for a user name and a password and keeps them in memory only. It therefore does
+ * not check who asks for it: everybody may load it.
+ *
+ * @throws {TokenError} `invalid_options`
+ * @example
+ * const page = tokenConsole({ basePath: '/console', api: '/auth' });
+ * app.use('/console', toNodeListener(page)); // Express
+ */
+export function tokenConsole(options: TokenConsoleOptions): TokenConsole {
+  const { basePath, api, title = 'Access tokens', brand } = checkOptions(schema, options);
+  const assets = pageAssets();
+  const page: Answer = {
+    text: pageText({ basePath, api, title, brand, assets }),
+    type: 'text/html',
+    caching: 'no-store',
+  };
+  const answers = new Map<string, Answer>([
+    ['', page],
+    ['/', page],
+    // The hash in their names changes with their content, so browsers may keep them forever.
+    ...assets.map(({ name, type, text }): [string, Answer] => [
+      `/${name}`,
+      { text, type, caching: 'public, max-age=31536000, immutable' },
+    ]),
+  ]);
+  const handle = (request: Request): Response => {
+    const { pathname } = new URL(request.url);
+    const isWhole = pathname === basePath || pathname.startsWith(`${basePath}/`);
+    // A router may have cut off the path that the page is mounted under.
+    const answer = answers.get(isWhole ? pathname.slice(basePath.length) : pathname);
+    return respond(request.method, answer);
+  };
+  return Object.assign(handle, { basePath });
+}
+
+interface Answer {
+  readonly text: string;
+  readonly type: string;
+  readonly caching: string;
+}
+
+function respond(method: string, answer: Answer | undefined): Response {
+  if (answer === undefined) return refuse(404, 'There is nothing at this address.\n');
+  if (method !== 'GET' && method !== 'HEAD') {
+    return refuse(405, 'This address takes GET and HEAD.\n', { allow: 'GET, HEAD' });
+  }
+  const headers = {
+    ...COMMON_HEADERS,
+    'content-type': `${answer.type}; charset=utf-8`,
+    'cache-control': answer.caching,
+    'content-security-policy': POLICY,
+    'cross-origin-opener-policy': 'same-origin',
+  };
+  return new Response(method === 'HEAD' ? null : answer.text, { headers });
+}
+
+function refuse(status: number, text: string, more: Readonly<Record<string, string>> = {}) {
+  const headers = { ...COMMON_HEADERS, 'content-type': 'text/plain; charset=utf-8', ...more };
+  return new Response(text, { status, headers });
+}
+
+type PageFacts = TokenConsoleOptions & {
+  readonly title: string;
+  readonly assets: readonly Asset[];
+};
+
+function pageText({ basePath, api, title, brand = '', assets }: PageFacts): string {
+  const addressOf = (wanted: string) =>
+    assets.filter(({ type }) => type === wanted).map(({ name }) => `${basePath}/${name}`);
+  const styles = addressOf('text/css').map((href) => `<link rel="stylesheet" href="${href}">`);
+  const scripts = addressOf('text/javascript').map(
+    (src) => `<script type="module" src="${src}"></script>`,
+  );
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escaped(title)}</title>
+<link rel="icon" href="data:,">
+${[...styles, ...scripts].join('\n')}
+</head>
+<body>
+<div id="console" data-api="${escaped(api)}" data-title="${escaped(title)}" data-brand="${escaped(brand)}"></div>
+<noscript>This page needs JavaScript.</noscript>
+</body>
+</html>
+`;
+}
+
+function escaped(text: string): string {
+  const entities: Readonly<Record<string, string>> = {
+    '&': 'amp',
+    '<': 'lt',
+    '>': 'gt',
+    '"': 'quot',
+  };
+  return text.replace(/[&<>"]/g, (character) => `&${entities[character]};`);
+}
+
+const label = (name: string) =>
+  z
+    .string({ error: `${name} must be a text of 1 to 100 characters` })
+    .min(1, { error: `${name} must be a text of 1 to 100 characters` })
+    .max(100, { error: `${name} must be a text of 1 to 100 characters` })
+    .optional();
+
+const schema = strict({
+  basePath: z
+    .string({ error: 'basePath must be a path such as "/console"' })
+    .regex(/^(?:\/[A-Za-z0-9\-._~]+)+$/, {
+      error: 'basePath must begin with "/" and not end with one, such as "/console"',
+    }),
+  api: z
+    .string({ error: 'api must be the path of the token service, such as "/auth"' })
+    .regex(/^\/?$|^(?:\/[A-Za-z0-9\-._~]+)+$/, {
+      error: 'api must begin with "/" and not end with one, such as "/auth"; "/" is the root',
+    }),
+  title: label('title'),
+  brand: label('brand'),
+});

@@ -1,0 +1,1 @@
+export { type TokenConsole, type TokenConsoleOptions, tokenConsole } from './handler.ts';
