@@ -31,9 +31,12 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
       keep(record);
     },
     find: async (ids) => ids.map((id) => structuredClone(kept.get(id))),
-    async page({ account, after, limit, liveAt, state = 'active' }) {
+    async page({ account, after, limit, liveAt, state = 'active', parent }) {
       const listed = [...kept.values()].filter(
-        (it) => it.account === account && (state === 'all' || stateAt(it, liveAt) === state),
+        (it) =>
+          it.account === account &&
+          (state === 'all' || stateAt(it, liveAt) === state) &&
+          (parent === undefined || it.ancestors?.at(-1) === parent),
       );
       const rest = listed.filter((record) => !after || newestFirst(record, after) > 0);
       return structuredClone(rest.sort(newestFirst).slice(0, limit));
@@ -64,4 +67,4 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
 }
 
 for (const promise of storeContract) await promise.run(() => mapStore());
-console.log(`${storeContract.length} promises kept`); // 98 promises kept
+console.log(`${storeContract.length} promises kept`); // 101 promises kept

@@ -33,6 +33,15 @@ export const MAX_METADATA_DEPTH = 2048;
 /** Bytes of the scopes, the requested scopes and the metadata of one token together, as JSON. */
 export const MAX_RECORD_BYTES = 1_048_576;
 
+/** Addresses and CIDR blocks in the limits of a token. */
+export const MAX_LIMIT_ADDRESSES = 100;
+
+/** The longest window of a rate in the limits of a token, in seconds: one day. */
+export const MAX_RATE_SECONDS = 86_400;
+
+/** Tokens from which a token is derived, one from the other. */
+export const MAX_ANCESTORS = 7;
+
 /** Seconds from now to the latest expiry of a token: 365 days. Also the longest grace of a rotation. */
 export const MAX_LIFETIME_SECONDS = 31_536_000;
 

@@ -56,6 +56,7 @@ export type {
   ResealReport,
   Token,
   TokenId,
+  TokenLimits,
   TokenPage,
   TokenRecord,
   TokenState,

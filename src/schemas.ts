@@ -14,6 +14,7 @@ import {
 import { parseDuration } from './duration.ts';
 import { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
 import type { IssueInput, Read } from './input.ts';
+import { readMetadata } from './metadata.ts';
 import { editDistance } from './scope/distance.ts';
 import { recallScope } from './scope/grammar.ts';
 import { parseScope, type Scope } from './scope/index.ts';
@@ -26,7 +27,6 @@ import {
   LISTED_STATES,
   type Lifetime,
   type ResealReport,
-  readMetadata,
 } from './token.ts';
 import { durationMessage, secondsMessage, shown, shownName } from './wording.ts';
 

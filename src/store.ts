@@ -23,6 +23,8 @@ export interface PageQuery {
    * else `suspended` if they have a `suspendedAt`; else `active`. @default 'active'
    */
   readonly state?: ListedState | undefined;
+  /** Only records that were derived from this token: their last ancestor has this id. */
+  readonly parent?: TokenId | undefined;
   /**
    * Lets the store end the page early: at the record with which `scopes` and `requested` of all its
    * records, as JSON, reach this many bytes. A page of fewer than `limit` records is the last one only

@@ -3,14 +3,15 @@ import { isAfter } from 'date-fns/isAfter';
 import { isValid } from 'date-fns/isValid';
 import {
   MAX_ACCOUNT_BYTES,
-  MAX_METADATA_BYTES,
-  MAX_METADATA_DEPTH,
+  MAX_ANCESTORS,
+  MAX_LIMIT_ADDRESSES,
+  MAX_RATE_SECONDS,
   MAX_RECORD_BYTES,
 } from './bounds.ts';
 import { TokenError } from './errors.ts';
 import { listBytes } from './list-size.ts';
 import type { RequestReason, ScopeDiff } from './scope/index.ts';
-import { inWords, secondsMessage, shown, shownDate } from './wording.ts';
+import { inWords, secondsMessage, shownDate } from './wording.ts';
 
 declare const tokenId: unique symbol;
 
@@ -75,6 +76,12 @@ export interface TokenRecord {
   readonly scopesChangedAt?: Date | undefined;
   /** When the accepted value was last replaced; absent if it never was. */
   readonly rotatedAt?: Date | undefined;
+  /** Beyond its scopes and its expiry: from where, how often and how many times it may be used. */
+  readonly limits?: TokenLimits | undefined;
+  /** The tokens from which it was derived, the root first and its parent last: 1 to 7 ids. Never changes. */
+  readonly ancestors?: readonly TokenId[] | undefined;
+  /** The name of the foreign format of an imported value: 1 to 32 of `a-z`, `0-9` and `-`. */
+  readonly format?: string | undefined;
   /** A new value that waits for its first use. */
   readonly pending?:
     | {
@@ -90,6 +97,19 @@ export interface TokenRecord {
         readonly graceSeconds: number;
       }
     | undefined;
+}
+
+/** How a token is limited beyond its scopes and its expiry. An absent member does not limit it. */
+export interface TokenLimits {
+  /** From where it may be used: addresses and CIDR blocks of IPv4 and IPv6, at most 100. */
+  readonly addresses?: readonly string[];
+  /** How many times it may be used in total: from 1 to 2^53 - 1. */
+  readonly uses?: number;
+  /**
+   * How many times it may be used in each window: `uses` from 1 to 2^53 - 1, `seconds` from 1 to 86 400.
+   * Windows begin at multiples of `seconds` since 1970.
+   */
+  readonly rate?: { readonly uses: number; readonly seconds: number };
 }
 
 /**
@@ -378,40 +398,20 @@ export function isPlainText(text: string): boolean {
   return text.isWellFormed() && !/\p{Cc}/u.test(text);
 }
 
-/**
- * A frozen copy of metadata, or what is wrong with it: it must be a JSON object of at most 4096 bytes
- * that comes back from JSON as it is.
- */
-export function readMetadata(value: unknown): JsonObject | string {
-  try {
-    if (!isObject(value)) return `metadata must be a JSON object; got ${shown(value)}`;
-    const fault = jsonFault(value);
-    if (fault !== undefined) return `${metadataPath(fault.names)} must be JSON; got ${fault.what}`;
-    const text = JSON.stringify(value);
-    const { length } = new TextEncoder().encode(text);
-    if (length > MAX_METADATA_BYTES) {
-      return `metadata may take at most ${MAX_METADATA_BYTES} bytes as JSON; got ${length}`;
-    }
-    const metadata = frozenJson(text);
-    if (isObject(metadata)) return metadata;
-  } catch {
-    // A getter or a proxy of the caller may throw.
-  }
-  return 'metadata must be a JSON object; this one cannot be read';
-}
-
-/** A copy of metadata that nobody can change; an own `__proto__` stays an own member. */
-export function copyMetadata(metadata: JsonObject): JsonObject {
-  return frozenJson(JSON.stringify(metadata));
-}
-
-function frozenJson(text: string): JsonObject {
-  return JSON.parse(text, (_, value) => Object.freeze(value));
-}
-
 /** The list itself if it is frozen, else a frozen copy. */
-export function frozenList(list: readonly string[]): readonly string[] {
+export function frozenList<Item extends string>(list: readonly Item[]): readonly Item[] {
   return Object.isFrozen(list) ? list : Object.freeze([...list]);
+}
+
+/** A copy of limits that nobody can change, with its members in one fixed order. */
+export function copyLimits({ addresses, uses, rate }: TokenLimits): TokenLimits {
+  return Object.freeze({
+    ...(addresses !== undefined && { addresses: Object.freeze([...addresses]) }),
+    ...(uses !== undefined && { uses }),
+    ...(rate !== undefined && {
+      rate: Object.freeze({ uses: rate.uses, seconds: rate.seconds }),
+    }),
+  });
 }
 
 /**
@@ -444,8 +444,58 @@ export function isRecord(record: unknown, id: TokenId): record is TokenRecord {
     (candidate.suspendedAt === undefined || isTime(candidate.suspendedAt)) &&
     (candidate.scopesChangedAt === undefined || isTime(candidate.scopesChangedAt)) &&
     (candidate.rotatedAt === undefined || isTime(candidate.rotatedAt)) &&
+    (candidate.limits === undefined || isLimits(candidate.limits)) &&
+    (candidate.ancestors === undefined || isAncestors(candidate.ancestors)) &&
+    (candidate.format === undefined || isFormatName(candidate.format)) &&
     (candidate.pending === undefined || isPending(candidate.pending))
   );
+}
+
+/**
+ * Whether a store returned limits. A member that only later versions know is refused: a limited token
+ * must never pass because a part of its limits was ignored.
+ */
+export function isLimits(value: unknown): value is TokenLimits {
+  if (!hasOnly(value, ['addresses', 'uses', 'rate'])) return false;
+  const { addresses, uses, rate } = value;
+  const areAddresses =
+    addresses === undefined || (isTextList(addresses) && addresses.length <= MAX_LIMIT_ADDRESSES);
+  return (
+    areAddresses && (uses === undefined || isCount(uses)) && (rate === undefined || isRate(rate))
+  );
+}
+
+function isRate(value: unknown): boolean {
+  if (!hasOnly(value, ['uses', 'seconds'])) return false;
+  const { uses, seconds } = value;
+  return isCount(uses) && isCount(seconds) && seconds <= MAX_RATE_SECONDS;
+}
+
+/** Whether a store returned the ids of ancestors. */
+export function isAncestors(value: unknown): value is readonly TokenId[] {
+  return (
+    Array.isArray(value) &&
+    value.length > 0 &&
+    value.length <= MAX_ANCESTORS &&
+    value.every((id) => typeof id === 'string' && TOKEN_ID.test(id))
+  );
+}
+
+const TOKEN_ID = /^[0-9A-Za-z]{22}$/;
+
+function isFormatName(value: unknown): boolean {
+  return typeof value === 'string' && /^[a-z0-9-]{1,32}$/.test(value);
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 1;
+}
+
+function hasOnly(
+  value: unknown,
+  members: readonly string[],
+): value is Readonly<Record<string, unknown>> {
+  return isObject(value) && Object.keys(value).every((member) => members.includes(member));
 }
 
 /** Whether a store returned a value that waits for its first use. */
@@ -476,7 +526,7 @@ function isTextList(value: unknown): value is readonly string[] {
   return Array.isArray(value) && !Number.isNaN(listBytes(value));
 }
 
-function isObject(value: unknown): value is JsonObject {
+export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
@@ -486,45 +536,4 @@ function isDigest(value: unknown): boolean {
 
 function isTime(value: unknown): boolean {
   return value instanceof Date && Number.isFinite(value.getTime());
-}
-
-/** What JSON cannot hold in a value, and the names that lead to it; `undefined` for JSON. */
-interface JsonFault {
-  readonly names: string[];
-  readonly what: string;
-}
-
-function jsonFault(value: unknown, depth = 0): JsonFault | undefined {
-  if (value === null || typeof value === 'string' || typeof value === 'boolean') return undefined;
-  if (typeof value === 'number' && Number.isFinite(value)) return undefined;
-  // Deeper than anything that fits. JSON.stringify takes quadratic time in the depth.
-  const isDeep = depth > MAX_METADATA_DEPTH;
-  if (isDeep || (!Array.isArray(value) && !isPlainObject(value))) {
-    return { names: [], what: isDeep ? 'too many levels' : shown(value) };
-  }
-  const members = Array.isArray(value) ? value.entries() : Object.entries(value);
-  for (const [name, member] of members) {
-    const fault = jsonFault(member, depth + 1);
-    if (fault === undefined) continue;
-    fault.names.unshift(String(name));
-    return fault;
-  }
-  return undefined;
-}
-
-const MAX_PLACE_LENGTH = 80;
-
-/** Such as `metadata.a.b`; a name that is long, or may be a secret, is left out. */
-function metadataPath(names: readonly string[]): string {
-  const place = ['metadata', ...names].join('.');
-  const isShown = place.length <= MAX_PLACE_LENGTH && names.every((name) => PLAIN_NAME.test(name));
-  return isShown ? place : 'metadata: a member';
-}
-
-const PLAIN_NAME = /^[\w$-]{1,32}$/;
-
-function isPlainObject(value: unknown): value is object {
-  if (!isObject(value)) return false;
-  const prototype = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }

@@ -73,6 +73,7 @@ const EXPORTS: Record<
       'scannerRules',
       'type ModifiedToken',
       'type Need',
+      'type TokenLimits',
       'type TokenPage',
       'TokenService',
       'type ServiceStats',
@@ -332,6 +333,7 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^clock\.ts$/, /^(?!errors\.ts$)/],
   [/^deadline\.ts$/, /./],
   [/^events\.ts$/, /^(?!errors\.ts$|token\.ts$|node:diagnostics_channel$)/],
+  [/^metadata\.ts$/, /^(?!bounds\.ts$|token\.ts$|wording\.ts$)/],
   [/^token\.ts$/, /^(?!bounds\.ts$|errors\.ts$|list-size\.ts$|wording\.ts$|scope\/|date-fns\/)/],
   [/^duration\.ts$/, /./],
   [/^instant\.ts$/, /^(?!zod$)/],
@@ -339,7 +341,7 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^(?:usage-)?store\.ts$/, /^(?!token\.ts$)/],
   [
     /^stores\//,
-    /^(?!bounds|clock|deadline|errors|events|has-methods|list-size|token|(?:usage-)?store\.ts$|stores\/|node:|nanoid$)/,
+    /^(?!bounds|clock|deadline|errors|events|has-methods|list-size|metadata|token|(?:usage-|lease-)?store\.ts$|stores\/|node:|nanoid$)/,
   ],
   [/^scope-hints\.ts$/, /^(?!scope\/)/],
   [

@@ -1,15 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_LIFETIME_SECONDS } from '../src/bounds.ts';
 import { isTokenError } from '../src/errors.ts';
+import { copyMetadata, readMetadata } from '../src/metadata.ts';
 import { secondsField } from '../src/schemas.ts';
 import {
   checkExpiry,
-  copyMetadata,
   expiryAfter,
   isAccount,
   isExpired,
   isRecord,
-  readMetadata,
   type TokenId,
   type TokenRecord,
 } from '../src/token.ts';
@@ -239,6 +238,35 @@ describe('isRecord', () => {
     ['suspendedAt', [undefined, time], [null, new Date(Number.NaN), 0, '2100-01-01', false]],
     ['scopesChangedAt', [undefined, time], [null, new Date(Number.NaN), 0, '2100-01-01']],
     ['rotatedAt', [undefined, time], [null, new Date(Number.NaN), 0, '2100-01-01']],
+    [
+      'limits',
+      [
+        ...[undefined, {}, { uses: 1 }, { uses: 2 ** 53 - 1 }, { rate: { uses: 1, seconds: 1 } }],
+        { addresses: ['192.0.2.1'], uses: 7, rate: { uses: 9, seconds: 86_400 } },
+        { addresses: Array(100).fill('192.0.2.1') },
+      ],
+      [
+        ...[null, 'x', 7, [], { addresses: 'x' }, { addresses: [7] }, { uses: null }],
+        ...[0, -1, 1.5, '1', Number.NaN, 2 ** 53].map((uses) => ({ uses })),
+        ...[0, 1.5, '1', 2 ** 53].map((uses) => ({ rate: { uses, seconds: 1 } })),
+        ...[0, 1.5, '1', 86_401].map((seconds) => ({ rate: { uses: 1, seconds } })),
+        ...[null, [], {}, { uses: 1 }, { seconds: 1 }].map((rate) => ({ rate })),
+        { addresses: Array(101).fill('192.0.2.1') },
+        // A limit that only a later version knows must not be ignored.
+        { uses: 1, concurrent: 3 },
+        { rate: { uses: 1, seconds: 1, burst: 5 } },
+      ],
+    ],
+    [
+      'ancestors',
+      [undefined, [ID], Array(7).fill(ID)],
+      [null, '', ID, [], [7], [''], ['x'], [ID, undefined], [`${ID}x`], Array(8).fill(ID)],
+    ],
+    [
+      'format',
+      [undefined, 'sanctum', 'a-1', 'x'.repeat(32)],
+      [null, '', 7, 'A', 'a_b', 'a b', 'x'.repeat(33), ['a']],
+    ],
     [
       'pending',
       [undefined, pending, { ...pending, box: bytes }, { ...pending, graceSeconds: 0 }],

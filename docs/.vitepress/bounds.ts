@@ -60,6 +60,21 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: '`quota_exceeded`; a larger record in the store is `store_corrupt`',
     },
     {
+      what: '`limits.addresses`',
+      limit: '{MAX_LIMIT_ADDRESSES:number} addresses and blocks',
+      beyond: '`invalid_limits`',
+    },
+    {
+      what: '`limits.rate.seconds`',
+      limit: '1 second to {MAX_RATE_SECONDS}',
+      beyond: '`invalid_limits`',
+    },
+    {
+      what: 'tokens from which a token is derived, one from the other',
+      limit: '{MAX_ANCESTORS:number}',
+      beyond: '`invalid_request`',
+    },
+    {
       what: 'one scope',
       limit:
         '{MAX_SCOPE_LENGTH:number} characters: a method of {MAX_METHOD_LENGTH}, a host of {MAX_HOST_LENGTH} with labels of {MAX_LABEL_LENGTH}, a path of {MAX_PATH_LENGTH} with {MAX_PATH_SEGMENTS} segments, {MAX_PATH_TEMPLATES} of them `{}`',

@@ -122,10 +122,13 @@ export class CheckedStore {
   }
 
   async page(query: PageQuery, until: number): Promise<readonly TokenRecord[]> {
-    const { account } = query;
+    const { account, parent } = query;
     const page: unknown = await this.#call(() => this.#store.page(query), until);
-    const isOfAccount = (record: unknown) => isOwnRecord(record) && record.account === account;
-    if (Array.isArray(page) && page.every(isOfAccount)) return page;
+    const isListed = (record: unknown) =>
+      isOwnRecord(record) &&
+      record.account === account &&
+      (parent === undefined || record.ancestors?.at(-1) === parent);
+    if (Array.isArray(page) && page.every(isListed)) return page;
     throw this.#corrupt();
   }
 

@@ -1,7 +1,8 @@
 import { MAX_FOUND_TOGETHER } from '../bounds.ts';
 import { isTokenError } from '../errors.ts';
+import { copyMetadata } from '../metadata.ts';
 import type { Unsubscribe } from '../store.ts';
-import { copyMetadata, frozenList, type TokenId, type TokenRecord } from '../token.ts';
+import { copyLimits, frozenList, type TokenId, type TokenRecord } from '../token.ts';
 import type { ChangedIds, CheckedStore, Found } from './checked-store.ts';
 import { RecordWeights } from './weights.ts';
 
@@ -303,5 +304,7 @@ function deepFrozen(record: TokenRecord): TokenRecord {
     scopes: frozenList(record.scopes),
     requested: frozenList(record.requested),
     metadata: record.metadata && copyMetadata(record.metadata),
+    limits: record.limits && copyLimits(record.limits),
+    ancestors: record.ancestors && frozenList(record.ancestors),
   });
 }

@@ -49,6 +49,10 @@ function listsOf({ scopes, requested }: TokenRecord): readonly (readonly string[
   return scopes === requested ? [scopes] : [scopes, requested];
 }
 
-function ownBytes({ metadata }: TokenRecord): number {
-  return RECORD_BYTES + (metadata === undefined ? 0 : 2 * JSON.stringify(metadata).length);
+function ownBytes({ metadata, limits, ancestors }: TokenRecord): number {
+  return RECORD_BYTES + bytesOf(metadata) + bytesOf(limits) + bytesOf(ancestors);
+}
+
+function bytesOf(part: object | undefined): number {
+  return part === undefined ? 0 : 2 * JSON.stringify(part).length;
 }

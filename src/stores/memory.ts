@@ -1,4 +1,5 @@
 import { TokenError } from '../errors.ts';
+import { copyMetadata } from '../metadata.ts';
 import type {
   AccountQuota,
   PageQuery,
@@ -8,9 +9,10 @@ import type {
   TokenStore,
 } from '../store.ts';
 import {
-  copyMetadata,
+  copyLimits,
   type JsonObject,
   type TokenId,
+  type TokenLimits,
   type TokenRecord,
   type TokenState,
 } from '../token.ts';
@@ -32,8 +34,9 @@ import { bytesOfLists, quotaExceeded, scanned } from './rows.ts';
 export class MemoryTokenStore implements TokenStore {
   readonly local = true;
   readonly #records = new Map<TokenId, StoredRecord>();
-  /** Ascending by creation time, then id. */
-  readonly #accounts = new Map<string, StoredRecord[]>();
+  readonly #accounts = new RecordLists<string>();
+  /** Derived tokens, by the id of their parent. */
+  readonly #children = new RecordLists<TokenId>();
   readonly #lists = new SharedLists();
   /** Where the next purge continues. The iterator of a map also returns later inserts. */
   #sweep = this.#records.values();
@@ -47,7 +50,7 @@ export class MemoryTokenStore implements TokenStore {
     if (this.#records.has(record.id)) throw new TokenError('id_taken', 'this id is taken');
     const stored = this.#pack(record);
     this.#records.set(stored.id, stored);
-    this.#addToList(stored);
+    this.#addToLists(stored);
   }
 
   async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
@@ -62,10 +65,12 @@ export class MemoryTokenStore implements TokenStore {
     after,
     limit,
     liveAt,
+    parent,
     state = 'active',
     maxBytes = Number.POSITIVE_INFINITY,
   }: PageQuery): Promise<TokenRecord[]> {
-    const tokens = this.#accounts.get(account) ?? [];
+    const tokens =
+      (parent === undefined ? this.#accounts.get(account) : this.#children.get(parent)) ?? [];
     const found: TokenRecord[] = [];
     let bytes = 0;
     let index =
@@ -75,6 +80,7 @@ export class MemoryTokenStore implements TokenStore {
     while (index > 0 && found.length < limit && (bytes < maxBytes || found.length === 0)) {
       index -= 1;
       const stored = tokens[index] as StoredRecord;
+      if (stored.account !== account) continue;
       if (state !== 'all' && stateOfStored(stored, liveAt.getTime()) !== state) continue;
       const record = toRecord(stored);
       found.push(record);
@@ -88,10 +94,11 @@ export class MemoryTokenStore implements TokenStore {
     if (stored?.version !== version) return false;
     const replacement = this.#pack(next);
     this.#release(stored);
-    const moves = replacement.createdAt !== stored.createdAt;
-    if (moves) this.#removeFromList(stored);
+    const moves =
+      replacement.createdAt !== stored.createdAt || parentOf(replacement) !== parentOf(stored);
+    if (moves) this.#removeFromLists(stored);
     Object.assign(stored, replacement);
-    if (moves) this.#addToList(stored);
+    if (moves) this.#addToLists(stored);
     return true;
   }
 
@@ -119,9 +126,8 @@ export class MemoryTokenStore implements TokenStore {
       this.#records.delete(stored.id);
       this.#release(stored);
     }
-    // One pass per account: each splice would move the rest of a long list.
-    const accounts = new Set(Array.from(ended, (stored) => stored.account));
-    for (const account of accounts) this.#dropFrom(account, ended);
+    this.#accounts.drop(ended, ({ account }) => account);
+    this.#children.drop(ended, parentOf);
     return { count: ended.size, ids: Array.from(ended, ({ id }) => id) };
   }
 
@@ -170,26 +176,21 @@ export class MemoryTokenStore implements TokenStore {
     return this.#sweep.next().value as StoredRecord;
   }
 
-  #dropFrom(account: string, ended: ReadonlySet<StoredRecord>): void {
-    const rest = (this.#accounts.get(account) ?? []).filter((stored) => !ended.has(stored));
-    if (rest.length === 0) this.#accounts.delete(account);
-    else this.#accounts.set(account, rest);
-  }
-
   #unrevoked(id: TokenId, account: string): StoredRecord | undefined {
     const stored = this.#records.get(id);
     return stored?.account === account && stored.revokedAt === undefined ? stored : undefined;
   }
 
-  #addToList(stored: StoredRecord): void {
-    const tokens = this.#accounts.get(stored.account);
-    if (tokens === undefined) this.#accounts.set(stored.account, [stored]);
-    else tokens.splice(countBefore(tokens, stored.createdAt, stored.id), 0, stored);
+  #addToLists(stored: StoredRecord): void {
+    this.#accounts.add(stored.account, stored);
+    const parent = parentOf(stored);
+    if (parent !== undefined) this.#children.add(parent, stored);
   }
 
-  #removeFromList(stored: StoredRecord): void {
-    const tokens = this.#accounts.get(stored.account) ?? [];
-    tokens.splice(countBefore(tokens, stored.createdAt, stored.id), 1);
+  #removeFromLists(stored: StoredRecord): void {
+    this.#accounts.remove(stored.account, stored);
+    const parent = parentOf(stored);
+    if (parent !== undefined) this.#children.remove(parent, stored);
   }
 
   #pack(record: TokenRecord): StoredRecord {
@@ -216,6 +217,9 @@ export class MemoryTokenStore implements TokenStore {
       scopesChangedAt: record.scopesChangedAt?.getTime(),
       rotatedAt: record.rotatedAt?.getTime(),
       pending: pendingText(record.pending),
+      limits: record.limits && copyLimits(record.limits),
+      ancestors: record.ancestors && Object.freeze([...record.ancestors]),
+      format: record.format,
     };
   }
 
@@ -248,6 +252,43 @@ interface StoredRecord {
   readonly rotatedAt: number | undefined;
   /** As text: few records have one. */
   readonly pending: string | undefined;
+  readonly limits: TokenLimits | undefined;
+  readonly ancestors: readonly TokenId[] | undefined;
+  readonly format: string | undefined;
+}
+
+/** Lists of records, ascending by creation time, then id. */
+class RecordLists<Key> {
+  readonly #lists = new Map<Key, StoredRecord[]>();
+
+  get(key: Key): readonly StoredRecord[] | undefined {
+    return this.#lists.get(key);
+  }
+
+  add(key: Key, stored: StoredRecord): void {
+    const list = this.#lists.get(key);
+    if (list === undefined) this.#lists.set(key, [stored]);
+    else list.splice(countBefore(list, stored.createdAt, stored.id), 0, stored);
+  }
+
+  remove(key: Key, stored: StoredRecord): void {
+    const list = this.#lists.get(key) ?? [];
+    list.splice(countBefore(list, stored.createdAt, stored.id), 1);
+  }
+
+  /** One pass for each list: each splice would move the rest of a long one. */
+  drop(dropped: ReadonlySet<StoredRecord>, keyOf: (stored: StoredRecord) => Key | undefined): void {
+    for (const key of new Set(Array.from(dropped, keyOf))) {
+      if (key === undefined) continue;
+      const rest = this.#lists.get(key)?.filter((stored) => !dropped.has(stored)) ?? [];
+      if (rest.length === 0) this.#lists.delete(key);
+      else this.#lists.set(key, rest);
+    }
+  }
+}
+
+function parentOf({ ancestors }: StoredRecord): TokenId | undefined {
+  return ancestors?.at(-1);
 }
 
 function isLive({ revokedAt, expiresAt }: StoredRecord, now: number): boolean {
@@ -317,6 +358,9 @@ function toRecord(stored: StoredRecord): TokenRecord {
     scopesChangedAt: dateOf(stored.scopesChangedAt),
     rotatedAt: dateOf(stored.rotatedAt),
     pending: stored.pending === undefined ? undefined : readPending(stored.pending),
+    limits: stored.limits,
+    ancestors: stored.ancestors,
+    format: stored.format,
   };
 }
 

@@ -2,7 +2,14 @@ import { DEFAULT_LIST_BYTES, LONG_LIST_BYTES, MAX_LIST_BYTES, MIN_LIST_BYTES } f
 import { TokenError } from '../errors.ts';
 import { listBytes } from '../list-size.ts';
 import type { AccountQuota, ScannedRecords, ScanQuery } from '../store.ts';
-import type { JsonObject, TokenId, TokenRecord } from '../token.ts';
+import {
+  isAncestors,
+  type JsonObject,
+  type TokenId,
+  type TokenLimits,
+  type TokenRecord,
+} from '../token.ts';
+import { limitsText, readLimits } from './limits.ts';
 import { type KnownLists, ListMemory, type ListText } from './list-memory.ts';
 import { readWholeNumber } from './options.ts';
 import { type Pending, pendingText, readPending } from './pending.ts';
@@ -29,11 +36,15 @@ export const COLUMNS = [
   'scopes_changed_at',
   'rotated_at',
   'pending',
+  'limits',
+  'ancestors',
+  'parent',
+  'format',
 ] as const;
 
 /** Of the first schema version. */
 export const FIRST_COLUMNS = /* @__PURE__ */ COLUMNS.slice(0, 16);
-/** Those that schema version 3 added. Each is null in a row that an earlier version has inserted. */
+/** Those that later ones added. Each is null in a row that an earlier version has inserted. */
 export const ADDED_COLUMNS = /* @__PURE__ */ COLUMNS.slice(16);
 
 export type Column = (typeof COLUMNS)[number];
@@ -68,6 +79,11 @@ export function toValues(record: TokenRecord): RowValue[] {
     record.scopesChangedAt?.getTime() ?? null,
     record.rotatedAt?.getTime() ?? null,
     pendingText(record.pending) ?? null,
+    limitsText(record.limits) ?? null,
+    record.ancestors === undefined ? null : JSON.stringify(record.ancestors),
+    // A column of its own, so that each database can have an index of it.
+    record.ancestors?.at(-1) ?? null,
+    record.format ?? null,
   ];
 }
 
@@ -177,6 +193,9 @@ export class RowReader {
       scopesChangedAt: optional(instant, cells[17], 'scopes_changed_at'),
       rotatedAt: optional(instant, cells[18], 'rotated_at'),
       pending: optional(pending, cells[19], 'pending'),
+      limits: optional(limits, cells[20], 'limits'),
+      ancestors: ancestorsIn(cells[21], cells[22]),
+      format: optional(text, cells[23], 'format'),
     };
   }
 
@@ -273,6 +292,20 @@ function object(cell: unknown, column: Column): JsonObject {
 function pending(cell: unknown, column: Column): Pending {
   const value = readPending(text(cell, column));
   if (value === undefined) throw corrupt(column);
+  return value;
+}
+
+function limits(cell: unknown, column: Column): TokenLimits {
+  const value = readLimits(text(cell, column));
+  if (value === undefined) throw corrupt(column);
+  return value;
+}
+
+/** The list of a child's parent would lack a child whose columns do not agree. */
+function ancestorsIn(cell: unknown, parent: unknown): readonly TokenId[] | undefined {
+  if (cell === null && parent === null) return undefined;
+  const value = json(cell, 'ancestors');
+  if (!isAncestors(value) || text(parent, 'parent') !== value.at(-1)) throw corrupt('ancestors');
   return value;
 }
 

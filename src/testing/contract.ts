@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { TokenStore } from '../store.ts';
-import type { JsonObject, TokenId, TokenRecord } from '../token.ts';
+import type { PageQuery, TokenStore } from '../store.ts';
+import { type JsonObject, TOKEN_STATES, type TokenId, type TokenRecord } from '../token.ts';
 import {
   ALIKE_ACCOUNTS,
   assertKept,
@@ -87,6 +87,13 @@ export const storeContract: readonly StoreContractCase[] = [
       { rotatedAt: full.rotatedAt },
       { pending: full.pending },
       { pending: { prefix: 'acme', kid: 'k1', digest: bytesOf(211), graceSeconds: 0 } },
+      { limits: full.limits },
+      { limits: { addresses: ['2001:db8::1'] } },
+      { limits: { uses: 1 } },
+      { limits: { rate: { uses: 1, seconds: 1 } } },
+      { ancestors: full.ancestors },
+      { ancestors: [idOf('root')] },
+      { format: full.format },
     ];
     const records = optional.map((part, index) => newRecord(`part${index}`, part));
     await insertAll(store, records);
@@ -721,6 +728,81 @@ export const storeContract: readonly StoreContractCase[] = [
     assertSame(await store.page(pageOf('acme')), newestFirst(mine));
     const after = { createdAt: later(0), id: idOf('b2') };
     assertSame(await store.page(pageOf('other', { after })), [theirs[0]]);
+  }),
+
+  test('page: with a parent, lists the tokens that were derived from it', async (store) => {
+    const [parent, other] = [idOf('parent'), idOf('other')];
+    const ofParent = { ancestors: [idOf('root'), parent] };
+    await insertAll(store, [
+      newRecord('root'),
+      newRecord('parent', { ancestors: [idOf('root')] }),
+      newRecord('other', { ancestors: [idOf('root')] }),
+    ]);
+    const children = range(12).map((index) =>
+      newRecord(`c${index}`, { ...ofParent, createdAt: later(Math.floor(index / 3)) }),
+    );
+    await insertAll(store, [
+      ...children,
+      newRecord('sibling', { ancestors: [idOf('root'), other] }),
+      newRecord('grandchild', { ancestors: [idOf('root'), parent, idOf('c1')] }),
+      newRecord('theirs', { ...ofParent, account: 'Acme' }),
+    ]);
+
+    const inOrder = newestFirst(children).map(({ id }) => id);
+    assert.deepEqual(await pagedIds(store, pageOf('acme', { parent })), inOrder);
+    assert.deepEqual(await walk(store, pageOf('acme', { parent, limit: 5 })), inOrder);
+    assert.deepEqual(
+      await walk(store, pageOf('acme', { parent, limit: 5, maxBytes: 200 })),
+      inOrder,
+    );
+    assert.deepEqual(await pagedIds(store, pageOf('acme', { parent: other })), [idOf('sibling')]);
+    assert.deepEqual(await pagedIds(store, pageOf('Acme', { parent })), [idOf('theirs')]);
+    const none = [idOf('sibling'), idOf('PARENT'), idOf('nobody')];
+    for (const id of none) {
+      assert.deepEqual(await pagedIds(store, pageOf('acme', { parent: id })), []);
+    }
+    assert.equal((await pagedIds(store, pageOf('acme'))).length, 17);
+  }),
+
+  test('page: with a parent, lists each state alone, and all of them together', async (store) => {
+    const ancestors = [idOf('parent')];
+    const records = recordsOfStates().map((record, index) =>
+      index % 3 === 0 ? record : { ...record, ancestors },
+    );
+    await insertAll(store, records);
+    for (const state of [undefined, ...TOKEN_STATES, 'all'] as const) {
+      const listed = records.filter((record, index) => {
+        const isAsked = state === 'all' || stateAt(index) === (state ?? 'active');
+        return record.ancestors !== undefined && isAsked;
+      });
+      const query = pageOf('acme', { parent: idOf('parent'), state, limit: 3 });
+      assert.deepEqual(
+        await walk(store, query),
+        newestFirst(listed).map(({ id }) => id),
+      );
+    }
+  }),
+
+  test('page: with a parent, follows changes of its children', async (store) => {
+    const parent = idOf('parent');
+    const [one, two, three, four] = ['one', 'two', 'three', 'four'].map((label, index) =>
+      newRecord(label, { ancestors: [parent], createdAt: later(index) }),
+    ) as [TokenRecord, TokenRecord, TokenRecord, TokenRecord];
+    await insertAll(store, [one, two, three, four]);
+    const listed = (fields: Partial<PageQuery> = {}) =>
+      pagedIds(store, pageOf('acme', { parent, ...fields }));
+
+    await store.replace({ ...one, version: 2, expiresAt: later(2 * DAY), createdAt: later(9) });
+    assert.deepEqual(await listed(), [one.id, four.id, three.id, two.id]);
+    await store.replace({ ...two, version: 2, expiresAt: LONG_AGO });
+    await store.revoke(three.id, 'acme', LONG_AGO);
+    assert.deepEqual(await listed(), [one.id, four.id]);
+    assert.deepEqual(await listed({ state: 'expired' }), [two.id]);
+    assert.deepEqual(await listed({ state: 'revoked' }), [three.id]);
+    await purgeOf(store, later(0), 10);
+    assert.deepEqual(await listed({ state: 'all' }), [one.id, four.id]);
+    await insertOne(store, newRecord('two'));
+    assert.deepEqual(await listed({ state: 'all' }), [one.id, four.id]);
   }),
 
   test('page: with maxBytes, has one record at least where there is any', async (store) => {

@@ -93,6 +93,13 @@ export function fullRecord(label: string, fields: Partial<TokenRecord> = {}): To
       box: Uint8Array.from({ length: 55 }, (_, index) => 200 - index),
       graceSeconds: 3600,
     },
+    limits: {
+      addresses: ['192.0.2.0/24', '2001:db8::/32', '198.51.100.7'],
+      uses: Number.MAX_SAFE_INTEGER,
+      rate: { uses: 50, seconds: 86_400 },
+    },
+    ancestors: ['root', 'stem', 'branch'].map(idOf),
+    format: 'prefixed-api-key2',
     ...fields,
   });
 }

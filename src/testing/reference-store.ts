@@ -1,7 +1,7 @@
 import { isTokenError, TokenError } from '../errors.ts';
 import type { AccountQuota, PageQuery, Position, TokenStore } from '../store.ts';
 import { isListed, LISTED_STATES, type TokenId, type TokenRecord } from '../token.ts';
-import { facts, later, newestFirst, newRecord, purgeOf, range } from './records.ts';
+import { facts, idOf, later, newestFirst, newRecord, purgeOf, range } from './records.ts';
 
 /** The contract in its simplest form, for comparison with a store. */
 export class ReferenceStore implements TokenStore {
@@ -20,9 +20,12 @@ export class ReferenceStore implements TokenStore {
     return ids.map((id) => this.#records.get(id));
   }
 
-  async page({ account, after, limit, liveAt, state }: PageQuery): Promise<TokenRecord[]> {
+  async page({ account, after, limit, liveAt, state, parent }: PageQuery): Promise<TokenRecord[]> {
     const listed = [...this.#records.values()].filter(
-      (record) => record.account === account && isListed(record, state, liveAt.getTime()),
+      (record) =>
+        record.account === account &&
+        isListed(record, state, liveAt.getTime()) &&
+        (parent === undefined || record.ancestors?.at(-1) === parent),
     );
     const isNext = (record: TokenRecord): boolean => after === undefined || isAfter(record, after);
     return newestFirst(listed).filter(isNext).slice(0, limit);
@@ -94,12 +97,15 @@ export function drawCall(draw: Draw): StoreCall {
   const [at, before] = [later(draw(60)), later(draw(30))];
   const [createdAt, expiresAt] = [later(draw(5)), later(20 + draw(80))];
   const scopes = range(1 + draw(3)).map((index) => `GET:shop.example/${index}`);
-  const record = newRecord(label, { account, version, createdAt, expiresAt, scopes });
+  const parents = [undefined, undefined, idOf('a0'), idOf('b1')];
+  const [parent, asked] = [parents[draw(4)], parents[draw(4)]];
+  const ancestors = parent && [idOf('root'), parent];
+  const record = newRecord(label, { account, version, createdAt, expiresAt, scopes, ancestors });
   const suspendedAt = draw(3) === 0 ? at : undefined;
   const next = { ...record, version: version + 1, suspendedAt };
   const position = { createdAt, id: record.id };
   const state = [...LISTED_STATES, undefined][draw(LISTED_STATES.length + 1)];
-  const query = { account, limit: 1 + draw(6), liveAt: at, state };
+  const query = { account, limit: 1 + draw(6), liveAt: at, state, parent: asked };
   const quota = { tokens: 1 + draw(12), liveAt: at };
   // A purge never reaches its limit, because a store may choose the records that it removes first.
   const calls: readonly StoreCall[] = [

@@ -379,6 +379,34 @@ class ForgetsPending extends MemoryTokenStore {
   }
 }
 
+class ForgetsLimits extends MemoryTokenStore {
+  override insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
+    return super.insert({ ...record, limits: undefined }, quota);
+  }
+}
+
+class IgnoresParent extends MemoryTokenStore {
+  override page({ parent, ...query }: PageQuery): Promise<TokenRecord[]> {
+    return super.page(query);
+  }
+}
+
+/** Lists all that descends from a token. */
+class ListsDescendants extends MemoryTokenStore {
+  override async page({ parent, ...query }: PageQuery): Promise<TokenRecord[]> {
+    if (parent === undefined) return super.page(query);
+    const page = await super.page({ ...query, limit: 1000, maxBytes: undefined });
+    return page.filter(({ ancestors }) => ancestors?.includes(parent)).slice(0, query.limit);
+  }
+}
+
+class FiltersChildrenAfterLimit extends MemoryTokenStore {
+  override async page({ parent, ...query }: PageQuery): Promise<TokenRecord[]> {
+    const page = await super.page(query);
+    return page.filter(({ ancestors }) => parent === undefined || ancestors?.at(-1) === parent);
+  }
+}
+
 class PurgesTheInstantToo extends MemoryTokenStore {
   override purge(before: Date, limit: number): Promise<PurgedRecords> {
     return super.purge(new Date(before.getTime() + 1), limit);
@@ -537,6 +565,10 @@ describe('store contract', () => {
     [ListsSuspendedAsActive, 'page: a record is listed in the state that it has now'],
     [CountsNoSuspended, 'insert: a quota counts suspended records'],
     [ForgetsPending, 'insert: keeps each optional field without the others'],
+    [ForgetsLimits, 'insert: keeps each optional field without the others'],
+    [IgnoresParent, 'page: with a parent, lists the tokens that were derived from it'],
+    [ListsDescendants, 'page: with a parent, lists the tokens that were derived from it'],
+    [FiltersChildrenAfterLimit, 'page: with a parent, lists the tokens that were derived from it'],
     [PurgesTheInstantToo, 'purge: removes what ended strictly before the instant'],
     [
       TellsOfPurgedRecordsOnlyOnce,

@@ -1,7 +1,11 @@
-import type { TokenRecord } from '../../src/token.ts';
+import { pendingText } from '../../src/stores/pending.ts';
+import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { CREATED, newRecord } from './support.ts';
 
-// Rows as they were before schema version 3, whose columns earlier versions do not know.
+// Rows as earlier schema versions had them, which do not know all columns.
+
+/** The schema versions before this one. */
+export type EarlierVersion = 1 | 2 | 3;
 
 /** All columns of schema versions 1 and 2, in their order. */
 export const EARLIER_COLUMNS = [
@@ -23,8 +27,13 @@ export const EARLIER_COLUMNS = [
   'previous_until',
 ];
 
+function columnsOf(version: EarlierVersion): readonly string[] {
+  if (version < 3) return EARLIER_COLUMNS;
+  return [...EARLIER_COLUMNS, 'suspended_at', 'scopes_changed_at', 'rotated_at', 'pending'];
+}
+
 /** What those versions wrote, in that order. */
-export function earlierValues(record: TokenRecord): (string | number | Uint8Array | null)[] {
+export function earlierValues(record: TokenRecord, version: EarlierVersion = 2): Values {
   return [
     record.id,
     record.account,
@@ -42,28 +51,48 @@ export function earlierValues(record: TokenRecord): (string | number | Uint8Arra
     record.revokedAt?.getTime() ?? null,
     record.previousDigest ?? null,
     record.previousUntil?.getTime() ?? null,
+    ...(version < 3
+      ? []
+      : [
+          record.suspendedAt?.getTime() ?? null,
+          record.scopesChangedAt?.getTime() ?? null,
+          record.rotatedAt?.getTime() ?? null,
+          pendingText(record.pending) ?? null,
+        ]),
   ];
 }
 
+type Values = (string | number | Uint8Array | null)[];
+
 type Placeholder = (position: number) => string;
 
-export function earlierInsert(table: string, placeholder: Placeholder = () => '?'): string {
-  const values = EARLIER_COLUMNS.map((_, index) => placeholder(index + 1));
-  return `INSERT INTO ${table} (${EARLIER_COLUMNS.join(', ')}) VALUES (${values.join(', ')})`;
+const QUESTION_MARK: Placeholder = () => '?';
+
+export function earlierInsert(
+  table: string,
+  version: EarlierVersion = 2,
+  placeholder = QUESTION_MARK,
+): string {
+  const columns = columnsOf(version);
+  const values = columns.map((_, index) => placeholder(index + 1));
+  return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${values.join(', ')})`;
 }
 
 /** Takes {@link replacedValues}. */
-export function earlierReplace(table: string, placeholder: Placeholder = () => '?'): string {
-  const changed = EARLIER_COLUMNS.slice(2).map(
-    (column, index) => `${column} = ${placeholder(index + 1)}`,
-  );
-  const [id, account, version] = [15, 16, 17].map(placeholder);
+export function earlierReplace(
+  table: string,
+  schema: EarlierVersion = 2,
+  placeholder = QUESTION_MARK,
+): string {
+  const columns = columnsOf(schema).slice(2);
+  const changed = columns.map((column, index) => `${column} = ${placeholder(index + 1)}`);
+  const [id, account, version] = [1, 2, 3].map((index) => placeholder(columns.length + index));
   return `UPDATE ${table} SET ${changed.join(', ')}
     WHERE id = ${id} AND account = ${account} AND version = ${version} AND revoked_at IS NULL`;
 }
 
-export function replacedValues(next: TokenRecord): (string | number | Uint8Array | null)[] {
-  return [...earlierValues(next).slice(2), next.id, next.account, next.version - 1];
+export function replacedValues(next: TokenRecord, version: EarlierVersion = 2): Values {
+  return [...earlierValues(next, version).slice(2), next.id, next.account, next.version - 1];
 }
 
 const bytes = (seed: number) => Uint8Array.from({ length: 32 }, (_, index) => index * 7 + seed);
@@ -84,4 +113,7 @@ export const LATER_FIELDS = {
   scopesChangedAt: new Date(CREATED.getTime() + 2),
   rotatedAt: new Date(CREATED.getTime() + 3),
   pending: { prefix: 'acme_live', kid: 'k2', digest: bytes(9), box: bytes(11), graceSeconds: 60 },
+  limits: { addresses: ['192.0.2.0/24'], uses: 5, rate: { uses: 2, seconds: 60 } },
+  ancestors: ['root'.padEnd(22, 'x') as TokenId],
+  format: 'sanctum',
 } satisfies Partial<TokenRecord>;

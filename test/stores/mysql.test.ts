@@ -517,6 +517,14 @@ describe.skipIf(url === undefined)('plans', () => {
     ...pagesOf('expired', 'by_account'),
     ...pagesOf('revoked', 'by_creation'),
     ['a page of all', 'by_creation', /"ref"/, (store) => store.page({ ...page, state: 'all' })],
+    ...LISTED_STATES.map(
+      (state): Planned => [
+        `a page of children: ${state}`,
+        'by_parent',
+        /"ref"|"range"/,
+        (store) => store.page({ ...page, state, parent: newRecord('one').id }),
+      ],
+    ),
     ['replace', 'PRIMARY', /"range"/, (store) => store.replace(newRecord('one', { version: 2 }))],
     ['revoke', 'PRIMARY', /"range"/, (store) => store.revoke(IDS[0] as TokenId, 'acme', ENDED)],
     ['revokeAll', 'PRIMARY', /"range"/, (store) => store.revokeAll('acme', ENDED, 1000)],
@@ -1430,8 +1438,8 @@ describe.skipIf(url === undefined)('migrate', () => {
     expect(await doctor(new MysqlTokenStore(newPool(), { table }))).toEqual([]);
   });
 
-  describe.each([1, 2] as const)('of schema version %i', (version) => {
-    /** As those versions made it; the second one has a key for quotas. */
+  describe.each([1, 2, 3] as const)('of schema version %i', (version) => {
+    /** As those versions made it: the second has a key for quotas, the third one columns for states. */
     const earlierSql = (table: string) => `CREATE TABLE ${table} (
       id VARBINARY(22) NOT NULL PRIMARY KEY,
       account VARBINARY(255) NOT NULL,
@@ -1451,10 +1459,17 @@ describe.skipIf(url === undefined)('migrate', () => {
       previous_until BIGINT,
       changed_at BIGINT,
       ends_at BIGINT AS (LEAST(expires_at, COALESCE(revoked_at, expires_at))) STORED,
+      ${version < 3 ? '' : STATE_COLUMNS}
       KEY by_account (account, revoked_at, created_at DESC, id DESC, expires_at),
       KEY by_end (ends_at),
-      KEY by_change (changed_at)${version === 1 ? '' : ', KEY by_live (account, revoked_at, expires_at)'}
+      KEY by_change (changed_at)
+      ${version === 1 ? '' : ', KEY by_live (account, revoked_at, expires_at)'}
+      ${version < 3 ? '' : CREATION_KEY}
     ) ENGINE=InnoDB COMMENT='tokenwright schema ${version}'`;
+    const STATE_COLUMNS = `suspended_at BIGINT, scopes_changed_at BIGINT, rotated_at BIGINT,
+      pending VARBINARY(2048),`;
+    const CREATION_KEY = `, KEY by_creation
+      (account, created_at DESC, id DESC, revoked_at, suspended_at, expires_at)`;
     const ids = EARLIER_RECORDS.map(({ id }) => id);
     type Values = ReturnType<typeof earlierValues>;
     const asSent = (values: Values) =>
@@ -1466,7 +1481,7 @@ describe.skipIf(url === undefined)('migrate', () => {
       await run(pool, earlierSql(table));
       const execute = (sql: string, values: Values) => pool.promise().execute(sql, asSent(values));
       for (const record of EARLIER_RECORDS) {
-        await execute(earlierInsert(table), earlierValues(record));
+        await execute(earlierInsert(table, version), earlierValues(record, version));
       }
       return { pool, table, store: new MysqlTokenStore(pool, { table }), execute };
     }
@@ -1490,14 +1505,16 @@ describe.skipIf(url === undefined)('migrate', () => {
     it('serves that version on, beside this one', async () => {
       const { pool, table, store, execute } = await setUpOld();
       const [first, second] = EARLIER_RECORDS as [TokenRecord, TokenRecord];
-      await execute(earlierReplace(table), replacedValues({ ...second, version: 2 }));
+      const replace = (next: TokenRecord) =>
+        execute(earlierReplace(table, version), replacedValues(next, version));
+      await replace({ ...second, version: 2 });
       await migrate(pool, { table });
       const changed = { ...first, ...LATER_FIELDS, version: 2 };
       expect(await store.replace(changed)).toBe(true);
       const renamed = { ...changed, version: 3, name: 'renamed' };
-      await execute(earlierReplace(table), replacedValues(renamed));
+      await replace(renamed);
       const two = newRecord('two');
-      await execute(earlierInsert(table), earlierValues(two));
+      await execute(earlierInsert(table, version), earlierValues(two, version));
 
       expect(await store.find([first.id, second.id, two.id])).toEqual([
         renamed,
@@ -1532,8 +1549,8 @@ describe.skipIf(url === undefined)('migrate', () => {
   it.each([
     ['another owner', "COMMENT = ''", 'not one of tokenwright'],
     ['another owner', "COMMENT = 'tokenwright schema'", 'not one of tokenwright'],
-    ['a newer version', "COMMENT = 'tokenwright schema 5, needs 4'", 'later than version 3'],
-    ['a newer version', "COMMENT = 'tokenwright schema 6: later'", 'later than version 3'],
+    ['a newer version', "COMMENT = 'tokenwright schema 6, needs 5'", 'later than version 4'],
+    ['a newer version', "COMMENT = 'tokenwright schema 7: later'", 'later than version 4'],
   ])('refuses a table of %s, and changes nothing: %s', async (_, change, words) => {
     const { pool, table } = await setUp();
     await run(pool, `ALTER TABLE ${table} ${change}`);
@@ -1545,7 +1562,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     expect(await schemaOf(pool, table)).toBe(before);
   });
 
-  it.each(['tokenwright schema 4', 'tokenwright schema 5, needs 3'])(
+  it.each(['tokenwright schema 5', 'tokenwright schema 6, needs 4'])(
     'leaves a later schema alone that it can use: %s',
     async (comment) => {
       const { pool, table, store } = await setUp();
@@ -1566,7 +1583,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     await run(
       pool,
       `ALTER TABLE ${table} ADD note TEXT, ADD kind TEXT NOT NULL DEFAULT 'plain',
-       COMMENT = 'tokenwright schema 4'`,
+       COMMENT = 'tokenwright schema 5'`,
     );
     await migrate(pool, { table });
     const theirs = records.map(async ({ id }) => {
@@ -1592,10 +1609,10 @@ describe.skipIf(url === undefined)('migrate', () => {
 
   it('of a breaking version makes this one fail, and the doctor says why', async () => {
     const { pool, table, store, record } = await setUp();
-    await run(pool, `ALTER TABLE ${table} COMMENT = 'tokenwright schema 5, needs 5'`);
+    await run(pool, `ALTER TABLE ${table} COMMENT = 'tokenwright schema 6, needs 6'`);
     expect((await store.doctor()).map(({ code }) => code)).toEqual(['schema_newer']);
 
-    await run(pool, `ALTER TABLE ${table} CHANGE scopes scopes_4 MEDIUMBLOB NOT NULL`);
+    await run(pool, `ALTER TABLE ${table} CHANGE scopes scopes_5 MEDIUMBLOB NOT NULL`);
     expect(await codeOf(store.find([record.id]))).toBe('store_unavailable');
   });
 

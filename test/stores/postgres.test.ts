@@ -86,6 +86,8 @@ async function setUp(
 
 const QUOTA = { tokens: 100, liveAt: CREATED };
 
+const ONE = newRecord('one').id;
+
 const VERBS: readonly (readonly [string, (store: PostgresTokenStore) => Promise<unknown>])[] = [
   ['insert', (store) => store.insert(newRecord('two'))],
   ['insert within a quota', (store) => store.insert(newRecord('three'), QUOTA)],
@@ -102,6 +104,14 @@ const VERBS: readonly (readonly [string, (store: PostgresTokenStore) => Promise<
         `page of ${state}`,
         (store: PostgresTokenStore) =>
           store.page({ account: 'acme', limit: 2, liveAt: CREATED, state }),
+      ] as const,
+  ),
+  ...LISTED_STATES.map(
+    (state) =>
+      [
+        `page of children: ${state}`,
+        (store: PostgresTokenStore) =>
+          store.page({ account: 'acme', limit: 2, liveAt: CREATED, state, parent: ONE }),
       ] as const,
   ),
   ['replace', (store) => store.replace(newRecord('one', { version: 2 }))],
@@ -429,6 +439,13 @@ describe.skipIf(url === undefined)('plans', () => {
           RegExp(`-> +Index Scan using test_\\w+_${index} on .*\n +Index Cond: .*ROW\\(created_at`),
         );
         expect(plans.get(`page of ${state}`)).not.toContain('Sort');
+      }
+      for (const state of LISTED_STATES) {
+        const plan = plans.get(`page of children: ${state}`);
+        expect(plan).toMatch(
+          /-> +Index Scan using test_\w+_by_parent on .*\n +Index Cond: .*parent = .*ROW\(created_at/,
+        );
+        expect(plan).not.toContain('Sort');
       }
       expect(plans.get('page of all')).toMatch(
         /^ +-> +Merge Append\n(.*\n)*.*Limit\n(.*\n)*.*_by_account on (.*\n)*.*Limit\n(.*\n)*.*_revoked on /m,
@@ -1036,12 +1053,12 @@ describe.skipIf(url === undefined)('doctor', () => {
     [
       'schema_newer',
       'a breaking version',
-      (table) => `COMMENT ON TABLE ${table} IS 'tokenwright schema 5, needs 4'`,
+      (table) => `COMMENT ON TABLE ${table} IS 'tokenwright schema 6, needs 5'`,
     ],
     [
       'schema_newer',
       'a comment of a later form',
-      (table) => `COMMENT ON TABLE ${table} IS 'tokenwright schema 6: later'`,
+      (table) => `COMMENT ON TABLE ${table} IS 'tokenwright schema 7: later'`,
     ],
     [
       'collation_not_c',
@@ -1243,7 +1260,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     const shape = await shapeOf(pool, table);
     await migrate(pool, { table });
 
-    expect(shape).toMatchObject([{ comment: 'tokenwright schema 3', indexes: { length: 6 } }]);
+    expect(shape).toMatchObject([{ comment: 'tokenwright schema 4', indexes: { length: 7 } }]);
     expect(await shapeOf(pool, table)).toEqual(shape);
   });
 
@@ -1275,8 +1292,8 @@ describe.skipIf(url === undefined)('migrate', () => {
     },
   );
 
-  describe.each([1, 2] as const)('of schema version %i', (version) => {
-    /** As those versions made it; the second one has an index for quotas. */
+  describe.each([1, 2, 3] as const)('of schema version %i', (version) => {
+    /** As those versions made it: the second has an index for quotas, the third one columns for states. */
     const earlierSql = (name: string) => `
       CREATE TABLE "${name}" (
         id text COLLATE "C" PRIMARY KEY,
@@ -1300,11 +1317,20 @@ describe.skipIf(url === undefined)('migrate', () => {
         WHERE revoked_at IS NULL;
       CREATE INDEX "${name}_by_end" ON "${name}" (least(expires_at, revoked_at));
       ${version === 1 ? '' : liveIndex(name)}
+      ${version < 3 ? '' : states(name)}
       COMMENT ON TABLE "${name}" IS 'tokenwright schema ${version}';
     `;
     const liveIndex = (name: string) => `
       CREATE INDEX IF NOT EXISTS "${name}_live" ON "${name}" (account, expires_at)
         WHERE revoked_at IS NULL AND expires_at IS NOT NULL;
+    `;
+    const states = (name: string) => `
+      ALTER TABLE "${name}" ADD suspended_at bigint, ADD scopes_changed_at bigint,
+        ADD rotated_at bigint, ADD pending text COLLATE "C";
+      CREATE INDEX "${name}_revoked" ON "${name}" (account, created_at DESC, id DESC)
+        WHERE revoked_at IS NOT NULL;
+      CREATE INDEX "${name}_suspended" ON "${name}" (account, created_at DESC, id DESC)
+        WHERE suspended_at IS NOT NULL;
     `;
     const placeholder = (position: number) => `$${position}`;
     const ids = EARLIER_RECORDS.map(({ id }) => id);
@@ -1315,7 +1341,10 @@ describe.skipIf(url === undefined)('migrate', () => {
       const table = newTable(pool);
       await pool.query(earlierSql(table));
       for (const record of EARLIER_RECORDS) {
-        await pool.query(earlierInsert(table, placeholder), earlierValues(record));
+        await pool.query(
+          earlierInsert(table, version, placeholder),
+          earlierValues(record, version),
+        );
       }
       return { pool, table, store: new PostgresTokenStore(pool, { table }) };
     }
@@ -1354,7 +1383,7 @@ describe.skipIf(url === undefined)('migrate', () => {
       for (const sql of [
         `CREATE INDEX CONCURRENTLY IF NOT EXISTS ${table}_live ON ${table} (account, expires_at)
          WHERE revoked_at IS NULL AND expires_at IS NOT NULL`,
-        `CREATE INDEX CONCURRENTLY ${table}_revoked ON ${table} (account, created_at DESC, id DESC)
+        `CREATE INDEX CONCURRENTLY IF NOT EXISTS ${table}_revoked ON ${table} (account, created_at DESC, id DESC)
          WHERE revoked_at IS NOT NULL`,
       ]) {
         await pool.query(sql);
@@ -1367,19 +1396,19 @@ describe.skipIf(url === undefined)('migrate', () => {
     it('serves that version on, beside this one', async () => {
       const { pool, table, store } = await setUpOld();
       const [insert, replace] = [
-        { name: 'old_insert', text: earlierInsert(table, placeholder) },
-        { name: 'old_replace', text: earlierReplace(table, placeholder) },
+        { name: 'old_insert', text: earlierInsert(table, version, placeholder) },
+        { name: 'old_replace', text: earlierReplace(table, version, placeholder) },
       ];
       const old = await pool.connect();
       const [first, second] = EARLIER_RECORDS as [TokenRecord, TokenRecord];
-      await old.query({ ...replace, values: replacedValues({ ...second, version: 2 }) });
+      await old.query({ ...replace, values: replacedValues({ ...second, version: 2 }, version) });
       await migrate(pool, { table });
       const changed = { ...first, ...LATER_FIELDS, version: 2 };
       expect(await store.replace(changed)).toBe(true);
       const renamed = { ...changed, version: 3, name: 'renamed' };
-      await old.query({ ...replace, values: replacedValues(renamed) });
+      await old.query({ ...replace, values: replacedValues(renamed, version) });
       const two = newRecord('two');
-      await old.query({ ...insert, values: earlierValues(two) });
+      await old.query({ ...insert, values: earlierValues(two, version) });
       old.release();
 
       expect(await store.find([first.id, second.id, two.id])).toEqual([
@@ -1402,7 +1431,8 @@ describe.skipIf(url === undefined)('migrate', () => {
     it('is brought up to date in steps, each of which may be the last of a process', async () => {
       const { pool, table, store } = await setUpOld();
       await pool.query(
-        `ALTER TABLE ${table} ADD suspended_at bigint, ADD scopes_changed_at bigint`,
+        `ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS suspended_at bigint,
+           ADD COLUMN IF NOT EXISTS scopes_changed_at bigint, ADD limits text COLLATE "C"`,
       );
       await migrate(pool, { table });
 
@@ -1466,7 +1496,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     expect(pool.idleCount).toBe(1);
   });
 
-  it.each(['tokenwright schema 5, needs 4', 'tokenwright schema 6: later', 'tokenwright schema '])(
+  it.each(['tokenwright schema 6, needs 5', 'tokenwright schema 7: later', 'tokenwright schema '])(
     'refuses a schema that it cannot use, and changes nothing: %s',
     async (comment) => {
       const { pool, table } = await setUp();
@@ -1475,12 +1505,12 @@ describe.skipIf(url === undefined)('migrate', () => {
       const { code, message } = await refusalOf(migrate(pool, { table }));
 
       expect(code).toBe('invalid_options');
-      expect(message).toContain('later than version 3');
+      expect(message).toContain('later than version 4');
       expect(await shapeOf(pool, table)).toEqual(shape);
     },
   );
 
-  it.each(['tokenwright schema 4', 'tokenwright schema 5, needs 3'])(
+  it.each(['tokenwright schema 5', 'tokenwright schema 6, needs 4'])(
     'leaves a later schema alone that it can use: %s',
     async (comment) => {
       const { pool, table, store } = await setUp();
@@ -1512,7 +1542,7 @@ describe.skipIf(url === undefined)('migrate', () => {
       await migrate(pool, { table });
 
       expect(await shapeOf(pool, table)).toMatchObject([
-        { comment: 'tokenwright schema 3', indexes: { length: 6 } },
+        { comment: 'tokenwright schema 4', indexes: { length: 7 } },
       ]);
       expect(await store.doctor()).toEqual([]);
     });
@@ -1550,7 +1580,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     // As a later version may do while this one is running.
     await pool.query(
       `ALTER TABLE ${table} ADD note text, ADD kind text NOT NULL DEFAULT 'plain';
-       COMMENT ON TABLE ${table} IS 'tokenwright schema 4'`,
+       COMMENT ON TABLE ${table} IS 'tokenwright schema 5'`,
     );
     await migrate(pool, { table });
     const theirs = records.map(async ({ id }) => {
@@ -1578,8 +1608,8 @@ describe.skipIf(url === undefined)('migrate', () => {
   it('of a breaking version makes this one fail, and misreads nothing', async () => {
     const { pool, table, store, record } = await setUp();
     await pool.query(
-      `ALTER TABLE ${table} RENAME scopes TO scopes_4;
-       COMMENT ON TABLE ${table} IS 'tokenwright schema 5, needs 5'`,
+      `ALTER TABLE ${table} RENAME scopes TO scopes_5;
+       COMMENT ON TABLE ${table} IS 'tokenwright schema 6, needs 6'`,
     );
 
     expect((await refusalOf(store.find([record.id]))).code).toBe('store_unavailable');

@@ -366,7 +366,7 @@ describe('open', () => {
     const before = schema();
     SqliteTokenStore.open(handle);
 
-    expect(handle.prepare('PRAGMA user_version').get()).toEqual({ user_version: 3 });
+    expect(handle.prepare('PRAGMA user_version').get()).toEqual({ user_version: 4 });
     expect(schema()).toEqual(before);
   });
 
@@ -402,8 +402,8 @@ describe('open', () => {
     expect(() => opened(SqliteTokenStore.open(path))).not.toThrow();
   });
 
-  describe.each([1, 2] as const)('of schema version %i', (version) => {
-    /** As those versions made it; the second one has an index for quotas. */
+  describe.each([1, 2, 3] as const)('of schema version %i', (version) => {
+    /** As those versions made it: the second has an index for quotas, the third one columns for states. */
     const TABLE = `
       CREATE TABLE tokens (
         id TEXT NOT NULL PRIMARY KEY,
@@ -434,14 +434,26 @@ describe('open', () => {
         CREATE INDEX IF NOT EXISTS tokens_live ON tokens (account, expires_at, revoked_at)
           WHERE revoked_at IS NULL;
         PRAGMA user_version = 2;`,
+      3: `${TABLE}
+        ALTER TABLE tokens ADD COLUMN suspended_at INTEGER;
+        ALTER TABLE tokens ADD COLUMN scopes_changed_at INTEGER;
+        ALTER TABLE tokens ADD COLUMN rotated_at INTEGER;
+        ALTER TABLE tokens ADD COLUMN pending TEXT;
+        CREATE INDEX tokens_live ON tokens (account, expires_at, revoked_at)
+          WHERE revoked_at IS NULL;
+        CREATE INDEX tokens_revoked ON tokens (account, created_at DESC, id DESC)
+          WHERE revoked_at IS NOT NULL;
+        CREATE INDEX tokens_suspended ON tokens (account, created_at DESC, id DESC)
+          WHERE suspended_at IS NOT NULL;
+        PRAGMA user_version = 3;`,
     };
 
     function newOldFile(): string {
       const path = newFile();
       const old = new DatabaseSync(path);
       old.exec(MARKED[version]);
-      const insert = old.prepare(earlierInsert('tokens'));
-      for (const record of EARLIER_RECORDS) insert.run(...earlierValues(record));
+      const insert = old.prepare(earlierInsert('tokens', version));
+      for (const record of EARLIER_RECORDS) insert.run(...earlierValues(record, version));
       old.close();
       return path;
     }
@@ -487,24 +499,25 @@ describe('open', () => {
     it.each(DRIVERS)('serves that version on, beside this one (%s)', async (_, connect) => {
       const path = newOldFile();
       const old = opened(connect(path));
-      const [insert, replace] = [earlierInsert('tokens'), earlierReplace('tokens')].map((sql) =>
-        old.prepare(sql),
-      );
+      const [insert, replace] = [
+        earlierInsert('tokens', version),
+        earlierReplace('tokens', version),
+      ].map((sql) => old.prepare(sql));
       const [first] = EARLIER_RECORDS as [TokenRecord];
       const store = opened(SqliteTokenStore.open(path));
       const changed = { ...first, ...LATER_FIELDS, version: 2 };
       expect(await store.replace(changed)).toBe(true);
       const renamed = { ...changed, version: 3, name: 'renamed' };
-      replace?.run(...replacedValues(renamed));
+      replace?.run(...replacedValues(renamed, version));
       const two = newRecord('two');
-      insert?.run(...earlierValues(two));
+      insert?.run(...earlierValues(two, version));
 
       expect(await store.find([first.id, two.id])).toEqual([renamed, two]);
     });
 
     it('stays as it was if it cannot be brought up to date', () => {
       const handle = opened(new DatabaseSync(newOldFile()));
-      handle.exec('CREATE VIEW tokens_suspended AS SELECT 1');
+      handle.exec('CREATE VIEW tokens_by_parent AS SELECT 1');
       const before = schemaOf(handle);
 
       expect(failureOf(() => SqliteTokenStore.open(handle))).toMatchObject({
@@ -525,9 +538,9 @@ describe('open', () => {
   });
 
   it.each([
-    ['that lacks a column', 'user_version = 4; ALTER TABLE tokens RENAME name TO title', 4],
-    ['that needs later code', `user_version = ${5 + 4 * 65_536}`, 5],
-    ['of another table', 'user_version = 4; DROP TABLE tokens; CREATE TABLE tokens (newer)', 4],
+    ['that lacks a column', 'user_version = 5; ALTER TABLE tokens RENAME name TO title', 5],
+    ['that needs later code', `user_version = ${6 + 5 * 65_536}`, 6],
+    ['of another table', 'user_version = 5; DROP TABLE tokens; CREATE TABLE tokens (newer)', 5],
   ])('refuses a later schema %s, and changes nothing', (_, sql, version) => {
     const handle = opened(new DatabaseSync(newFile()));
     SqliteTokenStore.open(handle);
@@ -545,8 +558,8 @@ describe('open', () => {
   });
 
   it.each([
-    ['for all code', 4],
-    ['for code of this version', 5 + 3 * 65_536],
+    ['for all code', 5],
+    ['for code of this version', 6 + 4 * 65_536],
   ])('works beside a later schema %s that only adds, and keeps what it adds', async (_, mark) => {
     const handle = opened(new DatabaseSync(newFile()));
     const running = SqliteTokenStore.open(handle);
@@ -577,14 +590,14 @@ describe('open', () => {
     ['a table', 'CREATE TABLE users (a)'],
     ['a view', 'CREATE VIEW one AS SELECT 1'],
     ['a version', 'PRAGMA user_version = 7'],
-    ['our version', 'PRAGMA user_version = 3'],
+    ['our version', 'PRAGMA user_version = 4'],
     ['a table and a version', 'PRAGMA user_version = 7; CREATE TABLE users (a)'],
-    ['a table and our version', 'PRAGMA user_version = 3; CREATE TABLE users (a)'],
+    ['a table and our version', 'PRAGMA user_version = 4; CREATE TABLE users (a)'],
     ['an application_id', 'PRAGMA application_id = 1'],
     ['a table called tokens', 'CREATE TABLE tokens (theirs)'],
     [
       'a table called tokens and our version',
-      'PRAGMA user_version = 3; CREATE TABLE tokens (id, account)',
+      'PRAGMA user_version = 4; CREATE TABLE tokens (id, account)',
     ],
     [
       'a table as ours, without its version',
@@ -592,16 +605,16 @@ describe('open', () => {
     ],
     [
       'a table as ours, and an application_id',
-      `CREATE TABLE tokens (${COLUMNS.join(', ')}); PRAGMA user_version = 3; PRAGMA application_id = 1`,
+      `CREATE TABLE tokens (${COLUMNS.join(', ')}); PRAGMA user_version = 4; PRAGMA application_id = 1`,
     ],
     [
       'our mark, and a table of the version before',
-      `CREATE TABLE tokens (${EARLIER_COLUMNS.join(', ')}); PRAGMA user_version = 3;
+      `CREATE TABLE tokens (${EARLIER_COLUMNS.join(', ')}); PRAGMA user_version = 4;
        PRAGMA application_id = 1415008852`,
     ],
     [
       'our mark, and another table',
-      'CREATE TABLE tokens (theirs); PRAGMA user_version = 3; PRAGMA application_id = 1415008852',
+      'CREATE TABLE tokens (theirs); PRAGMA user_version = 4; PRAGMA application_id = 1415008852',
     ],
   ])('refuses a database of something else, with %s, and changes nothing', (_, sql) => {
     const path = newFile();
@@ -827,6 +840,10 @@ describe('query plans', () => {
       // Of active tokens, and of expired ones.
       open,
       open,
+      // Of the children of a token in each state, and in all.
+      ...Array(5).fill(
+        'SEARCH tokens USING INDEX tokens_by_parent (parent=? AND (created_at,id)<(?,?))',
+      ),
       revoked,
       pageBy('tokens_suspended'),
     ]);
@@ -836,7 +853,7 @@ describe('query plans', () => {
     const all = plans();
     const details = all.map(([, plan]) => plan).join('\n');
 
-    expect(all).toHaveLength(16);
+    expect(all).toHaveLength(21);
     expect(details).not.toMatch(/SCAN (?!asked|CONSTANT ROW)/);
     expect(details).not.toContain('TEMP B-TREE');
     expect(details).toContain('tokens_by_end');

@@ -205,8 +205,9 @@ export class MysqlTokenStore implements TokenStore {
   }
 
   async page(query: PageQuery): Promise<TokenRecord[]> {
-    const { after, limit, state = 'active', maxBytes } = query;
-    const { page, pageUpTo } = after === undefined ? this.#sql.first : this.#sql.next;
+    const { after, limit, state = 'active', maxBytes, parent } = query;
+    const pages = after === undefined ? this.#sql.first : this.#sql.next;
+    const { page, pageUpTo } = parent === undefined ? pages : pages.children;
     // Lists that are no longer than their share always fit.
     const share = maxBytes === undefined ? Number.MAX_SAFE_INTEGER : Math.floor(maxBytes / limit);
     const values = pageValues(query);

@@ -74,7 +74,7 @@ export function readTable({ table = 'tokenwright_tokens' }: MysqlTableOptions): 
 }
 
 export const MIGRATION_DEADLINE_MS = 60_000;
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /**
  * The sizes of columns, in bytes. All of them hold bytes, so that they compare byte by byte whatever
@@ -93,13 +93,25 @@ export const COLUMN_BYTES = {
   metadata: 65_535,
   previous_digest: 32,
   pending: 2048,
+  limits: 65_535,
+  ancestors: 255,
+  parent: 22,
+  format: 32,
 } as const satisfies { readonly [column in Column]?: number };
 
 /**
  * `by_account` separates revoked tokens from others, and skips expired ones without reading their
  * rows. For that it needs the descending order, in which a page is read.
  */
-export const INDEXES = ['PRIMARY', 'by_account', 'by_end', 'by_change', 'by_live', 'by_creation'];
+export const INDEXES = [
+  'PRIMARY',
+  'by_account',
+  'by_end',
+  'by_change',
+  'by_live',
+  'by_creation',
+  'by_parent',
+];
 
 /** Schema version 2 added this key: it counts live tokens without reading expired ones. */
 const LIVE_KEY = 'KEY by_live (account, revoked_at, expires_at)';
@@ -108,7 +120,7 @@ const LIVE_KEY = 'KEY by_live (account, revoked_at, expires_at)';
  * Schema version 3 added these columns, and a key for lists of what the default one leaves out. The
  * key ends with what tells the state of a token, so that others are skipped without reading their rows.
  */
-const LATER_COLUMNS = [
+const COLUMNS_OF_3 = [
   'suspended_at BIGINT',
   'scopes_changed_at BIGINT',
   'rotated_at BIGINT',
@@ -116,6 +128,15 @@ const LATER_COLUMNS = [
 ];
 const CREATION_KEY =
   'KEY by_creation (account, created_at DESC, id DESC, revoked_at, suspended_at, expires_at)';
+
+/** Schema version 4 added these, and a key for the children of a token. */
+const COLUMNS_OF_4 = [
+  'limits BLOB',
+  `ancestors VARBINARY(${COLUMN_BYTES.ancestors})`,
+  `parent VARBINARY(${COLUMN_BYTES.parent})`,
+  `format VARBINARY(${COLUMN_BYTES.format})`,
+];
+const PARENT_KEY = 'KEY by_parent (parent, created_at DESC, id DESC)';
 
 function schemaSql({ quoted }: Table): string {
   return `CREATE TABLE IF NOT EXISTS ${quoted} (
@@ -137,19 +158,25 @@ function schemaSql({ quoted }: Table): string {
   previous_until BIGINT,
   changed_at BIGINT,
   ends_at BIGINT AS (LEAST(expires_at, COALESCE(revoked_at, expires_at))) STORED,
-  ${LATER_COLUMNS.join(',\n  ')},
+  ${[...COLUMNS_OF_3, ...COLUMNS_OF_4].join(',\n  ')},
   KEY by_account (account, revoked_at, created_at DESC, id DESC, expires_at),
   KEY by_end (ends_at),
   KEY by_change (changed_at),
   ${LIVE_KEY},
-  ${CREATION_KEY}
+  ${CREATION_KEY},
+  ${PARENT_KEY}
 ) ENGINE=InnoDB COMMENT='${MARK} ${SCHEMA_VERSION}';
 `;
 }
 
 /** One statement, which takes effect as a whole or not at all. */
 function upgradeSql({ quoted }: Table, version: number): string {
-  const missing = [...(version < 2 ? [LIVE_KEY] : []), ...LATER_COLUMNS, CREATION_KEY];
+  const missing = [
+    ...(version < 2 ? [LIVE_KEY] : []),
+    ...(version < 3 ? [...COLUMNS_OF_3, CREATION_KEY] : []),
+    ...COLUMNS_OF_4,
+    PARENT_KEY,
+  ];
   const added = missing.map((part) => `ADD ${part}`).join(', ');
   return `ALTER TABLE ${quoted} ${added}, COMMENT='${MARK} ${SCHEMA_VERSION}'`;
 }

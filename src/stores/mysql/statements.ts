@@ -73,25 +73,42 @@ function pagesOf({ quoted }: Table) {
     column === 'scopes' || column === 'requested' ? `IF(${bytes} <= ?, ${column}, NULL)` : column,
   ).join(', ');
   // Without the hint MariaDB reads the whole account and sorts it.
-  const page = (state: ListedState, position: string, selected = cells) => `SELECT ${selected}
-    FROM ${quoted} FORCE INDEX (${STATES[state].index})
-    WHERE account = ? ${STATES[state].condition} ${position}
+  const page = (state: ListedState, { position, isOfParent }: PageForm, selected = cells) => {
+    const { index, condition } = STATES[state];
+    return `SELECT ${selected}
+    FROM ${quoted} FORCE INDEX (${isOfParent ? 'by_parent' : index})
+    WHERE account = ? ${isOfParent ? 'AND parent = ?' : ''} ${condition} ${position}
     ORDER BY created_at DESC, id DESC LIMIT ?`;
+  };
   const sizes = `id AS listed, created_at, ${bytes} AS bytes`;
   // Only lengths go through the window: rows with long lists would fill a temporary table.
   const pageUpTo = (
     state: ListedState,
-    position: string,
+    form: PageForm,
   ) => `SELECT ${COLUMNS.join(', ').replaceAll(/\w+/g, 'token.$&')}
     FROM (
       SELECT listed, SUM(bytes) OVER (
         ORDER BY created_at DESC, listed DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS bytes_before
-      FROM (${page(state, position, sizes)}) AS page
+      FROM (${page(state, form, sizes)}) AS page
     ) AS summed JOIN ${quoted} AS token FORCE INDEX (PRIMARY) ON token.id = listed
     WHERE COALESCE(bytes_before, 0) < ? ORDER BY token.created_at DESC, token.id DESC`;
   const states = Object.keys(STATES) as ListedState[];
+  const pagesIn = (form: PageForm) => ({
+    /** Leaves out the lists of records whose lists are longer than the first two values. */
+    page: byState(states, (state) => withState(page(state, form), COLUMNS.length)),
+    /**
+     * Up to the last value but one, in bytes of lists. Several times the work of `page`. The last value
+     * is the limit once more: without one, the server would ignore the order of a part of a union.
+     */
+    pageUpTo: byState(states, (state) =>
+      withState(`${pageUpTo(state, form)} LIMIT ?`, COLUMNS.length),
+    ),
+  });
   const pagesAt = (position: string) => ({
+    ...pagesIn({ position, isOfParent: false }),
+    /** The same for the children of the second value after those of `page`. */
+    children: pagesIn({ position, isOfParent: true }),
     /** What is not revoked, in the index alone. */
     open: withState(
       `SELECT id, created_at FROM ${quoted} FORCE INDEX (by_account)
@@ -99,21 +116,18 @@ function pagesOf({ quoted }: Table) {
       ORDER BY created_at DESC, id DESC LIMIT ?`,
       2,
     ),
-    /** Leaves out the lists of records whose lists are longer than the first two values. */
-    page: byState(states, (state) => withState(page(state, position), COLUMNS.length)),
-    /**
-     * Up to the last value but one, in bytes of lists. Several times the work of `page`. The last value
-     * is the limit once more: without one, the server would ignore the order of a part of a union.
-     */
-    pageUpTo: byState(states, (state) =>
-      withState(`${pageUpTo(state, position)} LIMIT ?`, COLUMNS.length),
-    ),
   });
   return {
     first: pagesAt(''),
     // (created_at, id) < (?, ?) would not use the index.
     next: pagesAt('AND (created_at < ? OR (created_at = ? AND id < ?))'),
   };
+}
+
+/** A page from the top or after a position, of all tokens of an account or of the children of one. */
+interface PageForm {
+  readonly position: string;
+  readonly isOfParent: boolean;
 }
 
 /** Which index lists the tokens of a state, and the condition on them, with a time or without. */
@@ -155,10 +169,12 @@ export function pageValues({
   after,
   limit,
   liveAt,
+  parent,
   state = 'active',
 }: PageQuery): MysqlValue[] {
   return [
     Buffer.from(account),
+    ...(parent === undefined ? [] : [Buffer.from(parent)]),
     ...(STATES[state].hasTime ? [timeOf(liveAt)] : []),
     ...(after === undefined ? [] : positionOf(after)),
     // As text: drivers send numbers as floating-point, which MySQL does not take here.

@@ -188,11 +188,13 @@ export class PostgresTokenStore implements TokenStore {
   }
 
   async page(query: PageQuery): Promise<TokenRecord[]> {
-    const { account, after, limit, liveAt, state = 'active', maxBytes } = query;
+    const { account, after, limit, liveAt, state = 'active', maxBytes, parent } = query;
     const values = [account, liveAt.getTime(), ...positionOf(after), limit];
-    const rows = await (maxBytes === undefined
-      ? this.#read(this.#statements[`page_${state}`], values)
-      : this.#read(this.#statements[`pageUpTo_${state}`], [...values, maxBytes]));
+    const rows = await (parent !== undefined
+      ? this.#read(this.#statements[`children_${state}`], [...values, maxBytes ?? NO_BOUND, parent])
+      : maxBytes === undefined
+        ? this.#read(this.#statements[`page_${state}`], values)
+        : this.#read(this.#statements[`pageUpTo_${state}`], [...values, maxBytes]));
     return rows.map((cells) => this.#rows.readCells(cells));
   }
 
@@ -317,6 +319,9 @@ interface ChangeBatch {
 function positionOf(after: Position | undefined): readonly unknown[] {
   return [after?.createdAt.getTime() ?? NEWEST, after?.id ?? ''];
 }
+
+/** More bytes than any page has. */
+const NO_BOUND = Number.MAX_SAFE_INTEGER;
 
 /** Later than any date: a page from here on starts with the newest record. */
 const NEWEST = Number.MAX_SAFE_INTEGER;

@@ -53,6 +53,7 @@ export interface Table {
   readonly live: string;
   readonly revoked: string;
   readonly suspended: string;
+  readonly byParent: string;
   readonly channel: string;
 }
 
@@ -66,6 +67,7 @@ export function readTable({ table = 'tokenwright_tokens' }: PostgresTableOptions
     live: `"${name}_live"`,
     revoked: `"${name}_revoked"`,
     suspended: `"${name}_suspended"`,
+    byParent: `"${name}_by_parent"`,
     // Without the schema, so that stores that name it and stores that do not hear each other.
     channel: name,
   };
@@ -90,7 +92,7 @@ export function readName(
   return { quoted: schema === undefined ? `"${name}"` : `"${schema}"."${name}"`, name };
 }
 
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 function schemaSql(table: Table): string {
   const { name, byAccount, byEnd } = table;
@@ -114,7 +116,11 @@ function schemaSql(table: Table): string {
   suspended_at bigint,
   scopes_changed_at bigint,
   rotated_at bigint,
-  pending text COLLATE "C"
+  pending text COLLATE "C",
+  limits text COLLATE "C",
+  ancestors text COLLATE "C",
+  parent text COLLATE "C",
+  format text COLLATE "C"
 );
 CREATE INDEX ${byAccount} ON ${name} (account, created_at DESC, id DESC)
   WHERE revoked_at IS NULL;
@@ -128,7 +134,7 @@ function adoptionSql(table: Table): string {
   return indexes.replaceAll(/CREATE INDEX (?!IF)/g, 'CREATE INDEX IF NOT EXISTS ');
 }
 
-/** The columns of schema version 3. */
+/** The columns of schema versions 3 and 4. */
 function laterColumnsSql({ name }: Table): string {
   const added = ADDED_COLUMNS.map((column) => {
     const collation = typeOf(column) === 'text' ? ' COLLATE "C"' : '';
@@ -140,16 +146,19 @@ function laterColumnsSql({ name }: Table): string {
 /**
  * Schema version 2 added an index that counts live tokens without reading expired ones. An expiry is
  * never null; the condition keeps the index out of plans for queries that do not compare one. Version 3
- * added two for lists of what the default one leaves out; they hold only such tokens.
+ * added two for lists of what the default one leaves out; they hold only such tokens. Version 4 added one
+ * for the children of a token, which holds derived tokens only.
  * `IF NOT EXISTS`, because a host with many tokens may have built the indexes before, without a lock.
  */
-function laterIndexesSql({ name, live, revoked, suspended }: Table): string {
+function laterIndexesSql({ name, live, revoked, suspended, byParent }: Table): string {
   return `CREATE INDEX IF NOT EXISTS ${live} ON ${name} (account, expires_at)
   WHERE revoked_at IS NULL AND expires_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS ${revoked} ON ${name} (account, created_at DESC, id DESC)
   WHERE revoked_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS ${suspended} ON ${name} (account, created_at DESC, id DESC)
   WHERE suspended_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS ${byParent} ON ${name} (parent, created_at DESC, id DESC)
+  WHERE parent IS NOT NULL;
 COMMENT ON TABLE ${name} IS '${MARK} ${SCHEMA_VERSION}';
 `;
 }

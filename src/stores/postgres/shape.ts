@@ -40,6 +40,7 @@ interface IndexNames {
   readonly live: string;
   readonly revoked: string;
   readonly suspended: string;
+  readonly byParent: string;
 }
 
 const BYTEA: readonly Column[] = ['digest', 'box', 'previous_digest'];
@@ -133,13 +134,14 @@ export function missingIn({ columns, indexes }: Shape, names: IndexNames): strin
 
 /** As the server writes them down. Their names may be others. */
 function indexesOf(names: IndexNames): Readonly<Record<string, string>> {
-  const { byAccount, byEnd, live, revoked, suspended } = names;
+  const { byAccount, byEnd, live, revoked, suspended, byParent } = names;
   return {
     [byAccount]: '(account, created_at DESC, id DESC) WHERE (revoked_at IS NULL)',
     [byEnd]: '(LEAST(expires_at, revoked_at))',
     [live]: '(account, expires_at) WHERE ((revoked_at IS NULL) AND (expires_at IS NOT NULL))',
     [revoked]: '(account, created_at DESC, id DESC) WHERE (revoked_at IS NOT NULL)',
     [suspended]: '(account, created_at DESC, id DESC) WHERE (suspended_at IS NOT NULL)',
+    [byParent]: '(parent, created_at DESC, id DESC) WHERE (parent IS NOT NULL)',
   };
 }
 

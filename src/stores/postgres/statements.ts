@@ -80,6 +80,7 @@ function readsOf({ name }: Table, guard: string) {
   const read = `SELECT ${CELLS} AS cells FROM ${name}`;
   return {
     ...pagesOf(name, guard),
+    ...childrenOf(name, guard),
     find: `${read} WHERE id = $1 AND ${guard}`,
     findMany: `${read} WHERE id = ANY($1) AND ${guard}`,
     /** Leaves out long lists whose ids and digests are given. */
@@ -119,6 +120,30 @@ function pagesOf(name: string, guard: string): Record<PagePurpose, string> {
   const entries = Object.entries(pages).flatMap(([state, page]) => [
     [`page_${state}`, page(`${CELLS} AS cells`)],
     [`pageUpTo_${state}`, upTo(page(columns))],
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** Of each state: a page of the children of `$7`, which ends at a number of bytes. */
+type ChildrenPurpose = `children_${ListedState}`;
+
+function childrenOf(name: string, guard: string): Record<ChildrenPurpose, string> {
+  const columns = COLUMNS.join(', ');
+  // Comparisons that no other index fits keep the plan on the one by parent.
+  const isOpen = `coalesce(revoked_at::text, '') = ''`;
+  const states: Record<ListedState, string> = {
+    active: `${isOpen} AND coalesce(expires_at, 0) > $2 AND suspended_at IS NULL`,
+    suspended: `${isOpen} AND coalesce(expires_at, 0) > $2 AND coalesce(suspended_at::text, '') <> ''`,
+    expired: `${isOpen} AND coalesce(expires_at, 0) <= $2`,
+    revoked: `coalesce(revoked_at::text, '') <> '' AND $2::bigint IS NOT NULL`,
+    all: '$2::bigint IS NOT NULL',
+  };
+  const entries = Object.entries(states).map(([state, condition]) => [
+    `children_${state}`,
+    upTo(`SELECT ${columns} FROM ${name}
+       WHERE parent = $7 AND account || '' = $1 AND ${condition}
+         AND (created_at, id) < ($3, $4) AND ${guard}
+       ORDER BY created_at DESC, id DESC LIMIT $5`),
   ]);
   return Object.fromEntries(entries);
 }

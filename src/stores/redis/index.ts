@@ -24,7 +24,7 @@ import { RecentWrites } from './recent-writes.ts';
 import { ReplicatedWrites } from './replicated-writes.ts';
 import { LIST_FULL, numbersIn, runScript, type WriteCall } from './scripts.ts';
 import { ChangeListener } from './watch.ts';
-import { type ListedToken, type Revocation, WriteCalls } from './write-calls.ts';
+import { childrenIn, type ListedToken, type Revocation, WriteCalls } from './write-calls.ts';
 
 export type { RedisClient } from './client.ts';
 export type { IoredisClient, IoredisCluster } from './ioredis.ts';
@@ -253,7 +253,12 @@ export class RedisTokenStore implements TokenStore {
       const removals = this.#keys
         .batched(ended)
         .map((batch) => runScript(this.#driver, this.#calls.remove(batch, before)));
-      for (const answer of await Promise.all(removals)) removed += numbersIn(answer)[0];
+      const answers = await Promise.all(removals);
+      for (const answer of answers) removed += numbersIn(answer)[0];
+      const children = this.#keys.batched(answers.flatMap(childrenIn));
+      await Promise.all(
+        children.map((batch) => runScript(this.#driver, this.#calls.unlist(batch))),
+      );
       const found = ended.map(({ id }) => id as TokenId);
       ids.push(...(await purgedOf(found, removed, (left) => this.find(left))).ids);
       count += removed;

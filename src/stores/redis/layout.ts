@@ -9,11 +9,12 @@ import type { TokenId, TokenRecord } from '../../token.ts';
  *   {tag}:token:<id>         its record
  *   {tag}:account:<account>  the account's list: an entry for each token that is not revoked
  *   {tag}:aside:<account>    likewise for each that is revoked, and each that is suspended
+ *   {tag}:children:<id>      an entry for each token that was derived from that one
  *   {tag}:ends               all tokens, by the time at which they end
  *   {tag}:usage:<id>         its counts, if usage is recorded here
  *
- * Earlier versions know no `aside`, so what they have revoked is not in it, and what they have purged may
- * still be: the record decides. An account has its lists in each shard; a page merges the tops of all of
+ * Earlier versions know no `aside` and no `children`, so what they have revoked is not in the first, and
+ * what they have purged may still be in both: the record decides. An account has its lists in each shard; a page merges the tops of all of
  * them. A lone server has the same keys, but there one command reaches all shards. One key, in the first
  * shard, is not of a token:
  *
@@ -108,6 +109,11 @@ export class KeySpace {
     return `${this.#prefixes.get(shard)}aside:${account}`;
   }
 
+  /** Of those children that are in the shard. */
+  children(shard: Shard, parent: string): string {
+    return `${this.#prefixes.get(shard)}children:${parent}`;
+  }
+
   ends(shard: Shard): string {
     return `${this.#prefixes.get(shard)}ends`;
   }
@@ -118,6 +124,13 @@ export class KeySpace {
 
   usageStart(): string {
     return `${this.#prefixes.get(SHARDS[0] as Shard)}usage-start`;
+  }
+
+  /** The list of its parent's children as well, if it has a parent. */
+  ofRecord(record: TokenRecord): readonly string[] {
+    const parent = record.ancestors?.at(-1);
+    const keys = this.ofToken(record);
+    return parent === undefined ? keys : [...keys, this.children(shardOf(record.id), parent)];
   }
 
   /** All keys that a write of a token touches, in the order that the scripts expect. */
@@ -194,6 +207,9 @@ export function asideEntryOf(record: TokenRecord): string | undefined {
   return mark && `${entryPrefixOf(record)} ${mark}${record.expiresAt.getTime()}`;
 }
 
+/** The index of the line of a record that holds the ids of its ancestors. */
+export const ANCESTORS_LINE = 21;
+
 export const REVOKED = 'r';
 export const SUSPENDED = 's';
 
@@ -204,6 +220,11 @@ export function endIn(entry: string): { readonly mark: string; readonly expiresA
   return { mark, expiresAt: Number(end.slice(mark.length)) };
 }
 
+/** A token's entry in the list of its parent's children. It is in the same place as in the other lists. */
+export function childEntryOf(record: Pick<TokenRecord, 'id' | 'createdAt'>): string {
+  return `${entryPrefixOf(record)} `;
+}
+
 /** The part of an entry that decides its position. */
 export function entryPrefixOf({ id, createdAt }: Pick<TokenRecord, 'id' | 'createdAt'>): string {
   return `${sortable(createdAt)}${id}`;
@@ -212,6 +233,13 @@ export function entryPrefixOf({ id, createdAt }: Pick<TokenRecord, 'id' | 'creat
 export function idIn(entry: string): TokenId {
   return entry.slice(TIME_LENGTH, entry.lastIndexOf(' ')) as TokenId;
 }
+
+/** The last id in the line of ancestors. */
+export function parentIn(ancestors: string): TokenId {
+  return ancestors.slice(-PARENT_LENGTH - 2, -2) as TokenId;
+}
+
+const PARENT_LENGTH = 22;
 
 /** The expiry in an entry, in milliseconds. */
 export function expiryIn(entry: string): string {

@@ -6,6 +6,7 @@ import { bytesOfLists, type RowReader } from '../rows.ts';
 import { corruptRecord, type Driver, isReply, throwTokenError } from './driver.ts';
 import { FailoverGuard } from './failover-guard.ts';
 import {
+  childEntryOf,
   endIn,
   entryPrefixOf,
   idIn,
@@ -110,7 +111,7 @@ export class TokenReader {
       const { entries, isLast } = await this.#merge(query, bound, size);
       const listed = entries.filter((entry) => isEntryOf(query, entry));
       const wanted = listed.slice(0, limit - found.length);
-      const records = await this.#findListed(wanted.map(idIn), query, left);
+      const records = await this.#findListed(wanted, query, left);
       found.push(...records);
       for (const record of records) left -= bytesOfLists(record);
       const wantsAll = wanted.length === listed.length;
@@ -125,22 +126,23 @@ export class TokenReader {
    * scopes reach `left` bytes. Short records come in one round trip, long ones only if they fit.
    */
   async #findListed(
-    ids: readonly TokenId[],
+    entries: readonly string[],
     query: PageQuery,
     left: number,
   ): Promise<TokenRecord[]> {
     const { limit, maxBytes } = query;
+    const ids = entries.map(idIn);
     const found: FoundRecord[] =
       maxBytes === undefined
         ? await this.find(ids)
         : await this.#findShort(ids, Math.ceil(maxBytes / limit));
     const listed: TokenRecord[] = [];
     let bytes = 0;
-    for (const index of ids.keys()) {
+    for (const [index, entry] of entries.entries()) {
       if (typeof found[index] === 'number') await this.#readLong(found, ids, index, left - bytes);
       const record = found[index];
       // It may have changed since the list was read.
-      if (typeof record !== 'object' || !isRecordOf(query, record)) continue;
+      if (typeof record !== 'object' || !isRecordOf(query, record, entry)) continue;
       listed.push(record);
       bytes += bytesOfLists(record);
       if (bytes >= left) break;
@@ -186,11 +188,14 @@ export class TokenReader {
    * Merges the lists that have tokens of a state, of all shards: at most `size` entries below a bound,
    * newest first.
    */
-  async #merge({ account, state = 'active' }: PageQuery, bound: string, size: number) {
-    const keysOf = (shard: Shard) => [
-      ...(IN_ACCOUNT.has(state) ? [this.#keys.account(shard, account)] : []),
-      ...(IN_ASIDE.has(state) ? [this.#keys.aside(shard, account)] : []),
-    ];
+  async #merge({ account, parent, state = 'active' }: PageQuery, bound: string, size: number) {
+    const keysOf = (shard: Shard) => {
+      if (parent !== undefined) return [this.#keys.children(shard, parent)];
+      return [
+        ...(IN_ACCOUNT.has(state) ? [this.#keys.account(shard, account)] : []),
+        ...(IN_ASIDE.has(state) ? [this.#keys.aside(shard, account)] : []),
+      ];
+    };
     // More from each than its share, so that one round trip is usually enough.
     const share = size / SHARDS.length;
     const count = Math.max(2, Math.ceil(share + 4 * Math.sqrt(share)));
@@ -289,7 +294,9 @@ const IN_ACCOUNT = new Set<ListedState>(['active', 'expired', 'all']);
 const IN_ASIDE = new Set<ListedState>(['suspended', 'revoked', 'all']);
 
 /** Whether an entry may be of a token of the state. One that is not suspended does not say so. */
-function isEntryOf({ state = 'active', liveAt }: PageQuery, entry: string): boolean {
+function isEntryOf({ state = 'active', liveAt, parent }: PageQuery, entry: string): boolean {
+  // Entries of children say nothing of their state.
+  if (parent !== undefined) return true;
   const { mark, expiresAt } = endIn(entry);
   // In the list of all, a suspended token has an entry without a mark as well.
   if (state === 'all') return mark !== SUSPENDED;
@@ -298,6 +305,14 @@ function isEntryOf({ state = 'active', liveAt }: PageQuery, entry: string): bool
   return isExpired === (state === 'expired') && mark === (state === 'suspended' ? SUSPENDED : '');
 }
 
-function isRecordOf({ account, state, liveAt }: PageQuery, record: TokenRecord): boolean {
+function isRecordOf(
+  { account, state, liveAt, parent }: PageQuery,
+  record: TokenRecord,
+  entry: string,
+): boolean {
+  if (parent !== undefined) {
+    // An entry of a former place, or of a former parent, may have stayed.
+    if (record.ancestors?.at(-1) !== parent || childEntryOf(record) !== entry) return false;
+  }
   return record.account === account && isListed(record, state, liveAt.getTime());
 }

@@ -1,12 +1,13 @@
 import { TokenError } from '../../errors.ts';
 import type { TokenRecord } from '../../token.ts';
+import { limitsText } from '../limits.ts';
 import { pendingText } from '../pending.ts';
 import { corruptRecord } from './driver.ts';
-import { creationIn, entryOf, expiryIn, idIn } from './layout.ts';
+import { ANCESTORS_LINE, creationIn, entryOf, expiryIn, idIn, parentIn } from './layout.ts';
 
-const LINE_COUNT = 20;
-/** Of a record that a version before suspension and two-phase rotation has written. */
-const FIRST_LINE_COUNT = 16;
+const LINE_COUNT = 23;
+/** Of records of earlier versions: before limits and derivation, and before suspension. */
+const EARLIER_LINE_COUNTS = [20, 16];
 
 /**
  * A record as text, one field a line; an absent field is an empty line, also at the end: the script
@@ -36,6 +37,9 @@ export function encodeRecord(record: TokenRecord, writeId: string): [head: strin
     record.scopesChangedAt?.getTime(),
     record.rotatedAt?.getTime(),
     pendingText(record.pending),
+    limitsText(record.limits),
+    record.ancestors && JSON.stringify(record.ancestors),
+    record.format,
   ].join('\n');
   return [`${record.revokedAt?.getTime() ?? ''}\n${record.version}\n${writeId}\n`, `\n${body}`];
 }
@@ -70,6 +74,10 @@ export function decodeRecord(value: string): unknown[] {
     lines[17] || null,
     lines[18] || null,
     lines[19] || null,
+    lines[20] || null,
+    lines[ANCESTORS_LINE] || null,
+    parentIn(lines[ANCESTORS_LINE]) || null,
+    lines[22] || null,
   ];
 }
 
@@ -77,6 +85,7 @@ export function decodeRecord(value: string): unknown[] {
 type RecordLines = [
   string, string, string, string, string, string, string, string, string, string,
   string, string, string, string, string, string, string, string, string, string,
+  string, string, string,
 ];
 
 /** Every verify reads a record, and this is twice as fast as `split`. */
@@ -88,7 +97,7 @@ function linesOf(value: string): RecordLines {
     lines[count] = end === -1 ? value.slice(start) : value.slice(start, end);
     start = end === -1 ? -1 : end + 1;
   }
-  const isWhole = count === LINE_COUNT || count === FIRST_LINE_COUNT;
+  const isWhole = count === LINE_COUNT || EARLIER_LINE_COUNTS.includes(count);
   if (!isWhole || lines[0]?.startsWith(LAYOUT_PREFIX)) throw unreadableRecord(value);
   return lines as RecordLines;
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Driver, isReply, type RedisCommand, withDriver } from './driver.ts';
-import { REVOKED, SUSPENDED } from './layout.ts';
+import { ANCESTORS_LINE, REVOKED, SUSPENDED } from './layout.ts';
 
 export interface Script {
   readonly source: string;
@@ -42,7 +42,8 @@ export function runScript(driver: Driver, call: ScriptCall): Promise<unknown> {
 
 /*
  * KEYS of the scripts that write: for each token its record, its account's list, what is set aside of
- * the account, and the ends.
+ * the account, and the ends. INSERT and REPLACE, of one token, also get the list of its parent's children
+ * if it has a parent.
  *
  * They answer with how many tokens they changed, how many an earlier run of the same call had
  * changed (a driver may send it twice), how many are malformed, and the generation of each token
@@ -54,6 +55,13 @@ export function runScript(driver: Driver, call: ScriptCall): Promise<unknown> {
 const ASIDE = `
 local function aside(entry, mark)
   return (string.gsub(entry, '(%-?%d+)$', mark .. '%1'))
+end
+`;
+
+/** The entry of a token in the list of its parent's children, from its entry in its account's list. */
+const CHILD = `
+local function child(entry)
+  return (string.gsub(entry, '%-?%d+$', ''))
 end
 `;
 
@@ -108,8 +116,8 @@ end
 export const LIST_FULL = 'crowded';
 
 /**
- * ARGV: write id, record, entry (empty if revoked), entry aside (empty if it is not), end, name, and the
- * length at which the account's list takes no more (empty for no limit).
+ * ARGV: write id, record, entry (empty if revoked), entry aside (empty if it is not), end, name, the
+ * length at which the account's list takes no more (empty for no limit), and the entry among children.
  */
 export const INSERT = script(`${HEAD}
 local isFull = ARGV[7] ~= '' and redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[7])
@@ -121,6 +129,7 @@ if redis.call('SET', KEYS[1], ARGV[2], 'NX') then
   if ARGV[3] ~= '' then redis.call('ZADD', KEYS[2], 0, ARGV[3]) end
   if ARGV[4] ~= '' then redis.call('ZADD', KEYS[3], 0, ARGV[4]) end
   redis.call('ZADD', KEYS[4], ARGV[5], ARGV[6])
+  if KEYS[5] then redis.call('ZADD', KEYS[5], 0, ARGV[8]) end
   return {1, 0, 0}
 end
 local revoked, version, writeId, generation = head(redis.call('GET', KEYS[1]))
@@ -129,8 +138,8 @@ return {0, generation == ARGV[1] and 1 or 0, 0}
 
 /**
  * ARGV: write id, record before its generation, record after it, entry (empty if revoked), entry aside
- * (empty if it is not), end, name, current version, account, generation (empty for any), channel, id, and
- * by how many bytes the record may grow on a server whose memory is full.
+ * (empty if it is not), end, name, current version, account, generation (empty for any), channel, id, by
+ * how many bytes the record may grow on a server whose memory is full, and the entry among children.
  */
 export const REPLACE = script(`${HEAD}${UNKNOWN_LINES}${ASIDE}
 local value = redis.call('GET', KEYS[1])
@@ -150,6 +159,7 @@ local suspended = aside(entry, '${SUSPENDED}')
 if suspended ~= ARGV[5] then redis.call('ZREM', KEYS[3], suspended) end
 if ARGV[5] ~= '' then redis.call('ZADD', KEYS[3], 0, ARGV[5]) end
 redis.call('ZADD', KEYS[4], ARGV[6], ARGV[7])
+if KEYS[5] then redis.call('ZADD', KEYS[5], 0, ARGV[14]) end
 redis.pcall('PUBLISH', ARGV[11], ARGV[12])
 return {1, 0, 0, generation}
 `);
@@ -193,18 +203,39 @@ if changed > 0 then redis.pcall('PUBLISH', ARGV[5], ARGV[6]) end
 return {changed, repeated, malformed, unpack(generations)}
 `);
 
-/** ARGV: time; then for each token its name and its account. Malformed records are removed too. */
-export const REMOVE = script(`${HEAD}${ASIDE}
-local removed = 0
+/** The line of a record with the ids of its ancestors, as JSON. */
+const ANCESTORS = `
+local function ancestors(value)
+  local place = 0
+  for _ = 1, ${ANCESTORS_LINE} do
+    place = string.find(value, '\\n', place + 1, true)
+    if not place then return '' end
+  end
+  return string.match(value, '^[^\\n]*', place + 1)
+end
+`;
+
+/**
+ * ARGV: time; then for each token its name and its account. Malformed records are removed too. Also
+ * answers, for each token that was removed and had a parent, with its entry among children and its
+ * ancestors, in turn.
+ */
+export const REMOVE = script(`${HEAD}${ASIDE}${CHILD}${ANCESTORS}
+local removed, children = 0, {}
 for i = 1, #KEYS / 4 do
   local record, list, others, ends = unpack(KEYS, 4 * i - 3, 4 * i)
   local name, owner = ARGV[2 * i], ARGV[2 * i + 1]
   local time = redis.call('ZSCORE', ends, name)
   if time and tonumber(time) < tonumber(ARGV[1]) then
-    local revoked, version, writeId, generation, entry, account =
-      head(redis.call('GET', record) or '')
+    local value = redis.call('GET', record) or ''
+    local revoked, version, writeId, generation, entry, account = head(value)
     if not entry or account == owner then redis.call('DEL', record) end
     if account == owner then
+      local line = ancestors(value)
+      if line ~= '' then
+        children[#children + 1] = child(entry)
+        children[#children + 1] = line
+      end
       redis.call('ZREM', list, entry)
       redis.call('ZREM', others, aside(entry, '${REVOKED}'), aside(entry, '${SUSPENDED}'))
     end
@@ -212,7 +243,13 @@ for i = 1, #KEYS / 4 do
     removed = removed + 1
   end
 end
-return {removed, 0, 0}
+return {removed, 0, 0, unpack(children)}
+`);
+
+/** KEYS: lists of children. ARGV: an entry to remove from each. */
+export const UNLIST = script(`
+for i = 1, #KEYS do redis.call('ZREM', KEYS[i], ARGV[i]) end
+return 0
 `);
 
 /** KEYS: lists of accounts. ARGV: an upper bound, and the largest number of entries from each. */

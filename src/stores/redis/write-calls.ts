@@ -1,8 +1,19 @@
 import { randomBytes } from 'node:crypto';
-import type { TokenRecord } from '../../token.ts';
-import { asideEntryOf, endOf, entryOf, type KeySpace, nameOf, type TokenName } from './layout.ts';
+import type { TokenId, TokenRecord } from '../../token.ts';
+import {
+  asideEntryOf,
+  childEntryOf,
+  endOf,
+  entryOf,
+  idIn,
+  type KeySpace,
+  nameOf,
+  parentIn,
+  shardOf,
+  type TokenName,
+} from './layout.ts';
 import { encodeRecord } from './record-codec.ts';
-import { INSERT, REMOVE, REPLACE, REVOKE, type Script, type WriteCall } from './scripts.ts';
+import { INSERT, REMOVE, REPLACE, REVOKE, type Script, UNLIST, type WriteCall } from './scripts.ts';
 
 export interface Revocation {
   readonly writeId: string;
@@ -17,6 +28,22 @@ export interface ListedToken extends TokenName {
   readonly generation?: string | undefined;
   /** The entry by which it was found in its account's list. */
   readonly entry?: string;
+}
+
+/** A token in the list of its parent's children. */
+export interface ListedChild {
+  readonly id: TokenId;
+  readonly entry: string;
+  readonly parent: TokenId;
+}
+
+/** Reads what a removal says of tokens that had a parent. */
+export function childrenIn(answer: unknown): ListedChild[] {
+  const parts = (answer as readonly unknown[]).slice(3).map(String);
+  return Array.from({ length: parts.length / 2 }, (_, index) => {
+    const [entry = '', ancestors = ''] = parts.slice(2 * index);
+    return { id: idIn(entry), entry, parent: parentIn(ancestors) };
+  });
 }
 
 /** Builds the calls of the scripts that write. */
@@ -38,22 +65,22 @@ export class WriteCalls {
   /** `maxListed` is the length at which a list takes no more, or an empty text for no limit. */
   insert(record: TokenRecord, writeId: string, maxListed: string): WriteCall {
     const value = encodeRecord(record, writeId).join(writeId);
-    const values = [writeId, value, ...indexValuesOf(record), maxListed];
-    return this.#callOf(INSERT, [record], values);
+    const values = [writeId, value, ...indexValuesOf(record), maxListed, childEntryOf(record)];
+    return this.#callOf(INSERT, record, values);
   }
 
   replace(next: TokenRecord, version: number, writeId: string, generation = ''): WriteCall {
     const values = [
       ...[writeId, ...encodeRecord(next, writeId), ...indexValuesOf(next)],
       ...[String(version), JSON.stringify(next.account), generation],
-      ...[this.#keys.channel, next.id, String(slackOf(next))],
+      ...[this.#keys.channel, next.id, String(slackOf(next)), childEntryOf(next)],
     ];
-    return this.#callOf(REPLACE, [next], values);
+    return this.#callOf(REPLACE, next, values);
   }
 
   revoke(tokens: readonly ListedToken[], revocation: Revocation): WriteCall {
     const { writeId, account, at, version = '' } = revocation;
-    return this.#callOf(REVOKE, tokens, [
+    return this.#callOfAll(REVOKE, tokens, [
       ...[writeId, String(at.getTime()), String(version), JSON.stringify(account)],
       ...[this.#keys.channel, tokens.map(({ id }) => id).join(' ')],
       ...tokens.flatMap((token) => [nameOf(token), token.generation ?? '', token.entry ?? '']),
@@ -61,13 +88,25 @@ export class WriteCalls {
   }
 
   remove(tokens: readonly TokenName[], before: Date): WriteCall {
-    return this.#callOf(REMOVE, tokens, [
+    return this.#callOfAll(REMOVE, tokens, [
       String(before.getTime()),
       ...tokens.flatMap((token) => [nameOf(token), JSON.stringify(token.account)]),
     ]);
   }
 
-  #callOf(script: Script, tokens: readonly TokenName[], values: readonly string[]): WriteCall {
+  /** Removes tokens that were purged from the lists of their parents' children. */
+  unlist(children: readonly ListedChild[]): WriteCall {
+    const keys = children.map(({ id, parent }) => this.#keys.children(shardOf(id), parent));
+    const values = children.map(({ entry }) => entry);
+    return { slot: this.#keys.slotOf(children), script: UNLIST, keys, values };
+  }
+
+  #callOf(script: Script, record: TokenRecord, values: readonly string[]): WriteCall {
+    const slot = this.#keys.slotOf([record]);
+    return { slot, script, keys: this.#keys.ofRecord(record), values };
+  }
+
+  #callOfAll(script: Script, tokens: readonly TokenName[], values: readonly string[]): WriteCall {
     const keys = tokens.flatMap((token) => this.#keys.ofToken(token));
     return { slot: this.#keys.slotOf(tokens), script, keys, values };
   }
@@ -79,7 +118,7 @@ function slackOf({ suspendedAt }: TokenRecord): number {
 }
 
 /** A time, a longer version, and the lines that an earlier version did not write. */
-const SUSPENSION_BYTES = 24;
+const SUSPENSION_BYTES = 28;
 
 /** A token that is revoked leaves its account's list, so its entry is empty. */
 function indexValuesOf(record: TokenRecord): string[] {

@@ -201,8 +201,8 @@ export class SqliteTokenStore implements TokenStore {
   async page(query: PageQuery): Promise<TokenRecord[]> {
     const { state = 'active', maxBytes } = query;
     const values = pageValues(query, state);
-    return this.#read(({ statements: { pages } }) => {
-      const page = pages[state];
+    return this.#read(({ statements: { pages, children } }) => {
+      const page = (query.parent === undefined ? pages : children)[state];
       if (maxBytes !== undefined) {
         return this.#readUpTo(maxBytes, page.iterate?.(...values) ?? page.all(...values));
       }
@@ -335,12 +335,14 @@ const MAX_PAUSE_MS = 100;
 const BEFORE_ALL = Number.MAX_SAFE_INTEGER;
 
 function pageValues(
-  { account, after, limit, liveAt }: PageQuery,
+  { account, after, limit, liveAt, parent }: PageQuery,
   state: ListedState,
 ): SqliteValue[] {
   const start = [after?.createdAt.getTime() ?? BEFORE_ALL, after?.id ?? ''];
+  const time = state === 'revoked' || state === 'all' ? [] : [liveAt.getTime()];
+  if (parent !== undefined) return [parent, account, ...time, ...start, limit];
   if (state === 'all') return [account, ...start, account, ...start, limit];
-  return [account, ...(state === 'revoked' ? [] : [liveAt.getTime()]), ...start, limit];
+  return [account, ...time, ...start, limit];
 }
 
 /** The parameters that tell whether an account has reached its quota. */

@@ -1,6 +1,6 @@
 import { SQLITE_BUSY_MS, SQLITE_TRY_MS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
-import { ADDED_COLUMNS, COLUMNS, FIRST_COLUMNS } from '../rows.ts';
+import { ADDED_COLUMNS, COLUMNS, type Column, FIRST_COLUMNS } from '../rows.ts';
 import { cellsOf, retryWhileBusy, type SqliteHandle } from './client.ts';
 
 /**
@@ -9,7 +9,7 @@ import { cellsOf, retryWhileBusy, type SqliteHandle } from './client.ts';
  * and indexes, without a new `needs`, so that versions work side by side during an upgrade. One that
  * changes more also renames a column that older statements name, so that running processes fail.
  */
-const SCHEMA_VERSION = 3;
+const SCHEMA_VERSION = 4;
 const NEEDS_UNIT = 65_536;
 /** `TWRT`, in the field that the file header of SQLite has for it. */
 const APPLICATION_ID = 0x54575254;
@@ -41,6 +41,12 @@ const STATE_INDEXES = `
     WHERE suspended_at IS NOT NULL;
 `;
 
+/** Added in schema version 4, for the children of a token. It holds derived tokens only. */
+const PARENT_INDEX = `
+  CREATE INDEX IF NOT EXISTS tokens_by_parent ON tokens (parent, created_at DESC, id DESC)
+    WHERE parent IS NOT NULL;
+`;
+
 /** What the store's statements rely on. */
 export const INDEXES = [
   'tokens_by_account',
@@ -48,6 +54,7 @@ export const INDEXES = [
   'tokens_live',
   'tokens_revoked',
   'tokens_suspended',
+  'tokens_by_parent',
 ] as const;
 
 const MARKS = `
@@ -76,13 +83,18 @@ const SCHEMA = `
     suspended_at INTEGER,
     scopes_changed_at INTEGER,
     rotated_at INTEGER,
-    pending TEXT
+    pending TEXT,
+    limits TEXT,
+    ancestors TEXT,
+    parent TEXT,
+    format TEXT
   ) STRICT;
   CREATE INDEX tokens_by_account ON tokens (account, created_at DESC, id DESC)
     WHERE revoked_at IS NULL;
   CREATE INDEX tokens_by_end ON tokens (min(expires_at, coalesce(revoked_at, expires_at)));
   ${LIVE_INDEX}
   ${STATE_INDEXES}
+  ${PARENT_INDEX}
   ${MARKS}
 `;
 
@@ -90,11 +102,13 @@ const SCHEMA = `
 function upgradeSql(columns: readonly unknown[]): string {
   const missing = ADDED_COLUMNS.filter((column) => !columns.includes(column));
   const added = missing.map((column) => {
-    const type = column === 'pending' ? 'TEXT' : 'INTEGER';
+    const type = ADDED_TIMES.includes(column) ? 'INTEGER' : 'TEXT';
     return `ALTER TABLE tokens ADD COLUMN ${column} ${type};`;
   });
-  return [...added, LIVE_INDEX, STATE_INDEXES, MARKS].join('\n');
+  return [...added, LIVE_INDEX, STATE_INDEXES, PARENT_INDEX, MARKS].join('\n');
 }
+
+const ADDED_TIMES: readonly Column[] = ['suspended_at', 'scopes_changed_at', 'rotated_at'];
 
 /** One statement, so that all answers are from the same moment. */
 const INSPECT = `

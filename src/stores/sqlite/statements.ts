@@ -52,6 +52,7 @@ function prepareReads(handle: SqliteHandle) {
        FROM json_each(?) AS asked CROSS JOIN tokens ON tokens.id = asked.value`,
     ),
     pages: preparePages(read, cells),
+    children: prepareChildren(read, cells),
     scan: read(`SELECT ${cells} FROM tokens WHERE id > ? ORDER BY id LIMIT ? + 0`),
     ended: read(
       `SELECT id FROM tokens WHERE min(expires_at, coalesce(revoked_at, expires_at)) < ?
@@ -79,6 +80,26 @@ function preparePages(
     revoked: page(where('revoked_at IS NOT NULL')),
     // SQLite merges both, row by row.
     all: page(`${where('revoked_at IS NULL')} UNION ALL ${where('revoked_at IS NOT NULL')}`),
+  };
+}
+
+/** The parameters are the parent, and then those of a page. */
+function prepareChildren(
+  read: (sql: string) => SqliteStatement,
+  cells: string,
+): Readonly<Record<ListedState, SqliteStatement>> {
+  // The plus keeps the plan on the index by parent.
+  const page = (state: string) =>
+    read(
+      `SELECT ${cells} FROM tokens WHERE parent = ? AND +account = ? ${state}
+       AND (created_at, id) < (?, ?) ORDER BY created_at DESC, id DESC LIMIT ? + 0`,
+    );
+  return {
+    active: page('AND +revoked_at IS NULL AND +expires_at > ? AND +suspended_at IS NULL'),
+    suspended: page('AND +revoked_at IS NULL AND +expires_at > ? AND +suspended_at IS NOT NULL'),
+    expired: page('AND +revoked_at IS NULL AND +expires_at <= ?'),
+    revoked: page('AND +revoked_at IS NOT NULL'),
+    all: page(''),
   };
 }
 
