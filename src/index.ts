@@ -21,6 +21,7 @@ export type {
   UpkeepOptions,
   VerifyOptions,
 } from './input.ts';
+export type { LeaseStore, LeaseWant, UnspentLease } from './lease-store.ts';
 export type {
   CacheOptions,
   CatalogOption,
@@ -43,6 +44,7 @@ export {
   type Unsubscribe,
 } from './store.ts';
 export { MemoryTokenStore } from './stores/memory.ts';
+export { MemoryLeaseStore } from './stores/memory-leases.ts';
 export { MemoryUsageStore } from './stores/memory-usage.ts';
 export type {
   Explanation,

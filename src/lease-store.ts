@@ -1,0 +1,83 @@
+/** Uses of one limit that a process asks for. */
+export interface LeaseWant {
+  /** The limit that counts them: 1 to 64 bytes of visible ASCII. Compared byte by byte. */
+  readonly key: string;
+  /**
+   * The number of the window of a rate; 0 for a total. Each window has a count of its own. The numbers of
+   * later windows are larger.
+   */
+  readonly window: number;
+  /**
+   * How many uses all processes together may have, in this window: from 1 to 2^53 - 1. It may differ from
+   * that of earlier calls: the store counts what it has granted, and compares it with this.
+   */
+  readonly limit: number;
+  /** How many to grant at most: 0 or more. With 0, the call only moves `until`. */
+  readonly want: number;
+  /**
+   * The end of the window, or of the total: from then on nothing is granted, and the count may be
+   * forgotten. The latest one that was given counts.
+   */
+  readonly until: Date;
+}
+
+/** Uses that were granted and not spent. */
+export interface UnspentLease {
+  /** As it was in the {@link LeaseWant}. */
+  readonly key: string;
+  /** As it was in the {@link LeaseWant}. */
+  readonly window: number;
+  /** How many: 1 or more, and no more than were granted and not yet given back. */
+  readonly amount: number;
+}
+
+/**
+ * Counts how many uses of limited tokens were granted to processes. What it promises:
+ *
+ * - All that is granted of one key and window, less what was given back, is never more than the `limit` of
+ *   the call that granted it, with any number of processes at the same time. Each want of a call is a
+ *   step of its own.
+ * - Windows and keys have nothing to do with each other.
+ * - If the store has a clock, such as that of a database server, that clock decides whether `until` has
+ *   come. A process whose clock is late gets nothing of a window that has ended.
+ * - It may refuse a window that begins only after the end of the next one, by its own clock.
+ * - What was granted stays granted, also if the server or the process ends: a store that cannot be sure of
+ *   that rejects.
+ *
+ * `leaseContract` of `tokenwright/testing` checks this for any store.
+ */
+export interface LeaseStore {
+  /**
+   * Grants uses, in one round trip. The answer has one number for each want, in that order, from 0 to
+   * `want`: as many as are left, but never more than was asked for. The same key and window may come
+   * twice.
+   *
+   * @throws {TokenError} `store_unavailable`: none, some or all may have been granted, and are lost
+   */
+  take(wants: readonly LeaseWant[]): Promise<readonly number[]>;
+
+  /**
+   * Makes granted uses available to others again. The store cannot tell one lease from another: giving one
+   * back twice would make more available than the limit, so a call whose outcome is unknown must not be
+   * repeated. What is unknown, or more than was granted, is ignored.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  giveBack(leases: readonly UnspentLease[]): Promise<void>;
+
+  /**
+   * Forgets at most `limit` counts whose `until` is earlier than `before`, which must be at least a minute
+   * ago. Resolves to how many; fewer than `limit` means that none are left. A store that forgets by itself
+   * may always resolve to 0.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  purge(before: Date, limit: number): Promise<number>;
+
+  /**
+   * Releases what the store itself opened; a client or handle that the host passed in stays open.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  close?(): Promise<void>;
+}

@@ -1,0 +1,71 @@
+import { systemClock } from '../clock.ts';
+import type { LeaseStore, LeaseWant, UnspentLease } from '../lease-store.ts';
+
+/** What was granted of one key and window. */
+interface Granted {
+  readonly key: string;
+  readonly window: number;
+  amount: number;
+  until: number;
+}
+
+/**
+ * Counts the uses of limited tokens in memory: for tests, and for a single process. When it ends, all
+ * limits begin anew. The time of the machine decides whether a window has ended.
+ *
+ * @example
+ * const limits = { store: new MemoryLeaseStore() };
+ * const tokens = new TokenService({ store: new MemoryTokenStore(), keys, prefix: 'acme', limits });
+ */
+export class MemoryLeaseStore implements LeaseStore {
+  /** By key, and then by window. */
+  readonly #counts = new Map<string, Map<number, Granted>>();
+
+  async take(wants: readonly LeaseWant[]): Promise<number[]> {
+    const now = systemClock.now().getTime();
+    return wants.map((want) => (want.until.getTime() <= now ? 0 : this.#takeOne(want, now)));
+  }
+
+  #takeOne({ key, window, limit, want, until }: LeaseWant, now: number): number {
+    const windows = this.#counts.get(key) ?? new Map<number, Granted>();
+    this.#counts.set(key, windows);
+    let granted = windows.get(window);
+    if (granted === undefined) {
+      forgetEnded(windows, now);
+      granted = { key, window, amount: 0, until: 0 };
+      windows.set(window, granted);
+    }
+    const amount = Math.max(0, Math.min(want, limit - granted.amount));
+    granted.amount += amount;
+    granted.until = Math.max(granted.until, until.getTime());
+    return amount;
+  }
+
+  async giveBack(leases: readonly UnspentLease[]): Promise<void> {
+    for (const { key, window, amount } of leases) {
+      const granted = this.#counts.get(key)?.get(window);
+      if (granted !== undefined) granted.amount = Math.max(0, granted.amount - amount);
+    }
+  }
+
+  async purge(before: Date, limit: number): Promise<number> {
+    let left = limit;
+    for (const [key, windows] of this.#counts) {
+      for (const { window, until } of windows.values()) {
+        if (left === 0) return limit;
+        if (until >= before.getTime()) continue;
+        windows.delete(window);
+        left -= 1;
+      }
+      if (windows.size === 0) this.#counts.delete(key);
+    }
+    return limit - left;
+  }
+}
+
+/** A rate has a new window all the time. Nothing is granted of one that has ended. */
+function forgetEnded(windows: Map<number, Granted>, now: number): void {
+  for (const { window, until } of windows.values()) {
+    if (until <= now) windows.delete(window);
+  }
+}

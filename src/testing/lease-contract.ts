@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict';
+import type { LeaseStore, LeaseWant, UnspentLease } from '../lease-store.ts';
+import { DAY, idOf, later, range } from './records.ts';
+
+/** One promise of a {@link LeaseStore}, for any test runner. */
+export interface LeaseContractCase {
+  /** The method and its promise: `take: never grants more than the limit`. */
+  readonly name: string;
+  /** Opens a store, checks the promise and closes the store. Rejects if the promise is broken. */
+  run(open: () => LeaseStore | Promise<LeaseStore>): Promise<void>;
+}
+
+const KEY = `${idOf('one')}/uses`;
+const OTHER = `${idOf('two')}/uses`;
+const ALIKE_KEYS = [
+  'one/uses',
+  'One/uses',
+  'ONE/uses',
+  'one/use',
+  'one/uses ',
+  'one/uses/',
+  'one_uses',
+];
+/** In the past by any clock. */
+const ENDED = new Date('2001-02-03T04:05:06.789Z');
+
+/**
+ * All promises of a lease store, as a list of cases for any test runner.
+ *
+ * A store passes when no case rejects and none is skipped. `open` must return an empty store each
+ * time. No case waits, and none depends on the time of the store, as long as that is between 2002 and
+ * 2100. To see that several processes never get more than the limit together, run some of your own.
+ *
+ * @example
+ * describe('my lease store', () => {
+ *   it.each(leaseContract)('$name', (promise) => promise.run(() => new MyLeaseStore()));
+ * });
+ */
+export const leaseContract: readonly LeaseContractCase[] = [
+  test('take: grants what is asked for while it is left, then the rest, then nothing', async (store) => {
+    assert.deepEqual(await takeOf(store, [4, 4, 4, 4, 1]), [4, 4, 2, 0, 0]);
+  }),
+
+  test('take: grants the limit and no more to one who asks for more', async (store) => {
+    assert.deepEqual(await takeOf(store, [1000, 1]), [10, 0]);
+  }),
+
+  test('take: never grants more than the limit to many at the same time', async (store) => {
+    const calls = range(64).flatMap(() =>
+      [1, 2, 3].map((want) => store.take([of({ want, limit: 100 })])),
+    );
+    const granted = (await Promise.all(calls)).flat();
+    assert.equal(sumOf(granted), 100);
+    assert.ok(granted.every((amount) => amount >= 0 && amount <= 3));
+    assert.deepEqual(await store.take([of({ limit: 100 })]), [0]);
+  }),
+
+  test('take: never grants more than the limit to many who ask for several things', async (store) => {
+    const wants = range(8).map((index) => of({ key: `${KEY}${index}`, want: 3, limit: 50 }));
+    const calls = range(32).map((index) =>
+      // In different orders, as different processes would.
+      store.take(index % 2 === 0 ? wants : [...wants].reverse()),
+    );
+    const answers = await Promise.all(calls);
+    for (const index of wants.keys()) {
+      const granted = answers.map((answer, call) =>
+        call % 2 === 0 ? answer[index] : answer[wants.length - 1 - index],
+      );
+      assert.equal(sumOf(granted), 50);
+    }
+  }),
+
+  test('take: answers many wants in their order', async (store) => {
+    const wants = range(100).map((index) =>
+      of({ key: `many/${index}`, limit: 1 + (index % 7), want: 5 }),
+    );
+    const expected = wants.map(({ limit, want }) => Math.min(limit, want));
+    assert.deepEqual([...(await store.take(wants))], expected);
+    const rest = wants.map(({ limit }) => Math.max(0, limit - 5));
+    assert.deepEqual([...(await store.take(wants))], rest);
+  }),
+
+  test('take: answers no wants with nothing', async (store) => {
+    assert.deepEqual([...(await store.take([]))], []);
+  }),
+
+  test('take: counts a key and window that comes twice in one call twice', async (store) => {
+    const wants = [of({ want: 7 }), of({ key: OTHER }), of({ want: 7 }), of({ want: 7 })];
+    assert.deepEqual([...(await store.take(wants))], [7, 1, 3, 0]);
+  }),
+
+  test('take: compares keys byte by byte', async (store) => {
+    for (const [index, key] of ALIKE_KEYS.entries()) {
+      await store.take([of({ key, want: index + 1 })]);
+    }
+    for (const [index, key] of ALIKE_KEYS.entries()) {
+      assert.deepEqual([...(await store.take([of({ key, want: 10 })]))], [9 - index]);
+    }
+  }),
+
+  test('take: takes keys of 64 bytes, and all of them count', async (store) => {
+    const [one, other] = ['x'.repeat(64), `${'x'.repeat(63)}y`];
+    assert.deepEqual([...(await store.take([of({ key: one, want: 9 })]))], [9]);
+    assert.deepEqual([...(await store.take([of({ key: other, want: 9 })]))], [9]);
+    assert.deepEqual([...(await store.take([of({ key: one, want: 9 })]))], [1]);
+  }),
+
+  test('take: counts each window apart', async (store) => {
+    const windows = [41_000_000_007, 41_000_000_008];
+    for (const window of windows) {
+      assert.deepEqual([...(await store.take([of({ window, want: 8 })]))], [8]);
+    }
+    for (const window of windows) {
+      assert.deepEqual([...(await store.take([of({ window, want: 8 })]))], [2]);
+    }
+  }),
+
+  test('take: counts a total apart from the windows of a rate', async (store) => {
+    for (const window of [0, 2, 3]) {
+      assert.deepEqual([...(await store.take([of({ window, want: 8 })]))], [8]);
+    }
+    assert.deepEqual([...(await store.take([of({ want: 8 })]))], [2]);
+  }),
+
+  test('take: grants nothing of what has ended, and counts nothing of it', async (store) => {
+    const wants = [of({ until: ENDED, want: 8 }), of({ window: 7, until: ENDED, want: 8 })];
+    assert.deepEqual([...(await store.take(wants))], [0, 0]);
+    assert.deepEqual(await takeOf(store, [10]), [10]);
+    assert.deepEqual([...(await store.take(wants))], [0, 0]);
+  }),
+
+  test('take: a higher limit adds to what is left, a lower one takes away from it', async (store) => {
+    const take = async (want: number, limit: number) =>
+      (await store.take([of({ want, limit })]))[0];
+    assert.equal(await take(10, 10), 10);
+    assert.equal(await take(10, 15), 5);
+    assert.equal(await take(1, 15), 0);
+    assert.equal(await take(1, 7), 0);
+    assert.equal(await take(2, 18), 2);
+    await store.giveBack([{ key: KEY, window: 0, amount: 8 }]);
+    // Nine are out.
+    assert.equal(await take(5, 9), 0);
+    assert.equal(await take(5, 10), 1);
+  }),
+
+  test('take: counts to the largest whole number', async (store) => {
+    const limit = Number.MAX_SAFE_INTEGER;
+    const take = async (want: number) => (await store.take([of({ want, limit })]))[0];
+    assert.equal(await take(limit - 3), limit - 3);
+    assert.equal(await take(2), 2);
+    assert.equal(await take(limit), 1);
+    await store.giveBack([{ key: KEY, window: 0, amount: limit - 1 }]);
+    assert.equal(await take(limit), limit - 1);
+  }),
+
+  test('take: with a want of 0, grants nothing', async (store) => {
+    assert.deepEqual(await takeOf(store, [0, 9, 0, 9, 0]), [0, 9, 0, 1, 0]);
+  }),
+
+  test('take: changes nothing of what it is given, and keeps copies', async (store) => {
+    const until = later(DAY);
+    const want = Object.freeze(of({ want: 9, until }));
+    const lease = Object.freeze({ key: KEY, window: 0, amount: 4 });
+    await store.take(Object.freeze([want]));
+    await store.giveBack(Object.freeze([lease]));
+    assert.deepEqual(until, later(DAY));
+    until.setTime(0);
+    await store.purge(later(0), 10);
+    assert.deepEqual(await takeOf(store, [10]), [5]);
+  }),
+
+  test('giveBack: makes what it is given available again, and no more', async (store) => {
+    assert.deepEqual(await takeOf(store, [6, 4]), [6, 4]);
+    await store.giveBack([{ key: KEY, window: 0, amount: 3 }]);
+    assert.deepEqual(await takeOf(store, [10, 1]), [3, 0]);
+    const lease = { key: KEY, window: 0, amount: 1 };
+    await store.giveBack([lease, lease]);
+    assert.deepEqual(await takeOf(store, [10, 1]), [2, 0]);
+  }),
+
+  test('giveBack: never makes more than the limit available', async (store) => {
+    assert.deepEqual(await takeOf(store, [6]), [6]);
+    await store.giveBack([{ key: KEY, window: 0, amount: 1000 }]);
+    assert.deepEqual(await takeOf(store, [1000, 1]), [10, 0]);
+  }),
+
+  test('giveBack: does nothing for another key, another window, or one that never was', async (store) => {
+    assert.deepEqual(await takeOf(store, [10]), [10]);
+    await store.take([of({ window: 7, want: 10 })]);
+    const leases: UnspentLease[] = [
+      { key: OTHER, window: 0, amount: 5 },
+      { key: KEY.toUpperCase(), window: 0, amount: 5 },
+      { key: KEY, window: 9, amount: 5 },
+      { key: KEY, window: 7, amount: 5 },
+    ];
+    await store.giveBack(leases);
+    await store.giveBack([]);
+    assert.deepEqual(await takeOf(store, [1]), [0]);
+    assert.deepEqual([...(await store.take([of({ window: 7, want: 10 })]))], [5]);
+    assert.deepEqual([...(await store.take([of({ key: OTHER, want: 20 })]))], [10]);
+  }),
+
+  test('giveBack: many at the same time never make more available than they took', async (store) => {
+    const limit = 40;
+    const spend = async (): Promise<number> => {
+      let spent = 0;
+      for (let misses = 0; misses < 3; ) {
+        const [granted = 0] = await store.take([of({ want: 4, limit })]);
+        if (granted === 0) misses += 1;
+        else spent += 1;
+        // Spends one of each lease, and gives the rest back.
+        if (granted > 1) await store.giveBack([{ key: KEY, window: 0, amount: granted - 1 }]);
+      }
+      return spent;
+    };
+    const spent = sumOf(await Promise.all(range(16).map(spend)));
+    assert.ok(spent <= limit, `${spent} were spent of ${limit}`);
+    // What nobody could have while others held it is still there.
+    const [rest = 0] = await store.take([of({ want: limit, limit })]);
+    assert.equal(spent + rest, limit);
+  }),
+
+  test('purge: forgets only what ended before the instant', async (store) => {
+    const wants = [0, 1, 2].map((ms) => of({ key: `${KEY}${ms}`, want: 10, until: later(ms) }));
+    await store.take(wants);
+    const forgotten = await store.purge(later(1), 10);
+    // A store that forgets by itself need not do it here.
+    assert.ok(forgotten === 0 || forgotten === 1, `${forgotten} were forgotten`);
+    const again = wants.map((want) => ({ ...want, until: later(DAY) }));
+    assert.deepEqual([...(await store.take(again))], [10 * forgotten, 0, 0]);
+  }),
+
+  test('purge: goes in steps of at most so many', async (store) => {
+    await store.take(range(5).map((index) => of({ key: `${KEY}${index}`, until: later(index) })));
+    const steps = [await store.purge(later(9), 2), await store.purge(later(9), 2)];
+    steps.push(await store.purge(later(9), 2), await store.purge(later(9), 2));
+    const isByItself = steps.every((count) => count === 0);
+    assert.deepEqual(steps, isByItself ? [0, 0, 0, 0] : [2, 2, 1, 0]);
+  }),
+
+  test('purge: keeps what a later call has put off', async (store) => {
+    await store.take([of({ want: 10, until: later(0) })]);
+    await store.take([of({ want: 0, until: later(DAY) })]);
+    await store.take([of({ want: 1, until: later(0) })]);
+    assert.equal(await store.purge(later(1), 10), 0);
+    assert.deepEqual(await takeOf(store, [10]), [0]);
+  }),
+];
+
+function test(name: string, check: (store: LeaseStore) => Promise<void>): LeaseContractCase {
+  return {
+    name,
+    async run(open) {
+      const store = await open();
+      try {
+        await check(store);
+      } finally {
+        await store.close?.();
+      }
+    },
+  };
+}
+
+function of(fields: Partial<LeaseWant>): LeaseWant {
+  return { key: KEY, window: 0, limit: 10, want: 1, until: later(DAY), ...fields };
+}
+
+/** What is granted of a limit of 10, one call after the other. */
+async function takeOf(store: LeaseStore, wants: readonly number[]): Promise<number[]> {
+  const granted: number[] = [];
+  for (const want of wants) granted.push(...(await store.take([of({ want })])));
+  return granted;
+}
+
+function sumOf(amounts: readonly (number | undefined)[]): number {
+  return amounts.reduce<number>((sum, amount) => sum + (amount ?? Number.NaN), 0);
+}
