@@ -1,0 +1,134 @@
+import type { NewToken } from './api.ts';
+
+/** How long a new token lives: a lifetime as the service takes it, or until a date. */
+export const EXPIRIES = ['7d', '30d', '90d', '365d', 'date'] as const;
+export type Expiry = (typeof EXPIRIES)[number];
+
+/** The windows of a rate, in seconds. */
+export const WINDOWS = ['1', '60', '3600', '86400'] as const;
+export type Window = (typeof WINDOWS)[number];
+
+/** What a person has entered. */
+export interface Draft {
+  readonly name: string;
+  readonly expiry: Expiry;
+  /** As a date field has it, `2027-01-31`; empty without one. */
+  readonly date: string;
+  readonly scopes: readonly string[];
+  readonly addresses: string;
+  readonly uses: string;
+  readonly rateUses: string;
+  readonly rateSeconds: Window;
+}
+
+export const EMPTY_DRAFT: Draft = {
+  name: '',
+  expiry: '30d',
+  date: '',
+  scopes: [],
+  addresses: '',
+  uses: '',
+  rateUses: '',
+  rateSeconds: '60',
+};
+
+/** The fields of the form, by which errors are shown. */
+export type FieldName = 'name' | 'expiry' | 'scopes' | 'addresses' | 'uses' | 'rate';
+
+/**
+ * The body of the call. What cannot be right is sent as it was entered, so that the service says what is
+ * wrong with it.
+ */
+export function bodyOf(draft: Draft): NewToken {
+  const name = draft.name.trim();
+  const limits = limitsOf(draft);
+  return {
+    ...(name !== '' && { name }),
+    ...(draft.expiry === 'date' ? { expire: endOf(draft.date) } : { expiresIn: draft.expiry }),
+    scopes: draft.scopes,
+    ...(limits !== undefined && { limits }),
+  };
+}
+
+function limitsOf({ addresses, uses, rateUses, rateSeconds }: Draft): object | undefined {
+  const blocks = addresses.split(/[\s,;]+/).filter(Boolean);
+  const limits = {
+    ...(blocks.length > 0 && { addresses: blocks }),
+    ...(uses.trim() !== '' && { uses: toNumber(uses) }),
+    ...(rateUses.trim() !== '' && {
+      rate: { uses: toNumber(rateUses), seconds: Number(rateSeconds) },
+    }),
+  };
+  return Object.keys(limits).length === 0 ? undefined : limits;
+}
+
+function toNumber(text: string): number | string {
+  const digits = text.trim();
+  return /^\d{1,15}$/.test(digits) ? Number(digits) : digits;
+}
+
+/** The last second of a day, where the person is. */
+function endOf(date: string): string {
+  const [, year, month, day] = /^(\d{4,6})-(\d\d)-(\d\d)$/.exec(date) ?? [];
+  if (year === undefined) return date;
+  const end = new Date(Number(year), Number(month) - 1, Number(day), 23, 59, 59);
+  return end.toISOString().replace('.000Z', 'Z');
+}
+
+/** The day that is some days after another one, as a date field has it. */
+export function dayAfter(now: Date, days: number): string {
+  const day = new Date(now.getFullYear(), now.getMonth(), now.getDate() + days);
+  const two = (part: number) => String(part).padStart(2, '0');
+  return `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())}`;
+}
+
+/** Members of the body, from which an error is traced to its field. The longest come first. */
+const FIELDS: readonly (readonly [member: string, field: FieldName])[] = [
+  ['limits.addresses', 'addresses'],
+  ['limits.uses', 'uses'],
+  ['limits.rate', 'rate'],
+  ['limits', 'addresses'],
+  ['scopes', 'scopes'],
+  ['expiresIn', 'expiry'],
+  ['expire', 'expiry'],
+  ['ttl', 'expiry'],
+  ['name', 'name'],
+];
+
+/** The field that an error of the service is about; `undefined` if it is about none. */
+export function fieldOf(error: {
+  readonly code: string;
+  readonly message: string;
+  readonly details: { readonly member?: string };
+}): FieldName | undefined {
+  const { member } = error.details;
+  // The details may name `limits` alone, and the message then the part.
+  const isPart = (name: string) =>
+    member === name || member?.startsWith(`${name}.`) || member?.startsWith(`${name}[`);
+  const inMessage = (name: string) =>
+    member === 'limits' && name.startsWith(member) && error.message.includes(name);
+  return (FIELDS.find(([name]) => inMessage(name)) ?? FIELDS.find(([name]) => isPart(name)))?.[1];
+}
+
+/** JSON in ASCII: no mark in a name changes the direction of what is shown or copied. */
+export function jsonOf(body: object, indent?: number): string {
+  return JSON.stringify(body, undefined, indent).replace(
+    /[\x7f-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/** Quotes a text for a POSIX shell, which then reads nothing in it. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** The same call for a shell. curl asks for the password. */
+export function curlOf(base: string, username: string | undefined, body: NewToken): string {
+  return [
+    `curl ${quoted(`${base}/token`)}`,
+    `--user ${username === undefined ? '"$USER_NAME"' : quoted(username)}`,
+    `--header 'Content-Type: application/json'`,
+    `--data ${quoted(jsonOf(body))}`,
+  ].join(' \\\n  ');
+}

@@ -1,0 +1,135 @@
+import { pathTextOf, type Scope } from '../../../scope/grammar.ts';
+import { getOrMake } from '../../../scope/collections.ts';
+
+/** Methods that only read (RFC 9110 section 9.2.1, and `QUERY`). */
+const READING: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'QUERY', 'TRACE']);
+const METHOD_ORDER: readonly string[] = ['*', 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+/** All of a tree, a host, or one segment of a path below it. */
+export interface Branch {
+  /** Its place among all branches, each of which comes before those below it. */
+  readonly index: number;
+  /** `undefined` for the root. */
+  readonly parent: Branch | undefined;
+  /** The host or the segment; empty for the root. */
+  readonly text: string;
+  /** 0 for the root, 1 for a host. */
+  readonly depth: number;
+  readonly children: readonly Branch[];
+  /** The entries at exactly this place. */
+  readonly entries: readonly Entry[];
+  /** The entries at this place and below it are those from `start` to before `end`. */
+  readonly start: number;
+  readonly end: number;
+}
+
+/** One scope in a tree. */
+export interface Entry {
+  /** Its place among all entries, in the order in which the tree shows them. */
+  readonly index: number;
+  readonly scope: Scope;
+  readonly branch: Branch;
+}
+
+/** Scopes by host and path, such as a catalog. */
+export interface ScopeTree {
+  readonly root: Branch;
+  readonly branches: readonly Branch[];
+  readonly entries: readonly Entry[];
+}
+
+type Growing<Part> = { -readonly [Key in keyof Part]: Part[Key] };
+interface Seed {
+  readonly children: Map<string, Seed>;
+  readonly scopes: Scope[];
+}
+
+/** Takes time in proportion to the length of all scopes. */
+export function scopeTree(scopes: Iterable<Scope>): ScopeTree {
+  const seed = newSeed();
+  for (const scope of scopes) seedOf(seed, scope).scopes.push(scope);
+  const branches: Branch[] = [];
+  const entries: Entry[] = [];
+  const root = grow(seed, { text: '', depth: 0, parent: undefined });
+  return { root, branches, entries };
+
+  function grow(
+    { children, scopes }: Seed,
+    place: Pick<Branch, 'text' | 'depth' | 'parent'>,
+  ): Branch {
+    const start = entries.length;
+    const index = branches.length;
+    const branch: Growing<Branch> = { ...place, index, children: [], entries: [], start, end: 0 };
+    branches.push(branch);
+    branch.entries = scopes.sort(byMethod).map((scope) => {
+      const entry = { index: entries.length, scope, branch };
+      entries.push(entry);
+      return entry;
+    });
+    const names = [...children.keys()].sort();
+    branch.children = names.map((text) =>
+      grow(children.get(text) as Seed, { text, depth: place.depth + 1, parent: branch }),
+    );
+    branch.end = entries.length;
+    return branch;
+  }
+}
+
+function newSeed(): Seed {
+  return { children: new Map(), scopes: [] };
+}
+
+function seedOf(root: Seed, scope: Scope): Seed {
+  let seed = root;
+  for (const text of [scope.domain, ...segmentsOf(scope)]) {
+    seed = getOrMake(seed.children, text, newSeed);
+  }
+  return seed;
+}
+
+/** The segments of the path of a scope. */
+export function segmentsOf(scope: Scope): readonly string[] {
+  const { text, start, end } = pathTextOf(scope);
+  return start === end ? [] : text.slice(start, end).split('/');
+}
+
+function byMethod(a: Scope, b: Scope): number {
+  const places = rank(a.method) - rank(b.method);
+  return places === 0 ? (a.toString() < b.toString() ? -1 : 1) : places;
+}
+
+function rank(method: string): number {
+  const place = METHOD_ORDER.indexOf(method);
+  return place === -1 ? METHOD_ORDER.length : place;
+}
+
+/** Whether an entry only reads. */
+export function isReading({ scope }: Pick<Entry, 'scope'>): boolean {
+  return READING.has(scope.method);
+}
+
+/** Whether any segment may stand for this one, so that it can be narrowed to a name. */
+export function isTemplate({ text, depth }: Branch): boolean {
+  return depth > 1 && text === '{}';
+}
+
+/** The branch and those above it, without the root; the host first. */
+export function lineOf(branch: Branch): readonly Branch[] {
+  const line: Branch[] = [];
+  for (let at: Branch = branch; at.parent !== undefined; at = at.parent) line.unshift(at);
+  return line;
+}
+
+/**
+ * The branch, and those below it that a list shows in one row with it: as long as there is nothing but
+ * one branch. `repos / {} / {}` is one row.
+ */
+export function chainOf(branch: Branch): readonly Branch[] {
+  const chain = [branch];
+  let last = branch;
+  while (last.depth > 1 && last.entries.length === 0 && last.children.length === 1) {
+    last = last.children[0] as Branch;
+    chain.push(last);
+  }
+  return chain;
+}

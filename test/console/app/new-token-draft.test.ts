@@ -1,0 +1,119 @@
+import { execFileSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import {
+  bodyOf,
+  curlOf,
+  dayAfter,
+  EMPTY_DRAFT,
+  fieldOf,
+  jsonOf,
+  quoted,
+} from '../../../src/console/app/new-token-draft.ts';
+
+const scopes = ['GET:shop.example/orders$'];
+
+describe('bodyOf', () => {
+  it('has what was entered and nothing else', () => {
+    expect(bodyOf({ ...EMPTY_DRAFT, scopes })).toEqual({ expiresIn: '30d', scopes });
+    expect(bodyOf({ ...EMPTY_DRAFT, scopes, name: ' nightly ', expiry: '365d' })).toEqual({
+      name: 'nightly',
+      expiresIn: '365d',
+      scopes,
+    });
+  });
+
+  it('ends with the last second of a day, where the person is', () => {
+    const { expire = '' } = bodyOf({ ...EMPTY_DRAFT, scopes, expiry: 'date', date: '2027-01-31' });
+
+    expect(expire).toMatch(/Z$/);
+    expect(new Date(expire).getTime()).toBe(new Date(2027, 0, 31, 23, 59, 59).getTime());
+  });
+
+  it('has limits as soon as one is entered', () => {
+    const draft = { ...EMPTY_DRAFT, scopes, addresses: '10.0.0.0/8,\n ::1', uses: '100' };
+
+    expect(bodyOf(draft).limits).toEqual({ addresses: ['10.0.0.0/8', '::1'], uses: 100 });
+    expect(bodyOf({ ...EMPTY_DRAFT, rateUses: '5', rateSeconds: '3600' }).limits).toEqual({
+      rate: { uses: 5, seconds: 3600 },
+    });
+    expect(bodyOf({ ...EMPTY_DRAFT, addresses: ' , ' }).limits).toBeUndefined();
+  });
+
+  it('leaves it to the service to refuse what is no number', () => {
+    expect(bodyOf({ ...EMPTY_DRAFT, uses: 'many' }).limits).toEqual({ uses: 'many' });
+    expect(bodyOf({ ...EMPTY_DRAFT, uses: '1e3' }).limits).toEqual({ uses: '1e3' });
+  });
+});
+
+describe('dayAfter', () => {
+  it.each([
+    [new Date(2027, 0, 31), 1, '2027-02-01'],
+    [new Date(2027, 11, 31, 23, 59), 0, '2027-12-31'],
+    [new Date(2028, 1, 1), 28, '2028-02-29'],
+  ])('%s and %i days', (now, days, day) => {
+    expect(dayAfter(now, days)).toBe(day);
+  });
+});
+
+describe('fieldOf', () => {
+  it.each([
+    ['scopes', '', 'scopes'],
+    ['name', '', 'name'],
+    ['expire', '', 'expiry'],
+    ['expiresIn', '', 'expiry'],
+    ['ttl', '', 'expiry'],
+    ['limits.uses', '', 'uses'],
+    ['limits.addresses[3]', '', 'addresses'],
+    ['limits', 'limits.rate must be …', 'rate'],
+    ['limits', 'limits must be …', 'addresses'],
+    ['metadata', '', undefined],
+    [undefined, 'scopes', undefined],
+  ])('of member %s and message %j is %s', (member, message, field) => {
+    const details = member === undefined ? {} : { member };
+
+    expect(fieldOf({ code: 'invalid_request', message, details })).toBe(field);
+  });
+});
+
+const HOSTILE = [
+  `it's`,
+  `'; rm -rf / #`,
+  '$(id) `id` ${HOME} \\ "quotes" !history',
+  '@/etc/passwd',
+  '\u202Egnp.exe',
+  '<img src=x onerror=alert(1)>',
+];
+
+describe('quoted', () => {
+  it.each(HOSTILE)('gives a shell back exactly %j', (text) => {
+    expect(execFileSync('sh', ['-c', `printf %s ${quoted(text)}`], { encoding: 'utf8' })).toBe(text);
+  });
+});
+
+describe('curlOf', () => {
+  it.each(HOSTILE)('passes a name %j on as it is, in ASCII', (name) => {
+    const body = bodyOf({ ...EMPTY_DRAFT, name, scopes });
+    const command = curlOf('https://auth.example', `ada'$(id)`, body);
+    const shown = execFileSync('sh', ['-c', `curl() { printf '%s\\0' "$@"; }; ${command}`], {
+      encoding: 'utf8',
+    }).split('\0');
+
+    expect(command).toMatch(/^[\n -~]*$/);
+    expect(shown).toHaveLength(8);
+    expect(shown.slice(0, 3)).toEqual(['https://auth.example/token', '--user', `ada'$(id)`]);
+    expect(JSON.parse(shown[6] ?? '')).toEqual(body);
+  });
+
+  it('never has a password', () => {
+    expect(curlOf('https://auth.example', undefined, bodyOf(EMPTY_DRAFT))).not.toContain(':@');
+  });
+});
+
+describe('jsonOf', () => {
+  it('is the same JSON without characters that change how it is shown', () => {
+    const body = { name: 'a\u202Eb\u{1F600}é' };
+
+    expect(jsonOf(body)).toMatch(/^[ -~]*$/);
+    expect(JSON.parse(jsonOf(body, 2))).toEqual(body);
+  });
+});

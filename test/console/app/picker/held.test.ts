@@ -1,0 +1,75 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { selectionOf } from '../../../../src/console/app/picker/held.ts';
+import { ScopeSet } from '../../../../src/scope/set.ts';
+import { asked, setUp } from './support.ts';
+
+const REPOS = [
+  'GET:a.example/repos/{}/{}$',
+  'GET:a.example/repos/{}/{}/issues$',
+  'POST:a.example/repos/{}/{}/issues$',
+  'GET:a.example/files',
+  'GET:a.example/zen$',
+];
+
+describe('selectionOf', () => {
+  const { tree, catalog, branch, entry } = setUp(REPOS);
+
+  it('ticks held entries, and asks for them again', () => {
+    const held = ['GET:a.example/repos/{}/{}/issues$', 'GET:a.example/zen$'];
+    const selection = selectionOf(tree, catalog, held);
+
+    expect(selection.isTicked(entry('GET:a.example/zen$'))).toBe(true);
+    expect(selection.isTicked(entry('GET:a.example/files'))).toBe(false);
+    expect(asked(selection, catalog).granted).toEqual(held);
+  });
+
+  it('ticks all that a requested wildcard stands for', () => {
+    const selection = selectionOf(tree, catalog, ['GET:*/*']);
+
+    expect(selection.isReadOnly(tree.root)).toBe(true);
+  });
+
+  it('names the one resource that is held', () => {
+    const held = ['GET:a.example/repos/acme/site$', 'GET:a.example/repos/acme/site/issues$'];
+    const selection = selectionOf(tree, catalog, held);
+
+    expect(selection.nameOf(branch('a.example', 'repos', '{}'))).toBe('acme');
+    expect(selection.nameOf(branch('a.example', 'repos', '{}', '{}'))).toBe('site');
+    expect(selection.others).toEqual([]);
+    expect(asked(selection, catalog).granted).toEqual(held);
+  });
+
+  it('names the resource of most scopes, and keeps those of others', () => {
+    const held = [
+      'GET:a.example/repos/acme/docs$',
+      'GET:a.example/repos/acme/site$',
+      'GET:a.example/repos/acme/site/issues$',
+    ];
+    const selection = selectionOf(tree, catalog, held);
+
+    expect(selection.nameOf(branch('a.example', 'repos', '{}', '{}'))).toBe('site');
+    expect(selection.others).toEqual(['GET:a.example/repos/acme/docs$']);
+    expect(asked(selection, catalog).granted).toEqual(held);
+  });
+
+  it.each([
+    ['GET:a.example/files/7$'],
+    ['GET:a.example/gone$'],
+    ['GET:z.example/zen$'],
+    ['not a scope'],
+  ])('keeps %s, which the tree cannot show', (scope) => {
+    expect(selectionOf(tree, catalog, [scope]).others).toEqual([scope]);
+  });
+
+  const real = new URL('../../../../../shared/data/catalog-270.json', import.meta.url);
+
+  it.skipIf(!existsSync(real))('gets exactly what was held of a real catalog', () => {
+    const scopes: string[] = JSON.parse(readFileSync(real, 'utf8'));
+    const { tree, catalog } = setUp(scopes);
+    const held = scopes.filter((_, index) => index % 3 === 0);
+    const { granted } = asked(selectionOf(tree, catalog, held), catalog);
+
+    expect(ScopeSet.from(granted).equals(held)).toBe(true);
+  });
+});

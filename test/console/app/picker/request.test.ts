@@ -1,0 +1,270 @@
+import fc from 'fast-check';
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { previewOf, requestOf } from '../../../../src/console/app/picker/request.ts';
+import type { Selection } from '../../../../src/console/app/picker/selection.ts';
+import { isTemplate, lineOf } from '../../../../src/console/app/picker/tree.ts';
+import { ScopeSet } from '../../../../src/scope/set.ts';
+import { asked, largeCatalog, setUp } from './support.ts';
+
+const SHOP = [
+  'GET:a.example/orders$',
+  'POST:a.example/orders$',
+  'GET:a.example/orders/{}$',
+  'DELETE:a.example/orders/{}$',
+  'GET:b.example/bills$',
+  'POST:b.example/bills$',
+];
+
+describe('requestOf', () => {
+  it('asks for all of a catalog by one scope', () => {
+    const { none, tree, catalog } = setUp(SHOP);
+
+    expect(requestOf(none.withAll(tree.root, true), catalog)).toEqual(['*:*/*']);
+  });
+
+  it('asks for all that reads by one scope', () => {
+    const { none, tree, catalog } = setUp(SHOP);
+
+    expect(requestOf(none.withReading(tree.root), catalog)).toEqual(['GET:*/*']);
+  });
+
+  it('asks for a branch, and for one endpoint by its own scope', () => {
+    const { none, branch, entries, catalog } = setUp(SHOP);
+    const selection = none
+      .withAll(branch('a.example', 'orders'), true)
+      .with(entries('GET:b.example/bills$'), true);
+
+    expect(requestOf(selection, catalog)).toEqual(['*:a.example/orders', 'GET:b.example/bills$']);
+  });
+
+  it('asks by methods or by branches, by what needs fewer scopes', () => {
+    const { none, tree, entries, catalog } = setUp([
+      ...['x', 'y', 'z'].flatMap((name) => [`GET:a.example/${name}$`, `POST:a.example/${name}$`]),
+      'PUT:a.example/w$',
+    ]);
+    const posts = ['POST:a.example/y$', 'POST:a.example/z$'];
+    const byBranch = none.withAll(tree.root, true).with(entries('GET:a.example/x$', 'POST:a.example/x$', 'PUT:a.example/w$'), false);
+    const byMethod = none.withAll(tree.root, true).with(entries(...posts, 'PUT:a.example/w$'), false);
+
+    expect(requestOf(byBranch, catalog)).toEqual(['*:a.example/y', '*:a.example/z']);
+    expect(requestOf(byMethod, catalog)).toEqual(['GET:a.example/*', 'POST:a.example/x$']);
+  });
+
+  it('does not ask for a branch whose scope also matches what is beside it', () => {
+    // The scope `GET:a.example/users/{}` covers the keys of /users/me as well.
+    const { none, branch, catalog } = setUp([
+      'GET:a.example/users/{}$',
+      'GET:a.example/users/{}/posts$',
+      'GET:a.example/users/me/keys$',
+    ]);
+    const selection = none.withAll(branch('a.example', 'users', '{}'), true);
+
+    expect(asked(selection, catalog).granted).toEqual([
+      'GET:a.example/users/{}$',
+      'GET:a.example/users/{}/posts$',
+    ]);
+  });
+
+  it('does not ask for a branch below an open entry, of which it would get more than its endpoints', () => {
+    const { none, branch, catalog } = setUp([
+      'GET:a.example/orders',
+      'GET:a.example/orders/x/one$',
+      'GET:a.example/orders/x/two$',
+    ]);
+    const selection = none.withAll(branch('a.example', 'orders', 'x'), true);
+
+    expect(requestOf(selection, catalog)).toEqual([
+      'GET:a.example/orders/x/one$',
+      'GET:a.example/orders/x/two$',
+    ]);
+  });
+
+  it('asks for one resource by its path alone', () => {
+    const { none, branch, catalog } = setUp([
+      'GET:a.example/repos/{}/{}$',
+      'DELETE:a.example/repos/{}/{}$',
+      'GET:a.example/repos/{}/{}/issues$',
+      'POST:a.example/repos/{}/{}/issues$',
+      'GET:a.example/zen$',
+    ]);
+    const repo = branch('a.example', 'repos', '{}', '{}');
+    const named = none
+      .withName(branch('a.example', 'repos', '{}'), 'acme')
+      .withName(repo, 'site');
+
+    expect(requestOf(named.withAll(repo, true), catalog)).toEqual(['*:a.example/repos/acme/site']);
+    expect(requestOf(named.withReading(repo), catalog)).toEqual(['GET:a.example/repos/acme/site']);
+    expect(asked(named.withReading(repo), catalog).granted).toEqual([
+      'GET:a.example/repos/acme/site$',
+      'GET:a.example/repos/acme/site/issues$',
+    ]);
+  });
+
+  it('keeps other scopes, unless the selection covers them', () => {
+    const { none, branch, tree, catalog } = setUp(SHOP);
+    const others = ['GET:a.example/orders/7$'];
+
+    expect(requestOf(none.withOthers(others), catalog)).toEqual(others);
+    const selection = none.withAll(branch('b.example'), true).withOthers(others);
+    expect(requestOf(selection, catalog)).toEqual(['*:b.example/bills', ...others]);
+    const covering = none.withAll(tree.root, true).withOthers(others);
+    expect(requestOf(covering, catalog)).toEqual(['*:*/*']);
+  });
+
+  it('asks for more methods than it can weigh', () => {
+    const methods = Array.from({ length: 40 }, (_, at) => `M${String.fromCharCode(65 + (at % 26))}${at < 26 ? 'A' : 'B'}`);
+    const { none, tree, entries, catalog } = setUp(
+      methods.flatMap((method) => [`${method}:a.example/x$`, `${method}:a.example/y$`]),
+    );
+    const all = none.withAll(tree.root, true);
+    const most = all.with(entries('MAA:a.example/x$'), false);
+
+    expect(requestOf(all, catalog)).toEqual(['*:a.example/*']);
+    expect(asked(most, catalog).granted).toHaveLength(79);
+  });
+
+  const segment = fc.constantFrom('a', 'b', '{}', '{}');
+  const scopes = fc.uniqueArray(
+    fc
+      .tuple(
+        fc.constantFrom('GET', 'POST', 'PUT'),
+        fc.constantFrom('x.example', 'y.example'),
+        fc.array(segment, { maxLength: 3 }),
+        fc.boolean(),
+      )
+      .map(
+        ([method, host, segments, isClosed]) =>
+          `${method}:${host}/${segments.join('/')}${isClosed || segments.length === 0 ? '$' : ''}`,
+      ),
+    { minLength: 1, maxLength: 9 },
+  );
+  const picks = fc.record({
+    scopes,
+    ticks: fc.array(fc.boolean(), { minLength: 9, maxLength: 9 }),
+    named: fc.option(fc.nat(20), { nil: undefined }),
+  });
+
+  function pick(given: { scopes: string[]; ticks: boolean[]; named: number | undefined }) {
+    const { tree, catalog, none } = setUp(given.scopes);
+    const ticked = tree.entries.filter(({ index }) => given.ticks[index]);
+    const places = tree.branches.filter(isTemplate);
+    const place = given.named === undefined ? undefined : places[given.named % places.length];
+    const plain = none.with(ticked, true);
+    const selection = place === undefined ? plain : plain.withName(place, 'n');
+    return { tree, catalog, selection, ticked };
+  }
+
+  it('gets exactly what is selected, whatever the catalog', () => {
+    fc.assert(
+      fc.property(picks, (given) => {
+        const { catalog, selection, ticked } = pick(given);
+        fc.pre(ticked.length > 0);
+        const meant = ticked.map((entry) => String(selection.scopeOf(entry)));
+
+        expect(ScopeSet.from(asked(selection, catalog).granted).diff(meant)).toEqual({
+          added: [],
+          removed: [],
+        });
+      }),
+    );
+  });
+
+  it('asks by as few scopes as any choice of branches, methods and entries', () => {
+    fc.assert(
+      fc.property(picks, (given) => {
+        const { tree, catalog, selection, ticked } = pick(given);
+        fc.pre(ticked.length > 0);
+
+        expect(requestOf(selection, catalog).length).toBe(fewest(tree, catalog, selection));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  /** Tries all sets of scopes of branches and entries, the small ones first. */
+  function fewest(
+    tree: ReturnType<typeof setUp>['tree'],
+    catalog: ReturnType<typeof setUp>['catalog'],
+    selection: Selection,
+  ): number {
+    const meant = ScopeSet.from(
+      tree.entries.flatMap((entry) =>
+        selection.isTicked(entry) ? (selection.scopeOf(entry) ?? []) : [],
+      ),
+    ).minimize();
+    const branches = tree.branches.flatMap((branch) =>
+      ['*', 'GET', 'POST', 'PUT'].map(
+        (method) =>
+          `${method}:${lineOf(branch)[0]?.text ?? '*'}/${selection.pathOf(branch) || '*'}`,
+      ),
+    );
+    const parts = [...branches, ...meant.toArray()].flatMap((scope) => {
+      try {
+        const { granted } = catalog.expand([scope]);
+        return granted.every((one) => meant.covers(one)) ? [granted] : [];
+      } catch {
+        return [];
+      }
+    });
+    const sets = parts.map((granted) => {
+      const held = ScopeSet.from(granted);
+      return [...meant].reduce((bits, one, at) => bits | (held.covers(one) ? 1 << at : 0), 0);
+    });
+    const all = (1 << meant.size) - 1;
+    let reached = new Set([0]);
+    for (let count = 1; ; count++) {
+      reached = new Set([...reached].flatMap((bits) => sets.map((more) => bits | more)));
+      if (reached.has(all)) return count;
+    }
+  }
+
+  const real = new URL('../../../../../shared/data/catalog-270.json', import.meta.url);
+
+  it.skipIf(!existsSync(real))('gets exactly what is selected of a real catalog', () => {
+    const { tree, none, catalog } = setUp(JSON.parse(readFileSync(real, 'utf8')));
+    for (const step of [2, 3, 7]) {
+      const ticked = tree.entries.filter(({ index }) => index % step !== 0);
+      const { granted } = asked(none.with(ticked, true), catalog);
+
+      expect(ScopeSet.from(granted).equals(ticked.map(({ scope }) => scope))).toBe(true);
+    }
+  });
+});
+
+describe('previewOf', () => {
+  it('says what would be granted, on which hosts, and how much of it writes', () => {
+    const { none, tree, catalog } = setUp(SHOP);
+
+    expect(previewOf(none.withAll(tree.root, true), catalog)).toEqual({
+      ok: true,
+      requested: ['*:*/*'],
+      granted: [...SHOP].sort(),
+      writing: 3,
+      hosts: ['a.example', 'b.example'],
+    });
+  });
+
+  it('gives the error of the service for a scope that the catalog does not know', () => {
+    const { none, catalog } = setUp(SHOP);
+    const preview = previewOf(none.withOthers(['GET:a.example/ordres$']), catalog);
+
+    expect(preview.ok).toBe(false);
+    expect(!preview.ok && preview.error.code).toBe('scope_unmatched');
+    expect(!preview.ok && preview.error.refused?.[0]?.nearest?.[0]).toBe('GET:a.example/orders$');
+  });
+
+  it('refuses an empty selection, as the service does', () => {
+    const { none, catalog } = setUp(SHOP);
+    const preview = previewOf(none, catalog);
+
+    expect(!preview.ok && preview.error.code).toBe('scopes_required');
+  });
+
+  it('holds for 1 500 entries', () => {
+    const { none, tree, catalog } = setUp(largeCatalog());
+    const selection = none.with(tree.entries.filter(({ index }) => index % 7 !== 0), true);
+
+    expect(asked(selection, catalog).granted).toHaveLength(1285);
+  });
+});

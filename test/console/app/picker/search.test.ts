@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest';
+import { Search } from '../../../../src/console/app/picker/search.ts';
+import { setUp } from './support.ts';
+
+const { tree } = setUp([
+  'GET:a.example/orders$',
+  'POST:a.example/orders$',
+  'GET:a.example/orders/{}/items$',
+  'GET:b.example/bills$',
+]);
+const search = new Search(tree);
+
+describe('Search', () => {
+  it.each([
+    ['orders', 3],
+    ['ORDERS', 3],
+    ['post orders', 1],
+    ['orders get', 2],
+    ['GET /orders', 2],
+    ['b.example', 1],
+    ['GET:a.example/orders$', 1],
+    ['{}', 1],
+    ['nothing', 0],
+    ['', 0],
+    ['  ', 0],
+    ['.*', 0],
+  ])('finds %j: %i', (query, total) => {
+    expect(search.find(query, 10).total).toBe(total);
+  });
+
+  it('gives the first ones in the order of the tree, and says how many there are', () => {
+    const { entries, total } = search.find('orders', 2);
+
+    expect(entries.map(({ index }) => index)).toEqual([0, 1]);
+    expect(total).toBe(3);
+  });
+});

@@ -1,0 +1,133 @@
+import { describe, expect, it } from 'vitest';
+import { setUp } from './support.ts';
+
+const ORDERS = [
+  'GET:a.example/orders$',
+  'POST:a.example/orders$',
+  'GET:a.example/orders/{}$',
+  'DELETE:a.example/orders/{}$',
+  'GET:b.example/bills$',
+];
+
+describe('Selection', () => {
+  it('says of a branch whether none, some or all of it is selected', () => {
+    const { none, tree, branch, entries } = setUp(ORDERS);
+    const some = none.with(entries('GET:a.example/orders/{}$'), true);
+
+    expect(none.extentOf(tree.root)).toBe('none');
+    expect(some.extentOf(branch('a.example', 'orders'))).toBe('some');
+    expect(some.extentOf(branch('b.example'))).toBe('none');
+    expect(none.withAll(branch('a.example'), true).extentOf(branch('a.example', 'orders'))).toBe(
+      'all',
+    );
+    expect(some.count(tree.root)).toBe(1);
+  });
+
+  it('never changes: each step gives a new selection', () => {
+    const { none, tree } = setUp(ORDERS);
+
+    none.withAll(tree.root, true).withAll(tree.root, false);
+
+    expect(none.count(tree.root)).toBe(0);
+  });
+
+  it('selects what a branch has that reads, and nothing that writes', () => {
+    const { none, branch, tree } = setUp(ORDERS);
+    const reading = none.withAll(tree.root, true).withReading(branch('a.example'));
+
+    expect(reading.isReadOnly(branch('a.example'))).toBe(true);
+    expect(reading.count(branch('a.example'))).toBe(2);
+    expect(none.isReadOnly(branch('a.example'))).toBe(false);
+    expect(reading.withAll(branch('a.example'), true).isReadOnly(branch('a.example'))).toBe(false);
+  });
+
+  it('counts what a selected open entry includes, and says which one includes it', () => {
+    const open = ['GET:a.example/orders', 'GET:a.example/orders/open$', 'POST:a.example/orders/open$'];
+    const { none, branch, entry, entries } = setUp(open);
+    const selection = none.with(entries('GET:a.example/orders'), true);
+
+    expect(String(selection.includedBy(entry('GET:a.example/orders/open$')))).toBe(
+      'GET:a.example/orders',
+    );
+    expect(selection.includedBy(entry('POST:a.example/orders/open$'))).toBeUndefined();
+    expect(selection.includedBy(entry('GET:a.example/orders'))).toBeUndefined();
+    expect(selection.count(branch('a.example'))).toBe(2);
+    expect(selection.isTicked(entry('GET:a.example/orders/open$'))).toBe(false);
+  });
+
+  describe('with a name', () => {
+    const REPOS = [
+      'GET:a.example/repos/{}/{}/issues$',
+      'GET:a.example/users/{}$',
+      'GET:a.example/users/me$',
+    ];
+
+    it('narrows what is below it', () => {
+      const { none, branch, entry } = setUp(REPOS);
+      const selection = none
+        .withName(branch('a.example', 'repos', '{}'), 'acme')
+        .withName(branch('a.example', 'repos', '{}', '{}'), 'site');
+
+      expect(String(selection.scopeOf(entry('GET:a.example/repos/{}/{}/issues$')))).toBe(
+        'GET:a.example/repos/acme/site/issues$',
+      );
+      expect(String(selection.scopeOf(entry('GET:a.example/users/{}$')))).toBe(
+        'GET:a.example/users/{}$',
+      );
+    });
+
+    it('takes an empty one for any', () => {
+      const { none, branch, entry } = setUp(REPOS);
+      const place = branch('a.example', 'users', '{}');
+      const selection = none.withName(place, 'ada').withName(place, '');
+
+      expect(String(selection.scopeOf(entry('GET:a.example/users/{}$')))).toBe(
+        'GET:a.example/users/{}$',
+      );
+    });
+
+    it.each([
+      ['ada', undefined],
+      ['a$a', undefined],
+      ['{}', 'unspellable'],
+      ['{id}', 'unspellable'],
+      ['*', 'unspellable'],
+      ['a/b', 'unspellable'],
+      ['a b', 'unspellable'],
+      ['..', 'unspellable'],
+      ['a$', 'unspellable'],
+      ['%61', 'unspellable'],
+      ['ä', 'unspellable'],
+      ['<img src=x onerror=alert(1)>', 'unspellable'],
+      ['a'.repeat(600), undefined],
+      ['me', 'endpoint'],
+    ])('judges %j: %s', (name, problem) => {
+      const { none, branch } = setUp(REPOS);
+      const place = branch('a.example', 'users', '{}');
+
+      expect(none.withName(place, name).problemOf(place)).toBe(problem);
+    });
+
+    it('has no scope for an entry below a bad one, and never the wider scope', () => {
+      const { none, branch, entry, entries } = setUp(REPOS);
+      const place = branch('a.example', 'users', '{}');
+      const selection = none
+        .with(entries('GET:a.example/users/{}$'), true)
+        .withName(place, 'a/b');
+
+      expect(selection.scopeOf(entry('GET:a.example/users/{}$'))).toBeUndefined();
+      expect(selection.problem).toEqual({ branch: place, problem: 'unspellable' });
+      const tooLong = selection.withName(place, 'a'.repeat(600));
+      expect(tooLong.scopeOf(entry('GET:a.example/users/{}$'))).toBeUndefined();
+    });
+
+    it('minds no bad one where nothing is selected', () => {
+      const { none, branch, entries } = setUp(REPOS);
+      const selection = none
+        .with(entries('GET:a.example/users/me$'), true)
+        .withName(branch('a.example', 'users', '{}'), 'a/b');
+
+      expect(selection.problem).toBeUndefined();
+    });
+  });
+});

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import { firstCallOf } from '../../../src/console/app/value-once-call.ts';
+
+describe('firstCallOf', () => {
+  it('prefers a call that reads and has nothing to fill in', () => {
+    const call = firstCallOf([
+      'DELETE:shop.example/orders$',
+      'GET:shop.example/orders/{}$',
+      'GET:shop.example/orders/open$',
+    ]);
+
+    expect(call?.command).toContain("'https://shop.example/orders/open'");
+    expect(call?.isTemplate).toBe(false);
+  });
+
+  it('says that something has to be filled in', () => {
+    expect(firstCallOf(['GET:shop.example/orders/{}$'])?.isTemplate).toBe(true);
+  });
+
+  it.each([
+    ['POST:shop.example/orders$', '--request POST '],
+    ['HEAD:shop.example/orders$', '--head '],
+    ['*:shop.example/*', "'https://shop.example/'"],
+    ['GET:shop.example/$', "'https://shop.example/'"],
+  ])('%s', (scope, part) => {
+    expect(firstCallOf([scope])?.command).toContain(part);
+  });
+
+  it('lets the shell read the value, which is in no command', () => {
+    expect(firstCallOf(['GET:shop.example/orders$'])?.command).toMatch(/^read -rs TOKEN\ncurl .*\$TOKEN/);
+  });
+
+  it('has none for scopes of every host', () => {
+    expect(firstCallOf(['*:*/*', 'GET:*.example/orders'])).toBeUndefined();
+  });
+});
