@@ -37,7 +37,8 @@ export interface ListQuery {
 export interface NewToken {
   readonly scopes: readonly string[];
   readonly name?: string;
-  readonly ttl?: number;
+  /** A lifetime such as `30d`. */
+  readonly expiresIn?: string;
   readonly expire?: string;
   readonly limits?: object;
 }
@@ -228,6 +229,8 @@ type WireFinding = Omit<Finding, 'token'> & { readonly token: WireToken };
 export interface Abilities {
   /** Whether it takes a user name and a password; otherwise a session of the host. */
   readonly takesPassword: boolean;
+  /** Whether tokens can have limits. */
+  readonly takesLimits: boolean;
   /** Whether it has a path, such as `/review`. */
   has(path: string): boolean;
 }
@@ -240,14 +243,28 @@ export async function readAbilities(base: string): Promise<Abilities> {
   const paths = Object.keys(document.paths ?? {});
   return {
     takesPassword: schemes.some(({ type, scheme }) => type === 'http' && scheme === 'basic'),
+    takesLimits: 'limits' in (bodyOf(document) ?? {}),
     has: (path) => paths.includes(path),
   };
 }
 
+/** The members that the body of a new token can have. */
+function bodyOf({ paths }: ServiceDocument): object | undefined {
+  return paths?.['/token']?.post?.requestBody?.content?.['application/json']?.schema?.properties;
+}
+
 interface ServiceDocument {
-  readonly paths?: object;
+  readonly paths?: Readonly<Record<string, { readonly post?: DescribedCall }>>;
   readonly components?: {
     readonly securitySchemes?: Record<string, { readonly type: string; readonly scheme?: string }>;
+  };
+}
+
+interface DescribedCall {
+  readonly requestBody?: {
+    readonly content?: Readonly<
+      Record<string, { readonly schema?: { readonly properties?: object } }>
+    >;
   };
 }
 

@@ -104,7 +104,9 @@ function SignedIn({ base, title, brand, session, abilities, signOut }: SignedInP
   const [message, announce] = useState('');
   const console = useMemo((): Console => {
     const api = new Api({ base, session, renew: renewal.renew });
-    return { api, abilities, base, announce, catalog: onceDone(() => api.catalog()) };
+    const username = session.kind === 'basic' ? session.username : undefined;
+    const catalog = onceDone(() => api.catalog());
+    return { api, abilities, base, username, announce, catalog };
   }, [base, session, abilities, renewal.renew]);
   const leave = () => {
     renewal.refuse(new ApiError('unauthenticated', TEXTS.errors.signedOut));

@@ -8,6 +8,8 @@ export interface Console {
   readonly abilities: Abilities;
   /** The address of the service, for the calls that the page shows. */
   readonly base: string;
+  /** Who signed in with a password; absent with a session of the host. */
+  readonly username: string | undefined;
   /** Shows a message for a moment, and reads it out. */
   readonly announce: (message: string) => void;
   /** The catalog of the account, read once. */

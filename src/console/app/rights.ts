@@ -1,7 +1,6 @@
 import { parseScope, type Scope } from '../../scope/index.ts';
+import { isReading } from './picker/tree.ts';
 import { TEXTS } from './texts.ts';
-
-const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** What scopes allow, in one line: `12 endpoints of api.acme.example, read-only`. */
 export function summaryOf(scopes: readonly string[]): string {
@@ -23,6 +22,6 @@ function endpointsOf(scopes: readonly Scope[]): number {
 }
 
 function methodsOf(scopes: readonly Scope[]): string {
-  if (scopes.every(({ method }) => READING.has(method))) return TEXTS.rights.readOnly;
+  if (scopes.every((scope) => isReading({ scope }))) return TEXTS.rights.readOnly;
   return scopes.every(({ method }) => method === '*') ? TEXTS.rights.everyMethod : '';
 }

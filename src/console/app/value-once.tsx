@@ -1,8 +1,17 @@
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { FreshToken } from './api.ts';
+import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
+import { Code } from './controls/code.tsx';
 import { CopyButton } from './controls/copy-button.tsx';
+import { Dialog } from './controls/dialog.tsx';
+import { Notice } from './controls/notice.tsx';
 import { Screen } from './controls/screen.tsx';
+import { Time } from './controls/time.tsx';
+import { useLoaded } from './loading.ts';
+import { summaryOf } from './rights.ts';
 import { TEXTS } from './texts.ts';
+import { firstCallOf } from './value-once-call.ts';
 
 export interface ValueOnceProps {
   readonly token: FreshToken;
@@ -12,10 +21,128 @@ export interface ValueOnceProps {
 
 /** Shows the value of a token that was just issued or rotated. */
 export function ValueOnce({ token, onDone }: ValueOnceProps) {
+  const { api } = useConsole();
+  const [isCopied, setCopied] = useState(false);
+  const [isLeaving, setLeaving] = useState(false);
+  // Only reading the token again tells whether the service keeps values.
+  const again = useLoaded(token.id, () => api.get(token.id));
+  const isReadable = again.state === 'ready' && again.value.isReadable;
+  const leave = () => (isCopied || isReadable ? onDone() : setLeaving(true));
   return (
-    <Screen title={token.name ?? TEXTS.list.unnamed}>
-      <code>{token.value}</code> <CopyButton text={token.value} />
-      <Button onClick={onDone}>{TEXTS.actions.close}</Button>
+    <Screen title={token.version === 1 ? TEXTS.value.issued : TEXTS.value.rotated}>
+      <div class="value-once">
+        <Notice kind={isReadable ? 'info' : 'warning'}>
+          <p>{isReadable ? TEXTS.value.again : TEXTS.value.once}</p>
+          {token.pending && <p>{TEXTS.value.pending}</p>}
+        </Notice>
+        <Value value={token.value} onCopied={() => setCopied(true)} />
+        <Facts token={token} />
+        <FirstCall scopes={token.scopes} />
+        <div class="actions">
+          <Button kind="primary" onClick={leave}>
+            {TEXTS.value.done}
+          </Button>
+        </div>
+      </div>
+      {isLeaving && <NotCopied onLeave={onDone} onStay={() => setLeaving(false)} />}
     </Screen>
+  );
+}
+
+interface ValueProps {
+  readonly value: string;
+  readonly onCopied: () => void;
+}
+
+/** In a field and not as text, so that it is in no copy of the document that something makes. */
+function Value({ value, onCopied }: ValueProps) {
+  const id = useId();
+  const field = useRef<HTMLInputElement>(null);
+  const [isGone, setGone] = useState(false);
+  // A browser may keep the page as it is, for the way back to it.
+  useEffect(() => {
+    const forget = () => {
+      if (field.current !== null) field.current.value = '';
+      setGone(true);
+    };
+    addEventListener('pagehide', forget);
+    return () => removeEventListener('pagehide', forget);
+  }, []);
+  const shown = isGone ? '' : value;
+  return (
+    <div class="field">
+      <label for={id}>{TEXTS.value.value}</label>
+      <div class="value">
+        <input
+          ref={field}
+          id={id}
+          class="mono"
+          dir="ltr"
+          readOnly
+          value={shown}
+          autocomplete="off"
+          spellcheck={false}
+          onFocus={({ currentTarget }) => currentTarget.select()}
+          onCopy={onCopied}
+        />
+        <CopyButton kind="primary" text={shown} label={TEXTS.value.copyValue} onCopied={onCopied} />
+      </div>
+    </div>
+  );
+}
+
+function Facts({ token: { name, scopes, expire } }: Pick<ValueOnceProps, 'token'>) {
+  return (
+    <dl class="value-facts">
+      {name !== undefined && (
+        <div>
+          <dt>{TEXTS.value.name}</dt>
+          <dd dir="auto">{name}</dd>
+        </div>
+      )}
+      <div>
+        <dt>{TEXTS.value.rights}</dt>
+        <dd>{summaryOf(scopes)}</dd>
+      </div>
+      <div>
+        <dt>{TEXTS.value.expires}</dt>
+        <dd>
+          <Time seconds={expire} isExact />
+        </dd>
+      </div>
+    </dl>
+  );
+}
+
+function FirstCall({ scopes }: { readonly scopes: readonly string[] }) {
+  const call = firstCallOf(scopes);
+  if (call === undefined) return null;
+  return (
+    <section class="first-call">
+      <Code title={TEXTS.value.firstCall} text={call.command} label={TEXTS.value.copyCall} />
+      <p class="hint">{TEXTS.value.firstCallHint}</p>
+      {call.isTemplate && <p class="hint">{TEXTS.value.fillIn}</p>}
+    </section>
+  );
+}
+
+interface NotCopiedProps {
+  readonly onLeave: () => void;
+  readonly onStay: () => void;
+}
+
+function NotCopied({ onLeave, onStay }: NotCopiedProps) {
+  return (
+    <Dialog title={TEXTS.value.leave} onCancel={onStay}>
+      <p>{TEXTS.value.notCopied}</p>
+      <div class="actions">
+        <Button kind="primary" onClick={onStay}>
+          {TEXTS.value.stay}
+        </Button>
+        <Button kind="danger" onClick={onLeave}>
+          {TEXTS.value.leave}
+        </Button>
+      </div>
+    </Dialog>
   );
 }

@@ -78,7 +78,7 @@ describe('fieldOf', () => {
 const HOSTILE = [
   `it's`,
   `'; rm -rf / #`,
-  '$(id) `id` ${HOME} \\ "quotes" !history',
+  '$(id) `id` $HOME \\ "quotes" !history',
   '@/etc/passwd',
   '\u202Egnp.exe',
   '<img src=x onerror=alert(1)>',
@@ -86,7 +86,9 @@ const HOSTILE = [
 
 describe('quoted', () => {
   it.each(HOSTILE)('gives a shell back exactly %j', (text) => {
-    expect(execFileSync('sh', ['-c', `printf %s ${quoted(text)}`], { encoding: 'utf8' })).toBe(text);
+    expect(execFileSync('sh', ['-c', `printf %s ${quoted(text)}`], { encoding: 'utf8' })).toBe(
+      text,
+    );
   });
 });
 

@@ -27,7 +27,9 @@ describe('firstCallOf', () => {
   });
 
   it('lets the shell read the value, which is in no command', () => {
-    expect(firstCallOf(['GET:shop.example/orders$'])?.command).toMatch(/^read -rs TOKEN\ncurl .*\$TOKEN/);
+    expect(firstCallOf(['GET:shop.example/orders$'])?.command).toMatch(
+      /^read -rs TOKEN\ncurl .*\$TOKEN/,
+    );
   });
 
   it('has none for scopes of every host', () => {

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { useConsole } from '../context.ts';
 import { TEXTS } from '../texts.ts';
 import { Button } from './button.tsx';
@@ -8,23 +8,51 @@ export interface CopyButtonProps {
   /** What is copied, for screen readers. */
   readonly label?: string;
   readonly kind?: 'plain' | 'primary';
+  readonly onCopied?: () => void;
 }
 
-export function CopyButton({ text, label, kind = 'plain' }: CopyButtonProps) {
+export function CopyButton({ text, label, kind = 'plain', onCopied }: CopyButtonProps) {
   const { announce } = useConsole();
+  const place = useRef<HTMLSpanElement>(null);
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      setCopied(true);
-      announce(TEXTS.actions.copied);
-    } catch {
-      announce(TEXTS.actions.copyFailed);
-    }
+    if (!(await copied(text, place.current))) return announce(TEXTS.actions.copyFailed);
+    setCopied(true);
+    announce(TEXTS.actions.copied);
+    onCopied?.();
   };
   return (
-    <Button kind={kind} onClick={copy} {...(label !== undefined && !isCopied && { label })}>
-      {isCopied ? TEXTS.actions.copied : TEXTS.actions.copy}
-    </Button>
+    <span ref={place}>
+      <Button kind={kind} onClick={copy} {...(label !== undefined && !isCopied && { label })}>
+        {isCopied ? TEXTS.actions.copied : TEXTS.actions.copy}
+      </Button>
+    </span>
   );
+}
+
+/** Copies a text, also where the page may not use the clipboard: on plain HTTP, for example. */
+async function copied(text: string, place: HTMLElement | null): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return place !== null && copiedBySelection(text, place);
+  }
+}
+
+/** By a selection, as people copy. It has to be inside of an open dialog to get the focus. */
+function copiedBySelection(text: string, place: HTMLElement): boolean {
+  const before = document.activeElement;
+  const area = document.createElement('textarea');
+  area.className = 'off-screen';
+  area.readOnly = true;
+  area.value = text;
+  place.append(area);
+  area.select();
+  try {
+    return document.execCommand('copy');
+  } finally {
+    area.remove();
+    if (before instanceof HTMLElement) before.focus();
+  }
 }

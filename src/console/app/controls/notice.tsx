@@ -32,8 +32,10 @@ export function ErrorNotice({ error, onRetry }: ErrorNoticeProps) {
   );
 }
 
+type Failure = Pick<ApiError, 'code' | 'message'> & Partial<Pick<ApiError, 'retryAfterSeconds'>>;
+
 /** What to tell of a failed call. */
-export function messageOf({ code, message, retryAfterSeconds }: ApiError): string {
+export function messageOf({ code, message, retryAfterSeconds }: Failure): string {
   if (code === 'unreachable') return TEXTS.errors.unreachable;
   const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
   const ended = /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;

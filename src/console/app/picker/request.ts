@@ -17,10 +17,16 @@ export type Preview =
       readonly writing: number;
       readonly hosts: readonly string[];
     }
-  | { readonly ok: false; readonly error: ScopeError };
+  | {
+      readonly ok: false;
+      /** An error of the service; or a name cannot be used; or with the names a path is too long. */
+      readonly error: ScopeError | 'bad_name' | 'long_path';
+    };
 
 /** Expands the request of a selection as the service does. */
 export function previewOf(selection: Selection, catalog: ScopeCatalog): Preview {
+  if (selection.problem !== undefined) return { ok: false, error: 'bad_name' };
+  if (!selection.isSpelled) return { ok: false, error: 'long_path' };
   try {
     const requested = requestOf(selection, catalog);
     const { granted } = catalog.expand(requested);
@@ -40,11 +46,13 @@ export function previewOf(selection: Selection, catalog: ScopeCatalog): Preview 
 
 /**
  * The fewest scopes that the service expands to exactly what is selected, among those that name one
- * branch of the tree, or an entry. Leaves out entries whose name is bad: check `selection.problem` first.
+ * branch of the tree, or an entry. Leaves out entries that have no scope: check `isSpelled` first.
  */
 export function requestOf(selection: Selection, catalog: ScopeCatalog): readonly string[] {
   const scopes = new Planner(selection, catalog).plan(selection.tree.root, 0);
-  return ScopeSet.from([...scopes, ...selection.others]).minimize().toArray();
+  return ScopeSet.from([...scopes, ...selection.others])
+    .minimize()
+    .toArray();
 }
 
 /** More full methods than this, and a branch asks for all of them or for none. */

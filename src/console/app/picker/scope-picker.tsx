@@ -1,28 +1,179 @@
-import { Field } from '../controls/field.tsx';
+import { useId, useMemo, useRef, useState } from 'preact/hooks';
+import { ScopeCatalog } from '../../../scope/catalog.ts';
+import type { RefusedScope } from '../../../scope/errors.ts';
+import { TextField } from '../controls/field.tsx';
+import { TEXTS } from '../texts.ts';
+import { BranchItem, BranchRow } from './branch-row.tsx';
+import { Rows, TreeFrame } from './disclosure.tsx';
+import { FoundList } from './found-list.tsx';
+import { selectionOf } from './held.ts';
+import { PreviewPanel } from './preview.tsx';
+import { type Preview, previewOf } from './request.ts';
+import { Search } from './search.ts';
+import type { Selection } from './selection.ts';
+import { type Picking, PickingContext } from './state.ts';
+import { type Branch, type ScopeTree, scopeTree } from './tree.ts';
+import { AddScope, OtherScopes, Suggestions, TypedScopes } from './typed-scopes.tsx';
 
 export interface ScopePickerProps {
   /** All that may be picked. */
   readonly catalog: readonly string[];
+  /** What is picked; what a token holds, to begin with. */
   readonly scopes: readonly string[];
+  /** Gets the fewest scopes for the selection; none while the selection cannot be asked for. */
   readonly onChange: (scopes: readonly string[]) => void;
   readonly label: string;
   readonly error?: string | undefined;
+  /** Scopes that the service has refused, with what it suggests. */
+  readonly refused?: readonly RefusedScope[];
 }
 
-/** Picks scopes. */
-export function ScopePicker({ scopes, onChange, label, error }: ScopePickerProps) {
+/** Picks scopes from a catalog, as a tree of hosts, paths and methods. */
+export function ScopePicker(props: ScopePickerProps) {
+  const { catalog: entries, label, error, scopes, onChange, refused = [] } = props;
+  const known = useMemo(() => readCatalog(entries), [entries]);
   return (
-    <Field label={label} error={error}>
-      {(attributes) => (
-        <textarea
-          {...attributes}
-          class="mono"
-          rows={6}
-          spellcheck={false}
-          value={scopes.join('\n')}
-          onInput={({ currentTarget }) => onChange(currentTarget.value.split('\n'))}
-        />
+    <div class="picker-field">
+      {known === undefined ? (
+        <TypedScopes label={label} error={error} scopes={scopes} onChange={onChange} />
+      ) : (
+        <Picker {...props} known={known} />
       )}
-    </Field>
+      {refused.map(({ scope, suggestion, nearest = [] }) => (
+        <Suggestions
+          key={scope}
+          scopes={suggestion === undefined ? nearest : [suggestion, ...nearest]}
+          onUse={(better) => onChange(scopes.map((one) => (one === scope ? better : one)))}
+        />
+      ))}
+    </div>
   );
+}
+
+interface Known {
+  readonly catalog: ScopeCatalog;
+  readonly tree: ScopeTree;
+  readonly search: Search;
+}
+
+/** `undefined` for what is no catalog: a service without one names scopes with wildcards. */
+function readCatalog(entries: readonly string[]): Known | undefined {
+  try {
+    const catalog = ScopeCatalog.from(entries);
+    const tree = scopeTree(catalog);
+    return { catalog, tree, search: new Search(tree) };
+  } catch {
+    return undefined;
+  }
+}
+
+interface Picked {
+  readonly selection: Selection;
+  readonly preview: Preview;
+  /** What the owner knows of. If it says anything else, it has changed the scopes. */
+  readonly scopes: readonly string[];
+}
+
+function Picker(props: ScopePickerProps & { readonly known: Known }) {
+  const { known, label, error, scopes, onChange } = props;
+  const { catalog, tree } = known;
+  const id = useId();
+  // Not a state: scopes that the owner has changed are shown in the same round.
+  const picked = useRef<Picked>(undefined);
+  const [, setRound] = useState(0);
+  if (picked.current === undefined || !isSame(picked.current.scopes, scopes)) {
+    const selection = selectionOf(tree, catalog, scopes);
+    picked.current = { selection, preview: previewOf(selection, catalog), scopes };
+  }
+  const { selection, preview } = picked.current;
+  const [open, setOpen] = useState(() => openAtFirst(tree, selection));
+  const change = (next: Selection) => {
+    const made = previewOf(next, catalog);
+    const requested = made.ok ? made.requested : [];
+    picked.current = { selection: next, preview: made, scopes: requested };
+    setRound((round) => round + 1);
+    onChange(requested);
+  };
+  const picking: Picking = {
+    selection,
+    change,
+    open,
+    toggle: (branch) => {
+      const next = new Set(open);
+      if (!next.delete(branch)) next.add(branch);
+      setOpen(next);
+    },
+  };
+  return (
+    <PickingContext.Provider value={picking}>
+      <fieldset class="picker" aria-describedby={error && id} data-invalid={error !== undefined}>
+        <legend>{label}</legend>
+        {error && (
+          <p class="error" id={id}>
+            {error}
+          </p>
+        )}
+        <Endpoints tree={tree} search={known.search} />
+        <OtherScopes />
+        <AddScope
+          catalog={catalog}
+          onAdd={(scope) => {
+            const asked = preview.ok ? preview.requested : selection.others;
+            change(selectionOf(tree, catalog, [...asked, scope]));
+          }}
+        />
+        <PreviewPanel selection={selection} preview={preview} />
+      </fieldset>
+    </PickingContext.Provider>
+  );
+}
+
+interface EndpointsProps {
+  readonly tree: ScopeTree;
+  readonly search: Search;
+}
+
+/** The tree, or what a search finds. */
+function Endpoints({ tree, search }: EndpointsProps) {
+  const [query, setQuery] = useState('');
+  const { root } = tree;
+  return (
+    <>
+      <TextField
+        type="search"
+        label={TEXTS.picker.search}
+        hint={TEXTS.picker.searchHint}
+        value={query}
+        onChange={setQuery}
+      />
+      <TreeFrame>
+        {query.trim() !== '' ? (
+          <FoundList search={search} query={query} />
+        ) : (
+          <>
+            {root.children.length > 1 && <BranchRow branch={root} chain={[]} />}
+            <Rows items={root.children} label={TEXTS.picker.tree}>
+              {(branch) => <BranchItem key={branch.index} branch={branch} />}
+            </Rows>
+          </>
+        )}
+      </TreeFrame>
+    </>
+  );
+}
+
+function isSame(a: readonly string[], b: readonly string[]): boolean {
+  return a === b || (a.length === b.length && a.every((scope, index) => scope === b[index]));
+}
+
+/** Rows up to which all of a tree is open, or all that is partly selected. */
+const OPEN_ROWS = 30;
+
+/** Little is shown whole; of much, a lone host and what is partly selected. */
+function openAtFirst(tree: ScopeTree, selection: Selection): ReadonlySet<Branch> {
+  if (tree.branches.length <= OPEN_ROWS) return new Set(tree.branches);
+  const hosts = tree.root.children.length === 1 ? tree.root.children : [];
+  const partly = tree.branches.filter((branch) => selection.extentOf(branch) === 'some');
+  const rows = partly.reduce((sum, { children }) => sum + children.length, 0);
+  return new Set(rows <= OPEN_ROWS ? [...hosts, ...partly] : hosts);
 }

@@ -128,6 +128,13 @@ export class Selection {
     return undefined;
   }
 
+  /** Whether all that is ticked has a scope. */
+  get isSpelled(): boolean {
+    return this.tree.entries.every(
+      (entry) => !this.isTicked(entry) || this.scopeOf(entry) !== undefined,
+    );
+  }
+
   /** The path of a branch, with the names; empty for a host. */
   pathOf(branch: Branch): string {
     const segments = lineOf(branch).slice(1);
@@ -190,6 +197,8 @@ function nameProblem(branch: Branch, name: string): NameProblem | undefined {
   // A `$` at the end would close an open path.
   if (!isSegment(name) || name.endsWith('$')) return 'unspellable';
   // A server routes such a request to the other endpoint, and a `{}` does not match it.
-  const isNamed = branch.parent?.children.some((other) => !isTemplate(other) && other.text === name);
+  const isNamed = branch.parent?.children.some(
+    (other) => !isTemplate(other) && other.text === name,
+  );
   return isNamed ? 'endpoint' : undefined;
 }

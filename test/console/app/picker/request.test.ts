@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { existsSync, readFileSync } from 'node:fs';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { previewOf, requestOf } from '../../../../src/console/app/picker/request.ts';
 import type { Selection } from '../../../../src/console/app/picker/selection.ts';
@@ -44,8 +44,12 @@ describe('requestOf', () => {
       'PUT:a.example/w$',
     ]);
     const posts = ['POST:a.example/y$', 'POST:a.example/z$'];
-    const byBranch = none.withAll(tree.root, true).with(entries('GET:a.example/x$', 'POST:a.example/x$', 'PUT:a.example/w$'), false);
-    const byMethod = none.withAll(tree.root, true).with(entries(...posts, 'PUT:a.example/w$'), false);
+    const byBranch = none
+      .withAll(tree.root, true)
+      .with(entries('GET:a.example/x$', 'POST:a.example/x$', 'PUT:a.example/w$'), false);
+    const byMethod = none
+      .withAll(tree.root, true)
+      .with(entries(...posts, 'PUT:a.example/w$'), false);
 
     expect(requestOf(byBranch, catalog)).toEqual(['*:a.example/y', '*:a.example/z']);
     expect(requestOf(byMethod, catalog)).toEqual(['GET:a.example/*', 'POST:a.example/x$']);
@@ -89,9 +93,7 @@ describe('requestOf', () => {
       'GET:a.example/zen$',
     ]);
     const repo = branch('a.example', 'repos', '{}', '{}');
-    const named = none
-      .withName(branch('a.example', 'repos', '{}'), 'acme')
-      .withName(repo, 'site');
+    const named = none.withName(branch('a.example', 'repos', '{}'), 'acme').withName(repo, 'site');
 
     expect(requestOf(named.withAll(repo, true), catalog)).toEqual(['*:a.example/repos/acme/site']);
     expect(requestOf(named.withReading(repo), catalog)).toEqual(['GET:a.example/repos/acme/site']);
@@ -113,7 +115,10 @@ describe('requestOf', () => {
   });
 
   it('asks for more methods than it can weigh', () => {
-    const methods = Array.from({ length: 40 }, (_, at) => `M${String.fromCharCode(65 + (at % 26))}${at < 26 ? 'A' : 'B'}`);
+    const methods = Array.from(
+      { length: 40 },
+      (_, at) => `M${String.fromCharCode(65 + (at % 26))}${at < 26 ? 'A' : 'B'}`,
+    );
     const { none, tree, entries, catalog } = setUp(
       methods.flatMap((method) => [`${method}:a.example/x$`, `${method}:a.example/y$`]),
     );
@@ -263,7 +268,10 @@ describe('previewOf', () => {
 
   it('holds for 1 500 entries', () => {
     const { none, tree, catalog } = setUp(largeCatalog());
-    const selection = none.with(tree.entries.filter(({ index }) => index % 7 !== 0), true);
+    const selection = none.with(
+      tree.entries.filter(({ index }) => index % 7 !== 0),
+      true,
+    );
 
     expect(asked(selection, catalog).granted).toHaveLength(1285);
   });

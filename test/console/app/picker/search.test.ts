@@ -25,13 +25,10 @@ describe('Search', () => {
     ['  ', 0],
     ['.*', 0],
   ])('finds %j: %i', (query, total) => {
-    expect(search.find(query, 10).total).toBe(total);
+    expect(search.find(query)).toHaveLength(total);
   });
 
-  it('gives the first ones in the order of the tree, and says how many there are', () => {
-    const { entries, total } = search.find('orders', 2);
-
-    expect(entries.map(({ index }) => index)).toEqual([0, 1]);
-    expect(total).toBe(3);
+  it('gives them in the order of the tree', () => {
+    expect(search.find('orders').map(({ index }) => index)).toEqual([0, 1, 2]);
   });
 });

@@ -42,7 +42,11 @@ describe('Selection', () => {
   });
 
   it('counts what a selected open entry includes, and says which one includes it', () => {
-    const open = ['GET:a.example/orders', 'GET:a.example/orders/open$', 'POST:a.example/orders/open$'];
+    const open = [
+      'GET:a.example/orders',
+      'GET:a.example/orders/open$',
+      'POST:a.example/orders/open$',
+    ];
     const { none, branch, entry, entries } = setUp(open);
     const selection = none.with(entries('GET:a.example/orders'), true);
 
@@ -111,9 +115,7 @@ describe('Selection', () => {
     it('has no scope for an entry below a bad one, and never the wider scope', () => {
       const { none, branch, entry, entries } = setUp(REPOS);
       const place = branch('a.example', 'users', '{}');
-      const selection = none
-        .with(entries('GET:a.example/users/{}$'), true)
-        .withName(place, 'a/b');
+      const selection = none.with(entries('GET:a.example/users/{}$'), true).withName(place, 'a/b');
 
       expect(selection.scopeOf(entry('GET:a.example/users/{}$'))).toBeUndefined();
       expect(selection.problem).toEqual({ branch: place, problem: 'unspellable' });

@@ -1,4 +1,3 @@
-import { ScopeCatalog } from '../../../../src/scope/catalog.ts';
 import { previewOf } from '../../../../src/console/app/picker/request.ts';
 import { Selection } from '../../../../src/console/app/picker/selection.ts';
 import {
@@ -7,6 +6,7 @@ import {
   type ScopeTree,
   scopeTree,
 } from '../../../../src/console/app/picker/tree.ts';
+import { ScopeCatalog } from '../../../../src/scope/catalog.ts';
 
 /** A picker without its page. */
 export interface Picked {
@@ -52,13 +52,9 @@ export function asked(selection: Selection, catalog: ScopeCatalog) {
 export function largeCatalog(): string[] {
   return Array.from({ length: 100 }, (_, at) => at).flatMap((at) =>
     ['GET', 'POST', 'DELETE'].flatMap((method) =>
-      [
-        `r${at}`,
-        `r${at}/{}`,
-        `r${at}/{}/items`,
-        `r${at}/{}/items/{}`,
-        `repos/{}/{}/k${at}`,
-      ].map((path) => `${method}:api${at % 5}.example/${path}$`),
+      [`r${at}`, `r${at}/{}`, `r${at}/{}/items`, `r${at}/{}/items/{}`, `repos/{}/{}/k${at}`].map(
+        (path) => `${method}:api${at % 5}.example/${path}$`,
+      ),
     ),
   );
 }

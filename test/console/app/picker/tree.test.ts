@@ -51,7 +51,10 @@ describe('scopeTree', () => {
 });
 
 describe('chainOf', () => {
-  const { branch } = setUp(['GET:a.example/repos/{}/{}/issues$', 'GET:a.example/repos/{}/{}/pulls$']);
+  const { branch } = setUp([
+    'GET:a.example/repos/{}/{}/issues$',
+    'GET:a.example/repos/{}/{}/pulls$',
+  ]);
 
   it('joins branches with nothing but one branch', () => {
     const chain = chainOf(branch('a.example', 'repos'));

@@ -1,0 +1,23 @@
+import { CopyButton } from './copy-button.tsx';
+
+export interface CodeProps {
+  readonly title: string;
+  readonly text: string;
+  /** What its button copies. */
+  readonly label: string;
+}
+
+/** A text for a program, with a button that copies it. */
+export function Code({ title, text, label }: CodeProps) {
+  return (
+    <section class="code" aria-label={title}>
+      <div class="code-head">
+        <h3>{title}</h3>
+        <CopyButton key={text} text={text} label={label} />
+      </div>
+      <pre dir="ltr">
+        <code>{text}</code>
+      </pre>
+    </section>
+  );
+}

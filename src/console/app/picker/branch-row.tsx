@@ -1,0 +1,108 @@
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
+import { TEXTS } from '../texts.ts';
+import { BranchPath, pathText } from './branch-path.tsx';
+import { Rows, Twisty } from './disclosure.tsx';
+import { EndpointRow } from './endpoint-row.tsx';
+import { entriesOf } from './selection.ts';
+import { usePicking } from './state.ts';
+import { type Branch, chainOf, isReading } from './tree.ts';
+
+/** A branch in its list: what is at one path, or a row that opens. A closed one renders nothing below it. */
+export function BranchItem({ branch }: { readonly branch: Branch }) {
+  const { open } = usePicking();
+  const chain = chainOf(branch);
+  const last = chain.at(-1) as Branch;
+  if (last.children.length === 0) {
+    return (
+      <li>
+        <EndpointRow entries={last.entries} branches={chain} />
+      </li>
+    );
+  }
+  return (
+    <li>
+      <BranchRow branch={last} chain={chain} />
+      {open.has(last) && <Below branch={last} />}
+    </li>
+  );
+}
+
+function Below({ branch }: { readonly branch: Branch }) {
+  return (
+    <div class="below">
+      {branch.entries.length > 0 && <EndpointRow entries={branch.entries} branches={[]} />}
+      <Rows items={branch.children}>
+        {(child) => <BranchItem key={child.index} branch={child} />}
+      </Rows>
+    </div>
+  );
+}
+
+export interface BranchRowProps {
+  readonly branch: Branch;
+  /** What the row shows of its path; none for the root. */
+  readonly chain: readonly Branch[];
+}
+
+/** One row for all that a branch has: its checkbox, its path, how much is selected, and read-only. */
+export function BranchRow({ branch, chain }: BranchRowProps) {
+  const { selection, change, open, toggle } = usePicking();
+  const id = useId();
+  const box = useRef<HTMLInputElement>(null);
+  const extent = selection.extentOf(branch);
+  const path = pathText(branch);
+  // After each render: a click takes the state away.
+  useLayoutEffect(() => {
+    if (box.current !== null) box.current.indeterminate = extent === 'some';
+  });
+  const all = branch.end - branch.start;
+  return (
+    <div class={`row ${branch.depth < 2 ? 'host' : ''}`} data-row>
+      {chain.length > 0 && (
+        <Twisty label={path} isOpen={open.has(branch)} onToggle={() => toggle(branch)} />
+      )}
+      <input
+        ref={box}
+        id={id}
+        type="checkbox"
+        checked={extent === 'all'}
+        aria-label={TEXTS.picker.below(path)}
+        onChange={() => change(selection.withAll(branch, extent !== 'all'))}
+      />
+      {chain.length > 0 ? (
+        <BranchPath branches={chain} labelFor={id} />
+      ) : (
+        <label class="path" for={id}>
+          {path}
+        </label>
+      )}
+      <span class="count">
+        {extent === 'none'
+          ? TEXTS.picker.count(all)
+          : TEXTS.picker.countOf(selection.count(branch), all)}
+      </span>
+      <ReadOnlySwitch branch={branch} label={path} />
+    </div>
+  );
+}
+
+/** Only where there is a choice: the branch has endpoints that read and others. */
+function ReadOnlySwitch({ branch, label }: { readonly branch: Branch; readonly label: string }) {
+  const { selection, change } = usePicking();
+  const entries = entriesOf(selection.tree, branch);
+  if (entries.every(isReading) || !entries.some(isReading)) return null;
+  const isOn = selection.isReadOnly(branch);
+  return (
+    <button
+      type="button"
+      class="switch"
+      aria-pressed={isOn}
+      aria-label={TEXTS.picker.readOnlyOf(label)}
+      onClick={() =>
+        change(isOn ? selection.withAll(branch, false) : selection.withReading(branch))
+      }
+    >
+      {TEXTS.picker.readOnly}
+    </button>
+  );
+}

@@ -1,0 +1,47 @@
+import { useMemo } from 'preact/hooks';
+import { Button } from '../controls/button.tsx';
+import { TEXTS } from '../texts.ts';
+import { EndpointRow } from './endpoint-row.tsx';
+import type { Search } from './search.ts';
+import { usePicking } from './state.ts';
+import { type Branch, type Entry, lineOf } from './tree.ts';
+
+/** Endpoints that are shown. More are not read, and would take time with each letter. */
+const SHOWN = 60;
+
+/** The endpoints that a search finds, by path. */
+export function FoundList({ search, query }: { readonly search: Search; readonly query: string }) {
+  const { selection, change } = usePicking();
+  const found = useMemo(() => search.find(query), [search, query]);
+  const shown = found.slice(0, SHOWN);
+  const isAll = found.every((entry) => selection.isTicked(entry));
+  const { tickFound, untickFound } = TEXTS.picker;
+  return (
+    <>
+      <div class="found">
+        <p role="status">{summaryOf(shown.length, found.length)}</p>
+        {found.length > 1 && (
+          <Button kind="quiet" onClick={() => change(selection.with(found, !isAll))}>
+            {(isAll ? untickFound : tickFound)(found.length)}
+          </Button>
+        )}
+      </div>
+      <ul>
+        {byBranch(shown).map(([branch, entries]) => (
+          <li key={branch.index}>
+            <EndpointRow entries={entries} branches={lineOf(branch)} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function summaryOf(shown: number, total: number): string {
+  if (total === 0) return TEXTS.picker.foundNone;
+  return shown === total ? TEXTS.picker.found(total) : TEXTS.picker.foundSome(shown, total);
+}
+
+function byBranch(entries: readonly Entry[]): readonly (readonly [Branch, readonly Entry[]])[] {
+  return [...Map.groupBy(entries, ({ branch }) => branch)];
+}

@@ -1,0 +1,78 @@
+import { useState } from 'preact/hooks';
+import { messageOf } from '../controls/notice.tsx';
+import { TEXTS } from '../texts.ts';
+import { pathText } from './branch-path.tsx';
+import { Rows } from './disclosure.tsx';
+import type { Preview } from './request.ts';
+import type { Selection } from './selection.ts';
+
+export interface PreviewPanelProps {
+  readonly selection: Selection;
+  readonly preview: Preview;
+}
+
+/** What the service would make of the selection. */
+export function PreviewPanel({ selection, preview }: PreviewPanelProps) {
+  return (
+    <section class="preview" aria-label={TEXTS.picker.preview}>
+      <h3>{TEXTS.picker.preview}</h3>
+      <div role="status">
+        <Summary selection={selection} preview={preview} />
+      </div>
+      {preview.ok && <Scopes preview={preview} />}
+    </section>
+  );
+}
+
+function Summary({ selection, preview }: PreviewPanelProps) {
+  if (preview.ok) return <p>{summaryOf(preview)}</p>;
+  if (selection.isEmpty) return <p class="quiet">{TEXTS.picker.nothing}</p>;
+  const { problem } = selection;
+  if (problem !== undefined) {
+    return <p class="error">{TEXTS.picker.badName(pathText(problem.branch))}</p>;
+  }
+  const { error } = preview;
+  return <p class="error">{typeof error === 'object' ? messageOf(error) : TEXTS.picker.badPath}</p>;
+}
+
+function summaryOf({ granted, hosts, writing }: Preview & { readonly ok: true }): string {
+  const [host = ''] = hosts;
+  const where = hosts.length === 1 ? host : TEXTS.picker.hosts(hosts.length);
+  const what = TEXTS.picker.granted(TEXTS.picker.count(granted.length), where);
+  const how =
+    writing === 0 ? TEXTS.picker.onlyReading : TEXTS.picker.writing(writing, granted.length);
+  return `${what}. ${how}`;
+}
+
+function Scopes({ preview: { requested, granted } }: { readonly preview: Preview & { ok: true } }) {
+  return (
+    <>
+      <h4>{TEXTS.picker.requested(requested.length)}</h4>
+      <ScopeList scopes={requested} />
+      <Exactly granted={granted} />
+      <p class="hint">{TEXTS.picker.snapshot}</p>
+    </>
+  );
+}
+
+function Exactly({ granted }: { readonly granted: readonly string[] }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>{TEXTS.picker.exactly(granted.length)}</summary>
+      {isOpen && <ScopeList scopes={granted} />}
+    </details>
+  );
+}
+
+function ScopeList({ scopes }: { readonly scopes: readonly string[] }) {
+  return (
+    <Rows items={scopes} class="scope-list">
+      {(scope) => (
+        <li key={scope}>
+          <code dir="ltr">{scope}</code>
+        </li>
+      )}
+    </Rows>
+  );
+}

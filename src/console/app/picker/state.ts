@@ -1,0 +1,20 @@
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import type { Selection } from './selection.ts';
+import type { Branch } from './tree.ts';
+
+/** What the rows of a picker work with. */
+export interface Picking {
+  readonly selection: Selection;
+  readonly change: (next: Selection) => void;
+  readonly open: ReadonlySet<Branch>;
+  readonly toggle: (branch: Branch) => void;
+}
+
+export const PickingContext = createContext<Picking | undefined>(undefined);
+
+export function usePicking(): Picking {
+  const picking = useContext(PickingContext);
+  if (picking === undefined) throw new Error('a row is shown outside of a picker');
+  return picking;
+}
