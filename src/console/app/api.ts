@@ -1,4 +1,5 @@
 import type { WireAdvice, WireToken, WireUsage } from '../../http/wire.ts';
+import type { NewToken } from './new-token-draft.ts';
 import type { Session } from './session.ts';
 
 /**
@@ -31,16 +32,6 @@ export interface ListQuery {
   readonly parent?: string;
   readonly cursor?: string;
   readonly limit: number;
-}
-
-/** The body of `POST /token`. */
-export interface NewToken {
-  readonly scopes: readonly string[];
-  readonly name?: string;
-  /** A lifetime such as `30d`. */
-  readonly expiresIn?: string;
-  readonly expire?: string;
-  readonly limits?: object;
 }
 
 /** The body of `PATCH /token/{id}`. */

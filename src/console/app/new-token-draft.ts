@@ -1,4 +1,12 @@
-import type { NewToken } from './api.ts';
+/** The body of `POST /token`. */
+export interface NewToken {
+  readonly scopes: readonly string[];
+  readonly name?: string;
+  /** A lifetime such as `30d`. */
+  readonly expiresIn?: string;
+  readonly expire?: string;
+  readonly limits?: object;
+}
 
 /** How long a new token lives: a lifetime as the service takes it, or until a date. */
 export const EXPIRIES = ['7d', '30d', '90d', '365d', 'date'] as const;

@@ -173,7 +173,7 @@ export const TEXTS = {
     everything: 'All hosts',
     below: (path: string) => `${path}, everything below`,
     open: (path: string) => `What is below ${path}`,
-    thisPath: 'this path alone',
+    thisPath: 'this path',
     root: '/',
     readOnly: 'Read-only',
     readOnlyOf: (path: string) => `Read-only: ${path}`,

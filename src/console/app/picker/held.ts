@@ -2,7 +2,7 @@ import type { ScopeCatalog } from '../../../scope/catalog.ts';
 import { getOrMake } from '../../../scope/collections.ts';
 import { type Scope, safeParseScope } from '../../../scope/grammar.ts';
 import { ScopeSet } from '../../../scope/set.ts';
-import { Selection } from './selection.ts';
+import { nameProblem, Selection } from './selection.ts';
 import { type Branch, type Entry, isTemplate, lineOf, type ScopeTree, segmentsOf } from './tree.ts';
 
 /** A held scope as an entry of the tree, with a name for each `{}` on its way that it narrows. */
@@ -67,6 +67,8 @@ function place(
   const names = line.flatMap((branch, index): [Branch, string][] =>
     isTemplate(branch) && segments[index] !== '{}' ? [[branch, segments[index] as string]] : [],
   );
+  // Such as a scope of /users/me, held by a name when that was no endpoint of its own.
+  if (names.some(([branch, name]) => nameProblem(branch, name) !== undefined)) return undefined;
   return { scope, entry, names: new Map(names) };
 }
 

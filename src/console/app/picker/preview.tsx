@@ -14,7 +14,9 @@ export interface PreviewPanelProps {
 /** What the service would make of the selection. */
 export function PreviewPanel({ selection, preview }: PreviewPanelProps) {
   return (
-    <section class="preview" aria-label={TEXTS.picker.preview}>
+    // It may scroll by itself, which has to be possible by keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: see above
+    <section class="preview" aria-label={TEXTS.picker.preview} tabIndex={0}>
       <h3>{TEXTS.picker.preview}</h3>
       <div role="status">
         <Summary selection={selection} preview={preview} />

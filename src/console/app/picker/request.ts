@@ -1,4 +1,5 @@
 import type { ScopeCatalog } from '../../../scope/catalog.ts';
+import { getOrMake } from '../../../scope/collections.ts';
 import { ScopeError } from '../../../scope/errors.ts';
 import { type Scope, safeParseScope } from '../../../scope/grammar.ts';
 import { ScopeSet } from '../../../scope/set.ts';
@@ -45,8 +46,8 @@ export function previewOf(selection: Selection, catalog: ScopeCatalog): Preview 
 }
 
 /**
- * The fewest scopes that the service expands to exactly what is selected, among those that name one
- * branch of the tree, or an entry. Leaves out entries that have no scope: check `isSpelled` first.
+ * The fewest scopes that the service expands to exactly what is selected, where each stands for all of one
+ * branch, for what it has of one method, or for an entry. Leaves out entries that have no scope: check `isSpelled` first.
  */
 export function requestOf(selection: Selection, catalog: ScopeCatalog): readonly string[] {
   const scopes = new Planner(selection, catalog).plan(selection.tree.root, 0);
@@ -59,6 +60,12 @@ export function requestOf(selection: Selection, catalog: ScopeCatalog): readonly
 const MAX_WEIGHED_METHODS = 4;
 /** Methods are bits of an integer; those beyond are asked for entry by entry. */
 const MAX_METHODS = 30;
+
+/**
+ * The scopes that are expanded to exactly what a branch has. They change with the names alone, so that a
+ * tick costs little.
+ */
+const exactScopes = new WeakMap<Selection['names'], Map<string, Scope | undefined>>();
 
 /** The methods of a branch, as bits. */
 interface Methods {
@@ -80,11 +87,12 @@ class Planner {
   readonly #bits = new Map<string, number>();
   readonly #methods: Methods[] = [];
   readonly #plans = new Map<string, readonly Scope[]>();
-  readonly #exact = new Map<string, Scope | undefined>();
+  readonly #exact: Map<string, Scope | undefined>;
 
   constructor(selection: Selection, catalog: ScopeCatalog) {
     this.#selection = selection;
     this.#catalog = catalog;
+    this.#exact = getOrMake(exactScopes, selection.names, () => new Map());
     this.#look(selection.tree.root);
   }
 

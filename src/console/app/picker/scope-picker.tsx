@@ -113,16 +113,20 @@ function Picker(props: ScopePickerProps & { readonly known: Known }) {
             {error}
           </p>
         )}
-        <Endpoints tree={tree} search={known.search} />
-        <OtherScopes />
-        <AddScope
-          catalog={catalog}
-          onAdd={(scope) => {
-            const asked = preview.ok ? preview.requested : selection.others;
-            change(selectionOf(tree, catalog, [...asked, scope]));
-          }}
-        />
-        <PreviewPanel selection={selection} preview={preview} />
+        <div class="picker-body">
+          <div class="picker-choice">
+            <Endpoints tree={tree} search={known.search} />
+            <OtherScopes />
+            <AddScope
+              catalog={catalog}
+              onAdd={(scope) => {
+                const asked = preview.ok ? preview.requested : selection.others;
+                change(selectionOf(tree, catalog, [...asked, scope]));
+              }}
+            />
+          </div>
+          <PreviewPanel selection={selection} preview={preview} />
+        </div>
       </fieldset>
     </PickingContext.Provider>
   );

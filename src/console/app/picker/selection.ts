@@ -193,7 +193,8 @@ export function entriesOf(tree: ScopeTree, { start, end }: Branch): readonly Ent
   return tree.entries.slice(start, end);
 }
 
-function nameProblem(branch: Branch, name: string): NameProblem | undefined {
+/** What is wrong with a name in place of a `{}`. */
+export function nameProblem(branch: Branch, name: string): NameProblem | undefined {
   // A `$` at the end would close an open path.
   if (!isSegment(name) || name.endsWith('$')) return 'unspellable';
   // A server routes such a request to the other endpoint, and a `{}` does not match it.

@@ -62,6 +62,15 @@ describe('selectionOf', () => {
     expect(selectionOf(tree, catalog, [scope]).others).toEqual([scope]);
   });
 
+  it('keeps a scope whose name is an endpoint of its own by now', () => {
+    const { tree, catalog } = setUp(['GET:a.example/users/{}/keys$', 'GET:a.example/users/me$']);
+    const held = ['GET:a.example/users/me/keys$'];
+    const selection = selectionOf(tree, catalog, held);
+
+    expect(selection.others).toEqual(held);
+    expect(asked(selection, catalog).granted).toEqual(held);
+  });
+
   const real = new URL('../../../../../shared/data/catalog-270.json', import.meta.url);
 
   it.skipIf(!existsSync(real))('gets exactly what was held of a real catalog', () => {

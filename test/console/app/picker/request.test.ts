@@ -2,8 +2,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { previewOf, requestOf } from '../../../../src/console/app/picker/request.ts';
-import type { Selection } from '../../../../src/console/app/picker/selection.ts';
+import { entriesOf, type Selection } from '../../../../src/console/app/picker/selection.ts';
 import { isTemplate, lineOf } from '../../../../src/console/app/picker/tree.ts';
+import type { Scope } from '../../../../src/scope/grammar.ts';
 import { ScopeSet } from '../../../../src/scope/set.ts';
 import { asked, largeCatalog, setUp } from './support.ts';
 
@@ -187,6 +188,20 @@ describe('requestOf', () => {
     );
   });
 
+  /** What a scope is expanded to, if that is exactly what a branch has. */
+  function grants(
+    catalog: ReturnType<typeof setUp>['catalog'],
+    scope: string,
+    entries: readonly Scope[],
+  ): readonly string[][] {
+    try {
+      const { granted } = catalog.expand([scope]);
+      return ScopeSet.from(granted).equals(entries) ? [granted] : [];
+    } catch {
+      return [];
+    }
+  }
+
   /** Tries all sets of scopes of branches and entries, the small ones first. */
   function fewest(
     tree: ReturnType<typeof setUp>['tree'],
@@ -199,19 +214,22 @@ describe('requestOf', () => {
       ),
     ).minimize();
     const branches = tree.branches.flatMap((branch) =>
-      ['*', 'GET', 'POST', 'PUT'].map(
-        (method) =>
-          `${method}:${lineOf(branch)[0]?.text ?? '*'}/${selection.pathOf(branch) || '*'}`,
-      ),
+      ['*', 'GET', 'POST', 'PUT'].flatMap((method) => {
+        const entries = entriesOf(tree, branch).filter(
+          ({ scope }) => method === '*' || scope.method === method,
+        );
+        const path = selection.pathOf(branch) || '*';
+        const asked = `${method}:${lineOf(branch)[0]?.text ?? '*'}/${path}`;
+        return grants(
+          catalog,
+          asked,
+          entries.flatMap((entry) => selection.scopeOf(entry) ?? []),
+        );
+      }),
     );
-    const parts = [...branches, ...meant.toArray()].flatMap((scope) => {
-      try {
-        const { granted } = catalog.expand([scope]);
-        return granted.every((one) => meant.covers(one)) ? [granted] : [];
-      } catch {
-        return [];
-      }
-    });
+    const parts = [...branches, ...meant.toArray().map((scope) => [scope])].filter((granted) =>
+      granted.every((scope) => meant.covers(scope)),
+    );
     const sets = parts.map((granted) => {
       const held = ScopeSet.from(granted);
       return [...meant].reduce((bits, one, at) => bits | (held.covers(one) ? 1 << at : 0), 0);
@@ -254,16 +272,35 @@ describe('previewOf', () => {
     const { none, catalog } = setUp(SHOP);
     const preview = previewOf(none.withOthers(['GET:a.example/ordres$']), catalog);
 
-    expect(preview.ok).toBe(false);
-    expect(!preview.ok && preview.error.code).toBe('scope_unmatched');
-    expect(!preview.ok && preview.error.refused?.[0]?.nearest?.[0]).toBe('GET:a.example/orders$');
+    expect(preview).toMatchObject({
+      ok: false,
+      error: {
+        code: 'scope_unmatched',
+        refused: [{ nearest: expect.arrayContaining(['GET:a.example/orders$']) }],
+      },
+    });
   });
 
   it('refuses an empty selection, as the service does', () => {
     const { none, catalog } = setUp(SHOP);
-    const preview = previewOf(none, catalog);
 
-    expect(!preview.ok && preview.error.code).toBe('scopes_required');
+    expect(previewOf(none, catalog)).toMatchObject({ error: { code: 'scopes_required' } });
+  });
+
+  it('asks for nothing while a name is bad or makes a path too long, and never for more', () => {
+    const { none, tree, branch, catalog } = setUp(SHOP);
+    const place = branch('a.example', 'orders', '{}');
+    const all = none.withAll(tree.root, true);
+
+    expect(previewOf(all.withName(place, 'a/b'), catalog)).toEqual({
+      ok: false,
+      error: 'bad_name',
+    });
+    expect(previewOf(all.withName(place, 'a'.repeat(600)), catalog)).toEqual({
+      ok: false,
+      error: 'long_path',
+    });
+    expect(previewOf(all.withName(place, 'a'), catalog).ok).toBe(true);
   });
 
   it('holds for 1 500 entries', () => {
