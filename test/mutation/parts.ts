@@ -44,7 +44,11 @@ export const PARTS = {
   errors: { mutate: ['src/errors.ts'], tests: ['test/token-error.test.ts'] },
   records: {
     mutate: ['src/records/*.ts'],
-    tests: ['test/records/*.test.ts', 'test/service/!(time|growth).test.ts'],
+    tests: [
+      'test/records/*.test.ts',
+      'test/service/!(time|growth).test.ts',
+      'test/usage/{usage,review,advice,forget}.test.ts',
+    ],
   },
   access: {
     mutate: ['src/access/*.ts'],

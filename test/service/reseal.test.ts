@@ -96,6 +96,45 @@ describe('reseal', () => {
     expect(sealed).toMatchObject({ prefix, kid, graceSeconds: 0 });
   });
 
+  it('counts a record once if only the value that waits cannot be opened, and leaves both', async () => {
+    const { withKeys, store, issued } = await rotatedKeys();
+    const record = await recordOf(store, issued[0]?.id as never);
+    const { prefix, digest, box } = record;
+    const pending = { prefix, kid: 'k3', digest, box, graceSeconds: 0 };
+    const before = { ...record, pending, version: 2 };
+    await store.replace(before satisfies TokenRecord, 1);
+    const tokens = withKeys([OLD, K2]);
+
+    expect(await tokens.reseal()).toMatchObject({ records: 1, resealed: 0, unreadable: 1 });
+    expect(await recordOf(store, record.id)).toEqual(before);
+  });
+
+  it('seals only the value that waits if the other one is done', async () => {
+    const { tokens, store, issued } = await rotatedKeys();
+    const old = await recordOf(store, issued[0]?.id as never);
+    await tokens.reseal();
+    const done = await recordOf(store, old.id);
+    const { prefix, kid, digest, box } = old;
+    const pending = { prefix, kid, digest, box, graceSeconds: 0 };
+    await store.replace({ ...done, pending, version: 2 } satisfies TokenRecord, 1);
+    expect(await tokens.reseal()).toMatchObject({ resealed: 1 });
+    const after = await recordOf(store, old.id);
+
+    expect(after.box).toEqual(done.box);
+    expect(after.pending && sealingKid(after.pending)).toBe('k2');
+    expect(await tokens.reseal()).toMatchObject({ resealed: 0 });
+  });
+
+  it('passes over a record that is removed in between', async () => {
+    const { tokens, store, clock } = await rotatedKeys();
+    store.break('replace', async () => {
+      await store.inner.purge(new Date(clock.now().getTime() + 10 * 31_536_000_000), 10);
+      return false;
+    });
+
+    expect(await tokens.reseal()).toEqual({ records: 1, resealed: 0, unreadable: 0, missed: 0 });
+  });
+
   it('never loses a change that comes in between', async () => {
     const { tokens, store, issued } = await rotatedKeys();
     const { id } = issued[0] as { id: string };
