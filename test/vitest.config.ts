@@ -6,6 +6,7 @@ const faults = 'test/faults/**/*.test.ts';
 /** What starts processes or servers, looks at the built package, or takes long. */
 const long = [
   'test/{cli,docs,examples,nightly,package}/**/*.test.ts',
+  'test/console/browser/*.test.ts',
   'test/stores/{mysql,postgres,redis,sqlite-*,usage-*}.test.ts',
   'test/stores/redis/**/*.test.ts',
   'test/usage/engines.test.ts',

@@ -12,7 +12,7 @@ export function Code({ title, text, label }: CodeProps) {
   return (
     <section class="code" aria-label={title}>
       <div class="code-head">
-        <h3>{title}</h3>
+        <h2>{title}</h2>
         <CopyButton key={text} text={text} label={label} />
       </div>
       <pre dir="ltr">

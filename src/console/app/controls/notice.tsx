@@ -37,7 +37,11 @@ type Failure = Pick<ApiError, 'code' | 'message'> & Partial<Pick<ApiError, 'retr
 /** What to tell of a failed call. */
 export function messageOf({ code, message, retryAfterSeconds }: Failure): string {
   if (code === 'unreachable') return TEXTS.errors.unreachable;
-  const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
+  // A name such as expiresIn stays as it is.
+  const sentence = message.replace(
+    /^[a-z]+(?![\w.])/,
+    (word) => word[0]?.toUpperCase() + word.slice(1),
+  );
   const ended = /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
   const wait = retryAfterSeconds === undefined ? [] : [TEXTS.errors.wait(retryAfterSeconds)];
   return [ended, ...wait].join(' ');

@@ -76,12 +76,14 @@ export function BranchRow({ branch, chain }: BranchRowProps) {
           {path}
         </label>
       )}
-      <span class="count">
-        {extent === 'none'
-          ? TEXTS.picker.count(all)
-          : TEXTS.picker.countOf(selection.count(branch), all)}
+      <span class="tail">
+        <span class="count">
+          {extent === 'none'
+            ? TEXTS.picker.count(all)
+            : TEXTS.picker.countOf(selection.count(branch), all)}
+        </span>
+        <ReadOnlySwitch branch={branch} label={path} />
       </span>
-      <ReadOnlySwitch branch={branch} label={path} />
     </div>
   );
 }

@@ -17,7 +17,7 @@ export function PreviewPanel({ selection, preview }: PreviewPanelProps) {
     // It may scroll by itself, which has to be possible by keyboard.
     // biome-ignore lint/a11y/noNoninteractiveTabindex: see above
     <section class="preview" aria-label={TEXTS.picker.preview} tabIndex={0}>
-      <h3>{TEXTS.picker.preview}</h3>
+      <h2>{TEXTS.picker.preview}</h2>
       <div role="status">
         <Summary selection={selection} preview={preview} />
       </div>
@@ -49,7 +49,7 @@ function summaryOf({ granted, hosts, writing }: Preview & { readonly ok: true })
 function Scopes({ preview: { requested, granted } }: { readonly preview: Preview & { ok: true } }) {
   return (
     <>
-      <h4>{TEXTS.picker.requested(requested.length)}</h4>
+      <h3>{TEXTS.picker.requested(requested.length)}</h3>
       <ScopeList scopes={requested} />
       <Exactly granted={granted} />
       <p class="hint">{TEXTS.picker.snapshot}</p>

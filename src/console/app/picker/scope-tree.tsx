@@ -57,7 +57,7 @@ function ShownBranch({ branch, isOpen: isOpenAtFirst, annotate }: ShownBranchPro
       <div class={`row ${last.depth < 2 ? 'host' : ''}`} data-row>
         <Twisty label={pathText(last)} isOpen={isOpen} onToggle={() => setOpen(!isOpen)} />
         {path}
-        <span class="count">{TEXTS.picker.count(last.end - last.start)}</span>
+        <span class="tail count">{TEXTS.picker.count(last.end - last.start)}</span>
       </div>
       {isOpen && (
         <div class="below">

@@ -14,7 +14,7 @@ export function OtherScopes() {
   if (others.length === 0) return null;
   return (
     <section class="others" aria-label={TEXTS.picker.others}>
-      <h3>{TEXTS.picker.others}</h3>
+      <h2>{TEXTS.picker.others}</h2>
       <p class="hint">{TEXTS.picker.othersHint}</p>
       <ul>
         {others.map((scope) => (

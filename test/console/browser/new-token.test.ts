@@ -1,0 +1,335 @@
+import type { Page } from 'playwright-core';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ScopeCatalog } from '../../../src/scope/index.ts';
+import { largeCatalog } from '../app/picker/support.ts';
+import {
+  faultsOf,
+  hasChromium,
+  LOOKS,
+  type Opened,
+  type OpenOptions,
+  openConsole,
+  signIn,
+  USERNAME,
+} from './support.ts';
+
+const SHOP = [
+  'GET:api.shop.example/orders$',
+  'POST:api.shop.example/orders$',
+  'GET:api.shop.example/orders/{}$',
+  'DELETE:api.shop.example/orders/{}$',
+  'GET:git.shop.example/repos/{}/{}$',
+  'GET:git.shop.example/repos/{}/{}/issues$',
+  'POST:git.shop.example/repos/{}/{}/issues$',
+  'GET:git.shop.example/users/{}$',
+  'GET:git.shop.example/users/me$',
+];
+
+let opened: Opened | undefined;
+afterEach(async () => {
+  await opened?.close();
+  opened = undefined;
+});
+
+/** The screen of a new token, for a service with a catalog. */
+async function newToken(scopes: readonly string[], options: OpenOptions = {}): Promise<Opened> {
+  const service = { catalog: ScopeCatalog.from(scopes), ...options.service };
+  opened = await openConsole({ ...options, service });
+  await signIn(opened.page);
+  await opened.page.goto(`${opened.url}#/new`);
+  await opened.page.getByRole('group', { name: 'What the token may do' }).waitFor();
+  return opened;
+}
+
+const box = (page: Page, name: string) => page.getByRole('checkbox', { name, exact: true });
+const create = (page: Page) => page.getByRole('button', { name: 'Create token' });
+const created = (page: Page) => page.getByRole('heading', { name: 'Token created' });
+
+async function held({ tokens }: Opened): Promise<readonly string[]> {
+  const page = await tokens.list({ account: USERNAME });
+  return page.tokens[0]?.scopes ?? [];
+}
+
+describe.skipIf(!hasChromium)('the screen of a new token', () => {
+  it('makes a token by keyboard alone', async () => {
+    const { page, tokens } = await newToken(SHOP);
+    const press = async (...keys: string[]) => {
+      for (const key of keys) await page.keyboard.press(key);
+    };
+    const focused = () => page.evaluate('document.activeElement.ariaLabel');
+    const tabTo = async (name: string) => {
+      for (let tries = 0; tries < 80; tries++) {
+        await press('Tab');
+        if ((await focused()) === name) return;
+      }
+      throw new Error(`Tab does not lead to ${name}`);
+    };
+
+    // The heading has the focus: the way leads from there.
+    await press('Tab');
+    await page.keyboard.type('nightly');
+    await press('Tab', 'ArrowUp', 'Tab');
+    await page.keyboard.type('orders');
+    await tabTo('GET /orders (api.shop.example)');
+    await press('Space', 'ArrowDown');
+    expect(await focused()).toBe('One name in place of {} at the end of /orders/{}; empty for any');
+    await tabTo('DELETE /orders/{} (api.shop.example)');
+    await press('Space');
+    await page.getByRole('button', { name: 'Create token' }).focus();
+    await press('Enter');
+    await created(page).waitFor();
+
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Token created');
+    const [token] = (await tokens.list({ account: USERNAME })).tokens;
+    expect(token?.name).toBe('nightly');
+    expect(token?.scopes).toEqual([
+      'DELETE:api.shop.example/orders/{}$',
+      'GET:api.shop.example/orders$',
+    ]);
+    const days =
+      ((token?.expiresAt.getTime() ?? 0) - (token?.createdAt.getTime() ?? 0)) / 86_400_000;
+    expect(days).toBe(7);
+  });
+
+  it('opens and closes branches, and moves between rows, by the arrow keys', async () => {
+    const { page } = await newToken(largeCatalog());
+    const twisty = page.getByRole('button', { name: 'What is below api0.example' });
+
+    await twisty.focus();
+    await page.keyboard.press('ArrowRight');
+    expect(await twisty.getAttribute('aria-expanded')).toBe('true');
+    await page.keyboard.press('ArrowDown');
+    expect(await page.evaluate('document.activeElement.ariaLabel')).toBe('What is below /r0');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('ArrowLeft');
+
+    expect(await twisty.getAttribute('aria-expanded')).toBe('false');
+  });
+
+  it('asks for one resource by its path, and shows exactly what that grants', async () => {
+    const it = await newToken(SHOP);
+    const { page } = it;
+
+    await page.getByLabel('at the end of /repos/{};').fill('acme');
+    await page.getByLabel('at the end of /repos/{}/{};').fill('site');
+    await page.getByRole('button', { name: 'Read-only: /repos/{}/{}', exact: true }).click();
+    const preview = page.getByRole('region', { name: 'What would be granted' });
+
+    expect(await preview.getByRole('status').textContent()).toBe(
+      '2 endpoints on git.shop.example. All of it only reads.',
+    );
+    expect(await preview.getByRole('listitem').allTextContents()).toEqual([
+      'GET:git.shop.example/repos/acme/site',
+    ]);
+    await preview.getByText('Exactly these 2 scopes').click();
+    const granted = ['repos/acme/site$', 'repos/acme/site/issues$'].map(
+      (path) => `GET:git.shop.example/${path}`,
+    );
+    expect(await preview.locator('details li').allTextContents()).toEqual(granted);
+    await create(page).click();
+    await created(page).waitFor();
+    expect(await held(it)).toEqual(granted);
+  });
+
+  it('shows boxes of branches as partly selected, for screen readers as well', async () => {
+    const { page } = await newToken(SHOP);
+    const branch = box(page, '/orders, everything below');
+
+    await box(page, 'GET /orders (api.shop.example)').check();
+    expect(await branch.ariaSnapshot()).toContain('[checked=mixed]');
+    await branch.click();
+    expect(await branch.ariaSnapshot()).toContain('[checked]');
+    await branch.click();
+    expect(await branch.isChecked()).toBe(false);
+    expect(await box(page, 'GET /orders (api.shop.example)').isChecked()).toBe(false);
+  });
+
+  it('refuses a name that no scope can spell, and never asks for more instead', async () => {
+    const it = await newToken(SHOP);
+    const { page } = it;
+
+    await box(page, 'GET /users/{} (git.shop.example)').check();
+    const field = page.getByLabel('at the end of /users/{};');
+    await field.fill('a/b');
+    await create(page).click();
+
+    expect(await field.getAttribute('aria-invalid')).toBe('true');
+    expect(await page.getByText('The name in /users/{} cannot be used.').isVisible()).toBe(true);
+    await field.fill('me');
+    expect(await page.getByText('That is an endpoint of its own.').isVisible()).toBe(true);
+    expect(await held(it)).toEqual([]);
+    await field.fill('ada');
+    await create(page).click();
+    await created(page).waitFor();
+    expect(await held(it)).toEqual(['GET:git.shop.example/users/ada$']);
+  });
+
+  it('adds a scope as text, with what was probably meant', async () => {
+    const it = await newToken(SHOP);
+    const { page } = it;
+
+    await page.getByText('Add a scope as text').click();
+    await page.getByLabel('Scope', { exact: true }).fill('GET:api.shop.example/ordres$');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'GET:api.shop.example/orders$' }).click();
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    expect(await box(page, 'GET /orders (api.shop.example)').isChecked()).toBe(true);
+
+    for (const name of ['site', 'docs']) {
+      await page
+        .getByLabel('Scope', { exact: true })
+        .fill(`GET:git.shop.example/repos/acme/${name}$`);
+      await page.keyboard.press('Enter');
+    }
+    await create(page).click();
+    await created(page).waitFor();
+    expect(await held(it)).toEqual([
+      'GET:api.shop.example/orders$',
+      'GET:git.shop.example/repos/acme/docs$',
+      'GET:git.shop.example/repos/acme/site$',
+    ]);
+  });
+
+  it('shows the words of the service at the field that they are about', async () => {
+    const { page } = await newToken(SHOP, {
+      service: { lifetime: { defaultSeconds: 3600, maxSeconds: 86_400 } },
+    });
+    const name = page.getByLabel('Name', { exact: true });
+    const expiry = page.getByLabel('Expires');
+
+    await create(page).click();
+    expect(await page.getByText('Choose at least one endpoint.').isVisible()).toBe(true);
+    await box(page, 'GET /orders (api.shop.example)').check();
+    await create(page).click();
+    await expect.poll(() => expiry.getAttribute('aria-invalid')).toBe('true');
+    const described = await expiry.getAttribute('aria-describedby');
+    const ids = described?.split(' ').map((id) => `[id="${id}"]`) ?? [];
+    expect(await page.locator(ids.at(-1) ?? '').textContent()).toMatch(
+      /^expiresIn may be at most 1 day/,
+    );
+    await expiry.selectOption('On a date');
+    await page.getByLabel('Date').fill('2020-01-01');
+    await name.fill('x'.repeat(201));
+    await create(page).click();
+
+    await expect.poll(() => name.getAttribute('aria-invalid')).toBe('true');
+    expect(await faultsOf(page)).toEqual([]);
+  });
+
+  it('offers what the service suggests for a scope that is gone since the page has read the catalog', async () => {
+    let catalog = ScopeCatalog.from(SHOP);
+    const it = await newToken(SHOP, { service: { catalog: () => catalog } });
+    const { page } = it;
+
+    await box(page, 'GET /orders (api.shop.example)').check();
+    catalog = ScopeCatalog.from(['GET:api.shop.example/orders/all$']);
+    await create(page).click();
+    await page.getByRole('button', { name: 'GET:api.shop.example/orders/all$' }).waitFor();
+
+    expect(await page.getByText('The catalog does not know').isVisible()).toBe(true);
+  });
+
+  it('takes scopes as text where there is no catalog to choose from', async () => {
+    opened = await openConsole();
+    const { page } = opened;
+    await signIn(page);
+    await page.goto(`${opened.url}#/new`);
+
+    await page.getByLabel('What the token may do').fill('GET:*.shop.example/*\nget:shop.example/x');
+    await create(page).click();
+    await page.getByRole('button', { name: 'GET:shop.example/x' }).click();
+    await create(page).click();
+    await created(page).waitFor();
+
+    expect(await held(opened)).toEqual(['GET:*.shop.example/*', 'GET:shop.example/x']);
+  });
+
+  it.each(LOOKS)(
+    'has no fault that axe sees, at $viewport.width px, $colorScheme',
+    async (browser) => {
+      const { page } = await newToken(SHOP, { browser });
+
+      expect(await faultsOf(page)).toEqual([]);
+      await page.getByRole('button', { name: 'Read-only: All hosts' }).click();
+      await page.getByLabel('at the end of /users/{};').fill('a/b');
+      await page.getByText('The same call as JSON').click();
+      await page.getByText('Add a scope as text').click();
+      await page.getByLabel('Scope', { exact: true }).fill('GET:api.shop.example/ordres$');
+      await page.keyboard.press('Enter');
+      expect(await faultsOf(page)).toEqual([]);
+      await page.getByLabel('at the end of /users/{};').fill('');
+      await page.getByLabel('Search endpoints').fill('get');
+      await page.getByText('Exactly these').click();
+      expect(await faultsOf(page)).toEqual([]);
+      await create(page).click();
+      await created(page).waitFor();
+      expect(await faultsOf(page)).toEqual([]);
+      await page.getByRole('button', { name: 'Done' }).click();
+      await page.getByRole('dialog').waitFor();
+      expect(await faultsOf(page)).toEqual([]);
+    },
+  );
+
+  it('fits a window of 320 px with hosts and paths of the greatest length', async () => {
+    const label = 'a'.repeat(63);
+    const host = [label, label, label, 'b'.repeat(57), 'example']
+      .join('.')
+      .slice(-253)
+      .replace(/^\.+/, '');
+    const { page } = await newToken(
+      [`GET:${host}/${'p'.repeat(500)}$`, `GET:${host}/constructor/__proto__$`],
+      { browser: LOOKS[1] },
+    );
+
+    await box(page, `GET /constructor/__proto__ (${host})`).check();
+
+    expect(await faultsOf(page)).toEqual([]);
+  });
+
+  it.each([
+    ['<img src=x onerror="window.hit=1">'],
+    ['\u202Egnp.exe\u2066'],
+    ['x'.repeat(200)],
+    [`'; rm -rf / #`],
+  ])('takes the name %j for a name', async (name) => {
+    const { page, tokens } = await newToken(SHOP, { browser: LOOKS[1] });
+
+    await page.getByLabel('Name', { exact: true }).fill(name);
+    await box(page, 'GET /orders (api.shop.example)').check();
+    await page.getByText('The same call as JSON').click();
+    await create(page).click();
+    await created(page).waitFor();
+
+    expect(await page.getByText(name, { exact: true }).isVisible()).toBe(true);
+    expect(await page.evaluate('window.hit')).toBeUndefined();
+    expect(await faultsOf(page)).toEqual([]);
+    expect((await tokens.list({ account: USERNAME })).tokens[0]?.name).toBe(name);
+  });
+
+  it('renders rows that are seen, and no others, of 1 500 entries', async () => {
+    const { page } = await newToken(largeCatalog());
+    const rows = page.locator('[data-row]');
+
+    // All hosts, and five of them.
+    expect(await rows.count()).toBe(6);
+    await page.getByRole('button', { name: 'What is below api0.example' }).click();
+    expect(await rows.count()).toBe(6 + 21);
+    await page.getByLabel('Search endpoints').fill('get items');
+    await page.getByText('200 endpoints found; the first 60 shown').waitFor();
+    expect(await rows.count()).toBe(60);
+    await page.getByRole('button', { name: 'Select all 200' }).click();
+    expect(await page.getByText('200 endpoints on 5 hosts').isVisible()).toBe(true);
+  });
+
+  it('renders the first hundred of a wide branch, and more if asked', async () => {
+    const wide = Array.from({ length: 250 }, (_, at) => `GET:api.shop.example/p${at}$`);
+    const { page } = await newToken(wide);
+    const rows = page.locator('[data-row]');
+
+    expect(await rows.count()).toBe(101);
+    await page.getByRole('button', { name: 'Show 100 more' }).click();
+    await page.getByRole('button', { name: 'Show 50 more' }).click();
+
+    expect(await rows.count()).toBe(251);
+  });
+});

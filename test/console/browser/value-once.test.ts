@@ -1,0 +1,118 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { ScopeCatalog } from '../../../src/scope/index.ts';
+import { hasChromium, type Opened, type OpenOptions, openConsole, signIn } from './support.ts';
+
+const catalog = ScopeCatalog.from([
+  'GET:api.shop.example/orders$',
+  'POST:api.shop.example/orders$',
+]);
+
+let opened: Opened | undefined;
+afterEach(async () => {
+  await opened?.close();
+  opened = undefined;
+});
+
+/** A token that was just made, and its value. */
+async function issued(options: OpenOptions = {}): Promise<Opened & { readonly value: string }> {
+  opened = await openConsole({ ...options, service: { catalog, ...options.service } });
+  const { page, url } = opened;
+  await signIn(page);
+  await page.goto(`${url}#/new`);
+  await page.getByRole('button', { name: 'Read-only: api.shop.example' }).click();
+  await page.getByRole('button', { name: 'Create token' }).click();
+  await page.getByRole('heading', { name: 'Token created' }).waitFor();
+  return { ...opened, value: await page.getByLabel('Value of the token').inputValue() };
+}
+
+describe.skipIf(!hasChromium)('the value, once', () => {
+  it('shows the value of the token, and a call that does not hold it', async () => {
+    const { page, tokens, value } = await issued();
+    const verdict = await tokens.verify(value, { scope: 'GET:api.shop.example/orders$' });
+
+    expect(verdict.ok).toBe(true);
+    expect(await page.locator('pre').textContent()).toContain("'https://api.shop.example/orders'");
+    expect((await page.content()).includes(value)).toBe(false);
+    expect(await page.getByText('It cannot be shown again.').isVisible()).toBe(true);
+  });
+
+  it('says that the service can show it again, if it can', async () => {
+    const { page } = await issued({ service: { reveal: 'always' } });
+
+    await page.getByText('You can see the value again later').waitFor();
+    await page.getByRole('button', { name: 'Done' }).click();
+
+    await page.getByRole('heading', { name: 'Token created' }).waitFor({ state: 'detached' });
+  });
+
+  it('copies by the clipboard', async () => {
+    const { page, context, value } = await issued();
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+
+    await page.getByRole('button', { name: 'Copy the value' }).click();
+
+    await expect
+      .poll(async () => (await page.evaluate('navigator.clipboard.readText()')) === value)
+      .toBe(true);
+  });
+
+  it('copies where the page may not use the clipboard', async () => {
+    const { page, value } = await issued();
+    await page.evaluate(`Object.defineProperty(navigator, 'clipboard', { value: undefined });
+      addEventListener('copy', () => { window.copied = getSelection().toString() || document.activeElement.value; });`);
+    const button = page.getByRole('button', { name: 'Copy the value' });
+
+    await button.click();
+
+    expect((await page.evaluate('window.copied')) === value).toBe(true);
+    expect(await page.getByText('Copied').first().isVisible()).toBe(true);
+    expect(await page.locator('textarea').count()).toBe(0);
+  });
+
+  it('asks before it is left without a copy, and not after one', async () => {
+    const { page } = await issued();
+    const done = page.getByRole('button', { name: 'Done' });
+
+    await done.click();
+    await page.getByRole('button', { name: 'Stay here' }).click();
+    expect(await page.getByLabel('Value of the token').isVisible()).toBe(true);
+    await done.click();
+    await page.getByRole('button', { name: 'Leave without it' }).click();
+
+    await page.getByRole('heading', { name: 'Token created' }).waitFor({ state: 'detached' });
+  });
+
+  it('is gone from the page, its history and its memory when it is left', async () => {
+    const { page, context, value } = await issued();
+    const session = await context.newCDPSession(page);
+    expect(await inHeap(session, value)).toBe(true);
+
+    await page.getByRole('button', { name: 'Done' }).click();
+    await page.getByRole('button', { name: 'Leave without it' }).click();
+    await page.getByRole('heading', { name: 'Unnamed token' }).waitFor();
+
+    const kept =
+      await page.evaluate(`JSON.stringify([document.documentElement.outerHTML, location.href,
+      history.state, { ...localStorage }, { ...sessionStorage }, document.cookie,
+      [...document.querySelectorAll('input, textarea')].map((field) => field.value)])`);
+    expect(String(kept).includes(value)).toBe(false);
+    expect(await inHeap(session, value)).toBe(false);
+    await page.goBack();
+    await page.getByRole('heading', { name: 'New token' }).waitFor();
+    expect((await page.content()).includes(value)).toBe(false);
+  });
+});
+
+type Session = Awaited<ReturnType<Opened['context']['newCDPSession']>>;
+
+/** Whether a text is in the heap of the page, once what nobody holds is collected. */
+async function inHeap(session: Session, text: string): Promise<boolean> {
+  await session.send('HeapProfiler.enable');
+  for (let round = 0; round < 3; round++) await session.send('HeapProfiler.collectGarbage');
+  const chunks: string[] = [];
+  const take = ({ chunk }: { readonly chunk: string }) => chunks.push(chunk);
+  session.on('HeapProfiler.addHeapSnapshotChunk', take);
+  await session.send('HeapProfiler.takeHeapSnapshot', { reportProgress: false });
+  session.off('HeapProfiler.addHeapSnapshotChunk', take);
+  return chunks.join('').includes(text);
+}
