@@ -74,6 +74,7 @@ export type {
   UsageDelta,
   UsageRecord,
   UsageStore,
+  UsageTotals,
   UseDelta,
   UsedScope,
 } from './usage-store.ts';

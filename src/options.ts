@@ -65,7 +65,9 @@ export interface TokenServiceOptions<Entry extends string = string> {
    * waits for it. @default off
    */
   readonly usage?: UsageOptions | undefined;
-  /** How much one account may store. @default 10 000 active tokens, of 4096 scopes each */
+  /**
+   * How much one account may store. @default 10 000 active or suspended tokens, of 4096 scopes each
+   */
   readonly quotas?: QuotaOptions | undefined;
   /** The milliseconds that a store or a catalog may take to answer, 1 to 60 000. @default 2000 */
   readonly deadlineMs?: number | undefined;

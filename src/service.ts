@@ -111,7 +111,8 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
    *
    * @throws {TokenError} `scopes_required`, `too_many_scopes`, `invalid_scope`, `invalid_ttl`,
    * `catalog_empty`, `scope_unmatched` if a scope matches nothing in the catalog, or `quota_exceeded` if
-   * the account has too many active tokens or the token would hold too much. Nothing is issued then
+   * the account has too many active or suspended tokens, or the token would hold too much. Nothing is
+   * issued then
    * @example
    * const scopes = ['GET:shop.example/orders'];
    * const token = await tokens.issue({ account: 'acme', scopes, ttlSeconds: 3600 });

@@ -45,6 +45,16 @@ export interface UsageRecord {
   readonly scopes: readonly UsedScope[];
 }
 
+/** The counts of one token, those by scope summed up. */
+export interface UsageTotals {
+  /** How often it was used, by all scopes together. */
+  readonly uses: number;
+  /** How often it was refused. */
+  readonly refusals: number;
+  /** The time of the latest use; absent if it was only refused. */
+  readonly lastUsedAt?: Date;
+}
+
 /**
  * Stores how often tokens are used: counts by token and scope, and nothing about a single request. What
  * it promises:
@@ -75,6 +85,15 @@ export interface UsageStore {
    * @throws {TokenError} `store_unavailable`
    */
   read(ids: readonly TokenId[]): Promise<readonly (UsageRecord | undefined)[]>;
+
+  /**
+   * Reads the counts of tokens as `read`, but those by scope summed up, in one round trip.
+   *
+   * Optional: without it, the service reads all counts of a page and sums them up itself.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  totals?(ids: readonly TokenId[]): Promise<readonly (UsageTotals | undefined)[]>;
 
   /**
    * Removes all counts of these tokens. Unknown ids are ignored.

@@ -28,7 +28,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: invalidRequest,
     },
     {
-      what: 'active tokens of an account: `quotas.tokensPerAccount`',
+      what: 'active or suspended tokens of an account: `quotas.tokensPerAccount`',
       limit: '{DEFAULT_TOKENS_PER_ACCOUNT}; 1 to {MAX_TOKENS_PER_ACCOUNT}',
       beyond: `${quotaExceeded}; concurrent calls may exceed it by as many as they are`,
     },
@@ -432,7 +432,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: '503 `store_unavailable`',
     },
     {
-      what: '`--max-tokens`: active tokens of an account',
+      what: '`--max-tokens`: active or suspended tokens of an account',
       limit: '{DEFAULT_TOKENS_PER_ACCOUNT}; 1 to {MAX_TOKENS_PER_ACCOUNT}',
       beyond: `422 ${quotaExceeded}`,
     },

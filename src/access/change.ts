@@ -181,7 +181,7 @@ export function tooManyTokens({ tokensPerAccount: max }: Quotas): TokenError {
   return quotaExceeded(
     'tokensPerAccount',
     max,
-    `the account has ${max} active tokens, and may have no more; revoke one, or let one expire`,
+    `the account has ${max} active or suspended tokens, and may have no more; revoke one, or let one expire`,
   );
 }
 

@@ -24,6 +24,17 @@ export interface Outcome {
   readonly isNegative?: boolean;
 }
 
+/** One of many parts of an answer, for people and for programs. */
+export type Part = Pick<Outcome, 'text' | 'json'>;
+
+/** Prints a part of an answer when it is known, so that none has to be kept. */
+export type PrintPart = (part: Part) => Promise<void>;
+
+/** The result of a command that has printed its answer in parts: a list, with `--json`. */
+export interface Ending extends Pick<Outcome, 'notes' | 'isNegative'> {
+  readonly isInParts: true;
+}
+
 /** A command that can be run and explained. */
 export interface Command {
   /** The words that call it: `scopes explain`. */
@@ -40,7 +51,10 @@ export interface Command {
    *
    * @throws {CliError} when the words are wrong
    */
-  run(words: readonly string[]): Promise<(Outcome & { readonly isJson: boolean }) | undefined>;
+  run(
+    words: readonly string[],
+    printerOf: (isJson: boolean) => PrintPart,
+  ): Promise<((Outcome | Ending) & { readonly isJson: boolean }) | undefined>;
 }
 
 interface Flag {
@@ -68,7 +82,11 @@ interface Definition<F extends Flags> {
   /** The meaning of each exit code but 2. */
   readonly exits?: Readonly<Record<number, string>>;
   readonly example: Example;
-  run(operands: readonly string[], flags: Given<F>): Promise<Outcome | undefined>;
+  run(
+    operands: readonly string[],
+    flags: Given<F>,
+    print: PrintPart,
+  ): Promise<Outcome | Ending | undefined>;
 }
 
 /** Longer than a store may take to close. */
@@ -96,11 +114,12 @@ export function command<const F extends Flags>(definition: Definition<F>): Comma
     summary,
     help: helpOf(definition, usage, flags),
     example,
-    async run(words) {
+    async run(words, printerOf) {
       const { values, operands: given } = readWords(words, definition, flags);
       checkVariables(process.env);
-      const outcome = await definition.run(given, values as Given<F>);
-      return outcome && { ...outcome, isJson: values['json'] === true };
+      const isJson = values['json'] === true;
+      const outcome = await definition.run(given, values as Given<F>, printerOf(isJson));
+      return outcome && { ...outcome, isJson };
     },
   };
 }

@@ -7,6 +7,7 @@ import { describeError } from './error-message.ts';
 import { CliError, nearest, usageError } from './errors.ts';
 import { columns, indent, paragraphs, showExample, wrap } from './layout.ts';
 import { theLog } from './log.ts';
+import { Parts } from './parts.ts';
 import { SERVE_FLAGS } from './settings.ts';
 
 const NEGATIVE = 3;
@@ -54,12 +55,18 @@ async function run(words: readonly string[]): Promise<void> {
   if (asksForHelp(words)) return print(helpOn(words));
   const known = commandOf(words);
   if (known === undefined) throw unknownCommand(words);
-  const outcome = await known.run(words.slice(known.name.split(' ').length));
+  let parts: Parts | undefined;
+  const outcome = await known.run(words.slice(known.name.split(' ').length), (isJson) => {
+    const all = new Parts(write, isJson);
+    parts = all;
+    return (part) => all.print(part);
+  });
   if (outcome === undefined) return;
-  const { text, json, notes, isNegative, isJson } = outcome;
+  const { notes, isNegative, isJson } = outcome;
   if (isNegative === true) process.exitCode = NEGATIVE;
   try {
-    await print(isJson ? JSON.stringify(json, null, 2) : text);
+    if ('isInParts' in outcome) await parts?.end();
+    else await print(isJson ? JSON.stringify(outcome.json, null, 2) : outcome.text);
   } finally {
     // The notes may name a token that exists although its value could not be printed.
     if (notes !== undefined && !isJson) console.error(notes);
@@ -146,12 +153,19 @@ function usageLines(commands: readonly Command[]): string {
   return indent(columns(rows));
 }
 
-/** Ignores a reader that stops early, such as `head`. */
 async function print(text: string): Promise<void> {
-  if (text === '') return;
+  if (text !== '') await write(`${text}\n`);
+}
+
+/** Ignores a reader that stops early, such as `head`. */
+async function write(text: string): Promise<void> {
+  let onError: (error: NodeJS.ErrnoException) => void = () => {};
   const failure = await new Promise<NodeJS.ErrnoException | null | undefined>((resolve) => {
-    process.stdout.once('error', resolve);
-    process.stdout.write(`${text}\n`, resolve);
+    onError = resolve;
+    process.stdout.once('error', onError);
+    process.stdout.write(text, resolve);
   });
-  if (failure && failure.code !== 'EPIPE') throw failure;
+  // The stream emits the same error later.
+  if (!failure) process.stdout.off('error', onError);
+  else if (failure.code !== 'EPIPE') throw failure;
 }

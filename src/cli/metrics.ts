@@ -6,6 +6,7 @@ import type { TokenService } from '../service.ts';
 import type { TokenStore } from '../store.ts';
 import type { RefusalReason } from '../token.ts';
 import type { ServiceStats } from '../upkeep.ts';
+import type { UsageStore } from '../usage-store.ts';
 import type { CallObserver } from './calls.ts';
 import { optionalPackage } from './optional-package.ts';
 
@@ -16,17 +17,17 @@ const STORE_BUCKETS = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2]
 /** In seconds: from a page to the longest time that a call may take. */
 const CALL_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30];
 
-/** The calls of a store that are timed. Other members of it pass through. */
-const OPERATIONS: ReadonlySet<PropertyKey> = new Set<keyof TokenStore>([
-  'insert',
-  'find',
-  'page',
-  'replace',
-  'revoke',
-  'revokeAll',
-  'purge',
-  'scan',
-]);
+/** The calls of each store that are timed. Other members of it pass through. */
+const OPERATIONS = {
+  tokens: ['insert', 'find', 'page', 'replace', 'revoke', 'revokeAll', 'purge', 'scan'],
+  usage: ['add', 'read', 'totals', 'forget'],
+} as const satisfies {
+  readonly tokens: readonly (keyof TokenStore)[];
+  readonly usage: readonly (keyof UsageStore)[];
+};
+
+/** The `store` of the labels. */
+type StoreLabel = keyof typeof OPERATIONS;
 
 /** Rejections by which a store that works says no. */
 const REFUSALS: ReadonlySet<string> = new Set(['id_taken', 'quota_exceeded']);
@@ -61,7 +62,7 @@ export class Metrics {
   readonly #client: Client;
   readonly #registry: Registry;
   readonly #counters: ReturnType<typeof countersIn>;
-  readonly #storeSeconds: Histogram<'operation' | 'result'>;
+  readonly #storeSeconds: Histogram<'store' | 'operation' | 'result'>;
   readonly #callSeconds: Histogram<'route'>;
   /** Shared by all who ask meanwhile. */
   #text: Promise<string> | undefined;
@@ -83,8 +84,8 @@ export class Metrics {
     this.#counters = countersIn(client, registry);
     this.#storeSeconds = new client.Histogram({
       name: 'tokenwright_store_call_duration_seconds',
-      help: 'Time that calls of the token store took, by operation and result (ok, error).',
-      labelNames: ['operation', 'result'],
+      help: 'Time that calls of a store (tokens, usage) took, by operation and result (ok, error).',
+      labelNames: ['store', 'operation', 'result'],
       buckets: STORE_BUCKETS,
       registers,
     });
@@ -172,15 +173,14 @@ export class Metrics {
     });
   }
 
-  /** The same store, whose calls are timed. */
+  /** The same store of tokens, whose calls are timed. */
   observed(store: TokenStore): TokenStore {
-    return new Proxy(store, {
-      get: (_, name) => {
-        const member: unknown = Reflect.get(store, name, store);
-        if (typeof member !== 'function' || !OPERATIONS.has(name)) return member;
-        return (...call: unknown[]) => this.#timed(String(name), () => member.apply(store, call));
-      },
-    });
+    return this.#observed('tokens', store);
+  }
+
+  /** The same store of usage, whose calls are timed. */
+  observedUsage(store: UsageStore): UsageStore {
+    return this.#observed('usage', store);
   }
 
   /** All counts, in the text format of Prometheus. */
@@ -191,10 +191,25 @@ export class Metrics {
     return this.#text;
   }
 
-  async #timed(operation: string, call: () => Promise<unknown>): Promise<unknown> {
+  #observed<Store extends object>(label: StoreLabel, store: Store): Store {
+    const operations: ReadonlySet<PropertyKey> = new Set(OPERATIONS[label]);
+    return new Proxy(store, {
+      get: (_, name) => {
+        const member: unknown = Reflect.get(store, name, store);
+        if (typeof member !== 'function' || !operations.has(name)) return member;
+        const labels = { store: label, operation: String(name) };
+        return (...call: unknown[]) => this.#timed(labels, () => member.apply(store, call));
+      },
+    });
+  }
+
+  async #timed(
+    labels: { readonly store: StoreLabel; readonly operation: string },
+    call: () => Promise<unknown>,
+  ): Promise<unknown> {
     const start = performance.now();
     const observe = (result: 'ok' | 'error') =>
-      this.#storeSeconds.observe({ operation, result }, (performance.now() - start) / 1000);
+      this.#storeSeconds.observe({ ...labels, result }, (performance.now() - start) / 1000);
     try {
       const answer = await call();
       observe('ok');

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TokenStore } from '../store.ts';
+import type { UsageStore } from '../usage-store.ts';
 import { type ListenPlace, listenOn, urlOf } from './listen.ts';
 import { Metrics } from './metrics.ts';
 import { metricsPage, pageServer } from './metrics-page.ts';
@@ -8,6 +9,12 @@ import type { Page } from './pages.ts';
 import type { ServeSettings } from './settings.ts';
 
 type MonitoringSettings = Pick<ServeSettings, 'metrics' | 'metricsPort' | 'host'>;
+
+interface Stores {
+  readonly store: TokenStore;
+  /** Absent if uses are not recorded. */
+  readonly usage: UsageStore | undefined;
+}
 
 /** The metrics of a service, on its own address or on another one; nothing at all if they are off. */
 export class Monitoring {
@@ -33,9 +40,12 @@ export class Monitoring {
     this.#place = metricsPort && { host, ...metricsPort };
   }
 
-  /** The same store, whose calls are timed if metrics are on. */
-  observed(store: TokenStore): TokenStore {
-    return this.metrics?.observed(store) ?? store;
+  /** The same stores, whose calls are timed if metrics are on. */
+  observed(stores: Stores): Stores {
+    const { metrics } = this;
+    if (metrics === undefined) return stores;
+    const { store, usage } = stores;
+    return { store: metrics.observed(store), usage: usage && metrics.observedUsage(usage) };
   }
 
   /**

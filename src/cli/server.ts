@@ -73,8 +73,8 @@ export async function serve(given: ServeSettings): Promise<void> {
     const health = new Health((): TokenService => live.tokens);
     const pages = [...health.pages, ...monitoring.pages];
     const { metrics } = monitoring;
-    const store = monitoring.observed(stores.store);
-    const generations = new Generations({ ...prepared, ...stores, store, audit, metrics, pages });
+    const observed = monitoring.observed(stores);
+    const generations = new Generations({ ...prepared, ...observed, audit, metrics, pages });
     const tokens = generations.newService({ keys, catalog });
     let closeService = () => tokens.close();
     closers.push(() => closeService());

@@ -198,7 +198,7 @@ const SETTINGS = {
     variable: 'TOKENWRIGHT_MAX_TOKENS',
     kind: wholeNumber(1, MAX_TOKENS_PER_ACCOUNT),
     default: DEFAULT_TOKENS_PER_ACCOUNT,
-    help: 'how many active tokens an account may have, {values}; default {default}',
+    help: 'how many active or suspended tokens an account may have, {values}; default {default}',
   },
   maxScopes: {
     flag: '--max-scopes NUMBER',

@@ -38,7 +38,7 @@ const EXAMPLES: Readonly<Record<ServiceErrorCode, Example>> = {
   ],
   too_many_scopes: ['a token holds at most 4096 scopes, and these are more', { member: 'scopes' }],
   quota_exceeded: [
-    'the account has 10000 active tokens, and may have no more; revoke one, or let one expire',
+    'the account has 10000 active or suspended tokens, and may have no more; revoke one, or let one expire',
     { quota: 'tokensPerAccount', max: 10_000 },
   ],
   invalid_ttl: [

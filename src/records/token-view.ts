@@ -1,7 +1,7 @@
 import type { Events } from '../events.ts';
 import { frozenList, stateOf, type Token, type TokenRecord } from '../token.ts';
-import type { UseTotals } from '../usage/counts.ts';
 import type { UsageRecorder } from '../usage/recorder.ts';
+import type { UsageTotals } from '../usage-store.ts';
 import { maskValue, type Values } from '../values/value.ts';
 
 /** Shows records as their account sees them; it is an event if that includes values. */
@@ -48,8 +48,10 @@ export class TokenView {
 }
 
 /** A token with its use, if there was any. */
-export function withUse(token: Token, { uses, lastUsedAt }: UseTotals = { uses: 0 }): Token {
-  return lastUsedAt === undefined ? token : Object.freeze({ ...token, uses, lastUsedAt });
+export function withUse(token: Token, totals: UsageTotals | undefined): Token {
+  if (totals?.lastUsedAt === undefined) return token;
+  const { uses, lastUsedAt } = totals;
+  return Object.freeze({ ...token, uses, lastUsedAt });
 }
 
 /** A record as its account sees it, with its value if that is to be shown. */

@@ -6,6 +6,7 @@ import {
   type UsageDelta,
   type UsageRecord,
   type UsageStore,
+  type UsageTotals,
   type UseDelta,
 } from '../usage-store.ts';
 
@@ -46,6 +47,13 @@ export class MemoryUsageStore implements UsageStore {
     });
   }
 
+  async totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]> {
+    return ids.map((id) => {
+      const counts = this.#tokens.get(id);
+      return counts && totalsIn(counts);
+    });
+  }
+
   async forget(ids: readonly TokenId[]): Promise<void> {
     for (const id of ids) this.#tokens.delete(id);
   }
@@ -53,6 +61,16 @@ export class MemoryUsageStore implements UsageStore {
   async since(): Promise<Date> {
     return new Date(this.#since);
   }
+}
+
+function totalsIn({ refusals, scopes }: Counts): UsageTotals {
+  if (scopes.size === 0) return { uses: 0, refusals };
+  let [sum, last] = [0, Number.NEGATIVE_INFINITY];
+  for (const { uses, lastUsedAt } of scopes.values()) {
+    sum += uses;
+    last = Math.max(last, lastUsedAt);
+  }
+  return { uses: sum, refusals, lastUsedAt: new Date(last) };
 }
 
 function addUses({ scopes }: Counts, { scope, uses, lastUsedAt }: UseDelta): void {

@@ -91,7 +91,7 @@ export function toValues(record: TokenRecord): RowValue[] {
 export function quotaExceeded({ tokens }: AccountQuota): TokenError {
   return new TokenError(
     'quota_exceeded',
-    `the account has ${tokens} active tokens, and may have no more; revoke one, or let one expire`,
+    `the account has ${tokens} active or suspended tokens, and may have no more; revoke one, or let one expire`,
   );
 }
 

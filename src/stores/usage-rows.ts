@@ -1,7 +1,13 @@
 import { MAX_COUNTED_SCOPES } from '../bounds.ts';
 import { TokenError } from '../errors.ts';
 import type { TokenId } from '../token.ts';
-import { OTHER_SCOPES, type UsageDelta, type UsageRecord, type UsedScope } from '../usage-store.ts';
+import {
+  OTHER_SCOPES,
+  type UsageDelta,
+  type UsageRecord,
+  type UsageTotals,
+  type UsedScope,
+} from '../usage-store.ts';
 
 /** A count of a token as a row of a database: of uses by a scope, or of refusals. */
 export interface UsageRow {
@@ -99,6 +105,32 @@ export function usagesOf(
     const own = byId.get(id);
     return own && usageOf(own);
   });
+}
+
+/** The sums of one token as a database computes them. */
+export interface TotalsRow {
+  readonly id: TokenId;
+  readonly uses: number;
+  readonly refusals: number;
+  /** In milliseconds; null without uses. */
+  readonly lastUsedAt: number | null;
+}
+
+/** The answer of `totals`: one element for each id, which shares nothing with another one. */
+export function totalsOf(
+  ids: readonly TokenId[],
+  rows: readonly TotalsRow[],
+): (UsageTotals | undefined)[] {
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return ids.map((id) => {
+    const row = byId.get(id);
+    return row && totalsIn(row);
+  });
+}
+
+export function totalsIn({ uses, refusals, lastUsedAt }: Omit<TotalsRow, 'id'>): UsageTotals {
+  if (lastUsedAt === null) return { uses, refusals };
+  return { uses, refusals, lastUsedAt: new Date(lastUsedAt) };
 }
 
 /**

@@ -6,6 +6,7 @@ import {
   type UsageDelta,
   type UsageRecord,
   type UsageStore,
+  type UsageTotals,
   type UsedScope,
 } from '../usage-store.ts';
 import { idOf, later, range } from './records.ts';
@@ -174,6 +175,37 @@ export const usageContract: readonly UsageContractCase[] = [
     await assertUsage(store, ONE, { [ORDERS]: [1, 1] });
   }),
 
+  test('totals: sums up what read returns, in the order of the ids', async (store) => {
+    await store.add([use(ONE, ORDERS, 3, 789), use(ONE, ITEMS, 4, 5), { id: TWO, refusals: 2 }]);
+    await store.add([use(ONE, ITEMS, 1, 6), { id: ONE, refusals: 7 }]);
+    const ids = [TWO, idOf('none'), ONE, TWO];
+    await assertTotals(store, ids, [
+      { uses: 0, refusals: 2 },
+      undefined,
+      { uses: 8, refusals: 7, lastUsedAt: later(789) },
+      { uses: 0, refusals: 2 },
+    ]);
+    await store.forget([ONE]);
+    await assertTotals(store, [ONE], [undefined]);
+  }),
+
+  test('totals: counts all scopes, also those that are not counted apart', async (store) => {
+    const scopes = manyScopes(MAX_COUNTED_SCOPES + 10);
+    await store.add(scopes.map((scope, index) => use(ONE, scope, 2, index)));
+    const lastUsedAt = later(scopes.length - 1);
+    await assertTotals(store, [ONE], [{ uses: 2 * scopes.length, refusals: 0, lastUsedAt }]);
+  }),
+
+  test('totals: answers for a thousand ids, and for none', async (store) => {
+    const ids = range(1000).map((index) => idOf(`n${index}`));
+    await store.add(ids.map((id, index) => use(id, ORDERS, index + 1, index)));
+    const expected = ids.map((_, index) => {
+      return { uses: index + 1, refusals: 0, lastUsedAt: later(index) };
+    });
+    await assertTotals(store, ids, expected);
+    await assertTotals(store, [], []);
+  }),
+
   test('forget: removes uses and refusals of these tokens alone', async (store) => {
     for (const id of [ONE, TWO]) await store.add([use(id, ORDERS, 1, 0), { id, refusals: 1 }]);
     await store.forget([ONE, idOf('none')]);
@@ -244,6 +276,21 @@ async function assertUsage(
     return { scope, uses, lastUsedAt: later(ms) };
   });
   assert.deepEqual(plain(usage), plain({ refusals, scopes }));
+}
+
+/** The service does without it, so a store need not have it. */
+async function assertTotals(
+  store: UsageStore,
+  ids: readonly TokenId[],
+  expected: readonly (UsageTotals | undefined)[],
+): Promise<void> {
+  const answer = await store.totals?.(ids);
+  if (answer === undefined) return;
+  const sums = answer.map((each) => each && [each.uses, each.refusals, each.lastUsedAt?.getTime()]);
+  const wanted = expected.map(
+    (each) => each && [each.uses, each.refusals, each.lastUsedAt?.getTime()],
+  );
+  assert.deepEqual(sums, wanted);
 }
 
 /** The members of the port alone, sorted, in plain objects: a driver may return other prototypes. */

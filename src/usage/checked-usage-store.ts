@@ -1,7 +1,14 @@
 import { withDeadline } from '../deadline.ts';
 import { corruptUsage, isTokenError, type StoreFailure, storeFailure } from '../errors.ts';
 import type { TokenId } from '../token.ts';
-import type { UsageDelta, UsageRecord, UsageStore, UsedScope } from '../usage-store.ts';
+import type {
+  UsageDelta,
+  UsageRecord,
+  UsageStore,
+  UsageTotals,
+  UsedScope,
+} from '../usage-store.ts';
+import { totalsOf } from './counts.ts';
 
 /** How the calls of a usage store are checked. */
 export interface UsageCheckOptions {
@@ -39,7 +46,18 @@ export class CheckedUsageStore {
   async read(ids: readonly TokenId[]): Promise<readonly (UsageRecord | undefined)[]> {
     if (ids.length === 0) return [];
     const answer: unknown = await this.#call(() => this.#store.read(ids));
-    if (isUsageOf(answer, ids.length)) return answer;
+    if (isListOf(answer, ids.length, isUsage)) return answer;
+    throw this.#failure(corruptUsage());
+  }
+
+  /** The counts of tokens, summed up by the store if it can. */
+  async totals(ids: readonly TokenId[]): Promise<readonly (UsageTotals | undefined)[]> {
+    if (ids.length === 0) return [];
+    if (this.#store.totals === undefined) {
+      return (await this.read(ids)).map((usage) => usage && totalsOf(usage));
+    }
+    const answer: unknown = await this.#call(async () => this.#store.totals?.(ids));
+    if (isListOf(answer, ids.length, isTotals)) return answer;
     throw this.#failure(corruptUsage());
   }
 
@@ -78,17 +96,27 @@ function addedBy(error: unknown): readonly TokenId[] {
   return Array.isArray(added) ? added : [];
 }
 
-function isUsageOf(answer: unknown, count: number): answer is readonly (UsageRecord | undefined)[] {
+function isListOf<Item>(
+  answer: unknown,
+  count: number,
+  isItem: (item: unknown) => item is Item,
+): answer is readonly (Item | undefined)[] {
   try {
-    return Array.isArray(answer) && answer.length === count && answer.every(isUsage);
+    const isKnown = (item: unknown) => item === undefined || isItem(item);
+    return Array.isArray(answer) && answer.length === count && answer.every(isKnown);
   } catch {
     // A proxy, or a getter that throws.
     return false;
   }
 }
 
-function isUsage(answer: unknown): answer is UsageRecord | undefined {
-  if (answer === undefined) return true;
+function isTotals(answer: unknown): answer is UsageTotals {
+  if (typeof answer !== 'object' || answer === null) return false;
+  const { uses, refusals, lastUsedAt } = answer as Partial<Record<keyof UsageTotals, unknown>>;
+  return isCount(uses) && isCount(refusals) && (lastUsedAt === undefined || isTime(lastUsedAt));
+}
+
+function isUsage(answer: unknown): answer is UsageRecord {
   if (typeof answer !== 'object' || answer === null) return false;
   const { refusals, scopes } = answer as Partial<Record<keyof UsageRecord, unknown>>;
   return isCount(refusals) && Array.isArray(scopes) && scopes.every(isUsedScope);

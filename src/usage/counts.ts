@@ -1,5 +1,10 @@
 import type { TokenRecord } from '../token.ts';
-import { OTHER_SCOPES, type UsageRecord, type UsedScope } from '../usage-store.ts';
+import {
+  OTHER_SCOPES,
+  type UsageRecord,
+  type UsageTotals,
+  type UsedScope,
+} from '../usage-store.ts';
 
 /** How often, and when last, a scope of a token allowed something. */
 export interface ScopeUsage {
@@ -26,12 +31,6 @@ export interface TokenUsage {
   readonly scopes: readonly ScopeUsage[];
 }
 
-/** The number of uses, and the time of the last one. */
-export interface UseTotals {
-  readonly uses: number;
-  readonly lastUsedAt?: Date;
-}
-
 /** The counts that two places have of one token. */
 export function combined(
   one: UsageRecord | undefined,
@@ -45,11 +44,24 @@ export function combined(
   return { refusals: one.refusals + other.refusals, scopes: [...scopes.values()] };
 }
 
-/** All uses of a token together. */
-export function totalsOf(usage: UsageRecord | undefined): UseTotals {
+/** The counts of a token, those by scope summed up. */
+export function totalsOf(usage: UsageRecord | undefined): UsageTotals {
   let total: UsedScope | undefined;
   for (const used of usage?.scopes ?? []) total = sum(total, used);
-  return total === undefined ? { uses: 0 } : { uses: total.uses, lastUsedAt: total.lastUsedAt };
+  const refusals = usage?.refusals ?? 0;
+  if (total === undefined) return { uses: 0, refusals };
+  return { uses: total.uses, refusals, lastUsedAt: total.lastUsedAt };
+}
+
+/** The sums that two places have of one token. */
+export function added(one: UsageTotals | undefined, other: UsageTotals): UsageTotals {
+  if (one === undefined) return other;
+  const last = latest(one.lastUsedAt, other.lastUsedAt);
+  return {
+    uses: one.uses + other.uses,
+    refusals: one.refusals + other.refusals,
+    ...(last && { lastUsedAt: last }),
+  };
 }
 
 /** The usage of a token as its account sees it. */
@@ -61,7 +73,6 @@ export function usageOf(
   const listed = used.has(OTHER_SCOPES) ? [...scopes, OTHER_SCOPES] : scopes;
   return Object.freeze({
     ...totalsOf(usage),
-    refusals: usage?.refusals ?? 0,
     scopes: Object.freeze(
       listed.map((scope) => Object.freeze({ ...(used.get(scope) ?? { scope, uses: 0 }) })),
     ),
@@ -70,6 +81,13 @@ export function usageOf(
 
 function sum(one: UsedScope | undefined, other: UsedScope): UsedScope {
   if (one === undefined) return other;
-  const last = Math.max(one.lastUsedAt.getTime(), other.lastUsedAt.getTime());
-  return { scope: one.scope, uses: one.uses + other.uses, lastUsedAt: new Date(last) };
+  const lastUsedAt = latest(one.lastUsedAt, other.lastUsedAt);
+  return { scope: one.scope, uses: one.uses + other.uses, lastUsedAt };
+}
+
+function latest(one: Date, other: Date): Date;
+function latest(one: Date | undefined, other: Date | undefined): Date | undefined;
+function latest(one: Date | undefined, other: Date | undefined): Date | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return one > other ? one : other;
 }

@@ -4,10 +4,10 @@ import { TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { ScopeSet } from '../scope/set.ts';
 import type { TokenId, TokenRecord } from '../token.ts';
-import type { UsageRecord, UsageStore } from '../usage-store.ts';
+import type { UsageRecord, UsageStore, UsageTotals } from '../usage-store.ts';
 import { adviceOn, type TokenAdvice } from './advice.ts';
 import { CheckedUsageStore } from './checked-usage-store.ts';
-import { combined, type TokenUsage, totalsOf, type UseTotals, usageOf } from './counts.ts';
+import { added, combined, type TokenUsage, totalsOf, usageOf } from './counts.ts';
 import { deltaOf, type Entry, Tally } from './tally.ts';
 
 /** How usage is recorded. */
@@ -84,8 +84,22 @@ export class UsageRecorder {
    *
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    */
-  async totalsOf(ids: readonly TokenId[]): Promise<UseTotals[]> {
-    return (await this.countsOf(ids)).map(totalsOf);
+  async totalsOf(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]> {
+    const stored = await this.#betweenFlushes(() => this.#store.totals(ids));
+    return ids.map((id, index) => {
+      const waiting = this.#tally.of(id);
+      return waiting === undefined ? stored[index] : added(stored[index], totalsOf(waiting));
+    });
+  }
+
+  /**
+   * The counts of tokens by scope, with what is not written yet.
+   *
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`
+   */
+  async countsOf(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
+    const stored = await this.#betweenFlushes(() => this.#store.read(ids));
+    return ids.map((id, index) => combined(stored[index], this.#tally.of(id)));
   }
 
   /**
@@ -183,6 +197,7 @@ export class UsageRecorder {
 
   async #writeEntries(entries: readonly Entry[]): Promise<void> {
     const begunAt = performance.now();
+    this.#isFailing = false;
     for (let start = 0; start < entries.length; start += USAGE_BATCH) {
       // Those that were dropped since have no count any more.
       const batch = entries.slice(start, start + USAGE_BATCH).filter(({ count }) => count > 0);
@@ -192,11 +207,13 @@ export class UsageRecorder {
       for (const [index, entry] of batch.entries()) {
         if (!missing.has(entry.id)) this.#tally.settle(entry, sent[index] ?? 0);
       }
-      this.#isFailing = missing.size > 0;
-      if (this.#isFailing) return;
+      if (missing.size === 0) continue;
+      this.#isFailing = true;
+      // If only a part of a cluster is down, the counts of all others are written.
+      if (batch.every(({ id }) => missing.has(id))) return;
     }
     // What waits now came after that.
-    this.#waitingSince = begunAt;
+    if (!this.#isFailing) this.#waitingSince = begunAt;
   }
 
   #report(dropped: number): void {
@@ -204,19 +221,15 @@ export class UsageRecorder {
   }
 
   /**
-   * The counts of tokens, with what is not written yet. One that is being written may be in the store or
-   * not: reads wait for the end of a flush.
-   *
-   * @throws {TokenError} `store_unavailable`, `store_corrupt`
+   * Reads from the store. A count that is being written may be there or not: reads wait for the end of a
+   * flush.
    */
-  async countsOf(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
+  async #betweenFlushes<Answer>(read: () => Promise<Answer>): Promise<Answer> {
     for (let attempt = 1; ; attempt++) {
       await this.#flush;
       const writes = this.#writes;
-      const stored = await this.#store.read(ids);
-      if (this.#writes === writes || attempt === MAX_READ_ATTEMPTS) {
-        return ids.map((id, index) => combined(stored[index], this.#tally.of(id)));
-      }
+      const answer = await read();
+      if (this.#writes === writes || attempt === MAX_READ_ATTEMPTS) return answer;
     }
   }
 }

@@ -9,7 +9,9 @@ import { optionalPackage } from '../../src/cli/optional-package.ts';
 import {
   generateKey,
   MemoryTokenStore,
+  MemoryUsageStore,
   type ServiceStats,
+  type TokenId,
   TokenService,
   type TokenServiceOptions,
 } from '../../src/index.ts';
@@ -100,7 +102,7 @@ describe('the metrics of a service', () => {
 
     const calls = (operation: string, result: string) =>
       counted.get(
-        `tokenwright_store_call_duration_seconds_count{operation="${operation}",result="${result}"}`,
+        `tokenwright_store_call_duration_seconds_count{store="tokens",operation="${operation}",result="${result}"}`,
       );
     expect([calls('insert', 'ok'), calls('insert', 'error')]).toEqual([2, undefined]);
     expect([calls('find', 'ok'), calls('find', 'error')]).toEqual([1, 1]);
@@ -108,6 +110,31 @@ describe('the metrics of a service', () => {
     const failed = (code: string) =>
       counted.get(`tokenwright_store_failures_total{code="${code}",store="tokens"}`);
     expect([failed('store_unavailable'), failed('store_corrupt')]).toEqual([1, 0]);
+  });
+
+  it('time the calls of a usage store apart', async () => {
+    const { metrics, samples } = await setUp();
+    const store = new MemoryUsageStore();
+    const usage = metrics.observedUsage(store);
+    const id = '0'.repeat(22) as TokenId;
+    await usage.add([{ id, refusals: 1 }]);
+    await usage.add([]);
+    await usage.read([id]);
+    store.totals = () => Promise.reject(new Error('down'));
+    await expect(usage.totals?.([id])).rejects.toThrow('down');
+
+    const counted = await samples();
+
+    const calls = (operation: string, result = 'ok', name = 'usage') =>
+      counted.get(
+        `tokenwright_store_call_duration_seconds_count{store="${name}",operation="${operation}",result="${result}"}`,
+      );
+    expect([calls('add'), calls('read'), calls('totals', 'error')]).toEqual([2, 1, 1]);
+    expect([calls('totals'), calls('since'), calls('add', 'ok', 'tokens')]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
   });
 
   it('count the failures and the losses of a usage store apart', async () => {

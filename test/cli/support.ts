@@ -5,7 +5,7 @@ import type { AddressInfo, Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Command } from '../../src/cli/command.ts';
+import type { Command, Part } from '../../src/cli/command.ts';
 import { CATALOG_COMMANDS } from '../../src/cli/commands/catalog.ts';
 import { COMMANDS as EVERY_COMMAND } from '../../src/cli/commands/index.ts';
 import { SCOPES_COMMANDS } from '../../src/cli/commands/scopes.ts';
@@ -118,10 +118,19 @@ export const ALL_COMMANDS: readonly Command[] = EVERY_COMMAND.filter(
 /** Does what a command does without a process of its own. */
 export async function outcomeOf(words: readonly string[]) {
   const known = ALL_COMMANDS.find(({ name }) => `${words.join(' ')} `.startsWith(`${name} `));
-  const outcome = await known?.run(words.slice(known.name.split(' ').length));
+  const parts: Part[] = [];
+  const print = async (part: Part) => void parts.push(part);
+  const outcome = await known?.run(words.slice(known.name.split(' ').length), () => print);
   if (outcome === undefined) throw new Error(`no such command: ${words.join(' ')}`);
-  const { json, ...rest } = outcome;
-  return { ...rest, json: JSON.parse(JSON.stringify(json)) };
+  const { text, json, ...rest } =
+    'isInParts' in outcome
+      ? {
+          ...outcome,
+          text: parts.map((part) => part.text).join('\n'),
+          json: parts.map((part) => part.json),
+        }
+      : outcome;
+  return { ...rest, text, json: JSON.parse(JSON.stringify(json)) };
 }
 
 /** Files of JSON by their name, in a folder that goes with the test. */

@@ -24,7 +24,7 @@ describe('tokensPerAccount', () => {
 
     expect(error.code).toBe('quota_exceeded');
     expect(error.details).toEqual({ quota: 'tokensPerAccount', max: 2 });
-    expect(error.message).toContain('2 active tokens');
+    expect(error.message).toContain('2 active or suspended tokens');
     expect((await tokens.list({ account: 'acme' })).tokens).toHaveLength(2);
   });
 

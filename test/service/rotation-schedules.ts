@@ -1,24 +1,31 @@
-// Random schedules of rotations, uses, cancellations, crashes and lost messages, over any store.
+// Random schedules of rotations, uses, other changes, crashes and lost messages, over any store.
 import fc from 'fast-check';
 import type { TokenEvent } from '../../src/events.ts';
+import type { PatchInput } from '../../src/input.ts';
 import { TokenService } from '../../src/service.ts';
 import type { TokenStore } from '../../src/store.ts';
 import { manualClock, withFaults } from '../../src/testing/index.ts';
 import type { TokenRecord } from '../../src/token.ts';
-import { K1, partsOf, reference, SCOPE } from '../support.ts';
+import { K1, OTHER_SCOPE, partsOf, reference, SCOPE } from '../support.ts';
 
 const NEED = { scope: SCOPE };
-const GRACE_SECONDS = 10;
+/** The last one would end after the token. */
+const GRACES = [0, 3, 10, 1000];
+const TTL_SECONDS = 300;
 const MAX_STALE_MS = 1000;
 const QUIET_TURNS = 3;
 /** Of each process: one reads the store for each use, the others serve uses from memory. */
 const STALE_MS = [0, MAX_STALE_MS, MAX_STALE_MS];
+
+/** So many failed writes in a row, and a process takes a rest: `FAILURES_IN_A_ROW`. */
+const TIRING_LOSSES = 10;
 
 /** What happens, by which process, and which of several things it is about. */
 type Step = readonly [action: Action, process: number, pick: number];
 
 const ACTIONS = [
   ...(['useNewest', 'useNewest', 'useAny', 'rotate', 'rotate', 'rotateAndLose', 'cancel'] as const),
+  ...(['introspect', 'useWrongly', 'rename', 'suspend', 'resume', 'resume'] as const),
   ...(['wait', 'waitLong', 'crash', 'loseRequest', 'loseAnswer'] as const),
   ...(['go', 'go', 'go', 'go', 'go', 'go'] as const),
 ];
@@ -42,6 +49,8 @@ interface Process {
   readonly tokens: TokenService;
   /** How many of its reads are under way. */
   reads: number;
+  /** How many of its writes were lost. */
+  losses: number;
   isGone: boolean;
 }
 
@@ -54,11 +63,12 @@ interface Commit {
 /**
  * Runs a schedule and returns what was wrong. Rules, for a token that is rotated only by `first-use`:
  *
- * - the accepted value is replaced only by one that was used, and ends its grace after that use or later;
- *   nothing else changes it, and scopes and expiry stay
+ * - the accepted value is replaced only by the one that waits, when that was used and not before; the old
+ *   one then has its grace, from that use on, and never beyond the token; nothing else changes it
+ * - a rotation changes nothing else, and undoes no concurrent change
  * - whoever has all values that were delivered has one that works, always
  * - each verdict is right for a record that was stored when it was asked for, or at most `maxStaleMs` before
- * - a use whose write was lost is written by the next one
+ * - a use whose write was lost is written by the next one, also by one in the same process
  *
  * @param how `immediately`: the control, in which a rotation does not wait for the first use
  */
@@ -87,7 +97,9 @@ class World {
   readonly #running = new Set<Promise<unknown>>();
   #activated = 0;
   #replaced = 0;
-  #processes: Process[] = [];
+  #names = 0;
+  /** Made when they do something first. */
+  readonly #processes = new Map<number, Process>();
   #id = '';
 
   constructor(inner: TokenStore, how: 'on first use' | 'immediately') {
@@ -110,38 +122,64 @@ class World {
       prefix: 'acme',
       clock: this.#clock,
     });
-    const { id, value } = await owner.issue({ account: 'acme', scopes: [SCOPE] });
+    const scopes = [SCOPE];
+    const { id, value } = await owner.issue({ account: 'acme', scopes, ttlSeconds: TTL_SECONDS });
     const [record] = await this.#inner.find([id]);
     this.#id = id;
     this.#delivered.push(value);
     this.#commits.push({ record: record as TokenRecord, at: this.#now });
-    this.#processes = STALE_MS.map((staleMs) => this.#start(staleMs));
+  }
+
+  #at(place: number): Process {
+    const process = this.#processes.get(place) ?? this.#start(STALE_MS[place] ?? 0);
+    this.#processes.set(place, process);
+    return process;
   }
 
   async take([action, place, pick]: Step): Promise<void> {
-    const process = this.#processes[place] as Process;
-    if (action === 'useNewest') this.#use(process, this.#delivered.at(-1) as string);
-    else if (action === 'useAny') {
-      this.#use(process, this.#delivered[pick % this.#delivered.length] as string);
-    } else if (action === 'rotate' || action === 'rotateAndLose') {
-      this.#rotate(process, action === 'rotate');
-    } else if (action === 'cancel') {
-      this.#run(process.tokens.rotate('acme', this.#id, { cancel: true }));
-    } else if (action === 'wait') this.#clock.advance(0.4);
-    else if (action === 'waitLong') this.#clock.advance(6);
-    else if (action === 'crash') this.#crash(place);
-    else await this.#message(pick)?.[action]();
+    const newest = this.#delivered.at(-1) as string;
+    const any = this.#delivered[pick % this.#delivered.length] as string;
+    await {
+      useNewest: () => void this.#use(this.#at(place), newest),
+      useAny: () => void this.#use(this.#at(place), any),
+      useWrongly: () => this.#run(this.#at(place).tokens.verify(newest, { scope: OTHER_SCOPE })),
+      introspect: () => this.#introspect(this.#at(place), newest),
+      rotate: () => this.#rotate(this.#at(place), { isDelivered: true, pick }),
+      rotateAndLose: () => this.#rotate(this.#at(place), { isDelivered: false, pick }),
+      cancel: () => this.#run(this.#at(place).tokens.rotate('acme', this.#id, { cancel: true })),
+      rename: () => this.#patch(this.#at(place), { name: `name ${this.#names++}` }),
+      suspend: () => this.#patch(this.#at(place), { suspended: true }),
+      resume: () => this.#patch(this.#at(place), { suspended: false }),
+      wait: () => void this.#clock.advance(0.4),
+      waitLong: () => void this.#clock.advance(6),
+      crash: () => this.#crash(place),
+      go: () => this.#message(pick)?.go(),
+      loseRequest: () => this.#message(pick)?.loseRequest(),
+      loseAnswer: () => this.#message(pick)?.loseAnswer(),
+    }[action]();
     await turn();
     this.#checkBearer();
   }
 
-  /** Lets all end, and then a new process writes the use of what still waits. */
+  /** Lets all end, and then the processes write the use of what still waits. */
   async end(): Promise<void> {
     await this.#drain();
-    const last = this.#start(0);
+    this.#patch(this.#start(0), { suspended: false });
+    await this.#drain();
+    // What was cached is too old now.
+    this.#clock.advance(MAX_STALE_MS / 1000);
+    const rested = [...this.#processes.values()].filter(({ losses }) => losses < TIRING_LOSSES);
+    for (const process of rested) await this.#useAll(process);
+    const accepted = await this.#useAll(this.#start(0));
+    if (accepted === 0) this.faults.push('no value works at the end');
+    if (this.#activated > this.#replaced) this.faults.push('activated was emitted twice');
+  }
+
+  /** Uses each value, the newest one first. Resolves to how many were accepted. */
+  async #useAll(process: Process): Promise<number> {
     let accepted = 0;
-    for (const value of this.#delivered) {
-      const verdict = this.#use(last, value);
+    for (const value of this.#delivered.toReversed()) {
+      const verdict = this.#use(process, value);
       await this.#drain();
       if ((await verdict) === true) accepted += 1;
       const { pending } = this.#stored;
@@ -149,8 +187,7 @@ class World {
         this.faults.push('a use was not written at last');
       }
     }
-    if (accepted === 0) this.faults.push('no value works at the end');
-    if (this.#activated > this.#replaced) this.faults.push('activated was emitted twice');
+    return accepted;
   }
 
   /** Some turns without a message: nothing more will come. */
@@ -192,7 +229,7 @@ class World {
         if (event.type === 'activated' && !process.isGone) this.#activated += 1;
       },
     });
-    const process: Process = { staleMs, tokens, reads: 0, isGone: false };
+    const process: Process = { staleMs, tokens, reads: 0, losses: 0, isGone: false };
     return process;
   }
 
@@ -204,7 +241,10 @@ class World {
   ): Promise<unknown> {
     if (from.isGone) return Promise.reject(new Error('gone'));
     return new Promise((resolve, reject) => {
-      const lose = () => reject(new Error('lost'));
+      const lose = () => {
+        from.losses += 1;
+        reject(new Error('lost'));
+      };
       const arrive = async () => {
         try {
           const answer = await run();
@@ -234,22 +274,43 @@ class World {
   }
 
   #crash(place: number): void {
-    const process = this.#processes[place] as Process;
+    const process = this.#processes.get(place);
+    if (process === undefined) return;
     process.isGone = true;
     for (const message of this.#messages.splice(0)) {
       if (message.from === process) message.loseRequest();
       else this.#messages.push(message);
     }
-    this.#processes[place] = this.#start(process.staleMs);
+    this.#processes.delete(place);
   }
 
-  #rotate({ tokens }: Process, isDelivered: boolean): void {
+  #patch({ tokens }: Process, change: PatchInput): void {
+    this.#run(tokens.patch('acme', this.#id, change));
+  }
+
+  #rotate(
+    { tokens }: Process,
+    { isDelivered, pick }: { readonly isDelivered: boolean; readonly pick: number },
+  ): void {
+    const graceSeconds = GRACES[pick % GRACES.length] as number;
     const options =
       this.#how === 'immediately'
-        ? { graceSeconds: GRACE_SECONDS }
-        : { activate: 'first-use' as const, graceSeconds: GRACE_SECONDS };
+        ? { graceSeconds }
+        : { activate: 'first-use' as const, graceSeconds };
     const rotation = tokens.rotate('acme', this.#id, options);
     this.#run(rotation.then(({ value }) => isDelivered && this.#delivered.push(value)));
+  }
+
+  /** A resource server asks about a value, which is a use of it. */
+  #introspect({ tokens }: Process, value: string): void {
+    const now = this.#now;
+    const asked = tokens.introspect(value, { countsAsUse: true });
+    this.#run(asked.then((token) => token && this.#noteUse(value, now)));
+  }
+
+  #noteUse(value: string, now: number): void {
+    const digest = digestOf(value);
+    this.#uses.set(digest, [...(this.#uses.get(digest) ?? []), now]);
   }
 
   /** Resolves to whether the value was accepted; to undefined if nobody knows. */
@@ -260,7 +321,7 @@ class World {
     const first = staleMs === 0 ? latest : Math.max(0, since);
     const use = tokens.verify(value, NEED).then(
       ({ ok }) => {
-        if (ok) this.#uses.set(digestOf(value), [...(this.#uses.get(digestOf(value)) ?? []), now]);
+        if (ok) this.#noteUse(value, now);
         // Nothing is refused from memory, but a use may join a read that is under way.
         const from = ok || reads > 0 ? first : latest;
         const seen = this.#commits.slice(from).map(({ record }) => works(record, value, now));
@@ -276,10 +337,15 @@ class World {
 
   #commit(record: TokenRecord): void {
     const before = this.#stored;
+    const names = this.#commits.map((commit) => commit.record.name);
     this.#commits.push({ record: structuredClone(record), at: this.#now });
-    const stays = [record.expiresAt, record.scopes, record.account].join();
-    if (stays !== [before.expiresAt, before.scopes, before.account].join()) {
+    const stays = [record.expiresAt, record.scopes, record.account, record.createdAt].join();
+    if (stays !== [before.expiresAt, before.scopes, before.account, before.createdAt].join()) {
       this.faults.push('a rotation changed what the token may do');
+    }
+    if (record.version <= before.version) this.faults.push('a change has no version of its own');
+    if (record.name !== before.name && names.includes(record.name)) {
+      this.faults.push('a change undid another one');
     }
     if (hex(record.digest) === hex(before.digest)) {
       const isSame =
@@ -289,10 +355,18 @@ class World {
       return;
     }
     this.#replaced += 1;
+    const { pending } = before;
+    if (
+      hex(record.digest) !== hex(pending?.digest) ||
+      hex(record.pending?.digest) === hex(record.digest)
+    ) {
+      this.faults.push('the old value was replaced by one that did not wait');
+    }
     const uses = this.#uses.get(`${hex(record.digest)}`) ?? [];
-    const isAfterUse = uses.some(
-      (at) => record.previousUntil?.getTime() === at + GRACE_SECONDS * 1000,
-    );
+    const isAfterUse = uses.some((at) => {
+      const until = Math.min(at + (pending?.graceSeconds ?? 0) * 1000, before.expiresAt.getTime());
+      return record.previousUntil?.getTime() === until && record.rotatedAt?.getTime() === at;
+    });
     if (!isAfterUse) this.faults.push('the old value was ended without a use of the new one');
     if (hex(record.previousDigest) !== hex(before.digest)) {
       this.faults.push('the old value has no grace');
@@ -300,7 +374,10 @@ class World {
   }
 
   #checkBearer(): void {
-    const hasOne = this.#delivered.some((value) => works(this.#stored, value, this.#now));
+    // Whoever suspends a token means it.
+    const { suspendedAt: _, ...stored } = this.#stored;
+    if (this.#now >= stored.expiresAt.getTime()) return;
+    const hasOne = this.#delivered.some((value) => works(stored, value, this.#now));
     if (!hasOne) this.faults.push('a bearer has no value that works');
   }
 
@@ -316,15 +393,23 @@ class World {
 
 /** The rule of acceptance, in words of the tests' own. */
 function works(record: TokenRecord, value: string, now: number): boolean {
+  if (record.suspendedAt !== undefined || now >= record.expiresAt.getTime()) return false;
   const digest = digestOf(value);
   if (digest === hex(record.digest) || digest === hex(record.pending?.digest)) return true;
   const until = record.previousUntil?.getTime() ?? 0;
   return digest === hex(record.previousDigest) && now < until;
 }
 
+const digests = new Map<string, string>();
+
 function digestOf(value: string): string {
+  const known = digests.get(value);
+  if (known !== undefined) return known;
+  if (digests.size >= 1000) digests.clear();
   const { id, secret } = partsOf(value);
-  return reference.digest(id, secret).toString('hex');
+  const digest = reference.digest(id, secret).toString('hex');
+  digests.set(value, digest);
+  return digest;
 }
 
 function hex(bytes: Uint8Array | undefined): string | undefined {

@@ -232,6 +232,7 @@ function mariadbHost(pool: MysqlDriverPool): Host {
 }
 
 const START = Date.UTC(2100, 0, 1);
+const INSERT = /\bINSERT INTO/;
 const ORDERS = 'GET:shop.example/orders';
 
 function idOf(index: number): TokenId {
@@ -299,6 +300,29 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
         range(1000).map((index) => index + 1),
       );
       expect(own.sent).toHaveLength(1);
+    });
+
+    it('adds with one statement alone to what it has written before', async () => {
+      const { own, store } = await setUp();
+      const batch = range(10).flatMap((index) => [
+        use(idOf(index), ORDERS),
+        { id: idOf(index), refusals: 1 },
+      ]);
+      await store.add(batch);
+      own.sent.length = 0;
+      await store.add(batch);
+      await store.add([{ id: idOf(99), refusals: 1 }]);
+      expect(own.sent).toEqual([expect.stringMatching(INSERT), expect.stringMatching(INSERT)]);
+
+      own.sent.length = 0;
+      await store.add([...batch, use(ID, `${ORDERS}/new`)]);
+      expect(own.sent).toEqual(perAdd.map((form) => expect.stringMatching(form)));
+      await store.forget([ID]);
+      own.sent.length = 0;
+      await store.add(batch);
+      expect(own.sent).toEqual(perAdd.map((form) => expect.stringMatching(form)));
+      expect(await usesOf(store, ID)).toBe(1);
+      expect(await usesOf(store, idOf(1))).toBe(4);
     });
 
     it('sends nothing for an empty batch', async () => {

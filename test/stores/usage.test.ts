@@ -120,6 +120,33 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
     /forget: removes uses and refusals/,
   ],
   [
+    'adds refusals to the uses of totals',
+    class extends MemoryUsageStore {
+      override async totals(ids: readonly TokenId[]) {
+        const totals = await super.totals(ids);
+        return totals.map((each) => each && { ...each, uses: each.uses + each.refusals });
+      }
+    },
+    /totals: sums up what read returns/,
+  ],
+  [
+    'leaves out of totals what is not counted apart',
+    class extends MemoryUsageStore {
+      override async totals(ids: readonly TokenId[]) {
+        const usages = await super.read(ids);
+        return usages.map((usage) => {
+          const apart = usage?.scopes.filter(({ scope }) => scope !== 'other') ?? [];
+          const uses = apart.reduce((sum, each) => sum + each.uses, 0);
+          const last = Math.max(...apart.map(({ lastUsedAt }) => lastUsedAt.getTime()));
+          if (usage === undefined) return undefined;
+          const { refusals } = usage;
+          return { uses, refusals, ...(uses > 0 && { lastUsedAt: new Date(last) }) };
+        });
+      }
+    },
+    /totals: counts all scopes/,
+  ],
+  [
     'folds case',
     class extends MemoryUsageStore {
       override add(batch: readonly UsageDelta[]): Promise<void> {

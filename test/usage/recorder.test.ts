@@ -5,6 +5,7 @@ import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import type { TokenId } from '../../src/token.ts';
 import { UsageRecorder } from '../../src/usage/recorder.ts';
+import type { UsageDelta } from '../../src/usage-store.ts';
 import { codeOf, K1, SCOPE } from '../support.ts';
 import {
   FLUSH_MS,
@@ -263,6 +264,39 @@ describe('an outage of the usage store', () => {
 
     expect(await storedUses(store, idAt(0))).toBe(expected + 1);
     expect(await storedUses(store, idAt(1))).toBe(2);
+  });
+
+  it('of a part of a cluster keeps no other count waiting', async () => {
+    const { store, use, recorder } = setUpRecorder();
+    const isAway = ({ id }: UsageDelta) => Number(id.slice(-1)) === 7;
+    store.break(async () => {
+      const batch = store.calls.at(-1)?.args[0] as UsageDelta[];
+      const rest = batch.filter((delta) => !isAway(delta));
+      await store.inner.add(rest);
+      const added = rest.map(({ id }) => id);
+      throw new TokenError('store_unavailable', 'one of ten servers is down', { added });
+    });
+    use(0, 3500);
+    await pass(FLUSH_MS);
+
+    expect(store.count('add')).toBe(4);
+    expect(recorder.waiting.counts).toBe(350);
+    expect(await storedUses(store, idAt(3499))).toBe(1);
+    expect(await storedUses(store, idAt(3497))).toBe(0);
+    store.mend();
+    await pass(FLUSH_MS);
+    expect(await storedUses(store, idAt(3497))).toBe(1);
+    expect(recorder.waiting.counts).toBe(0);
+  });
+
+  it('of the whole store ends a flush with its first batch', async () => {
+    const { store, use, recorder } = setUpRecorder();
+    store.break(FAIL);
+    use(0, 3500);
+    await pass(FLUSH_MS);
+
+    expect(store.count('add')).toBe(1);
+    expect(recorder.waiting.counts).toBe(3500);
   });
 
   it('ends a call that never answers by the deadline, and tries again', async () => {

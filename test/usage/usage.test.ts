@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
 import { codeOf, NO_ID, OTHER_SCOPE, refusalOf, SCOPE, setUp } from '../support.ts';
 import { setUpUsage, verifyTimes } from './support.ts';
 
@@ -233,6 +234,51 @@ describe('tokens', () => {
 
     expect((await tokens.list({ account: 'nobody' })).tokens).toEqual([]);
     expect(usage.count('read')).toBe(0);
+  });
+
+  it('have the sums of a store that can add up, with what is not written yet', async () => {
+    const store = new MemoryUsageStore();
+    const read = vi.spyOn(store, 'read');
+    const totals = vi.spyOn(store, 'totals');
+    const setting = await setUpUsage({ usage: { store } });
+    const { clock, tokens, token } = setting;
+    const other = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    const lastUsedAt = new Date(clock.now().getTime() - 1000);
+    await store.add([
+      { id: token.id, scope: SCOPE, uses: 3, lastUsedAt },
+      { id: token.id, scope: OTHER_SCOPE, uses: 4, lastUsedAt: new Date(0) },
+      { id: other.id, scope: SCOPE, uses: 1, lastUsedAt },
+    ]);
+    await verifyTimes(setting, 2);
+
+    const { tokens: page } = await tokens.list({ account: 'acme' });
+    const uses = new Map(page.map((each) => [each.id, [each.uses, each.lastUsedAt]]));
+    expect(uses.get(token.id)).toEqual([9, clock.now()]);
+    expect(uses.get(other.id)).toEqual([1, lastUsedAt]);
+    expect(await tokens.get('acme', token.id)).toMatchObject({ uses: 9, lastUsedAt: clock.now() });
+    expect(totals).toHaveBeenCalledTimes(2);
+    expect(read).not.toHaveBeenCalled();
+  });
+
+  it.each<[string, unknown]>([
+    ['too few sums', []],
+    ['no list', undefined],
+    ['no sum', [42]],
+    ['null', [null]],
+    ['a count below 0', [{ uses: -1, refusals: 0 }]],
+    ['a text as a count', [{ uses: 1, refusals: '1' }]],
+    ['an invalid time', [{ uses: 1, refusals: 0, lastUsedAt: new Date(Number.NaN) }]],
+  ])('are shown without uses if the store answers with %s', async (_, answer) => {
+    const store = new MemoryUsageStore();
+    const { tokens, token, events } = await setUpUsage({ usage: { store } });
+    const totals = vi.spyOn(store, 'totals').mockResolvedValue(answer as never);
+
+    expect(await tokens.get('acme', token.id)).toMatchObject({ usesUnknown: true });
+    expect(events).toContainEqual(
+      expect.objectContaining({ type: 'store_trouble', code: 'store_corrupt', store: 'usage' }),
+    );
+    totals.mockResolvedValue([{ uses: 5, refusals: 0, lastUsedAt: new Date(0) }]);
+    expect(await tokens.get('acme', token.id)).toMatchObject({ uses: 5 });
   });
 
   it('are not shown as unused while the usage store is down', async () => {

@@ -5,9 +5,9 @@ import type { TokenService } from '../../service.ts';
 import type { TokenFinding } from '../../usage/findings.ts';
 import { generateKey } from '../../values/keys.ts';
 import { readCatalog } from '../catalog-files.ts';
-import { command, findingsOutcome, type Outcome } from '../command.ts';
+import { command, type Ending, type Part, type PrintPart } from '../command.ts';
 import { readFlag, wholeNumber } from '../kinds.ts';
-import { count, printable } from '../layout.ts';
+import { count, listFindings, printable } from '../layout.ts';
 import { progressOn } from '../progress.ts';
 import { readSettings, STORE_SETTINGS } from '../settings.ts';
 import { warn } from '../start-checks.ts';
@@ -60,10 +60,10 @@ broad and orphaned_scope.`,
   exits: { 0: 'nothing was found', 1: STORE_FAULT, 3: 'something was found' },
   example: {
     call: 'review --unused-for-days 30',
-    output: `never_used  ada tw_1k1Ab3dE6… (ci) was not used since 2027-01-31, when
-            counting of it began; revoke it if nobody needs it`,
+    output: `never_used      ada tw_1k1Ab3dE6… (ci) was not used since 2027-01-31, when
+                counting of it began; revoke it if nobody needs it`,
   },
-  async run(_, flags) {
+  async run(_, flags, print) {
     const input = {
       account: flags.account,
       unusedForDays: readFlag(DAYS, 'unused-for-days', flags['unused-for-days']),
@@ -79,11 +79,16 @@ broad and orphaned_scope.`,
     const target = storeTarget(readSettings(STORE_SETTINGS, flags));
     const progress = progressOn(process.stderr);
     const onProgress = progress.of('reviewed');
+    const printed: PrintPart = (part) => {
+      // They may share a terminal.
+      progress.end();
+      return print(part);
+    };
     try {
       const found = await withStore(target, (opened) =>
-        findingsIn(opened, catalog, { ...input, onProgress }),
+        printFindings(opened, catalog, { ...input, onProgress }, printed),
       );
-      return outcomeOf(found, target.name);
+      return endingOf(found, target.name);
     } finally {
       progress.end();
     }
@@ -107,33 +112,57 @@ export async function serviceOf(
   });
 }
 
-async function findingsIn(
+interface Counts {
+  readonly findings: number;
+  readonly tokens: number;
+}
+
+/** Prints each finding when it is found: a store may hold millions of tokens. */
+async function printFindings(
   opened: OpenStore,
   catalog: ScopeCatalog | undefined,
   input: ReviewInput,
-): Promise<TokenFinding[]> {
+  print: PrintPart,
+): Promise<Counts> {
   const tokens = await serviceOf(opened, catalog);
-  const found: TokenFinding[] = [];
-  for await (const finding of tokens.review(input)) found.push(finding);
-  return found;
+  const counts = { findings: 0, tokens: 0 };
+  let last: string | undefined;
+  for await (const finding of tokens.review(input)) {
+    await print(partOf(finding));
+    counts.findings += 1;
+    // The findings about a token come one after the other.
+    if (finding.token.id !== last) counts.tokens += 1;
+    last = finding.token.id;
+  }
+  return counts;
 }
 
-function outcomeOf(found: readonly TokenFinding[], name: string): Outcome {
-  const listed = found.map(({ code, token, message }) => {
-    const { account, masked, name } = token;
-    const of = name === undefined ? '' : ` (${printable(name)})`;
-    return { code, message: `${printable(account)} ${masked}${of} ${message}` };
-  });
-  const described = found.map(({ token, ...facts }) => {
-    const { id, account, name } = token;
-    return { ...facts, account, id, name };
-  });
-  return { ...findingsOutcome(listed, name), json: described, notes: notesOn(found, name) };
+/** The codes form a column, although the widest one may never come. */
+const CODE_WIDTH = Math.max(
+  ...Object.keys({
+    unused: true,
+    never_used: true,
+    broad: true,
+    excess: true,
+    expiring: true,
+    stale_secret: true,
+    orphaned_scope: true,
+    suspended: true,
+  } satisfies Record<TokenFinding['code'], true>).map(({ length }) => length),
+);
+
+function partOf({ token, ...facts }: TokenFinding): Part {
+  const { id, account, masked, name } = token;
+  const of = name === undefined ? '' : ` (${printable(name)})`;
+  const message = `${printable(account)} ${masked}${of} ${facts.message}`;
+  const text = listFindings([{ code: facts.code.padEnd(CODE_WIDTH), message }]);
+  return { text, json: { ...facts, account, id, name } };
 }
 
-function notesOn(found: readonly TokenFinding[], name: string): string {
-  const tokens = new Set(found.map(({ token }) => token.id)).size;
-  return found.length === 0
-    ? `nothing found in ${name}`
-    : `${count(found.length, 'finding')} about ${count(tokens, 'token')} in ${name}`;
+function endingOf({ findings, tokens }: Counts, name: string): Ending {
+  const notes =
+    findings === 0
+      ? `nothing found in ${name}`
+      : `${count(findings, 'finding')} about ${count(tokens, 'token')} in ${name}`;
+  return { isInParts: true, notes, isNegative: findings > 0 };
 }

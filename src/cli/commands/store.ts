@@ -1,25 +1,24 @@
-import { existsSync } from 'node:fs';
 import { MAX_PURGED } from '../../bounds.ts';
 import { systemClock } from '../../clock.ts';
 import { stepsOf } from '../../records/steps.ts';
-import { doctor, type StoreFinding } from '../../store.ts';
-import { type Command, command, findingsOutcome, type Outcome } from '../command.ts';
+import { doctor } from '../../store.ts';
+import { type Command, command, type Outcome } from '../command.ts';
 import { usageError } from '../errors.ts';
 import { AGE, readFlag, TIME, wholeNumber } from '../kinds.ts';
 import { count } from '../layout.ts';
 import { makeFolder } from '../private-file.ts';
 import { readSettings, type ServeSettings, STORE_SETTINGS } from '../settings.ts';
-import { keyUse } from '../stores/key-use.ts';
 import {
-  messageOf,
   migrateFile,
   type OpenStore,
   type StoreTarget,
   storeTarget,
   withStore,
 } from '../stores/open.ts';
-import { type UsageTarget, usageFault } from '../stores/usage.ts';
+import { usageFault } from '../stores/usage.ts';
+import { DOCTOR } from './doctor.ts';
 import { MOVE_COMMANDS } from './move.ts';
+import { RESEAL } from './reseal.ts';
 import { REVIEW, serviceOf } from './review.ts';
 import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 
@@ -38,7 +37,7 @@ const FILE_STATES = {
 export const STORE_COMMANDS: readonly Command[] = [
   command({
     name: 'migrate',
-    summary: 'creates or upgrades the table of tokens in a database, or an SQLite file',
+    summary: 'creates or upgrades the tables in a database, or an SQLite file',
     about: `serve does this by itself when it starts. You can run it as often as you like, also
 concurrently. Without --store it is the SQLite file in the data folder. Beside it, it makes usage.db,
 or in a database a table, which counts how tokens are used, but not with TOKENWRIGHT_USAGE=off. If
@@ -47,11 +46,14 @@ the service may not create tables in a database, run the SQL that --print prints
       ...STORE_FLAGS,
       print: {
         type: 'boolean',
-        help: 'print the SQL that creates the table; needs --store, but no running server',
+        help: 'print the SQL that creates the tables; needs --store, but no running server',
       },
     },
     json: '{ store, changed } where changed is false when there was nothing to do; { sql } with --print',
-    exits: { 0: 'the table or the file is up to date, or there is nothing to do', 1: STORE_FAULT },
+    exits: {
+      0: 'the tables or the files are up to date, or there is nothing to do',
+      1: STORE_FAULT,
+    },
     example: {
       call: 'migrate',
       output: `SQLite in data/tokens.db: the file is made
@@ -70,43 +72,11 @@ SQLite in data/usage.db: the file is made`,
       if (print === true) return printed(sql, target);
       const changed = await withStore(target, (opened) => migrate(opened, settings));
       if (sql === undefined) return { text: nothingToDo(target), json: { store, changed } };
-      const state = changed ? 'is up to date now' : 'was up to date already';
-      return { text: `${store}: the table ${state}`, json: { store, changed } };
+      const text = `${store}: ${stateOf(settings.usage === 'off' ? 1 : 2, changed)}`;
+      return { text, json: { store, changed } };
     },
   }),
-  command({
-    name: 'doctor',
-    summary: 'finds settings of a store and its server that put tokens at risk',
-    about: `It examines the store that serve would use with the same flags and variables. It changes no
-token and no setting.`,
-    flags: {
-      ...STORE_FLAGS,
-      full: {
-        type: 'boolean',
-        help: 'also look for damage, which reads a whole SQLite file, report risks that no setting removes, and count the live tokens of each key',
-      },
-    },
-    json: '[{ code, message }]',
-    exits: { 0: 'no problem was found', 1: STORE_FAULT, 3: 'a problem was found' },
-    example: {
-      call: 'doctor --store postgres://ada@db.internal/acme',
-      output: `fsync_off  if the machine goes down, acknowledged writes may be lost and the
-           database damaged: fsync is off; turn it on`,
-    },
-    async run(_, { full, ...flags }) {
-      const target = storeTarget(readSettings(STORE_SETTINGS, flags));
-      let keys: string[] = [];
-      const findings = await withStore(target, async ({ store, usage }) => {
-        const found = [...(await doctor(store, { full })), ...(await usageFindings(usage))];
-        // What is found may be a table that cannot be read.
-        if (full === true) keys = await keyUse(store, systemClock.now().getTime()).catch(() => []);
-        return found;
-      });
-      const described = findings.map((each) => ({ code: each.code, message: messageOf(each) }));
-      const outcome = findingsOutcome(described, target.name);
-      return { ...outcome, notes: [outcome.notes, ...keys].join('\n') };
-    },
-  }),
+  DOCTOR,
   command({
     name: 'purge',
     summary: 'removes the records of tokens that expired or were revoked long ago',
@@ -145,6 +115,7 @@ is still valid goes. It works in batches of a thousand, and may be stopped and r
     },
   }),
   REVIEW,
+  RESEAL,
   ...MOVE_COMMANDS,
 ];
 
@@ -211,13 +182,10 @@ async function migrateFiles(
   return { text: lines.join('\n'), json: { store: target.name, changed } };
 }
 
-/** A file that is missing is one that nobody has counted in. */
-async function usageFindings(usage: UsageTarget): Promise<StoreFinding[]> {
-  if (usage.file === undefined || !existsSync(usage.file)) return [];
-  const fault = await usageFault(usage);
-  if (fault === undefined) return [];
-  const message = `uses of tokens can be neither counted nor shown: ${fault}. Stop the service and move the file away; serve makes another one`;
-  return [{ code: 'usage_unusable', message }];
+function stateOf(tables: 1 | 2, changed: boolean): string {
+  const [are, were] =
+    tables === 1 ? ['the table is', 'the table was'] : ['the tables are', 'the tables were'];
+  return changed ? `${are} up to date now` : `${were} up to date already`;
 }
 
 /** Returns whether there was something to do. */

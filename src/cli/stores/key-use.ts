@@ -2,10 +2,18 @@ import { stepsOf } from '../../records/steps.ts';
 import type { TokenStore } from '../../store.ts';
 import { isExpired } from '../../token.ts';
 import { sealingKid } from '../../values/value.ts';
-import { count } from '../layout.ts';
 
-/** Says of each key how many live tokens depend on it, one line for each. Reads all records. */
-export async function keyUse(store: TokenStore, now: number): Promise<string[]> {
+/** How many live tokens depend on a key. */
+export interface KeyUse {
+  readonly kid: string;
+  /** Values that were made with it. */
+  readonly values: number;
+  /** Secrets that are sealed with it. */
+  readonly secrets: number;
+}
+
+/** Counts for each key the live tokens that depend on it. Reads all records. */
+export async function keyUse(store: TokenStore, now: number): Promise<KeyUse[]> {
   const values = new Map<string, number>();
   const secrets = new Map<string, number>();
   const add = (counts: Map<string, number>, kid: string | undefined) => {
@@ -22,7 +30,6 @@ export async function keyUse(store: TokenStore, now: number): Promise<string[]> 
   }
   const kids = [...new Set([...values.keys(), ...secrets.keys()])].sort();
   return kids.map((kid) => {
-    const made = count(values.get(kid) ?? 0, 'live value');
-    return `key ${kid}: made ${made}, and seals ${count(secrets.get(kid) ?? 0, 'secret')}`;
+    return { kid, values: values.get(kid) ?? 0, secrets: secrets.get(kid) ?? 0 };
   });
 }

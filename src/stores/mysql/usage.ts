@@ -1,10 +1,19 @@
 import { DEFAULT_DEADLINE_MS, MAX_COUNTED_SCOPES, MAX_DEADLINE_MS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import type { TokenId } from '../../token.ts';
-import type { UsageDelta, UsageRecord, UsageStore } from '../../usage-store.ts';
+import type { UsageDelta, UsageRecord, UsageStore, UsageTotals } from '../../usage-store.ts';
 import { readWholeNumber } from '../options.ts';
 import { USAGE } from '../schema-mark.ts';
-import { isApart, rowsOf, type UsageRow, usagesOf, withinBound } from '../usage-rows.ts';
+import {
+  isApart,
+  REFUSALS,
+  rowsOf,
+  type TotalsRow,
+  totalsOf,
+  type UsageRow,
+  usagesOf,
+  withinBound,
+} from '../usage-rows.ts';
 import { type Cells, type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
 import { COLUMN_BYTES, type Table } from './schema.ts';
 import { marks, padToPowerOfTwo, perCount, withState } from './statements.ts';
@@ -29,8 +38,8 @@ export interface MysqlUsageOptions extends MysqlUsageTableOptions {
  * to the host and stays open. It must lead to the primary: calls on a server that is only for reading
  * fail with `store_unavailable`. It may be the pool of the token store, and needs what that one needs.
  *
- * A batch is one statement. Before it, the store reads which tokens have nearly as many scopes as are
- * counted apart. If the server does not answer within `deadlineMs`, the call rejects with
+ * A batch is one statement. If it has scopes of tokens that this store has not written before, it first
+ * reads which of the tokens have nearly as many scopes as are counted apart. If the server does not answer within `deadlineMs`, the call rejects with
  * `store_unavailable`, and the counts may still be added.
  *
  * @example
@@ -41,6 +50,7 @@ export interface MysqlUsageOptions extends MysqlUsageTableOptions {
 export class MysqlUsageStore implements UsageStore {
   readonly #session: Session;
   readonly #sql: ReturnType<typeof statementsFor>;
+  readonly #known = new KnownRows();
 
   /**
    * Does not connect; the first call does.
@@ -57,11 +67,21 @@ export class MysqlUsageStore implements UsageStore {
   async add(batch: readonly UsageDelta[]): Promise<void> {
     const rows = rowsOf(batch);
     if (rows.length === 0) return;
-    // Reads first: a statement that also reads the table locks what it reads, and concurrent ones end
-    // in deadlocks.
-    const bounded = withinBound(rows, await this.#crowded(rows));
+    const bounded = await this.#bounded(rows);
     const parameters = inOrderOfKey(bounded.map(parametersOf));
     await this.#session.write(this.#sql.add(parameters.length), parameters.flat());
+    this.#known.add(bounded);
+  }
+
+  /** Only scopes that this store has not written yet may have no room. */
+  async #bounded(rows: readonly UsageRow[]): Promise<readonly UsageRow[]> {
+    const isNew = (row: UsageRow) => isApart(row) && !this.#known.has(row);
+    const fresh = rows.filter(isNew);
+    if (fresh.length === 0) return rows;
+    // Reads first: a statement that also reads the table locks what it reads, and concurrent ones end
+    // in deadlocks.
+    const bounded = withinBound(fresh, await this.#crowded(fresh));
+    return [...rows.filter((row) => !isNew(row)), ...bounded];
   }
 
   /** The stored scopes of the tokens that may have no room for all new ones. */
@@ -80,17 +100,24 @@ export class MysqlUsageStore implements UsageStore {
   }
 
   async read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
-    if (ids.length > MAX_READ) {
-      const rest = this.read(ids.slice(MAX_READ));
-      return (await Promise.all([this.read(ids.slice(0, MAX_READ)), rest])).flat();
-    }
-    if (ids.length === 0) return [];
-    const parameters = padToPowerOfTwo(ids);
-    const rows = await this.#session.read(this.#sql.read(parameters.length), parameters);
-    return usagesOf(ids, rows.map(rowIn));
+    return usagesOf(ids, (await this.#rowsOf(this.#sql.read, ids)).map(rowIn));
+  }
+
+  async totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]> {
+    return totalsOf(ids, (await this.#rowsOf(this.#sql.totals, ids)).map(totalsIn));
+  }
+
+  /** The rows of a statement about ids, in parts if there are too many. */
+  async #rowsOf(sqlFor: (count: number) => string, ids: readonly TokenId[]): Promise<Cells[]> {
+    const parts = Array.from({ length: Math.ceil(ids.length / MAX_READ) }, (_, part) =>
+      padToPowerOfTwo(ids.slice(part * MAX_READ, (part + 1) * MAX_READ)),
+    );
+    const rows = parts.map((part) => this.#session.read(sqlFor(part.length), part));
+    return (await Promise.all(rows)).flat();
   }
 
   async forget(ids: readonly TokenId[]): Promise<void> {
+    this.#known.remove(ids);
     if (ids.length > MAX_READ) await this.forget(ids.slice(MAX_READ));
     const [first, ...rest] = ids.slice(0, MAX_READ);
     if (first === undefined) return;
@@ -111,6 +138,34 @@ export class MysqlUsageStore implements UsageStore {
     return this.since();
   }
 }
+
+/**
+ * The rows that a store has written, so that it need not ask again whether their scopes have room. Another
+ * process may have removed them; then a token may get some scopes too many, which reads add to `other`.
+ */
+class KnownRows {
+  readonly #scopes = new Map<TokenId, Set<string>>();
+
+  has({ id, scope }: UsageRow): boolean {
+    return this.#scopes.get(id)?.has(scope) === true;
+  }
+
+  add(rows: readonly UsageRow[]): void {
+    // All go: what is used now is soon known again.
+    if (this.#scopes.size > MAX_KNOWN_TOKENS) this.#scopes.clear();
+    for (const { id, scope } of rows) {
+      const scopes = this.#scopes.get(id);
+      if (scopes === undefined) this.#scopes.set(id, new Set([scope]));
+      else scopes.add(scope);
+    }
+  }
+
+  remove(ids: readonly TokenId[]): void {
+    for (const id of ids) this.#scopes.delete(id);
+  }
+}
+
+const MAX_KNOWN_TOKENS = 10_000;
 
 /** Longer lists of ids are read in parts: a statement takes at most 65 535 parameters. */
 const MAX_READ = 1024;
@@ -139,6 +194,15 @@ function statementsFor(table: Table) {
     read: perCount((count) =>
       withState(`SELECT ${cells} ${counted} WHERE counted.id IN (${marks(count)})`, 4),
     ),
+    totals: perCount((count) =>
+      withState(
+        `SELECT counted.id, SUM(IF(counted.scope = '${REFUSALS}', 0, counted.uses)),
+          SUM(IF(counted.scope = '${REFUSALS}', counted.uses, 0)),
+          MAX(IF(counted.scope = '${REFUSALS}', NULL, counted.last_used_at))
+        ${counted} WHERE counted.id IN (${marks(count)}) GROUP BY counted.id`,
+        4,
+      ),
+    ),
     forget: perCount((count) => `DELETE FROM ${quoted} WHERE id IN (${marks(count)})`),
     since: withState(`SELECT ${cells} ${counted} WHERE counted.id = '' AND counted.scope = ''`, 4),
     begin: sinceSql(table),
@@ -151,6 +215,15 @@ function rowIn([id, scope, uses, lastUsedAt]: Cells): UsageRow {
     scope: String(scope),
     uses: Number(uses),
     lastUsedAt: Number(lastUsedAt),
+  };
+}
+
+function totalsIn([id, uses, refusals, lastUsedAt]: Cells): TotalsRow {
+  return {
+    id: String(id) as TokenId,
+    uses: Number(uses),
+    refusals: Number(refusals),
+    lastUsedAt: lastUsedAt === null ? null : Number(lastUsedAt),
   };
 }
 

@@ -68,6 +68,31 @@ for i = 1, #KEYS do read[i] = redis.call('HGETALL', KEYS[i]) end
 return read
 `);
 
+/**
+ * Answers with the sums of each token, `12 3 1893456000000`: uses, refusals and the time of the last use,
+ * which is missing if there was none; with an empty text for a token without counts.
+ */
+export const READ_TOTALS = script(`
+local totals = {}
+for i = 1, #KEYS do
+  local hash = redis.call('HGETALL', KEYS[i])
+  local uses, refusals, last = 0, 0, nil
+  for n = 1, #hash, 2 do
+    local count, time = string.match(hash[n + 1], '^(%d+) (%-?%d+)$')
+    if not count then return redis.error_reply('WRONGTYPE a count is malformed') end
+    if hash[n] == '${REFUSALS}' then
+      refusals = tonumber(count)
+    else
+      uses = uses + tonumber(count)
+      last = math.max(last or tonumber(time), tonumber(time))
+    end
+  end
+  totals[i] = #hash == 0 and '' or string.format('%.0f %.0f', uses, refusals)
+    .. (last and string.format(' %.0f', last) or '')
+end
+return totals
+`);
+
 /** KEYS: the key of the start. Sets it to the time of the server if it is missing, and answers with it. */
 export const START_USAGE = script(`
 local start = redis.call('GET', KEYS[1])

@@ -2,14 +2,14 @@ import { MAX_COUNTED_SCOPES } from '../../bounds.ts';
 import { withDeadline } from '../../deadline.ts';
 import { TokenError } from '../../errors.ts';
 import type { TokenId } from '../../token.ts';
-import type { UsageDelta, UsageRecord, UsageStore } from '../../usage-store.ts';
-import { rowsOf, type UsageRow, usagesOf } from '../usage-rows.ts';
+import type { UsageDelta, UsageRecord, UsageStore, UsageTotals } from '../../usage-store.ts';
+import { rowsOf, type TotalsRow, totalsOf, type UsageRow, usagesOf } from '../usage-rows.ts';
 import { driverOf, type RedisClient } from './client.ts';
 import { corruptRecord, type Driver, tokenErrorOf, withDriver } from './driver.ts';
 import { KeySpace, readKeyPrefix } from './layout.ts';
 import { ReplicatedWrites } from './replicated-writes.ts';
-import { runScript, type WriteCall } from './scripts.ts';
-import { ADD_USAGE, READ_USAGE, START_USAGE } from './usage-scripts.ts';
+import { runScript, type Script, type WriteCall } from './scripts.ts';
+import { ADD_USAGE, READ_TOTALS, READ_USAGE, START_USAGE } from './usage-scripts.ts';
 
 /** How a {@link RedisUsageStore} works. */
 export interface RedisUsageStoreOptions {
@@ -106,14 +106,26 @@ export class RedisUsageStore implements UsageStore {
   }
 
   async read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
+    return usagesOf(ids, await this.#readAll(READ_USAGE, ids, rowsIn));
+  }
+
+  async totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]> {
+    return totalsOf(ids, await this.#readAll(READ_TOTALS, ids, totalsIn));
+  }
+
+  /** What a script reads of tokens. */
+  async #readAll<Answer, Row>(
+    script: Script,
+    ids: readonly TokenId[],
+    rowsIn: (id: TokenId, answer: Answer | undefined) => Row[],
+  ): Promise<Row[]> {
     const groups = this.#keys.batched([...new Set(ids)].map((id) => ({ id })));
     const rows = groups.map(async (group) => {
       const keys = group.map(({ id }) => this.#keys.usage(id));
-      const answer = await runScript(this.#driver, { script: READ_USAGE, keys, values: [] });
-      const hashes = answer as readonly string[][];
-      return group.flatMap(({ id }, index) => rowsIn(id, hashes[index] ?? []));
+      const answers = await runScript(this.#driver, { script, keys, values: [] });
+      return group.flatMap(({ id }, index) => rowsIn(id, (answers as readonly Answer[])[index]));
     });
-    return usagesOf(ids, (await Promise.all(rows)).flat());
+    return (await Promise.all(rows)).flat();
   }
 
   async forget(ids: readonly TokenId[]): Promise<void> {
@@ -165,7 +177,7 @@ function byToken(rows: readonly UsageRow[]): TokenRows[] {
 const CELL = /^(\d+) (-?\d+)$/;
 
 /** Reads fields and cells in turn. */
-function rowsIn(id: TokenId, hash: readonly string[]): UsageRow[] {
+function rowsIn(id: TokenId, hash: readonly string[] = []): UsageRow[] {
   const rows: UsageRow[] = [];
   for (let index = 0; index < hash.length; index += 2) {
     const [scope = '', cell = ''] = hash.slice(index, index + 2);
@@ -174,4 +186,14 @@ function rowsIn(id: TokenId, hash: readonly string[]): UsageRow[] {
     rows.push({ id, scope, uses: Number(uses), lastUsedAt: Number(lastUsedAt) });
   }
   return rows;
+}
+
+const TOTALS = /^(\d+) (\d+)(?: (-?\d+))?$/;
+
+function totalsIn(id: TokenId, answer = ''): TotalsRow[] {
+  if (answer === '') return [];
+  const [, uses, refusals, last] = TOTALS.exec(answer) ?? [];
+  if (uses === undefined) throw corruptRecord();
+  const lastUsedAt = last === undefined ? null : Number(last);
+  return [{ id, uses: Number(uses), refusals: Number(refusals), lastUsedAt }];
 }

@@ -6,8 +6,10 @@ import {
   type UsageDelta,
   type UsageRecord,
   type UsageStore,
+  type UsageTotals,
   type UsedScope,
 } from '../../usage-store.ts';
+import { totalsIn } from '../usage-rows.ts';
 import {
   cellsOf,
   changesIn,
@@ -112,6 +114,19 @@ export class SqliteUsageStore implements UsageStore {
     return Array.from(ids, (_, index) => found.get(index));
   }
 
+  async totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]> {
+    const asked = JSON.stringify(ids);
+    const rows = await this.#run(() => this.#statements.totals.all(asked));
+    const found = new Map<number, UsageTotals>();
+    for (const row of rows) {
+      const [index, uses, lastUsedAt, refusals] = cellsOf(row).map(numberOrNull);
+      if (uses === null && refusals === null) continue;
+      const counts = { uses: uses ?? 0, refusals: refusals ?? 0, lastUsedAt: lastUsedAt ?? null };
+      found.set(Number(index), totalsIn(counts));
+    }
+    return Array.from(ids, (_, index) => found.get(index));
+  }
+
   async forget(ids: readonly TokenId[]): Promise<void> {
     const asked = JSON.stringify(ids);
     await this.#run(() =>
@@ -165,6 +180,10 @@ function usedScope(scope: unknown, uses: unknown, lastUsedAt: unknown): UsedScop
   return { scope: String(scope), uses: Number(uses), lastUsedAt: new Date(Number(lastUsedAt)) };
 }
 
+function numberOrNull(cell: unknown): number | null {
+  return cell === null ? null : Number(cell);
+}
+
 function prepare(handle: SqliteHandle) {
   return {
     addUses: handle.prepare(
@@ -189,6 +208,14 @@ function prepare(handle: SqliteHandle) {
          FROM json_each(?) AS asked CROSS JOIN uses ON uses.id = asked.value
          UNION ALL SELECT asked.key, NULL, refusals.refusals, NULL
          FROM json_each(?) AS asked CROSS JOIN refusals ON refusals.id = asked.value`,
+      ),
+    ),
+    totals: returnArrays(
+      handle.prepare(
+        `SELECT asked.key, sum(uses.uses), max(uses.last_used_at),
+           (SELECT refusals FROM refusals WHERE refusals.id = asked.value)
+         FROM json_each(?) AS asked LEFT JOIN uses ON uses.id = asked.value
+         GROUP BY asked.key`,
       ),
     ),
     since: handle.prepare('SELECT since FROM counted_since'),

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { makeFolder } from '../../../src/cli/private-file.ts';
 import { SqliteTokenStore, SqliteUsageStore } from '../../../src/stores/sqlite/index.ts';
 import { newRecord } from '../../../src/testing/records.ts';
-import { newFolder, outcomeOf, run } from '../support.ts';
+import { newFolder, outcomeOf, run, runInShell } from '../support.ts';
 
 const DAY_MS = 86_400_000;
 const ORDERS = 'GET:shop.example/orders';
@@ -42,6 +42,28 @@ describe('review', () => {
       / stale_secret ada acme_1k1oldxxx… \(ci\) has had the same value since 20/,
     );
     expect(stderr).toBe(`2 findings about 2 tokens in SQLite in ${join(data, 'tokens.db')}\n`);
+  });
+
+  it('prints a JSON array, finding by finding', async () => {
+    const data = await storeWithTokens();
+    const { code, stdout, stderr } = await run(['review', '--data', data, '--json']);
+    const none = await run([...['review', '--data', data, '--json', '--account', 'nobody']]);
+
+    const found = JSON.parse(stdout);
+    expect({ code, stderr }).toEqual({ code: 3, stderr: '' });
+    expect(found).toMatchObject([{ code: 'broad' }, { code: 'stale_secret' }]);
+    expect(stdout).toBe(`${JSON.stringify(found, null, 2)}\n`);
+    expect(none).toMatchObject({ code: 0, stdout: '[]\n', stderr: '' });
+  });
+
+  it('ends well if its reader stops early', async () => {
+    const data = await storeWithTokens();
+    const { stdout, stderr } = await runInShell(
+      'tokenwright review --data "$1" --json | true; echo "${PIPESTATUS[0]}"',
+      data,
+    );
+
+    expect({ stdout, stderr }).toEqual({ stdout: '3\n', stderr: '' });
   });
 
   it('finds nothing about one account that is well, and exits with 0', async () => {

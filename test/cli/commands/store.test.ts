@@ -22,10 +22,15 @@ describe.skipIf(sqlEngines.length === 0)('migrate', () => {
       changed: false,
     });
     expect(first).toMatchObject({ code: 0, stderr: '' });
-    expect(first.stdout).toMatch(/at 127.0.0.1:\d+\/\w+: the table is up to date now\n$/);
+    expect(first.stdout).toMatch(/at 127.0.0.1:\d+\/\w+: the tables are up to date now\n$/);
     expect(second).toMatchObject({ code: 0, stderr: '' });
-    expect(second.stdout).toMatch(/the table was up to date already\n$/);
-    expect(await run(['doctor', ...flags, '--json'])).toMatchObject({ code: 0, stdout: '[]\n' });
+    expect(second.stdout).toMatch(/the tables were up to date already\n$/);
+    const examined = await run(['doctor', ...flags, '--json']);
+    expect(examined.code).toBe(0);
+    expect(JSON.parse(examined.stdout)).toEqual({
+      findings: [],
+      countedSince: expect.stringMatching(/^20/),
+    });
   });
 
   it.each(sqlEngines)('makes the table of usage in %s, unless that is off', async (engine) => {
@@ -33,9 +38,14 @@ describe.skipIf(sqlEngines.length === 0)('migrate', () => {
     const off = { TOKENWRIGHT_USAGE: 'off' };
     const readUsage = () => runSql(engine, `SELECT uses FROM ${table}_usage`);
 
-    expect((await run(['migrate', ...flags], off)).stdout).toContain('up to date now');
+    expect((await run(['migrate', ...flags], off)).stdout).toContain('table is up to date now');
     expect((await run(['migrate', ...flags], off)).stdout).toContain('was up to date already');
     await expect(readUsage()).rejects.toThrow();
+    const missing = await run(['doctor', ...flags]);
+    expect(missing.code).toBe(3);
+    expect(missing.stdout).toMatch(/^usage_unusable /);
+    expect(missing.stdout.replaceAll(/\s+/g, ' ')).toContain('migrate makes the table');
+    expect(await run(['doctor', ...flags], off)).toMatchObject({ code: 0, stdout: '' });
     expect((await run(['migrate', ...flags])).stdout).toContain('up to date now');
     await readUsage();
   });
@@ -53,7 +63,7 @@ describe.skipIf(sqlEngines.length === 0)('migrate', () => {
 
       await runSql(engine, stdout);
       expect(await run(['doctor', ...flags])).toMatchObject({ code: 0, stdout: '' });
-      expect((await run(['migrate', ...flags])).stdout).toContain('was up to date already');
+      expect((await run(['migrate', ...flags])).stdout).toContain('were up to date already');
     },
   );
 });
@@ -177,12 +187,14 @@ describe('doctor', () => {
       expect(found.stdout).toMatch(/^schema_missing {2}no token can be read/);
       expect(found.stderr).toMatch(/^1 finding in PostgreSQL at 127\.0\.0\.1:\d+\/postgres\n$/);
       expect(listed).toMatchObject({ code: 3, stderr: '' });
-      expect(JSON.parse(listed.stdout)).toEqual([
-        {
-          code: 'schema_missing',
-          message: expect.stringContaining('run tokenwright migrate with'),
-        },
-      ]);
+      expect(JSON.parse(listed.stdout)).toEqual({
+        findings: [
+          {
+            code: 'schema_missing',
+            message: expect.stringContaining('run tokenwright migrate with'),
+          },
+        ],
+      });
     },
   );
 
@@ -198,14 +210,16 @@ describe('doctor', () => {
     expect(await run(['doctor', '--data', data])).toMatchObject({ code: 0, stdout: '' });
     const found = await run(['doctor', '--data', data, '--full', '--json']);
     expect(found.code).toBe(3);
-    expect(JSON.parse(found.stdout)).toMatchObject([{ code: 'database_damaged' }]);
+    expect(JSON.parse(found.stdout).findings).toMatchObject([{ code: 'database_damaged' }]);
   });
 
   it.skipIf(redis === undefined)('finds nothing where nothing is weak', async () => {
     const found = await run(['doctor', '--store', `${redis}/3`]);
 
     expect(found).toMatchObject({ code: 0, stdout: '' });
-    expect(found.stderr).toMatch(/^nothing found in Redis at .*\/3\n$/);
+    expect(found.stderr).toMatch(
+      /^nothing found in Redis at .*\/3\nuses of tokens are counted since 20/,
+    );
   });
 
   it.skipIf(!isInstalled('redis'))('finds a Redis that keeps nothing', async () => {
@@ -221,7 +235,7 @@ describe('doctor', () => {
   it.skipIf(redis === undefined)('knows how many replicas are to be waited for', async () => {
     const codes = async (url: string) => {
       const { stdout } = await run(['doctor', '--store', url, '--json']);
-      return JSON.parse(stdout).map(({ code }: { code: string }) => code);
+      return JSON.parse(stdout).findings.map(({ code }: { code: string }) => code);
     };
 
     expect(await codes(`${redis}?replicas=0`)).toEqual([]);
@@ -236,7 +250,7 @@ describe('doctor', () => {
     const found = await run(['doctor', '--store', `${redisCluster}`, '--json']);
 
     expect([0, 3]).toContain(found.code);
-    expect(Array.isArray(JSON.parse(found.stdout))).toBe(true);
+    expect(Array.isArray(JSON.parse(found.stdout).findings)).toBe(true);
   });
 
   it('looks at the SQLite file of a service, and makes none', async () => {
@@ -260,8 +274,63 @@ describe('doctor --full', () => {
     const { notes, json } = await outcomeOf(['doctor', '--data', data, '--full']);
 
     expect(notes).toMatch(/\nkey k1: made 2 live values, and seals 0 secrets$/);
-    expect(json).toEqual([]);
-    expect((await outcomeOf(['doctor', '--data', data])).notes).not.toContain('key k1');
+    expect(json).toEqual({ findings: [], keys: [{ kid: 'k1', values: 2, secrets: 0 }] });
+    const short = await outcomeOf(['doctor', '--data', data]);
+    expect(short.notes).not.toContain('key k1');
+    expect(short.json).toEqual({ findings: [] });
+  });
+});
+
+describe('reseal', () => {
+  /** A store whose values can be shown again, and the flags of its commands. */
+  async function storeWithValues(count: number) {
+    const data = newFolder();
+    makeFolder(data);
+    const service = serviceOn(data, { reveal: 'always' });
+    for (let i = 0; i < count; i++) {
+      await service.issue({ account: 'ada', scopes: ['GET:shop.example/orders'] });
+    }
+    return { data };
+  }
+
+  const secretsOf = async (data: string) =>
+    (await outcomeOf(['doctor', '--data', data, '--full'])).json.keys;
+
+  it('brings the secrets to the active key, once', async () => {
+    const { data } = await storeWithValues(3);
+    await outcomeOf(['keys', 'rotate', '--data', data]);
+    expect(await secretsOf(data)).toEqual([{ kid: 'k1', values: 3, secrets: 3 }]);
+    const { text, json, isNegative } = await outcomeOf(['reseal', '--data', data]);
+
+    expect(text).toBe(`encrypted 3 of 3 records again in SQLite in ${join(data, 'tokens.db')}`);
+    expect(json).toEqual({ records: 3, resealed: 3, unreadable: 0, missed: 0 });
+    expect(isNegative).toBeUndefined();
+    expect(await secretsOf(data)).toEqual([
+      { kid: 'k1', values: 3, secrets: 0 },
+      { kid: 'k2', values: 0, secrets: 3 },
+    ]);
+    expect((await outcomeOf(['reseal', '--data', data])).json).toMatchObject({ resealed: 0 });
+  });
+
+  it('says how many secrets no key opens, and exits with 3', async () => {
+    const { data } = await storeWithValues(2);
+    const keys = join(newFolder(), 'keys.json');
+    await outcomeOf(['keys', 'new', '--keys', keys, '--kid', 'k7']);
+    const { json, notes, isNegative } = await outcomeOf(['reseal', '--data', data, '--keys', keys]);
+
+    expect(json).toMatchObject({ resealed: 0, unreadable: 2 });
+    expect(notes).toContain('no key of the file opens the secrets of 2 records');
+    expect(isNegative).toBe(true);
+  });
+
+  it('refuses keys that can only verify', async () => {
+    const { data } = await storeWithValues(1);
+    const verifier = await outcomeOf(['keys', 'verifier', '--data', data]);
+    const keys = join(data, 'verifier.json');
+    writeFileSync(keys, verifier.text);
+
+    await expect(outcomeOf(['reseal', '--data', data, '--keys', keys])).rejects.toThrow();
+    expect(await secretsOf(data)).toEqual([{ kid: 'k1', values: 1, secrets: 1 }]);
   });
 });
 

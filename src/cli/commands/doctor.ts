@@ -1,0 +1,93 @@
+import { existsSync } from 'node:fs';
+import { systemClock } from '../../clock.ts';
+import { doctor, type StoreFinding } from '../../store.ts';
+import { command, findingsOutcome } from '../command.ts';
+import { count } from '../layout.ts';
+import { readSettings, type ServeSettings, STORE_SETTINGS } from '../settings.ts';
+import { type KeyUse, keyUse } from '../stores/key-use.ts';
+import { messageOf, type OpenStore, storeTarget, withStore } from '../stores/open.ts';
+import { type UsageTarget, usageFault } from '../stores/usage.ts';
+import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
+
+/** Examines a store, and what counts the uses of its tokens. */
+export const DOCTOR = command({
+  name: 'doctor',
+  summary: 'finds settings of a store and its server that put tokens at risk',
+  about: `It examines the store that serve would use with the same flags and variables, and the table or
+file that counts uses, but not with TOKENWRIGHT_USAGE=off. It changes no token and no setting.`,
+  flags: {
+    ...STORE_FLAGS,
+    full: {
+      type: 'boolean',
+      help: 'also look for damage, which reads a whole SQLite file, report risks that no setting removes, and count the live tokens of each key',
+    },
+  },
+  json: '{ findings: [{ code, message }], countedSince, keys: [{ kid, values, secrets }] } where countedSince is from when uses are counted, and keys come with --full: live tokens that depend on each key, by their values and by the secrets it seals',
+  exits: { 0: 'no problem was found', 1: STORE_FAULT, 3: 'a problem was found' },
+  example: {
+    call: 'doctor --store postgres://ada@db.internal/acme',
+    output: `fsync_off  if the machine goes down, acknowledged writes may be lost and the
+           database damaged: fsync is off; turn it on`,
+  },
+  async run(_, { full = false, ...flags }) {
+    const settings = readSettings([...STORE_SETTINGS, 'usage'], flags);
+    const target = storeTarget(settings);
+    const examined = await withStore(target, (opened) => examine(opened, settings, full));
+    const { countedSince, keys } = examined;
+    const findings = examined.findings.map((found) => {
+      return { code: found.code, message: messageOf(found) };
+    });
+    const outcome = findingsOutcome(findings, target.name);
+    const since = countedSince && `uses of tokens are counted since ${countedSince.toISOString()}`;
+    const notes = [outcome.notes, since, ...(keys?.map(noteOn) ?? [])];
+    return {
+      ...outcome,
+      json: { findings, countedSince, keys },
+      notes: notes.filter((note) => note !== undefined).join('\n'),
+    };
+  },
+});
+
+interface Examined {
+  readonly findings: readonly StoreFinding[];
+  readonly countedSince: Date | undefined;
+  readonly keys: readonly KeyUse[] | undefined;
+}
+
+async function examine(
+  { store, usage }: OpenStore,
+  settings: Pick<ServeSettings, 'usage'>,
+  full: boolean,
+): Promise<Examined> {
+  const found = await doctor(store, { full });
+  const isMissing = found.some(({ code }) => code === 'schema_missing');
+  // To make one table makes the other one.
+  const counts = isMissing || settings.usage === 'off' ? undefined : await usageFindings(usage);
+  // What is found may be a table that cannot be read.
+  const keys = full ? await keyUse(store, systemClock.now().getTime()).catch(() => []) : undefined;
+  return {
+    findings: [...found, ...(counts?.findings ?? [])],
+    countedSince: counts?.since,
+    keys,
+  };
+}
+
+/** A file that is missing is one that nobody has counted in. */
+async function usageFindings(
+  usage: UsageTarget,
+): Promise<{ readonly findings: readonly StoreFinding[]; readonly since: Date | undefined }> {
+  if (usage.file !== undefined && !existsSync(usage.file))
+    return { findings: [], since: undefined };
+  const fault = await usageFault(usage);
+  if (fault === undefined) return { findings: [], since: await usage.open().since?.() };
+  const cure =
+    usage.file === undefined
+      ? 'tokenwright migrate makes the table if it is missing'
+      : 'Stop the service and move the file away; serve makes another one';
+  const message = `uses of tokens can be neither counted nor shown: ${fault}. ${cure}`;
+  return { findings: [{ code: 'usage_unusable', message }], since: undefined };
+}
+
+function noteOn({ kid, values, secrets }: KeyUse): string {
+  return `key ${kid}: made ${count(values, 'live value')}, and seals ${count(secrets, 'secret')}`;
+}

@@ -1,0 +1,32 @@
+// An API of its own process that guards its routes with the store of a running service. Argument: the
+// data folder of that service. It writes its counts when it ends.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { loadKeys } from '../../src/cli/key-file.ts';
+import { bearerGuard, sendResponse } from '../../src/http/index.ts';
+import { TokenService } from '../../src/index.ts';
+import { SqliteTokenStore, SqliteUsageStore } from '../../src/stores/sqlite/index.ts';
+
+const data = process.argv[2] ?? '';
+const tokens = new TokenService({
+  store: SqliteTokenStore.open(join(data, 'tokens.db')),
+  usage: { store: SqliteUsageStore.open(join(data, 'usage.db')) },
+  keys: loadKeys(data),
+  prefix: 'tw',
+});
+const guard = bearerGuard({ tokens, domain: 'orders.acme.example' });
+
+const server = createServer(async (request, response) => {
+  const outcome = await guard(request);
+  if (!outcome.ok) return sendResponse(outcome.response, response);
+  response.end(`orders of ${outcome.token.account}\n`);
+}).listen(0, '127.0.0.1', () => {
+  console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+});
+
+process.on('SIGTERM', async () => {
+  server.close();
+  server.closeAllConnections();
+  await tokens.close();
+});
