@@ -133,6 +133,7 @@ export declare class MemoryUsageStore implements UsageStore {
   #private;
   add(batch: readonly UsageDelta[]): Promise<void>;
   read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
+  totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]>;
   forget(ids: readonly TokenId[]): Promise<void>;
   since(): Promise<Date>;
 }
@@ -506,9 +507,16 @@ export interface UsageRecord {
 export interface UsageStore {
   add(batch: readonly UsageDelta[]): Promise<void>;
   read(ids: readonly TokenId[]): Promise<readonly (UsageRecord | undefined)[]>;
+  totals?(ids: readonly TokenId[]): Promise<readonly (UsageTotals | undefined)[]>;
   forget(ids: readonly TokenId[]): Promise<void>;
   since?(): Promise<Date>;
   close?(): Promise<void>;
+}
+
+export interface UsageTotals {
+  readonly uses: number;
+  readonly refusals: number;
+  readonly lastUsedAt?: Date;
 }
 
 export interface UseDelta {

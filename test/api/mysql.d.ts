@@ -1,6 +1,6 @@
 // What tokenwright/mysql declares, as published. Written by: npm run api
 
-import type { AccountQuota, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore } from 'tokenwright';
+import type { AccountQuota, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export type MysqlCallback = (error: unknown, answer: unknown) => void;
 
@@ -69,6 +69,7 @@ export declare class MysqlUsageStore implements UsageStore {
   constructor(pool: MysqlPool | MysqlPromisePool, options?: MysqlUsageOptions);
   add(batch: readonly UsageDelta[]): Promise<void>;
   read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
+  totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]>;
   forget(ids: readonly TokenId[]): Promise<void>;
   since(): Promise<Date>;
 }

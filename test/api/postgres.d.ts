@@ -1,6 +1,6 @@
 // What tokenwright/postgres declares, as published. Written by: npm run api
 
-import type { AccountQuota, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore } from 'tokenwright';
+import type { AccountQuota, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export interface PostgresClient {
   query(query: PostgresQuery): Promise<{
@@ -82,6 +82,7 @@ export declare class PostgresUsageStore implements UsageStore {
   constructor(pool: PostgresPool, options?: PostgresUsageOptions);
   add(batch: readonly UsageDelta[]): Promise<void>;
   read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
+  totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]>;
   forget(ids: readonly TokenId[]): Promise<void>;
   since(): Promise<Date>;
 }

@@ -1,6 +1,6 @@
 // What tokenwright/redis declares, as published. Written by: npm run api
 
-import type { AccountQuota, DoctorOptions, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore } from 'tokenwright';
+import type { AccountQuota, DoctorOptions, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export interface IoredisClient {
   readonly isCluster: boolean;
@@ -111,6 +111,7 @@ export declare class RedisUsageStore implements UsageStore {
   constructor(client: RedisClient, { keyPrefix }?: RedisUsageStoreOptions);
   add(batch: readonly UsageDelta[]): Promise<void>;
   read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
+  totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]>;
   forget(ids: readonly TokenId[]): Promise<void>;
   since(): Promise<Date>;
   close(): Promise<void>;

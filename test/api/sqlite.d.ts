@@ -1,6 +1,6 @@
 // What tokenwright/sqlite declares, as published. Written by: npm run api
 
-import type { AccountQuota, DoctorOptions, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore } from 'tokenwright';
+import type { AccountQuota, DoctorOptions, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export interface SqliteHandle {
   exec(sql: string): unknown;
@@ -48,6 +48,7 @@ export declare class SqliteUsageStore implements UsageStore {
   static open(pathOrHandle: string | SqliteHandle): SqliteUsageStore;
   add(batch: readonly UsageDelta[]): Promise<void>;
   read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
+  totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]>;
   forget(ids: readonly TokenId[]): Promise<void>;
   since(): Promise<Date>;
   close(): Promise<void>;

@@ -22,7 +22,7 @@ const server = createServer(async (request, response) => {
   if (!outcome.ok) return sendResponse(outcome.response, response);
   response.end(`orders of ${outcome.token.account}\n`);
 }).listen(0, '127.0.0.1', () => {
-  console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  process.stdout.write(`http://127.0.0.1:${(server.address() as AddressInfo).port}\n`);
 });
 
 process.on('SIGTERM', async () => {

@@ -128,7 +128,7 @@ it('a token is issued, used in another process, listed, narrowed, suspended, rot
   expect(await ask(second)).toBe('200 orders of ada');
   await second.stop();
   const advice = await shell('token', 'advise', id);
-  expect(advice.stdout).toMatch(/^unused +POST:orders/m);
+  expect(advice.stdout).toMatch(/^ +POST:orders.acme.example\/orders$/m);
   expect(advice.stdout).toMatch(/^kept +GET:orders/m);
 
   transcript.remark('narrowed to what it uses');

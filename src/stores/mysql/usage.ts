@@ -75,13 +75,12 @@ export class MysqlUsageStore implements UsageStore {
 
   /** Only scopes that this store has not written yet may have no room. */
   async #bounded(rows: readonly UsageRow[]): Promise<readonly UsageRow[]> {
-    const isNew = (row: UsageRow) => isApart(row) && !this.#known.has(row);
-    const fresh = rows.filter(isNew);
-    if (fresh.length === 0) return rows;
+    const fresh = new Set(rows.filter((row) => isApart(row) && !this.#known.has(row)));
+    if (fresh.size === 0) return rows;
     // Reads first: a statement that also reads the table locks what it reads, and concurrent ones end
     // in deadlocks.
-    const bounded = withinBound(fresh, await this.#crowded(fresh));
-    return [...rows.filter((row) => !isNew(row)), ...bounded];
+    const bounded = withinBound([...fresh], await this.#crowded([...fresh]));
+    return [...rows.filter((row) => !fresh.has(row)), ...bounded];
   }
 
   /** The stored scopes of the tokens that may have no room for all new ones. */

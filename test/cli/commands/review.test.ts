@@ -59,7 +59,7 @@ describe('review', () => {
   it('ends well if its reader stops early', async () => {
     const data = await storeWithTokens();
     const { stdout, stderr } = await runInShell(
-      'tokenwright review --data "$1" --json | true; echo "${PIPESTATUS[0]}"',
+      'set -o pipefail; tokenwright review --data "$1" --json | true; echo "$?"',
       data,
     );
 

@@ -113,7 +113,7 @@ describe('migrate', () => {
 
     expect((await run(['migrate'], environment)).stdout).toContain('up to date now');
     const again = await run(['migrate', '--store', url], environment);
-    expect(again.stdout).toContain('was up to date already');
+    expect(again.stdout).toContain('were up to date already');
   });
 
   it.skipIf(postgres === undefined)('leaves a table alone that is not ours', async () => {
