@@ -98,6 +98,21 @@ export interface KeyOptions {
   readonly status: 'active' | 'verify';
 }
 
+export interface LeaseStore {
+  take(wants: readonly LeaseWant[]): Promise<readonly number[]>;
+  giveBack(leases: readonly UnspentLease[]): Promise<void>;
+  purge(before: Date, limit: number): Promise<number>;
+  close?(): Promise<void>;
+}
+
+export interface LeaseWant {
+  readonly key: string;
+  readonly window: number;
+  readonly limit: number;
+  readonly want: number;
+  readonly until: Date;
+}
+
 export interface Lifetime {
   readonly defaultSeconds: number;
   readonly maxSeconds: number;
@@ -116,12 +131,19 @@ export interface ListInput<Asked extends string = string> {
 
 export type ListedState = TokenState | 'all';
 
+export declare class MemoryLeaseStore implements LeaseStore {
+  #private;
+  take(wants: readonly LeaseWant[]): Promise<number[]>;
+  giveBack(leases: readonly UnspentLease[]): Promise<void>;
+  purge(before: Date, limit: number): Promise<number>;
+}
+
 export declare class MemoryTokenStore implements TokenStore {
   #private;
   readonly local = true;
   insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
-  page({ account, after, limit, liveAt, state, maxBytes, }: PageQuery): Promise<TokenRecord[]>;
+  page({ account, after, limit, liveAt, parent, state, maxBytes, }: PageQuery): Promise<TokenRecord[]>;
   replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
   revokeAll(account: string, at: Date, limit: number): Promise<number>;
@@ -158,6 +180,7 @@ export interface PageQuery {
   readonly limit: number;
   readonly liveAt: Date;
   readonly state?: ListedState | undefined;
+  readonly parent?: TokenId | undefined;
   readonly maxBytes?: number | undefined;
 }
 
@@ -293,6 +316,14 @@ export interface TokenAdvice {
   readonly since: Date;
 }
 
+export declare abstract class TokenChecks<out Entry extends string = string> extends TokenUpkeep {
+  #private;
+  verify<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<Verdict>;
+  allows<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<boolean>;
+  verifySync<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>): Verdict | undefined;
+  introspect(value: string, options?: IntrospectOptions): Promise<Token | undefined>;
+}
+
 export declare class TokenError extends Error {
   readonly name: 'TokenError';
   readonly code: TokenErrorCode;
@@ -370,6 +401,15 @@ export type TokenId = string & {
   readonly [tokenId]: true;
 };
 
+export interface TokenLimits {
+  readonly addresses?: readonly string[];
+  readonly uses?: number;
+  readonly rate?: {
+    readonly uses: number;
+    readonly seconds: number;
+  };
+}
+
 export interface TokenPage {
   readonly tokens: Token[];
   readonly cursor?: string;
@@ -395,6 +435,9 @@ export interface TokenRecord {
   readonly suspendedAt?: Date | undefined;
   readonly scopesChangedAt?: Date | undefined;
   readonly rotatedAt?: Date | undefined;
+  readonly limits?: TokenLimits | undefined;
+  readonly ancestors?: readonly TokenId[] | undefined;
+  readonly format?: string | undefined;
   readonly pending?: {
     readonly prefix: string;
     readonly kid: string;
@@ -404,7 +447,7 @@ export interface TokenRecord {
   } | undefined;
 }
 
-export declare class TokenService<out Entry extends string = string> extends TokenUpkeep {
+export declare class TokenService<out Entry extends string = string> extends TokenChecks<Entry> {
   #private;
   constructor(options: TokenServiceOptions<Entry>);
   get lifetime(): Lifetime;
@@ -421,10 +464,6 @@ export declare class TokenService<out Entry extends string = string> extends Tok
   revokeAll(account: string, options?: RevokeAllOptions): Promise<number>;
   rotate(account: string, valueOrId: string, options?: RotateOptions): Promise<IssuedToken>;
   rotate(account: string, valueOrId: string, options: CancelRotationOptions): Promise<Token>;
-  verify<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<Verdict>;
-  allows<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<boolean>;
-  verifySync<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>): Verdict | undefined;
-  introspect(value: string, options?: IntrospectOptions): Promise<Token | undefined>;
   explain(account: string, valueOrId: string, need: Need): Promise<Explanation>;
   scopes(account: string): Promise<Entry[]>;
 }
@@ -479,6 +518,12 @@ export interface TokenUsage {
   readonly refusals: number;
   readonly lastUsedAt?: Date;
   readonly scopes: readonly ScopeUsage[];
+}
+
+export interface UnspentLease {
+  readonly key: string;
+  readonly window: number;
+  readonly amount: number;
 }
 
 export type Unsubscribe = () => Promise<void>;

@@ -1,6 +1,11 @@
 // What tokenwright/testing declares, as published. Written by: npm run api
 
-import type { TokenStore, UsageStore } from 'tokenwright';
+import type { LeaseStore, TokenStore, UsageStore } from 'tokenwright';
+
+export interface LeaseContractCase {
+  readonly name: string;
+  run(open: () => LeaseStore | Promise<LeaseStore>): Promise<void>;
+}
 
 export interface ManualClock {
   now(): Date;
@@ -31,6 +36,8 @@ export declare const faults: Readonly<{
   duplicate(isHit?: (call: StoreCall) => boolean): StoreFault;
   hang(isHit?: (call: StoreCall) => boolean): StoreFault;
 }>;
+
+export declare const leaseContract: readonly LeaseContractCase[];
 
 export declare function manualClock(start?: Date): ManualClock;
 

@@ -6,15 +6,15 @@ import { ENTRIES, type Entry, specifierOf } from './entries.ts';
 /** In bytes, a little above what it is: whoever raises one says in the change what it buys. */
 const BUDGETS: Readonly<Record<Entry, number>> = {
   scope: 8_650,
-  index: 33_250,
+  index: 34_200,
   openapi: 15_000,
-  http: 30_750,
+  http: 30_900,
   console: 40_000,
-  sqlite: 10_250,
-  postgres: 12_100,
-  mysql: 11_800,
-  redis: 15_650,
-  testing: 11_100,
+  sqlite: 11_000,
+  postgres: 12_950,
+  mysql: 12_800,
+  redis: 16_750,
+  testing: 13_500,
 };
 
 for (const entry of ENTRIES) {
