@@ -103,6 +103,7 @@ const EXPORTS: Record<
       'type UsageOptions',
       'type UsageRecord',
       'type UsageStore',
+      'type UsageTotals',
       'type UsedScope',
       'type UseDelta',
       'type Explanation',
