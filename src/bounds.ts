@@ -117,6 +117,12 @@ export const MAX_UPKEEP_MS = 604_800_000;
 /** The most days that advice and reviews look back or ahead. */
 export const MAX_REVIEWED_DAYS = 3650;
 
+/** Findings after which a page of a review ends, with the token that it is at. */
+export const MAX_PAGE_FINDINGS = 100;
+
+/** Milliseconds after which a page of a review ends, with the tokens that it has read. */
+export const REVIEW_BUDGET_MS = 50;
+
 /** The largest `limit` of `purge`, in records. */
 export const MAX_PURGED = 1_000_000;
 

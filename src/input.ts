@@ -193,6 +193,14 @@ export interface ResealOptions {
   readonly onProgress?: ((report: ResealReport) => void) | undefined;
 }
 
+/** The input of `reviewPage`. */
+export interface ReviewPageInput extends Omit<ReviewInput, 'account' | 'onProgress'> {
+  /** Whose tokens. */
+  readonly account: string;
+  /** That of the page before, with the same other members. */
+  readonly cursor?: string | undefined;
+}
+
 /** The options of `upkeep`. */
 export interface UpkeepOptions {
   /** How long ago a record expired or was revoked that is removed: whole days, 1 to 3650. @default 90 */

@@ -1,8 +1,13 @@
 import { CatalogCoverage, type Coverage } from './access/coverage.ts';
+import { MAX_PAGE_FINDINGS, MAX_RECORD_BYTES, REVIEW_BUDGET_MS } from './bounds.ts';
+import { nextTurn } from './deadline.ts';
 import { DAY_MS } from './duration.ts';
 import { notify } from './events.ts';
-import type { ReviewInput } from './input.ts';
+import type { ReviewInput, ReviewPageInput } from './input.ts';
+import { listBytes } from './list-size.ts';
 import type { ServiceParts } from './parts.ts';
+import { readCursor, writeCursor } from './records/cursor.ts';
+import { OwnTime } from './records/page.ts';
 import { accountStepsOf, stepsOf } from './records/steps.ts';
 import { tokenOf, withUse } from './records/token-view.ts';
 import type { ScopeCatalog, ScopeSet } from './scope/index.ts';
@@ -10,61 +15,94 @@ import { isExpired, type TokenRecord } from './token.ts';
 import { totalsOf } from './usage/counts.ts';
 import { findingsOn, type ReviewAges, type TokenFinding } from './usage/findings.ts';
 
-/** Reviews live tokens in one pass, some at a time. The same token may come twice. */
-export async function* reviewed(
-  parts: ServiceParts,
-  input: ReviewInput,
-  now: number,
-): AsyncGenerator<TokenFinding, void, undefined> {
-  const { account, onProgress } = input;
-  const { unusedForDays = 90, expiringWithinDays = 14, secretOlderThanDays = 180 } = input;
-  const ages: ReviewAges = {
-    unusedForMs: unusedForDays * DAY_MS,
-    expiringWithinMs: expiringWithinDays * DAY_MS,
-    secretOlderThanMs: secretOlderThanDays * DAY_MS,
-  };
-  const reviewer = new Reviewer(parts, now);
-  let count = 0;
-  const { store } = parts;
-  const steps = account === undefined ? stepsOf(store) : accountStepsOf(store, account, now);
-  for await (const records of steps) {
-    const live = records.filter(
-      (record) => record.revokedAt === undefined && !isExpired(record, now),
-    );
-    yield* await reviewer.review(live, ages);
-    count += live.length;
-    if (onProgress !== undefined) notify(onProgress, count);
-  }
+/** Findings about some tokens of an account, and the cursor of the next page if there may be more. */
+export interface FindingPage {
+  readonly findings: readonly TokenFinding[];
+  readonly cursor?: string;
 }
 
-class Reviewer {
+/** Milliseconds of work after which others get a turn of the event loop. */
+const TURN_MS = 10;
+
+/** Reviews live tokens. */
+export class Reviews {
   readonly #parts: ServiceParts;
-  readonly #now: number;
   readonly #coverages = new WeakMap<ScopeCatalog, CatalogCoverage>();
 
-  constructor(parts: ServiceParts, now: number) {
+  constructor(parts: ServiceParts) {
     this.#parts = parts;
-    this.#now = now;
   }
 
-  async review(records: readonly TokenRecord[], ages: ReviewAges): Promise<TokenFinding[]> {
+  /** Reviews all tokens in one pass, some at a time. The same token may come twice. */
+  async *all(input: ReviewInput, now: number): AsyncGenerator<TokenFinding, void, undefined> {
+    const { account, onProgress } = input;
+    const ages = agesOf(input);
+    const { store } = this.#parts;
+    const steps = account === undefined ? stepsOf(store) : accountStepsOf(store, account, now);
+    let count = 0;
+    for await (const records of steps) {
+      const live = liveOf(records, now);
+      for await (const { findings } of this.#reviewed(live, ages, now)) yield* findings;
+      count += live.length;
+      if (onProgress !== undefined) notify(onProgress, count);
+    }
+  }
+
+  /**
+   * Reviews tokens of an account until there are many findings, or some time has passed.
+   *
+   * @throws {TokenError} `invalid_request` for a cursor of another account or other ages
+   */
+  async page({ account, cursor, ...input }: ReviewPageInput, now: number): Promise<FindingPage> {
+    const { store, ring } = this.#parts;
+    const ages = agesOf(input);
+    const query = JSON.stringify(['review', account, ages]);
+    const start = cursor === undefined ? undefined : readCursor(ring, cursor, query);
+    const end = performance.now() + REVIEW_BUDGET_MS;
+    const findings: TokenFinding[] = [];
+    let bytes = 0;
+    for await (const records of accountStepsOf(store, account, now, start)) {
+      const live = liveOf(records, now);
+      for await (const reviewed of this.#reviewed(live, ages, now)) {
+        findings.push(...reviewed.findings);
+        bytes += reviewed.findings.reduce((sum, { scopes }) => sum + listBytes(scopes), 0);
+        if (findings.length < MAX_PAGE_FINDINGS && bytes < MAX_RECORD_BYTES) continue;
+        return { findings, cursor: writeCursor(ring, reviewed.record, query) };
+      }
+      const last = records.at(-1);
+      if (last === undefined || performance.now() < end) continue;
+      return { findings, cursor: writeCursor(ring, last, query) };
+    }
+    return { findings };
+  }
+
+  async *#reviewed(
+    records: readonly TokenRecord[],
+    ages: ReviewAges,
+    now: number,
+  ): AsyncGenerator<{ readonly record: TokenRecord; readonly findings: TokenFinding[] }, void> {
     const { compiled, view } = this.#parts;
     const usages = await view.usage?.countsOf(records.map(({ id }) => id));
     // After the counts, because some may be dropped meanwhile.
     const since = await view.usage?.countedSince();
     const coverages = await this.#coveragesOf(records);
-    return records.flatMap((record, index) => {
+    let turn = new OwnTime(TURN_MS);
+    for (const [index, record] of records.entries()) {
+      if (turn.isOver) {
+        await nextTurn();
+        turn = new OwnTime(TURN_MS);
+      }
       const usage = usages?.[index];
       const held = compiled.setOf(record.scopes);
       const reviewed = {
         record,
-        token: withUse(tokenOf(record, this.#now), totalsOf(usage)),
+        token: withUse(tokenOf(record, now), totalsOf(usage)),
         held,
         counts: since === undefined ? undefined : { usage, since },
         coverage: coverageIn(coverages.get(record.account), held),
       };
-      return findingsOn(reviewed, ages, this.#now);
-    });
+      yield { record, findings: findingsOn(reviewed, ages, now) };
+    }
   }
 
   /** By account; without those whose catalog fails, such as that of an account which was closed. */
@@ -87,6 +125,20 @@ class Reviewer {
     this.#coverages.set(catalog, known);
     return known;
   }
+}
+
+function agesOf(input: ReviewInput): ReviewAges {
+  const { unusedForDays = 90, expiringWithinDays = 14, secretOlderThanDays = 180 } = input;
+  return {
+    unusedForMs: unusedForDays * DAY_MS,
+    expiringWithinMs: expiringWithinDays * DAY_MS,
+    secretOlderThanMs: secretOlderThanDays * DAY_MS,
+  };
+}
+
+/** Those that somebody can use, now or when they are resumed. */
+function liveOf(records: readonly TokenRecord[], now: number): TokenRecord[] {
+  return records.filter((record) => record.revokedAt === undefined && !isExpired(record, now));
 }
 
 function coverageIn(coverage: CatalogCoverage | undefined, held: ScopeSet): Coverage | undefined {

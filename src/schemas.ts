@@ -125,12 +125,21 @@ export const introspectOptions = strict({
 
 export const adviseOptions = strict({ unusedForDays: daysField('unusedForDays').optional() });
 
+const reviewDays = {
+  unusedForDays: daysField('unusedForDays').optional(),
+  expiringWithinDays: daysField('expiringWithinDays').optional(),
+  secretOlderThanDays: daysField('secretOlderThanDays').optional(),
+};
+
+export const reviewPageInput = strict(
+  { account: fields.account, ...reviewDays, cursor: fields.cursor.optional() },
+  'reviewPage takes',
+);
+
 export const reviewInput = strict(
   {
     account: fields.account.optional(),
-    unusedForDays: daysField('unusedForDays').optional(),
-    expiringWithinDays: daysField('expiringWithinDays').optional(),
-    secretOlderThanDays: daysField('secretOlderThanDays').optional(),
+    ...reviewDays,
     onProgress: progressField<number>(),
   },
   'review takes',

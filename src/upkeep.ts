@@ -1,14 +1,27 @@
 import { DEFAULT_UPKEEP_MS, PURGE_BATCH, UPKEEP_BATCH, UPKEEP_PAUSE_MS } from './bounds.ts';
 import { DAY_MS } from './duration.ts';
 import { TokenError } from './errors.ts';
-import type { PurgeInput, ResealOptions, ReviewInput, UpkeepOptions } from './input.ts';
+import type {
+  PurgeInput,
+  ResealOptions,
+  ReviewInput,
+  ReviewPageInput,
+  UpkeepOptions,
+} from './input.ts';
 import type { ServiceParts } from './parts.ts';
 import { inBatches } from './records/batches.ts';
 import { resealAll } from './records/reseal.ts';
 import { stepsOf } from './records/steps.ts';
 import { tokenOf } from './records/token-view.ts';
-import { reviewed } from './review.ts';
-import { purgeInput, readInput, resealOptions, reviewInput, upkeepOptions } from './schemas.ts';
+import { type FindingPage, Reviews } from './review.ts';
+import {
+  purgeInput,
+  readInput,
+  resealOptions,
+  reviewInput,
+  reviewPageInput,
+  upkeepOptions,
+} from './schemas.ts';
 import type { ResealReport, Token } from './token.ts';
 import { pause, type Upkeep, UpkeepRounds } from './upkeep-rounds.ts';
 import type { TokenFinding } from './usage/findings.ts';
@@ -42,11 +55,13 @@ export interface ServiceStats {
  */
 export abstract class TokenUpkeep {
   readonly #parts: ServiceParts;
+  readonly #reviews: Reviews;
   readonly #upkeeps = new Set<UpkeepRounds>();
 
   /** @internal */
   constructor(parts: ServiceParts) {
     this.#parts = parts;
+    this.#reviews = new Reviews(parts);
   }
 
   /**
@@ -124,7 +139,20 @@ export abstract class TokenUpkeep {
    */
   async *review(input: ReviewInput = {}): AsyncGenerator<TokenFinding, void, undefined> {
     const now = this.#parts.now();
-    yield* reviewed(this.#parts, readInput(reviewInput, input), now);
+    yield* this.#reviews.all(readInput(reviewInput, input), now);
+  }
+
+  /**
+   * Reviews some tokens of one account, newest first, for a page that people look at. All findings about
+   * a token are on one page. Continue while there is a `cursor`: a page ends after about 50 ms, and may
+   * be empty.
+   *
+   * @internal
+   * @throws {TokenError} `invalid_request`, also for a cursor of another account or other days
+   */
+  async reviewPage(input: ReviewPageInput): Promise<FindingPage> {
+    const now = this.#parts.now();
+    return this.#reviews.page(readInput(reviewPageInput, input), now);
   }
 
   /**

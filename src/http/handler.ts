@@ -47,6 +47,8 @@ export interface TokenHandler {
  * | `POST /token/{id}/rotate` | gives a new value |
  * | `GET /token/{id}/usage` | shows how often, when last and by which scopes it is used |
  * | `GET /token/{id}/advice` | names the scopes that it does not use |
+ * | `POST /token/{id}/explain` | says whether it would be allowed something, and why |
+ * | `GET /review` | finds tokens that somebody should look at |
  * | `GET /scopes` | lists the scopes that tokens may have |
  * | `GET /openapi.json` | describes all this, to everybody |
  *
@@ -188,7 +190,8 @@ class HttpHandler {
 
   #read(path: string): { readonly route: string; readonly token: string } {
     const rest = path.startsWith(this.basePath) ? path.slice(this.basePath.length) : '';
-    const [, token, tail = ''] = /^\/token\/([^/]+)(\/(?:rotate|usage|advice))?$/.exec(rest) ?? [];
+    const [, token, tail = ''] =
+      /^\/token\/([^/]+)(\/(?:rotate|usage|advice|explain))?$/.exec(rest) ?? [];
     if (token === undefined) return { route: rest, token: '' };
     return { route: `/token/{token}${tail}`, token };
   }
@@ -234,6 +237,8 @@ function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource
     ['/token/{token}/rotate', { ...byAccount, verbs: { POST: verbs.rotate } }],
     ['/token/{token}/usage', { ...byAccount, verbs: { GET: verbs.usage } }],
     ['/token/{token}/advice', { ...byAccount, verbs: { GET: verbs.advice } }],
+    ['/token/{token}/explain', { ...byAccount, verbs: { POST: verbs.explain } }],
+    ['/review', { ...byAccount, verbs: { GET: verbs.review } }],
     ['/scopes', { ...byAccount, verbs: { GET: verbs.scopes } }],
     ['/openapi.json', { ...open, verbs: { GET: async () => document() } }],
   ]);

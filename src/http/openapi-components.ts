@@ -6,15 +6,8 @@ import {
   MAX_PATH_SEGMENTS,
   MAX_PATH_TEMPLATES,
 } from '../bounds.ts';
-import {
-  ADVICE_SCHEMA,
-  arrayOf,
-  INTROSPECTION_SCHEMA,
-  type Json,
-  objectSchema,
-  TOKEN_SCHEMA,
-  USAGE_SCHEMA,
-} from './wire.ts';
+import { arrayOf, INTROSPECTION_SCHEMA, type Json, objectSchema, TOKEN_SCHEMA } from './wire.ts';
+import { ADVICE_SCHEMA, EXPLANATION_SCHEMA, FINDING_SCHEMA, USAGE_SCHEMA } from './wire-reports.ts';
 
 /** The options of the handler that add components. */
 export interface ComponentOptions {
@@ -106,6 +99,11 @@ const SCHEMAS: Json = {
   TokenList: objectSchema({ data: arrayOf('Token'), ...SUCCESS }, { cursor: { type: 'string' } }),
   Usage: objectSchema({ data: USAGE_SCHEMA, ...SUCCESS }),
   Advice: objectSchema({ data: ADVICE_SCHEMA, ...SUCCESS }),
+  Explanation: objectSchema({ data: EXPLANATION_SCHEMA, ...SUCCESS }),
+  FindingList: objectSchema(
+    { data: { type: 'array', items: FINDING_SCHEMA }, ...SUCCESS },
+    { cursor: { type: 'string' } },
+  ),
   ScopeList: objectSchema({ data: arrayOf('Scope'), ...SUCCESS }),
   Done: objectSchema({ data: { type: 'null' }, ...SUCCESS }),
   Failure: objectSchema(

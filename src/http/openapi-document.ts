@@ -1,25 +1,31 @@
-import * as z from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
-import { MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../bounds.ts';
-import { type ServiceErrorCode as Code, DESCRIPTIONS, STATUS } from './errors.ts';
-import { FORM_TYPE, oauthError } from './introspection.ts';
+import type { ServiceErrorCode as Code } from './errors.ts';
+import { FORM_TYPE } from './introspection.ts';
 import {
   type ComponentOptions,
   components,
   EXAMPLE_SCOPE,
   hasOAuth,
 } from './openapi-components.ts';
-import { exampleOf } from './openapi-examples.ts';
-import { adviceSchema, filterSchema, getSchema } from './query.ts';
-import { COMMON_HEADERS, type HttpResponse } from './responses.ts';
 import {
-  type BodySchemas,
-  ID_PATTERN,
-  type Json,
-  type WireAdvice,
-  type WireToken,
-  type WireUsage,
-} from './wire.ts';
+  BY_ACCOUNT,
+  EVERY,
+  EXAMPLE_ID,
+  EXAMPLE_SUCCESS,
+  EXAMPLE_TOKEN,
+  failures,
+  json,
+  jsonBody,
+  OF_BODIES,
+  oauthFailures,
+  operation,
+  queryParameters,
+  toJsonSchema,
+} from './openapi-parts.ts';
+import { advice, explain, review, usage } from './openapi-reports.ts';
+import { filterSchema, getSchema } from './query.ts';
+import { COMMON_HEADERS, type HttpResponse } from './responses.ts';
+import { type BodySchemas, ID_PATTERN, type Json, type WireToken } from './wire.ts';
 
 /** The options of the handler that change its document, and the bodies that it accepts. */
 export interface DocumentOptions extends ComponentOptions {
@@ -30,9 +36,6 @@ export interface DocumentOptions extends ComponentOptions {
   readonly bodies: BodySchemas;
 }
 
-const EVERY: readonly Code[] = ['invalid_request', 'uri_too_long', 'internal', 'overloaded'];
-const BY_ACCOUNT: readonly Code[] = [...EVERY, 'unauthenticated', 'store_unavailable'];
-const OF_BODIES: readonly Code[] = ['invalid_json', 'payload_too_large', 'unsupported_media_type'];
 const OF_SCOPES: readonly Code[] = [
   'scopes_required',
   'invalid_scope',
@@ -49,39 +52,8 @@ const OF_CHANGES: readonly Code[] = [
   'store_corrupt',
 ];
 
-/** The headers of failures, by status. */
-const HEADERS_OF_STATUS: Readonly<Record<number, Json>> = {
-  401: { 'WWW-Authenticate': { $ref: '#/components/headers/WWW-Authenticate' } },
-  429: { 'Retry-After': { $ref: '#/components/headers/Retry-After' } },
-  503: { 'Retry-After': { $ref: '#/components/headers/Retry-After' } },
-};
-
-const EXAMPLE_ID = '5sQ0bX8vK2mYt7RjW1cZpA';
-const EXAMPLE_TOKEN: WireToken = {
-  scopes: [EXAMPLE_SCOPE],
-  expire: 1_767_225_600,
-  token: EXAMPLE_ID,
-  id: EXAMPLE_ID,
-  state: 'active',
-  createdAt: 1_735_689_600,
-  version: 1,
-  name: 'nightly build',
-};
 /** As a service shows it that records usage. */
 const EXAMPLE_USED: WireToken = { ...EXAMPLE_TOKEN, lastUsed: 1_735_776_000, uses: 12 };
-const EXAMPLE_USAGE: WireUsage = {
-  uses: 12,
-  refusals: 1,
-  lastUsed: 1_735_776_000,
-  scopes: [{ scope: EXAMPLE_SCOPE, uses: 12, lastUsed: 1_735_776_000 }],
-};
-const EXAMPLE_ADVICE: WireAdvice = {
-  unused: ['POST:shop.example/orders'],
-  kept: [EXAMPLE_SCOPE],
-  since: EXAMPLE_TOKEN.createdAt,
-};
-const EXAMPLE_SUCCESS = { success: true, message: '', error: null };
-
 /**
  * The service as an OpenAPI 3.1 document. Bodies and queries come from the schemas that validate them,
  * statuses and numbers from the table of the responses. Made on the first call, and cached.
@@ -134,6 +106,11 @@ function documentOf(options: DocumentOptions): Json {
         parameters: [tokenParameter(options)],
         get: advice(options),
       },
+      '/token/{token}/explain': {
+        parameters: [tokenParameter(options)],
+        post: explain(options),
+      },
+      '/review': { get: review(options) },
       '/scopes': { get: scopes(options) },
       '/openapi.json': { get: OPENAPI },
       ...(introspection && { '/introspect': { post: introspectionOf(options) } }),
@@ -190,62 +167,12 @@ function list(options: DocumentOptions): Json {
   });
 }
 
-function queryParameters(query: z.ZodObject): Json[] {
-  const { properties = {} } = toJsonSchema(query) as { properties?: Record<string, Json> };
-  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
-    name,
-    in: 'query',
-    ...(description !== undefined && { description }),
-    schema: WRITTEN_IN_QUERY[name] ?? schema,
-  }));
-}
-
-/** The schemas of parameters that the query holds as text. */
-const WRITTEN_IN_QUERY: Readonly<Record<string, Json>> = {
-  scope: { anyOf: [{ $ref: '#/components/schemas/Scope' }, { const: '' }] },
-  limit: { type: 'integer', minimum: 1, maximum: MAX_WIRE_PAGE_TOKENS },
-  unusedForDays: { type: 'integer', minimum: 1, maximum: MAX_REVIEWED_DAYS },
-};
-
 function show(options: DocumentOptions): Json {
   return operation('getToken', 'Shows a token, also an expired one', {
     parameters: queryParameters(getSchema),
     responses: {
       200: { ...SHOWN, content: json('OneToken', { data: [EXAMPLE_USED], ...EXAMPLE_SUCCESS }) },
       ...failures(options, [...BY_ACCOUNT, 'not_found', 'store_corrupt']),
-    },
-  });
-}
-
-function usage(options: DocumentOptions): Json {
-  return operation(
-    'getTokenUsage',
-    'Shows how a token is used: how often, when last, and for what',
-    {
-      description:
-        'Every check of the token is counted that a service makes which records usage, also in other processes. The latest counts of those may be missing.',
-      responses: {
-        200: {
-          description: 'The counts, in total and for each scope.',
-          content: json('Usage', { data: EXAMPLE_USAGE, ...EXAMPLE_SUCCESS }),
-        },
-        ...failures(options, [...BY_ACCOUNT, 'not_found', 'usage_not_recorded', 'store_corrupt']),
-      },
-    },
-  );
-}
-
-function advice(options: DocumentOptions): Json {
-  return operation('adviseOnToken', 'Names the scopes that a token does not use', {
-    description:
-      'Changes nothing: to remove them, send `unused` as `removeScopes` of a `PATCH`. Gives no advice while the counts do not go back far enough. A scope counts as unused if a server uses it that does not record usage.',
-    parameters: queryParameters(adviceSchema),
-    responses: {
-      200: {
-        description: 'The scopes that the token can do without, and the others.',
-        content: json('Advice', { data: EXAMPLE_ADVICE, ...EXAMPLE_SUCCESS }),
-      },
-      ...failures(options, [...BY_ACCOUNT, 'not_found', 'usage_not_recorded', 'store_corrupt']),
     },
   });
 }
@@ -423,10 +350,6 @@ const CHANGE_OF_RIGHTS: readonly Code[] = [
 
 const IF_MATCH: Json = { $ref: '#/components/parameters/IfMatch' };
 
-function operation(operationId: string, summary: string, parts: Json): Json {
-  return { operationId, summary, tags: ['tokens'], ...parts };
-}
-
 function tokenParameter({ pathTokens }: DocumentOptions): Json {
   const takesValues = pathTokens !== 'id-only';
   return {
@@ -437,80 +360,6 @@ function tokenParameter({ pathTokens }: DocumentOptions): Json {
     schema: takesValues ? { type: 'string' } : { type: 'string', pattern: ID_PATTERN },
     example: EXAMPLE_ID,
   };
-}
-
-function jsonBody(schema: Json, required: boolean, example: Json): Json {
-  return { required, content: { 'application/json': { schema, example } } };
-}
-
-function json(schema: string, example: Json): Json {
-  return { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` }, example } };
-}
-
-/** The failures of a call, in the envelope, by status. */
-function failures({ limiter }: Partial<DocumentOptions>, codes: readonly Code[]): Json {
-  const all: readonly Code[] = limiter ? [...codes, 'rate_limited'] : codes;
-  return byStatus(all, String, (some) => ({
-    schema: {
-      type: 'object',
-      allOf: [{ $ref: '#/components/schemas/Failure' }],
-      required: ['code', 'error'],
-      properties: {
-        code: { enum: some },
-        error: { enum: [...new Set(some.map((code) => STATUS[code][1]))] },
-      },
-    },
-    examples: Object.fromEntries(some.map((code) => [code, { value: exampleOf(code) }])),
-  }));
-}
-
-/** The failures of a call, in the form of OAuth, by status. */
-function oauthFailures(codes: readonly Code[]): Json {
-  return byStatus(codes, oauthError, (some) => ({
-    schema: {
-      type: 'object',
-      allOf: [{ $ref: '#/components/schemas/OAuthFailure' }],
-      required: ['error'],
-      properties: { error: { enum: [...new Set(some.map(oauthError))] } },
-    },
-  }));
-}
-
-function byStatus(
-  codes: readonly Code[],
-  nameOf: (code: Code) => string,
-  content: (some: Code[]) => Json,
-): Json {
-  const statuses = [...new Set(codes.map((code) => STATUS[code][0]))].sort();
-  return Object.fromEntries(
-    statuses.map((status) => {
-      const some = codes.filter((code) => STATUS[code][0] === status);
-      const description = some
-        .map((code) => `\`${nameOf(code)}\`: ${DESCRIPTIONS[code]}.`)
-        .join('\n\n');
-      const headers = HEADERS_OF_STATUS[status];
-      return [
-        status,
-        {
-          description,
-          ...(headers !== undefined && { headers }),
-          content: { 'application/json': content(some) },
-        },
-      ];
-    }),
-  );
-}
-
-function toJsonSchema(schema: z.ZodType): Json {
-  const { $schema: _, ...whole } = z.toJSONSchema(schema, {
-    io: 'input',
-    unrepresentable: 'any',
-    override: ({ jsonSchema }) => {
-      // zod adds the range of exact doubles, which says nothing about the member.
-      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-    },
-  });
-  return whole;
 }
 
 /** The body with the members of older clients. */

@@ -7,14 +7,6 @@ import { editDistance } from '../scope/distance.ts';
 import { shownName } from '../wording.ts';
 import { HttpError } from './errors.ts';
 
-/** Says of an error about a member of the query that it is one. */
-export function ofQuery(error: unknown, { shape }: z.ZodObject): unknown {
-  const member = isTokenError(error) ? error.details?.['member'] : undefined;
-  if (!isTokenError(error) || !Object.hasOwn(shape, String(member))) return error;
-  const { code, message, details } = error;
-  return new HttpError(code, `the query parameter ${message}`, { details });
-}
-
 /** The query of a list, with the names of the service. */
 export type Filter = Pick<ListInput, 'scope' | 'match' | 'state' | 'name' | 'limit' | 'cursor'>;
 
@@ -53,22 +45,38 @@ export const filterSchema = z.object({
 
 /** The schema of the query of advice. */
 export const adviceSchema = z.object({
-  unusedForDays: z
-    .string()
-    .refine((text) => /^[1-9]\d{0,3}$/.test(text) && Number(text) <= MAX_REVIEWED_DAYS, {
-      error: `unusedForDays must be a whole number from 1 to ${MAX_REVIEWED_DAYS}`,
-    })
-    .transform(Number)
-    .describe('How long a scope was not used that can go; 30 without it.')
+  unusedForDays: days('unusedForDays', 'How long a scope was not used that can go; 30 without it.'),
+});
+
+/** The schema of the query of a review. */
+export const reviewSchema = z.object({
+  unusedForDays: days(
+    'unusedForDays',
+    'How long a token, or most of its scopes, was not used; 90 without it.',
+  ),
+  expiringWithinDays: days('expiringWithinDays', 'How soon a token in use expires; 14 without it.'),
+  secretOlderThanDays: days('secretOlderThanDays', 'How old a value is; 180 without it.'),
+  cursor: fields.cursor
+    .describe('The `cursor` of the page before, for the same other parameters.')
     .optional(),
 });
+
+function days(name: string, description: string) {
+  return z
+    .string()
+    .refine((text) => /^[1-9]\d{0,3}$/.test(text) && Number(text) <= MAX_REVIEWED_DAYS, {
+      error: `${name} must be a whole number from 1 to ${MAX_REVIEWED_DAYS}`,
+    })
+    .transform(Number)
+    .describe(description)
+    .optional();
+}
 
 /** More edits than a misspelled name of a parameter has. With two, `page` would be `name`. */
 const tooManyEdits = ({ length }: string) => (length > 4 ? 3 : 2);
 
-/** Parses the query of a list. An empty `scope` or `name` is ignored. */
-export function readFilter(query: URLSearchParams): Filter {
-  const { scope, name, ...filter } = readQuery(filterSchema, query);
+/** An empty `scope` or `name` filters nothing. */
+export function withoutEmpty({ scope, name, ...filter }: Filter): Filter {
   return { ...filter, ...(scope && { scope }), ...(name && { name }) };
 }
 
@@ -80,10 +88,35 @@ export const getSchema = z.object({
 });
 
 /**
+ * Reads a query and uses it. An error about one of its parameters says so, also if `use` finds it.
+ *
+ * @throws {HttpError} `invalid_request`
+ */
+export async function withQuery<Shape extends z.ZodRawShape, Result>(
+  schema: z.ZodObject<Shape>,
+  query: URLSearchParams,
+  use: (read: z.output<z.ZodObject<Shape>>) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await use(readQuery(schema, query));
+  } catch (error) {
+    throw ofQuery(error, schema);
+  }
+}
+
+/** Says of an error about a member of the query that it is one. */
+function ofQuery(error: unknown, { shape }: z.ZodObject): unknown {
+  const member = isTokenError(error) ? error.details?.['member'] : undefined;
+  if (!isTokenError(error) || !Object.hasOwn(shape, String(member))) return error;
+  const { code, message, details } = error;
+  return new HttpError(code, `the query parameter ${message}`, { details });
+}
+
+/**
  * Parses a query. Unknown parameters, which clients and proxies add, are ignored, unless one looks like a
  * misspelled known one.
  */
-export function readQuery<Shape extends z.ZodRawShape>(
+function readQuery<Shape extends z.ZodRawShape>(
   schema: z.ZodObject<Shape>,
   query: URLSearchParams,
 ): z.output<z.ZodObject<Shape>> {

@@ -1,15 +1,9 @@
 import type * as z from 'zod';
+import type { Need } from '../access/need.ts';
 import { LISTED_BATCH, LISTING_BUDGET_MS, MAX_LISTED_BYTES, MAX_LISTED_TOKENS } from '../bounds.ts';
 import { nextTurn } from '../deadline.ts';
 import { isTokenError } from '../errors.ts';
-import type {
-  AdviseOptions,
-  GetOptions,
-  IssueInput,
-  ModifyInput,
-  PatchInput,
-  RotateOptions,
-} from '../input.ts';
+import type { IssueInput, ModifyInput, PatchInput, RotateOptions } from '../input.ts';
 import { listBytes } from '../list-size.ts';
 import { readInput } from '../schemas.ts';
 import { parseScope } from '../scope/index.ts';
@@ -21,9 +15,9 @@ import {
   type Filter,
   filterSchema,
   getSchema,
-  ofQuery,
-  readFilter,
-  readQuery,
+  reviewSchema,
+  withoutEmpty,
+  withQuery,
 } from './query.ts';
 import type { HttpRequest } from './request.ts';
 import { type HttpResponse, succeed, succeedWithList } from './responses.ts';
@@ -37,11 +31,10 @@ import {
   refuseMember,
   toInput,
   toWire,
-  toWireAdvice,
-  toWireUsage,
   toWireWithUse,
   versionsOf,
 } from './wire.ts';
+import { toWireAdvice, toWireFinding, toWireUsage, type WireExplanation } from './wire-reports.ts';
 
 /** A call that has passed all checks but those of its verb. */
 export interface ResourceCall {
@@ -93,16 +86,18 @@ export class TokenResources {
   };
 
   readonly list: Verb = async ({ account, query, slots }) => {
-    const { filter, tokens, cursor } = await this.#filtered(account, query);
+    const { filter, tokens, cursor } = await withQuery(filterSchema, query, async (asked) => {
+      const filter = withoutEmpty(asked);
+      return { filter, ...(await this.#page(account, filter)) };
+    });
     if (!slots.holdBytes(bytesOf(tokens) + tokens.length * WIRE_BYTES)) throw overloaded();
-    const shown = this.#shown;
-    if (cursor === undefined) return succeedWithList(tokens, shown);
-    const link = `<?${nextQuery(filter, cursor)}>; rel="next"`;
-    return succeedWithList(tokens, shown, { cursor }, { link });
+    return pageOf(tokens, this.#shown, { ...linkable(filter), cursor });
   };
 
   readonly get: Verb = async ({ account, token, query, slots }) => {
-    const found = await this.#tokens.get(account, token, readShown(query));
+    const found = await withQuery(getSchema, query, (options) =>
+      this.#tokens.get(account, token, options),
+    );
     if (found === undefined) throw notFound();
     if (!slots.holdBytes(recordBytes(found))) throw overloaded();
     return succeed({ data: [this.#shown(found)] }, etag(found));
@@ -118,13 +113,34 @@ export class TokenResources {
   };
 
   readonly advice: Verb = async ({ account, token, query, slots }) => {
-    const options = this.#adviceQuery(query);
-    if (!this.#tokens.recordsUsage) throw notRecorded();
-    const advice = await this.#tokens.advise(account, token, options);
+    const advice = await withQuery(adviceSchema, query, async (options) => {
+      if (!this.#tokens.recordsUsage) throw notRecorded();
+      return this.#tokens.advise(account, token, options);
+    });
     if (advice === undefined) throw notFound();
     const { unused, kept } = advice;
     if (!slots.holdBytes(listBytes(unused) + listBytes(kept))) throw overloaded();
     return succeed({ data: toWireAdvice(advice) });
+  };
+
+  readonly explain: Verb = async ({ account, token, body }) => {
+    const need = readInput(this.#schemas.explain, required(body, '{"scope": "…"}'));
+    const explanation = await this.#tokens.explain(account, token, need as Need);
+    if (explanation.reason === 'unknown') throw notFound();
+    return succeed({ data: explanation satisfies WireExplanation });
+  };
+
+  readonly review: Verb = async ({ account, query, slots }) => {
+    const { days, findings, cursor } = await withQuery(reviewSchema, query, async (asked) => {
+      const { cursor: _, ...days } = asked;
+      return { days, ...(await this.#tokens.reviewPage({ account, ...asked })) };
+    });
+    const bytes = findings.reduce(
+      (sum, { scopes, token }) => sum + listBytes(scopes) + recordBytes(token) + WIRE_BYTES,
+      0,
+    );
+    if (!slots.holdBytes(bytes)) throw overloaded();
+    return pageOf(findings, (each) => toWireFinding(each, this.#shown), { ...days, cursor });
   };
 
   readonly replace: Verb = (call) => this.#change(call, this.#schemas.replace, 'modify');
@@ -166,26 +182,6 @@ export class TokenResources {
     const conditions = await this.#conditions(call, schema);
     const changed = await this.#tokens[verb](account, token, change, conditions);
     return succeed({ data: [toWire(changed)] }, etag(changed));
-  }
-
-  #adviceQuery(query: URLSearchParams): AdviseOptions {
-    try {
-      return readQuery(adviceSchema, query);
-    } catch (error) {
-      throw ofQuery(error, adviceSchema);
-    }
-  }
-
-  async #filtered(
-    account: string,
-    query: URLSearchParams,
-  ): Promise<TokenPage & { readonly filter: Filter }> {
-    try {
-      const filter = readFilter(query);
-      return { filter, ...(await this.#page(account, filter)) };
-    } catch (error) {
-      throw ofQuery(error, filterSchema);
-    }
   }
 
   /** One page if a limit or a cursor is given, else all tokens, up to a number and a size. */
@@ -240,29 +236,28 @@ function bytesOf(tokens: readonly Token[]): number {
   return tokens.reduce((bytes, token) => bytes + recordBytes(token), 0);
 }
 
-/** @throws {HttpError} `invalid_request` */
-function readShown(query: URLSearchParams): GetOptions {
-  try {
-    return readQuery(getSchema, query);
-  } catch (error) {
-    throw ofQuery(error, getSchema);
+/** What a link says of a filter; its scope in canonical form. */
+function linkable({ scope, match, state, name, limit }: Filter) {
+  return { scope: scope && parseScope(scope).toString(), match, state, name, limit };
+}
+
+/** A page of a list. The link to the next one has the query of this page with its cursor. */
+function pageOf<Item>(
+  items: readonly Item[],
+  toJson: (item: Item) => unknown,
+  { cursor, ...query }: Readonly<Record<string, string | number | undefined>>,
+): HttpResponse {
+  if (cursor === undefined) return succeedWithList(items, toJson);
+  const next = new URLSearchParams();
+  for (const [name, value] of Object.entries({ ...query, cursor })) {
+    if (value !== undefined) next.set(name, String(value));
   }
+  return succeedWithList(items, toJson, { cursor }, { link: `<?${next}>; rel="next"` });
 }
 
-function nextQuery({ scope, match, state, name, limit }: Filter, cursor: string): URLSearchParams {
-  return new URLSearchParams({
-    ...(scope !== undefined && { scope: parseScope(scope).toString() }),
-    ...(match !== undefined && { match }),
-    ...(state !== undefined && { state }),
-    ...(name !== undefined && { name }),
-    ...(limit !== undefined && { limit: String(limit) }),
-    cursor,
-  });
-}
-
-function required(body: unknown): unknown {
+function required(body: unknown, example = '{"scopes": ["…"]}'): unknown {
   if (body !== undefined) return body;
-  throw new HttpError('invalid_json', 'a JSON body is required, as {"scopes": ["…"]}');
+  throw new HttpError('invalid_json', `a JSON body is required, as ${example}`);
 }
 
 function notRecorded(): HttpError {

@@ -5,9 +5,6 @@ import { isTokenError, type TokenError } from '../errors.ts';
 import { INSTANT_SCHEMA, parseInstant } from '../instant.ts';
 import { fields, got, readInput, secondsField, strict } from '../schemas.ts';
 import { type JsonObject, type Lifetime, TOKEN_STATES, type Token } from '../token.ts';
-import type { TokenAdvice } from '../usage/advice.ts';
-import type { TokenUsage } from '../usage/counts.ts';
-import { OTHER_SCOPES } from '../usage-store.ts';
 import { type Names, renamed, shown } from '../wording.ts';
 import { HttpError } from './errors.ts';
 
@@ -56,39 +53,13 @@ export function toWireWithUse(token: Token): WireToken {
   };
 }
 
-interface WireUse {
+export interface WireUse {
   readonly uses: number;
   /** `null` if it was never used. */
   readonly lastUsed: number | null;
 }
 
-/** How a token is used, in the JSON of a response. */
-export interface WireUsage extends WireUse {
-  readonly refusals: number;
-  readonly scopes: readonly (WireUse & { readonly scope: string })[];
-}
-
-export function toWireUsage(usage: TokenUsage): WireUsage {
-  const { refusals, scopes } = usage;
-  return {
-    ...toWireUse(usage),
-    refusals,
-    scopes: scopes.map((used) => ({ scope: used.scope, ...toWireUse(used) })),
-  };
-}
-
-/** Which scopes a token does not need, in the JSON of a response. */
-export interface WireAdvice {
-  readonly unused: readonly string[];
-  readonly kept: readonly string[];
-  readonly since: number;
-}
-
-export function toWireAdvice({ unused, kept, since }: TokenAdvice): WireAdvice {
-  return { unused, kept, since: toUnixSeconds(since) };
-}
-
-function toWireUse({ uses, lastUsedAt }: Use): WireUse {
+export function toWireUse({ uses, lastUsedAt }: Use): WireUse {
   return { uses, lastUsed: lastUsedAt === undefined ? null : toUnixSeconds(lastUsedAt) };
 }
 
@@ -112,28 +83,18 @@ export function toIntrospection(token: Token | undefined): Json {
 }
 
 /** A hot path: a list of tokens has two times for each token. */
-function toUnixSeconds(date: Date): number {
+export function toUnixSeconds(date: Date): number {
   return Math.floor(date.getTime() / 1000);
 }
 
 export const ID_PATTERN = '^[0-9A-Za-z]{22}$';
 
-const SECONDS: Json = { type: 'integer', description: 'UNIX seconds.' };
-const COUNT: Json = { type: 'integer', minimum: 0 };
-const LAST_USED: Json = {
+export const SECONDS: Json = { type: 'integer', description: 'UNIX seconds.' };
+export const COUNT: Json = { type: 'integer', minimum: 0 };
+export const LAST_USED: Json = {
   type: ['integer', 'null'],
   description: 'UNIX seconds; `null` if it was never used.',
 };
-
-/** The schema of {@link toWireAdvice}. */
-export const ADVICE_SCHEMA: Json = objectSchema({
-  unused: { ...arrayOf('Scope'), description: 'What the token can do without.' },
-  kept: { ...arrayOf('Scope'), description: 'Its other scopes.' },
-  since: {
-    ...SECONDS,
-    description: 'UNIX seconds. From when the counts say something about these scopes.',
-  },
-} satisfies Record<keyof WireAdvice, Json>);
 
 const OPTIONAL_MEMBERS = {
   pending: { const: true, description: 'A new value waits for its first use.' },
@@ -166,22 +127,6 @@ export const TOKEN_SCHEMA: Json = objectSchema(
   } satisfies Record<keyof Omit<WireToken, keyof typeof OPTIONAL_MEMBERS>, Json>,
   OPTIONAL_MEMBERS,
 );
-
-/** The schema of {@link toWireUsage}. */
-export const USAGE_SCHEMA: Json = objectSchema({
-  uses: { ...COUNT, description: 'How often a check accepted it.' },
-  refusals: { ...COUNT, description: 'How often a check refused it.' },
-  lastUsed: LAST_USED,
-  scopes: {
-    type: 'array',
-    description: `All scopes that the token holds. An entry \`${OTHER_SCOPES}\` has the uses of those that are not counted apart.`,
-    items: objectSchema({
-      scope: { anyOf: [{ $ref: '#/components/schemas/Scope' }, { const: OTHER_SCOPES }] },
-      uses: COUNT,
-      lastUsed: LAST_USED,
-    } satisfies Record<keyof WireUsage['scopes'][number], Json>),
-  },
-} satisfies Record<keyof WireUsage, Json>);
 
 /** The schema of {@link toIntrospection}. */
 export const INTROSPECTION_SCHEMA: Json = objectSchema(
@@ -288,7 +233,9 @@ function expiresIn({ maxSeconds }: Lifetime): z.ZodType<number> {
   });
 }
 
-export type BodySchemas = Readonly<Record<'create' | 'replace' | 'patch' | 'rotate', z.ZodObject>>;
+export type BodySchemas = Readonly<
+  Record<'create' | 'replace' | 'patch' | 'rotate' | 'explain', z.ZodObject>
+>;
 
 const BODY = 'the body must be';
 
@@ -339,7 +286,25 @@ export function bodySchemas(lifetime: Lifetime): BodySchemas {
       },
       BODY,
     ),
+    explain: strict(
+      {
+        scope: z
+          .string({ error: got('scope must be a text such as "GET:shop.example/orders"') })
+          .meta({ $ref: '#/components/schemas/Scope' })
+          .optional(),
+        method: requestPart('method', 'GET'),
+        domain: requestPart('domain', 'shop.example'),
+        target: requestPart('target', '/orders/7').describe(
+          'The path as the client sends it, with or without its query.',
+        ),
+      },
+      BODY,
+    ),
   };
+}
+
+function requestPart(name: string, example: string) {
+  return z.string({ error: got(`${name} must be a text such as "${example}"`) }).optional();
 }
 
 /**

@@ -22,13 +22,18 @@ export async function* stepsOf(
   } while (after !== undefined);
 }
 
-/** Goes through all records of an account in steps, newest first; also through suspended ones. */
+/**
+ * Goes through all records of an account in steps, newest first; also through suspended ones.
+ *
+ * @param start after which position to begin
+ */
 export async function* accountStepsOf(
   store: CheckedStore,
   account: string,
   now: number,
+  start?: Position,
 ): AsyncGenerator<readonly TokenRecord[], void> {
-  let after: Position | undefined;
+  let after = start;
   do {
     const liveAt = new Date(now);
     const query = { account, state: 'all' as const, after, liveAt, maxBytes: MAX_RECORD_BYTES };

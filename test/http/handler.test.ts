@@ -788,6 +788,8 @@ describe('routes', () => {
     ['/token/ID/rotate', 'POST', ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', '__proto__']],
     ['/token/ID/usage', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/token/ID/advice', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
+    ['/token/ID/explain', 'POST', ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
+    ['/review', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/scopes', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
   ])('%s allows %s', async (path, allowed, methods) => {
     const { send, issue } = setUp();

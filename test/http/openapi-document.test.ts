@@ -169,6 +169,8 @@ describe('GET /openapi.json', () => {
       '/token/{token}/rotate': 'account',
       '/token/{token}/usage': 'account',
       '/token/{token}/advice': 'account',
+      '/token/{token}/explain': 'account',
+      '/review': 'account',
       '/scopes': 'account',
       '/openapi.json': '',
       '/introspect': 'resourceServer',
@@ -285,6 +287,8 @@ const GOOD: Readonly<Record<string, { readonly path: string } & CallOptions>> = 
   rotateToken: { path: '/token/ID/rotate', json: {} },
   getTokenUsage: { path: '/token/ID/usage' },
   adviseOnToken: { path: '/token/ID/advice' },
+  explainToken: { path: '/token/ID/explain', json: { scope: ORDERS } },
+  reviewTokens: { path: '/review' },
   listScopes: { path: '/scopes' },
   describe: { path: '/openapi.json', as: null },
   introspectToken: { path: '/introspect', ...asForm('token=VALUE') },
@@ -877,6 +881,11 @@ export async function run(fetch: (request: Request) => Promise<Response>, basic:
   const lastUsed: number | null | undefined = used.data?.data.scopes[0]?.lastUsed;
   const advised = await client.GET('/token/{token}/advice', { params: { path, query: { unusedForDays: 90 } } });
   const unused: string[] | undefined = advised.data?.data.unused;
+  const explained = await client.POST('/token/{token}/explain', { params: { path }, body: { method: 'GET', domain: 'shop.example', target: '/' } });
+  const scoped = await client.POST('/token/{token}/explain', { params: { path }, body: { scope: '${ORDERS}' } });
+  const allowed: boolean | undefined = scoped.data?.data.allowed;
+  const reviewed = await client.GET('/review', { params: { query: { unusedForDays: 30 } } });
+  const codes: string[] | undefined = reviewed.data?.data.map(({ code }) => code);
   const scopes = await client.GET('/scopes');
   const first: string | undefined = scopes.data?.data[0];
   const introspected = await client.POST('/introspect', { body: { token: bare.data?.token ?? '' }, headers: FORM });
@@ -885,11 +894,11 @@ export async function run(fetch: (request: Request) => Promise<Response>, basic:
   const gone = await client.DELETE('/token/{token}', { params: { path } });
   const byValue = await open.POST('/revoke', { body: { token: 'x' }, headers: FORM, parseAs: 'text' });
   const described = await open.GET('/openapi.json');
-  const calls = { issued, listed, shown, replaced, patched, rotated, bare, used, advised, scopes, introspected, revoked, byValue, described };
+  const calls = { issued, listed, shown, replaced, patched, rotated, bare, used, advised, explained, scoped, reviewed, scopes, introspected, revoked, byValue, described };
   if (prolonged.error || dated.error) throw new Error('refused');
   return {
     statuses: Object.entries(calls).map(([name, { response }]) => [name, response.status]),
-    found: { listedId, state, first, lastUsed, unused, active, id: path.token },
+    found: { listedId, state, first, lastUsed, unused, allowed, codes, active, id: path.token },
     refused: [conflict.error?.code, gone.error?.code, gone.error?.success],
   };
 }
@@ -955,6 +964,8 @@ describe('a client that is made from the description', () => {
       first: expect.stringContaining(':'),
       lastUsed: null,
       unused: [],
+      allowed: true,
+      codes: [],
       active: true,
     });
     expect(refused).toEqual(['version_conflict', 'not_found', false]);

@@ -1,6 +1,6 @@
 import { getUnixTime } from 'date-fns/getUnixTime';
 import { isTokenError } from '../../errors.ts';
-import { toWireAdvice, toWireUsage } from '../../http/wire.ts';
+import { toWireAdvice, toWireUsage } from '../../http/wire-reports.ts';
 import type { ScopeCatalog } from '../../scope/index.ts';
 import { TokenService } from '../../service.ts';
 import type { Token, Verdict } from '../../token.ts';

@@ -1,4 +1,5 @@
-import type { WireAdvice, WireToken, WireUsage } from '../../http/wire.ts';
+import type { WireToken } from '../../http/wire.ts';
+import type { WireAdvice, WireUsage } from '../../http/wire-reports.ts';
 import type { NewToken } from './new-token-draft.ts';
 import type { Session } from './session.ts';
 
