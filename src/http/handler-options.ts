@@ -3,6 +3,7 @@ import { MAX_TIMEOUT_MS } from '../bounds.ts';
 import { strict, wholeNumber } from '../schemas.ts';
 import type { TokenService } from '../service.ts';
 import type { Authenticate } from './basic-auth.ts';
+import type { SessionAccount } from './callers.ts';
 import { type FailureLimiter, isFailureLimiter } from './login-limiter.ts';
 import type { SignIn } from './sign-in.ts';
 
@@ -13,9 +14,21 @@ export interface TokenHandlerOptions {
   /**
    * Returns the account that a user name and a password open, or `null`. If it throws, returns
    * anything else, or takes longer than 10 seconds, the call fails with 503 and opens nothing. It must
-   * not read the request's body.
+   * not read the request's body. Give this or `session`, or both.
    */
-  readonly authenticate: Authenticate;
+  readonly authenticate?: Authenticate | undefined;
+  /**
+   * Returns the account of the person who is signed in to your application, or `null`. It is asked for
+   * calls without an `Authorization` header, and for all calls without `authenticate`. What goes wrong in
+   * it is 503, as for `authenticate`.
+   *
+   * Browsers add cookies also to calls that a page of another site makes. Calls that change something
+   * therefore need a header `x-tokenwright` of any value, which the console sends, and are refused
+   * (403 `cross_site`) if the browser says that they come from another origin. Never allow that header to
+   * other origins by CORS.
+   * @default none: sessions open nothing
+   */
+  readonly session?: SessionAccount | undefined;
   /** The path before `/token`, such as `/auth`. @default '' */
   readonly basePath?: string | undefined;
   /**
@@ -96,7 +109,10 @@ export const handlerOptions = strict({
   }),
   authenticate: callback<Authenticate>(
     'authenticate must be a function, such as fixedAccounts([{ username, password }])',
-  ),
+  ).optional(),
+  session: callback<SessionAccount>(
+    'session must be a function that returns the account of a request, or null',
+  ).optional(),
   basePath: z
     .string({ error: 'basePath must be a text such as "/auth"' })
     .regex(/^(?:\/[A-Za-z0-9\-._~]+)*$/, {

@@ -7,11 +7,11 @@ import {
   MAX_ADDRESS_LENGTH,
   MAX_FORM_BYTES,
 } from '../bounds.ts';
-import { isTokenError } from '../errors.ts';
+import { invalidOptions, isTokenError, type TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
 import { checkOptions } from '../schemas.ts';
-import { type Authenticate, readBasic } from './basic-auth.ts';
 import { type BodyLimits, parseJson, readBytes } from './body.ts';
+import { checkSite, type SignInWays, signIn } from './callers.ts';
 import { docsPage } from './docs-page.ts';
 import { HttpError, internalError, overloaded } from './errors.ts';
 import { handlerOptions, type TokenHandlerOptions } from './handler-options.ts';
@@ -21,7 +21,7 @@ import { fromFetch, type HttpRequest, ownForms } from './request.ts';
 import { TokenResources, type Verb } from './resources.ts';
 import { fail, type HttpResponse } from './responses.ts';
 import { type Send, toFetchResponse } from './sending.ts';
-import { type Caller, SignIns } from './sign-in.ts';
+import { SignIns } from './sign-in.ts';
 import { Reservation, Slots } from './slots.ts';
 import { bodySchemas, toWireError } from './wire.ts';
 
@@ -34,7 +34,7 @@ export interface TokenHandler {
 }
 
 /**
- * Serves a token service over HTTP, to accounts with Basic credentials:
+ * Serves a token service over HTTP, to accounts with Basic credentials or with a session of yours:
  *
  * | call | does |
  * | --- | --- |
@@ -83,8 +83,8 @@ type Verbs = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 /** All that the service has at one address. */
 interface Resource {
   readonly verbs: Verbs;
-  /** Checks the credentials; without it, no credentials are needed. */
-  readonly authenticate?: Authenticate;
+  /** Absent if everybody may call. */
+  readonly ways?: SignInWays;
   readonly bodies: Bodies;
   readonly fail: (error: HttpError) => HttpResponse;
 }
@@ -108,6 +108,7 @@ class HttpHandler {
 
   constructor(options: TokenHandlerOptions) {
     const read = checkOptions(handlerOptions, options);
+    if (read.authenticate === undefined && read.session === undefined) throw noWay();
     this.basePath = read.basePath ?? '';
     this.#acceptValues = read.pathTokens !== 'id-only';
     this.#slots = new Slots(read.maxInFlight ?? DEFAULT_IN_FLIGHT);
@@ -146,7 +147,7 @@ class HttpHandler {
   }
 
   async #call(
-    { verbs, authenticate, bodies }: Resource,
+    { verbs, ways, bodies }: Resource,
     token: string,
     request: HttpRequest,
     slots: Reservation,
@@ -159,17 +160,18 @@ class HttpHandler {
     if (pathname.length + search.length > MAX_ADDRESS_LENGTH) {
       throw new HttpError('uri_too_long', `the address must be at most ${MAX_ADDRESS_LENGTH} long`);
     }
-    const account = authenticate ? await this.#account(caller, authenticate) : '';
-    const owner = authenticate ? `account ${account}` : undefined;
+    const signedIn = ways && (await signIn(this.#signIns, caller, ways));
+    const owner = signedIn && `account ${signedIn.account}`;
     if (!slots.claim(owner)) throw overloaded();
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const verb = Object.hasOwn(verbs, method) ? verbs[method as keyof Verbs] : undefined;
     if (verb === undefined) throw methodNotAllowed(verbs);
-    if (method !== 'GET' && authenticate) checkSite(request);
+    if (method !== 'GET' && signedIn) checkSite(request, signedIn);
     const takesBody = method !== 'GET' && method !== 'DELETE';
     const body = takesBody ? await readBody(request, bodies, slots, [address, owner]) : undefined;
     checkQuery(query);
     if (!this.#acceptValues) refuseValue(token);
+    const account = signedIn?.account ?? '';
     return verb({ account, token, body, query, request, slots });
   }
 
@@ -196,15 +198,6 @@ class HttpHandler {
     return { route: `/token/{token}${tail}`, token };
   }
 
-  async #account(caller: Caller, authenticate: Authenticate): Promise<string> {
-    const header = caller.request.header('authorization');
-    const credentials = readBasic(header);
-    if (credentials === undefined) throw unauthenticated(faultOf(header));
-    const account = await this.#signIns.check(authenticate, credentials, caller);
-    if (account === null) throw unauthenticated('the user name or the password is wrong');
-    return account;
-  }
-
   #toHttpError(error: unknown): HttpError {
     if (error instanceof HttpError) return error;
     if (isTokenError(error) && error.code !== 'invalid_options' && error.code !== 'id_taken') {
@@ -215,14 +208,20 @@ class HttpHandler {
   }
 }
 
+function noWay(): TokenError {
+  return invalidOptions(
+    'authenticate must be a function, such as fixedAccounts([{ username, password }]); or give session, for people who are signed in to your application',
+  );
+}
+
 /** The routes. */
 function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource> {
-  const { tokens, authenticate, introspection, revocation, acceptLegacyBody } = options;
+  const { tokens, authenticate, session, introspection, revocation, acceptLegacyBody } = options;
   const schemas = bodySchemas(tokens.lifetime);
   const verbs = new TokenResources(tokens, schemas, acceptLegacyBody);
   const { json, form } = bodiesOf(options);
   const open = { bodies: json, fail };
-  const byAccount = { ...open, authenticate };
+  const byAccount = { ...open, ways: { authenticate, session } };
   const oauth = { bodies: form, fail: failAsOAuth };
   const document = openApiDocument({ ...options, bodies: schemas });
   const resources = new Map<string, Resource>([
@@ -244,7 +243,7 @@ function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource
   ]);
   if (introspection !== undefined) {
     const POST: Verb = ({ body }) => introspect(tokens, body);
-    resources.set('/introspect', { ...oauth, ...introspection, verbs: { POST } });
+    resources.set('/introspect', { ...oauth, ways: introspection, verbs: { POST } });
   }
   if (revocation === true) {
     const POST: Verb = ({ body }) => revoke(tokens, body);
@@ -320,27 +319,6 @@ function checkQuery(query: URLSearchParams): void {
     `the query must hold no ${refused}: an account comes from the credentials, a token from the path`,
     { details: { member: refused } },
   );
-}
-
-/** Browsers add Basic credentials that they remember, also to calls of another site's page. */
-function checkSite(request: HttpRequest): void {
-  const site = request.header('sec-fetch-site');
-  if (site === undefined || site === 'same-origin' || site === 'none') return;
-  throw new HttpError('cross_site', 'a page of another site may not make this call');
-}
-
-/** What is wrong with credentials that cannot be checked. Says nothing about accounts. */
-function faultOf(header: string | undefined): string {
-  if (header === undefined) return 'Basic credentials are required, and none were sent';
-  return /^bearer(?: |$)/i.test(header)
-    ? 'a Bearer token does not manage tokens; send Basic credentials'
-    : 'Authorization must be "Basic" and the Base64 of user:password in UTF-8';
-}
-
-function unauthenticated(message: string): HttpError {
-  return new HttpError('unauthenticated', message, {
-    headers: { 'www-authenticate': 'Basic realm="tokenwright", charset="UTF-8"' },
-  });
 }
 
 function methodNotAllowed(verbs: Verbs): HttpError {

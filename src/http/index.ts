@@ -7,6 +7,7 @@ export {
   fixedAccounts,
   hashPassword,
 } from './basic-auth.ts';
+export type { SessionAccount } from './callers.ts';
 export type { HttpErrorCode } from './errors.ts';
 export { type GracefulStopOptions, gracefulStop } from './graceful-stop.ts';
 export {

@@ -9,7 +9,7 @@ import {
   type HttpRequest,
   headerOf,
   ownForms,
-  withAddress,
+  withIncoming,
 } from './request.ts';
 import { fail, toResponse } from './responses.ts';
 import { sendByNode, sendResponse } from './sending.ts';
@@ -118,6 +118,10 @@ class NodeHttpRequest implements HttpRequest {
     this.#outgoing = outgoing;
   }
 
+  get incoming(): IncomingMessage {
+    return this.#incoming;
+  }
+
   get address(): string | undefined {
     return this.#incoming.socket?.remoteAddress;
   }
@@ -152,7 +156,7 @@ class NodeHttpRequest implements HttpRequest {
   #newRequest(build: (init: RequestInit) => Request): Request {
     try {
       const request = build({ method: this.method, headers: headersOf(this.#incoming) });
-      return withAddress(request, this.address);
+      return withIncoming(request, this.#incoming);
     } catch {
       throw unreadableRequest();
     }

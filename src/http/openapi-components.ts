@@ -11,6 +11,8 @@ import { ADVICE_SCHEMA, EXPLANATION_SCHEMA, FINDING_SCHEMA, USAGE_SCHEMA } from 
 
 /** The options of the handler that add components. */
 export interface ComponentOptions {
+  readonly authenticate?: object | undefined;
+  readonly session?: object | undefined;
   readonly introspection?: object | undefined;
   readonly revocation?: boolean | undefined;
 }
@@ -21,7 +23,18 @@ export const EXAMPLE_SCOPE = 'GET:shop.example/orders';
 export function components(options: ComponentOptions): Json {
   return {
     securitySchemes: {
-      account: { type: 'http', scheme: 'basic', description: 'An account of this service.' },
+      ...(options.authenticate && {
+        account: { type: 'http', scheme: 'basic', description: 'An account of this service.' },
+      }),
+      ...(options.session && {
+        session: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'x-tokenwright',
+          description:
+            'Somebody who is signed in to the application around this service, usually by a cookie. Calls that change something also need this header, with any value.',
+        },
+      }),
       ...(options.introspection && {
         resourceServer: {
           type: 'http',

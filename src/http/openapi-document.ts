@@ -68,7 +68,7 @@ export function openApiDocument(options: DocumentOptions): () => HttpResponse {
 }
 
 function documentOf(options: DocumentOptions): Json {
-  const { basePath = '', introspection, revocation } = options;
+  const { basePath = '', authenticate, session, introspection, revocation } = options;
   return {
     openapi: '3.1.0',
     info: {
@@ -79,9 +79,9 @@ function documentOf(options: DocumentOptions): Json {
         'Every `GET` also answers `HEAD`.',
     },
     servers: [{ url: basePath === '' ? './' : basePath }],
-    security: [{ account: [] }],
+    security: [...(authenticate ? [{ account: [] }] : []), ...(session ? [{ session: [] }] : [])],
     tags: [
-      { name: 'tokens', description: 'For accounts, with Basic credentials.' },
+      { name: 'tokens', description: 'For accounts.' },
       ...(hasOAuth(options) ? [{ name: 'oauth', description: 'RFC 7662 and RFC 7009.' }] : []),
       { name: 'about', description: 'About the service.' },
     ],

@@ -2,8 +2,8 @@ import * as z from 'zod';
 import { MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../bounds.ts';
 import { type ServiceErrorCode as Code, DESCRIPTIONS, STATUS } from './errors.ts';
 import { oauthError } from './introspection.ts';
-import { exampleOf } from './openapi-examples.ts';
 import { EXAMPLE_SCOPE } from './openapi-components.ts';
+import { exampleOf } from './openapi-examples.ts';
 import type { Json, WireToken } from './wire.ts';
 
 // What the operations of the OpenAPI document have in common.

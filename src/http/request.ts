@@ -10,6 +10,8 @@ export interface HttpRequest {
   readonly body: Body | null;
   /** The address at the other end of the connection, if it is known. */
   readonly address?: string | undefined;
+  /** The request of Node, as the host's framework has it, if it came from there. */
+  readonly incoming?: IncomingMessage | undefined;
   /** The `Request` for functions of the host, without a body; built on the first call. */
   toFetch(): Request;
 }
@@ -21,7 +23,8 @@ export type HeaderName =
   | 'content-length'
   | 'content-type'
   | 'if-match'
-  | 'sec-fetch-site';
+  | 'sec-fetch-site'
+  | 'x-tokenwright';
 
 /** A body that has arrived, or one to read. */
 export type Body = Uint8Array | string | BodyStream;
@@ -56,19 +59,24 @@ export interface OwnForm {
  */
 export const ownForms = new WeakMap<object, OwnForm>();
 
-// `clientAddress` of the host takes a `Request` alone, so the address has to travel in it. A registered
-// symbol, since two copies of this package may be loaded, ESM and CommonJS: a WeakMap would be two.
-const ADDRESS = Symbol.for('tokenwright.remoteAddress');
+// Functions of the host take a `Request` alone, and may pass it on to a handler of this package: what Node
+// knows beside it has to travel in it. A registered symbol, since two copies of this package may be loaded,
+// ESM and CommonJS: a WeakMap would be two.
+const INCOMING = Symbol.for('tokenwright.incoming');
 
-/** Stores the address of the client in a `Request`, for {@link addressOf}. */
-export function withAddress(request: Request, address: string | undefined): Request {
-  return Object.defineProperty(request, ADDRESS, { value: address });
+/** Stores the request of Node in a `Request`, for {@link incomingOf} and {@link addressOf}. */
+export function withIncoming(request: Request, incoming: IncomingMessage): Request {
+  return Object.defineProperty(request, INCOMING, { value: incoming });
+}
+
+/** The request of Node, for a `Request` that came through `toNodeListener`. */
+export function incomingOf(request: Request): IncomingMessage | undefined {
+  return Reflect.get(request, INCOMING) as IncomingMessage | undefined;
 }
 
 /** The address of the client, for a `Request` that came through `toNodeListener`. */
 export function addressOf(request: Request): string | undefined {
-  const address: unknown = Reflect.get(request, ADDRESS);
-  return typeof address === 'string' ? address : undefined;
+  return incomingOf(request)?.socket?.remoteAddress;
 }
 
 export function fromFetch(request: Request): HttpRequest {
@@ -79,6 +87,9 @@ export function fromFetch(request: Request): HttpRequest {
     header: (name) => request.headers.get(name) ?? undefined,
     get body() {
       return request.body && streamOf(request.body);
+    },
+    get incoming() {
+      return incomingOf(request);
     },
     toFetch: () => request,
   };

@@ -7,6 +7,7 @@ import { isAccount } from '../token.ts';
 import { type ClientAddress, readAddress, showBriefly } from './address.ts';
 import { Attempts } from './attempts.ts';
 import type { Authenticate, Credentials } from './basic-auth.ts';
+import type { SessionAccount } from './callers.ts';
 import { ErrorReporter, StacklessError } from './error-reporter.ts';
 import { HttpError } from './errors.ts';
 import { type FailureLimiter, remoteAddress } from './login-limiter.ts';
@@ -92,6 +93,23 @@ export class SignIns {
       const isLimited = failure.code === 'rate_limited';
       this.#report(isLimited ? 'limited' : 'unavailable', credentials, client);
       throw failure;
+    }
+  }
+
+  /**
+   * The account of a session, or `null` if nobody is signed in. No sign-in is reported: that was one of the
+   * host. Rejects with an `HttpError` only.
+   */
+  async checkSession(session: SessionAccount, { request, error }: Caller): Promise<string | null> {
+    try {
+      if (error !== undefined) throw error;
+      const answer = Promise.resolve(session(request.toFetch(), request.incoming));
+      const late = () => new StacklessError('session has not answered within ten seconds');
+      const account: unknown = await withDeadline(answer, AUTHENTICATE_DEADLINE_MS, late);
+      if (account === null || isAccount(account)) return account;
+      throw new StacklessError('session must return an account, or null if nobody is signed in');
+    } catch (thrown) {
+      throw this.#toHttpError(thrown);
     }
   }
 

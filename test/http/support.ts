@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { type TokenHandlerOptions, tokenHandler } from '../../src/http/index.ts';
+import { type Authenticate, type TokenHandlerOptions, tokenHandler } from '../../src/http/index.ts';
 import {
   generateKey,
   MemoryTokenStore,
@@ -84,6 +84,8 @@ export type Setup = ReturnType<typeof setUp>;
 export interface SetUpOptions
   extends Partial<Omit<TokenServiceOptions, 'catalog'>>,
     Partial<Omit<TokenHandlerOptions, 'tokens'>> {
+  /** Without one, and without a `session`, everybody who knows `PASSWORD` is the account of their name. */
+  readonly authenticate?: Authenticate | undefined;
   /** `null` for a service without one. @default CATALOG */
   readonly catalog?: readonly string[] | null;
 }
@@ -99,7 +101,8 @@ export function setUp({
   usage,
   keys = [generateKey()],
   prefix = 'acme',
-  authenticate = ({ username, password }) => (password === PASSWORD ? username : null),
+  session,
+  authenticate = session === undefined ? checkPassword : undefined,
   ...handlerOptions
 }: SetUpOptions = {}) {
   const clock = manualClock();
@@ -115,7 +118,7 @@ export function setUp({
     usage,
     catalog: catalog === null ? undefined : ScopeCatalog.from(catalog),
   });
-  const handler = tokenHandler({ tokens, authenticate, ...handlerOptions });
+  const handler = tokenHandler({ tokens, authenticate, session, ...handlerOptions });
   for (const thing of [tokens, handler]) keepInspected(thing);
   keepPassword(PASSWORD);
   const send = async (request: Request) => readAnswer(await handler(request));
@@ -125,6 +128,9 @@ export function setUp({
     tokens.issue({ account, scopes });
   return { clock, store, tokens, handler, send, call, issue };
 }
+
+const checkPassword: Authenticate = ({ username, password }) =>
+  password === PASSWORD ? username : null;
 
 export function basic(username: string, password: string = PASSWORD): string {
   return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;

@@ -1,0 +1,106 @@
+import type { IncomingMessage } from 'node:http';
+import { type Authenticate, readBasic } from './basic-auth.ts';
+import { HttpError } from './errors.ts';
+import type { HttpRequest } from './request.ts';
+import type { Caller, SignIns } from './sign-in.ts';
+
+/**
+ * Returns the account of the person who is signed in to your application, or `null` for nobody.
+ *
+ * `request` has no body. `incoming` is the request of Node.js as your framework has it, for sessions that
+ * a middleware put there, such as `express-session`. You may name its type, such as `express.Request`. It
+ * is `undefined` if the call did not come through `toNodeListener`.
+ */
+export type SessionAccount = SessionSource['accountOf'];
+
+/** Only the parameters of methods may be of a type that says more. */
+interface SessionSource {
+  accountOf(
+    request: Request,
+    incoming: IncomingMessage | undefined,
+  ): string | null | Promise<string | null>;
+}
+
+/** How callers of an address may say who they are: by at least one of these. */
+export interface SignInWays {
+  readonly authenticate?: Authenticate | undefined;
+  readonly session?: SessionAccount | undefined;
+}
+
+/** Who calls. */
+export interface SignedIn {
+  readonly account: string;
+  readonly isBySession: boolean;
+}
+
+/**
+ * Finds out who calls. Credentials that are sent count alone: wrong ones never fall back to a session.
+ *
+ * @throws {HttpError} `unauthenticated`, and as the checks of {@link SignIns}
+ */
+export async function signIn(
+  signIns: SignIns,
+  caller: Caller,
+  { authenticate, session }: SignInWays,
+): Promise<SignedIn> {
+  const { request } = caller;
+  const header = request.header('authorization');
+  if (session !== undefined && (authenticate === undefined || header === undefined)) {
+    const account = await signIns.checkSession(session, caller);
+    if (account !== null) return { account, isBySession: true };
+    throw unauthenticated('nobody is signed in', challengeFor(request, authenticate));
+  }
+  const challenge = challengeFor(request, authenticate);
+  const credentials = readBasic(header);
+  if (authenticate === undefined || credentials === undefined) {
+    throw unauthenticated(faultOf(header), challenge);
+  }
+  const account = await signIns.check(authenticate, credentials, caller);
+  if (account !== null) return { account, isBySession: false };
+  throw unauthenticated('the user name or the password is wrong', challenge);
+}
+
+/**
+ * Refuses calls that a page of another site makes by the browser of somebody who is signed in. Browsers
+ * add cookies, and Basic credentials that they remember, to those calls too. For a session, the header
+ * of the browser is not enough, since some do not send it: such a page cannot set a header of its own,
+ * unless the host allows that by CORS.
+ *
+ * @throws {HttpError} `cross_site`
+ */
+export function checkSite(request: HttpRequest, { isBySession }: SignedIn): void {
+  const site = request.header('sec-fetch-site') ?? 'none';
+  if (site !== 'same-origin' && site !== 'none') {
+    throw new HttpError('cross_site', 'a page of another site may not make this call');
+  }
+  if (isBySession && !isFromScript(request)) {
+    throw new HttpError(
+      'cross_site',
+      'with a session, a call that changes something must have the header x-tokenwright, such as "x-tokenwright: console"',
+    );
+  }
+}
+
+/** Whether a program sets the headers of the call. A form or a link cannot. */
+function isFromScript(request: HttpRequest): boolean {
+  return Boolean(request.header('x-tokenwright'));
+}
+
+/** Browsers show a dialog of their own for `Basic`, in front of a page that asks by itself. */
+function challengeFor(request: HttpRequest, authenticate: Authenticate | undefined): string {
+  return authenticate === undefined || isFromScript(request)
+    ? 'Session realm="tokenwright"'
+    : 'Basic realm="tokenwright", charset="UTF-8"';
+}
+
+/** What is wrong with credentials that cannot be checked. Says nothing about accounts. */
+function faultOf(header: string | undefined): string {
+  if (header === undefined) return 'Basic credentials are required, and none were sent';
+  return /^bearer(?: |$)/i.test(header)
+    ? 'a Bearer token does not manage tokens; send Basic credentials'
+    : 'Authorization must be "Basic" and the Base64 of user:password in UTF-8';
+}
+
+function unauthenticated(message: string, challenge: string): HttpError {
+  return new HttpError('unauthenticated', message, { headers: { 'www-authenticate': challenge } });
+}

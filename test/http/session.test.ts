@@ -1,0 +1,468 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { RateLimiterMemory } from 'rate-limiter-flexible';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import {
+  failureLimiter,
+  type SessionAccount,
+  tokenHandler,
+  toNodeListener,
+} from '../../src/http/index.ts';
+import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
+import {
+  type Answer,
+  asForm,
+  basic,
+  CANARY,
+  type CallOptions,
+  expectFailure,
+  ORDERS,
+  PASSWORD,
+  type SetUpOptions,
+  setUp,
+} from './support.ts';
+
+const SCRIPT = { 'x-tokenwright': 'console' };
+const OWN = { ...SCRIPT, 'sec-fetch-site': 'same-origin' };
+
+/** The session is a cookie that holds the account. */
+const session: SessionAccount = ({ headers }) => headers.get('cookie') || null;
+
+function setUpSession(options: SetUpOptions = {}) {
+  const setup = setUp({ authenticate: undefined, session, ...options });
+  const call = (
+    method: string,
+    path: string,
+    { as = 'ada', headers, ...rest }: CallOptions = {},
+  ): Promise<Answer> =>
+    setup.call(method, path, {
+      ...rest,
+      as: null,
+      headers: { ...(as !== null && { cookie: as }), ...headers },
+    });
+  return { ...setup, call, callWithBasic: setup.call };
+}
+
+function isBasic({ headers }: Answer): boolean {
+  return /basic/i.test(headers.get('www-authenticate') ?? '');
+}
+
+/** All calls that change something, or that a browser may only make for its own page. */
+const UNSAFE: [method: string, path: string, json?: object][] = [
+  ['POST', '/token', { scopes: [ORDERS] }],
+  ['PUT', '/token/ID', { scopes: [ORDERS] }],
+  ['PATCH', '/token/ID', { name: 'new' }],
+  ['DELETE', '/token/ID'],
+  ['POST', '/token/ID/rotate'],
+  ['POST', '/token/ID/explain', { scope: ORDERS }],
+];
+
+describe('a session', () => {
+  it('opens the tokens of its account, and of no other', async () => {
+    const { call, issue } = setUpSession();
+    const [mine, others] = [await issue(), await issue('bob')];
+
+    expect((await call('GET', '/token')).body['data']).toMatchObject([{ id: mine.id }]);
+    expectFailure(await call('GET', `/token/${others.id}`), 'not_found');
+    expect(await call('GET', `/token/${others.id}`, { as: 'bob' })).toMatchObject({ status: 200 });
+  });
+
+  it('is needed', async () => {
+    const { call, issue } = setUpSession();
+    const { id } = await issue();
+
+    for (const path of ['/token', `/token/${id}`, `/token/${id}/usage`, '/review', '/scopes']) {
+      const answer = await call('GET', path, { as: null });
+      expectFailure(answer, 'unauthenticated');
+      expect(answer.body['message']).toBe('nobody is signed in');
+      expect(isBasic(answer)).toBe(false);
+    }
+    for (const [method, path, json] of UNSAFE) {
+      const options = { as: null, headers: OWN, ...(json && { json }) };
+      expectFailure(await call(method, path.replace('ID', id), options), 'unauthenticated');
+    }
+  });
+
+  it('is not asked for where everybody may call, or nothing is', async () => {
+    const asked = vi.fn(session);
+    const { call } = setUpSession({ session: asked });
+
+    expect(await call('GET', '/openapi.json')).toMatchObject({ status: 200 });
+    expectFailure(await call('GET', '/nowhere'), 'not_found');
+    expect(asked).not.toHaveBeenCalled();
+    await call('GET', '/token');
+    expect(asked).toHaveBeenCalledTimes(1);
+  });
+
+  it('opens nothing for resource servers', async () => {
+    const authenticate = () => null;
+    const { call, issue } = setUpSession({ introspection: { authenticate } });
+    const { value } = await issue();
+    const form = asForm({ token: value });
+
+    const answer = await call('POST', '/introspect', {
+      ...form,
+      headers: { ...form.headers, ...OWN },
+    });
+
+    expect(answer.status).toBe(401);
+    expect(answer.body['error']).toBe('invalid_client');
+  });
+});
+
+describe('a call that changes something, with a session', () => {
+  it.each<[string, Record<string, string>]>([
+    ['the header', SCRIPT],
+    ['the header with any value', { 'x-tokenwright': 'settings' }],
+    ['both headers', OWN],
+    ['both, where no page made the call', { ...SCRIPT, 'sec-fetch-site': 'none' }],
+  ])('is made with %s', async (_, headers) => {
+    for (const [method, path, json] of UNSAFE) {
+      const { call, issue } = setUpSession();
+      const { id } = await issue();
+
+      const answer = await call(method, path.replace('ID', id), { headers, ...(json && { json }) });
+
+      expect({ method, path, status: answer.status }).toEqual({ method, path, status: 200 });
+    }
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['without both headers', {}],
+    ['with that of the browser alone', { 'sec-fetch-site': 'same-origin' }],
+    ['with that of the browser alone, where no page made it', { 'sec-fetch-site': 'none' }],
+    ['with an empty header', { ...OWN, 'x-tokenwright': '' }],
+    ['from another site, though it has the header', { ...SCRIPT, 'sec-fetch-site': 'cross-site' }],
+    ['from a sibling, though it has the header', { ...SCRIPT, 'sec-fetch-site': 'same-site' }],
+    ['from a site that is not known', { ...SCRIPT, 'sec-fetch-site': 'same-origin, none' }],
+  ])('is refused %s', async (_, headers) => {
+    const { call, issue, tokens } = setUpSession();
+    const { id } = await issue();
+    const before = await tokens.get('ada', id);
+
+    for (const [method, path, json] of UNSAFE) {
+      const answer = await call(method, path.replace('ID', id), { headers, ...(json && { json }) });
+      expectFailure(answer, 'cross_site');
+    }
+    expect(await tokens.get('ada', id)).toEqual(before);
+    expect((await tokens.list({ account: 'ada' })).tokens).toHaveLength(1);
+  });
+
+  it('is refused before its body is read', async () => {
+    const { call } = setUpSession();
+
+    expectFailure(await call('POST', '/token', { raw: '{' }), 'cross_site');
+    expectFailure(await call('POST', '/token', { raw: '{', headers: OWN }), 'invalid_json');
+  });
+
+  it('needs neither header to read', async () => {
+    const { call, issue } = setUpSession();
+    const { id } = await issue();
+
+    for (const path of ['/token', `/token/${id}`, '/scopes', '/review']) {
+      expect(await call('GET', path)).toMatchObject({ status: 200 });
+      expect(await call('HEAD', path)).toMatchObject({ status: 200 });
+    }
+  });
+});
+
+describe('a session beside passwords', () => {
+  const authenticate = ({ username, password }: { username: string; password: string }) =>
+    password === PASSWORD ? username : null;
+  const both = (options: SetUpOptions = {}) => setUpSession({ authenticate, ...options });
+
+  it('is used without credentials, and credentials count alone', async () => {
+    const { call, issue } = both();
+    const [ada, bob] = [await issue(), await issue('bob')];
+    const idsOf = async (headers: Record<string, string>) => {
+      const { body } = await call('GET', '/token', { headers });
+      return (body['data'] as { id: string }[]).map(({ id }) => id);
+    };
+
+    expect(await idsOf({})).toEqual([ada.id]);
+    expect(await idsOf({ authorization: basic('bob') })).toEqual([bob.id]);
+  });
+
+  it.each([basic('ada', 'wrong'), 'Bearer x', 'Basic !', ''])(
+    'does not help where %j is sent',
+    async (authorization) => {
+      const asked = vi.fn(session);
+      const { call } = both({ session: asked });
+
+      expectFailure(await call('GET', '/token', { headers: { authorization } }), 'unauthenticated');
+      expect(asked).not.toHaveBeenCalled();
+    },
+  );
+
+  it('needs the header, which passwords do not need', async () => {
+    const { call } = both();
+    const json = { scopes: [ORDERS] };
+
+    expectFailure(await call('POST', '/token', { json }), 'cross_site');
+    const authorization = basic('ada');
+    expect(await call('POST', '/token', { json, headers: { authorization } })).toMatchObject({
+      status: 200,
+    });
+    const headers = { authorization, 'sec-fetch-site': 'cross-site' };
+    expectFailure(await call('POST', '/token', { json, headers }), 'cross_site');
+  });
+
+  it('lets the browser ask for a password, but not in front of a page that asks itself', async () => {
+    const { call } = both();
+    const { callWithBasic } = setUpSession({ authenticate, session: undefined });
+    const wrong = { authorization: basic('ada', 'wrong') };
+
+    for (const headers of [{}, wrong]) {
+      expect(isBasic(await call('GET', '/token', { as: null, headers }))).toBe(true);
+      expect(isBasic(await callWithBasic('GET', '/token', { as: null, headers }))).toBe(true);
+      const asked = { as: null, headers: { ...headers, ...SCRIPT } };
+      for (const answer of [
+        await call('GET', '/token', asked),
+        await callWithBasic('GET', '/token', asked),
+      ]) {
+        expectFailure(answer, 'unauthenticated');
+        expect(isBasic(answer)).toBe(false);
+      }
+    }
+  });
+
+  it('without passwords takes no notice of credentials, such as those of a proxy', async () => {
+    const { call, issue } = setUpSession();
+    const { id } = await issue();
+
+    for (const authorization of [basic('bob'), 'Bearer x']) {
+      const { body } = await call('GET', '/token', { headers: { authorization } });
+      expect(body['data']).toMatchObject([{ id }]);
+    }
+  });
+});
+
+describe('a session that misbehaves', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  const boom = () => {
+    throw new Error(CANARY);
+  };
+  it.each<[string, () => unknown]>([
+    ['throws', boom],
+    ['rejects', () => Promise.reject(new Error(CANARY))],
+    ['says undefined', () => undefined],
+    ['says false', () => false],
+    ['says a number', () => 7],
+    ['says an object', () => ({ account: 'ada' })],
+    ['says an empty text', () => ''],
+    ['says a promise of undefined', () => Promise.resolve(undefined)],
+    ['says what cannot be read', () => new Proxy({}, { get: boom, has: boom })],
+    // biome-ignore lint/suspicious/noThenProperty: a thenable of the host
+    ['says a thenable that throws', () => ({ then: boom })],
+  ])('and %s opens nothing', async (_, fault) => {
+    const onError = vi.fn();
+    const authenticate = vi.fn(() => 'ada');
+    const faulty = (request: Request, incoming: IncomingMessage | undefined) =>
+      request.headers.get('cookie') === 'eve' ? fault() : session(request, incoming);
+    const { call, tokens } = setUpSession({ authenticate, session: faulty as never, onError });
+    const options = { as: 'eve', headers: OWN, json: { scopes: [ORDERS] } };
+
+    expectFailure(await call('GET', '/token', { as: 'eve' }), 'store_unavailable');
+    expectFailure(await call('POST', '/token', options), 'store_unavailable');
+
+    expect(onError).toHaveBeenCalled();
+    expect(authenticate).not.toHaveBeenCalled();
+    for (const account of ['ada', 'eve']) {
+      expect((await tokens.list({ account })).tokens).toEqual([]);
+    }
+    expect(await call('GET', '/token')).toMatchObject({ status: 200 });
+  });
+
+  it('and does not answer is 503 after ten seconds', async () => {
+    vi.useFakeTimers();
+    const onError = vi.fn();
+    const { call } = setUpSession({ session: () => new Promise(() => {}), onError });
+    const pending = call('GET', '/token');
+    const settled = vi.fn();
+    void pending.then(settled);
+
+    await vi.advanceTimersByTimeAsync(9999);
+    expect(settled).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+
+    expectFailure(await pending, 'store_unavailable');
+    expect(onError).toHaveBeenCalledTimes(1);
+  });
+
+  it.each([
+    [{ session: 'ada' }, 'session must be a function'],
+    [{ session, authenticate: 'ada' }, 'authenticate must be a function'],
+  ])('is refused by the constructor: %o', (options, message) => {
+    expect(() => setUpSession(options as never)).toThrow(message);
+  });
+
+  it('is needed where there are no passwords', () => {
+    const { tokens } = setUp();
+
+    expect(() => tokenHandler({ tokens })).toThrow('or give session');
+    expect(() => tokenHandler({ tokens, session })).not.toThrow();
+    expect(() => tokenHandler({ tokens, authenticate: () => null })).not.toThrow();
+  });
+});
+
+describe('a session is bounded like a password:', () => {
+  it('its account takes at most its share of the slots', async () => {
+    const { call } = setUpSession({ maxInFlight: 4 });
+    let end: () => void = () => {};
+    const raw = new ReadableStream<Uint8Array>({
+      start(controller) {
+        end = () => {
+          controller.enqueue(new TextEncoder().encode(JSON.stringify({ scopes: [ORDERS] })));
+          controller.close();
+        };
+      },
+    });
+    const pending = call('POST', '/token', { raw: raw as never, headers: OWN });
+    await new Promise(setImmediate);
+    const json = { scopes: [ORDERS] };
+
+    expectFailure(await call('POST', '/token', { json, headers: OWN }), 'overloaded');
+    const other = await call('POST', '/token', { json, headers: OWN, as: 'bob' });
+    expect(other).toMatchObject({ status: 200 });
+    end();
+    expect(await pending).toMatchObject({ status: 200 });
+    expect(await call('POST', '/token', { json, headers: OWN })).toMatchObject({ status: 200 });
+  });
+
+  it('a session that is still being looked up holds a slot', async () => {
+    let found: (account: string) => void = () => {};
+    const slow: SessionAccount = ({ headers }) =>
+      headers.get('cookie') === 'slow'
+        ? new Promise((resolve) => {
+            found = resolve;
+          })
+        : 'ada';
+    const { call } = setUpSession({ session: slow, maxInFlight: 1 });
+    const pending = call('GET', '/token', { as: 'slow' });
+    await new Promise(setImmediate);
+
+    expectFailure(await call('GET', '/token'), 'overloaded');
+    found('eve');
+    expect(await pending).toMatchObject({ status: 200 });
+    expect(await call('GET', '/token')).toMatchObject({ status: 200 });
+  });
+
+  it('an address that cannot be read is 503', async () => {
+    const { call } = setUpSession({ clientAddress: () => 'nowhere' });
+
+    expectFailure(await call('GET', '/token'), 'store_unavailable');
+    expect(await call('GET', '/openapi.json')).toMatchObject({ status: 200 });
+  });
+
+  it('but it is no sign-in, so neither the limiter nor the audit is asked', async () => {
+    const onSignIn = vi.fn();
+    const points = new RateLimiterMemory({ points: 1, duration: 900 });
+    const limiter = failureLimiter({ userAndAddress: points });
+    const { call } = setUpSession({ clientAddress: () => '192.0.2.1', limiter, onSignIn });
+
+    for (let i = 0; i < 3; i++) {
+      expectFailure(await call('GET', '/token', { as: null }), 'unauthenticated');
+      expect(await call('GET', '/token')).toMatchObject({ status: 200 });
+    }
+    expect(onSignIn).not.toHaveBeenCalled();
+  });
+});
+
+describe('the description of a service', () => {
+  const schemesOf = async (options: SetUpOptions) => {
+    const { call } = setUpSession(options);
+    const { security, components } = (await call('GET', '/openapi.json')).body as never as {
+      security: object[];
+      components: { securitySchemes: object };
+    };
+    const names = security.flatMap((each) => Object.keys(each));
+    expect(Object.keys(components.securitySchemes)).toEqual(names);
+    return names;
+  };
+
+  it('says which ways there are to sign in', async () => {
+    const authenticate = () => 'ada';
+
+    expect(await schemesOf({})).toEqual(['session']);
+    expect(await schemesOf({ authenticate, session: undefined })).toEqual(['account']);
+    expect(await schemesOf({ authenticate })).toEqual(['account', 'session']);
+  });
+});
+
+describe('a session of a Node framework', () => {
+  interface SessionRequest extends IncomingMessage {
+    readonly account?: string;
+  }
+
+  async function serve(handler: RequestListener) {
+    const server = createServer((request, response) => {
+      // What a middleware such as express-session does.
+      Object.assign(request, { account: request.headers.cookie });
+      handler(request, response);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const headers = { cookie: 'ada', connection: 'close', ...SCRIPT };
+    const answer = await fetch(`http://127.0.0.1:${port}/token`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ scopes: [ORDERS] }),
+    });
+    server.close();
+    return answer;
+  }
+
+  const handlerOf = (asked: (request: Request) => void) => {
+    const tokens = new TokenService({
+      store: new MemoryTokenStore(),
+      keys: [generateKey()],
+      prefix: 'acme',
+    });
+    const handler = tokenHandler({
+      tokens,
+      session: (request, incoming: SessionRequest) => {
+        asked(request);
+        return incoming.account ?? null;
+      },
+    });
+    return { tokens, handler };
+  };
+
+  it('is read from the request of Node, and the body is not there', async () => {
+    const asked = vi.fn();
+    const { handler, tokens } = handlerOf(asked);
+
+    const answer = await serve(toNodeListener(handler));
+
+    expect(answer.status).toBe(200);
+    expect((await tokens.list({ account: 'ada' })).tokens).toHaveLength(1);
+    const [[request]] = asked.mock.calls as [[Request]];
+    expect(request.headers.get('cookie')).toBe('ada');
+    expect(request.body).toBeNull();
+  });
+
+  it('is read through a function of the host around the handler', async () => {
+    const { handler } = handlerOf(() => {});
+
+    expect((await serve(toNodeListener((request) => handler(request)))).status).toBe(200);
+  });
+
+  it('is 503 where there is no Node, and an account of nobody 401', async () => {
+    const { handler } = handlerOf(() => {});
+    const call = (cookie: string) =>
+      handler(new Request('http://localhost/token', { headers: { cookie } }));
+
+    expect((await call('ada')).status).toBe(503);
+    const { handler: nobody } = handlerOf(() => {});
+    const answer = await serve((request, response) => {
+      Object.assign(request, { account: undefined });
+      void toNodeListener(nobody)(request, response);
+    });
+    expect(answer.status).toBe(401);
+  });
+});
