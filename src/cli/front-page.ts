@@ -1,4 +1,5 @@
 import { succeed } from '../http/responses.ts';
+import { CONSOLE } from './console-page.ts';
 import { openPage, type Page } from './pages.ts';
 import type { ServeSettings } from './settings.ts';
 
@@ -6,9 +7,10 @@ import type { ServeSettings } from './settings.ts';
  * The page at `/`: what listens here, and where it is described. It tells everybody, and so it names no
  * version. Links are relative, since a proxy may add a path.
  */
-export function frontPage({ docs }: Pick<ServeSettings, 'docs'>): Page {
+export function frontPage({ console, docs }: Pick<ServeSettings, 'console' | 'docs'>): Page {
   const links = {
     openapi: './openapi.json',
+    ...(console === 'on' && { console: `.${CONSOLE}` }),
     ...(docs && { docs: './docs' }),
     healthz: './healthz',
     readyz: './readyz',

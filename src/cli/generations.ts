@@ -21,6 +21,7 @@ import type { UsageStore } from '../usage-store.ts';
 import { renewFirstAccount } from './account-files.ts';
 import type { Audit } from './audit.ts';
 import { type CallObserver, NO_ROUTE, observeCall } from './calls.ts';
+import { consolePage } from './console-page.ts';
 import { ErrorLog } from './error-log.ts';
 import { usageError } from './errors.ts';
 import { frontPage } from './front-page.ts';
@@ -60,7 +61,8 @@ export class Generations {
     this.#settings = settings;
     this.#audit = audit;
     this.#metrics = metrics;
-    this.#pages = [frontPage(settings), ...pages];
+    const console = settings.console === 'on' ? [consolePage()] : [];
+    this.#pages = [frontPage(settings), ...console, ...pages];
     this.#observers = [metrics?.recordCall, theLog().recordCall].filter(
       (observer) => observer !== undefined,
     );

@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net';
 import type { FixedAccount } from '../http/basic-auth.ts';
 import type { ScopeCatalog } from '../scope/index.ts';
 import { firstAccountFile } from './account-files.ts';
+import { CONSOLE } from './console-page.ts';
 import { keyFile, otherKeys } from './key-file.ts';
 import { urlOf } from './listen.ts';
 import type { ServeSettings } from './settings.ts';
@@ -44,6 +45,7 @@ export function greeting(facts: GreetingFacts): Greeting {
       usage: usageName ?? null,
       scopes: catalog.size,
       accounts: accounts.map(({ username }) => username),
+      console: settings.console === 'on' ? url + CONSOLE : null,
       pages: pathsOf(facts),
       ...(password !== undefined && { password }),
     },
@@ -68,13 +70,20 @@ function textOf(facts: GreetingFacts, url: string): string {
   usage     ${usageName ?? 'not recorded'}
   catalog   ${catalog.size} scopes${source}
   accounts  ${accounts.map(({ username }) => username).join(', ')}${passwordNote(facts)}
+  console   ${settings.console === 'on' ? url + CONSOLE : 'off'}
   also      ${pathsOf(facts).join(', ')}
 
-A first call:
+${firstSteps(facts)}
 
   curl -u '${credentials}' -H 'Content-Type: application/json' \\
     -d '{"scopes":["${first}"],"ttl":3600}' ${url}/token
 `;
+}
+
+/** Where a person begins, with the password that only this start shows. */
+function firstSteps({ settings, accounts, password }: GreetingFacts): string {
+  if (settings.console === 'off' || password === undefined) return 'A first call:';
+  return `Sign in to the console as ${accounts[0]?.username} with that password, or make a first call:`;
 }
 
 /** What it serves beside the calls that manage tokens. */

@@ -167,6 +167,13 @@ const SETTINGS = {
     default: false,
     help: 'a reference page at /docs; needs the package swagger-ui-dist',
   },
+  console: {
+    flag: '--console STATE',
+    variable: 'TOKENWRIGHT_CONSOLE',
+    kind: choice('on', 'off'),
+    default: 'on',
+    help: 'a page at /console, on which people sign in and manage the tokens of their account: {values}; default {default}',
+  },
   pathTokens: {
     flag: '--path-tokens WHICH',
     variable: 'TOKENWRIGHT_PATH_TOKENS',

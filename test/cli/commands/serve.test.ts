@@ -208,7 +208,8 @@ describe('tokenwright serve', () => {
       return { status: response.status, text: await response.text(), headers: response.headers };
     };
     const probes = { healthz: './healthz', readyz: './readyz' };
-    const data = { name: 'tokenwright', openapi: './openapi.json', ...probes };
+    const links = { openapi: './openapi.json', console: './console', ...probes };
+    const data = { name: 'tokenwright', ...links };
     const answer = { data, success: true, message: '', error: null };
 
     const { status, text, headers } = await get(plain, '/');

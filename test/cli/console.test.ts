@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import { ACCOUNT, newFolder, run, serve } from './support.ts';
+
+describe('serve', () => {
+  it('has a console at /console, with its files, for everybody', async () => {
+    const service = await serve(['--data', newFolder(), ...ACCOUNT]);
+    const get = (path: string, method = 'GET') => fetch(service.url + path, { method });
+
+    expect(service.greeting).toContain(`  console   ${service.url}/console\n`);
+    expect(service.greeting).toContain('\nA first call:\n');
+    const page = await get('/console');
+    const text = await page.text();
+    expect(page.status).toBe(200);
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(text).toContain('data-api="/"');
+    for (const path of ['/console/', '/console?a=b']) {
+      expect(await (await get(path)).text(), path).toBe(text);
+    }
+    const files = [...text.matchAll(/(?:src|href)="(\/console\/[^"]+)"/g)].map(([, path]) => path);
+    expect(files.length).toBeGreaterThan(1);
+    for (const path of files) {
+      const file = await get(path ?? '');
+      expect([file.status, file.headers.get('cache-control')]).toEqual([
+        200,
+        'public, max-age=31536000, immutable',
+      ]);
+    }
+    const head = await get('/console', 'HEAD');
+    expect([head.status, await head.text()]).toEqual([200, '']);
+    expect((await get('/console', 'POST')).status).toBe(405);
+    for (const path of ['/console/nowhere', '/console/..%2ftoken', '/consoles', '/Console']) {
+      expect((await get(path)).status, path).toBe(404);
+    }
+  });
+
+  it.each([
+    ['the flag', ['--console', 'off'], {}],
+    ['the variable', [], { TOKENWRIGHT_CONSOLE: 'off' }],
+  ])('has none if %s says so', async (_, flags, environment) => {
+    const service = await serve(['--data', newFolder(), ...flags], environment);
+
+    expect(service.greeting).toContain('  console   off\n');
+    expect(service.greeting).toContain('\nA first call:\n');
+    expect((await fetch(`${service.url}/console`)).status).toBe(404);
+    expect(await (await fetch(service.url)).text()).not.toContain('console');
+  });
+
+  it('sends a person there on the first start, which alone knows the password', async () => {
+    const data = newFolder();
+    const first = await serve(['--data', data]);
+    await first.stop();
+    const second = await serve(['--data', data]);
+
+    const [, user] = /accounts {2}(\w+), password/.exec(first.greeting) ?? [];
+    expect(first.greeting).toContain(`Sign in to the console as ${user} with that password, or`);
+    expect(second.greeting).toContain('\nA first call:\n');
+    expect(second.greeting).not.toContain('Sign in');
+  });
+
+  it('refuses another word, and names those that it knows', async () => {
+    const { code, stderr } = await run(['serve', '--data', newFolder(), '--console', 'yes']);
+
+    expect(code).toBe(2);
+    expect(stderr).toContain('--console (TOKENWRIGHT_CONSOLE) must be on or off');
+  });
+
+  it('counts the page and its files as one route', async () => {
+    const service = await serve(['--data', newFolder(), ...ACCOUNT, '--metrics']);
+    for (const path of ['/console', '/console/', '/console/canary', '/console?canary']) {
+      await (await fetch(service.url + path)).text();
+    }
+
+    const page = await (await fetch(`${service.url}/metrics`)).text();
+
+    expect(page).toContain('{route="/console",method="GET",status="2xx"} 3');
+    expect(page).toContain('{route="/console",method="GET",status="4xx"} 1');
+    expect(page).not.toContain('canary');
+  });
+});
