@@ -378,7 +378,13 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: 'the answer ends early, with a `cursor`',
     },
     {
-      what: '`authenticate`, and a password that waits to be checked',
+      what: '`GET /review`: findings on one page, and time',
+      limit:
+        '{MAX_PAGE_FINDINGS} and those of one token more; {REVIEW_BUDGET_MS} and a hundred tokens more',
+      beyond: 'the answer ends early, with a `cursor`',
+    },
+    {
+      what: '`authenticate` and `session`, and a password that waits to be checked',
       limit: '{AUTHENTICATE_DEADLINE_MS}',
       beyond: '503 `store_unavailable`',
     },

@@ -70,7 +70,7 @@ export function withIncoming(request: Request, incoming: IncomingMessage): Reque
 }
 
 /** The request of Node, for a `Request` that came through `toNodeListener`. */
-export function incomingOf(request: Request): IncomingMessage | undefined {
+function incomingOf(request: Request): IncomingMessage | undefined {
   return Reflect.get(request, INCOMING) as IncomingMessage | undefined;
 }
 

@@ -8,7 +8,7 @@ import type {
   RotateOptions,
 } from '../../input.ts';
 import type { ScopeDiff, ScopeRequest } from '../../scope/index.ts';
-import type { AdviceJson, TokenJson, UsageJson } from './token-json.ts';
+import type { AdviceJson, ExplanationJson, TokenJson, UsageJson } from './token-json.ts';
 
 /**
  * The tokens of one account, in a store or behind a service. A method that takes an id rejects with
@@ -22,6 +22,7 @@ export interface TokenClient {
   get(id: string, options: GetOptions): Promise<TokenJson>;
   usage(id: string): Promise<UsageJson>;
   advise(id: string, options: AdviseOptions): Promise<AdviceJson>;
+  explain(id: string, need: WrittenNeed): Promise<ExplanationJson>;
   patch(id: string, change: PatchInput, options: IfVersion): Promise<TokenJson>;
   /** Returns the result of a change without making it. */
   tryPatch(

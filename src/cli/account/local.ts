@@ -82,6 +82,11 @@ function localClient(tokens: TokenService, account: string, storeName: string): 
       if (advice === undefined) throw new NotFound();
       return toWireAdvice(advice);
     },
+    async explain(id, need) {
+      const explanation = await tokens.explain(account, id, need);
+      if (explanation.reason === 'unknown') throw new NotFound();
+      return explanation;
+    },
     patch: async (id, change, options) =>
       toShown(await orNotFound(tokens.patch(account, id, change, options))),
     async tryPatch(id, change, options) {

@@ -12,7 +12,14 @@ import {
   type Verification,
   type WrittenNeed,
 } from './index.ts';
-import { adviceJson, type TokenJson, tokenJson, usageJson, withoutValue } from './token-json.ts';
+import {
+  adviceJson,
+  explanationJson,
+  type TokenJson,
+  tokenJson,
+  usageJson,
+  withoutValue,
+} from './token-json.ts';
 
 const ANSWER_MS = 30_000;
 const PAGE_TOKENS = 100;
@@ -43,6 +50,7 @@ export function remoteClient(url: string, user: string, password: string): Token
       const query = unusedForDays === undefined ? '' : `?unusedForDays=${unusedForDays}`;
       return service.data(`${pathOf(id)}/advice${query}`, adviceJson);
     },
+    explain: (id, need) => service.data(`${pathOf(id)}/explain`, explanationJson, need),
     async patch(id, { expiresAt, ...rest }, options) {
       const expire = expiresAt && getUnixTime(expiresAt);
       return withoutValue(await service.one('PATCH', pathOf(id), { ...rest, expire }, options));
@@ -98,8 +106,9 @@ class HttpClient {
   }
 
   /** What an answer has under `data`. */
-  async data<Data>(path: string, schema: z.ZodType<Data>): Promise<Data> {
-    const { data } = this.#read(z.object({ data: z.unknown() }), await this.call('GET', path));
+  async data<Data>(path: string, schema: z.ZodType<Data>, body?: object): Promise<Data> {
+    const answer = await this.call(body === undefined ? 'GET' : 'POST', path, body);
+    const { data } = this.#read(z.object({ data: z.unknown() }), answer);
     return this.#read(schema, data);
   }
 

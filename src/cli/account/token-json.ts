@@ -53,6 +53,20 @@ export const adviceJson = z.object({
 
 export type AdviceJson = z.infer<typeof adviceJson>;
 
+/** Whether a token would be allowed something, as the service sends it. */
+export const explanationJson = z.object({
+  allowed: z.boolean(),
+  reason: z.string().optional(),
+  grantedBy: z.string().optional(),
+  needed: z.string(),
+  nearest: z.object({ scope: z.string(), failed: z.string() }).optional(),
+  smallest: z.string().optional(),
+  known: z.boolean(),
+  suggestions: z.array(z.string()).readonly(),
+});
+
+export type ExplanationJson = z.infer<typeof explanationJson>;
+
 /** Replaces a value that may be revealed again: commands print only new values. */
 export function withoutValue(token: TokenJson): TokenJson {
   return { ...token, token: token.id };

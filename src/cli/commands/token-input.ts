@@ -120,7 +120,7 @@ export function readWrittenNeed(
     (scope !== undefined) === (method !== undefined)
   ) {
     throw usageError(
-      'either <METHOD> and <URL> or --scope is required; see tokenwright token verify --help',
+      'either <METHOD> and <URL> or --scope is required; see the --help of this command',
     );
   }
   if (scope !== undefined) return { scope };

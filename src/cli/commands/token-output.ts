@@ -1,10 +1,10 @@
 import type { ScopeDiff } from '../../scope/index.ts';
 import { OTHER_SCOPES } from '../../usage-store.ts';
 import type { Listing, TokenClient, Verification, WrittenNeed } from '../account/index.ts';
-import type { AdviceJson, TokenJson, UsageJson } from '../account/token-json.ts';
+import type { AdviceJson, ExplanationJson, TokenJson, UsageJson } from '../account/token-json.ts';
 import type { Outcome } from '../command.ts';
 import { columns, count, diffLines, labeled, printable, table, wrap } from '../layout.ts';
-import { describeRequest } from './request.ts';
+import { describeRequest, REQUEST_REASONS } from './request.ts';
 
 export function missingOutcome({ name }: TokenClient): Outcome {
   return { text: '', json: null, notes: `no such token of ${name}`, isNegative: true };
@@ -151,8 +151,44 @@ const VERDICT_REASONS: Readonly<Record<string, string>> = {
   insufficient_scope: 'no scope of the token covers it',
 };
 
+export function explanationOutcome(explanation: ExplanationJson, need: WrittenNeed): Outcome {
+  const { allowed, reason, grantedBy, nearest, smallest, known, suggestions } = explanation;
+  const rows = [
+    [allowed ? 'allowed' : 'refused', describeNeed(need)],
+    ...(reason === undefined ? [] : [['reason', `${reason}: ${reasonInWords(reason)}`] as const]),
+    ...(grantedBy === undefined ? [] : [['by', grantedBy] as const]),
+    ...(nearest === undefined
+      ? []
+      : [['nearest', `${nearest.scope}, but its ${nearest.failed} does not match`] as const]),
+    ...(smallest === undefined ? [] : [['enough', smallest] as const]),
+    ...(known || suggestions.length > 0 || reason === undefined
+      ? []
+      : [['catalog', 'does not know it'] as const]),
+    ...(suggestions.length === 0
+      ? []
+      : labeled('catalog', [
+          'does not know it; did you mean',
+          ...suggestions.map((scope) => `  ${scope}`),
+        ])),
+  ] as const;
+  return {
+    text: columns(rows.map(([label, text]) => [label, printable(text)])),
+    json: explanation,
+    isNegative: !allowed,
+  };
+}
+
+function reasonInWords(reason: string): string {
+  const ambiguous: Readonly<Record<string, string>> = REQUEST_REASONS;
+  return VERDICT_REASONS[reason] ?? ambiguous[reason] ?? 'the request is ambiguous';
+}
+
+function describeNeed(need: WrittenNeed): string {
+  return 'scope' in need ? printable(need.scope) : describeRequest(need);
+}
+
 export function verificationOutcome(verification: Verification, need: WrittenNeed): Outcome {
-  const asked = 'scope' in need ? printable(need.scope) : describeRequest(need);
+  const asked = describeNeed(need);
   if (verification.ok) {
     const { id, account, expire } = verification.token;
     const rows = [

@@ -20,6 +20,8 @@ import { type Command, command, type Outcome } from '../command.ts';
 import { usageError } from '../errors.ts';
 import { choice, readFlag, SECONDS, wholeNumber } from '../kinds.ts';
 import { ROOT_NAME_FLAG } from './request.ts';
+import { TOKEN_EXPLAIN } from './token-explain.ts';
+import { ABSENT, CLIENT_FAULT, ID_HELP } from './token-help.ts';
 import {
   CHANGE_FLAGS,
   NAME_FLAG,
@@ -52,9 +54,6 @@ const DAYS = wholeNumber(1, MAX_REVIEWED_DAYS);
 const VERSION = wholeNumber(1, 999_999_999_999_999);
 const DEFAULT_LISTED = 10_000;
 
-const CLIENT_FAULT = 'the service or the store refused the call, or cannot be reached';
-const ABSENT = 'the account has no such token';
-
 const TOKEN_JSON =
   'the token as in the answer of the service: { id, token, scopes, requested?, state, createdAt, expire, version, pending?, name?, metadata? }; times are UNIX seconds, and only a store gives requested';
 
@@ -62,9 +61,6 @@ const SHOWN_JSON = `${TOKEN_JSON}. Here token is the id, never the value, as wit
 
 const USED_JSON =
   'Where uses are recorded, it has also uses and lastUsed, which is null for a token that was never used';
-
-const ID_HELP = `ID is the id of the token. With a store, its value works as well: give - and pass the value on
-standard input, because arguments are visible in process lists.`;
 
 const EXAMPLE_ROWS = `id       7f3kQwB2mN8xR4tY6uZ1aC
 name     ci
@@ -279,6 +275,7 @@ nothing to remove, as far as is known since 2026-11-21T20:00:00Z`,
       return withToken(flags, call, (outcome) => outcome, { showsUse: true });
     },
   }),
+  TOKEN_EXPLAIN,
   command({
     name: 'token modify',
     operands: ['ID'],

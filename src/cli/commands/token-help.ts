@@ -1,0 +1,7 @@
+// What the help of several commands on tokens says.
+
+export const CLIENT_FAULT = 'the service or the store refused the call, or cannot be reached';
+export const ABSENT = 'the account has no such token';
+
+export const ID_HELP = `ID is the id of the token. With a store, its value works as well: give - and pass the value on
+standard input, because arguments are visible in process lists.`;
