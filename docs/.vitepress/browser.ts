@@ -12,7 +12,7 @@ const PAGES = [
   '/quick-start',
   '/concepts/token',
   '/guides/express',
-  '/guides/settings-page',
+  '/guides/console',
   '/service/settings',
   '/service/commands',
   '/service/http',

@@ -48,7 +48,7 @@ const sidebar: Items = [
       item('Nest', '/guides/nest'),
       item('Koa, Next.js, node:http', '/guides/others'),
       item('From your OpenAPI document to tokens', '/guides/from-openapi'),
-      item('A settings page', '/guides/settings-page'),
+      item('The console', '/guides/console'),
       item('Behind a gateway', '/guides/gateway'),
     ],
   },

@@ -67,7 +67,7 @@ const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 
 const LEAD = `\`tokenwright serve\` and \`tokenHandler\` answer these calls. Paths are relative to where the service is mounted. The running service describes itself at \`GET /openapi.json\`, for generators of clients.
 
-Send credentials of an account as HTTP Basic, and bodies as JSON. \`curl\` does both:
+Send credentials of an account as HTTP Basic, and bodies as JSON. In your own application, a [session](../guides/console.md#in-your-application) can take the place of the credentials. \`curl\` does both:
 
 \`\`\`bash
 curl -u 'ada:correct-horse' -H 'Content-Type: application/json' \\
