@@ -31,31 +31,32 @@ describe('POST /token/{token}/explain', () => {
     });
   });
 
-  it.each([{ scope: DENIED }, { ...REQUEST, method: 'POST' }])(
-    'says why %j is not allowed, and what would be enough',
-    async (json) => {
-      const { explain } = await setUpToken();
+  it.each([
+    [{ scope: DENIED }, DENIED],
+    [{ ...REQUEST, method: 'POST' }, `${DENIED}$`],
+  ])('says why %j is not allowed, and that %s would be enough', async (json, smallest) => {
+    const { explain } = await setUpToken();
 
-      expectSuccess(await explain(json), {
-        data: {
-          allowed: false,
-          reason: 'insufficient_scope',
-          needed: DENIED,
-          nearest: { scope: ORDERS, failed: 'method' },
-          smallest: DENIED,
-          known: true,
-          suggestions: [],
-        },
-      });
-    },
-  );
+    expectSuccess(await explain(json), {
+      data: {
+        allowed: false,
+        reason: 'insufficient_scope',
+        needed: DENIED,
+        nearest: { scope: ORDERS, failed: 'method' },
+        smallest,
+        known: true,
+        suggestions: [],
+      },
+    });
+  });
 
   it('names similar scopes for one that the catalog does not know', async () => {
     const { explain } = await setUpToken();
 
     const { body } = await explain({ ...REQUEST, target: '/ordres' });
 
-    expect(body['data']).toMatchObject({ allowed: false, known: false, suggestions: [ORDERS] });
+    const { known, suggestions } = body['data'] as { known: boolean; suggestions: string[] };
+    expect([known, suggestions[0]]).toEqual([false, ORDERS]);
   });
 
   it('says what is ambiguous about a request', async () => {
@@ -84,7 +85,7 @@ describe('POST /token/{token}/explain', () => {
 
     const answer = await explain({ ...REQUEST, target: `/reset/${token.value}` });
 
-    expect(answer.body['data']).toMatchObject({ needed: 'GET:shop.example/reset/{}' });
+    expect(answer.body['data']).toMatchObject({ needed: 'GET:shop.example/reset/{}$' });
     expect(answer.text).not.toContain(token.value.slice(-20));
   });
 
@@ -108,7 +109,7 @@ describe('POST /token/{token}/explain', () => {
     ['no scope', { scope: 'orders' }, 'invalid_scope', 'scope'],
     ['a scope of another type', { scope: 7 }, 'invalid_request', 'scope must be a text'],
     ['a method of another type', { ...REQUEST, method: 7 }, 'invalid_request', 'method must be'],
-    ['another member', { path: '/orders' }, 'invalid_request', 'unknown member path'],
+    ['another member', { path: '/orders' }, 'invalid_request', 'unknown member "path"'],
     ['a list', [ORDERS], 'invalid_request', 'the body must be an object'],
   ])('refuses %s', async (_, json, code, message) => {
     const { explain } = await setUpToken();

@@ -330,6 +330,7 @@ const PROVOCATIONS: readonly Provocation[] = [
     'scopes',
     Array.from({ length: 4097 }, (_, i) => `GET:shop.example/${i}`),
   ),
+  withMember('scope', 'x'),
   withMember('ttl', 0),
   withMember('expire', 1),
   withMember('expire', '2099-12-31T23:59:59Z'),
@@ -360,6 +361,8 @@ const PROVOCATIONS: readonly Provocation[] = [
         'get',
         'usage',
         'advise',
+        'explain',
+        'reviewPage',
         'modify',
         'patch',
         'revoke',
@@ -955,7 +958,8 @@ describe('a client that is made from the description', () => {
 
     const { statuses, found, refused } = await run(handler, basic('ada'));
 
-    expect(statuses).toHaveLength(Object.keys(GOOD).length + 1);
+    // Rotation and explanation are called in two ways.
+    expect(statuses).toHaveLength(Object.keys(GOOD).length + 2);
     expect(statuses.filter(([, status]: [string, number]) => status !== 200)).toEqual([]);
     expect(found).toEqual({
       id: found.id,

@@ -190,7 +190,10 @@ describe('GET /review', () => {
     it('has each finding once, newest first, and keeps those of one token together', async () => {
       const { clock, issue, review } = setUpReview();
       const ids: string[] = [];
-      for (let i = 0; i < 130; i++) ids.unshift((await issue()).id);
+      for (let i = 0; i < 130; i++) {
+        ids.unshift((await issue()).id);
+        clock.advance(1);
+      }
       clock.advance(200 * DAY);
 
       const pages = await allPages(review);

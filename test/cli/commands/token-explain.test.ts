@@ -55,7 +55,7 @@ describe('token explain', () => {
       file(),
     );
 
-    expect(json).toMatchObject({ known: false, suggestions: [ORDERS] });
+    expect([json.known, json.suggestions[0]]).toEqual([false, ORDERS]);
     expect(text).toContain(`catalog  does not know it; did you mean\n           ${ORDERS}`);
   });
 
@@ -98,7 +98,7 @@ describe('token explain', () => {
 
     expect((await remote(body.id, 'GET', URL_OF_ORDERS)).text).toContain(`by       ${ORDERS}`);
     const refused = await remote(body.id, 'GET', 'https://shop.example/ordres');
-    expect(refused).toMatchObject({ isNegative: true, json: { suggestions: [ORDERS] } });
+    expect([refused.isNegative, refused.json.suggestions[0]]).toEqual([true, ORDERS]);
     expect(await remote('0'.repeat(22), '--scope', ORDERS)).toMatchObject({ json: null });
     await expect(remote(body.id, '--scope', 'orders')).rejects.toThrow('refuses with 422');
   });
