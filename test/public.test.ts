@@ -213,6 +213,7 @@ const EXPORTS: Record<
       'type Addressed',
       'safeUrl',
       'sendResponse',
+      'type SessionAccount',
       'type SignIn',
     ],
   },
@@ -376,7 +377,7 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   // What it logs it masks; it reads no values.
   [/^http\//, /^values\/(?!safe-url\.ts$)/],
   // The page runs in a browser: it has scopes and the types of the wire, and calls for anything else.
-  [/^console\/app\//, /^(?!console\/app\/|scope\/|http\/wire\.ts$|preact\b)/],
+  [/^console\/app\//, /^(?!console\/app\/|scope\/|http\/wire(?:-reports)?\.ts$|preact\b)/],
   [/^console\/(?!app\/)/, /^(?!console\/|http\/|schemas\.ts$|zod$|node:|esbuild$)/],
   [/^(?!console\/|cli\/)/, /^console\//],
   [/^testing\//, /^(service|http|stores|cli|input|schemas|records)\b/],

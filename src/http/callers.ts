@@ -1,25 +1,7 @@
-import type { IncomingMessage } from 'node:http';
 import { type Authenticate, readBasic } from './basic-auth.ts';
 import { HttpError } from './errors.ts';
 import type { HttpRequest } from './request.ts';
-import type { Caller, SignIns } from './sign-in.ts';
-
-/**
- * Returns the account of the person who is signed in to your application, or `null` for nobody.
- *
- * `request` has no body. `incoming` is the request of Node.js as your framework has it, for sessions that
- * a middleware put there, such as `express-session`. You may name its type, such as `express.Request`. It
- * is `undefined` if the call did not come through `toNodeListener`.
- */
-export type SessionAccount = SessionSource['accountOf'];
-
-/** Only the parameters of methods may be of a type that says more. */
-interface SessionSource {
-  accountOf(
-    request: Request,
-    incoming: IncomingMessage | undefined,
-  ): string | null | Promise<string | null>;
-}
+import type { Caller, SessionAccount, SignIns } from './sign-in.ts';
 
 /** How callers of an address may say who they are: by at least one of these. */
 export interface SignInWays {

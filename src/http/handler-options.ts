@@ -3,9 +3,8 @@ import { MAX_TIMEOUT_MS } from '../bounds.ts';
 import { strict, wholeNumber } from '../schemas.ts';
 import type { TokenService } from '../service.ts';
 import type { Authenticate } from './basic-auth.ts';
-import type { SessionAccount } from './callers.ts';
 import { type FailureLimiter, isFailureLimiter } from './login-limiter.ts';
-import type { SignIn } from './sign-in.ts';
+import type { SessionAccount, SignIn } from './sign-in.ts';
 
 /** The options of `tokenHandler`. */
 export interface TokenHandlerOptions {

@@ -7,7 +7,6 @@ export {
   fixedAccounts,
   hashPassword,
 } from './basic-auth.ts';
-export type { SessionAccount } from './callers.ts';
 export type { HttpErrorCode } from './errors.ts';
 export { type GracefulStopOptions, gracefulStop } from './graceful-stop.ts';
 export {
@@ -40,4 +39,4 @@ export { type NextGuard, nextGuard } from './middleware/next.ts';
 export type { RouteNeed } from './middleware/route.ts';
 export { type FetchHandler, type NodeRequest, toNodeListener } from './node.ts';
 export { sendResponse } from './sending.ts';
-export type { SignIn } from './sign-in.ts';
+export type { SessionAccount, SignIn } from './sign-in.ts';

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { AUTHENTICATE_DEADLINE_MS } from '../bounds.ts';
 import { systemClock } from '../clock.ts';
 import { withDeadline } from '../deadline.ts';
@@ -7,11 +8,27 @@ import { isAccount } from '../token.ts';
 import { type ClientAddress, readAddress, showBriefly } from './address.ts';
 import { Attempts } from './attempts.ts';
 import type { Authenticate, Credentials } from './basic-auth.ts';
-import type { SessionAccount } from './callers.ts';
 import { ErrorReporter, StacklessError } from './error-reporter.ts';
 import { HttpError } from './errors.ts';
 import { type FailureLimiter, remoteAddress } from './login-limiter.ts';
 import { type HttpRequest, ownForms } from './request.ts';
+
+/**
+ * Returns the account of the person who is signed in to your application, or `null` for nobody.
+ *
+ * `request` has no body. `incoming` is the request of Node.js as your framework has it, for sessions that
+ * a middleware put there, such as `express-session`. You may name its type, such as `express.Request`. It
+ * is `undefined` if the call did not come through `toNodeListener`.
+ */
+export type SessionAccount = SessionSource['accountOf'];
+
+/** Only the parameters of methods may be of a type that says more. */
+interface SessionSource {
+  accountOf(
+    request: Request,
+    incoming: IncomingMessage | undefined,
+  ): string | null | Promise<string | null>;
+}
 
 /** One check of credentials, for audit logs. The password is not part of it. */
 export interface SignIn {
