@@ -1,6 +1,6 @@
 /** Uses of one limit that a process asks for. */
 export interface LeaseWant {
-  /** The limit that counts them: 1 to 64 bytes of visible ASCII. Compared byte by byte. */
+  /** The limit that counts them: 1 to 64 bytes of printable ASCII. Compared byte by byte. */
   readonly key: string;
   /**
    * The number of the window of a rate; 0 for a total. Each window has a count of its own. The numbers of

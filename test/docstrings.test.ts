@@ -323,6 +323,7 @@ declare global {
   const statement: mysql.MysqlStatement;
   class MyStore extends tokenwright.MemoryTokenStore {}
   class MyUsageStore extends tokenwright.MemoryUsageStore {}
+  class MyLeaseStore extends tokenwright.MemoryLeaseStore {}
   class RateLimiterMemory implements web.PointsLimiter {
     constructor(options: { readonly points: number; readonly duration: number });
     readonly points: number;

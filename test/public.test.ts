@@ -254,14 +254,17 @@ describe('exports', () => {
 
   it.each<[string, object, string[]]>([
     ['tokenwright/openapi', openapi, ['catalogDiff', 'catalogFromOpenApi', 'readOpenApi']],
-    ['tokenwright/sqlite', sqlite, ['SqliteTokenStore', 'SqliteUsageStore']],
+    ['tokenwright/sqlite', sqlite, ['SqliteLeaseStore', 'SqliteTokenStore', 'SqliteUsageStore']],
     [
       'tokenwright/postgres',
       postgres,
       [
+        'PostgresLeaseStore',
         'PostgresTokenStore',
         'PostgresUsageStore',
+        'leaseMigrationSql',
         'migrate',
+        'migrateLeases',
         'migrateUsage',
         'migrationSql',
         'usageMigrationSql',
@@ -271,15 +274,18 @@ describe('exports', () => {
       'tokenwright/mysql',
       mysql,
       [
+        'MysqlLeaseStore',
         'MysqlTokenStore',
         'MysqlUsageStore',
+        'leaseMigrationSql',
         'migrate',
+        'migrateLeases',
         'migrateUsage',
         'migrationSql',
         'usageMigrationSql',
       ],
     ],
-    ['tokenwright/redis', redis, ['RedisTokenStore', 'RedisUsageStore']],
+    ['tokenwright/redis', redis, ['RedisLeaseStore', 'RedisTokenStore', 'RedisUsageStore']],
   ])('of %s at run time are these', (_, module, names) => {
     expect(Object.keys(module).sort()).toEqual(names);
   });

@@ -7,7 +7,7 @@ const faults = 'test/faults/**/*.test.ts';
 const long = [
   'test/{cli,docs,examples,nightly,package}/**/*.test.ts',
   'test/console/browser/*.test.ts',
-  'test/stores/{mysql,postgres,redis,sqlite-*,usage-*}.test.ts',
+  'test/stores/{mysql,postgres,redis,sqlite-*,usage-*,lease-*}.test.ts',
   'test/stores/redis/**/*.test.ts',
   'test/usage/engines.test.ts',
   'test/http/{basic-auth,hostile,openapi-document,under-load}.test.ts',

@@ -38,6 +38,14 @@ export const USAGE: TableKind = {
   standby: ['may lack the latest counts', 'connect the pool to the primary'],
 };
 
+export const LEASES: TableKind = {
+  mark: 'tokenwright lease schema',
+  holds: 'leases',
+  migrate: 'migrateLeases',
+  migrationSql: 'leaseMigrationSql',
+  standby: ['may lack the latest leases', 'connect the pool to the primary'],
+};
+
 /** What `doctor` says of a table that needs a later version. */
 export const SCHEMA_NEWER =
   'tokens may be misread: a later version of tokenwright changed the table in a way that this version does not know; upgrade tokenwright';

@@ -1,11 +1,151 @@
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/lease-store.ts';
 import { MemoryLeaseStore } from '../../src/stores/memory-leases.ts';
+import {
+  type SqliteHandle,
+  SqliteLeaseStore,
+  SqliteTokenStore,
+  SqliteUsageStore,
+} from '../../src/stores/sqlite/index.ts';
 import { leaseContract } from '../../src/testing/index.ts';
+import { codeOf } from '../support.ts';
+
+const BetterSqlite3 = createRequire(import.meta.url)('better-sqlite3') as new (
+  path: string,
+) => SqliteHandle & { close(): unknown };
+
+function newFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  return join(folder, 'leases.db');
+}
+
+function opened<Kept extends { close(): unknown }>(kept: Kept): Kept {
+  onTestFinished(() => void kept.close());
+  return kept;
+}
+
+const FAR = new Date('2100-01-01T00:00:00.000Z');
+
+function want(fields: Partial<LeaseWant> = {}): LeaseWant {
+  return { key: 'one/uses', window: 0, limit: 10, want: 1, until: FAR, ...fields };
+}
 
 describe('memory lease store', () => {
   it.each(leaseContract)('$name', (promise) => promise.run(() => new MemoryLeaseStore()));
+});
+
+describe('SQLite lease store in a file', () => {
+  it.each(leaseContract)('$name', (promise) => promise.run(() => SqliteLeaseStore.open(newFile())));
+});
+
+describe('SQLite lease store over better-sqlite3', () => {
+  it.each(leaseContract)('$name', (promise) =>
+    promise.run(() => SqliteLeaseStore.open(opened(new BetterSqlite3(newFile())))),
+  );
+});
+
+describe('SQLite lease store over a handle that reads bigint', () => {
+  it.each(leaseContract)('$name', (promise) =>
+    promise.run(() =>
+      SqliteLeaseStore.open(opened(new DatabaseSync(':memory:', { readBigInts: true }))),
+    ),
+  );
+});
+
+describe('SqliteLeaseStore', () => {
+  it('keeps what was granted from one opening to the next', async () => {
+    const file = newFile();
+    const first = SqliteLeaseStore.open(file);
+    expect(await first.take([want({ want: 7 })])).toEqual([7]);
+    await first.close();
+
+    const second = opened(SqliteLeaseStore.open(file));
+    expect(await second.take([want({ want: 7 })])).toEqual([3]);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+  });
+
+  it('has one row for a total, and two for all windows of a rate', async () => {
+    const handle = opened(new DatabaseSync(newFile()));
+    const store = SqliteLeaseStore.open(handle);
+    await store.take([want()]);
+    for (let window = 1000; window <= 1005; window += 1) {
+      expect(await store.take([want({ key: 'rate', window, want: 7 })])).toEqual([7]);
+      expect(await store.take([want({ key: 'rate', window: window + 2 })])).toEqual([0]);
+      // As if it had ended.
+      handle.exec("UPDATE leases SET ends_at = 1000 WHERE lease_key = 'rate'");
+    }
+    expect(await store.take([want({ key: 'rate', window: 1003 })])).toEqual([0]);
+
+    const rows = handle.prepare('SELECT period FROM leases ORDER BY period').all();
+    expect(rows).toEqual([{ period: 0 }, { period: 1004 }, { period: 1005 }]);
+  });
+
+  it('grants nothing of a call of which a part is refused', async () => {
+    const store = opened(SqliteLeaseStore.open(newFile()));
+    const taking = store.take([want({ want: 10 }), want({ key: 'x'.repeat(65) })]);
+
+    expect(await codeOf(taking)).toBe('invalid_request');
+    expect(await store.take([want({ want: 10 })])).toEqual([10]);
+  });
+
+  it('takes part in a transaction of the host', async () => {
+    const handle = opened(new DatabaseSync(newFile()));
+    const store = SqliteLeaseStore.open(handle);
+    handle.exec('BEGIN');
+    await store.take([want({ want: 10 })]);
+    handle.exec('ROLLBACK');
+
+    expect(await store.take([want({ want: 10 })])).toEqual([10]);
+  });
+
+  it('waits for another process, and rejects in the end', async () => {
+    const file = newFile();
+    const store = opened(SqliteLeaseStore.open(file));
+    const other = opened(new DatabaseSync(file));
+    other.exec('BEGIN IMMEDIATE');
+    const taking = store.take([want()]);
+    await turn();
+    other.exec('COMMIT');
+    expect(await taking).toEqual([1]);
+
+    other.exec('BEGIN IMMEDIATE');
+    expect(await codeOf(store.take([want()]))).toBe('store_unavailable');
+    other.exec('COMMIT');
+    expect(await store.take([want({ want: 10 })])).toEqual([9]);
+  });
+
+  it.each([
+    ['tokens', (file: string) => SqliteTokenStore.open(file)],
+    ['usage', (file: string) => SqliteUsageStore.open(file)],
+  ])('refuses a database of %s', async (_, open) => {
+    const file = newFile();
+    await open(file).close();
+    expect(() => SqliteLeaseStore.open(file)).toThrow(
+      expect.objectContaining({ code: 'invalid_options' }),
+    );
+  });
+
+  it('refuses a database of a later version', () => {
+    const handle = opened(new DatabaseSync(newFile()));
+    SqliteLeaseStore.open(handle);
+    handle.exec('PRAGMA user_version = 2');
+    expect(() => SqliteLeaseStore.open(handle)).toThrow(
+      expect.objectContaining({ code: 'invalid_options', details: { reason: 'later_layout' } }),
+    );
+  });
+
+  it('lets no commit be lost with the power', () => {
+    const handle = opened(new DatabaseSync(newFile()));
+    SqliteLeaseStore.open(handle);
+    expect(handle.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
+  });
 });
 
 /** Reads what is granted, and writes it later: two callers may read the same. */

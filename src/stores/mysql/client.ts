@@ -69,6 +69,8 @@ export type Cells = readonly unknown[];
 /** The answer to a write. */
 export interface Counts {
   readonly affectedRows: number;
+  /** The argument of `LAST_INSERT_ID`, if the statement has called it. */
+  readonly insertId: number | string;
   readonly serverStatus: number;
 }
 

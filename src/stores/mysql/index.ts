@@ -52,6 +52,8 @@ export type {
   MysqlStatement,
   MysqlValue,
 } from './client.ts';
+export { leaseMigrationSql, type MysqlLeaseTableOptions, migrateLeases } from './lease-schema.ts';
+export { type MysqlLeaseOptions, MysqlLeaseStore } from './leases.ts';
 export { type MysqlTableOptions, migrate, migrationSql } from './schema.ts';
 export type { MysqlPromiseConnection, MysqlTransactionConnection } from './transaction.ts';
 export { type MysqlUsageOptions, MysqlUsageStore } from './usage.ts';

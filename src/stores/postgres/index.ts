@@ -37,6 +37,12 @@ export type {
   PostgresPool,
   PostgresQuery,
 } from './client.ts';
+export {
+  leaseMigrationSql,
+  migrateLeases,
+  type PostgresLeaseTableOptions,
+} from './lease-schema.ts';
+export { type PostgresLeaseOptions, PostgresLeaseStore } from './leases.ts';
 export { migrate, migrationSql, type PostgresTableOptions } from './schema.ts';
 export type { PostgresConnection } from './transaction.ts';
 export { type PostgresUsageOptions, PostgresUsageStore } from './usage.ts';

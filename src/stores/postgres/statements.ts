@@ -213,6 +213,10 @@ interface Answers {
   readonly room?: string;
 }
 
+/** Selected by a write, this makes its commit wait for the disk; a stricter setting of the host stays. */
+export const SYNCED = `set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+        WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`;
+
 /**
  * A write in one round trip. Its commit waits for the disk even if `synchronous_commit` is off for the
  * session; a stricter setting of the host stays.
@@ -223,8 +227,7 @@ function durable(write: string, { rows = false, room }: Answers = {}): string {
     SELECT count(*)::integer AS changed,
       ${rows ? 'array_agg(id ORDER BY created_at, id) AS ids, min(created_at)::text AS oldest,' : ''}
       ${room === undefined ? '' : '(SELECT "hasRoom" FROM room),'}
-      set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-        WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)
+      ${SYNCED}
     FROM changed`;
 }
 

@@ -28,6 +28,7 @@ import { childrenIn, type ListedToken, type Revocation, WriteCalls } from './wri
 
 export type { RedisClient } from './client.ts';
 export type { IoredisClient, IoredisCluster } from './ioredis.ts';
+export { RedisLeaseStore, type RedisLeaseStoreOptions } from './leases.ts';
 export type { NodeRedisClient, NodeRedisCluster, NodeRedisNode } from './node-redis.ts';
 export { RedisUsageStore, type RedisUsageStoreOptions } from './usage.ts';
 

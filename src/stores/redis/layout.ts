@@ -12,6 +12,7 @@ import type { TokenId, TokenRecord } from '../../token.ts';
  *   {tag}:children:<id>      an entry for each token that was derived from that one
  *   {tag}:ends               all tokens, by the time at which they end
  *   {tag}:usage:<id>         its counts, if usage is recorded here
+ *   {tag}:lease:<n>:<key>    what was granted of a limit in window n; its shard follows from <key>
  *
  * Earlier versions know no `aside` and no `children`, so what they have revoked is not in the first, and
  * what they have purged may still be in both: the record decides. An account has its lists in each shard; a page merges the tops of all of
@@ -120,6 +121,10 @@ export class KeySpace {
 
   usage(id: string): string {
     return `${this.#prefixes.get(shardOf(id))}usage:${id}`;
+  }
+
+  lease(key: string, window: number): string {
+    return `${this.#prefixes.get(shardOf(key))}lease:${window}:${key}`;
   }
 
   usageStart(): string {

@@ -33,6 +33,7 @@ import { watchCommits } from './watch.ts';
 import { WriteQueue } from './write-queue.ts';
 
 export type { SqliteHandle, SqliteStatement, SqliteValue } from './client.ts';
+export { SqliteLeaseStore } from './leases.ts';
 export { SqliteUsageStore } from './usage.ts';
 
 /** How a {@link SqliteTokenStore} works. */

@@ -1,0 +1,119 @@
+import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
+import type { LeaseStore, LeaseWant, UnspentLease } from '../../lease-store.ts';
+import { type LeaseRow, leaseRow, slotOf, summedLeases } from '../lease-rows.ts';
+import { readWholeNumber } from '../options.ts';
+import { LEASES } from '../schema-mark.ts';
+import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
+import { type MysqlLeaseTableOptions, readLeaseTable } from './lease-schema.ts';
+import type { Table } from './schema.ts';
+import { SERVER_TIME } from './statements.ts';
+
+/** How a {@link MysqlLeaseStore} works. */
+export interface MysqlLeaseOptions extends MysqlLeaseTableOptions {
+  /** How long the server may take to answer a call, in milliseconds, from 1 to 60 000. @default 2000 */
+  readonly deadlineMs?: number | undefined;
+}
+
+/**
+ * Counts the uses of limited tokens in MySQL or MariaDB, for many processes, in a table of its own.
+ *
+ * {@link migrateLeases} creates the table, or run the text of {@link leaseMigrationSql}. The pool belongs
+ * to the host and stays open. It must lead to the primary: calls on a server that is only for reading
+ * fail with `store_unavailable`. It may be the pool of the token store, and needs what that one needs.
+ *
+ * Each want is one statement, because MySQL does not tell what it has written to several rows. Those of
+ * one call are sent concurrently, over as many connections of the pool as are free. The clock of the server
+ * decides whether a window has ended. What was granted is as durable as the server: with
+ * `innodb_flush_log_at_trx_commit` other than 1, a crash may forget it, and limits be exceeded by as much.
+ * If the server does not answer within `deadlineMs`, the call rejects with `store_unavailable`, and what it
+ * may have granted is lost.
+ *
+ * @example
+ * await migrateLeases(pool);
+ * const limits = { store: new MysqlLeaseStore(pool) };
+ * const tokens = new TokenService({ store: new MysqlTokenStore(pool), keys, prefix: 'acme', limits });
+ */
+export class MysqlLeaseStore implements LeaseStore {
+  readonly #session: Session;
+  readonly #sql: ReturnType<typeof statementsFor>;
+
+  /**
+   * Does not connect; the first call does.
+   *
+   * @throws {TokenError} `invalid_options`
+   */
+  constructor(pool: MysqlPool | MysqlPromisePool, options: MysqlLeaseOptions = {}) {
+    const { deadlineMs = DEFAULT_DEADLINE_MS } = options;
+    readWholeNumber('deadlineMs', deadlineMs, [1, MAX_DEADLINE_MS]);
+    this.#sql = statementsFor(readLeaseTable(options));
+    this.#session = new Session(readPool(pool), deadlineMs, { kind: LEASES });
+  }
+
+  async take(wants: readonly LeaseWant[]): Promise<number[]> {
+    return inOrder(wants.map(leaseRow), async (rows) => {
+      const granted: number[] = [];
+      for (const row of rows) granted.push(await this.#takeOne(row));
+      return granted;
+    });
+  }
+
+  async #takeOne({ key, slot, window, first, limit, until }: LeaseRow): Promise<number> {
+    const values = [Buffer.from(key), slot, window, first, first, limit, until, until];
+    const { insertId } = await this.#session.write(this.#sql.take, values);
+    return Number(insertId);
+  }
+
+  async giveBack(leases: readonly UnspentLease[]): Promise<void> {
+    const given = summedLeases(leases).map(({ key, window, amount }) =>
+      this.#session.write(this.#sql.giveBack, [amount, Buffer.from(key), slotOf(window), window]),
+    );
+    await Promise.all(given);
+  }
+
+  async purge(before: Date, limit: number): Promise<number> {
+    const values = [before.getTime(), String(limit)];
+    return (await this.#session.write(this.#sql.purge, values)).affectedRows;
+  }
+}
+
+/** Works on different keys concurrently, and on the same key in the order of the rows. */
+async function inOrder(
+  rows: readonly LeaseRow[],
+  work: (rows: readonly LeaseRow[]) => Promise<number[]>,
+): Promise<number[]> {
+  const byKey = new Map<string, [index: number, row: LeaseRow][]>();
+  for (const [index, row] of rows.entries()) {
+    const others = byKey.get(row.key);
+    if (others === undefined) byKey.set(row.key, [[index, row]]);
+    else others.push([index, row]);
+  }
+  const answers = new Array<number>(rows.length).fill(0);
+  const working = Array.from(byKey.values(), async (entries) => {
+    const worked = await work(entries.map(([, row]) => row));
+    for (const [place, [index]] of entries.entries()) answers[index] = worked[place] as number;
+  });
+  await Promise.all(working);
+  return answers;
+}
+
+function statementsFor({ quoted }: Table) {
+  const now = `${SERVER_TIME} DIV 1000`;
+  const isSame = 'period = VALUES(period)';
+  const isOver = `period < VALUES(period) AND ends_at <= ${now}`;
+  const left = 'GREATEST(0, LEAST(VALUES(granted), VALUES(most) - granted))';
+  return {
+    // The server answers with the argument of LAST_INSERT_ID. Each assignment sees those before it, so
+    // the end comes last: if the window is another one by then, the old end was earlier.
+    take: `INSERT INTO ${quoted} (lease_key, slot, period, latest, granted, most, ends_at)
+      SELECT ?, ?, ?, LAST_INSERT_ID(?), ?, ?, ? FROM DUAL WHERE ? > ${now}
+      ON DUPLICATE KEY UPDATE
+        latest = LAST_INSERT_ID(IF(${isSame}, ${left}, IF(${isOver}, VALUES(granted), 0))),
+        granted = IF(${isSame}, granted + latest, IF(${isOver}, latest, granted)),
+        period = IF(${isOver}, VALUES(period), period),
+        ends_at = IF(${isSame}, GREATEST(ends_at, VALUES(ends_at)), ends_at),
+        most = VALUES(most)`,
+    giveBack: `UPDATE ${quoted} SET granted = GREATEST(0, granted - ?)
+      WHERE lease_key = ? AND slot = ? AND period = ?`,
+    purge: `DELETE FROM ${quoted} WHERE ends_at < ? ORDER BY ends_at LIMIT ?`,
+  };
+}

@@ -1,0 +1,103 @@
+import { LEASES, readMark } from '../schema-mark.ts';
+import type { PostgresPool } from './client.ts';
+import { foreignTable, laterSchema, migrateTable } from './migration.ts';
+import { readName } from './schema.ts';
+import { hasColumns, type Shape } from './shape.ts';
+
+/** Which table holds the leases. */
+export interface PostgresLeaseTableOptions {
+  /**
+   * Its name, with or without a schema (`auth.token_leases`): letters, digits and underscores, at most
+   * 56 for the table. Upper case counts. @default 'tokenwright_leases'
+   */
+  readonly table?: string | undefined;
+}
+
+/**
+ * Creates the table of a {@link PostgresLeaseStore}, apart from the table of the tokens. You may call it
+ * as often as you like, also from many processes concurrently. If the table is there, it needs no right
+ * to create.
+ *
+ * @throws {TokenError} `store_unavailable`; `invalid_options` when the role may not create it, when
+ * another table has its name, or when it was made by a newer version
+ * @example
+ * await migrateLeases(pool, { table: 'auth.token_leases' });
+ */
+export async function migrateLeases(
+  pool: PostgresPool,
+  options: PostgresLeaseTableOptions = {},
+): Promise<void> {
+  const table = readLeaseTable(options);
+  const { name } = table;
+  await migrateTable(pool, { name, kind: LEASES, nextStep: (shape) => nextStep(shape, table) });
+}
+
+/**
+ * The SQL that creates the table of leases, for hosts that own their migrations.
+ *
+ * @throws {TokenError} `invalid_options`
+ * @example
+ * console.log(leaseMigrationSql()); // CREATE TABLE "tokenwright_leases" (…
+ */
+export function leaseMigrationSql(options: PostgresLeaseTableOptions = {}): string {
+  return schemaSql(readLeaseTable(options));
+}
+
+/** The quoted names of a table and its index. */
+interface LeaseTable {
+  readonly name: string;
+  readonly byEnd: string;
+}
+
+/** @throws {TokenError} `invalid_options` */
+export function readLeaseTable({
+  table = 'tokenwright_leases',
+}: PostgresLeaseTableOptions): LeaseTable {
+  const { quoted, name } = readName(table, MAX_NAME);
+  return { name: quoted, byEnd: `"${name}_by_end"` };
+}
+
+const SCHEMA_VERSION = 1;
+/** The server cuts off the rest of a longer name of an index. */
+const MAX_NAME = 56;
+
+const TYPES = [
+  ['lease_key', 'text'],
+  ['slot', 'smallint'],
+  ['period', 'bigint'],
+  ['granted', 'bigint'],
+  ['latest', 'bigint'],
+  ['most', 'bigint'],
+  ['ends_at', 'bigint'],
+] as const;
+
+/**
+ * One row for each total, and two for each rate. The free space in each page lets PostgreSQL write the new
+ * version of a row beside the old one.
+ */
+function schemaSql({ name, byEnd }: LeaseTable): string {
+  return `CREATE TABLE ${name} (
+  lease_key text COLLATE "C" NOT NULL,
+  slot smallint NOT NULL,
+  period bigint NOT NULL,
+  granted bigint NOT NULL,
+  latest bigint NOT NULL,
+  most bigint NOT NULL,
+  ends_at bigint NOT NULL,
+  PRIMARY KEY (lease_key, slot)
+) WITH (fillfactor = 70);
+CREATE INDEX ${byEnd} ON ${name} (ends_at);
+COMMENT ON TABLE ${name} IS '${LEASES.mark} ${SCHEMA_VERSION}';
+`;
+}
+
+/** What brings the table up to date. @throws {TokenError} `invalid_options` */
+function nextStep(shape: Shape, table: LeaseTable): string | undefined {
+  if (shape.kind === null) return schemaSql(table);
+  const mark = readMark(shape.comment, LEASES);
+  if (mark === undefined && !hasColumns(shape, TYPES)) throw foreignTable(table.name, LEASES);
+  if (mark !== undefined && mark.needs > SCHEMA_VERSION) {
+    throw laterSchema(table.name, SCHEMA_VERSION);
+  }
+  return undefined;
+}

@@ -1,0 +1,174 @@
+import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
+import { TokenError } from '../../errors.ts';
+import type { LeaseStore, LeaseWant, UnspentLease } from '../../lease-store.ts';
+import { type LeaseRow, leaseRow, roundsOf, slotOf, summedLeases } from '../lease-rows.ts';
+import { readWholeNumber } from '../options.ts';
+import { LEASES } from '../schema-mark.ts';
+import { type PostgresPool, type PostgresQuery, readPool, Session } from './client.ts';
+import { type PostgresLeaseTableOptions, readLeaseTable } from './lease-schema.ts';
+import { SYNCED, statementsOf } from './statements.ts';
+
+/** How a {@link PostgresLeaseStore} works. */
+export interface PostgresLeaseOptions extends PostgresLeaseTableOptions {
+  /** How long a statement may take, in milliseconds, from 1 to 60 000. @default 2000 */
+  readonly deadlineMs?: number | undefined;
+  /**
+   * Lets the server keep prepared statements for each connection, as `prepare` of the token store.
+   * @default true
+   */
+  readonly prepare?: boolean | undefined;
+}
+
+/**
+ * Counts the uses of limited tokens in PostgreSQL, for many processes, in a table of its own.
+ *
+ * {@link migrateLeases} creates the table, or run the text of {@link leaseMigrationSql}. The pool belongs
+ * to the host and stays open. It must lead to the primary: calls on a standby fail with
+ * `store_unavailable`. It may be the pool of the token store, whose advice on timeouts holds here, too.
+ *
+ * A call is one statement. What it grants is on disk before its promise resolves, even if the host has set
+ * `synchronous_commit = off`. The clock of the server decides whether a window has ended. If a statement
+ * takes longer than `deadlineMs`, the call rejects with `store_unavailable`, and what it may have granted
+ * is lost.
+ *
+ * @example
+ * await migrateLeases(pool);
+ * const limits = { store: new PostgresLeaseStore(pool) };
+ * const tokens = new TokenService({ store: new PostgresTokenStore(pool), keys, prefix: 'acme', limits });
+ */
+export class PostgresLeaseStore implements LeaseStore {
+  readonly #session: Session;
+  readonly #statements: Readonly<Record<keyof ReturnType<typeof textsFor>, PostgresQuery>>;
+
+  /**
+   * Does not connect; the first call does.
+   *
+   * @throws {TokenError} `invalid_options`
+   */
+  constructor(pool: PostgresPool, options: PostgresLeaseOptions = {}) {
+    const checked = readPool(pool);
+    const { deadlineMs = DEFAULT_DEADLINE_MS, prepare = true } = options;
+    readWholeNumber('deadlineMs', deadlineMs, [1, MAX_DEADLINE_MS]);
+    this.#session = new Session(checked, deadlineMs, LEASES);
+    this.#statements = statementsOf(textsFor(readLeaseTable(options).name), { prepare });
+    if (pool.listenerCount('error') === 0) pool.on('error', () => {});
+  }
+
+  async take(wants: readonly LeaseWant[]): Promise<number[]> {
+    const granted = new Array<number>(wants.length).fill(0);
+    for (const round of roundsOf(wants.map(leaseRow))) {
+      const taken = await this.#takeEach(round.map(([row]) => row));
+      for (const [{ key, slot }, index] of round)
+        granted[index] = taken.get(nameOf(key, slot)) ?? 0;
+    }
+    return granted;
+  }
+
+  /** What ended has no answer. */
+  async #takeEach(rows: readonly LeaseRow[]): Promise<ReadonlyMap<string, number>> {
+    const [answer] = await this.#session.run(this.#statements.take, [
+      rows.map(({ key }) => key),
+      rows.map(({ slot }) => slot),
+      rows.map(({ window }) => window),
+      rows.map(({ first }) => first),
+      rows.map(({ limit }) => limit),
+      rows.map(({ until }) => until),
+    ]);
+    const cells = cellsIn(answer);
+    return new Map(cells.map(([key, slot, amount]) => [nameOf(key, slot), amount]));
+  }
+
+  async giveBack(leases: readonly UnspentLease[]): Promise<void> {
+    const given = summedLeases(leases);
+    if (given.length === 0) return;
+    await this.#session.run(this.#statements.giveBack, [
+      given.map(({ key }) => key),
+      given.map(({ window }) => slotOf(window)),
+      given.map(({ window }) => window),
+      given.map(({ amount }) => amount),
+    ]);
+  }
+
+  async purge(before: Date, limit: number): Promise<number> {
+    const values = [before.getTime(), limit];
+    const [row] = await this.#session.run(this.#statements.purge, values);
+    return Number((row as { readonly count: unknown }).count);
+  }
+}
+
+function nameOf(key: string, slot: number): string {
+  return `${slot} ${key}`;
+}
+
+type TakenCells = readonly (readonly [key: string, slot: number, amount: number])[];
+
+/** The rows come as one text: the host may have set how the driver reads other types. */
+function cellsIn(answer: unknown): TakenCells {
+  const text = (answer as { readonly cells?: unknown } | undefined)?.cells;
+  // Without an answer it is unknown what was granted.
+  if (typeof text !== 'string') {
+    throw new TokenError('store_unavailable', 'PostgreSQL did not say what it has granted');
+  }
+  return JSON.parse(text);
+}
+
+function textsFor(name: string) {
+  return {
+    take: takeFrom(name),
+    // Locks in the same order as `take`, so that they wait for each other and never in a circle.
+    giveBack: `WITH given AS (
+        SELECT * FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[])
+          AS given (lease_key, slot, period, amount)
+      ), locked AS (
+        SELECT leases.lease_key, leases.slot, given.amount
+        FROM ${name} AS leases JOIN given
+          ON leases.lease_key = given.lease_key COLLATE "C" AND leases.slot = given.slot
+          AND leases.period = given.period
+        ORDER BY leases.lease_key, leases.slot FOR UPDATE OF leases
+      )
+      UPDATE ${name} AS leases SET granted = greatest(0, leases.granted - locked.amount)
+      FROM locked WHERE leases.lease_key = locked.lease_key AND leases.slot = locked.slot`,
+    purge: `WITH ended AS (
+        SELECT lease_key, slot FROM ${name} WHERE ends_at < $1
+        ORDER BY ends_at LIMIT $2 FOR UPDATE
+      ), removed AS (
+        DELETE FROM ${name} AS leases USING ended
+        WHERE leases.lease_key = ended.lease_key AND leases.slot = ended.slot
+        RETURNING 1
+      )
+      SELECT count(*)::text AS count FROM removed`,
+  };
+}
+
+/**
+ * Adds to each row what is left of the limit, in the order of the keys: processes that ask for the same
+ * wait for each other, and never in a circle. `latest` is what the row has granted last: the answer cannot
+ * have the row as it was before. One time for the whole statement: two might be before and after an end.
+ */
+function takeFrom(name: string): string {
+  const now = 'floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
+  const isSame = 'leases.period = excluded.period';
+  const isOver = `leases.period < excluded.period AND leases.ends_at <= ${now}`;
+  const left = 'greatest(0, least(excluded.granted, excluded.most - leases.granted))';
+  return `WITH wants AS (
+      SELECT lease_key COLLATE "C" AS lease_key, slot, period, first, most, ends_at
+      FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
+        AS wants (lease_key, slot, period, first, most, ends_at)
+    ), taken AS (
+      INSERT INTO ${name} AS leases (lease_key, slot, period, granted, latest, most, ends_at)
+      SELECT lease_key, slot, period, first, first, most, ends_at FROM wants
+      WHERE ends_at > ${now} ORDER BY lease_key, slot
+      ON CONFLICT (lease_key, slot) DO UPDATE SET
+        latest = CASE WHEN ${isSame} THEN ${left} WHEN ${isOver} THEN excluded.granted ELSE 0 END,
+        granted = CASE WHEN ${isSame} THEN leases.granted + ${left}
+          WHEN ${isOver} THEN excluded.granted ELSE leases.granted END,
+        period = CASE WHEN ${isOver} THEN excluded.period ELSE leases.period END,
+        ends_at = CASE WHEN ${isSame} OR ${isOver}
+          THEN greatest(leases.ends_at, excluded.ends_at) ELSE leases.ends_at END,
+        most = excluded.most
+      RETURNING lease_key, slot, latest
+    )
+    SELECT coalesce(json_agg(json_build_array(lease_key, slot, latest)), '[]')::text AS cells,
+      ${SYNCED}
+    FROM taken`;
+}

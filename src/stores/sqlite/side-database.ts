@@ -1,0 +1,158 @@
+import { SQLITE_BUSY_MS, SQLITE_TRY_MS } from '../../bounds.ts';
+import { TokenError } from '../../errors.ts';
+import {
+  cellsOf,
+  guarded,
+  isBusy,
+  NOT_OPENED,
+  type OwnHandle,
+  openFile,
+  retryLater,
+  retryWhileBusy,
+  type SqliteHandle,
+  toTokenError,
+} from './client.ts';
+
+/** What a database beside the one of the tokens holds. */
+export interface SideSchema {
+  /** How messages name it. */
+  readonly holds: string;
+  /** Its mark in the header of the file. The tokens have another one. */
+  readonly applicationId: number;
+  /** In `user_version`. */
+  readonly version: number;
+  /** Makes the tables of an empty database, or those that an earlier version did not have. */
+  readonly create: (handle: SqliteHandle) => void;
+  /** Whether a loss of power may cost the last commits (`NORMAL`). The file survives in any case. */
+  readonly synchronous: 'FULL' | 'NORMAL';
+}
+
+/**
+ * A database beside the one of the tokens: a write to their file would make every process drop what it
+ * has cached of them.
+ */
+export class SideDatabase {
+  readonly handle: SqliteHandle;
+  readonly #own: OwnHandle | undefined;
+
+  private constructor(handle: SqliteHandle, own: OwnHandle | undefined) {
+    this.handle = handle;
+    this.#own = own;
+  }
+
+  /**
+   * Opens a path with `node:sqlite`, or takes the handle of a host, which stays open.
+   *
+   * @throws {TokenError} `invalid_options` if this Node.js has no `node:sqlite`, or the database holds
+   * something else; `store_unavailable` if it does not open
+   */
+  static open(pathOrHandle: string | SqliteHandle, schema: SideSchema): SideDatabase {
+    if (typeof pathOrHandle !== 'string' && typeof pathOrHandle?.prepare !== 'function') {
+      throw new TokenError(
+        'invalid_options',
+        "what is opened must be the path of a file, ':memory:', or a database of node:sqlite or better-sqlite3",
+      );
+    }
+    return guarded(() => {
+      if (typeof pathOrHandle !== 'string') {
+        prepareDatabase(pathOrHandle, schema);
+        return new SideDatabase(pathOrHandle, undefined);
+      }
+      const own = openFile(pathOrHandle);
+      try {
+        prepareDatabase(own, schema);
+        return new SideDatabase(own, own);
+      } catch (error) {
+        own.close();
+        throw error;
+      }
+    }, NOT_OPENED);
+  }
+
+  /** Works now. Only if a lock is in the way, it tries again by a timer. */
+  async run<Result>(work: () => Result): Promise<Result> {
+    try {
+      return work();
+    } catch (error) {
+      if (!isBusy(error)) throw toTokenError(error);
+      return retryLater(work);
+    }
+  }
+
+  /** All or nothing, also within a transaction of the host. */
+  together<Result>(work: () => Result): Result {
+    this.handle.exec('SAVEPOINT tokenwright');
+    try {
+      const result = work();
+      this.handle.exec('RELEASE tokenwright');
+      return result;
+    } catch (error) {
+      this.#undo();
+      throw error;
+    }
+  }
+
+  close(): void {
+    guarded(() => this.#own?.close());
+  }
+
+  #undo(): void {
+    try {
+      this.handle.exec('ROLLBACK TO tokenwright; RELEASE tokenwright');
+    } catch {
+      // Some errors have already rolled back.
+    }
+  }
+}
+
+const INSPECT = `
+  SELECT
+    (SELECT application_id FROM pragma_application_id) AS application,
+    (SELECT user_version FROM pragma_user_version) AS version,
+    (SELECT count(*) FROM sqlite_schema) AS objects
+`;
+
+function prepareDatabase(handle: SqliteHandle, schema: SideSchema): void {
+  handle.exec(`PRAGMA busy_timeout = ${SQLITE_BUSY_MS}`);
+  // First, because WAL mode would already change the file.
+  retryWhileBusy(() => isCurrent(handle, schema));
+  retryWhileBusy(() => handle.exec('PRAGMA journal_mode = WAL'));
+  if (!isCurrent(handle, schema)) create(handle, schema);
+  handle.exec(`PRAGMA synchronous = ${schema.synchronous}`);
+  handle.exec(`PRAGMA busy_timeout = ${SQLITE_TRY_MS}`);
+}
+
+function create(handle: SqliteHandle, schema: SideSchema): void {
+  handle.exec('BEGIN IMMEDIATE');
+  try {
+    // Another process may have made them while this one waited for the lock.
+    if (!isCurrent(handle, schema)) {
+      schema.create(handle);
+      handle.exec(`PRAGMA user_version = ${schema.version}`);
+      handle.exec(`PRAGMA application_id = ${schema.applicationId}`);
+    }
+    handle.exec('COMMIT');
+  } catch (error) {
+    handle.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+function isCurrent(handle: SqliteHandle, schema: SideSchema): boolean {
+  const cells = cellsOf(handle.prepare(INSPECT).get()).map(Number);
+  const [application = 0, version = 0, objects = 0] = cells;
+  const isOurs = application === schema.applicationId;
+  if (isOurs && version <= schema.version) return version === schema.version;
+  if (isOurs) {
+    throw new TokenError(
+      'invalid_options',
+      `the ${schema.holds} database has schema version ${version}, and this tokenwright can use ${schema.version} at most: upgrade tokenwright`,
+      { reason: 'later_layout' },
+    );
+  }
+  if (application === 0 && version === 0 && objects === 0) return false;
+  throw new TokenError(
+    'invalid_options',
+    `the SQLite database holds something else than ${schema.holds}, and stays as it is: give ${schema.holds} a file of its own, not the one of the tokens`,
+  );
+}

@@ -1,0 +1,320 @@
+import { fork } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createPool, type PoolOptions } from 'mysql2';
+import pg from 'pg';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import type { LeaseStore, LeaseWant } from '../../src/lease-store.ts';
+import * as mysql from '../../src/stores/mysql/index.ts';
+import * as postgres from '../../src/stores/postgres/index.ts';
+import { leaseContract } from '../../src/testing/index.ts';
+import { codeOf } from '../support.ts';
+import { type LeaseEngine, type LeasePlace, openLeases, prepareLeases } from './lease-engines.ts';
+import { refusalOf } from './support.ts';
+
+const urls = inject('servers');
+const FAR = new Date('2100-01-01T00:00:00.000Z');
+const KEY = 'token/uses';
+
+function newName(): string {
+  return `leases_${randomBytes(8).toString('hex')}`;
+}
+
+function want(fields: Partial<LeaseWant> = {}): LeaseWant {
+  return { key: KEY, window: 0, limit: 10, want: 1, until: FAR, ...fields };
+}
+
+/** A pool of the host, and what it makes of a table. */
+interface Host {
+  store(table: string): LeaseStore;
+  tokenTable(table: string): Promise<void>;
+  migrate(table: string): Promise<void>;
+  migrationSql(table: string): string;
+  run(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  /** The statements that were sent. */
+  readonly sent: string[];
+}
+
+interface Settings {
+  /** What the host has set for its own statements, and does not matter here. */
+  readonly isContrary?: boolean;
+  readonly isReadOnly?: boolean;
+}
+
+function onPostgres({ isContrary = false, isReadOnly = false }: Settings = {}): Host {
+  const settings = [
+    ...(isContrary ? ['default_transaction_isolation=serializable', 'synchronous_commit=off'] : []),
+    ...(isReadOnly ? ['default_transaction_read_only=on'] : []),
+  ];
+  const pool = new pg.Pool({
+    connectionString: urls.postgres,
+    options: settings.map((setting) => `-c ${setting}`).join(' '),
+    ...(isContrary && { types: { getTypeParser: parserOf } as never }),
+  });
+  onTestFinished(() => pool.end());
+  const sent: string[] = [];
+  const spied = Object.assign(Object.create(pool), {
+    query(query: { text: string }) {
+      sent.push(query.text);
+      return pool.query(query);
+    },
+  });
+  return {
+    sent,
+    store: (table) => new postgres.PostgresLeaseStore(spied, { table, deadlineMs: 20_000 }),
+    tokenTable: (table) => postgres.migrate(pool, { table }),
+    migrate: (table) => postgres.migrateLeases(pool, { table }),
+    migrationSql: (table) => postgres.leaseMigrationSql({ table }),
+    run: async (sql) => (await pool.query(sql)).rows,
+  };
+}
+
+/** The host reads texts as they are, and everything else in its own way. */
+function parserOf(type: number): (text: string) => string {
+  return type === pg.types.builtins.TEXT ? (text) => text : () => 'unreadable';
+}
+
+const CONTRARY: PoolOptions = {
+  charset: 'latin1_swedish_ci',
+  flags: ['-FOUND_ROWS'],
+  rowsAsArray: true,
+  nestTables: '_',
+  supportBigNumbers: true,
+  bigNumberStrings: true,
+  dateStrings: true,
+  typeCast: (field) => field.string('latin1'),
+  timezone: '-03:00',
+};
+
+function onMariadb({ isContrary = false, isReadOnly = false }: Settings = {}): Host {
+  const uri = urls.mariadb as string;
+  const pool = createPool({ uri, connectionLimit: 10, ...(isContrary && CONTRARY) });
+  const plain = createPool({ uri });
+  onTestFinished(async () => {
+    for (const each of [pool, plain]) await each.promise().end();
+  });
+  const sent: string[] = [];
+  pool.on('connection', (connection) => {
+    if (isReadOnly) connection.query('SET SESSION TRANSACTION READ ONLY');
+    if (isContrary) {
+      connection.query(`SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT',
+        time_zone = '+05:45', innodb_lock_wait_timeout = 20, tx_isolation = 'SERIALIZABLE'`);
+    }
+    const own = connection as unknown as mysql.MysqlConnection;
+    const execute = own.execute.bind(own);
+    own.execute = (statement, callback) => {
+      sent.push(statement.sql);
+      return execute(statement, callback);
+    };
+  });
+  return {
+    sent,
+    store: (table) => new mysql.MysqlLeaseStore(pool, { table, deadlineMs: 20_000 }),
+    tokenTable: (table) => mysql.migrate(plain, { table }),
+    migrate: (table) => mysql.migrateLeases(plain, { table }),
+    migrationSql: (table) => mysql.leaseMigrationSql({ table }),
+    run: async (sql) => (await plain.promise().query(sql))[0] as never,
+  };
+}
+
+const ENGINES = [
+  { name: 'PostgreSQL', url: urls.postgres, on: onPostgres },
+  { name: 'MariaDB', url: urls.mariadb, on: onMariadb },
+];
+
+describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
+  async function setUp(settings: Settings = {}) {
+    const table = newName();
+    const admin = on();
+    onTestFinished(async () => void (await admin.run(`DROP TABLE IF EXISTS ${table}`)));
+    await admin.migrate(table);
+    const host = on(settings);
+    return { table, admin, host, store: host.store(table) };
+  }
+
+  describe.skipIf(url === undefined)('as it is set up by most', () => {
+    it.each(leaseContract)('$name', (promise) => promise.run(async () => (await setUp()).store));
+  });
+
+  describe.skipIf(url === undefined)('with contrary settings of the host', () => {
+    it.each(leaseContract)('$name', (promise) =>
+      promise.run(async () => (await setUp({ isContrary: true })).store),
+    );
+  });
+
+  describe.skipIf(url === undefined)('take', () => {
+    it('has one row for a total, and two for all windows of a rate', async () => {
+      const { table, store, admin } = await setUp();
+      await store.take([want()]);
+      for (const window of [1000, 1001, 1002, 1003, 1004, 1005]) {
+        expect(await store.take([want({ key: 'rate', window, want: 7 })])).toEqual([7]);
+        // As if it had ended.
+        await admin.run(`UPDATE ${table} SET ends_at = 1000 WHERE lease_key = 'rate'`);
+      }
+
+      const rows = await admin.run(`SELECT period FROM ${table} ORDER BY lease_key, slot`);
+      expect(rows.map(({ period }) => Number(period))).toEqual([1004, 1005, 0]);
+    });
+
+    it('grants nothing of a window that was replaced, or that comes too early', async () => {
+      const { table, store, admin } = await setUp();
+      const take = async (window: number) => (await store.take([want({ window, want: 7 })]))[0];
+      expect(await take(1002)).toBe(7);
+      // The one before may go on in another process.
+      expect([await take(1001), await take(1003)]).toEqual([7, 0]);
+      expect([await take(1000), await take(1004)]).toEqual([0, 0]);
+      await admin.run(`UPDATE ${table} SET ends_at = 1000 WHERE period = 1002`);
+      expect(await take(1004)).toBe(7);
+      expect([await take(1002), await take(1004)]).toEqual([0, 3]);
+    });
+
+    it('goes by the clock of the server', async () => {
+      const { store } = await setUp();
+      const at = (ms: number) => want({ key: `at${ms}`, until: new Date(Date.now() + ms) });
+      expect(await store.take([at(-2000), at(-60_000), at(30_000)])).toEqual([0, 0, 1]);
+    });
+
+    it('sends nothing for no wants', async () => {
+      const { store, host } = await setUp();
+      await store.take([]);
+      await store.giveBack([]);
+      expect(host.sent).toEqual([]);
+    });
+
+    it.each([
+      { key: '' },
+      { key: 'x'.repeat(65) },
+      { key: 'kéy' },
+      { limit: 2 ** 53 },
+      { want: 0.5 },
+      { want: -1 },
+      { window: Number.NaN },
+      { until: new Date(Number.NaN) },
+    ])('refuses %j, and grants nothing of its call', async (broken) => {
+      const { store } = await setUp();
+      const taking = store.take([want({ want: 10 }), want(broken)]);
+
+      expect(await codeOf(taking)).toBe('invalid_request');
+      expect(await store.take([want({ want: 10 })])).toEqual([10]);
+    });
+
+    it('rejects where the server takes no writes', async () => {
+      const { store } = await setUp({ isReadOnly: true });
+      const { code } = await refusalOf(store.take([want()]));
+      expect(code).toBe('store_unavailable');
+    });
+  });
+
+  describe.skipIf(url === undefined)('migrateLeases', () => {
+    it('may be called again, and by many at once', async () => {
+      const { table, admin, store } = await setUp();
+      await store.take([want({ want: 4 })]);
+      await Promise.all([1, 2, 3, 4].map(() => on().migrate(table)));
+      expect(await store.take([want({ want: 10 })])).toEqual([6]);
+      const fresh = newName();
+      onTestFinished(async () => void (await admin.run(`DROP TABLE IF EXISTS ${fresh}`)));
+      await Promise.all([1, 2, 3, 4].map(() => on().migrate(fresh)));
+      expect(await admin.store(fresh).take([want({ want: 10 })])).toEqual([10]);
+    });
+
+    it('is as good as its SQL, run by hand', async () => {
+      const { admin } = await setUp();
+      const table = newName();
+      onTestFinished(async () => void (await admin.run(`DROP TABLE IF EXISTS ${table}`)));
+      for (const sql of admin.migrationSql(table).split(';\n').filter(Boolean))
+        await admin.run(sql);
+      await admin.migrate(table);
+      expect(await admin.store(table).take([want()])).toEqual([1]);
+    });
+
+    it('says what to do while there is no table', async () => {
+      const { code, message } = await refusalOf(on().store(newName()).take([want()]));
+      expect(code).toBe('store_unavailable');
+      expect(message).toContain('migrateLeases');
+    });
+
+    it('refuses a table of tokens, and one of a later version', async () => {
+      const { table, admin } = await setUp();
+      const tokens = newName();
+      onTestFinished(async () => void (await admin.run(`DROP TABLE IF EXISTS ${tokens}`)));
+      await admin.tokenTable(tokens);
+      const { code } = await refusalOf(admin.migrate(tokens));
+      expect(code).toBe('invalid_options');
+      const later = "'tokenwright lease schema 2, needs 2'";
+      await admin.run(
+        name === 'PostgreSQL'
+          ? `COMMENT ON TABLE ${table} IS ${later}`
+          : `ALTER TABLE ${table} COMMENT = ${later}`,
+      );
+      expect((await refusalOf(admin.migrate(table))).code).toBe('invalid_options');
+    });
+  });
+});
+
+describe.skipIf(urls.postgres === undefined)('lease store of PostgreSQL', () => {
+  it('asks for many with one statement', async () => {
+    const host = onPostgres();
+    const table = newName();
+    onTestFinished(async () => void (await onPostgres().run(`DROP TABLE ${table}`)));
+    await host.migrate(table);
+    const wants = Array.from({ length: 500 }, (_, index) => want({ key: `k${index}` }));
+    await host.store(table).take(wants);
+    await host.store(table).giveBack(wants.map(({ key }) => ({ key, window: 0, amount: 1 })));
+    expect(host.sent).toHaveLength(2);
+  });
+
+  it('waits for the disk when it grants, even if the host does not', async () => {
+    const { sent, store, migrate } = onPostgres({ isContrary: true });
+    const table = newName();
+    const admin = onPostgres();
+    onTestFinished(async () => void (await admin.run(`DROP TABLE ${table}`)));
+    await migrate(table);
+    await store(table).take([want()]);
+    expect(sent.at(-1)).toContain("set_config('synchronous_commit'");
+  });
+});
+
+const PLACES: readonly (readonly [LeaseEngine, string | undefined])[] = [
+  ['sqlite', 'a file'],
+  ['postgres', urls.postgres],
+  ['mariadb', urls.mariadb],
+  ['redis', urls.redis],
+  ['redisCluster', urls.redisCluster],
+];
+
+describe.each(PLACES)('eight processes on %s', (engine, server) => {
+  function newPlace(): LeasePlace {
+    if (engine !== 'sqlite') return { engine, url: server as string, name: newName() };
+    const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    return { engine, url: join(folder, 'leases.db'), name: '' };
+  }
+
+  it.skipIf(server === undefined)('spend exactly the limit together', async () => {
+    const place = newPlace();
+    await prepareLeases(place);
+    const limit = 2000;
+    const job = JSON.stringify({ place, key: KEY, limit, callers: engine === 'sqlite' ? 2 : 8 });
+    const script = join(import.meta.dirname, 'taking-process.ts');
+    const children = Array.from({ length: 8 }, () => fork(script, [job]));
+    onTestFinished(() => {
+      for (const child of children) child.kill('SIGKILL');
+    });
+    await Promise.all(children.map((child) => once(child, 'message')));
+    const ends = children.map((child) => once(child, 'message') as Promise<[number]>);
+    for (const child of children) child.send('go');
+    const spent = (await Promise.all(ends)).map(([count]) => count);
+
+    const total = spent.reduce((sum, count) => sum + count, 0);
+    const { store, close } = openLeases(place);
+    const [rest = 0] = await store.take([want({ limit, want: limit })]);
+    await close();
+    // Others held the rest when the last one looked.
+    expect(total).toBeLessThanOrEqual(limit);
+    expect(total + rest).toBe(limit);
+    expect(spent.filter((count) => count > 0).length).toBeGreaterThan(1);
+  });
+});

@@ -1,0 +1,86 @@
+// Lease stores over the real drivers, for tests that run several processes.
+import { promisify } from 'node:util';
+import { Cluster, Redis } from 'ioredis';
+import { createPool } from 'mysql2';
+import pg from 'pg';
+import type { LeaseStore } from '../../src/lease-store.ts';
+import * as mysql from '../../src/stores/mysql/index.ts';
+import * as postgres from '../../src/stores/postgres/index.ts';
+import { RedisLeaseStore } from '../../src/stores/redis/index.ts';
+import { SqliteLeaseStore } from '../../src/stores/sqlite/index.ts';
+
+export type LeaseEngine = 'sqlite' | 'postgres' | 'mariadb' | 'redis' | 'redisCluster';
+
+export interface OpenedLeases {
+  readonly store: LeaseStore;
+  close(): Promise<void>;
+}
+
+/** Where leases are kept: a server and a table or a prefix of keys there, or a file. */
+export interface LeasePlace {
+  readonly engine: LeaseEngine;
+  /** Of the server, or the path of a file. */
+  readonly url: string;
+  /** A table, or a prefix of keys. */
+  readonly name: string;
+}
+
+/** Makes the table; opening a file makes its own. */
+export async function prepareLeases({ engine, url, name: table }: LeasePlace): Promise<void> {
+  if (engine === 'postgres') {
+    const pool = new pg.Pool({ connectionString: url });
+    await postgres.migrateLeases(pool, { table });
+    await pool.end();
+  }
+  if (engine === 'mariadb') {
+    const pool = createPool({ uri: url });
+    await mysql.migrateLeases(pool, { table });
+    await promisify(pool.end.bind(pool))();
+  }
+}
+
+const DEADLINE_MS = 20_000;
+
+const OPEN: Readonly<Record<LeaseEngine, (place: LeasePlace) => OpenedLeases>> = {
+  sqlite({ url }) {
+    const store = SqliteLeaseStore.open(url);
+    return { store, close: () => store.close() };
+  },
+  postgres({ url, name: table }) {
+    const pool = new pg.Pool({ connectionString: url, max: 4 });
+    const store = new postgres.PostgresLeaseStore(pool, { table, deadlineMs: DEADLINE_MS });
+    return { store, close: () => pool.end() };
+  },
+  mariadb({ url, name: table }) {
+    const pool = createPool({ uri: url, connectionLimit: 4 });
+    const store = new mysql.MysqlLeaseStore(pool, { table, deadlineMs: DEADLINE_MS });
+    return { store, close: promisify(pool.end.bind(pool)) };
+  },
+  redis: ({ url, name }) => overRedis(new Redis(url), name),
+  redisCluster: ({ url, name }) => overRedis(new Cluster(nodesOf(url)), name),
+};
+
+export function openLeases(place: LeasePlace): OpenedLeases {
+  return OPEN[place.engine](place);
+}
+
+function overRedis(client: Redis | Cluster, keyPrefix: string): OpenedLeases {
+  client.on('error', () => {});
+  const store = new RedisLeaseStore(client, { keyPrefix });
+  return {
+    store,
+    async close() {
+      await store.close();
+      client.disconnect();
+    },
+  };
+}
+
+/** The addresses in the URL of the cluster of the tests. */
+function nodesOf(url: string): { host: string; port: number }[] {
+  const addresses = url.slice(url.indexOf('//') + 2).split(',');
+  return addresses.map((address) => {
+    const [host = '', port] = address.split(':');
+    return { host, port: Number(port) };
+  });
+}

@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { LeaseWant } from '../../../src/lease-store.ts';
+import {
+  type RedisClient,
+  RedisLeaseStore,
+  type RedisLeaseStoreOptions,
+} from '../../../src/stores/redis/index.ts';
+import { leaseContract } from '../../../src/testing/index.ts';
+import { isInstalled } from '../../servers.ts';
+import { refusalOf } from '../support.ts';
+import { fill, ioredis, ownPair, ownServer, SHARED_CLIENTS } from './support.ts';
+
+const FAR = new Date('2100-01-01T00:00:00.000Z');
+const RUN = `test:${randomUUID()}`;
+
+let prefixes = 0;
+function newPrefix(): string {
+  prefixes += 1;
+  return `${RUN}:${prefixes}`;
+}
+
+function openOver(client: RedisClient, options: RedisLeaseStoreOptions = {}): RedisLeaseStore {
+  const store = new RedisLeaseStore(client, { keyPrefix: newPrefix(), ...options });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+function want(fields: Partial<LeaseWant> = {}): LeaseWant {
+  return { key: 'one/uses', window: 0, limit: 10, want: 1, until: FAR, ...fields };
+}
+
+describe.each(SHARED_CLIENTS)('Redis lease store over $name', ({ isMissing, connect }) => {
+  describe.skipIf(isMissing)('the contract', () => {
+    it.each(leaseContract)('$name', async (promise) => {
+      const client = await connect();
+      await promise.run(() => new RedisLeaseStore(client, { keyPrefix: newPrefix() }));
+    });
+  });
+
+  it.skipIf(isMissing)('never grants more than the limit to several stores', async () => {
+    const keyPrefix = newPrefix();
+    const stores = await Promise.all(
+      Array.from({ length: 4 }, async () => openOver(await connect(), { keyPrefix })),
+    );
+    const takes = Array.from({ length: 200 }, (_, index) =>
+      stores[index % 4]?.take([want({ want: 3, limit: 100 }), want({ key: `own/${index}` })]),
+    );
+    const granted = await Promise.all(takes);
+
+    expect(granted.reduce((sum, answer) => sum + (answer?.[0] ?? 0), 0)).toBe(100);
+    expect(granted.map((answer) => answer?.[1])).toEqual(granted.map(() => 1));
+  });
+});
+
+describe.skipIf(!isInstalled('redis'))('counts of a Redis lease store', () => {
+  it('expire by themselves, a minute after their window', async () => {
+    const client = ioredis((await ownServer()).url);
+    const store = openOver(client, { keyPrefix: 'acme' });
+    const until = Date.now() + 30_000;
+    await store.take([want({ window: 7, until: new Date(until) }), want({ key: 'two' })]);
+    const [short, long] = await Promise.all(
+      ['lease:7:one/uses', 'lease:0:two'].map(async (name) => {
+        const [key = ''] = await client.keys(`acme:*${name}`);
+        return client.call('PEXPIRETIME', key);
+      }),
+    );
+    expect([short, long]).toEqual([until + 60_000, FAR.getTime() + 60_000]);
+
+    await store.giveBack([{ key: 'one/uses', window: 7, amount: 1 }]);
+    const [key = ''] = await client.keys('acme:*lease:7:one/uses');
+    expect(await client.call('PEXPIRETIME', key)).toBe(until + 60_000);
+    expect(await store.purge()).toBe(0);
+  });
+
+  it('go by the clock of the server', async () => {
+    const store = openOver(ioredis((await ownServer()).url));
+    const at = (ms: number) => want({ key: `at${ms}`, until: new Date(Date.now() + ms) });
+    expect(await store.take([at(-2000), at(-60_000), at(30_000)])).toEqual([0, 0, 1]);
+  });
+
+  it('that are malformed are an error, and grant nothing', async () => {
+    const client = ioredis((await ownServer()).url);
+    const store = openOver(client, { keyPrefix: 'acme' });
+    await store.take([want()]);
+    const [key = ''] = await client.keys('acme:*');
+    for (const garbage of ['many', '']) {
+      await client.set(key, garbage);
+      expect((await refusalOf(store.take([want()]))).code).toBe('store_corrupt');
+    }
+  });
+
+  it('grant nothing while the memory of the server is full', async () => {
+    const client = ioredis((await ownServer()).url);
+    const store = openOver(client);
+    expect(await store.take([want()])).toEqual([1]);
+    await fill(client);
+    expect((await refusalOf(store.take([want()]))).code).toBe('store_unavailable');
+  });
+
+  it('wait for replicas, and reject without them', async () => {
+    const { primary, replica } = await ownPair();
+    const store = openOver(ioredis(primary.url), { replicas: 1, keyPrefix: 'acme' });
+    expect(await store.take([want({ want: 4 })])).toEqual([4]);
+    const [key = ''] = await ioredis(replica.url).keys('acme:*');
+    expect(await ioredis(replica.url).get(key)).toBe('4');
+
+    await replica.stop();
+    const { code, message } = await refusalOf(store.take([want()]));
+    expect(code).toBe('store_unavailable');
+    expect(message).toContain('replicas');
+  });
+
+  it.each([
+    { replicas: -1 },
+    { replicas: 11 },
+    { waitMs: 0 },
+    { waitMs: 10_001 },
+    { keyPrefix: 'a{b' },
+  ])('refuses the options %j', async (options) => {
+    const client = ioredis((await ownServer()).url);
+    expect(() => new RedisLeaseStore(client, options)).toThrow(
+      expect.objectContaining({ code: 'invalid_options' }),
+    );
+  });
+});

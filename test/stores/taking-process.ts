@@ -1,0 +1,51 @@
+// One of many processes that take from one limit: spends a part of each lease and gives the rest back,
+// until there is nothing left. Says how many uses it has spent.
+import { type LeasePlace, openLeases } from './lease-engines.ts';
+
+interface Job {
+  readonly place: LeasePlace;
+  readonly key: string;
+  readonly limit: number;
+  readonly callers: number;
+}
+
+const { place, key, limit, callers }: Job = JSON.parse(process.argv[2] ?? '');
+const { store, close } = openLeases(place);
+const until = new Date('2100-01-01T00:00:00.000Z');
+
+async function spend(caller: number): Promise<number> {
+  let spent = 0;
+  for (let round = caller; ; round += 1) {
+    const want = 1 + (round % 7);
+    const [granted = 0] = await patiently(() =>
+      store.take([{ key, window: 0, limit, want, until }]),
+    );
+    if (granted === 0) return spent;
+    const used = Math.ceil(granted / 2);
+    spent += used;
+    const rest = { key, window: 0, amount: granted - used };
+    if (granted > used) await patiently(() => store.giveBack([rest]));
+  }
+}
+
+/** SQLite has one writer at a time, and what it refuses for that is not done. */
+async function patiently<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (place.engine !== 'sqlite') throw error;
+    }
+  }
+}
+
+// The others wait for the last one to be ready.
+process.send?.('ready');
+process.once('message', async () => {
+  const spent = await Promise.all(Array.from({ length: callers }, (_, caller) => spend(caller)));
+  await close();
+  process.send?.(
+    spent.reduce((sum, each) => sum + each, 0),
+    () => process.disconnect(),
+  );
+});
