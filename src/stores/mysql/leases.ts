@@ -31,7 +31,6 @@ export interface MysqlLeaseOptions extends MysqlLeaseTableOptions {
  * @example
  * await migrateLeases(pool);
  * const limits = { store: new MysqlLeaseStore(pool) };
- * const tokens = new TokenService({ store: new MysqlTokenStore(pool), keys, prefix: 'acme', limits });
  */
 export class MysqlLeaseStore implements LeaseStore {
   readonly #session: Session;
