@@ -223,6 +223,8 @@ export interface Abilities {
   readonly takesPassword: boolean;
   /** Whether tokens can have limits. */
   readonly takesLimits: boolean;
+  /** The longest lifetime of a new token, if the service names one. */
+  readonly maxSeconds: number | undefined;
   /** Whether it has a path, such as `/review`. */
   has(path: string): boolean;
 }
@@ -233,15 +235,17 @@ export async function readAbilities(base: string): Promise<Abilities> {
   )) as ServiceDocument;
   const schemes = Object.values(document.components?.securitySchemes ?? {});
   const paths = Object.keys(document.paths ?? {});
+  const body = bodyOf(document);
   return {
     takesPassword: schemes.some(({ type, scheme }) => type === 'http' && scheme === 'basic'),
-    takesLimits: 'limits' in (bodyOf(document) ?? {}),
+    takesLimits: body?.['limits'] !== undefined,
+    maxSeconds: body?.['ttl']?.maximum,
     has: (path) => paths.includes(path),
   };
 }
 
 /** The members that the body of a new token can have. */
-function bodyOf({ paths }: ServiceDocument): object | undefined {
+function bodyOf({ paths }: ServiceDocument): DescribedMembers | undefined {
   return paths?.['/token']?.post?.requestBody?.content?.['application/json']?.schema?.properties;
 }
 
@@ -252,10 +256,12 @@ interface ServiceDocument {
   };
 }
 
+type DescribedMembers = Readonly<Record<string, { readonly maximum?: number }>>;
+
 interface DescribedCall {
   readonly requestBody?: {
     readonly content?: Readonly<
-      Record<string, { readonly schema?: { readonly properties?: object } }>
+      Record<string, { readonly schema?: { readonly properties?: DescribedMembers } }>
     >;
   };
 }

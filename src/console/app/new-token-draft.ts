@@ -8,9 +8,10 @@ export interface NewToken {
   readonly limits?: object;
 }
 
-/** How long a new token lives: a lifetime as the service takes it, or until a date. */
-export const EXPIRIES = ['7d', '30d', '90d', '365d', 'date'] as const;
-export type Expiry = (typeof EXPIRIES)[number];
+const LIFETIMES = ['7d', '30d', '90d', '365d'] as const;
+
+/** How long a new token lives: a lifetime as the service takes it, its default, or until a date. */
+export type Expiry = (typeof LIFETIMES)[number] | 'default' | 'date';
 
 /** The windows of a rate, in seconds. */
 export const WINDOWS = ['1', '60', '3600', '86400'] as const;
@@ -40,6 +41,22 @@ export const EMPTY_DRAFT: Draft = {
   rateSeconds: '60',
 };
 
+/** The seconds of a lifetime; `undefined` of what is none. */
+export function secondsOf(expiry: Expiry): number | undefined {
+  const days = Number.parseInt(expiry, 10);
+  return Number.isNaN(days) ? undefined : days * 86_400;
+}
+
+/** The choices that a service with a longest lifetime allows, and which of them is chosen at first. */
+export function expiriesWithin(maxSeconds = Number.POSITIVE_INFINITY): {
+  readonly choices: readonly Expiry[];
+  readonly first: Expiry;
+} {
+  const usual = LIFETIMES.filter((lifetime) => (secondsOf(lifetime) ?? 0) <= maxSeconds);
+  if (usual.length === 0) return { choices: ['default', 'date'], first: 'default' };
+  return { choices: [...usual, 'date'], first: usual.includes('30d') ? '30d' : '7d' };
+}
+
 /** The fields of the form, by which errors are shown. */
 export type FieldName = 'name' | 'expiry' | 'scopes' | 'addresses' | 'uses' | 'rate';
 
@@ -52,10 +69,15 @@ export function bodyOf(draft: Draft): NewToken {
   const limits = limitsOf(draft);
   return {
     ...(name !== '' && { name }),
-    ...(draft.expiry === 'date' ? { expire: endOf(draft.date) } : { expiresIn: draft.expiry }),
+    ...lifetimeOf(draft),
     scopes: draft.scopes,
     ...(limits !== undefined && { limits }),
   };
+}
+
+function lifetimeOf({ expiry, date }: Draft): Pick<NewToken, 'expire' | 'expiresIn'> {
+  if (expiry === 'default') return {};
+  return expiry === 'date' ? { expire: endOf(date) } : { expiresIn: expiry };
 }
 
 function limitsOf({ addresses, uses, rateUses, rateSeconds }: Draft): object | undefined {

@@ -1,26 +1,34 @@
 import { SelectField, TextField } from './controls/field.tsx';
 import { exactTime } from './controls/time.tsx';
-import { type Draft, dayAfter, type Expiry } from './new-token-draft.ts';
+import { type Draft, dayAfter, type Expiry, expiriesWithin, secondsOf } from './new-token-draft.ts';
 import { TEXTS } from './texts.ts';
 
 export interface ExpiryFieldsProps {
   readonly draft: Draft;
   readonly error?: string | undefined;
+  readonly maxSeconds: number | undefined;
   readonly onEdit: (part: Partial<Draft>) => void;
 }
 
 /** How long the token lives: one of the usual lifetimes, or until a date. */
-export function ExpiryFields({ draft, error, onEdit }: ExpiryFieldsProps) {
+export function ExpiryFields({ draft, error, maxSeconds, onEdit }: ExpiryFieldsProps) {
   const { expiry, date } = draft;
+  // A day that the service allows, wherever the person is.
+  const days = Math.min(30, Math.floor((maxSeconds ?? 30 * 86_400) / 86_400) - 1);
   return (
     <div class="expiry">
       <SelectField<Expiry>
         label={TEXTS.newToken.expiry}
-        hint={expiry === 'date' ? undefined : TEXTS.newToken.until(endOf(expiry))}
+        hint={untilOf(expiry)}
         error={expiry === 'date' ? undefined : error}
         value={expiry}
-        choices={TEXTS.newToken.expiries}
-        onChange={(next) => onEdit({ expiry: next, ...(date === '' && { date: in30Days() }) })}
+        choices={textsOf(expiriesWithin(maxSeconds).choices)}
+        onChange={(next) =>
+          onEdit({
+            expiry: next,
+            ...(date === '' && { date: dayAfter(new Date(), Math.max(0, days)) }),
+          })
+        }
       />
       {expiry === 'date' && (
         <TextField
@@ -36,10 +44,15 @@ export function ExpiryFields({ draft, error, onEdit }: ExpiryFieldsProps) {
   );
 }
 
-function in30Days(): string {
-  return dayAfter(new Date(), 30);
+/** All that may be chosen; a `Record`, because the rest is never shown. */
+function textsOf(choices: readonly Expiry[]): Readonly<Record<Expiry, string>> {
+  const texts = choices.map((choice) => [choice, TEXTS.newToken.expiries[choice]]);
+  return Object.fromEntries(texts);
 }
 
-function endOf(expiry: Exclude<Expiry, 'date'>): string {
-  return exactTime(Date.now() / 1000 + Number.parseInt(expiry, 10) * 86_400);
+function untilOf(expiry: Expiry): string | undefined {
+  const seconds = secondsOf(expiry);
+  return seconds === undefined
+    ? undefined
+    : TEXTS.newToken.until(exactTime(Date.now() / 1000 + seconds));
 }

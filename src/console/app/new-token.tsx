@@ -13,6 +13,7 @@ import {
   curlOf,
   type Draft,
   EMPTY_DRAFT,
+  expiriesWithin,
   type FieldName,
   fieldOf,
   jsonOf,
@@ -61,7 +62,7 @@ interface NewTokenFormProps {
 function NewTokenForm({ catalog, onIssued }: NewTokenFormProps) {
   const { api, abilities } = useConsole();
   const form = useRef<HTMLFormElement>(null);
-  const [draft, setDraft] = useState<Draft>(EMPTY_DRAFT);
+  const [draft, setDraft] = useState<Draft>(() => firstDraft(abilities.maxSeconds));
   const [failure, setFailure] = useState<Failure>({ errors: {} });
   const [isBusy, setBusy] = useState(false);
   const { errors } = failure;
@@ -98,7 +99,12 @@ function NewTokenForm({ catalog, onIssued }: NewTokenFormProps) {
         error={errors.name}
         onChange={(name) => edit({ name }, 'name')}
       />
-      <ExpiryFields draft={draft} error={errors.expiry} onEdit={(part) => edit(part, 'expiry')} />
+      <ExpiryFields
+        draft={draft}
+        maxSeconds={abilities.maxSeconds}
+        error={errors.expiry}
+        onEdit={(part) => edit(part, 'expiry')}
+      />
       <ScopePicker
         label={TEXTS.newToken.scopes}
         catalog={catalog}
@@ -122,6 +128,10 @@ function NewTokenForm({ catalog, onIssued }: NewTokenFormProps) {
   );
 }
 
+function firstDraft(maxSeconds: number | undefined): Draft {
+  return { ...EMPTY_DRAFT, expiry: expiriesWithin(maxSeconds).first };
+}
+
 function missingIn({ scopes, expiry, date }: Draft): Errors {
   return {
     ...(expiry === 'date' && date === '' && { expiry: TEXTS.newToken.missingDate }),
@@ -142,7 +152,8 @@ function failureOf(error: ApiError): Failure {
 
 function focusFirstError(form: HTMLFormElement | null): void {
   const place = form?.querySelector('[aria-invalid="true"], [data-invalid="true"]');
-  const control = place?.matches('fieldset') ? place.querySelector('input') : place;
+  const inside = place?.querySelector('[aria-invalid="true"]') ?? place?.querySelector('input');
+  const control = inside ?? place;
   if (control instanceof HTMLElement) control.focus();
 }
 

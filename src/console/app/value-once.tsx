@@ -133,7 +133,7 @@ interface NotCopiedProps {
 
 function NotCopied({ onLeave, onStay }: NotCopiedProps) {
   return (
-    <Dialog title={TEXTS.value.leave} onCancel={onStay}>
+    <Dialog title={TEXTS.value.leaveTitle} onCancel={onStay}>
       <p>{TEXTS.value.notCopied}</p>
       <div class="actions">
         <Button kind="primary" onClick={onStay}>

@@ -5,6 +5,7 @@ import {
   curlOf,
   dayAfter,
   EMPTY_DRAFT,
+  expiriesWithin,
   fieldOf,
   jsonOf,
   quoted,
@@ -20,6 +21,10 @@ describe('bodyOf', () => {
       expiresIn: '365d',
       scopes,
     });
+  });
+
+  it('leaves the lifetime to the service if it is its default', () => {
+    expect(bodyOf({ ...EMPTY_DRAFT, scopes, expiry: 'default' })).toEqual({ scopes });
   });
 
   it('ends with the last second of a day, where the person is', () => {
@@ -42,6 +47,20 @@ describe('bodyOf', () => {
   it('leaves it to the service to refuse what is no number', () => {
     expect(bodyOf({ ...EMPTY_DRAFT, uses: 'many' }).limits).toEqual({ uses: 'many' });
     expect(bodyOf({ ...EMPTY_DRAFT, uses: '1e3' }).limits).toEqual({ uses: '1e3' });
+  });
+});
+
+describe('expiriesWithin', () => {
+  const DAY = 86_400;
+
+  it.each([
+    [undefined, ['7d', '30d', '90d', '365d', 'date'], '30d'],
+    [365 * DAY, ['7d', '30d', '90d', '365d', 'date'], '30d'],
+    [365 * DAY - 1, ['7d', '30d', '90d', 'date'], '30d'],
+    [30 * DAY - 1, ['7d', 'date'], '7d'],
+    [7 * DAY - 1, ['default', 'date'], 'default'],
+  ])('%i seconds', (maxSeconds, choices, first) => {
+    expect(expiriesWithin(maxSeconds)).toEqual({ choices, first });
   });
 });
 

@@ -1,4 +1,4 @@
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { largeCatalog } from '../app/picker/support.ts';
@@ -44,6 +44,13 @@ async function newToken(scopes: readonly string[], options: OpenOptions = {}): P
 const box = (page: Page, name: string) => page.getByRole('checkbox', { name, exact: true });
 const create = (page: Page) => page.getByRole('button', { name: 'Create token' });
 const created = (page: Page) => page.getByRole('heading', { name: 'Token created' });
+
+/** What is said to be wrong with a field, as a screen reader reads it; empty if nothing is. */
+async function errorOf(page: Page, field: Locator): Promise<string> {
+  if ((await field.getAttribute('aria-invalid')) !== 'true') return '';
+  const ids = (await field.getAttribute('aria-describedby'))?.split(' ') ?? [];
+  return (await page.locator(`[id="${ids.at(-1)}"]`).textContent()) ?? '';
+}
 
 async function held({ tokens }: Opened): Promise<readonly string[]> {
   const page = await tokens.list({ account: USERNAME });
@@ -154,7 +161,9 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     await create(page).click();
 
     expect(await field.getAttribute('aria-invalid')).toBe('true');
-    expect(await page.getByText('The name in /users/{} cannot be used.').isVisible()).toBe(true);
+    // At the tree and in the preview.
+    expect(await page.getByText('The name in /users/{} cannot be used.').count()).toBe(2);
+    await expect.poll(() => page.evaluate('document.activeElement.value')).toBe('a/b');
     await field.fill('me');
     expect(await page.getByText('That is an endpoint of its own.').isVisible()).toBe(true);
     expect(await held(it)).toEqual([]);
@@ -191,29 +200,44 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
   });
 
   it('shows the words of the service at the field that they are about', async () => {
-    const { page } = await newToken(SHOP, {
-      service: { lifetime: { defaultSeconds: 3600, maxSeconds: 86_400 } },
-    });
+    const { page } = await newToken(SHOP);
     const name = page.getByLabel('Name', { exact: true });
-    const expiry = page.getByLabel('Expires');
+    const date = page.getByLabel('Date');
 
     await create(page).click();
-    expect(await page.getByText('Choose at least one endpoint.').isVisible()).toBe(true);
+    await page.getByText('Choose at least one endpoint.').waitFor();
     await box(page, 'GET /orders (api.shop.example)').check();
+    await page.getByLabel('Expires').selectOption('On a date');
+    await date.fill('2020-01-01');
     await create(page).click();
-    await expect.poll(() => expiry.getAttribute('aria-invalid')).toBe('true');
-    const described = await expiry.getAttribute('aria-describedby');
-    const ids = described?.split(' ').map((id) => `[id="${id}"]`) ?? [];
-    expect(await page.locator(ids.at(-1) ?? '').textContent()).toMatch(
-      /^expiresIn may be at most 1 day/,
-    );
-    await expiry.selectOption('On a date');
-    await page.getByLabel('Date').fill('2020-01-01');
+    await expect.poll(() => errorOf(page, date)).toMatch(/^expire must be later than now/i);
+    await expect.poll(() => page.evaluate('document.activeElement.type')).toBe('date');
+    await date.fill('2900-01-01');
+    await create(page).click();
+    await expect.poll(() => errorOf(page, date)).toMatch(/at most/);
+    await page.getByLabel('Expires').selectOption('In 7 days');
     await name.fill('x'.repeat(201));
     await create(page).click();
 
-    await expect.poll(() => name.getAttribute('aria-invalid')).toBe('true');
+    await expect.poll(() => errorOf(page, name)).toMatch(/^Name must be .*200/);
     expect(await faultsOf(page)).toEqual([]);
+  });
+
+  it('offers the lifetimes that the service allows', async () => {
+    const it = await newToken(SHOP, {
+      service: { lifetime: { defaultSeconds: 3600, maxSeconds: 86_400 } },
+    });
+    const { page, tokens } = it;
+
+    expect(await page.getByLabel('Expires').locator('option').allTextContents()).toEqual([
+      'After the usual time of this service',
+      'On a date',
+    ]);
+    await box(page, 'GET /orders (api.shop.example)').check();
+    await create(page).click();
+    await created(page).waitFor();
+    const [token] = (await tokens.list({ account: USERNAME })).tokens;
+    expect(Number(token?.expiresAt) - Number(token?.createdAt)).toBe(3_600_000);
   });
 
   it('offers what the service suggests for a scope that is gone since the page has read the catalog', async () => {

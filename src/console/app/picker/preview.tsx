@@ -29,12 +29,15 @@ export function PreviewPanel({ selection, preview }: PreviewPanelProps) {
 function Summary({ selection, preview }: PreviewPanelProps) {
   if (preview.ok) return <p>{summaryOf(preview)}</p>;
   if (selection.isEmpty) return <p class="quiet">{TEXTS.picker.nothing}</p>;
+  return <p class="error">{problemOf(selection, preview)}</p>;
+}
+
+/** Why a selection cannot be asked for; `undefined` if it can, or if nothing is selected. */
+export function problemOf(selection: Selection, preview: Preview): string | undefined {
+  if (preview.ok || selection.isEmpty) return undefined;
   const { problem } = selection;
-  if (problem !== undefined) {
-    return <p class="error">{TEXTS.picker.badName(pathText(problem.branch))}</p>;
-  }
-  const { error } = preview;
-  return <p class="error">{typeof error === 'object' ? messageOf(error) : TEXTS.picker.badPath}</p>;
+  if (problem !== undefined) return TEXTS.picker.badName(pathText(problem.branch));
+  return typeof preview.error === 'object' ? messageOf(preview.error) : TEXTS.picker.badPath;
 }
 
 function summaryOf({ granted, hosts, writing }: Preview & { readonly ok: true }): string {

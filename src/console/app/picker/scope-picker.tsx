@@ -7,7 +7,7 @@ import { BranchItem, BranchRow } from './branch-row.tsx';
 import { Rows, TreeFrame } from './disclosure.tsx';
 import { FoundList } from './found-list.tsx';
 import { selectionOf } from './held.ts';
-import { PreviewPanel } from './preview.tsx';
+import { PreviewPanel, problemOf } from './preview.tsx';
 import { type Preview, previewOf } from './request.ts';
 import { Search } from './search.ts';
 import type { Selection } from './selection.ts';
@@ -75,7 +75,7 @@ interface Picked {
 }
 
 function Picker(props: ScopePickerProps & { readonly known: Known }) {
-  const { known, label, error, scopes, onChange } = props;
+  const { known, label, scopes, onChange } = props;
   const { catalog, tree } = known;
   const id = useId();
   // Not a state: scopes that the owner has changed are shown in the same round.
@@ -86,6 +86,8 @@ function Picker(props: ScopePickerProps & { readonly known: Known }) {
     picked.current = { selection, preview: previewOf(selection, catalog), scopes };
   }
   const { selection, preview } = picked.current;
+  // The owner only knows that there are no scopes.
+  const error = props.error && (problemOf(selection, preview) ?? props.error);
   const [open, setOpen] = useState(() => openAtFirst(tree, selection));
   const change = (next: Selection) => {
     const made = previewOf(next, catalog);
