@@ -30,7 +30,7 @@ export const MAX_METADATA_BYTES = 4096;
 /** Nested levels of metadata; each takes two of its bytes. */
 export const MAX_METADATA_DEPTH = 2048;
 
-/** Bytes of the scopes, the requested scopes and the metadata of one token together, as JSON. */
+/** Bytes of the scopes, the requested scopes, the metadata and the limits of one token together, as JSON. */
 export const MAX_RECORD_BYTES = 1_048_576;
 
 /** Addresses and CIDR blocks in the limits of a token. */
@@ -38,6 +38,27 @@ export const MAX_LIMIT_ADDRESSES = 100;
 
 /** The longest window of a rate in the limits of a token, in seconds: one day. */
 export const MAX_RATE_SECONDS = 86_400;
+
+/** The part of a limit that one process leases in one step, at most, so that processes share fairly. */
+export const LEASE_SHARE = 1 / 16;
+
+/** Uses that one process leases in one step, at most. */
+export const MAX_LEASE = 1000;
+
+/** Milliseconds within which a lease that is used up makes the next one larger. */
+export const LEASE_QUICK_MS = 1000;
+
+/** Milliseconds after which the next lease begins with one use again. */
+export const LEASE_SLOW_MS = 10_000;
+
+/** Milliseconds after which leased uses that nobody needs are given back. */
+export const LEASE_IDLE_MS = 10_000;
+
+/** Milliseconds for which a limit that has no use left is not asked about again. */
+export const LEASE_RETRY_MS = 1000;
+
+/** Milliseconds for which counts of limits are kept after the last moment at which they matter. */
+export const LEASE_KEPT_MS = 3_600_000;
 
 /** Tokens from which a token is derived, one from the other. */
 export const MAX_ANCESTORS = 7;
@@ -260,7 +281,7 @@ export const MAX_WIRE_PAGE_TOKENS = 100;
 /** Tokens in one answer to `GET /token` without a `limit`. */
 export const MAX_LISTED_TOKENS = 10_000;
 
-/** Bytes of the scopes and metadata in one answer to `GET /token`, as a record counts them. */
+/** Bytes of the scopes, metadata and limits in one answer to `GET /token`, as a record counts them. */
 export const MAX_LISTED_BYTES = 1_048_576;
 
 /** Tokens that `GET /token` without a `limit` asks the library for in one call. */

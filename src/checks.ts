@@ -1,11 +1,13 @@
 import type { Decider } from './access/decision.ts';
 import type { Need } from './access/need.ts';
-import type { IntrospectOptions, VerifyOptions } from './input.ts';
+import type { IntrospectOptions, VerifyOptions, VerifySyncOptions } from './input.ts';
 import type { ServiceParts } from './parts.ts';
-import { introspectOptions, readInput, verifyOptions } from './schemas.ts';
+import { introspectOptions, readInput, verifyOptions, verifySyncOptions } from './schemas.ts';
 import type { AskedScope } from './scope/index.ts';
 import type { Token, Verdict } from './token.ts';
 import { TokenUpkeep } from './upkeep.ts';
+
+type Decided = Verdict | Promise<Verdict>;
 
 /**
  * The methods of a {@link TokenService} that take the value of a token and no account: what a bearer may
@@ -31,14 +33,16 @@ export abstract class TokenChecks<out Entry extends string = string> extends Tok
 
   /**
    * Decides whether a value allows something. A refused value is not an error but a verdict. The instant
-   * of expiry already counts as expired. Only reads, but for one thing: if it accepts a value that waits
-   * for its first use, that is written in the background.
+   * of expiry already counts as expired. Only reads, but for two things: if it accepts a value that waits
+   * for its first use, that is written in the background, and if the uses of the token are limited, it takes
+   * one of them.
    *
    * If all accounts share one catalog, requests are read with it: a segment that one of its entries
    * names literally belongs to that entry, and no `{}` of a scope matches it.
    *
    * @param need a scope, or a request with its raw target, or one that a catalog has read
-   * @param options `fresh` reads the store, whatever `cache` allows
+   * @param options `fresh` reads the store, whatever `cache` allows; `address` says where the request comes
+   * from
    * @throws {TokenError} `invalid_scope` if `need.scope` is not a scope
    * @example
    * const need = { method: 'GET', domain: 'shop.example', target: '/orders/7?x=1' };
@@ -51,8 +55,9 @@ export abstract class TokenChecks<out Entry extends string = string> extends Tok
     options?: VerifyOptions,
   ): Promise<Verdict> {
     const now = this.#now();
-    const isFresh = options !== undefined && readInput(verifyOptions, options).fresh === true;
-    return this.#decider.decide(value, need, now, isFresh ? 'store' : 'any') as Promise<Verdict>;
+    const { fresh, address } = options === undefined ? {} : readInput(verifyOptions, options);
+    const source = fresh === true ? 'store' : 'any';
+    return this.#decider.decide(value, need, { now, source, address }) as Promise<Verdict>;
   }
 
   /**
@@ -73,7 +78,8 @@ export abstract class TokenChecks<out Entry extends string = string> extends Tok
 
   /**
    * Decides immediately if nothing has to be awaited: the value is malformed, or its record is in the
-   * cache (see the option `cache`) and the catalog is not a function.
+   * cache (see the option `cache`) and the catalog is not a function. If the uses of the token are
+   * limited, this process must have one in advance, or know that there is none.
    *
    * @returns the verdict that `verify` would give; `undefined` if you have to call `verify`
    * @throws {TokenError} as `verify`
@@ -83,23 +89,29 @@ export abstract class TokenChecks<out Entry extends string = string> extends Tok
   verifySync<const Asked extends string = never>(
     value: string,
     need: Need<AskedScope<Entry, Asked>>,
+    options?: VerifySyncOptions,
   ): Verdict | undefined {
     if (this.#parts.catalogs.areAsked) return undefined;
-    return this.#decider.decide(value, need, this.#now(), 'cache') as Verdict | undefined;
+    const { address } = options === undefined ? {} : readInput(verifySyncOptions, options);
+    const call = { now: this.#now(), source: 'cache', address } as const;
+    return this.#decider.decide(value, need, call) as Verdict | undefined;
   }
 
   /**
    * Decides like `verify`, without a promise if nothing has to be awaited. For the guard. A subclass or
    * a mock that overrides `verify` or `verifySync` is asked instead.
    *
+   * @param addressOf is called only if the token is limited to addresses
    * @internal
    */
-  decide(value: string, need: Need): Verdict | Promise<Verdict> {
+  decide(value: string, need: Need, addressOf?: () => string | undefined): Decided {
     const { verify, verifySync } = TokenChecks.prototype;
     if (this.verify !== verify || this.verifySync !== verifySync) {
-      return this.verifySync(value, need) ?? this.verify(value, need);
+      const options = addressOf && { address: addressOf() };
+      return this.verifySync(value, need, options) ?? this.verify(value, need, options);
     }
-    return this.#decider.decide(value, need, this.#now(), 'any') as Verdict | Promise<Verdict>;
+    const call = { now: this.#now(), source: 'any', address: addressOf } as const;
+    return this.#decider.decide(value, need, call) as Decided;
   }
 
   /**

@@ -13,6 +13,7 @@ export type TokenErrorCode =
   | 'catalog_empty'
   | 'invalid_ttl'
   | 'invalid_expire'
+  | 'invalid_limits'
   | 'invalid_request'
   | 'invalid_options'
   | 'not_found'
@@ -137,6 +138,11 @@ export function corruptStore(): StoreFailure {
 /** The error for an answer that is not the usage of tokens. */
 export function corruptUsage(): StoreFailure {
   return failureOf('store_corrupt', 'the usage store answered with something that is not usage');
+}
+
+/** The error for an answer that is not a list of granted uses. */
+export function corruptLeases(): StoreFailure {
+  return failureOf('store_corrupt', 'the lease store answered with something that is not a lease');
 }
 
 function isStoreReason(reason: string): reason is keyof typeof STORE_REASONS {

@@ -31,7 +31,7 @@ interface TokenScopedEvent extends BaseEvent {
  * - `reused`: somebody presented a value that a rotation had replaced, after its grace period. The value
  *   was rejected, so a `refused` event follows. Only the last replaced value is recognized; an older
  *   one is just `refused`, as `unknown`.
- * - `store_trouble`: a call of the store failed with `code`, or one of the usage store.
+ * - `store_trouble`: a call of the store failed with `code`, or one of the usage or the lease store.
  * - `usage_dropped`: `count` counts of usage (each of one token and one scope) were never written, because
  *   the usage store was down for long or when the service was closed.
  *
@@ -93,8 +93,11 @@ export type TokenEvent =
   | (BaseEvent & {
       readonly type: 'store_trouble';
       readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
-      /** Only if it was the usage store, whose failures refuse nobody. */
-      readonly store?: 'usage';
+      /**
+       * Only if it was not the store of the tokens: the usage store, whose failures refuse nobody, or the
+       * lease store, without which no token passes whose uses are limited.
+       */
+      readonly store?: 'usage' | 'leases';
     })
   | (BaseEvent & {
       readonly type: 'usage_dropped';
@@ -228,8 +231,8 @@ export class Events {
     });
   }
 
-  /** Emits that a call of the store failed, or one of the usage store. */
-  storeTrouble({ code }: StoreFailure, store?: 'usage'): void {
+  /** Emits that a call of the store failed, or one of another store. */
+  storeTrouble({ code }: StoreFailure, store?: 'usage' | 'leases'): void {
     const which = store !== undefined && { store };
     this.#emitNow({ type: 'store_trouble', code, ...which });
   }

@@ -20,11 +20,13 @@ export type {
   RotateOptions,
   UpkeepOptions,
   VerifyOptions,
+  VerifySyncOptions,
 } from './input.ts';
 export type { LeaseStore, LeaseWant, UnspentLease } from './lease-store.ts';
 export type {
   CacheOptions,
   CatalogOption,
+  LimitOptions,
   QuotaOptions,
   TokenServiceOptions,
   UsageOptions,

@@ -1,5 +1,5 @@
 import type { Scope } from './scope/index.ts';
-import type { JsonObject, ListedState, ResealReport } from './token.ts';
+import type { JsonObject, ListedState, ResealReport, TokenLimits } from './token.ts';
 
 /** The input of `issue`. */
 export interface IssueInput<Asked extends string = string> {
@@ -26,6 +26,11 @@ export interface IssueInput<Asked extends string = string> {
    * code could extend: pass `{ ...facts }`.
    */
   readonly metadata?: JsonObject | undefined;
+  /**
+   * From where, how often and how many times it may be used; see {@link TokenLimits}. `uses` and `rate` need
+   * the option `limits` of the service.
+   */
+  readonly limits?: TokenLimits | undefined;
 }
 
 /** The input of `list`. */
@@ -46,8 +51,8 @@ export interface ListInput<Asked extends string = string> {
   /** The most tokens on this page, 1 to 1000. @default 100 */
   readonly limit?: number | undefined;
   /**
-   * The most bytes of scopes (as granted and as asked for) and metadata on this page, as JSON: 1 to
-   * 1 048 576. The page ends before the token that would exceed it, but always holds one token.
+   * The most bytes of scopes (as granted and as asked for), metadata and limits on this page, as JSON: 1
+   * to 1 048 576. The page ends before the token that would exceed it, but always holds one token.
    * @default 1 048 576
    */
   readonly maxBytes?: number | undefined;
@@ -78,6 +83,8 @@ export interface ModifyInput<Asked extends string = string> {
    * with `expiresAt`.
    */
   readonly expiresIn?: number | string | undefined;
+  /** Stay as they are if you leave them out. Replaced whole; `null` removes all limits. */
+  readonly limits?: TokenLimits | null | undefined;
 }
 
 /** The input of `patch`. Members that you leave out stay unchanged. */
@@ -99,6 +106,8 @@ export interface PatchInput<Asked extends string = string> {
   readonly name?: string | null | undefined;
   /** Replaced whole; `null` removes it. */
   readonly metadata?: JsonObject | null | undefined;
+  /** Replaced whole: what you leave out of it is no longer limited. `null` removes all limits. */
+  readonly limits?: TokenLimits | null | undefined;
   /**
    * `true` suspends the token: it is refused until `false` resumes it. Nothing else about it changes, so it
    * may expire meanwhile.
@@ -153,16 +162,28 @@ export interface RevokeAllOptions {
 export interface VerifyOptions {
   /** Reads the store, whatever `cache` allows. @default false */
   readonly fresh?: boolean | undefined;
+  /**
+   * The IP address that the request comes from, without a port. A token that is limited to addresses is
+   * refused without it, as `address_unknown`. Behind a proxy, it is in a header that your proxy sets; never
+   * take it from one that the client can write.
+   */
+  readonly address?: string | undefined;
 }
+
+/** The options of `verifySync`. */
+export type VerifySyncOptions = Pick<VerifyOptions, 'address'>;
 
 /** The options of `introspect`. */
 export interface IntrospectOptions {
   /**
    * Counts the call as a use of the token: for a server that decides by the answer. Usage, if it is
    * recorded, has it under the scope `other`, because nobody knows by which scope. A value that waits for
-   * its first use has it then. @default false
+   * its first use has it then. The limits of the token hold, too: it takes one of its uses, and is not
+   * returned if it has none left, or may not be used from `address`. @default false
    */
   readonly countsAsUse?: boolean | undefined;
+  /** With `countsAsUse`: the IP address that the bearer's request comes from, as in `verify`. */
+  readonly address?: string | undefined;
   /** Also returns a suspended token; its `state` says so. @default false */
   readonly includeSuspended?: boolean | undefined;
 }

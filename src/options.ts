@@ -20,6 +20,7 @@ import { type Clock, systemClock } from './clock.ts';
 import { TokenError } from './errors.ts';
 import type { TokenEvent } from './events.ts';
 import { hasMethods } from './has-methods.ts';
+import type { LeaseStore } from './lease-store.ts';
 import { checkOptions, readOption, strict, wholeNumber } from './schemas.ts';
 import type { ScopeCatalog, TypedCatalog } from './scope/index.ts';
 import type { TokenStore } from './store.ts';
@@ -66,6 +67,11 @@ export interface TokenServiceOptions<Entry extends string = string> {
    */
   readonly usage?: UsageOptions | undefined;
   /**
+   * Counts the uses of tokens that have `limits.uses` or `limits.rate`. Without it, no token gets these
+   * limits, and one that has them fails with `store_unavailable`. @default none
+   */
+  readonly limits?: LimitOptions | undefined;
+  /**
    * How much one account may store. @default 10 000 active or suspended tokens, of 4096 scopes each
    */
   readonly quotas?: QuotaOptions | undefined;
@@ -104,6 +110,12 @@ export interface UsageOptions {
   readonly flushMs?: number | undefined;
 }
 
+/** How the uses of limited tokens are counted. */
+export interface LimitOptions {
+  /** Where they are counted, by all processes together; you close what it works with. */
+  readonly store: LeaseStore;
+}
+
 /** How much one account may store. Calls that would exceed it fail with `quota_exceeded`. */
 export interface QuotaOptions {
   /**
@@ -124,10 +136,10 @@ export type CatalogOption<Entry extends string = string> =
 type CatalogOf<Entry extends string> = string extends Entry ? ScopeCatalog : TypedCatalog<Entry>;
 
 /** Options with all defaults filled in. */
-type Limits<Options> = { readonly [Limit in keyof Options]-?: number };
+type Filled<Options> = { readonly [Option in keyof Options]-?: number };
 
 /** How much one account may store. */
-export type Quotas = Limits<QuotaOptions>;
+export type Quotas = Filled<QuotaOptions>;
 
 /** The options with all defaults filled in. */
 interface ReadOptions {
@@ -143,8 +155,9 @@ interface ReadOptions {
   readonly deadlineMs: number;
   readonly catalog: CatalogOption | undefined;
   readonly lifetime: Lifetime;
-  readonly cache: Limits<CacheOptions>;
+  readonly cache: Filled<CacheOptions>;
   readonly usage: { readonly store: UsageStore; readonly flushMs: number } | undefined;
+  readonly limits: LimitOptions | undefined;
   readonly quotas: Quotas;
   readonly onEvent: ((event: TokenEvent) => void) | undefined;
 }
@@ -157,7 +170,7 @@ interface ReadOptions {
 export function readOptions(options: unknown): ReadOptions {
   const read = checkOptions(serviceOptions, options);
   const { store, keys, prefix, catalog, clock, reveal, lifetime, cache, quotas } = read;
-  const { deadlineMs, usage, onEvent } = read;
+  const { deadlineMs, usage, limits, onEvent } = read;
   return {
     store,
     isLocal: readOption('store', () => store.local === true),
@@ -174,6 +187,7 @@ export function readOptions(options: unknown): ReadOptions {
       maxBytes: cache?.maxBytes ?? DEFAULT_CACHE_BYTES,
     },
     usage: usage && { store: usage.store, flushMs: usage.flushMs ?? DEFAULT_FLUSH_MS },
+    limits: limits && { store: limits.store },
     quotas: {
       tokensPerAccount: quotas?.tokensPerAccount ?? DEFAULT_TOKENS_PER_ACCOUNT,
       scopesPerToken: quotas?.scopesPerToken ?? MAX_SCOPES,
@@ -231,6 +245,12 @@ const serviceOptions = strict({
       error: 'usage.store must be a UsageStore, such as new MemoryUsageStore()',
     }),
     flushMs: wholeNumber(MIN_FLUSH_MS, MAX_FLUSH_MS, 'usage.flushMs').optional(),
+  }).optional(),
+  limits: strict({
+    store: z.custom<LeaseStore>(
+      (value) => hasMethods<LeaseStore>(value, 'take', 'giveBack', 'purge'),
+      { error: 'limits.store must be a LeaseStore, such as new MemoryLeaseStore()' },
+    ),
   }).optional(),
   quotas: strict({
     tokensPerAccount: wholeNumber(1, MAX_TOKENS_PER_ACCOUNT, 'quotas.tokensPerAccount').optional(),

@@ -7,6 +7,7 @@ import { corruptStore } from './errors.ts';
 import { Events } from './events.ts';
 import type { IssueInput, Read } from './input.ts';
 import { type Quotas, readOptions } from './options.ts';
+import { Limits } from './limits/limits.ts';
 import { AccountRecords } from './records/account-records.ts';
 import { CheckedStore } from './records/checked-store.ts';
 import { RecordReader } from './records/reader.ts';
@@ -36,6 +37,7 @@ export interface ServiceParts {
   readonly compiled: CompiledScopes;
   readonly records: AccountRecords;
   readonly rotations: Rotations;
+  readonly limits: Limits;
   readonly view: TokenView;
   readonly decider: Decider;
 }
@@ -62,6 +64,13 @@ export function partsOf(options: unknown): ServiceParts {
   const compiled = new CompiledScopes(() => store.failure(corruptStore()));
   const usage = read.usage && new UsageRecorder({ ...read.usage, deadlineMs, events, now });
   const records = new AccountRecords(store, reader, values);
+  const limits = new Limits({
+    store: read.limits?.store,
+    deadlineMs,
+    now,
+    onFailure: (failure) => events.storeTrouble(failure, 'leases'),
+    onCorrupt: () => store.failure(corruptStore()),
+  });
   const { canWriteLater } = read;
   const rotations = new Rotations({ records, values, events, canWriteLater });
   return {
@@ -75,7 +84,8 @@ export function partsOf(options: unknown): ServiceParts {
     compiled,
     records,
     rotations,
+    limits,
     view: new TokenView(values, events, usage),
-    decider: new Decider({ values, reader, catalogs, compiled, rotations, events, usage }),
+    decider: new Decider({ values, reader, catalogs, compiled, rotations, limits, events, usage }),
   };
 }

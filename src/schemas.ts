@@ -3,9 +3,11 @@ import {
   MAX_ACCOUNT_BYTES,
   MAX_COMPARED_NAMES,
   MAX_LIFETIME_SECONDS,
+  MAX_LIMIT_ADDRESSES,
   MAX_NAME_LENGTH,
   MAX_PAGE_TOKENS,
   MAX_PURGED,
+  MAX_RATE_SECONDS,
   MAX_RECORD_BYTES,
   MAX_REVIEWED_DAYS,
   MAX_UPKEEP_MS,
@@ -14,6 +16,7 @@ import {
 import { parseDuration } from './duration.ts';
 import { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
 import type { IssueInput, Read } from './input.ts';
+import { readBlock } from './limits/addresses.ts';
 import { readMetadata } from './metadata.ts';
 import { editDistance } from './scope/distance.ts';
 import { recallScope } from './scope/grammar.ts';
@@ -21,14 +24,16 @@ import { parseScope, type Scope } from './scope/index.ts';
 import { parseScopes } from './scope/list.ts';
 import { ofMember, toTokenError } from './scope-refusals.ts';
 import {
+  copyLimits,
   isAccount,
   isPlainText,
   type JsonObject,
   LISTED_STATES,
   type Lifetime,
   type ResealReport,
+  type TokenLimits,
 } from './token.ts';
-import { durationMessage, secondsMessage, shown, shownName } from './wording.ts';
+import { durationMessage, secondsMessage, shown, shownBlock, shownName } from './wording.ts';
 
 /** What an error function of zod is given. */
 interface Sent {
@@ -56,6 +61,7 @@ export const fields = {
   cancel: z.literal(true, { error: got('cancel must be true') }),
   expiresIn: durationField('expiresIn'),
   suspended: z.boolean({ error: got('suspended must be true or false') }),
+  limits: limitsField(),
   ifVersion: numberField('ifVersion', 1, Number.MAX_SAFE_INTEGER),
 };
 
@@ -80,6 +86,7 @@ export const modifyInput = strict(
     scopes: fields.scopes,
     expiresIn: fields.expiresIn.optional(),
     expiresAt: dateField('expiresAt').optional(),
+    limits: fields.limits.nullable().optional(),
   },
   'modify takes',
 );
@@ -94,6 +101,7 @@ export const patchInput = strict(
     name: fields.name.nullable().optional(),
     metadata: fields.metadata.nullable().optional(),
     suspended: fields.suspended.optional(),
+    limits: fields.limits.nullable().optional(),
   },
   'patch takes',
 );
@@ -114,13 +122,19 @@ export const rotateOptions = strict({
   ifVersion: fields.ifVersion.optional(),
 });
 
+const address = z.string({ error: got('address must be an IP address as a text') }).optional();
+
 export const verifyOptions = strict({
   fresh: z.boolean({ error: got('fresh must be true or false') }).optional(),
+  address,
 });
+
+export const verifySyncOptions = strict({ address });
 
 export const introspectOptions = strict({
   countsAsUse: z.boolean({ error: got('countsAsUse must be true or false') }).optional(),
   includeSuspended: z.boolean({ error: got('includeSuspended must be true or false') }).optional(),
+  address,
 });
 
 export const adviseOptions = strict({ unusedForDays: daysField('unusedForDays').optional() });
@@ -171,6 +185,7 @@ export function issueInput({ maxSeconds }: Lifetime): z.ZodType<Read<IssueInput>
       expiresAt: dateField('expiresAt').optional(),
       name: fields.name.optional(),
       metadata: fields.metadata.optional(),
+      limits: fields.limits.optional(),
     },
     'issue takes',
   );
@@ -205,8 +220,8 @@ export function strict<Shape extends z.ZodRawShape>(
  * Reads an input.
  *
  * @throws {TokenError} for the first fault in this order: members that are unknown or of the wrong
- * kind (`invalid_request`), scopes (the codes of the scope module), lifetime (`invalid_ttl`) and
- * expiry (`invalid_expire`)
+ * kind (`invalid_request`), scopes (the codes of the scope module), lifetime (`invalid_ttl`), expiry
+ * (`invalid_expire`) and limits (`invalid_limits`)
  */
 export function readInput<Input>(schema: z.ZodType<Input>, value: unknown): Input {
   const reading = parseSafely(schema, value, () => {
@@ -217,7 +232,7 @@ export function readInput<Input>(schema: z.ZodType<Input>, value: unknown): Inpu
   });
   if (reading.success) return reading.data;
   const faults = reading.error.issues.map((issue) => toFault(issue, schema));
-  // The schemas declare scopes before lifetime and expiry, so zod reports them in that order.
+  // The schemas declare scopes before lifetime, expiry and limits, so zod reports them in that order.
   throw faults.find(({ code }) => code === 'invalid_request') ?? faults[0];
 }
 
@@ -295,6 +310,62 @@ function metadataField(): z.ZodType<JsonObject> {
     context.addIssue({ code: 'custom', message: metadata });
     return z.NEVER;
   });
+}
+
+function limitsField(): z.ZodType<TokenLimits> {
+  const limits = strict({
+    addresses: addressesField().optional(),
+    uses: numberField('limits.uses', 1, Number.MAX_SAFE_INTEGER).optional(),
+    rate: strict({
+      uses: numberField('limits.rate.uses', 1, Number.MAX_SAFE_INTEGER),
+      seconds: numberField('limits.rate.seconds', 1, MAX_RATE_SECONDS),
+    }).optional(),
+  });
+  return limits.transform(({ addresses, uses, rate }, context) => {
+    if (addresses !== undefined || uses !== undefined || rate !== undefined) {
+      return copyLimits({
+        ...(addresses !== undefined && { addresses }),
+        ...(uses !== undefined && { uses }),
+        ...(rate !== undefined && { rate }),
+      });
+    }
+    context.addIssue({
+      code: 'custom',
+      message:
+        'limits must hold at least one of addresses, uses and rate; null removes all limits of a token that has some',
+    });
+    return z.NEVER;
+  });
+}
+
+/** Blocks in their canonical spelling, each once. */
+function addressesField(): z.ZodType<readonly string[]> {
+  return z.unknown().transform((value, context) => {
+    const blocks = new Set<string>();
+    const fault = Array.isArray(value)
+      ? faultOfBlocks(value, blocks)
+      : `limits.addresses must be a list; got ${shown(value)}`;
+    if (fault === undefined) return [...blocks];
+    context.addIssue({ code: 'custom', message: fault });
+    return z.NEVER;
+  });
+}
+
+const BLOCK_RULE = 'must be an IP address or a CIDR block, such as "203.0.113.7" or "2001:db8::/32"';
+
+/** Says what is wrong with a list of blocks, and adds those that it reads to `blocks`. */
+function faultOfBlocks(list: readonly unknown[], blocks: Set<string>): string | undefined {
+  if (list.length === 0 || list.length > MAX_LIMIT_ADDRESSES) {
+    return `limits.addresses must hold 1 to ${MAX_LIMIT_ADDRESSES} addresses or blocks; got ${list.length}`;
+  }
+  for (const [index, text] of list.entries()) {
+    const reading = readBlock(text);
+    if (!reading.ok) {
+      return `limits.addresses[${index}] ${BLOCK_RULE}; ${shownBlock(text)} ${reading.fault}`;
+    }
+    blocks.add(reading.text);
+  }
+  return undefined;
 }
 
 function isName(value: unknown): boolean {
@@ -393,6 +464,7 @@ const CODE_OF_MEMBER: ReadonlyMap<unknown, TokenErrorCode> = new Map([
   ['ttl', 'invalid_ttl'],
   ['expiresAt', 'invalid_expire'],
   ['expire', 'invalid_expire'],
+  ['limits', 'invalid_limits'],
 ]);
 
 function unknownMessage(

@@ -1,6 +1,13 @@
 import type * as z from 'zod';
 import { askCatalog } from './access/catalogs.ts';
-import { checkPatch, checkSize, patched, tooManyTokens, withScopesTime } from './access/change.ts';
+import {
+  checkPatch,
+  checkSize,
+  limitsAfter,
+  patched,
+  tooManyTokens,
+  withScopesTime,
+} from './access/change.ts';
 import type { Decider } from './access/decision.ts';
 import { type Need, readNeed } from './access/need.ts';
 import { expandFor, rightsOf } from './access/rights.ts';
@@ -110,9 +117,9 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
    * requested scopes cover.
    *
    * @throws {TokenError} `scopes_required`, `too_many_scopes`, `invalid_scope`, `invalid_ttl`,
-   * `catalog_empty`, `scope_unmatched` if a scope matches nothing in the catalog, or `quota_exceeded` if
-   * the account has too many active or suspended tokens, or the token would hold too much. Nothing is
-   * issued then
+   * `invalid_limits`, `catalog_empty`, `scope_unmatched` if a scope matches nothing in the catalog, or
+   * `quota_exceeded` if the account has too many active or suspended tokens, or the token would hold too
+   * much. Nothing is issued then
    * @example
    * const scopes = ['GET:shop.example/orders'];
    * const token = await tokens.issue({ account: 'acme', scopes, ttlSeconds: 3600 });
@@ -123,7 +130,8 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
   ): Promise<IssuedToken> {
     const now = this.#now();
     const { lifetime, quotas, issueInput } = this.#parts.rules;
-    const { account, scopes, name, metadata, ...asked } = readInput(issueInput, input);
+    const { account, scopes, name, metadata, limits, ...asked } = readInput(issueInput, input);
+    this.#parts.limits.check(limits);
     const expiresAt = askedExpiry(asked, now, lifetime);
     const fields = {
       account,
@@ -134,6 +142,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
       version: 1,
       ...(name !== undefined && { name }),
       ...(metadata !== undefined && { metadata }),
+      ...(limits !== undefined && { limits }),
     };
     checkSize(fields, quotas);
     const quota = { tokens: quotas.tokensPerAccount, liveAt: new Date(now) };
@@ -267,7 +276,8 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
   }
 
   /**
-   * Replaces the scopes and the expiry of a token. The value, the name and the metadata stay.
+   * Replaces the scopes and the expiry of a token, and the limits if you give them. The value, the name and
+   * the metadata stay.
    *
    * @throws {TokenError} as `issue`, and `invalid_expire`, `not_found`, `token_expired`,
    * `version_conflict`, checked in this order
@@ -285,14 +295,17 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     const now = this.#now();
     const { lifetime, quotas } = this.#parts.rules;
     const owner = readAccount(account);
-    const { scopes, ...asked } = readInput(modifyInput, change);
+    const { scopes, limits, ...asked } = readInput(modifyInput, change);
+    this.#parts.limits.check(limits);
     const conditions = readInput(changeOptions, options);
     const expiry = askedExpiry(asked, now, lifetime);
     const granted = await expandFor(this.#parts.catalogs, owner, scopes);
     const held = { scopes: granted, requested: scopes.map(String) };
-    return this.#change(owner, valueOrId, now, conditions, ({ metadata }) => {
-      checkSize({ ...held, metadata }, quotas);
-      return { ...held, expiresAt: expiry ?? expiryAfter(now, lifetime.defaultSeconds) };
+    const expiresAt = expiry ?? expiryAfter(now, lifetime.defaultSeconds);
+    return this.#change(owner, valueOrId, now, conditions, (record) => {
+      const next = { ...held, expiresAt, ...limitsAfter({ limits }) };
+      checkSize({ ...record, ...next }, quotas);
+      return next;
     });
   }
 
@@ -322,6 +335,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     const patch = readInput(patchInput, change);
     const conditions = readInput(changeOptions, options);
     checkPatch(patch);
+    this.#parts.limits.check(patch.limits);
     const expiresAt = askedExpiry(patch, now, lifetime);
     const rights = await rightsOf(this.#parts.catalogs, owner, patch, expiresAt);
     const known = { ...rights, expiresAt, quotas, now };

@@ -156,6 +156,8 @@ export interface Token {
   readonly name?: string;
   /** The host's own facts. */
   readonly metadata?: JsonObject;
+  /** From where, how often and how many times it may be used; absent if that is not limited. */
+  readonly limits?: TokenLimits;
   /** Present while a value that `rotate` made with `activate: 'first-use'` has not been used yet. */
   readonly pending?: true;
   /**
@@ -195,8 +197,11 @@ export type RefusalReason =
   | 'revoked'
   | 'expired'
   | 'suspended'
+  | 'address_unknown'
+  | 'address_denied'
   | 'ambiguous_request'
-  | 'insufficient_scope';
+  | 'insufficient_scope'
+  | 'limit_exceeded';
 
 /** The result of `verify`: the token (without its value) and the scope that allows the call, or why not. */
 export type Verdict =
@@ -214,6 +219,12 @@ export type Verdict =
       readonly needed?: undefined;
       /** Only of a refusal. */
       readonly explanation?: undefined;
+      /** Only of a refusal. */
+      readonly retryAt?: undefined;
+      /** Only of a refusal. */
+      readonly retryAfterSeconds?: undefined;
+      /** Only of a refusal. */
+      readonly rate?: undefined;
     }
   | {
       readonly ok: false;
@@ -229,6 +240,12 @@ export type Verdict =
       readonly needed?: string;
       /** With `insufficient_scope`: the details, computed when they are first read. */
       readonly explanation?: Explanation;
+      /** With `limit_exceeded`, if it is a rate: when the token can be used again at the earliest. */
+      readonly retryAt?: Date;
+      /** With `limit_exceeded`, if it is a rate: the whole seconds from this call to `retryAt`, 1 or more. */
+      readonly retryAfterSeconds?: number;
+      /** With `limit_exceeded`: the rate, or nothing if the token has no use left at all. */
+      readonly rate?: NonNullable<TokenLimits['rate']>;
     };
 
 /** Why a token does or does not allow something. */
@@ -517,9 +534,13 @@ export function recordBytes({
   scopes,
   requested,
   metadata,
-}: Pick<TokenRecord, 'scopes' | 'requested' | 'metadata'>): number {
-  const metadataBytes = metadata === undefined ? 0 : JSON.stringify(metadata).length;
-  return listBytes(scopes) + listBytes(requested) + metadataBytes;
+  limits,
+}: Pick<TokenRecord, 'scopes' | 'requested' | 'metadata' | 'limits'>): number {
+  return listBytes(scopes) + listBytes(requested) + jsonBytes(metadata) + jsonBytes(limits);
+}
+
+function jsonBytes(part: object | undefined): number {
+  return part === undefined ? 0 : JSON.stringify(part).length;
 }
 
 function isTextList(value: unknown): value is readonly string[] {

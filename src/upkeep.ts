@@ -84,6 +84,7 @@ export abstract class TokenUpkeep {
     }
     const remove = (most: number) => this.#purgeSome(before, most);
     const onEnd = (count: number) => events.purged(count, now);
+    await this.#parts.limits.purge(now);
     return inBatches(remove, { size: PURGE_BATCH, limit, onEnd });
   }
 
@@ -204,6 +205,7 @@ export abstract class TokenUpkeep {
           if (count > 0) events.purged(count, now);
         },
       });
+      await this.#parts.limits.purge(now);
     }, everyMs);
     this.#upkeeps.add(rounds);
     return rounds;
@@ -221,18 +223,20 @@ export abstract class TokenUpkeep {
   }
 
   /**
-   * Stops listening to the store and closes it. Before that, ends the upkeep, and writes the usage that was
-   * counted and the first uses of new values.
+   * Stops listening to the store and closes it. Before that, ends the upkeep, writes the usage that was
+   * counted and the first uses of new values, and gives back the uses of limited tokens that this process
+   * had in advance.
    *
    * @throws {TokenError} `store_unavailable` if the store does not close
    * @example
    * await tokens.close();
    */
   async close(): Promise<void> {
-    const { rotations, view, records } = this.#parts;
+    const { rotations, limits, view, records } = this.#parts;
     await Promise.all(Array.from(this.#upkeeps, (upkeep) => upkeep.stop()));
     try {
       await rotations.settled();
+      await limits.close();
       await view.usage?.close();
     } finally {
       await records.close();

@@ -43,6 +43,14 @@ export function shownName(name: string): string {
   return NAME.test(name) ? `"${name}"` : '(its name is not shown)';
 }
 
+/** Addresses have dots or colons between a few digits. No key and no password looks like that. */
+const BLOCK = /^(?=[\da-f]{0,4}[.:])[\da-f.:]{2,45}(?:\/\d{1,5})?$/i;
+
+/** Quotes what somebody gave as a block of addresses, unless it may be a secret. */
+export function shownBlock(block: unknown): string {
+  return typeof block === 'string' && BLOCK.test(block) ? `"${block}"` : shown(block);
+}
+
 const UNITS: readonly (readonly [seconds: number, name: string])[] = [
   [86_400, 'day'],
   [3600, 'hour'],

@@ -55,7 +55,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: '`quota_exceeded`',
     },
     {
-      what: 'scopes, requested scopes and metadata of a token together, as JSON',
+      what: 'scopes, requested scopes, metadata and limits of a token together, as JSON',
       limit: '{MAX_RECORD_BYTES}',
       beyond: '`quota_exceeded`; a larger record in the store is `store_corrupt`',
     },
@@ -110,7 +110,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: invalidRequest,
     },
     {
-      what: '`maxBytes` of `list`: scopes, requested scopes and metadata on one page',
+      what: '`maxBytes` of `list`: scopes, requested scopes, metadata and limits on one page',
       limit: '{MAX_RECORD_BYTES}; 1 byte to {MAX_RECORD_BYTES}',
       beyond: `${endsPage}; it always holds one token`,
     },
@@ -362,7 +362,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: '400 `invalid_request`',
     },
     {
-      what: '`GET /token` with a `limit` or a `cursor`: scopes, requested scopes and metadata in one answer',
+      what: '`GET /token` with a `limit` or a `cursor`: scopes, requested scopes, metadata and limits in one answer',
       limit: '{MAX_RECORD_BYTES}',
       beyond: 'the answer ends early, with a `cursor`',
     },

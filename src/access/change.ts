@@ -48,8 +48,11 @@ export function patched(
     ...patchedFields(patch),
     ...(expiresAt && { expiresAt }),
     ...(patch.suspended !== undefined && { suspendedAt: suspendedAfter(record, patch, now) }),
+    ...limitsAfter(patch),
   };
-  if (granted.length > 0 || patch.metadata) checkSize({ ...record, ...next }, quotas);
+  if (granted.length > 0 || patch.metadata || patch.limits) {
+    checkSize({ ...record, ...next }, quotas);
+  }
   return next;
 }
 
@@ -69,6 +72,13 @@ function suspendedAfter(
   now: number,
 ): Date | undefined {
   return suspended === true ? (suspendedAt ?? new Date(now)) : undefined;
+}
+
+/** The limits after a change, if it says something about them; `null` removes them. */
+export function limitsAfter({
+  limits,
+}: Pick<PatchInput, 'limits'>): Partial<Pick<TokenRecord, 'limits'>> {
+  return limits === undefined ? {} : { limits: limits ?? undefined };
 }
 
 /** A change, with its time if the token holds other scopes after it. */
@@ -151,7 +161,7 @@ function removal(
  * @throws {TokenError} `too_many_scopes` beyond what any token can hold; `quota_exceeded`
  */
 export function checkSize(
-  record: HeldScopes & Pick<TokenRecord, 'metadata'>,
+  record: HeldScopes & Pick<TokenRecord, 'metadata' | 'limits'>,
   quotas: Quotas,
 ): void {
   const { scopesPerToken: max } = quotas;
@@ -171,7 +181,7 @@ export function checkSize(
     throw quotaExceeded(
       'recordBytes',
       MAX_RECORD_BYTES,
-      `the scopes and the metadata of a token may take at most ${MAX_RECORD_BYTES} bytes together; these would take ${bytes}`,
+      `the scopes, the metadata and the limits of a token may take at most ${MAX_RECORD_BYTES} bytes together; these would take ${bytes}`,
     );
   }
 }

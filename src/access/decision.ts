@@ -1,5 +1,7 @@
 import type { Events } from '../events.ts';
 import type { IntrospectOptions } from '../input.ts';
+import type { LimitHit } from '../limits/leases.ts';
+import { isCounted, type Limits } from '../limits/limits.ts';
 import type { RecordChange } from '../records/change-queue.ts';
 import type { RecordReader } from '../records/reader.ts';
 import type { Rotations } from '../records/rotation.ts';
@@ -36,6 +38,21 @@ type RefusedVerdict = Extract<Verdict, { readonly ok: false }>;
 /** Where a decision gets the record: from the cache alone, from it or the store, or from the store. */
 export type Source = 'cache' | 'any' | 'store';
 
+/** How a decision is asked for. */
+export interface Call {
+  readonly now: number;
+  readonly source: Source;
+  /** The address that the request comes from, or how to find it out. */
+  readonly address: string | undefined | (() => string | undefined);
+}
+
+/** A value, and the record that it claims. */
+interface Claim {
+  readonly presented: PresentedValue;
+  readonly record: TokenRecord;
+  readonly proof: Proof | undefined;
+}
+
 /** What a {@link Decider} works with. */
 export interface DeciderParts {
   readonly values: Values;
@@ -43,6 +60,7 @@ export interface DeciderParts {
   readonly catalogs: AccountCatalogs;
   readonly compiled: CompiledScopes;
   readonly rotations: Rotations;
+  readonly limits: Limits;
   readonly events: Events;
   /** Absent if usage is not recorded. */
   readonly usage: UsageRecorder | undefined;
@@ -57,18 +75,14 @@ export class Decider {
   }
 
   /**
-   * The verdict on a value; a promise of it if the store or a catalog has to be asked; `undefined` if
-   * the record is not in the cache and may come from nowhere else.
+   * The verdict on a value; a promise of it if a store or a catalog has to be asked; `undefined` if
+   * the store would have to be asked, and may not.
    *
    * @throws {TokenError} as {@link readNeed} and the store, also by rejecting
    */
-  decide(
-    value: unknown,
-    need: Need,
-    now: number,
-    source: Source,
-  ): Verdict | Promise<Verdict> | undefined {
+  decide(value: unknown, need: Need, call: Call): Verdict | Promise<Verdict> | undefined {
     const { values, reader, catalogs } = this.#parts;
+    const { now, source } = call;
     const reading = readNeed(need, catalogs.routes);
     const presented = values.read(value);
     if (presented === undefined) return this.#refuse('malformed', now);
@@ -76,54 +90,85 @@ export class Decider {
     // A value that does not belong to the cached record may belong to a newer one.
     const proof = cached && proofOf(presented, cached);
     if (cached !== undefined && proof !== undefined) {
-      const verdict = this.#judge(cached, proof, reading, now);
-      if (proof === 'pending') this.#activate(presented, verdict, now);
-      return verdict;
+      return this.#judge({ presented, record: cached, proof }, reading, call);
     }
-    return source === 'cache' ? undefined : this.#decideLater(presented, reading, now, source);
+    return source === 'cache' ? undefined : this.#decideLater(presented, reading, call);
   }
 
   async #decideLater(
     presented: PresentedValue,
     reading: NeedReading,
-    now: number,
-    source: Source,
+    call: Call,
   ): Promise<Verdict> {
     const { reader } = this.#parts;
+    const { now, source } = call;
     const { id } = presented;
     const record = await (source === 'store' ? reader.read(id, now) : reader.load(id, now));
     if (record === undefined) return this.#refuse('unknown', now, { id });
     const proof = proofOf(presented, record);
-    const verdict = this.#judge(record, proof, reading, now);
-    if (proof === 'pending') this.#activate(presented, verdict, now);
-    return verdict;
-  }
-
-  /** A value that waited for its first use is the accepted one from then on. */
-  #activate(presented: PresentedValue, verdict: Verdict | Promise<Verdict>, now: number): void {
-    // A verdict that is a promise is a refusal that waits for a catalog.
-    const isUse = !(verdict instanceof Promise) && verdict.ok;
-    if (isUse) this.#parts.rotations.activate(presented, now);
+    return this.#judge({ presented, record, proof }, reading, call) as Promise<Verdict>;
   }
 
   #judge(
-    record: TokenRecord,
-    proof: Proof | undefined,
+    claim: Claim,
     reading: NeedReading,
-    now: number,
-  ): Verdict | Promise<Verdict> {
-    const { catalogs, compiled, events, usage } = this.#parts;
-    const reason = this.#refusalOf(record, proof, now);
+    call: Call,
+  ): Verdict | Promise<Verdict> | undefined {
+    const { record, proof } = claim;
+    const { now } = call;
+    const reason = this.#refusalOf(record, proof, now) ?? this.#elsewhere(record, call);
     if (reason !== undefined) return this.#refuse(reason, now, record);
     if (!reading.ok) return this.#refuse('ambiguous_request', now, record, reading.reason);
     const { need } = reading;
-    const by = compiled.grantOf(record.scopes, need);
-    if (by !== undefined) {
-      const grantedBy = by.toString();
-      events.verified(record, grantedBy, now);
-      usage?.used(record.id, grantedBy, now);
-      return Object.freeze({ ok: true, token: tokenOf(record, now), grantedBy });
-    }
+    const by = this.#parts.compiled.grantOf(record.scopes, need);
+    return by === undefined
+      ? this.#refuseNeed(record, need, now)
+      : this.#accept(claim, by.toString(), call);
+  }
+
+  /** Why a token may not be used from where it is. Nobody asks for the address of others. */
+  #elsewhere(
+    record: TokenRecord,
+    { address }: Pick<Call, 'address'>,
+  ): 'address_unknown' | 'address_denied' | undefined {
+    if (record.limits?.addresses === undefined) return undefined;
+    return this.#parts.limits.refusalOf(
+      record,
+      typeof address === 'function' ? address() : address,
+    );
+  }
+
+  /** Accepts a claim if its token has a use left. Waits for the store only if it does not know that. */
+  #accept(
+    claim: Claim,
+    grantedBy: string,
+    { now, source }: Call,
+  ): Verdict | Promise<Verdict> | undefined {
+    const { record } = claim;
+    if (!isCounted(record)) return this.#allow(claim, grantedBy, now);
+    const { limits } = this.#parts;
+    const settle = (spent: true | LimitHit) =>
+      spent === true ? this.#allow(claim, grantedBy, now) : this.#refuseUse(record, spent, now);
+    const spent = limits.spend([record], now);
+    if (spent !== undefined) return settle(spent);
+    return source === 'cache' ? undefined : limits.spendLater([record]).then(settle);
+  }
+
+  #allow({ presented, record, proof }: Claim, grantedBy: string, now: number): Verdict {
+    const { events, usage, rotations } = this.#parts;
+    events.verified(record, grantedBy, now);
+    usage?.used(record.id, grantedBy, now);
+    // A value that waited for its first use is the accepted one from now on.
+    if (proof === 'pending') rotations.activate(presented, now);
+    return Object.freeze({ ok: true, token: tokenOf(record, now), grantedBy });
+  }
+
+  #refuseNeed(
+    record: TokenRecord,
+    need: ReadRequest | Scope,
+    now: number,
+  ): Verdict | Promise<Verdict> {
+    const { catalogs, compiled, events, usage } = this.#parts;
     const refuseBy = (catalog: KnownScopes | undefined) => {
       const verdict = insufficient(compiled.setOf(record.scopes), need, catalog);
       const { id, account } = record;
@@ -136,11 +181,17 @@ export class Decider {
     return catalog.then(refuseBy, () => refuseBy(undefined));
   }
 
+  #refuseUse(record: TokenRecord, { retryAt, ...hit }: LimitHit, now: number): RefusedVerdict {
+    const refused = this.#refuse('limit_exceeded', now, record);
+    if (retryAt === undefined) return refused;
+    return Object.freeze({ ...refused, ...hit, retryAt: new Date(retryAt) });
+  }
+
   /** The token that a value belongs to, read from the store, unless it has ended. */
   async introspect(
     value: unknown,
     now: number,
-    { countsAsUse = false, includeSuspended = false }: IntrospectOptions,
+    { countsAsUse = false, includeSuspended = false, address }: IntrospectOptions,
   ): Promise<Token | undefined> {
     const { values, reader, rotations } = this.#parts;
     const usage = countsAsUse ? this.#parts.usage : undefined;
@@ -150,12 +201,25 @@ export class Decider {
     if (record === undefined) return undefined;
     const proof = proofOf(presented, record);
     const reason = this.#refusalOf(record, proof, now);
-    if (reason === undefined) usage?.used(record.id, OTHER_SCOPES, now);
+    const isUsable =
+      reason === undefined && (!countsAsUse || (await this.#takeUse(record, { now, address })));
+    if (isUsable) usage?.used(record.id, OTHER_SCOPES, now);
     else usage?.refused(record.id, now);
     if (reason === 'suspended' && includeSuspended) return tokenOf(record, now);
-    if (reason !== undefined) return undefined;
+    if (!isUsable) return undefined;
     if (countsAsUse && proof === 'pending') rotations.activate(presented, now);
     return tokenOf(record, now);
+  }
+
+  /** Whether the limits of a token let it be used now. */
+  async #takeUse(
+    record: TokenRecord,
+    { now, address }: Pick<Call, 'now' | 'address'>,
+  ): Promise<boolean> {
+    const { limits } = this.#parts;
+    if (this.#elsewhere(record, { address }) !== undefined) return false;
+    if (!isCounted(record)) return true;
+    return (limits.spend([record], now) ?? (await limits.spendLater([record]))) === true;
   }
 
   /**

@@ -8,6 +8,8 @@ export type HttpErrorCode =
   | 'unauthenticated'
   | 'invalid_token'
   | 'insufficient_scope'
+  | 'address_denied'
+  | 'limit_exceeded'
   | 'cross_site'
   | 'method_not_allowed'
   | 'payload_too_large'
@@ -30,11 +32,13 @@ export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, er
   quota_exceeded: [422, 92],
   invalid_ttl: [422, 100],
   invalid_expire: [422, 101],
+  invalid_limits: [422, 102],
   not_found: [404, 120],
   usage_not_recorded: [404, 121],
   unauthenticated: [401, 130],
   invalid_token: [401, 132],
   insufficient_scope: [403, 133],
+  address_denied: [403, 134],
   cross_site: [403, 131],
   token_expired: [409, 140],
   method_not_allowed: [405, 150],
@@ -43,6 +47,7 @@ export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, er
   uri_too_long: [414, 171],
   unsupported_media_type: [415, 172],
   rate_limited: [429, 180],
+  limit_exceeded: [429, 181],
   internal: [500, 900],
   invalid_options: [500, 900],
   id_taken: [500, 900],
@@ -54,10 +59,15 @@ export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, er
   revocation_unconfirmed: [503, 941],
 };
 
-/** The codes of the service; `invalid_token` and `insufficient_scope` come from the guard. */
+/** The codes of the service; some of those that are left out come from the guard. */
 export type ServiceErrorCode = Exclude<
   HttpErrorCode,
-  'invalid_token' | 'insufficient_scope' | 'invalid_options' | 'id_taken'
+  | 'invalid_token'
+  | 'insufficient_scope'
+  | 'address_denied'
+  | 'limit_exceeded'
+  | 'invalid_options'
+  | 'id_taken'
 >;
 
 /** The meaning of each code, for the OpenAPI document. */
@@ -73,6 +83,7 @@ export const DESCRIPTIONS: Readonly<Record<ServiceErrorCode, string>> = {
   quota_exceeded: 'the account, or the token, would hold more than it may; details name the quota',
   invalid_ttl: 'ttl or expiresIn is not a lifetime that this service allows',
   invalid_expire: 'expire is not an expiry that this service allows',
+  invalid_limits: 'limits is not what this service allows; the message names the part',
   not_found: 'this account has no such token: unknown, revoked or malformed',
   usage_not_recorded: 'this service does not record how tokens are used',
   unauthenticated: 'the credentials are missing, malformed or wrong',

@@ -15,7 +15,11 @@ import {
 } from '../scope/index.ts';
 import type { TokenService } from '../service.ts';
 import type { Explanation, RefusalReason, Token, Verdict } from '../token.ts';
+import { inWords } from '../wording.ts';
+import { showBriefly } from './address.ts';
+import { ErrorReporter, StacklessError } from './error-reporter.ts';
 import { HttpError } from './errors.ts';
+import { rateLimitHeaders, type SpentRate } from './rate-limit-fields.ts';
 import { headerOf } from './request.ts';
 import { fail, toResponse } from './responses.ts';
 
@@ -43,8 +47,22 @@ export interface BearerGuardOptions<Entry extends string = string> {
   readonly rootName?: string | undefined;
   /** The realm of the challenge (RFC 7235 section 2.2). @default the domain */
   readonly realm?: string | undefined;
+  /**
+   * Returns the IP address that a request comes from, for tokens that may be used from some addresses only;
+   * without a port, brackets or a zone. Called for those tokens alone. There is no default, because a wrong
+   * one lets strangers in: take `request.socket.remoteAddress` if clients connect to this server, and behind
+   * a proxy the header that your proxy sets. Never use a header that the client can write. If it throws or
+   * returns anything else, the token is refused, and `onError` is called. @default none: such a token is
+   * refused
+   */
+  clientAddress?(request: GuardedRequest): string | undefined;
   /** Called with each refusal, for the log; never with a value. What it throws is ignored. */
   readonly onRefusal?: ((refusal: GuardRefusal) => void) | undefined;
+  /**
+   * Called if a token cannot be used because `clientAddress` is missing or gives no address, at most once a
+   * minute: write it to your log. What it throws is ignored.
+   */
+  readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 /**
@@ -85,7 +103,7 @@ export type GuardReason =
 
 /** A refusal, for a log. */
 export interface GuardRefusal {
-  /** The reason. Malformed, unknown, revoked, expired and suspended look alike to the bearer. */
+  /** The reason. Malformed, unknown, revoked, expired and suspended look alike to the bearer, and so do the addresses. */
   readonly reason: GuardReason;
   /** With `insufficient_scope`: the scope that would be enough. */
   readonly needed?: string | undefined;
@@ -137,6 +155,8 @@ export type BearerGuard<out Entry extends string = string> = <const Asked extend
  * | malformed, unknown, expired, revoked or suspended | 401 `invalid_token`, the same for all |
  * | two credentials, or a target that can be read in two ways | 400 `invalid_request` |
  * | not covered | 403 `insufficient_scope`, with the scope that would be enough |
+ * | not allowed from this address, or from an unknown one | 403 `address_denied`, without a scope |
+ * | no use left | 429 `limit_exceeded`; for a rate with `Retry-After`, `RateLimit` and `RateLimit-Policy` |
  * | the store does not answer | 503 with `Retry-After` |
  *
  * The guard is a plain function. Call it from your middleware, then continue or send its response.
@@ -162,17 +182,21 @@ class Guard {
   readonly #catalog: ScopeCatalog | undefined;
   readonly #root: string;
   readonly #realm: string;
+  readonly #clientAddress: BearerGuardOptions['clientAddress'];
   readonly #onRefusal: ((refusal: GuardRefusal) => void) | undefined;
+  readonly #errors: ErrorReporter;
 
   constructor(options: BearerGuardOptions) {
     const read = checkOptions(guardOptions, options);
-    const { tokens, domain, catalog, rootName, realm, onRefusal } = read;
+    const { tokens, domain, catalog, rootName, realm, clientAddress, onRefusal, onError } = read;
     this.#tokens = tokens;
     this.#domain = domain;
     this.#catalog = catalog;
     this.#root = `/${rootName ?? ''}`;
     this.#realm = realm ?? domain;
+    this.#clientAddress = clientAddress;
     this.#onRefusal = onRefusal;
+    this.#errors = new ErrorReporter(onError ?? (() => {}));
   }
 
   decide(request: GuardedRequest, given?: GuardNeed): GuardOutcome | Promise<GuardOutcome> {
@@ -188,10 +212,10 @@ class Guard {
     const { scope } = need;
     const asked = scope === undefined ? this.#requestOf(method, target) : { scope };
     try {
-      const verdict = this.#decide(value, asked);
-      if ('ok' in verdict) return this.#outcomeOf(method, verdict);
+      const verdict = this.#decide(value, asked, request);
+      if ('ok' in verdict) return this.#outcomeOf(request, verdict);
       return verdict.then(
-        (decided) => this.#outcomeOf(method, decided),
+        (decided) => this.#outcomeOf(request, decided),
         (error) => this.#refuseUnknown(method, error),
       );
     } catch (error) {
@@ -200,14 +224,39 @@ class Guard {
   }
 
   /** Tokens may be a service, or anything of the host's that verifies like one. */
-  #decide(value: string, need: Need): Verdict | Promise<Verdict> {
+  #decide(value: string, need: Need, request: GuardedRequest): Verdict | Promise<Verdict> {
     const tokens = this.#tokens;
-    if (tokens.decide !== undefined) return tokens.decide(value, need);
-    return tokens.verifySync(value, need) ?? tokens.verify(value, need);
+    const addressOf =
+      this.#clientAddress === undefined ? undefined : () => this.#addressOf(request);
+    if (tokens.decide !== undefined) return tokens.decide(value, need, addressOf);
+    const options = addressOf && { address: addressOf() };
+    return tokens.verifySync(value, need, options) ?? tokens.verify(value, need, options);
   }
 
-  #outcomeOf(method: string, verdict: Verdict): GuardOutcome {
-    return verdict.ok ? verdict : this.#refuse(method, verdict);
+  #addressOf(request: GuardedRequest): string | undefined {
+    try {
+      const address: unknown = this.#clientAddress?.(request);
+      return typeof address === 'string' ? address : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  #outcomeOf(request: GuardedRequest, verdict: Verdict): GuardOutcome {
+    if (verdict.ok) return verdict;
+    if (verdict.reason === 'address_unknown') this.#reportUnknownAddress(request);
+    return this.#refuse(request.method ?? '', verdict);
+  }
+
+  /** Once in a while: clients can cause it at will. */
+  #reportUnknownAddress(request: GuardedRequest): void {
+    const address = this.#addressOf(request);
+    const fault =
+      this.#clientAddress === undefined
+        ? 'the guard needs the option clientAddress'
+        : `clientAddress must return an IP address; got ${address === undefined ? 'none' : showBriefly(address)}`;
+    const message = `a token was refused that may be used from some addresses only: ${fault}`;
+    this.#errors.reportSeldom('clientAddress', new StacklessError(message));
   }
 
   /** A failure of the store refuses the request; a mistake of the caller is thrown. */
@@ -231,7 +280,7 @@ class Guard {
     return { ok: false, reason: refused.reason, response };
   }
 
-  #refusalFor({ reason, needed, detail }: RefusalFacts): HttpError {
+  #refusalFor({ reason, needed, detail, rate, retryAfterSeconds }: RefusalFacts): HttpError {
     switch (reason) {
       case 'missing':
         return this.#challenge('unauthenticated', 'a Bearer token is required');
@@ -248,6 +297,13 @@ class Guard {
         return this.#challenge('insufficient_scope', `the token does not cover ${needed}`, {
           needed,
         });
+      case 'address_unknown':
+      case 'address_denied':
+        return new HttpError('address_denied', 'the token may not be used from this address');
+      case 'limit_exceeded':
+        return limitExceeded(
+          rate && retryAfterSeconds !== undefined ? { rate, retryAfterSeconds } : undefined,
+        );
       case 'unavailable':
         return new HttpError('store_unavailable', 'the token cannot be checked at the moment');
       default:
@@ -286,11 +342,24 @@ class Guard {
 }
 
 /** A refusal by a verdict, or by the guard itself. */
-interface RefusalFacts {
+interface RefusalFacts extends Partial<SpentRate> {
   readonly reason: GuardReason;
   readonly needed?: string;
   readonly detail?: string;
   readonly explanation?: Explanation;
+}
+
+/** Neither is a fault of the token: no challenge, so that clients do not ask for another one. */
+function limitExceeded(spent: SpentRate | undefined): HttpError {
+  if (spent === undefined) {
+    return new HttpError('limit_exceeded', 'the token has been used as often as it may');
+  }
+  const { rate, retryAfterSeconds } = spent;
+  return new HttpError(
+    'limit_exceeded',
+    `the token may be used ${rate.uses} times in ${inWords(rate.seconds)}; try again in ${inWords(retryAfterSeconds)}`,
+    { details: { retryAfterSeconds }, headers: rateLimitHeaders(spent) },
+  );
 }
 
 const NO_NEED: GuardNeed = {};
@@ -387,9 +456,20 @@ const guardOptions = strict({
       error: 'realm must be printable ASCII without quotes and backslashes',
     })
     .optional(),
+  clientAddress: z
+    .custom<NonNullable<BearerGuardOptions['clientAddress']>>(
+      (value) => typeof value === 'function',
+      { error: 'clientAddress must be a function that returns an IP address' },
+    )
+    .optional(),
   onRefusal: z
     .custom<(refusal: GuardRefusal) => void>((value) => typeof value === 'function', {
       error: 'onRefusal must be a function',
+    })
+    .optional(),
+  onError: z
+    .custom<(error: unknown) => void>((value) => typeof value === 'function', {
+      error: 'onError must be a function',
     })
     .optional(),
 });

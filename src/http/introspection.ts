@@ -22,13 +22,17 @@ const CHALLENGE = 'Basic realm="tokenwright introspection", charset="UTF-8"';
  * Describes the token of a value, following RFC 7662. A malformed, unknown, revoked, expired or
  * suspended value is just not active. If the store is down, this rejects: an outage never makes a token inactive.
  *
+ * The optional parameter `client_address` says where the bearer's request comes from, as section 2.1 lets
+ * servers ask for: without it, a token that may be used from some addresses only is not active.
+ *
  * `token_type_hint` has no effect: there is one type of token.
  */
 export async function introspect(
   tokens: Pick<TokenService, 'introspect'>,
   body: unknown,
 ): Promise<HttpResponse> {
-  const token = await tokens.introspect(tokenIn(body), { countsAsUse: true });
+  const address = body instanceof Map ? body.get('client_address') : undefined;
+  const token = await tokens.introspect(tokenIn(body), { countsAsUse: true, address });
   return jsonResponse(200, toIntrospection(token));
 }
 

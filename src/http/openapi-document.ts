@@ -43,7 +43,7 @@ const OF_SCOPES: readonly Code[] = [
   'too_many_scopes',
   'catalog_empty',
 ];
-const OF_LIFETIMES: readonly Code[] = ['invalid_ttl', 'invalid_expire'];
+const OF_LIFETIMES: readonly Code[] = ['invalid_ttl', 'invalid_expire', 'invalid_limits'];
 const OF_CHANGES: readonly Code[] = [
   ...BY_ACCOUNT,
   'cross_site',

@@ -49,6 +49,10 @@ const EXAMPLES: Readonly<Record<ServiceErrorCode, Example>> = {
     'expire must be later than now, and at most 365 days from now; got 1970-01-01T01:00:00Z (3600 in UNIX seconds)',
     { member: 'expire', max: 1_767_225_600 },
   ],
+  invalid_limits: [
+    'limits.addresses[0] must be an IP address or a CIDR block, such as "203.0.113.7" or "2001:db8::/32"; "10.0.0.1/8" has bits after its prefix: give 10.0.0.0/8 for the network, or 10.0.0.1 for one address',
+    { member: 'limits' },
+  ],
   not_found: ['this account has no such token'],
   usage_not_recorded: ['this service does not record how tokens are used'],
   unauthenticated: ['the user name or the password is wrong'],

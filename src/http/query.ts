@@ -37,7 +37,7 @@ export const filterSchema = z.object({
     })
     .transform(Number)
     .describe(
-      'The most tokens on a page; 10 000 without `limit` and `cursor`. A page also ends at 1 MiB of scopes and metadata.',
+      'The most tokens on a page; 10 000 without `limit` and `cursor`. A page also ends at 1 MiB of scopes, metadata and limits.',
     )
     .optional(),
   cursor: fields.cursor.describe('The `cursor` of the page before.').optional(),

@@ -1,10 +1,22 @@
 import { fromUnixTime } from 'date-fns/fromUnixTime';
 import * as z from 'zod';
-import { MAX_METADATA_BYTES, MAX_NAME_LENGTH, MAX_SCOPES } from '../bounds.ts';
+import {
+  MAX_LIMIT_ADDRESSES,
+  MAX_METADATA_BYTES,
+  MAX_NAME_LENGTH,
+  MAX_RATE_SECONDS,
+  MAX_SCOPES,
+} from '../bounds.ts';
 import { isTokenError, type TokenError } from '../errors.ts';
 import { INSTANT_SCHEMA, parseInstant } from '../instant.ts';
 import { fields, got, readInput, secondsField, strict } from '../schemas.ts';
-import { type JsonObject, type Lifetime, TOKEN_STATES, type Token } from '../token.ts';
+import {
+  type JsonObject,
+  type Lifetime,
+  TOKEN_STATES,
+  type Token,
+  type TokenLimits,
+} from '../token.ts';
 import { type Names, renamed, shown } from '../wording.ts';
 import { HttpError } from './errors.ts';
 
@@ -23,6 +35,7 @@ export interface WireToken {
   readonly pending?: true;
   readonly name?: string;
   readonly metadata?: JsonObject;
+  readonly limits?: TokenLimits;
   /** With `uses`, only in answers to reads, of a service that records usage. */
   readonly lastUsed?: number | null;
   readonly uses?: number;
@@ -30,6 +43,7 @@ export interface WireToken {
 
 export function toWire(token: Token): WireToken {
   const { scopes, expiresAt, value, id, state, createdAt, version, name, metadata } = token;
+  const { limits } = token;
   return {
     scopes,
     expire: toUnixSeconds(expiresAt),
@@ -41,6 +55,7 @@ export function toWire(token: Token): WireToken {
     ...(token.pending === true && { pending: true }),
     ...(name !== undefined && { name }),
     ...(metadata !== undefined && { metadata }),
+    ...(limits !== undefined && { limits }),
   };
 }
 
@@ -96,10 +111,42 @@ export const LAST_USED: Json = {
   description: 'UNIX seconds; `null` if it was never used.',
 };
 
+const RATE_SCHEMA: Json = {
+  ...objectSchema({
+    uses: { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+    seconds: { type: 'integer', minimum: 1, maximum: MAX_RATE_SECONDS },
+  } satisfies Record<keyof NonNullable<TokenLimits['rate']>, Json>),
+  additionalProperties: false,
+  description: 'How often it may be used in each window. Windows begin at multiples of `seconds` since 1970.',
+};
+
+/** Of tokens, and of bodies. */
+const LIMITS_SCHEMA: Json = {
+  ...objectSchema({}, {
+    addresses: {
+      type: 'array',
+      items: { type: 'string' },
+      minItems: 1,
+      maxItems: MAX_LIMIT_ADDRESSES,
+      description: 'From where it may be used: IP addresses and CIDR blocks.',
+    },
+    uses: {
+      type: 'integer',
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'How many times it may be used in total.',
+    },
+    rate: RATE_SCHEMA,
+  } satisfies Record<keyof TokenLimits, Json>),
+  minProperties: 1,
+  additionalProperties: false,
+};
+
 const OPTIONAL_MEMBERS = {
   pending: { const: true, description: 'A new value waits for its first use.' },
   name: { type: 'string' },
   metadata: { type: 'object', additionalProperties: true },
+  limits: { ...LIMITS_SCHEMA, description: 'How the token is limited beyond its scopes and expiry.' },
   lastUsed: {
     ...LAST_USED,
     description: `${LAST_USED['description']} In answers to \`GET\`, if the service records usage and can read it.`,
@@ -174,6 +221,11 @@ const metadata = fields.metadata.meta({
   type: 'object',
   additionalProperties: true,
   description: `Your own facts, of at most ${MAX_METADATA_BYTES} bytes as JSON. Replaced whole.`,
+});
+
+const limits = fields.limits.meta({
+  ...LIMITS_SCHEMA,
+  description: 'From where and how often the token may be used. Replaced whole.',
 });
 
 /** The last instant that a Date can hold. */
@@ -253,10 +305,19 @@ export function bodySchemas(lifetime: Lifetime): BodySchemas {
         expire: expireText.optional(),
         name: name.optional(),
         metadata: metadata.optional(),
+        limits: limits.optional(),
       },
       BODY,
     ),
-    replace: strict({ scopes, expire: expire.optional(), expiresIn: duration }, BODY),
+    replace: strict(
+      {
+        scopes,
+        expire: expire.optional(),
+        expiresIn: duration,
+        limits: limits.nullable().optional(),
+      },
+      BODY,
+    ),
     patch: strict(
       {
         scopes: scopes.optional(),
@@ -266,6 +327,7 @@ export function bodySchemas(lifetime: Lifetime): BodySchemas {
         expiresIn: duration,
         name: name.nullable().optional(),
         metadata: metadata.nullable().optional(),
+        limits: limits.nullable().optional(),
         suspended: fields.suspended
           .describe('`true` refuses the token until `false`; nothing else about it changes.')
           .optional(),

@@ -70,6 +70,7 @@ export function tokenOf(record: TokenRecord, now: number, value?: string): Token
   if (value !== undefined) token.value = value;
   if (record.name !== undefined) token.name = record.name;
   if (record.metadata !== undefined) token.metadata = record.metadata;
+  if (record.limits !== undefined) token.limits = record.limits;
   if (record.pending !== undefined) token.pending = true;
   return Object.freeze(token);
 }

@@ -1,0 +1,121 @@
+import { isIPv4, isIPv6 } from 'node:net';
+// Node's BlockList is not everywhere: workerd has none, and that of Bun ends the process for the block
+// ::ffff:10.0.0.0/104. It cannot tell the network of a block either.
+import ipaddr from 'ipaddr.js';
+
+/** An IP address. IPv4 within IPv6 (`::ffff:10.0.0.1`) is IPv4. */
+export type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+/** All addresses that begin with some bits of an address. */
+interface Block {
+  readonly network: Address;
+  readonly bits: number;
+}
+
+/** What a text is as a block: its canonical spelling, or what is wrong with it. */
+export type BlockReading =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly fault: string };
+
+const MAPPED = ipaddr.IPv6.parse('::ffff:0:0');
+const MAPPED_BITS = 96;
+/** As long as the longest spelling of an IPv6 address, with IPv4 at its end. */
+const MAX_ADDRESS_LENGTH = 45;
+
+/** Reads an IP address: without a port, brackets or a zone. Returns `undefined` for any other text. */
+export function parseAddress(text: string): Address | undefined {
+  if (text.length > MAX_ADDRESS_LENGTH) return undefined;
+  if (isIPv4(text)) return ipaddr.IPv4.parse(text);
+  const address = parseIPv6(text);
+  return address !== undefined && isMapped(address) ? address.toIPv4Address() : address;
+}
+
+/** A zone names an interface of one machine: it says nothing about where a request comes from. */
+function parseIPv6(text: string): ipaddr.IPv6 | undefined {
+  if (!isIPv6(text) || text.includes('%')) return undefined;
+  // ipaddr.js takes ::10.0.0.1, which is ::a00:1, for ::ffff:10.0.0.1.
+  const groups = text.includes('.') ? new URL(`http://[${text}]`).hostname.slice(1, -1) : text;
+  return ipaddr.IPv6.parse(groups);
+}
+
+function isMapped(address: ipaddr.IPv6): boolean {
+  return address.match(MAPPED, MAPPED_BITS);
+}
+
+/** Reads a block: an address, or the first address of a network with the number of its bits. */
+export function readBlock(text: unknown): BlockReading {
+  if (typeof text !== 'string') return { ok: false, fault: 'is not a text' };
+  const [start = '', prefix, ...more] = text.split('/', 3);
+  if (start.includes('%')) return { ok: false, fault: 'has a zone, which means nothing elsewhere' };
+  const address = parseIPv6(start) ?? parseAddress(start);
+  if (address === undefined || more.length > 0) return { ok: false, fault: 'is neither' };
+  const most = widthOf(address);
+  const bits = prefix === undefined ? most : readPrefix(prefix, most);
+  if (bits === undefined) {
+    return { ok: false, fault: `has a prefix that is not a number from 0 to ${most}` };
+  }
+  const network = networkOf(address, bits);
+  if (!address.match(network, most)) return { ok: false, fault: strayBits(network, bits, start) };
+  return { ok: true, text: textOf(unmapped({ network, bits })) };
+}
+
+/** Such as `10.0.0.1/8`: somebody who writes that may mean either. */
+function strayBits(network: Address, bits: number, start: string): string {
+  const block = textOf({ network, bits });
+  return `has bits after its prefix: give ${block} for the network, or ${start} for one address`;
+}
+
+function readPrefix(text: string, most: number): number | undefined {
+  const bits = /^(?:0|[1-9]\d{0,2})$/.test(text) ? Number(text) : Number.NaN;
+  return bits <= most ? bits : undefined;
+}
+
+function widthOf(address: Address): 32 | 128 {
+  return address.kind() === 'ipv4' ? 32 : 128;
+}
+
+function networkOf(address: Address, bits: number): Address {
+  const text = `${address}/${bits}`;
+  return address.kind() === 'ipv4'
+    ? ipaddr.IPv4.networkAddressFromCIDR(text)
+    : ipaddr.IPv6.networkAddressFromCIDR(text);
+}
+
+/** A block of mapped addresses as the block of IPv4 that it is. */
+function unmapped({ network, bits }: Block): Block {
+  const isIPv6Block = network instanceof ipaddr.IPv6 && bits >= MAPPED_BITS;
+  if (!isIPv6Block || !isMapped(network)) return { network, bits };
+  return { network: network.toIPv4Address(), bits: bits - MAPPED_BITS };
+}
+
+function textOf({ network, bits }: Block): string {
+  const text = network instanceof ipaddr.IPv6 ? network.toRFC5952String() : network.toString();
+  return bits === widthOf(network) ? text : `${text}/${bits}`;
+}
+
+/** Blocks of addresses that were read before, ready to be asked many times. */
+export class AddressBlocks {
+  readonly #ipv4: Block[] = [];
+  readonly #ipv6: Block[] = [];
+
+  /** @throws {Error} if a text is not a block in its canonical spelling, as {@link readBlock} gives it */
+  constructor(texts: readonly string[]) {
+    for (const text of texts) {
+      const [start = '', prefix] = text.split('/', 2);
+      const network = parseAddress(start);
+      if (network === undefined) throw new Error('not an address');
+      const bits = prefix === undefined ? widthOf(network) : Number(prefix);
+      if (!(bits >= 0 && bits <= widthOf(network))) throw new Error('not a block');
+      (network.kind() === 'ipv4' ? this.#ipv4 : this.#ipv6).push({ network, bits });
+    }
+  }
+
+  /** Whether an address is in one of the blocks. No block of IPv6 holds an address of IPv4. */
+  has(address: Address): boolean {
+    const blocks = address.kind() === 'ipv4' ? this.#ipv4 : this.#ipv6;
+    for (const { network, bits } of blocks) {
+      if (address.match(network, bits)) return true;
+    }
+    return false;
+  }
+}

@@ -1,0 +1,103 @@
+import { LEASE_KEPT_MS, PURGE_BATCH } from '../bounds.ts';
+import { type StoreFailure, TokenError } from '../errors.ts';
+import type { LeaseStore } from '../lease-store.ts';
+import type { TokenLimits, TokenRecord } from '../token.ts';
+import { CompiledBlocks } from './blocks.ts';
+import { CheckedLeaseStore } from './checked-lease-store.ts';
+import { type LimitHit, Leases } from './leases.ts';
+
+/** What {@link Limits} work with. */
+export interface LimitParts {
+  /** Absent if this service counts no uses. */
+  readonly store: LeaseStore | undefined;
+  readonly deadlineMs: number;
+  /** This instant, in milliseconds since 1970. */
+  readonly now: () => number;
+  /** Called with every failure of the store. */
+  readonly onFailure: (failure: StoreFailure) => void;
+  /** Makes the error for limits in a record that cannot be read. */
+  readonly onCorrupt: () => Error;
+}
+
+/** Holds tokens to their limits: from where they may be used, and how often. */
+export class Limits {
+  readonly #parts: LimitParts;
+  readonly #blocks: CompiledBlocks;
+  readonly #store: CheckedLeaseStore | undefined;
+  readonly #leases: Leases | undefined;
+
+  constructor(parts: LimitParts) {
+    this.#parts = parts;
+    this.#blocks = new CompiledBlocks(parts.onCorrupt);
+    this.#store = parts.store && new CheckedLeaseStore(parts.store, parts);
+    this.#leases = this.#store && new Leases({ ...parts, store: this.#store });
+  }
+
+  /**
+   * Checks limits that a token is to get.
+   *
+   * @throws {TokenError} `invalid_limits` if nobody would count its uses
+   */
+  check(limits: TokenLimits | null | undefined): void {
+    if (this.#leases !== undefined) return;
+    const member = limits?.uses === undefined ? limits?.rate && 'limits.rate' : 'limits.uses';
+    if (member === undefined) return;
+    throw new TokenError(
+      'invalid_limits',
+      `${member} needs a service that counts uses: create it with the option limits: { store }`,
+      { member: 'limits' },
+    );
+  }
+
+  /** Why a token may not be used from an address; `undefined` if it may. */
+  refusalOf(
+    { limits }: TokenRecord,
+    address: string | undefined,
+  ): 'address_unknown' | 'address_denied' | undefined {
+    const { addresses } = limits ?? {};
+    return addresses && this.#blocks.refusalOf(addresses, address);
+  }
+
+  /**
+   * Spends one use of each of these tokens, or none; `undefined` if the store has to be asked first, by
+   * {@link spendLater}.
+   *
+   * @throws {TokenError} `store_unavailable` if this service counts no uses
+   */
+  spend(records: readonly TokenRecord[], now: number): true | LimitHit | undefined {
+    return this.#counting().spend(records, now);
+  }
+
+  /** @throws {TokenError} `store_unavailable`, `store_corrupt` */
+  spendLater(records: readonly TokenRecord[]): Promise<true | LimitHit> {
+    return this.#counting().spendLater(records);
+  }
+
+  /** Removes counts that matter no more, a batch of them. Never rejects. */
+  async purge(now: number): Promise<void> {
+    const before = new Date(now - LEASE_KEPT_MS);
+    // Its failure is an event, and the next round tries again.
+    await this.#store?.purge(before, PURGE_BATCH).catch(() => {});
+  }
+
+  /** Gives back the uses that this process has and does not need. */
+  async close(): Promise<void> {
+    await this.#leases?.close();
+  }
+
+  /** A token that another service limited must not be unlimited here. */
+  #counting(): Leases {
+    if (this.#leases !== undefined) return this.#leases;
+    const failure = new TokenError(
+      'store_unavailable',
+      'this service cannot count the uses of a limited token: create it with the option limits: { store }',
+    ) as StoreFailure;
+    this.#parts.onFailure(failure);
+    throw failure;
+  }
+}
+
+/** Whether the uses of a token are counted. */
+export function isCounted({ limits }: TokenRecord): boolean {
+  return limits?.uses !== undefined || limits?.rate !== undefined;
+}
