@@ -351,7 +351,8 @@ function addressesField(): z.ZodType<readonly string[]> {
   });
 }
 
-const BLOCK_RULE = 'must be an IP address or a CIDR block, such as "203.0.113.7" or "2001:db8::/32"';
+const BLOCK_RULE =
+  'must be an IP address or a CIDR block, such as "203.0.113.7" or "2001:db8::/32"';
 
 /** Says what is wrong with a list of blocks, and adds those that it reads to `blocks`. */
 function faultOfBlocks(list: readonly unknown[], blocks: Set<string>): string | undefined {
@@ -444,7 +445,8 @@ function toFault(issue: z.core.$ZodIssue, schema: z.ZodType): TokenError {
   }
   const code = CODE_OF_MEMBER.get(member) ?? 'invalid_request';
   if (member === undefined) return new TokenError(code, issue.message);
-  const details = { member: String(member), ...rangeOf(schema, String(member)) };
+  const place = issue.path.join('.');
+  const details = { member: place, ...rangeOf(schema, place) };
   return new TokenError(code, issue.message, details);
 }
 

@@ -109,11 +109,7 @@ export class Decider {
     return this.#judge({ presented, record, proof }, reading, call) as Promise<Verdict>;
   }
 
-  #judge(
-    claim: Claim,
-    reading: NeedReading,
-    call: Call,
-  ): Verdict | Promise<Verdict> | undefined {
+  #judge(claim: Claim, reading: NeedReading, call: Call): Verdict | Promise<Verdict> | undefined {
     const { record, proof } = claim;
     const { now } = call;
     const reason = this.#refusalOf(record, proof, now) ?? this.#elsewhere(record, call);

@@ -38,6 +38,10 @@ const FLAGS: Names = {
   cancel: '--cancel',
   name: '--name',
   metadata: '--metadata',
+  'limits.addresses': '--address',
+  'limits.uses': '--uses',
+  'limits.rate.uses': '--rate',
+  'limits.rate.seconds': '--rate',
 };
 
 /**

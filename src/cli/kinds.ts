@@ -95,6 +95,16 @@ function parseSeconds(text: string): number | undefined {
   return /^\d{1,9}$/.test(text) ? Number(text) : parseDuration(text);
 }
 
+/** How often in each window: a number and a duration. */
+export const RATE: Kind<{ readonly uses: number; readonly seconds: number }> = kindOf(
+  'a number and a time, such as 100/60s',
+  (text) => {
+    const [, digits = '', time = ''] = /^([1-9]\d{0,15})\/(\w+)$/.exec(text) ?? [];
+    const seconds = parseSeconds(time);
+    return seconds === undefined ? undefined : { uses: Number(digits), seconds };
+  },
+);
+
 /** An age: a number with its unit. A bare number would be seconds where days are meant. */
 export const AGE: Kind<number> = {
   ...SECONDS,

@@ -153,6 +153,17 @@ const OAUTH_SCHEMAS: Json = {
     { token: { type: 'string', minLength: 1, description: 'The value.' } },
     { token_type_hint: { type: 'string', description: 'Does not matter here.' } },
   ),
+  IntrospectionForm: objectSchema(
+    { token: { type: 'string', minLength: 1, description: 'The value.' } },
+    {
+      token_type_hint: { type: 'string', description: 'Does not matter here.' },
+      client_address: {
+        type: 'string',
+        description:
+          'The IP address that the request of the bearer comes from. Without it, a token that may be used from some addresses only is not active.',
+      },
+    },
+  ),
   Introspection: INTROSPECTION_SCHEMA,
   OAuthFailure: objectSchema({ error: { type: 'string' }, error_description: { type: 'string' } }),
 };

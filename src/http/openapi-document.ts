@@ -289,7 +289,9 @@ function introspectionOf(options: DocumentOptions): Json {
   const codes: readonly Code[] = [...BY_ACCOUNT, ...OF_FORMS, 'cross_site', 'store_corrupt'];
   return operation('introspectToken', 'Tells a resource server about a value (RFC 7662)', {
     tags: ['oauth'],
-    requestBody: FORM_BODY,
+    description:
+      'An answer with `active: true` counts as a use of the token, also towards its limits.',
+    requestBody: formBody('IntrospectionForm'),
     responses: {
       200: {
         description: 'What there is to know of a live token; of any other, that it is not active.',
@@ -301,15 +303,17 @@ function introspectionOf(options: DocumentOptions): Json {
   });
 }
 
-const FORM_BODY: Json = {
-  required: true,
-  content: { [FORM_TYPE]: { schema: { $ref: '#/components/schemas/TokenForm' } } },
-};
+function formBody(schema: 'TokenForm' | 'IntrospectionForm'): Json {
+  return {
+    required: true,
+    content: { [FORM_TYPE]: { schema: { $ref: `#/components/schemas/${schema}` } } },
+  };
+}
 
 const REVOCATION = operation('revokeByValue', 'Lets the bearer of a token revoke it (RFC 7009)', {
   tags: ['oauth'],
   description: 'Anyone who has the value may revoke it, so this call needs no other credentials.',
-  requestBody: FORM_BODY,
+  requestBody: formBody('TokenForm'),
   responses: {
     200: { description: 'The token is revoked, or there was none. There is no body.' },
     ...oauthFailures([

@@ -51,7 +51,7 @@ const EXAMPLES: Readonly<Record<ServiceErrorCode, Example>> = {
   ],
   invalid_limits: [
     'limits.addresses[0] must be an IP address or a CIDR block, such as "203.0.113.7" or "2001:db8::/32"; "10.0.0.1/8" has bits after its prefix: give 10.0.0.0/8 for the network, or 10.0.0.1 for one address',
-    { member: 'limits' },
+    { member: 'limits.addresses' },
   ],
   not_found: ['this account has no such token'],
   usage_not_recorded: ['this service does not record how tokens are used'],

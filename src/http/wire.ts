@@ -117,7 +117,8 @@ const RATE_SCHEMA: Json = {
     seconds: { type: 'integer', minimum: 1, maximum: MAX_RATE_SECONDS },
   } satisfies Record<keyof NonNullable<TokenLimits['rate']>, Json>),
   additionalProperties: false,
-  description: 'How often it may be used in each window. Windows begin at multiples of `seconds` since 1970.',
+  description:
+    'How often it may be used in each window. Windows begin at multiples of `seconds` since 1970.',
 };
 
 /** Of tokens, and of bodies. */
@@ -146,7 +147,10 @@ const OPTIONAL_MEMBERS = {
   pending: { const: true, description: 'A new value waits for its first use.' },
   name: { type: 'string' },
   metadata: { type: 'object', additionalProperties: true },
-  limits: { ...LIMITS_SCHEMA, description: 'How the token is limited beyond its scopes and expiry.' },
+  limits: {
+    ...LIMITS_SCHEMA,
+    description: 'How the token is limited beyond its scopes and expiry.',
+  },
   lastUsed: {
     ...LAST_USED,
     description: `${LAST_USED['description']} In answers to \`GET\`, if the service records usage and can read it.`,

@@ -4,7 +4,7 @@ import type { LeaseStore } from '../lease-store.ts';
 import type { TokenLimits, TokenRecord } from '../token.ts';
 import { CompiledBlocks } from './blocks.ts';
 import { CheckedLeaseStore } from './checked-lease-store.ts';
-import { type LimitHit, Leases } from './leases.ts';
+import { Leases, type LimitHit } from './leases.ts';
 
 /** What {@link Limits} work with. */
 export interface LimitParts {
@@ -45,7 +45,7 @@ export class Limits {
     throw new TokenError(
       'invalid_limits',
       `${member} needs a service that counts uses: create it with the option limits: { store }`,
-      { member: 'limits' },
+      { member },
     );
   }
 

@@ -120,16 +120,21 @@ describe('AddressBlocks', () => {
   it('agree with arithmetic over random blocks, addresses and spellings', () => {
     const runs = Number(process.env['ADDRESS_RUNS'] ?? 3000);
     fc.assert(
-      fc.property(fc.array(anyBlock(), { minLength: 1, maxLength: 5 }), anyAddress(), (blocks, one) => {
-        // Half of the addresses are beside the edge of a block.
-        const address = one.isNear ? near(blocks[0] as RandomBlock, one) : one;
-        const expected = blocks.some((block) => holds(block, address));
-        const texts = blocks.map((block) => `${spelled(block, block.spelling)}/${bitsOf(block)}`);
+      fc.property(
+        fc.array(anyBlock(), { minLength: 1, maxLength: 5 }),
+        anyAddress(),
+        (blocks, one) => {
+          // Half of the addresses are beside the edge of a block.
+          const address = one.isNear ? near(blocks[0] as RandomBlock, one) : one;
+          const expected = blocks.some((block) => holds(block, address));
+          const texts = blocks.map((block) => `${spelled(block, block.spelling)}/${bitsOf(block)}`);
 
-        expect(isIn(texts, spelled(address, one.spelling)), `${texts} ${spelled(address, 0)}`).toBe(
-          expected,
-        );
-      }),
+          expect(
+            isIn(texts, spelled(address, one.spelling)),
+            `${texts} ${spelled(address, 0)}`,
+          ).toBe(expected);
+        },
+      ),
       { numRuns: runs },
     );
   });
@@ -197,15 +202,17 @@ function anyNumbered(): fc.Arbitrary<Numbered> {
 
 function anyBlock(): fc.Arbitrary<RandomBlock> {
   const spelling = fc.nat(SPELLINGS - 1);
-  return fc
-    .tuple(anyNumbered(), fc.nat(128), spelling)
-    .map(([one, most, spelling]) => {
-      const bits = most % (width(one) + 1);
-      const rest = BigInt(width(one) - bits);
-      return { ...one, value: (one.value >> rest) << rest, bits, spelling };
-    })
-    // The network of such a block is one of IPv4.
-    .filter(({ isIPv4, value }) => isIPv4 || value >> 32n !== 0xffffn);
+  return (
+    fc
+      .tuple(anyNumbered(), fc.nat(128), spelling)
+      .map(([one, most, spelling]) => {
+        const bits = most % (width(one) + 1);
+        const rest = BigInt(width(one) - bits);
+        return { ...one, value: (one.value >> rest) << rest, bits, spelling };
+      })
+      // The network of such a block is one of IPv4.
+      .filter(({ isIPv4, value }) => isIPv4 || value >> 32n !== 0xffffn)
+  );
 }
 
 function anyAddress(): fc.Arbitrary<RandomAddress> {

@@ -8,7 +8,10 @@ import { type LimitSetting, RecordingLeases, setUpLimits } from './support.ts';
 const NEED = { scope: SCOPE };
 const OTHER_NEED = { scope: OTHER_SCOPE };
 
-function issue({ tokens }: Pick<LimitSetting, 'tokens'>, limits: TokenLimits): Promise<IssuedToken> {
+function issue(
+  { tokens }: Pick<LimitSetting, 'tokens'>,
+  limits: TokenLimits,
+): Promise<IssuedToken> {
   return tokens.issue({ account: 'ada', scopes: [SCOPE], limits });
 }
 
@@ -95,7 +98,7 @@ describe('limits of a token', () => {
     const refusal = expect.objectContaining({
       code: 'invalid_limits',
       message: expect.stringMatching(message),
-      details: { member: 'limits' },
+      details: { member: expect.stringMatching(/^limits\b/) },
     });
 
     await expect(issue({ tokens }, bad)).rejects.toEqual(refusal);
@@ -218,7 +221,10 @@ describe('a token with a number of uses', () => {
     const { value } = await issue(setting, { uses: 1 });
     await acceptedOf(setting, value, 1);
 
-    expect(await setting.tokens.verify(value, NEED)).toEqual({ ok: false, reason: 'limit_exceeded' });
+    expect(await setting.tokens.verify(value, NEED)).toEqual({
+      ok: false,
+      reason: 'limit_exceeded',
+    });
   });
 
   it('is accepted as often by many callers together', async () => {
@@ -266,12 +272,12 @@ describe('a token with a number of uses', () => {
 
   it('is decided without waiting while a use is in hand, or known to be missing', async () => {
     const { tokens } = setUpLimits();
-    const { value } = await issue({ tokens }, { uses: 100 });
+    const { value } = await issue({ tokens }, { uses: 1000 });
     expect(tokens.verifySync(value, NEED)).toBeUndefined();
-    await acceptedOf({ tokens }, value, 3);
+    await acceptedOf({ tokens }, value, 20);
 
     expect(tokens.verifySync(value, NEED)?.ok).toBe(true);
-    await acceptedOf({ tokens }, value, 100);
+    await acceptedOf({ tokens }, value, 1000);
     expect(reasonOf(tokens.verifySync(value, NEED))).toBe('limit_exceeded');
   });
 
@@ -461,7 +467,10 @@ describe('a token with a rate', () => {
     expect(await acceptedOf(setting, value, 10)).toBe(3);
     setting.clock.advance(60);
     expect(await acceptedOf(setting, value, 10)).toBe(2);
-    expect(await setting.tokens.verify(value, NEED)).toEqual({ ok: false, reason: 'limit_exceeded' });
+    expect(await setting.tokens.verify(value, NEED)).toEqual({
+      ok: false,
+      reason: 'limit_exceeded',
+    });
     await setting.tokens.patch('ada', id, { limits });
     expect(await acceptedOf(setting, value, 10)).toBe(1);
   });
@@ -477,7 +486,9 @@ describe('a token with a rate', () => {
 
     expect(await setting.tokens.allows(value, NEED)).toBe(true);
     expect(await setting.tokens.allows(value, NEED)).toBe(false);
-    expect(setting.leases.takes.flat().map(({ window }) => window)).toEqual([68_374_080, 68_374_081, 68_374_081]);
+    expect(setting.leases.takes.flat().map(({ window }) => window)).toEqual([
+      68_374_080, 68_374_081, 68_374_081,
+    ]);
   });
 
   it('counts anew by windows of another length', async () => {

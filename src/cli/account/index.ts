@@ -35,7 +35,8 @@ export interface TokenClient {
   rotate(id: string, options: RotateOptions): Promise<TokenJson>;
   /** Drops a new value that has not been used. */
   cancelRotation(id: string, options: IfVersion): Promise<TokenJson>;
-  verify(value: string, need: WrittenNeed): Promise<Verification>;
+  /** @param address where the request comes from, for a token that is limited to addresses */
+  verify(value: string, need: WrittenNeed, address?: string): Promise<Verification>;
 }
 
 /** The account has no such token. */

@@ -102,7 +102,8 @@ function localClient(tokens: TokenService, account: string, storeName: string): 
       toTokenJson(await orNotFound(tokens.rotate(account, id, options))),
     cancelRotation: async (id, options) =>
       toShown(await orNotFound(tokens.rotate(account, id, { ...options, cancel: true }))),
-    verify: async (value, need) => toVerification(await tokens.verify(value, need)),
+    verify: async (value, need, address) =>
+      toVerification(await tokens.verify(value, need, { address })),
   };
 }
 

@@ -68,7 +68,7 @@ export function remoteClient(url: string, user: string, password: string): Token
       service.one('POST', `${pathOf(id)}/rotate`, body, { ifVersion }),
     cancelRotation: async (id, options) =>
       withoutValue(await service.one('POST', `${pathOf(id)}/rotate`, { cancel: true }, options)),
-    verify: async (value, need) => judge(await service.introspect(value), need),
+    verify: async (value, need, address) => judge(await service.introspect(value, address), need),
   };
 }
 
@@ -120,10 +120,13 @@ class HttpClient {
     return this.#read(pageSchema, answer);
   }
 
-  async introspect(value: string): Promise<Introspection> {
+  async introspect(value: string, address: string | undefined): Promise<Introspection> {
     const response = await this.#fetch('/introspect', {
       method: 'POST',
-      body: new URLSearchParams({ token: value }),
+      body: new URLSearchParams({
+        token: value,
+        ...(address !== undefined && { client_address: address }),
+      }),
     });
     if (response.status === 404) {
       throw inputError(

@@ -16,6 +16,13 @@ export const tokenJson = z.object({
   requested: z.array(z.string()).readonly().optional(),
   name: z.string().optional(),
   metadata: z.record(z.string(), z.unknown()).optional(),
+  limits: z
+    .object({
+      addresses: z.array(z.string()).readonly().exactOptional(),
+      uses: z.int().exactOptional(),
+      rate: z.object({ uses: z.int(), seconds: z.int() }).exactOptional(),
+    })
+    .optional(),
   /** Only of tokens that were read, if their uses are recorded. `null` if there were none. */
   lastUsed: z.int().nullable().optional(),
   uses: z.int().optional(),

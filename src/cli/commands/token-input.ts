@@ -12,6 +12,7 @@ import { readFlag, SECONDS, TIME } from '../kinds.ts';
 import { readVariable } from '../settings.ts';
 import { warnOfParameters } from '../start-checks.ts';
 import { namedTarget } from './request.ts';
+import { changesLimits, LIMIT_FLAGS } from './token-limits.ts';
 
 /** The times that {@link SECONDS} takes, in words. */
 export const TTL = 'seconds, or 30m, 12h, 90d';
@@ -19,7 +20,7 @@ export const TTL = 'seconds, or 30m, 12h, 90d';
 export const SCOPE_FLAG = { type: 'string', multiple: true, value: 'LIST' } as const;
 export const NAME_FLAG = { type: 'string', value: 'TEXT' } as const;
 
-/** The flags of a change, for {@link readChange}. */
+/** The flags of a change, for {@link readChange}, and for `withLimits`. An empty limit removes it. */
 export const CHANGE_FLAGS = {
   scope: { ...SCOPE_FLAG, help: 'replace all scopes with these; repeatable' },
   'add-scope': { ...SCOPE_FLAG, help: 'add these scopes; repeatable' },
@@ -39,6 +40,7 @@ export const CHANGE_FLAGS = {
     value: 'JSON',
     help: 'your own data about the token: a JSON object; null removes it',
   },
+  ...LIMIT_FLAGS,
 } as const;
 
 export async function readScopeFlags(lists: readonly string[], flag: string): Promise<Scope[]> {
@@ -68,7 +70,8 @@ export async function readChange(flags: ChangeFlags): Promise<PatchInput> {
     name: name === '' ? null : name,
     metadata: readMetadataFlag(flags.metadata),
   };
-  if (Object.values(change).some((member) => member !== undefined)) return change;
+  const isChange = Object.values(change).some((member) => member !== undefined);
+  if (isChange || changesLimits(flags)) return change;
   throw usageError(
     'nothing to change: give at least one field; see tokenwright token modify --help',
   );

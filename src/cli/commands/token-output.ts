@@ -4,7 +4,9 @@ import type { Listing, TokenClient, Verification, WrittenNeed } from '../account
 import type { AdviceJson, ExplanationJson, TokenJson, UsageJson } from '../account/token-json.ts';
 import type { Outcome } from '../command.ts';
 import { columns, count, diffLines, labeled, printable, table, wrap } from '../layout.ts';
+import { describeRequest } from './request.ts';
 import { describeRequest, REQUEST_REASONS } from './request.ts';
+import { limitLines } from './token-limits.ts';
 
 export function missingOutcome({ name }: TokenClient): Outcome {
   return { text: '', json: null, notes: `no such token of ${name}`, isNegative: true };
@@ -74,7 +76,7 @@ export function listedOutcome({ tokens, isWhole }: Listing, { name }: TokenClien
 }
 
 function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
-  const { id, name, state, pending, scopes, requested = scopes, metadata } = token;
+  const { id, name, state, pending, scopes, requested = scopes, metadata, limits } = token;
   const isExpanded = requested.join() !== scopes.join();
   const list = (label: string, lines: readonly string[]) => labeled(label, lines.map(printable));
   return [
@@ -85,6 +87,7 @@ function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
     ...list('scopes', scopes),
     ...(isExpanded ? list('asked for', requested) : []),
     ...(metadata === undefined ? [] : list('metadata', wrap(JSON.stringify(metadata)))),
+    ...(limits === undefined ? [] : list('limits', limitLines(limits))),
     ['created', isoTime(token.createdAt)],
     ['expires', isoTime(token.expire)],
     ...useRows(token),
@@ -147,8 +150,12 @@ const VERDICT_REASONS: Readonly<Record<string, string>> = {
   revoked: 'the token was revoked',
   expired: 'the token has expired',
   suspended: 'the token is suspended, until somebody resumes it',
-  inactive: 'the value is unknown, revoked, expired or suspended',
+  inactive:
+    'the value is unknown, revoked, expired or suspended, or its limits do not allow a use now',
   insufficient_scope: 'no scope of the token covers it',
+  address_unknown: 'the token may be used from some addresses only: give --address',
+  address_denied: 'the token may not be used from this address',
+  limit_exceeded: 'the token has no use left, in total or in this window',
 };
 
 export function explanationOutcome(explanation: ExplanationJson, need: WrittenNeed): Outcome {

@@ -1,5 +1,4 @@
 import { MAX_REVIEWED_DAYS } from '../../bounds.ts';
-import type { AdviseOptions } from '../../input.ts';
 import { LISTED_STATES } from '../../token.ts';
 import { checkWildcards, withClient } from '../account/connect.ts';
 import {
@@ -19,6 +18,7 @@ import type { TokenClient } from '../account/index.ts';
 import { type Command, command, type Outcome } from '../command.ts';
 import { usageError } from '../errors.ts';
 import { choice, readFlag, SECONDS, wholeNumber } from '../kinds.ts';
+import { applyAdvice } from './apply-advice.ts';
 import { ROOT_NAME_FLAG } from './request.ts';
 import { TOKEN_EXPLAIN } from './token-explain.ts';
 import { ABSENT, CLIENT_FAULT, ID_HELP } from './token-help.ts';
@@ -34,6 +34,7 @@ import {
   SCOPE_FLAG,
   TTL,
 } from './token-input.ts';
+import { LIMIT_FLAGS, readLimits, withLimits } from './token-limits.ts';
 import {
   adviceOutcome,
   listedOutcome,
@@ -55,7 +56,7 @@ const VERSION = wholeNumber(1, 999_999_999_999_999);
 const DEFAULT_LISTED = 10_000;
 
 const TOKEN_JSON =
-  'the token as in the answer of the service: { id, token, scopes, requested?, state, createdAt, expire, version, pending?, name?, metadata? }; times are UNIX seconds, and only a store gives requested';
+  'the token as in the answer of the service: { id, token, scopes, requested?, state, createdAt, expire, version, pending?, name?, metadata?, limits? }; times are UNIX seconds, and only a store gives requested';
 
 const SHOWN_JSON = `${TOKEN_JSON}. Here token is the id, never the value, as with --reveal once`;
 
@@ -103,6 +104,7 @@ ${REVEAL_HELP}`,
         value: 'JSON',
         help: 'your own data about the token: a JSON object',
       },
+      ...LIMIT_FLAGS,
     },
     json: TOKEN_JSON,
     exits: { 0: 'the token was issued', 1: CLIENT_FAULT },
@@ -120,6 +122,7 @@ version  1`,
         ttlSeconds: readFlag(SECONDS, 'ttl', flags.ttl),
         name: flags.name,
         metadata: readMetadataFlag(flags.metadata) ?? undefined,
+        limits: readLimits(flags),
       };
       return withClient(flags, async (client) => madeOutcome(await client.issue(token)), {
         catalogFor: 'granting',
@@ -156,7 +159,7 @@ ${ACCOUNT_HELP}`,
         help: `at most this many tokens; default ${DEFAULT_LISTED}. Standard error says if there are more`,
       },
     },
-    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested?, state, createdAt, expire, version, pending?, name?, metadata? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
+    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested?, state, createdAt, expire, version, pending?, name?, metadata?, limits? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
     exits: { 0: 'the tokens were listed; there may be none', 1: CLIENT_FAULT },
     example: {
       call: "token list --account ada --scope 'GET:shop.example/*'",
@@ -281,7 +284,8 @@ nothing to remove, as far as is known since 2026-11-21T20:00:00Z`,
     operands: ['ID'],
     summary: 'updates the fields of a token that you give',
     about: `This is PATCH /token/ID, not PUT: fields that you do not give stay as they are. Without --ttl and
---expire, the expiry stays. The value stays, too. To replace it, use token rotate.
+--expire, the expiry stays. The value stays, too. To replace it, use token rotate. Of --address, --uses
+and --rate, '' removes the limit.
 
 ${ID_HELP}
 
@@ -321,9 +325,10 @@ dry run: nothing was changed`,
       const options = { ifVersion: readFlag(VERSION, 'if-version', flags['if-version']) };
       const isGranting = change.scopes !== undefined || change.addScopes !== undefined;
       const use = isGranting ? ({ catalogFor: 'granting' } as const) : {};
+      const patchIn = (client: TokenClient) => withLimits(client, [id, change, options], flags);
       return flags['dry-run'] === true
-        ? withToken(flags, (client) => client.tryPatch(id, change, options), triedOutcome, use)
-        : withToken(flags, (client) => client.patch(id, change, options), shownOutcome, use);
+        ? withToken(flags, async (c) => c.tryPatch(...(await patchIn(c))), triedOutcome, use)
+        : withToken(flags, async (c) => c.patch(...(await patchIn(c))), shownOutcome, use);
     },
   }),
   suspension({
@@ -466,6 +471,11 @@ ${CLIENT_HELP}`,
         help: 'the value, or - for standard input. Prefer standard input or the variable: flags are visible in process lists',
       },
       'root-name': ROOT_NAME_FLAG,
+      address: {
+        type: 'string',
+        value: 'IP',
+        help: 'where the request comes from, for a token that may be used from some addresses only',
+      },
     },
     json: '{ ok, grantedBy?, token?: { id, account, expire }, reason?, needed? }; needed is the smallest scope that would be enough',
     exits: { 0: 'allowed', 1: CLIENT_FAULT, 3: 'refused' },
@@ -480,7 +490,8 @@ enough   GET:shop.example/bills$`,
       const value = await readValueOperand(flags.token);
       return withClient(
         flags,
-        async (client) => verificationOutcome(await client.verify(value, need), need),
+        async (client) =>
+          verificationOutcome(await client.verify(value, need, flags.address), need),
         { isNeeded: false, catalogFor: 'scope' in need ? 'naming' : 'routing' },
       );
     },
@@ -517,21 +528,6 @@ function suspension({ name, summary, about, done, suspended }: Suspension): Comm
       return withToken(flags, (client) => client.patch(id, { suspended }, options), shownOutcome);
     },
   });
-}
-
-/** Removes what is unused, unless that is all that the token has. */
-async function applyAdvice(
-  client: TokenClient,
-  id: string,
-  options: AdviseOptions,
-): Promise<Outcome> {
-  // Before the advice, so that no change comes between the two.
-  const { version } = await client.get(id, {});
-  const advice = await client.advise(id, options);
-  const { unused, kept } = advice;
-  if (unused.length === 0 || kept.length === 0) return adviceOutcome(advice, []);
-  await client.patch(id, { removeScopes: unused }, { ifVersion: version });
-  return adviceOutcome(advice, unused);
 }
 
 async function revokeAll(

@@ -1,0 +1,19 @@
+import type { AdviseOptions } from '../../input.ts';
+import type { TokenClient } from '../account/index.ts';
+import type { Outcome } from '../command.ts';
+import { adviceOutcome } from './token-output.ts';
+
+/** Removes what is unused, unless that is all that the token has. */
+export async function applyAdvice(
+  client: TokenClient,
+  id: string,
+  options: AdviseOptions,
+): Promise<Outcome> {
+  // Before the advice, so that no change comes between the two.
+  const { version } = await client.get(id, {});
+  const advice = await client.advise(id, options);
+  const { unused, kept } = advice;
+  if (unused.length === 0 || kept.length === 0) return adviceOutcome(advice, []);
+  await client.patch(id, { removeScopes: unused }, { ifVersion: version });
+  return adviceOutcome(advice, unused);
+}
