@@ -112,7 +112,7 @@ export interface UsageOptions {
 
 /** How the uses of limited tokens are counted. */
 export interface LimitOptions {
-  /** Where they are counted, by all processes together; you close what it works with. */
+  /** Where they are counted, by all processes together; the service closes it. */
   readonly store: LeaseStore;
 }
 

@@ -461,7 +461,10 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     const timed = (record: TokenRecord) => withScopesTime(record, apply(record), now);
     const change = await this.#records.change(owner, valueOrId, now, conditions, timed);
     const diff = conditions.dryRun === true ? this.#decider.diff(change) : undefined;
-    if (diff === undefined) this.#events.changed(change, now);
+    if (diff === undefined) {
+      this.#events.changed(change, now);
+      await this.#parts.limits.prolong(change.before, change.after);
+    }
     const [token] = this.#parts.view.shown([change.after], now) as [Token];
     return diff === undefined ? token : Object.freeze({ ...token, diff });
   }

@@ -152,6 +152,10 @@ describe('the message on a page', () => {
     ['invalid_ttl', ({ tokens }) => tokens.issue({ account: 'a', scopes: [scope], ttlSeconds: 0 })],
     ['invalid_expire', ({ tokens, id }) => tokens.patch('ada', id, { expiresAt: new Date(0) })],
     [
+      'invalid_limits',
+      ({ tokens, id }) => tokens.patch('ada', id, { limits: { addresses: ['10.0.0.1/8'] } }),
+    ],
+    [
       'invalid_request',
       ({ tokens, id }) => tokens.patch('ada', id, { scopes: [scope], addScopes: [scope] }),
     ],

@@ -41,6 +41,11 @@ export class CheckedLeaseStore {
     return this.#call(() => this.#store.purge(before, limit));
   }
 
+  /** @throws {TokenError} `store_unavailable` */
+  async close(): Promise<void> {
+    await this.#call(async () => this.#store.close?.());
+  }
+
   async #call<Answer>(call: () => Promise<Answer>): Promise<Answer> {
     try {
       return await withDeadline(call(), this.#options.deadlineMs);

@@ -5,6 +5,7 @@ import type { TokenLimits, TokenRecord } from '../token.ts';
 import { CompiledBlocks } from './blocks.ts';
 import { CheckedLeaseStore } from './checked-lease-store.ts';
 import { Leases, type LimitHit } from './leases.ts';
+import { endOfTotal, totalKey } from './windows.ts';
 
 /** What {@link Limits} work with. */
 export interface LimitParts {
@@ -80,9 +81,26 @@ export class Limits {
     await this.#store?.purge(before, PURGE_BATCH).catch(() => {});
   }
 
-  /** Gives back the uses that this process has and does not need. */
+  /**
+   * Lets the store know that a token lives longer, so that it does not forget meanwhile how often it was
+   * used. Never rejects: the store keeps counts for a year longer than it has to, and the next use tells it.
+   */
+  async prolong(before: TokenRecord, after: TokenRecord): Promise<void> {
+    const isLonger = after.expiresAt > before.expiresAt;
+    if (!isLonger || after.limits?.uses === undefined) return;
+    const until = new Date(endOfTotal(after));
+    const want = { key: totalKey(after.id), window: 0, limit: after.limits.uses, want: 0, until };
+    await this.#store?.take([want]).catch(() => {});
+  }
+
+  /**
+   * Gives back the uses that this process has and does not need, and closes the store.
+   *
+   * @throws {TokenError} `store_unavailable` if the store does not close
+   */
   async close(): Promise<void> {
     await this.#leases?.close();
+    await this.#store?.close();
   }
 
   /** A token that another service limited must not be unlimited here. */

@@ -670,13 +670,13 @@ describe('a message', () => {
     [
       'POST /token',
       { scopes: SCOPES, ttlSeconds: 60 },
-      'unknown member "ttlSeconds"; did you mean ttl? (known: scopes, ttl, expiresIn, expire, name, metadata)',
+      'unknown member "ttlSeconds"; did you mean ttl? (known: scopes, ttl, expiresIn, expire, name, metadata, limits)',
       undefined,
     ],
     [
       'POST /token',
       [],
-      'the body must be an object { scopes, ttl, expiresIn, expire, name, metadata }; got a list',
+      'the body must be an object { scopes, ttl, expiresIn, expire, name, metadata, limits }; got a list',
       undefined,
     ],
     [
@@ -786,7 +786,9 @@ describe('a message', () => {
     const answer = await call('POST', '/token', { json: { scopes: SCOPES, xyzzyxyzzy: 1 } });
 
     expect(answer.body['message']).not.toContain('did you mean');
-    expect(answer.body['message']).toContain('scopes, ttl, expiresIn, expire, name, metadata');
+    expect(answer.body['message']).toContain(
+      'scopes, ttl, expiresIn, expire, name, metadata, limits',
+    );
   });
 
   it('for very many unknown members is not long in coming, nor long', async () => {

@@ -227,6 +227,7 @@ describe('the examples of failures', () => {
     ['too_many_scopes', 'POST /token', bad({ scopes: Array(4097).fill(orders) })],
     ['invalid_ttl', 'POST /token', bad({ expiresIn: '900d' })],
     ['invalid_expire', 'PATCH /token/ID', { json: { expire: 3600 } }],
+    ['invalid_limits', 'POST /token', bad({ limits: { addresses: ['10.0.0.1/8'] } })],
     ['not_found', `GET /token/${'0'.repeat(22)}`, {}],
     ['usage_not_recorded', 'GET /token/ID/usage', {}],
     ['unauthenticated', 'GET /token', { headers: { authorization: 'Basic ZXZlOng=' } }],
@@ -335,6 +336,7 @@ const PROVOCATIONS: readonly Provocation[] = [
   withMember('expire', 1),
   withMember('expire', '2099-12-31T23:59:59Z'),
   withMember('expiresIn', '0d'),
+  withMember('limits', {}),
   withMember('unknown', 1),
   { options: { catalog: [] } },
   { options: { usage: undefined } },
@@ -720,6 +722,7 @@ describe('the schema of a body', () => {
     'too_many_scopes',
     'invalid_ttl',
     'invalid_expire',
+    'invalid_limits',
   ];
   /** What a body for this call may have: near enough to it that many are accepted. */
   const near = (members: readonly (keyof typeof parts)[]) =>

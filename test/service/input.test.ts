@@ -45,7 +45,7 @@ describe('an unknown member', () => {
     ['x'.repeat(32), `"${'x'.repeat(32)}"`],
     ['hunter7', '(its name is not shown)'],
   ])('%j is quoted as %s, beside the known ones', async (name, quoted) => {
-    const known = 'account, scopes, ttlSeconds, expiresIn, expiresAt, name, metadata';
+    const known = 'account, scopes, ttlSeconds, expiresIn, expiresAt, name, metadata, limits';
 
     expect(await messageFor({ [name]: 1 })).toBe(`unknown member ${quoted} (known: ${known})`);
   });
