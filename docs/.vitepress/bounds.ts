@@ -285,6 +285,27 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: 'another script',
     },
     {
+      what: 'uses of a limited token that one process leases in one step',
+      limit:
+        '{LEASE_SHARE} of the limit, and {MAX_LEASE}; twice as many as before if those were used within {LEASE_QUICK_MS}, one if they lasted for {LEASE_SLOW_MS}',
+      beyond: 'another lease',
+    },
+    {
+      what: 'leased uses that nobody needs',
+      limit: '{LEASE_IDLE_MS} to twice as long',
+      beyond: 'they are given back',
+    },
+    {
+      what: 'a limit that has no use left',
+      limit: '{LEASE_RETRY_MS}',
+      beyond: 'the store is asked again',
+    },
+    {
+      what: 'counts of limits, after the last moment at which they matter',
+      limit: '{LEASE_KEPT_MS}, and the lifetime of {MAX_LIFETIME_SECONDS} longer for a total',
+      beyond: 'the upkeep removes them',
+    },
+    {
       what: '`usage.flushMs`: until counts of usage are written',
       limit: '{DEFAULT_FLUSH_MS:number} ms; {MIN_FLUSH_MS} to {MAX_FLUSH_MS}',
       beyond: invalidOptions,
