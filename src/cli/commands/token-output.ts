@@ -4,7 +4,6 @@ import type { Listing, TokenClient, Verification, WrittenNeed } from '../account
 import type { AdviceJson, ExplanationJson, TokenJson, UsageJson } from '../account/token-json.ts';
 import type { Outcome } from '../command.ts';
 import { columns, count, diffLines, labeled, printable, table, wrap } from '../layout.ts';
-import { describeRequest } from './request.ts';
 import { describeRequest, REQUEST_REASONS } from './request.ts';
 import { limitLines } from './token-limits.ts';
 
