@@ -1,5 +1,4 @@
 import { MAX_COUNTED_SCOPES } from '../../bounds.ts';
-import { TokenError } from '../../errors.ts';
 import type { TokenId } from '../../token.ts';
 import {
   OTHER_SCOPES,
@@ -10,20 +9,9 @@ import {
   type UsedScope,
 } from '../../usage-store.ts';
 import { totalsIn } from '../usage-rows.ts';
-import {
-  cellsOf,
-  changesIn,
-  guarded,
-  isBusy,
-  NOT_OPENED,
-  type OwnHandle,
-  openFile,
-  retryLater,
-  returnArrays,
-  type SqliteHandle,
-  toTokenError,
-} from './client.ts';
-import { prepareUsageDatabase } from './usage-schema.ts';
+import { cellsOf, changesIn, returnArrays, type SqliteHandle } from './client.ts';
+import { SideDatabase } from './side-database.ts';
+import { USAGE } from './usage-schema.ts';
 
 type Statements = ReturnType<typeof prepare>;
 
@@ -41,15 +29,12 @@ type Statements = ReturnType<typeof prepare>;
  * await store.close();
  */
 export class SqliteUsageStore implements UsageStore {
-  readonly #handle: SqliteHandle;
-  readonly #own: OwnHandle | undefined;
+  readonly #database: SideDatabase;
   readonly #statements: Statements;
 
-  private constructor(handle: SqliteHandle, own: OwnHandle | undefined) {
-    this.#handle = handle;
-    this.#own = own;
-    prepareUsageDatabase(handle);
-    this.#statements = prepare(handle);
+  private constructor(database: SideDatabase) {
+    this.#database = database;
+    this.#statements = prepare(database.handle);
   }
 
   /**
@@ -65,26 +50,12 @@ export class SqliteUsageStore implements UsageStore {
    * SqliteUsageStore.open('/var/lib/acme/usage.db');
    */
   static open(pathOrHandle: string | SqliteHandle): SqliteUsageStore {
-    if (typeof pathOrHandle !== 'string' && typeof pathOrHandle?.prepare !== 'function') {
-      throw new TokenError(
-        'invalid_options',
-        "what is opened must be the path of a file, ':memory:', or a database of node:sqlite or better-sqlite3",
-      );
-    }
-    return guarded(() => {
-      if (typeof pathOrHandle !== 'string') return new SqliteUsageStore(pathOrHandle, undefined);
-      const own = openFile(pathOrHandle);
-      try {
-        return new SqliteUsageStore(own, own);
-      } catch (error) {
-        own.close();
-        throw error;
-      }
-    }, NOT_OPENED);
+    return new SqliteUsageStore(SideDatabase.open(pathOrHandle, USAGE));
   }
 
   async add(batch: readonly UsageDelta[]): Promise<void> {
-    if (batch.length > 0) await this.#run(() => this.#together(() => batch.forEach(this.#addOne)));
+    if (batch.length > 0)
+      await this.#database.run(() => this.#database.together(() => batch.forEach(this.#addOne)));
   }
 
   readonly #addOne = (delta: UsageDelta): void => {
@@ -102,7 +73,7 @@ export class SqliteUsageStore implements UsageStore {
 
   async read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
     const asked = JSON.stringify(ids);
-    const rows = await this.#run(() => this.#statements.read.all(asked, asked));
+    const rows = await this.#database.run(() => this.#statements.read.all(asked, asked));
     const found = new Map<number, { refusals: number; scopes: UsedScope[] }>();
     for (const row of rows) {
       const [index, scope, count, lastUsedAt] = cellsOf(row);
@@ -116,7 +87,7 @@ export class SqliteUsageStore implements UsageStore {
 
   async totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]> {
     const asked = JSON.stringify(ids);
-    const rows = await this.#run(() => this.#statements.totals.all(asked));
+    const rows = await this.#database.run(() => this.#statements.totals.all(asked));
     const found = new Map<number, UsageTotals>();
     for (const row of rows) {
       const [index, uses, lastUsedAt, refusals] = cellsOf(row).map(numberOrNull);
@@ -129,8 +100,8 @@ export class SqliteUsageStore implements UsageStore {
 
   async forget(ids: readonly TokenId[]): Promise<void> {
     const asked = JSON.stringify(ids);
-    await this.#run(() =>
-      this.#together(() => {
+    await this.#database.run(() =>
+      this.#database.together(() => {
         this.#statements.forgetUses.run(asked);
         this.#statements.forgetRefusals.run(asked);
       }),
@@ -138,41 +109,13 @@ export class SqliteUsageStore implements UsageStore {
   }
 
   async since(): Promise<Date> {
-    return new Date(await this.#run(() => Number(cellsOf(this.#statements.since.get())[0])));
+    return new Date(
+      await this.#database.run(() => Number(cellsOf(this.#statements.since.get())[0])),
+    );
   }
 
   async close(): Promise<void> {
-    guarded(() => this.#own?.close());
-  }
-
-  /** Works now. Only if a lock is in the way, it tries again by a timer. */
-  async #run<Result>(work: () => Result): Promise<Result> {
-    try {
-      return work();
-    } catch (error) {
-      if (!isBusy(error)) throw toTokenError(error);
-      return retryLater(work);
-    }
-  }
-
-  /** All or nothing, also within a transaction of the host. */
-  #together(work: () => void): void {
-    this.#handle.exec('SAVEPOINT tokenwright_usage');
-    try {
-      work();
-      this.#handle.exec('RELEASE tokenwright_usage');
-    } catch (error) {
-      this.#undo();
-      throw error;
-    }
-  }
-
-  #undo(): void {
-    try {
-      this.#handle.exec('ROLLBACK TO tokenwright_usage; RELEASE tokenwright_usage');
-    } catch {
-      // Some errors have already rolled back.
-    }
+    this.#database.close();
   }
 }
 
