@@ -169,6 +169,8 @@ export interface RouteNeed<Asked extends string = string> {
   readonly scope: Scope | Asked;
 }
 
+export type SessionAccount = SessionSource['accountOf'];
+
 export interface SignIn {
   readonly outcome: 'accepted' | 'refused' | 'limited' | 'unavailable';
   readonly username: string;
@@ -184,7 +186,8 @@ export interface TokenHandler {
 
 export interface TokenHandlerOptions {
   readonly tokens: TokenService;
-  readonly authenticate: Authenticate;
+  readonly authenticate?: Authenticate | undefined;
+  readonly session?: SessionAccount | undefined;
   readonly basePath?: string | undefined;
   readonly acceptLegacyBody?: boolean | undefined;
   readonly pathTokens?: 'any' | 'id-only' | undefined;
@@ -239,4 +242,8 @@ export declare function tokenHandler(options: TokenHandlerOptions): TokenHandler
 
 interface Knowing<Entry extends string> {
   readonly scopes?: TokenService<Entry>['scopes'];
+}
+
+interface SessionSource {
+  accountOf(request: Request, incoming: IncomingMessage | undefined): string | null | Promise<string | null>;
 }

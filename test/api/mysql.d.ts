@@ -1,6 +1,6 @@
 // What tokenwright/mysql declares, as published. Written by: npm run api
 
-import type { AccountQuota, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
+import type { AccountQuota, LeaseStore, LeaseWant, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export type MysqlCallback = (error: unknown, answer: unknown) => void;
 
@@ -9,6 +9,22 @@ export interface MysqlConnection {
   query(statement: MysqlStatement, callback: MysqlCallback): unknown;
   release(): void;
   destroy(): void;
+}
+
+export interface MysqlLeaseOptions extends MysqlLeaseTableOptions {
+  readonly deadlineMs?: number | undefined;
+}
+
+export declare class MysqlLeaseStore implements LeaseStore {
+  #private;
+  constructor(pool: MysqlPool | MysqlPromisePool, options?: MysqlLeaseOptions);
+  take(wants: readonly LeaseWant[]): Promise<number[]>;
+  giveBack(leases: readonly UnspentLease[]): Promise<void>;
+  purge(before: Date, limit: number): Promise<number>;
+}
+
+export interface MysqlLeaseTableOptions {
+  readonly table?: string | undefined;
 }
 
 export interface MysqlPool {
@@ -80,7 +96,11 @@ export interface MysqlUsageTableOptions {
 
 export type MysqlValue = string | number | Buffer | null;
 
+export declare function leaseMigrationSql(options?: MysqlLeaseTableOptions): string;
+
 export declare function migrate(pool: MysqlPool | MysqlPromisePool, options?: MysqlTableOptions): Promise<void>;
+
+export declare function migrateLeases(pool: MysqlPool | MysqlPromisePool, options?: MysqlLeaseTableOptions): Promise<void>;
 
 export declare function migrateUsage(pool: MysqlPool | MysqlPromisePool, options?: MysqlUsageTableOptions): Promise<void>;
 

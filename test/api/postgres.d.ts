@@ -1,6 +1,6 @@
 // What tokenwright/postgres declares, as published. Written by: npm run api
 
-import type { AccountQuota, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
+import type { AccountQuota, LeaseStore, LeaseWant, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export interface PostgresClient {
   query(query: PostgresQuery): Promise<{
@@ -15,6 +15,23 @@ export interface PostgresConnection {
   query(query: PostgresQuery): Promise<{
     readonly rows: readonly unknown[];
   }>;
+}
+
+export interface PostgresLeaseOptions extends PostgresLeaseTableOptions {
+  readonly deadlineMs?: number | undefined;
+  readonly prepare?: boolean | undefined;
+}
+
+export declare class PostgresLeaseStore implements LeaseStore {
+  #private;
+  constructor(pool: PostgresPool, options?: PostgresLeaseOptions);
+  take(wants: readonly LeaseWant[]): Promise<number[]>;
+  giveBack(leases: readonly UnspentLease[]): Promise<void>;
+  purge(before: Date, limit: number): Promise<number>;
+}
+
+export interface PostgresLeaseTableOptions {
+  readonly table?: string | undefined;
 }
 
 export interface PostgresNotification {
@@ -91,7 +108,11 @@ export interface PostgresUsageTableOptions {
   readonly table?: string | undefined;
 }
 
+export declare function leaseMigrationSql(options?: PostgresLeaseTableOptions): string;
+
 export declare function migrate(pool: PostgresPool, options?: PostgresTableOptions): Promise<void>;
+
+export declare function migrateLeases(pool: PostgresPool, options?: PostgresLeaseTableOptions): Promise<void>;
 
 export declare function migrateUsage(pool: PostgresPool, options?: PostgresUsageTableOptions): Promise<void>;
 

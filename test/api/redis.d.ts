@@ -1,6 +1,6 @@
 // What tokenwright/redis declares, as published. Written by: npm run api
 
-import type { AccountQuota, DoctorOptions, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
+import type { AccountQuota, DoctorOptions, LeaseStore, LeaseWant, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export interface IoredisClient {
   readonly isCluster: boolean;
@@ -72,6 +72,21 @@ export interface NodeRedisNode {
 }
 
 export type RedisClient = IoredisClient | IoredisCluster | NodeRedisClient | NodeRedisCluster;
+
+export declare class RedisLeaseStore implements LeaseStore {
+  #private;
+  constructor(client: RedisClient, options?: RedisLeaseStoreOptions);
+  take(wants: readonly LeaseWant[]): Promise<number[]>;
+  giveBack(leases: readonly UnspentLease[]): Promise<void>;
+  purge(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export interface RedisLeaseStoreOptions {
+  readonly keyPrefix?: string | undefined;
+  readonly replicas?: number | undefined;
+  readonly waitMs?: number | undefined;
+}
 
 export type RedisStoreEvent = {
   readonly type: 'durability_unconfirmed';

@@ -1,12 +1,22 @@
 // What tokenwright/sqlite declares, as published. Written by: npm run api
 
-import type { AccountQuota, DoctorOptions, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
+import type { AccountQuota, DoctorOptions, LeaseStore, LeaseWant, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export interface SqliteHandle {
   exec(sql: string): unknown;
   prepare(sql: string): SqliteStatement;
   readonly isTransaction?: boolean;
   readonly inTransaction?: boolean;
+}
+
+export declare class SqliteLeaseStore implements LeaseStore {
+  #private;
+  private constructor();
+  static open(pathOrHandle: string | SqliteHandle): SqliteLeaseStore;
+  take(wants: readonly LeaseWant[]): Promise<number[]>;
+  giveBack(leases: readonly UnspentLease[]): Promise<void>;
+  purge(before: Date, limit: number): Promise<number>;
+  close(): Promise<void>;
 }
 
 export interface SqliteStatement {

@@ -10,10 +10,10 @@ const BUDGETS: Readonly<Record<Entry, number>> = {
   openapi: 15_000,
   http: 30_900,
   console: 40_000,
-  sqlite: 11_000,
-  postgres: 12_950,
-  mysql: 12_800,
-  redis: 16_750,
+  sqlite: 11_900,
+  postgres: 14_250,
+  mysql: 13_600,
+  redis: 17_550,
   testing: 13_500,
 };
 
