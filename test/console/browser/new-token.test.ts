@@ -25,6 +25,35 @@ const SHOP = [
   'GET:git.shop.example/users/me$',
 ];
 
+/** What a screen reader gets of it, with one endpoint selected. */
+const TREE = `
+- list "Endpoints":
+  - listitem:
+    - button "What is below api.shop.example" [expanded]
+    - checkbox "api.shop.example, everything below" [checked=mixed]
+    - text: api.shop.example 1 of 4
+    - 'button "Read-only: api.shop.example"': Read-only
+    - list:
+      - listitem:
+        - button "What is below /orders" [expanded]
+        - checkbox "/orders, everything below" [checked=mixed]
+        - text: orders 1 of 4
+        - 'button "Read-only: /orders"': Read-only
+        - text: this path
+        - checkbox "GET /orders (api.shop.example)" [checked]
+        - text: GET
+        - checkbox "POST /orders (api.shop.example)"
+        - text: POST
+        - list:
+          - listitem:
+            - 'textbox "One name in place of {} at the end of /orders/{}; empty for any"':
+              - /placeholder: any
+            - 'checkbox "GET /orders/{} (api.shop.example)"'
+            - text: GET
+            - 'checkbox "DELETE /orders/{} (api.shop.example)"'
+            - text: DELETE
+`.trim();
+
 let opened: Opened | undefined;
 afterEach(async () => {
   await opened?.close();
@@ -136,6 +165,14 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     await create(page).click();
     await created(page).waitFor();
     expect(await held(it)).toEqual(granted);
+  });
+
+  it('reads out hosts, branches and methods by their full names', async () => {
+    const { page } = await newToken(SHOP.slice(0, 4));
+
+    await box(page, 'GET /orders (api.shop.example)').check();
+
+    expect(await page.getByRole('list', { name: 'Endpoints' }).ariaSnapshot()).toBe(TREE);
   });
 
   it('shows boxes of branches as partly selected, for screen readers as well', async () => {
