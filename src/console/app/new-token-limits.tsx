@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks';
 import { Field, SelectField, TextField } from './controls/field.tsx';
 import type { Draft, FieldName, Window } from './new-token-draft.ts';
 import { TEXTS } from './texts.ts';
@@ -11,8 +12,14 @@ export interface LimitFieldsProps {
 /** Where from, how often and how many times: closed at first, since few tokens have limits. */
 export function LimitFields({ draft, errors, onEdit }: LimitFieldsProps) {
   const hasError = [errors.addresses, errors.uses, errors.rate].some(Boolean);
+  // What an error has opened stays open when it is corrected.
+  const [isOpen, setOpen] = useState(false);
   return (
-    <details class="card" open={hasError || undefined}>
+    <details
+      class="card"
+      open={isOpen || hasError}
+      onToggle={({ currentTarget }) => setOpen(currentTarget.open)}
+    >
       <summary>{TEXTS.newToken.limits}</summary>
       <div class="stack">
         <p class="hint">{TEXTS.newToken.limitsHint}</p>

@@ -1,5 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
+import { MemoryLeaseStore } from '../../../src/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { largeCatalog } from '../app/picker/support.ts';
 import {
@@ -275,6 +276,73 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     await created(page).waitFor();
     const [token] = (await tokens.list({ account: USERNAME })).tokens;
     expect(Number(token?.expiresAt) - Number(token?.createdAt)).toBe(3_600_000);
+  });
+
+  it('gives a token limits, with the words of the service at each', async () => {
+    const { page, tokens } = await newToken(SHOP, {
+      service: { limits: { store: new MemoryLeaseStore() } },
+    });
+    const [addresses, uses, rate] = [
+      page.getByLabel('Only from these addresses'),
+      page.getByLabel('Uses in total'),
+      page.getByLabel('Uses', { exact: true }),
+    ];
+
+    await box(page, 'GET /orders (api.shop.example)').check();
+    expect(await addresses.isVisible()).toBe(false);
+    await page.getByText('Limits', { exact: true }).click();
+    await addresses.fill('192.0.2.0/24\n192.0.2.999');
+    await create(page).click();
+    await expect.poll(() => errorOf(page, addresses)).toMatch(/192\.0\.2\.999/);
+    await addresses.fill('192.0.2.0/24, 2001:db8::1');
+    await uses.fill('many');
+    await create(page).click();
+    await expect.poll(() => errorOf(page, uses)).toMatch(/^limits\.uses must be/);
+    await uses.fill('1000');
+    await rate.fill('0');
+    await page.getByLabel('In each').selectOption('hour');
+    await create(page).click();
+    await expect.poll(() => errorOf(page, rate)).toMatch(/^limits\.rate\.uses must be/);
+    expect(await faultsOf(page)).toEqual([]);
+    await rate.fill('50');
+    await create(page).click();
+    await created(page).waitFor();
+
+    expect((await tokens.list({ account: USERNAME })).tokens[0]?.limits).toEqual({
+      addresses: ['192.0.2.0/24', '2001:db8::1'],
+      uses: 1000,
+      rate: { uses: 50, seconds: 3600 },
+    });
+  });
+
+  it('opens the limits to say what the service does not have', async () => {
+    const { page } = await newToken(SHOP);
+    const uses = page.getByLabel('Uses in total');
+
+    await box(page, 'GET /orders (api.shop.example)').check();
+    await page.getByText('Limits', { exact: true }).click();
+    await uses.fill('10');
+    await page.getByText('Limits', { exact: true }).click();
+    await create(page).click();
+
+    await expect.poll(() => errorOf(page, uses)).toMatch(/counts uses/);
+    expect(await uses.isVisible()).toBe(true);
+  });
+
+  it('has no limits for a service without them', async () => {
+    opened = await openConsole({ service: { catalog: ScopeCatalog.from(SHOP) } });
+    const { page, url } = opened;
+    await page.route('**/openapi.json', async (route) => {
+      const answer = await route.fetch();
+      const text = (await answer.text()).replaceAll('"limits":', '"former":');
+      await route.fulfill({ response: answer, body: text });
+    });
+    await page.reload();
+    await signIn(page);
+    await page.goto(`${url}#/new`);
+    await create(page).waitFor();
+
+    expect(await page.getByText('Limits', { exact: true }).count()).toBe(0);
   });
 
   it('offers what the service suggests for a scope that is gone since the page has read the catalog', async () => {
