@@ -9,7 +9,7 @@ import type { ServiceParts } from './parts.ts';
 import { readCursor, writeCursor } from './records/cursor.ts';
 import { OwnTime } from './records/page.ts';
 import { accountStepsOf, stepsOf } from './records/steps.ts';
-import { tokenOf, withUse } from './records/token-view.ts';
+import { usedTokenOf } from './records/token-view.ts';
 import type { ScopeCatalog, ScopeSet } from './scope/index.ts';
 import { isExpired, type TokenRecord } from './token.ts';
 import { totalsOf } from './usage/counts.ts';
@@ -96,7 +96,7 @@ export class Reviews {
       const held = compiled.setOf(record.scopes);
       const reviewed = {
         record,
-        token: withUse(tokenOf(record, now), totalsOf(usage)),
+        token: usedTokenOf(record, now, totalsOf(usage)),
         held,
         counts: since === undefined ? undefined : { usage, since },
         coverage: coverageIn(coverages.get(record.account), held),

@@ -22,23 +22,29 @@ export class TokenView {
    * who has to find and revoke one must not have to wait for statistics.
    */
   async withUses(records: readonly TokenRecord[], now: number): Promise<Token[]> {
-    const tokens = this.shown(records, now);
-    if (this.usage === undefined) return tokens;
-    try {
-      const uses = await this.usage.totalsOf(records.map(({ id }) => id));
-      return tokens.map((token, at) => withUse(token, uses[at]));
-    } catch {
-      // The failure is an event already.
-      return tokens.map((token) => Object.freeze({ ...token, usesUnknown: true }));
+    if (this.usage === undefined) return this.shown(records, now);
+    // Its failure is an event already.
+    const reading = this.usage.totalsOf(records.map(({ id }) => id)).catch(() => undefined);
+    // Made while the counts are on their way.
+    const drafts = this.#drafts(records, now);
+    const uses = await reading;
+    for (const [at, draft] of drafts.entries()) {
+      if (uses === undefined) draft.usesUnknown = true;
+      else addUse(draft, uses[at]);
     }
+    return drafts.map(Object.freeze) as Token[];
   }
 
   /** Shows records. */
   shown(records: readonly TokenRecord[], now: number): Token[] {
-    const tokens = records.map((record) => tokenOf(record, now, this.#valueOf(record)));
-    const [first, ...others] = tokens.filter(({ value }) => value !== undefined);
+    return this.#drafts(records, now).map(Object.freeze) as Token[];
+  }
+
+  #drafts(records: readonly TokenRecord[], now: number): Draft[] {
+    const drafts = records.map((record) => draftOf(record, now, this.#valueOf(record)));
+    const [first, ...others] = drafts.filter(({ value }) => value !== undefined);
     if (first !== undefined) this.#events.revealed(first.account, 1 + others.length, now);
-    return tokens;
+    return drafts;
   }
 
   /** Nobody needs the value of a revoked token but those who could undo the revocation. */
@@ -47,16 +53,29 @@ export class TokenView {
   }
 }
 
-/** A token with its use, if there was any. */
-export function withUse(token: Token, totals: UsageTotals | undefined): Token {
-  if (totals?.lastUsedAt === undefined) return token;
-  const { uses, lastUsedAt } = totals;
-  return Object.freeze({ ...token, uses, lastUsedAt });
+/** A token that is not handed out yet. */
+type Draft = { -readonly [member in keyof Token]: Token[member] };
+
+/** A record as its account sees it, without its value. */
+export function tokenOf(record: TokenRecord, now: number): Token {
+  return Object.freeze(draftOf(record, now, undefined));
 }
 
-/** A record as its account sees it, with its value if that is to be shown. */
-export function tokenOf(record: TokenRecord, now: number, value?: string): Token {
-  const token: { -readonly [member in keyof Token]: Token[member] } = {
+/** As {@link tokenOf}, with its use if there was any. */
+export function usedTokenOf(record: TokenRecord, now: number, totals: UsageTotals): Token {
+  const draft = draftOf(record, now, undefined);
+  addUse(draft, totals);
+  return Object.freeze(draft);
+}
+
+function addUse(draft: Draft, totals: UsageTotals | undefined): void {
+  if (totals?.lastUsedAt === undefined) return;
+  draft.uses = totals.uses;
+  draft.lastUsedAt = totals.lastUsedAt;
+}
+
+function draftOf(record: TokenRecord, now: number, value: string | undefined): Draft {
+  const token: Draft = {
     id: record.id,
     account: record.account,
     scopes: frozenList(record.scopes),
@@ -72,5 +91,5 @@ export function tokenOf(record: TokenRecord, now: number, value?: string): Token
   if (record.metadata !== undefined) token.metadata = record.metadata;
   if (record.limits !== undefined) token.limits = record.limits;
   if (record.pending !== undefined) token.pending = true;
-  return Object.freeze(token);
+  return token;
 }

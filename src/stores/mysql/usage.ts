@@ -2,6 +2,7 @@ import { DEFAULT_DEADLINE_MS, MAX_COUNTED_SCOPES, MAX_DEADLINE_MS } from '../../
 import { TokenError } from '../../errors.ts';
 import type { TokenId } from '../../token.ts';
 import type { UsageDelta, UsageRecord, UsageStore, UsageTotals } from '../../usage-store.ts';
+import { KnownRows } from '../known-rows.ts';
 import { readWholeNumber } from '../options.ts';
 import { USAGE } from '../schema-mark.ts';
 import {
@@ -75,7 +76,7 @@ export class MysqlUsageStore implements UsageStore {
 
   /** Only scopes that this store has not written yet may have no room. */
   async #bounded(rows: readonly UsageRow[]): Promise<readonly UsageRow[]> {
-    const fresh = new Set(rows.filter((row) => isApart(row) && !this.#known.has(row)));
+    const fresh = new Set(this.#known.missing(rows));
     if (fresh.size === 0) return rows;
     // Reads first: a statement that also reads the table locks what it reads, and concurrent ones end
     // in deadlocks.
@@ -137,34 +138,6 @@ export class MysqlUsageStore implements UsageStore {
     return this.since();
   }
 }
-
-/**
- * The rows that a store has written, so that it need not ask again whether their scopes have room. Another
- * process may have removed them; then a token may get some scopes too many, which reads add to `other`.
- */
-class KnownRows {
-  readonly #scopes = new Map<TokenId, Set<string>>();
-
-  has({ id, scope }: UsageRow): boolean {
-    return this.#scopes.get(id)?.has(scope) === true;
-  }
-
-  add(rows: readonly UsageRow[]): void {
-    // All go: what is used now is soon known again.
-    if (this.#scopes.size > MAX_KNOWN_TOKENS) this.#scopes.clear();
-    for (const { id, scope } of rows) {
-      const scopes = this.#scopes.get(id);
-      if (scopes === undefined) this.#scopes.set(id, new Set([scope]));
-      else scopes.add(scope);
-    }
-  }
-
-  remove(ids: readonly TokenId[]): void {
-    for (const id of ids) this.#scopes.delete(id);
-  }
-}
-
-const MAX_KNOWN_TOKENS = 10_000;
 
 /** Longer lists of ids are read in parts: a statement takes at most 65 535 parameters. */
 const MAX_READ = 1024;

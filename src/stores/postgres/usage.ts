@@ -7,6 +7,7 @@ import {
   type UsageStore,
   type UsageTotals,
 } from '../../usage-store.ts';
+import { KnownRows } from '../known-rows.ts';
 import { readWholeNumber } from '../options.ts';
 import { USAGE } from '../schema-mark.ts';
 import {
@@ -51,6 +52,7 @@ export interface PostgresUsageOptions extends PostgresUsageTableOptions {
  */
 export class PostgresUsageStore implements UsageStore {
   readonly #session: Session;
+  readonly #known = new KnownRows();
   readonly #statements: Readonly<Record<keyof ReturnType<typeof textsFor>, PostgresQuery>>;
 
   /**
@@ -70,12 +72,17 @@ export class PostgresUsageStore implements UsageStore {
   async add(batch: readonly UsageDelta[]): Promise<void> {
     const rows = rowsOf(batch);
     if (rows.length === 0) return;
-    await this.#session.run(this.#statements.add, [
+    const isKnown = this.#known.missing(rows).length === 0;
+    const moved = await this.#session.run(this.#statements[isKnown ? 'addKnown' : 'add'], [
       arrayText(rows, ({ id }) => quoted(id)),
       arrayText(rows, ({ scope }) => quoted(scope)),
       arrayText(rows, ({ uses }) => uses),
       arrayText(rows, ({ lastUsedAt }) => lastUsedAt),
     ]);
+    if (isKnown) return;
+    this.#known.add(rows);
+    // Some of their scopes had no room.
+    this.#known.remove(moved.map((row) => (row as { readonly id: TokenId }).id));
   }
 
   async read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
@@ -91,6 +98,7 @@ export class PostgresUsageStore implements UsageStore {
   }
 
   async forget(ids: readonly TokenId[]): Promise<void> {
+    this.#known.remove(ids);
     if (ids.length > 0) await this.#session.run(this.#statements.forget, [ids]);
   }
 
@@ -129,10 +137,10 @@ function rowIn(row: unknown): UsageRow {
 /** All of a page come as one text: reading a hundred small rows would cost more than the query. */
 function totalsIn(row: unknown): TotalsRow[] {
   const cells = JSON.parse((row as { readonly cells: string }).cells) as
-    | [id: TokenId, uses: number | null, refusals: number | null, lastUsedAt: number | null][]
+    | [id: TokenId, uses: number, refusals: number, lastUsedAt: number | null][]
     | null;
   return (cells ?? []).map(([id, uses, refusals, lastUsedAt]) => {
-    return { id, uses: uses ?? 0, refusals: refusals ?? 0, lastUsedAt };
+    return { id, uses, refusals, lastUsedAt };
   });
 }
 
@@ -141,12 +149,13 @@ function textsFor(name: string) {
      WHERE ${ON_PRIMARY}`;
   return {
     add: addTo(name),
+    addKnown: addKnownTo(name),
     read: `${read} AND id = ANY($1)`,
     totals: `SELECT json_agg(json_build_array(id, uses, refusals, last_used_at))::text AS cells
        FROM (
-         SELECT id, sum(uses) FILTER (WHERE scope <> '${REFUSALS}') AS uses,
-           sum(uses) FILTER (WHERE scope = '${REFUSALS}') AS refusals,
-           max(last_used_at) FILTER (WHERE scope <> '${REFUSALS}') AS last_used_at
+         SELECT id, sum(CASE scope WHEN '${REFUSALS}' THEN 0 ELSE uses END) AS uses,
+           sum(CASE scope WHEN '${REFUSALS}' THEN uses ELSE 0 END) AS refusals,
+           max(CASE scope WHEN '${REFUSALS}' THEN NULL ELSE last_used_at END) AS last_used_at
          FROM ${name} WHERE ${ON_PRIMARY} AND id = ANY($1) GROUP BY id
        ) AS totals`,
     // Locks in the same order as `add`, so that they wait for each other and never in a circle.
@@ -160,23 +169,36 @@ function textsFor(name: string) {
   };
 }
 
+const GIVEN = 'unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[])';
+const SUMS = `ON CONFLICT (id, scope) DO UPDATE SET
+      uses = counted.uses + excluded.uses,
+      last_used_at = greatest(counted.last_used_at, excluded.last_used_at)`;
+
+/** Adds to rows that are there, or need no place, in the order of {@link addTo}. */
+function addKnownTo(name: string): string {
+  return `INSERT INTO ${name} AS counted (id, scope, uses, last_used_at)
+    SELECT id COLLATE "C", scope COLLATE "C", uses, last_used_at
+    FROM ${GIVEN} AS given (id, scope, uses, last_used_at) ORDER BY 1, 2
+    ${SUMS}`;
+}
+
 /**
  * Looks which scopes are stored, in one scan for the whole batch, then adds to the rows in their order:
  * processes that write overlapping batches wait for each other, and never in a circle. A new scope takes
- * one of the places that its token has left, in the order of the batch.
+ * one of the places that its token has left, in the order of the batch. Answers with the tokens that had
+ * none left.
  */
 function addTo(name: string): string {
   return `WITH given AS (
       SELECT id COLLATE "C" AS id, scope COLLATE "C" AS scope, uses, last_used_at, place
-      FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
-        AS given (id, scope, uses, last_used_at, place)
+      FROM ${GIVEN} WITH ORDINALITY AS given (id, scope, uses, last_used_at, place)
     ), stored AS MATERIALIZED (
       SELECT id, scope FROM ${name} WHERE id = ANY($1)
     ), apart AS (
       SELECT id, count(*) AS scopes FROM stored
       WHERE scope NOT IN ('${REFUSALS}', '${OTHER_SCOPES}') GROUP BY id
     ), placed AS (
-      SELECT given.id, uses, last_used_at,
+      SELECT given.id, given.scope AS asked, uses, last_used_at,
         CASE WHEN given.scope = '${REFUSALS}' OR stored.scope IS NOT NULL
           OR coalesce(apart.scopes, 0) + row_number() OVER (
             PARTITION BY given.id, stored.scope IS NULL AND given.scope <> '${REFUSALS}'
@@ -186,11 +208,11 @@ function addTo(name: string): string {
       FROM given
         LEFT JOIN stored ON stored.id = given.id AND stored.scope = given.scope
         LEFT JOIN apart ON apart.id = given.id
+    ), added AS (
+      INSERT INTO ${name} AS counted (id, scope, uses, last_used_at)
+      SELECT id, scope, sum(uses), max(last_used_at) FROM placed
+      GROUP BY id, scope ORDER BY id, scope
+      ${SUMS}
     )
-    INSERT INTO ${name} AS counted (id, scope, uses, last_used_at)
-    SELECT id, scope, sum(uses), max(last_used_at) FROM placed
-    GROUP BY id, scope ORDER BY id, scope
-    ON CONFLICT (id, scope) DO UPDATE SET
-      uses = counted.uses + excluded.uses,
-      last_used_at = greatest(counted.last_used_at, excluded.last_used_at)`;
+    SELECT DISTINCT id FROM placed WHERE scope <> asked`;
 }
