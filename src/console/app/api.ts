@@ -49,7 +49,6 @@ export interface TokenChange {
 export interface Rotation {
   readonly graceSeconds?: number;
   readonly activate?: 'first-use';
-  readonly cancel?: true;
 }
 
 /** The body of `POST /token/{id}/explain`. */
@@ -161,6 +160,12 @@ export class Api {
     return toFresh(await this.#call<WireToken>('POST', `/token/${shown.id}/rotate`, call));
   }
 
+  /** Drops a new value that waits for its first use. */
+  async cancelRotation(shown: ShownToken): Promise<void> {
+    const call = { body: { cancel: true }, version: shown.version };
+    await this.#call('POST', `/token/${shown.id}/rotate`, call);
+  }
+
   async revoke(shown: ShownToken): Promise<void> {
     await this.#call('DELETE', `/token/${shown.id}`, { version: shown.version });
   }
@@ -225,6 +230,8 @@ export interface Abilities {
   readonly takesLimits: boolean;
   /** The longest lifetime of a new token, if the service names one. */
   readonly maxSeconds: number | undefined;
+  /** Whether tokens can be derived from others, and listed by the one that they come from. */
+  readonly listsChildren: boolean;
   /** Whether it has a path, such as `/review`. */
   has(path: string): boolean;
 }
@@ -240,6 +247,7 @@ export async function readAbilities(base: string): Promise<Abilities> {
     takesPassword: schemes.some(({ type, scheme }) => type === 'http' && scheme === 'basic'),
     takesLimits: body?.['limits'] !== undefined,
     maxSeconds: body?.['ttl']?.maximum,
+    listsChildren: parametersOf(document).some(({ name }) => name === 'parent'),
     has: (path) => paths.includes(path),
   };
 }
@@ -249,8 +257,15 @@ function bodyOf({ paths }: ServiceDocument): DescribedMembers | undefined {
   return paths?.['/token']?.post?.requestBody?.content?.['application/json']?.schema?.properties;
 }
 
+/** The parameters of the list of tokens. */
+function parametersOf({ paths }: ServiceDocument): readonly { readonly name?: string }[] {
+  return paths?.['/token']?.get?.parameters ?? [];
+}
+
 interface ServiceDocument {
-  readonly paths?: Readonly<Record<string, { readonly post?: DescribedCall }>>;
+  readonly paths?: Readonly<
+    Record<string, { readonly get?: DescribedCall; readonly post?: DescribedCall }>
+  >;
   readonly components?: {
     readonly securitySchemes?: Record<string, { readonly type: string; readonly scheme?: string }>;
   };
@@ -259,6 +274,7 @@ interface ServiceDocument {
 type DescribedMembers = Readonly<Record<string, { readonly maximum?: number }>>;
 
 interface DescribedCall {
+  readonly parameters?: readonly { readonly name?: string }[];
   readonly requestBody?: {
     readonly content?: Readonly<
       Record<string, { readonly schema?: { readonly properties?: DescribedMembers } }>

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import { type Abilities, Api, ApiError, isAccepted, readAbilities } from './api.ts';
 import { type Console, ConsoleContext } from './context.ts';
 import { Button } from './controls/button.tsx';
@@ -101,13 +101,13 @@ interface SignedInProps extends AppProps {
 function SignedIn({ base, title, brand, session, abilities, signOut }: SignedInProps) {
   const route = useRoute();
   const renewal = useRenewal();
-  const [message, announce] = useState('');
+  const { message, announce } = useMessage();
   const console = useMemo((): Console => {
     const api = new Api({ base, session, renew: renewal.renew });
     const username = session.kind === 'basic' ? session.username : undefined;
     const catalog = onceDone(() => api.catalog());
     return { api, abilities, base, username, announce, catalog };
-  }, [base, session, abilities, renewal.renew]);
+  }, [base, session, abilities, renewal.renew, announce]);
   const leave = () => {
     renewal.refuse(new ApiError('unauthenticated', TEXTS.errors.signedOut));
     signOut();
@@ -143,6 +143,24 @@ function CurrentScreen({ route }: { readonly route: Route }) {
     default:
       return <TokenList />;
   }
+}
+
+/** How long a message is shown, in milliseconds. */
+const MESSAGE_MS = 6000;
+
+/** What just happened, for a moment. The same message twice is shown, and read out, twice. */
+function useMessage() {
+  const [message, setMessage] = useState({ text: '', round: 0 });
+  const announce = useCallback(
+    (text: string) => setMessage(({ round }) => ({ text, round: round + 1 })),
+    [],
+  );
+  useEffect(() => {
+    if (message.text === '') return undefined;
+    const timer = setTimeout(() => announce(''), MESSAGE_MS);
+    return () => clearTimeout(timer);
+  }, [message, announce]);
+  return { message, announce };
 }
 
 /** Calls a function once; again if it failed. */

@@ -6,7 +6,7 @@ import { Button } from './controls/button.tsx';
 import { Code } from './controls/code.tsx';
 import { TextField } from './controls/field.tsx';
 import { ErrorNotice, messageOf } from './controls/notice.tsx';
-import { LoadedPart, Screen } from './controls/screen.tsx';
+import { BackLink, LoadedPart, Screen } from './controls/screen.tsx';
 import { toApiError, useLoaded } from './loading.ts';
 import {
   bodyOf,
@@ -34,10 +34,7 @@ export function NewTokenScreen() {
     return <ValueOnce token={issued} onDone={() => goTo({ screen: 'token', id: issued.id })} />;
   }
   return (
-    <Screen
-      title={TEXTS.newToken.title}
-      above={<a href={hrefOf({ screen: 'list' })}>{TEXTS.actions.back}</a>}
-    >
+    <Screen title={TEXTS.newToken.title} above={<BackLink />}>
       <LoadedPart loaded={loaded}>
         {(scopes) => <NewTokenForm catalog={scopes} onIssued={setIssued} />}
       </LoadedPart>

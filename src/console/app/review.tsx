@@ -1,6 +1,162 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { ApiError, Finding, FreshToken, ShownToken } from './api.ts';
+import { useChange } from './change.tsx';
+import { useConsole } from './context.ts';
+import { FindingBadge } from './controls/badge.tsx';
+import { Button } from './controls/button.tsx';
+import { ErrorNotice, messageOf } from './controls/notice.tsx';
 import { Screen } from './controls/screen.tsx';
+import { type Action, actionsOn, readFindings } from './findings.ts';
+import { toApiError } from './loading.ts';
+import { hrefOf } from './router.ts';
 import { TEXTS } from './texts.ts';
+import { type OpenDialog, TokenDialog } from './token-dialogs.tsx';
+import { ValueOnce } from './value-once.tsx';
 
+interface Reading {
+  readonly findings: readonly Finding[];
+  readonly isDone: boolean;
+  readonly error?: ApiError;
+}
+
+const NOTHING_YET: Reading = { findings: [], isDone: false };
+
+interface Opened {
+  readonly dialog: OpenDialog;
+  readonly token: ShownToken;
+}
+
+/** What somebody should look at, with what to do about it. */
 export function ReviewScreen() {
-  return <Screen title={TEXTS.review.title}>…</Screen>;
+  const [round, setRound] = useState(0);
+  const reading = useFindings(round);
+  const [opened, setOpened] = useState<Opened>();
+  const [fresh, setFresh] = useState<FreshToken>();
+  const again = () => {
+    setOpened(undefined);
+    setFresh(undefined);
+    setRound((count) => count + 1);
+  };
+  if (fresh !== undefined) return <ValueOnce token={fresh} onDone={again} />;
+  const { findings, isDone, error } = reading;
+  return (
+    <Screen title={TEXTS.review.title}>
+      <p class="intro">{TEXTS.review.intro}</p>
+      {findings.length > 0 && (
+        <ul class="tokens">
+          {findings.map((finding) => (
+            <FindingRow
+              key={`${finding.code} ${finding.token.id}`}
+              finding={finding}
+              onOpen={(dialog) => setOpened({ dialog, token: finding.token })}
+              onChanged={again}
+            />
+          ))}
+        </ul>
+      )}
+      {isDone && findings.length === 0 && <AllWell />}
+      {error && <ErrorNotice error={error} onRetry={again} />}
+      {!error && (
+        <p class="loading" role="status">
+          {isDone ? TEXTS.review.count(findings.length) : TEXTS.review.reading(findings.length)}
+        </p>
+      )}
+      {opened && (
+        <TokenDialog
+          open={opened.dialog}
+          token={opened.token}
+          onChanged={again}
+          onRotated={setFresh}
+          onRevoked={again}
+          onCancel={() => setOpened(undefined)}
+        />
+      )}
+    </Screen>
+  );
+}
+
+/** Reads all findings, page by page, and shows them as they come. */
+function useFindings(round: number): Reading {
+  const { api } = useConsole();
+  const [reading, setReading] = useState(NOTHING_YET);
+  useEffect(() => {
+    let isWanted = true;
+    let all: readonly Finding[] = [];
+    readFindings(api, (findings, isDone) => {
+      all = [...all, ...findings];
+      if (isWanted) setReading({ findings: all, isDone });
+      return isWanted;
+    }).catch((error: unknown) => {
+      if (isWanted) setReading({ findings: all, isDone: true, error: toApiError(error) });
+    });
+    return () => {
+      isWanted = false;
+    };
+  }, [api, round]);
+  return reading;
+}
+
+function AllWell() {
+  return (
+    <div class="empty card">
+      <h2>{TEXTS.review.emptyTitle}</h2>
+      <p>{TEXTS.review.empty}</p>
+    </div>
+  );
+}
+
+interface FindingRowProps {
+  readonly finding: Finding;
+  readonly onOpen: (dialog: OpenDialog) => void;
+  readonly onChanged: () => void;
+}
+
+function FindingRow({ finding, onOpen, onChanged }: FindingRowProps) {
+  const { announce } = useConsole();
+  const { code, token, message, scopes } = finding;
+  const { isBusy, error, run, question } = useChange(token);
+  const act = (action: Action) => {
+    if (action === 'resume') {
+      return run(async (api, seen) => {
+        await api.patch(seen, { suspended: false });
+        announce(TEXTS.token.resumed);
+        onChanged();
+      });
+    }
+    return onOpen(dialogOf(action, scopes));
+  };
+  return (
+    <li class="token finding">
+      <div class="token-name">
+        <a href={hrefOf({ screen: 'token', id: token.id })} dir="auto">
+          {token.name ?? TEXTS.list.unnamed}
+        </a>
+        <FindingBadge code={code} />
+      </div>
+      <p dir="auto">{messageOf({ code, message })}</p>
+      <div class="actions">
+        {actionsOn(code).map((action) => (
+          <Button
+            key={action}
+            kind={action === 'revoke' ? 'danger' : 'plain'}
+            label={TEXTS.review.actionOn(
+              TEXTS.review.actions[action],
+              token.name ?? TEXTS.list.unnamed,
+            )}
+            isBusy={isBusy}
+            onClick={() => act(action)}
+          >
+            {TEXTS.review.actions[action]}
+          </Button>
+        ))}
+      </div>
+      {error && <ErrorNotice error={error} />}
+      {question}
+    </li>
+  );
+}
+
+function dialogOf(action: Exclude<Action, 'resume'>, scopes: readonly string[]): OpenDialog {
+  if (action === 'remove') return { kind: 'remove', scopes };
+  return { kind: action === 'extend' ? 'edit' : action };
 }

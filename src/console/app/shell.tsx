@@ -14,12 +14,12 @@ export interface ShellProps {
   readonly username?: string | undefined;
   readonly onSignOut?: (() => void) | undefined;
   /** What just happened. */
-  readonly message?: string;
+  readonly message?: { readonly text: string; readonly round: number };
 }
 
 /** What surrounds every screen. */
 export function Shell(props: ShellProps) {
-  const { title, brand, children, route, hasReview, username, onSignOut, message = '' } = props;
+  const { title, brand, children, route, hasReview, username, onSignOut, message } = props;
   useEffect(() => {
     document.title = brand === '' ? title : `${title} · ${brand}`;
   }, [title, brand]);
@@ -60,8 +60,12 @@ export function Shell(props: ShellProps) {
       <main id="content" tabIndex={-1}>
         {children}
       </main>
-      <div class={`toast ${message === '' ? 'empty' : ''}`} role="status" key={message}>
-        {message}
+      <div class="toast" role="status">
+        {message && message.text !== '' && (
+          <p class="message" key={message.round}>
+            {message.text}
+          </p>
+        )}
       </div>
     </>
   );

@@ -3,11 +3,12 @@
 /** The language of the texts, for numbers and times. */
 export const LANGUAGE = 'en';
 
-const number = new Intl.NumberFormat(LANGUAGE);
+/** How numbers are written. */
+export const counts = new Intl.NumberFormat(LANGUAGE);
 
 /** A number with its noun: `1 token`, `12 tokens`. */
 function counted(count: number, noun: string): string {
-  return `${number.format(count)} ${noun}${count === 1 ? '' : 's'}`;
+  return `${counts.format(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 export const TEXTS = {
@@ -73,6 +74,12 @@ export const TEXTS = {
     ofHosts: (endpoints: string, hosts: number) => `${endpoints} of ${counted(hosts, 'host')}`,
     readOnly: 'read-only',
     everyMethod: 'every method',
+    uses: (count: number) => counted(count, 'use'),
+    caption: (host: string) => `What the token may do at ${host}`,
+    path: 'Path',
+    method: 'Method',
+    usesColumn: 'Uses',
+    never: 'Never',
     together: (parts: readonly string[]) => parts.join(', '),
   },
   list: {
@@ -167,10 +174,10 @@ export const TEXTS = {
     searchHint: 'By method, host or path, such as “get orders”.',
     found: (total: number) => `${counted(total, 'endpoint')} found`,
     foundSome: (shown: number, total: number) =>
-      `${number.format(total)} endpoints found; the first ${number.format(shown)} shown`,
+      `${counts.format(total)} endpoints found; the first ${counts.format(shown)} shown`,
     foundNone: 'No endpoint has all of these words.',
-    tickFound: (total: number) => `Select all ${number.format(total)}`,
-    untickFound: (total: number) => `Deselect all ${number.format(total)}`,
+    tickFound: (total: number) => `Select all ${counts.format(total)}`,
+    untickFound: (total: number) => `Deselect all ${counts.format(total)}`,
     tree: 'Endpoints',
     everything: 'All hosts',
     below: (path: string) => `${path}, everything below`,
@@ -180,7 +187,7 @@ export const TEXTS = {
     readOnly: 'Read-only',
     readOnlyOf: (path: string) => `Read-only: ${path}`,
     count: (count: number) => counted(count, 'endpoint'),
-    countOf: (count: number, all: number) => `${number.format(count)} of ${number.format(all)}`,
+    countOf: (count: number, all: number) => `${counts.format(count)} of ${counts.format(all)}`,
     any: 'any',
     nameOf: (path: string) => `One name in place of {} at the end of ${path}; empty for any`,
     nameProblems: {
@@ -191,7 +198,7 @@ export const TEXTS = {
     badName: (path: string) => `The name in ${path} cannot be used.`,
     badPath: 'With these names, a path is too long.',
     includedBy: (scope: string) => `included in ${scope}`,
-    more: (count: number) => `Show ${number.format(count)} more`,
+    more: (count: number) => `Show ${counts.format(count)} more`,
     others: 'Other scopes',
     othersHint: 'Scopes that the list above cannot show.',
     remove: 'Remove',
@@ -212,11 +219,161 @@ export const TEXTS = {
     writing: (count: number, all: number) =>
       count === all
         ? 'All of it can change data.'
-        : `${number.format(count)} of them can change data.`,
+        : `${counts.format(count)} of them can change data.`,
     requested: (count: number) => `Asked for with ${counted(count, 'scope')}`,
     exactly: (count: number) => `Exactly these ${counted(count, 'scope')}`,
     snapshot: 'Endpoints that are added later are not included.',
   },
-  token: { title: 'Token' },
-  review: { title: 'Review' },
+  token: {
+    title: 'Token',
+    facts: 'About this token',
+    name: 'Name',
+    state: 'State',
+    value: 'Value',
+    valuePending: 'a new one waits for its first use',
+    valueSettled: 'in use',
+    created: 'Created',
+    expires: 'Expires',
+    parent: 'Derived from',
+    id: 'Id',
+    version: 'Version',
+    metadata: 'Metadata',
+    rights: 'What it may do',
+    narrow: 'Narrow to what was used',
+    editScopes: 'Edit scopes',
+    edit: 'Edit',
+    suspend: 'Suspend',
+    resume: 'Resume',
+    rotate: 'Rotate',
+    revoke: 'Revoke',
+    show: 'Show value',
+    hide: 'Hide value',
+    suspended: 'The token is suspended. It is refused until you resume it.',
+    resumed: 'The token works again.',
+    pending: 'A new value waits for its first use. Until then, the old value works as well.',
+    drop: 'Drop the new value',
+    dropped: 'The new value was dropped. The old one stays.',
+    children: 'Derived tokens',
+    moreChildren: (shown: number) => `The first ${counts.format(shown)} are shown; there are more.`,
+  },
+  edit: {
+    title: 'Edit token',
+    expiryHint: 'In your time zone.',
+    done: 'Saved.',
+  },
+  scopes: {
+    title: 'Edit scopes',
+    save: 'Save scopes',
+  },
+  difference: {
+    added: (count: number) => `Adds ${counted(count, 'scope')}`,
+    removed: (count: number) => `Removes ${counted(count, 'scope')}`,
+    kept: (summary: string) => `Keeps ${summary}`,
+  },
+  narrow: {
+    title: 'Narrow to what was used',
+    since: (date: string) => `Uses have been counted since ${date}. These scopes were not used:`,
+    none: 'There is nothing to remove: every scope was used, or uses have not been counted for long enough.',
+    allUnused: 'No scope of this token was used. Revoke the token instead.',
+    confirm: (count: number) => `Remove ${counted(count, 'scope')}`,
+    done: (count: number) => `Removed ${counted(count, 'scope')}.`,
+    removeTitle: 'Remove lost scopes',
+    orphaned: 'Your account may no longer have these scopes:',
+    allOrphaned:
+      'Your account may no longer have any scope of this token. Revoke the token instead.',
+  },
+  rotate: {
+    title: 'Rotate token',
+    intro: 'The token gets a new value, which is shown once. Its name, scopes and expiry stay.',
+    when: 'The old value stops working',
+    whens: {
+      'first-use': 'When the new value is first used',
+      grace: 'After some time',
+      now: 'Immediately',
+    },
+    grace: 'Time',
+    graces: { '3600': '1 hour', '86400': '1 day', '604800': '7 days' },
+    confirm: 'Rotate',
+    busy: 'Rotating…',
+  },
+  revoke: {
+    title: 'Revoke this token?',
+    warning: 'Programs that use it are refused immediately. This cannot be undone.',
+    confirm: 'Revoke token',
+    busy: 'Revoking…',
+    done: (name: string) => `Revoked ${name}.`,
+  },
+  bulk: {
+    select: (name: string) => `Select ${name}`,
+    selectAll: 'Select all shown',
+    selected: (count: number) => `${counted(count, 'token')} selected`,
+    revoke: 'Revoke selected',
+    title: (count: number) => `Revoke ${counted(count, 'token')}?`,
+    andMore: (count: number) => `and ${counts.format(count)} more`,
+    progress: (done: number, all: number) =>
+      `${counts.format(done)} of ${counted(all, 'token')} done`,
+    failed: (count: number) => `${counted(count, 'token')} could not be revoked:`,
+    confirm: (count: number) => `Revoke ${counted(count, 'token')}`,
+    stop: 'Stop',
+    done: (count: number) => `Revoked ${counted(count, 'token')}.`,
+  },
+  conflict: {
+    title: 'This token was changed',
+    intro: 'Somebody changed it after you opened it. This is different now:',
+    goOn: 'Make my change anyway',
+  },
+  explain: {
+    title: 'Would it be allowed?',
+    method: 'Method',
+    address: 'Address',
+    placeholder: 'https://api.example/orders/7',
+    ask: 'Ask',
+    wrongAddress: 'Enter an address with a host and a path, such as https://api.example/orders/7.',
+    yes: 'Allowed.',
+    no: 'Not allowed.',
+    grantedBy: 'By the scope',
+    nearest: {
+      method: 'The nearest scope has another method:',
+      domain: 'The nearest scope is for another host:',
+      path: 'The nearest scope is for another path:',
+    },
+    smallest: 'This scope would be enough:',
+    add: 'Add this scope…',
+    suggestions: 'The catalog does not know this. Similar:',
+    reasons: {
+      insufficient_scope: 'No scope of the token covers it.',
+      expired: 'The token has expired.',
+      suspended: 'The token is suspended.',
+      revoked: 'The token is revoked.',
+    },
+    otherReason: (reason: string) => `The reason is ${reason}.`,
+  },
+  review: {
+    title: 'Review',
+    intro: 'Tokens that somebody should look at, and what to do about each.',
+    emptyTitle: 'Nothing to do',
+    empty: 'No token is unused, too broad or about to expire.',
+    count: (count: number) => counted(count, 'finding'),
+    reading: (count: number) => `Looking at your tokens… ${counted(count, 'finding')} so far`,
+    actionOn: (action: string, name: string) => `${action}: ${name}`,
+    actions: {
+      revoke: 'Revoke',
+      narrow: 'Narrow',
+      scopes: 'Edit scopes',
+      extend: 'Extend',
+      rotate: 'Rotate',
+      remove: 'Remove lost scopes',
+      resume: 'Resume',
+    },
+    codes: {
+      unused: 'Unused',
+      never_used: 'Never used',
+      broad: 'Broad',
+      excess: 'More than it uses',
+      expiring: 'Expires soon',
+      stale_secret: 'Old value',
+      orphaned_scope: 'Lost scopes',
+      suspended: 'Suspended for long',
+    },
+  },
 } as const;

@@ -1,11 +1,13 @@
-import { useState } from 'preact/hooks';
-import type { Api, ShownToken, TokenPage } from './api.ts';
+import { useEffect, useState } from 'preact/hooks';
+import type { Api, Finding, ShownToken, TokenPage } from './api.ts';
+import { BulkRevokeDialog } from './bulk-revoke.tsx';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { SelectField, TextField } from './controls/field.tsx';
 import { ErrorNotice } from './controls/notice.tsx';
 import { LoadedPart, Screen } from './controls/screen.tsx';
 import { useDelayed } from './delayed.ts';
+import { readFindings } from './findings.ts';
 import { toApiError, useLoaded } from './loading.ts';
 import { hrefOf } from './router.ts';
 import { TEXTS } from './texts.ts';
@@ -88,11 +90,7 @@ function Tokens({ name, state, sort, isFiltered, onClear }: TokensProps) {
         }
         return (
           <>
-            <ul class="tokens">
-              {sorted(page.tokens, sort).map((token) => (
-                <TokenRow key={token.id} token={token} />
-              ))}
-            </ul>
+            <TokenRows tokens={sorted(page.tokens, sort)} onRevoked={loaded.reload} />
             <More
               page={page}
               read={(cursor) => readPage(api, { ...query, cursor })}
@@ -103,6 +101,107 @@ function Tokens({ name, state, sort, isFiltered, onClear }: TokensProps) {
       }}
     </LoadedPart>
   );
+}
+
+interface TokenRowsProps {
+  readonly tokens: readonly ShownToken[];
+  readonly onRevoked: () => void;
+}
+
+/** Tokens, of which any can be selected and revoked together. */
+function TokenRows({ tokens, onRevoked }: TokenRowsProps) {
+  const findings = useFindingCodes();
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const [isRevoking, setRevoking] = useState(false);
+  const revocable = tokens.filter(({ state }) => state !== 'revoked');
+  const chosen = revocable.filter(({ id }) => selected.has(id));
+  const toggle = (id: string) => {
+    const next = new Set(selected);
+    if (!next.delete(id)) next.add(id);
+    setSelected(next);
+  };
+  const isAll = chosen.length === revocable.length;
+  const finish = () => {
+    setRevoking(false);
+    setSelected(new Set());
+    onRevoked();
+  };
+  return (
+    <div class="token-rows">
+      {revocable.length > 0 && (
+        <div class="bulk">
+          <label>
+            <input
+              type="checkbox"
+              checked={isAll}
+              onChange={() => setSelected(new Set(isAll ? [] : revocable.map(({ id }) => id)))}
+            />{' '}
+            {TEXTS.bulk.selectAll}
+          </label>
+          {chosen.length > 0 && (
+            <>
+              <span>{TEXTS.bulk.selected(chosen.length)}</span>
+              <Button kind="danger" onClick={() => setRevoking(true)}>
+                {TEXTS.bulk.revoke}
+              </Button>
+            </>
+          )}
+        </div>
+      )}
+      <ul class="tokens">
+        {tokens.map((token) => (
+          <TokenRow
+            key={token.id}
+            token={token}
+            findings={findings.get(token.id) ?? []}
+            {...(token.state !== 'revoked' && {
+              selection: {
+                isSelected: selected.has(token.id),
+                onToggle: () => toggle(token.id),
+              },
+            })}
+          />
+        ))}
+      </ul>
+      {isRevoking && (
+        <BulkRevokeDialog tokens={chosen} onDone={finish} onCancel={() => setRevoking(false)} />
+      )}
+    </div>
+  );
+}
+
+/** The most findings that the list reads for its badges; the review shows all. */
+const MAX_FINDINGS = 500;
+
+/** What the review has found, by the id of the token. The list works without it. */
+function useFindingCodes(): ReadonlyMap<string, readonly string[]> {
+  const { api, abilities } = useConsole();
+  const [codes, setCodes] = useState<ReadonlyMap<string, readonly string[]>>(new Map());
+  const hasReview = abilities.has('/review');
+  useEffect(() => {
+    if (!hasReview) return undefined;
+    let isWanted = true;
+    const found: Finding[] = [];
+    readFindings(api, (findings) => {
+      found.push(...findings);
+      if (isWanted) setCodes(codesById(found));
+      return isWanted && found.length < MAX_FINDINGS;
+    }).catch(() => {});
+    return () => {
+      isWanted = false;
+    };
+  }, [api, hasReview]);
+  return codes;
+}
+
+function codesById(findings: readonly Finding[]): ReadonlyMap<string, readonly string[]> {
+  const codes = new Map<string, string[]>();
+  for (const { code, token } of findings) {
+    const known = codes.get(token.id) ?? [];
+    // The review may read a token twice.
+    if (!known.includes(code)) codes.set(token.id, [...known, code]);
+  }
+  return codes;
 }
 
 interface PageQuery {

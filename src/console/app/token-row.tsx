@@ -1,42 +1,64 @@
 import type { ShownToken } from './api.ts';
-import { StateBadge } from './controls/badge.tsx';
+import { FindingBadge, StateBadge } from './controls/badge.tsx';
 import { Time } from './controls/time.tsx';
 import { summaryOf } from './rights.ts';
 import { hrefOf } from './router.ts';
 import { TEXTS } from './texts.ts';
 
+export interface TokenRowProps {
+  readonly token: ShownToken;
+  /** The codes of what the review has found about it. */
+  readonly findings?: readonly string[];
+  /** Absent where tokens cannot be selected. */
+  readonly selection?: { readonly isSelected: boolean; readonly onToggle: () => void };
+}
+
 /** One token of the list. */
-export function TokenRow({ token }: { readonly token: ShownToken }) {
+export function TokenRow({ token, findings = [], selection }: TokenRowProps) {
+  const name = token.name ?? TEXTS.list.unnamed;
   return (
-    <li class="token">
+    <li class={selection ? 'token selectable' : 'token'}>
+      {selection && (
+        <input
+          type="checkbox"
+          aria-label={TEXTS.bulk.select(name)}
+          checked={selection.isSelected}
+          onChange={selection.onToggle}
+        />
+      )}
       <div class="token-name">
-        <a href={hrefOf({ screen: 'token', id: token.id })} dir="auto">
-          {token.name ?? TEXTS.list.unnamed}
+        <a href={hrefOf({ screen: 'token', id: token.id })} dir="auto" title={name}>
+          {name}
         </a>
         {token.state !== 'active' && <StateBadge state={token.state} />}
+        {findings.map((code) => (
+          <FindingBadge key={code} code={code} />
+        ))}
         <code dir="ltr">{token.masked}</code>
       </div>
-      <p class="token-rights">{summaryOf(token.scopes)}</p>
-      <dl class="facts">
-        <div>
-          <dt>{TEXTS.list.expires}</dt>
-          <dd>
-            <Time seconds={token.expire} />
-          </dd>
-        </div>
-        <div>
-          <dt>{TEXTS.list.lastUsed}</dt>
-          <dd>
-            <LastUse token={token} />
-          </dd>
-        </div>
-        <div>
-          <dt>{TEXTS.list.created}</dt>
-          <dd>
-            <Time seconds={token.createdAt} />
-          </dd>
-        </div>
-      </dl>
+      <div class="token-about">
+        <p class="token-rights">{summaryOf(token.scopes)}</p>
+        <dl class="facts">
+          <div>
+            <dt>{TEXTS.list.expires}</dt>
+            <dd>
+              <Time seconds={token.expire} />
+            </dd>
+          </div>
+          <div>
+            <dt>{TEXTS.list.lastUsed}</dt>
+            <dd>
+              <LastUse token={token} />
+            </dd>
+          </div>
+          <div>
+            <dt>{TEXTS.list.created}</dt>
+            <dd>
+              <Time seconds={token.createdAt} />
+            </dd>
+          </div>
+        </dl>
+      </div>
     </li>
   );
 }

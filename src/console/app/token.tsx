@@ -1,14 +1,192 @@
+import { useState } from 'preact/hooks';
+import type { FreshToken, ShownToken } from './api.ts';
+import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
-import { LoadedPart, Screen } from './controls/screen.tsx';
-import { useLoaded } from './loading.ts';
+import { StateBadge } from './controls/badge.tsx';
+import { Button } from './controls/button.tsx';
+import { ErrorNotice, Notice } from './controls/notice.tsx';
+import { BackLink, LoadedPart, Screen } from './controls/screen.tsx';
+import { type Loaded, useLoaded } from './loading.ts';
+import { goTo } from './router.ts';
 import { TEXTS } from './texts.ts';
+import { TokenChildren } from './token-children.tsx';
+import { type OpenDialog, TokenDialog } from './token-dialogs.tsx';
+import { TokenExplain } from './token-explain.tsx';
+import { TokenFacts } from './token-facts.tsx';
+import { TokenRights } from './token-rights.tsx';
+import { ValueOnce } from './value-once.tsx';
 
+/** One token: what it is, what it may do and does, and everything that can be changed about it. */
 export function TokenScreen({ id }: { readonly id: string }) {
   const { api } = useConsole();
   const loaded = useLoaded(id, () => api.get(id));
+  const [fresh, setFresh] = useState<FreshToken>();
+  if (fresh !== undefined) {
+    const leave = () => {
+      loaded.reload();
+      setFresh(undefined);
+    };
+    return <ValueOnce token={fresh} onDone={leave} />;
+  }
+  const name = loaded.state === 'ready' ? nameOf(loaded.value) : TEXTS.token.title;
   return (
-    <LoadedPart loaded={loaded}>
-      {(token) => <Screen title={token.name ?? TEXTS.list.unnamed}>{token.masked}</Screen>}
-    </LoadedPart>
+    <Screen key={loaded.state} title={name} above={<BackLink />}>
+      <LoadedPart loaded={loaded}>
+        {(token) => <TokenDetails token={token} loaded={loaded} onRotated={setFresh} />}
+      </LoadedPart>
+    </Screen>
+  );
+}
+
+const nameOf = ({ name }: ShownToken) => name ?? TEXTS.list.unnamed;
+
+interface TokenDetailsProps {
+  readonly token: ShownToken;
+  readonly loaded: Loaded<ShownToken>;
+  readonly onRotated: (token: FreshToken) => void;
+}
+
+function TokenDetails({ token, loaded, onRotated }: TokenDetailsProps) {
+  const { abilities } = useConsole();
+  const [open, setOpen] = useState<OpenDialog>();
+  const close = () => setOpen(undefined);
+  const isLive = token.state === 'active' || token.state === 'suspended';
+  const change = (changed: ShownToken) => {
+    // The answer to a change has no use counts.
+    loaded.set({ ...withUse(token), ...changed });
+    close();
+  };
+  return (
+    <div class="stack">
+      <TokenBar token={token} onOpen={setOpen} onChanged={change} />
+      {token.pending && <PendingNotice token={token} onDropped={loaded.reload} />}
+      <TokenFacts token={token} />
+      <Rights token={token} isLive={isLive} onOpen={setOpen} />
+      {isLive && abilities.has('/token/{token}/explain') && (
+        <TokenExplain token={token} onAdd={(added) => setOpen({ kind: 'scopes', added })} />
+      )}
+      {abilities.listsChildren && <TokenChildren id={token.id} />}
+      {open && (
+        <TokenDialog
+          open={open}
+          token={token}
+          onChanged={change}
+          onRotated={onRotated}
+          onRevoked={() => goTo({ screen: 'list' })}
+          onCancel={close}
+        />
+      )}
+    </div>
+  );
+}
+
+function withUse({ uses, lastUsed }: ShownToken): Partial<ShownToken> {
+  return {
+    ...(uses !== undefined && { uses }),
+    ...(lastUsed !== undefined && { lastUsed }),
+  };
+}
+
+interface TokenBarProps {
+  readonly token: ShownToken;
+  readonly onOpen: (dialog: OpenDialog) => void;
+  readonly onChanged: (token: ShownToken) => void;
+}
+
+/** The state of a token, and what can be done with it now. */
+function TokenBar({ token, onOpen, onChanged }: TokenBarProps) {
+  const { announce } = useConsole();
+  const { isBusy, error, run, question } = useChange(token);
+  const { state } = token;
+  const isSuspended = state === 'suspended';
+  const isLive = state === 'active' || isSuspended;
+  const toggle = () =>
+    run(async (api, seen) => {
+      onChanged(await api.patch(seen, { suspended: !isSuspended }));
+      announce(isSuspended ? TEXTS.token.resumed : TEXTS.token.suspended);
+    });
+  return (
+    <>
+      <div class="token-bar">
+        <StateBadge state={state} />
+        <div class="actions">
+          {isLive && (
+            <>
+              <Button onClick={() => onOpen({ kind: 'edit' })}>{TEXTS.token.edit}</Button>
+              <Button onClick={toggle} isBusy={isBusy}>
+                {isSuspended ? TEXTS.token.resume : TEXTS.token.suspend}
+              </Button>
+              <Button onClick={() => onOpen({ kind: 'rotate' })}>{TEXTS.token.rotate}</Button>
+            </>
+          )}
+          {state !== 'revoked' && (
+            <Button kind="danger" onClick={() => onOpen({ kind: 'revoke' })}>
+              {TEXTS.token.revoke}
+            </Button>
+          )}
+        </div>
+      </div>
+      {error && <ErrorNotice error={error} />}
+      {question}
+    </>
+  );
+}
+
+interface PendingNoticeProps {
+  readonly token: ShownToken;
+  readonly onDropped: () => void;
+}
+
+/** A new value waits for its first use; it can still be dropped. */
+function PendingNotice({ token, onDropped }: PendingNoticeProps) {
+  const { announce } = useConsole();
+  const { isBusy, error, run, question } = useChange(token);
+  const drop = () =>
+    run(async (api, seen) => {
+      await api.cancelRotation(seen);
+      announce(TEXTS.token.dropped);
+      onDropped();
+    });
+  return (
+    <Notice kind="info">
+      <p>{TEXTS.token.pending}</p>
+      <Button onClick={drop} isBusy={isBusy}>
+        {TEXTS.token.drop}
+      </Button>
+      {error && <ErrorNotice error={error} />}
+      {question}
+    </Notice>
+  );
+}
+
+interface RightsProps {
+  readonly token: ShownToken;
+  readonly isLive: boolean;
+  readonly onOpen: (dialog: OpenDialog) => void;
+}
+
+function Rights({ token, isLive, onOpen }: RightsProps) {
+  const { api } = useConsole();
+  const isCounted = token.uses !== undefined;
+  const usage = useLoaded(`${token.id} ${token.version}`, async () =>
+    isCounted ? api.usage(token.id) : undefined,
+  );
+  return (
+    <section class="card stack">
+      <div class="section-head">
+        <h2>{TEXTS.token.rights}</h2>
+        {isLive && (
+          <div class="actions">
+            {isCounted && (
+              <Button onClick={() => onOpen({ kind: 'narrow' })}>{TEXTS.token.narrow}</Button>
+            )}
+            <Button onClick={() => onOpen({ kind: 'scopes' })}>{TEXTS.token.editScopes}</Button>
+          </div>
+        )}
+      </div>
+      <LoadedPart loaded={usage}>
+        {(counts) => <TokenRights scopes={token.scopes} usage={counts} />}
+      </LoadedPart>
+    </section>
   );
 }

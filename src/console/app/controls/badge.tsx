@@ -25,3 +25,9 @@ const KINDS = {
 export function StateBadge({ state }: Pick<ShownToken, 'state'>) {
   return <Badge kind={KINDS[state]}>{TEXTS.states[state]}</Badge>;
 }
+
+/** The kind of a finding of the review, in a word. */
+export function FindingBadge({ code }: { readonly code: string }) {
+  const names: Readonly<Record<string, string>> = TEXTS.review.codes;
+  return <Badge kind="warning">{names[code] ?? code}</Badge>;
+}

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Loaded } from '../loading.ts';
+import { hrefOf } from '../router.ts';
 import { TEXTS } from '../texts.ts';
 import { ErrorNotice } from './notice.tsx';
 
@@ -30,6 +31,15 @@ export function Screen({ title, actions, above, children }: ScreenProps) {
       </div>
       {children}
     </>
+  );
+}
+
+/** The way from a screen of one token to all of them. */
+export function BackLink() {
+  return (
+    <a class="back" href={hrefOf({ screen: 'list' })}>
+      {TEXTS.actions.back}
+    </a>
   );
 }
 

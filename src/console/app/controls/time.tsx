@@ -1,22 +1,34 @@
 import { LANGUAGE } from '../texts.ts';
 
-const relative = new Intl.RelativeTimeFormat(LANGUAGE, { numeric: 'auto' });
+const relative = new Intl.RelativeTimeFormat(LANGUAGE);
+/** `yesterday` is exact, `next month` would not be. */
+const relativeDays = new Intl.RelativeTimeFormat(LANGUAGE, { numeric: 'auto' });
 const exact = new Intl.DateTimeFormat(LANGUAGE, { dateStyle: 'medium', timeStyle: 'short' });
 
-/** Units from the largest, with their seconds. A time is told in the largest unit that it fills. */
-const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
-  ['year', 365 * 86_400],
-  ['month', 30 * 86_400],
-  ['day', 86_400],
-  ['hour', 3600],
-  ['minute', 60],
+interface Unit {
+  readonly unit: Intl.RelativeTimeFormatUnit;
+  readonly seconds: number;
+  /** From how many of them on a distance is told in this unit. */
+  readonly from: number;
+}
+
+const SECOND: Unit = { unit: 'second', seconds: 1, from: 0 };
+/** From the largest. 45 days say more than one month. */
+const UNITS: readonly Unit[] = [
+  { unit: 'year', seconds: 365 * 86_400, from: 2 },
+  { unit: 'month', seconds: 30 * 86_400, from: 3 },
+  { unit: 'day', seconds: 86_400, from: 1 },
+  { unit: 'hour', seconds: 3600, from: 1 },
+  { unit: 'minute', seconds: 60, from: 1 },
 ];
 
 /** A time as a distance from now: `in 3 days`, `yesterday`. */
 export function relativeTime(seconds: number, now: number = Date.now() / 1000): string {
   const distance = seconds - now;
-  const [unit, length] = UNITS.find(([, size]) => Math.abs(distance) >= size) ?? ['second', 1];
-  return relative.format(Math.trunc(distance / length), unit);
+  const fits = ({ from, seconds: length }: Unit) => Math.abs(distance) >= from * length;
+  const { unit, seconds: length } = UNITS.find(fits) ?? SECOND;
+  const format = unit === 'day' ? relativeDays : relative;
+  return format.format(Math.trunc(distance / length), unit);
 }
 
 export function exactTime(seconds: number): string {

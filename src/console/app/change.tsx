@@ -1,0 +1,69 @@
+import { useRef, useState } from 'preact/hooks';
+import type { Api, ApiError, ShownToken } from './api.ts';
+import { ConflictDialog } from './conflict.tsx';
+import { useConsole } from './context.ts';
+import { toApiError } from './loading.ts';
+
+/** Makes a change to a token as it is now: with the version that the person has seen. */
+export type Change = (api: Api, token: ShownToken) => Promise<void>;
+
+export interface Changing {
+  readonly isBusy: boolean;
+  readonly error: ApiError | undefined;
+  /** Makes a change. If the token has changed meanwhile, shows how and asks before it goes on. */
+  readonly run: (change: Change) => Promise<void>;
+  /** What is asked; a part of what the owner shows. */
+  readonly question: ReturnType<typeof ConflictDialog> | null;
+}
+
+interface Conflict {
+  readonly change: Change;
+  readonly now: ShownToken;
+}
+
+/** Changes a token, with `If-Match` and the question that a conflict brings up. */
+export function useChange(token: ShownToken): Changing {
+  const { api } = useConsole();
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<ApiError>();
+  const [conflict, setConflict] = useState<Conflict>();
+  const isRunning = useRef(false);
+
+  const attempt = async (change: Change, seen: ShownToken): Promise<void> => {
+    if (isRunning.current) return;
+    isRunning.current = true;
+    setBusy(true);
+    setError(undefined);
+    setConflict(undefined);
+    try {
+      await change(api, seen);
+    } catch (failure) {
+      const reason = toApiError(failure);
+      const now =
+        reason.code === 'version_conflict' ? await readOnceMore(api, token.id) : undefined;
+      if (now === undefined) setError(reason);
+      else setConflict({ change, now });
+    }
+    isRunning.current = false;
+    setBusy(false);
+  };
+
+  const question = conflict ? (
+    <ConflictDialog
+      before={token}
+      now={conflict.now}
+      onGoOn={() => attempt(conflict.change, conflict.now)}
+      onCancel={() => setConflict(undefined)}
+    />
+  ) : null;
+  return { isBusy, error, run: (change) => attempt(change, token), question };
+}
+
+/** The token as it is now; `undefined` if it is gone, or if that cannot be said. */
+async function readOnceMore(api: Api, id: string): Promise<ShownToken | undefined> {
+  try {
+    return await api.get(id);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,49 @@
+import { ScopeSet } from '../../scope/index.ts';
+import { TEXTS } from './texts.ts';
+
+export interface DifferenceProps {
+  readonly before: readonly string[];
+  readonly after: readonly string[];
+}
+
+/** What one list of scopes allows and the other does not. Nothing if they allow the same. */
+export function Difference({ before, after }: DifferenceProps) {
+  const { added, removed } = ScopeSet.from(before).diff(after);
+  return (
+    <>
+      {added.length > 0 && (
+        <ScopeList title={TEXTS.difference.added(added.length)} kind="added" scopes={added} />
+      )}
+      {removed.length > 0 && (
+        <ScopeList
+          title={TEXTS.difference.removed(removed.length)}
+          kind="removed"
+          scopes={removed}
+        />
+      )}
+    </>
+  );
+}
+
+export interface ScopeListProps {
+  readonly title: string;
+  readonly kind: 'added' | 'removed' | 'kept';
+  readonly scopes: readonly string[];
+}
+
+/** Scopes with a sign before each, so that color alone says nothing. */
+export function ScopeList({ title, kind, scopes }: ScopeListProps) {
+  return (
+    <section class={`scopes ${kind}`}>
+      <h3>{title}</h3>
+      {/* A long list scrolls, also by the keyboard. */}
+      <ul tabIndex={scopes.length > 8 ? 0 : undefined} aria-label={title}>
+        {scopes.map((scope) => (
+          <li key={scope}>
+            <code dir="ltr">{scope}</code>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,63 @@
+import { useState } from 'preact/hooks';
+import type { FreshToken, Rotation, ShownToken } from './api.ts';
+import { useChange } from './change.tsx';
+import { Button } from './controls/button.tsx';
+import { ChoiceField } from './controls/choice-field.tsx';
+import { Dialog } from './controls/dialog.tsx';
+import { SelectField } from './controls/field.tsx';
+import { ErrorNotice } from './controls/notice.tsx';
+import { TEXTS } from './texts.ts';
+
+export interface RotateDialogProps {
+  readonly token: ShownToken;
+  readonly onRotated: (token: FreshToken) => void;
+  readonly onCancel: () => void;
+}
+
+type When = keyof typeof TEXTS.rotate.whens;
+type Grace = keyof typeof TEXTS.rotate.graces;
+
+/** Asks what becomes of the old value before a token gets a new one. */
+export function RotateDialog({ token, onRotated, onCancel }: RotateDialogProps) {
+  const [when, setWhen] = useState<When>('first-use');
+  const [grace, setGrace] = useState<Grace>('3600');
+  const { isBusy, error, run, question } = useChange(token);
+  const submit = (event: Event) => {
+    event.preventDefault();
+    return run(async (api, seen) => onRotated(await api.rotate(seen, rotationOf(when, grace))));
+  };
+  return (
+    <Dialog title={TEXTS.rotate.title} onCancel={onCancel}>
+      <form class="stack" onSubmit={submit}>
+        <p>{TEXTS.rotate.intro}</p>
+        <ChoiceField
+          label={TEXTS.rotate.when}
+          value={when}
+          choices={TEXTS.rotate.whens}
+          onChange={setWhen}
+        />
+        {when === 'grace' && (
+          <SelectField
+            label={TEXTS.rotate.grace}
+            value={grace}
+            choices={TEXTS.rotate.graces}
+            onChange={setGrace}
+          />
+        )}
+        {error && <ErrorNotice error={error} />}
+        <div class="actions">
+          <Button kind="primary" type="submit" isBusy={isBusy}>
+            {isBusy ? TEXTS.rotate.busy : TEXTS.rotate.confirm}
+          </Button>
+          <Button onClick={onCancel}>{TEXTS.actions.cancel}</Button>
+        </div>
+      </form>
+      {question}
+    </Dialog>
+  );
+}
+
+function rotationOf(when: When, grace: Grace): Rotation {
+  if (when === 'first-use') return { activate: 'first-use' };
+  return when === 'grace' ? { graceSeconds: Number(grace) } : {};
+}

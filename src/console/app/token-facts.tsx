@@ -1,0 +1,97 @@
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ShownToken } from './api.ts';
+import { useConsole } from './context.ts';
+import { Button } from './controls/button.tsx';
+import { CopyButton } from './controls/copy-button.tsx';
+import { ErrorNotice } from './controls/notice.tsx';
+import { Time } from './controls/time.tsx';
+import { toApiError } from './loading.ts';
+import { hrefOf } from './router.ts';
+import { counts, TEXTS } from './texts.ts';
+import { LastUse } from './token-row.tsx';
+
+/** What is known about a token, apart from its rights. */
+export function TokenFacts({ token }: { readonly token: ShownToken }) {
+  const { uses, metadata, parent } = token;
+  return (
+    <section class="card" aria-label={TEXTS.token.facts}>
+      <dl class="fact-list">
+        <Fact label={TEXTS.token.value}>
+          <Value token={token} />
+        </Fact>
+        <Fact label={TEXTS.token.expires}>
+          <Time seconds={token.expire} isExact />
+        </Fact>
+        <Fact label={TEXTS.token.created}>
+          <Time seconds={token.createdAt} isExact />
+        </Fact>
+        <Fact label={TEXTS.list.lastUsed}>
+          <LastUse token={token} />
+          {uses !== undefined && uses > 0 && (
+            <span class="muted"> ({TEXTS.rights.uses(uses)})</span>
+          )}
+        </Fact>
+        {parent !== undefined && (
+          <Fact label={TEXTS.token.parent}>
+            <a href={hrefOf({ screen: 'token', id: parent })}>
+              <code dir="ltr">{parent}</code>
+            </a>
+          </Fact>
+        )}
+        <Fact label={TEXTS.token.id}>
+          <code dir="ltr">{token.id}</code>
+        </Fact>
+        <Fact label={TEXTS.token.version}>{counts.format(token.version)}</Fact>
+        {metadata !== undefined && (
+          <Fact label={TEXTS.token.metadata}>
+            <code dir="ltr">{JSON.stringify(metadata)}</code>
+          </Fact>
+        )}
+      </dl>
+    </section>
+  );
+}
+
+function Fact({
+  label,
+  children,
+}: {
+  readonly label: string;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+/** The masked value. A service that can show values again is asked for it when a person wants it. */
+function Value({ token: { id, masked, isReadable } }: { readonly token: ShownToken }) {
+  const { api } = useConsole();
+  const [value, setValue] = useState<string>();
+  const [error, setError] = useState<ReturnType<typeof toApiError>>();
+  const reveal = async () => {
+    setError(undefined);
+    try {
+      setValue(await api.reveal(id));
+    } catch (failure) {
+      setError(toApiError(failure));
+    }
+  };
+  return (
+    <span class="inline">
+      <code dir="ltr">{value ?? masked}</code>
+      {isReadable && value === undefined && <Button onClick={reveal}>{TEXTS.token.show}</Button>}
+      {value !== undefined && (
+        <>
+          <CopyButton text={value} label={TEXTS.value.copyValue} />
+          <Button onClick={() => setValue(undefined)}>{TEXTS.token.hide}</Button>
+        </>
+      )}
+      {error && <ErrorNotice error={error} />}
+    </span>
+  );
+}
