@@ -1,4 +1,4 @@
-import type { WireUsage } from '../../http/wire.ts';
+import type { WireUsage } from '../../http/wire-reports.ts';
 import { parseScope } from '../../scope/index.ts';
 
 /** One method at a path, with its use; `undefined` where use is not recorded. */

@@ -79,7 +79,7 @@ interface AnswerProps {
 }
 
 function Answer({ answer, onAdd }: AnswerProps) {
-  const { allowed, reason = '', grantedBy, nearest, smallest, suggestions = [] } = answer;
+  const { allowed, reason = '', grantedBy, nearest, smallest, known, suggestions = [] } = answer;
   if (allowed) {
     return (
       <Notice kind="success">
@@ -99,7 +99,7 @@ function Answer({ answer, onAdd }: AnswerProps) {
       {smallest !== undefined && (
         <>
           <ScopeLine label={TEXTS.explain.smallest} scope={smallest} />
-          <Button onClick={() => onAdd(smallest)}>{TEXTS.explain.add}</Button>
+          {known && <Button onClick={() => onAdd(smallest)}>{TEXTS.explain.add}</Button>}
         </>
       )}
       {suggestions.length > 0 && (

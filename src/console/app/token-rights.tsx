@@ -1,4 +1,4 @@
-import type { WireUsage } from '../../http/wire.ts';
+import type { WireUsage } from '../../http/wire-reports.ts';
 import { Time } from './controls/time.tsx';
 import { type RightHost, type RightLeaf, rightsTree } from './rights-tree.ts';
 import { counts, TEXTS } from './texts.ts';
