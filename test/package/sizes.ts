@@ -8,7 +8,7 @@ const BUDGETS: Readonly<Record<Entry, number>> = {
   scope: 8_650,
   index: 34_200,
   openapi: 15_000,
-  http: 30_900,
+  http: 33_000,
   console: 40_000,
   sqlite: 11_900,
   postgres: 14_250,

@@ -1,5 +1,6 @@
 // Which scopes a service with a typed catalog accepts. Each line that must not compile has one beside it
 // that does.
+import type { IncomingMessage } from 'node:http';
 import {
   type BearerGuard,
   bearerGuard,
@@ -219,6 +220,17 @@ const anyGuard: BearerGuard = guard;
 anyGuard(request, { scope: 'anything' });
 const made: TokenService = new TokenService({ ...options, catalog });
 tokenHandler({ tokens, authenticate: () => account });
+
+// A session may name the request of its framework; an account that may be missing is not one.
+interface WithSession extends IncomingMessage {
+  readonly session: { readonly account?: string };
+}
+tokenHandler({ tokens, session: (_, incoming: WithSession) => incoming.session.account ?? null });
+tokenHandler({ tokens, session: async ({ headers }) => headers.get('cookie') });
+// @ts-expect-error undefined is no answer
+tokenHandler({ tokens, session: (_, incoming: WithSession) => incoming.session.account });
+// @ts-expect-error the request is one of Fetch
+tokenHandler({ tokens, session: (request: WithSession) => request.session.account ?? null });
 
 // A subclass names no types.
 class Counted extends TokenService {

@@ -5,10 +5,17 @@ import type {
   IssueInput,
   ListInput,
   PatchInput,
+  ReviewInput,
   RotateOptions,
 } from '../../input.ts';
 import type { ScopeDiff, ScopeRequest } from '../../scope/index.ts';
-import type { AdviceJson, ExplanationJson, TokenJson, UsageJson } from './token-json.ts';
+import type {
+  AdviceJson,
+  ExplanationJson,
+  FindingJson,
+  TokenJson,
+  UsageJson,
+} from './token-json.ts';
 
 /**
  * The tokens of one account, in a store or behind a service. A method that takes an id rejects with
@@ -22,6 +29,8 @@ export interface TokenClient {
   get(id: string, options: GetOptions): Promise<TokenJson>;
   usage(id: string): Promise<UsageJson>;
   advise(id: string, options: AdviseOptions): Promise<AdviceJson>;
+  /** All findings, page after page. */
+  review(days: ReviewDays): AsyncIterable<FindingJson>;
   explain(id: string, need: WrittenNeed): Promise<ExplanationJson>;
   patch(id: string, change: PatchInput, options: IfVersion): Promise<TokenJson>;
   /** Returns the result of a change without making it. */
@@ -62,6 +71,12 @@ export type Verification =
       };
     }
   | { readonly ok: false; readonly reason: string; readonly needed?: string | undefined };
+
+/** How old things are that a review finds. */
+export type ReviewDays = Pick<
+  ReviewInput,
+  'unusedForDays' | 'expiringWithinDays' | 'secretOlderThanDays'
+>;
 
 export interface Listing {
   readonly tokens: readonly TokenJson[];

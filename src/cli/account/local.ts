@@ -1,6 +1,7 @@
 import { getUnixTime } from 'date-fns/getUnixTime';
 import { isTokenError } from '../../errors.ts';
-import { toWireAdvice, toWireUsage } from '../../http/wire-reports.ts';
+import { toWire, toWireWithUse } from '../../http/wire.ts';
+import { toWireAdvice, toWireFinding, toWireUsage } from '../../http/wire-reports.ts';
 import type { ScopeCatalog } from '../../scope/index.ts';
 import { TokenService } from '../../service.ts';
 import type { Token, Verdict } from '../../token.ts';
@@ -81,6 +82,12 @@ function localClient(tokens: TokenService, account: string, storeName: string): 
       const advice = await tokens.advise(account, id, options);
       if (advice === undefined) throw new NotFound();
       return toWireAdvice(advice);
+    },
+    async *review(days) {
+      const shown = tokens.recordsUsage ? toWireWithUse : toWire;
+      for await (const finding of tokens.review({ account, ...days })) {
+        yield { ...toWireFinding(finding, shown) };
+      }
     },
     async explain(id, need) {
       const explanation = await tokens.explain(account, id, need);

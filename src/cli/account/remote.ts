@@ -15,6 +15,7 @@ import {
 import {
   adviceJson,
   explanationJson,
+  findingJson,
   type TokenJson,
   tokenJson,
   usageJson,
@@ -50,6 +51,14 @@ export function remoteClient(url: string, user: string, password: string): Token
       const query = unusedForDays === undefined ? '' : `?unusedForDays=${unusedForDays}`;
       return service.data(`${pathOf(id)}/advice${query}`, adviceJson);
     },
+    async *review(days) {
+      let cursor: string | undefined;
+      do {
+        const page = await service.findings({ ...days, cursor });
+        yield* page.data;
+        cursor = page.cursor;
+      } while (cursor !== undefined);
+    },
     explain: (id, need) => service.data(`${pathOf(id)}/explain`, explanationJson, need),
     async patch(id, { expiresAt, ...rest }, options) {
       const expire = expiresAt && getUnixTime(expiresAt);
@@ -72,6 +81,18 @@ export function remoteClient(url: string, user: string, password: string): Token
   };
 }
 
+/** The parameters of a call; those that are `undefined` are not sent. */
+type Query = Readonly<Record<string, string | number | undefined>>;
+
+function searchOf(query: Query): URLSearchParams {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) search.set(name, String(value));
+  }
+  return search;
+}
+
+const findingsSchema = z.object({ data: z.array(findingJson), cursor: z.string().optional() });
 const pageSchema = z.object({ data: z.array(tokenJson), cursor: z.string().optional() });
 /** The error of the service, or one in the form of OAuth. */
 const failureSchema = z.object({
@@ -112,12 +133,12 @@ class HttpClient {
     return this.#read(schema, data);
   }
 
-  async page(query: Readonly<Record<string, string | undefined>>) {
-    const given = Object.entries(query).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name, value] as [string, string]],
-    );
-    const answer = await this.call('GET', `/token?${new URLSearchParams(given)}`);
-    return this.#read(pageSchema, answer);
+  async page(query: Query) {
+    return this.#read(pageSchema, await this.call('GET', `/token?${searchOf(query)}`));
+  }
+
+  async findings(query: Query) {
+    return this.#read(findingsSchema, await this.call('GET', `/review?${searchOf(query)}`));
   }
 
   async introspect(value: string, address: string | undefined): Promise<Introspection> {

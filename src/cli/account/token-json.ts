@@ -74,6 +74,16 @@ export const explanationJson = z.object({
 
 export type ExplanationJson = z.infer<typeof explanationJson>;
 
+/** Something about a token that somebody should look at, as the service sends it. */
+export const findingJson = z.looseObject({
+  code: z.string(),
+  token: tokenJson,
+  scopes: z.array(z.string()).readonly(),
+  message: z.string(),
+});
+
+export type FindingJson = z.infer<typeof findingJson>;
+
 /** Replaces a value that may be revealed again: commands print only new values. */
 export function withoutValue(token: TokenJson): TokenJson {
   return { ...token, token: token.id };

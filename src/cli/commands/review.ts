@@ -1,21 +1,25 @@
-import { MAX_REVIEWED_DAYS } from '../../bounds.ts';
 import type { ReviewInput } from '../../input.ts';
 import type { ScopeCatalog } from '../../scope/index.ts';
 import type { TokenService } from '../../service.ts';
 import type { TokenFinding } from '../../usage/findings.ts';
 import { generateKey } from '../../values/keys.ts';
 import { readCatalog } from '../catalog-files.ts';
-import { command, type Ending, type Part, type PrintPart } from '../command.ts';
-import { readFlag, wholeNumber } from '../kinds.ts';
-import { count, listFindings, printable } from '../layout.ts';
+import { command, type Part, type PrintPart } from '../command.ts';
+import { printable } from '../layout.ts';
 import { progressOn } from '../progress.ts';
 import { readSettings, STORE_SETTINGS } from '../settings.ts';
 import { warn } from '../start-checks.ts';
 import { type OpenStore, storeTarget, withStore } from '../stores/open.ts';
 import { usageToRead } from '../stores/usage.ts';
+import {
+  type Counts,
+  DAYS_FLAGS,
+  endingOf,
+  FINDINGS_HELP,
+  findingText,
+  readDays,
+} from './review-parts.ts';
 import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
-
-const DAYS = wholeNumber(1, MAX_REVIEWED_DAYS);
 
 /** Finds tokens that somebody should look at. */
 export const REVIEW = command({
@@ -23,27 +27,14 @@ export const REVIEW = command({
   summary: 'finds tokens that somebody should look at: unused, broad, old or about to expire',
   about: `It reads all live tokens once and changes nothing. What it finds:
 
-  unused          was used, but not for --unused-for-days
-  never_used      was issued longer ago than that, and was never used
-  broad           may use every method or a whole host, or most of the catalog
-  excess          is in use, but more than half of its scopes are not
-  expiring        expires within --expiring-within-days, and is in use
-  stale_secret    its value is older than --secret-older-than-days
-  orphaned_scope  holds scopes that the catalog no longer has
-  suspended       has been suspended for more than 90 days
+${FINDINGS_HELP}
 
 The first two, excess and expiring need a service that records uses. Give --catalog as to serve, for
 broad and orphaned_scope.`,
   flags: {
     ...STORE_FLAGS,
     account: { type: 'string', value: 'NAME', help: 'only the tokens of this account' },
-    'unused-for-days': { type: 'string', value: 'DAYS', help: `${DAYS.values}; default 90` },
-    'expiring-within-days': { type: 'string', value: 'DAYS', help: `${DAYS.values}; default 14` },
-    'secret-older-than-days': {
-      type: 'string',
-      value: 'DAYS',
-      help: `${DAYS.values}; default 180`,
-    },
+    ...DAYS_FLAGS,
     catalog: {
       type: 'string',
       multiple: true,
@@ -64,16 +55,7 @@ broad and orphaned_scope.`,
                 counting of it began; revoke it if nobody needs it`,
   },
   async run(_, flags, print) {
-    const input = {
-      account: flags.account,
-      unusedForDays: readFlag(DAYS, 'unused-for-days', flags['unused-for-days']),
-      expiringWithinDays: readFlag(DAYS, 'expiring-within-days', flags['expiring-within-days']),
-      secretOlderThanDays: readFlag(
-        DAYS,
-        'secret-older-than-days',
-        flags['secret-older-than-days'],
-      ),
-    };
+    const input = { account: flags.account, ...readDays(flags) };
     const { catalog: paths } = readSettings(['catalog'], flags);
     const catalog = paths.length === 0 ? undefined : await readCatalog(paths, flags);
     const target = storeTarget(readSettings(STORE_SETTINGS, flags));
@@ -88,7 +70,7 @@ broad and orphaned_scope.`,
       const found = await withStore(target, (opened) =>
         printFindings(opened, catalog, { ...input, onProgress }, printed),
       );
-      return endingOf(found, target.name);
+      return endingOf(found, `in ${target.name}`);
     } finally {
       progress.end();
     }
@@ -112,11 +94,6 @@ export async function serviceOf(
   });
 }
 
-interface Counts {
-  readonly findings: number;
-  readonly tokens: number;
-}
-
 /** Prints each finding when it is found: a store may hold millions of tokens. */
 async function printFindings(
   opened: OpenStore,
@@ -137,32 +114,9 @@ async function printFindings(
   return counts;
 }
 
-/** The codes form a column, although the widest one may never come. */
-const CODE_WIDTH = Math.max(
-  ...Object.keys({
-    unused: true,
-    never_used: true,
-    broad: true,
-    excess: true,
-    expiring: true,
-    stale_secret: true,
-    orphaned_scope: true,
-    suspended: true,
-  } satisfies Record<TokenFinding['code'], true>).map(({ length }) => length),
-);
-
 function partOf({ token, ...facts }: TokenFinding): Part {
   const { id, account, masked, name } = token;
   const of = name === undefined ? '' : ` (${printable(name)})`;
   const message = `${printable(account)} ${masked}${of} ${facts.message}`;
-  const text = listFindings([{ code: facts.code.padEnd(CODE_WIDTH), message }]);
-  return { text, json: { ...facts, account, id, name } };
-}
-
-function endingOf({ findings, tokens }: Counts, name: string): Ending {
-  const notes =
-    findings === 0
-      ? `nothing found in ${name}`
-      : `${count(findings, 'finding')} about ${count(tokens, 'token')} in ${name}`;
-  return { isInParts: true, notes, isNegative: findings > 0 };
+  return { text: findingText(facts.code, message), json: { ...facts, account, id, name } };
 }

@@ -45,6 +45,7 @@ import {
   usageOutcome,
   verificationOutcome,
 } from './token-output.ts';
+import { TOKEN_REVIEW } from './token-review.ts';
 import { withToken } from './with-token.ts';
 
 const ACTIVATE = choice('first-use');
@@ -279,6 +280,7 @@ nothing to remove, as far as is known since 2026-11-21T20:00:00Z`,
     },
   }),
   TOKEN_EXPLAIN,
+  TOKEN_REVIEW,
   command({
     name: 'token modify',
     operands: ['ID'],

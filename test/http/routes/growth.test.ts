@@ -160,6 +160,16 @@ const ROUTES: readonly (readonly [string, Route, number])[] = [
     async (n, as) => () => service.call('GET', `/token?${'a=1&'.repeat(n / 4)}`, { as }),
     200,
   ],
+  [
+    'explanation of a refusal',
+    sending(
+      'POST',
+      (id) => `${toOne(id)}/explain`,
+      () => ({ method: 'POST', domain: 'api9.example.com', target: '/zzz' }),
+    ),
+    200,
+  ],
+  ['review', reading(() => '/review'), 200],
   ['GET of the scopes', reading(() => '/scopes'), 200],
   ['GET of the description', reading(() => '/openapi.json'), 200],
   ['PUT', sending('PUT', toOne, (n) => ({ scopes: entries(n) })), 200],
@@ -286,6 +296,7 @@ describe('a route', () => {
       ['a page', '/token?limit=100'],
       ['those with a scope that none has', '/token?scope=GET:api9.example.com/zzz'],
       ['all of them', '/token'],
+      ['a review', '/review'],
     ])('is not held: %s', async (_, path) => {
       expect(await holdOf(path)).toBeLessThan(MAX_HOLD);
     });
