@@ -60,7 +60,7 @@ export const LEASE_RETRY_MS = 1000;
 /** Milliseconds for which counts of limits are kept after the last moment at which they matter. */
 export const LEASE_KEPT_MS = 3_600_000;
 
-/** Tokens from which a token is derived, one from the other. */
+/** Tokens from which a token is derived, one from the other: 8 generations with itself. */
 export const MAX_ANCESTORS = 7;
 
 /** Seconds from now to the latest expiry of a token: 365 days. Also the longest grace of a rotation. */

@@ -1,10 +1,11 @@
 import type { Decider } from './access/decision.ts';
 import type { Need } from './access/need.ts';
-import type { IntrospectOptions, VerifyOptions, VerifySyncOptions } from './input.ts';
+import { derived } from './derivation.ts';
+import type { DeriveInput, IntrospectOptions, VerifyOptions, VerifySyncOptions } from './input.ts';
 import type { ServiceParts } from './parts.ts';
 import { introspectOptions, readInput, verifyOptions, verifySyncOptions } from './schemas.ts';
 import type { AskedScope } from './scope/index.ts';
-import type { Token, Verdict } from './token.ts';
+import type { IssuedToken, Token, Verdict } from './token.ts';
 import { TokenUpkeep } from './upkeep.ts';
 
 type Decided = Verdict | Promise<Verdict>;
@@ -128,5 +129,34 @@ export abstract class TokenChecks<out Entry extends string = string> extends Tok
   async introspect(value: string, options: IntrospectOptions = {}): Promise<Token | undefined> {
     const now = this.#now();
     return this.#decider.introspect(value, now, readInput(introspectOptions, options));
+  }
+
+  /**
+   * Issues a token that may do a part of what the token of this value may do: for a script, a job or an
+   * agent that should get less than its owner has. It belongs to the same account, and is listed, changed,
+   * rotated and revoked like any other.
+   *
+   * It is never more than its parent and the ancestors of that are at the moment: `verify` accepts it only
+   * while all of them are live and their scopes cover what is needed. So revoking, suspending or narrowing a
+   * token reaches all that were derived from it. Rotating it changes nothing for them.
+   *
+   * Requested scopes are expanded against those that the parent holds, as against a catalog. The token
+   * expires with its parent at the latest, also if it was asked for longer. Its limits may only add to those
+   * of its ancestors, which hold for it as well: a use of it is a use of each of them. There are at most 8 generations.
+   *
+   * @throws {TokenError} `invalid_token` if `verify` would refuse the value whatever is needed, with the
+   * reason in `details.reason`; `scope_unmatched`, naming what the parent does not hold; `quota_exceeded`
+   * also beyond the eighth generation; else as `issue`
+   * @example
+   * const scopes = ['GET:shop.example/orders'];
+   * const child = await tokens.derive(value, { scopes, ttlSeconds: 900, name: 'nightly job' });
+   * console.log(child.parent); // the id of the token of `value`
+   */
+  async derive<const Asked extends string = never>(
+    value: string,
+    input: DeriveInput<AskedScope<Entry, Asked>>,
+  ): Promise<IssuedToken> {
+    const now = this.#now();
+    return derived(this.#parts, value, readInput(this.#parts.rules.deriveInput, input), now);
   }
 }

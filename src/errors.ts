@@ -16,6 +16,7 @@ export type TokenErrorCode =
   | 'invalid_limits'
   | 'invalid_request'
   | 'invalid_options'
+  | 'invalid_token'
   | 'not_found'
   | 'token_expired'
   | 'version_conflict'

@@ -17,8 +17,9 @@ interface TokenScopedEvent extends BaseEvent {
 /**
  * Something that happened to a token, identified by its id and never with its value, or to the store.
  *
- * - `issued`, `modified`, `rotated`, `revoked`: the change was made. `rotated` has `pending` if the new
- *   value waits for its first use; dropping that value is `modified`.
+ * - `issued`, `modified`, `rotated`, `revoked`: the change was made. `issued` has the `parent` of a token
+ *   that was derived. `rotated` has `pending` if the new value waits for its first use; dropping that
+ *   value is `modified`.
  * - `activated`: the new value was used for the first time, and the old one has its grace period from now.
  *   Emitted once, by the process that wrote it; by none if the answer of the store was lost.
  * - `suspended`, `resumed`: follows the `modified` of a change that did this.
@@ -27,7 +28,7 @@ interface TokenScopedEvent extends BaseEvent {
  *   that `issue` and `rotate` return.
  * - `verified`: a value was accepted, by the scope `grantedBy`.
  * - `refused`: a value was rejected. `id` is present if the value was well-formed, `account` if the
- *   token exists, and `needed` with `insufficient_scope`.
+ *   token exists, and `needed` with `insufficient_scope` and `ancestor_insufficient`.
  * - `reused`: somebody presented a value that a rotation had replaced, after its grace period. The value
  *   was rejected, so a `refused` event follows. Only the last replaced value is recognized; an older
  *   one is just `refused`, as `unknown`.
@@ -41,14 +42,12 @@ interface TokenScopedEvent extends BaseEvent {
  */
 export type TokenEvent =
   | (TokenScopedEvent & {
-      readonly type:
-        | 'issued'
-        | 'modified'
-        | 'suspended'
-        | 'resumed'
-        | 'activated'
-        | 'revoked'
-        | 'reused';
+      readonly type: 'modified' | 'suspended' | 'resumed' | 'activated' | 'revoked' | 'reused';
+    })
+  | (TokenScopedEvent & {
+      readonly type: 'issued';
+      /** The token that it was derived from. */
+      readonly parent?: TokenId;
     })
   | (TokenScopedEvent & {
       readonly type: 'rotated';
@@ -106,7 +105,10 @@ export type TokenEvent =
     });
 
 /** What can happen to one token, when its id says it all. */
-type TokenChange = Exclude<Extract<TokenEvent, TokenScopedEvent>['type'], 'rotated' | 'verified'>;
+type TokenChange = Exclude<
+  Extract<TokenEvent, TokenScopedEvent>['type'],
+  'issued' | 'rotated' | 'verified'
+>;
 
 /** An event whose time is not that of a call. */
 type OwnEvent = DistributiveOmit<
@@ -178,6 +180,13 @@ export class Events {
     now: number,
   ): void {
     if (this.#isHeard(type)) this.#emit({ type, id, account, at: new Date(now) });
+  }
+
+  /** Emits that a token was issued, or derived from another one. */
+  issued({ id, account, ancestors }: TokenRecord, now: number): void {
+    const parent = ancestors?.at(-1);
+    const from = parent !== undefined && { parent };
+    this.#emit({ type: 'issued', id, account, ...from, at: new Date(now) });
   }
 
   /** Emits that a token has a new value, or one that waits for its first use. */

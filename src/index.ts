@@ -7,6 +7,7 @@ export type {
   AdviseOptions,
   CancelRotationOptions,
   ChangeOptions,
+  DeriveInput,
   GetOptions,
   IntrospectOptions,
   IssueInput,

@@ -1,5 +1,5 @@
 import type { Scope } from './scope/index.ts';
-import type { JsonObject, ListedState, ResealReport, TokenLimits } from './token.ts';
+import type { JsonObject, ListedState, ResealReport, TokenId, TokenLimits } from './token.ts';
 
 /** The input of `issue`. */
 export interface IssueInput<Asked extends string = string> {
@@ -33,6 +33,12 @@ export interface IssueInput<Asked extends string = string> {
   readonly limits?: TokenLimits | undefined;
 }
 
+/**
+ * The input of `derive`. The new token belongs to the account of its parent, and expires when that does
+ * if it would live longer.
+ */
+export type DeriveInput<Asked extends string = string> = Omit<IssueInput<Asked>, 'account'>;
+
 /** The input of `list`. */
 export interface ListInput<Asked extends string = string> {
   /** The owner of the tokens. */
@@ -48,6 +54,8 @@ export interface ListInput<Asked extends string = string> {
   readonly state?: ListedState | undefined;
   /** Lists only tokens whose name contains this text, in upper or lower case: 1 to 200 characters. */
   readonly name?: string | undefined;
+  /** Lists only tokens that were derived from the token with this id, directly. */
+  readonly parent?: string | undefined;
   /** The most tokens on this page, 1 to 1000. @default 100 */
   readonly limit?: number | undefined;
   /**
@@ -247,7 +255,9 @@ export type Read<Input> = {
     ? readonly Scope[] | Extract<Input[Member], undefined>
     : Member extends 'scope'
       ? Scope | Extract<Input[Member], undefined>
-      : Member extends 'expiresIn'
-        ? Exclude<Input[Member], string>
-        : Input[Member];
+      : Member extends 'parent'
+        ? TokenId | Extract<Input[Member], undefined>
+        : Member extends 'expiresIn'
+          ? Exclude<Input[Member], string>
+          : Input[Member];
 };

@@ -2,10 +2,11 @@ import type * as z from 'zod';
 import { AccountCatalogs } from './access/catalogs.ts';
 import { CompiledScopes } from './access/compiled-scopes.ts';
 import { Decider } from './access/decision.ts';
+import { Lineages } from './access/lineage.ts';
 import { steadyClock } from './clock.ts';
 import { corruptStore } from './errors.ts';
 import { Events } from './events.ts';
-import type { IssueInput, Read } from './input.ts';
+import type { DeriveInput, IssueInput, Read } from './input.ts';
 import { Limits } from './limits/limits.ts';
 import { type Quotas, readOptions } from './options.ts';
 import { AccountRecords } from './records/account-records.ts';
@@ -13,7 +14,7 @@ import { CheckedStore } from './records/checked-store.ts';
 import { RecordReader } from './records/reader.ts';
 import { Rotations } from './records/rotation.ts';
 import { TokenView } from './records/token-view.ts';
-import { issueInput, readOption } from './schemas.ts';
+import { deriveInput, issueInput, readOption } from './schemas.ts';
 import type { Lifetime } from './token.ts';
 import { UsageRecorder } from './usage/recorder.ts';
 import { KeyRing } from './values/keys.ts';
@@ -26,6 +27,7 @@ export interface ServiceParts {
     readonly lifetime: Lifetime;
     readonly quotas: Quotas;
     readonly issueInput: z.ZodType<Read<IssueInput>>;
+    readonly deriveInput: z.ZodType<Read<DeriveInput>>;
   };
   readonly ring: KeyRing;
   /** This instant, in milliseconds since 1970. */
@@ -39,6 +41,7 @@ export interface ServiceParts {
   readonly rotations: Rotations;
   readonly limits: Limits;
   readonly view: TokenView;
+  readonly lineages: Lineages;
   readonly decider: Decider;
 }
 
@@ -72,9 +75,15 @@ export function partsOf(options: unknown): ServiceParts {
     onCorrupt: () => store.failure(corruptStore()),
   });
   const { canWriteLater } = read;
+  const lineages = new Lineages(reader, compiled);
   const rotations = new Rotations({ records, values, events, canWriteLater });
   return {
-    rules: { lifetime, quotas, issueInput: issueInput(lifetime) },
+    rules: {
+      lifetime,
+      quotas,
+      issueInput: issueInput(lifetime),
+      deriveInput: deriveInput(lifetime),
+    },
     ring,
     now,
     events,
@@ -86,6 +95,17 @@ export function partsOf(options: unknown): ServiceParts {
     rotations,
     limits,
     view: new TokenView(values, events, usage),
-    decider: new Decider({ values, reader, catalogs, compiled, rotations, limits, events, usage }),
+    lineages,
+    decider: new Decider({
+      values,
+      reader,
+      catalogs,
+      compiled,
+      lineages,
+      rotations,
+      limits,
+      events,
+      usage,
+    }),
   };
 }

@@ -15,7 +15,7 @@ import {
 } from './bounds.ts';
 import { parseDuration } from './duration.ts';
 import { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
-import type { IssueInput, Read } from './input.ts';
+import type { DeriveInput, IssueInput, Read } from './input.ts';
 import { readBlock } from './limits/addresses.ts';
 import { readMetadata } from './metadata.ts';
 import { editDistance } from './scope/distance.ts';
@@ -26,11 +26,13 @@ import { ofMember, toTokenError } from './scope-refusals.ts';
 import {
   copyLimits,
   isAccount,
+  isId,
   isPlainText,
   type JsonObject,
   LISTED_STATES,
   type Lifetime,
   type ResealReport,
+  type TokenId,
   type TokenLimits,
 } from './token.ts';
 import { durationMessage, secondsMessage, shown, shownBlock, shownName } from './wording.ts';
@@ -55,6 +57,9 @@ export const fields = {
   state: z.enum(LISTED_STATES, {
     error: got('state must be "active", "suspended", "expired", "revoked" or "all"'),
   }),
+  parent: z.custom<TokenId>(isId, {
+    error: got('parent must be the id of a token, 22 characters of 0-9, A-Z and a-z'),
+  }),
   cursor: z.string({ error: got('cursor must be one that an earlier page gave') }),
   graceSeconds: secondsField('graceSeconds', 0, MAX_LIFETIME_SECONDS),
   activate: z.literal('first-use', { error: got('activate must be "first-use"') }),
@@ -72,6 +77,7 @@ export const listInput = strict(
     match: fields.match.optional(),
     state: fields.state.optional(),
     name: fields.name.optional(),
+    parent: fields.parent.optional(),
     limit: numberField('limit', 1, MAX_PAGE_TOKENS).optional(),
     maxBytes: numberField('maxBytes', 1, MAX_RECORD_BYTES).optional(),
     cursor: fields.cursor.optional(),
@@ -175,20 +181,25 @@ export const purgeInput = strict(
 );
 
 /** The input of `issue`, with the lifetimes of this service. */
-export function issueInput({ maxSeconds }: Lifetime): z.ZodType<Read<IssueInput>> {
-  return strict(
-    {
-      account: fields.account,
-      scopes: fields.scopes,
-      ttlSeconds: secondsField('ttlSeconds', 1, maxSeconds).optional(),
-      expiresIn: fields.expiresIn.optional(),
-      expiresAt: dateField('expiresAt').optional(),
-      name: fields.name.optional(),
-      metadata: fields.metadata.optional(),
-      limits: fields.limits.optional(),
-    },
-    'issue takes',
-  );
+export function issueInput(lifetime: Lifetime): z.ZodType<Read<IssueInput>> {
+  return strict({ account: fields.account, ...newTokenFields(lifetime) }, 'issue takes');
+}
+
+/** The input of `derive`, with the lifetimes of this service. */
+export function deriveInput(lifetime: Lifetime): z.ZodType<Read<DeriveInput>> {
+  return strict(newTokenFields(lifetime), 'derive takes');
+}
+
+function newTokenFields({ maxSeconds }: Lifetime) {
+  return {
+    scopes: fields.scopes,
+    ttlSeconds: secondsField('ttlSeconds', 1, maxSeconds).optional(),
+    expiresIn: fields.expiresIn.optional(),
+    expiresAt: dateField('expiresAt').optional(),
+    name: fields.name.optional(),
+    metadata: fields.metadata.optional(),
+    limits: fields.limits.optional(),
+  };
 }
 
 /** A whole number of seconds. */

@@ -9,10 +9,12 @@ import {
   withScopesTime,
 } from './access/change.ts';
 import type { Decider } from './access/decision.ts';
+import { isWidening, patchWithin } from './access/derivation.ts';
 import { type Need, readNeed } from './access/need.ts';
 import { expandFor, rightsOf } from './access/rights.ts';
 import { DEFAULT_PAGE_TOKENS, MAX_RECORD_BYTES, REVOKE_BATCH } from './bounds.ts';
 import { TokenChecks } from './checks.ts';
+import { withinBounds } from './derivation.ts';
 import { DAY_MS } from './duration.ts';
 import type { Events } from './events.ts';
 import type {
@@ -149,7 +151,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     const inserted = await this.#records.insert(fields, quota);
     if (inserted === undefined) throw tooManyTokens(quotas);
     const { record, value } = inserted;
-    this.#events.token('issued', record, now);
+    this.#events.issued(record, now);
     return Object.freeze({ ...tokenOf(record, now), value });
   }
 
@@ -172,12 +174,14 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     const now = this.#now();
     const query = readInput<Read<ListInput>>(listInput as z.ZodType<Read<ListInput>>, input);
     const { account, scope, match = 'overlaps', limit = DEFAULT_PAGE_TOKENS } = query;
-    const { maxBytes = MAX_RECORD_BYTES, state = 'active', name, cursor: given } = query;
-    // The cursors of earlier versions name neither.
-    const others = state === 'active' && name === undefined ? [] : [state, name ?? null];
+    const { maxBytes = MAX_RECORD_BYTES, state = 'active', name, parent, cursor: given } = query;
+    // The cursors of earlier versions name none of them.
+    const hasMore = state !== 'active' || name !== undefined || parent !== undefined;
+    const others = hasMore ? [state, name ?? null, ...(parent === undefined ? [] : [parent])] : [];
     const filter = JSON.stringify([account, scope ?? null, match, ...others]);
     const isWanted = scope && scopeFilter(scope, match);
-    const listing = { account, state, filter, isWanted, name, limit, maxBytes, cursor: given };
+    const wanted = { account, state, parent, isWanted, name };
+    const listing = { ...wanted, filter, limit, maxBytes, cursor: given };
     const { records, cursor } = await this.#records.page(listing, now);
     const tokens = await this.#parts.view.withUses(records, now);
     return cursor === undefined ? { tokens } : { tokens, cursor };
@@ -277,7 +281,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
 
   /**
    * Replaces the scopes and the expiry of a token, and the limits if you give them. The value, the name and
-   * the metadata stay.
+   * the metadata stay. A token that was derived gets no more than its parent has.
    *
    * @throws {TokenError} as `issue`, and `invalid_expire`, `not_found`, `token_expired`,
    * `version_conflict`, checked in this order
@@ -295,18 +299,23 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     const now = this.#now();
     const { lifetime, quotas } = this.#parts.rules;
     const owner = readAccount(account);
-    const { scopes, limits, ...asked } = readInput(modifyInput, change);
+    const { scopes, limits, ...times } = readInput(modifyInput, change);
     this.#parts.limits.check(limits);
     const conditions = readInput(changeOptions, options);
-    const expiry = askedExpiry(asked, now, lifetime);
+    const expiry = askedExpiry(times, now, lifetime);
     const granted = await expandFor(this.#parts.catalogs, owner, scopes);
-    const held = { scopes: granted, requested: scopes.map(String) };
     const expiresAt = expiry ?? expiryAfter(now, lifetime.defaultSeconds);
-    return this.#change(owner, valueOrId, now, conditions, (record) => {
-      const next = { ...held, expiresAt, ...limitsAfter({ limits }) };
-      checkSize({ ...record, ...next }, quotas);
-      return next;
-    });
+    const asked = { scopes, limits };
+    return this.#change(owner, valueOrId, now, conditions, (record) =>
+      withinBounds(this.#parts, record, now, (bounds) => {
+        const known = { granted, expiresAt };
+        const allowed = bounds ? patchWithin(bounds, asked, known) : known;
+        const held = { scopes: allowed.granted, requested: scopes.map(String) };
+        const next = { ...held, expiresAt: allowed.expiresAt, ...limitsAfter({ limits }) };
+        checkSize({ ...record, ...next }, quotas);
+        return next;
+      }),
+    );
   }
 
   /**
@@ -340,7 +349,11 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     const rights = await rightsOf(this.#parts.catalogs, owner, patch, expiresAt);
     const known = { ...rights, expiresAt, quotas, now };
     return this.#change(owner, valueOrId, now, conditions, (record) =>
-      patched(record, patch, known),
+      isWidening(patch, known)
+        ? withinBounds(this.#parts, record, now, (bounds) =>
+            patched(record, patch, bounds ? patchWithin(bounds, patch, known) : known),
+          )
+        : patched(record, patch, known),
     );
   }
 
@@ -456,9 +469,13 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     valueOrId: string,
     now: number,
     conditions: ChangeOptions,
-    apply: (record: TokenRecord) => Partial<TokenRecord>,
+    apply: (record: TokenRecord) => Partial<TokenRecord> | Promise<Partial<TokenRecord>>,
   ): Promise<ModifiedToken> {
-    const timed = (record: TokenRecord) => withScopesTime(record, apply(record), now);
+    const timed = (record: TokenRecord) => {
+      const change = apply(record);
+      if (!(change instanceof Promise)) return withScopesTime(record, change, now);
+      return change.then((made) => withScopesTime(record, made, now));
+    };
     const change = await this.#records.change(owner, valueOrId, now, conditions, timed);
     const diff = conditions.dryRun === true ? this.#decider.diff(change) : undefined;
     if (diff === undefined) {

@@ -152,6 +152,8 @@ export interface Token {
   readonly masked: string;
   /** The text that a bearer presents: after `issue` and `rotate`, or always with `reveal: 'always'`. */
   readonly value?: string;
+  /** The token that it was derived from. */
+  readonly parent?: TokenId;
   /** The name that the owner gave it. */
   readonly name?: string;
   /** The host's own facts. */
@@ -197,10 +199,14 @@ export type RefusalReason =
   | 'revoked'
   | 'expired'
   | 'suspended'
+  | 'ancestor_revoked'
+  | 'ancestor_expired'
+  | 'ancestor_suspended'
   | 'address_unknown'
   | 'address_denied'
   | 'ambiguous_request'
   | 'insufficient_scope'
+  | 'ancestor_insufficient'
   | 'limit_exceeded';
 
 /** The result of `verify`: the token (without its value) and the scope that allows the call, or why not. */
@@ -236,9 +242,9 @@ export type Verdict =
       readonly reason: RefusalReason;
       /** With `ambiguous_request`: what makes the request ambiguous. */
       readonly detail?: RequestReason;
-      /** With `insufficient_scope`: the scope that would have been enough. */
+      /** With `insufficient_scope` and `ancestor_insufficient`: the scope that would have been enough. */
       readonly needed?: string;
-      /** With `insufficient_scope`: the details, computed when they are first read. */
+      /** With `insufficient_scope` and `ancestor_insufficient`: the details, computed when they are first read. */
       readonly explanation?: Explanation;
       /** With `limit_exceeded`, if it is a rate: when the token can be used again at the earliest. */
       readonly retryAt?: Date;
@@ -491,14 +497,14 @@ function isRate(value: unknown): boolean {
 /** Whether a store returned the ids of ancestors. */
 export function isAncestors(value: unknown): value is readonly TokenId[] {
   return (
-    Array.isArray(value) &&
-    value.length > 0 &&
-    value.length <= MAX_ANCESTORS &&
-    value.every((id) => typeof id === 'string' && TOKEN_ID.test(id))
+    Array.isArray(value) && value.length > 0 && value.length <= MAX_ANCESTORS && value.every(isId)
   );
 }
 
-const TOKEN_ID = /^[0-9A-Za-z]{22}$/;
+/** Whether a text has the form of an id. */
+export function isId(value: unknown): value is TokenId {
+  return typeof value === 'string' && /^[0-9A-Za-z]{22}$/.test(value);
+}
 
 function isFormatName(value: unknown): boolean {
   return typeof value === 'string' && /^[a-z0-9-]{1,32}$/.test(value);

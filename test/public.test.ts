@@ -52,6 +52,7 @@ const EXPORTS: Record<
       'type UpkeepOptions',
       'type CancelRotationOptions',
       'type ChangeOptions',
+      'type DeriveInput',
       'type GetOptions',
       'type IntrospectOptions',
       'type IssueInput',

@@ -1,3 +1,4 @@
+import { TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { IntrospectOptions } from '../input.ts';
 import type { LimitHit } from '../limits/leases.ts';
@@ -6,12 +7,12 @@ import type { RecordChange } from '../records/change-queue.ts';
 import type { RecordReader } from '../records/reader.ts';
 import type { Rotations } from '../records/rotation.ts';
 import { tokenOf } from '../records/token-view.ts';
-import {
-  type KnownScopes,
-  type ReadRequest,
-  type RequestReason,
-  type Scope,
-  type ScopeDiff,
+import type {
+  KnownScopes,
+  ReadRequest,
+  RequestReason,
+  Scope,
+  ScopeDiff,
   ScopeSet,
 } from '../scope/index.ts';
 import {
@@ -21,6 +22,7 @@ import {
   type RefusalReason,
   stateOf,
   type Token,
+  type TokenId,
   type TokenRecord,
   type TokenState,
   type Verdict,
@@ -31,6 +33,7 @@ import { type PresentedValue, proofOf, type Values } from '../values/value.ts';
 import { type AccountCatalogs, asFarAsKnown, askCatalog } from './catalogs.ts';
 import type { CompiledScopes } from './compiled-scopes.ts';
 import { explainAmbiguous, explainNeed, neededFor } from './explain.ts';
+import { type Ancestors, ancestorFault, type Grant, type Lineages } from './lineage.ts';
 import { type Need, type NeedReading, readNeed } from './need.ts';
 
 type RefusedVerdict = Extract<Verdict, { readonly ok: false }>;
@@ -53,12 +56,41 @@ interface Claim {
   readonly proof: Proof | undefined;
 }
 
+/** A claim that the scopes of its token and of all its ancestors allow. */
+interface Use extends Claim {
+  readonly by: Scope;
+  readonly ancestors: Ancestors;
+  readonly above: readonly Grant[];
+}
+
+/** Whose scopes do not cover what is needed. */
+interface NeedRefusal {
+  readonly reason: 'insufficient_scope' | 'ancestor_insufficient';
+  readonly need: ReadRequest | Scope;
+  readonly held: readonly string[];
+}
+
+interface RefusedToken {
+  readonly id?: TokenId | undefined;
+  readonly account?: string | undefined;
+}
+
+/** Whether a token is live, and what its ancestors leave of it. */
+interface Standing {
+  readonly reason: ReturnType<typeof refusalOf> | ReturnType<typeof ancestorFault>;
+  readonly held: TokenRecord;
+  readonly ancestors: Ancestors;
+}
+
+const NO_ANCESTORS: Ancestors = [];
+
 /** What a {@link Decider} works with. */
 export interface DeciderParts {
   readonly values: Values;
   readonly reader: RecordReader;
   readonly catalogs: AccountCatalogs;
   readonly compiled: CompiledScopes;
+  readonly lineages: Lineages;
   readonly rotations: Rotations;
   readonly limits: Limits;
   readonly events: Events;
@@ -109,64 +141,98 @@ export class Decider {
     return this.#judge({ presented, record, proof }, reading, call) as Promise<Verdict>;
   }
 
+  /** `undefined` if the ancestors of the token are not in the cache and may come from nowhere else. */
   #judge(claim: Claim, reading: NeedReading, call: Call): Verdict | Promise<Verdict> | undefined {
     const { record, proof } = claim;
+    const { now, source } = call;
+    const reason = this.#refusalOf(record, proof, now);
+    if (reason !== undefined) return this.#refuse(reason, now, record);
+    const { ancestors } = record;
+    if (ancestors === undefined) return this.#judgeLive(claim, NO_ANCESTORS, reading, call);
+    const { lineages } = this.#parts;
+    const cached = source === 'store' ? undefined : lineages.cached(ancestors, now);
+    if (cached !== undefined) return this.#judgeLive(claim, cached, reading, call);
+    if (source === 'cache') return undefined;
+    const read = lineages.read(record, now);
+    return read.then((found) => this.#judgeLive(claim, found, reading, call) as Promise<Verdict>);
+  }
+
+  #judgeLive(
+    claim: Claim,
+    ancestors: Ancestors,
+    reading: NeedReading,
+    call: Call,
+  ): Verdict | Promise<Verdict> | undefined {
+    const { record } = claim;
     const { now } = call;
-    const reason = this.#refusalOf(record, proof, now) ?? this.#elsewhere(record, call);
+    const reason =
+      ancestorFault(record, ancestors, now) ?? this.#elsewhere(record, ancestors, call);
     if (reason !== undefined) return this.#refuse(reason, now, record);
     if (!reading.ok) return this.#refuse('ambiguous_request', now, record, reading.reason);
     const { need } = reading;
-    const by = this.#parts.compiled.grantOf(record.scopes, need);
-    return by === undefined
-      ? this.#refuseNeed(record, need, now)
-      : this.#accept(claim, by.toString(), call);
+    const { compiled, lineages } = this.#parts;
+    const by = compiled.grantOf(record.scopes, need);
+    if (by === undefined) {
+      const refusal = { reason: 'insufficient_scope', need, held: record.scopes } as const;
+      return this.#refuseNeed(record, refusal, now);
+    }
+    if (ancestors.length === 0) return this.#accept({ ...claim, by, ancestors, above: [] }, call);
+    const above = lineages.grantsOf(ancestors, need);
+    if (!('refusing' in above)) {
+      return this.#accept({ ...claim, by, ancestors, above: above.grants }, call);
+    }
+    const refusal = { reason: 'ancestor_insufficient', need, held: above.refusing } as const;
+    return this.#refuseNeed(record, refusal, now);
   }
 
   /** Why a token may not be used from where it is. Nobody asks for the address of others. */
   #elsewhere(
     record: TokenRecord,
+    ancestors: Ancestors,
     { address }: Pick<Call, 'address'>,
   ): 'address_unknown' | 'address_denied' | undefined {
-    if (record.limits?.addresses === undefined) return undefined;
-    return this.#parts.limits.refusalOf(
-      record,
-      typeof address === 'function' ? address() : address,
-    );
+    for (const each of ancestors.length === 0 ? [record] : [record, ...ancestors]) {
+      if (each?.limits?.addresses === undefined) continue;
+      const from = typeof address === 'function' ? address() : address;
+      const refusal = this.#parts.limits.refusalOf(each, from);
+      if (refusal !== undefined) return refusal;
+    }
+    return undefined;
   }
 
-  /** Accepts a claim if its token has a use left. Waits for the store only if it does not know that. */
-  #accept(
-    claim: Claim,
-    grantedBy: string,
-    { now, source }: Call,
-  ): Verdict | Promise<Verdict> | undefined {
-    const { record } = claim;
-    if (!isCounted(record)) return this.#allow(claim, grantedBy, now);
+  /**
+   * Accepts a claim if its token and its ancestors have a use left. Waits for the store only if it does not
+   * know that.
+   */
+  #accept(use: Use, { now, source }: Call): Verdict | Promise<Verdict> | undefined {
+    const { record, ancestors } = use;
+    const counted = countedOf(record, ancestors);
+    if (counted.length === 0) return this.#allow(use, now);
     const { limits } = this.#parts;
     const settle = (spent: true | LimitHit) =>
-      spent === true ? this.#allow(claim, grantedBy, now) : this.#refuseUse(record, spent, now);
-    const spent = limits.spend([record], now);
+      spent === true ? this.#allow(use, now) : this.#refuseUse(record, spent, now);
+    const spent = limits.spend(counted, now);
     if (spent !== undefined) return settle(spent);
-    return source === 'cache' ? undefined : limits.spendLater([record]).then(settle);
+    return source === 'cache' ? undefined : limits.spendLater(counted).then(settle);
   }
 
-  #allow({ presented, record, proof }: Claim, grantedBy: string, now: number): Verdict {
-    const { events, usage, rotations } = this.#parts;
+  #allow({ presented, record, proof, by, ancestors, above }: Use, now: number): Verdict {
+    const { events, usage, rotations, lineages } = this.#parts;
+    const grantedBy = by.toString();
     events.verified(record, grantedBy, now);
     usage?.used(record.id, grantedBy, now);
+    // What a token is used for, its ancestors are used for.
+    for (const grant of above) usage?.used(grant.id, grant.by.toString(), now);
     // A value that waited for its first use is the accepted one from now on.
     if (proof === 'pending') rotations.activate(presented, now);
-    return Object.freeze({ ok: true, token: tokenOf(record, now), grantedBy });
+    const token = tokenOf(lineages.within(record, ancestors), now);
+    return Object.freeze({ ok: true, token, grantedBy });
   }
 
-  #refuseNeed(
-    record: TokenRecord,
-    need: ReadRequest | Scope,
-    now: number,
-  ): Verdict | Promise<Verdict> {
+  #refuseNeed(record: TokenRecord, refusal: NeedRefusal, now: number): Verdict | Promise<Verdict> {
     const { catalogs, compiled, events, usage } = this.#parts;
     const refuseBy = (catalog: KnownScopes | undefined) => {
-      const verdict = insufficient(compiled.setOf(record.scopes), need, catalog);
+      const verdict = insufficient(compiled.setOf(refusal.held), refusal, catalog);
       const { id, account } = record;
       events.refused({ reason: verdict.reason, id, account, needed: verdict.needed }, now);
       usage?.refused(id, now);
@@ -183,6 +249,26 @@ export class Decider {
     return Object.freeze({ ...refused, ...hit, retryAt: new Date(retryAt) });
   }
 
+  /**
+   * The live token of a value, as far as its ancestors allow it, read from the store.
+   *
+   * @throws {TokenError} `invalid_token` for any other value, and as the store
+   */
+  async live(value: unknown, now: number): Promise<TokenRecord> {
+    const { values, reader, rotations } = this.#parts;
+    const presented = values.read(value);
+    const record = presented && (await reader.read(presented.id, now));
+    if (presented === undefined || record === undefined) {
+      const reason = presented === undefined ? 'malformed' : 'unknown';
+      throw invalidToken(this.#refuse(reason, now, { id: presented?.id }));
+    }
+    const proof = proofOf(presented, record);
+    const { reason, held } = await this.#standing(record, proof, now);
+    if (reason !== undefined) throw invalidToken(this.#refuse(reason, now, record));
+    if (proof === 'pending') rotations.activate(presented, now);
+    return held;
+  }
+
   /** The token that a value belongs to, read from the store, unless it has ended. */
   async introspect(
     value: unknown,
@@ -196,49 +282,61 @@ export class Decider {
     const record = await reader.read(presented.id, now);
     if (record === undefined) return undefined;
     const proof = proofOf(presented, record);
-    const reason = this.#refusalOf(record, proof, now);
-    const isUsable =
-      reason === undefined && (!countsAsUse || (await this.#takeUse(record, { now, address })));
-    if (isUsable) usage?.used(record.id, OTHER_SCOPES, now);
-    else usage?.refused(record.id, now);
-    if (reason === 'suspended' && includeSuspended) return tokenOf(record, now);
+    const standing = await this.#standing(record, proof, now);
+    const { reason, held } = standing;
+    const isLive = reason === undefined && held.scopes.length > 0;
+    const isUsable = isLive && (!countsAsUse || (await this.#takeUse(standing, { now, address })));
+    if (!isUsable) usage?.refused(record.id, now);
+    else for (const id of idsOf(record)) usage?.used(id, OTHER_SCOPES, now);
+    const isSuspended = reason === 'suspended' || reason === 'ancestor_suspended';
+    if (isSuspended && includeSuspended) return tokenOf(held, now);
     if (!isUsable) return undefined;
     if (countsAsUse && proof === 'pending') rotations.activate(presented, now);
-    return tokenOf(record, now);
+    return tokenOf(held, now);
   }
 
-  /** Whether the limits of a token let it be used now. */
+  /** Whether the limits of a token and of its ancestors let it be used now. */
   async #takeUse(
-    record: TokenRecord,
+    { held, ancestors }: Standing,
     { now, address }: Pick<Call, 'now' | 'address'>,
   ): Promise<boolean> {
     const { limits } = this.#parts;
-    if (this.#elsewhere(record, { address }) !== undefined) return false;
-    if (!isCounted(record)) return true;
-    return (limits.spend([record], now) ?? (await limits.spendLater([record]))) === true;
+    if (this.#elsewhere(held, ancestors, { address }) !== undefined) return false;
+    const counted = countedOf(held, ancestors);
+    if (counted.length === 0) return true;
+    return (limits.spend(counted, now) ?? (await limits.spendLater(counted))) === true;
   }
 
   /**
    * Explains what a token of an account may do; no event. `undefined`: the account has no such token,
    * which is explained as one that holds nothing.
    *
-   * @throws {TokenError} `store_unavailable` if the catalog fails
+   * @throws {TokenError} `store_unavailable` if the catalog fails, or the ancestors cannot be read
    */
-  explain(
+  async explain(
     record: TokenRecord | undefined,
     reading: NeedReading,
     catalog: KnownScopes | undefined,
     now: number,
-  ): Explanation {
-    const set =
-      record === undefined ? ScopeSet.from([]) : this.#parts.compiled.setOf(record.scopes);
-    const explanation = reading.ok
-      ? askCatalog(() => explainNeed(set, reading.need, catalog))
-      : explainAmbiguous(reading.reason);
-    const reason = record === undefined ? 'unknown' : stateOf(record, now);
-    if (reason === 'active') return explanation;
-    const { grantedBy: _, ...others } = explanation;
-    return Object.freeze({ ...others, allowed: false, reason });
+  ): Promise<Explanation> {
+    const { compiled, lineages } = this.#parts;
+    const explained = (scopes: readonly string[]) => {
+      const set = compiled.setOf(scopes);
+      return reading.ok
+        ? askCatalog(() => explainNeed(set, reading.need, catalog))
+        : explainAmbiguous(reading.reason);
+    };
+    if (record === undefined) return refusing(explained([]), 'unknown');
+    const explanation = explained(record.scopes);
+    const state = stateOf(record, now);
+    if (state !== 'active') return refusing(explanation, state);
+    const ancestors = await lineages.read(record, now);
+    const fault = ancestorFault(record, ancestors, now);
+    if (fault !== undefined) return refusing(explanation, fault);
+    if (!explanation.allowed || !reading.ok) return explanation;
+    const above = lineages.grantsOf(ancestors, reading.need);
+    if (!('refusing' in above)) return explanation;
+    return refusing(explained(above.refusing), 'ancestor_insufficient');
   }
 
   /** The scopes of a token. */
@@ -250,6 +348,16 @@ export class Decider {
   diff({ before, after }: RecordChange): ScopeDiff {
     const { compiled } = this.#parts;
     return compiled.setOf(before.scopes).diff(compiled.setOf(after.scopes));
+  }
+
+  /** Why a value is refused whatever is needed, and what the ancestors of its token leave of it. */
+  async #standing(record: TokenRecord, proof: Proof | undefined, now: number): Promise<Standing> {
+    const { lineages } = this.#parts;
+    const reason = this.#refusalOf(record, proof, now);
+    if (reason !== undefined) return { reason, held: record, ancestors: NO_ANCESTORS };
+    const ancestors = await lineages.read(record, now);
+    const fault = ancestorFault(record, ancestors, now);
+    return { reason: fault, held: lineages.within(record, ancestors), ancestors };
   }
 
   #refusalOf(
@@ -264,9 +372,9 @@ export class Decider {
   }
 
   #refuse(
-    reason: Exclude<RefusalReason, 'insufficient_scope'>,
+    reason: Exclude<RefusalReason, NeedRefusal['reason']>,
     now: number,
-    { id, account }: Partial<Pick<TokenRecord, 'id' | 'account'>> = {},
+    { id, account }: RefusedToken = {},
     detail?: RequestReason,
   ): RefusedVerdict {
     const { events, usage } = this.#parts;
@@ -288,20 +396,43 @@ export function refusalOf(
   return state === 'active' ? undefined : state;
 }
 
+/** Those of a token and its ancestors whose uses are counted. */
+function countedOf(record: TokenRecord, ancestors: Ancestors): readonly TokenRecord[] {
+  if (ancestors.length === 0) return isCounted(record) ? [record] : NOBODY;
+  const all = [record, ...ancestors];
+  return all.filter((each): each is TokenRecord => each !== undefined && isCounted(each));
+}
+
+const NOBODY: readonly TokenRecord[] = [];
+
+function idsOf({ id, ancestors = [] }: TokenRecord): readonly TokenId[] {
+  return [id, ...ancestors];
+}
+
 /** The verdict on a live token that does not cover what is needed; explained when that is read. */
 function insufficient(
   set: ScopeSet,
-  need: ReadRequest | Scope,
+  { reason, need }: NeedRefusal,
   catalog: KnownScopes | undefined,
 ): RefusedVerdict & { readonly needed: string } {
   let explanation: Explanation | undefined;
   return Object.freeze({
     ok: false,
-    reason: 'insufficient_scope',
+    reason,
     needed: asFarAsKnown(catalog, (known) => neededFor(need, known)),
     get explanation(): Explanation {
       explanation ??= asFarAsKnown(catalog, (known) => explainNeed(set, need, known));
-      return explanation;
+      return explanation.reason === reason ? explanation : refusing(explanation, reason);
     },
   });
+}
+
+function refusing(explanation: Explanation, reason: RefusalReason): Explanation {
+  const { grantedBy: _, ...others } = explanation;
+  return Object.freeze({ ...others, allowed: false, reason });
+}
+
+/** A bearer does not learn why. */
+function invalidToken({ reason }: RefusedVerdict): TokenError {
+  return new TokenError('invalid_token', 'the value is not, or no longer, valid', { reason });
 }

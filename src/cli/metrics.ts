@@ -47,8 +47,12 @@ const REASONS: readonly RefusalReason[] = [
   'revoked',
   'expired',
   'suspended',
+  'ancestor_revoked',
+  'ancestor_expired',
+  'ancestor_suspended',
   'ambiguous_request',
   'insufficient_scope',
+  'ancestor_insufficient',
 ];
 const EVENTS: readonly TokenEventType[] = ['reused', 'store_trouble', 'usage_dropped'];
 const FAILURES = ['store_unavailable', 'store_corrupt', 'durability_unconfirmed'] as const;

@@ -6,7 +6,6 @@ export type HttpErrorCode =
   | TokenErrorCode
   | 'invalid_json'
   | 'unauthenticated'
-  | 'invalid_token'
   | 'insufficient_scope'
   | 'address_denied'
   | 'limit_exceeded'
@@ -62,12 +61,7 @@ export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, er
 /** The codes of the service; some of those that are left out come from the guard. */
 export type ServiceErrorCode = Exclude<
   HttpErrorCode,
-  | 'invalid_token'
-  | 'insufficient_scope'
-  | 'address_denied'
-  | 'limit_exceeded'
-  | 'invalid_options'
-  | 'id_taken'
+  'insufficient_scope' | 'address_denied' | 'limit_exceeded' | 'invalid_options' | 'id_taken'
 >;
 
 /** The meaning of each code, for the OpenAPI document. */
@@ -87,6 +81,7 @@ export const DESCRIPTIONS: Readonly<Record<ServiceErrorCode, string>> = {
   not_found: 'this account has no such token: unknown, revoked or malformed',
   usage_not_recorded: 'this service does not record how tokens are used',
   unauthenticated: 'the credentials are missing, malformed or wrong',
+  invalid_token: 'the Bearer value is not, or no longer, valid',
   cross_site: 'a page of another site made the call',
   token_expired: 'the token has expired and cannot be changed',
   method_not_allowed: 'the address takes other methods',

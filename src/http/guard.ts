@@ -17,6 +17,7 @@ import type { TokenService } from '../service.ts';
 import type { Explanation, RefusalReason, Token, Verdict } from '../token.ts';
 import { inWords } from '../wording.ts';
 import { showBriefly } from './address.ts';
+import { bearerIn } from './bearer.ts';
 import { ErrorReporter, StacklessError } from './error-reporter.ts';
 import { HttpError } from './errors.ts';
 import { rateLimitHeaders, type SpentRate } from './rate-limit-fields.ts';
@@ -294,6 +295,7 @@ class Guard {
           detail,
         });
       case 'insufficient_scope':
+      case 'ancestor_insufficient':
         return this.#challenge('insufficient_scope', `the token does not cover ${needed}`, {
           needed,
         });
@@ -378,7 +380,6 @@ function checkNeed(need: GuardNeed): GuardNeed {
 
 const UNAVAILABLE: readonly string[] = ['store_unavailable', 'store_corrupt'];
 const AUTHORIZATION = 'authorization';
-const BEARER = 'bearer';
 
 function isFetch(request: GuardedRequest): request is Pick<Request, 'method' | 'url' | 'headers'> {
   return typeof (request.headers as Partial<Headers>).get === 'function';
@@ -387,19 +388,6 @@ function isFetch(request: GuardedRequest): request is Pick<Request, 'method' | '
 function authorizationOf(request: GuardedRequest): string {
   const isOfFetch = isFetch(request);
   return (isOfFetch ? request.headers.get(AUTHORIZATION) : headerOf(request, AUTHORIZATION)) ?? '';
-}
-
-/** The token after the scheme, which is of any case (RFC 9110 section 11.1); `undefined` for others. */
-function bearerIn(credentials: string): string | undefined {
-  const { length } = BEARER;
-  if (credentials.slice(0, length).toLowerCase() !== BEARER) return undefined;
-  if (credentials.length === length) return '';
-  if (credentials[length] !== ' ') return undefined;
-  // Only spaces separate (RFC 9110 section 11.4). The rest is not trimmed: a value must match to its last
-  // character, and consists of letters, digits and `_` of RFC 6750's b64token.
-  let start = length + 1;
-  while (credentials[start] === ' ') start += 1;
-  return credentials.slice(start);
 }
 
 /** Whether there is another credential beside a Bearer token (RFC 6750 section 2). */

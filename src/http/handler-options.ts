@@ -48,6 +48,11 @@ export interface TokenHandlerOptions {
   /** Lets the bearer of a token revoke it, at `/revoke` (RFC 7009). @default false: 404 */
   readonly revocation?: boolean | undefined;
   /**
+   * Lets the bearer of a token make narrower ones from it, at `/token/derive`, with the value as a Bearer
+   * token: see {@link TokenService.derive}. @default false: 404
+   */
+  readonly derivation?: boolean | undefined;
+  /**
    * Shows a reference page at `/docs`, to everybody. Its script and style come from the package
    * `swagger-ui-dist`, which you need to install. @default false: 404
    */
@@ -128,6 +133,7 @@ export const handlerOptions = strict({
     ),
   }).optional(),
   revocation: flag('revocation'),
+  derivation: flag('derivation'),
   docs: flag('docs'),
   maxBodyBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER, 'maxBodyBytes').optional(),
   bodyTimeoutMs: wholeNumber(1, MAX_TIMEOUT_MS, 'bodyTimeoutMs').optional(),

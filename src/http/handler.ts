@@ -10,6 +10,7 @@ import {
 import { invalidOptions, isTokenError, type TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
 import { checkOptions } from '../schemas.ts';
+import { type Bearer, bearerOf } from './bearer.ts';
 import { type BodyLimits, parseJson, readBytes } from './body.ts';
 import { checkSite, type SignInWays, signIn } from './callers.ts';
 import { docsPage } from './docs-page.ts';
@@ -49,6 +50,7 @@ export interface TokenHandler {
  * | `GET /token/{id}/advice` | names the scopes that it does not use |
  * | `POST /token/{id}/explain` | says whether it would be allowed something, and why |
  * | `GET /review` | finds tokens that somebody should look at |
+ * | `POST /token/derive` | makes a narrower token from the one of a Bearer value, with `derivation: true` |
  * | `GET /scopes` | lists the scopes that tokens may have |
  * | `GET /openapi.json` | describes all this, to everybody |
  *
@@ -85,6 +87,8 @@ interface Resource {
   readonly verbs: Verbs;
   /** Absent if everybody may call. */
   readonly ways?: SignInWays;
+  /** Instead of an account, the bearer of a token may call. */
+  readonly bearer?: (header: string | undefined) => Promise<Bearer>;
   readonly bodies: Bodies;
   readonly fail: (error: HttpError) => HttpResponse;
 }
@@ -147,7 +151,7 @@ class HttpHandler {
   }
 
   async #call(
-    { verbs, ways, bodies }: Resource,
+    { verbs, ways, bearer, bodies }: Resource,
     token: string,
     request: HttpRequest,
     slots: Reservation,
@@ -161,7 +165,9 @@ class HttpHandler {
       throw new HttpError('uri_too_long', `the address must be at most ${MAX_ADDRESS_LENGTH} long`);
     }
     const signedIn = ways && (await signIn(this.#signIns, caller, ways));
-    const owner = signedIn && `account ${signedIn.account}`;
+    const held = bearer && (await bearer(request.header('authorization')));
+    const account = signedIn?.account ?? held?.account;
+    const owner = account === undefined ? undefined : `account ${account}`;
     if (!slots.claim(owner)) throw overloaded();
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const verb = Object.hasOwn(verbs, method) ? verbs[method as keyof Verbs] : undefined;
@@ -171,8 +177,8 @@ class HttpHandler {
     const body = takesBody ? await readBody(request, bodies, slots, [address, owner]) : undefined;
     checkQuery(query);
     if (!this.#acceptValues) refuseValue(token);
-    const account = signedIn?.account ?? '';
-    return verb({ account, token, body, query, request, slots });
+    const named = held?.value ?? token;
+    return verb({ account: account ?? '', token: named, body, query, request, slots });
   }
 
   #route(path: string): { readonly resource: Resource; readonly token: string } {
@@ -192,6 +198,7 @@ class HttpHandler {
 
   #read(path: string): { readonly route: string; readonly token: string } {
     const rest = path.startsWith(this.basePath) ? path.slice(this.basePath.length) : '';
+    if (rest === DERIVE && this.#resources.has(DERIVE)) return { route: DERIVE, token: '' };
     const [, token, tail = ''] =
       /^\/token\/([^/]+)(\/(?:rotate|usage|advice|explain))?$/.exec(rest) ?? [];
     if (token === undefined) return { route: rest, token: '' };
@@ -214,11 +221,14 @@ function noWay(): TokenError {
   );
 }
 
+/** Of the form of an address of a token; no token has this id. */
+const DERIVE = '/token/derive';
+
 /** The routes. */
 function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource> {
-  const { tokens, authenticate, session, introspection, revocation, acceptLegacyBody } = options;
+  const { tokens, authenticate, session, introspection, revocation, derivation } = options;
   const schemas = bodySchemas(tokens.lifetime);
-  const verbs = new TokenResources(tokens, schemas, acceptLegacyBody);
+  const verbs = new TokenResources(tokens, schemas, options.acceptLegacyBody);
   const { json, form } = bodiesOf(options);
   const open = { bodies: json, fail };
   const byAccount = { ...open, ways: { authenticate, session } };
@@ -241,6 +251,10 @@ function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource
     ['/scopes', { ...byAccount, verbs: { GET: verbs.scopes } }],
     ['/openapi.json', { ...open, verbs: { GET: async () => document() } }],
   ]);
+  if (derivation === true) {
+    const bearer = (header: string | undefined) => bearerOf(tokens, header);
+    resources.set(DERIVE, { ...open, bearer, verbs: { POST: verbs.derive } });
+  }
   if (introspection !== undefined) {
     const POST: Verb = ({ body }) => introspect(tokens, body);
     resources.set('/introspect', { ...oauth, ways: introspection, verbs: { POST } });

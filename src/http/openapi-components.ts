@@ -15,6 +15,7 @@ export interface ComponentOptions {
   readonly session?: object | undefined;
   readonly introspection?: object | undefined;
   readonly revocation?: boolean | undefined;
+  readonly derivation?: boolean | undefined;
 }
 
 export const EXAMPLE_SCOPE = 'GET:shop.example/orders';
@@ -34,6 +35,9 @@ export function components(options: ComponentOptions): Json {
           description:
             'Somebody who is signed in to the application around this service, usually by a cookie. Calls that change something also need this header, with any value.',
         },
+      }),
+      ...(options.derivation && {
+        bearer: { type: 'http', scheme: 'bearer', description: 'The value of a token.' },
       }),
       ...(options.introspection && {
         resourceServer: {

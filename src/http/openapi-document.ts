@@ -44,6 +44,14 @@ const OF_SCOPES: readonly Code[] = [
   'catalog_empty',
 ];
 const OF_LIFETIMES: readonly Code[] = ['invalid_ttl', 'invalid_expire', 'invalid_limits'];
+const OF_NEW: readonly Code[] = [
+  ...BY_ACCOUNT,
+  ...OF_BODIES,
+  ...OF_SCOPES,
+  ...OF_LIFETIMES,
+  'store_corrupt',
+  'durability_unconfirmed',
+];
 const OF_CHANGES: readonly Code[] = [
   ...BY_ACCOUNT,
   'cross_site',
@@ -54,6 +62,8 @@ const OF_CHANGES: readonly Code[] = [
 
 /** As a service shows it that records usage. */
 const EXAMPLE_USED: WireToken = { ...EXAMPLE_TOKEN, lastUsed: 1_735_776_000, uses: 12 };
+const EXAMPLE_NEW = { scopes: [EXAMPLE_SCOPE], ttl: 3600, name: 'nightly build' };
+
 /**
  * The service as an OpenAPI 3.1 document. Bodies and queries come from the schemas that validate them,
  * statuses and numbers from the table of the responses. Made on the first call, and cached.
@@ -68,7 +78,7 @@ export function openApiDocument(options: DocumentOptions): () => HttpResponse {
 }
 
 function documentOf(options: DocumentOptions): Json {
-  const { basePath = '', authenticate, session, introspection, revocation } = options;
+  const { basePath = '', authenticate, session, introspection, revocation, derivation } = options;
   return {
     openapi: '3.1.0',
     info: {
@@ -87,6 +97,7 @@ function documentOf(options: DocumentOptions): Json {
     ],
     paths: {
       '/token': { post: create(options), get: list(options) },
+      ...(derivation && { '/token/derive': { post: derive(options) } }),
       '/token/{token}': {
         parameters: [tokenParameter(options)],
         get: show(options),
@@ -130,26 +141,25 @@ const TWO_LIFETIMES: Json = {
 };
 
 function create(options: DocumentOptions): Json {
-  const body = { ...toJsonSchema(options.bodies.create), not: TWO_LIFETIMES };
+  const body = bodyOfNew(options);
   return operation('issueToken', 'Issues a token', {
-    requestBody: jsonBody(options.acceptLegacyBody ? withLegacy(body) : body, true, {
-      scopes: [EXAMPLE_SCOPE],
-      ttl: 3600,
-      name: 'nightly build',
-    }),
-    responses: {
-      200: ISSUED,
-      ...failures(options, [
-        ...BY_ACCOUNT,
-        ...OF_BODIES,
-        ...OF_SCOPES,
-        'cross_site',
-        ...OF_LIFETIMES,
-        'store_corrupt',
-        'durability_unconfirmed',
-      ]),
-    },
+    requestBody: jsonBody(options.acceptLegacyBody ? withLegacy(body) : body, true, EXAMPLE_NEW),
+    responses: { 200: ISSUED, ...failures(options, [...OF_NEW, 'cross_site']) },
   });
+}
+
+function derive(options: DocumentOptions): Json {
+  return operation('deriveToken', 'Makes a narrower token from that of the bearer', {
+    description:
+      'It may do what was asked for and the token of the bearer may do, and ends when that ends at the latest.',
+    requestBody: jsonBody(bodyOfNew(options), true, EXAMPLE_NEW),
+    responses: { 200: ISSUED, ...failures({}, [...OF_NEW, 'invalid_token', 'quota_exceeded']) },
+    security: [{ bearer: [] }],
+  });
+}
+
+function bodyOfNew({ bodies }: DocumentOptions): Json {
+  return { ...toJsonSchema(bodies.create), not: TWO_LIFETIMES };
 }
 
 function list(options: DocumentOptions): Json {

@@ -55,6 +55,7 @@ const EXAMPLES: Readonly<Record<ServiceErrorCode, Example>> = {
   ],
   not_found: ['this account has no such token'],
   usage_not_recorded: ['this service does not record how tokens are used'],
+  invalid_token: ['the value is not, or no longer, valid'],
   unauthenticated: ['the user name or the password is wrong'],
   cross_site: ['a page of another site may not make this call'],
   token_expired: ['the token has expired; issue a new one'],

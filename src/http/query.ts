@@ -6,9 +6,10 @@ import { fields, readInput } from '../schemas.ts';
 import { editDistance } from '../scope/distance.ts';
 import { shownName } from '../wording.ts';
 import { HttpError } from './errors.ts';
+import { ID_PATTERN } from './wire.ts';
 
 /** The query of a list, with the names of the service. */
-export type Filter = Pick<ListInput, 'scope' | 'match' | 'state' | 'name' | 'limit' | 'cursor'>;
+export type Filter = Omit<ListInput, 'account' | 'maxBytes'>;
 
 const listedState = fields.state.describe(
   'Only tokens in this state; `all` for those in any, and without it the active ones. A revoked token is listed until it is purged.',
@@ -29,6 +30,13 @@ export const filterSchema = z.object({
   name: z
     .string()
     .describe('Only tokens whose name contains this, in upper or lower case; empty for all.')
+    .optional(),
+  parent: fields.parent
+    .meta({
+      type: 'string',
+      pattern: ID_PATTERN,
+      description: 'Only tokens that were derived from the one with this id, directly.',
+    })
     .optional(),
   limit: z
     .string()

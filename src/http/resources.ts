@@ -3,12 +3,13 @@ import type { Need } from '../access/need.ts';
 import { LISTED_BATCH, LISTING_BUDGET_MS, MAX_LISTED_BYTES, MAX_LISTED_TOKENS } from '../bounds.ts';
 import { nextTurn } from '../deadline.ts';
 import { isTokenError } from '../errors.ts';
-import type { IssueInput, ModifyInput, PatchInput, RotateOptions } from '../input.ts';
+import type { DeriveInput, IssueInput, ModifyInput, PatchInput, RotateOptions } from '../input.ts';
 import { listBytes } from '../list-size.ts';
 import { readInput } from '../schemas.ts';
 import { parseScope } from '../scope/index.ts';
 import type { TokenService } from '../service.ts';
 import { recordBytes, type Token, type TokenPage } from '../token.ts';
+import { invalidBearer } from './bearer.ts';
 import { HttpError, overloaded } from './errors.ts';
 import {
   adviceSchema,
@@ -40,7 +41,7 @@ import { toWireAdvice, toWireFinding, toWireUsage, type WireExplanation } from '
 export interface ResourceCall {
   /** Empty for calls without credentials. */
   readonly account: string;
-  /** The value or id in the path; empty without one. */
+  /** The value or id in the path, or the Bearer value; empty without one. */
   readonly token: string;
   /** The parsed JSON, or the parameters of a form. */
   readonly body: unknown;
@@ -83,6 +84,13 @@ export class TokenResources {
     } catch (error) {
       throw ofLegacyTtl(error, members);
     }
+  };
+
+  readonly derive: Verb = async ({ token: value, body }) => {
+    refuseExpireNumber(body);
+    const input = toInput<DeriveInput>(this.#schemas.create, required(body));
+    const token = await this.#tokens.derive(value, input).catch(ofBearer);
+    return succeed(toWire(token), etag(token));
   };
 
   readonly list: Verb = async ({ account, query, slots }) => {
@@ -237,8 +245,8 @@ function bytesOf(tokens: readonly Token[]): number {
 }
 
 /** What a link says of a filter; its scope in canonical form. */
-function linkable({ scope, match, state, name, limit }: Filter) {
-  return { scope: scope && parseScope(scope).toString(), match, state, name, limit };
+function linkable({ scope, match, state, name, parent, limit }: Filter) {
+  return { scope: scope && parseScope(scope).toString(), match, state, name, parent, limit };
 }
 
 /** A page of a list. The link to the next one has the query of this page with its cursor. */
@@ -266,6 +274,11 @@ function notRecorded(): HttpError {
 
 function notFound(): HttpError {
   return new HttpError('not_found', 'this account has no such token');
+}
+
+/** The value may have ended since its credentials were checked. */
+function ofBearer(error: unknown): never {
+  throw isTokenError(error) && error.code === 'invalid_token' ? invalidBearer() : error;
 }
 
 /** Gives a revocation that a failover may undo a code of its own, since the caller has to know. */

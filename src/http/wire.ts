@@ -33,6 +33,7 @@ export interface WireToken {
   readonly createdAt: number;
   readonly version: number;
   readonly pending?: true;
+  readonly parent?: string;
   readonly name?: string;
   readonly metadata?: JsonObject;
   readonly limits?: TokenLimits;
@@ -43,7 +44,7 @@ export interface WireToken {
 
 export function toWire(token: Token): WireToken {
   const { scopes, expiresAt, value, id, state, createdAt, version, name, metadata } = token;
-  const { limits } = token;
+  const { limits, parent } = token;
   return {
     scopes,
     expire: toUnixSeconds(expiresAt),
@@ -53,6 +54,7 @@ export function toWire(token: Token): WireToken {
     createdAt: toUnixSeconds(createdAt),
     version,
     ...(token.pending === true && { pending: true }),
+    ...(parent !== undefined && { parent }),
     ...(name !== undefined && { name }),
     ...(metadata !== undefined && { metadata }),
     ...(limits !== undefined && { limits }),
@@ -145,6 +147,7 @@ const LIMITS_SCHEMA: Json = {
 
 const OPTIONAL_MEMBERS = {
   pending: { const: true, description: 'A new value waits for its first use.' },
+  parent: { type: 'string', pattern: ID_PATTERN, description: 'What it was derived from.' },
   name: { type: 'string' },
   metadata: { type: 'object', additionalProperties: true },
   limits: {

@@ -101,13 +101,20 @@ export class AddressBlocks {
   /** @throws {Error} if a text is not a block in its canonical spelling, as {@link readBlock} gives it */
   constructor(texts: readonly string[]) {
     for (const text of texts) {
-      const [start = '', prefix] = text.split('/', 2);
-      const network = parseAddress(start);
-      if (network === undefined) throw new Error('not an address');
-      const bits = prefix === undefined ? widthOf(network) : Number(prefix);
-      if (!(bits >= 0 && bits <= widthOf(network))) throw new Error('not a block');
-      (network.kind() === 'ipv4' ? this.#ipv4 : this.#ipv6).push({ network, bits });
+      const block = canonicalBlock(text);
+      (block.network.kind() === 'ipv4' ? this.#ipv4 : this.#ipv6).push(block);
     }
+  }
+
+  /**
+   * Whether all of a block is in one of the blocks.
+   *
+   * @throws {Error} as the constructor
+   */
+  covers(text: string): boolean {
+    const { network: inner, bits: most } = canonicalBlock(text);
+    const blocks = inner.kind() === 'ipv4' ? this.#ipv4 : this.#ipv6;
+    return blocks.some(({ network, bits }) => bits <= most && inner.match(network, bits));
   }
 
   /** Whether an address is in one of the blocks. No block of IPv6 holds an address of IPv4. */
@@ -118,4 +125,14 @@ export class AddressBlocks {
     }
     return false;
   }
+}
+
+/** Reads a block in its canonical spelling. */
+function canonicalBlock(text: string): Block {
+  const [start = '', prefix] = text.split('/', 2);
+  const network = parseAddress(start);
+  if (network === undefined) throw new Error('not an address');
+  const bits = prefix === undefined ? widthOf(network) : Number(prefix);
+  if (!(bits >= 0 && bits <= widthOf(network))) throw new Error('not a block');
+  return { network, bits };
 }

@@ -87,10 +87,10 @@ export class AccountRecords {
       ifVersion,
       dryRun,
     }: { readonly ifVersion?: number | undefined; readonly dryRun?: boolean | undefined },
-    apply: (record: TokenRecord) => Partial<TokenRecord> | undefined,
+    apply: (record: TokenRecord) => Applied | Promise<Applied>,
   ): Promise<RecordChange> {
     const { id, isMeant } = this.#addressed(account, valueOrId, now);
-    const make = (stored: TokenRecord | undefined): RecordChange => {
+    const make: MakeChange = (stored) => {
       const isTheirs = stored !== undefined && isMeant(stored) && isOpen(stored);
       const before = isTheirs ? stored : undefined;
       if (before === undefined) throw new TokenError('not_found', 'this account has no such token');
@@ -98,9 +98,8 @@ export class AccountRecords {
         throw new TokenError('token_expired', 'the token has expired; issue a new one');
       }
       if (ifVersion !== undefined && before.version !== ifVersion) throw versionConflict(before);
-      const changed = apply(before);
-      const version = before.version + 1;
-      return { before, after: changed === undefined ? before : { ...before, ...changed, version } };
+      const change = apply(before);
+      return change instanceof Promise ? change.then(after(before)) : after(before)(change);
     };
     if (id === undefined) return make(undefined);
     return dryRun === true ? this.#tryOut(id, now, make) : this.#queue.change(id, now, make);
@@ -147,7 +146,7 @@ export class AccountRecords {
   async #tryOut(id: TokenId, now: number, make: MakeChange): Promise<RecordChange> {
     const stored = await this.#reader.read(id, now);
     await turnAfter(stored);
-    const change = make(stored);
+    const change = await make(stored);
     await turnAfter(change.after);
     return change;
   }
@@ -175,6 +174,16 @@ export class AccountRecords {
     await this.#reader.close();
     await this.#store.close();
   }
+}
+
+/** What a change sets; `undefined` if there is nothing to change. */
+type Applied = Partial<TokenRecord> | undefined;
+
+function after(before: TokenRecord): (change: Applied) => RecordChange {
+  return (change) => {
+    const version = before.version + 1;
+    return { before, after: change === undefined ? before : { ...before, ...change, version } };
+  };
 }
 
 /** Whether a record may change, and is shown to those who ask for no state. */

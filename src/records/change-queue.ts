@@ -13,7 +13,7 @@ export interface RecordChange {
 }
 
 /** Makes a change of the record that is stored now, or throws why it is refused. */
-export type MakeChange = (stored: TokenRecord | undefined) => RecordChange;
+export type MakeChange = (stored: TokenRecord | undefined) => RecordChange | Promise<RecordChange>;
 
 interface Waiting {
   readonly make: MakeChange;
@@ -115,7 +115,8 @@ async function applied(
   for (const { make, resolve, reject } of batch) {
     await turnAfter(last);
     try {
-      const change = make(last);
+      const made = make(last);
+      const change = made instanceof Promise ? await made : made;
       last = change.after;
       outcomes.push(() => resolve(change));
     } catch (error) {

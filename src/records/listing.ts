@@ -6,7 +6,9 @@ import { readCursor, writeCursor } from './cursor.ts';
 import { type Scan, scan } from './scan.ts';
 
 /** One page of an account's list. */
-export interface Listing extends Pick<Scan, 'limit'>, Pick<PageQuery, 'account' | 'state'> {
+export interface Listing
+  extends Pick<Scan, 'limit'>,
+    Pick<PageQuery, 'account' | 'state' | 'parent'> {
   /** What is listed, as text: a cursor goes on with nothing else. */
   readonly filter: string;
   /** Selects tokens by their scopes. */
@@ -32,11 +34,11 @@ export interface ListedRecords {
 export async function readListing(
   store: CheckedStore,
   ring: KeyRing,
-  { account, state, filter, limit, maxBytes, cursor, ...wanted }: Listing,
+  { account, state, parent, filter, limit, maxBytes, cursor, ...wanted }: Listing,
   now: number,
 ): Promise<ListedRecords> {
   const after = cursor === undefined ? undefined : readCursor(ring, cursor, filter);
-  const query = { account, state, after, liveAt: new Date(now), maxBytes };
+  const query = { account, state, parent, after, liveAt: new Date(now), maxBytes };
   const { records, last } = await scan(store, { query, limit, isWanted: selectorOf(wanted) });
   return { records, cursor: last && writeCursor(ring, last, filter) };
 }

@@ -57,14 +57,20 @@ export class RecordReader {
 
   /** The cached record of a token, if it is fresh enough. */
   cached(id: TokenId, now: number): TokenRecord | undefined {
-    const entry = this.#entries.get(id);
-    if (entry === undefined) return undefined;
-    if (this.#isFresh(entry, now)) {
-      this.#hits += 1;
-      return entry.record;
+    const record = this.#fresh(id, now);
+    if (record !== undefined) this.#hits += 1;
+    return record;
+  }
+
+  /** The cached records of several ids; `undefined` unless all of them are fresh enough. */
+  cachedAll(ids: readonly TokenId[], now: number): readonly TokenRecord[] | undefined {
+    const records: TokenRecord[] = [];
+    for (const id of ids) {
+      const record = this.#fresh(id, now);
+      if (record === undefined) return undefined;
+      records.push(record);
     }
-    this.#drop(id);
-    return undefined;
+    return records;
   }
 
   /**
@@ -97,6 +103,21 @@ export class RecordReader {
     return batch.recordOf(id);
   }
 
+  /**
+   * Reads records from the store in one round trip, from now on.
+   *
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`, if one of them cannot be read
+   */
+  readAll(ids: readonly TokenId[], now: number): Promise<readonly (TokenRecord | undefined)[]> {
+    if (this.#open !== undefined && this.#open.size + ids.length > MAX_FOUND_TOGETHER) {
+      this.#send(this.#open);
+    }
+    const batch = this.#open ?? this.#openBatch(now);
+    for (const id of ids) batch.add(id);
+    if (this.#store.isLocal || batch.size === MAX_FOUND_TOGETHER) this.#send(batch);
+    return Promise.all(ids.map((id) => batch.recordOf(id)));
+  }
+
   /** Evicts records, and does not cache those that are being read. */
   evict(changed: ChangedIds): void {
     if (changed === 'all') this.#dropAll();
@@ -113,6 +134,14 @@ export class RecordReader {
     this.#isClosed = true;
     this.#dropAll();
     if (this.#unsubscribe !== undefined) await this.#store.unwatch(this.#unsubscribe);
+  }
+
+  #fresh(id: TokenId, now: number): TokenRecord | undefined {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return undefined;
+    if (this.#isFresh(entry, now)) return entry.record;
+    this.#drop(id);
+    return undefined;
   }
 
   #joinable(id: TokenId, now: number): Batch | undefined {

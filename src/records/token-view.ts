@@ -87,6 +87,8 @@ function draftOf(record: TokenRecord, now: number, value: string | undefined): D
     masked: maskValue(record),
   };
   if (value !== undefined) token.value = value;
+  const parent = record.ancestors?.at(-1);
+  if (parent !== undefined) token.parent = parent;
   if (record.name !== undefined) token.name = record.name;
   if (record.metadata !== undefined) token.metadata = record.metadata;
   if (record.limits !== undefined) token.limits = record.limits;

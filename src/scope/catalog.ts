@@ -74,6 +74,15 @@ export class ScopeCatalog implements Iterable<Scope> {
     );
   }
 
+  /**
+   * Makes a catalog of the scopes of a token, which may have wildcards, to expand others against them.
+   *
+   * @internal
+   */
+  static ofHeld(scopes: Iterable<Scope | string>): ScopeCatalog {
+    return new ScopeCatalog(ScopeSet.from(scopes));
+  }
+
   /** The number of entries. */
   get size(): number {
     return this.#entries.length;

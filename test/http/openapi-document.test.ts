@@ -849,6 +849,7 @@ describe('the schema of a query', () => {
       'match',
       'state',
       'name',
+      'parent',
       'limit',
       'cursor',
     ]);

@@ -41,6 +41,7 @@ export const CODES = {
   not_found: [404, 120],
   usage_not_recorded: [404, 121],
   unauthenticated: [401, 130],
+  invalid_token: [401, 132],
   cross_site: [403, 131],
   token_expired: [409, 140],
   method_not_allowed: [405, 150],

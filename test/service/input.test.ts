@@ -122,7 +122,7 @@ describe('what is refused', () => {
     ],
     [
       () => asked('ada'),
-      'list takes an object { account, scope, match, state, name, limit, maxBytes, cursor }; got a text',
+      'list takes an object { account, scope, match, state, name, parent, limit, maxBytes, cursor }; got a text',
     ],
     [() => asked([]), expect.stringMatching(/^list takes an object \{.*; got a list$/)],
     [

@@ -12,6 +12,7 @@ export const tokenJson = z.object({
   createdAt: z.int(),
   version: z.int(),
   pending: z.literal(true).optional(),
+  parent: z.string().optional(),
   /** Only a store knows it; a service does not send it. */
   requested: z.array(z.string()).readonly().optional(),
   name: z.string().optional(),

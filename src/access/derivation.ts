@@ -1,0 +1,122 @@
+import { MAX_ANCESTORS } from '../bounds.ts';
+import { TokenError } from '../errors.ts';
+import type { PatchInput, Read } from '../input.ts';
+import { checkLimitsWithin } from '../limits/within.ts';
+import { ScopeCatalog } from '../scope/catalog.ts';
+import { describeRefused, type RefusedScope, ScopeError } from '../scope/errors.ts';
+import { type Scope, ScopeSet } from '../scope/index.ts';
+import { isScopeError, ofMember, toTokenError } from '../scope-refusals.ts';
+import type { TokenId, TokenLimits, TokenRecord } from '../token.ts';
+
+/** What a token is bounded by: its parent, as far as the ancestors of that allow it. */
+export interface Bounds {
+  readonly held: ScopeSet;
+  readonly expiresAt: Date;
+  readonly limits: TokenLimits | undefined;
+}
+
+/**
+ * The ancestors of a token that is derived from another one.
+ *
+ * @throws {TokenError} `quota_exceeded` beyond the eighth generation
+ */
+export function ancestryOf({ id, ancestors = [] }: TokenRecord): readonly TokenId[] {
+  if (ancestors.length < MAX_ANCESTORS) return [...ancestors, id];
+  const max = MAX_ANCESTORS + 1;
+  throw new TokenError(
+    'quota_exceeded',
+    `a token of generation ${max} cannot be derived from; derive from one of its ancestors`,
+    { quota: 'generations', max },
+  );
+}
+
+/**
+ * The scopes that a token gets when it asks for some: requested ∩ held by the parent, as a catalog
+ * expands them.
+ *
+ * @param granted what the account gets for them; without it, all that the parent holds
+ * @throws {TokenError} as a catalog refuses; `scope_unmatched` names what the parent does not hold
+ */
+export function expandWithin(
+  { held }: Bounds,
+  asked: readonly Scope[],
+  { granted, member = 'scopes' }: Granted = {},
+): readonly string[] {
+  const within = expanded(held, asked, member);
+  if (granted === undefined) return within;
+  const allowed = ScopeSet.from(granted);
+  const common = within.filter((scope) => allowed.covers(scope));
+  const lost = ScopeSet.from(common);
+  const unmatched = asked.filter((scope) => !lost.overlaps(scope));
+  if (unmatched.length === 0) return Object.freeze(common);
+  throw notHeld(unmatched.map(refusedOf), member);
+}
+
+interface Granted {
+  readonly granted?: readonly string[] | undefined;
+  /** The member of the input that has the scopes. */
+  readonly member?: 'scopes' | 'addScopes' | undefined;
+}
+
+function expanded(held: ScopeSet, asked: readonly Scope[], member: string): readonly string[] {
+  try {
+    return Object.freeze(ScopeCatalog.ofHeld(held).expand(asked).granted);
+  } catch (error) {
+    if (!isScopeError(error)) throw error;
+    // Its ancestors may have left nothing to the parent.
+    if (error.code === 'catalog_empty') throw notHeld(asked.map(refusedOf), member);
+    if (error.code === 'scope_unmatched') throw notHeld(error.refused ?? [], member);
+    throw ofMember(toTokenError(error) as TokenError, member);
+  }
+}
+
+function refusedOf(scope: Scope): RefusedScope {
+  return { scope: scope.toString() };
+}
+
+function notHeld(refused: readonly RefusedScope[], member: string): TokenError {
+  const message = `the parent token does not hold ${describeRefused(refused)}`;
+  const refusal = new ScopeError('scope_unmatched', message, { refused });
+  return ofMember(toTokenError(refusal) as TokenError, member);
+}
+
+/** The expiry that a token gets: the parent's at the latest. */
+export function expiryWithin({ expiresAt: latest }: Bounds, expiresAt: Date): Date {
+  return latest < expiresAt ? new Date(latest) : expiresAt;
+}
+
+/** Whether a patch may only be made within the parent. */
+export function isWidening(
+  { scopes, addScopes, limits }: BoundedPatch,
+  { expiresAt }: Pick<Granting, 'expiresAt'>,
+): boolean {
+  return (scopes ?? addScopes ?? expiresAt ?? limits ?? undefined) !== undefined;
+}
+
+/**
+ * What a patch may give to a token with a parent.
+ *
+ * @throws {TokenError} as {@link expandWithin} and {@link checkLimitsWithin}
+ */
+export function patchWithin<Known extends Granting>(
+  bounds: Bounds,
+  { scopes, addScopes, limits }: BoundedPatch,
+  known: Known,
+): Known {
+  const { granted, expiresAt } = known;
+  const asked = scopes ?? addScopes;
+  const member = scopes === undefined ? 'addScopes' : 'scopes';
+  checkLimitsWithin(limits, bounds.limits);
+  return {
+    ...known,
+    ...(asked && { granted: expandWithin(bounds, asked, { granted, member }) }),
+    ...(expiresAt && { expiresAt: expiryWithin(bounds, expiresAt) }),
+  };
+}
+
+type BoundedPatch = Pick<Read<PatchInput>, 'scopes' | 'addScopes' | 'limits'>;
+
+interface Granting {
+  readonly granted: readonly string[];
+  readonly expiresAt: Date | undefined;
+}

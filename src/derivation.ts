@@ -1,0 +1,78 @@
+import { checkSize, tooManyTokens } from './access/change.ts';
+import { ancestryOf, type Bounds, expandWithin, expiryWithin } from './access/derivation.ts';
+import { ancestorFault } from './access/lineage.ts';
+import { TokenError } from './errors.ts';
+import type { DeriveInput, Read } from './input.ts';
+import { checkLimitsWithin } from './limits/within.ts';
+import type { ServiceParts } from './parts.ts';
+import { tokenOf } from './records/token-view.ts';
+import { askedExpiry, expiryAfter, type IssuedToken, type TokenRecord } from './token.ts';
+
+/** Issues a token within what the token of a value may do now. */
+export async function derived(
+  parts: ServiceParts,
+  value: string,
+  { scopes, name, metadata, limits, ...asked }: Read<DeriveInput>,
+  now: number,
+): Promise<IssuedToken> {
+  const { lifetime, quotas } = parts.rules;
+  const expiresAt = askedExpiry(asked, now, lifetime) ?? expiryAfter(now, lifetime.defaultSeconds);
+  parts.limits.check(limits);
+  const parent = await parts.decider.live(value, now);
+  const bounds = boundsBy(parts, parent);
+  checkLimitsWithin(limits, bounds.limits);
+  const fields = {
+    account: parent.account,
+    ancestors: ancestryOf(parent),
+    scopes: expandWithin(bounds, scopes),
+    requested: scopes.map(String),
+    createdAt: new Date(now),
+    expiresAt: expiryWithin(bounds, expiresAt),
+    version: 1,
+    ...(name !== undefined && { name }),
+    ...(metadata !== undefined && { metadata }),
+    ...(limits !== undefined && { limits }),
+  };
+  checkSize(fields, quotas);
+  const quota = { tokens: quotas.tokensPerAccount, liveAt: new Date(now) };
+  const inserted = await parts.records.insert(fields, quota);
+  if (inserted === undefined) throw tooManyTokens(quotas);
+  const { record } = inserted;
+  parts.events.issued(record, now);
+  return Object.freeze({ ...tokenOf(record, now), value: inserted.value });
+}
+
+/**
+ * Makes a change of a record, within what its ancestors leave of it. There are no bounds for a token
+ * without ancestors.
+ *
+ * @throws {TokenError} `token_expired` if one of them has ended, and whatever `change` throws
+ */
+export function withinBounds<Change>(
+  parts: ServiceParts,
+  record: TokenRecord,
+  now: number,
+  change: (bounds: Bounds | undefined) => Change,
+): Change | Promise<Change> {
+  if (record.ancestors === undefined) return change(undefined);
+  return boundsOf(parts, record, now).then(change);
+}
+
+async function boundsOf(parts: ServiceParts, record: TokenRecord, now: number): Promise<Bounds> {
+  const { lineages } = parts;
+  const ancestors = await lineages.read(record, now);
+  const parent = ancestors.at(-1);
+  const fault = ancestorFault(record, ancestors, now);
+  if (parent === undefined || (fault !== undefined && fault !== 'ancestor_suspended')) {
+    throw new TokenError(
+      'token_expired',
+      'a token that this one was derived from has ended, and this one with it; issue a new one',
+    );
+  }
+  return boundsBy(parts, lineages.within(parent, ancestors.slice(0, -1)));
+}
+
+function boundsBy({ compiled }: ServiceParts, parent: TokenRecord): Bounds {
+  const { scopes, expiresAt, limits } = parent;
+  return { held: compiled.setOf(scopes), expiresAt, limits };
+}

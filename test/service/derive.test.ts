@@ -1,0 +1,640 @@
+import { describe, expect, it } from 'vitest';
+import type { TokenEvent } from '../../src/events.ts';
+import { TokenService } from '../../src/service.ts';
+import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
+import { manualClock } from '../../src/testing/index.ts';
+import type { IssuedToken } from '../../src/token.ts';
+import {
+  allOf,
+  codeOf,
+  K1,
+  NO_ID,
+  OTHER_SCOPE,
+  RecordingStore,
+  recordOf,
+  refusalOf,
+  SCOPE,
+  setUp,
+  YEAR,
+} from '../support.ts';
+
+const NEED = { scope: SCOPE };
+const OTHER_NEED = { scope: OTHER_SCOPE };
+const BOTH = [SCOPE, OTHER_SCOPE];
+
+/** A token that holds both scopes, and one derived from it that holds the first. */
+async function family(options: Parameters<typeof setUp>[0] = {}) {
+  const setting = setUp(options);
+  const { tokens } = setting;
+  const parent = await tokens.issue({ account: 'acme', scopes: BOTH, ttlSeconds: 3600 });
+  const child = await tokens.derive(parent.value, { scopes: [SCOPE] });
+  return { ...setting, parent, child };
+}
+
+type Family = Awaited<ReturnType<typeof family>>;
+
+/** Tokens, each derived from the one before. */
+async function chainOf(tokens: TokenService, length: number): Promise<IssuedToken[]> {
+  const chain = [await tokens.issue({ account: 'acme', scopes: BOTH })];
+  while (chain.length < length) {
+    const { value } = chain.at(-1) as IssuedToken;
+    chain.push(await tokens.derive(value, { scopes: BOTH }));
+  }
+  return chain;
+}
+
+describe('derive', () => {
+  it('makes a token of the same account that its value opens', async () => {
+    const { tokens, parent, child } = await family();
+
+    expect(child).toMatchObject({
+      account: 'acme',
+      parent: parent.id,
+      scopes: [SCOPE],
+      version: 1,
+    });
+    expect(await tokens.verify(child.value, NEED)).toMatchObject({
+      ok: true,
+      grantedBy: SCOPE,
+      token: { id: child.id, parent: parent.id },
+    });
+    expect(await tokens.verify(child.value, OTHER_NEED)).toMatchObject({
+      reason: 'insufficient_scope',
+    });
+    expect(parent.parent).toBeUndefined();
+  });
+
+  it('keeps its ancestors, root first', async () => {
+    const { tokens, store } = setUp();
+    const [root, middle, leaf] = (await chainOf(tokens, 3)) as [
+      IssuedToken,
+      IssuedToken,
+      IssuedToken,
+    ];
+
+    expect((await recordOf(store, leaf.id)).ancestors).toEqual([root.id, middle.id]);
+    expect((await recordOf(store, root.id)).ancestors).toBeUndefined();
+    expect(leaf.parent).toBe(middle.id);
+  });
+
+  it('takes a name, metadata and each way to say how long it lives', async () => {
+    const { tokens, parent } = await family();
+    const scopes = [SCOPE];
+    const named = await tokens.derive(parent.value, { scopes, name: 'job', metadata: { run: 7 } });
+    const short = await tokens.derive(parent.value, { scopes, expiresIn: '10m' });
+
+    expect(named).toMatchObject({ name: 'job', metadata: { run: 7 } });
+    expect(short.expiresAt.getTime() - short.createdAt.getTime()).toBe(600_000);
+  });
+
+  it.each([
+    ['no lifetime', {}],
+    ['a longer lifetime', { ttlSeconds: YEAR }],
+    ['a later expiry', { expiresAt: new Date('2100-06-01T00:00:00Z') }],
+  ])('ends with its parent if it is asked for %s', async (_, asked) => {
+    const { tokens, parent } = await family();
+    const child = await tokens.derive(parent.value, { scopes: [SCOPE], ...asked });
+
+    expect(child.expiresAt).toEqual(parent.expiresAt);
+  });
+
+  it('ends before its parent if it is asked to', async () => {
+    const { tokens, parent, clock } = await family();
+    const child = await tokens.derive(parent.value, { scopes: [SCOPE], ttlSeconds: 60 });
+    clock.advance(59.999);
+    expect(await tokens.allows(child.value, NEED)).toBe(true);
+    clock.advance(0.001);
+
+    expect(await tokens.verify(child.value, NEED)).toMatchObject({ reason: 'expired' });
+    expect(await tokens.allows(parent.value, NEED)).toBe(true);
+  });
+
+  it('expands wildcards against what the parent holds', async () => {
+    const { tokens, parent } = await family();
+
+    const all = await tokens.derive(parent.value, { scopes: ['*:*/*'] });
+    const narrow = await tokens.derive(parent.value, { scopes: [`${SCOPE}/7`] });
+
+    expect(all).toMatchObject({ scopes: BOTH, requested: ['*:*/*'] });
+    expect(narrow.scopes).toEqual([`${SCOPE}/7`]);
+  });
+
+  it('narrows the wildcards that a parent without a catalog holds', async () => {
+    const { tokens } = setUp();
+    const parent = await tokens.issue({ account: 'acme', scopes: ['*:shop.example/*'] });
+
+    const child = await tokens.derive(parent.value, { scopes: ['GET:*/*', 'POST:shop.example/a'] });
+
+    expect(child.scopes).toEqual(['GET:shop.example/*', 'POST:shop.example/a']);
+  });
+
+  it('names the scopes that the parent does not hold', async () => {
+    const { tokens, parent } = await family();
+    const scopes = [SCOPE, 'GET:shop.example/ordres', 'GET:b.example/a'];
+
+    const error = await refusalOf(tokens.derive(parent.value, { scopes }));
+
+    expect(error).toMatchObject({ code: 'scope_unmatched' });
+    expect(error.message).toMatch(/^the parent token does not hold GET:shop\.example\/ordres/);
+    expect(error.details).toMatchObject({ scopes: scopes.slice(1), member: 'scopes' });
+  });
+
+  it.each([
+    ['no scopes', { scopes: [] }, 'scopes_required'],
+    ['a scope that is none', { scopes: ['get:shop.example/orders'] }, 'invalid_scope'],
+    ['a lifetime of zero', { scopes: [SCOPE], ttlSeconds: 0 }, 'invalid_ttl'],
+    ['an account', { scopes: [SCOPE], account: 'evil' }, 'invalid_request'],
+    ['a parent', { scopes: [SCOPE], parent: NO_ID }, 'invalid_request'],
+  ])('refuses %s', async (_, input, code) => {
+    const { tokens, parent } = await family();
+
+    expect(await codeOf(tokens.derive(parent.value, input as never))).toBe(code);
+  });
+
+  it('makes 8 generations, and no ninth', async () => {
+    const { tokens } = setUp();
+    const chain = await chainOf(tokens, 8);
+    const eighth = chain.at(-1) as IssuedToken;
+
+    const error = await refusalOf(tokens.derive(eighth.value, { scopes: [SCOPE] }));
+
+    expect(await tokens.allows(eighth.value, NEED)).toBe(true);
+    expect(error).toMatchObject({
+      code: 'quota_exceeded',
+      details: { quota: 'generations', max: 8 },
+    });
+  });
+
+  it.each([
+    ['malformed', async () => 'acme_nonsense'],
+    [
+      'unknown',
+      async ({ tokens, parent }) => {
+        await tokens.rotate('acme', parent.id);
+        return parent.value;
+      },
+    ],
+    [
+      'revoked',
+      async ({ tokens, parent }) => {
+        await tokens.revoke('acme', parent.id);
+        return parent.value;
+      },
+    ],
+    [
+      'suspended',
+      async ({ tokens, parent }) => {
+        await tokens.patch('acme', parent.id, { suspended: true });
+        return parent.value;
+      },
+    ],
+    [
+      'expired',
+      async ({ clock, parent }) => {
+        clock.advance(3600);
+        return parent.value;
+      },
+    ],
+    [
+      'ancestor_revoked',
+      async ({ tokens, parent, child }) => {
+        await tokens.revoke('acme', parent.id);
+        return child.value;
+      },
+    ],
+  ] as [string, (made: Family) => Promise<string>][])(
+    'refuses a value that is %s, and says so only to the host',
+    async (reason, prepare) => {
+      const events: TokenEvent[] = [];
+      const made = await family({ onEvent: (event) => events.push(event) });
+      const value = await prepare(made);
+
+      const error = await refusalOf(made.tokens.derive(value, { scopes: [SCOPE] }));
+
+      expect(error).toMatchObject({ code: 'invalid_token', details: { reason } });
+      expect(error.message).toBe('the value is not, or no longer, valid');
+      expect(events).toContainEqual(expect.objectContaining({ type: 'refused', reason }));
+    },
+  );
+
+  it('counts towards the quota of the account', async () => {
+    const { tokens } = setUp({ quotas: { tokensPerAccount: 1 } });
+    const parent = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+
+    expect(await codeOf(tokens.derive(parent.value, { scopes: [SCOPE] }))).toBe('quota_exceeded');
+  });
+
+  it('is an event with the parent', async () => {
+    const events: TokenEvent[] = [];
+    const { parent, child } = await family({ onEvent: (event) => events.push(event) });
+    const issued = events.filter(({ type }) => type === 'issued');
+
+    expect(issued).toEqual([
+      { type: 'issued', id: parent.id, account: 'acme', at: parent.createdAt },
+      { type: 'issued', id: child.id, account: 'acme', parent: parent.id, at: child.createdAt },
+    ]);
+  });
+
+  it('gives what the ancestors of the parent allow now, and not what it holds', async () => {
+    const { tokens } = setUp();
+    const [root, middle] = (await chainOf(tokens, 2)) as [IssuedToken, IssuedToken];
+    await tokens.patch('acme', root.id, { removeScopes: [OTHER_SCOPE], expiresIn: 60 });
+
+    const child = await tokens.derive(middle.value, { scopes: ['*:*/*'] });
+
+    expect(child.scopes).toEqual([SCOPE]);
+    expect(child.expiresAt.getTime()).toBe(child.createdAt.getTime() + 60_000);
+    expect(await codeOf(tokens.derive(middle.value, { scopes: [OTHER_SCOPE] }))).toBe(
+      'scope_unmatched',
+    );
+  });
+
+  it('uses a value that waits for its first use', async () => {
+    const { tokens, parent } = await family();
+    const { value } = await tokens.rotate('acme', parent.id, { activate: 'first-use' });
+    await tokens.derive(value, { scopes: [SCOPE] });
+    await tokens.close();
+
+    expect((await tokens.get('acme', parent.id))?.pending).toBeUndefined();
+  });
+});
+
+describe('a derived token', () => {
+  it.each([
+    ['revoked', 'ancestor_revoked', ({ tokens, parent }) => tokens.revoke('acme', parent.id)],
+    [
+      'suspended',
+      'ancestor_suspended',
+      ({ tokens, parent }) => tokens.patch('acme', parent.id, { suspended: true }),
+    ],
+    [
+      'expired',
+      'ancestor_expired',
+      async ({ tokens, parent, clock }) => {
+        await tokens.patch('acme', parent.id, { expiresIn: 1 });
+        clock.advance(1);
+      },
+    ],
+    [
+      'narrowed',
+      'ancestor_insufficient',
+      ({ tokens, parent }) => tokens.patch('acme', parent.id, { removeScopes: [SCOPE] }),
+    ],
+    [
+      'purged',
+      'ancestor_revoked',
+      async ({ tokens, parent, clock }) => {
+        await tokens.revoke('acme', parent.id);
+        clock.advance(1);
+        expect(await tokens.purge({ before: clock.now() })).toBe(1);
+      },
+    ],
+  ] as [string, string, (made: Family) => Promise<unknown>][])(
+    'is refused at once when its parent is %s, and so are its own children',
+    async (_, reason, change) => {
+      for (const cache of [undefined, { maxStaleMs: 60_000 }]) {
+        const made = await family({ ...(cache && { cache }) });
+        const { tokens, child } = made;
+        const grandchild = await tokens.derive(child.value, { scopes: [SCOPE] });
+        expect(await tokens.allows(child.value, NEED)).toBe(true);
+        expect(await tokens.allows(grandchild.value, NEED)).toBe(true);
+        await change(made);
+
+        expect(await tokens.verify(child.value, NEED)).toMatchObject({ ok: false, reason });
+        expect(await tokens.verify(grandchild.value, NEED)).toMatchObject({ ok: false, reason });
+        expect(await tokens.explain('acme', child.id, NEED)).toMatchObject({
+          allowed: false,
+          reason,
+        });
+      }
+    },
+  );
+
+  it('is accepted again when its parent is resumed, or widened', async () => {
+    const { tokens, parent, child } = await family();
+    await tokens.patch('acme', parent.id, { suspended: true, removeScopes: [SCOPE] });
+    await tokens.patch('acme', parent.id, { suspended: false });
+    expect(await tokens.verify(child.value, NEED)).toMatchObject({
+      reason: 'ancestor_insufficient',
+      needed: SCOPE,
+      explanation: {
+        allowed: false,
+        reason: 'ancestor_insufficient',
+        nearest: { scope: OTHER_SCOPE },
+      },
+    });
+    await tokens.patch('acme', parent.id, { addScopes: [SCOPE] });
+
+    expect(await tokens.allows(child.value, NEED)).toBe(true);
+  });
+
+  it('never gets more when its parent does', async () => {
+    const { tokens, parent, child } = await family();
+    await tokens.patch('acme', parent.id, {
+      addScopes: ['DELETE:shop.example/orders'],
+      expiresIn: YEAR,
+    });
+
+    const shown = await tokens.get('acme', child.id);
+
+    expect(shown).toMatchObject({ scopes: [SCOPE], expiresAt: child.expiresAt });
+  });
+
+  it('is decided in one order: its own state, its ancestors, the request, its scopes, theirs', async () => {
+    const { tokens } = setUp();
+    const [root, middle, leaf] = (await chainOf(tokens, 3)) as [
+      IssuedToken,
+      IssuedToken,
+      IssuedToken,
+    ];
+    const reasonOf = async (need: Parameters<typeof tokens.verify>[1]) =>
+      (await tokens.verify(leaf.value, need)).reason;
+    const ambiguous = { method: 'GET', domain: 'shop.example', target: '//orders' };
+    const resume = (id: string) => tokens.patch('acme', id, { suspended: false });
+
+    await tokens.patch('acme', leaf.id, { suspended: true });
+    await tokens.patch('acme', root.id, { suspended: true });
+    expect(await reasonOf(ambiguous)).toBe('suspended');
+    await resume(leaf.id);
+    expect(await reasonOf(ambiguous)).toBe('ancestor_suspended');
+    await resume(root.id);
+    expect(await reasonOf(ambiguous)).toBe('ambiguous_request');
+    await tokens.patch('acme', middle.id, { removeScopes: [OTHER_SCOPE] });
+    expect(await reasonOf({ scope: 'PUT:shop.example/orders' })).toBe('insufficient_scope');
+    expect(await reasonOf(OTHER_NEED)).toBe('ancestor_insufficient');
+    await tokens.patch('acme', middle.id, { suspended: true });
+    await tokens.revoke('acme', root.id);
+    expect(await reasonOf(NEED)).toBe('ancestor_revoked');
+  });
+
+  it('is not changed when its parent is rotated', async () => {
+    const { tokens, parent, child } = await family();
+    await tokens.rotate('acme', parent.id);
+
+    expect(await tokens.allows(child.value, NEED)).toBe(true);
+  });
+
+  it('is rotated, shown and revoked like any other', async () => {
+    const { tokens, parent, child } = await family();
+    const { value } = await tokens.rotate('acme', child.id);
+
+    expect(await tokens.allows(child.value, NEED)).toBe(false);
+    expect(await tokens.verify(value, NEED)).toMatchObject({
+      ok: true,
+      token: { parent: parent.id },
+    });
+    expect(await tokens.revoke('acme', child.id)).toBe(true);
+    expect(await tokens.allows(value, NEED)).toBe(false);
+    expect(await tokens.allows(parent.value, NEED)).toBe(true);
+  });
+
+  it('shows a verifier only what its ancestors leave of it', async () => {
+    const { tokens, parent } = await family();
+    const child = await tokens.derive(parent.value, { scopes: BOTH });
+    await tokens.patch('acme', parent.id, { removeScopes: [OTHER_SCOPE], expiresIn: 60 });
+    const { expiresAt } = (await tokens.get('acme', parent.id)) as IssuedToken;
+
+    const verdict = await tokens.verify(child.value, NEED);
+    const introspected = await tokens.introspect(child.value);
+
+    expect(verdict.token).toMatchObject({ scopes: [SCOPE], expiresAt });
+    expect(introspected).toMatchObject({ id: child.id, scopes: [SCOPE], expiresAt });
+    expect(await tokens.get('acme', child.id)).toMatchObject({ scopes: BOTH });
+  });
+
+  it('is introspected as inactive when an ancestor has ended, is suspended or leaves nothing', async () => {
+    for (const change of ['revoke', 'suspend', 'narrow'] as const) {
+      const { tokens, parent, child } = await family();
+      expect(await tokens.introspect(child.value)).toMatchObject({ id: child.id });
+      if (change === 'revoke') await tokens.revoke('acme', parent.id);
+      else if (change === 'suspend') await tokens.patch('acme', parent.id, { suspended: true });
+      else await tokens.patch('acme', parent.id, { removeScopes: [SCOPE] });
+
+      expect(await tokens.introspect(child.value), change).toBeUndefined();
+    }
+  });
+
+  it('counts its uses for itself and for its ancestors, by the scopes of each', async () => {
+    const { tokens, parent } = await family({ usage: { store: new MemoryUsageStore() } });
+    const child = await tokens.derive(parent.value, { scopes: [`${SCOPE}/7`] });
+    await tokens.verify(child.value, { scope: `${SCOPE}/7` });
+
+    expect(await tokens.usage('acme', child.id)).toMatchObject({ uses: 1 });
+    expect((await tokens.usage('acme', parent.id))?.scopes).toContainEqual(
+      expect.objectContaining({ scope: SCOPE, uses: 1 }),
+    );
+  });
+});
+
+describe('a change of a derived token', () => {
+  it.each([
+    ['modify', { scopes: ['*:*/*'] }],
+    ['patch', { scopes: ['*:*/*'] }],
+    ['patch', { addScopes: ['*:*/*'] }],
+  ] as const)('by %s of %o gets what its parent holds', async (verb, change) => {
+    const { tokens, parent, child } = await family();
+    const modified = await tokens[verb]('acme', child.id, change as never);
+
+    expect(modified).toMatchObject({ scopes: BOTH, parent: parent.id });
+  });
+
+  it.each([
+    ['modify', { scopes: ['PUT:shop.example/orders'] }, 'scopes'],
+    ['patch', { scopes: ['PUT:shop.example/orders'] }, 'scopes'],
+    ['patch', { addScopes: ['PUT:shop.example/orders'] }, 'addScopes'],
+  ] as const)('by %s of %o is refused, naming the member', async (verb, change, member) => {
+    const { tokens, child } = await family();
+    const error = await refusalOf(tokens[verb]('acme', child.id, change as never));
+
+    expect(error).toMatchObject({ code: 'scope_unmatched', details: { member } });
+    expect(error.message).toMatch(/the parent token does not hold PUT:shop\.example\/orders/);
+  });
+
+  it.each(['modify', 'patch'] as const)('by %s never outlives its parent', async (verb) => {
+    const { tokens, parent, child } = await family();
+    const change = { scopes: [SCOPE], expiresIn: YEAR };
+
+    expect(await tokens[verb]('acme', child.id, change)).toMatchObject({
+      expiresAt: parent.expiresAt,
+    });
+    expect((await tokens.modify('acme', child.id, { scopes: [SCOPE] })).expiresAt).toEqual(
+      parent.expiresAt,
+    );
+  });
+
+  it('is within the catalog of the account as well', async () => {
+    const { ScopeCatalog } = await import('../../src/scope/index.ts');
+    let catalog = ScopeCatalog.from(BOTH);
+    const { tokens, child } = await family({ catalog: () => catalog });
+    catalog = ScopeCatalog.from([SCOPE]);
+
+    expect(await tokens.modify('acme', child.id, { scopes: ['*:*/*'] })).toMatchObject({
+      scopes: [SCOPE],
+    });
+    expect(await codeOf(tokens.modify('acme', child.id, { scopes: [OTHER_SCOPE] }))).toBe(
+      'scope_unmatched',
+    );
+  });
+
+  it('is tried out by dryRun, within the same bounds', async () => {
+    const { tokens, child } = await family();
+    const change = { addScopes: ['*:*/*'] };
+
+    const tried = await tokens.patch('acme', child.id, change, { dryRun: true });
+
+    expect(tried).toMatchObject({ scopes: BOTH, diff: { added: [OTHER_SCOPE], removed: [] } });
+    expect(await tokens.get('acme', child.id)).toMatchObject({ scopes: [SCOPE] });
+  });
+
+  it('is refused when an ancestor has ended, unless it takes nothing from it', async () => {
+    const { tokens, parent, child } = await family();
+    await tokens.revoke('acme', parent.id);
+
+    expect(await codeOf(tokens.patch('acme', child.id, { expiresIn: 60 }))).toBe('token_expired');
+    expect(await codeOf(tokens.modify('acme', child.id, { scopes: [SCOPE] }))).toBe(
+      'token_expired',
+    );
+    expect(await tokens.patch('acme', child.id, { name: 'old', suspended: true })).toMatchObject({
+      state: 'suspended',
+    });
+  });
+
+  it('does not need the parent to suspend it or to rename it', async () => {
+    const { tokens, store, child, parent } = await family();
+    store.break('find', (ids: readonly string[]) =>
+      ids.includes(parent.id) ? Promise.reject(new Error('down')) : store.inner.find(ids as never),
+    );
+
+    expect(await tokens.patch('acme', child.id, { suspended: true })).toMatchObject({
+      state: 'suspended',
+    });
+  });
+});
+
+describe('list({ parent })', () => {
+  it('finds the children of a token, and not their children', async () => {
+    const { tokens, parent, child } = await family();
+    const second = await tokens.derive(parent.value, { scopes: [OTHER_SCOPE] });
+    await tokens.derive(child.value, { scopes: [SCOPE] });
+
+    const { tokens: children } = await tokens.list({ account: 'acme', parent: parent.id });
+
+    expect(children.map(({ id }) => id).sort()).toEqual([child.id, second.id].sort());
+    expect(await tokens.list({ account: 'other', parent: parent.id })).toEqual({ tokens: [] });
+    expect(await tokens.list({ account: 'acme', parent: NO_ID })).toEqual({ tokens: [] });
+  });
+
+  it('goes on page by page, and its cursor is good for no other parent', async () => {
+    const { tokens, parent, child } = await family();
+    for (let i = 0; i < 4; i += 1) await tokens.derive(parent.value, { scopes: [SCOPE] });
+    const all = await allOf(tokens.listAll({ account: 'acme', parent: parent.id, limit: 2 }));
+    const { cursor } = await tokens.list({ account: 'acme', parent: parent.id, limit: 2 });
+
+    expect(new Set(all.map(({ id }) => id)).size).toBe(5);
+    expect(
+      await codeOf(tokens.list({ account: 'acme', parent: child.id, cursor: cursor as string })),
+    ).toBe('invalid_request');
+    expect(await codeOf(tokens.list({ account: 'acme', cursor: cursor as string }))).toBe(
+      'invalid_request',
+    );
+  });
+
+  it('refuses what is not an id', async () => {
+    const { tokens, parent } = await family();
+
+    expect(await codeOf(tokens.list({ account: 'acme', parent: parent.value }))).toBe(
+      'invalid_request',
+    );
+  });
+});
+
+describe('the reads of a derived token', () => {
+  it.each([true, false])(
+    'are one for itself and one for all its ancestors (local: %s)',
+    async (local) => {
+      const store = new RecordingStore(new MemoryTokenStore(), { local });
+      const tokens = new TokenService({ store, keys: [K1], prefix: 'acme' });
+      const chain = await chainOf(tokens, 8);
+      const leaf = chain.at(-1) as IssuedToken;
+      store.takeCalls();
+
+      expect(await tokens.allows(leaf.value, NEED)).toBe(true);
+
+      const asked = store.calls.map(({ args }) => (args[0] as string[]).length);
+      expect(asked).toEqual([1, 7]);
+    },
+  );
+
+  it('are none when all are cached, and the hit is synchronous', async () => {
+    const { tokens, store, child } = await family({ cache: { maxStaleMs: 60_000 } });
+    expect(tokens.verifySync(child.value, NEED)).toBeUndefined();
+    await tokens.verify(child.value, NEED);
+    store.takeCalls();
+
+    expect(tokens.verifySync(child.value, NEED)).toMatchObject({ ok: true });
+    expect(store.takeCalls()).toEqual([]);
+  });
+
+  it('are those of what is not cached: an ancestor that was changed', async () => {
+    const { tokens, store, parent, child } = await family({ cache: { maxStaleMs: 60_000 } });
+    await tokens.verify(child.value, NEED);
+    await tokens.patch('acme', parent.id, { name: 'changed' });
+    store.takeCalls();
+
+    expect(tokens.verifySync(child.value, NEED)).toBeUndefined();
+    expect(await tokens.allows(child.value, NEED)).toBe(true);
+    expect(store.takeCalls()).toEqual(['find']);
+  });
+
+  it('are as fresh as those of the token itself, on other nodes as well', async () => {
+    const clock = manualClock();
+    const store = new MemoryTokenStore();
+    const options = { store, keys: [K1], prefix: 'acme', clock };
+    const here = new TokenService(options);
+    const there = new TokenService({ ...options, cache: { maxStaleMs: 1000 } });
+    const [root, leaf] = (await chainOf(here, 2)) as [IssuedToken, IssuedToken];
+    // The token was read later than its ancestor: the older one counts.
+    await there.verify(root.value, NEED);
+    clock.advance(0.9);
+    expect(await there.allows(leaf.value, NEED)).toBe(true);
+    await here.revoke('acme', root.id);
+    clock.advance(0.1);
+
+    expect(await there.verify(leaf.value, NEED)).toMatchObject({ reason: 'ancestor_revoked' });
+  });
+
+  it('ask the store with fresh, whatever is cached', async () => {
+    const { tokens, store, child } = await family({ cache: { maxStaleMs: 60_000 } });
+    await tokens.verify(child.value, NEED);
+    store.takeCalls();
+    await tokens.verify(child.value, NEED, { fresh: true });
+
+    expect(store.takeCalls()).toEqual(['find', 'find']);
+  });
+
+  it.each([
+    ['fails', () => Promise.reject(new Error('down')), 'store_unavailable'],
+    ['lies', () => Promise.resolve([{ id: NO_ID }]), 'store_corrupt'],
+  ])('accept nobody if the store %s about an ancestor', async (_, answer, code) => {
+    const { tokens, store, parent, child } = await family();
+    store.break('find', (ids: readonly string[]) =>
+      ids.includes(parent.id) ? answer() : store.inner.find(ids as never),
+    );
+
+    expect(await codeOf(tokens.verify(child.value, NEED))).toBe(code);
+    expect(await codeOf(tokens.introspect(child.value))).toBe(code);
+    expect(await codeOf(tokens.explain('acme', child.id, NEED))).toBe(code);
+  });
+
+  it('refuse an ancestor of another account', async () => {
+    const { tokens, store, parent, child } = await family();
+    store.break('find', async (ids: never) =>
+      (await store.inner.find(ids)).map((record) =>
+        record?.id === parent.id ? { ...record, account: 'other' } : record,
+      ),
+    );
+
+    expect(await tokens.verify(child.value, NEED)).toMatchObject({ reason: 'ancestor_revoked' });
+  });
+});
