@@ -52,7 +52,7 @@ export interface ServiceParts {
  */
 export function partsOf(options: unknown): ServiceParts {
   const read = readOptions(options);
-  const { isLocal, deadlineMs, lifetime, quotas } = read;
+  const { isLocal, deadlineMs } = read;
   const ring = readOption('keys', () => new KeyRing(read.keys));
   const now = steadyClock(read.clock);
   const events = new Events(read.onEvent, now);
@@ -77,35 +77,20 @@ export function partsOf(options: unknown): ServiceParts {
   const { canWriteLater } = read;
   const lineages = new Lineages(reader, compiled);
   const rotations = new Rotations({ records, values, events, canWriteLater });
+  const parts = { events, catalogs, reader, compiled, lineages, rotations, limits };
   return {
-    rules: {
-      lifetime,
-      quotas,
-      issueInput: issueInput(lifetime),
-      deriveInput: deriveInput(lifetime),
-    },
+    ...parts,
+    rules: rulesOf(read),
     ring,
     now,
-    events,
-    catalogs,
-    reader,
     store,
-    compiled,
     records,
-    rotations,
-    limits,
     view: new TokenView(values, events, usage),
-    lineages,
-    decider: new Decider({
-      values,
-      reader,
-      catalogs,
-      compiled,
-      lineages,
-      rotations,
-      limits,
-      events,
-      usage,
-    }),
+    decider: new Decider({ ...parts, values, usage }),
   };
+}
+
+function rulesOf({ lifetime, quotas }: Pick<ServiceParts['rules'], 'lifetime' | 'quotas'>) {
+  const schemas = { issueInput: issueInput(lifetime), deriveInput: deriveInput(lifetime) };
+  return { lifetime, quotas, ...schemas };
 }

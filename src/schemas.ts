@@ -26,7 +26,6 @@ import { ofMember, toTokenError } from './scope-refusals.ts';
 import {
   copyLimits,
   isAccount,
-  isId,
   isPlainText,
   type JsonObject,
   LISTED_STATES,
@@ -35,6 +34,7 @@ import {
   type TokenId,
   type TokenLimits,
 } from './token.ts';
+import { isId } from './token-id.ts';
 import { durationMessage, secondsMessage, shown, shownBlock, shownName } from './wording.ts';
 
 /** What an error function of zod is given. */

@@ -3,7 +3,6 @@ import { isAfter } from 'date-fns/isAfter';
 import { isValid } from 'date-fns/isValid';
 import {
   MAX_ACCOUNT_BYTES,
-  MAX_ANCESTORS,
   MAX_LIMIT_ADDRESSES,
   MAX_RATE_SECONDS,
   MAX_RECORD_BYTES,
@@ -11,15 +10,10 @@ import {
 import { TokenError } from './errors.ts';
 import { listBytes } from './list-size.ts';
 import type { RequestReason, ScopeDiff } from './scope/index.ts';
+import { isAncestors, type TokenId } from './token-id.ts';
 import { inWords, secondsMessage, shownDate } from './wording.ts';
 
-declare const tokenId: unique symbol;
-
-/**
- * The public handle of a token: 22 characters of `0-9A-Za-z`. It may be logged, shown and put into
- * a path; it opens nothing.
- */
-export type TokenId = string & { readonly [tokenId]: true };
+export type { TokenId };
 
 /** Any value that survives JSON unchanged. */
 export type JsonValue =
@@ -492,18 +486,6 @@ function isRate(value: unknown): boolean {
   if (!hasOnly(value, ['uses', 'seconds'])) return false;
   const { uses, seconds } = value;
   return isCount(uses) && isCount(seconds) && seconds <= MAX_RATE_SECONDS;
-}
-
-/** Whether a store returned the ids of ancestors. */
-export function isAncestors(value: unknown): value is readonly TokenId[] {
-  return (
-    Array.isArray(value) && value.length > 0 && value.length <= MAX_ANCESTORS && value.every(isId)
-  );
-}
-
-/** Whether a text has the form of an id. */
-export function isId(value: unknown): value is TokenId {
-  return typeof value === 'string' && /^[0-9A-Za-z]{22}$/.test(value);
 }
 
 function isFormatName(value: unknown): boolean {

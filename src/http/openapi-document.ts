@@ -78,7 +78,7 @@ export function openApiDocument(options: DocumentOptions): () => HttpResponse {
 }
 
 function documentOf(options: DocumentOptions): Json {
-  const { basePath = '', authenticate, session, introspection, revocation, derivation } = options;
+  const { basePath = '', authenticate, session } = options;
   return {
     openapi: '3.1.0',
     info: {
@@ -95,39 +95,44 @@ function documentOf(options: DocumentOptions): Json {
       ...(hasOAuth(options) ? [{ name: 'oauth', description: 'RFC 7662 and RFC 7009.' }] : []),
       { name: 'about', description: 'About the service.' },
     ],
-    paths: {
-      '/token': { post: create(options), get: list(options) },
-      ...(derivation && { '/token/derive': { post: derive(options) } }),
-      '/token/{token}': {
-        parameters: [tokenParameter(options)],
-        get: show(options),
-        put: replace(options),
-        patch: patch(options),
-        delete: remove(options),
-      },
-      '/token/{token}/rotate': {
-        parameters: [tokenParameter(options)],
-        post: rotate(options),
-      },
-      '/token/{token}/usage': {
-        parameters: [tokenParameter(options)],
-        get: usage(options),
-      },
-      '/token/{token}/advice': {
-        parameters: [tokenParameter(options)],
-        get: advice(options),
-      },
-      '/token/{token}/explain': {
-        parameters: [tokenParameter(options)],
-        post: explain(options),
-      },
-      '/review': { get: review(options) },
-      '/scopes': { get: scopes(options) },
-      '/openapi.json': { get: OPENAPI },
-      ...(introspection && { '/introspect': { post: introspectionOf(options) } }),
-      ...(revocation && { '/revoke': { post: REVOCATION } }),
-    },
+    paths: pathsOf(options),
     components: components(options),
+  };
+}
+
+function pathsOf(options: DocumentOptions): Json {
+  const { introspection, revocation, derivation } = options;
+  return {
+    '/token': { post: create(options), get: list(options) },
+    ...(derivation && { '/token/derive': { post: derive(options) } }),
+    '/token/{token}': {
+      parameters: [tokenParameter(options)],
+      get: show(options),
+      put: replace(options),
+      patch: patch(options),
+      delete: remove(options),
+    },
+    '/token/{token}/rotate': {
+      parameters: [tokenParameter(options)],
+      post: rotate(options),
+    },
+    '/token/{token}/usage': {
+      parameters: [tokenParameter(options)],
+      get: usage(options),
+    },
+    '/token/{token}/advice': {
+      parameters: [tokenParameter(options)],
+      get: advice(options),
+    },
+    '/token/{token}/explain': {
+      parameters: [tokenParameter(options)],
+      post: explain(options),
+    },
+    '/review': { get: review(options) },
+    '/scopes': { get: scopes(options) },
+    '/openapi.json': { get: OPENAPI },
+    ...(introspection && { '/introspect': { post: introspectionOf(options) } }),
+    ...(revocation && { '/revoke': { post: REVOCATION } }),
   };
 }
 

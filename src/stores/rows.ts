@@ -2,13 +2,8 @@ import { DEFAULT_LIST_BYTES, LONG_LIST_BYTES, MAX_LIST_BYTES, MIN_LIST_BYTES } f
 import { TokenError } from '../errors.ts';
 import { listBytes } from '../list-size.ts';
 import type { AccountQuota, ScannedRecords, ScanQuery } from '../store.ts';
-import {
-  isAncestors,
-  type JsonObject,
-  type TokenId,
-  type TokenLimits,
-  type TokenRecord,
-} from '../token.ts';
+import type { JsonObject, TokenId, TokenLimits, TokenRecord } from '../token.ts';
+import { isAncestors } from '../token-id.ts';
 import { limitsText, readLimits } from './limits.ts';
 import { type KnownLists, ListMemory, type ListText } from './list-memory.ts';
 import { readWholeNumber } from './options.ts';

@@ -2,9 +2,10 @@ import { describe, expect, it } from 'vitest';
 import type { TokenEvent } from '../../src/events.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryLeaseStore } from '../../src/stores/memory-leases.ts';
 import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
 import { manualClock } from '../../src/testing/index.ts';
-import type { IssuedToken } from '../../src/token.ts';
+import type { IssuedToken, TokenLimits } from '../../src/token.ts';
 import {
   allOf,
   codeOf,
@@ -636,5 +637,88 @@ describe('the reads of a derived token', () => {
     );
 
     expect(await tokens.verify(child.value, NEED)).toMatchObject({ reason: 'ancestor_revoked' });
+  });
+});
+
+describe('the limits of a derived token', () => {
+  const counting = () => family({ limits: { store: new MemoryLeaseStore() } });
+
+  it('add to those of its parent, or lower them', async () => {
+    const { tokens } = await counting();
+    const limits = {
+      addresses: ['10.0.0.0/8'],
+      uses: 10,
+      rate: { uses: 6, seconds: 60 },
+    };
+    const parent = await tokens.issue({ account: 'acme', scopes: BOTH, limits });
+    const derive = (within: TokenLimits) =>
+      tokens.derive(parent.value, { scopes: [SCOPE], limits: within });
+    const memberOf = async (within: TokenLimits) => {
+      const { code, details } = await refusalOf(derive(within));
+      return [code, details?.['member']];
+    };
+
+    expect((await derive(limits)).limits).toEqual(limits);
+    expect((await derive({ addresses: ['10.1.0.0/16', '10.0.0.1'], uses: 1 })).limits).toEqual({
+      addresses: ['10.1.0.0/16', '10.0.0.1'],
+      uses: 1,
+    });
+    expect((await derive({ rate: { uses: 1, seconds: 10 } })).limits).toBeDefined();
+    expect(await memberOf({ uses: 11 })).toEqual(['invalid_limits', 'limits.uses']);
+    expect(await memberOf({ rate: { uses: 2, seconds: 10 } })).toEqual([
+      'invalid_limits',
+      'limits.rate',
+    ]);
+    expect(await memberOf({ addresses: ['10.0.0.1', '11.0.0.1'] })).toEqual([
+      'invalid_limits',
+      'limits.addresses',
+    ]);
+    expect(await memberOf({ addresses: ['8.0.0.0/7'] })).toEqual([
+      'invalid_limits',
+      'limits.addresses',
+    ]);
+  });
+
+  it('are bounded when they are changed, too, and can be removed', async () => {
+    const { tokens, parent, child } = await counting();
+    await tokens.patch('acme', parent.id, { limits: { uses: 5 } });
+    const change = (limits: TokenLimits | null) => tokens.patch('acme', child.id, { limits });
+
+    expect(await codeOf(change({ uses: 6 }))).toBe('invalid_limits');
+    expect((await change({ uses: 5 })).limits).toEqual({ uses: 5 });
+    expect((await change(null)).limits).toBeUndefined();
+  });
+
+  it('are counted on the token and on each limited ancestor', async () => {
+    const { tokens, parent, child } = await counting();
+    await tokens.patch('acme', parent.id, { limits: { uses: 3 } });
+    await tokens.patch('acme', child.id, { limits: { uses: 2 } });
+
+    expect(await tokens.allows(child.value, NEED)).toBe(true);
+    expect(await tokens.allows(child.value, NEED)).toBe(true);
+    expect(await tokens.verify(child.value, NEED)).toMatchObject({ reason: 'limit_exceeded' });
+    expect(await tokens.allows(parent.value, NEED)).toBe(true);
+    expect(await tokens.verify(parent.value, NEED)).toMatchObject({ reason: 'limit_exceeded' });
+  });
+
+  it('end with those of the parent, and a refused use costs neither', async () => {
+    const { tokens, parent, child } = await counting();
+    await tokens.patch('acme', parent.id, { limits: { uses: 1 } });
+    await tokens.patch('acme', child.id, { limits: { uses: 1 } });
+    await tokens.verify(child.value, OTHER_NEED);
+    expect(await tokens.allows(parent.value, NEED)).toBe(true);
+
+    expect(await tokens.verify(child.value, NEED)).toMatchObject({ reason: 'limit_exceeded' });
+  });
+
+  it('hold for addresses of each ancestor', async () => {
+    const { tokens, parent, child } = await counting();
+    await tokens.patch('acme', parent.id, { limits: { addresses: ['10.0.0.0/8'] } });
+    const from = async (address?: string) =>
+      (await tokens.verify(child.value, NEED, { address })).reason;
+
+    expect(await from('10.1.2.3')).toBeUndefined();
+    expect(await from('11.1.2.3')).toBe('address_denied');
+    expect(await from()).toBe('address_unknown');
   });
 });

@@ -1,0 +1,21 @@
+import { MAX_ANCESTORS } from './bounds.ts';
+
+declare const tokenId: unique symbol;
+
+/**
+ * The public handle of a token: 22 characters of `0-9A-Za-z`. It may be logged, shown and put into
+ * a path; it opens nothing.
+ */
+export type TokenId = string & { readonly [tokenId]: true };
+
+/** Whether a text has the form of an id. */
+export function isId(value: unknown): value is TokenId {
+  return typeof value === 'string' && /^[0-9A-Za-z]{22}$/.test(value);
+}
+
+/** Whether a store returned the ids of ancestors. */
+export function isAncestors(value: unknown): value is readonly TokenId[] {
+  return (
+    Array.isArray(value) && value.length > 0 && value.length <= MAX_ANCESTORS && value.every(isId)
+  );
+}
