@@ -35,7 +35,7 @@ export interface TokenHandler {
 }
 
 /**
- * Serves a token service over HTTP, to accounts with Basic credentials or with a session of yours:
+ * Serves a token service over HTTP, to accounts with Basic credentials or with your own sessions:
  *
  * | call | does |
  * | --- | --- |

@@ -20,15 +20,13 @@ import { type HttpRequest, ownForms } from './request.ts';
  * a middleware put there, such as `express-session`. You may name its type, such as `express.Request`. It
  * is `undefined` if the call did not come through `toNodeListener`.
  */
-export type SessionAccount = SessionSource['accountOf'];
-
-/** Only the parameters of methods may be of a type that says more. */
-interface SessionSource {
+export type SessionAccount = {
+  // A method, because only its parameters may be of a type that says more.
   accountOf(
     request: Request,
     incoming: IncomingMessage | undefined,
   ): string | null | Promise<string | null>;
-}
+}['accountOf'];
 
 /** One check of credentials, for audit logs. The password is not part of it. */
 export interface SignIn {

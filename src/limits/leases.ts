@@ -72,7 +72,7 @@ export class Leases {
   /**
    * Does the same, and asks the store before as often as it has to.
    *
-   * @throws {TokenError} `store_unavailable`, also if no use could be had within the deadline;
+   * @throws {TokenError} `store_unavailable`, also if no use was available within the deadline;
    * `store_corrupt`
    */
   async spendLater(records: readonly TokenRecord[]): Promise<true | LimitHit> {

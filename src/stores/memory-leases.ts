@@ -11,7 +11,7 @@ interface Granted {
 
 /**
  * Counts the uses of limited tokens in memory: for tests, and for a single process. When it ends, all
- * limits begin anew. The time of the machine decides whether a window has ended.
+ * limits start again. The time of the machine decides whether a window has ended.
  *
  * @example
  * const limits = { store: new MemoryLeaseStore() };

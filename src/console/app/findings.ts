@@ -19,7 +19,7 @@ export function actionsOn(code: string): readonly Action[] {
   return known[code] ?? [];
 }
 
-/** Reads pages of findings and tells of each, until all are read or nobody wants them any more. */
+/** Reads pages of findings and passes each on, until all are read or nobody wants them any more. */
 export async function readFindings(
   api: Api,
   onRead: (findings: readonly Finding[], isLast: boolean) => boolean,

@@ -41,7 +41,7 @@ export const EMPTY_DRAFT: Draft = {
   rateSeconds: '60',
 };
 
-/** The seconds of a lifetime; `undefined` of what is none. */
+/** The seconds of a lifetime; `undefined` if the text is not one. */
 export function secondsOf(expiry: Expiry): number | undefined {
   const days = Number.parseInt(expiry, 10);
   return Number.isNaN(days) ? undefined : days * 86_400;
