@@ -65,6 +65,7 @@ const sidebar: Items = [
       item('Many tenants', '/guides/multi-tenant'),
       item('Keep and rotate keys', '/guides/rotate-keys'),
       item('Rotate a value without a lock-out', '/guides/rotate-values'),
+      item('Derive narrower tokens', '/guides/derive-tokens'),
       item('Limit where from and how often', '/guides/limits'),
       item('See how tokens are used', '/guides/usage'),
       item('When a value has leaked', '/guides/leaks'),
