@@ -224,8 +224,10 @@ type WireFinding = Omit<Finding, 'token'> & { readonly token: WireToken };
 
 /** What the service at an address can do, by its own description. */
 export interface Abilities {
-  /** Whether it takes a user name and a password; otherwise a session of the host. */
+  /** Whether it takes a user name and a password. */
   readonly takesPassword: boolean;
+  /** Whether it takes a session of the host. */
+  readonly takesSession: boolean;
   /** Whether tokens can have limits. */
   readonly takesLimits: boolean;
   /** The longest lifetime of a new token, if the service names one. */
@@ -245,6 +247,7 @@ export async function readAbilities(base: string): Promise<Abilities> {
   const body = bodyOf(document);
   return {
     takesPassword: schemes.some(({ type, scheme }) => type === 'http' && scheme === 'basic'),
+    takesSession: schemes.some(({ type, name }) => type === 'apiKey' && name === 'x-tokenwright'),
     takesLimits: body?.['limits'] !== undefined,
     maxSeconds: body?.['ttl']?.maximum,
     listsChildren: parametersOf(document).some(({ name }) => name === 'parent'),
@@ -267,7 +270,10 @@ interface ServiceDocument {
     Record<string, { readonly get?: DescribedCall; readonly post?: DescribedCall }>
   >;
   readonly components?: {
-    readonly securitySchemes?: Record<string, { readonly type: string; readonly scheme?: string }>;
+    readonly securitySchemes?: Record<
+      string,
+      { readonly type: string; readonly scheme?: string; readonly name?: string }
+    >;
   };
 }
 

@@ -38,11 +38,11 @@ export function App({ base, title, brand }: AppProps) {
   return (
     <Shell title={title} brand={brand}>
       <LoadedPart loaded={abilities}>
-        {({ takesPassword }) =>
-          takesPassword ? (
+        {({ takesPassword, takesSession }) =>
+          takesPassword && !takesSession ? (
             <SignInScreen base={base} onSignedIn={setSession} />
           ) : (
-            <HostSignIn base={base} onSignedIn={setSession} />
+            <HostSignIn base={base} onSignedIn={setSession} takesPassword={takesPassword} />
           )
         }
       </LoadedPart>
@@ -66,8 +66,12 @@ function SignInScreen(props: SignInScreenProps) {
   );
 }
 
-/** With sessions of the host there is nothing to ask for: the browser has a session, or it has none. */
-function HostSignIn({ base, onSignedIn }: SignInScreenProps) {
+/** The browser has a session of the host, or it has none: then a password may do as well. */
+function HostSignIn({
+  base,
+  onSignedIn,
+  takesPassword,
+}: SignInScreenProps & { readonly takesPassword: boolean }) {
   const accepted = useLoaded(base, () => isAccepted(base, HOST_SESSION));
   const isSignedIn = accepted.state === 'ready' && accepted.value;
   useEffect(() => {
@@ -75,8 +79,10 @@ function HostSignIn({ base, onSignedIn }: SignInScreenProps) {
   }, [isSignedIn, onSignedIn]);
   return (
     <LoadedPart loaded={accepted}>
-      {(is) =>
-        is ? null : (
+      {(is) => {
+        if (is) return null;
+        if (takesPassword) return <SignInScreen base={base} onSignedIn={onSignedIn} />;
+        return (
           <div class="narrow card">
             <Screen title={TEXTS.signIn.title}>
               <Notice kind="info">{TEXTS.signIn.hostRefused}</Notice>
@@ -85,8 +91,8 @@ function HostSignIn({ base, onSignedIn }: SignInScreenProps) {
               </Button>
             </Screen>
           </div>
-        )
-      }
+        );
+      }}
     </LoadedPart>
   );
 }

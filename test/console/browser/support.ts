@@ -11,7 +11,12 @@ import {
 } from 'playwright-core';
 import { afterAll } from 'vitest';
 import { tokenConsole } from '../../../src/console/index.ts';
-import { fixedAccounts, tokenHandler, toNodeListener } from '../../../src/http/index.ts';
+import {
+  fixedAccounts,
+  type TokenHandlerOptions,
+  tokenHandler,
+  toNodeListener,
+} from '../../../src/http/index.ts';
 import {
   generateKey,
   MemoryTokenStore,
@@ -47,21 +52,26 @@ export interface Opened {
 export interface OpenOptions {
   readonly service?: Partial<TokenServiceOptions>;
   readonly browser?: BrowserContextOptions;
+  /** How people sign in. @default with a password */
+  readonly ways?: Pick<TokenHandlerOptions, 'authenticate' | 'session'>;
 }
 
+/** Signs in with the password. */
+export const byPassword = fixedAccounts([{ username: USERNAME, password: PASSWORD }]);
+
 /** Starts a service and a browser, and shows the page where it asks to sign in. */
-export async function openConsole({ service, browser }: OpenOptions = {}): Promise<Opened> {
+export async function openConsole({
+  service,
+  browser,
+  ways = { authenticate: byPassword },
+}: OpenOptions = {}): Promise<Opened> {
   const tokens = new TokenService({
     store: new MemoryTokenStore(),
     keys: [generateKey()],
     prefix: 'acme',
     ...service,
   });
-  const api = tokenHandler({
-    tokens,
-    basePath: '/auth',
-    authenticate: fixedAccounts([{ username: USERNAME, password: PASSWORD }]),
-  });
+  const api = tokenHandler({ tokens, basePath: '/auth', ...ways });
   const toApi = toNodeListener(api);
   const toPage = toNodeListener(
     tokenConsole({ basePath: '/console', api: '/auth', brand: 'Acme' }),

@@ -1,0 +1,111 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { SessionAccount } from '../../../src/http/index.ts';
+import { ScopeCatalog } from '../../../src/scope/index.ts';
+import {
+  byPassword,
+  hasChromium,
+  type Opened,
+  type OpenOptions,
+  openConsole,
+  signIn,
+} from './support.ts';
+
+const catalog = ScopeCatalog.from([
+  'GET:api.shop.example/orders$',
+  'POST:api.shop.example/orders$',
+]);
+const COOKIE = { name: 'session', value: 'of-bea', domain: '127.0.0.1', path: '/' };
+
+/** The cookie of somebody who is signed in to the application around the console. */
+const session: SessionAccount = ({ headers }) =>
+  headers.get('cookie') === 'session=of-bea' ? 'bea' : null;
+const SIGNED_IN = {
+  storageState: {
+    cookies: [{ ...COOKIE, expires: -1, httpOnly: true, secure: false, sameSite: 'Lax' as const }],
+    origins: [],
+  },
+};
+
+let opened: Opened | undefined;
+afterEach(async () => {
+  await opened?.close();
+  opened = undefined;
+});
+
+async function open(options: OpenOptions): Promise<Opened> {
+  opened = await openConsole({ service: { catalog }, ...options });
+  return opened;
+}
+
+const tokensOf = async ({ tokens }: Opened, account: string) =>
+  (await tokens.list({ account })).tokens.length;
+
+describe.skipIf(!hasChromium)('a console with the session of its host', () => {
+  it.each([
+    ['alone', { session }],
+    ['beside passwords', { session, authenticate: byPassword }],
+  ])('asks for no password, %s, and makes tokens of its account', async (_, ways) => {
+    const shown = await open({ ways, browser: SIGNED_IN });
+    const { page, url } = shown;
+    await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor();
+
+    await page.goto(`${url}#/new`);
+    await page.getByRole('button', { name: 'Read-only: api.shop.example' }).click();
+    await page.getByRole('button', { name: 'Create token' }).click();
+    await page.getByRole('heading', { name: 'Token created' }).waitFor();
+
+    expect(await tokensOf(shown, 'bea')).toBe(1);
+  });
+
+  it('sends those away who are not signed in, until they are', async () => {
+    const { page, context } = await open({ ways: { session } });
+
+    await page.getByText('You are not signed in.').waitFor();
+    expect(await page.getByLabel('Password').count()).toBe(0);
+    await context.addCookies([COOKIE]);
+    await page.getByRole('button', { name: 'Try again' }).click();
+
+    await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor();
+  });
+
+  it('takes a password from those who have no session, if it may', async () => {
+    const { page } = await open({ ways: { session, authenticate: byPassword } });
+
+    await signIn(page);
+  });
+
+  it('cannot be used by a program that another site puts on a page', async () => {
+    const accounts: unknown[] = [];
+    const noted: SessionAccount = async (request, incoming) => {
+      const account = await session(request, incoming);
+      if (request.method === 'POST') accounts.push(account);
+      return account;
+    };
+    const shown = await open({ ways: { session: noted }, browser: SIGNED_IN });
+    const { page, url } = shown;
+    await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor();
+    // Another port is another origin of the same site, so even a strict cookie is sent.
+    const evil = createServer((_, response) => void response.end('<title>evil</title>'));
+    await once(evil.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void evil.close());
+    const other = await shown.context.newPage();
+    await other.goto(`http://127.0.0.1:${(evil.address() as AddressInfo).port}/`);
+    const api = url.replace('/console', '/auth/token');
+
+    await other.evaluate(async (address) => {
+      const post = (init: object) =>
+        fetch(address, { method: 'POST', credentials: 'include', ...init }).catch(() => {});
+      const body = '{"scopes":["GET:api.shop.example/orders$"]}';
+      await post({ mode: 'no-cors', body });
+      // Browsers ask before they send such headers, and the answer is no.
+      await post({ headers: { 'content-type': 'application/json', 'x-tokenwright': 'x' }, body });
+    }, api);
+
+    // It came with the session of the person, and was refused.
+    expect(accounts).toEqual(['bea']);
+    expect(await tokensOf(shown, 'bea')).toBe(0);
+  });
+});
