@@ -3,6 +3,7 @@ import { getOrMake } from '../../../scope/collections.ts';
 import { ScopeError } from '../../../scope/errors.ts';
 import { type Scope, safeParseScope } from '../../../scope/grammar.ts';
 import { ScopeSet } from '../../../scope/set.ts';
+import { Rights } from './rights.ts';
 import { entriesOf, type Selection } from './selection.ts';
 import { type Branch, type Entry, isReading, lineOf } from './tree.ts';
 
@@ -51,9 +52,7 @@ export function previewOf(selection: Selection, catalog: ScopeCatalog): Preview 
  */
 export function requestOf(selection: Selection, catalog: ScopeCatalog): readonly string[] {
   const scopes = new Planner(selection, catalog).plan(selection.tree.root, 0);
-  return ScopeSet.from([...scopes, ...selection.others])
-    .minimize()
-    .toArray();
+  return new Rights([...scopes, ...selection.others]).fewest();
 }
 
 /** More full methods than this, and a branch asks for all of them or for none. */
@@ -169,10 +168,9 @@ class Planner {
     const reading = safeParseScope(`${method}:${domain}/${path}`);
     if (!reading.ok) return undefined;
     const meant = entries.flatMap((entry) => this.#selection.scopeOf(entry) ?? []);
-    if (meant.length < entries.length) return undefined;
     try {
       const { granted } = this.#catalog.expand([reading.scope]);
-      return ScopeSet.from(granted).equals(meant) ? reading.scope : undefined;
+      return new Rights(granted).equals(new Rights(meant)) ? reading.scope : undefined;
     } catch {
       // Too many, for example.
       return undefined;

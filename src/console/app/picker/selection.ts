@@ -1,5 +1,5 @@
 import { isSegment, type Scope, safeParseScope } from '../../../scope/grammar.ts';
-import { ScopeSet } from '../../../scope/set.ts';
+import { Rights } from './rights.ts';
 import { type Branch, type Entry, isReading, isTemplate, lineOf, type ScopeTree } from './tree.ts';
 
 /** How much of a branch is selected. */
@@ -171,7 +171,7 @@ export class Selection {
       return scope === undefined || scope.path.endsWith('$') ? [] : [scope];
     });
     if (ticked.length === 0) return [];
-    const held = ScopeSet.from(ticked);
+    const held = new Rights(ticked);
     return entries.map((entry) => {
       const scope = this.isTicked(entry) ? undefined : this.scopeOf(entry);
       return scope && held.coverOf(scope);

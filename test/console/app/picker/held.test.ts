@@ -53,7 +53,16 @@ describe('selectionOf', () => {
     expect(asked(selection, catalog).granted).toEqual(held);
   });
 
+  it('keeps apart what is open and what is closed at the same path', () => {
+    const { tree, catalog, entry } = setUp(['GET:a.example/files', 'GET:a.example/files$']);
+    const selection = selectionOf(tree, catalog, ['GET:a.example/files$']);
+
+    expect(selection.isTicked(entry('GET:a.example/files'))).toBe(false);
+    expect(selection.isTicked(entry('GET:a.example/files$'))).toBe(true);
+  });
+
   it.each([
+    ['GET:a.example/files$'],
     ['GET:a.example/files/7$'],
     ['GET:a.example/gone$'],
     ['GET:z.example/zen$'],

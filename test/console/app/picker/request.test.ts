@@ -3,10 +3,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { previewOf, requestOf } from '../../../../src/console/app/picker/request.ts';
 import { entriesOf, type Selection } from '../../../../src/console/app/picker/selection.ts';
-import { isTemplate, lineOf } from '../../../../src/console/app/picker/tree.ts';
+import { isTemplate, lineOf, type ScopeTree } from '../../../../src/console/app/picker/tree.ts';
+import type { ScopeCatalog } from '../../../../src/scope/catalog.ts';
 import type { Scope } from '../../../../src/scope/grammar.ts';
 import { ScopeSet } from '../../../../src/scope/set.ts';
-import { asked, largeCatalog, setUp } from './support.ts';
+import { allowed, asked, largeCatalog, setUp } from './support.ts';
 
 const SHOP = [
   'GET:a.example/orders$',
@@ -161,19 +162,30 @@ describe('requestOf', () => {
     return { tree, catalog, selection, ticked };
   }
 
-  it('gets exactly what is selected, whatever the catalog', () => {
+  it('gets exactly the requests that are selected, whatever the catalog', () => {
     fc.assert(
       fc.property(picks, (given) => {
         const { catalog, selection, ticked } = pick(given);
         fc.pre(ticked.length > 0);
-        const meant = ticked.map((entry) => String(selection.scopeOf(entry)));
+        const meant = ticked.flatMap((entry) => selection.scopeOf(entry) ?? []);
 
-        expect(ScopeSet.from(asked(selection, catalog).granted).diff(meant)).toEqual({
-          added: [],
-          removed: [],
-        });
+        expect(allowed(catalog, asked(selection, catalog).granted)).toEqual(
+          allowed(catalog, meant),
+        );
       }),
     );
+  });
+
+  it('gets an endpoint that has a name where a selected one has any', () => {
+    // The scope of any user covers that of /users/me, and does not open it.
+    const scopes = ['GET:a.example/users/me$', 'GET:a.example/users/{}$'];
+    const { tree, none, catalog } = setUp([...scopes, 'GET:a.example/users/{}/keys$']);
+    const selection = none.with(
+      tree.entries.filter(({ scope }) => !scope.path.endsWith('keys$')),
+      true,
+    );
+
+    expect(asked(selection, catalog).granted).toEqual(scopes);
   });
 
   it('asks by as few scopes as any choice of branches, methods and entries', () => {
@@ -190,29 +202,25 @@ describe('requestOf', () => {
 
   /** What a scope is expanded to, if that is exactly what a branch has. */
   function grants(
-    catalog: ReturnType<typeof setUp>['catalog'],
+    catalog: ScopeCatalog,
     scope: string,
     entries: readonly Scope[],
-  ): readonly string[][] {
+  ): readonly Set<string>[] {
     try {
-      const { granted } = catalog.expand([scope]);
-      return ScopeSet.from(granted).equals(entries) ? [granted] : [];
+      const requests = new Set(allowed(catalog, catalog.expand([scope]).granted));
+      const meant = allowed(catalog, entries);
+      const isSame = requests.size === meant.size && [...meant].every((one) => requests.has(one));
+      return isSame ? [requests] : [];
     } catch {
       return [];
     }
   }
 
   /** Tries all sets of scopes of branches and entries, the small ones first. */
-  function fewest(
-    tree: ReturnType<typeof setUp>['tree'],
-    catalog: ReturnType<typeof setUp>['catalog'],
-    selection: Selection,
-  ): number {
-    const meant = ScopeSet.from(
-      tree.entries.flatMap((entry) =>
-        selection.isTicked(entry) ? (selection.scopeOf(entry) ?? []) : [],
-      ),
-    ).minimize();
+  function fewest(tree: ScopeTree, catalog: ScopeCatalog, selection: Selection): number {
+    const ticked = tree.entries.filter((entry) => selection.isTicked(entry));
+    const scopes = ticked.flatMap((entry) => selection.scopeOf(entry) ?? []);
+    const meant = [...allowed(catalog, scopes)];
     const branches = tree.branches.flatMap((branch) =>
       ['*', 'GET', 'POST', 'PUT'].flatMap((method) => {
         const entries = entriesOf(tree, branch).filter(
@@ -227,15 +235,15 @@ describe('requestOf', () => {
         );
       }),
     );
-    const parts = [...branches, ...meant.toArray().map((scope) => [scope])].filter((granted) =>
-      granted.every((scope) => meant.covers(scope)),
+    const parts = [
+      ...branches,
+      ...scopes.map((scope) => new Set(allowed(catalog, [scope]))),
+    ].filter((requests) => [...requests].every((request) => meant.includes(request)));
+    const sets = parts.map((requests) =>
+      meant.reduce((bits, one, at) => bits | (requests.has(one) ? 1n << BigInt(at) : 0n), 0n),
     );
-    const sets = parts.map((granted) => {
-      const held = ScopeSet.from(granted);
-      return [...meant].reduce((bits, one, at) => bits | (held.covers(one) ? 1 << at : 0), 0);
-    });
-    const all = (1 << meant.size) - 1;
-    let reached = new Set([0]);
+    const all = (1n << BigInt(meant.length)) - 1n;
+    let reached = new Set([0n]);
     for (let count = 1; ; count++) {
       reached = new Set([...reached].flatMap((bits) => sets.map((more) => bits | more)));
       if (reached.has(all)) return count;

@@ -59,6 +59,18 @@ describe('Selection', () => {
     expect(selection.isTicked(entry('GET:a.example/orders/open$'))).toBe(false);
   });
 
+  it('does not count an endpoint of its own for one of any name, open or closed', () => {
+    const { none, branch, entries } = setUp([
+      'GET:a.example/users/{}',
+      'GET:a.example/users/{}$',
+      'GET:a.example/users/me$',
+    ]);
+    const selection = none.with(entries('GET:a.example/users/{}'), true);
+
+    expect(selection.count(branch('a.example', 'users', 'me'))).toBe(0);
+    expect(selection.count(branch('a.example', 'users', '{}'))).toBe(2);
+  });
+
   describe('with a name', () => {
     const REPOS = [
       'GET:a.example/repos/{}/{}/issues$',
@@ -78,6 +90,18 @@ describe('Selection', () => {
       expect(String(selection.scopeOf(entry('GET:a.example/users/{}$')))).toBe(
         'GET:a.example/users/{}$',
       );
+    });
+
+    it('narrows by the last one that was given', () => {
+      const { none, branch, entry } = setUp(REPOS);
+      const place = branch('a.example', 'users', '{}');
+      const ada = none.withName(place, 'ada');
+      const scopeOf = (selection: typeof ada) =>
+        String(selection.scopeOf(entry('GET:a.example/users/{}$')));
+
+      expect(scopeOf(ada)).toBe('GET:a.example/users/ada$');
+      expect(scopeOf(ada.withName(place, 'bob'))).toBe('GET:a.example/users/bob$');
+      expect(scopeOf(ada.withAll(place, true))).toBe('GET:a.example/users/ada$');
     });
 
     it('takes an empty one for any', () => {

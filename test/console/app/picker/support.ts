@@ -7,6 +7,9 @@ import {
   scopeTree,
 } from '../../../../src/console/app/picker/tree.ts';
 import { ScopeCatalog } from '../../../../src/scope/catalog.ts';
+import { getOrMake } from '../../../../src/scope/collections.ts';
+import type { Scope } from '../../../../src/scope/grammar.ts';
+import { ScopeSet } from '../../../../src/scope/set.ts';
 
 /** A picker without its page. */
 export interface Picked {
@@ -46,6 +49,46 @@ export function asked(selection: Selection, catalog: ScopeCatalog) {
   const preview = previewOf(selection, catalog);
   if (!preview.ok) throw preview.error;
   return preview;
+}
+
+/**
+ * The requests that scopes allow, of a few to and below each endpoint, as a guard with the catalog
+ * decides them.
+ */
+export function allowed(
+  catalog: ScopeCatalog,
+  scopes: Iterable<Scope | string>,
+): ReadonlySet<string> {
+  const held = ScopeSet.from(scopes);
+  return new Set(
+    requestsTo(catalog).filter((text) => {
+      const [method = '', domain = '', target = ''] = text.split(' ');
+      const reading = catalog.readRequest({ method, domain, target });
+      return reading.ok && held.allows(reading.request).allowed;
+    }),
+  );
+}
+
+const VALUES = ['a', 'b', 'n', 'other'];
+const known = new WeakMap<ScopeCatalog, readonly string[]>();
+
+function requestsTo(catalog: ScopeCatalog): readonly string[] {
+  return getOrMake(known, catalog, () => {
+    const texts = [...catalog].flatMap(({ method, domain, path }) => {
+      const segments = path.replace(/\$$/, '').split('/').filter(Boolean);
+      const paths = segments.reduce(
+        (before: readonly string[], segment) =>
+          before.flatMap((path) =>
+            (segment === '{}' ? VALUES : [segment]).map((value) => `${path}/${value}`),
+          ),
+        [''],
+      );
+      return paths.flatMap((path) =>
+        [path || '/', `${path}/below`].map((target) => `${method} ${domain} ${target}`),
+      );
+    });
+    return [...new Set(texts)];
+  });
 }
 
 /** A catalog of 1 500 closed entries on five hosts, with branches below `{}`. */

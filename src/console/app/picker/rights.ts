@@ -1,0 +1,40 @@
+import type { Scope } from '../../../scope/grammar.ts';
+import { ScopeLookup } from '../../../scope/lookup.ts';
+import { segmentBits } from '../../../scope/request.ts';
+import { ScopeSet } from '../../../scope/set.ts';
+
+/**
+ * Scopes as a service with a catalog reads them: a `{}` of one of them stands for no segment that another
+ * one names. So `GET:shop.example/users/{}$` does not cover `GET:shop.example/users/me$`, which is an
+ * endpoint of its own.
+ */
+export class Rights {
+  /** In canonical order, without duplicates. */
+  readonly #scopes: readonly Scope[];
+  readonly #lookup: ScopeLookup;
+
+  constructor(scopes: Iterable<Scope | string>) {
+    this.#scopes = [...ScopeSet.from(scopes)];
+    this.#lookup = new ScopeLookup(this.#scopes);
+  }
+
+  /** The most specific of the scopes that covers another one. */
+  coverOf(scope: Scope, except?: number): Scope | undefined {
+    return this.#lookup.coverOf(scope, segmentBits(scope.path, false), except);
+  }
+
+  equals(other: Rights): boolean {
+    return this.#coversAll(other) && other.#coversAll(this);
+  }
+
+  /** Those that no other one covers. */
+  fewest(): readonly string[] {
+    return this.#scopes
+      .filter((scope, index) => this.coverOf(scope, index) === undefined)
+      .map(String);
+  }
+
+  #coversAll(other: Rights): boolean {
+    return other.#scopes.every((scope) => this.coverOf(scope) !== undefined);
+  }
+}
