@@ -1,7 +1,13 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { DEFAULT_SEND_TIMEOUT_MS } from '../bounds.ts';
 import { isTokenError } from '../errors.ts';
-import { type BearerGuard, type BearerGuardOptions, bearerGuard } from '../http/guard.ts';
+import {
+  type BearerGuard,
+  type BearerGuardOptions,
+  bearerGuard,
+  type GuardedRequest,
+  type GuardOutcome,
+} from '../http/guard.ts';
 import { COMMON_HEADERS } from '../http/responses.ts';
 import { sendByNode, sendResponse } from '../http/sending.ts';
 import type { TokenService } from '../service.ts';
@@ -11,6 +17,8 @@ import type { Page } from './pages.ts';
 import type { ServeSettings } from './settings.ts';
 
 export type Gateway = NonNullable<ServeSettings['check']>;
+
+type RequestHeaders = Pick<IncomingMessage, 'headers' | 'rawHeaders'>;
 
 /** A request that a gateway asks about. */
 interface Asked {
@@ -57,7 +65,7 @@ function isCheck(target: string): boolean {
 
 /** What a check needs to know. */
 export interface GatewayCheckOptions
-  extends Pick<ServeSettings, 'check' | 'domains' | 'granularity'> {
+  extends Pick<ServeSettings, 'check' | 'domains' | 'granularity' | 'clientHeader'> {
   readonly tokens: TokenService;
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -70,11 +78,13 @@ export interface GatewayCheckOptions
  * @throws {CliError} if a domain is missing, or is not one
  */
 export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
-  const { tokens, check, domains, granularity, onError } = options;
+  const { tokens, check, domains, granularity, clientHeader, onError } = options;
   checkSettings(options);
   if (check === undefined) return undefined;
   const rootName = rootNameOf(granularity);
-  const guards = new Map(domains.map((domain) => [domain, guardFor({ tokens, domain, rootName })]));
+  const clientAddress = clientHeader === undefined ? undefined : addressReader(clientHeader);
+  const shared = { tokens, rootName, ...(clientAddress && { clientAddress }), onError };
+  const guards = new Map(domains.map((domain) => [domain, guardFor({ ...shared, domain })]));
   const read = READERS[check];
   const answerCall: RequestListener = async (request, response) => {
     try {
@@ -82,7 +92,8 @@ export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
       if (asked === undefined) return send(500, {}, response);
       const guard = guardOf(guards, asked);
       if (guard === undefined) return send(403, {}, response);
-      await answer(guard, asked, request, response);
+      const outcome = await guard({ ...asked, url: asked.target, ...headersIn(request) });
+      await answer(outcome, check, response);
     } catch (error) {
       onError?.(error);
       send(500, {}, response);
@@ -106,19 +117,28 @@ function guardOf(guards: ReadonlyMap<string, BearerGuard>, { host = '' }: Asked)
   return single ?? guards.get(host.toLowerCase().replace(/:\d{1,5}$/, ''));
 }
 
+function headersIn({ headers, rawHeaders }: IncomingMessage): RequestHeaders {
+  return { headers, rawHeaders };
+}
+
+/** The address in a header that the gateway sets. One that came twice is none. */
+function addressReader(name: string): (request: GuardedRequest) => string | undefined {
+  const header = name.toLowerCase();
+  return ({ headers }) => (headers as RequestHeaders['headers'])[header] as string | undefined;
+}
+
 async function answer(
-  guard: BearerGuard,
-  { method, target: url }: Asked,
-  { headers, rawHeaders }: IncomingMessage,
+  outcome: GuardOutcome,
+  check: Gateway,
   response: ServerResponse,
 ): Promise<void> {
-  const outcome = await guard({ method, url, headers, rawHeaders });
   if (outcome.ok) {
     return send(200, { 'x-account': encodeURIComponent(outcome.token.account) }, response);
   }
   // nginx knows the refusals 401 and 403, and makes 500 of any other.
   const { body, status, headers: answered } = outcome.response;
-  const known = { status: status === 400 ? 403 : status, headers: answered };
+  const isUnknown = status === 400 || (status === 429 && check === 'nginx');
+  const known = { status: isUnknown ? 403 : status, headers: answered };
   await sendResponse(new Response(body, known), response);
 }
 

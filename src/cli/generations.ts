@@ -14,6 +14,7 @@ import { type FailureLimiter, failureLimiter, remoteAddress } from '../http/logi
 import { toNodeListener } from '../http/node.ts';
 import { ownForms } from '../http/request.ts';
 import type { SignIn } from '../http/sign-in.ts';
+import type { LeaseStore } from '../lease-store.ts';
 import type { TokenServiceOptions } from '../options.ts';
 import { TokenService } from '../service.ts';
 import type { TokenStore } from '../store.ts';
@@ -38,6 +39,8 @@ export interface GenerationsOptions {
   readonly settings: ServeSettings;
   readonly options: ReturnType<typeof serviceOptions>;
   readonly store: TokenStore;
+  /** Counts the uses of limited tokens. */
+  readonly leases: LeaseStore;
   /** Absent if uses are not recorded. */
   readonly usage: UsageStore | undefined;
   readonly audit: Audit | undefined;
@@ -57,7 +60,7 @@ export class Generations {
   readonly #observers: readonly CallObserver[];
 
   constructor(given: GenerationsOptions) {
-    const { settings, options, store, usage, audit, metrics, pages } = given;
+    const { settings, options, store, leases, usage, audit, metrics, pages } = given;
     this.#settings = settings;
     this.#audit = audit;
     this.#metrics = metrics;
@@ -69,6 +72,7 @@ export class Generations {
     this.#service = {
       ...options,
       store: sharedStore(store),
+      limits: { store: sharedStore(leases) },
       usage: usage && { store: sharedStore(usage) },
       cache: { maxStaleMs: settings.maxStaleMs },
       onEvent: eachOf(audit && ((event) => audit.recordEvent(event)), metrics?.recordEvent),

@@ -2,6 +2,7 @@ import type { Histogram, Registry } from 'prom-client';
 import { isTokenError } from '../errors.ts';
 import type { TokenEvent, TokenEventType } from '../events.ts';
 import type { SignIn } from '../http/sign-in.ts';
+import type { LeaseStore } from '../lease-store.ts';
 import type { TokenService } from '../service.ts';
 import type { TokenStore } from '../store.ts';
 import type { RefusalReason } from '../token.ts';
@@ -21,9 +22,11 @@ const CALL_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 1
 const OPERATIONS = {
   tokens: ['insert', 'find', 'page', 'replace', 'revoke', 'revokeAll', 'purge', 'scan'],
   usage: ['add', 'read', 'totals', 'forget'],
+  leases: ['take', 'giveBack', 'purge'],
 } as const satisfies {
   readonly tokens: readonly (keyof TokenStore)[];
   readonly usage: readonly (keyof UsageStore)[];
+  readonly leases: readonly (keyof LeaseStore)[];
 };
 
 /** The `store` of the labels. */
@@ -50,9 +53,12 @@ const REASONS: readonly RefusalReason[] = [
   'ancestor_revoked',
   'ancestor_expired',
   'ancestor_suspended',
+  'address_unknown',
+  'address_denied',
   'ambiguous_request',
   'insufficient_scope',
   'ancestor_insufficient',
+  'limit_exceeded',
 ];
 const EVENTS: readonly TokenEventType[] = ['reused', 'store_trouble', 'usage_dropped'];
 const FAILURES = ['store_unavailable', 'store_corrupt', 'durability_unconfirmed'] as const;
@@ -187,6 +193,11 @@ export class Metrics {
     return this.#observed('usage', store);
   }
 
+  /** The same store of leases, whose calls are timed. */
+  observedLeases(store: LeaseStore): LeaseStore {
+    return this.#observed('leases', store);
+  }
+
   /** All counts, in the text format of Prometheus. */
   text(): Promise<string> {
     this.#text ??= this.#registry.metrics().finally(() => {
@@ -249,7 +260,7 @@ function countersIn({ Counter, Gauge }: Client, registry: Registry) {
     signIns: counter('sign_ins', 'Passwords that were checked, by outcome.', 'outcome'),
     failures: counter(
       'store_failures',
-      'Calls of a store (tokens, usage) that failed or took too long, by code.',
+      'Calls of a store (tokens, usage, leases) that failed or took too long, by code.',
       'code',
       'store',
     ),

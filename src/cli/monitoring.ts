@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { LeaseStore } from '../lease-store.ts';
 import type { TokenStore } from '../store.ts';
 import type { UsageStore } from '../usage-store.ts';
 import { type ListenPlace, listenOn, urlOf } from './listen.ts';
@@ -12,6 +13,8 @@ type MonitoringSettings = Pick<ServeSettings, 'metrics' | 'metricsPort' | 'host'
 
 interface Stores {
   readonly store: TokenStore;
+  /** Counts the uses of limited tokens. */
+  readonly leases: LeaseStore;
   /** Absent if uses are not recorded. */
   readonly usage: UsageStore | undefined;
 }
@@ -44,8 +47,12 @@ export class Monitoring {
   observed(stores: Stores): Stores {
     const { metrics } = this;
     if (metrics === undefined) return stores;
-    const { store, usage } = stores;
-    return { store: metrics.observed(store), usage: usage && metrics.observedUsage(usage) };
+    const { store, leases, usage } = stores;
+    return {
+      store: metrics.observed(store),
+      leases: metrics.observedLeases(leases),
+      usage: usage && metrics.observedUsage(usage),
+    };
   }
 
   /**

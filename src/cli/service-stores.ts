@@ -1,18 +1,23 @@
 import { subscribe } from 'node:diagnostics_channel';
+import type { LeaseStore } from '../lease-store.ts';
 import type { TokenStore } from '../store.ts';
 import type { UsageStore } from '../usage-store.ts';
+import { describeError } from './error-message.ts';
 import { count } from './layout.ts';
 import { theLog } from './log.ts';
 import { OutageLog } from './outage-log.ts';
 import type { ServeSettings } from './settings.ts';
 import { warn } from './start-checks.ts';
 import { diagnose, diagnoseUsage } from './stores/diagnosis.ts';
+import type { TokenLeases } from './stores/leases.ts';
 import type { OpenStore, StoreTarget } from './stores/open.ts';
 import { type UsageTarget, usageToRecord } from './stores/usage.ts';
 
 /** What a service stores in. */
 interface ServiceStores {
   readonly store: TokenStore;
+  /** Counts the uses of limited tokens. */
+  readonly leases: LeaseStore;
   /** Absent if uses are not recorded, as is the next one. */
   readonly usage: UsageStore | undefined;
   readonly usageTarget: UsageTarget | undefined;
@@ -28,10 +33,12 @@ export async function serviceStores(
   opened: OpenStore,
 ): Promise<ServiceStores> {
   const store = logged(target, opened);
+  await migrateLeases(opened.leases);
+  const leases = loggedLeases(target, opened);
   const usageTarget = opened.usage;
   const usage = settings.usage === 'on' ? await usageToRecord(usageTarget, warn) : undefined;
-  if (usage === undefined) return { store, usage, usageTarget: undefined };
-  return { store, usage: loggedUsage(target, opened, usage), usageTarget };
+  if (usage === undefined) return { store, leases, usage, usageTarget: undefined };
+  return { store, leases, usage: loggedUsage(target, opened, usage), usageTarget };
 }
 
 function logged(target: StoreTarget, { store }: OpenStore): TokenStore {
@@ -67,9 +74,35 @@ function loggedUsage(
   return log.observed(usage);
 }
 
+/** A service that cannot count them still verifies the tokens whose uses are not limited. */
+async function migrateLeases(leases: TokenLeases): Promise<void> {
+  try {
+    await leases.migrate();
+  } catch (error) {
+    warn(`tokens whose uses are limited are refused: ${leases.name}: ${describeError(error)}`);
+  }
+}
+
+const LEASES_REMARK = 'tokens whose uses are limited are refused, and all others are verified';
+
+function loggedLeases(target: StoreTarget, { store, leases }: OpenStore): LeaseStore {
+  const log = new OutageLog({
+    name: `limits (${leases.name})`,
+    // A file of its own says nothing about the file of the tokens.
+    diagnose: async () => (target.file === undefined ? diagnose(target, store) : undefined),
+    remark: LEASES_REMARK,
+    write,
+  });
+  subscribe('tokenwright:store_trouble', (event) => {
+    const trouble = event as Trouble;
+    if (trouble.store === 'leases') log.recordTrouble(trouble);
+  });
+  return log.observed<LeaseStore>(leases);
+}
+
 interface Trouble {
   readonly code: string;
-  readonly store?: 'usage';
+  readonly store?: 'usage' | 'leases';
 }
 
 function write(message: string): void {

@@ -185,7 +185,7 @@ const SETTINGS = {
     flag: '--client-header NAME',
     variable: 'TOKENWRIGHT_CLIENT_HEADER',
     kind: HEADER,
-    help: 'behind a proxy: the header in which it names the client, as X-Real-IP. Without it all of its callers count as one when passwords are wrong',
+    help: 'behind a proxy: the header in which it names the client, as X-Real-IP. Without it all of its callers count as one when passwords are wrong, and --check refuses tokens that may be used from some addresses only',
   },
   maxTtl: {
     flag: '--max-ttl TIME',

@@ -5,8 +5,18 @@ import { createServer, type IncomingMessage, request, type Server } from 'node:h
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Gateway, gatewayCheck } from '../../src/cli/gateway-check.ts';
-import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
+import {
+  type Gateway,
+  type GatewayCheckOptions,
+  gatewayCheck,
+} from '../../src/cli/gateway-check.ts';
+import {
+  generateKey,
+  MemoryLeaseStore,
+  MemoryTokenStore,
+  type TokenLimits,
+  TokenService,
+} from '../../src/index.ts';
 import { newFolder } from './support.ts';
 
 const ORDERS = 'GET:shop.example/orders';
@@ -21,8 +31,13 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close();
 });
 
-function pageOf(check: Gateway, domains: readonly string[] = ['shop.example']) {
-  const page = gatewayCheck({ tokens, check, domains, granularity: 'operation' });
+function pageOf(
+  check: Gateway,
+  domains: readonly string[] = ['shop.example'],
+  more: Partial<GatewayCheckOptions> = {},
+) {
+  const options = { tokens, check, domains, granularity: 'operation', clientHeader: undefined };
+  const page = gatewayCheck({ ...options, ...more } as GatewayCheckOptions);
   if (page === undefined) throw new Error('no check');
   return page;
 }
@@ -49,6 +64,63 @@ async function call(place: Place, method: string, path: string, headers: Headers
   const [response] = (await once(request(options).end(), 'response')) as [IncomingMessage];
   return { status: response.statusCode, headers: response.headers, body: await text(response) };
 }
+
+describe('the check of a limited token', () => {
+  const asked = {
+    nginx: { 'x-original-method': 'GET', 'x-original-uri': '/orders' },
+    traefik: { 'x-forwarded-method': 'GET', 'x-forwarded-uri': '/orders' },
+  };
+
+  async function ask(
+    check: keyof typeof asked,
+    limits: TokenLimits,
+    more: { readonly clientHeader?: string; readonly headers?: Headers },
+  ) {
+    const { clientHeader } = more;
+    const limited = new TokenService({
+      store,
+      keys: [generateKey()],
+      prefix: 'acme',
+      limits: { store: new MemoryLeaseStore() },
+    });
+    const token = await limited.issue({ account: 'ada', scopes: [ORDERS], limits });
+    const page = pageOf(check, undefined, {
+      tokens: limited,
+      ...(clientHeader && { clientHeader }),
+    });
+    const place = await placeOf(createServer(page.answer).listen(0, '127.0.0.1'));
+    const authorization = `Bearer ${token.value}`;
+    return () => call(place, 'GET', '/check', { ...asked[check], authorization, ...more.headers });
+  }
+
+  it.each([
+    ['10.1.2.3', 200],
+    ['192.0.2.1', 403],
+    ['10.1.2.3, 192.0.2.1', 403],
+    [undefined, 403],
+  ])('from %s by the header of the gateway is answered with %d', async (address, status) => {
+    const headers: Headers = address === undefined ? {} : { 'x-real-ip': address };
+    const limits = { addresses: ['10.0.0.0/8'] };
+    const known = await ask('nginx', limits, { clientHeader: 'X-Real-IP', headers });
+    const unknown = await ask('nginx', limits, { headers });
+
+    expect((await known()).status).toBe(status);
+    expect((await unknown()).status).toBe(403);
+  });
+
+  it.each([
+    ['nginx', 403],
+    ['traefik', 429],
+  ] as const)('whose uses are spent is answered to %s with %d', async (check, status) => {
+    const again = await ask(check, { uses: 1 }, {});
+
+    expect((await again()).status).toBe(200);
+    expect(await again()).toMatchObject({
+      status,
+      body: expect.stringContaining('limit_exceeded'),
+    });
+  });
+});
 
 describe('the check for gateways', () => {
   const told = (method: string, target: string, host?: string): Headers => ({

@@ -38,6 +38,7 @@ export const CODES = {
   quota_exceeded: [422, 92],
   invalid_ttl: [422, 100],
   invalid_expire: [422, 101],
+  invalid_limits: [422, 102],
   not_found: [404, 120],
   usage_not_recorded: [404, 121],
   unauthenticated: [401, 130],
@@ -100,6 +101,7 @@ export function setUp({
   deadlineMs,
   quotas,
   usage,
+  limits,
   keys = [generateKey()],
   prefix = 'acme',
   session,
@@ -117,6 +119,7 @@ export function setUp({
     deadlineMs,
     quotas,
     usage,
+    limits,
     catalog: catalog === null ? undefined : ScopeCatalog.from(catalog),
   });
   const handler = tokenHandler({ tokens, authenticate, session, ...handlerOptions });

@@ -2,6 +2,7 @@ import { getUnixTime } from 'date-fns/getUnixTime';
 import { isTokenError } from '../../errors.ts';
 import { toWire, toWireWithUse } from '../../http/wire.ts';
 import { toWireAdvice, toWireFinding, toWireUsage } from '../../http/wire-reports.ts';
+import type { LeaseStore } from '../../lease-store.ts';
 import type { ScopeCatalog } from '../../scope/index.ts';
 import { TokenService } from '../../service.ts';
 import type { Token, Verdict } from '../../token.ts';
@@ -45,7 +46,9 @@ export async function withLocalClient<Result>(
     const counts = isShown ? await usageToRead(opened.usage, warn) : undefined;
     const usage = counts && { store: sharedStore(counts) };
     const store = sharedStore(opened.store);
-    const tokens = new TokenService({ ...serviceOptions(settings), store, usage, keys, catalog });
+    const limits = { store: sharedStore<LeaseStore>(opened.leases) };
+    const options = { ...serviceOptions(settings), store, usage, limits, keys, catalog };
+    const tokens = new TokenService(options);
     try {
       return await use(localClient(tokens, account, target.name));
     } finally {

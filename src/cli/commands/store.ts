@@ -72,7 +72,7 @@ SQLite in data/usage.db: the file is made`,
       if (print === true) return printed(sql, target);
       const changed = await withStore(target, (opened) => migrate(opened, settings));
       if (sql === undefined) return { text: nothingToDo(target), json: { store, changed } };
-      const text = `${store}: ${stateOf(settings.usage === 'off' ? 1 : 2, changed)}`;
+      const text = `${store}: the tables ${changed ? 'are up to date now' : 'were up to date already'}`;
       return { text, json: { store, changed } };
     },
   }),
@@ -182,24 +182,24 @@ async function migrateFiles(
   return { text: lines.join('\n'), json: { store: target.name, changed } };
 }
 
-function stateOf(tables: 1 | 2, changed: boolean): string {
-  const [are, were] =
-    tables === 1 ? ['the table is', 'the table was'] : ['the tables are', 'the tables were'];
-  return changed ? `${are} up to date now` : `${were} up to date already`;
-}
-
 /** Returns whether there was something to do. */
 async function migrate(
-  { store, usage, migrate }: OpenStore,
+  { store, usage, leases, migrate }: OpenStore,
   settings: Pick<ServeSettings, 'usage'>,
 ): Promise<boolean> {
   if (migrate === undefined) return false;
   const isMissing = (await doctor(store)).some(({ code }) => code === 'schema_missing');
   await migrate();
-  if (settings.usage === 'off') return isMissing;
+  // Removes nothing, and fails without the table.
+  const cannotLimit = await leases.purge(new Date(0), 1).then(
+    () => false,
+    () => true,
+  );
+  await leases.migrate();
+  if (settings.usage === 'off') return isMissing || cannotLimit;
   const cannotCount = (await usageFault(usage)) !== undefined;
   await usage.migrate();
-  return isMissing || cannotCount;
+  return isMissing || cannotLimit || cannotCount;
 }
 
 /** Prints nothing on standard output if there is no SQL, so that scripts can pipe it. */

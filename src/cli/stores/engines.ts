@@ -3,6 +3,7 @@ import { MAX_POOL_QUEUE, POOL_CONNECTIONS } from '../../bounds.ts';
 import type { TokenStore } from '../../store.ts';
 import { optionalPackage } from '../optional-package.ts';
 import { IOREDIS_CLOSED } from './connect-errors.ts';
+import type { TokenLeasesOptions } from './leases.ts';
 import type { Address, EngineName } from './url.ts';
 import type { UsageTargetOptions } from './usage.ts';
 
@@ -13,7 +14,7 @@ export const MAX_CONNECT_MS = CONNECT_MS + 1000;
 const MAX_PAUSE_MS = 500;
 
 interface Engine {
-  /** Of the tokens, and of their uses. */
+  /** Of the tokens, of their uses and of their leases. */
   migrationSql?(table: string | undefined): Promise<string>;
   /** Loads the driver. Connects later. */
   open(address: Address, table: string | undefined): Promise<Client>;
@@ -22,6 +23,7 @@ interface Engine {
 interface Client {
   readonly store: TokenStore;
   readonly usage: Pick<UsageTargetOptions, 'migrate' | 'open'>;
+  readonly leases: Pick<TokenLeasesOptions, 'migrate' | 'open'>;
   connect(): Promise<unknown>;
   migrate?(): Promise<void>;
   end(): Promise<unknown>;
@@ -29,15 +31,20 @@ interface Client {
 
 const postgres: Engine = {
   async migrationSql(table) {
-    const { migrationSql, usageMigrationSql } = await import('../../stores/postgres/index.ts');
-    return `${migrationSql({ table })}\n${usageMigrationSql({ table: usageTable(table) })}`;
+    const { leaseMigrationSql, migrationSql, usageMigrationSql } = await import(
+      '../../stores/postgres/index.ts'
+    );
+    return [
+      migrationSql({ table }),
+      usageMigrationSql({ table: usageTable(table) }),
+      leaseMigrationSql({ table: leaseTable(table) }),
+    ].join('\n');
   },
   async open({ url }, table) {
     const { default: pg } = await driver('pg', () => import('pg'));
-    const { migrate, migrateUsage, PostgresTokenStore, PostgresUsageStore } = await import(
-      '../../stores/postgres/index.ts'
-    );
+    const engine = await import('../../stores/postgres/index.ts');
     const uses = { table: usageTable(table) };
+    const leases = { table: leaseTable(table) };
     const pool = new pg.Pool({
       connectionString: url,
       application_name: 'tokenwright',
@@ -47,13 +54,17 @@ const postgres: Engine = {
       keepAlive: true,
     });
     return {
-      store: new PostgresTokenStore(pool, { table }),
+      store: new engine.PostgresTokenStore(pool, { table }),
       usage: {
-        migrate: () => migrateUsage(pool, uses),
-        open: () => new PostgresUsageStore(pool, uses),
+        migrate: () => engine.migrateUsage(pool, uses),
+        open: () => new engine.PostgresUsageStore(pool, uses),
+      },
+      leases: {
+        migrate: () => engine.migrateLeases(pool, leases),
+        open: () => new engine.PostgresLeaseStore(pool, leases),
       },
       connect: async () => (await pool.connect()).release(),
-      migrate: () => migrate(pool, { table }),
+      migrate: () => engine.migrate(pool, { table }),
       end: () => pool.end(),
     };
   },
@@ -61,15 +72,20 @@ const postgres: Engine = {
 
 const mysql: Engine = {
   async migrationSql(table) {
-    const { migrationSql, usageMigrationSql } = await import('../../stores/mysql/index.ts');
-    return `${migrationSql({ table })}\n${usageMigrationSql({ table: usageTable(table) })}`;
+    const { leaseMigrationSql, migrationSql, usageMigrationSql } = await import(
+      '../../stores/mysql/index.ts'
+    );
+    return [
+      migrationSql({ table }),
+      usageMigrationSql({ table: usageTable(table) }),
+      leaseMigrationSql({ table: leaseTable(table) }),
+    ].join('\n');
   },
   async open({ url }, table) {
     const { createPool } = await driver('mysql2', () => import('mysql2'));
-    const { migrate, migrateUsage, MysqlTokenStore, MysqlUsageStore } = await import(
-      '../../stores/mysql/index.ts'
-    );
+    const engine = await import('../../stores/mysql/index.ts');
     const uses = { table: usageTable(table) };
+    const leases = { table: leaseTable(table) };
     const pool = createPool({
       uri: url,
       connectionLimit: POOL_CONNECTIONS,
@@ -78,16 +94,20 @@ const mysql: Engine = {
       enableKeepAlive: true,
     });
     return {
-      store: new MysqlTokenStore(pool, { table }),
+      store: new engine.MysqlTokenStore(pool, { table }),
       usage: {
-        migrate: () => migrateUsage(pool, uses),
-        open: () => new MysqlUsageStore(pool, uses),
+        migrate: () => engine.migrateUsage(pool, uses),
+        open: () => new engine.MysqlUsageStore(pool, uses),
+      },
+      leases: {
+        migrate: () => engine.migrateLeases(pool, leases),
+        open: () => new engine.MysqlLeaseStore(pool, leases),
       },
       async connect() {
         const connection = await pool.promise().getConnection();
         connection.release();
       },
-      migrate: () => migrate(pool, { table }),
+      migrate: () => engine.migrate(pool, { table }),
       end: () => pool.promise().end(),
     };
   },
@@ -160,6 +180,11 @@ function usageTable(tokens: string | undefined): string | undefined {
   return tokens === undefined ? undefined : `${tokens}_usage`;
 }
 
+/** The table of leases beside it. */
+function leaseTable(tokens: string | undefined): string | undefined {
+  return tokens === undefined ? undefined : `${tokens}_leases`;
+}
+
 function pauseMs(attempt: number): number {
   return Math.min(50 * attempt, MAX_PAUSE_MS);
 }
@@ -169,7 +194,7 @@ async function openRedis(
   keyPrefix: string | undefined,
   parameters: URLSearchParams,
 ): Promise<Client> {
-  const { RedisTokenStore, RedisUsageStore } = await import('../../stores/redis/index.ts');
+  const engine = await import('../../stores/redis/index.ts');
   // The number of replicas depends on the server, and so it belongs to the URL.
   const replicas = parameters.get('replicas');
   const options = {
@@ -177,9 +202,10 @@ async function openRedis(
     replicas: replicas === null ? undefined : Number.parseInt(replicas, 10),
   };
   return {
-    store: new RedisTokenStore(client, options),
-    // Its keys differ from those of the tokens.
-    usage: { open: () => new RedisUsageStore(client, { keyPrefix }) },
+    store: new engine.RedisTokenStore(client, options),
+    // Their keys differ from those of the tokens.
+    usage: { open: () => new engine.RedisUsageStore(client, { keyPrefix }) },
+    leases: { open: () => new engine.RedisLeaseStore(client, options) },
     connect: () => connected(client),
     end: async () => client.disconnect(),
   };

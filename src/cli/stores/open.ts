@@ -9,6 +9,7 @@ import { OWNER_ONLY } from '../private-file.ts';
 import type { StoreSettings } from '../settings.ts';
 import { connectReason, isLasting } from './connect-errors.ts';
 import { ENGINES, MAX_CONNECT_MS } from './engines.ts';
+import { leaseFile, TokenLeases } from './leases.ts';
 import { parseStoreUrl } from './url.ts';
 import { UsageTarget, usageFile } from './usage.ts';
 
@@ -38,9 +39,11 @@ export interface OpenStore {
   readonly store: TokenStore;
   /** Where the uses of its tokens are counted. */
   readonly usage: UsageTarget;
+  /** Where the uses of limited tokens are counted. */
+  readonly leases: TokenLeases;
   /** Brings the schema up to date; absent if there is none. */
   migrate?(): Promise<void>;
-  /** Closes the store, what was opened by `usage`, and the connections. The store may be closed already. */
+  /** Closes the store, what was opened by `usage` and `leases`, and the connections. The store may be closed already. */
   close(): Promise<void>;
 }
 
@@ -188,21 +191,34 @@ function fileTarget(file: string): StoreTarget {
     migrationSql: async () => undefined,
     async open() {
       requireSqlite();
-      const { SqliteTokenStore, SqliteUsageStore } = await import('../../stores/sqlite/index.ts');
+      const engine = await import('../../stores/sqlite/index.ts');
       makeLinkTarget(file);
       try {
-        const store = SqliteTokenStore.open(file);
+        const store = engine.SqliteTokenStore.open(file);
         const uses = usageFile(file);
         const usage = new UsageTarget({
           name: `SQLite in ${uses}`,
           file: uses,
           open() {
             makeLinkTarget(uses);
-            return SqliteUsageStore.open(uses);
+            return engine.SqliteUsageStore.open(uses);
           },
         });
-        const close = () => usage.close().finally(() => store.close());
-        return { store, usage, close };
+        const counts = leaseFile(file);
+        const leases = new TokenLeases({
+          name: `SQLite in ${counts}`,
+          file: counts,
+          open() {
+            makeLinkTarget(counts);
+            return engine.SqliteLeaseStore.open(counts);
+          },
+        });
+        const closeBeside = () => Promise.all([usage.close(), leases.close()]);
+        const close = () =>
+          closeBeside()
+            .finally(() => store.close())
+            .then(() => {});
+        return { store, usage, leases, close };
       } catch (error) {
         throw isTokenError(error) && !isSqlite(file) ? noSqlite(file) : error;
       }
@@ -237,10 +253,17 @@ function databaseTarget(url: string, table: string | undefined): StoreTarget {
     name,
     migrationSql: async () => engine.migrationSql?.(table),
     async open() {
-      const { connect, end, usage: uses, ...opened } = await engine.open(address, table);
+      const {
+        connect,
+        end,
+        usage: uses,
+        leases: counts,
+        ...opened
+      } = await engine.open(address, table);
       const usage = new UsageTarget({ ...uses, name });
+      const leases = new TokenLeases({ ...counts, name });
       const close = async () => {
-        await usage.close().finally(() => opened.store.close?.());
+        await Promise.all([usage.close(), leases.close()]).finally(() => opened.store.close?.());
         // A broken connection cannot be closed in order, and nothing is lost.
         await end().catch(() => {});
       };
@@ -252,7 +275,7 @@ function databaseTarget(url: string, table: string | undefined): StoreTarget {
         const Failure = isLasting(reason) ? TokenError : StoreAway;
         throw new Failure('store_unavailable', `${name} cannot be used: ${reason}`);
       }
-      return { ...opened, usage, close };
+      return { ...opened, usage, leases, close };
     },
   };
 }

@@ -38,8 +38,8 @@ describe.skipIf(sqlEngines.length === 0)('migrate', () => {
     const off = { TOKENWRIGHT_USAGE: 'off' };
     const readUsage = () => runSql(engine, `SELECT uses FROM ${table}_usage`);
 
-    expect((await run(['migrate', ...flags], off)).stdout).toContain('table is up to date now');
-    expect((await run(['migrate', ...flags], off)).stdout).toContain('was up to date already');
+    expect((await run(['migrate', ...flags], off)).stdout).toContain('tables are up to date now');
+    expect((await run(['migrate', ...flags], off)).stdout).toContain('were up to date already');
     await expect(readUsage()).rejects.toThrow();
     const missing = await run(['doctor', ...flags]);
     expect(missing.code).toBe(3);

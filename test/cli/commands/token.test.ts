@@ -101,6 +101,52 @@ describe('the tokens of a store', () => {
     expect(await isGood(issued.text)).toBe(false);
   });
 
+  it('are limited by flags, one by one, and used as often as that allows', async () => {
+    const { as, flags } = setUp();
+    const limitFlags = ['--address', '10.0.0.1/32', '--address', '2001:db8::/32', '--uses', '2'];
+    const issue = ['token', 'issue', ...as, '--scope', ORDERS];
+    const issued = await outcomeOf([...issue, ...limitFlags, '--rate', '100/1m']);
+    const { id } = issued.json;
+    const modify = ['token', 'modify', id, ...as];
+    const limitsOf = async (args: string[]) => (await outcomeOf(args)).json.limits;
+    const addresses = ['10.0.0.1', '2001:db8::/32'];
+    const rate = { uses: 100, seconds: 60 };
+
+    expect(issued.json.limits).toEqual({ addresses, uses: 2, rate });
+    expect((await outcomeOf(['token', 'get', id, ...as])).text).toContain(
+      'limits   from 10.0.0.1\n         from 2001:db8::/32\n         2 uses in total\n         100 in each 60 s\n',
+    );
+    expect(await limitsOf([...modify, '--uses', '3'])).toEqual({ addresses, uses: 3, rate });
+    expect(await limitsOf([...modify, '--rate', ''])).toEqual({ addresses, uses: 3 });
+    expect(await limitsOf([...modify, '--name', 'x'])).toEqual({ addresses, uses: 3 });
+
+    const verify = ['token', 'verify', ...flags, '--scope', ORDERS, '--token', issued.text];
+    const isTaken = async (...more: string[]) => (await outcomeOf([...verify, ...more])).json;
+    expect(await isTaken()).toMatchObject({ ok: false, reason: 'address_unknown' });
+    expect(await isTaken('--address', '::1')).toMatchObject({ reason: 'address_denied' });
+    // Each of these is a process of its own to the store.
+    for (let use = 0; use < 3; use++) {
+      expect(await isTaken('--address', '10.0.0.1')).toMatchObject({ ok: true });
+    }
+    expect(await isTaken('--address', '10.0.0.1')).toMatchObject({ reason: 'limit_exceeded' });
+    expect(await limitsOf([...modify, '--address', '', '--uses', ''])).toBeUndefined();
+    expect(await isTaken()).toMatchObject({ ok: true });
+  });
+
+  it.each([
+    [['--address', '10.0.0.1/8'], /--address\[0\] must be an IP address or a CIDR block/],
+    [['--uses', '0'], /--uses must be/],
+    [['--rate', '100'], /--rate must be a number and a time, such as 100\/60s/],
+    [['--rate', '1/2d'], /--rate must be a whole number from 1 to 86400/],
+  ])('take no %j', async (args, message) => {
+    const { as } = setUp();
+
+    const { code, stderr } = await run(['token', 'issue', ...as, '--scope', ORDERS, ...args]);
+
+    expect(code).not.toBe(0);
+    expect(stderr).toMatch(message);
+  });
+
   it('are nobody else’s: each verb tells the same of another account’s and of none', async () => {
     const { token, as, flags } = await withToken();
     const verbs = [['get'], ['modify', '--ttl', '60'], ['revoke'], ['rotate']];

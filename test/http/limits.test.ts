@@ -1,0 +1,279 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type BearerGuardOptions,
+  bearerGuard,
+  type GuardedNodeRequest,
+  type GuardOutcome,
+} from '../../src/http/index.ts';
+import type { TokenLimits } from '../../src/token.ts';
+import { RecordingLeases, setUpLimits } from '../limits/support.ts';
+import { asForm, basic, ORDERS, setUp as setUpHandler } from './support.ts';
+
+const HERE = '192.0.2.7';
+
+async function setUp(limits: TokenLimits, options: Partial<BearerGuardOptions> = {}) {
+  const setting = setUpLimits();
+  const errors: unknown[] = [];
+  const guard = bearerGuard({
+    tokens: setting.tokens,
+    domain: 'shop.example',
+    onError: (error) => errors.push(error),
+    ...options,
+  });
+  const { value } = await setting.tokens.issue({ account: 'ada', scopes: [ORDERS], limits });
+  const ask = async (target = '/orders', method = 'GET') =>
+    guard({ method, url: target, headers: { authorization: `Bearer ${value}` } });
+  return { ...setting, guard, ask, errors, value };
+}
+
+async function answerOf(outcome: GuardOutcome) {
+  if (outcome.ok) return { status: 200 };
+  const { status, headers } = outcome.response;
+  const body = (await outcome.response.json()) as Record<string, unknown>;
+  return { status, headers: Object.fromEntries(headers), body, reason: outcome.reason };
+}
+
+describe('the guard of a token with addresses', () => {
+  const limits = { addresses: ['192.0.2.0/24'] };
+
+  it.each([
+    [HERE, 200],
+    ['::ffff:192.0.2.7', 200],
+    ['198.51.100.7', 403],
+  ])('answers a request from %s with %d', async (address, status) => {
+    const { ask, errors } = await setUp(limits, { clientAddress: () => address });
+
+    expect((await answerOf(await ask())).status).toBe(status);
+    expect(errors).toEqual([]);
+  });
+
+  it('refuses another address without a scope and without a challenge', async () => {
+    const { ask } = await setUp(limits, { clientAddress: () => '198.51.100.7' });
+
+    const { status, headers, body, reason } = await answerOf(await ask());
+
+    expect({ status, reason }).toEqual({ status: 403, reason: 'address_denied' });
+    expect(body).toMatchObject({ code: 'address_denied', error: 134, success: false });
+    expect(headers).not.toHaveProperty('www-authenticate');
+    expect(JSON.stringify(body)).not.toContain('orders');
+  });
+
+  it.each<[string, Partial<BearerGuardOptions>, RegExp]>([
+    ['is not given', {}, /needs the option clientAddress/],
+    ['returns nothing', { clientAddress: () => undefined }, /must return an IP address; got none/],
+    [
+      'returns an address with a port',
+      { clientAddress: () => `${HERE}:1` },
+      /got "192\.0\.2\.7:1"/,
+    ],
+    [
+      'throws',
+      {
+        clientAddress: () => {
+          throw new Error('a secret');
+        },
+      },
+      /got none/,
+    ],
+    [
+      'returns a promise',
+      { clientAddress: (() => Promise.resolve(HERE)) as never },
+      /must return an IP address; got none/,
+    ],
+  ])('refuses all if clientAddress %s, and tells the host once', async (_, options, message) => {
+    const { ask, errors } = await setUp(limits, options);
+
+    const answers = [await answerOf(await ask()), await answerOf(await ask())];
+
+    for (const { status, body, reason } of answers) {
+      expect({ status, reason }).toEqual({ status: 403, reason: 'address_unknown' });
+      expect(body).toMatchObject({ code: 'address_denied' });
+    }
+    expect(errors).toEqual([expect.objectContaining({ message: expect.stringMatching(message) })]);
+  });
+
+  it('passes the request to clientAddress, and calls it for no other token', async () => {
+    const asked: unknown[] = [];
+    const clientAddress = (request: { readonly url?: string | undefined }) => {
+      asked.push(request.url);
+      return HERE;
+    };
+    const { ask, guard, tokens } = await setUp(limits, {
+      clientAddress: clientAddress as NonNullable<BearerGuardOptions['clientAddress']>,
+    });
+    const { value } = await tokens.issue({ account: 'ada', scopes: [ORDERS] });
+    const request = {
+      method: 'GET',
+      url: '/orders',
+      headers: { authorization: `Bearer ${value}` },
+    };
+
+    expect((await guard(request)).ok).toBe(true);
+    expect(asked).toEqual([]);
+    expect((await ask('/orders/7')).ok).toBe(true);
+    expect(asked).toEqual(['/orders/7']);
+  });
+
+  it('passes the address on to tokens of the host that verify like a service', async () => {
+    const { tokens, value } = await setUp(limits);
+    const own: BearerGuardOptions['tokens'] = {
+      verify: (...call: Parameters<typeof tokens.verify>) => tokens.verify(...call),
+      verifySync: () => undefined,
+    };
+    const from = (address: string) =>
+      bearerGuard({ tokens: own, domain: 'shop.example', clientAddress: () => address });
+    const request: GuardedNodeRequest = {
+      method: 'GET',
+      url: '/orders',
+      headers: { authorization: `Bearer ${value}` },
+    };
+
+    expect((await from(HERE)(request)).ok).toBe(true);
+    expect((await from('::1')(request)).ok).toBe(false);
+  });
+
+  it.each([
+    [{ clientAddress: 'x' }, /clientAddress must be a function/],
+    [{ onError: 'x' }, /onError must be a function/],
+  ])('takes no %j', async (options, message) => {
+    await expect(setUp(limits, options as never)).rejects.toThrow(message);
+  });
+});
+
+describe('the guard of a token with a rate', () => {
+  const limits = { rate: { uses: 2, seconds: 60 } };
+
+  it('answers 429 with the time to wait, in the old and in the new fields', async () => {
+    const { ask, clock } = await setUp(limits);
+    clock.advance(48);
+    expect([(await ask()).ok, (await ask()).ok]).toEqual([true, true]);
+
+    const { status, headers, body, reason } = await answerOf(await ask());
+
+    expect({ status, reason }).toEqual({ status: 429, reason: 'limit_exceeded' });
+    expect(headers).toMatchObject({
+      'retry-after': '12',
+      'ratelimit-policy': '"token";q=2;w=60',
+      ratelimit: '"token";r=0;t=12',
+    });
+    expect(headers).not.toHaveProperty('www-authenticate');
+    expect(body).toMatchObject({
+      code: 'limit_exceeded',
+      error: 181,
+      message: 'the token may be used 2 times in 1 minute; try again in 12 s',
+      details: { retryAfterSeconds: 12 },
+    });
+    clock.advance(12);
+    expect((await ask()).ok).toBe(true);
+  });
+
+  it('names no number that a structured field cannot hold', async () => {
+    const uses = Number.MAX_SAFE_INTEGER;
+    const leases = new RecordingLeases();
+    leases.take = async (wants) => wants.map(() => 0);
+    const { tokens } = setUpLimits({}, leases);
+    const rate = { uses, seconds: 60 };
+    const { value } = await tokens.issue({ account: 'ada', scopes: [ORDERS], limits: { rate } });
+    const guard = bearerGuard({ tokens, domain: 'shop.example' });
+    const headers = { authorization: `Bearer ${value}` };
+
+    const outcome = await guard({ method: 'GET', url: '/orders', headers });
+
+    const fields = outcome.response?.headers.get('ratelimit-policy');
+    expect(fields).toBe('"token";q=999999999999999;w=60');
+  });
+
+  it('does not count what the scopes refuse', async () => {
+    const { ask } = await setUp(limits);
+
+    for (let i = 0; i < 5; i++) expect((await ask('/orders', 'POST')).ok).toBe(false);
+    expect([(await ask()).ok, (await ask()).ok, (await ask()).ok]).toEqual([true, true, false]);
+  });
+});
+
+describe('the guard of a token whose uses are spent', () => {
+  it('answers 429 without a time to wait', async () => {
+    const { ask } = await setUp({ uses: 1 });
+    await ask();
+
+    const { status, headers, body } = await answerOf(await ask());
+
+    expect(status).toBe(429);
+    expect(body).toMatchObject({ code: 'limit_exceeded', error: 181 });
+    for (const name of ['retry-after', 'ratelimit', 'ratelimit-policy', 'www-authenticate']) {
+      expect(headers).not.toHaveProperty(name);
+    }
+  });
+
+  it('answers 503 while nobody can tell whether they are spent', async () => {
+    const { ask, leases } = await setUp({ uses: 1 });
+    leases.fault = () => Promise.reject(new Error('away'));
+
+    expect(await answerOf(await ask())).toMatchObject({ status: 503, reason: 'unavailable' });
+    leases.fault = () => undefined;
+    expect((await ask()).ok).toBe(true);
+  });
+});
+
+describe('limits over HTTP', () => {
+  const limits = { addresses: ['10.0.0.0/8'], uses: 5, rate: { uses: 2, seconds: 60 } };
+  const counting = () => ({ limits: { store: new RecordingLeases() } });
+
+  it('are taken by POST, PUT and PATCH, shown, and removed by null', async () => {
+    const { call } = setUpHandler(counting());
+    const scopes = [ORDERS];
+    const made = await call('POST', '/token', { json: { scopes, limits } });
+    const path = `/token/${made.body['id']}`;
+    const shown = async () => {
+      const { data } = (await call('GET', path)).body as { readonly data: readonly object[] };
+      return data[0];
+    };
+
+    expect(made.body).toMatchObject({ limits });
+    expect(await shown()).toMatchObject({ limits });
+    await call('PUT', path, { json: { scopes } });
+    expect(await shown()).toMatchObject({ limits });
+    await call('PATCH', path, { json: { limits: { uses: 9 } } });
+    expect(await shown()).toHaveProperty('limits', { uses: 9 });
+    await call('PUT', path, { json: { scopes, limits: null } });
+    expect(await shown()).not.toHaveProperty('limits');
+  });
+
+  it.each([
+    [{ addresses: ['10.0.0.1/8'] }, 'limits.addresses'],
+    [{ uses: -1 }, 'limits.uses'],
+    [{ rate: { uses: 1, seconds: 0 } }, 'limits.rate.seconds'],
+    [{}, 'limits'],
+    ['x', 'limits'],
+  ])('%j are refused with 422, naming %s', async (bad, member) => {
+    const { call } = setUpHandler(counting());
+
+    const answer = await call('POST', '/token', { json: { scopes: [ORDERS], limits: bad } });
+
+    expect(answer.status).toBe(422);
+    expect(answer.body).toMatchObject({
+      code: 'invalid_limits',
+      error: 102,
+      message: expect.stringMatching(`^${member}`),
+      details: { member },
+    });
+  });
+
+  it('hold in introspection, with the address that the resource server gives', async () => {
+    const introspection = { authenticate: () => 'orders' };
+    const { call, issue, tokens } = setUpHandler({ introspection, ...counting() });
+    const { id, value } = await issue('ada', [ORDERS]);
+    await tokens.patch('ada', id, { limits: { addresses: ['10.0.0.0/8'], uses: 2 } });
+    const ask = async (more: Record<string, string>) => {
+      const form = asForm({ token: value, ...more });
+      const headers = { ...form.headers, authorization: basic('orders') };
+      const { body } = await call('POST', '/introspect', { ...form, headers });
+      return body['active'];
+    };
+    const here = { client_address: '10.1.2.3' };
+
+    expect(await ask({})).toBe(false);
+    expect(await ask({ client_address: '192.0.2.1' })).toBe(false);
+    expect([await ask(here), await ask(here), await ask(here)]).toEqual([true, true, false]);
+  });
+});
