@@ -1,4 +1,4 @@
-import { ScopeSet } from '../../scope/index.ts';
+import { Rights } from './picker/rights.ts';
 import { TEXTS } from './texts.ts';
 
 export interface DifferenceProps {
@@ -8,7 +8,8 @@ export interface DifferenceProps {
 
 /** What one list of scopes allows and the other does not. Nothing if they allow the same. */
 export function Difference({ before, after }: DifferenceProps) {
-  const { added, removed } = ScopeSet.from(before).diff(after);
+  const [held, next] = [new Rights(before), new Rights(after)];
+  const [added, removed] = [held.missing(next), next.missing(held)];
   return (
     <>
       {added.length > 0 && (

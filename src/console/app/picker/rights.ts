@@ -24,7 +24,12 @@ export class Rights {
   }
 
   equals(other: Rights): boolean {
-    return this.#coversAll(other) && other.#coversAll(this);
+    return this.missing(other).length === 0 && other.missing(this).length === 0;
+  }
+
+  /** The others that none of these covers. */
+  missing(other: Rights): readonly string[] {
+    return other.#scopes.filter((scope) => this.coverOf(scope) === undefined).map(String);
   }
 
   /** Those that no other one covers. */
@@ -32,9 +37,5 @@ export class Rights {
     return this.#scopes
       .filter((scope, index) => this.coverOf(scope, index) === undefined)
       .map(String);
-  }
-
-  #coversAll(other: Rights): boolean {
-    return other.#scopes.every((scope) => this.coverOf(scope) !== undefined);
   }
 }

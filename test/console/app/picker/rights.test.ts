@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { Rights } from '../../../../src/console/app/picker/rights.ts';
+
+const ANY = 'GET:a.example/users/{}$';
+const ME = 'GET:a.example/users/me$';
+const OPEN = 'GET:a.example/users';
+
+describe('Rights', () => {
+  it.each([
+    [OPEN, ME, true],
+    [OPEN, ANY, true],
+    ['*:*/*', ANY, true],
+    [ANY, ANY, true],
+    [ANY, ME, false],
+    ['GET:a.example/users/{}', ME, false],
+    [ANY, 'GET:a.example/users/ada$', false],
+    [ME, ANY, false],
+    [ANY, OPEN, false],
+  ])('%s covers %s: %s', (outer, inner, expected) => {
+    expect(new Rights([outer]).missing(new Rights([inner])).length === 0).toBe(expected);
+  });
+
+  it('are the same if each covers the other', () => {
+    expect(new Rights([OPEN, ME]).equals(new Rights([OPEN]))).toBe(true);
+    expect(new Rights([ANY, ME]).equals(new Rights([ANY]))).toBe(false);
+    expect(new Rights([]).equals(new Rights([]))).toBe(true);
+  });
+
+  it('need those that no other one covers, each once', () => {
+    expect(new Rights([ME, ANY, ANY]).fewest()).toEqual([ME, ANY]);
+    expect(new Rights([ME, ANY, OPEN]).fewest()).toEqual([OPEN]);
+  });
+});
