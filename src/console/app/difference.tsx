@@ -1,3 +1,7 @@
+import { useMemo } from 'preact/hooks';
+import { ScopeSet } from '../../scope/index.ts';
+import { useConsole } from './context.ts';
+import { useLoaded } from './loading.ts';
 import { Rights } from './picker/rights.ts';
 import { TEXTS } from './texts.ts';
 
@@ -8,7 +12,11 @@ export interface DifferenceProps {
 
 /** What one list of scopes allows and the other does not. Nothing if they allow the same. */
 export function Difference({ before, after }: DifferenceProps) {
-  const [held, next] = [new Rights(before), new Rights(after)];
+  const { catalog } = useConsole();
+  const loaded = useLoaded('catalog', catalog);
+  const entries = loaded.state === 'ready' ? loaded.value : undefined;
+  const known = useMemo(() => entries && ScopeSet.from(entries), [entries]);
+  const [held, next] = [new Rights(before, known), new Rights(after, known)];
   const [added, removed] = [held.missing(next), next.missing(held)];
   return (
     <>

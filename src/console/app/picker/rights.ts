@@ -4,23 +4,26 @@ import { segmentBits } from '../../../scope/request.ts';
 import { ScopeSet } from '../../../scope/set.ts';
 
 /**
- * Scopes as a service with a catalog reads them: a `{}` of one of them stands for no segment that another
- * one names. So `GET:shop.example/users/{}$` does not cover `GET:shop.example/users/me$`, which is an
- * endpoint of its own.
+ * Scopes as a service with a catalog reads them: a `{}` stands for no segment that an endpoint names. So
+ * `GET:shop.example/users/{}$` does not cover `GET:shop.example/users/me$` if that is an endpoint of its
+ * own. Without the catalog, any other scope counts as one.
  */
 export class Rights {
   /** In canonical order, without duplicates. */
   readonly #scopes: readonly Scope[];
   readonly #lookup: ScopeLookup;
+  readonly #catalog: ScopeSet | undefined;
 
-  constructor(scopes: Iterable<Scope | string>) {
+  constructor(scopes: Iterable<Scope | string>, catalog?: ScopeSet) {
     this.#scopes = [...ScopeSet.from(scopes)];
     this.#lookup = new ScopeLookup(this.#scopes);
+    this.#catalog = catalog;
   }
 
   /** The most specific of the scopes that covers another one. */
   coverOf(scope: Scope, except?: number): Scope | undefined {
-    return this.#lookup.coverOf(scope, segmentBits(scope.path, false), except);
+    const endpoint = this.#catalog?.coverOf(scope) ?? scope;
+    return this.#lookup.coverOf(scope, segmentBits(endpoint.path, false), except);
   }
 
   equals(other: Rights): boolean {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Rights } from '../../../../src/console/app/picker/rights.ts';
+import { ScopeSet } from '../../../../src/scope/set.ts';
 
 const ANY = 'GET:a.example/users/{}$';
 const ME = 'GET:a.example/users/me$';
@@ -18,6 +19,12 @@ describe('Rights', () => {
     [ANY, OPEN, false],
   ])('%s covers %s: %s', (outer, inner, expected) => {
     expect(new Rights([outer]).missing(new Rights([inner])).length === 0).toBe(expected);
+  });
+
+  it('know from a catalog which names are endpoints of their own', () => {
+    const any = new Rights([ANY], ScopeSet.from([ANY, ME]));
+
+    expect(any.missing(new Rights(['GET:a.example/users/ada$', ME]))).toEqual([ME]);
   });
 
   it('are the same if each covers the other', () => {
