@@ -66,6 +66,8 @@ describe('SqliteLeaseStore', () => {
     expect(await first.take([want({ want: 7 })])).toEqual([7]);
     await first.close();
 
+    await first.close();
+
     const second = opened(SqliteLeaseStore.open(file));
     expect(await second.take([want({ want: 7 })])).toEqual([3]);
     expect(statSync(file).mode & 0o777).toBe(0o600);

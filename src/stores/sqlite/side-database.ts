@@ -33,7 +33,7 @@ export interface SideSchema {
  */
 export class SideDatabase {
   readonly handle: SqliteHandle;
-  readonly #own: OwnHandle | undefined;
+  #own: OwnHandle | undefined;
 
   private constructor(handle: SqliteHandle, own: OwnHandle | undefined) {
     this.handle = handle;
@@ -92,8 +92,11 @@ export class SideDatabase {
     }
   }
 
+  /** Closes what it has opened; may be called twice. */
   close(): void {
-    guarded(() => this.#own?.close());
+    const own = this.#own;
+    this.#own = undefined;
+    guarded(() => own?.close());
   }
 
   #undo(): void {
