@@ -6,8 +6,8 @@ import type { Question } from './api.ts';
  */
 export function readAddress(text: string): Omit<Question, 'method'> | undefined {
   const [, host = '', target = ''] =
-    /^(?:https?:\/\/)?([^/?#\s@]+)([/?][^#\s]*)?(?:#\S*)?$/i.exec(text.trim()) ?? [];
-  const domain = host.replace(/:\d+$/, '').toLowerCase();
+    /^(?:https?:\/\/)?([^/?#\s@:]+)(?::\d+)?([/?][^#\s]*)?(?:#\S*)?$/i.exec(text.trim()) ?? [];
+  const domain = host.toLowerCase();
   if (domain === '') return undefined;
   return { domain, target: target.startsWith('/') ? target : `/${target}` };
 }

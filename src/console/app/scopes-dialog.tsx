@@ -1,5 +1,5 @@
-import { useState } from 'preact/hooks';
-import { ScopeSet } from '../../scope/index.ts';
+import { useMemo, useState } from 'preact/hooks';
+import { ScopeCatalog, ScopeSet } from '../../scope/index.ts';
 import type { ApiError, ShownToken } from './api.ts';
 import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
@@ -21,33 +21,45 @@ export interface ScopesDialogProps {
 }
 
 /** Changes what a token may do, and shows the difference before it happens. */
-export function ScopesDialog({ token, added, onChanged, onCancel }: ScopesDialogProps) {
-  const { catalog, announce } = useConsole();
+export function ScopesDialog(props: ScopesDialogProps) {
+  const { catalog } = useConsole();
   const loaded = useLoaded('catalog', catalog);
+  return (
+    <Dialog title={TEXTS.scopes.title} onCancel={props.onCancel} isWide>
+      <LoadedPart loaded={loaded}>
+        {(entries) => <ScopesForm {...props} entries={entries} />}
+      </LoadedPart>
+    </Dialog>
+  );
+}
+
+interface ScopesFormProps extends ScopesDialogProps {
+  readonly entries: readonly string[];
+}
+
+function ScopesForm({ token, added, entries, onChanged, onCancel }: ScopesFormProps) {
+  const { announce } = useConsole();
   const [scopes, setScopes] = useState<readonly string[]>(
     added === undefined ? token.scopes : [...token.scopes, added],
   );
   const { isBusy, error, run, question } = useChange(token);
-  const isChanged = scopes.length > 0 && !ScopeSet.from(token.scopes).equals(readable(scopes));
+  const granted = useMemo(() => grantedOf(entries, scopes), [entries, scopes]);
+  const isChanged = granted.length > 0 && !ScopeSet.from(token.scopes).equals(granted);
   const save = () =>
     run(async (api, seen) => {
       onChanged(await api.patch(seen, { scopes }));
       announce(TEXTS.edit.done);
     });
   return (
-    <Dialog title={TEXTS.scopes.title} onCancel={onCancel} isWide>
-      <LoadedPart loaded={loaded}>
-        {(entries) => (
-          <ScopePicker
-            label={TEXTS.newToken.scopes}
-            catalog={entries}
-            scopes={scopes}
-            onChange={setScopes}
-            error={scopeError(error)}
-          />
-        )}
-      </LoadedPart>
-      {isChanged && <Difference before={token.scopes} after={readable(scopes)} />}
+    <>
+      <ScopePicker
+        label={TEXTS.newToken.scopes}
+        catalog={entries}
+        scopes={scopes}
+        onChange={setScopes}
+        error={scopeError(error)}
+      />
+      {isChanged && <Difference before={token.scopes} after={granted} />}
       {error && scopeError(error) === undefined && <ErrorNotice error={error} />}
       <div class="actions">
         <Button kind="primary" onClick={save} isBusy={isBusy} isDisabled={!isChanged}>
@@ -56,19 +68,17 @@ export function ScopesDialog({ token, added, onChanged, onCancel }: ScopesDialog
         <Button onClick={onCancel}>{TEXTS.actions.cancel}</Button>
       </div>
       {question}
-    </Dialog>
+    </>
   );
 }
 
-/** Without what is still being typed. */
-function readable(scopes: readonly string[]): readonly string[] {
-  return scopes.filter((scope) => {
-    try {
-      return ScopeSet.from([scope]).size === 1;
-    } catch {
-      return false;
-    }
-  });
+/** What the service would grant for scopes; none while they cannot be read. */
+function grantedOf(entries: readonly string[], scopes: readonly string[]): readonly string[] {
+  try {
+    return ScopeCatalog.from(entries).expand(scopes).granted;
+  } catch {
+    return [];
+  }
 }
 
 function scopeError(error: ApiError | undefined): string | undefined {

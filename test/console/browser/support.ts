@@ -9,7 +9,7 @@ import {
   chromium,
   type Page,
 } from 'playwright-core';
-import { afterAll } from 'vitest';
+import { afterAll, expect } from 'vitest';
 import { tokenConsole } from '../../../src/console/index.ts';
 import {
   fixedAccounts,
@@ -19,18 +19,19 @@ import {
 } from '../../../src/http/index.ts';
 import {
   generateKey,
-  MemoryTokenStore,
+  MemoryUsageStore,
   TokenService,
   type TokenServiceOptions,
 } from '../../../src/index.ts';
+import { SqliteTokenStore } from '../../../src/stores/sqlite/index.ts';
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 const FLAGS =
   '--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync';
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Without Chromium, tests of the page are skipped. */
-export const hasChromium = existsSync(CHROMIUM);
+/** Without Chromium, tests of the page are skipped; with `CI=true` they fail instead. */
+export const hasChromium = existsSync(CHROMIUM) || process.env['CI'] !== undefined;
 
 /** One for all tests of a file, each of which has a context of its own in it. */
 let launched: Promise<Browser> | undefined;
@@ -38,6 +39,8 @@ afterAll(async () => (await launched)?.close());
 
 export const USERNAME = 'ada';
 export const PASSWORD = 'correct horse battery';
+/** Another account, with the same password. */
+export const OTHER_USERNAME = 'bob';
 
 /** A service with its console, and a browser that looks at it. */
 export interface Opened {
@@ -46,6 +49,12 @@ export interface Opened {
   readonly context: BrowserContext;
   /** The address of the page. */
   readonly url: string;
+  /** Answers no call any more until it is told to go on. Connections that are open are cut. */
+  readonly goAway: () => void;
+  readonly comeBack: () => void;
+  /** From now on, the passwords are wrong; or right again. */
+  readonly setPasswordsRight: (areRight: boolean) => void;
+  /** Ends all, and fails if the page broke a rule that holds everywhere. */
   readonly close: () => Promise<void>;
 }
 
@@ -53,11 +62,15 @@ export interface OpenOptions {
   readonly service?: Partial<TokenServiceOptions>;
   readonly browser?: BrowserContextOptions;
   /** How people sign in. @default with a password */
-  readonly ways?: Pick<TokenHandlerOptions, 'authenticate' | 'session'>;
+  readonly ways?: Ways;
 }
 
+type Ways = Pick<TokenHandlerOptions, 'authenticate' | 'session'>;
+
 /** Signs in with the password. */
-export const byPassword = fixedAccounts([{ username: USERNAME, password: PASSWORD }]);
+export const byPassword = fixedAccounts(
+  [USERNAME, OTHER_USERNAME].map((username) => ({ username, password: PASSWORD })),
+);
 
 /** Starts a service and a browser, and shows the page where it asks to sign in. */
 export async function openConsole({
@@ -66,44 +79,99 @@ export async function openConsole({
   ways = { authenticate: byPassword },
 }: OpenOptions = {}): Promise<Opened> {
   const tokens = new TokenService({
-    store: new MemoryTokenStore(),
+    store: await SqliteTokenStore.open(':memory:'),
+    usage: { store: new MemoryUsageStore() },
     keys: [generateKey()],
     prefix: 'acme',
     ...service,
   });
-  const api = tokenHandler({ tokens, basePath: '/auth', ...ways });
-  const toApi = toNodeListener(api);
-  const toPage = toNodeListener(
-    tokenConsole({ basePath: '/console', api: '/auth', brand: 'Acme' }),
-  );
-  const server = createServer((request, response) => {
-    const isPage = request.url?.startsWith('/console') === true;
-    (isPage ? toPage : toApi)(request, response);
-  });
+  const { server, state } = serverOf(tokens, ways);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   launched ??= chromium.launch({ executablePath: CHROMIUM, args: FLAGS.split(' ') });
   const context = await (await launched).newContext(browser);
   const page = await context.newPage();
   page.setDefaultTimeout(10_000);
-  const url = `http://127.0.0.1:${port}/console`;
+  const origin = `http://127.0.0.1:${port}`;
+  const offenses = offensesOf(context, origin);
+  const url = `${origin}/console`;
   await page.goto(url);
   return {
     page,
     tokens,
     context,
     url,
+    goAway: () => {
+      state.isAway = true;
+      server.closeAllConnections();
+    },
+    comeBack: () => {
+      state.isAway = false;
+    },
+    setPasswordsRight: (areRight) => {
+      state.arePasswordsRight = areRight;
+    },
     close: async () => {
+      const stored = await storedBy(page);
       await context.close();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
       await tokens.close();
+      expect([...offenses, ...stored]).toEqual([]);
     },
   };
 }
 
-export async function signIn(page: Page): Promise<void> {
-  await page.getByLabel('User name').fill(USERNAME);
+/** The service and its page, as one server whose outages the test decides. */
+function serverOf(tokens: TokenService, { authenticate, session }: Ways) {
+  const state = { isAway: false, arePasswordsRight: true };
+  const toApi = toNodeListener(
+    tokenHandler({
+      tokens,
+      basePath: '/auth',
+      session,
+      ...(authenticate && {
+        authenticate: (credentials, request) =>
+          state.arePasswordsRight ? authenticate(credentials, request) : null,
+      }),
+    }),
+  );
+  const toPage = toNodeListener(
+    tokenConsole({ basePath: '/console', api: '/auth', brand: 'Acme' }),
+  );
+  const server = createServer((request, response) => {
+    if (state.isAway) return void request.socket.destroy();
+    const isPage = request.url?.startsWith('/console') === true;
+    return void (isPage ? toPage : toApi)(request, response);
+  });
+  return { server, state };
+}
+
+/** What no page may ever do: break its policy, throw, or call another origin. Grows as it happens. */
+function offensesOf(context: BrowserContext, origin: string): readonly string[] {
+  const offenses: string[] = [];
+  context.on('console', (message) => {
+    if (/content security policy|trusted/i.test(message.text())) offenses.push(message.text());
+  });
+  context.on('weberror', (error) => offenses.push(String(error.error())));
+  context.on('request', (request) => {
+    if (request.isNavigationRequest() || !request.frame().url().startsWith(origin)) return;
+    const { protocol, origin: called } = new URL(request.url());
+    if (protocol !== 'data:' && called !== origin) offenses.push(`calls ${request.url()}`);
+  });
+  return offenses;
+}
+
+/** What the page has put where it would outlive the page. */
+async function storedBy(page: Page): Promise<string[]> {
+  const stored = await page.evaluate(
+    '[...Object.keys(localStorage), ...Object.keys(sessionStorage)]',
+  );
+  return (stored as string[]).map((name) => `stores ${name}`);
+}
+
+export async function signIn(page: Page, username: string = USERNAME): Promise<void> {
+  await page.getByLabel('User name').fill(username);
   await page.getByLabel('Password').fill(PASSWORD);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor();

@@ -1,0 +1,169 @@
+import type { Locator } from 'playwright-core';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ScopeCatalog } from '../../../src/scope/index.ts';
+import {
+  faultsOf,
+  hasChromium,
+  LOOKS,
+  type Opened,
+  type OpenOptions,
+  openConsole,
+  signIn,
+} from './support.ts';
+
+const SCOPE = 'GET:api.shop.example/orders';
+const catalog = ScopeCatalog.from([SCOPE, 'POST:api.shop.example/orders']);
+/** How many tokens the long list has; the nightly run asks for 10 000. */
+const MANY = Number(process.env['CONSOLE_TOKENS'] ?? 1000);
+
+let opened: Opened | undefined;
+afterEach(async () => {
+  const { close } = opened ?? {};
+  opened = undefined;
+  await close?.();
+});
+
+/** A list of tokens with these names, the last one first, as its owner sees it. */
+async function listed(names: readonly string[], options: OpenOptions = {}): Promise<Opened> {
+  opened = await openConsole({ ...options, service: { catalog, ...options.service } });
+  for (const name of names) await issue(name);
+  await signIn(opened.page);
+  return opened;
+}
+
+function issue(name: string, scopes: readonly string[] = [SCOPE]) {
+  if (opened === undefined) throw new Error('nothing is open');
+  return opened.tokens.issue({ account: 'ada', scopes, name });
+}
+
+const namesOf = (rows: Locator) => rows.locator('a').allTextContents();
+
+const HOSTILE = [
+  '<img src=x onerror="document.title=1">',
+  '"><script>alert(1)</script>',
+  '\u202egnp.exe',
+  'x'.repeat(200),
+  '{{7*7}} ${7*7} &amp;',
+];
+
+describe.skipIf(!hasChromium)('the list of tokens', () => {
+  it('explains itself when it is empty', async () => {
+    const { page } = await listed([]);
+
+    await page.getByText('No tokens yet').waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+    await page.getByRole('main').getByRole('link', { name: 'New token' }).last().click();
+    await page.getByRole('heading', { name: 'New token' }).waitFor();
+  });
+
+  it('shows what a token may do, when it expires and when it was used', async () => {
+    const { page, tokens } = await listed([]);
+    const { value } = await issue('build');
+    await tokens.verify(value, { scope: SCOPE });
+    await page.getByRole('link', { name: 'Review' }).click();
+    await page.getByRole('link', { name: 'Tokens' }).click();
+
+    const row = page.getByRole('listitem').filter({ hasText: 'build' });
+    await row.waitFor();
+    const text = await row.textContent();
+    expect(text).toContain('1 endpoint of api.shop.example, read-only');
+    expect(text).toMatch(/Expires.*in \d+ /);
+    expect(text).not.toContain('Never used');
+    expect(text).not.toContain(value);
+    expect(await row.locator('time').first().getAttribute('title')).toMatch(/\d{4}/);
+  });
+
+  it('finds by name, filters by state and sorts', async () => {
+    const { page, tokens } = await listed(['beta', 'alpha', 'gamma']);
+    const rows = page.locator('ul.tokens > li');
+    await expect.poll(() => namesOf(rows)).toEqual(['gamma', 'alpha', 'beta']);
+
+    await page.getByLabel('Sort by').selectOption('name');
+    await expect.poll(() => namesOf(rows)).toEqual(['alpha', 'beta', 'gamma']);
+    await page.getByLabel('Search by name').fill('MM');
+    await expect.poll(() => namesOf(rows)).toEqual(['gamma']);
+
+    const [gamma] = (await tokens.list({ account: 'ada', name: 'gamma' })).tokens;
+    await tokens.patch('ada', gamma?.id ?? '', { suspended: true });
+    await page.getByLabel('State').selectOption('suspended');
+    await expect.poll(() => rows.allTextContents()).toEqual([expect.stringContaining('Suspended')]);
+    await page.getByLabel('Search by name').fill('nobody');
+    await page.getByText('No token matches').waitFor();
+    await page.getByRole('button', { name: 'Show all tokens' }).click();
+    await expect.poll(() => namesOf(rows)).toEqual(['alpha', 'beta']);
+  });
+
+  it('shows names as text, whatever they hold', async () => {
+    const { page } = await listed(HOSTILE);
+    const rows = page.locator('ul.tokens > li');
+
+    await expect.poll(() => namesOf(rows)).toEqual(HOSTILE.toReversed());
+    expect(await page.locator('ul.tokens img, ul.tokens script').count()).toBe(0);
+    expect(await faultsOf(page)).toEqual([]);
+  });
+
+  it('badges what the review has found', async () => {
+    const { page } = await listed([]);
+    await issue('everything', [SCOPE, 'POST:api.shop.example/orders']);
+    await page.getByLabel('State').selectOption('all');
+
+    const row = page.getByRole('listitem').filter({ hasText: 'everything' });
+    await row.waitFor();
+    await page.reload();
+    await signIn(page);
+    await row.getByText('Broad').waitFor();
+  });
+
+  it('revokes several at once, with progress', async () => {
+    const { page, tokens } = await listed(['one', 'two', 'three']);
+    await page.getByLabel('Select one').check();
+    await page.getByLabel('Select two').check();
+    await page.getByRole('button', { name: 'Revoke selected' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Revoke 2 tokens?' });
+    expect(await dialog.locator('li').allTextContents()).toEqual(['two', 'one']);
+    expect(await faultsOf(page)).toEqual([]);
+
+    await dialog.getByRole('button', { name: 'Revoke 2 tokens' }).click();
+
+    await page.getByText('Revoked 2 tokens.').waitFor();
+    const left = await tokens.list({ account: 'ada' });
+    expect(left.tokens.map(({ name }) => name)).toEqual(['three']);
+  });
+
+  it('tells that the service is away, and goes on when it is back', async () => {
+    const { page, goAway, comeBack } = await listed(['build']);
+    await page.getByRole('link', { name: 'build' }).waitFor();
+    goAway();
+    await page.getByLabel('State').selectOption('all');
+    await page.getByText('The service does not answer.').waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+    comeBack();
+
+    await page.getByRole('button', { name: 'Try again' }).click();
+
+    await page.getByRole('link', { name: 'build' }).waitFor();
+  });
+
+  it(`of ${MANY} tokens comes page by page`, { timeout: 120_000 }, async () => {
+    const { page } = await listed([]);
+    for (let count = 0; count < MANY; count += 1) await issue(`token ${count}`);
+    await page.reload();
+    await signIn(page);
+    const rows = page.locator('ul.tokens > li');
+    await expect.poll(() => rows.count()).toBe(50);
+
+    await page.getByRole('button', { name: 'Load more' }).click();
+
+    await expect.poll(() => rows.count()).toBe(100);
+    expect(new Set(await namesOf(rows)).size).toBe(100);
+    await page.getByLabel('Search by name').fill('token 0');
+    await page.getByRole('link', { name: 'token 0', exact: true }).waitFor();
+  });
+
+  it.each(LOOKS)('is without faults in $viewport.width pixels, $colorScheme', async (browser) => {
+    const { page } = await listed(['build', 'x'.repeat(200), 'שלום'], { browser });
+    await page.getByRole('link', { name: 'build' }).waitFor();
+
+    expect(await faultsOf(page)).toEqual([]);
+  });
+});

@@ -1,0 +1,243 @@
+import type { Page } from 'playwright-core';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { IssuedToken } from '../../../src/index.ts';
+import { ScopeCatalog } from '../../../src/scope/index.ts';
+import { manualClock } from '../../../src/testing/index.ts';
+import {
+  faultsOf,
+  hasChromium,
+  LOOKS,
+  type Opened,
+  type OpenOptions,
+  openConsole,
+  signIn,
+} from './support.ts';
+
+const ORDERS = 'GET:api.shop.example/orders';
+const BILLS = 'GET:api.shop.example/bills';
+const PAY = 'POST:api.shop.example/bills';
+const catalog = ScopeCatalog.from([ORDERS, BILLS, PAY, 'GET:ship.shop.example/labels']);
+
+let opened: Opened | undefined;
+afterEach(async () => {
+  const { close } = opened ?? {};
+  opened = undefined;
+  await close?.();
+});
+
+interface Shown extends Opened {
+  readonly token: IssuedToken;
+}
+
+/** One token that may read orders and bills, as its owner sees it. */
+async function shown(options: OpenOptions = {}): Promise<Shown> {
+  opened = await openConsole({ ...options, service: { catalog, ...options.service } });
+  const { tokens, page } = opened;
+  const scopes = [ORDERS, BILLS];
+  const token = await tokens.issue({ account: 'ada', scopes, name: 'build', ttlSeconds: 86_400 });
+  await signIn(page);
+  await page.getByRole('link', { name: 'build' }).click();
+  await page.getByRole('heading', { name: 'build' }).waitFor();
+  return { ...opened, token };
+}
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+
+describe.skipIf(!hasChromium)('one token', () => {
+  it('shows its rights with their uses', async () => {
+    const { page, tokens, token } = await shown();
+    await tokens.verify(token.value, { scope: ORDERS });
+    await page.getByRole('link', { name: 'All tokens' }).click();
+    await page.getByRole('link', { name: 'build' }).click();
+
+    const orders = page.getByRole('row').filter({ hasText: '/orders' });
+    await orders.waitFor();
+    expect(await orders.textContent()).toMatch(/GET1.*ago|GET1.*now/);
+    expect(await page.getByRole('row').filter({ hasText: '/bills' }).textContent()).toContain(
+      'Never',
+    );
+    expect((await page.content()).includes(token.value)).toBe(false);
+  });
+
+  it('is edited: its name and its expiry', async () => {
+    const { page, tokens, token } = await shown();
+    await press(page, 'Edit');
+    await page.getByLabel('Name').fill('nightly <build>');
+    await page.getByLabel('Expires').fill('2040-01-31T12:00');
+    await press(page, 'Save');
+    // More than a year: in the words of the service, at the field.
+    await page.locator('dialog .error').waitFor();
+    expect(await page.locator('dialog .error').textContent()).toMatch(/expire/i);
+    expect(await faultsOf(page)).toEqual([]);
+    await page.getByLabel('Expires').fill(new Date(Date.now() + 4e8).toISOString().slice(0, 16));
+    await press(page, 'Save');
+
+    await page.getByRole('heading', { name: 'nightly <build>' }).waitFor();
+    expect((await tokens.get('ada', token.id))?.name).toBe('nightly <build>');
+  });
+
+  it('is suspended and resumed', async () => {
+    const { page, tokens, token } = await shown();
+    await press(page, 'Suspend');
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
+    expect((await tokens.get('ada', token.id))?.state).toBe('suspended');
+
+    await press(page, 'Resume');
+
+    await page.getByRole('button', { name: 'Suspend' }).waitFor();
+    expect((await tokens.get('ada', token.id))?.state).toBe('active');
+  });
+
+  it('gets other scopes, after the difference was shown', async () => {
+    const { page, tokens, token } = await shown();
+    await press(page, 'Edit scopes');
+    const dialog = page.getByRole('dialog', { name: 'Edit scopes' });
+    const box = dialog.getByRole('checkbox', { name: /POST.*bills/ });
+    await box.check();
+    await dialog.getByText('Adds 1 scope').waitFor();
+    expect(await dialog.locator('.scopes.added li').allTextContents()).toEqual([PAY]);
+
+    await dialog.getByRole('button', { name: 'Save scopes' }).click();
+
+    await dialog.waitFor({ state: 'detached' });
+    expect((await tokens.get('ada', token.id))?.scopes).toEqual([BILLS, ORDERS, PAY]);
+  });
+
+  it('is narrowed to what was used, after the difference was shown', async () => {
+    const clock = manualClock(new Date());
+    const { page, tokens } = await shown({
+      service: { clock, usage: { store: new MemoryUsageStore(clock) } },
+    });
+    const long = { account: 'ada', scopes: [ORDERS, BILLS], name: 'old', ttlSeconds: 31_536_000 };
+    const { id, value } = await tokens.issue(long);
+    clock.advance(99 * 86_400);
+    await tokens.verify(value, { scope: ORDERS });
+    await page.goBack();
+    await page.getByRole('link', { name: 'old' }).click();
+
+    await press(page, 'Narrow to what was used');
+    const dialog = page.getByRole('dialog', { name: 'Narrow to what was used' });
+    await dialog.getByText('Removes 1 scope').waitFor();
+    expect(await dialog.locator('.scopes.removed li').allTextContents()).toEqual([BILLS]);
+    expect(await faultsOf(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Remove 1 scope' }).click();
+
+    await page.getByText('Removed 1 scope.').waitFor();
+    expect((await tokens.get('ada', id))?.scopes).toEqual([ORDERS]);
+  });
+
+  it('is rotated: the new value is shown once, and the old one ends', async () => {
+    const { page, tokens, token } = await shown();
+    await press(page, 'Rotate');
+    const dialog = page.getByRole('dialog', { name: 'Rotate token' });
+    await dialog.getByLabel('Immediately').check();
+    expect(await faultsOf(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Rotate' }).click();
+
+    const value = await page.getByLabel('Value of the token').inputValue();
+    const verdicts = [await tokens.verify(value, { scope: ORDERS })];
+    verdicts.push(await tokens.verify(token.value, { scope: ORDERS }));
+    expect(verdicts.map(({ ok }) => ok)).toEqual([true, false]);
+    await press(page, 'Done');
+    await press(page, 'Leave without it');
+    await page.getByRole('heading', { name: 'build' }).waitFor();
+    const kept = await page.evaluate('document.documentElement.outerHTML + location.href');
+    expect((kept as string).includes(value)).toBe(false);
+  });
+
+  it('drops a new value that waits for its first use', async () => {
+    const { page, tokens, token } = await shown();
+    await tokens.rotate('ada', token.id, { activate: 'first-use' });
+    await page.goBack();
+    await page.getByRole('link', { name: 'build' }).click();
+
+    await press(page, 'Drop the new value');
+
+    await page.getByText('The new value was dropped.').waitFor();
+    expect((await tokens.get('ada', token.id))?.pending).toBeUndefined();
+  });
+
+  it('is revoked after a question that names it', async () => {
+    const { page, tokens, token } = await shown();
+    await press(page, 'Revoke');
+    const dialog = page.getByRole('dialog', { name: 'Revoke this token?' });
+    expect(await dialog.textContent()).toContain('build');
+    expect(await faultsOf(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    expect((await tokens.get('ada', token.id))?.state).toBe('active');
+
+    await press(page, 'Revoke');
+    await dialog.getByRole('button', { name: 'Revoke token' }).click();
+
+    await page.getByText('No tokens yet').waitFor();
+    expect(await tokens.get('ada', token.id)).toBeUndefined();
+  });
+
+  it('shows what somebody else changed, and asks before it goes on', async () => {
+    const { page, tokens, token } = await shown();
+    await tokens.patch('ada', token.id, { name: 'renamed', removeScopes: [BILLS] });
+
+    await press(page, 'Suspend');
+    const dialog = page.getByRole('dialog', { name: 'This token was changed' });
+    await dialog.waitFor();
+    expect(await dialog.textContent()).toMatch(/build.*renamed.*Removes 1 scope/);
+    expect(await faultsOf(page)).toEqual([]);
+    expect((await tokens.get('ada', token.id))?.state).toBe('active');
+    await dialog.getByRole('button', { name: 'Make my change anyway' }).click();
+
+    await page.getByRole('heading', { name: 'renamed' }).waitFor();
+    expect((await tokens.get('ada', token.id))?.state).toBe('suspended');
+  });
+
+  it('answers whether a call would be allowed, and offers the scope that would do', async () => {
+    const { page } = await shown();
+    const address = page.getByLabel('Address');
+    await address.fill('/no/host');
+    await press(page, 'Ask');
+    await page.getByText('Enter an address with a host').waitFor();
+    await address.fill('https://api.shop.example/orders/7');
+    await press(page, 'Ask');
+    await page.getByText('Allowed.', { exact: true }).waitFor();
+    await page.getByLabel('Method').selectOption('POST');
+    await address.fill('https://api.shop.example/bills/7');
+    await press(page, 'Ask');
+    await page.getByText('Not allowed.').waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+
+    await press(page, 'Add this scope…');
+
+    const dialog = page.getByRole('dialog', { name: 'Edit scopes' });
+    await dialog.getByText('Adds 1 scope').waitFor();
+  });
+
+  it('that is not there says so', async () => {
+    const { page, url } = await shown();
+
+    await page.goto(`${url}#/token/5sQ0bX8vK2mYt7RjW1cZpA`);
+
+    await page.getByText('This account has no such token.').waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+  });
+
+  it('shows its value again where the service can, only when it is asked', async () => {
+    const { page, token } = await shown({ service: { reveal: 'always' } });
+    expect((await page.content()).includes(token.value)).toBe(false);
+
+    await press(page, 'Show value');
+    await page.getByText(token.value).waitFor();
+    await press(page, 'Hide value');
+
+    expect((await page.content()).includes(token.value)).toBe(false);
+  });
+
+  it.each(LOOKS)('is without faults in $viewport.width pixels, $colorScheme', async (browser) => {
+    const { page } = await shown({ browser });
+    await page.getByText('Would it be allowed?').waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+
+    await press(page, 'Edit scopes');
+    await page.getByRole('dialog').getByRole('checkbox').first().waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+  });
+});
