@@ -26,7 +26,7 @@ async function reviewed(names: readonly string[], options: OpenOptions = {}): Pr
   const clock = manualClock(new Date());
   opened = await openConsole({
     ...options,
-    service: { catalog, clock, usage: { store: new MemoryUsageStore(clock) } },
+    service: { catalog, clock },
   });
   const { tokens, page } = opened;
   for (const name of names) {

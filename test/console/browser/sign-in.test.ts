@@ -119,6 +119,7 @@ describe.skipIf(!hasChromium)('the sign-in', () => {
 
   it('waits for a service that is away', async () => {
     const { page, goAway, comeBack } = await open();
+    await page.getByLabel('User name').waitFor();
     goAway();
     await enter(page, PASSWORD);
     await page.getByText('The service does not answer.').waitFor();

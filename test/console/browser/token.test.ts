@@ -106,7 +106,7 @@ describe.skipIf(!hasChromium)('one token', () => {
   it('is narrowed to what was used, after the difference was shown', async () => {
     const clock = manualClock(new Date());
     const { page, tokens } = await shown({
-      service: { clock, usage: { store: new MemoryUsageStore(clock) } },
+      service: { clock },
     });
     const long = { account: 'ada', scopes: [ORDERS, BILLS], name: 'old', ttlSeconds: 31_536_000 };
     const { id, value } = await tokens.issue(long);
