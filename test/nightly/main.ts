@@ -74,15 +74,11 @@ const JOBS: readonly Job[] = [
   tests('schedules', ['records/reader.test.ts'], ['SCHEDULES', 100_000], {
     only: 'no interleaving',
   }),
-  tests(
-    'rotations',
-    ['service/rotation.test.ts', 'stores/rotation.test.ts'],
-    ['SCHEDULES', 100_000],
-    {
-      only: 'no schedule',
-      servers: true,
-    },
-  ),
+  tests('rotations', ['service/rotation.test.ts'], ['SCHEDULES', 100_000], { only: 'no schedule' }),
+  tests('rotations', ['stores/rotation.test.ts'], ['ENGINE_SCHEDULES', 500], {
+    only: 'no schedule',
+    servers: true,
+  }),
   {
     part: 'soak',
     name: 'soak',

@@ -25,9 +25,18 @@ type Step = readonly [action: Action, process: number, pick: number];
 
 const ACTIONS = [
   ...(['useNewest', 'useNewest', 'useAny', 'rotate', 'rotate', 'rotateAndLose', 'cancel'] as const),
-  ...(['introspect', 'useWrongly', 'rename', 'suspend', 'resume', 'resume'] as const),
+  ...([
+    'useBoth',
+    'useInVain',
+    'introspect',
+    'look',
+    'useWrongly',
+    'rename',
+    'suspend',
+    'resume',
+  ] as const),
   ...(['wait', 'waitLong', 'crash', 'loseRequest', 'loseAnswer'] as const),
-  ...(['go', 'go', 'go', 'go', 'go', 'go'] as const),
+  ...(['go', 'go', 'go', 'go', 'go', 'go', 'goAll', 'goAll', 'goAll'] as const),
 ];
 type Action = (typeof ACTIONS)[number];
 
@@ -39,6 +48,8 @@ export const SCHEDULES: fc.Arbitrary<readonly Step[]> = fc.array(
 /** A call on its way to the store, or its answer on its way back. */
 interface Message {
   readonly from: Process;
+  /** Whether it asks for a change. */
+  readonly isWrite: boolean;
   go(): Promise<void>;
   loseRequest(): void;
   loseAnswer(): Promise<void>;
@@ -68,7 +79,9 @@ interface Commit {
  * - a rotation changes nothing else, and undoes no concurrent change
  * - whoever has all values that were delivered has one that works, always
  * - each verdict is right for a record that was stored when it was asked for, or at most `maxStaleMs` before
- * - a use whose write was lost is written by the next one, also by one in the same process
+ * - a use is written when all messages have arrived; one whose write was lost is written by the next use,
+ *   also by one in the same process
+ * - a suspension ends when that was asked for, and not by a rotation
  *
  * @param how `immediately`: the control, in which a rotation does not wait for the first use
  */
@@ -93,11 +106,13 @@ class World {
   readonly #commits: Commit[] = [];
   /** The values that somebody has, and when each was accepted, by digest. */
   readonly #delivered: string[] = [];
-  readonly #uses = new Map<string, number[]>();
+  readonly #uses = new Map<string, { readonly at: number; readonly by: Process }[]>();
   readonly #running = new Set<Promise<unknown>>();
   #activated = 0;
   #replaced = 0;
   #names = 0;
+  /** How often somebody asked to resume the token, and how often it was. */
+  #resumes = { asked: 0, made: 0 };
   /** Made when they do something first. */
   readonly #processes = new Map<number, Process>();
   #id = '';
@@ -143,17 +158,22 @@ class World {
       useNewest: () => void this.#use(this.#at(place), newest),
       useAny: () => void this.#use(this.#at(place), any),
       useWrongly: () => this.#run(this.#at(place).tokens.verify(newest, { scope: OTHER_SCOPE })),
+      // The first one fills the cache, out of which the second one is served.
+      useBoth: () => this.#useEach(this.#at(place), [this.#delivered.at(-2) ?? newest, newest]),
+      useInVain: () => this.#useInVain(this.#at(place), newest),
       introspect: () => this.#introspect(this.#at(place), newest),
+      look: () => this.#run(this.#at(place).tokens.introspect(newest)),
       rotate: () => this.#rotate(this.#at(place), { isDelivered: true, pick }),
       rotateAndLose: () => this.#rotate(this.#at(place), { isDelivered: false, pick }),
       cancel: () => this.#run(this.#at(place).tokens.rotate('acme', this.#id, { cancel: true })),
       rename: () => this.#patch(this.#at(place), { name: `name ${this.#names++}` }),
       suspend: () => this.#patch(this.#at(place), { suspended: true }),
-      resume: () => this.#patch(this.#at(place), { suspended: false }),
+      resume: () => this.#resume(this.#at(place)),
       wait: () => void this.#clock.advance(0.4),
       waitLong: () => void this.#clock.advance(6),
       crash: () => this.#crash(place),
       go: () => this.#message(pick)?.go(),
+      goAll: () => this.#settle(),
       loseRequest: () => this.#message(pick)?.loseRequest(),
       loseAnswer: () => this.#message(pick)?.loseAnswer(),
     }[action]();
@@ -164,11 +184,14 @@ class World {
   /** Lets all end, and then the processes write the use of what still waits. */
   async end(): Promise<void> {
     await this.#drain();
-    this.#patch(this.#start(0), { suspended: false });
-    await this.#drain();
+    this.#resume(this.#start(0));
+    await this.#settle();
     // What was cached is too old now.
     this.#clock.advance(MAX_STALE_MS / 1000);
-    const rested = [...this.#processes.values()].filter(({ losses }) => losses < TIRING_LOSSES);
+    // Those that have lost something first: a use in another process would write what they did not.
+    const rested = [...this.#processes.values()]
+      .filter(({ losses }) => losses < TIRING_LOSSES)
+      .sort((one, other) => other.losses - one.losses);
     for (const process of rested) await this.#useAll(process);
     const accepted = await this.#useAll(this.#start(0));
     if (accepted === 0) this.faults.push('no value works at the end');
@@ -191,11 +214,12 @@ class World {
   }
 
   /** Some turns without a message: nothing more will come. */
-  async #drain(): Promise<void> {
+  async #drain(losesWrites = false): Promise<void> {
     for (let quiet = 0; quiet < QUIET_TURNS; ) {
       const message = this.#message(0);
       quiet = message === undefined ? quiet + 1 : 0;
-      await message?.go();
+      if (losesWrites && message?.isWrite === true) message.loseRequest();
+      else await message?.go();
       await turn();
     }
     await Promise.all(this.#running);
@@ -210,7 +234,7 @@ class World {
       const committed = (answer: unknown) => {
         if (method === 'replace' && answer === true) this.#commit(args[0] as TokenRecord);
       };
-      const answer = this.#send(process, run, committed);
+      const answer = this.#send({ from: process, isWrite: method === 'replace' }, run, committed);
       if (method !== 'find') return answer;
       process.reads += 1;
       return answer.finally(() => {
@@ -235,7 +259,7 @@ class World {
 
   /** A call takes effect when the schedule says so, and so does its answer. */
   #send(
-    from: Process,
+    { from, isWrite }: Pick<Message, 'from' | 'isWrite'>,
     run: () => Promise<unknown>,
     committed: (answer: unknown) => void,
   ): Promise<unknown> {
@@ -256,6 +280,7 @@ class World {
       };
       this.#messages.push({
         from,
+        isWrite,
         loseRequest: lose,
         loseAnswer: async () => void (await arrive().finally(lose)),
         go: async () => {
@@ -264,6 +289,7 @@ class World {
           else
             this.#messages.push({
               from,
+              isWrite: false,
               go: async () => reply(),
               loseRequest: lose,
               loseAnswer: async () => lose(),
@@ -284,6 +310,20 @@ class World {
     this.#processes.delete(place);
   }
 
+  /** Lets all end: what was used is written then, unless something was lost. */
+  async #settle(): Promise<void> {
+    await this.#drain();
+    const uses = this.#uses.get(`${hex(this.#stored.pending?.digest)}`) ?? [];
+    if (uses.some(({ by }) => by.losses === 0 && !by.isGone)) {
+      this.faults.push('a use was not written, although nothing was lost');
+    }
+  }
+
+  #resume(process: Process): void {
+    this.#resumes.asked += 1;
+    this.#patch(process, { suspended: false });
+  }
+
   #patch({ tokens }: Process, change: PatchInput): void {
     this.#run(tokens.patch('acme', this.#id, change));
   }
@@ -301,30 +341,46 @@ class World {
     this.#run(rotation.then(({ value }) => isDelivered && this.#delivered.push(value)));
   }
 
-  /** A resource server asks about a value, which is a use of it. */
-  #introspect({ tokens }: Process, value: string): void {
-    const now = this.#now;
-    const asked = tokens.introspect(value, { countsAsUse: true });
-    this.#run(asked.then((token) => token && this.#noteUse(value, now)));
+  async #useEach(process: Process, values: readonly string[]): Promise<void> {
+    for (const value of values) {
+      this.#use(process, value);
+      await this.#drain();
+    }
   }
 
-  #noteUse(value: string, now: number): void {
+  /** Nothing is written of this use. */
+  async #useInVain(process: Process, value: string): Promise<void> {
+    this.#use(process, value);
+    await this.#drain(true);
+  }
+
+  /** A resource server asks about a value, which is a use of it. */
+  #introspect(process: Process, value: string): void {
+    const now = this.#now;
+    const asked = process.tokens.introspect(value, { countsAsUse: true });
+    this.#run(asked.then((token) => token && this.#noteUse(process, value, now)));
+  }
+
+  #noteUse(by: Process, value: string, at: number): void {
     const digest = digestOf(value);
-    this.#uses.set(digest, [...(this.#uses.get(digest) ?? []), now]);
+    this.#uses.set(digest, [...(this.#uses.get(digest) ?? []), { at, by }]);
   }
 
   /** Resolves to whether the value was accepted; to undefined if nobody knows. */
-  #use({ tokens, staleMs, reads }: Process, value: string): Promise<boolean | undefined> {
+  #use(process: Process, value: string): Promise<boolean | undefined> {
+    const { tokens, staleMs, reads } = process;
     const now = this.#now;
     const latest = this.#commits.length - 1;
     const since = this.#commits.findLastIndex(({ at }) => at <= now - staleMs);
     const first = staleMs === 0 ? latest : Math.max(0, since);
     const use = tokens.verify(value, NEED).then(
       ({ ok }) => {
-        if (ok) this.#noteUse(value, now);
-        // Nothing is refused from memory, but a use may join a read that is under way.
-        const from = ok || reads > 0 ? first : latest;
-        const seen = this.#commits.slice(from).map(({ record }) => works(record, value, now));
+        if (ok) this.#noteUse(process, value, now);
+        const recent = this.#commits.slice(first).map(({ record }) => record);
+        // Only a suspension is refused from memory, but a use may join a read that is under way.
+        const isOfMemory = ok || reads > 0 || recent.some((record) => record.suspendedAt);
+        const from = isOfMemory ? 0 : latest - first;
+        const seen = recent.slice(from).map((record) => works(record, value, now));
         if (!seen.includes(ok))
           this.faults.push(`a use was ${ok ? 'accepted' : 'refused'} wrongly`);
         return ok;
@@ -342,6 +398,12 @@ class World {
     const stays = [record.expiresAt, record.scopes, record.account, record.createdAt].join();
     if (stays !== [before.expiresAt, before.scopes, before.account, before.createdAt].join()) {
       this.faults.push('a rotation changed what the token may do');
+    }
+    if (before.suspendedAt !== undefined && record.suspendedAt === undefined) {
+      this.#resumes.made += 1;
+      if (this.#resumes.made > this.#resumes.asked) {
+        this.faults.push('a rotation resumed the token');
+      }
     }
     if (record.version <= before.version) this.faults.push('a change has no version of its own');
     if (record.name !== before.name && names.includes(record.name)) {
@@ -363,7 +425,7 @@ class World {
       this.faults.push('the old value was replaced by one that did not wait');
     }
     const uses = this.#uses.get(`${hex(record.digest)}`) ?? [];
-    const isAfterUse = uses.some((at) => {
+    const isAfterUse = uses.some(({ at }) => {
       const until = Math.min(at + (pending?.graceSeconds ?? 0) * 1000, before.expiresAt.getTime());
       return record.previousUntil?.getTime() === until && record.rotatedAt?.getTime() === at;
     });

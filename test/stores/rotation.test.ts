@@ -16,8 +16,8 @@ import { faultsOf, SCHEDULES } from '../service/rotation-schedules.ts';
 import { nodesOf } from './redis/support.ts';
 
 const servers = inject('servers');
-/** A few of those in memory. */
-const RUNS = Math.ceil(Number(process.env['SCHEDULES'] ?? 500) / 50);
+/** Each takes some hundred calls of the server. */
+const RUNS = Number(process.env['ENGINE_SCHEDULES'] ?? 10);
 const name = () => `rotation_${randomBytes(6).toString('hex')}`;
 
 async function onSqlite(): Promise<TokenStore> {
