@@ -27,7 +27,12 @@ class Transcript {
 
   save(): void {
     const file = process.env['TRANSCRIPT'];
-    const shown = this.#text.replaceAll(/(tw_1\w{4})\w{50,}/g, '$1…').trimStart();
+    const values: string[] = [];
+    const cut = (value: string) => {
+      if (!values.includes(value)) values.push(value);
+      return `${value.slice(0, 8)}… (value ${values.indexOf(value) + 1})`;
+    };
+    const shown = this.#text.replaceAll(/tw_1\w{54,}/g, cut).trimStart();
     if (file !== undefined) writeFileSync(file, shown);
   }
 }
