@@ -15,6 +15,7 @@ interface Granted {
  *
  * @example
  * const limits = { store: new MemoryLeaseStore() };
+ * const tokens = new TokenService({ store: new MemoryTokenStore(), keys, prefix: 'acme', limits });
  */
 export class MemoryLeaseStore implements LeaseStore {
   /** By key, and then by window. */

@@ -88,6 +88,16 @@ const JOBS: readonly Job[] = [
   tests('kill', ['faults/kill.test.ts'], ['KILL_CYCLES', 500], faults),
   tests('kill', ['faults/rotation.test.ts'], ['KILL_CYCLES', 500], faults),
   tests('kill', ['faults/kill-server.test.ts'], ['KILL_CYCLES', 20], { ...faults, servers: true }),
+  tests('limits', ['faults/limits.test.ts'], ['LIMIT_SCHEDULES', 200], {
+    ...faults,
+    servers: true,
+    only: 'is killed',
+  }),
+  tests('limits', ['faults/limits.test.ts'], ['LIMIT_WINDOWS', 200], {
+    ...faults,
+    servers: true,
+    only: '4 processes',
+  }),
   tests('growth', [], ['BODIES', 100_000], { project: 'growth', isAlone: true }),
   tests('growth', ['usage/growth.test.ts'], ['OUTAGE_SECONDS', 3600], {
     project: 'growth',

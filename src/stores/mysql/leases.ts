@@ -31,6 +31,7 @@ export interface MysqlLeaseOptions extends MysqlLeaseTableOptions {
  * @example
  * await migrateLeases(pool);
  * const limits = { store: new MysqlLeaseStore(pool) };
+ * const tokens = new TokenService({ store: new MysqlTokenStore(pool), keys, prefix: 'acme', limits });
  */
 export class MysqlLeaseStore implements LeaseStore {
   readonly #session: Session;

@@ -34,6 +34,7 @@ export interface PostgresLeaseOptions extends PostgresLeaseTableOptions {
  * @example
  * await migrateLeases(pool);
  * const limits = { store: new PostgresLeaseStore(pool) };
+ * const tokens = new TokenService({ store: new PostgresTokenStore(pool), keys, prefix: 'acme', limits });
  */
 export class PostgresLeaseStore implements LeaseStore {
   readonly #session: Session;

@@ -51,6 +51,7 @@ interface Count {
  * @example
  * const client = new Redis('redis://db.internal', { maxRetriesPerRequest: 1, socketTimeout: 1000 });
  * const limits = { store: new RedisLeaseStore(client) };
+ * const tokens = new TokenService({ store: new RedisTokenStore(client), keys, prefix: 'acme', limits });
  */
 export class RedisLeaseStore implements LeaseStore {
   readonly #keys: KeySpace;

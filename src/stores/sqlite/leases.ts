@@ -14,6 +14,8 @@ import { SideDatabase, type SideSchema } from './side-database.ts';
  *
  * @example
  * const limits = { store: SqliteLeaseStore.open('leases.db') };
+ * const store = SqliteTokenStore.open('tokens.db');
+ * const tokens = new TokenService({ store, keys, prefix: 'acme', limits });
  */
 export class SqliteLeaseStore implements LeaseStore {
   readonly #database: SideDatabase;
