@@ -191,7 +191,9 @@ export class Decider {
     ancestors: Ancestors,
     { address }: Pick<Call, 'address'>,
   ): 'address_unknown' | 'address_denied' | undefined {
-    for (const each of ancestors.length === 0 ? [record] : [record, ...ancestors]) {
+    // Hot path: most tokens are limited to no addresses, and have no ancestors.
+    if (record.limits === undefined && ancestors.length === 0) return undefined;
+    for (const each of [record, ...ancestors]) {
       if (each?.limits?.addresses === undefined) continue;
       const from = typeof address === 'function' ? address() : address;
       const refusal = this.#parts.limits.refusalOf(each, from);

@@ -25,7 +25,9 @@ export interface BearerGuardOptions<Entry extends string = string> {
   readonly catalog?: ScopeCatalog | undefined;
   readonly rootName?: string | undefined;
   readonly realm?: string | undefined;
+  clientAddress?(request: GuardedRequest): string | undefined;
   readonly onRefusal?: ((refusal: GuardRefusal) => void) | undefined;
+  readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 export interface Credentials {
@@ -121,7 +123,7 @@ export interface HonoContextLike {
 
 export type HonoGuard = (context: HonoContextLike, next: () => Promise<void>) => Promise<Response | undefined>;
 
-export type HttpErrorCode = TokenErrorCode | 'invalid_json' | 'unauthenticated' | 'invalid_token' | 'insufficient_scope' | 'cross_site' | 'method_not_allowed' | 'payload_too_large' | 'uri_too_long' | 'unsupported_media_type' | 'rate_limited' | 'overloaded' | 'revocation_unconfirmed' | 'usage_not_recorded' | 'internal';
+export type HttpErrorCode = TokenErrorCode | 'invalid_json' | 'unauthenticated' | 'insufficient_scope' | 'address_denied' | 'limit_exceeded' | 'cross_site' | 'method_not_allowed' | 'payload_too_large' | 'uri_too_long' | 'unsupported_media_type' | 'rate_limited' | 'overloaded' | 'revocation_unconfirmed' | 'usage_not_recorded' | 'internal';
 
 export interface KoaContextLike {
   readonly req: NodeRequest;
@@ -169,7 +171,9 @@ export interface RouteNeed<Asked extends string = string> {
   readonly scope: Scope | Asked;
 }
 
-export type SessionAccount = SessionSource['accountOf'];
+export type SessionAccount = {
+  accountOf(request: Request, incoming: IncomingMessage | undefined): string | null | Promise<string | null>;
+}['accountOf'];
 
 export interface SignIn {
   readonly outcome: 'accepted' | 'refused' | 'limited' | 'unavailable';
@@ -195,6 +199,7 @@ export interface TokenHandlerOptions {
     readonly authenticate: Authenticate;
   } | undefined;
   readonly revocation?: boolean | undefined;
+  readonly derivation?: boolean | undefined;
   readonly docs?: boolean | undefined;
   readonly maxBodyBytes?: number | undefined;
   readonly bodyTimeoutMs?: number | undefined;
@@ -242,8 +247,4 @@ export declare function tokenHandler(options: TokenHandlerOptions): TokenHandler
 
 interface Knowing<Entry extends string> {
   readonly scopes?: TokenService<Entry>['scopes'];
-}
-
-interface SessionSource {
-  accountOf(request: Request, incoming: IncomingMessage | undefined): string | null | Promise<string | null>;
 }

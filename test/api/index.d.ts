@@ -35,6 +35,8 @@ export interface Clock {
   now(): Date;
 }
 
+export type DeriveInput<Asked extends string = string> = Omit<IssueInput<Asked>, 'account'>;
+
 export interface DoctorOptions {
   readonly full?: boolean | undefined;
 }
@@ -67,6 +69,7 @@ export interface GithubPattern {
 
 export interface IntrospectOptions {
   readonly countsAsUse?: boolean | undefined;
+  readonly address?: string | undefined;
   readonly includeSuspended?: boolean | undefined;
 }
 
@@ -78,6 +81,7 @@ export interface IssueInput<Asked extends string = string> {
   readonly expiresAt?: Date | undefined;
   readonly name?: string | undefined;
   readonly metadata?: JsonObject | undefined;
+  readonly limits?: TokenLimits | undefined;
 }
 
 export interface IssuedToken extends Token {
@@ -118,12 +122,17 @@ export interface Lifetime {
   readonly maxSeconds: number;
 }
 
+export interface LimitOptions {
+  readonly store: LeaseStore;
+}
+
 export interface ListInput<Asked extends string = string> {
   readonly account: string;
   readonly scope?: Asked | undefined;
   readonly match?: 'overlaps' | 'covers' | 'exact' | undefined;
   readonly state?: ListedState | undefined;
   readonly name?: string | undefined;
+  readonly parent?: string | undefined;
   readonly limit?: number | undefined;
   readonly maxBytes?: number | undefined;
   readonly cursor?: string | undefined;
@@ -168,6 +177,7 @@ export interface ModifyInput<Asked extends string = string> {
   readonly scopes: readonly Asked[];
   readonly expiresAt?: Date | undefined;
   readonly expiresIn?: number | string | undefined;
+  readonly limits?: TokenLimits | null | undefined;
 }
 
 export type Need<Asked extends string = string> = {
@@ -192,6 +202,7 @@ export interface PatchInput<Asked extends string = string> {
   readonly expiresIn?: number | string | undefined;
   readonly name?: string | null | undefined;
   readonly metadata?: JsonObject | null | undefined;
+  readonly limits?: TokenLimits | null | undefined;
   readonly suspended?: boolean | undefined;
 }
 
@@ -221,7 +232,7 @@ export interface RefusalDelta {
   readonly scope?: undefined;
 }
 
-export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'suspended' | 'ambiguous_request' | 'insufficient_scope';
+export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'suspended' | 'ancestor_revoked' | 'ancestor_expired' | 'ancestor_suspended' | 'address_unknown' | 'address_denied' | 'ambiguous_request' | 'insufficient_scope' | 'ancestor_insufficient' | 'limit_exceeded';
 
 export interface ResealOptions {
   readonly onProgress?: ((report: ResealReport) => void) | undefined;
@@ -302,8 +313,10 @@ export interface Token {
   readonly state: TokenState;
   readonly masked: string;
   readonly value?: string;
+  readonly parent?: TokenId;
   readonly name?: string;
   readonly metadata?: JsonObject;
+  readonly limits?: TokenLimits;
   readonly pending?: true;
   readonly uses?: number;
   readonly lastUsedAt?: Date;
@@ -320,8 +333,9 @@ export declare abstract class TokenChecks<out Entry extends string = string> ext
   #private;
   verify<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<Verdict>;
   allows<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<boolean>;
-  verifySync<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>): Verdict | undefined;
+  verifySync<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifySyncOptions): Verdict | undefined;
   introspect(value: string, options?: IntrospectOptions): Promise<Token | undefined>;
+  derive<const Asked extends string = never>(value: string, input: DeriveInput<AskedScope<Entry, Asked>>): Promise<IssuedToken>;
 }
 
 export declare class TokenError extends Error {
@@ -332,10 +346,13 @@ export declare class TokenError extends Error {
   get docsUrl(): string;
 }
 
-export type TokenErrorCode = 'invalid_scope' | 'scopes_required' | 'scope_unmatched' | 'too_many_scopes' | 'quota_exceeded' | 'catalog_empty' | 'invalid_ttl' | 'invalid_expire' | 'invalid_request' | 'invalid_options' | 'not_found' | 'token_expired' | 'version_conflict' | 'id_taken' | 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
+export type TokenErrorCode = 'invalid_scope' | 'scopes_required' | 'scope_unmatched' | 'too_many_scopes' | 'quota_exceeded' | 'catalog_empty' | 'invalid_ttl' | 'invalid_expire' | 'invalid_limits' | 'invalid_request' | 'invalid_options' | 'invalid_token' | 'not_found' | 'token_expired' | 'version_conflict' | 'id_taken' | 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
 
 export type TokenEvent = (TokenScopedEvent & {
-  readonly type: 'issued' | 'modified' | 'suspended' | 'resumed' | 'activated' | 'revoked' | 'reused';
+  readonly type: 'modified' | 'suspended' | 'resumed' | 'activated' | 'revoked' | 'reused';
+}) | (TokenScopedEvent & {
+  readonly type: 'issued';
+  readonly parent?: TokenId;
 }) | (TokenScopedEvent & {
   readonly type: 'rotated';
   readonly pending?: true;
@@ -362,7 +379,7 @@ export type TokenEvent = (TokenScopedEvent & {
 }) | (BaseEvent & {
   readonly type: 'store_trouble';
   readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
-  readonly store?: 'usage';
+  readonly store?: 'usage' | 'leases';
 }) | (BaseEvent & {
   readonly type: 'usage_dropped';
   readonly count: number;
@@ -478,6 +495,7 @@ export interface TokenServiceOptions<Entry extends string = string> {
   readonly lifetime?: Partial<Lifetime> | undefined;
   readonly cache?: CacheOptions | undefined;
   readonly usage?: UsageOptions | undefined;
+  readonly limits?: LimitOptions | undefined;
   readonly quotas?: QuotaOptions | undefined;
   readonly deadlineMs?: number | undefined;
   readonly onEvent?: ((event: TokenEvent) => void) | undefined;
@@ -586,6 +604,9 @@ export type Verdict = {
   readonly detail?: undefined;
   readonly needed?: undefined;
   readonly explanation?: undefined;
+  readonly retryAt?: undefined;
+  readonly retryAfterSeconds?: undefined;
+  readonly rate?: undefined;
 } | {
   readonly ok: false;
   readonly token?: undefined;
@@ -594,11 +615,17 @@ export type Verdict = {
   readonly detail?: RequestReason;
   readonly needed?: string;
   readonly explanation?: Explanation;
+  readonly retryAt?: Date;
+  readonly retryAfterSeconds?: number;
+  readonly rate?: NonNullable<TokenLimits['rate']>;
 };
 
 export interface VerifyOptions {
   readonly fresh?: boolean | undefined;
+  readonly address?: string | undefined;
 }
+
+export type VerifySyncOptions = Pick<VerifyOptions, 'address'>;
 
 export declare function doctor(store: TokenStore, options?: DoctorOptions): Promise<StoreFinding[]>;
 

@@ -13,7 +13,13 @@ import { jwtVerify, SignJWT } from 'jose';
 import jwt from 'jsonwebtoken';
 import Provider from 'oidc-provider';
 import { checkAPIKey, extractShortToken, generateAPIKey } from 'prefixed-api-key';
-import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
+import {
+  generateKey,
+  MemoryLeaseStore,
+  MemoryTokenStore,
+  type TokenLimits,
+  TokenService,
+} from '../../src/index.ts';
 import { betterAuthKeys } from './better-auth.ts';
 
 const COUNT = 1000;
@@ -114,16 +120,17 @@ function print(title: string, figures: readonly Figure[]): void {
   }
 }
 
-async function issued(tokens: TokenService): Promise<string[]> {
+async function issued(tokens: TokenService, limits?: TokenLimits): Promise<string[]> {
   const values: string[] = [];
   for (let i = 0; i < COUNT; i++) {
-    values.push((await tokens.issue({ account: `account${i}`, scopes: SCOPES })).value);
+    values.push((await tokens.issue({ account: `account${i}`, scopes: SCOPES, limits })).value);
   }
   return values;
 }
 
 function serviceWith(maxStaleMs: number): TokenService {
-  const options = { keys: [generateKey()], prefix: 'acme', cache: { maxStaleMs } };
+  const limits = { store: new MemoryLeaseStore() };
+  const options = { keys: [generateKey()], prefix: 'acme', cache: { maxStaleMs }, limits };
   return new TokenService({ store: new MemoryTokenStore(), ...options });
 }
 
@@ -305,6 +312,27 @@ const [busy, busyJose] = await compare(`Verify, ${IN_FLIGHT} at once`, [
   { name: 'jose HS256', values: signed, call: verifyJose, inFlight: IN_FLIGHT },
 ]);
 goal(`cache hit to jose, ${IN_FLIGHT} in flight`, 1 / 10, busy, busyJose);
+
+// Enough for all rounds: a lease is in hand nearly always.
+const rate = { uses: 1_000_000_000, seconds: 3600 };
+const blocks = (count: number) => list((i) => `10.${i >> 8}.${i & 255}.0/24`).slice(0, count);
+const from = { address: '10.0.99.7' };
+const [plain, rated, limitedOnce] = await compare('A cache hit of a limited token', [
+  { name: 'no limits', values: cachedValues, call: verifyCached },
+  { name: 'a rate', values: await issued(cached, { rate }), call: verifyCached },
+  {
+    name: 'a rate and a number of uses',
+    values: await issued(cached, { rate, uses: 1_000_000_000 }),
+    call: verifyCached,
+  },
+  {
+    name: '100 blocks of addresses, of which the last one has it',
+    values: await issued(cached, { addresses: blocks(100) }),
+    call: async (value) => (await cached.verify(value, NEED, from)).ok,
+  },
+]);
+goal('cache hit with a rate to one without limits', 1.25, rated, plain);
+goal('cache hit with a rate and uses to one without limits', 1.4, limitedOnce, plain);
 
 const [within, fastWithin] = await compare('Verify under AsyncLocalStorage', [
   {

@@ -501,3 +501,70 @@ describe('a token with a rate', () => {
     expect(await acceptedOf(setting, value, 10)).toBe(4);
   });
 });
+
+describe('the counts of limits', () => {
+  it('are purged when they matter no more, by purge and by the upkeep', async () => {
+    const setting = setUpLimits();
+    const purged: Date[] = [];
+    setting.leases.purge = async (before) => {
+      purged.push(before);
+      return 0;
+    };
+    const hour = 3_600_000;
+    const before = new Date(setting.clock.now().getTime() - hour);
+
+    await setting.tokens.purge({ before });
+
+    expect(purged).toEqual([before]);
+  });
+
+  it('that cannot be purged do not keep records from it', async () => {
+    const { tokens, leases, clock } = setUpLimits();
+    await tokens.issue({ account: 'ada', scopes: [SCOPE], ttlSeconds: 1 });
+    clock.advance(60);
+    leases.fault = () => Promise.reject(new Error('away'));
+
+    expect(await tokens.purge({ before: clock.now() })).toBe(1);
+  });
+
+  it('are kept longer when a token lives longer, also if nobody uses it', async () => {
+    const { tokens, leases, clock } = setUpLimits();
+    const year = 31_536_000_000;
+    const limits = { uses: 5 };
+    const { id } = await tokens.issue({ account: 'ada', scopes: [SCOPE], ttlSeconds: 60, limits });
+    const expiresAt = new Date(clock.now().getTime() + 3_600_000);
+    await tokens.patch('ada', id, { name: 'x' });
+    await tokens.patch('ada', id, { expiresAt }, { dryRun: true });
+    expect(leases.takes).toEqual([]);
+
+    await tokens.patch('ada', id, { expiresAt });
+
+    const until = new Date(expiresAt.getTime() + year);
+    expect(leases.takes).toEqual([[{ key: `${id}/uses`, window: 0, limit: 5, want: 0, until }]]);
+    leases.fault = () => Promise.reject(new Error('away'));
+    const later = new Date(expiresAt.getTime() + 1000);
+    expect((await tokens.patch('ada', id, { expiresAt: later })).expiresAt).toEqual(later);
+  });
+
+  it('are closed with the service, after what was leased is given back', async () => {
+    const calls: string[] = [];
+    const leases = new RecordingLeases();
+    leases.fault = (call) => calls.push(call);
+    const { tokens } = setUpLimits(
+      {},
+      Object.assign(leases, {
+        close: async () => {
+          calls.push('close');
+        },
+      }),
+    );
+    const { value } = await issue({ tokens }, { uses: 1000 });
+    await acceptedOf({ tokens }, value, 20);
+    calls.length = 0;
+
+    await tokens.close();
+
+    expect(calls).toEqual(['giveBack', 'close']);
+    expect(leases.taken).toBe(20);
+  });
+});

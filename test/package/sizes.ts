@@ -6,9 +6,9 @@ import { ENTRIES, type Entry, specifierOf } from './entries.ts';
 /** In bytes, a little above what it is: whoever raises one says in the change what it buys. */
 const BUDGETS: Readonly<Record<Entry, number>> = {
   scope: 8_650,
-  index: 34_200,
+  index: 44_700,
   openapi: 15_000,
-  http: 33_000,
+  http: 38_700,
   console: 40_000,
   sqlite: 11_900,
   postgres: 14_250,
