@@ -1,6 +1,9 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import express from 'express';
+import fastify from 'fastify';
+import Koa from 'koa';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -399,16 +402,20 @@ describe('a session of a Node framework', () => {
   }
 
   async function serve(handler: RequestListener) {
-    const server = createServer((request, response) => {
-      // What a middleware such as express-session does.
-      Object.assign(request, { account: request.headers.cookie });
-      handler(request, response);
-    });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    return callAt(
+      createServer((request, response) => {
+        // What a middleware such as express-session does.
+        Object.assign(request, { account: request.headers.cookie });
+        handler(request, response);
+      }),
+    );
+  }
+
+  async function callAt(server: Server) {
+    if (!server.listening) await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
     const headers = { cookie: 'ada', connection: 'close', ...SCRIPT };
-    const answer = await fetch(`http://127.0.0.1:${port}/token`, {
+    const answer = await fetch(`http://127.0.0.1:${port}/auth/token`, {
       method: 'POST',
       headers: { ...headers, 'content-type': 'application/json' },
       body: JSON.stringify({ scopes: [ORDERS] }),
@@ -425,6 +432,7 @@ describe('a session of a Node framework', () => {
     });
     const handler = tokenHandler({
       tokens,
+      basePath: '/auth',
       session: (request, incoming: SessionRequest) => {
         asked(request);
         return incoming.account ?? null;
@@ -455,7 +463,7 @@ describe('a session of a Node framework', () => {
   it('is 503 where there is no Node, and an account of nobody 401', async () => {
     const { handler } = handlerOf(() => {});
     const call = (cookie: string) =>
-      handler(new Request('http://localhost/token', { headers: { cookie } }));
+      handler(new Request('http://localhost/auth/token', { headers: { cookie } }));
 
     expect((await call('ada')).status).toBe(503);
     const { handler: nobody } = handlerOf(() => {});
@@ -464,5 +472,57 @@ describe('a session of a Node framework', () => {
       void toNodeListener(nobody)(request, response);
     });
     expect(answer.status).toBe(401);
+  });
+
+  it.each<[string, (listener: ReturnType<typeof toNodeListener>) => Promise<Server>]>([
+    [
+      'Fastify',
+      async (listener) => {
+        const app = fastify();
+        app.removeAllContentTypeParsers();
+        app.addContentTypeParser('*', (_request, _body, done) => done(null));
+        app.addHook('onRequest', async (request) => {
+          Object.assign(request.raw, { account: request.headers.cookie });
+        });
+        app.all('/auth/*', async (request, reply) => {
+          reply.hijack();
+          await listener(request.raw, reply.raw);
+        });
+        await app.listen({ port: 0, host: '127.0.0.1' });
+        return app.server;
+      },
+    ],
+    [
+      'Koa',
+      async (listener) => {
+        const app = new Koa();
+        app.use(async (ctx) => {
+          Object.assign(ctx.req, { account: ctx.headers.cookie });
+          ctx.respond = false;
+          await listener(ctx.req, ctx.res);
+        });
+        return app.listen(0, '127.0.0.1');
+      },
+    ],
+    [
+      'Express',
+      async (listener) => {
+        const app = express();
+        app.use(express.json());
+        app.use((request, _response, next) => {
+          Object.assign(request, { account: request.headers.cookie });
+          next();
+        });
+        app.use('/auth', listener);
+        return app.listen(0, '127.0.0.1');
+      },
+    ],
+  ])('is read from the request that %s hands over', async (_, start) => {
+    const { handler, tokens } = handlerOf(() => {});
+    const server = await start(toNodeListener(handler));
+    if (!server.listening) await once(server, 'listening');
+
+    expect((await callAt(server)).status).toBe(200);
+    expect((await tokens.list({ account: 'ada' })).tokens).toHaveLength(1);
   });
 });
