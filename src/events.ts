@@ -18,7 +18,7 @@ interface TokenScopedEvent extends BaseEvent {
  * Something that happened to a token, identified by its id and never with its value, or to the store.
  *
  * - `issued`, `modified`, `rotated`, `revoked`: the change was made. `issued` has the `parent` of a token
- *   that was derived. `rotated` has `pending` if the new value waits for its first use; dropping that
+ *   that was derived, and the `format` of one that was imported. `rotated` has `pending` if the new value waits for its first use; dropping that
  *   value is `modified`.
  * - `activated`: the new value was used for the first time, and the old one has its grace period from now.
  *   Emitted once, by the process that wrote it; by none if the answer of the store was lost.
@@ -48,6 +48,8 @@ export type TokenEvent =
       readonly type: 'issued';
       /** The token that it was derived from. */
       readonly parent?: TokenId;
+      /** The format of a value that was imported. */
+      readonly format?: string;
     })
   | (TokenScopedEvent & {
       readonly type: 'rotated';
@@ -183,9 +185,12 @@ export class Events {
   }
 
   /** Emits that a token was issued, or derived from another one. */
-  issued({ id, account, ancestors }: TokenRecord, now: number): void {
+  issued({ id, account, ancestors, format }: TokenRecord, now: number): void {
     const parent = ancestors?.at(-1);
-    const from = parent !== undefined && { parent };
+    const from = {
+      ...(parent !== undefined && { parent }),
+      ...(format !== undefined && { format }),
+    };
     this.#emit({ type: 'issued', id, account, ...from, at: new Date(now) });
   }
 

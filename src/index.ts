@@ -9,12 +9,16 @@ export type {
   ChangeOptions,
   DeriveInput,
   GetOptions,
+  ImportInput,
+  ImportManyOptions,
+  ImportReport,
   IntrospectOptions,
   IssueInput,
   ListInput,
   ModifyInput,
   PatchInput,
   PurgeInput,
+  RefusedRow,
   ResealOptions,
   ReviewInput,
   RevokeAllOptions,
@@ -81,6 +85,7 @@ export type {
   UseDelta,
   UsedScope,
 } from './usage-store.ts';
+export { type ForeignFormat, formats, type PrefixedFormat } from './values/foreign.ts';
 export { generateKey, type KeyOptions } from './values/keys.ts';
 export { redact } from './values/redact.ts';
 export { type GithubPattern, type ScannerRules, scannerRules } from './values/scanner.ts';

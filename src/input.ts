@@ -1,3 +1,4 @@
+import type { TokenErrorCode } from './errors.ts';
 import type { Scope } from './scope/index.ts';
 import type { JsonObject, ListedState, ResealReport, TokenId, TokenLimits } from './token.ts';
 
@@ -38,6 +39,61 @@ export interface IssueInput<Asked extends string = string> {
  * if it would live longer.
  */
 export type DeriveInput<Asked extends string = string> = Omit<IssueInput<Asked>, 'account'>;
+
+/** The input of `import`: what another system has stored of a token. */
+export interface ImportInput<Asked extends string = string> {
+  /** The owner of the token. */
+  readonly account: string;
+  /**
+   * The SHA-256 that the other system has stored, of the value or of a part of it: 32 bytes, or their hex,
+   * base64 or base64url.
+   */
+  readonly digest: string | Uint8Array;
+  /** The name of the format, one of those in the option `foreign`. */
+  readonly format: string;
+  /** 1 to 4096 scopes; with a catalog, wildcards are expanded against it. */
+  readonly scopes: readonly Asked[];
+  /** Later than now, and at most the longest lifetime from now. */
+  readonly expiresAt: Date;
+  /** When the other system has issued it. @default now */
+  readonly createdAt?: Date | undefined;
+  /** For people: 1 to 200 characters, no control characters. */
+  readonly name?: string | undefined;
+  /** Your own facts: a JSON object of at most 4096 bytes. */
+  readonly metadata?: JsonObject | undefined;
+}
+
+/** A row that `importMany` refused. */
+export interface RefusedRow {
+  /** Counts from 1. */
+  readonly row: number;
+  /** The code of the error with which `import` would refuse it. */
+  readonly code: TokenErrorCode;
+  /** What was wrong, and what would be right. */
+  readonly message: string;
+}
+
+/** What `importMany` did. */
+export interface ImportReport {
+  /** Rows that it has read. */
+  readonly rows: number;
+  /** Tokens that are there now and were not. */
+  readonly imported: number;
+  /** Rows that had been imported before. */
+  readonly skipped: number;
+  /** Rows that cannot be imported. */
+  readonly refused: number;
+}
+
+/** The options of `importMany`. */
+export interface ImportManyOptions {
+  /** Checks all rows and writes none. @default false */
+  readonly dryRun?: boolean | undefined;
+  /** Called with each row that is refused. */
+  readonly onRefused?: ((refused: RefusedRow) => void) | undefined;
+  /** Called with the report so far after each hundred rows. */
+  readonly onProgress?: ((report: ImportReport) => void) | undefined;
+}
 
 /** The input of `list`. */
 export interface ListInput<Asked extends string = string> {

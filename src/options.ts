@@ -26,6 +26,7 @@ import type { ScopeCatalog, TypedCatalog } from './scope/index.ts';
 import type { TokenStore } from './store.ts';
 import type { Lifetime } from './token.ts';
 import type { UsageStore } from './usage-store.ts';
+import type { ForeignFormat } from './values/foreign.ts';
 import type { KeyOptions } from './values/keys.ts';
 
 /** How a {@link TokenService} works. */
@@ -36,6 +37,11 @@ export interface TokenServiceOptions<Entry extends string = string> {
   readonly keys: readonly KeyOptions[];
   /** The prefix of all token values of this host, such as `acme` or `acme_live`. */
   readonly prefix: string;
+  /**
+   * The values of other systems that were imported, such as `[formats.sanctum()]`: see
+   * {@link TokenUpkeep.import}. They are accepted beside those with the prefix. @default none
+   */
+  readonly foreign?: readonly ForeignFormat[] | undefined;
   /**
    * The scopes that an account may ask for; wildcards are expanded against them. Without a catalog, tokens
    * hold the scopes as requested, and wildcards are matched as patterns. With one of `defineCatalog`, the
@@ -150,6 +156,7 @@ interface ReadOptions {
   readonly canWriteLater: boolean;
   readonly keys: readonly KeyOptions[];
   readonly prefix: string;
+  readonly foreign: readonly ForeignFormat[] | undefined;
   readonly clock: Clock;
   readonly reveal: 'once' | 'always';
   readonly deadlineMs: number;
@@ -177,6 +184,7 @@ export function readOptions(options: unknown): ReadOptions {
     canWriteLater: readOption('store', () => store.inTransaction !== true),
     keys,
     prefix,
+    foreign: read.foreign,
     catalog,
     clock: clock ?? systemClock,
     reveal: reveal ?? 'once',
@@ -220,6 +228,11 @@ const serviceOptions = strict({
     error: 'keys must be a list of at least one key, as [generateKey()]',
   }),
   prefix: z.string({ error: 'prefix must be a text such as "acme"' }),
+  foreign: z
+    .custom<readonly ForeignFormat[]>(Array.isArray, {
+      error: 'foreign must be a list of formats, as [formats.sanctum()]',
+    })
+    .optional(),
   catalog: z
     .custom<CatalogOption>((value) => typeof value === 'function' || isCatalog(value), {
       error: 'catalog must be a ScopeCatalog, or a function that gives an account its ScopeCatalog',

@@ -6,7 +6,7 @@ import { Lineages } from './access/lineage.ts';
 import { steadyClock } from './clock.ts';
 import { corruptStore } from './errors.ts';
 import { Events } from './events.ts';
-import type { DeriveInput, IssueInput, Read } from './input.ts';
+import type { DeriveInput, ImportInput, IssueInput, Read } from './input.ts';
 import { Limits } from './limits/limits.ts';
 import { type Quotas, readOptions } from './options.ts';
 import { AccountRecords } from './records/account-records.ts';
@@ -14,7 +14,7 @@ import { CheckedStore } from './records/checked-store.ts';
 import { RecordReader } from './records/reader.ts';
 import { Rotations } from './records/rotation.ts';
 import { TokenView } from './records/token-view.ts';
-import { deriveInput, issueInput, readOption } from './schemas.ts';
+import { deriveInput, importInput, issueInput, readOption } from './schemas.ts';
 import type { Lifetime } from './token.ts';
 import { UsageRecorder } from './usage/recorder.ts';
 import { KeyRing } from './values/keys.ts';
@@ -28,6 +28,7 @@ export interface ServiceParts {
     readonly quotas: Quotas;
     readonly issueInput: z.ZodType<Read<IssueInput>>;
     readonly deriveInput: z.ZodType<Read<DeriveInput>>;
+    readonly importInput: z.ZodType<Read<ImportInput>>;
   };
   readonly ring: KeyRing;
   /** This instant, in milliseconds since 1970. */
@@ -37,6 +38,7 @@ export interface ServiceParts {
   readonly reader: RecordReader;
   readonly store: CheckedStore;
   readonly compiled: CompiledScopes;
+  readonly values: Values;
   readonly records: AccountRecords;
   readonly rotations: Rotations;
   readonly limits: Limits;
@@ -56,7 +58,9 @@ export function partsOf(options: unknown): ServiceParts {
   const ring = readOption('keys', () => new KeyRing(read.keys));
   const now = steadyClock(read.clock);
   const events = new Events(read.onEvent, now);
-  const values = new Values(ring, checkPrefix(read.prefix), read.reveal);
+  const prefix = checkPrefix(read.prefix);
+  const { reveal, foreign } = read;
+  const values = readOption('foreign', () => new Values(ring, prefix, { reveal, foreign }));
   const catalogs = new AccountCatalogs(read.catalog, deadlineMs);
   const store = new CheckedStore(read.store, {
     isLocal,
@@ -84,6 +88,7 @@ export function partsOf(options: unknown): ServiceParts {
     ring,
     now,
     store,
+    values,
     records,
     view: new TokenView(values, events, usage),
     decider: new Decider({ ...parts, values, usage }),
@@ -92,5 +97,5 @@ export function partsOf(options: unknown): ServiceParts {
 
 function rulesOf({ lifetime, quotas }: Pick<ServiceParts['rules'], 'lifetime' | 'quotas'>) {
   const schemas = { issueInput: issueInput(lifetime), deriveInput: deriveInput(lifetime) };
-  return { lifetime, quotas, ...schemas };
+  return { lifetime, quotas, ...schemas, importInput };
 }

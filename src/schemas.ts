@@ -15,7 +15,14 @@ import {
 } from './bounds.ts';
 import { parseDuration } from './duration.ts';
 import { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
-import type { DeriveInput, IssueInput, Read } from './input.ts';
+import type {
+  DeriveInput,
+  ImportInput,
+  ImportReport,
+  IssueInput,
+  Read,
+  RefusedRow,
+} from './input.ts';
 import { readBlock } from './limits/addresses.ts';
 import { readMetadata } from './metadata.ts';
 import { editDistance } from './scope/distance.ts';
@@ -201,6 +208,33 @@ function newTokenFields({ maxSeconds }: Lifetime) {
     limits: fields.limits.optional(),
   };
 }
+
+/** The input of `import`. The digest is read apart. */
+export const importInput: z.ZodType<Read<ImportInput>> = strict(
+  {
+    account: fields.account,
+    digest: z.custom<string | Uint8Array>((value) => value !== undefined && value !== null, {
+      error: 'digest must be a SHA-256: 32 bytes, or their hex, base64 or base64url',
+    }),
+    format: z.string({ error: 'format must be the name of a format, such as "sanctum"' }),
+    scopes: fields.scopes,
+    expiresAt: dateField('expiresAt'),
+    createdAt: dateField('createdAt').optional(),
+    name: fields.name.optional(),
+    metadata: fields.metadata.optional(),
+  },
+  'import takes',
+);
+
+export const importManyOptions = strict({
+  dryRun: z.boolean({ error: got('dryRun must be true or false') }).optional(),
+  onRefused: z
+    .custom<(refused: RefusedRow) => void>((value) => typeof value === 'function', {
+      error: 'onRefused must be a function',
+    })
+    .optional(),
+  onProgress: progressField<ImportReport>(),
+});
 
 /** A whole number of seconds. */
 export function secondsField(name: string, min: number, max: number): z.ZodType<number> {

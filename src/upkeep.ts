@@ -1,7 +1,11 @@
 import { DEFAULT_UPKEEP_MS, PURGE_BATCH, UPKEEP_BATCH, UPKEEP_PAUSE_MS } from './bounds.ts';
 import { DAY_MS } from './duration.ts';
 import { TokenError } from './errors.ts';
+import { Importer } from './imports.ts';
 import type {
+  ImportInput,
+  ImportManyOptions,
+  ImportReport,
   PurgeInput,
   ResealOptions,
   ReviewInput,
@@ -15,6 +19,7 @@ import { stepsOf } from './records/steps.ts';
 import { tokenOf } from './records/token-view.ts';
 import { type FindingPage, Reviews } from './review.ts';
 import {
+  importManyOptions,
   purgeInput,
   readInput,
   resealOptions,
@@ -209,6 +214,44 @@ export abstract class TokenUpkeep {
     }, everyMs);
     this.#upkeeps.add(rounds);
     return rounds;
+  }
+
+  /**
+   * Imports a token that another system has issued, from what that has stored of it: its bearer goes on
+   * using the same value. Needs no value. The format has to be in the option `foreign`.
+   *
+   * From then on it is a token like any other, and `rotate` gives it a value of this service. A token that
+   * was imported before is returned as it is, also if it was revoked: nothing revives it. After a `purge`
+   * of its record, nobody knows that any more, so do not import the same row again then.
+   *
+   * @throws {TokenError} `invalid_request`, also for a hash that cannot be looked up (bcrypt, scrypt or a
+   * salted one) and for a value that another account has; `invalid_expire`; else as `issue`
+   * @example
+   * const digest = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
+   * const row = { account: 'ada', digest, format: 'sanctum', scopes: ['GET:shop.example/orders'] };
+   * const token = await tokens.import({ ...row, expiresAt: new Date(Date.now() + 86_400_000) });
+   */
+  async import(input: ImportInput): Promise<Token> {
+    return new Importer(this.#parts, this.#parts.now()).one(input);
+  }
+
+  /**
+   * Imports many tokens, as `import` does, from a list or a stream. Rows that cannot be imported are
+   * reported and left out; those that had been imported are skipped, so you can stop it and call it again.
+   *
+   * @throws {TokenError} `store_unavailable`: some rows may be imported then; call it again
+   * @example
+   * const digest = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
+   * const row = { account: 'ada', digest, format: 'sanctum', scopes: ['GET:shop.example/orders'] };
+   * const rows = [{ ...row, expiresAt: new Date(Date.now() + 86_400_000) }];
+   * const { imported, skipped, refused } = await tokens.importMany(rows);
+   */
+  async importMany(
+    rows: Iterable<ImportInput> | AsyncIterable<ImportInput>,
+    options: ImportManyOptions = {},
+  ): Promise<ImportReport> {
+    const importer = new Importer(this.#parts, this.#parts.now());
+    return importer.many(rows, readInput(importManyOptions, options));
   }
 
   /**

@@ -160,9 +160,11 @@ export class AccountRecords {
     if (valueOrId === undefined) {
       throw new TokenError('invalid_request', 'give the account first, and then the value or id');
     }
-    const presented = this.#values.read(valueOrId);
+    // An id may have the form of a value of another system.
+    const id = readId(valueOrId);
+    const presented = id === undefined ? this.#values.read(valueOrId) : undefined;
     return {
-      id: presented?.id ?? readId(valueOrId),
+      id: presented?.id ?? id,
       isMeant: (record) =>
         record.account === account &&
         (presented === undefined || isAccepted(record, proofOf(presented, record), now)),

@@ -159,6 +159,7 @@ function replaced(
   const graceEnds = expiryAfter(now, graceSeconds);
   return {
     box: undefined,
+    format: undefined,
     ...next,
     previousDigest: digest,
     previousUntil: graceEnds < expiresAt ? graceEnds : expiresAt,

@@ -1,3 +1,5 @@
+import type { TokenId } from '../token.ts';
+
 /**
  * The form of a value: `<prefix>_<version><kid><id><secret><checksum>`, where everything after the
  * underscore is base62. The lengths are counted in characters.
@@ -22,3 +24,10 @@ export const BODY_LENGTH = CHECKSUM_START + CHECKSUM_LENGTH;
 
 /** A value in a text: the last character of the prefix, and the body. Group 1 stays when it is masked. */
 export const VALUE_IN_TEXT = /([a-z0-9]_1[0-9A-Za-z]{8})[0-9A-Za-z]{49}/g;
+
+/** A well-formed value that was presented: the token that it claims to be, and the proof. */
+export interface PresentedValue {
+  readonly id: TokenId;
+  /** To be compared with the record's digest. The secret itself does not leave the values. */
+  readonly digest: Uint8Array;
+}

@@ -2,6 +2,7 @@ import * as crypto from 'node:crypto';
 import { customRandom } from 'nanoid';
 import { MAX_REMEMBERED_VALUES } from '../bounds.ts';
 import type { Proof, TokenId, TokenRecord } from '../token.ts';
+import { checkFormats, type ForeignFormat, readForeign } from './foreign.ts';
 import {
   ALPHABET,
   BODY_LENGTH,
@@ -11,18 +12,14 @@ import {
   ID_START,
   KID_LENGTH,
   MASKED_ID_LENGTH,
+  type PresentedValue,
   SECRET_LENGTH,
   VERSION,
 } from './format.ts';
 import { sha256 } from './hmac.ts';
 import { type Key, type KeyRing, SEAL_BYTES } from './keys.ts';
 
-/** A well-formed value that was presented: the token that it claims to be, and the proof. */
-export interface PresentedValue {
-  readonly id: TokenId;
-  /** To be compared with the record's digest. The secret itself does not leave this file. */
-  readonly digest: Uint8Array;
-}
+export type { PresentedValue };
 
 /** A new value, and the members of a record that belong to it. */
 export interface MintedValue {
@@ -97,6 +94,13 @@ interface ReadValue {
   readonly presented: PresentedValue;
 }
 
+/** How a {@link Values} works. */
+export interface ValueOptions {
+  readonly reveal: 'once' | 'always';
+  /** The values of other systems that are read as well. */
+  readonly foreign?: readonly ForeignFormat[] | undefined;
+}
+
 /**
  * The values of a service: mints them, and reads them again.
  *
@@ -109,15 +113,23 @@ export class Values {
   readonly isRevealing: boolean;
   readonly #prefix: string;
   readonly #length: number;
+  readonly #foreign: readonly ForeignFormat[];
   /** Two generations: when the recent one is full, it replaces the former one. */
   #recent = new Map<number, ReadValue>();
   #former = new Map<number, ReadValue>();
 
-  constructor(ring: KeyRing, prefix: string, reveal: 'once' | 'always') {
+  /** @throws {TokenError} `invalid_options` for formats that cannot be told from one another */
+  constructor(ring: KeyRing, prefix: string, { reveal, foreign = [] }: ValueOptions) {
+    this.#foreign = checkFormats(foreign, prefix);
     this.ring = ring;
     this.isRevealing = reveal === 'always';
     this.#prefix = prefix;
     this.#length = prefix.length + 1 + BODY_LENGTH;
+  }
+
+  /** The names of the foreign formats. */
+  get formats(): readonly string[] {
+    return this.#foreign.map(({ name }) => name);
   }
 
   /** Makes a value for a token; see {@link mintValue}. */
@@ -132,7 +144,8 @@ export class Values {
 
   /** Reads a value; see {@link readValue}. */
   read(value: unknown): PresentedValue | undefined {
-    if (typeof value !== 'string' || value.length !== this.#length) return undefined;
+    if (typeof value !== 'string') return undefined;
+    if (value.length !== this.#length) return this.#readForeign(value);
     const slot = slotOf(value);
     const recent = this.#recent.get(slot);
     const known = recent ?? this.#former.get(slot);
@@ -141,8 +154,15 @@ export class Values {
       return known.presented;
     }
     const presented = readValue(this.ring, this.#prefix, value);
-    if (presented !== undefined) this.#store(slot, { hash: sha256(value), presented });
+    if (presented === undefined) return this.#readForeign(value);
+    this.#store(slot, { hash: sha256(value), presented });
     return presented;
+  }
+
+  /** A value that begins as ours never meets a foreign format. */
+  #readForeign(value: string): PresentedValue | undefined {
+    const isOurs = this.#foreign.length === 0 || value.startsWith(`${this.#prefix}_`);
+    return isOurs ? undefined : readForeign(this.#foreign, value);
   }
 
   #store(slot: number, read: ReadValue): void {
@@ -243,8 +263,17 @@ export function resealedBox(
   return new Uint8Array(Buffer.concat([Buffer.from(active.kid, 'latin1'), box]));
 }
 
-/** A value as people may see it: prefix, version, key and six characters of the id. */
-export function maskValue({ prefix, kid, id }: Pick<TokenRecord, 'prefix' | 'kid' | 'id'>): string {
+/**
+ * A value as people may see it: prefix, version, key and six characters of the id. Of an imported one, the
+ * format and those characters.
+ */
+export function maskValue({
+  prefix,
+  kid,
+  id,
+  format,
+}: Pick<TokenRecord, 'prefix' | 'kid' | 'id' | 'format'>): string {
+  if (format !== undefined) return `${format}:${id.slice(0, MASKED_ID_LENGTH)}…`;
   return `${prefix}_${VERSION}${kid}${id.slice(0, MASKED_ID_LENGTH)}…`;
 }
 

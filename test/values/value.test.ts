@@ -366,7 +366,7 @@ describe('Values', () => {
   };
 
   it('reads as readValue does, the first time and again', () => {
-    const reader = new Values(RING, 'acme', 'once');
+    const reader = new Values(RING, 'acme', { reveal: 'once' });
     const foreign = [mint('other'), mint('acme', new KeyRing([{ ...K1, secret: K2.secret }]))];
     const texts = [KNOWN, ...spoiled(KNOWN), ...foreign, '', ID, 7, undefined, [KNOWN]];
     const odd = [KNOWN.replace('0', '\ud800'), KNOWN.replace('0', 'é'), KNOWN.replace('k', 'K')];
@@ -378,7 +378,7 @@ describe('Values', () => {
   });
 
   it('does so of more values than it remembers', () => {
-    const reader = new Values(RING, 'acme', 'once');
+    const reader = new Values(RING, 'acme', { reveal: 'once' });
 
     const isWrong = (value: string): boolean =>
       reader.read(value)?.id !== partsOf(value).id ||
@@ -395,7 +395,7 @@ describe('Values', () => {
     [10_010, false],
     [12_000, false],
   ])('after %i other values it still knows the first: %s', (count, isKnown) => {
-    const reader = new Values(RING, 'acme', 'once');
+    const reader = new Values(RING, 'acme', { reveal: 'once' });
     const first = reader.read(KNOWN);
     for (const value of others(count)) reader.read(value);
 
@@ -405,7 +405,7 @@ describe('Values', () => {
   });
 
   it('goes on knowing a value that is in use', () => {
-    const reader = new Values(RING, 'acme', 'once');
+    const reader = new Values(RING, 'acme', { reveal: 'once' });
     const first = reader.read(KNOWN);
 
     for (const [place, value] of others().entries()) {
@@ -416,7 +416,7 @@ describe('Values', () => {
   });
 
   it('forgets nothing for values that are refused', () => {
-    const reader = new Values(RING, 'acme', 'once');
+    const reader = new Values(RING, 'acme', { reveal: 'once' });
     const first = reader.read(KNOWN);
     for (const value of others()) reader.read(`${value.slice(0, -1)}!`);
 

@@ -1,0 +1,166 @@
+import { checkSize, tooManyTokens } from './access/change.ts';
+import { expandFor } from './access/rights.ts';
+import { IMPORT_STEP, IMPORTED_AT_ONCE } from './bounds.ts';
+import { isTokenError, TokenError } from './errors.ts';
+import { notify } from './events.ts';
+import type { ImportInput, ImportManyOptions, ImportReport, Read } from './input.ts';
+import type { ServiceParts } from './parts.ts';
+import { tokenOf } from './records/token-view.ts';
+import { readInput } from './schemas.ts';
+import { checkExpiry, type Token, type TokenRecord } from './token.ts';
+import { importedValue, readDigest } from './values/foreign.ts';
+
+/** A row that was read: what it is to become, or why it is refused. */
+interface ReadRow {
+  readonly row: number;
+  readonly record?: TokenRecord;
+  readonly refusal?: TokenError;
+}
+
+type Outcome = 'imported' | 'skipped' | TokenError;
+
+/** Makes records of tokens that another system has issued. */
+export class Importer {
+  readonly #parts: ServiceParts;
+  readonly #now: number;
+
+  constructor(parts: ServiceParts, now: number) {
+    this.#parts = parts;
+    this.#now = now;
+  }
+
+  /** Imports one token. One that was imported before is returned as it is. */
+  async one(input: ImportInput): Promise<Token> {
+    const record = await this.#read(input);
+    const outcome = await this.#insert(record, await this.#parts.store.findOne(record.id));
+    if (typeof outcome !== 'string') throw outcome;
+    const stored = outcome === 'imported' ? record : await this.#parts.store.findOne(record.id);
+    return tokenOf(stored ?? record, this.#now);
+  }
+
+  /** Imports rows in steps. The store's own failures end it; what is done stays. */
+  async many(
+    rows: Iterable<ImportInput> | AsyncIterable<ImportInput>,
+    { dryRun = false, onRefused, onProgress }: ImportManyOptions,
+  ): Promise<ImportReport> {
+    const report = { rows: 0, imported: 0, skipped: 0, refused: 0 };
+    for await (const step of inSteps(rows)) {
+      const first = report.rows + 1;
+      const read = await Promise.all(step.map((input, at) => this.#tryRead(input, first + at)));
+      for (const [row, outcome] of await this.#insertAll(read, dryRun)) {
+        report.rows += 1;
+        if (typeof outcome === 'string') report[outcome] += 1;
+        else {
+          report.refused += 1;
+          const { code, message } = outcome;
+          if (onRefused !== undefined) notify(onRefused, { row, code, message });
+        }
+      }
+      if (onProgress !== undefined) notify(onProgress, { ...report });
+    }
+    return Object.freeze(report);
+  }
+
+  async #tryRead(input: ImportInput, row: number): Promise<ReadRow> {
+    try {
+      return { row, record: await this.#read(input) };
+    } catch (refusal) {
+      // An outage, of a catalog for example, is not the fault of the row.
+      if (!isTokenError(refusal) || refusal.code === 'store_unavailable') throw refusal;
+      return { row, refusal };
+    }
+  }
+
+  async #read(input: ImportInput): Promise<TokenRecord> {
+    const { rules, catalogs, values } = this.#parts;
+    const { account, digest, format, scopes, expiresAt, createdAt, name, metadata } = readInput<
+      Read<ImportInput>
+    >(rules.importInput, input);
+    if (!values.formats.includes(format)) throw unknownFormat(values.formats);
+    const theirs = readDigest(digest);
+    if (typeof theirs === 'string') {
+      throw new TokenError('invalid_request', theirs, { member: 'digest' });
+    }
+    const record = {
+      ...importedValue(theirs, format),
+      account,
+      scopes: await expandFor(catalogs, account, scopes),
+      requested: scopes.map(String),
+      createdAt: new Date(createdAt ?? this.#now),
+      expiresAt: checkExpiry(expiresAt, this.#now, rules.lifetime),
+      version: 1,
+      ...(name !== undefined && { name }),
+      ...(metadata !== undefined && { metadata }),
+    };
+    checkSize(record, rules.quotas);
+    return record;
+  }
+
+  async #insertAll(
+    rows: readonly ReadRow[],
+    isTrial: boolean,
+  ): Promise<readonly (readonly [row: number, outcome: Outcome])[]> {
+    const ids = rows.flatMap(({ record }) => (record === undefined ? [] : [record.id]));
+    const found = new Map(
+      (ids.length === 0 ? [] : await this.#parts.store.find(ids)).map((kept, at) => {
+        if (isTokenError(kept)) throw kept;
+        return [ids[at], kept] as const;
+      }),
+    );
+    const outcomes: (readonly [number, Outcome])[] = [];
+    for (let start = 0; start < rows.length; start += IMPORTED_AT_ONCE) {
+      const some = rows.slice(start, start + IMPORTED_AT_ONCE).map(async (read) => {
+        const { row, record, refusal } = read;
+        if (record === undefined) return [row, refusal as TokenError] as const;
+        const kept = found.get(record.id);
+        const isToInsert = !isTrial || kept !== undefined;
+        return [row, isToInsert ? await this.#insert(record, kept) : 'imported'] as const;
+      });
+      outcomes.push(...(await Promise.all(some)));
+    }
+    return outcomes;
+  }
+
+  async #insert(record: TokenRecord, kept: TokenRecord | undefined): Promise<Outcome> {
+    const { store, events, rules } = this.#parts;
+    if (kept !== undefined) return ofKept(record, kept);
+    const { quotas } = rules;
+    const quota = { tokens: quotas.tokensPerAccount, liveAt: new Date(this.#now) };
+    const insertion = await store.insert(record, quota);
+    if (insertion === 'quota_exceeded') return tooManyTokens(quotas);
+    if (insertion === 'id_taken') {
+      const now = await store.findOne(record.id);
+      return now === undefined ? 'skipped' : ofKept(record, now);
+    }
+    events.issued(record, this.#now);
+    return 'imported';
+  }
+}
+
+function ofKept({ account }: TokenRecord, kept: TokenRecord): Outcome {
+  if (kept.account === account) return 'skipped';
+  return new TokenError('invalid_request', 'this value was imported for another account', {
+    member: 'digest',
+  });
+}
+
+function unknownFormat(known: readonly string[]): TokenError {
+  const names = known.length === 0 ? 'none' : known.join(', ');
+  return new TokenError(
+    'invalid_request',
+    `format must be the name of one of the formats in the option foreign of this service (${names})`,
+    { member: 'format' },
+  );
+}
+
+async function* inSteps<Row>(
+  rows: Iterable<Row> | AsyncIterable<Row>,
+): AsyncGenerator<readonly Row[], void> {
+  let step: Row[] = [];
+  for await (const row of rows) {
+    if (step.push(row) < IMPORT_STEP) continue;
+    yield step;
+    step = [];
+  }
+  if (step.length > 0) yield step;
+}

@@ -1,0 +1,263 @@
+import { MAX_FOREIGN_LENGTH, MIN_FOREIGN_LENGTH } from '../bounds.ts';
+import { TokenError } from '../errors.ts';
+import type { TokenId, TokenRecord } from '../token.ts';
+import { ALPHABET, ID_LENGTH, type PresentedValue } from './format.ts';
+import { sha256 } from './hmac.ts';
+
+/** The values of another system, for the option `foreign` of a service; see {@link formats}. */
+export interface ForeignFormat {
+  /** What imported tokens are marked with: 1 to 32 of `a-z`, `0-9` and `-`. */
+  readonly name: string;
+  /** What all its values begin with, if that is known. */
+  readonly start?: string | undefined;
+  /**
+   * The part of a value whose SHA-256 the other system has stored; `undefined` if the text is not a value
+   * of this format. Is called with 16 to 512 characters of visible ASCII.
+   */
+  readonly hashedPart: (value: string) => string | undefined;
+}
+
+/** Which values a format has. */
+export interface PrefixedFormat {
+  /** What stands before the first `_` that is not its own, such as `acme` or `acme_live`. */
+  readonly prefix: string;
+}
+
+/** What an imported value is stored as. */
+export type ImportedValue = Pick<TokenRecord, 'id' | 'prefix' | 'kid' | 'digest' | 'format'>;
+
+const BASE58 = '[1-9A-HJ-NP-Za-km-z]';
+const DIGEST_BYTES = 32;
+/** Of no key: a kid is two letters or digits. */
+const NO_KEY = '--';
+
+/**
+ * The formats of values that can be imported, each with the facts of its own system. A value is offered to
+ * those that you pass as `foreign`, in that order, and only if it does not begin with your own prefix. The
+ * first one whose pattern fits says which part of it is hashed.
+ *
+ * What fits costs a read of the store: a pattern is no proof.
+ *
+ * @example
+ * const foreign = [formats.sanctum(), formats.prefixedApiKey({ prefix: 'old' })];
+ * const tokens = new TokenService({ store, keys, prefix: 'acme', foreign });
+ */
+export const formats = /* @__PURE__ */ Object.freeze({
+  /** Laravel Sanctum: `12|` and 40 letters and digits, the newer ones with a checksum of 8. */
+  sanctum({ prefix = '' }: { readonly prefix?: string | undefined } = {}): ForeignFormat {
+    const start = quoted(prefix, 'sanctum');
+    return fitting(
+      'sanctum',
+      `(?:[0-9A-Za-z-]{1,36}\\|)?(${start}([0-9A-Za-z]{40})([0-9a-f]{8})?)`,
+      {
+        // The CRC-32 is made of the random part alone.
+        isRight: ([, , entropy = '', checksum]) =>
+          checksum === undefined || crc32(entropy) === Number.parseInt(checksum, 16),
+      },
+    );
+  },
+  /** API keys of better-auth: a prefix if you have set one, and 64 letters. */
+  betterAuth({
+    prefix = '',
+    length = 64,
+  }: {
+    readonly prefix?: string | undefined;
+    readonly length?: number | undefined;
+  } = {}): ForeignFormat {
+    const letters = `[A-Za-z]{${lengthOf(length)}}`;
+    return fitting('better-auth', `${quoted(prefix, 'betterAuth')}${letters}`, { start: prefix });
+  },
+  /** Unkey: a prefix, `_` and base58. */
+  unkey({ prefix }: PrefixedFormat): ForeignFormat {
+    const start = `${prefix}_`;
+    return fitting('unkey', `${quoted(start, 'unkey')}${BASE58}{10,360}`, { start });
+  },
+  /** The package `prefixed-api-key`: a prefix, a short part and a long one, which alone is hashed. */
+  prefixedApiKey({ prefix }: PrefixedFormat): ForeignFormat {
+    const start = `${prefix}_`;
+    const parts = '[0-9A-Za-z]{1,64}_([0-9A-Za-z]{16,64})';
+    return fitting('prefixed-api-key', quoted(start, 'prefixedApiKey') + parts, { start });
+  },
+  /**
+   * Any other values whose SHA-256 is stored. The pattern must fit a whole value; if it has a group, the
+   * first one is what was hashed. Do not let it backtrack: anybody can send what it has to refuse.
+   */
+  sha256({
+    pattern,
+    name = 'sha256',
+  }: {
+    readonly pattern: RegExp;
+    readonly name?: string | undefined;
+  }): ForeignFormat {
+    if (!(pattern instanceof RegExp)) {
+      throw invalid('formats.sha256 takes { pattern }, a regular expression for a whole value');
+    }
+    return fitting(name, pattern.source, { flags: pattern.flags.replaceAll(/[gy]/g, '') });
+  },
+});
+
+interface Fitting {
+  readonly start?: string;
+  readonly flags?: string;
+  readonly isRight?: (match: RegExpExecArray) => boolean;
+}
+
+function fitting(
+  name: string,
+  source: string,
+  { start, flags = '', isRight = () => true }: Fitting,
+): ForeignFormat {
+  const whole = new RegExp(`^(?:${source})$`, flags);
+  return Object.freeze({
+    name,
+    ...(start && { start }),
+    hashedPart(value: string): string | undefined {
+      const match = whole.exec(value);
+      return match !== null && isRight(match) ? (match[1] ?? match[0]) : undefined;
+    },
+  });
+}
+
+function quoted(text: unknown, format: string): string {
+  if (typeof text === 'string' && /^[0-9A-Za-z_.-]{0,64}$/.test(text) && text !== '_') {
+    return text.replaceAll(/[.-]/g, '\\$&');
+  }
+  throw invalid(`formats.${format} takes a prefix of letters, digits, "_", "." and "-"`);
+}
+
+function lengthOf(length: unknown): number {
+  const isLength = Number.isInteger(length) && (length as number) >= MIN_FOREIGN_LENGTH;
+  if (isLength && (length as number) <= MAX_FOREIGN_LENGTH) return length as number;
+  throw invalid(
+    `length must be a whole number from ${MIN_FOREIGN_LENGTH} to ${MAX_FOREIGN_LENGTH}`,
+  );
+}
+
+/**
+ * Checks the formats of a service with a prefix.
+ *
+ * @throws {TokenError} `invalid_options`
+ */
+export function checkFormats(
+  given: readonly ForeignFormat[],
+  prefix: string,
+): readonly ForeignFormat[] {
+  const names = new Set<string>();
+  for (const [index, { name, start, hashedPart }] of given.entries()) {
+    const isName = typeof name === 'string' && /^[a-z0-9-]{1,32}$/.test(name);
+    if (!isName || typeof hashedPart !== 'function') {
+      throw invalid(`foreign[${index}] must be a format, such as formats.sanctum()`);
+    }
+    if (names.has(name)) throw invalid(`foreign has two formats with the name ${name}`);
+    names.add(name);
+    if (start?.startsWith(`${prefix}_`) === true) {
+      throw invalid(
+        `foreign[${index}] has values that begin with ${prefix}_, as those of this service: choose another prefix for the new ones`,
+      );
+    }
+  }
+  return [...given];
+}
+
+/** Reads a value of another system; `undefined` if no format fits. Never throws. */
+export function readForeign(
+  given: readonly ForeignFormat[],
+  value: string,
+): PresentedValue | undefined {
+  const { length } = value;
+  if (length < MIN_FOREIGN_LENGTH || length > MAX_FOREIGN_LENGTH) return undefined;
+  if (!/^[!-~]+$/.test(value)) return undefined;
+  for (const format of given) {
+    const part = partOf(format, value);
+    if (part === undefined) continue;
+    const digest = Buffer.from(sha256(part), 'latin1');
+    return presentedOf(digest);
+  }
+  return undefined;
+}
+
+/** A format may be one of the host's own. */
+function partOf({ hashedPart }: ForeignFormat, value: string): string | undefined {
+  try {
+    const part = hashedPart(value);
+    return typeof part === 'string' && part !== '' ? part : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What is stored of a value with this SHA-256. Nothing of it can be presented. */
+export function importedValue(digest: Uint8Array, format: string): ImportedValue {
+  return { ...presentedOf(digest), prefix: format, kid: NO_KEY, format };
+}
+
+function presentedOf(digest: Uint8Array): PresentedValue {
+  const id = idOf(digest);
+  return { id, digest: hashed(`tokenwright/v1/foreign\0${id}`, digest) };
+}
+
+/**
+ * The id of an imported value: the first 22 of the 43 characters of the base62 of SHA-256 over a label
+ * and the digest. So a value is found without an index.
+ */
+function idOf(digest: Uint8Array): TokenId {
+  const base = BigInt(ALPHABET.length);
+  const whole = BigInt(`0x${hashed('tokenwright/v1/import\0', digest).toString('hex')}`);
+  let rest = whole / base ** 21n;
+  let id = '';
+  for (let place = 0; place < ID_LENGTH; place += 1) {
+    id = ALPHABET.charAt(Number(rest % base)) + id;
+    rest /= base;
+  }
+  return id as TokenId;
+}
+
+function hashed(label: string, digest: Uint8Array): Buffer {
+  return Buffer.from(sha256(Buffer.concat([Buffer.from(label, 'latin1'), digest])), 'latin1');
+}
+
+/**
+ * Reads what another system has stored of a value: SHA-256 as bytes, or in hex, base64 or base64url.
+ *
+ * @returns the bytes, or what is wrong
+ */
+export function readDigest(stored: unknown): Uint8Array | string {
+  if (stored instanceof Uint8Array && stored.length === DIGEST_BYTES) return stored;
+  const rule = 'digest must be a SHA-256: 32 bytes, or their hex, base64 or base64url';
+  if (typeof stored !== 'string') return rule;
+  if (/^[0-9A-Fa-f]{64}$/.test(stored)) return Buffer.from(stored, 'hex');
+  if (/^[\w+/-]{43}=?$/.test(stored)) {
+    const bytes = Buffer.from(stored, 'base64');
+    const isCanonical = bytes.toString('base64url') === base64urlOf(stored);
+    if (bytes.length === DIGEST_BYTES && isCanonical) return bytes;
+  }
+  const slow = SLOW_HASHES.find(([, form]) => form.test(stored));
+  if (slow === undefined) return rule;
+  return `${rule}; this looks like ${slow[0]}, whose hashes have a salt each: a presented value could only be found by trying every row, so its owner needs a new token`;
+}
+
+function base64urlOf(text: string): string {
+  return text.replace('=', '').replaceAll('+', '-').replaceAll('/', '_');
+}
+
+const SLOW_HASHES: readonly (readonly [string, RegExp])[] = [
+  ['bcrypt', /^\$2[abxy]?\$/],
+  ['argon2', /^\$argon2/],
+  ['scrypt', /^(?:\$scrypt|\$7\$|scrypt[:$])/],
+  ['PBKDF2', /^(?:\$pbkdf2|pbkdf2[_:$])/i],
+  ['a salted hash', /^[0-9A-Za-z+/=_-]{8,}[:.$][0-9A-Za-z+/=_-]{16,}$/],
+];
+
+/** CRC-32 as of PHP's `crc32b`. Short texts only: not every runtime has it in `node:zlib`. */
+function crc32(text: string): number {
+  let crc = 0xffffffff;
+  for (const byte of Buffer.from(text, 'latin1')) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return ~crc >>> 0;
+}
+
+function invalid(message: string): TokenError {
+  return new TokenError('invalid_options', message);
+}

@@ -1,0 +1,402 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { TokenEvent } from '../../src/events.ts';
+import type { ImportInput, RefusedRow } from '../../src/input.ts';
+import { TokenService } from '../../src/service.ts';
+import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { formats } from '../../src/values/foreign.ts';
+import {
+  allOf,
+  codeOf,
+  K1,
+  OTHER_SCOPE,
+  printsOf,
+  recordOf,
+  refusalOf,
+  SCOPE,
+  setUp,
+} from '../support.ts';
+
+const NEED = { scope: SCOPE };
+const EXPIRY = new Date('2100-06-01T00:00:00Z');
+const ENTROPY = '0123456789abcdefghijABCDEFGHIJklmnopqrst';
+const LETTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijkl';
+
+const FOREIGN = [
+  formats.sanctum(),
+  formats.betterAuth({ prefix: 'old_' }),
+  formats.unkey({ prefix: 'unk' }),
+  formats.prefixedApiKey({ prefix: 'mycompany' }),
+  formats.sha256({ pattern: /key-([0-9a-f]{32})/, name: 'own' }),
+];
+
+/** Values with what the real systems have stored of them. */
+const VECTORS: readonly (readonly [format: string, value: string, stored: string])[] = [
+  ['sanctum', `12|${ENTROPY}`, '07da98e08cb36de97b721cc4a69f860e0ba17205db2e448052c6460df5b83749'],
+  ['sanctum', ENTROPY, '07da98e08cb36de97b721cc4a69f860e0ba17205db2e448052c6460df5b83749'],
+  [
+    'sanctum',
+    `7|${ENTROPY}6d0f5a10`,
+    '9abeb30af5bb697ca5fa680a59d62528c26fa22185bf03aea1da7153568c4bc3',
+  ],
+  ['better-auth', `old_${LETTERS}`, 'uivnWGoNARX6rkdHn7BaTLhOwnYcQJRQHgoRgEcRdZ4'],
+  ['unkey', 'unk_3ZHgTRVY5wmFb4LqsWJX7P', 've1GTOWvMhc0ZZ0ZybEJVE+QazeSRVppMpS90/bncns='],
+  [
+    'prefixed-api-key',
+    'mycompany_4bArCCaL_Jrq6csg8VZDYnjeQpMneEsEu',
+    '442e185750d6c7db3a31e5241e29bbba6fc83f71ae6bb9fbf26d14fc4ec0c105',
+  ],
+  ['own', `key-${'5f'.repeat(16)}`, createHash('sha256').update('5f'.repeat(16)).digest('hex')],
+];
+
+function importing() {
+  return setUp({ foreign: FOREIGN });
+}
+
+function rowOf(format: string, digest: string, more: Partial<ImportInput> = {}): ImportInput {
+  return { account: 'acme', format, digest, scopes: [SCOPE], expiresAt: EXPIRY, ...more };
+}
+
+describe('import', () => {
+  it.each(VECTORS)('makes a value of %s work as it is: %s', async (format, value, digest) => {
+    const { tokens } = importing();
+    expect(await tokens.verify(value, NEED)).toMatchObject({ ok: false, reason: 'unknown' });
+
+    const token = await tokens.import(rowOf(format, digest, { name: 'ci', metadata: { old: 7 } }));
+
+    expect(token).toMatchObject({ account: 'acme', name: 'ci', metadata: { old: 7 } });
+    expect(token.masked).toBe(`${format}:${token.id.slice(0, 6)}…`);
+    expect(token.value).toBeUndefined();
+    expect(await tokens.verify(value, NEED)).toMatchObject({ ok: true, token: { id: token.id } });
+    expect(await tokens.verify(value, { scope: OTHER_SCOPE })).toMatchObject({
+      reason: 'insufficient_scope',
+    });
+  });
+
+  it('derives id and digest from what was stored, as documented', async () => {
+    const { tokens, store } = importing();
+    const [format, , digest] = VECTORS[0] as (typeof VECTORS)[number];
+    const { id } = await tokens.import(rowOf(format, digest));
+    const record = await recordOf(store, id);
+
+    // Made by a program of another language.
+    expect(id).toBe('9qtaCvDIEJDqSkCACu01Lo');
+    expect(Buffer.from(record.digest).toString('hex')).toBe(
+      'ddb2e7581a46ffee628f803b5d6d92796942d1e02c7caab0a6d22f38a6d64b48',
+    );
+    expect(record.format).toBe('sanctum');
+  });
+
+  it('keeps nothing that can be presented, nor what the other system has kept', async () => {
+    const { tokens, store } = importing();
+    for (const [format, value, digest] of VECTORS) {
+      const { id } = await tokens.import(rowOf(format, digest));
+      const record = await recordOf(store, id);
+      const bytes = Buffer.from(digest, /^[0-9a-f]{64}$/.test(digest) ? 'hex' : 'base64');
+      const kept = printsOf({ ...record, digest: Buffer.from(record.digest).toString('hex') });
+
+      expect(kept.includes(value)).toBe(false);
+      expect(kept.includes(bytes.toString('hex'))).toBe(false);
+      // The old hash, presented in any of its spellings, opens nothing.
+      for (const spelling of ['hex', 'base64', 'base64url'] as const) {
+        for (const stored of [bytes, Buffer.from(record.digest)]) {
+          const text = stored.toString(spelling);
+          for (const presented of [text, `1|${text}`, `unk_${text}`, `mycompany_a_${text}`]) {
+            expect((await tokens.verify(presented, NEED)).ok).toBe(false);
+          }
+        }
+      }
+    }
+  });
+
+  it('takes a digest as bytes, in hex, base64 and base64url, and knows them as one', async () => {
+    const { tokens } = importing();
+    const bytes = createHash('sha256').update(ENTROPY).digest();
+    const ids = new Set<string>();
+    for (const digest of [
+      new Uint8Array(bytes),
+      bytes.toString('hex'),
+      bytes.toString('hex').toUpperCase(),
+      bytes.toString('base64'),
+      bytes.toString('base64url'),
+    ]) {
+      ids.add((await tokens.import({ ...rowOf('sanctum', ''), digest })).id);
+    }
+
+    expect(ids.size).toBe(1);
+  });
+
+  it.each([
+    ['bcrypt', '$2y$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy'],
+    ['argon2', '$argon2id$v=19$m=65536,t=3,p=4$c29tZXNhbHQ$aGFzaA'],
+    ['scrypt', '$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBs'],
+    ['PBKDF2', 'pbkdf2_sha256$260000$salt$hash'],
+    ['a salted hash', 'f1e2d3c4b5a69788:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822c'],
+  ])('refuses %s, and says why', async (kind, digest) => {
+    const { tokens } = importing();
+
+    const error = await refusalOf(tokens.import(rowOf('sanctum', digest)));
+
+    expect(error.code).toBe('invalid_request');
+    expect(error.message).toContain(`looks like ${kind}`);
+    expect(error.message).toContain('its owner needs a new token');
+    expect(error.message).not.toContain(digest.slice(-10));
+  });
+
+  it.each([
+    ['a SHA-512', { digest: 'ab'.repeat(64) }, 'invalid_request'],
+    ['another length', { digest: 'ab'.repeat(16) }, 'invalid_request'],
+    ['no digest', { digest: undefined as never }, 'invalid_request'],
+    ['a format that is not there', { format: 'keypal' }, 'invalid_request'],
+    ['no scopes', { scopes: [] }, 'scopes_required'],
+    ['an expiry in the past', { expiresAt: new Date('2099-01-01') }, 'invalid_expire'],
+    [
+      'an expiry beyond the longest lifetime',
+      { expiresAt: new Date('2199-01-01') },
+      'invalid_expire',
+    ],
+    ['a value', { value: `1|${ENTROPY}` }, 'invalid_request'],
+  ])('refuses %s', async (_, more, code) => {
+    const { tokens } = importing();
+    const [format, , digest] = VECTORS[0] as (typeof VECTORS)[number];
+
+    expect(await codeOf(tokens.import(rowOf(format, digest, more as never)))).toBe(code);
+  });
+
+  it('can be repeated: the token stays as it is, also if it was revoked', async () => {
+    const { tokens } = importing();
+    const [format, value, digest] = VECTORS[0] as (typeof VECTORS)[number];
+    const { id } = await tokens.import(rowOf(format, digest));
+    const again = await tokens.import(rowOf(format, digest, { scopes: [OTHER_SCOPE] }));
+    await tokens.revoke('acme', id);
+    const revoked = await tokens.import(rowOf(format, digest));
+
+    expect(again).toMatchObject({ id, scopes: [SCOPE], version: 1 });
+    expect(revoked).toMatchObject({ id, state: 'revoked' });
+    expect(await tokens.verify(value, NEED)).toMatchObject({ reason: 'revoked' });
+    expect(await codeOf(tokens.import(rowOf(format, digest, { account: 'other' })))).toBe(
+      'invalid_request',
+    );
+  });
+
+  it('emits issued, with the format', async () => {
+    const events: TokenEvent[] = [];
+    const { tokens } = setUp({ foreign: FOREIGN, onEvent: (event) => events.push(event) });
+    const [format, , digest] = VECTORS[0] as (typeof VECTORS)[number];
+    const { id } = await tokens.import(rowOf(format, digest));
+
+    expect(events).toMatchObject([{ type: 'issued', id, account: 'acme', format }]);
+  });
+});
+
+describe('an imported token', () => {
+  const imported = async () => {
+    const setting = importing();
+    const [format, value, digest] = VECTORS[0] as (typeof VECTORS)[number];
+    return { ...setting, value, token: await setting.tokens.import(rowOf(format, digest)) };
+  };
+
+  it('is listed, shown by its value, patched, suspended and revoked like any other', async () => {
+    const { tokens, token, value } = await imported();
+
+    expect(await allOf(tokens.listAll({ account: 'acme' }))).toMatchObject([{ id: token.id }]);
+    expect(await tokens.get('acme', value)).toMatchObject({ id: token.id });
+    await tokens.patch('acme', token.id, { suspended: true });
+    expect(await tokens.verify(value, NEED)).toMatchObject({ reason: 'suspended' });
+    await tokens.patch('acme', token.id, { suspended: false });
+    expect(await tokens.revoke('acme', value)).toBe(true);
+    expect(await tokens.verify(value, NEED)).toMatchObject({ reason: 'revoked' });
+  });
+
+  it('gets a value of ours by rotate; the old one has its grace', async () => {
+    const { tokens, store, clock, token, value } = await imported();
+    const rotated = await tokens.rotate('acme', token.id, { graceSeconds: 60 });
+
+    expect(rotated).toMatchObject({ id: token.id, masked: `acme_1k1${token.id.slice(0, 6)}…` });
+    expect((await recordOf(store, token.id)).format).toBeUndefined();
+    expect(await tokens.allows(rotated.value, NEED)).toBe(true);
+    expect(await tokens.allows(value, NEED)).toBe(true);
+    clock.advance(60);
+    expect(await tokens.allows(rotated.value, NEED)).toBe(true);
+    expect(await tokens.verify(value, NEED)).toMatchObject({ reason: 'unknown' });
+  });
+
+  it('keeps its value until the new one is used, if it is asked to', async () => {
+    const { tokens, store, token, value } = await imported();
+    const next = await tokens.rotate('acme', token.id, { activate: 'first-use' });
+    expect(await tokens.allows(value, NEED)).toBe(true);
+    expect((await recordOf(store, token.id)).format).toBe('sanctum');
+    expect(await tokens.allows(next.value, NEED)).toBe(true);
+    await tokens.close();
+
+    expect((await recordOf(store, token.id)).format).toBeUndefined();
+    expect(await tokens.allows(value, NEED)).toBe(false);
+  });
+
+  it('can be derived from', async () => {
+    const { tokens, token, value } = await imported();
+    const child = await tokens.derive(value, { scopes: [SCOPE] });
+
+    expect(child.parent).toBe(token.id);
+    await tokens.revoke('acme', token.id);
+    expect(await tokens.verify(child.value, NEED)).toMatchObject({ reason: 'ancestor_revoked' });
+  });
+
+  it('is found synchronously when it is cached', async () => {
+    const { tokens } = setUp({ foreign: FOREIGN, cache: { maxStaleMs: 60_000 } });
+    const [format, value, digest] = VECTORS[0] as (typeof VECTORS)[number];
+    await tokens.import(rowOf(format, digest));
+    await tokens.verify(value, NEED);
+
+    expect(tokens.verifySync(value, NEED)).toMatchObject({ ok: true });
+  });
+});
+
+describe('a value that fits no format', () => {
+  it.each([
+    ['too short', '1|abc'],
+    ['too long', 'a'.repeat(600)],
+    ['with a space', `1| ${ENTROPY}`],
+    ['with a wrong checksum', `1|${ENTROPY}6d0f5a11`],
+    ['with another prefix', 'unx_3ZHgTRVY5wmFb4LqsWJX7P'],
+    ['with a character that base58 has not', 'unk_3ZHgTRVY5wmFb4LqsWJX70'],
+    ['not ASCII', `1|${ENTROPY.slice(1)}é`],
+    ['two in one', `1|${ENTROPY}\n1|${ENTROPY}`],
+  ])('is malformed and costs no read: %s', async (_, value) => {
+    const { tokens, store } = importing();
+
+    expect(await tokens.verify(value, NEED)).toMatchObject({ reason: 'malformed' });
+    expect(store.takeCalls()).toEqual([]);
+  });
+
+  it('is malformed for a service without formats', async () => {
+    const { tokens, store } = setUp();
+
+    expect(await tokens.verify(`1|${ENTROPY}`, NEED)).toMatchObject({ reason: 'malformed' });
+    expect(store.takeCalls()).toEqual([]);
+  });
+
+  it('never meets one if it begins as a value of ours', async () => {
+    const asked: string[] = [];
+    const spy = {
+      name: 'spy',
+      hashedPart: (value: string) => {
+        asked.push(value);
+        return undefined;
+      },
+    };
+    const { tokens } = setUp({ foreign: [spy] });
+    const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    await tokens.verify(token.value, NEED);
+    await tokens.verify(`${token.value.slice(0, -1)}!`, NEED);
+    await tokens.verify(`acme_${ENTROPY}`, NEED);
+    expect(asked).toEqual([]);
+    await tokens.verify(`other_${ENTROPY}`, NEED);
+
+    expect(asked).toEqual([`other_${ENTROPY}`]);
+  });
+
+  it('is malformed if a format of the host throws', async () => {
+    const broken = {
+      name: 'broken',
+      hashedPart: () => {
+        throw new Error('a secret');
+      },
+    };
+    const { tokens } = setUp({ foreign: [broken] });
+
+    expect(await tokens.verify(`other_${ENTROPY}`, NEED)).toMatchObject({ reason: 'malformed' });
+  });
+});
+
+describe('the option foreign', () => {
+  it.each([
+    ['what is not a list', 'sanctum'],
+    ['what is not a format', [{}]],
+    ['a bad name', [{ name: 'My Format', hashedPart: () => undefined }]],
+    ['two of one name', [formats.sanctum(), formats.sanctum()]],
+    ['values that begin as ours', [formats.unkey({ prefix: 'acme' })]],
+    ['values that begin as ours, with more', [formats.betterAuth({ prefix: 'acme_live_' })]],
+  ])('refuses %s', async (_, foreign) => {
+    const make = () =>
+      new TokenService({
+        store: new MemoryTokenStore(),
+        keys: [K1],
+        prefix: 'acme',
+        foreign: foreign as never,
+      });
+
+    expect(await codeOf(make)).toBe('invalid_options');
+  });
+
+  it('takes no bad prefix and no bad pattern', async () => {
+    expect(await codeOf(() => formats.unkey({ prefix: '(' }))).toBe('invalid_options');
+    expect(await codeOf(() => formats.betterAuth({ length: 1.5 }))).toBe('invalid_options');
+    expect(await codeOf(() => formats.sha256({ pattern: 'x' as never }))).toBe('invalid_options');
+  });
+});
+
+describe('importMany', () => {
+  const many = (count: number) =>
+    Array.from({ length: count }, (_, i) =>
+      rowOf('own', createHash('sha256').update(`${i}`).digest('base64url')),
+    );
+
+  it('takes a stream, and reports each refused row by number and reason', async () => {
+    const { tokens } = importing();
+    const rows = many(250);
+    rows[2] = rowOf('own', '$2y$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy');
+    rows[240] = { ...(rows[240] as ImportInput), expiresAt: new Date(0) };
+    const refused: RefusedRow[] = [];
+    const progress: number[] = [];
+    async function* stream() {
+      yield* rows;
+    }
+
+    const report = await tokens.importMany(stream(), {
+      onRefused: (row) => refused.push(row),
+      onProgress: ({ rows: done }) => progress.push(done),
+    });
+
+    expect(report).toEqual({ rows: 250, imported: 248, skipped: 0, refused: 2 });
+    expect(refused.map(({ row, code }) => [row, code])).toEqual([
+      [3, 'invalid_request'],
+      [241, 'invalid_expire'],
+    ]);
+    expect(progress).toEqual([100, 200, 250]);
+    expect(await tokens.importMany(stream())).toMatchObject({ imported: 0, skipped: 248 });
+  });
+
+  it('skips a row that comes twice, and refuses it for another account', async () => {
+    const { tokens } = importing();
+    const [row] = many(1) as [ImportInput];
+
+    const report = await tokens.importMany([row, row, { ...row, account: 'other' }]);
+
+    expect(report).toEqual({ rows: 3, imported: 1, skipped: 1, refused: 1 });
+  });
+
+  it('tries out without writing', async () => {
+    const { tokens, store } = importing();
+
+    expect(await tokens.importMany(many(3), { dryRun: true })).toMatchObject({ imported: 3 });
+    expect(store.takeCalls()).toEqual(['find']);
+    expect(await tokens.list({ account: 'acme' })).toEqual({ tokens: [] });
+  });
+
+  it('goes on where it was interrupted', async () => {
+    const { tokens, store } = importing();
+    let inserts = 0;
+    store.break('insert', (record: never, quota: never) => {
+      inserts += 1;
+      return inserts > 130 ? Promise.reject(new Error('down')) : store.inner.insert(record, quota);
+    });
+    expect(await codeOf(tokens.importMany(many(300)))).toBe('store_unavailable');
+    store.mend();
+
+    const report = await tokens.importMany(many(300));
+
+    expect(report.imported + report.skipped).toBe(300);
+    expect(report.skipped).toBeGreaterThanOrEqual(130);
+  });
+});
