@@ -26,7 +26,6 @@ export interface PrefixedFormat {
 /** What an imported value is stored as. */
 export type ImportedValue = Pick<TokenRecord, 'id' | 'prefix' | 'kid' | 'digest' | 'format'>;
 
-const BASE58 = '[1-9A-HJ-NP-Za-km-z]';
 const DIGEST_BYTES = 32;
 /** Of no key: a kid is two letters or digits. */
 const NO_KEY = '--';
@@ -45,16 +44,20 @@ const NO_KEY = '--';
 export const formats = /* @__PURE__ */ Object.freeze({
   /** Laravel Sanctum: `12|` and 40 letters and digits, the newer ones with a checksum of 8. */
   sanctum({ prefix = '' }: { readonly prefix?: string | undefined } = {}): ForeignFormat {
-    const start = quoted(prefix, 'sanctum');
-    return fitting(
-      'sanctum',
-      `(?:[0-9A-Za-z-]{1,36}\\|)?(${start}([0-9A-Za-z]{40})([0-9a-f]{8})?)`,
-      {
+    const start = checkStart(prefix, 'sanctum');
+    return Object.freeze({
+      name: 'sanctum',
+      hashedPart(value: string) {
+        const [, token = value] = /^[0-9A-Za-z-]{1,36}\|(.*)$/.exec(value) ?? [];
+        const rest = restOf(token, start);
+        const match = /^([0-9A-Za-z]{40})([0-9a-f]{8})?$/.exec(rest ?? '');
+        if (match === null) return undefined;
+        const [, entropy = '', checksum] = match;
         // The CRC-32 is made of the random part alone.
-        isRight: ([, , entropy = '', checksum]) =>
-          checksum === undefined || crc32(entropy) === Number.parseInt(checksum, 16),
+        const isRight = checksum === undefined || crc32(entropy) === Number.parseInt(checksum, 16);
+        return isRight ? token : undefined;
       },
-    );
+    });
   },
   /** API keys of better-auth: a prefix if you have set one, and 64 letters. */
   betterAuth({
@@ -64,23 +67,30 @@ export const formats = /* @__PURE__ */ Object.freeze({
     readonly prefix?: string | undefined;
     readonly length?: number | undefined;
   } = {}): ForeignFormat {
-    const letters = `[A-Za-z]{${lengthOf(length)}}`;
-    return fitting('better-auth', `${quoted(prefix, 'betterAuth')}${letters}`, { start: prefix });
+    const letters = lengthOf(length);
+    return starting('better-auth', checkStart(prefix, 'betterAuth'), (value, rest) =>
+      rest.length === letters && /^[A-Za-z]+$/.test(rest) ? value : undefined,
+    );
   },
   /** Unkey: a prefix, `_` and base58. */
   unkey({ prefix }: PrefixedFormat): ForeignFormat {
-    const start = `${prefix}_`;
-    return fitting('unkey', `${quoted(start, 'unkey')}${BASE58}{10,360}`, { start });
+    return starting('unkey', `${checkStart(prefix, 'unkey')}_`, (value, rest) =>
+      /^[1-9A-HJ-NP-Za-km-z]{10,360}$/.test(rest) ? value : undefined,
+    );
   },
   /** The package `prefixed-api-key`: a prefix, a short part and a long one, which alone is hashed. */
   prefixedApiKey({ prefix }: PrefixedFormat): ForeignFormat {
-    const start = `${prefix}_`;
-    const parts = '[0-9A-Za-z]{1,64}_([0-9A-Za-z]{16,64})';
-    return fitting('prefixed-api-key', quoted(start, 'prefixedApiKey') + parts, { start });
+    const start = `${checkStart(prefix, 'prefixedApiKey')}_`;
+    return starting(
+      'prefixed-api-key',
+      start,
+      (_, rest) => /^[0-9A-Za-z]{1,64}_([0-9A-Za-z]{16,64})$/.exec(rest)?.[1],
+    );
   },
   /**
-   * Any other values whose SHA-256 is stored. The pattern must fit a whole value; if it has a group, the
-   * first one is what was hashed. Do not let it backtrack: anybody can send what it has to refuse.
+   * Any other values whose SHA-256 is stored. The pattern must match a whole value, without the flags `g`
+   * and `y`; if it has a group, the first one is what was hashed. Do not let it backtrack: anybody can send
+   * what it has to refuse.
    */
   sha256({
     pattern,
@@ -89,40 +99,45 @@ export const formats = /* @__PURE__ */ Object.freeze({
     readonly pattern: RegExp;
     readonly name?: string | undefined;
   }): ForeignFormat {
-    if (!(pattern instanceof RegExp)) {
-      throw invalid('formats.sha256 takes { pattern }, a regular expression for a whole value');
+    if (!(pattern instanceof RegExp) || pattern.global || pattern.sticky) {
+      throw invalid(
+        'formats.sha256 takes { pattern }, a regular expression for a whole value, without the flags g and y',
+      );
     }
-    return fitting(name, pattern.source, { flags: pattern.flags.replaceAll(/[gy]/g, '') });
+    return Object.freeze({
+      name,
+      hashedPart(value: string) {
+        const match = pattern.exec(value);
+        return match?.[0] === value ? (match[1] ?? value) : undefined;
+      },
+    });
   },
 });
 
-interface Fitting {
-  readonly start?: string;
-  readonly flags?: string;
-  readonly isRight?: (match: RegExpExecArray) => boolean;
-}
-
-function fitting(
+function starting(
   name: string,
-  source: string,
-  { start, flags = '', isRight = () => true }: Fitting,
+  start: string,
+  partOfRest: (value: string, rest: string) => string | undefined,
 ): ForeignFormat {
-  const whole = new RegExp(`^(?:${source})$`, flags);
   return Object.freeze({
     name,
-    ...(start && { start }),
-    hashedPart(value: string): string | undefined {
-      const match = whole.exec(value);
-      return match !== null && isRight(match) ? (match[1] ?? match[0]) : undefined;
+    ...(start !== '' && { start }),
+    hashedPart(value: string) {
+      const rest = restOf(value, start);
+      return rest === undefined ? undefined : partOfRest(value, rest);
     },
   });
 }
 
-function quoted(text: unknown, format: string): string {
-  if (typeof text === 'string' && /^[0-9A-Za-z_.-]{0,64}$/.test(text) && text !== '_') {
-    return text.replaceAll(/[.-]/g, '\\$&');
-  }
-  throw invalid(`formats.${format} takes a prefix of letters, digits, "_", "." and "-"`);
+function restOf(value: string, start: string): string | undefined {
+  return value.startsWith(start) ? value.slice(start.length) : undefined;
+}
+
+function checkStart(text: unknown, format: string): string {
+  const isOptional = format === 'sanctum' || format === 'betterAuth';
+  if (isOptional && text === '') return '';
+  if (typeof text === 'string' && /^[0-9A-Za-z_.-]{1,64}$/.test(text)) return text;
+  throw invalid(`formats.${format} takes a prefix of 1 to 64 letters, digits, "_", "." and "-"`);
 }
 
 function lengthOf(length: unknown): number {
