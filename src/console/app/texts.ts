@@ -200,7 +200,7 @@ export const TEXTS = {
     includedBy: (scope: string) => `included in ${scope}`,
     more: (count: number) => `Show ${counts.format(count)} more`,
     others: 'Other scopes',
-    othersHint: 'Scopes that the list above cannot show.',
+    othersHint: 'Scopes that the list above cannot show, such as those of a second name.',
     remove: 'Remove',
     removeScope: (scope: string) => `Remove ${scope}`,
     add: 'Add a scope as text',

@@ -2,6 +2,7 @@ import type { ScopeCatalog } from '../../../scope/catalog.ts';
 import { getOrMake } from '../../../scope/collections.ts';
 import { type Scope, safeParseScope } from '../../../scope/grammar.ts';
 import { ScopeSet } from '../../../scope/set.ts';
+import { requestOf } from './request.ts';
 import { nameProblem, Selection } from './selection.ts';
 import { type Branch, type Entry, isTemplate, lineOf, type ScopeTree, segmentsOf } from './tree.ts';
 
@@ -30,13 +31,42 @@ export function selectionOf(
     if (found === undefined || found.includes(undefined)) others.push(text);
     else placed.push(...(found as Placed[]));
   }
+  const { selection, left } = agreed(tree, placed);
+  return selection.withOthers([...others, ...shortened(tree, catalog, left)]);
+}
+
+/** Selects what can have one name for each branch. */
+function agreed(
+  tree: ScopeTree,
+  placed: readonly Placed[],
+): { readonly selection: Selection; readonly left: readonly Placed[] } {
   const { names, kept, left } = agree(placed);
-  const ticked = Selection.none(tree).with(
-    kept.map(({ entry }) => entry),
-    true,
+  const entries = kept.map(({ entry }) => entry);
+  const ticked = Selection.none(tree).with(entries, true);
+  const selection = [...names].reduce(
+    (next, [branch, name]) => next.withName(branch, name),
+    ticked,
   );
-  const named = [...names].reduce((next, [branch, name]) => next.withName(branch, name), ticked);
-  return named.withOthers([...others, ...left.map(({ scope }) => scope.toString())]);
+  return { selection, left };
+}
+
+/** More names of one place than this are kept scope by scope. */
+const SHORTENED_NAMES = 20;
+
+/** The fewest scopes for what has another name: often one for each name. */
+function shortened(
+  tree: ScopeTree,
+  catalog: ScopeCatalog,
+  placed: readonly Placed[],
+): readonly string[] {
+  const scopes: string[] = [];
+  let rest = placed;
+  for (let round = 0; round < SHORTENED_NAMES && rest.length > 0; round++) {
+    const { selection, left } = agreed(tree, rest);
+    scopes.push(...requestOf(selection, catalog));
+    rest = left;
+  }
+  return [...scopes, ...rest.map(({ scope }) => scope.toString())];
 }
 
 function expanded(catalog: ScopeCatalog, text: string): Scope[] | undefined {

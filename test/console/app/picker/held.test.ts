@@ -53,6 +53,21 @@ describe('selectionOf', () => {
     expect(asked(selection, catalog).granted).toEqual(held);
   });
 
+  it('keeps a second resource by its path, if all of it is held', () => {
+    const held = ['docs', 'site'].flatMap((name) =>
+      ['GET', 'POST'].flatMap((method) => [`${method}:a.example/repos/acme/${name}/issues$`]),
+    );
+    const more = ['GET:a.example/repos/acme/docs$', 'GET:a.example/repos/acme/site$'];
+    const selection = selectionOf(tree, catalog, [...held, ...more]);
+
+    expect(selection.others).toEqual(['*:a.example/repos/acme/site']);
+    expect(asked(selection, catalog).requested).toEqual([
+      '*:a.example/repos/acme/docs',
+      '*:a.example/repos/acme/site',
+    ]);
+    expect(asked(selection, catalog).granted).toEqual([...held, ...more].sort());
+  });
+
   it('keeps apart what is open and what is closed at the same path', () => {
     const { tree, catalog, entry } = setUp(['GET:a.example/files', 'GET:a.example/files$']);
     const selection = selectionOf(tree, catalog, ['GET:a.example/files$']);
