@@ -9,6 +9,7 @@ import { ErrorNotice, messageOf } from './controls/notice.tsx';
 import { LoadedPart } from './controls/screen.tsx';
 import { Difference } from './difference.tsx';
 import { useLoaded } from './loading.ts';
+import { Rights } from './picker/rights.ts';
 import { ScopePicker } from './picker/scope-picker.tsx';
 import { TEXTS } from './texts.ts';
 
@@ -44,7 +45,7 @@ function ScopesForm({ token, added, entries, onChanged, onCancel }: ScopesFormPr
   );
   const { isBusy, error, run, question } = useChange(token);
   const granted = useMemo(() => grantedOf(entries, scopes), [entries, scopes]);
-  const isChanged = granted.length > 0 && !ScopeSet.from(token.scopes).equals(granted);
+  const isChanged = granted.length > 0 && !new Rights(token.scopes).equals(new Rights(granted));
   const save = () =>
     run(async (api, seen) => {
       onChanged(await api.patch(seen, { scopes }));
@@ -75,6 +76,8 @@ function ScopesForm({ token, added, entries, onChanged, onCancel }: ScopesFormPr
 /** What the service would grant for scopes; none while they cannot be read. */
 function grantedOf(entries: readonly string[], scopes: readonly string[]): readonly string[] {
   try {
+    // A service without a catalog keeps scopes as they are.
+    if (entries.some((entry) => entry.includes('*'))) return ScopeSet.from(scopes).toArray();
     return ScopeCatalog.from(entries).expand(scopes).granted;
   } catch {
     return [];
