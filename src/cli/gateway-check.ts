@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { DEFAULT_SEND_TIMEOUT_MS } from '../bounds.ts';
 import { isTokenError } from '../errors.ts';
+import { StacklessError } from '../http/error-reporter.ts';
 import {
   type BearerGuard,
   type BearerGuardOptions,
@@ -83,7 +84,13 @@ export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
   if (check === undefined) return undefined;
   const rootName = rootNameOf(granularity);
   const clientAddress = clientHeader === undefined ? undefined : addressReader(clientHeader);
-  const shared = { tokens, rootName, ...(clientAddress && { clientAddress }), onError };
+  const onUnknown = () => onError?.(new StacklessError(UNKNOWN_ADDRESS));
+  const shared = {
+    tokens,
+    rootName,
+    ...(clientAddress && { clientAddress }),
+    onError: onUnknown,
+  };
   const guards = new Map(domains.map((domain) => [domain, guardFor({ ...shared, domain })]));
   const read = READERS[check];
   const answerCall: RequestListener = async (request, response) => {
@@ -101,6 +108,9 @@ export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
   };
   return { route: PATH, isAt: isCheck, answer: answerCall };
 }
+
+const UNKNOWN_ADDRESS =
+  'a token was refused that may be used from some addresses only: the gateway must name the client in the header that --client-header (TOKENWRIGHT_CLIENT_HEADER) says';
 
 function guardFor(options: BearerGuardOptions): BearerGuard {
   try {

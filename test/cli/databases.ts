@@ -38,8 +38,10 @@ export async function runSql(engine: Engine, sql: string): Promise<void> {
 }
 
 const REMOVALS: Readonly<Record<Engine, (table: string) => Promise<void>>> = {
-  postgres: (table) => runSql('postgres', `DROP TABLE IF EXISTS ${table}, ${table}_usage`),
-  mariadb: (table) => runSql('mariadb', `DROP TABLE IF EXISTS ${table}, ${table}_usage`),
+  postgres: (table) =>
+    runSql('postgres', `DROP TABLE IF EXISTS ${table}, ${table}_usage, ${table}_leases`),
+  mariadb: (table) =>
+    runSql('mariadb', `DROP TABLE IF EXISTS ${table}, ${table}_usage, ${table}_leases`),
   async redis(prefix) {
     const client = new Redis(servers.redis ?? '');
     await removeKeys(client, prefix);
