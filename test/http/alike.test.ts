@@ -30,6 +30,7 @@ const CALLS: Call[] = [
   ['PATCH', '/token/T', { addScopes: [ORDERS] }],
   ['DELETE', '/token/T', undefined],
   ['POST', '/token/T/rotate', undefined],
+  ['POST', '/token/T/explain', { scope: ORDERS }],
 ];
 
 describe('a token that is not the account’s', () => {

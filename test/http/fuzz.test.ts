@@ -92,7 +92,14 @@ function paths(words: readonly string[]): fc.Arbitrary<string> {
     .tuple(fc.oneof(fc.constantFrom('scope', 'match', 'limit', 'cursor', 'owner'), text), text)
     .map((pair) => pair.join('='));
   const path = fc.oneof(
-    fc.constantFrom('/token', '/scopes', `/token/${words[0]}`, `/token/${words[0]}/rotate`),
+    fc.constantFrom(
+      '/token',
+      '/scopes',
+      '/review',
+      `/token/${words[0]}`,
+      `/token/${words[0]}/rotate`,
+      `/token/${words[0]}/explain`,
+    ),
     fc.array(segment, { maxLength: 4 }).map((all) => `/${all.join('/')}`),
   );
   return fc
