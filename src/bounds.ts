@@ -118,10 +118,10 @@ export const WRITTEN_TOGETHER = 20;
 export const MAX_RESEAL_ATTEMPTS = 20;
 
 /** Records that the upkeep removes in one call of the store. */
-export const UPKEEP_BATCH = 100;
+export const UPKEEP_BATCH = 25;
 
 /** Milliseconds between two of those calls, so that others come first. */
-export const UPKEEP_PAUSE_MS = 100;
+export const UPKEEP_PAUSE_MS = 25;
 
 /** Milliseconds from the start of the upkeep to its first round, at most. */
 export const UPKEEP_START_MS = 300_000;
@@ -228,7 +228,7 @@ export const SQLITE_BUSY_MS = 1500;
 /** Milliseconds of the event loop that one attempt to get the lock of an SQLite file takes. */
 export const SQLITE_TRY_MS = 2;
 
-/** Records that `revokeAll` and `purge` change in SQLite in one turn of the event loop. */
+/** Records that `revokeAll` and `purge` change in SQLite, or whose counts go, in one turn of the event loop. */
 export const SQLITE_STEP = 100;
 
 // A script takes some milliseconds in which the server does nothing else.

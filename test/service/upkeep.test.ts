@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { UPKEEP_BATCH, UPKEEP_PAUSE_MS } from '../../src/bounds.ts';
 import type { TokenEvent } from '../../src/events.ts';
 import type { UpkeepOptions } from '../../src/input.ts';
 import { TokenService } from '../../src/service.ts';
@@ -52,7 +53,7 @@ describe('upkeep', () => {
     expect(await tokens.get('acme', live.id)).toBeDefined();
     expect(events).toEqual([{ type: 'purged', count: 3, at: clock.now() }]);
     expect(purges().map(({ args }) => args)).toEqual([
-      [new Date(clock.now().getTime() - 90 * DAY * 1000), 100],
+      [new Date(clock.now().getTime() - 90 * DAY * 1000), UPKEEP_BATCH],
     ]);
     await pass(EVERY_MS * 0.8 - 1);
     expect(purges()).toHaveLength(1);
@@ -73,29 +74,29 @@ describe('upkeep', () => {
     expect(await left()).toBe(1);
   });
 
-  it('works in batches of a hundred, with a pause after each', async () => {
-    const { tokens, left, events, purges } = await setUpEnded(250);
+  it('works in small batches, with a pause after each', async () => {
+    const { tokens, left, events, purges } = await setUpEnded(2 * UPKEEP_BATCH + 1);
     tokens.upkeep();
     await pass(FIRST_MS);
     expect(purges()).toHaveLength(1);
-    await pass(99);
+    await pass(UPKEEP_PAUSE_MS - 1);
     expect(purges()).toHaveLength(1);
     await pass(1);
     expect(purges()).toHaveLength(2);
-    await pass(100);
+    await pass(UPKEEP_PAUSE_MS);
 
     expect(await left()).toBe(1);
-    expect(events).toMatchObject([{ type: 'purged', count: 250 }]);
-    await pass(100);
+    expect(events).toMatchObject([{ type: 'purged', count: 2 * UPKEEP_BATCH + 1 }]);
+    await pass(UPKEEP_PAUSE_MS);
     expect(purges()).toHaveLength(3);
   });
 
   it('is started anew by each process, and all of them may work at once', async () => {
-    const { tokens, clock, store, left } = await setUpEnded(150);
+    const { tokens, clock, store, left } = await setUpEnded(UPKEEP_BATCH + 1);
     const other = new TokenService({ store, clock, keys: [K1], prefix: 'acme' });
     for (const each of [tokens, other]) each.upkeep();
     await pass(FIRST_MS);
-    await pass(100);
+    await pass(UPKEEP_PAUSE_MS);
 
     expect(await left()).toBe(1);
   });
@@ -135,16 +136,16 @@ describe('upkeep', () => {
   });
 
   it('ends between two batches when it is stopped, and does not wait for the pause', async () => {
-    const { tokens, left, events } = await setUpEnded(250);
+    const { tokens, left, events } = await setUpEnded(2 * UPKEEP_BATCH + 1);
     const upkeep = tokens.upkeep();
     await pass(FIRST_MS);
     await upkeep.stop();
     await upkeep.stop();
 
-    expect(await left()).toBe(151);
-    expect(events).toMatchObject([{ type: 'purged', count: 100 }]);
+    expect(await left()).toBe(UPKEEP_BATCH + 2);
+    expect(events).toMatchObject([{ type: 'purged', count: UPKEEP_BATCH }]);
     await pass(EVERY_MS);
-    expect(await left()).toBe(151);
+    expect(await left()).toBe(UPKEEP_BATCH + 2);
   });
 
   it('waits for a batch that is under way when it is stopped', async () => {

@@ -1,4 +1,5 @@
-import { MAX_COUNTED_SCOPES } from '../../bounds.ts';
+import { MAX_COUNTED_SCOPES, SQLITE_STEP } from '../../bounds.ts';
+import { nextTurn } from '../../deadline.ts';
 import type { TokenId } from '../../token.ts';
 import {
   OTHER_SCOPES,
@@ -99,13 +100,16 @@ export class SqliteUsageStore implements UsageStore {
   }
 
   async forget(ids: readonly TokenId[]): Promise<void> {
-    const asked = JSON.stringify(ids);
-    await this.#database.run(() =>
-      this.#database.together(() => {
-        this.#statements.forgetUses.run(asked);
-        this.#statements.forgetRefusals.run(asked);
-      }),
-    );
+    for (let start = 0; start < ids.length; start += SQLITE_STEP) {
+      if (start > 0) await nextTurn();
+      const asked = JSON.stringify(ids.slice(start, start + SQLITE_STEP));
+      await this.#database.run(() =>
+        this.#database.together(() => {
+          this.#statements.forgetUses.run(asked);
+          this.#statements.forgetRefusals.run(asked);
+        }),
+      );
+    }
   }
 
   async since(): Promise<Date> {
