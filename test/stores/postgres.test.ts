@@ -1211,7 +1211,7 @@ describe.skipIf(url === undefined)('table', () => {
       'SELECT indexname FROM pg_indexes WHERE schemaname = $1 AND tablename = $2',
       [schema, name],
     );
-    expect(rows).toHaveLength(6);
+    expect(rows).toHaveLength(7);
   });
 
   it.each([null, true, 'ALLOW', ''])('and standby is refused: %j', (standby) => {
