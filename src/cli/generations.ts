@@ -144,7 +144,7 @@ function eachOf<Event>(
 function handlerOptions(
   settings: ServeSettings,
 ): Omit<TokenHandlerOptions, 'tokens' | 'authenticate'> {
-  const { acceptLegacyBody, introspection, revocation, docs, pathTokens } = settings;
+  const { acceptLegacyBody, introspection, revocation, derivation, docs, pathTokens } = settings;
   const errors = new ErrorLog();
   return {
     acceptLegacyBody,
@@ -152,6 +152,7 @@ function handlerOptions(
       introspection: { authenticate: resourceServers(introspection) },
     }),
     revocation,
+    derivation,
     docs,
     pathTokens,
     limiter: newLimiter(),

@@ -88,13 +88,14 @@ function firstSteps({ settings, accounts, password }: GreetingFacts): string {
 
 /** What it serves beside the calls that manage tokens. */
 function pathsOf({ settings, metricsAt }: GreetingFacts): string[] {
-  const { introspection, revocation, docs } = settings;
+  const { introspection, revocation, derivation, docs } = settings;
   return [
     '/healthz',
     '/readyz',
     ...(metricsAt === undefined ? [] : [metricsAt]),
     ...(introspection.length > 0 ? ['/introspect'] : []),
     ...(revocation ? ['/revoke'] : []),
+    ...(derivation ? ['/token/derive'] : []),
     ...(docs ? ['/docs'] : []),
   ];
 }

@@ -147,6 +147,13 @@ const SETTINGS = {
     default: false,
     help: 'bearers may revoke their token, at /revoke (RFC 7009)',
   },
+  derivation: {
+    flag: '--derivation',
+    variable: 'TOKENWRIGHT_DERIVATION',
+    kind: SWITCH,
+    default: false,
+    help: 'bearers may make narrower tokens from theirs, at /token/derive',
+  },
   check: {
     flag: '--check GATEWAY',
     variable: 'TOKENWRIGHT_CHECK',

@@ -55,6 +55,12 @@ export interface Explanation {
   readonly suggestions: readonly string[];
 }
 
+export interface ForeignFormat {
+  readonly name: string;
+  readonly start?: string | undefined;
+  readonly hashedPart: (value: string) => string | undefined;
+}
+
 export interface GetOptions {
   readonly state?: ListedState | undefined;
 }
@@ -65,6 +71,30 @@ export interface GithubPattern {
   readonly beforeSecret: string;
   readonly afterSecret: string;
   readonly testString: string;
+}
+
+export interface ImportInput<Asked extends string = string> {
+  readonly account: string;
+  readonly digest: string | Uint8Array;
+  readonly format: string;
+  readonly scopes: readonly Asked[];
+  readonly expiresAt: Date;
+  readonly createdAt?: Date | undefined;
+  readonly name?: string | undefined;
+  readonly metadata?: JsonObject | undefined;
+}
+
+export interface ImportManyOptions {
+  readonly dryRun?: boolean | undefined;
+  readonly onRefused?: ((refused: RefusedRow) => void) | undefined;
+  readonly onProgress?: ((report: ImportReport) => void) | undefined;
+}
+
+export interface ImportReport {
+  readonly rows: number;
+  readonly imported: number;
+  readonly skipped: number;
+  readonly refused: number;
 }
 
 export interface IntrospectOptions {
@@ -211,6 +241,10 @@ export interface Position {
   readonly id: TokenId;
 }
 
+export interface PrefixedFormat {
+  readonly prefix: string;
+}
+
 export interface PurgeInput {
   readonly before: Date;
   readonly limit?: number | undefined;
@@ -233,6 +267,12 @@ export interface RefusalDelta {
 }
 
 export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'suspended' | 'ancestor_revoked' | 'ancestor_expired' | 'ancestor_suspended' | 'address_unknown' | 'address_denied' | 'ambiguous_request' | 'insufficient_scope' | 'ancestor_insufficient' | 'limit_exceeded';
+
+export interface RefusedRow {
+  readonly row: number;
+  readonly code: TokenErrorCode;
+  readonly message: string;
+}
 
 export interface ResealOptions {
   readonly onProgress?: ((report: ResealReport) => void) | undefined;
@@ -353,6 +393,7 @@ export type TokenEvent = (TokenScopedEvent & {
 }) | (TokenScopedEvent & {
   readonly type: 'issued';
   readonly parent?: TokenId;
+  readonly format?: string;
 }) | (TokenScopedEvent & {
   readonly type: 'rotated';
   readonly pending?: true;
@@ -489,6 +530,7 @@ export interface TokenServiceOptions<Entry extends string = string> {
   readonly store: TokenStore;
   readonly keys: readonly KeyOptions[];
   readonly prefix: string;
+  readonly foreign?: readonly ForeignFormat[] | undefined;
   readonly catalog?: CatalogOption<Entry> | undefined;
   readonly clock?: Clock | undefined;
   readonly reveal?: 'once' | 'always' | undefined;
@@ -527,6 +569,8 @@ export declare abstract class TokenUpkeep {
   review(input?: ReviewInput): AsyncGenerator<TokenFinding, void, undefined>;
   reseal(options?: ResealOptions): Promise<ResealReport>;
   upkeep(options?: UpkeepOptions): Upkeep;
+  import(input: ImportInput): Promise<Token>;
+  importMany(rows: Iterable<ImportInput> | AsyncIterable<ImportInput>, options?: ImportManyOptions): Promise<ImportReport>;
   verifierKeys(): KeyOptions[];
   close(): Promise<void>;
 }
@@ -628,6 +672,22 @@ export interface VerifyOptions {
 export type VerifySyncOptions = Pick<VerifyOptions, 'address'>;
 
 export declare function doctor(store: TokenStore, options?: DoctorOptions): Promise<StoreFinding[]>;
+
+export declare const formats: Readonly<{
+  sanctum({ prefix }?: {
+    readonly prefix?: string | undefined;
+  }): ForeignFormat;
+  betterAuth({ prefix, length, }?: {
+    readonly prefix?: string | undefined;
+    readonly length?: number | undefined;
+  }): ForeignFormat;
+  unkey({ prefix }: PrefixedFormat): ForeignFormat;
+  prefixedApiKey({ prefix }: PrefixedFormat): ForeignFormat;
+  sha256({ pattern, name, }: {
+    readonly pattern: RegExp;
+    readonly name?: string | undefined;
+  }): ForeignFormat;
+}>;
 
 export declare function generateKey(kid?: string): KeyOptions;
 

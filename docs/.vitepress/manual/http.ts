@@ -88,6 +88,7 @@ async function document(): Promise<Document> {
     authenticate: () => 'ada',
     introspection: { authenticate: () => 'shop' },
     revocation: true,
+    derivation: true,
   });
   const response = await handler(new Request('http://localhost/openapi.json'));
   return (await response.json()) as Document;
