@@ -9,7 +9,7 @@ const BUDGETS: Readonly<Record<Entry, number>> = {
   index: 44_700,
   openapi: 15_000,
   http: 38_700,
-  console: 40_000,
+  console: 51_500,
   sqlite: 11_900,
   postgres: 14_250,
   mysql: 13_600,
