@@ -11,7 +11,7 @@ const BUDGETS: Readonly<Record<Entry, number>> = {
   http: 38_700,
   console: 51_500,
   sqlite: 11_900,
-  postgres: 14_250,
+  postgres: 14_450,
   mysql: 13_600,
   redis: 17_550,
   testing: 13_500,
