@@ -238,6 +238,11 @@ export const TEXTS = {
     id: 'Id',
     version: 'Version',
     metadata: 'Metadata',
+    limits: 'Limits',
+    onlyFrom: (addresses: string) => `only from ${addresses}`,
+    mostUses: (uses: number) => `${counted(uses, 'use')} in total`,
+    mostRate: (uses: number, seconds: number) =>
+      `${counted(uses, 'use')} in ${counted(seconds, 'second')}`,
     rights: 'What it may do',
     narrow: 'Narrow to what was used',
     editScopes: 'Edit scopes',

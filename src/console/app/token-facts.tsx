@@ -13,7 +13,7 @@ import { LastUse } from './token-row.tsx';
 
 /** What is known about a token, apart from its rights. */
 export function TokenFacts({ token }: { readonly token: ShownToken }) {
-  const { uses, metadata, parent } = token;
+  const { uses, metadata, parent, limits } = token;
   return (
     <section class="card" aria-label={TEXTS.token.facts}>
       <dl class="fact-list">
@@ -43,6 +43,7 @@ export function TokenFacts({ token }: { readonly token: ShownToken }) {
           <code dir="ltr">{token.id}</code>
         </Fact>
         <Fact label={TEXTS.token.version}>{counts.format(token.version)}</Fact>
+        {limits !== undefined && <Fact label={TEXTS.token.limits}>{limitsText(limits)}</Fact>}
         {metadata !== undefined && (
           <Fact label={TEXTS.token.metadata}>
             <code dir="ltr">{JSON.stringify(metadata)}</code>
@@ -66,6 +67,15 @@ function Fact({
       <dd>{children}</dd>
     </div>
   );
+}
+
+/** Limits in a sentence. */
+function limitsText({ addresses, uses, rate }: NonNullable<ShownToken['limits']>): string {
+  return [
+    ...(addresses === undefined ? [] : [TEXTS.token.onlyFrom(addresses.join(', '))]),
+    ...(uses === undefined ? [] : [TEXTS.token.mostUses(uses)]),
+    ...(rate === undefined ? [] : [TEXTS.token.mostRate(rate.uses, rate.seconds)]),
+  ].join('; ');
 }
 
 /** The masked value. A service that can show values again is asked for it when a person wants it. */
