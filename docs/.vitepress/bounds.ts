@@ -97,6 +97,16 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: invalidOptions,
     },
     { what: 'a value', limit: 'its prefix and 59 characters more', beyond: '' },
+    {
+      what: 'a value of another system, of a format in `foreign`',
+      limit: '{MIN_FOREIGN_LENGTH} to {MAX_FOREIGN_LENGTH} characters of visible ASCII',
+      beyond: 'a refusal, `malformed`',
+    },
+    {
+      what: 'rows that `importMany` looks for in the store together, and inserts concurrently',
+      limit: '{IMPORT_STEP}, and {IMPORTED_AT_ONCE} of them',
+      beyond: 'the next step',
+    },
   ],
   call: [
     {

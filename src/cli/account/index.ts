@@ -51,7 +51,7 @@ export interface TokenClient {
 /** The account has no such token. */
 export class NotFound extends Error {}
 
-export type TokenFilter = Pick<ListInput, 'scope' | 'match' | 'state' | 'name'> & {
+export type TokenFilter = Pick<ListInput, 'scope' | 'match' | 'state' | 'name' | 'parent'> & {
   readonly limit: number;
 };
 

@@ -154,6 +154,11 @@ ${ACCOUNT_HELP}`,
         ...NAME_FLAG,
         help: 'only tokens whose name contains this text, in upper or lower case',
       },
+      parent: {
+        type: 'string',
+        value: 'ID',
+        help: 'only tokens that were derived from the token with this id, directly',
+      },
       limit: {
         type: 'string',
         value: 'N',
@@ -174,6 +179,7 @@ ${ACCOUNT_HELP}`,
         match: readFlag(MATCH, 'match', flags.match),
         state: readFlag(STATE, 'state', flags.state),
         name: flags.name,
+        parent: flags.parent,
         limit: readFlag(LIMIT, 'limit', flags.limit) ?? DEFAULT_LISTED,
       };
       const list = async (client: TokenClient) => listedOutcome(await client.list(filter), client);
