@@ -506,7 +506,7 @@ describe('the counts of limits', () => {
   it('are purged when they matter no more, by purge and by the upkeep', async () => {
     const setting = setUpLimits();
     const purged: Date[] = [];
-    setting.leases.purge = async (before) => {
+    setting.leases.purge = async (before: Date) => {
       purged.push(before);
       return 0;
     };

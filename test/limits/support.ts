@@ -27,7 +27,7 @@ export class RecordingLeases implements LeaseStore {
     }
   }
 
-  async purge(): Promise<number> {
+  async purge(_before: Date, _limit: number): Promise<number> {
     await this.fault('purge');
     return 0;
   }

@@ -88,6 +88,8 @@ const JOBS: readonly Job[] = [
   tests('kill', ['faults/kill.test.ts'], ['KILL_CYCLES', 500], faults),
   tests('kill', ['faults/rotation.test.ts'], ['KILL_CYCLES', 500], faults),
   tests('kill', ['faults/kill-server.test.ts'], ['KILL_CYCLES', 20], { ...faults, servers: true }),
+  tests('limits', ['limits/addresses.test.ts'], ['ADDRESS_RUNS', 100_000], { only: 'arithmetic' }),
+  tests('limits', ['limits/leases.test.ts'], ['SCHEDULES', 100_000], { only: 'never use more' }),
   tests('limits', ['faults/limits.test.ts'], ['LIMIT_SCHEDULES', 200], {
     ...faults,
     servers: true,
