@@ -64,7 +64,7 @@ const read = { method: 'GET', domain: 'shop.example', target: '/orders/7' };
 console.log((await tokens.verify(`12|${text}`, read)).ok); // true
 console.log((await tokens.verify(`12|${text}`, { ...read, method: 'POST' })).ok); // false
 
-// When the owner wants a value of yours, the old one goes on for a day.
+// When the owner wants one of your values, the old one goes on for a day.
 const [token] = (await tokens.list({ account: '7' })).tokens;
 const next = await tokens.rotate('7', String(token?.id), { graceSeconds: 86_400 });
 console.log((await tokens.verify(next.value, read)).ok); // true

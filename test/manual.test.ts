@@ -58,7 +58,11 @@ describe('the page about commands', () => {
 });
 
 describe('the page about HTTP', async () => {
-  const { handler } = setUp({ introspection: { authenticate: () => null }, revocation: true, derivation: true });
+  const { handler } = setUp({
+    introspection: { authenticate: () => null },
+    revocation: true,
+    derivation: true,
+  });
   const response = await handler(new Request('http://localhost/openapi.json'));
   const { paths } = (await response.json()) as { paths: Record<string, Record<string, unknown>> };
   const calls = Object.entries(paths).flatMap(([path, item]) =>

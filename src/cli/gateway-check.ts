@@ -131,7 +131,7 @@ function headersIn({ headers, rawHeaders }: IncomingMessage): RequestHeaders {
   return { headers, rawHeaders };
 }
 
-/** Reads the address from a header that the gateway sets. A header that came twice holds no address. */
+/** Reads the address from a header that the gateway sets. A header that came twice is ignored. */
 function addressReader(name: string): (request: GuardedRequest) => string | undefined {
   const header = name.toLowerCase();
   return ({ headers }) => (headers as RequestHeaders['headers'])[header] as string | undefined;

@@ -35,7 +35,7 @@ const NO_KEY = '--';
  * those that you pass as `foreign`, in that order, and only if it does not begin with your own prefix. The
  * first one whose pattern fits says which part of it is hashed.
  *
- * What fits costs a read of the store: a pattern is no proof.
+ * What fits costs a read of the store: a pattern proves nothing.
  *
  * @example
  * const foreign = [formats.sanctum(), formats.prefixedApiKey({ prefix: 'old' })];

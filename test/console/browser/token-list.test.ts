@@ -43,6 +43,7 @@ const HOSTILE = [
   '"><script>alert(1)</script>',
   '\u202egnp.exe',
   'x'.repeat(200),
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it must be shown as it is
   '{{7*7}} ${7*7} &amp;',
 ];
 

@@ -7,7 +7,7 @@ export interface BadgeProps {
   readonly title?: string;
 }
 
-export function Badge({ kind, children, title }: BadgeProps) {
+function Badge({ kind, children, title }: BadgeProps) {
   return (
     <span class={`badge ${kind}`} title={title}>
       {children}

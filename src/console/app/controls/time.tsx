@@ -23,7 +23,7 @@ const UNITS: readonly Unit[] = [
 ];
 
 /** A time as a distance from now: `in 3 days`, `yesterday`. */
-export function relativeTime(seconds: number, now: number = Date.now() / 1000): string {
+function relativeTime(seconds: number, now: number = Date.now() / 1000): string {
   const distance = seconds - now;
   const fits = ({ from, seconds: length }: Unit) => Math.abs(distance) >= from * length;
   const { unit, seconds: length } = UNITS.find(fits) ?? SECOND;
