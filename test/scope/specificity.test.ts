@@ -305,7 +305,7 @@ describe('routes', () => {
       ),
       FEW,
     );
-    expect(kept).toBeGreaterThan(FEW.numRuns);
+    expect(kept).toBeGreaterThan(FEW.numRuns / 4);
   });
 
   it('take nothing where no entry covers the request', () => {
