@@ -341,35 +341,43 @@ export function bodySchemas(lifetime: Lifetime): BodySchemas {
       },
       BODY,
     ),
-    rotate: strict(
-      {
-        activate: fields.activate
-          .describe('Both values work until the new one is used. Without it, the old one ends now.')
-          .optional(),
-        graceSeconds: fields.graceSeconds
-          .describe('How long the old value lives on after that.')
-          .optional(),
-        cancel: fields.cancel
-          .describe('Drops a new value that has not been used, and makes none.')
-          .optional(),
-      },
-      BODY,
-    ),
-    explain: strict(
-      {
-        scope: z
-          .string({ error: got('scope must be a text such as "GET:shop.example/orders"') })
-          .meta({ $ref: '#/components/schemas/Scope' })
-          .optional(),
-        method: requestPart('method', 'GET'),
-        domain: requestPart('domain', 'shop.example'),
-        target: requestPart('target', '/orders/7').describe(
-          'The path as the client sends it, with or without its query.',
-        ),
-      },
-      BODY,
-    ),
+    rotate: rotateBody(),
+    explain: explainBody(),
   };
+}
+
+function rotateBody(): z.ZodObject {
+  return strict(
+    {
+      activate: fields.activate
+        .describe('Both values work until the new one is used. Without it, the old one ends now.')
+        .optional(),
+      graceSeconds: fields.graceSeconds
+        .describe('How long the old value lives on after that.')
+        .optional(),
+      cancel: fields.cancel
+        .describe('Drops a new value that has not been used, and makes none.')
+        .optional(),
+    },
+    BODY,
+  );
+}
+
+function explainBody(): z.ZodObject {
+  return strict(
+    {
+      scope: z
+        .string({ error: got('scope must be a text such as "GET:shop.example/orders"') })
+        .meta({ $ref: '#/components/schemas/Scope' })
+        .optional(),
+      method: requestPart('method', 'GET'),
+      domain: requestPart('domain', 'shop.example'),
+      target: requestPart('target', '/orders/7').describe(
+        'The path as the client sends it, with or without its query.',
+      ),
+    },
+    BODY,
+  );
 }
 
 function requestPart(name: string, example: string) {

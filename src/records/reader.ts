@@ -38,8 +38,7 @@ export class RecordReader {
   #open: Batch | undefined;
   #unsubscribe: Unsubscribe | undefined;
   #isClosed = false;
-  #hits = 0;
-  #misses = 0;
+  readonly #reads = { hits: 0, misses: 0 };
 
   constructor(store: CheckedStore, limits: CacheLimits) {
     this.#store = store;
@@ -52,13 +51,13 @@ export class RecordReader {
 
   /** How many records `verify` got from the cache, and how many it had to read although there is one. */
   get cacheReads(): { readonly hits: number; readonly misses: number } {
-    return { hits: this.#hits, misses: this.#misses };
+    return { ...this.#reads };
   }
 
   /** The cached record of a token, if it is fresh enough. */
   cached(id: TokenId, now: number): TokenRecord | undefined {
     const record = this.#fresh(id, now);
-    if (record !== undefined) this.#hits += 1;
+    if (record !== undefined) this.#reads.hits += 1;
     return record;
   }
 
@@ -79,7 +78,7 @@ export class RecordReader {
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    */
   load(id: TokenId, now: number): Promise<TokenRecord | undefined> {
-    if (this.#isCaching) this.#misses += 1;
+    if (this.#isCaching) this.#reads.misses += 1;
     const batch = this.#joinable(id, now);
     return batch === undefined ? this.read(id, now) : this.#join(batch, id, now);
   }

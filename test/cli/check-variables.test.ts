@@ -10,7 +10,7 @@ describe('checkVariables', () => {
       (name) => `TOKENWRIGHT_${name}`,
     );
 
-    expect(names).toHaveLength(31);
+    expect(names).toHaveLength(33);
     for (const name of [...names, ...other]) {
       expect(() => checkVariables({ [name]: 'x' }), name).not.toThrow();
       expect(() => checkVariables({ [`${name}X`]: 'x' }), name).toThrow(

@@ -59,11 +59,39 @@ export async function withLocalClient<Result>(
 }
 
 function localClient(tokens: TokenService, account: string, storeName: string): TokenClient {
-  const toRead = (token: Token) =>
-    tokens.recordsUsage ? withoutValue(toUsedTokenJson(token)) : toShown(token);
   return {
     name: `${account} in ${storeName}`,
     issue: async (token) => toTokenJson(await tokens.issue({ ...token, account })),
+    ...readsOf(tokens, account, storeName),
+    patch: async (id, change, options) =>
+      toShown(await orNotFound(tokens.patch(account, id, change, options))),
+    async tryPatch(id, change, options) {
+      const conditions = { ...options, dryRun: true };
+      const changed = await orNotFound(tokens.patch(account, id, change, conditions));
+      return { ...toShown(changed), diff: changed.diff ?? { added: [], removed: [] } };
+    },
+    async revoke(id, options) {
+      if (!(await tokens.revoke(account, id, options))) throw new NotFound();
+    },
+    revokeAll: () => tokens.revokeAll(account),
+    rotate: async (id, options) =>
+      toTokenJson(await orNotFound(tokens.rotate(account, id, options))),
+    cancelRotation: async (id, options) =>
+      toShown(await orNotFound(tokens.rotate(account, id, { ...options, cancel: true }))),
+    verify: async (value, need, address) =>
+      toVerification(await tokens.verify(value, need, { address })),
+  };
+}
+
+/** What changes nothing. */
+function readsOf(
+  tokens: TokenService,
+  account: string,
+  storeName: string,
+): Pick<TokenClient, 'list' | 'get' | 'usage' | 'advise' | 'review' | 'explain'> {
+  const toRead = (token: Token) =>
+    tokens.recordsUsage ? withoutValue(toUsedTokenJson(token)) : toShown(token);
+  return {
     list: ({ limit, ...filter }) =>
       listAll(limit, PAGE_TOKENS, async (size, cursor) => {
         const page = await tokens.list({ account, ...filter, limit: size, cursor });
@@ -97,23 +125,6 @@ function localClient(tokens: TokenService, account: string, storeName: string): 
       if (explanation.reason === 'unknown') throw new NotFound();
       return explanation;
     },
-    patch: async (id, change, options) =>
-      toShown(await orNotFound(tokens.patch(account, id, change, options))),
-    async tryPatch(id, change, options) {
-      const conditions = { ...options, dryRun: true };
-      const changed = await orNotFound(tokens.patch(account, id, change, conditions));
-      return { ...toShown(changed), diff: changed.diff ?? { added: [], removed: [] } };
-    },
-    async revoke(id, options) {
-      if (!(await tokens.revoke(account, id, options))) throw new NotFound();
-    },
-    revokeAll: () => tokens.revokeAll(account),
-    rotate: async (id, options) =>
-      toTokenJson(await orNotFound(tokens.rotate(account, id, options))),
-    cancelRotation: async (id, options) =>
-      toShown(await orNotFound(tokens.rotate(account, id, { ...options, cancel: true }))),
-    verify: async (value, need, address) =>
-      toVerification(await tokens.verify(value, need, { address })),
   };
 }
 

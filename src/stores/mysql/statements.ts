@@ -67,13 +67,18 @@ export function marks(count: number): string {
   return Array(count).fill('?').join(', ');
 }
 
-function pagesOf({ quoted }: Table) {
+/** The text of a page, by its state and its form. */
+function pageTexts({ quoted }: Table) {
   const bytes = 'LENGTH(scopes) + LENGTH(requested)';
   const cells = COLUMNS.map((column) =>
     column === 'scopes' || column === 'requested' ? `IF(${bytes} <= ?, ${column}, NULL)` : column,
   ).join(', ');
   // Without the hint MariaDB reads the whole account and sorts it.
-  const page = (state: ListedState, { position, isOfParent }: PageForm, selected = cells) => {
+  const page = (
+    state: ListedState,
+    { position, isOfParent }: PageForm,
+    selected = cells,
+  ): string => {
     const { index, condition } = STATES[state];
     return `SELECT ${selected}
     FROM ${quoted} FORCE INDEX (${isOfParent ? 'by_parent' : index})
@@ -93,6 +98,12 @@ function pagesOf({ quoted }: Table) {
       FROM (${page(state, form, sizes)}) AS page
     ) AS summed JOIN ${quoted} AS token FORCE INDEX (PRIMARY) ON token.id = listed
     WHERE COALESCE(bytes_before, 0) < ? ORDER BY token.created_at DESC, token.id DESC`;
+  return { page, pageUpTo };
+}
+
+function pagesOf(table: Table) {
+  const { quoted } = table;
+  const { page, pageUpTo } = pageTexts(table);
   const states = Object.keys(STATES) as ListedState[];
   const pagesIn = (form: PageForm) => ({
     /** Leaves out the lists of records whose lists are longer than the first two values. */

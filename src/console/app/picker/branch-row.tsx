@@ -3,7 +3,7 @@ import { TEXTS } from '../texts.ts';
 import { BranchPath, pathText } from './branch-path.tsx';
 import { Rows, Twisty } from './disclosure.tsx';
 import { EndpointRow } from './endpoint-row.tsx';
-import { entriesOf } from './selection.ts';
+import { entriesOf, isReadOnly } from './selection.ts';
 import { usePicking } from './state.ts';
 import { type Branch, chainOf, isReading } from './tree.ts';
 
@@ -93,7 +93,7 @@ function ReadOnlySwitch({ branch, label }: { readonly branch: Branch; readonly l
   const { selection, change } = usePicking();
   const entries = entriesOf(selection.tree, branch);
   if (entries.every(isReading) || !entries.some(isReading)) return null;
-  const isOn = selection.isReadOnly(branch);
+  const isOn = isReadOnly(selection, branch);
   return (
     <button
       type="button"

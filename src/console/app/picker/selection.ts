@@ -102,13 +102,6 @@ export class Selection {
     return count === branch.end - branch.start ? 'all' : 'some';
   }
 
-  /** Whether a branch has exactly what reads. */
-  isReadOnly(branch: Branch): boolean {
-    return entriesOf(this.tree, branch).every(
-      (entry) => this.isSelected(entry) === isReading(entry),
-    );
-  }
-
   /** The name of a branch as it was typed; empty for any. */
   nameOf(branch: Branch): string {
     return this.names.get(branch) ?? '';
@@ -202,4 +195,11 @@ export function nameProblem(branch: Branch, name: string): NameProblem | undefin
     (other) => !isTemplate(other) && other.text === name,
   );
   return isNamed ? 'endpoint' : undefined;
+}
+
+/** Whether exactly what reads is selected in a branch. */
+export function isReadOnly(selection: Selection, branch: Branch): boolean {
+  return entriesOf(selection.tree, branch).every(
+    (entry) => selection.isSelected(entry) === isReading(entry),
+  );
 }
