@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
-import { faultsOf, forgettingAncestors, SCHEDULES, type Schedule } from './lineage-schedules.ts';
+import { faultsOf, forgettingAncestors, SCHEDULES } from './lineage-schedules.ts';
 
 /** More with SCHEDULES=…, as `npm run test:nightly` does. */
 const RUNS = Number(process.env['SCHEDULES'] ?? 300);
@@ -19,15 +19,11 @@ describe('derived tokens', () => {
   });
 
   it('would be caught (the control: a verify that knows no ancestors)', async () => {
-    const run = (schedule: Schedule) =>
-      faultsOf(forgettingAncestors(new MemoryTokenStore()), schedule);
     const law = fc.asyncProperty(SCHEDULES, async (schedule) => {
-      expect(await run(schedule)).toEqual([]);
+      const faults = await faultsOf(forgettingAncestors(new MemoryTokenStore()), schedule);
+      expect(faults).not.toContain('a token was accepted wrongly');
     });
 
-    const { failed, counterexample } = await fc.check(law, { numRuns: RUNS });
-
-    expect(failed).toBe(true);
-    expect(await run(counterexample?.[0] ?? [])).toContain('a token was accepted wrongly');
+    expect((await fc.check(law, { numRuns: RUNS })).failed).toBe(true);
   });
 });
