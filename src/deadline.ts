@@ -24,3 +24,24 @@ export function withDeadline<Result>(
 export function nextTurn(): Promise<void> {
   return new Promise(setImmediate);
 }
+
+/** Shares out long work in turns of the event loop, each of some milliseconds. */
+export class Turns {
+  readonly #turnMs: number;
+  #since = performance.now();
+
+  constructor(turnMs: number) {
+    this.#turnMs = turnMs;
+  }
+
+  /** Whether others should have a turn now. */
+  get isOver(): boolean {
+    return performance.now() - this.#since >= this.#turnMs;
+  }
+
+  /** Lets others have a turn, then begins the next. */
+  async next(): Promise<void> {
+    await nextTurn();
+    this.#since = performance.now();
+  }
+}

@@ -1,13 +1,12 @@
 import { CatalogCoverage, type Coverage } from './access/coverage.ts';
 import { MAX_PAGE_FINDINGS, MAX_RECORD_BYTES, REVIEW_BUDGET_MS } from './bounds.ts';
-import { nextTurn } from './deadline.ts';
+import { Turns } from './deadline.ts';
 import { DAY_MS } from './duration.ts';
 import { notify } from './events.ts';
 import type { ReviewInput, ReviewPageInput } from './input.ts';
 import { listBytes } from './list-size.ts';
 import type { ServiceParts } from './parts.ts';
 import { readCursor, writeCursor } from './records/cursor.ts';
-import { OwnTime } from './records/page.ts';
 import { accountStepsOf, stepsOf } from './records/steps.ts';
 import { usedTokenOf } from './records/token-view.ts';
 import type { ScopeCatalog, ScopeSet } from './scope/index.ts';
@@ -24,6 +23,13 @@ export interface FindingPage {
 /** Milliseconds of work after which others get a turn of the event loop. */
 const TURN_MS = 10;
 
+/** What holds for all steps of one review. */
+interface ReviewContext {
+  readonly ages: ReviewAges;
+  readonly now: number;
+  readonly turns: Turns;
+}
+
 /** Reviews live tokens. */
 export class Reviews {
   readonly #parts: ServiceParts;
@@ -36,13 +42,13 @@ export class Reviews {
   /** Reviews all tokens in one pass, some at a time. The same token may come twice. */
   async *all(input: ReviewInput, now: number): AsyncGenerator<TokenFinding, void, undefined> {
     const { account, onProgress } = input;
-    const ages = agesOf(input);
+    const context = { ages: agesOf(input), now, turns: new Turns(TURN_MS) };
     const { store } = this.#parts;
     const steps = account === undefined ? stepsOf(store) : accountStepsOf(store, account, now);
     let count = 0;
     for await (const records of steps) {
       const live = liveOf(records, now);
-      for await (const { findings } of this.#reviewed(live, ages, now)) yield* findings;
+      for await (const { findings } of this.#reviewed(live, context)) yield* findings;
       count += live.length;
       if (onProgress !== undefined) notify(onProgress, count);
     }
@@ -58,12 +64,13 @@ export class Reviews {
     const ages = agesOf(input);
     const query = JSON.stringify(['review', account, ages]);
     const start = cursor === undefined ? undefined : readCursor(ring, cursor, query);
+    const context = { ages, now, turns: new Turns(TURN_MS) };
     const end = performance.now() + REVIEW_BUDGET_MS;
     const findings: TokenFinding[] = [];
     let bytes = 0;
     for await (const records of accountStepsOf(store, account, now, start)) {
       const live = liveOf(records, now);
-      for await (const reviewed of this.#reviewed(live, ages, now)) {
+      for await (const reviewed of this.#reviewed(live, context)) {
         findings.push(...reviewed.findings);
         bytes += reviewed.findings.reduce((sum, { scopes }) => sum + listBytes(scopes), 0);
         if (findings.length < MAX_PAGE_FINDINGS && bytes < MAX_RECORD_BYTES) continue;
@@ -78,20 +85,16 @@ export class Reviews {
 
   async *#reviewed(
     records: readonly TokenRecord[],
-    ages: ReviewAges,
-    now: number,
+    { ages, now, turns }: ReviewContext,
   ): AsyncGenerator<{ readonly record: TokenRecord; readonly findings: TokenFinding[] }, void> {
     const { compiled, view } = this.#parts;
+    if (turns.isOver) await turns.next();
     const usages = await view.usage?.countsOf(records.map(({ id }) => id));
     // After the counts, because some may be dropped meanwhile.
     const since = await view.usage?.countedSince();
     const coverages = await this.#coveragesOf(records);
-    let turn = new OwnTime(TURN_MS);
     for (const [index, record] of records.entries()) {
-      if (turn.isOver) {
-        await nextTurn();
-        turn = new OwnTime(TURN_MS);
-      }
+      if (turns.isOver) await turns.next();
       const usage = usages?.[index];
       const held = compiled.setOf(record.scopes);
       const reviewed = {
