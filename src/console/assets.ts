@@ -8,7 +8,7 @@ import { buildSync } from 'esbuild';
 export interface Asset {
   /** With a hash of its content. */
   readonly name: string;
-  readonly type: 'text/javascript' | 'text/css';
+  readonly type: 'text/javascript' | 'text/css' | 'application/json';
   readonly text: string;
 }
 

@@ -1,7 +1,11 @@
+import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { COMMON_HEADERS } from '../http/responses.ts';
 import { checkOptions, strict } from '../schemas.ts';
+import { type ConsoleTexts, ENGLISH_TEXTS } from './app/texts.ts';
 import { type Asset, pageAssets } from './assets.ts';
+import { directionOf } from './direction.ts';
+import { translation } from './texts-schema.ts';
 
 /** The options of `tokenConsole`. */
 export interface TokenConsoleOptions {
@@ -12,10 +16,22 @@ export interface TokenConsoleOptions {
    * a service at the root.
    */
   readonly api: string;
-  /** The title of the page: 1 to 100 characters. @default 'Access tokens' */
+  /** The title of the page: 1 to 100 characters. @default 'Access tokens', or its translation */
   readonly title?: string | undefined;
   /** The name of your product, shown at the top of the page: 1 to 100 characters. @default none */
   readonly brand?: string | undefined;
+  /**
+   * The texts of the page in another language: any part of `ENGLISH_TEXTS`, by the same keys.
+   * @default English
+   */
+  readonly texts?: ConsoleTexts | undefined;
+  /**
+   * The language of the page, such as `de` or `pt-BR`. Numbers, times, plurals and the order of names
+   * follow it. @default 'en'
+   */
+  readonly language?: string | undefined;
+  /** The direction of the page. @default that of the language */
+  readonly direction?: 'ltr' | 'rtl' | undefined;
 }
 
 /** The console on the Fetch standard: a `Request` in, a `Response` out. */
@@ -52,10 +68,11 @@ const POLICY = [
  * app.use('/console', toNodeListener(page)); // Express
  */
 export function tokenConsole(options: TokenConsoleOptions): TokenConsole {
-  const { basePath, api, title = 'Access tokens', brand } = checkOptions(schema, options);
-  const assets = pageAssets();
+  const given = checkOptions<TokenConsoleOptions>(schema, options);
+  const { basePath } = given;
+  const assets = [...pageAssets(), ...textsAsset(given.texts)];
   const page: Answer = {
-    text: pageText({ basePath, api, title, brand, assets }),
+    text: pageText(given, assets),
     type: 'text/html',
     caching: 'no-store',
   };
@@ -104,20 +121,27 @@ function refuse(status: number, text: string, more: Readonly<Record<string, stri
   return new Response(text, { status, headers });
 }
 
-type PageFacts = TokenConsoleOptions & {
-  readonly title: string;
-  readonly assets: readonly Asset[];
-};
+/** A translation as a file of the page, with a hash in its name as the others have. */
+function textsAsset(texts: ConsoleTexts | undefined): Asset[] {
+  if (texts === undefined) return [];
+  const text = JSON.stringify(texts);
+  const hash = createHash('sha256').update(text).digest('hex').slice(0, 8).toUpperCase();
+  return [{ name: `texts-${hash}.json`, type: 'application/json', text }];
+}
 
-function pageText({ basePath, api, title, brand = '', assets }: PageFacts): string {
-  const addressOf = (wanted: string) =>
+function pageText(options: TokenConsoleOptions, assets: readonly Asset[]): string {
+  const { basePath, api, brand = '', texts = {}, language = 'en' } = options;
+  const { title, needsScript } = { ...ENGLISH_TEXTS.shell, ...texts.shell, ...titleOf(options) };
+  const { direction = directionOf(language) } = options;
+  const addressOf = (wanted: Asset['type']) =>
     assets.filter(({ type }) => type === wanted).map(({ name }) => `${basePath}/${name}`);
+  const [textsAddress] = addressOf('application/json');
   const styles = addressOf('text/css').map((href) => `<link rel="stylesheet" href="${href}">`);
   const scripts = addressOf('text/javascript').map(
     (src) => `<script type="module" src="${src}"></script>`,
   );
   return `<!doctype html>
-<html lang="en">
+<html lang="${escaped(language)}" dir="${direction}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -127,11 +151,15 @@ function pageText({ basePath, api, title, brand = '', assets }: PageFacts): stri
 ${[...styles, ...scripts].join('\n')}
 </head>
 <body>
-<div id="console" data-api="${escaped(api)}" data-title="${escaped(title)}" data-brand="${escaped(brand)}"></div>
-<noscript>This page needs JavaScript.</noscript>
+<div id="console" data-api="${escaped(api)}" data-title="${escaped(title)}" data-brand="${escaped(brand)}"${textsAddress === undefined ? '' : ` data-texts="${textsAddress}"`}></div>
+<noscript>${escaped(needsScript)}</noscript>
 </body>
 </html>
 `;
+}
+
+function titleOf({ title }: TokenConsoleOptions): { readonly title?: string } {
+  return title === undefined ? {} : { title };
 }
 
 function escaped(text: string): string {
@@ -164,4 +192,19 @@ const schema = strict({
     }),
   title: label('title'),
   brand: label('brand'),
+  texts: translation.optional(),
+  language: z
+    .custom<string>(isLanguage, {
+      error: 'language must be a language tag such as "de" or "pt-BR"',
+    })
+    .optional(),
+  direction: z.enum(['ltr', 'rtl'], { error: 'direction must be "ltr" or "rtl"' }).optional(),
 });
+
+function isLanguage(value: unknown): boolean {
+  try {
+    return typeof value === 'string' && Intl.getCanonicalLocales(value).length === 1;
+  } catch {
+    return false;
+  }
+}

@@ -1,1 +1,2 @@
+export { type ConsoleTexts, ENGLISH_TEXTS } from './app/texts.ts';
 export { type TokenConsole, type TokenConsoleOptions, tokenConsole } from './handler.ts';

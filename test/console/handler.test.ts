@@ -1,8 +1,11 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { SERVICE_WORDS } from '../../src/console/app/service-words.ts';
 import { pageAssets } from '../../src/console/assets.ts';
-import { tokenConsole } from '../../src/console/index.ts';
+import { ENGLISH_TEXTS, tokenConsole } from '../../src/console/index.ts';
+import { STATUS } from '../../src/http/errors.ts';
 import { isTokenError } from '../../src/index.ts';
+import { PARSE_MESSAGES } from '../../src/scope/errors.ts';
 
 const page = tokenConsole({ basePath: '/console', api: '/auth', brand: 'A & <b>' });
 
@@ -69,6 +72,8 @@ describe('tokenConsole', () => {
     ['api', { basePath: '/console', api: '//other.example' }],
     ['title', { basePath: '/console', api: '/', title: '' }],
     ['brand', { basePath: '/console', api: '/', brand: 'x'.repeat(101) }],
+    ['language', { basePath: '/console', api: '/', language: 'not a tag' }],
+    ['direction', { basePath: '/console', api: '/', direction: 'up' as 'ltr' }],
   ])('refuses a bad %s', (member, options) => {
     const refuse = () => tokenConsole(options);
 
@@ -86,5 +91,73 @@ describe('tokenConsole', () => {
 
     expect(total).toBeLessThan(80_000);
     expect(total).toBeGreaterThan(10_000);
+  });
+});
+
+const said = (options: object) =>
+  tokenConsole({ basePath: '/console', api: '/auth', ...options })(
+    new Request('https://shop.example/console'),
+  ).text();
+
+describe('a translation', () => {
+  it('is a file of the page, which names it; without one there is none', async () => {
+    const texts = { list: { shown: { one: '{count} Token', other: '{count} Tokens' } } };
+    const german = tokenConsole({ basePath: '/console', api: '/auth', language: 'de', texts });
+    const text = await german(new Request('https://shop.example/console')).text();
+    const [, address = ''] = /data-texts="([^"]+)"/.exec(text) ?? [];
+
+    expect(address).toMatch(/^\/console\/texts-[0-9A-F]{8}\.json$/);
+    const answer = german(new Request(`https://shop.example${address}`));
+    expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(answer.headers.get('cache-control')).toContain('immutable');
+    expect(await answer.json()).toEqual(texts);
+    expect(await said({})).not.toContain('data-texts');
+  });
+
+  it.each([
+    [{}, 'lang="en" dir="ltr"'],
+    [{ language: 'pt-BR' }, 'lang="pt-BR" dir="ltr"'],
+    [{ language: 'ar' }, 'lang="ar" dir="rtl"'],
+    [{ language: 'ks' }, 'lang="ks" dir="rtl"'],
+    [{ language: 'az-Latn' }, 'lang="az-Latn" dir="ltr"'],
+    [{ language: 'az-Arab' }, 'lang="az-Arab" dir="rtl"'],
+    [{ language: 'ar', direction: 'ltr' }, 'lang="ar" dir="ltr"'],
+  ])('with %j gives the page %s', async (options, attributes) => {
+    expect(await said(options)).toContain(`<html ${attributes}>`);
+  });
+
+  it('is in what the page says before its script runs', async () => {
+    const texts = { shell: { title: 'Zugänge <1>', needsScript: 'JavaScript fehlt.' } };
+
+    expect(await said({ texts })).toContain('<title>Zugänge &lt;1&gt;</title>');
+    expect(await said({ texts })).toContain('<noscript>JavaScript fehlt.</noscript>');
+    expect(await said({ texts, title: 'API' })).toContain('<title>API</title>');
+  });
+
+  it.each([
+    [{ lst: {} }, 'unknown member "lst" of texts; did you mean list?'],
+    [{ list: { shwon: 'x' } }, 'unknown member "shwon" of texts.list; did you mean shown?'],
+    [{ list: 'x' }, 'texts.list must be'],
+    [{ list: { title: '' } }, 'texts.list.title must be a text of 1 to 2000 characters; got'],
+    [{ list: { title: 'x'.repeat(2001) } }, 'texts.list.title must be'],
+    [{ list: { title: { other: 'x' } } }, 'texts.list.title must be'],
+    [{ list: { title: '{count}' } }, 'texts.list.title cannot have {count}; nothing goes into it'],
+    [{ list: { shown: { one: 'x' } } }, 'texts.list.shown must be'],
+    [{ list: { shown: { other: 'x', tow: 'x' } } }, 'texts.list.shown must be'],
+    [{ list: { shown: '{cuont}' } }, 'texts.list.shown cannot have {cuont}; it has {count}'],
+    [{ errors: { codes: { nothing: 'x' } } }, 'texts.errors.codes'],
+  ])('%j is refused: %s', (texts, message) => {
+    expect(() => said({ texts })).toThrow(message);
+  });
+
+  it('of everything is taken', async () => {
+    expect(await said({ texts: ENGLISH_TEXTS })).toContain('data-texts');
+    expect(await said({ texts: structuredClone(ENGLISH_TEXTS) })).toContain('data-texts');
+  });
+
+  it('may have a text for each code that the service answers with', () => {
+    const codes = [...Object.keys(STATUS), ...Object.keys(PARSE_MESSAGES)];
+
+    expect(codes.filter((code) => !(code in SERVICE_WORDS))).toEqual([]);
   });
 });

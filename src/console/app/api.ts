@@ -1,5 +1,5 @@
 import type { WireToken } from '../../http/wire.ts';
-import type { WireAdvice, WireUsage } from '../../http/wire-reports.ts';
+import type { WireAdvice, WireFinding, WireUsage } from '../../http/wire-reports.ts';
 import type { NewToken } from './new-token-draft.ts';
 import type { Session } from './session.ts';
 
@@ -70,11 +70,10 @@ export interface Explanation {
 }
 
 /** Something about a token that somebody should look at. */
-export interface Finding {
+export interface Finding extends Omit<WireFinding, 'code' | 'token'> {
+  /** One of the codes that this page knows, or a later one. */
   readonly code: string;
   readonly token: ShownToken;
-  readonly scopes: readonly string[];
-  readonly message: string;
 }
 
 export interface FindingPage {
@@ -220,7 +219,6 @@ interface Call {
 }
 
 type TokenList = { readonly data: readonly WireToken[]; readonly cursor?: string };
-type WireFinding = Omit<Finding, 'token'> & { readonly token: WireToken };
 
 /** What the service at an address can do, by its own description. */
 export interface Abilities {

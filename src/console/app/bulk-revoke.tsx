@@ -45,11 +45,14 @@ export function BulkRevokeDialog({ tokens: given, onDone, onCancel }: BulkRevoke
       setProgress(now);
     }
     if (now.failures.length > 0) return;
-    announce(TEXTS.bulk.done(tokens.length));
+    announce(TEXTS.bulk.done({ count: tokens.length }));
     onDone();
   };
   return (
-    <Dialog title={TEXTS.bulk.title(tokens.length)} onCancel={progress ? onDone : onCancel}>
+    <Dialog
+      title={TEXTS.bulk.title({ count: tokens.length })}
+      onCancel={progress ? onDone : onCancel}
+    >
       {progress === undefined ? (
         <Question tokens={tokens} onRevoke={revoke} onCancel={onCancel} />
       ) : (
@@ -85,12 +88,12 @@ function Question({ tokens, onRevoke, onCancel }: QuestionProps) {
             {name}
           </li>
         ))}
-        {tokens.length > NAMED && <li>{TEXTS.bulk.andMore(tokens.length - NAMED)}</li>}
+        {tokens.length > NAMED && <li>{TEXTS.bulk.andMore({ count: tokens.length - NAMED })}</li>}
       </ul>
       <p>{TEXTS.revoke.warning}</p>
       <div class="actions">
         <Button kind="danger" onClick={onRevoke}>
-          {TEXTS.bulk.confirm(tokens.length)}
+          {TEXTS.bulk.confirm({ count: tokens.length })}
         </Button>
         <Button onClick={onCancel}>{TEXTS.actions.cancel}</Button>
       </div>
@@ -105,14 +108,14 @@ interface WorkProps {
 }
 
 function Work({ progress: { done, failures }, total, onClose }: WorkProps) {
-  const text = TEXTS.bulk.progress(done, total);
+  const text = TEXTS.bulk.progress({ done, count: total });
   return (
     <>
       <progress value={done} max={total} aria-label={text} />
       <p role="status">{text}</p>
       {failures.length > 0 && (
         <Notice kind="error">
-          <p>{TEXTS.bulk.failed(failures.length)}</p>
+          <p>{TEXTS.bulk.failed({ count: failures.length })}</p>
           <ul class="names">
             {failures.map(({ token: { id, name = TEXTS.list.unnamed }, message }) => (
               <li key={id}>

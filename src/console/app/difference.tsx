@@ -21,11 +21,15 @@ export function Difference({ before, after }: DifferenceProps) {
   return (
     <>
       {added.length > 0 && (
-        <ScopeList title={TEXTS.difference.added(added.length)} kind="added" scopes={added} />
+        <ScopeList
+          title={TEXTS.difference.added({ count: added.length })}
+          kind="added"
+          scopes={added}
+        />
       )}
       {removed.length > 0 && (
         <ScopeList
-          title={TEXTS.difference.removed(removed.length)}
+          title={TEXTS.difference.removed({ count: removed.length })}
           kind="removed"
           scopes={removed}
         />

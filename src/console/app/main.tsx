@@ -1,9 +1,23 @@
 import { render } from 'preact';
 import { App } from './app.tsx';
+import { languageOf } from './language.ts';
+import { type ConsoleTexts, translate } from './texts.ts';
 
 const root = document.getElementById('console');
 if (root !== null) {
-  const { api = '', title = '', brand = '' } = root.dataset;
+  const { api = '', title = '', brand = '', texts } = root.dataset;
+  const { lang, dir } = document.documentElement;
+  translate(languageOf(lang, dir), texts === undefined ? {} : await readTexts(texts));
   const base = new URL(api, location.origin).href.replace(/\/$/, '');
   render(<App base={base} title={title} brand={brand} />, root);
+}
+
+/** A translation that cannot be had is no reason to show nothing. */
+async function readTexts(address: string): Promise<ConsoleTexts> {
+  try {
+    const answer = await fetch(address);
+    return answer.ok ? await answer.json() : {};
+  } catch {
+    return {};
+  }
 }

@@ -26,7 +26,7 @@ export function NarrowDialog(props: NarrowDialogProps) {
     <Dialog title={TEXTS.narrow.title} onCancel={onCancel}>
       <LoadedPart loaded={advice}>
         {({ unused, kept, since }) => {
-          const intro = TEXTS.narrow.since(exactTime(since));
+          const intro = TEXTS.narrow.since({ date: exactTime(since) });
           if (unused.length === 0) return <NothingToRemove text={TEXTS.narrow.none} {...props} />;
           if (kept.length === 0)
             return <NothingToRemove text={TEXTS.narrow.allUnused} {...props} />;
@@ -81,17 +81,25 @@ function RemoveScopes({ token, unused, kept, intro, onChanged, onCancel }: Remov
   const narrow = () =>
     run(async (api, seen) => {
       onChanged(await api.patch(seen, { removeScopes: unused }));
-      announce(TEXTS.narrow.done(unused.length));
+      announce(TEXTS.narrow.done({ count: unused.length }));
     });
   return (
     <>
       <p>{intro}</p>
-      <ScopeList title={TEXTS.difference.removed(unused.length)} kind="removed" scopes={unused} />
-      <ScopeList title={TEXTS.difference.kept(summaryOf(kept))} kind="kept" scopes={kept} />
+      <ScopeList
+        title={TEXTS.difference.removed({ count: unused.length })}
+        kind="removed"
+        scopes={unused}
+      />
+      <ScopeList
+        title={TEXTS.difference.kept({ summary: summaryOf(kept) })}
+        kind="kept"
+        scopes={kept}
+      />
       {error && <ErrorNotice error={error} />}
       <div class="actions">
         <Button kind="primary" onClick={narrow} isBusy={isBusy}>
-          {isBusy ? TEXTS.actions.saving : TEXTS.narrow.confirm(unused.length)}
+          {isBusy ? TEXTS.actions.saving : TEXTS.narrow.confirm({ count: unused.length })}
         </Button>
         <Button onClick={onCancel}>{TEXTS.actions.cancel}</Button>
       </div>

@@ -54,5 +54,5 @@ function untilOf(expiry: Expiry): string | undefined {
   const seconds = secondsOf(expiry);
   return seconds === undefined
     ? undefined
-    : TEXTS.newToken.until(exactTime(Date.now() / 1000 + seconds));
+    : TEXTS.newToken.until({ date: exactTime(Date.now() / 1000 + seconds) });
 }

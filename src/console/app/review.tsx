@@ -4,8 +4,9 @@ import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
 import { FindingBadge } from './controls/badge.tsx';
 import { Button } from './controls/button.tsx';
-import { ErrorNotice, messageOf } from './controls/notice.tsx';
+import { ErrorNotice } from './controls/notice.tsx';
 import { Screen } from './controls/screen.tsx';
+import { messageOfFinding } from './finding-message.ts';
 import { type Action, actionsOn, readFindings } from './findings.ts';
 import { toApiError } from './loading.ts';
 import { hrefOf } from './router.ts';
@@ -58,7 +59,9 @@ export function ReviewScreen() {
       {error && <ErrorNotice error={error} onRetry={again} />}
       {!error && (
         <p class="loading" role="status">
-          {isDone ? TEXTS.review.count(findings.length) : TEXTS.review.reading(findings.length)}
+          {isDone
+            ? TEXTS.review.count({ count: findings.length })
+            : TEXTS.review.reading({ count: findings.length })}
         </p>
       )}
       {opened && (
@@ -113,7 +116,7 @@ interface FindingRowProps {
 
 function FindingRow({ finding, onOpen, onChanged }: FindingRowProps) {
   const { announce } = useConsole();
-  const { code, token, message, scopes } = finding;
+  const { code, token, scopes } = finding;
   const { isBusy, error, run, question } = useChange(token);
   const act = (action: Action) => {
     if (action === 'resume') {
@@ -133,16 +136,16 @@ function FindingRow({ finding, onOpen, onChanged }: FindingRowProps) {
         </a>
         <FindingBadge code={code} />
       </div>
-      <p dir="auto">{messageOf({ code, message })}</p>
+      <p dir="auto">{messageOfFinding(finding)}</p>
       <div class="actions">
         {actionsOn(code).map((action) => (
           <Button
             key={action}
             kind={action === 'revoke' ? 'danger' : 'plain'}
-            label={TEXTS.review.actionOn(
-              TEXTS.review.actions[action],
-              token.name ?? TEXTS.list.unnamed,
-            )}
+            label={TEXTS.review.actionOn({
+              action: TEXTS.review.actions[action],
+              name: token.name ?? TEXTS.list.unnamed,
+            })}
             isBusy={isBusy}
             onClick={() => act(action)}
           >

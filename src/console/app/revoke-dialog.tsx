@@ -21,7 +21,7 @@ export function RevokeDialog({ token, onRevoked, onCancel }: RevokeDialogProps) 
   const revoke = () =>
     run(async (api, seen) => {
       await api.revoke(seen);
-      announce(TEXTS.revoke.done(name));
+      announce(TEXTS.revoke.done({ name }));
       onRevoked();
     });
   return (

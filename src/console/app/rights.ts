@@ -1,19 +1,19 @@
 import { parseScope, type Scope } from '../../scope/index.ts';
 import { isReading } from './picker/tree.ts';
-import { TEXTS } from './texts.ts';
+import { LANGUAGE, TEXTS } from './texts.ts';
 
 /** What scopes allow, in one line: `12 endpoints of api.acme.example, read-only`. */
 export function summaryOf(scopes: readonly string[]): string {
   const parsed = scopes.map((scope) => parseScope(scope));
   const hosts = new Set(parsed.map(({ domain }) => domain));
   const [host = ''] = hosts;
-  const endpoints = TEXTS.rights.endpoints(endpointsOf(parsed));
+  const endpoints = TEXTS.rights.endpoints({ count: endpointsOf(parsed) });
   const where =
     hosts.size === 1
-      ? TEXTS.rights.ofHost(endpoints, host)
-      : TEXTS.rights.ofHosts(endpoints, hosts.size);
+      ? TEXTS.rights.ofHost({ endpoints, host })
+      : TEXTS.rights.ofHosts({ endpoints, count: hosts.size });
   const methods = methodsOf(parsed);
-  return TEXTS.rights.together(methods === '' ? [where] : [where, methods]);
+  return LANGUAGE.lists.format(methods === '' ? [where] : [where, methods]);
 }
 
 /** A method at a path is an endpoint, whether it is written as one scope or several. */

@@ -47,7 +47,11 @@ export function Shell(props: ShellProps) {
           )}
           {onSignOut && (
             <div class="who">
-              <span class="who-name" title={TEXTS.shell.signedInAs(username ?? '')} dir="auto">
+              <span
+                class="who-name"
+                title={TEXTS.shell.signedInAs({ name: username ?? '' })}
+                dir="auto"
+              >
                 {username}
               </span>
               <Button kind="quiet" onClick={onSignOut}>

@@ -1,24 +1,19 @@
 // Every text of the page, in one place, so that it can be translated. Keys say where a text stands.
+import { type Language, languageOf } from './language.ts';
+import { phrase, plural, type Spoken, spoken, type Translation } from './phrases.ts';
+import { SERVICE_WORDS } from './service-words.ts';
 
-/** The language of the texts, for numbers and times. */
-export const LANGUAGE = 'en';
-
-/** How numbers are written. */
-export const counts = new Intl.NumberFormat(LANGUAGE);
-
-/** A number with its noun: `1 token`, `12 tokens`. */
-function counted(count: number, noun: string): string {
-  return `${counts.format(count)} ${noun}${count === 1 ? '' : 's'}`;
-}
-
-export const TEXTS = {
+/** The English texts of the page, by the screen that they are on: what a translation may replace. */
+export const ENGLISH_TEXTS = {
   shell: {
+    title: 'Access tokens',
+    needsScript: 'This page needs JavaScript.',
     skip: 'Skip to content',
     sections: 'Sections',
     tokens: 'Tokens',
     review: 'Review',
     signOut: 'Sign out',
-    signedInAs: (name: string) => `Signed in as ${name}`,
+    signedInAs: phrase('Signed in as {name}'),
     loading: 'Loading…',
   },
   signIn: {
@@ -49,8 +44,13 @@ export const TEXTS = {
   errors: {
     unreachable: 'The service does not answer. Check your connection, then try again.',
     retry: 'Try again',
-    wait: (seconds: number) => `Try again in ${counted(seconds, 'second')}.`,
+    wait: plural({
+      one: 'Try again in {count} second.',
+      other: 'Try again in {count} seconds.',
+    }),
     signedOut: 'You are signed out.',
+    /** By the code of a failure. In English, the words of the service. */
+    codes: SERVICE_WORDS,
   },
   actions: {
     cancel: 'Cancel',
@@ -69,18 +69,17 @@ export const TEXTS = {
     revoked: 'Revoked',
   },
   rights: {
-    endpoints: (count: number) => counted(count, 'endpoint'),
-    ofHost: (endpoints: string, host: string) => `${endpoints} of ${host}`,
-    ofHosts: (endpoints: string, hosts: number) => `${endpoints} of ${counted(hosts, 'host')}`,
+    endpoints: plural({ one: '{count} endpoint', other: '{count} endpoints' }),
+    ofHost: phrase('{endpoints} of {host}'),
+    ofHosts: plural({ one: '{endpoints} of {count} host', other: '{endpoints} of {count} hosts' }),
     readOnly: 'read-only',
     everyMethod: 'every method',
-    uses: (count: number) => counted(count, 'use'),
-    caption: (host: string) => `What the token may do at ${host}`,
+    uses: plural({ one: '{count} use', other: '{count} uses' }),
+    caption: phrase('What the token may do at {host}'),
     path: 'Path',
     method: 'Method',
     usesColumn: 'Uses',
     never: 'Never',
-    together: (parts: readonly string[]) => parts.join(', '),
   },
   list: {
     title: 'Tokens',
@@ -106,8 +105,11 @@ export const TEXTS = {
     clearFilters: 'Show all tokens',
     more: 'Load more',
     loadingMore: 'Loading more…',
-    shown: (count: number) => `${counted(count, 'token')} shown`,
-    shownWithMore: (count: number) => `The first ${counted(count, 'token')} shown; there are more`,
+    shown: plural({ one: '{count} token shown', other: '{count} tokens shown' }),
+    shownWithMore: plural({
+      one: 'The first {count} token shown; there are more',
+      other: 'The first {count} tokens shown; there are more',
+    }),
     pending: 'New value waits for its first use',
   },
   newToken: {
@@ -123,7 +125,7 @@ export const TEXTS = {
       default: 'After the usual time of this service',
       date: 'On a date',
     },
-    until: (date: string) => `Until ${date}.`,
+    until: phrase('Until {date}.'),
     date: 'Date',
     dateHint: 'Until the end of that day.',
     missingDate: 'Choose a date.',
@@ -172,37 +174,36 @@ export const TEXTS = {
   picker: {
     search: 'Search endpoints',
     searchHint: 'By method, host or path, such as “get orders”.',
-    found: (total: number) => `${counted(total, 'endpoint')} found`,
-    foundSome: (shown: number, total: number) =>
-      `${counts.format(total)} endpoints found; the first ${counts.format(shown)} shown`,
+    found: plural({ one: '{count} endpoint found', other: '{count} endpoints found' }),
+    foundSome: plural({ other: '{count} endpoints found; the first {shown} shown' }),
     foundNone: 'No endpoint has all of these words.',
-    tickFound: (total: number) => `Select all ${counts.format(total)}`,
-    untickFound: (total: number) => `Deselect all ${counts.format(total)}`,
+    tickFound: plural({ other: 'Select all {count}' }),
+    untickFound: plural({ other: 'Deselect all {count}' }),
     tree: 'Endpoints',
     everything: 'All hosts',
-    below: (path: string) => `${path}, everything below`,
-    open: (path: string) => `What is below ${path}`,
+    below: phrase('{path}, everything below'),
+    open: phrase('What is below {path}'),
     thisPath: 'this path',
     root: '/',
     readOnly: 'Read-only',
-    readOnlyOf: (path: string) => `Read-only: ${path}`,
-    count: (count: number) => counted(count, 'endpoint'),
-    countOf: (count: number, all: number) => `${counts.format(count)} of ${counts.format(all)}`,
+    readOnlyOf: phrase('Read-only: {path}'),
+    count: plural({ one: '{count} endpoint', other: '{count} endpoints' }),
+    countOf: plural({ other: '{count} of {all}' }),
     any: 'any',
-    nameOf: (path: string) => `One name in place of {} at the end of ${path}; empty for any`,
+    nameOf: phrase('One name in place of {} at the end of {path}; empty for any'),
     nameProblems: {
       unspellable:
         "A name here is one part of a path: letters, digits and the signs - . _ ~ ! $ & ' ( ) + = : @, and no $ at its end.",
       endpoint: 'That is an endpoint of its own. Select it in the list.',
     },
-    badName: (path: string) => `The name in ${path} cannot be used.`,
+    badName: phrase('The name in {path} cannot be used.'),
     badPath: 'With these names, a path is too long.',
-    includedBy: (scope: string) => `included in ${scope}`,
-    more: (count: number) => `Show ${counts.format(count)} more`,
+    includedBy: phrase('included in {scope}'),
+    more: plural({ other: 'Show {count} more' }),
     others: 'Other scopes',
     othersHint: 'Scopes that the list above cannot show, such as those of a second name.',
     remove: 'Remove',
-    removeScope: (scope: string) => `Remove ${scope}`,
+    removeScope: phrase('Remove {scope}'),
     add: 'Add a scope as text',
     addLabel: 'Scope',
     addHint:
@@ -213,15 +214,16 @@ export const TEXTS = {
     typed: 'One scope a line, such as GET:shop.example/orders.',
     preview: 'What would be granted',
     nothing: 'Nothing is selected yet.',
-    granted: (endpoints: string, where: string) => `${endpoints} on ${where}`,
-    hosts: (count: number) => counted(count, 'host'),
+    granted: phrase('{endpoints} on {where}.'),
+    hosts: plural({ one: '{count} host', other: '{count} hosts' }),
     onlyReading: 'All of it only reads.',
-    writing: (count: number, all: number) =>
-      count === all
-        ? 'All of it can change data.'
-        : `${counts.format(count)} of them can change data.`,
-    requested: (count: number) => `Asked for with ${counted(count, 'scope')}`,
-    exactly: (count: number) => `Exactly these ${counted(count, 'scope')}`,
+    allWriting: 'All of it can change data.',
+    writing: plural({ other: '{count} of them can change data.' }),
+    requested: plural({
+      one: 'Asked for with {count} scope',
+      other: 'Asked for with {count} scopes',
+    }),
+    exactly: plural({ one: 'Exactly this scope', other: 'Exactly these {count} scopes' }),
     snapshot: 'Endpoints that are added later are not included.',
   },
   token: {
@@ -239,10 +241,10 @@ export const TEXTS = {
     version: 'Version',
     metadata: 'Metadata',
     limits: 'Limits',
-    onlyFrom: (addresses: string) => `only from ${addresses}`,
-    mostUses: (uses: number) => `${counted(uses, 'use')} in total`,
-    mostRate: (uses: number, seconds: number) =>
-      `${counted(uses, 'use')} in ${counted(seconds, 'second')}`,
+    onlyFrom: phrase('only from {addresses}'),
+    mostUses: plural({ one: '{count} use in total', other: '{count} uses in total' }),
+    mostRate: phrase('{uses} in {seconds}'),
+    seconds: plural({ one: '{count} second', other: '{count} seconds' }),
     rights: 'What it may do',
     narrow: 'Narrow to what was used',
     editScopes: 'Edit scopes',
@@ -259,7 +261,7 @@ export const TEXTS = {
     drop: 'Drop the new value',
     dropped: 'The new value was dropped. The old one stays.',
     children: 'Derived tokens',
-    moreChildren: (shown: number) => `The first ${counts.format(shown)} are shown; there are more.`,
+    moreChildren: plural({ other: 'The first {count} are shown; there are more.' }),
   },
   edit: {
     title: 'Edit token',
@@ -271,17 +273,17 @@ export const TEXTS = {
     save: 'Save scopes',
   },
   difference: {
-    added: (count: number) => `Adds ${counted(count, 'scope')}`,
-    removed: (count: number) => `Removes ${counted(count, 'scope')}`,
-    kept: (summary: string) => `Keeps ${summary}`,
+    added: plural({ one: 'Adds {count} scope', other: 'Adds {count} scopes' }),
+    removed: plural({ one: 'Removes {count} scope', other: 'Removes {count} scopes' }),
+    kept: phrase('Keeps {summary}'),
   },
   narrow: {
     title: 'Narrow to what was used',
-    since: (date: string) => `Uses have been counted since ${date}. These scopes were not used:`,
+    since: phrase('Uses have been counted since {date}. These scopes were not used:'),
     none: 'There is nothing to remove: every scope was used, or uses have not been counted for long enough.',
     allUnused: 'No scope of this token was used. Revoke the token instead.',
-    confirm: (count: number) => `Remove ${counted(count, 'scope')}`,
-    done: (count: number) => `Removed ${counted(count, 'scope')}.`,
+    confirm: plural({ one: 'Remove {count} scope', other: 'Remove {count} scopes' }),
+    done: plural({ one: 'Removed {count} scope.', other: 'Removed {count} scopes.' }),
     removeTitle: 'Remove lost scopes',
     orphaned: 'Your account may no longer have these scopes:',
     allOrphaned:
@@ -306,21 +308,26 @@ export const TEXTS = {
     warning: 'Programs that use it are refused immediately. This cannot be undone.',
     confirm: 'Revoke token',
     busy: 'Revoking…',
-    done: (name: string) => `Revoked ${name}.`,
+    done: phrase('Revoked {name}.'),
   },
   bulk: {
-    select: (name: string) => `Select ${name}`,
+    select: phrase('Select {name}'),
     selectAll: 'Select all shown',
-    selected: (count: number) => `${counted(count, 'token')} selected`,
+    selected: plural({ one: '{count} token selected', other: '{count} tokens selected' }),
     revoke: 'Revoke selected',
-    title: (count: number) => `Revoke ${counted(count, 'token')}?`,
-    andMore: (count: number) => `and ${counts.format(count)} more`,
-    progress: (done: number, all: number) =>
-      `${counts.format(done)} of ${counted(all, 'token')} done`,
-    failed: (count: number) => `${counted(count, 'token')} could not be revoked:`,
-    confirm: (count: number) => `Revoke ${counted(count, 'token')}`,
+    title: plural({ one: 'Revoke {count} token?', other: 'Revoke {count} tokens?' }),
+    andMore: plural({ other: 'and {count} more' }),
+    progress: plural({
+      one: '{done} of {count} token done',
+      other: '{done} of {count} tokens done',
+    }),
+    failed: plural({
+      one: '{count} token could not be revoked:',
+      other: '{count} tokens could not be revoked:',
+    }),
+    confirm: plural({ one: 'Revoke {count} token', other: 'Revoke {count} tokens' }),
     stop: 'Stop',
-    done: (count: number) => `Revoked ${counted(count, 'token')}.`,
+    done: plural({ one: 'Revoked {count} token.', other: 'Revoked {count} tokens.' }),
   },
   conflict: {
     title: 'This token was changed',
@@ -351,16 +358,19 @@ export const TEXTS = {
       suspended: 'The token is suspended.',
       revoked: 'The token is revoked.',
     },
-    otherReason: (reason: string) => `The reason is ${reason}.`,
+    otherReason: phrase('The reason is {reason}.'),
   },
   review: {
     title: 'Review',
     intro: 'Tokens that somebody should look at, and what to do about each.',
     emptyTitle: 'Nothing to do',
     empty: 'No token is unused, too broad or about to expire.',
-    count: (count: number) => counted(count, 'finding'),
-    reading: (count: number) => `Looking at your tokens… ${counted(count, 'finding')} so far`,
-    actionOn: (action: string, name: string) => `${action}: ${name}`,
+    count: plural({ one: '{count} finding', other: '{count} findings' }),
+    reading: plural({
+      one: 'Looking at your tokens… {count} finding so far',
+      other: 'Looking at your tokens… {count} findings so far',
+    }),
+    actionOn: phrase('{action}: {name}'),
     actions: {
       revoke: 'Revoke',
       narrow: 'Narrow',
@@ -380,5 +390,51 @@ export const TEXTS = {
       orphaned_scope: 'Lost scopes',
       suspended: 'Suspended for long',
     },
+    messages: {
+      unused: phrase('Was last used {time}; revoke it if nobody needs it.'),
+      never_used: phrase(
+        'Was not used since {date}, when counting of it began; revoke it if nobody needs it.',
+      ),
+      broad: phrase('This token {reasons}; replace its scopes by those that it needs.'),
+      excess: plural({
+        one: 'Does not use {count} of its {all} scopes; remove it.',
+        other: 'Does not use {count} of its {all} scopes; remove them.',
+      }),
+      expiring: phrase('Expires on {date} and is in use; extend it, or tell its owner.'),
+      stale_secret: phrase('Has had the same value since {date}; rotate it.'),
+      orphaned_scope: plural({
+        one: 'Holds {count} of {all} scopes that its account may no longer have; remove it.',
+        other: 'Holds {count} of {all} scopes that its account may no longer have; remove them.',
+      }),
+      suspended: phrase('Has been suspended since {date}; resume or revoke it.'),
+    },
+    reasons: {
+      every_method: 'may use every method',
+      whole_host: 'may use a whole host',
+      most_of_catalog: phrase('may use {covered} of {entries} endpoints'),
+    },
   },
-} as const;
+};
+
+/**
+ * Texts of the page in another language: any part of `ENGLISH_TEXTS`, by the same keys. What is missing
+ * stays English. A text may have the same places as the English one, such as `{name}`, or fewer of them; one
+ * with `{count}` may have a form for each plural of its language.
+ */
+export type ConsoleTexts = Translation<typeof ENGLISH_TEXTS>;
+
+/** The language of the page. */
+export let LANGUAGE: Language = /* @__PURE__ */ languageOf('en');
+
+/** The texts of the page. Not read before the page is shown: a translation takes their place. */
+export let TEXTS: Spoken<typeof ENGLISH_TEXTS> = /* @__PURE__ */ spoken(
+  ENGLISH_TEXTS,
+  {},
+  LANGUAGE,
+);
+
+/** Before the page is shown. */
+export function translate(language: Language, texts: ConsoleTexts): void {
+  LANGUAGE = language;
+  TEXTS = spoken(ENGLISH_TEXTS, texts, language);
+}

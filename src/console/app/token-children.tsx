@@ -22,7 +22,9 @@ export function TokenChildren({ id }: { readonly id: string }) {
                 <TokenRow key={token.id} token={token} />
               ))}
             </ul>
-            {cursor !== undefined && <p class="hint">{TEXTS.token.moreChildren(tokens.length)}</p>}
+            {cursor !== undefined && (
+              <p class="hint">{TEXTS.token.moreChildren({ count: tokens.length })}</p>
+            )}
           </section>
         )
       }

@@ -113,7 +113,7 @@ function Answer({ answer, onAdd }: AnswerProps) {
 
 function reasonOf(reason: string): string {
   const known: Readonly<Record<string, string>> = TEXTS.explain.reasons;
-  return known[reason] ?? TEXTS.explain.otherReason(reason);
+  return known[reason] ?? TEXTS.explain.otherReason({ reason });
 }
 
 function ScopeLine({ label, scope }: { readonly label: string; readonly scope: string }) {

@@ -8,7 +8,7 @@ import { ErrorNotice } from './controls/notice.tsx';
 import { Time } from './controls/time.tsx';
 import { toApiError } from './loading.ts';
 import { hrefOf } from './router.ts';
-import { counts, TEXTS } from './texts.ts';
+import { LANGUAGE, TEXTS } from './texts.ts';
 import { LastUse } from './token-row.tsx';
 
 /** What is known about a token, apart from its rights. */
@@ -29,7 +29,7 @@ export function TokenFacts({ token }: { readonly token: ShownToken }) {
         <Fact label={TEXTS.list.lastUsed}>
           <LastUse token={token} />
           {uses !== undefined && uses > 0 && (
-            <span class="muted"> ({TEXTS.rights.uses(uses)})</span>
+            <span class="muted"> ({TEXTS.rights.uses({ count: uses })})</span>
           )}
         </Fact>
         {parent !== undefined && (
@@ -42,7 +42,7 @@ export function TokenFacts({ token }: { readonly token: ShownToken }) {
         <Fact label={TEXTS.token.id}>
           <code dir="ltr">{token.id}</code>
         </Fact>
-        <Fact label={TEXTS.token.version}>{counts.format(token.version)}</Fact>
+        <Fact label={TEXTS.token.version}>{LANGUAGE.counts.format(token.version)}</Fact>
         {limits !== undefined && <Fact label={TEXTS.token.limits}>{limitsText(limits)}</Fact>}
         {metadata !== undefined && (
           <Fact label={TEXTS.token.metadata}>
@@ -72,10 +72,19 @@ function Fact({
 /** Limits in a sentence. */
 function limitsText({ addresses, uses, rate }: NonNullable<ShownToken['limits']>): string {
   return [
-    ...(addresses === undefined ? [] : [TEXTS.token.onlyFrom(addresses.join(', '))]),
-    ...(uses === undefined ? [] : [TEXTS.token.mostUses(uses)]),
-    ...(rate === undefined ? [] : [TEXTS.token.mostRate(rate.uses, rate.seconds)]),
+    ...(addresses === undefined
+      ? []
+      : [TEXTS.token.onlyFrom({ addresses: LANGUAGE.lists.format(addresses) })]),
+    ...(uses === undefined ? [] : [TEXTS.token.mostUses({ count: uses })]),
+    ...(rate === undefined ? [] : [rateText(rate)]),
   ].join('; ');
+}
+
+function rateText({ uses, seconds }: { readonly uses: number; readonly seconds: number }): string {
+  return TEXTS.token.mostRate({
+    uses: TEXTS.rights.uses({ count: uses }),
+    seconds: TEXTS.token.seconds({ count: seconds }),
+  });
 }
 
 /** The masked value. A service that can show values again is asked for it when a person wants it. */

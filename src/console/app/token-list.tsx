@@ -10,7 +10,7 @@ import { useDelayed } from './delayed.ts';
 import { readFindings } from './findings.ts';
 import { toApiError, useLoaded } from './loading.ts';
 import { hrefOf } from './router.ts';
-import { TEXTS } from './texts.ts';
+import { LANGUAGE, TEXTS } from './texts.ts';
 import { TokenRow } from './token-row.tsx';
 
 const PAGE_SIZE = 50;
@@ -19,11 +19,6 @@ const SEARCH_DELAY_MS = 250;
 
 type Sort = keyof typeof TEXTS.list.sorts;
 type StateFilter = keyof typeof TEXTS.states | 'all';
-
-const STATE_CHOICES: Readonly<Record<StateFilter, string>> = {
-  ...TEXTS.states,
-  all: TEXTS.list.allStates,
-};
 
 export function TokenList() {
   const [name, setName] = useState('');
@@ -38,7 +33,7 @@ export function TokenList() {
         <SelectField
           label={TEXTS.list.state}
           value={state}
-          choices={STATE_CHOICES}
+          choices={{ ...TEXTS.states, all: TEXTS.list.allStates }}
           onChange={setState}
         />
         <SelectField
@@ -140,7 +135,7 @@ function TokenRows({ tokens, onRevoked }: TokenRowsProps) {
           </label>
           {chosen.length > 0 && (
             <>
-              <span>{TEXTS.bulk.selected(chosen.length)}</span>
+              <span>{TEXTS.bulk.selected({ count: chosen.length })}</span>
               <Button kind="danger" onClick={() => setRevoking(true)}>
                 {TEXTS.bulk.revoke}
               </Button>
@@ -242,7 +237,7 @@ function More({ page: { tokens, cursor }, read, onRead }: MoreProps) {
   };
   return (
     <div class="more">
-      <p role="status">{count(tokens.length)}</p>
+      <p role="status">{count({ count: tokens.length })}</p>
       {error && <ErrorNotice error={error} />}
       {cursor !== undefined && (
         <Button onClick={load} isBusy={isBusy}>
@@ -281,7 +276,7 @@ function sorted(tokens: readonly ShownToken[], sort: Sort): readonly ShownToken[
     case 'used':
       return tokens.toSorted((a, b) => (b.lastUsed ?? 0) - (a.lastUsed ?? 0));
     case 'name':
-      return tokens.toSorted((a, b) => (a.name ?? '').localeCompare(b.name ?? ''));
+      return tokens.toSorted((a, b) => LANGUAGE.order.compare(a.name ?? '', b.name ?? ''));
     default:
       return tokens;
   }

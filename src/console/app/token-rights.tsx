@@ -1,7 +1,7 @@
 import type { WireUsage } from '../../http/wire-reports.ts';
 import { Time } from './controls/time.tsx';
 import { type RightHost, type RightLeaf, rightsTree } from './rights-tree.ts';
-import { counts, TEXTS } from './texts.ts';
+import { LANGUAGE, TEXTS } from './texts.ts';
 
 /** With more endpoints than this, hosts are closed at first. */
 const OPEN_ENDPOINTS = 60;
@@ -23,8 +23,8 @@ export function TokenRights({ scopes, usage }: TokenRightsProps) {
           <summary>
             <b dir="ltr">{host.host}</b>
             <span class="muted">
-              {TEXTS.rights.endpoints(host.count)}
-              {host.uses !== undefined && ` · ${TEXTS.rights.uses(host.uses)}`}
+              {TEXTS.rights.endpoints({ count: host.count })}
+              {host.uses !== undefined && ` · ${TEXTS.rights.uses({ count: host.uses })}`}
             </span>
           </summary>
           <HostRights host={host} hasUsage={usage !== undefined} />
@@ -42,7 +42,7 @@ interface HostRightsProps {
 function HostRights({ host, hasUsage }: HostRightsProps) {
   return (
     <table>
-      <caption class="visually-hidden">{TEXTS.rights.caption(host.host)}</caption>
+      <caption class="visually-hidden">{TEXTS.rights.caption({ host: host.host })}</caption>
       <thead>
         <tr>
           <th scope="col">{TEXTS.rights.path}</th>
@@ -83,7 +83,7 @@ function HostRights({ host, hasUsage }: HostRightsProps) {
 function UseCells({ leaf: { uses = 0, lastUsed } }: { readonly leaf: RightLeaf }) {
   return (
     <>
-      <td class="number">{counts.format(uses)}</td>
+      <td class="number">{LANGUAGE.counts.format(uses)}</td>
       <td>{lastUsed ? <Time seconds={lastUsed} /> : TEXTS.rights.never}</td>
     </>
   );

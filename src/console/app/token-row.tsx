@@ -21,7 +21,7 @@ export function TokenRow({ token, findings = [], selection }: TokenRowProps) {
       {selection && (
         <input
           type="checkbox"
-          aria-label={TEXTS.bulk.select(name)}
+          aria-label={TEXTS.bulk.select({ name })}
           checked={selection.isSelected}
           onChange={selection.onToggle}
         />

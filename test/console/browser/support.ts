@@ -10,7 +10,7 @@ import {
   type Page,
 } from 'playwright-core';
 import { afterAll, expect } from 'vitest';
-import { tokenConsole } from '../../../src/console/index.ts';
+import { type TokenConsoleOptions, tokenConsole } from '../../../src/console/index.ts';
 import {
   fixedAccounts,
   type TokenHandlerOptions,
@@ -63,6 +63,7 @@ export interface OpenOptions {
   readonly browser?: BrowserContextOptions;
   /** How people sign in. @default with a password */
   readonly ways?: Ways;
+  readonly console?: Partial<TokenConsoleOptions>;
 }
 
 type Ways = Pick<TokenHandlerOptions, 'authenticate' | 'session'>;
@@ -77,6 +78,7 @@ export async function openConsole({
   service,
   browser,
   ways = { authenticate: byPassword },
+  console = {},
 }: OpenOptions = {}): Promise<Opened> {
   const tokens = new TokenService({
     store: await SqliteTokenStore.open(':memory:'),
@@ -85,7 +87,7 @@ export async function openConsole({
     prefix: 'acme',
     ...service,
   });
-  const { server, state } = serverOf(tokens, ways);
+  const { server, state } = serverOf(tokens, ways, console);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   launched ??= chromium.launch({ executablePath: CHROMIUM, args: FLAGS.split(' ') });
@@ -123,7 +125,11 @@ export async function openConsole({
 }
 
 /** The service and its page, as one server whose outages the test decides. */
-function serverOf(tokens: TokenService, { authenticate, session }: Ways) {
+function serverOf(
+  tokens: TokenService,
+  { authenticate, session }: Ways,
+  options: Partial<TokenConsoleOptions>,
+) {
   const state = { isAway: false, arePasswordsRight: true };
   const toApi = toNodeListener(
     tokenHandler({
@@ -137,7 +143,7 @@ function serverOf(tokens: TokenService, { authenticate, session }: Ways) {
     }),
   );
   const toPage = toNodeListener(
-    tokenConsole({ basePath: '/console', api: '/auth', brand: 'Acme' }),
+    tokenConsole({ basePath: '/console', api: '/auth', brand: 'Acme', ...options }),
   );
   const server = createServer((request, response) => {
     if (state.isAway) return void request.socket.destroy();

@@ -37,12 +37,19 @@ type Failure = Pick<ApiError, 'code' | 'message'> & Partial<Pick<ApiError, 'retr
 /** What to tell of a failed call. */
 export function messageOf({ code, message, retryAfterSeconds }: Failure): string {
   if (code === 'unreachable') return TEXTS.errors.unreachable;
+  const texts: Readonly<Record<string, typeof TEXTS.errors.codes.internal>> = TEXTS.errors.codes;
+  const sentence = sentenceOf(message);
+  const told = texts[code]?.({ message: sentence }) ?? sentence;
+  const wait =
+    retryAfterSeconds === undefined ? [] : [TEXTS.errors.wait({ count: retryAfterSeconds })];
+  return [told, ...wait].join(' ');
+}
+
+function sentenceOf(message: string): string {
   // A name such as expiresIn stays as it is.
   const sentence = message.replace(
     /^[a-z]+(?![\w.])/,
     (word) => word[0]?.toUpperCase() + word.slice(1),
   );
-  const ended = /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
-  const wait = retryAfterSeconds === undefined ? [] : [TEXTS.errors.wait(retryAfterSeconds)];
-  return [ended, ...wait].join(' ');
+  return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
 }

@@ -1,10 +1,5 @@
 import { LANGUAGE } from '../texts.ts';
 
-const relative = new Intl.RelativeTimeFormat(LANGUAGE);
-/** `yesterday` is exact, `next month` would not be. */
-const relativeDays = new Intl.RelativeTimeFormat(LANGUAGE, { numeric: 'auto' });
-const exact = new Intl.DateTimeFormat(LANGUAGE, { dateStyle: 'medium', timeStyle: 'short' });
-
 interface Unit {
   readonly unit: Intl.RelativeTimeFormatUnit;
   readonly seconds: number;
@@ -23,16 +18,16 @@ const UNITS: readonly Unit[] = [
 ];
 
 /** A time as a distance from now: `in 3 days`, `yesterday`. */
-function relativeTime(seconds: number, now: number = Date.now() / 1000): string {
+export function relativeTime(seconds: number, now: number = Date.now() / 1000): string {
   const distance = seconds - now;
   const fits = ({ from, seconds: length }: Unit) => Math.abs(distance) >= from * length;
   const { unit, seconds: length } = UNITS.find(fits) ?? SECOND;
-  const format = unit === 'day' ? relativeDays : relative;
+  const format = unit === 'day' ? LANGUAGE.relativeDays : LANGUAGE.relative;
   return format.format(Math.trunc(distance / length), unit);
 }
 
 export function exactTime(seconds: number): string {
-  return exact.format(new Date(seconds * 1000));
+  return LANGUAGE.exact.format(new Date(seconds * 1000));
 }
 
 export interface TimeProps {

@@ -60,7 +60,7 @@ function NameField({ branch }: { readonly branch: Branch }) {
         value={name}
         size={Math.max(LEAST_CHARACTERS, name.length)}
         placeholder={TEXTS.picker.any}
-        aria-label={TEXTS.picker.nameOf(pathText(branch))}
+        aria-label={TEXTS.picker.nameOf({ path: pathText(branch) })}
         aria-invalid={problem !== undefined || undefined}
         aria-describedby={problem && id}
         autocomplete="off"

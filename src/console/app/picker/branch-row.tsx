@@ -66,7 +66,7 @@ export function BranchRow({ branch, chain }: BranchRowProps) {
         id={id}
         type="checkbox"
         checked={extent === 'all'}
-        aria-label={TEXTS.picker.below(path)}
+        aria-label={TEXTS.picker.below({ path })}
         onChange={() => change(selection.withAll(branch, extent !== 'all'))}
       />
       {chain.length > 0 ? (
@@ -79,8 +79,8 @@ export function BranchRow({ branch, chain }: BranchRowProps) {
       <span class="tail">
         <span class="count">
           {extent === 'none'
-            ? TEXTS.picker.count(all)
-            : TEXTS.picker.countOf(selection.count(branch), all)}
+            ? TEXTS.picker.count({ count: all })
+            : TEXTS.picker.countOf({ count: selection.count(branch), all })}
         </span>
         <ReadOnlySwitch branch={branch} label={path} />
       </span>
@@ -99,7 +99,7 @@ function ReadOnlySwitch({ branch, label }: { readonly branch: Branch; readonly l
       type="button"
       class="switch"
       aria-pressed={isOn}
-      aria-label={TEXTS.picker.readOnlyOf(label)}
+      aria-label={TEXTS.picker.readOnlyOf({ path: label })}
       onClick={() =>
         change(isOn ? selection.withAll(branch, false) : selection.withReading(branch))
       }

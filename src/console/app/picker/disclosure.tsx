@@ -16,7 +16,7 @@ export function Twisty({ label, isOpen, onToggle }: TwistyProps) {
       type="button"
       class="twisty"
       aria-expanded={isOpen}
-      aria-label={TEXTS.picker.open(label)}
+      aria-label={TEXTS.picker.open({ path: label })}
       onClick={onToggle}
     >
       <svg viewBox="0 0 16 16" aria-hidden="true">
@@ -47,7 +47,7 @@ export function Rows<Item>({ items, children, class: name, label }: RowsProps<It
       </ul>
       {rest > 0 && (
         <Button kind="quiet" onClick={() => setLimit(limit + ROWS)}>
-          {TEXTS.picker.more(Math.min(rest, ROWS))}
+          {TEXTS.picker.more({ count: Math.min(rest, ROWS) })}
         </Button>
       )}
     </>

@@ -51,7 +51,7 @@ function MethodBox({ entry }: { readonly entry: Entry }) {
       </label>
       {includedBy && (
         <span class="quiet" id={id}>
-          {TEXTS.picker.includedBy(includedBy.toString())}
+          {TEXTS.picker.includedBy({ scope: includedBy.toString() })}
         </span>
       )}
     </span>
@@ -63,5 +63,5 @@ function labelOf({ scope, branch }: Entry, isOpen: boolean): string {
   const [host] = lineOf(branch);
   const path = branch === host ? TEXTS.picker.root : pathText(branch);
   const label = `${scope.method} ${path} (${host?.text})`;
-  return isOpen ? TEXTS.picker.below(label) : label;
+  return isOpen ? TEXTS.picker.below({ path: label }) : label;
 }

@@ -22,7 +22,7 @@ export function FoundList({ search, query }: { readonly search: Search; readonly
         <p role="status">{summaryOf(shown.length, found.length)}</p>
         {found.length > 1 && (
           <Button kind="quiet" onClick={() => change(selection.with(found, !isAll))}>
-            {(isAll ? untickFound : tickFound)(found.length)}
+            {(isAll ? untickFound : tickFound)({ count: found.length })}
           </Button>
         )}
       </div>
@@ -39,7 +39,9 @@ export function FoundList({ search, query }: { readonly search: Search; readonly
 
 function summaryOf(shown: number, total: number): string {
   if (total === 0) return TEXTS.picker.foundNone;
-  return shown === total ? TEXTS.picker.found(total) : TEXTS.picker.foundSome(shown, total);
+  return shown === total
+    ? TEXTS.picker.found({ count: total })
+    : TEXTS.picker.foundSome({ shown, count: total });
 }
 
 function byBranch(entries: readonly Entry[]): readonly (readonly [Branch, readonly Entry[]])[] {

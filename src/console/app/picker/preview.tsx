@@ -36,23 +36,26 @@ function Summary({ selection, preview }: PreviewPanelProps) {
 export function problemOf(selection: Selection, preview: Preview): string | undefined {
   if (preview.ok || selection.isEmpty) return undefined;
   const { problem } = selection;
-  if (problem !== undefined) return TEXTS.picker.badName(pathText(problem.branch));
+  if (problem !== undefined) return TEXTS.picker.badName({ path: pathText(problem.branch) });
   return typeof preview.error === 'object' ? messageOf(preview.error) : TEXTS.picker.badPath;
 }
 
 function summaryOf({ granted, hosts, writing }: Preview & { readonly ok: true }): string {
   const [host = ''] = hosts;
-  const where = hosts.length === 1 ? host : TEXTS.picker.hosts(hosts.length);
-  const what = TEXTS.picker.granted(TEXTS.picker.count(granted.length), where);
-  const how =
-    writing === 0 ? TEXTS.picker.onlyReading : TEXTS.picker.writing(writing, granted.length);
-  return `${what}. ${how}`;
+  const where = hosts.length === 1 ? host : TEXTS.picker.hosts({ count: hosts.length });
+  const endpoints = TEXTS.picker.count({ count: granted.length });
+  return `${TEXTS.picker.granted({ endpoints, where })} ${effectOf(writing, granted.length)}`;
+}
+
+function effectOf(writing: number, all: number): string {
+  if (writing === 0) return TEXTS.picker.onlyReading;
+  return writing === all ? TEXTS.picker.allWriting : TEXTS.picker.writing({ count: writing });
 }
 
 function Scopes({ preview: { requested, granted } }: { readonly preview: Preview & { ok: true } }) {
   return (
     <>
-      <h3>{TEXTS.picker.requested(requested.length)}</h3>
+      <h3>{TEXTS.picker.requested({ count: requested.length })}</h3>
       <ScopeList scopes={requested} />
       <Exactly granted={granted} />
       <p class="hint">{TEXTS.picker.snapshot}</p>
@@ -64,7 +67,7 @@ function Exactly({ granted }: { readonly granted: readonly string[] }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary>{TEXTS.picker.exactly(granted.length)}</summary>
+      <summary>{TEXTS.picker.exactly({ count: granted.length })}</summary>
       {isOpen && <ScopeList scopes={granted} />}
     </details>
   );

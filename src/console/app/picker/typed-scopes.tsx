@@ -22,7 +22,7 @@ export function OtherScopes() {
             <code dir="ltr">{scope}</code>
             <Button
               kind="quiet"
-              label={TEXTS.picker.removeScope(scope)}
+              label={TEXTS.picker.removeScope({ scope })}
               onClick={() => change(selection.withOthers(others.filter((one) => one !== scope)))}
             >
               {TEXTS.picker.remove}

@@ -1,0 +1,30 @@
+/** How a language writes numbers, times and lists. */
+export interface Language {
+  readonly tag: string;
+  readonly counts: Intl.NumberFormat;
+  readonly plurals: Intl.PluralRules;
+  readonly lists: Intl.ListFormat;
+  readonly relative: Intl.RelativeTimeFormat;
+  /** `yesterday` is exact, `next month` would not be. */
+  readonly relativeDays: Intl.RelativeTimeFormat;
+  readonly exact: Intl.DateTimeFormat;
+  readonly order: Intl.Collator;
+  /** A name or an address inside of a sentence, kept from mixing its direction with that of the sentence. */
+  readonly isolated: (text: string) => string;
+}
+
+/** @param tag a language tag, such as `de` or `pt-BR` */
+export function languageOf(tag: string, direction: string = 'ltr'): Language {
+  return {
+    tag,
+    counts: new Intl.NumberFormat(tag),
+    plurals: new Intl.PluralRules(tag),
+    lists: new Intl.ListFormat(tag, { type: 'unit', style: 'short' }),
+    relative: new Intl.RelativeTimeFormat(tag),
+    relativeDays: new Intl.RelativeTimeFormat(tag, { numeric: 'auto' }),
+    exact: new Intl.DateTimeFormat(tag, { dateStyle: 'medium', timeStyle: 'short' }),
+    order: new Intl.Collator(tag),
+    // Most names are in Latin letters: in a sentence that runs the same way they need no marks.
+    isolated: direction === 'rtl' ? (text) => `\u2068${text}\u2069` : (text) => text,
+  };
+}

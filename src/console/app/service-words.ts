@@ -1,0 +1,68 @@
+import { phrase } from './phrases.ts';
+
+const WORDS = phrase('{message}');
+
+/**
+ * What the page tells of a failure, by its code: what the service says, which is in English. A translation
+ * replaces the texts of those that people meet.
+ */
+export const SERVICE_WORDS = {
+  // Of the service.
+  invalid_json: WORDS,
+  invalid_request: WORDS,
+  scopes_required: WORDS,
+  invalid_scope: WORDS,
+  scope_unmatched: WORDS,
+  too_many_scopes: WORDS,
+  quota_exceeded: WORDS,
+  invalid_ttl: WORDS,
+  invalid_expire: WORDS,
+  invalid_limits: WORDS,
+  invalid_options: WORDS,
+  not_found: WORDS,
+  usage_not_recorded: WORDS,
+  unauthenticated: WORDS,
+  invalid_token: WORDS,
+  insufficient_scope: WORDS,
+  address_denied: WORDS,
+  cross_site: WORDS,
+  token_expired: WORDS,
+  method_not_allowed: WORDS,
+  version_conflict: WORDS,
+  payload_too_large: WORDS,
+  uri_too_long: WORDS,
+  unsupported_media_type: WORDS,
+  rate_limited: WORDS,
+  limit_exceeded: WORDS,
+  internal: WORDS,
+  id_taken: WORDS,
+  catalog_empty: WORDS,
+  store_unavailable: WORDS,
+  store_corrupt: WORDS,
+  overloaded: WORDS,
+  durability_unconfirmed: WORDS,
+  revocation_unconfirmed: WORDS,
+  // Of a scope that is typed.
+  not_a_string: WORDS,
+  empty: WORDS,
+  too_long: WORDS,
+  non_ascii: WORDS,
+  illegal_character: WORDS,
+  missing_method: WORDS,
+  wildcard_position: WORDS,
+  method_invalid: WORDS,
+  scheme_present: WORDS,
+  missing_domain: WORDS,
+  domain_userinfo: WORDS,
+  domain_ip: WORDS,
+  domain_port: WORDS,
+  domain_invalid: WORDS,
+  missing_path: WORDS,
+  query_or_fragment: WORDS,
+  percent_encoding: WORDS,
+  path_template: WORDS,
+  path_empty_segment: WORDS,
+  path_dot_segment: WORDS,
+  scope_invalid: WORDS,
+  catalog_not_concrete: WORDS,
+};
