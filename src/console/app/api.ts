@@ -147,6 +147,15 @@ export class Api {
     return toFresh(await this.#call<WireToken>('POST', '/token', { body }));
   }
 
+  /** Makes a token from the one that has this value. */
+  async derive(value: string, body: NewToken): Promise<FreshToken> {
+    const bearer = { kind: 'bearer', authorization: `Bearer ${value}` } as const;
+    const headers = { 'content-type': 'application/json' };
+    const init = { method: 'POST', headers, body: JSON.stringify(body) };
+    const answer = await send(`${this.#base}/token/derive`, bearer, init);
+    return toFresh((await readAnswer(answer)) as WireToken);
+  }
+
   /** Refused with `version_conflict` if the token is no longer the one that was shown. */
   async patch(shown: ShownToken, body: TokenChange): Promise<ShownToken> {
     const call = { body, version: shown.version };
@@ -294,12 +303,18 @@ export async function isAccepted(base: string, session: Session): Promise<boolea
   return true;
 }
 
-async function send(url: string, session: Session, init: RequestInit): Promise<Response> {
+/** The value of a token, instead of a session. */
+interface Bearer {
+  readonly kind: 'bearer';
+  readonly authorization: string;
+}
+
+async function send(url: string, session: Session | Bearer, init: RequestInit): Promise<Response> {
   const headers = new Headers(init.headers);
   headers.set('x-tokenwright', 'console');
-  if (session.kind === 'basic') headers.set('authorization', session.authorization);
+  if (session.kind !== 'host') headers.set('authorization', session.authorization);
   // Without the cookies, the browser also leaves its own dialog for passwords closed.
-  const credentials = session.kind === 'basic' ? 'omit' : 'same-origin';
+  const credentials = session.kind === 'host' ? 'same-origin' : 'omit';
   try {
     return await fetch(url, {
       ...init,

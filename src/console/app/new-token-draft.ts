@@ -155,9 +155,34 @@ export function quoted(text: string): string {
 
 /** The same call for a shell. curl asks for the password. */
 export function curlOf(base: string, username: string | undefined, body: NewToken): string {
+  return curl(`${base}/token`, [userOf(username)], body);
+}
+
+/** The call that derives a token. The value is read by the shell, so that it is in no history. */
+export function deriveCurlOf(base: string, body: NewToken): string {
+  const bearer = '--header "Authorization: Bearer $TOKEN"';
+  return `read -rs TOKEN\n${curl(`${base}/token/derive`, [bearer], body)}`;
+}
+
+/** The call that changes a token, refused if it is no longer the one that was shown. */
+export function patchCurlOf(
+  base: string,
+  username: string | undefined,
+  { id, version }: { readonly id: string; readonly version: number },
+  body: object,
+): string {
+  const asked = ['--request PATCH', userOf(username), `--header 'If-Match: "${version}"'`];
+  return curl(`${base}/token/${id}`, asked, body);
+}
+
+function userOf(username: string | undefined): string {
+  return `--user ${username === undefined ? '"$USER_NAME"' : quoted(username)}`;
+}
+
+function curl(address: string, options: readonly string[], body: object): string {
   return [
-    `curl ${quoted(`${base}/token`)}`,
-    `--user ${username === undefined ? '"$USER_NAME"' : quoted(username)}`,
+    `curl ${quoted(address)}`,
+    ...options,
     `--header 'Content-Type: application/json'`,
     `--data ${quoted(jsonOf(body))}`,
   ].join(' \\\n  ');

@@ -1,9 +1,11 @@
+import { useEffect, useState } from 'preact/hooks';
 import type { ShownToken } from './api.ts';
 import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { Dialog } from './controls/dialog.tsx';
-import { ErrorNotice } from './controls/notice.tsx';
+import { ErrorNotice, Notice } from './controls/notice.tsx';
+import { countDescendants, type Descendants } from './descendants.ts';
 import { TEXTS } from './texts.ts';
 import { LastUse } from './token-row.tsx';
 
@@ -15,7 +17,7 @@ export interface RevokeDialogProps {
 
 /** Asks before a token is revoked, by its name. */
 export function RevokeDialog({ token, onRevoked, onCancel }: RevokeDialogProps) {
-  const { announce } = useConsole();
+  const { announce, abilities } = useConsole();
   const { isBusy, error, run, question } = useChange(token);
   const name = token.name ?? TEXTS.list.unnamed;
   const revoke = () =>
@@ -30,6 +32,7 @@ export function RevokeDialog({ token, onRevoked, onCancel }: RevokeDialogProps) 
         <b dir="auto">{name}</b> <code dir="ltr">{token.masked}</code>
       </p>
       <p>{TEXTS.revoke.warning}</p>
+      {abilities.listsChildren && <EndingWith id={token.id} />}
       <p class="hint">
         {TEXTS.list.lastUsed}: <LastUse token={token} />
       </p>
@@ -43,4 +46,24 @@ export function RevokeDialog({ token, onRevoked, onCancel }: RevokeDialogProps) 
       {question}
     </Dialog>
   );
+}
+
+/** How many tokens a token takes with it; nothing while that is not known, and if there are none. */
+function EndingWith({ id }: { readonly id: string }) {
+  const { api } = useConsole();
+  const [found, setFound] = useState<Descendants>();
+  useEffect(() => {
+    let isWanted = true;
+    countDescendants(api, id, () => isWanted).then(
+      (all) => isWanted && setFound(all),
+      // The token can be revoked without knowing it.
+      () => {},
+    );
+    return () => {
+      isWanted = false;
+    };
+  }, [api, id]);
+  if (found === undefined || found.count === 0) return null;
+  const text = found.isAll ? TEXTS.revoke.descendants : TEXTS.revoke.descendantsAtLeast;
+  return <Notice kind="warning">{text({ count: found.count })}</Notice>;
 }

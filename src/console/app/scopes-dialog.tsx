@@ -9,8 +9,10 @@ import { ErrorNotice, messageOf } from './controls/notice.tsx';
 import { LoadedPart } from './controls/screen.tsx';
 import { Difference } from './difference.tsx';
 import { useLoaded } from './loading.ts';
+import { patchCurlOf } from './new-token-draft.ts';
 import { Rights } from './picker/rights.ts';
 import { ScopePicker } from './picker/scope-picker.tsx';
+import { SameCall } from './same-call.tsx';
 import { TEXTS } from './texts.ts';
 
 export interface ScopesDialogProps {
@@ -23,8 +25,12 @@ export interface ScopesDialogProps {
 
 /** Changes what a token may do, and shows the difference before it happens. */
 export function ScopesDialog(props: ScopesDialogProps) {
-  const { catalog } = useConsole();
-  const loaded = useLoaded('catalog', catalog);
+  const { api, catalog } = useConsole();
+  const { parent } = props.token;
+  // A token never gets more than the one that it was derived from.
+  const loaded = useLoaded('catalog', async () =>
+    parent === undefined ? catalog() : (await api.get(parent)).scopes,
+  );
   return (
     <Dialog title={TEXTS.scopes.title} onCancel={props.onCancel} isWide>
       <LoadedPart loaded={loaded}>
@@ -39,7 +45,7 @@ interface ScopesFormProps extends ScopesDialogProps {
 }
 
 function ScopesForm({ token, added, entries, onChanged, onCancel }: ScopesFormProps) {
-  const { announce } = useConsole();
+  const { announce, base, username } = useConsole();
   const [scopes, setScopes] = useState<readonly string[]>(
     added === undefined ? token.scopes : [...token.scopes, added],
   );
@@ -61,6 +67,7 @@ function ScopesForm({ token, added, entries, onChanged, onCancel }: ScopesFormPr
         error={scopeError(error)}
       />
       {isChanged && <Difference before={token.scopes} after={granted} />}
+      <SameCall body={{ scopes }} curl={patchCurlOf(base, username, token, { scopes })} />
       {error && scopeError(error) === undefined && <ErrorNotice error={error} />}
       <div class="actions">
         <Button kind="primary" onClick={save} isBusy={isBusy} isDisabled={!isChanged}>

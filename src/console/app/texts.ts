@@ -171,6 +171,15 @@ export const ENGLISH_TEXTS = {
     leave: 'Leave without it',
     stay: 'Stay here',
   },
+  derive: {
+    title: 'Derive a narrower token',
+    intro: phrase(
+      'It may do at most what {name} may at any time, and ends with it: on {date} at the latest.',
+    ),
+    back: 'Back to its parent',
+    below: phrase('What was derived from {name}'),
+    none: 'Nothing was derived from it.',
+  },
   picker: {
     search: 'Search endpoints',
     searchHint: 'By method, host or path, such as “get orders”.',
@@ -306,6 +315,14 @@ export const ENGLISH_TEXTS = {
   revoke: {
     title: 'Revoke this token?',
     warning: 'Programs that use it are refused immediately. This cannot be undone.',
+    descendants: plural({
+      one: '{count} token that was derived from it ends with it.',
+      other: '{count} tokens that were derived from it end with it.',
+    }),
+    descendantsAtLeast: plural({
+      one: 'At least {count} token that was derived from it ends with it.',
+      other: 'At least {count} tokens that were derived from it end with it.',
+    }),
     confirm: 'Revoke token',
     busy: 'Revoking…',
     done: phrase('Revoked {name}.'),
@@ -357,8 +374,17 @@ export const ENGLISH_TEXTS = {
       expired: 'The token has expired.',
       suspended: 'The token is suspended.',
       revoked: 'The token is revoked.',
+      ancestor_revoked: 'A token that it was derived from was revoked.',
+      ancestor_expired: 'A token that it was derived from has expired.',
+      ancestor_suspended: 'A token that it was derived from is suspended.',
+      ancestor_insufficient: 'A token that it was derived from may no longer do it.',
     },
     otherReason: phrase('The reason is {reason}.'),
+    ambiguous: phrase(
+      'Servers may read this address in different ways, so it is always refused ({reason}).',
+    ),
+    limits: phrase('Its limits count as well: {limits}.'),
+    ancestorLimits: 'Limits of the tokens that it was derived from count as well.',
   },
   review: {
     title: 'Review',

@@ -1,32 +1,81 @@
+import { useState } from 'preact/hooks';
+import type { ShownToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { LoadedPart } from './controls/screen.tsx';
 import { useLoaded } from './loading.ts';
 import { TEXTS } from './texts.ts';
 import { TokenRow } from './token-row.tsx';
 
-/** The most children that are shown at first. */
+/** The most children of one token that are shown. */
 const SHOWN = 100;
 
-/** The tokens that were derived from a token; nothing if there are none. */
+/** The tokens that were derived from a token, as a tree; nothing if there are none. */
 export function TokenChildren({ id }: { readonly id: string }) {
-  const { api } = useConsole();
-  const loaded = useLoaded(id, () => api.list({ parent: id, state: 'all', limit: SHOWN }));
+  const loaded = useChildren(id);
   return (
     <LoadedPart loaded={loaded}>
-      {({ tokens, cursor }) =>
-        tokens.length === 0 ? null : (
+      {(page) =>
+        page.tokens.length === 0 ? null : (
           <section class="stack">
             <h2>{TEXTS.token.children}</h2>
-            <ul class="tokens">
-              {tokens.map((token) => (
-                <TokenRow key={token.id} token={token} />
-              ))}
-            </ul>
-            {cursor !== undefined && (
-              <p class="hint">{TEXTS.token.moreChildren({ count: tokens.length })}</p>
-            )}
+            <Children {...page} />
           </section>
         )
+      }
+    </LoadedPart>
+  );
+}
+
+function useChildren(id: string) {
+  const { api } = useConsole();
+  return useLoaded(id, () => api.list({ parent: id, state: 'all', limit: SHOWN }));
+}
+
+interface ChildrenProps {
+  readonly tokens: readonly ShownToken[];
+  readonly cursor?: string;
+}
+
+function Children({ tokens, cursor }: ChildrenProps) {
+  return (
+    <>
+      <ul class="tokens">
+        {tokens.map((token) => (
+          <TokenRow key={token.id} token={token}>
+            <Below token={token} />
+          </TokenRow>
+        ))}
+      </ul>
+      {cursor !== undefined && (
+        <p class="hint">{TEXTS.token.moreChildren({ count: tokens.length })}</p>
+      )}
+    </>
+  );
+}
+
+/** Read when it is opened: a token may have any number of descendants. */
+function Below({ token: { id, name = TEXTS.list.unnamed } }: { readonly token: ShownToken }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details
+      class="token-below"
+      onToggle={(event) => {
+        // Those below it tell of it, too.
+        if (event.target === event.currentTarget) setOpen(event.currentTarget.open);
+      }}
+    >
+      <summary>{TEXTS.derive.below({ name })}</summary>
+      {isOpen && <OpenedBelow id={id} />}
+    </details>
+  );
+}
+
+function OpenedBelow({ id }: { readonly id: string }) {
+  const loaded = useChildren(id);
+  return (
+    <LoadedPart loaded={loaded}>
+      {(page) =>
+        page.tokens.length === 0 ? <p class="hint">{TEXTS.derive.none}</p> : <Children {...page} />
       }
     </LoadedPart>
   );

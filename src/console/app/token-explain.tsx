@@ -5,6 +5,7 @@ import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { SelectField, TextField } from './controls/field.tsx';
 import { ErrorNotice, Notice } from './controls/notice.tsx';
+import { limitsText } from './limits-text.ts';
 import { toApiError } from './loading.ts';
 import { TEXTS } from './texts.ts';
 
@@ -67,19 +68,18 @@ export function TokenExplain({ token, onAdd }: TokenExplainProps) {
           {TEXTS.explain.ask}
         </Button>
       </form>
-      <div role="status">{answer && <Answer answer={answer} onAdd={onAdd} />}</div>
+      <div role="status">{answer && <Answer answer={answer} token={token} onAdd={onAdd} />}</div>
       {error && <ErrorNotice error={error} />}
     </section>
   );
 }
 
-interface AnswerProps {
+interface AnswerProps extends TokenExplainProps {
   readonly answer: Explanation;
-  readonly onAdd: (scope: string) => void;
 }
 
-function Answer({ answer, onAdd }: AnswerProps) {
-  const { allowed, reason = '', grantedBy, nearest, smallest, known, suggestions = [] } = answer;
+function Answer({ answer, token, onAdd }: AnswerProps) {
+  const { allowed, reason, grantedBy, nearest, smallest, known, suggestions = [] } = answer;
   if (allowed) {
     return (
       <Notice kind="success">
@@ -87,19 +87,22 @@ function Answer({ answer, onAdd }: AnswerProps) {
           <b>{TEXTS.explain.yes}</b>
         </p>
         {grantedBy !== undefined && <ScopeLine label={TEXTS.explain.grantedBy} scope={grantedBy} />}
+        <OtherConditions token={token} />
       </Notice>
     );
   }
   return (
     <Notice kind="warning">
       <p>
-        <b>{TEXTS.explain.no}</b> {reasonOf(reason)}
+        <b>{TEXTS.explain.no}</b> {reasonOf(answer)}
       </p>
       {nearest && <ScopeLine label={TEXTS.explain.nearest[nearest.failed]} scope={nearest.scope} />}
       {smallest !== undefined && (
         <>
           <ScopeLine label={TEXTS.explain.smallest} scope={smallest} />
-          {known && <Button onClick={() => onAdd(smallest)}>{TEXTS.explain.add}</Button>}
+          {known && reason === 'insufficient_scope' && (
+            <Button onClick={() => onAdd(smallest)}>{TEXTS.explain.add}</Button>
+          )}
         </>
       )}
       {suggestions.length > 0 && (
@@ -111,7 +114,19 @@ function Answer({ answer, onAdd }: AnswerProps) {
   );
 }
 
-function reasonOf(reason: string): string {
+/** An explanation is about scopes: whether a use is left is known when there is one. */
+function OtherConditions({ token: { limits, parent } }: { readonly token: ShownToken }) {
+  return (
+    <>
+      {limits !== undefined && <p>{TEXTS.explain.limits({ limits: limitsText(limits) })}</p>}
+      {parent !== undefined && <p>{TEXTS.explain.ancestorLimits}</p>}
+    </>
+  );
+}
+
+function reasonOf({ reason = '', needed }: Explanation): string {
+  // Nothing is needed for a request that cannot be read in one way.
+  if (needed === '') return TEXTS.explain.ambiguous({ reason });
   const known: Readonly<Record<string, string>> = TEXTS.explain.reasons;
   return known[reason] ?? TEXTS.explain.otherReason({ reason });
 }

@@ -6,7 +6,8 @@ import { Button } from './controls/button.tsx';
 import { CopyButton } from './controls/copy-button.tsx';
 import { ErrorNotice } from './controls/notice.tsx';
 import { Time } from './controls/time.tsx';
-import { toApiError } from './loading.ts';
+import { limitsText } from './limits-text.ts';
+import { toApiError, useLoaded } from './loading.ts';
 import { hrefOf } from './router.ts';
 import { LANGUAGE, TEXTS } from './texts.ts';
 import { LastUse } from './token-row.tsx';
@@ -34,9 +35,7 @@ export function TokenFacts({ token }: { readonly token: ShownToken }) {
         </Fact>
         {parent !== undefined && (
           <Fact label={TEXTS.token.parent}>
-            <a href={hrefOf({ screen: 'token', id: parent })}>
-              <code dir="ltr">{parent}</code>
-            </a>
+            <TokenLink id={parent} />
           </Fact>
         )}
         <Fact label={TEXTS.token.id}>
@@ -69,22 +68,16 @@ function Fact({
   );
 }
 
-/** Limits in a sentence. */
-function limitsText({ addresses, uses, rate }: NonNullable<ShownToken['limits']>): string {
-  return [
-    ...(addresses === undefined
-      ? []
-      : [TEXTS.token.onlyFrom({ addresses: LANGUAGE.lists.format(addresses) })]),
-    ...(uses === undefined ? [] : [TEXTS.token.mostUses({ count: uses })]),
-    ...(rate === undefined ? [] : [rateText(rate)]),
-  ].join('; ');
-}
-
-function rateText({ uses, seconds }: { readonly uses: number; readonly seconds: number }): string {
-  return TEXTS.token.mostRate({
-    uses: TEXTS.rights.uses({ count: uses }),
-    seconds: TEXTS.token.seconds({ count: seconds }),
-  });
+/** A token by its name, as far as it can be read. */
+function TokenLink({ id }: { readonly id: string }) {
+  const { api } = useConsole();
+  const loaded = useLoaded(id, () => api.get(id));
+  const name = loaded.state === 'ready' ? (loaded.value.name ?? TEXTS.list.unnamed) : undefined;
+  return (
+    <a href={hrefOf({ screen: 'token', id })} dir="auto">
+      {name ?? <code dir="ltr">{id}</code>}
+    </a>
+  );
 }
 
 /** The masked value. A service that can show values again is asked for it when a person wants it. */

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import type { ShownToken } from './api.ts';
 import { FindingBadge, StateBadge } from './controls/badge.tsx';
 import { Time } from './controls/time.tsx';
@@ -11,10 +12,12 @@ export interface TokenRowProps {
   readonly findings?: readonly string[];
   /** Absent where tokens cannot be selected. */
   readonly selection?: { readonly isSelected: boolean; readonly onToggle: () => void };
+  /** What is below it. */
+  readonly children?: ComponentChildren;
 }
 
 /** One token of the list. */
-export function TokenRow({ token, findings = [], selection }: TokenRowProps) {
+export function TokenRow({ token, findings = [], selection, children }: TokenRowProps) {
   const name = token.name ?? TEXTS.list.unnamed;
   return (
     <li class={selection ? 'token selectable' : 'token'}>
@@ -59,6 +62,7 @@ export function TokenRow({ token, findings = [], selection }: TokenRowProps) {
           </div>
         </dl>
       </div>
+      {children}
     </li>
   );
 }

@@ -8,6 +8,7 @@ import { Dialog } from './controls/dialog.tsx';
 import { Notice } from './controls/notice.tsx';
 import { Screen } from './controls/screen.tsx';
 import { Time } from './controls/time.tsx';
+import { DeriveScreen } from './derive.tsx';
 import { useLoaded } from './loading.ts';
 import { summaryOf } from './rights.ts';
 import { TEXTS } from './texts.ts';
@@ -17,17 +18,27 @@ export interface ValueOnceProps {
   readonly token: FreshToken;
   /** Leaves the screen; after that, the value is nowhere in the page. */
   readonly onDone: () => void;
+  /** Where that leads. @default nowhere that has to be said */
+  readonly doneText?: string;
 }
 
 /** Shows the value of a token that was just issued or rotated. */
-export function ValueOnce({ token, onDone }: ValueOnceProps) {
-  const { api } = useConsole();
+export function ValueOnce({ token, onDone, doneText = TEXTS.value.done }: ValueOnceProps) {
+  const { api, abilities } = useConsole();
+  const [child, setChild] = useState<'asked' | FreshToken>();
   const [isCopied, setCopied] = useState(false);
   const [isLeaving, setLeaving] = useState(false);
   // Only reading the token again tells whether the service keeps values.
   const again = useLoaded(token.id, () => api.get(token.id));
   const isReadable = again.state === 'ready' && again.value.isReadable;
   const leave = () => (isCopied || isReadable ? onDone() : setLeaving(true));
+  const back = () => setChild(undefined);
+  if (child === 'asked') {
+    return <DeriveScreen parent={token} onDerived={setChild} onCancel={back} />;
+  }
+  if (child !== undefined) {
+    return <ValueOnce token={child} onDone={back} doneText={TEXTS.derive.back} />;
+  }
   return (
     <Screen title={token.version === 1 ? TEXTS.value.issued : TEXTS.value.rotated}>
       <div class="value-once">
@@ -40,8 +51,11 @@ export function ValueOnce({ token, onDone }: ValueOnceProps) {
         <FirstCall scopes={token.scopes} />
         <div class="actions">
           <Button kind="primary" onClick={leave}>
-            {TEXTS.value.done}
+            {doneText}
           </Button>
+          {abilities.has('/token/derive') && !token.pending && (
+            <Button onClick={() => setChild('asked')}>{TEXTS.derive.title}</Button>
+          )}
         </div>
       </div>
       {isLeaving && <NotCopied onLeave={onDone} onStay={() => setLeaving(false)} />}

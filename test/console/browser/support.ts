@@ -64,9 +64,11 @@ export interface OpenOptions {
   /** How people sign in. @default with a password */
   readonly ways?: Ways;
   readonly console?: Partial<TokenConsoleOptions>;
+  /** Lets bearers derive. @default false */
+  readonly derivation?: boolean;
 }
 
-type Ways = Pick<TokenHandlerOptions, 'authenticate' | 'session'>;
+type Ways = Pick<TokenHandlerOptions, 'authenticate' | 'session' | 'derivation'>;
 
 /** Signs in with the password. */
 export const byPassword = fixedAccounts(
@@ -79,6 +81,7 @@ export async function openConsole({
   browser,
   ways = { authenticate: byPassword },
   console = {},
+  derivation = false,
 }: OpenOptions = {}): Promise<Opened> {
   const tokens = new TokenService({
     store: await SqliteTokenStore.open(':memory:'),
@@ -87,7 +90,7 @@ export async function openConsole({
     prefix: 'acme',
     ...service,
   });
-  const { server, state } = serverOf(tokens, ways, console);
+  const { server, state } = serverOf(tokens, { ...ways, derivation }, console);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   launched ??= chromium.launch({ executablePath: CHROMIUM, args: FLAGS.split(' ') });
@@ -127,7 +130,7 @@ export async function openConsole({
 /** The service and its page, as one server whose outages the test decides. */
 function serverOf(
   tokens: TokenService,
-  { authenticate, session }: Ways,
+  { authenticate, session, derivation }: Ways,
   options: Partial<TokenConsoleOptions>,
 ) {
   const state = { isAway: false, arePasswordsRight: true };
@@ -136,6 +139,7 @@ function serverOf(
       tokens,
       basePath: '/auth',
       session,
+      derivation,
       ...(authenticate && {
         authenticate: (credentials, request) =>
           state.arePasswordsRight ? authenticate(credentials, request) : null,

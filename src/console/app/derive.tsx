@@ -1,0 +1,35 @@
+import type { FreshToken } from './api.ts';
+import { useConsole } from './context.ts';
+import { Button } from './controls/button.tsx';
+import { Screen } from './controls/screen.tsx';
+import { exactTime } from './controls/time.tsx';
+import { deriveCurlOf } from './new-token-draft.ts';
+import { TEXTS } from './texts.ts';
+import { TokenForm } from './token-form.tsx';
+
+export interface DeriveScreenProps {
+  /** With its value, which is what allows to derive from it. */
+  readonly parent: FreshToken;
+  readonly onDerived: (token: FreshToken) => void;
+  readonly onCancel: () => void;
+}
+
+/** Makes a narrower token from one whose value is at hand. */
+export function DeriveScreen({ parent, onDerived, onCancel }: DeriveScreenProps) {
+  const { api, abilities, base } = useConsole();
+  const leftSeconds = Math.floor(parent.expire - Date.now() / 1000);
+  const name = parent.name ?? TEXTS.list.unnamed;
+  return (
+    <Screen title={TEXTS.derive.title}>
+      <p class="intro">{TEXTS.derive.intro({ name, date: exactTime(parent.expire) })}</p>
+      <TokenForm
+        catalog={parent.scopes}
+        maxSeconds={Math.min(leftSeconds, abilities.maxSeconds ?? leftSeconds)}
+        issue={(body) => api.derive(parent.value, body)}
+        curlOf={(body) => deriveCurlOf(base, body)}
+        onIssued={onDerived}
+        cancel={<Button onClick={onCancel}>{TEXTS.actions.cancel}</Button>}
+      />
+    </Screen>
+  );
+}

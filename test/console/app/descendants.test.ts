@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import type { Api, ListQuery, ShownToken } from '../../../src/console/app/api.ts';
+import { countDescendants } from '../../../src/console/app/descendants.ts';
+
+type Family = Readonly<Record<string, readonly string[]>>;
+
+/** A service with these children, in pages of two. A name in brackets is of a revoked token. */
+function serviceOf(family: Family): { readonly api: Pick<Api, 'list'>; readonly calls: string[] } {
+  const calls: string[] = [];
+  const list = async ({ parent = '', cursor }: ListQuery) => {
+    calls.push(parent);
+    const start = Number(cursor ?? 0);
+    const all = family[parent] ?? [];
+    const tokens = all.slice(start, start + 2).map((id) => {
+      return { id, state: id.startsWith('(') ? 'revoked' : 'active' } as ShownToken;
+    });
+    return { tokens, ...(start + 2 < all.length && { cursor: String(start + 2) }) };
+  };
+  return { api: { list }, calls };
+}
+
+describe('descendants', () => {
+  it.each<[Family, number]>([
+    [{}, 0],
+    [{ a: ['b', 'c', 'd'], c: ['e'], e: ['f', 'g', 'h'] }, 7],
+    [{ a: ['b', '(c)'], '(c)': ['d'] }, 1],
+  ])('of a in %j are %i', async (family, count) => {
+    expect(await countDescendants(serviceOf(family).api, 'a')).toEqual({ count, isAll: true });
+  });
+
+  it('are not counted for ever', async () => {
+    const many = Array.from({ length: 300 }, (_, place) => `b${place}`);
+    const { api, calls } = serviceOf({ a: many });
+
+    expect(await countDescendants(api, 'a')).toMatchObject({ isAll: false });
+    expect(calls.length).toBe(100);
+  });
+
+  it('are not counted when nobody wants to know any more', async () => {
+    const { api, calls } = serviceOf({ a: ['b'] });
+
+    await countDescendants(api, 'a', () => calls.length === 0);
+
+    expect(calls).toEqual(['a']);
+  });
+});
