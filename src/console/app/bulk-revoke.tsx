@@ -1,13 +1,13 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { ShownToken } from './api.ts';
+import type { Api, ShownToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { Dialog } from './controls/dialog.tsx';
-import { messageOf, Notice } from './controls/notice.tsx';
-import { toApiError } from './loading.ts';
+import { ErrorNotice, messageOf, Notice } from './controls/notice.tsx';
+import { type RevokeFailure, type RevokeProgress, revokeMany } from './revoke-many.ts';
 import { TEXTS } from './texts.ts';
 
-/** How many names the question tells. */
+/** How many names the question and the report tell. */
 const NAMED = 8;
 
 export interface BulkRevokeProps {
@@ -16,61 +16,72 @@ export interface BulkRevokeProps {
   readonly onCancel: () => void;
 }
 
-interface Progress {
-  readonly done: number;
-  readonly failures: readonly { readonly token: ShownToken; readonly message: string }[];
-}
-
-/** Revokes several tokens, one after the other, and tells how far it is. */
+/** Revokes several tokens, tells how far it is, can be stopped, and reports what is left. */
 export function BulkRevokeDialog({ tokens: given, onDone, onCancel }: BulkRevokeProps) {
-  const { api, announce } = useConsole();
   // The list may change while this runs.
   const [tokens] = useState(given);
-  const [progress, setProgress] = useState<Progress>();
-  const isWanted = useRef(true);
-  useEffect(
-    () => () => {
-      isWanted.current = false;
-    },
-    [],
-  );
-  const revoke = async () => {
-    let now: Progress = { done: 0, failures: [] };
-    setProgress(now);
-    for (const token of tokens) {
-      if (!isWanted.current) return;
-      const message = await failureOf(() => api.revoke(token));
-      const failures = message === '' ? now.failures : [...now.failures, { token, message }];
-      now = { done: now.done + 1, failures };
-      setProgress(now);
-    }
-    if (now.failures.length > 0) return;
-    announce(TEXTS.bulk.done({ count: tokens.length }));
-    onDone();
-  };
+  const { progress, isRunning, run, stop } = useRevoking(tokens, onDone);
+  const leave = progress === undefined ? onCancel : onDone;
   return (
-    <Dialog
-      title={TEXTS.bulk.title({ count: tokens.length })}
-      onCancel={progress ? onDone : onCancel}
-    >
+    <Dialog title={TEXTS.bulk.title({ count: tokens.length })} onCancel={isRunning ? stop : leave}>
       {progress === undefined ? (
-        <Question tokens={tokens} onRevoke={revoke} onCancel={onCancel} />
+        <Question tokens={tokens} onRevoke={() => run()} onCancel={onCancel} />
       ) : (
-        <Work progress={progress} total={tokens.length} onClose={onDone} />
+        <>
+          <Bar done={tokens.length - progress.left.length} total={tokens.length} />
+          {!isRunning && <Report progress={progress} total={tokens.length} />}
+          {isRunning ? (
+            <div class="actions">
+              <Button onClick={stop}>{TEXTS.bulk.stop}</Button>
+            </div>
+          ) : (
+            <WaysOn progress={progress} onGoOn={() => run(progress)} onClose={onDone} />
+          )}
+        </>
       )}
     </Dialog>
   );
 }
 
-/** What went wrong; empty if nothing did. A token that is gone already is as good as revoked. */
-async function failureOf(call: () => Promise<void>): Promise<string> {
-  try {
-    await call();
-    return '';
-  } catch (failure) {
-    const error = toApiError(failure);
-    return error.code === 'not_found' ? '' : messageOf(error);
-  }
+/** The work on tokens: it goes on from where it was, with those that failed. */
+function useRevoking(tokens: readonly ShownToken[], onDone: () => void) {
+  const { api, announce } = useConsole();
+  const [progress, setProgress] = useState<RevokeProgress>();
+  const [isRunning, setRunning] = useState(false);
+  const isWanted = useRef(true);
+  const stop = () => {
+    isWanted.current = false;
+  };
+  useEffect(() => stop, []);
+  const run = async (before?: RevokeProgress) => {
+    isWanted.current = true;
+    setRunning(true);
+    const failed = before?.failures ?? [];
+    const changed = new Set(failed.filter(hasChanged).map(({ token }) => token.id));
+    const asked = before ? [...before.left, ...failed.map(({ token }) => token)] : tokens;
+    const revokedBefore = before?.revoked ?? 0;
+    const told = (now: RevokeProgress) => ({ ...now, revoked: now.revoked + revokedBefore });
+    const all = told(
+      await revokeMany(asked, {
+        revoke: (token) => revokeNow(api, token, changed.has(token.id)),
+        isWanted: () => isWanted.current,
+        onProgress: (now) => setProgress(told(now)),
+      }),
+    );
+    setProgress(all);
+    setRunning(false);
+    if (all.revoked < tokens.length) return;
+    announce(TEXTS.bulk.done({ count: tokens.length }));
+    onDone();
+  };
+  return { progress, isRunning, run, stop };
+}
+
+const hasChanged = ({ error }: RevokeFailure) => error.code === 'version_conflict';
+
+/** Of a token that was changed meanwhile, the person has been told; then it is revoked as it is. */
+async function revokeNow(api: Api, token: ShownToken, isChanged: boolean): Promise<void> {
+  await api.revoke(isChanged ? await api.get(token.id) : token);
 }
 
 interface QuestionProps {
@@ -80,6 +91,7 @@ interface QuestionProps {
 }
 
 function Question({ tokens, onRevoke, onCancel }: QuestionProps) {
+  const { abilities } = useConsole();
   return (
     <>
       <ul class="names">
@@ -91,6 +103,7 @@ function Question({ tokens, onRevoke, onCancel }: QuestionProps) {
         {tokens.length > NAMED && <li>{TEXTS.bulk.andMore({ count: tokens.length - NAMED })}</li>}
       </ul>
       <p>{TEXTS.revoke.warning}</p>
+      {abilities.has('/token/derive') && <p>{TEXTS.bulk.descendants}</p>}
       <div class="actions">
         <Button kind="danger" onClick={onRevoke}>
           {TEXTS.bulk.confirm({ count: tokens.length })}
@@ -101,33 +114,65 @@ function Question({ tokens, onRevoke, onCancel }: QuestionProps) {
   );
 }
 
-interface WorkProps {
-  readonly progress: Progress;
-  readonly total: number;
-  readonly onClose: () => void;
-}
-
-function Work({ progress: { done, failures }, total, onClose }: WorkProps) {
+function Bar({ done, total }: { readonly done: number; readonly total: number }) {
   const text = TEXTS.bulk.progress({ done, count: total });
   return (
     <>
       <progress value={done} max={total} aria-label={text} />
       <p role="status">{text}</p>
+    </>
+  );
+}
+
+interface ReportProps {
+  readonly progress: RevokeProgress;
+  readonly total: number;
+}
+
+/** What became of the tokens when the work has ended without all of them. */
+function Report({ progress: { revoked, failures, left, error }, total }: ReportProps) {
+  return (
+    <>
+      {error && <ErrorNotice error={error} />}
+      <Notice kind="warning">
+        <p>{TEXTS.bulk.revoked({ done: revoked, count: total })}</p>
+        {left.length > 0 && <p>{TEXTS.bulk.left({ count: left.length })}</p>}
+      </Notice>
       {failures.length > 0 && (
         <Notice kind="error">
           <p>{TEXTS.bulk.failed({ count: failures.length })}</p>
           <ul class="names">
-            {failures.map(({ token: { id, name = TEXTS.list.unnamed }, message }) => (
+            {failures.slice(0, NAMED).map(({ token: { id, name }, error: reason }) => (
               <li key={id}>
-                <b dir="auto">{name}</b>: {message}
+                <b dir="auto">{name ?? TEXTS.list.unnamed}</b>: {messageOf(reason)}
               </li>
             ))}
+            {failures.length > NAMED && (
+              <li>{TEXTS.bulk.andMore({ count: failures.length - NAMED })}</li>
+            )}
           </ul>
         </Notice>
       )}
-      <div class="actions">
-        <Button onClick={onClose}>{done < total ? TEXTS.bulk.stop : TEXTS.actions.close}</Button>
-      </div>
     </>
+  );
+}
+
+interface WaysOnProps {
+  readonly progress: RevokeProgress;
+  readonly onGoOn: () => void;
+  readonly onClose: () => void;
+}
+
+function WaysOn({ progress: { left, failures }, onGoOn, onClose }: WaysOnProps) {
+  const count = left.length + failures.length;
+  return (
+    <div class="actions">
+      {count > 0 && (
+        <Button kind="danger" onClick={onGoOn}>
+          {TEXTS.bulk.goOn({ count })}
+        </Button>
+      )}
+      <Button onClick={onClose}>{TEXTS.actions.close}</Button>
+    </div>
   );
 }

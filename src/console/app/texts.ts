@@ -330,6 +330,9 @@ export const ENGLISH_TEXTS = {
   bulk: {
     select: phrase('Select {name}'),
     selectAll: 'Select all shown',
+    selectMatching: 'Select all that match',
+    reading: plural({ one: '{count} token read…', other: '{count} tokens read…' }),
+    descendants: 'Tokens that were derived from them end with them.',
     selected: plural({ one: '{count} token selected', other: '{count} tokens selected' }),
     revoke: 'Revoke selected',
     title: plural({ one: 'Revoke {count} token?', other: 'Revoke {count} tokens?' }),
@@ -344,6 +347,15 @@ export const ENGLISH_TEXTS = {
     }),
     confirm: plural({ one: 'Revoke {count} token', other: 'Revoke {count} tokens' }),
     stop: 'Stop',
+    revoked: plural({
+      one: '{done} of {count} token was revoked.',
+      other: '{done} of {count} tokens were revoked.',
+    }),
+    left: plural({
+      one: '{count} token was not tried and still works.',
+      other: '{count} tokens were not tried and still work.',
+    }),
+    goOn: plural({ one: 'Go on with {count} token', other: 'Go on with {count} tokens' }),
     done: plural({ one: 'Revoked {count} token.', other: 'Revoked {count} tokens.' }),
   },
   conflict: {

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Api, Finding, ShownToken, TokenPage } from './api.ts';
+import { BulkBar } from './bulk-bar.tsx';
 import { BulkRevokeDialog } from './bulk-revoke.tsx';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
@@ -76,7 +77,8 @@ interface TokensProps {
 function Tokens({ name, state, sort, isFiltered, onClear }: TokensProps) {
   const { api } = useConsole();
   const query = { name, state };
-  const loaded = useLoaded(JSON.stringify(query), () => readPage(api, query));
+  const read = (cursor?: string) => readPage(api, { ...query, ...(cursor && { cursor }) });
+  const loaded = useLoaded(JSON.stringify(query), () => read());
   return (
     <LoadedPart loaded={loaded}>
       {(page) => {
@@ -85,10 +87,14 @@ function Tokens({ name, state, sort, isFiltered, onClear }: TokensProps) {
         }
         return (
           <>
-            <TokenRows tokens={sorted(page.tokens, sort)} onRevoked={loaded.reload} />
+            <TokenRows
+              tokens={sorted(page.tokens, sort)}
+              read={page.cursor === undefined ? undefined : read}
+              onRevoked={loaded.reload}
+            />
             <More
               page={page}
-              read={(cursor) => readPage(api, { ...query, cursor })}
+              read={read}
               onRead={(next) => loaded.set({ ...next, tokens: [...page.tokens, ...next.tokens] })}
             />
           </>
@@ -100,48 +106,49 @@ function Tokens({ name, state, sort, isFiltered, onClear }: TokensProps) {
 
 interface TokenRowsProps {
   readonly tokens: readonly ShownToken[];
+  /** Reads all that match, if there are more than these. */
+  readonly read: ((cursor?: string) => Promise<TokenPage>) | undefined;
   readonly onRevoked: () => void;
 }
 
+const isRevocable = ({ state }: ShownToken) => state !== 'revoked';
+
 /** Tokens, of which any can be selected and revoked together. */
-function TokenRows({ tokens, onRevoked }: TokenRowsProps) {
+function TokenRows({ tokens, read, onRevoked }: TokenRowsProps) {
   const findings = useFindingCodes();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [isRevoking, setRevoking] = useState(false);
-  const revocable = tokens.filter(({ state }) => state !== 'revoked');
-  const chosen = revocable.filter(({ id }) => selected.has(id));
+  /** All that match, also those that are not shown. */
+  const [matching, setMatching] = useState<readonly ShownToken[]>();
+  const revocable = tokens.filter(isRevocable);
+  const chosen = matching ?? revocable.filter(({ id }) => selected.has(id));
   const toggle = (id: string) => {
+    setMatching(undefined);
     const next = new Set(selected);
     if (!next.delete(id)) next.add(id);
     setSelected(next);
   };
-  const isAll = chosen.length === revocable.length;
+  const isAll = revocable.every(({ id }) => selected.has(id));
   const finish = () => {
     setRevoking(false);
     setSelected(new Set());
+    setMatching(undefined);
     onRevoked();
   };
   return (
     <div class="token-rows">
       {revocable.length > 0 && (
-        <div class="bulk">
-          <label>
-            <input
-              type="checkbox"
-              checked={isAll}
-              onChange={() => setSelected(new Set(isAll ? [] : revocable.map(({ id }) => id)))}
-            />{' '}
-            {TEXTS.bulk.selectAll}
-          </label>
-          {chosen.length > 0 && (
-            <>
-              <span>{TEXTS.bulk.selected({ count: chosen.length })}</span>
-              <Button kind="danger" onClick={() => setRevoking(true)}>
-                {TEXTS.bulk.revoke}
-              </Button>
-            </>
-          )}
-        </div>
+        <BulkBar
+          isAll={isAll}
+          count={chosen.length}
+          onToggleAll={() => {
+            setMatching(undefined);
+            setSelected(new Set(isAll ? [] : revocable.map(({ id }) => id)));
+          }}
+          onRevoke={() => setRevoking(true)}
+          read={matching === undefined ? read : undefined}
+          onSelectMatching={(all) => setMatching(all.filter(isRevocable))}
+        />
       )}
       <ul class="tokens">
         {tokens.map((token) => (
@@ -149,7 +156,7 @@ function TokenRows({ tokens, onRevoked }: TokenRowsProps) {
             key={token.id}
             token={token}
             findings={findings.get(token.id) ?? []}
-            {...(token.state !== 'revoked' && {
+            {...(isRevocable(token) && {
               selection: {
                 isSelected: selected.has(token.id),
                 onToggle: () => toggle(token.id),

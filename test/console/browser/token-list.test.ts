@@ -131,6 +131,104 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     expect(left.tokens.map(({ name }) => name)).toEqual(['three']);
   });
 
+  it('reports a token that could not be revoked, and goes on with it', async () => {
+    const { page, tokens } = await listed(['one', 'two', 'three']);
+    await page.getByLabel('Select all shown').check();
+    const [two] = (await tokens.list({ account: 'ada', name: 'two' })).tokens;
+    await tokens.patch('ada', two?.id ?? '', { name: 'two of somebody' });
+    await page.getByRole('button', { name: 'Revoke selected' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Revoke 3 tokens?' });
+    await dialog.getByRole('button', { name: 'Revoke 3 tokens' }).click();
+
+    await dialog.getByText('2 of 3 tokens were revoked.').waitFor();
+    expect(await dialog.getByRole('alert').textContent()).toMatch(/1 token could not.*two: /);
+    expect(await faultsOf(page)).toEqual([]);
+    expect((await tokens.list({ account: 'ada' })).tokens).toHaveLength(1);
+    await dialog.getByRole('button', { name: 'Go on with 1 token' }).click();
+
+    await page.getByText('Revoked 3 tokens.').waitFor();
+    expect((await tokens.list({ account: 'ada' })).tokens).toEqual([]);
+  });
+
+  it('pauses when the service goes away in the middle, and goes on with the rest', async () => {
+    const names = Array.from({ length: 30 }, (_, place) => `token ${place}`);
+    const { page, tokens, goAway, comeBack } = await listed(names);
+    let calls = 0;
+    page.on('requestfinished', (request) => {
+      if (request.method() !== 'DELETE') return;
+      calls += 1;
+      if (calls === 8) goAway();
+    });
+    await page.getByLabel('Select all shown').check();
+    await page.getByRole('button', { name: 'Revoke selected' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Revoke 30 tokens' }).click();
+
+    await dialog.getByText('The service does not answer.').waitFor();
+    const left = Number(
+      /(\d+) tokens? (?:was|were) not tried/.exec((await dialog.textContent()) ?? '')?.[1],
+    );
+    expect(await faultsOf(page)).toEqual([]);
+    comeBack();
+    await dialog.getByRole('button', { name: `Go on with ${left} tokens` }).click();
+
+    await page.getByText('Revoked 30 tokens.').waitFor();
+    expect(left).toBeGreaterThan(0);
+    expect((await tokens.list({ account: 'ada' })).tokens).toEqual([]);
+  });
+
+  it('can be stopped while it revokes, and says what still works', async () => {
+    const names = Array.from({ length: 40 }, (_, place) => `token ${place}`);
+    const { page, tokens, context } = await listed(names);
+    const held: (() => void)[] = [];
+    let calls = 0;
+    await context.route('**/auth/token/*', async (route) => {
+      if (route.request().method() === 'DELETE') {
+        calls += 1;
+        if (calls > 8) await new Promise<void>((resolve) => held.push(resolve));
+      }
+      await route.continue();
+    });
+    await page.getByLabel('Select all shown').check();
+    await page.getByRole('button', { name: 'Revoke selected' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Revoke 40 tokens' }).click();
+    await expect.poll(() => held.length).toBe(4);
+    await dialog.getByRole('button', { name: 'Stop' }).click();
+    for (const letGo of held) letGo();
+
+    await dialog.getByText('28 tokens were not tried and still work.').waitFor();
+    expect(await tokens.list({ account: 'ada' }).then((page) => page.tokens.length)).toBe(28);
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await page.getByText('28 tokens shown').waitFor();
+  });
+
+  it('selects all that match, also those that are not shown', async () => {
+    const names = Array.from({ length: 120 }, (_, place) => `job ${place}`);
+    const { page, tokens } = await listed([...names, 'kept']);
+    await page.getByLabel('Search by name').fill('job');
+    await expect.poll(() => page.getByRole('link', { name: 'kept' }).count()).toBe(0);
+    await page.getByLabel('Select all shown').check();
+    await page.getByText('50 tokens selected').waitFor();
+    await page.getByRole('button', { name: 'Select all that match' }).click();
+    await page.getByText('120 tokens selected').waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+    // Whoever changes the selection by hand means what is shown.
+    await page.getByLabel('Select job 119').uncheck();
+    await page.getByText('49 tokens selected').waitFor();
+    await page.getByLabel('Select job 119').check();
+    await page.getByRole('button', { name: 'Select all that match' }).click();
+    await page.getByRole('button', { name: 'Revoke selected' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Revoke 120 tokens?' });
+    await dialog.getByText('and 112 more').waitFor();
+
+    await dialog.getByRole('button', { name: 'Revoke 120 tokens' }).click();
+
+    await page.getByText('Revoked 120 tokens.').waitFor();
+    const left = await tokens.list({ account: 'ada' });
+    expect(left.tokens.map(({ name }) => name)).toEqual(['kept']);
+  });
+
   it('tells that the service is away, and goes on when it is back', async () => {
     const { page, goAway, comeBack } = await listed(['build']);
     await page.getByRole('link', { name: 'build' }).waitFor();

@@ -1,0 +1,82 @@
+import type { ApiError, ShownToken } from './api.ts';
+import { toApiError } from './loading.ts';
+
+/** Calls in progress: one account may have a share of those of the service only. */
+const CONCURRENCY = 4;
+
+/** Failures that are no matter of one token: the rest would fail as well. */
+const PAUSING = [
+  'unreachable',
+  'unauthenticated',
+  'rate_limited',
+  'overloaded',
+  'store_unavailable',
+  'internal',
+];
+
+/** How far the work is. */
+export interface RevokeProgress {
+  readonly revoked: number;
+  readonly failures: readonly RevokeFailure[];
+  /** What was not tried, or has to be tried again. */
+  readonly left: readonly ShownToken[];
+  /** Why the work paused. */
+  readonly error?: ApiError;
+}
+
+export interface RevokeFailure {
+  readonly token: ShownToken;
+  readonly error: ApiError;
+}
+
+export interface RevokeManyOptions {
+  readonly revoke: (token: ShownToken) => Promise<void>;
+  /** Asked before each token; calls in progress are awaited. */
+  readonly isWanted: () => boolean;
+  readonly onProgress: (progress: RevokeProgress) => void;
+}
+
+/** Revokes tokens, a few at a time, until all are tried, nobody wants it any more, or the service is down. */
+export async function revokeMany(
+  tokens: readonly ShownToken[],
+  { revoke, isWanted, onProgress }: RevokeManyOptions,
+): Promise<RevokeProgress> {
+  let next = 0;
+  let revoked = 0;
+  let error: ApiError | undefined;
+  const failures: RevokeFailure[] = [];
+  const again: ShownToken[] = [];
+  const progress = (): RevokeProgress => ({
+    revoked,
+    failures: [...failures],
+    left: [...again, ...tokens.slice(next)],
+    ...(error && { error }),
+  });
+  const work = async (): Promise<void> => {
+    while (error === undefined && isWanted()) {
+      const token = tokens[next];
+      if (token === undefined) return;
+      next += 1;
+      const failure = await failureOf(() => revoke(token));
+      if (failure === undefined) revoked += 1;
+      else if (PAUSING.includes(failure.code)) {
+        error ??= failure;
+        again.push(token);
+      } else failures.push({ token, error: failure });
+      onProgress(progress());
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, work));
+  return progress();
+}
+
+/** A token that is gone already is as good as revoked. */
+async function failureOf(call: () => Promise<void>): Promise<ApiError | undefined> {
+  try {
+    await call();
+    return undefined;
+  } catch (failure) {
+    const error = toApiError(failure);
+    return error.code === 'not_found' ? undefined : error;
+  }
+}
