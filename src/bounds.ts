@@ -177,11 +177,8 @@ export const MIN_FOREIGN_LENGTH = 16;
 /** The longest value of another system, in characters. */
 export const MAX_FOREIGN_LENGTH = 512;
 
-/** Rows that `importMany` looks for in the store together. */
+/** Rows that `importMany` looks for together and inserts concurrently, so that they share the wait for the disk. */
 export const IMPORT_STEP = 100;
-
-/** Rows that `importMany` inserts concurrently: those that end together share the wait for the disk. */
-export const IMPORTED_AT_ONCE = 20;
 
 /** Ids that one call of `find` asks a store for. */
 export const MAX_FOUND_TOGETHER = 1000;

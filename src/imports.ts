@@ -1,6 +1,6 @@
 import { checkSize, tooManyTokens } from './access/change.ts';
 import { expandFor } from './access/rights.ts';
-import { IMPORT_STEP, IMPORTED_AT_ONCE } from './bounds.ts';
+import { IMPORT_STEP } from './bounds.ts';
 import { isTokenError, TokenError } from './errors.ts';
 import { notify } from './events.ts';
 import type { ImportInput, ImportManyOptions, ImportReport, Read } from './input.ts';
@@ -73,9 +73,8 @@ export class Importer {
 
   async #read(input: ImportInput): Promise<TokenRecord> {
     const { rules, catalogs, values } = this.#parts;
-    const { account, digest, format, scopes, expiresAt, createdAt, name, metadata } = readInput<
-      Read<ImportInput>
-    >(rules.importInput, input);
+    const read = readInput<Read<ImportInput>>(rules.importInput, input);
+    const { account, digest, format, scopes, expiresAt, createdAt, name, metadata } = read;
     if (!values.formats.includes(format)) throw unknownFormat(values.formats);
     const theirs = readDigest(digest);
     if (typeof theirs === 'string') {
@@ -91,6 +90,7 @@ export class Importer {
       version: 1,
       ...(name !== undefined && { name }),
       ...(metadata !== undefined && { metadata }),
+      ...(read.suspended === true && { suspendedAt: new Date(this.#now) }),
     };
     checkSize(record, rules.quotas);
     return record;
@@ -107,18 +107,14 @@ export class Importer {
         return [ids[at], kept] as const;
       }),
     );
-    const outcomes: (readonly [number, Outcome])[] = [];
-    for (let start = 0; start < rows.length; start += IMPORTED_AT_ONCE) {
-      const some = rows.slice(start, start + IMPORTED_AT_ONCE).map(async (read) => {
-        const { row, record, refusal } = read;
+    return Promise.all(
+      rows.map(async ({ row, record, refusal }) => {
         if (record === undefined) return [row, refusal as TokenError] as const;
         const kept = found.get(record.id);
         const isToInsert = !isTrial || kept !== undefined;
         return [row, isToInsert ? await this.#insert(record, kept) : 'imported'] as const;
-      });
-      outcomes.push(...(await Promise.all(some)));
-    }
-    return outcomes;
+      }),
+    );
   }
 
   async #insert(record: TokenRecord, kept: TokenRecord | undefined): Promise<Outcome> {

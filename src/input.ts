@@ -61,6 +61,8 @@ export interface ImportInput<Asked extends string = string> {
   readonly name?: string | undefined;
   /** Your own facts: a JSON object of at most 4096 bytes. */
   readonly metadata?: JsonObject | undefined;
+  /** Whether verify refuses it until `patch` resumes it, as one that was disabled there. @default false */
+  readonly suspended?: boolean | undefined;
 }
 
 /** A row that `importMany` refused. */

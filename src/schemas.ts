@@ -222,6 +222,7 @@ export const importInput: z.ZodType<Read<ImportInput>> = strict(
     createdAt: dateField('createdAt').optional(),
     name: fields.name.optional(),
     metadata: fields.metadata.optional(),
+    suspended: fields.suspended.optional(),
   },
   'import takes',
 );

@@ -20,7 +20,11 @@ describe('the regular expressions of the source', () => {
 
   const found = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))
-    .flatMap((file) => expressionsOf(join(root, 'src', file)));
+    .flatMap((file) => expressionsOf(join(root, 'src', file)))
+    // The pattern of --foreign is the operator's own, and its help says what it must not do.
+    .filter(
+      ({ place, source }) => source !== undefined || !/^src\/cli\/foreign-formats/.test(place),
+    );
 
   it('are found', () => {
     const text = 'const a = /x+/iu; const b = new RegExp("(a+)+$", "s"); RegExp(a + "b");';

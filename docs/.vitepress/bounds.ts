@@ -104,7 +104,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     },
     {
       what: 'rows that `importMany` looks for in the store together, and inserts concurrently',
-      limit: '{IMPORT_STEP}, and {IMPORTED_AT_ONCE} of them',
+      limit: '{IMPORT_STEP}',
       beyond: 'the next step',
     },
   ],
@@ -236,7 +236,8 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     },
     {
       what: 'values whose tag was checked, as hashes',
-      limit: 'two generations of {MAX_REMEMBERED_VALUES:number} in each service',
+      limit:
+        'two generations of {MAX_REMEMBERED_VALUES:number} in each service, and as many of other systems',
       beyond: 'the older generation is evicted',
     },
     {

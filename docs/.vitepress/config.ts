@@ -76,9 +76,13 @@ const sidebar: Items = [
   {
     text: 'Guides: move to it',
     items: [
-      item('From hand-rolled tokens', '/guides/from-hand-rolled'),
+      item('Bring your tokens', '/guides/import-tokens'),
       item('From better-auth API keys', '/guides/from-better-auth'),
       item('From Laravel Sanctum', '/guides/from-sanctum'),
+      item('From Unkey', '/guides/from-unkey'),
+      item('From prefixed-api-key', '/guides/from-prefixed-api-key'),
+      item('From keypal', '/guides/from-keypal'),
+      item('From hand-rolled tokens', '/guides/from-hand-rolled'),
       item('From scopes without {} and $', '/guides/templates-and-ends'),
     ],
   },

@@ -85,7 +85,8 @@ export async function asInput<Result>(read: () => Result | Promise<Result>): Pro
   }
 }
 
-function parseMembers(members: unknown, source: string): Scope[] {
+/** @throws {CliError} naming the first few members that are not scopes */
+export function parseMembers(members: unknown, source: string): Scope[] {
   if (!Array.isArray(members)) {
     throw inputError(`${source} must be a JSON array of scopes, as ["GET:shop.example/orders"]`);
   }

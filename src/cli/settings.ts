@@ -7,6 +7,7 @@ import {
   MIN_PASSWORD_LENGTH,
 } from '../bounds.ts';
 import { usageError } from './errors.ts';
+import { FORMATS } from './foreign-formats.ts';
 import {
   ACCOUNTS,
   choice,
@@ -118,6 +119,13 @@ const SETTINGS = {
     variable: 'TOKENWRIGHT_PREFIX',
     default: 'tw',
     help: 'the beginning of every value; default {default}',
+  },
+  foreign: {
+    flag: '--foreign FORMAT',
+    variable: 'TOKENWRIGHT_FOREIGN',
+    kind: FORMATS,
+    default: [],
+    help: 'values of other systems that are accepted as well, for tokens that tokenwright import has brought: {values}. Repeatable',
   },
   reveal: {
     flag: '--reveal WHEN',
@@ -275,6 +283,7 @@ type ValueOf<S extends Setting> =
 /** The settings that commands on a store share with `serve`. */
 export const SERVICE_SETTINGS = [
   'prefix',
+  'foreign',
   'reveal',
   'maxTtl',
   'defaultTtl',
@@ -341,7 +350,7 @@ export function readSettings<Name extends SettingName>(
  * @throws {CliError} when the default lifetime is longer than the longest one
  */
 export function serviceOptions(settings: ServiceSettings) {
-  const { prefix, reveal, maxTtl, defaultTtl = maxTtl, maxTokens, maxScopes } = settings;
+  const { prefix, foreign, reveal, maxTtl, defaultTtl = maxTtl, maxTokens, maxScopes } = settings;
   if (defaultTtl > maxTtl) {
     throw usageError(
       '--default-ttl (TOKENWRIGHT_DEFAULT_TTL) must not be more than --max-ttl (TOKENWRIGHT_MAX_TTL)',
@@ -349,6 +358,7 @@ export function serviceOptions(settings: ServiceSettings) {
   }
   return {
     prefix,
+    foreign,
     reveal,
     lifetime: { defaultSeconds: defaultTtl, maxSeconds: maxTtl },
     quotas: { tokensPerAccount: maxTokens, scopesPerToken: maxScopes },

@@ -72,6 +72,19 @@ export const formats = /* @__PURE__ */ Object.freeze({
       rest.length === letters && /^[A-Za-z]+$/.test(rest) ? value : undefined,
     );
   },
+  /** The package `keypal`: a prefix if you have set one, and 32 letters and digits. Not with its `salt`. */
+  keypal({
+    prefix = '',
+    length = 32,
+  }: {
+    readonly prefix?: string | undefined;
+    readonly length?: number | undefined;
+  } = {}): ForeignFormat {
+    const letters = lengthOf(length);
+    return starting('keypal', checkStart(prefix, 'keypal'), (value, rest) =>
+      rest.length === letters && /^[0-9A-Za-z]+$/.test(rest) ? value : undefined,
+    );
+  },
   /** Unkey: a prefix, `_` and base58. */
   unkey({ prefix }: PrefixedFormat): ForeignFormat {
     return starting('unkey', `${checkStart(prefix, 'unkey')}_`, (value, rest) =>
@@ -134,8 +147,7 @@ function restOf(value: string, start: string): string | undefined {
 }
 
 function checkStart(text: unknown, format: string): string {
-  const isOptional = format === 'sanctum' || format === 'betterAuth';
-  if (isOptional && text === '') return '';
+  if (text === '' && ['sanctum', 'betterAuth', 'keypal'].includes(format)) return '';
   if (typeof text === 'string' && /^[0-9A-Za-z_.-]{1,64}$/.test(text)) return text;
   throw invalid(`formats.${format} takes a prefix of 1 to 64 letters, digits, "_", "." and "-"`);
 }

@@ -1,6 +1,6 @@
 import * as crypto from 'node:crypto';
 import { customRandom } from 'nanoid';
-import { MAX_REMEMBERED_VALUES } from '../bounds.ts';
+import { MAX_FOREIGN_LENGTH } from '../bounds.ts';
 import type { Proof, TokenId, TokenRecord } from '../token.ts';
 import { checkFormats, type ForeignFormat, readForeign } from './foreign.ts';
 import {
@@ -18,6 +18,7 @@ import {
 } from './format.ts';
 import { sha256 } from './hmac.ts';
 import { type Key, type KeyRing, SEAL_BYTES } from './keys.ts';
+import { RememberedValues } from './remembered.ts';
 
 export type { PresentedValue };
 
@@ -88,12 +89,6 @@ export function mintValue(
   };
 }
 
-/** A value that was read before, with its SHA-256, which cannot be presented. */
-interface ReadValue {
-  readonly hash: string;
-  readonly presented: PresentedValue;
-}
-
 /** How a {@link Values} works. */
 export interface ValueOptions {
   readonly reveal: 'once' | 'always';
@@ -114,9 +109,9 @@ export class Values {
   readonly #prefix: string;
   readonly #length: number;
   readonly #foreign: readonly ForeignFormat[];
-  /** Two generations: when the recent one is full, it replaces the former one. */
-  #recent = new Map<number, ReadValue>();
-  #former = new Map<number, ReadValue>();
+  readonly #own = new RememberedValues();
+  /** Apart: what only looks like a value of another system must not push out ours. */
+  readonly #others = new RememberedValues();
 
   /** @throws {TokenError} `invalid_options` for formats that cannot be told from one another */
   constructor(ring: KeyRing, prefix: string, { reveal, foreign = [] }: ValueOptions) {
@@ -146,41 +141,24 @@ export class Values {
   read(value: unknown): PresentedValue | undefined {
     if (typeof value !== 'string') return undefined;
     if (value.length !== this.#length) return this.#readForeign(value);
-    const slot = slotOf(value);
-    const recent = this.#recent.get(slot);
-    const known = recent ?? this.#former.get(slot);
-    if (known !== undefined && known.hash === sha256(value)) {
-      if (recent === undefined) this.#store(slot, known);
-      return known.presented;
-    }
+    const known = this.#own.get(value);
+    if (known !== undefined) return known;
     const presented = readValue(this.ring, this.#prefix, value);
     if (presented === undefined) return this.#readForeign(value);
-    this.#store(slot, { hash: sha256(value), presented });
+    this.#own.add(value, presented);
     return presented;
   }
 
   /** A value that begins as ours never meets a foreign format. */
   #readForeign(value: string): PresentedValue | undefined {
-    const isOurs = this.#foreign.length === 0 || value.startsWith(`${this.#prefix}_`);
-    return isOurs ? undefined : readForeign(this.#foreign, value);
+    if (this.#foreign.length === 0 || value.length > MAX_FOREIGN_LENGTH) return undefined;
+    if (value.startsWith(`${this.#prefix}_`)) return undefined;
+    const known = this.#others.get(value);
+    if (known !== undefined) return known;
+    const presented = readForeign(this.#foreign, value);
+    if (presented !== undefined) this.#others.add(value, presented);
+    return presented;
   }
-
-  #store(slot: number, read: ReadValue): void {
-    if (this.#recent.size === MAX_REMEMBERED_VALUES) {
-      this.#former = this.#recent;
-      this.#recent = new Map();
-    }
-    this.#recent.set(slot, read);
-  }
-}
-
-/** The checksum as a number: V8 slices keep the parent string alive, which here is the secret. */
-function slotOf(value: string): number {
-  let slot = 0;
-  for (let i = value.length - CHECKSUM_LENGTH; i < value.length; i++) {
-    slot = (Math.imul(slot, ALPHABET.length) + value.charCodeAt(i)) | 0;
-  }
-  return slot;
 }
 
 /**

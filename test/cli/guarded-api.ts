@@ -1,19 +1,22 @@
-// An API of its own process that guards its routes with the store of a running service. Argument: the
-// data folder of that service. It writes its counts when it ends.
+// An API of its own process that guards its routes with the store of a running service. Arguments: the
+// data folder of that service, and the format of other values that it accepts, as for --foreign. It writes
+// its counts when it ends.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { FORMATS } from '../../src/cli/foreign-formats.ts';
 import { loadKeys } from '../../src/cli/key-file.ts';
 import { bearerGuard, sendResponse } from '../../src/http/index.ts';
 import { TokenService } from '../../src/index.ts';
 import { SqliteTokenStore, SqliteUsageStore } from '../../src/stores/sqlite/index.ts';
 
-const data = process.argv[2] ?? '';
+const [, , data = '', format = ''] = process.argv;
 const tokens = new TokenService({
   store: SqliteTokenStore.open(join(data, 'tokens.db')),
   usage: { store: SqliteUsageStore.open(join(data, 'usage.db')) },
   keys: loadKeys(data),
   prefix: 'tw',
+  foreign: format === '' ? [] : FORMATS.read([format], 'format'),
 });
 const guard = bearerGuard({ tokens, domain: 'orders.acme.example' });
 

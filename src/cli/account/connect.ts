@@ -92,7 +92,12 @@ async function catalogOf(
 export function checkWildcards(scopes: readonly Scope[], flags: AccountFlags): void {
   const isExpanded = readSettings(['catalog'], flags).catalog.length > 0;
   if (isExpanded || flags.patterns === true || serviceUrl(flags) !== undefined) return;
-  const wild = scopes.find(({ method, domain, path }) => `${method}${domain}${path}`.includes('*'));
+  refuseWildcards(scopes.map(String));
+}
+
+/** @throws {CliError} naming the first scope with a wildcard */
+export function refuseWildcards(scopes: readonly string[]): void {
+  const wild = scopes.find((scope) => scope.includes('*'));
   if (wild === undefined) return;
   throw inputError(
     `${wild} has a wildcard: give --catalog to expand it, as serve does, or --patterns to keep it`,

@@ -4,7 +4,14 @@ import { settingRow } from '../settings.ts';
 
 const TEXT = { type: 'string' } as const;
 const REMOTE_FLAGS = { url: TEXT, user: TEXT } as const;
-const STORE_FLAGS = { store: TEXT, table: TEXT, data: TEXT, keys: TEXT, prefix: TEXT } as const;
+const STORE_FLAGS = {
+  store: TEXT,
+  table: TEXT,
+  data: TEXT,
+  keys: TEXT,
+  prefix: TEXT,
+  foreign: { ...TEXT, multiple: true },
+} as const;
 
 // The help of these flags is a text below: each command shows it as one block.
 
@@ -57,6 +64,7 @@ ${rows([
   ),
   settingRow('keys', 'the key file; default keys.json in the data folder'),
   settingRow('prefix'),
+  settingRow('foreign', 'the values of other systems that it accepts, as for serve'),
 ])}`;
 
 /** Explains {@link ACCOUNT_FLAGS}. */

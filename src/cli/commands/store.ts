@@ -17,6 +17,7 @@ import {
 } from '../stores/open.ts';
 import { usageFault } from '../stores/usage.ts';
 import { DOCTOR } from './doctor.ts';
+import { IMPORT } from './import.ts';
 import { MOVE_COMMANDS } from './move.ts';
 import { RESEAL } from './reseal.ts';
 import { REVIEW, serviceOf } from './review.ts';
@@ -117,6 +118,7 @@ is still valid goes. It works in batches of a thousand, and may be stopped and r
   REVIEW,
   RESEAL,
   ...MOVE_COMMANDS,
+  IMPORT,
 ];
 
 interface Purge {
