@@ -82,6 +82,7 @@ export interface ImportInput<Asked extends string = string> {
   readonly createdAt?: Date | undefined;
   readonly name?: string | undefined;
   readonly metadata?: JsonObject | undefined;
+  readonly suspended?: boolean | undefined;
 }
 
 export interface ImportManyOptions {
@@ -678,6 +679,10 @@ export declare const formats: Readonly<{
     readonly prefix?: string | undefined;
   }): ForeignFormat;
   betterAuth({ prefix, length, }?: {
+    readonly prefix?: string | undefined;
+    readonly length?: number | undefined;
+  }): ForeignFormat;
+  keypal({ prefix, length, }?: {
     readonly prefix?: string | undefined;
     readonly length?: number | undefined;
   }): ForeignFormat;

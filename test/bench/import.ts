@@ -15,7 +15,8 @@ const ROWS_OF_ACCOUNT = 100;
 const main = new URL('../../src/cli/main.ts', import.meta.url).pathname;
 const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
 const file = join(folder, 'rows.jsonl');
-const place = store === undefined ? ['--data', folder] : ['--store', store, '--table', `import_${process.pid}`];
+const place =
+  store === undefined ? ['--data', folder] : ['--store', store, '--table', `import_${process.pid}`];
 const importing = ['import', '--from', 'csv', '--format', 'own', ...place, '--json'];
 
 interface Run {
@@ -44,7 +45,8 @@ async function run(args: readonly string[], killAfterMs?: number): Promise<Run> 
   const child = spawn(process.execPath, [main, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
   const input = createReadStream(file);
   input.pipe(child.stdin).on('error', () => input.destroy());
-  const timer = killAfterMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), killAfterMs);
+  const timer =
+    killAfterMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), killAfterMs);
   let peakMb = 0;
   const sampler = setInterval(() => {
     peakMb = Math.max(peakMb, residentMb(child.pid ?? 0));

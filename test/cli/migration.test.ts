@@ -9,6 +9,7 @@ import { expect, it } from 'vitest';
 import { newFolder, runInShell } from './support.ts';
 import { startApi, Transcript } from './transcript.ts';
 
+const SQLITE = 'sqlite3';
 const guide = new URL('../../docs/guides/from-better-auth.md', import.meta.url);
 const READ = 'GET:orders.acme.example/orders';
 const WRITE = 'POST:orders.acme.example/orders';
@@ -52,7 +53,7 @@ async function issueKeys(file: string) {
 
 /** The rows that the query of the guide prints, by sqlite3 or, where that is not installed, by Node. */
 function exportOf(file: string, query: string): string {
-  const shell = spawnSync('sqlite3', [file], { input: query, encoding: 'utf8' });
+  const shell = spawnSync(SQLITE, [file], { input: query, encoding: 'utf8' });
   if (shell.status === 0) return shell.stdout;
   const database = new DatabaseSync(file, { readOnly: true });
   const rows = database.prepare(query).all();

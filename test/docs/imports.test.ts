@@ -8,18 +8,24 @@ import { allOf } from '../support.ts';
 
 const { postgres, mariadb } = inject('servers');
 
+const PROGRAMS = { SQLite: 'sqlite3', PostgreSQL: 'psql', MySQL: 'mysql' } as const;
+
 /** What a client of each database prints for a script, with the flags of the guides. */
 const CLIENTS = {
   SQLite: {
-    isHere: spawnSync('sqlite3', ['-version']).status === 0,
-    print: (script: string) => execFileSync('sqlite3', [':memory:'], { input: script }),
+    isHere: spawnSync(PROGRAMS.SQLite, ['-version']).status === 0,
+    print: (script: string) => execFileSync(PROGRAMS.SQLite, [':memory:'], { input: script }),
   },
   PostgreSQL: {
     isHere: postgres !== undefined,
     print: (script: string) =>
-      execFileSync('psql', ['-X', '-q', '-v', 'ON_ERROR_STOP=1', '-At', postgres ?? ''], {
-        input: script,
-      }),
+      execFileSync(
+        PROGRAMS.PostgreSQL,
+        ['-X', '-q', '-v', 'ON_ERROR_STOP=1', '-At', postgres ?? ''],
+        {
+          input: script,
+        },
+      ),
   },
   MySQL: {
     isHere: mariadb !== undefined,
@@ -28,7 +34,7 @@ const CLIENTS = {
       const place = ['-h', hostname, '-P', port, '-u', decodeURIComponent(username)];
       const flags = ['--batch', '--raw', '--skip-column-names', ...place, pathname.slice(1)];
       const env = { ...process.env, MYSQL_PWD: decodeURIComponent(password) };
-      return execFileSync('mysql', flags, { input: script, env });
+      return execFileSync(PROGRAMS.MySQL, flags, { input: script, env });
     },
   },
 } as const;

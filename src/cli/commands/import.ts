@@ -229,11 +229,13 @@ function outcomeOf({ imported, dryRun, store, report, format, isAccepted }: Resu
   const { rows, skipped, ended, suspended, shortened, refused } = imported;
   // Rows that came within one step are refused in two places.
   const refusals = report.first.toSorted((one, other) => one.line - other.line);
+  const isNew = imported.imported > 0;
   const facts = [
     ['skipped', skipped, ', imported before'],
     ['left out', ended, ', expired or revoked there'],
-    ['suspended', suspended, ', disabled there'],
-    ['shortened', shortened, ', with an earlier expiry than there, or a first one'],
+    // On a second run, their tokens may have been changed since.
+    ['suspended', isNew ? suspended : 0, ', disabled there'],
+    ['shortened', isNew ? shortened : 0, ', with an earlier expiry than there, or a first one'],
     ['refused', refused, ''],
   ] as const;
   const lines = [

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../token.ts';
+import { isObject, type JsonObject } from '../../token.ts';
 import { type Columns, plainName, refusal } from './rows.ts';
 
 /** Reads the cells of one row. Empty ones count as absent. */
@@ -78,7 +78,7 @@ export class Cells {
   object(...names: readonly string[]): JsonObject | undefined {
     const value = this.json(...names);
     if (value === undefined) return undefined;
-    if (isObject(value)) return value as JsonObject;
+    if (isObject(value)) return value;
     throw refusal(`${names[0]} must be a JSON object`);
   }
 
@@ -97,10 +97,6 @@ export class Cells {
     const names = new Set(known.map(plainName));
     return [...this.#columns.keys()].filter((name) => !names.has(name));
   }
-}
-
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 const SQL_TIME = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d{1,9})? ?(Z|[+-]\d\d(?::?\d\d)?)?$/i;
