@@ -10,7 +10,9 @@ import {
   type Opened,
   type OpenOptions,
   openConsole,
+  PASSWORD,
   signIn,
+  USERNAME,
 } from './support.ts';
 
 const ORDERS = 'GET:api.shop.example/orders';
@@ -100,6 +102,33 @@ describe.skipIf(!hasChromium)('one token', () => {
     await dialog.getByRole('button', { name: 'Save scopes' }).click();
 
     await dialog.waitFor({ state: 'detached' });
+    expect((await tokens.get('ada', token.id))?.scopes).toEqual([BILLS, ORDERS, PAY]);
+  });
+
+  it('shows the same change as JSON and curl, as it is picked', async () => {
+    const { page, tokens, token, url } = await shown();
+    await press(page, 'Edit scopes');
+    const dialog = page.getByRole('dialog', { name: 'Edit scopes' });
+    await dialog.locator('summary').filter({ hasText: 'The same call' }).click();
+    const texts = () => dialog.locator('.code pre').allTextContents();
+    const [before = ''] = await texts();
+    await dialog.getByRole('checkbox', { name: /POST.*bills/ }).check();
+    await expect.poll(async () => (await texts())[0]).not.toBe(before);
+    await dialog.getByText('on api.shop.example.').waitFor();
+
+    const [json = '', curl = ''] = await texts();
+    expect(curl).toContain(`/auth/token/${token.id}' \\\n  --request PATCH`);
+    expect(curl).toContain(`--header 'If-Match: "1"'`);
+    const answer = await fetch(`${new URL(url).origin}/auth/token/${token.id}`, {
+      method: 'PATCH',
+      headers: {
+        authorization: `Basic ${btoa(`${USERNAME}:${PASSWORD}`)}`,
+        'content-type': 'application/json',
+        'if-match': '"1"',
+      },
+      body: json,
+    });
+    expect(answer.status).toBe(200);
     expect((await tokens.get('ada', token.id))?.scopes).toEqual([BILLS, ORDERS, PAY]);
   });
 

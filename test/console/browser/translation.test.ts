@@ -77,6 +77,7 @@ async function inGreek(): Promise<Greek> {
   opened = await openConsole({
     service: { catalog, clock, limits: { store: new MemoryLeaseStore() } },
     console: { texts: TEXTS, language: 'el' },
+    derivation: true,
   });
   const { tokens, page } = opened;
   const issue = (name: string, scopes: readonly string[], days: number) =>
@@ -131,8 +132,12 @@ describe.skipIf(!hasChromium)('a translation', () => {
     await page.getByRole('checkbox').first().check();
     await look('Revoke selected');
     await press('Revoke selected');
-    await look('This cannot be undone.');
-    await press('Cancel');
+    await look('Tokens that were derived from them end with them.');
+    goAway();
+    await page.getByRole('dialog').getByRole('button').first().click();
+    await look('not tried and still work');
+    comeBack();
+    await press('Close');
     await press('Review');
     await page.getByText(/^\d+ φινδινγσ$/).waitFor();
     await look('Review');
@@ -152,6 +157,8 @@ describe.skipIf(!hasChromium)('a translation', () => {
     await page.goBack();
     await page.getByRole('link', { name: 'Α', exact: true }).click();
     await look('Derived tokens');
+    await page.locator('.token-below summary').click();
+    await look('Nothing was derived from it.');
     await field('Address').fill('x y');
     await press('Ask');
     await look('Enter an address with a host and a path');
@@ -209,6 +216,9 @@ describe.skipIf(!hasChromium)('a translation', () => {
     await press('Create token');
     await look('Copy the value now. It cannot be shown again.');
     expect(await faultsOf(page)).toEqual([]);
+    await press('Derive a narrower token');
+    await look('It may do at most what');
+    await press('Cancel');
     await press('Done');
     await look('Leave without the value?');
   });
