@@ -45,7 +45,12 @@ function elapsedOf(clock: Clock): () => number {
   return clock === systemClock ? () => performance.now() : () => 0;
 }
 
-function timeOf(clock: Clock): number {
+/**
+ * The time of a clock of the host, in milliseconds since 1970.
+ *
+ * @throws {TokenError} `invalid_options` if it is not a valid time
+ */
+export function timeOf(clock: Clock): number {
   let now: Date | undefined;
   let time: number;
   try {

@@ -51,7 +51,7 @@ export {
   type Unsubscribe,
 } from './store.ts';
 export { MemoryTokenStore } from './stores/memory.ts';
-export { MemoryLeaseStore } from './stores/memory-leases.ts';
+export { type MemoryLeaseOptions, MemoryLeaseStore } from './stores/memory-leases.ts';
 export { MemoryUsageStore } from './stores/memory-usage.ts';
 export type {
   Explanation,

@@ -1,5 +1,15 @@
-import { systemClock } from '../clock.ts';
+import { type Clock, systemClock, timeOf } from '../clock.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../lease-store.ts';
+
+/** How a {@link MemoryLeaseStore} works. */
+export interface MemoryLeaseOptions {
+  /**
+   * Decides whether a window has ended. If you pass a clock to the service, pass the same one here: by
+   * another one, the windows of the service may have ended, and nothing is granted of them.
+   * @default the time of the machine
+   */
+  readonly clock?: Clock | undefined;
+}
 
 /** What was granted of one key and window. */
 interface Granted {
@@ -11,7 +21,7 @@ interface Granted {
 
 /**
  * Counts the uses of limited tokens in memory: for tests, and for a single process. When it ends, all
- * limits start again. The time of the machine decides whether a window has ended.
+ * limits start again.
  *
  * @example
  * const limits = { store: new MemoryLeaseStore() };
@@ -20,9 +30,16 @@ interface Granted {
 export class MemoryLeaseStore implements LeaseStore {
   /** By key, and then by window. */
   readonly #counts = new Map<string, Map<number, Granted>>();
+  readonly #clock: Clock;
+
+  /** @throws {TokenError} `invalid_options` if the clock does not return a valid time */
+  constructor({ clock = systemClock }: MemoryLeaseOptions = {}) {
+    timeOf(clock);
+    this.#clock = clock;
+  }
 
   async take(wants: readonly LeaseWant[]): Promise<number[]> {
-    const now = systemClock.now().getTime();
+    const now = timeOf(this.#clock);
     return wants.map((want) => (want.until.getTime() <= now ? 0 : this.#takeOne(want, now)));
   }
 
