@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Clock } from '../../src/clock.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/lease-store.ts';
 import { MemoryLeaseStore } from '../../src/stores/memory-leases.ts';
 import {
@@ -13,8 +14,8 @@ import {
   SqliteTokenStore,
   SqliteUsageStore,
 } from '../../src/stores/sqlite/index.ts';
-import { leaseContract } from '../../src/testing/index.ts';
-import { codeOf } from '../support.ts';
+import { leaseContract, manualClock } from '../../src/testing/index.ts';
+import { codeOf, SCOPE, setUp } from '../support.ts';
 
 const BetterSqlite3 = createRequire(import.meta.url)('better-sqlite3') as new (
   path: string,
@@ -39,6 +40,41 @@ function want(fields: Partial<LeaseWant> = {}): LeaseWant {
 
 describe('memory lease store', () => {
   it.each(leaseContract)('$name', (promise) => promise.run(() => new MemoryLeaseStore()));
+
+  it('goes by the clock that it is given', async () => {
+    const clock = manualClock(new Date('2001-01-01T00:00:00.000Z'));
+    const store = new MemoryLeaseStore({ clock });
+    const ended = want({ until: new Date('2001-01-01T00:00:10.000Z') });
+    expect(await store.take([ended])).toEqual([1]);
+    clock.advance(9.999);
+    expect(await store.take([ended])).toEqual([1]);
+    clock.advance(0.001);
+    expect(await store.take([ended])).toEqual([0]);
+
+    // By the time of the machine, that window has ended long ago.
+    expect(await new MemoryLeaseStore().take([ended])).toEqual([0]);
+  });
+
+  it('holds a service with the same clock to its rate, in the past as well', async () => {
+    const clock = manualClock(new Date('2001-01-01T00:00:00.000Z'));
+    const { tokens } = setUp({ clock, limits: { store: new MemoryLeaseStore({ clock }) } });
+    const limits = { uses: 3, rate: { uses: 2, seconds: 60 } };
+    const { value } = await tokens.issue({ account: 'ada', scopes: [SCOPE], limits });
+    const verify = async () => (await tokens.verify(value, { scope: SCOPE })).ok;
+
+    expect([await verify(), await verify(), await verify()]).toEqual([true, true, false]);
+    clock.advance(60);
+    expect([await verify(), await verify()]).toEqual([true, false]);
+  });
+
+  it.each([
+    ['is no clock', 7],
+    ['has no valid time', { now: () => new Date(Number.NaN) }],
+  ])('refuses a clock that %s', (_, clock) => {
+    expect(() => new MemoryLeaseStore({ clock: clock as Clock })).toThrow(
+      expect.objectContaining({ code: 'invalid_options' }),
+    );
+  });
 });
 
 describe('SQLite lease store in a file', () => {
@@ -121,6 +157,57 @@ describe('SqliteLeaseStore', () => {
     expect(await codeOf(store.take([want()]))).toBe('store_unavailable');
     other.exec('COMMIT');
     expect(await store.take([want({ want: 10 })])).toEqual([9]);
+  });
+
+  it('writes what comes in one turn in one transaction', async () => {
+    const handle = opened(new DatabaseSync(newFile()));
+    const sent: string[] = [];
+    const exec = handle.exec.bind(handle);
+    handle.exec = (sql) => {
+      sent.push(sql);
+      exec(sql);
+    };
+    const store = SqliteLeaseStore.open(handle);
+    sent.length = 0;
+    const lease = { key: 'one/uses', window: 0, amount: 2 };
+    const calls = [store.take([want({ want: 6 })]), store.giveBack([lease])];
+
+    expect(await Promise.all([...calls, store.take([want({ want: 9 })])])).toEqual([
+      [6],
+      undefined,
+      [6],
+    ]);
+    expect(sent).toEqual(['SAVEPOINT tokenwright', 'RELEASE tokenwright']);
+  });
+
+  it('lets a call that fails take no other one with it', async () => {
+    const handle = opened(new DatabaseSync(newFile()));
+    const store = SqliteLeaseStore.open(handle);
+    handle.exec(`CREATE TRIGGER refused BEFORE INSERT ON leases WHEN NEW.lease_key = 'bad'
+      BEGIN SELECT RAISE(ABORT, 'refused'); END`);
+    const bad = [want({ want: 4 }), want({ key: 'bad' })];
+    const calls = [[want({ want: 7 })], bad, [want({ want: 7 })]].map((each) => store.take(each));
+
+    expect(await Promise.allSettled(calls)).toEqual([
+      { status: 'fulfilled', value: [7] },
+      { status: 'rejected', reason: expect.objectContaining({ code: 'store_unavailable' }) },
+      { status: 'fulfilled', value: [3] },
+    ]);
+  });
+
+  it('closes when its calls are done', async () => {
+    const file = newFile();
+    const store = SqliteLeaseStore.open(file);
+    const other = opened(new DatabaseSync(file));
+    other.exec('BEGIN IMMEDIATE');
+    const taking = store.take([want({ want: 10 })]);
+    await turn();
+    const closing = store.close();
+    other.exec('COMMIT');
+    await closing;
+
+    expect(await taking).toEqual([10]);
+    expect(await codeOf(store.take([want()]))).toBe('store_unavailable');
   });
 
   it.each([

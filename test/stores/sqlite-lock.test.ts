@@ -184,6 +184,25 @@ describe.each(DRIVERS)('while another process has the lock, over %s', (_, connec
     expect(second.outcome).toBe(true);
   });
 
+  it('a store that had to wait leaves a pause for others after its write', async () => {
+    const { store, lock, unlock } = await setUp(connect);
+    lock();
+    const first = watched(store.revoke(record.id, 'acme', CREATED));
+    await pass(0);
+    unlock();
+    while (first.outcome === 'waits') await pass(1);
+    const second = watched(store.revoke(two.id, 'acme', CREATED));
+    await nextTurn();
+    expect([first.outcome, second.outcome]).toEqual([true, 'waits']);
+    await pass(LONGEST_PAUSE_MS);
+    expect(second.outcome).toBe(true);
+
+    // This one did not wait.
+    const third = watched(store.insert(newRecord('three')));
+    await nextTurn();
+    expect(third.outcome).toBe(undefined);
+  });
+
   it('close waits for the writes', async () => {
     const { store, lock, unlock } = await setUp(connect);
     lock();

@@ -17,25 +17,12 @@ async function spend(caller: number): Promise<number> {
   let spent = 0;
   for (let round = caller; ; round += 1) {
     const want = 1 + (round % 7);
-    const [granted = 0] = await patiently(() =>
-      store.take([{ key, window: 0, limit, want, until }]),
-    );
+    const [granted = 0] = await store.take([{ key, window: 0, limit, want, until }]);
     if (granted === 0) return spent;
     const used = Math.ceil(granted / 2);
     spent += used;
     const rest = { key, window: 0, amount: granted - used };
-    if (granted > used) await patiently(() => store.giveBack([rest]));
-  }
-}
-
-/** SQLite has one writer at a time, and what it refuses for that is not done. */
-async function patiently<Answer>(call: () => Promise<Answer>): Promise<Answer> {
-  for (;;) {
-    try {
-      return await call();
-    } catch (error) {
-      if (place.engine !== 'sqlite') throw error;
-    }
+    if (granted > used) await store.giveBack([rest]);
   }
 }
 

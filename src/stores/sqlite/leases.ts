@@ -45,9 +45,9 @@ export class SqliteLeaseStore implements LeaseStore {
   async take(wants: readonly LeaseWant[]): Promise<number[]> {
     const rows = wants.map(leaseRow);
     if (rows.length === 0) return [];
-    return this.#database.run(() => {
+    return this.#database.write(() => {
       const now = systemClock.now().getTime();
-      return this.#database.together(() => rows.map((row) => this.#takeOne(row, now)));
+      return rows.map((row) => this.#takeOne(row, now));
     });
   }
 
@@ -61,21 +61,21 @@ export class SqliteLeaseStore implements LeaseStore {
   async giveBack(leases: readonly UnspentLease[]): Promise<void> {
     const given = summedLeases(leases);
     if (given.length === 0) return;
-    await this.#database.run(() =>
-      this.#database.together(() => {
-        for (const { key, window, amount } of given) {
-          this.#statements.giveBack.run(amount, key, slotOf(window), window);
-        }
-      }),
-    );
+    await this.#database.write(() => {
+      for (const { key, window, amount } of given) {
+        this.#statements.giveBack.run(amount, key, slotOf(window), window);
+      }
+    });
   }
 
   async purge(before: Date, limit: number): Promise<number> {
-    return this.#database.run(() => changesIn(this.#statements.purge.run(before.getTime(), limit)));
+    return this.#database.write(() =>
+      changesIn(this.#statements.purge.run(before.getTime(), limit)),
+    );
   }
 
   async close(): Promise<void> {
-    this.#database.close();
+    await this.#database.close();
   }
 }
 

@@ -12,6 +12,7 @@ import {
   type SqliteHandle,
   toTokenError,
 } from './client.ts';
+import { type Delayed, LockQueue, rejectAll, type Waiting } from './lock-queue.ts';
 
 /** What a database beside the one of the tokens holds. */
 export interface SideSchema {
@@ -27,12 +28,15 @@ export interface SideSchema {
   readonly synchronous: 'FULL' | 'NORMAL';
 }
 
+type Work = Waiting<() => unknown, unknown>;
+
 /**
  * A database beside the one of the tokens: a write to their file would make every process drop what it
  * has cached of them.
  */
 export class SideDatabase {
   readonly handle: SqliteHandle;
+  readonly #queue = new LockQueue<() => unknown, unknown>((works) => this.#attempt(works));
   #own: OwnHandle | undefined;
 
   private constructor(handle: SqliteHandle, own: OwnHandle | undefined) {
@@ -69,8 +73,8 @@ export class SideDatabase {
     }, NOT_OPENED);
   }
 
-  /** Works now. Only if a lock is in the way, it tries again by a timer. */
-  async run<Result>(work: () => Result): Promise<Result> {
+  /** Reads now. Only if a lock is in the way, it tries again by a timer. */
+  async read<Result>(work: () => Result): Promise<Result> {
     try {
       return work();
     } catch (error) {
@@ -79,24 +83,53 @@ export class SideDatabase {
     }
   }
 
-  /** All or nothing, also within a transaction of the host. */
-  together<Result>(work: () => Result): Result {
-    this.handle.exec('SAVEPOINT tokenwright');
-    try {
-      const result = work();
-      this.handle.exec('RELEASE tokenwright');
-      return result;
-    } catch (error) {
-      this.#undo();
-      throw error;
-    }
+  /**
+   * Writes at the end of this turn, in one transaction with all that comes until then, or as a part of one
+   * of the host. All or nothing. Resolves once it is committed.
+   */
+  write<Result>(work: () => Result): Promise<Result> {
+    return this.#queue.run(work) as Promise<Result>;
   }
 
-  /** Closes what it has opened; may be called twice. */
-  close(): void {
+  /** Closes what it has opened, after all writes; may be called twice. */
+  async close(): Promise<void> {
+    const idle = this.#queue.idle();
+    // Without writes that wait, the file is closed when this returns.
+    if (idle !== undefined) await idle;
     const own = this.#own;
     this.#own = undefined;
     guarded(() => own?.close());
+  }
+
+  #attempt(works: readonly Work[]): Delayed<Work> | undefined {
+    let answers: readonly unknown[];
+    try {
+      this.handle.exec('SAVEPOINT tokenwright');
+      answers = works.map(({ task }) => task());
+    } catch (error) {
+      this.#undo();
+      if (isBusy(error)) return { entries: works, error };
+      if (works.length > 1) return this.#attemptEach(works);
+      rejectAll(works, error);
+      return undefined;
+    }
+    try {
+      this.handle.exec('RELEASE tokenwright');
+    } catch (error) {
+      this.#undo();
+      if (isBusy(error)) return { entries: works, error };
+      rejectAll(works, error);
+      return undefined;
+    }
+    for (const [index, { resolve }] of works.entries()) resolve(answers[index]);
+    return undefined;
+  }
+
+  /** One that fails must not take the others with it. */
+  #attemptEach(works: readonly Work[]): Delayed<Work> | undefined {
+    const delayed = works.map((work) => this.#attempt([work])).filter((each) => each !== undefined);
+    const entries = delayed.flatMap((each) => each.entries);
+    return entries.length > 0 ? { entries, error: delayed[0]?.error } : undefined;
   }
 
   #undo(): void {

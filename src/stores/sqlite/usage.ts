@@ -1,5 +1,4 @@
 import { MAX_COUNTED_SCOPES, SQLITE_STEP } from '../../bounds.ts';
-import { nextTurn } from '../../deadline.ts';
 import type { TokenId } from '../../token.ts';
 import {
   OTHER_SCOPES,
@@ -55,8 +54,7 @@ export class SqliteUsageStore implements UsageStore {
   }
 
   async add(batch: readonly UsageDelta[]): Promise<void> {
-    if (batch.length > 0)
-      await this.#database.run(() => this.#database.together(() => batch.forEach(this.#addOne)));
+    if (batch.length > 0) await this.#database.write(() => batch.forEach(this.#addOne));
   }
 
   readonly #addOne = (delta: UsageDelta): void => {
@@ -74,7 +72,7 @@ export class SqliteUsageStore implements UsageStore {
 
   async read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
     const asked = JSON.stringify(ids);
-    const rows = await this.#database.run(() => this.#statements.read.all(asked, asked));
+    const rows = await this.#database.read(() => this.#statements.read.all(asked, asked));
     const found = new Map<number, { refusals: number; scopes: UsedScope[] }>();
     for (const row of rows) {
       const [index, scope, count, lastUsedAt] = cellsOf(row);
@@ -88,7 +86,7 @@ export class SqliteUsageStore implements UsageStore {
 
   async totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]> {
     const asked = JSON.stringify(ids);
-    const rows = await this.#database.run(() => this.#statements.totals.all(asked));
+    const rows = await this.#database.read(() => this.#statements.totals.all(asked));
     const found = new Map<number, UsageTotals>();
     for (const row of rows) {
       const [index, uses, lastUsedAt, refusals] = cellsOf(row).map(numberOrNull);
@@ -101,25 +99,22 @@ export class SqliteUsageStore implements UsageStore {
 
   async forget(ids: readonly TokenId[]): Promise<void> {
     for (let start = 0; start < ids.length; start += SQLITE_STEP) {
-      if (start > 0) await nextTurn();
       const asked = JSON.stringify(ids.slice(start, start + SQLITE_STEP));
-      await this.#database.run(() =>
-        this.#database.together(() => {
-          this.#statements.forgetUses.run(asked);
-          this.#statements.forgetRefusals.run(asked);
-        }),
-      );
+      await this.#database.write(() => {
+        this.#statements.forgetUses.run(asked);
+        this.#statements.forgetRefusals.run(asked);
+      });
     }
   }
 
   async since(): Promise<Date> {
     return new Date(
-      await this.#database.run(() => Number(cellsOf(this.#statements.since.get())[0])),
+      await this.#database.read(() => Number(cellsOf(this.#statements.since.get())[0])),
     );
   }
 
   async close(): Promise<void> {
-    this.#database.close();
+    await this.#database.close();
   }
 }
 
