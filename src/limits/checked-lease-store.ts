@@ -1,13 +1,6 @@
-import { withDeadline } from '../deadline.ts';
-import { corruptLeases, type StoreFailure, storeFailure } from '../errors.ts';
+import { corruptLeases } from '../errors.ts';
 import type { LeaseStore } from '../lease-store.ts';
-
-/** How the calls of a lease store are checked. */
-export interface LeaseCheckOptions {
-  readonly deadlineMs: number;
-  /** Called with every failure, before it is thrown or passed over. */
-  readonly onFailure: (failure: StoreFailure) => void;
-}
+import { type StoreCallOptions, StoreCalls } from '../store-calls.ts';
 
 type Wants = Parameters<LeaseStore['take']>[0];
 
@@ -17,46 +10,33 @@ type Wants = Parameters<LeaseStore['take']>[0];
  */
 export class CheckedLeaseStore {
   readonly #store: LeaseStore;
-  readonly #options: LeaseCheckOptions;
+  readonly #calls: StoreCalls;
 
-  constructor(store: LeaseStore, options: LeaseCheckOptions) {
+  constructor(store: LeaseStore, options: StoreCallOptions) {
     this.#store = store;
-    this.#options = options;
+    this.#calls = new StoreCalls(options);
   }
 
   /** @throws {TokenError} `store_unavailable`, `store_corrupt` */
   async take(wants: Wants): Promise<readonly number[]> {
-    const answer: unknown = await this.#call(() => this.#store.take(wants));
+    const answer: unknown = await this.#calls.call(() => this.#store.take(wants));
     if (isGranted(answer, wants)) return answer;
-    throw this.#failure(corruptLeases());
+    throw this.#calls.failure(corruptLeases());
   }
 
   /** Never rejects: what could not be given back is lost, and nobody can use too much for that. */
   async giveBack(leases: Parameters<LeaseStore['giveBack']>[0]): Promise<void> {
-    await this.#call(() => this.#store.giveBack(leases)).catch(() => {});
+    await this.#calls.call(() => this.#store.giveBack(leases)).catch(() => {});
   }
 
   /** @throws {TokenError} `store_unavailable` */
   purge(before: Date, limit: number): Promise<number> {
-    return this.#call(() => this.#store.purge(before, limit));
+    return this.#calls.call(() => this.#store.purge(before, limit));
   }
 
   /** @throws {TokenError} `store_unavailable` */
   async close(): Promise<void> {
-    await this.#call(async () => this.#store.close?.());
-  }
-
-  async #call<Answer>(call: () => Promise<Answer>): Promise<Answer> {
-    try {
-      return await withDeadline(call(), this.#options.deadlineMs);
-    } catch (error) {
-      throw this.#failure(storeFailure(error));
-    }
-  }
-
-  #failure(failure: StoreFailure): StoreFailure {
-    this.#options.onFailure(failure);
-    return failure;
+    await this.#calls.call(async () => this.#store.close?.());
   }
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { PageQuery, TokenStore } from '../store.ts';
 import { type JsonObject, TOKEN_STATES, type TokenId, type TokenRecord } from '../token.ts';
+import { contractCase } from './contract-case.ts';
 import {
   ALIKE_ACCOUNTS,
   assertKept,
@@ -51,6 +52,8 @@ export interface StoreContractCase {
   /** Opens a store, checks the promise and closes the store. Rejects if the promise is broken. */
   run(open: () => TokenStore | Promise<TokenStore>): Promise<void>;
 }
+
+const test = contractCase<TokenStore>;
 
 /**
  * All promises of a token store, as a list of cases for any test runner.
@@ -1273,17 +1276,3 @@ export const storeContract: readonly StoreContractCase[] = [
     }
   }),
 ];
-
-function test(name: string, check: (store: TokenStore) => Promise<void>): StoreContractCase {
-  return {
-    name,
-    async run(open) {
-      const store = await open();
-      try {
-        await check(store);
-      } finally {
-        await store.close?.();
-      }
-    },
-  };
-}

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../lease-store.ts';
+import { contractCase } from './contract-case.ts';
 import { DAY, idOf, later, range } from './records.ts';
 
 /** One promise of a {@link LeaseStore}, for any test runner. */
@@ -23,6 +24,8 @@ const ALIKE_KEYS = [
 ];
 /** In the past by any clock. */
 const ENDED = new Date('2001-02-03T04:05:06.789Z');
+
+const test = contractCase<LeaseStore>;
 
 /**
  * All promises of a lease store, as a list of cases for any test runner.
@@ -246,20 +249,6 @@ export const leaseContract: readonly LeaseContractCase[] = [
     assert.deepEqual(await takeOf(store, [10]), [0]);
   }),
 ];
-
-function test(name: string, check: (store: LeaseStore) => Promise<void>): LeaseContractCase {
-  return {
-    name,
-    async run(open) {
-      const store = await open();
-      try {
-        await check(store);
-      } finally {
-        await store.close?.();
-      }
-    },
-  };
-}
 
 function of(fields: Partial<LeaseWant>): LeaseWant {
   return { key: KEY, window: 0, limit: 10, want: 1, until: later(DAY), ...fields };

@@ -9,6 +9,7 @@ import {
   type UsageTotals,
   type UsedScope,
 } from '../usage-store.ts';
+import { contractCase } from './contract-case.ts';
 import { idOf, later, range } from './records.ts';
 
 /** One promise of a {@link UsageStore}, for any test runner. */
@@ -34,6 +35,8 @@ const ALIKE_SCOPES = [
   'GET:shop.example/orde\u0301rs',
 ];
 const ALIKE_IDS = ['alike', 'Alike', 'ALIKE', 'alikeX'].map(idOf);
+
+const test = contractCase<UsageStore>;
 
 /**
  * All promises of a usage store, as a list of cases for any test runner.
@@ -242,20 +245,6 @@ export const usageContract: readonly UsageContractCase[] = [
 
 /** By scope: the number of uses, and the milliseconds of the last one. */
 type Counts = Readonly<Record<string, readonly [uses: number, ms: number]>>;
-
-function test(name: string, check: (store: UsageStore) => Promise<void>): UsageContractCase {
-  return {
-    name,
-    async run(open) {
-      const store = await open();
-      try {
-        await check(store);
-      } finally {
-        await store.close?.();
-      }
-    },
-  };
-}
 
 function use(id: TokenId, scope: string, uses: number, ms: number): UsageDelta {
   return { id, scope, uses, lastUsedAt: later(ms) };

@@ -1,5 +1,5 @@
-import { withDeadline } from '../deadline.ts';
-import { corruptUsage, isTokenError, type StoreFailure, storeFailure } from '../errors.ts';
+import { corruptUsage, isTokenError } from '../errors.ts';
+import { type StoreCallOptions, StoreCalls } from '../store-calls.ts';
 import type { TokenId } from '../token.ts';
 import type {
   UsageDelta,
@@ -10,44 +10,45 @@ import type {
 } from '../usage-store.ts';
 import { totalsOf } from './counts.ts';
 
-/** How the calls of a usage store are checked. */
-export interface UsageCheckOptions {
-  readonly deadlineMs: number;
-  /** Called with every failure, before it is thrown or passed over. */
-  readonly onFailure: (failure: StoreFailure) => void;
-}
-
 /**
  * The usage store of the host: every call ends by its deadline, every answer is checked, and every
  * failure is a {@link StoreFailure}.
  */
 export class CheckedUsageStore {
   readonly #store: UsageStore;
-  readonly #options: UsageCheckOptions;
+  readonly #calls: StoreCalls;
 
-  constructor(store: UsageStore, options: UsageCheckOptions) {
+  constructor(store: UsageStore, options: StoreCallOptions) {
     this.#store = store;
-    this.#options = options;
+    this.#calls = new StoreCalls(options);
   }
 
   /** Resolves to the tokens whose counts may be missing; none if all is well. Never rejects. */
   async add(batch: readonly UsageDelta[]): Promise<ReadonlySet<TokenId>> {
+    let fault: unknown;
+    const add = async () => {
+      try {
+        await this.#store.add(batch);
+      } catch (error) {
+        fault = error;
+        throw error;
+      }
+    };
     const missing = new Set<TokenId>();
     try {
-      await withDeadline(this.#store.add(batch), this.#options.deadlineMs);
-    } catch (error) {
-      this.#failure(storeFailure(error));
+      await this.#calls.call(add);
+    } catch {
       for (const { id } of batch) missing.add(id);
-      for (const id of addedBy(error)) missing.delete(id);
+      for (const id of addedBy(fault)) missing.delete(id);
     }
     return missing;
   }
 
   async read(ids: readonly TokenId[]): Promise<readonly (UsageRecord | undefined)[]> {
     if (ids.length === 0) return [];
-    const answer: unknown = await this.#call(() => this.#store.read(ids));
+    const answer: unknown = await this.#calls.call(() => this.#store.read(ids));
     if (isListOf(answer, ids.length, isUsage)) return answer;
-    throw this.#failure(corruptUsage());
+    throw this.#calls.failure(corruptUsage());
   }
 
   /** The counts of tokens, summed up by the store if it can. */
@@ -56,37 +57,24 @@ export class CheckedUsageStore {
     if (this.#store.totals === undefined) {
       return (await this.read(ids)).map((usage) => usage && totalsOf(usage));
     }
-    const answer: unknown = await this.#call(async () => this.#store.totals?.(ids));
+    const answer: unknown = await this.#calls.call(async () => this.#store.totals?.(ids));
     if (isListOf(answer, ids.length, isTotals)) return answer;
-    throw this.#failure(corruptUsage());
+    throw this.#calls.failure(corruptUsage());
   }
 
   async forget(ids: readonly TokenId[]): Promise<void> {
-    await this.#call(() => this.#store.forget(ids));
+    await this.#calls.call(() => this.#store.forget(ids));
   }
 
   /** Since when the counts are complete; `undefined` if the store cannot tell. */
   async since(): Promise<Date | undefined> {
-    const answer: unknown = await this.#call(async () => this.#store.since?.());
+    const answer: unknown = await this.#calls.call(async () => this.#store.since?.());
     if (answer === undefined || isTime(answer)) return answer;
-    throw this.#failure(corruptUsage());
+    throw this.#calls.failure(corruptUsage());
   }
 
   async close(): Promise<void> {
-    await this.#call(async () => this.#store.close?.());
-  }
-
-  async #call<Answer>(call: () => Promise<Answer>): Promise<Answer> {
-    try {
-      return await withDeadline(call(), this.#options.deadlineMs);
-    } catch (error) {
-      throw this.#failure(storeFailure(error));
-    }
-  }
-
-  #failure(failure: StoreFailure): StoreFailure {
-    this.#options.onFailure(failure);
-    return failure;
+    await this.#calls.call(async () => this.#store.close?.());
   }
 }
 

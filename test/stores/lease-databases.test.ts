@@ -1,17 +1,21 @@
 import { fork } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createPool, type PoolOptions } from 'mysql2';
-import pg from 'pg';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import type { LeaseStore, LeaseWant } from '../../src/lease-store.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { leaseContract } from '../../src/testing/index.ts';
 import { codeOf } from '../support.ts';
+import {
+  type DatabaseHost,
+  type HostSettings,
+  mariadbHost,
+  newName,
+  postgresHost,
+} from './database-hosts.ts';
 import { type LeaseEngine, type LeasePlace, openLeases, prepareLeases } from './lease-engines.ts';
 import { refusalOf } from './support.ts';
 
@@ -19,104 +23,38 @@ const urls = inject('servers');
 const FAR = new Date('2100-01-01T00:00:00.000Z');
 const KEY = 'token/uses';
 
-function newName(): string {
-  return `leases_${randomBytes(8).toString('hex')}`;
-}
-
 function want(fields: Partial<LeaseWant> = {}): LeaseWant {
   return { key: KEY, window: 0, limit: 10, want: 1, until: FAR, ...fields };
 }
 
-/** A pool of the host, and what it makes of a table. */
-interface Host {
+/** What a host makes of a table. */
+interface Host extends DatabaseHost<unknown> {
   store(table: string): LeaseStore;
-  tokenTable(table: string): Promise<void>;
   migrate(table: string): Promise<void>;
   migrationSql(table: string): string;
-  run(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
-  /** The statements that were sent. */
-  readonly sent: string[];
 }
 
-interface Settings {
-  /** What the host has set for its own statements, and does not matter here. */
-  readonly isContrary?: boolean;
-  readonly isReadOnly?: boolean;
-}
+const DEADLINE_MS = 20_000;
 
-function onPostgres({ isContrary = false, isReadOnly = false }: Settings = {}): Host {
-  const settings = [
-    ...(isContrary ? ['default_transaction_isolation=serializable', 'synchronous_commit=off'] : []),
-    ...(isReadOnly ? ['default_transaction_read_only=on'] : []),
-  ];
-  const pool = new pg.Pool({
-    connectionString: urls.postgres,
-    options: settings.map((setting) => `-c ${setting}`).join(' '),
-    ...(isContrary && { types: { getTypeParser: parserOf } as never }),
-  });
-  onTestFinished(() => pool.end());
-  const sent: string[] = [];
-  const spied = Object.assign(Object.create(pool), {
-    query(query: { text: string }) {
-      sent.push(query.text);
-      return pool.query(query);
-    },
-  });
+function onPostgres(settings?: HostSettings): Host {
+  const host = postgresHost(settings);
+  const { pool } = host;
   return {
-    sent,
-    store: (table) => new postgres.PostgresLeaseStore(spied, { table, deadlineMs: 20_000 }),
-    tokenTable: (table) => postgres.migrate(pool, { table }),
+    ...host,
+    store: (table) => new postgres.PostgresLeaseStore(pool, { table, deadlineMs: DEADLINE_MS }),
     migrate: (table) => postgres.migrateLeases(pool, { table }),
     migrationSql: (table) => postgres.leaseMigrationSql({ table }),
-    run: async (sql) => (await pool.query(sql)).rows,
   };
 }
 
-/** The host reads texts as they are, and everything else in its own way. */
-function parserOf(type: number): (text: string) => string {
-  return type === pg.types.builtins.TEXT ? (text) => text : () => 'unreadable';
-}
-
-const CONTRARY: PoolOptions = {
-  charset: 'latin1_swedish_ci',
-  flags: ['-FOUND_ROWS'],
-  rowsAsArray: true,
-  nestTables: '_',
-  supportBigNumbers: true,
-  bigNumberStrings: true,
-  dateStrings: true,
-  typeCast: (field) => field.string('latin1'),
-  timezone: '-03:00',
-};
-
-function onMariadb({ isContrary = false, isReadOnly = false }: Settings = {}): Host {
-  const uri = urls.mariadb as string;
-  const pool = createPool({ uri, connectionLimit: 10, ...(isContrary && CONTRARY) });
-  const plain = createPool({ uri });
-  onTestFinished(async () => {
-    for (const each of [pool, plain]) await each.promise().end();
-  });
-  const sent: string[] = [];
-  pool.on('connection', (connection) => {
-    if (isReadOnly) connection.query('SET SESSION TRANSACTION READ ONLY');
-    if (isContrary) {
-      connection.query(`SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT',
-        time_zone = '+05:45', innodb_lock_wait_timeout = 20, tx_isolation = 'SERIALIZABLE'`);
-    }
-    const own = connection as unknown as mysql.MysqlConnection;
-    const execute = own.execute.bind(own);
-    own.execute = (statement, callback) => {
-      sent.push(statement.sql);
-      return execute(statement, callback);
-    };
-  });
+function onMariadb(settings?: HostSettings): Host {
+  const host = mariadbHost(settings);
+  const { pool } = host;
   return {
-    sent,
-    store: (table) => new mysql.MysqlLeaseStore(pool, { table, deadlineMs: 20_000 }),
-    tokenTable: (table) => mysql.migrate(plain, { table }),
-    migrate: (table) => mysql.migrateLeases(plain, { table }),
+    ...host,
+    store: (table) => new mysql.MysqlLeaseStore(pool, { table, deadlineMs: DEADLINE_MS }),
+    migrate: (table) => mysql.migrateLeases(pool, { table }),
     migrationSql: (table) => mysql.leaseMigrationSql({ table }),
-    run: async (sql) => (await plain.promise().query(sql))[0] as never,
   };
 }
 
@@ -126,7 +64,7 @@ const ENGINES = [
 ];
 
 describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
-  async function setUp(settings: Settings = {}) {
+  async function setUp(settings: HostSettings = {}) {
     const table = newName();
     const admin = on();
     onTestFinished(async () => void (await admin.run(`DROP TABLE IF EXISTS ${table}`)));
@@ -141,7 +79,7 @@ describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
 
   describe.skipIf(url === undefined)('with contrary settings of the host', () => {
     it.each(leaseContract)('$name', (promise) =>
-      promise.run(async () => (await setUp({ isContrary: true })).store),
+      promise.run(async () => (await setUp({ isContrary: true, isolation: 'serializable' })).store),
     );
   });
 
@@ -267,11 +205,11 @@ describe.skipIf(urls.postgres === undefined)('lease store of PostgreSQL', () => 
   });
 
   it('waits for the disk when it grants, even if the host does not', async () => {
-    const { sent, store, migrate } = onPostgres({ isContrary: true });
+    const { sent, store } = onPostgres({ isContrary: true });
     const table = newName();
     const admin = onPostgres();
     onTestFinished(async () => void (await admin.run(`DROP TABLE ${table}`)));
-    await migrate(table);
+    await admin.migrate(table);
     await store(table).take([want()]);
     expect(sent.at(-1)).toContain("set_config('synchronous_commit'");
   });
@@ -297,7 +235,7 @@ describe.each(PLACES)('eight processes on %s', (engine, server) => {
     const place = newPlace();
     await prepareLeases(place);
     const limit = 2000;
-    const job = JSON.stringify({ place, key: KEY, limit, callers: engine === 'sqlite' ? 2 : 8 });
+    const job = JSON.stringify({ place, key: KEY, limit, callers: 8 });
     const script = join(import.meta.dirname, 'taking-process.ts');
     const children = Array.from({ length: 8 }, () => fork(script, [job]));
     onTestFinished(() => {

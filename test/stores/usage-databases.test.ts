@@ -1,11 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { createPool, type Pool as MysqlDriverPool, type PoolOptions } from 'mysql2';
-import pg from 'pg';
-import { afterEach, describe, expect, inject, it } from 'vitest';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { generateKey, MemoryTokenStore, TokenService, type UsageStore } from '../../src/index.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
@@ -13,221 +10,73 @@ import { usageContract } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token.ts';
 import type { UsageDelta } from '../../src/usage-store.ts';
 import { codeOf, SCOPE } from '../support.ts';
+import {
+  type DatabaseHost,
+  type HostSettings,
+  mariadbHost,
+  newName,
+  postgresHost,
+} from './database-hosts.ts';
 import { refusalOf } from './support.ts';
 
 const urls = inject('servers');
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const clean of cleanups.splice(0).reverse()) await clean();
-});
-
 type Store = UsageStore & { since(): Promise<Date> };
-type Row = Readonly<Record<string, unknown>>;
 
 interface StoreOptions {
   readonly deadlineMs?: number;
-  /** Statements of the host for each new connection. */
-  readonly first?: string;
 }
 
-/** A pool of the host, and what it makes of a table. */
-interface Host {
+/** What a host makes of a table. */
+interface Host extends Omit<DatabaseHost<unknown>, 'pool' | 'restricted'> {
   store(table: string, options?: StoreOptions): Store;
-  tokenTable(table: string): Promise<void>;
   migrate(table: string): Promise<void>;
   migrationSql(table: string): string;
-  run(sql: string): Promise<readonly Row[]>;
-  /** Begins a transaction. */
-  begin(): Promise<HostTransaction>;
-  /** The statements that were sent, and how many of them were the victim of a deadlock. */
-  readonly sent: string[];
-  readonly deadlocks: () => number;
-  /** A host whose user may only do this with a table. */
   restricted(table: string, rights: string): Promise<Host>;
-}
-
-interface HostTransaction {
-  run(sql: string): Promise<unknown>;
-  /** Rolls back if a statement has failed. */
-  end(): Promise<void>;
 }
 
 interface Engine {
   readonly name: string;
   readonly url: string | undefined;
-  host(settings?: Settings): Host;
+  host(settings?: HostSettings): Host;
   /** Statements that one `add` sends. */
   readonly perAdd: readonly RegExp[];
-}
-
-interface Settings {
-  readonly url?: string;
-  /** Of each connection. */
-  readonly isolation?: string;
-  readonly isReadOnly?: boolean;
-  readonly isContrary?: boolean;
-}
-
-function newName(): string {
-  return `usage_${randomBytes(8).toString('hex')}`;
 }
 
 const POSTGRES: Engine = {
   name: 'PostgreSQL',
   url: urls.postgres,
   perAdd: [/INSERT INTO/],
-  host({ url = urls.postgres, isolation, isReadOnly = false, isContrary = false } = {}) {
-    const settings = [
-      ...(isolation ? [`default_transaction_isolation=${isolation.replace(' ', '\\ ')}`] : []),
-      ...(isReadOnly ? ['default_transaction_read_only=on'] : []),
-    ];
-    return postgresHost(
-      new pg.Pool({
-        connectionString: url,
-        // Under a stricter isolation, 100 concurrent writes of one row take their time.
-        connectionTimeoutMillis: isolation === undefined ? 2000 : 20_000,
-        options: settings.map((setting) => `-c ${setting}`).join(' '),
-        ...(isContrary && { types: { getTypeParser: parserOf } as never }),
-      }),
-      isContrary,
-    );
-  },
+  host: (settings = {}) => onPostgres(postgresHost(settings), !settings.isContrary),
 };
 
-/** The host reads texts as they are, and everything else in its own way. */
-function parserOf(type: number): (text: string) => string {
-  return type === pg.types.builtins.TEXT ? (text) => text : () => 'unreadable';
-}
-
-function postgresHost(pool: pg.Pool, isContrary: boolean): Host {
-  pool.on('error', () => {});
-  cleanups.push(() => pool.ended || pool.end());
-  const sent: string[] = [];
-  let deadlocks = 0;
-  const spied = Object.assign(Object.create(pool), {
-    async query(query: { text: string }) {
-      sent.push(query.text);
-      try {
-        return await pool.query(query);
-      } catch (error) {
-        if ((error as { code?: string }).code === '40P01') deadlocks += 1;
-        throw error;
-      }
-    },
-  });
+function onPostgres(host: ReturnType<typeof postgresHost>, prepare = true): Host {
+  const { pool } = host;
   return {
-    sent,
-    deadlocks: () => deadlocks,
+    ...host,
     store: (table, options = {}) =>
-      new postgres.PostgresUsageStore(spied, { table, prepare: !isContrary, ...options }),
-    tokenTable: (table) => postgres.migrate(pool, { table }),
+      new postgres.PostgresUsageStore(pool, { table, prepare, ...options }),
     migrate: (table) => postgres.migrateUsage(pool, { table }),
     migrationSql: (table) => postgres.usageMigrationSql({ table }),
-    run: async (sql) => (await pool.query(sql)).rows as Row[],
-    async begin() {
-      const client = await pool.connect();
-      await client.query('BEGIN');
-      return {
-        run: (sql) => client.query(sql),
-        async end() {
-          await client.query('COMMIT');
-          client.release();
-        },
-      };
-    },
-    async restricted(table, rights) {
-      const role = newName();
-      await pool.query(`CREATE ROLE ${role}; GRANT ${rights} ON ${table} TO ${role}`);
-      cleanups.push(() => pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`));
-      const { connectionString } = pool.options;
-      return postgresHost(new pg.Pool({ connectionString, options: `-c role=${role}` }), false);
-    },
+    restricted: async (table, rights) => onPostgres(await host.restricted(table, rights)),
   };
 }
-
-/** What a host may have set for its own queries and must not matter to us. */
-const CONTRARY: PoolOptions = {
-  charset: 'latin1_swedish_ci',
-  flags: ['-FOUND_ROWS'],
-  rowsAsArray: true,
-  nestTables: '_',
-  supportBigNumbers: true,
-  bigNumberStrings: true,
-  dateStrings: true,
-  namedPlaceholders: true,
-  typeCast: (field) => field.string('latin1'),
-  timezone: '-03:00',
-};
 
 const MARIADB: Engine = {
   name: 'MariaDB',
   url: urls.mariadb,
   perAdd: [/^\(SELECT/, /^INSERT INTO/],
-  host({ url = urls.mariadb, isolation, isReadOnly = false, isContrary = false } = {}) {
-    const pool = createPool({
-      uri: url as string,
-      connectionLimit: 10,
-      connectTimeout: 2000,
-      ...(isContrary && CONTRARY),
-    });
-    pool.on('connection', (connection) => {
-      if (isolation)
-        connection.query(`SET SESSION tx_isolation = '${isolation.replace(' ', '-')}'`);
-      if (isReadOnly) connection.query('SET SESSION TRANSACTION READ ONLY');
-      if (isContrary) {
-        connection.query(`SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT',
-          time_zone = '+05:45', innodb_lock_wait_timeout = 20`);
-      }
-    });
-    return mariadbHost(pool);
-  },
+  host: (settings) => onMariadb(mariadbHost(settings)),
 };
 
-function mariadbHost(pool: MysqlDriverPool): Host {
-  cleanups.push(() => new Promise((resolve) => pool.end(resolve)));
-  const sent: string[] = [];
-  let deadlocks = 0;
-  pool.on('connection', (connection) => {
-    const own = connection as unknown as mysql.MysqlConnection;
-    const execute = own.execute.bind(own);
-    own.execute = (statement, callback) => {
-      sent.push(statement.sql);
-      return execute(statement, (error, answer) => {
-        if ((error as { errno?: number } | null)?.errno === 1213) deadlocks += 1;
-        callback(error, answer);
-      });
-    };
-  });
-  const run = async (sql: string) => (await pool.promise().query(sql))[0] as unknown as Row[];
+function onMariadb(host: ReturnType<typeof mariadbHost>): Host {
+  const { pool } = host;
   return {
-    sent,
-    deadlocks: () => deadlocks,
+    ...host,
     store: (table, options = {}) => new mysql.MysqlUsageStore(pool, { table, ...options }),
-    tokenTable: (table) => mysql.migrate(pool, { table }),
     migrate: (table) => mysql.migrateUsage(pool, { table }),
     migrationSql: (table) => mysql.usageMigrationSql({ table }),
-    run,
-    async begin() {
-      const connection = await pool.promise().getConnection();
-      await connection.beginTransaction();
-      return {
-        run: (sql) => connection.query(sql),
-        async end() {
-          await connection.commit();
-          connection.release();
-        },
-      };
-    },
-    async restricted(table, rights) {
-      const user = newName();
-      await run(`CREATE USER ${user}@'127.0.0.1'`);
-      cleanups.push(() => run(`DROP USER ${user}@'127.0.0.1'`));
-      await run(`GRANT ${rights} ON ${table} TO ${user}@'127.0.0.1'`);
-      const url = new URL(urls.mariadb as string);
-      url.username = user;
-      return mariadbHost(createPool({ uri: url.href, connectTimeout: 2000 }));
-    },
+    restricted: async (table, rights) => onMariadb(await host.restricted(table, rights)),
   };
 }
 
@@ -258,12 +107,12 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
   /** A table of its own that is removed at the end. */
   async function newTable(made = host()): Promise<string> {
     const table = newName();
-    cleanups.push(() => made.run(`DROP TABLE IF EXISTS ${table}`));
+    onTestFinished(async () => void (await made.run(`DROP TABLE IF EXISTS ${table}`)));
     await made.migrate(table);
     return table;
   }
 
-  async function setUp(settings: Settings = {}, options: StoreOptions = {}) {
+  async function setUp(settings: HostSettings = {}, options: StoreOptions = {}) {
     const admin = host();
     const table = await newTable(admin);
     const own = host(settings);
@@ -507,7 +356,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
     it('may be called by many at once and again, and keeps what is there', async () => {
       const made = host();
       const table = newName();
-      cleanups.push(() => made.run(`DROP TABLE IF EXISTS ${table}`));
+      onTestFinished(async () => void (await made.run(`DROP TABLE IF EXISTS ${table}`)));
       await Promise.all(range(8).map(() => host().migrate(table)));
       const store = made.store(table);
       await store.add([use(ID, ORDERS)]);
@@ -521,7 +370,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
     it('creates what the printed SQL creates', async () => {
       const { admin, table } = await setUp();
       const printed = newName();
-      cleanups.push(() => admin.run(`DROP TABLE IF EXISTS ${printed}`));
+      onTestFinished(async () => void (await admin.run(`DROP TABLE IF EXISTS ${printed}`)));
       for (const sql of admin.migrationSql(printed).split(';\n').filter(Boolean)) {
         await admin.run(sql);
       }
@@ -545,7 +394,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
     ])('refuses %s and leaves it unchanged', async (_, make) => {
       const made = host();
       const table = newName();
-      cleanups.push(() => made.run(`DROP TABLE IF EXISTS ${table}`));
+      onTestFinished(async () => void (await made.run(`DROP TABLE IF EXISTS ${table}`)));
       await make(made, table);
       const shape = await shapeOf(made, table);
       const { code, message } = await refusalOf(made.migrate(table));
@@ -589,7 +438,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
     it('takes a name that is longer than one of a table of tokens by its end', async () => {
       const made = host();
       const table = `${newName().padEnd(48, 'x')}_usage`;
-      cleanups.push(() => made.run(`DROP TABLE IF EXISTS ${table}`));
+      onTestFinished(async () => void (await made.run(`DROP TABLE IF EXISTS ${table}`)));
       await made.migrate(table);
       await made.store(table).add([use(ID, ORDERS)]);
 
@@ -756,7 +605,7 @@ function startFlusher(engine: string, place: string, writer: number): ChildProce
   const child = spawn(process.execPath, [...script, engine, place, `${writer}`], {
     cwd: join(import.meta.dirname, '../..'),
   });
-  cleanups.push(() => child.kill('SIGKILL'));
+  onTestFinished(() => void child.kill('SIGKILL'));
   return child;
 }
 

@@ -1,13 +1,8 @@
 import { MAX_LEASE_KEY } from '../lease-rows.ts';
 import { LEASES } from '../schema-mark.ts';
-import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
-import {
-  checkVersion,
-  MIGRATION_DEADLINE_MS,
-  readTable,
-  type Table,
-  tableStateOf,
-} from './schema.ts';
+import type { MysqlPool, MysqlPromisePool } from './client.ts';
+import { readTable, type Table } from './schema.ts';
+import { migrateSideTable } from './side-table.ts';
 
 /** Which table holds the leases. */
 export interface MysqlLeaseTableOptions {
@@ -33,12 +28,8 @@ export async function migrateLeases(
   options: MysqlLeaseTableOptions = {},
 ): Promise<void> {
   const table = readLeaseTable(options);
-  const session = new Session(readPool(pool), MIGRATION_DEADLINE_MS, { kind: LEASES });
-  const state = await tableStateOf(session, table, LEASES);
-  if (state === undefined) await session.query(tableSql(table));
-  // Another process may have created it meanwhile, perhaps in another version.
-  const current = state ?? (await tableStateOf(session, table, LEASES));
-  checkVersion(current, table, { ...LEASES, version: SCHEMA_VERSION });
+  const create = tableSql(table);
+  await migrateSideTable(pool, { ...table, kind: LEASES, version: SCHEMA_VERSION, create });
 }
 
 /**

@@ -1,13 +1,7 @@
 import { USAGE } from '../schema-mark.ts';
-import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
-import {
-  COLUMN_BYTES,
-  checkVersion,
-  MIGRATION_DEADLINE_MS,
-  readTable,
-  type Table,
-  tableStateOf,
-} from './schema.ts';
+import type { MysqlPool, MysqlPromisePool } from './client.ts';
+import { COLUMN_BYTES, readTable, type Table } from './schema.ts';
+import { migrateSideTable } from './side-table.ts';
 import { SERVER_TIME } from './statements.ts';
 
 /** Which table holds the counts of usage. */
@@ -34,13 +28,8 @@ export async function migrateUsage(
   options: MysqlUsageTableOptions = {},
 ): Promise<void> {
   const table = readUsageTable(options);
-  const session = new Session(readPool(pool), MIGRATION_DEADLINE_MS, { kind: USAGE });
-  const state = await tableStateOf(session, table, USAGE);
-  if (state === undefined) await session.query(tableSql(table));
-  // Another process may have created it meanwhile, perhaps in another version.
-  const current = state ?? (await tableStateOf(session, table, USAGE));
-  checkVersion(current, table, { ...USAGE, version: SCHEMA_VERSION });
-  if (state === undefined) await session.query(sinceSql(table));
+  const [create, fill] = [tableSql(table), sinceSql(table)];
+  await migrateSideTable(pool, { ...table, kind: USAGE, version: SCHEMA_VERSION, create, fill });
 }
 
 /**

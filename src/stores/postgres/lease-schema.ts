@@ -1,8 +1,7 @@
-import { LEASES, readMark } from '../schema-mark.ts';
+import { LEASES } from '../schema-mark.ts';
 import type { PostgresPool } from './client.ts';
-import { foreignTable, laterSchema, migrateTable } from './migration.ts';
+import { migrateSideTable } from './migration.ts';
 import { readName } from './schema.ts';
-import { hasColumns, type Shape } from './shape.ts';
 
 /** Which table holds the leases. */
 export interface PostgresLeaseTableOptions {
@@ -28,8 +27,13 @@ export async function migrateLeases(
   options: PostgresLeaseTableOptions = {},
 ): Promise<void> {
   const table = readLeaseTable(options);
-  const { name } = table;
-  await migrateTable(pool, { name, kind: LEASES, nextStep: (shape) => nextStep(shape, table) });
+  await migrateSideTable(pool, {
+    name: table.name,
+    kind: LEASES,
+    version: SCHEMA_VERSION,
+    columns: TYPES,
+    create: schemaSql(table),
+  });
 }
 
 /**
@@ -89,15 +93,4 @@ function schemaSql({ name, byEnd }: LeaseTable): string {
 CREATE INDEX ${byEnd} ON ${name} (ends_at);
 COMMENT ON TABLE ${name} IS '${LEASES.mark} ${SCHEMA_VERSION}';
 `;
-}
-
-/** What brings the table up to date. @throws {TokenError} `invalid_options` */
-function nextStep(shape: Shape, table: LeaseTable): string | undefined {
-  if (shape.kind === null) return schemaSql(table);
-  const mark = readMark(shape.comment, LEASES);
-  if (mark === undefined && !hasColumns(shape, TYPES)) throw foreignTable(table.name, LEASES);
-  if (mark !== undefined && mark.needs > SCHEMA_VERSION) {
-    throw laterSchema(table.name, SCHEMA_VERSION);
-  }
-  return undefined;
 }

@@ -1,7 +1,7 @@
 import { isTokenError, TokenError } from '../../errors.ts';
-import type { TableKind } from '../schema-mark.ts';
+import { readMark, type TableKind } from '../schema-mark.ts';
 import { type PostgresPool, readPool, Session, sqlStateOf, unavailable } from './client.ts';
-import { SHAPE, type Shape } from './shape.ts';
+import { hasColumns, SHAPE, type Shape } from './shape.ts';
 
 /** How a table is brought up to date. */
 export interface Migration {
@@ -70,6 +70,33 @@ async function stepOver(
   }
   await run('COMMIT');
   return sql === undefined;
+}
+
+/** A table beside the one of the tokens, and how it is made. */
+export interface SideTable {
+  /** Quoted, with its schema if one is given. */
+  readonly name: string;
+  readonly kind: TableKind;
+  readonly version: number;
+  readonly columns: Parameters<typeof hasColumns>[1];
+  readonly create: string;
+}
+
+/**
+ * Creates a table if it is missing. Concurrent calls take turns.
+ *
+ * @throws {TokenError} `store_unavailable`, `invalid_options`
+ */
+export async function migrateSideTable(pool: PostgresPool, table: SideTable): Promise<void> {
+  const { name, kind, version, columns, create } = table;
+  const nextStep = (shape: Shape) => {
+    if (shape.kind === null) return create;
+    const mark = readMark(shape.comment, kind);
+    if (mark === undefined && !hasColumns(shape, columns)) throw foreignTable(name, kind);
+    if (mark !== undefined && mark.needs > version) throw laterSchema(name, version);
+    return undefined;
+  };
+  await migrateTable(pool, { name, kind, nextStep });
 }
 
 /** The error for something else that has the name of a table. */

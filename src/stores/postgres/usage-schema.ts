@@ -1,8 +1,7 @@
-import { readMark, USAGE } from '../schema-mark.ts';
+import { USAGE } from '../schema-mark.ts';
 import type { PostgresPool } from './client.ts';
-import { foreignTable, laterSchema, migrateTable } from './migration.ts';
+import { migrateSideTable } from './migration.ts';
 import { readName } from './schema.ts';
-import { hasColumns, type Shape } from './shape.ts';
 
 /** Which table holds the counts of usage. */
 export interface PostgresUsageTableOptions {
@@ -28,7 +27,13 @@ export async function migrateUsage(
   options: PostgresUsageTableOptions = {},
 ): Promise<void> {
   const name = readUsageTable(options);
-  await migrateTable(pool, { name, kind: USAGE, nextStep: (shape) => nextStep(shape, name) });
+  await migrateSideTable(pool, {
+    name,
+    kind: USAGE,
+    version: SCHEMA_VERSION,
+    columns: TYPES,
+    create: schemaSql(name),
+  });
 }
 
 /**
@@ -80,13 +85,4 @@ export function sinceSql(name: string): string {
   VALUES ('', '', 0, floor(extract(epoch FROM clock_timestamp()) * 1000))
   ON CONFLICT (id, scope) DO NOTHING;
 `;
-}
-
-/** What brings the table up to date. @throws {TokenError} `invalid_options` */
-function nextStep(shape: Shape, name: string): string | undefined {
-  if (shape.kind === null) return schemaSql(name);
-  const mark = readMark(shape.comment, USAGE);
-  if (mark === undefined && !hasColumns(shape, TYPES)) throw foreignTable(name, USAGE);
-  if (mark !== undefined && mark.needs > SCHEMA_VERSION) throw laterSchema(name, SCHEMA_VERSION);
-  return undefined;
 }

@@ -1,0 +1,185 @@
+// The pools of hosts that tests of stores beside the one of the tokens work with.
+import { randomBytes } from 'node:crypto';
+import { createPool, type Pool as MysqlDriverPool, type PoolOptions } from 'mysql2';
+import pg from 'pg';
+import { inject, onTestFinished } from 'vitest';
+import * as mysql from '../../src/stores/mysql/index.ts';
+import * as postgres from '../../src/stores/postgres/index.ts';
+
+const urls = inject('servers');
+
+export type Row = Readonly<Record<string, unknown>>;
+
+/** A pool of a host, and what it notes of the statements of a store. */
+export interface DatabaseHost<Pool> {
+  readonly pool: Pool;
+  run(sql: string): Promise<readonly Row[]>;
+  /** Begins a transaction. */
+  begin(): Promise<HostTransaction>;
+  /** Creates a table of tokens. */
+  tokenTable(table: string): Promise<void>;
+  /** The statements that were sent, and how many of them were the victim of a deadlock. */
+  readonly sent: string[];
+  readonly deadlocks: () => number;
+  /** A host whose user may only do this with a table. */
+  restricted(table: string, rights: string): Promise<DatabaseHost<Pool>>;
+}
+
+export interface HostTransaction {
+  run(sql: string): Promise<unknown>;
+  /** Rolls back if a statement has failed. */
+  end(): Promise<void>;
+}
+
+/** Of each connection. */
+export interface HostSettings {
+  readonly isolation?: string;
+  readonly isReadOnly?: boolean;
+  /** Whether it is set in ways that must not matter to a store. */
+  readonly isContrary?: boolean;
+}
+
+/** The name of a new table, user or role. */
+export function newName(): string {
+  return `side_${randomBytes(8).toString('hex')}`;
+}
+
+/** Under a strict isolation, 100 concurrent writes of one row take their time. */
+const CONNECT_MS = 20_000;
+
+export function postgresHost(settings: HostSettings = {}): DatabaseHost<pg.Pool> {
+  const { isolation, isReadOnly = false, isContrary = false } = settings;
+  const parameters = [
+    ...(isolation ? [`default_transaction_isolation=${isolation.replace(' ', '\\ ')}`] : []),
+    ...(isReadOnly ? ['default_transaction_read_only=on'] : []),
+    ...(isContrary ? ['synchronous_commit=off'] : []),
+  ];
+  const options = parameters.map((parameter) => `-c ${parameter}`).join(' ');
+  return overPostgres({ options, ...(isContrary && { types: { getTypeParser: parserOf } }) });
+}
+
+/** The host reads texts as they are, and everything else in its own way. */
+function parserOf(type: number): (text: string) => string {
+  return type === pg.types.builtins.TEXT ? (text) => text : () => 'unreadable';
+}
+
+function overPostgres(options: object): DatabaseHost<pg.Pool> {
+  const pool = new pg.Pool({
+    connectionString: urls.postgres,
+    connectionTimeoutMillis: CONNECT_MS,
+    ...options,
+  });
+  pool.on('error', () => {});
+  onTestFinished(() => pool.end());
+  const sent: string[] = [];
+  let deadlocks = 0;
+  const spied = Object.assign(Object.create(pool), {
+    async query(query: { text: string }) {
+      sent.push(query.text);
+      try {
+        return await pool.query(query);
+      } catch (error) {
+        if ((error as { code?: string }).code === '40P01') deadlocks += 1;
+        throw error;
+      }
+    },
+  });
+  return {
+    pool: spied,
+    run: async (sql) => (await pool.query(sql)).rows as Row[],
+    async begin() {
+      const client = await pool.connect();
+      await client.query('BEGIN');
+      return {
+        run: (sql) => client.query(sql),
+        async end() {
+          await client.query('COMMIT');
+          client.release();
+        },
+      };
+    },
+    tokenTable: (table) => postgres.migrate(pool, { table }),
+    sent,
+    deadlocks: () => deadlocks,
+    async restricted(table, rights) {
+      const role = newName();
+      await pool.query(`CREATE ROLE ${role}; GRANT ${rights} ON ${table} TO ${role}`);
+      onTestFinished(
+        async () => void (await pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`)),
+      );
+      return overPostgres({ options: `-c role=${role}` });
+    },
+  };
+}
+
+const CONTRARY: PoolOptions = {
+  charset: 'latin1_swedish_ci',
+  flags: ['-FOUND_ROWS'],
+  rowsAsArray: true,
+  nestTables: '_',
+  supportBigNumbers: true,
+  bigNumberStrings: true,
+  dateStrings: true,
+  namedPlaceholders: true,
+  typeCast: (field) => field.string('latin1'),
+  timezone: '-03:00',
+};
+
+export function mariadbHost(settings: HostSettings = {}): DatabaseHost<MysqlDriverPool> {
+  const { isolation, isReadOnly = false, isContrary = false } = settings;
+  const pool = createPool({ uri: urls.mariadb as string, ...(isContrary && CONTRARY) });
+  pool.on('connection', (connection) => {
+    if (isolation) connection.query(`SET SESSION tx_isolation = '${isolation.replace(' ', '-')}'`);
+    if (isReadOnly) connection.query('SET SESSION TRANSACTION READ ONLY');
+    if (isContrary) {
+      connection.query(`SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT',
+        time_zone = '+05:45', innodb_lock_wait_timeout = 20`);
+    }
+  });
+  return overMariadb(pool);
+}
+
+function overMariadb(pool: MysqlDriverPool): DatabaseHost<MysqlDriverPool> {
+  onTestFinished(() => pool.promise().end());
+  const sent: string[] = [];
+  let deadlocks = 0;
+  pool.on('connection', (connection) => {
+    const own = connection as unknown as mysql.MysqlConnection;
+    const execute = own.execute.bind(own);
+    own.execute = (statement, callback) => {
+      sent.push(statement.sql);
+      return execute(statement, (error, answer) => {
+        if ((error as { errno?: number } | null)?.errno === 1213) deadlocks += 1;
+        callback(error, answer);
+      });
+    };
+  });
+  const run = async (sql: string) => (await pool.promise().query(sql))[0] as unknown as Row[];
+  return {
+    pool,
+    run,
+    async begin() {
+      const connection = await pool.promise().getConnection();
+      await connection.beginTransaction();
+      return {
+        run: (sql) => connection.query(sql),
+        async end() {
+          await connection.commit();
+          connection.release();
+        },
+      };
+    },
+    tokenTable: (table) => mysql.migrate(pool, { table }),
+    sent,
+    deadlocks: () => deadlocks,
+    async restricted(table, rights) {
+      const user = newName();
+      await run(`CREATE USER ${user}@'127.0.0.1'`);
+      onTestFinished(async () => void (await run(`DROP USER ${user}@'127.0.0.1'`)));
+      await run(`GRANT ${rights} ON ${table} TO ${user}@'127.0.0.1'`);
+      const url = new URL(urls.mariadb as string);
+      url.username = user;
+      return overMariadb(createPool({ uri: url.href }));
+    },
+  };
+}
