@@ -1,13 +1,15 @@
-// One of several nodes that accept one limited token as often as they can. It notes each accepted use in
-// a file at once, so that the uses of a killed process count as well. Argument: a LimitedNode in JSON.
+// One of several processes that accept limited tokens as often as they can, one job after the other. It
+// notes each accepted use in a file at once, so that the uses of a killed process count as well.
 import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { isTokenError, type KeyOptions, type LeaseStore, TokenService } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { type LeasePlace, openLeases } from '../stores/lease-engines.ts';
 import { SCOPE } from '../support.ts';
 
-export interface LimitedNode {
+/** Comes as a message; its id as the next one begins it. */
+export interface LimitedJob {
+  readonly id: number;
   /** Where leases are kept; a path is a file with a counter that is read first and written later. */
   readonly leases: LeasePlace | string;
   /** The file of the tokens. */
@@ -17,55 +19,91 @@ export interface LimitedNode {
   readonly callers: number;
   /** Where accepted uses are noted: their number, or the window of each if there is an end. */
   readonly notes: string;
+  /** Goes on for so long; else until there is nothing left. */
+  readonly ms?: number;
 }
 
-/** What begins it. */
-export interface Start {
-  /** Goes on until this time, in milliseconds since 1970; else until there is nothing left. */
-  readonly until?: number;
+/** Answers a job when it is ready to begin, and again when it is done. */
+export interface JobAnswer {
+  readonly id: number;
+  /** How many verifications the store has failed. */
+  readonly failures: number;
 }
 
 /** Waits for every process, however slow the machine is: what comes too late is lost. */
 const DEADLINE_MS = 20_000;
+const PAUSE_MS = 10;
 
-const node: LimitedNode = JSON.parse(process.argv[2] ?? '');
-const { leases } = node;
-const { store, close } =
-  typeof leases === 'string'
-    ? { store: readsThenWrites(leases), close: async () => {} }
-    : openLeases(leases);
-const tokens = new TokenService({
-  store: SqliteTokenStore.open(node.tokens),
-  keys: [node.key],
-  prefix: 'acme',
-  cache: { maxStaleMs: 60_000 },
-  deadlineMs: DEADLINE_MS,
-  limits: { store },
-});
-const notes = openSync(node.notes, 'w');
-let accepted = 0;
+/** A job that is ready to begin. */
+class ReadyJob {
+  readonly #job: LimitedJob;
+  readonly #leases: ReturnType<typeof openLeases>;
+  readonly #tokens: TokenService;
+  readonly #notes: number;
+  #accepted = 0;
+  #failures = 0;
 
-async function call({ until }: Start): Promise<void> {
-  for (;;) {
-    const before = Date.now();
-    const verdict = await tokens.verify(node.value, { scope: SCOPE }).catch(undefinedIfAway);
-    if (until === undefined) {
-      if (verdict !== undefined && !verdict.ok) return;
-      if (verdict?.ok) accepted += 1;
-      writeSync(notes, String(accepted), 0);
-    } else {
-      // At the turn of a window, it cannot be told to which of both it belongs.
-      const window = Math.floor(before / 1000);
-      if (verdict?.ok && window === Math.floor(Date.now() / 1000)) writeSync(notes, `${window}\n`);
-      if (Date.now() > until) return;
-    }
-    await turn();
+  constructor(job: LimitedJob) {
+    const { leases } = job;
+    this.#job = job;
+    this.#leases =
+      typeof leases === 'string'
+        ? { store: readsThenWrites(leases), close: async () => {} }
+        : openLeases(leases);
+    this.#tokens = new TokenService({
+      store: SqliteTokenStore.open(job.tokens),
+      keys: [job.key],
+      prefix: 'acme',
+      cache: { maxStaleMs: 60_000 },
+      deadlineMs: DEADLINE_MS,
+      limits: { store: this.#leases.store },
+    });
+    this.#notes = openSync(job.notes, 'w');
   }
-}
 
-/** SQLite gives up when others write all the time. */
-function undefinedIfAway(error: unknown): undefined {
-  if (!isTokenError(error) || error.code !== 'store_unavailable') throw error;
+  async run(): Promise<JobAnswer> {
+    const { id, callers, ms } = this.#job;
+    const until = Date.now() + (ms ?? 0);
+    const call = () => (ms === undefined ? this.#useUp() : this.#useUntil(until));
+    await Promise.all(Array.from({ length: callers }, call));
+    await this.#tokens.close();
+    await this.#leases.close();
+    closeSync(this.#notes);
+    return { id, failures: this.#failures };
+  }
+
+  async #useUp(): Promise<void> {
+    for (;;) {
+      const isOk = await this.#verify();
+      if (isOk === false) return;
+      if (isOk) {
+        this.#accepted += 1;
+        writeSync(this.#notes, String(this.#accepted), 0);
+      }
+      await turn();
+    }
+  }
+
+  async #useUntil(until: number): Promise<void> {
+    while (Date.now() < until) {
+      const window = Math.floor(Date.now() / 1000);
+      const isOk = await this.#verify();
+      // At the turn of a window, it cannot be told to which of both it belongs.
+      if (isOk && window === Math.floor(Date.now() / 1000)) writeSync(this.#notes, `${window}\n`);
+      await (isOk ? turn() : delay(PAUSE_MS));
+    }
+  }
+
+  /** `undefined` if the store has failed. */
+  async #verify(): Promise<boolean | undefined> {
+    try {
+      return (await this.#tokens.verify(this.#job.value, { scope: SCOPE })).ok;
+    } catch (error) {
+      if (!isTokenError(error) || error.code !== 'store_unavailable') throw error;
+      this.#failures += 1;
+      return undefined;
+    }
+  }
 }
 
 /** What looks right and is not: two processes may read the same number. */
@@ -86,11 +124,16 @@ function readsThenWrites(file: string): LeaseStore {
   };
 }
 
-process.send?.('ready');
-process.once('message', async (start: Start) => {
-  await Promise.all(Array.from({ length: node.callers }, () => call(start)));
-  await tokens.close();
-  await close();
-  closeSync(notes);
-  process.send?.('done', () => process.disconnect());
+const ready = new Map<number, ReadyJob>();
+
+process.on('message', async (message: LimitedJob | number) => {
+  if (typeof message === 'object') {
+    ready.set(message.id, new ReadyJob(message));
+    process.send?.({ id: message.id, failures: 0 } satisfies JobAnswer);
+    return;
+  }
+  const job = ready.get(message);
+  ready.delete(message);
+  process.send?.(await job?.run());
 });
+process.on('disconnect', () => process.exit());

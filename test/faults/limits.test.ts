@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, inject, it } from 'vitest';
 import {
   generateKey,
   MemoryLeaseStore,
@@ -17,88 +17,113 @@ import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import { type LeaseEngine, type LeasePlace, prepareLeases } from '../stores/lease-engines.ts';
 import { SCOPE } from '../support.ts';
-import type { LimitedNode, Start } from './limited-node.ts';
+import type { JobAnswer, LimitedJob } from './limited-node.ts';
 
 /** How often processes are killed, on each engine. */
 const SCHEDULES = Number(process.env['LIMIT_SCHEDULES'] ?? 2);
 /** How many windows of one second are watched, on each engine. */
 const WINDOWS = Number(process.env['LIMIT_WINDOWS'] ?? 3);
 
-const script = new URL('limited-node.ts', import.meta.url).pathname;
+const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
 const urls = inject('servers');
 const ENGINES: readonly (readonly [LeaseEngine, string | undefined])[] = [
-  ['sqlite', 'a file'],
+  ['sqlite', join(folder, 'leases.db')],
   ['postgres', urls.postgres],
   ['mariadb', urls.mariadb],
   ['redis', urls.redis],
   ['redisCluster', urls.redisCluster],
 ];
 
-/** One limited token, and processes that use it. */
-async function setUp(limits: TokenLimits, leases: LimitedNode['leases']) {
-  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const key = generateKey();
-  const file = join(folder, 'tokens.db');
-  const service = new TokenService({
-    store: SqliteTokenStore.open(file),
-    keys: [key],
-    prefix: 'acme',
-    limits: { store: new MemoryLeaseStore() },
-  });
-  const { value } = await service.issue({ account: 'acme', scopes: [SCOPE], limits });
+const key = generateKey();
+const file = join(folder, 'tokens.db');
+const service = new TokenService({
+  store: SqliteTokenStore.open(file),
+  keys: [key],
+  prefix: 'acme',
+  limits: { store: new MemoryLeaseStore() },
+});
+/** Processes that go on from one test to the next, because a start takes long. */
+const nodes: ChildProcess[] = [];
+
+afterAll(async () => {
+  for (const node of nodes) node.kill('SIGKILL');
   await service.close();
-  const place = placeIn(folder, leases);
-  if (typeof place !== 'string') await prepareLeases(place);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function newPlace(engine: LeaseEngine, url = ''): Promise<LeasePlace> {
+  const place = { engine, url, name: `limits_${randomBytes(8).toString('hex')}` };
+  await prepareLeases(place);
+  return place;
+}
+
+/** A limited token that processes use together. */
+async function newToken(leases: LimitedJob['leases'], limits: TokenLimits) {
+  const { id: account, value } = await service.issue({ account: 'acme', scopes: [SCOPE], limits });
   const files: string[] = [];
-  const start = async (count: number, callers: number) => {
-    const nodes = Array.from({ length: count }, () => {
-      const notes = join(folder, `notes-${files.length}`);
+  /** Lets some processes begin at the same time; what those answer that were not killed. */
+  const use = async (count: number, { callers, ms }: Pick<LimitedJob, 'callers' | 'ms'>) => {
+    const jobs = Array.from({ length: count }, (_, index): readonly [ChildProcess, LimitedJob] => {
+      const notes = join(folder, `notes-${account}-${files.length}`);
+      writeFileSync(notes, '');
       files.push(notes);
-      const node: LimitedNode = {
-        leases: place,
-        tokens: file,
-        key,
-        value,
-        callers,
-        notes,
-      };
-      const child = fork(script, [JSON.stringify(node)]);
-      onTestFinished(() => void child.kill('SIGKILL'));
-      return child;
+      const job = { leases, tokens: file, key, value, callers, notes, ...(ms && { ms }) };
+      return [nodeOf(index), { id: nextId(), ...job }];
     });
-    await Promise.all(nodes.map(isReady));
-    return nodes;
+    await Promise.all(jobs.map(([node, job]) => answerOf(node, job)));
+    const answers = await Promise.all(jobs.map(([node, { id }]) => answerOf(node, id)));
+    return answers.filter((answer) => answer !== undefined);
   };
   const notes = () => files.map((each) => readFileSync(each, 'utf8'));
   const accepted = () => notes().reduce((sum, count) => sum + Number(count), 0);
-  return { start, notes, accepted };
+  return { use, notes, accepted };
 }
 
-function placeIn(folder: string, leases: LimitedNode['leases']): LimitedNode['leases'] {
-  if (typeof leases === 'string') {
-    const counter = join(folder, 'counter');
-    writeFileSync(counter, '0');
-    return counter;
-  }
-  return leases.engine === 'sqlite' ? { ...leases, url: join(folder, 'leases.db') } : leases;
+let ids = 0;
+function nextId(): number {
+  ids += 1;
+  return ids;
 }
 
-function newPlace(engine: LeaseEngine, url = ''): LeasePlace {
-  return { engine, url, name: `limits_${randomBytes(8).toString('hex')}` };
+/** One of the processes; another one, if it was killed. */
+function nodeOf(index: number): ChildProcess {
+  const known = nodes[index];
+  if (known?.connected) return known;
+  const node = fork(join(import.meta.dirname, 'limited-node.ts'));
+  nodes[index] = node;
+  return node;
 }
 
-async function isReady(node: ChildProcess): Promise<void> {
-  const isGone = once(node, 'exit').then(() => Promise.reject(new Error('a process has failed')));
-  await Promise.race([once(node, 'message'), isGone]);
-  isGone.catch(() => {});
+async function kill(node: ChildProcess): Promise<void> {
+  const ended = once(node, 'exit');
+  node.kill('SIGKILL');
+  await ended;
 }
 
-/** Lets processes begin together, and waits for the end of those that are not killed. */
-async function run(nodes: readonly ChildProcess[], start: Start = {}): Promise<void> {
-  const ends = nodes.map((node) => once(node, 'exit'));
-  for (const node of nodes) node.send(start);
-  await Promise.all(ends);
+/** What a process answers to a message; `undefined` if it has ended. */
+function answerOf(
+  node: ChildProcess,
+  message: LimitedJob | number,
+): Promise<JobAnswer | undefined> {
+  const id = typeof message === 'object' ? message.id : message;
+  return new Promise((resolve) => {
+    const settle = (answer?: JobAnswer) => {
+      node.off('message', onMessage);
+      node.off('exit', onExit);
+      resolve(answer);
+    };
+    const onMessage = (answer: unknown) => {
+      if ((answer as JobAnswer).id === id) settle(answer as JobAnswer);
+    };
+    const onExit = () => settle();
+    node.on('message', onMessage);
+    node.on('exit', onExit);
+    node.send(message, (error) => error && settle());
+  });
+}
+
+function failuresIn(answers: readonly JobAnswer[]): number {
+  return answers.reduce((sum, { failures }) => sum + failures, 0);
 }
 
 describe.each(ENGINES)('limits on %s', (engine, url) => {
@@ -106,12 +131,15 @@ describe.each(ENGINES)('limits on %s', (engine, url) => {
     'of 10 000 uses are held exactly by 8 processes with 64 callers each',
     { timeout: 120_000 },
     async () => {
-      const { start, accepted } = await setUp({ uses: 10_000 }, newPlace(engine, url));
-      await run(await start(8, 64));
+      const place = await newPlace(engine, url);
+      const { use, accepted } = await newToken(place, { uses: 10_000 });
+      const answers = await use(8, { callers: 64 });
+      expect(answers).toHaveLength(8);
       expect(accepted()).toBeLessThanOrEqual(10_000);
       // What one had leased when the others saw that nothing was left went back at its end.
-      await run(await start(1, 64));
+      answers.push(...(await use(1, { callers: 64 })));
       expect(accepted()).toBe(10_000);
+      expect(failuresIn(answers)).toBe(0);
     },
   );
 
@@ -119,55 +147,89 @@ describe.each(ENGINES)('limits on %s', (engine, url) => {
     `are never exceeded where a process is killed, ${SCHEDULES} times`,
     { timeout: 60_000 + SCHEDULES * 20_000 },
     async () => {
+      const place = await newPlace(engine, url);
       for (let schedule = 0; schedule < SCHEDULES; schedule += 1) {
         const uses = 600;
-        const { start, accepted } = await setUp({ uses }, newPlace(engine, url));
-        const nodes = await start(4, 16);
-        const running = run(nodes);
+        const { use, accepted } = await newToken(place, { uses });
+        const running = use(4, { callers: 16 });
         // A different moment and a different process each time.
-        while (accepted() < (schedule * 137) % (uses / 2)) await delay(1);
-        nodes[schedule % 4]?.kill('SIGKILL');
-        await running;
-        await run(await start(1, 16));
+        const moment = Math.floor(((schedule * 0.618034) % 1) * uses);
+        let isOver = false;
+        void running.finally(() => {
+          isOver = true;
+        });
+        while (!isOver && accepted() < moment) await delay(1);
+        await kill(nodeOf(schedule % 4));
+        const answers = await running;
+        answers.push(...(await use(1, { callers: 16 })));
 
         expect(accepted()).toBeLessThanOrEqual(uses);
         // What the killed process had leased is lost: a part of the limit at most, twice over.
         expect(accepted()).toBeGreaterThanOrEqual(uses - (2 * uses) / 16 - 16);
+        expect(failuresIn(answers)).toBe(0);
       }
-    },
-  );
-
-  it.skipIf(url === undefined)(
-    `of 50 uses a second are held by 4 processes, in each of ${WINDOWS} windows`,
-    { timeout: 60_000 + WINDOWS * 2000 },
-    async () => {
-      const place = newPlace(engine, url);
-      const { start, notes } = await setUp({ rate: { uses: 50, seconds: 1 } }, place);
-      const nodes = await start(4, 8);
-      await run(nodes, { until: Date.now() + 500 + WINDOWS * 1000 });
-      const windows = new Map<string, number>();
-      for (const window of notes().join('').split('\n').filter(Boolean)) {
-        windows.set(window, (windows.get(window) ?? 0) + 1);
-      }
-
-      expect(Math.max(...windows.values())).toBeLessThanOrEqual(50);
-      expect(windows.size).toBeGreaterThanOrEqual(Math.min(WINDOWS, 2));
     },
   );
 });
 
-describe('limits in memory', () => {
-  it('of 50 uses a second are held by 4 services, in each of 1000 windows', async () => {
-    const clock = manualClock();
-    const [store, key, limits] = [new MemoryTokenStore(), generateKey(), new MemoryLeaseStore()];
-    const services = Array.from(
-      { length: 4 },
-      () =>
-        new TokenService({ store, keys: [key], prefix: 'acme', clock, limits: { store: limits } }),
-    ) as [TokenService, ...TokenService[]];
+const READY = ENGINES.filter(([, url]) => url !== undefined);
+
+describe(`limits on ${READY.map(([engine]) => engine).join(', ')}`, () => {
+  it(`of 50 uses a second are held by 4 processes, in each of ${WINDOWS} windows`, {
+    timeout: 60_000 + WINDOWS * 2000,
+  }, async () => {
     const rate = { uses: 50, seconds: 1 };
-    const [first] = services;
-    const { value } = await first.issue({ account: 'acme', scopes: [SCOPE], limits: { rate } });
+    // At the same time: they mostly wait.
+    const watched = READY.map(async ([engine, url]) => {
+      const { use, notes } = await newToken(await newPlace(engine, url), { rate });
+      const answers = await use(4, { callers: 8, ms: 500 + WINDOWS * 1000 });
+      const windows = new Map<string, number>();
+      for (const window of notes().join('').split('\n').filter(Boolean)) {
+        windows.set(window, (windows.get(window) ?? 0) + 1);
+      }
+      return { engine, windows, answers };
+    });
+    for (const { engine, windows, answers } of await Promise.all(watched)) {
+      const most = Math.max(...windows.values());
+      expect([engine, answers.length, most]).toEqual([engine, 4, Math.min(most, 50)]);
+      expect(most).toBeGreaterThan(25);
+      expect(windows.size).toBeGreaterThanOrEqual(Math.min(WINDOWS, 2));
+    }
+  });
+});
+
+describe('limits in memory', () => {
+  const clock = manualClock();
+  const serviceOn = (store: MemoryTokenStore, leases: MemoryLeaseStore) =>
+    new TokenService({ store, keys: [key], prefix: 'acme', clock, limits: { store: leases } });
+
+  /** Services that share one token, as processes do elsewhere. */
+  async function setUp(count: number, limits: TokenLimits) {
+    const [store, leases] = [new MemoryTokenStore(), new MemoryLeaseStore({ clock })];
+    const services = Array.from({ length: count }, () => serviceOn(store, leases));
+    const [first = serviceOn(store, leases)] = services;
+    const { value } = await first.issue({ account: 'acme', scopes: [SCOPE], limits });
+    return { services, value };
+  }
+
+  it('of 10 000 uses are held exactly by 8 services with 64 callers each', async () => {
+    const { services, value } = await setUp(9, { uses: 10_000 });
+    const last = services.pop() as TokenService;
+    let accepted = 0;
+    const call = async (tokens: TokenService) => {
+      while ((await tokens.verify(value, { scope: SCOPE })).ok) accepted += 1;
+    };
+    const callers = services.flatMap((tokens) => Array.from({ length: 64 }, () => call(tokens)));
+    await Promise.all(callers);
+    for (const tokens of services) await tokens.close();
+    expect(accepted).toBeLessThanOrEqual(10_000);
+    await call(last);
+    await last.close();
+    expect(accepted).toBe(10_000);
+  });
+
+  it('of 50 uses a second are held by 4 services, in each of 1000 windows', async () => {
+    const { services, value } = await setUp(4, { rate: { uses: 50, seconds: 1 } });
     const counts = new Set<number>();
     for (let window = 0; window < 1000; window += 1) {
       const calls = Array.from({ length: 100 }, (_, index) =>
@@ -176,7 +238,7 @@ describe('limits in memory', () => {
       counts.add((await Promise.all(calls)).filter((verdict) => verdict?.ok).length);
       clock.advance(1);
     }
-    for (const service of services) await service.close();
+    for (const tokens of services) await tokens.close();
 
     expect(Math.max(...counts)).toBeLessThanOrEqual(50);
     expect(Math.max(...counts)).toBeGreaterThan(25);
@@ -186,8 +248,10 @@ describe('limits in memory', () => {
 describe('limits by a counter that is read first and written later', () => {
   it('are exceeded: the test would notice', { timeout: 120_000 }, async () => {
     const uses = 1000;
-    const { start, accepted } = await setUp({ uses }, 'a counter');
-    await run(await start(4, 16));
+    const counter = join(folder, 'counter');
+    writeFileSync(counter, '0');
+    const { use, accepted } = await newToken(counter, { uses });
+    await use(4, { callers: 16 });
     expect(accepted()).toBeGreaterThan(uses);
   });
 });
