@@ -1,6 +1,7 @@
 import { TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { IntrospectOptions } from '../input.ts';
+import type { AddressFault } from '../limits/blocks.ts';
 import type { LimitHit } from '../limits/leases.ts';
 import { isCounted, type Limits } from '../limits/limits.ts';
 import type { RecordChange } from '../records/change-queue.ts';
@@ -185,21 +186,26 @@ export class Decider {
     return this.#refuseNeed(record, refusal, now);
   }
 
-  /** Why a token may not be used from where it is. Nobody asks for the address of others. */
+  /** Why a token may not be used from where it is, itself or one of its ancestors. */
   #elsewhere(
     record: TokenRecord,
     ancestors: Ancestors,
     { address }: Pick<Call, 'address'>,
-  ): 'address_unknown' | 'address_denied' | undefined {
-    // Hot path: most tokens are limited to no addresses, and have no ancestors.
-    if (record.limits === undefined && ancestors.length === 0) return undefined;
-    for (const each of [record, ...ancestors]) {
-      if (each?.limits?.addresses === undefined) continue;
-      const from = typeof address === 'function' ? address() : address;
-      const refusal = this.#parts.limits.refusalOf(each, from);
-      if (refusal !== undefined) return refusal;
+  ): AddressFault | undefined {
+    const fault = this.#addressFault(record, address);
+    if (fault !== undefined) return fault;
+    for (const each of ancestors) {
+      const above = each && this.#addressFault(each, address);
+      if (above !== undefined) return above;
     }
     return undefined;
+  }
+
+  /** Nobody asks for the address unless the token is limited to some. */
+  #addressFault({ limits }: TokenRecord, address: Call['address']): AddressFault | undefined {
+    if (limits?.addresses === undefined) return undefined;
+    const from = typeof address === 'function' ? address() : address;
+    return this.#parts.limits.refusalOf(limits.addresses, from);
   }
 
   /**

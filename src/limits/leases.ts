@@ -61,8 +61,8 @@ export class Leases {
       const { total, rate } = this.#limited(record, now);
       if (total?.left === 0 || rate?.left === 0) return this.#hitOf(records, now);
     }
-    for (const record of records) {
-      const { total, rate } = this.#limited(record, now);
+    for (const { id } of records) {
+      const { total, rate } = this.#tokens.get(id) as LimitedToken;
       if (total !== undefined) this.#spendOne(total, now);
       if (rate !== undefined) this.#spendOne(rate, now);
     }

@@ -2,7 +2,7 @@ import { LEASE_KEPT_MS, PURGE_BATCH } from '../bounds.ts';
 import { type StoreFailure, TokenError } from '../errors.ts';
 import type { LeaseStore } from '../lease-store.ts';
 import type { TokenLimits, TokenRecord } from '../token.ts';
-import { CompiledBlocks } from './blocks.ts';
+import { type AddressFault, CompiledBlocks } from './blocks.ts';
 import { CheckedLeaseStore } from './checked-lease-store.ts';
 import { Leases, type LimitHit } from './leases.ts';
 import { endOfTotal, totalKey } from './windows.ts';
@@ -50,13 +50,9 @@ export class Limits {
     );
   }
 
-  /** Why a token may not be used from an address; `undefined` if it may. */
-  refusalOf(
-    { limits }: TokenRecord,
-    address: string | undefined,
-  ): 'address_unknown' | 'address_denied' | undefined {
-    const { addresses } = limits ?? {};
-    return addresses && this.#blocks.refusalOf(addresses, address);
+  /** Why an address may not use a token that is limited to some; `undefined` if it may. */
+  refusalOf(allowed: readonly string[], address: string | undefined): AddressFault | undefined {
+    return this.#blocks.refusalOf(allowed, address);
   }
 
   /**

@@ -9,8 +9,9 @@ import { SideDatabase, type SideSchema } from './side-database.ts';
  * write to the file of the tokens would make every process drop what it has cached of them.
  *
  * What was granted stays granted: each call is on disk before its promise resolves (`synchronous=FULL`).
- * A write waits up to 1.5 s for another process, by a timer, and then rejects with `store_unavailable`.
- * The time of the machine decides whether a window has ended.
+ * Calls of one turn of the event loop share one transaction. A write waits up to 1.5 s for another process,
+ * by a timer, and then rejects with `store_unavailable`. The time of the machine decides whether a window
+ * has ended.
  *
  * @example
  * const limits = { store: SqliteLeaseStore.open('leases.db') };
