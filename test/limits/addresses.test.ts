@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AddressBlocks, parseAddress, readBlock } from '../../src/limits/addresses.ts';
+import { CompiledBlocks } from '../../src/limits/blocks.ts';
 
 /** The block of a text, as a token keeps it. */
 function blockOf(text: string): string {
@@ -137,6 +138,37 @@ describe('AddressBlocks', () => {
       ),
       { numRuns: runs },
     );
+  });
+});
+
+describe('CompiledBlocks', () => {
+  function refusalsOf(allowed: readonly string[], addresses: readonly (string | undefined)[]) {
+    const blocks = new CompiledBlocks(() => new Error('corrupt'));
+    return addresses.map((address) => blocks.refusalOf(allowed, address));
+  }
+
+  it.each([
+    ['that stays', Object.freeze(['10.0.0.0/8', '2001:db8::/32'])],
+    ['that may change', ['10.0.0.0/8', '2001:db8::/32']],
+  ])('judge each address by itself, with a list %s', (_, allowed) => {
+    const inside = ['10.0.0.1', '::ffff:10.0.0.1', '2001:db8::1'];
+    const outside = ['11.0.0.1', '::10.0.0.1', '2001:db9::1'];
+    const unknown = ['', '10.0.0.1:80', undefined];
+    const mixed = [0, 1, 2].flatMap((i) => [inside[i], outside[i], outside[i], inside[i]]);
+
+    expect(refusalsOf(allowed, [...mixed, ...unknown, '10.0.0.1'])).toEqual([
+      ...[0, 1, 2].flatMap(() => [undefined, 'address_denied', 'address_denied', undefined]),
+      ...unknown.map(() => 'address_unknown'),
+      undefined,
+    ]);
+  });
+
+  it('mix up no lists', () => {
+    const blocks = new CompiledBlocks(() => new Error('corrupt'));
+    const [one, two] = [Object.freeze(['10.0.0.0/8']), Object.freeze(['11.0.0.0/8'])];
+    const answers = [one, two, one, two].map((list) => blocks.refusalOf(list, '10.0.0.1'));
+
+    expect(answers).toEqual([undefined, 'address_denied', undefined, 'address_denied']);
   });
 });
 

@@ -103,13 +103,27 @@ describe('a lease', () => {
     }
   });
 
-  it('costs at most one call of the store for 100 uses, at 10 000 a second', async () => {
-    const setting = setUp();
-    const record = recordWith({ rate: { uses: 100_000, seconds: 1 } });
+  it.each([1, 4, 8])(
+    'costs at most one call of the store for 100 uses, of 10 000 a second in %i processes',
+    async (count) => {
+      const { store, time } = setUp();
+      let calls = 0;
+      store.fault = () => {
+        calls += 1;
+      };
+      const nodes = Array.from({ length: count }, () => nodeOn(store, time));
+      const record = recordWith({ rate: { uses: 100_000, seconds: 1 } });
+      let spent = 0;
+      for (let i = 0; i < 20_000; i++) {
+        const leases = nodes[i % count] as Leases;
+        spent += await spend({ leases, time }, record, { tries: 1, everyMs: 0.1 });
+      }
+      await Promise.all(nodes.map((node) => node.close()));
 
-    expect(await spend(setting, record, { tries: 20_000, everyMs: 0.1 })).toBe(20_000);
-    expect(setting.store.takes.length).toBeLessThan(200);
-  });
+      expect(spent).toBe(20_000);
+      expect(calls).toBeLessThanOrEqual(200);
+    },
+  );
 
   it('is fetched for all who wait in one call', async () => {
     const { store, leases } = setUp();

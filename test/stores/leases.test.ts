@@ -1,36 +1,18 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/lease-store.ts';
 import { MemoryLeaseStore } from '../../src/stores/memory-leases.ts';
 import {
-  type SqliteHandle,
   SqliteLeaseStore,
   SqliteTokenStore,
   SqliteUsageStore,
 } from '../../src/stores/sqlite/index.ts';
 import { leaseContract, manualClock } from '../../src/testing/index.ts';
 import { codeOf, SCOPE, setUp } from '../support.ts';
-
-const BetterSqlite3 = createRequire(import.meta.url)('better-sqlite3') as new (
-  path: string,
-) => SqliteHandle & { close(): unknown };
-
-function newFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  return join(folder, 'leases.db');
-}
-
-function opened<Kept extends { close(): unknown }>(kept: Kept): Kept {
-  onTestFinished(() => void kept.close());
-  return kept;
-}
+import { newFile, opened, PLACES } from './sqlite-handles.ts';
 
 const FAR = new Date('2100-01-01T00:00:00.000Z');
 
@@ -77,22 +59,8 @@ describe('memory lease store', () => {
   });
 });
 
-describe('SQLite lease store in a file', () => {
-  it.each(leaseContract)('$name', (promise) => promise.run(() => SqliteLeaseStore.open(newFile())));
-});
-
-describe('SQLite lease store over better-sqlite3', () => {
-  it.each(leaseContract)('$name', (promise) =>
-    promise.run(() => SqliteLeaseStore.open(opened(new BetterSqlite3(newFile())))),
-  );
-});
-
-describe('SQLite lease store over a handle that reads bigint', () => {
-  it.each(leaseContract)('$name', (promise) =>
-    promise.run(() =>
-      SqliteLeaseStore.open(opened(new DatabaseSync(':memory:', { readBigInts: true }))),
-    ),
-  );
+describe.each(PLACES)('SQLite lease store %s', (_, make) => {
+  it.each(leaseContract)('$name', (promise) => promise.run(() => SqliteLeaseStore.open(make())));
 });
 
 describe('SqliteLeaseStore', () => {

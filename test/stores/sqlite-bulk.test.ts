@@ -1,23 +1,11 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { generateKey, TokenService } from '../../src/index.ts';
 import { type SqliteHandle, SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
+import { DRIVERS, type Handle } from './sqlite-handles.ts';
 import { CREATED, newRecord } from './support.ts';
-
-type Handle = SqliteHandle & { close(): unknown };
-
-const BetterSqlite3 = createRequire(import.meta.url)('better-sqlite3') as new (
-  path: string,
-) => Handle;
-
-const DRIVERS: [string, (path: string) => Handle][] = [
-  ['node:sqlite', (path) => new DatabaseSync(path)],
-  ['better-sqlite3', (path) => new BetterSqlite3(path)],
-];
 
 const LATER = new Date('2200-01-01T00:00:00Z');
 const MOST_A_TURN = 100;

@@ -1,8 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import {
   existsSync,
-  mkdirSync,
-  mkdtempSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -11,26 +9,14 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { generateKey, type TokenEvent, TokenService } from '../../src/index.ts';
-import { type SqliteHandle, SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { SCOPE } from '../support.ts';
+import { DRIVERS, newFile, opened } from './sqlite-handles.ts';
 import { CREATED, newRecord, refusalOf } from './support.ts';
-
-type Handle = SqliteHandle & { close(): unknown };
-
-const BetterSqlite3 = createRequire(import.meta.url)('better-sqlite3') as new (
-  path: string,
-) => Handle;
-
-const DRIVERS: [string, (path: string) => Handle][] = [
-  ['node:sqlite', (path) => new DatabaseSync(path)],
-  ['better-sqlite3', (path) => new BetterSqlite3(path)],
-];
 
 const record = newRecord('one');
 const two = newRecord('two');
@@ -56,19 +42,6 @@ const FAULTS: [string, (path: string) => void][] = [
   ['log and its index are removed', (path) => removeLog(path)],
   ['folder is moved away', (path) => renameSync(dirname(path), `${dirname(path)}-old`)],
 ];
-
-function newFile(): string {
-  const home = mkdtempSync(join(tmpdir(), 'tokenwright-'));
-  onTestFinished(() => rmSync(home, { recursive: true }));
-  const folder = join(home, 'data');
-  mkdirSync(folder);
-  return join(folder, 'tokens.db');
-}
-
-function opened<Kept extends { close(): unknown }>(kept: Kept): Kept {
-  onTestFinished(async () => void (await kept.close()));
-  return kept;
-}
 
 async function setUp(path = newFile()) {
   const store = opened(SqliteTokenStore.open(path));

@@ -1,23 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { nextTurn } from '../../src/deadline.ts';
 import { type SqliteHandle, SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
+import { DRIVERS, type Handle } from './sqlite-handles.ts';
 import { CREATED, newRecord } from './support.ts';
-
-type Handle = SqliteHandle & { close(): unknown };
-
-const BetterSqlite3 = createRequire(import.meta.url)('better-sqlite3') as new (
-  path: string,
-) => Handle;
-
-const DRIVERS: [string, (path: string) => Handle][] = [
-  ['node:sqlite', (path) => new DatabaseSync(path)],
-  ['better-sqlite3', (path) => new BetterSqlite3(path)],
-];
 
 const GIVE_UP_MS = 1500;
 const LONGEST_PAUSE_MS = 15;

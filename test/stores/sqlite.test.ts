@@ -1,20 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  existsSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { nextTurn } from '../../src/deadline.ts';
 import { isTokenError } from '../../src/errors.ts';
 import { COLUMNS } from '../../src/stores/rows.ts';
@@ -35,35 +25,8 @@ import {
   replacedValues,
 } from './earlier.ts';
 import { longList, longListCases, longRecord } from './long-lists.ts';
+import { BetterSqlite3, DRIVERS, type Handle, newFile, opened } from './sqlite-handles.ts';
 import { CREATED, newRecord } from './support.ts';
-
-type Handle = SqliteHandle & { close(): unknown };
-
-/** It has no types of its own; the cast says what we use of it. */
-const BetterSqlite3 = createRequire(import.meta.url)('better-sqlite3') as new (
-  path: string,
-) => Handle;
-
-const DRIVERS: [string, (path: string) => Handle][] = [
-  ['node:sqlite', (path) => new DatabaseSync(path)],
-  ['better-sqlite3', (path) => new BetterSqlite3(path)],
-];
-
-const cleanups: (() => void)[] = [];
-afterEach(() => {
-  for (const clean of cleanups.splice(0).reverse()) clean();
-});
-
-function newFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
-  cleanups.push(() => rmSync(folder, { recursive: true }));
-  return join(folder, 'tokens.db');
-}
-
-function opened<Kept extends { close(): unknown }>(kept: Kept): Kept {
-  cleanups.push(() => kept.close());
-  return kept;
-}
 
 async function setUp(path = newFile()): Promise<{
   store: SqliteTokenStore;
@@ -203,7 +166,7 @@ describe.each(DRIVERS)('writes of one turn, over %s', (_, connect) => {
     const { store, executed, faults } = setUpSpied();
     faults.set('BEGIN IMMEDIATE', lockedOut(connect, path));
     vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
-    cleanups.push(() => vi.useRealTimers());
+    onTestFinished(() => void vi.useRealTimers());
 
     const writing = Promise.all(records.map((record) => store.insert(record)));
     await nextTurn();
@@ -661,7 +624,7 @@ describe('open', () => {
 
   it('says what to do when Node.js has no node:sqlite', () => {
     const spy = vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined as never);
-    cleanups.push(() => spy.mockRestore());
+    onTestFinished(() => spy.mockRestore());
     const path = newFile();
     const failure = failureOf(() => SqliteTokenStore.open(path));
 
@@ -798,7 +761,7 @@ describe('a database that fails', () => {
       expect(await call(store)).toContainEqual(record);
     } else {
       vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
-      cleanups.push(() => vi.useRealTimers());
+      onTestFinished(() => void vi.useRealTimers());
       const refusal = refusalOf(call(store));
       await nextTurn();
       vi.advanceTimersByTime(1515);

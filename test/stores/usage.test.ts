@@ -1,39 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, describe, expect, it } from 'vitest';
+import { setImmediate as turn } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
 import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
-import {
-  type SqliteHandle,
-  SqliteTokenStore,
-  SqliteUsageStore,
-} from '../../src/stores/sqlite/index.ts';
+import { SqliteTokenStore, SqliteUsageStore } from '../../src/stores/sqlite/index.ts';
 import { usageContract } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token.ts';
 import type { UsageDelta, UsageStore } from '../../src/usage-store.ts';
 import { codeOf } from '../support.ts';
-
-const BetterSqlite3 = createRequire(import.meta.url)('better-sqlite3') as new (
-  path: string,
-) => SqliteHandle & { close(): unknown };
-
-const cleanups: (() => void)[] = [];
-afterEach(() => {
-  for (const clean of cleanups.splice(0).reverse()) clean();
-});
-
-function newFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
-  cleanups.push(() => rmSync(folder, { recursive: true }));
-  return join(folder, 'usage.db');
-}
-
-function opened<Kept extends { close(): unknown }>(kept: Kept): Kept {
-  cleanups.push(() => kept.close());
-  return kept;
-}
+import { newFile, opened, PLACES } from './sqlite-handles.ts';
 
 const ID = 'one'.padEnd(22, 'x') as TokenId;
 const SCOPE = 'GET:shop.example/orders';
@@ -50,22 +24,8 @@ describe('memory usage store', () => {
   it.each(usageContract)('$name', (promise) => promise.run(() => new MemoryUsageStore()));
 });
 
-describe('SQLite usage store in a file', () => {
-  it.each(usageContract)('$name', (promise) => promise.run(() => SqliteUsageStore.open(newFile())));
-});
-
-describe('SQLite usage store over better-sqlite3', () => {
-  it.each(usageContract)('$name', (promise) =>
-    promise.run(() => SqliteUsageStore.open(opened(new BetterSqlite3(newFile())))),
-  );
-});
-
-describe('SQLite usage store over a handle that reads bigint', () => {
-  it.each(usageContract)('$name', (promise) =>
-    promise.run(() =>
-      SqliteUsageStore.open(opened(new DatabaseSync(':memory:', { readBigInts: true }))),
-    ),
-  );
+describe.each(PLACES)('SQLite usage store %s', (_, make) => {
+  it.each(usageContract)('$name', (promise) => promise.run(() => SqliteUsageStore.open(make())));
 });
 
 /** Stores that each break one promise, and the cases that have to notice. */
@@ -260,6 +220,7 @@ describe('SqliteUsageStore', () => {
     const other = opened(new DatabaseSync(file));
     other.exec('BEGIN IMMEDIATE');
     const adding = store.add([useOf(1)]);
+    await turn();
     expect(await usesIn(store)).toBeUndefined();
     other.exec('COMMIT');
     await adding;
