@@ -73,20 +73,20 @@ function overPostgres(options: object): DatabaseHost<pg.Pool> {
   onTestFinished(() => pool.end());
   const sent: string[] = [];
   let deadlocks = 0;
-  const spied = Object.assign(Object.create(pool), {
-    async query(query: { text: string }) {
-      sent.push(query.text);
-      try {
-        return await pool.query(query);
-      } catch (error) {
-        if ((error as { code?: string }).code === '40P01') deadlocks += 1;
-        throw error;
-      }
-    },
-  });
+  const query = pool.query.bind(pool) as (text: string) => Promise<pg.QueryResult>;
+  const spy = async (statement: { text: string }) => {
+    sent.push(statement.text);
+    try {
+      return await query(statement as never);
+    } catch (error) {
+      if ((error as { code?: string }).code === '40P01') deadlocks += 1;
+      throw error;
+    }
+  };
+  Object.assign(pool, { query: spy });
   return {
-    pool: spied,
-    run: async (sql) => (await pool.query(sql)).rows as Row[],
+    pool,
+    run: async (sql) => (await query(sql)).rows,
     async begin() {
       const client = await pool.connect();
       await client.query('BEGIN');
@@ -103,10 +103,8 @@ function overPostgres(options: object): DatabaseHost<pg.Pool> {
     deadlocks: () => deadlocks,
     async restricted(table, rights) {
       const role = newName();
-      await pool.query(`CREATE ROLE ${role}; GRANT ${rights} ON ${table} TO ${role}`);
-      onTestFinished(
-        async () => void (await pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`)),
-      );
+      await query(`CREATE ROLE ${role}; GRANT ${rights} ON ${table} TO ${role}`);
+      onTestFinished(async () => void (await query(`DROP OWNED BY ${role}; DROP ROLE ${role}`)));
       return overPostgres({ options: `-c role=${role}` });
     },
   };

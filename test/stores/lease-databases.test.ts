@@ -231,28 +231,32 @@ describe.each(PLACES)('eight processes on %s', (engine, server) => {
     return { engine, url: join(folder, 'leases.db'), name: '' };
   }
 
-  it.skipIf(server === undefined)('spend exactly the limit together', async () => {
-    const place = newPlace();
-    await prepareLeases(place);
-    const limit = 2000;
-    const job = JSON.stringify({ place, key: KEY, limit, callers: 8 });
-    const script = join(import.meta.dirname, 'taking-process.ts');
-    const children = Array.from({ length: 8 }, () => fork(script, [job]));
-    onTestFinished(() => {
-      for (const child of children) child.kill('SIGKILL');
-    });
-    await Promise.all(children.map((child) => once(child, 'message')));
-    const ends = children.map((child) => once(child, 'message') as Promise<[number]>);
-    for (const child of children) child.send('go');
-    const spent = (await Promise.all(ends)).map(([count]) => count);
+  it.skipIf(server === undefined)(
+    'spend exactly the limit together',
+    { timeout: 120_000 },
+    async () => {
+      const place = newPlace();
+      await prepareLeases(place);
+      const limit = 2000;
+      const job = JSON.stringify({ place, key: KEY, limit, callers: 8 });
+      const script = join(import.meta.dirname, 'taking-process.ts');
+      const children = Array.from({ length: 8 }, () => fork(script, [job]));
+      onTestFinished(() => {
+        for (const child of children) child.kill('SIGKILL');
+      });
+      await Promise.all(children.map((child) => once(child, 'message')));
+      const ends = children.map((child) => once(child, 'message') as Promise<[number]>);
+      for (const child of children) child.send('go');
+      const spent = (await Promise.all(ends)).map(([count]) => count);
 
-    const total = spent.reduce((sum, count) => sum + count, 0);
-    const { store, close } = openLeases(place);
-    const [rest = 0] = await store.take([want({ limit, want: limit })]);
-    await close();
-    // Others held the rest when the last one looked.
-    expect(total).toBeLessThanOrEqual(limit);
-    expect(total + rest).toBe(limit);
-    expect(spent.filter((count) => count > 0).length).toBeGreaterThan(1);
-  });
+      const total = spent.reduce((sum, count) => sum + count, 0);
+      const { store, close } = openLeases(place);
+      const [rest = 0] = await store.take([want({ limit, want: limit })]);
+      await close();
+      // Others held the rest when the last one looked.
+      expect(total).toBeLessThanOrEqual(limit);
+      expect(total + rest).toBe(limit);
+      expect(spent.filter((count) => count > 0).length).toBeGreaterThan(1);
+    },
+  );
 });
