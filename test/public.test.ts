@@ -103,6 +103,7 @@ const EXPORTS: Record<
       'MemoryTokenStore',
       'MemoryUsageStore',
       'MemoryLeaseStore',
+      'type MemoryLeaseOptions',
       'type LeaseStore',
       'type LeaseWant',
       'type UnspentLease',
@@ -387,11 +388,11 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^access\//, /^(service|store\.ts|schemas|http|stores|cli|testing|openapi)\b|^node:/],
   [
     /^usage\//,
-    /^(?!bounds|deadline|duration|errors|events|scope\/|token\.ts$|usage-store\.ts$|usage\/)/,
+    /^(?!bounds|deadline|duration|errors|events|scope\/|store-calls\.ts$|token\.ts$|usage-store\.ts$|usage\/)/,
   ],
   [
     /^limits\//,
-    /^(?!bounds|deadline|errors|token\.ts$|lease-store\.ts$|limits\/|node:net$|ipaddr\.js$)/,
+    /^(?!bounds|deadline|errors|store-calls\.ts$|token\.ts$|lease-store\.ts$|limits\/|node:net$|ipaddr\.js$)/,
   ],
   [/^input\.ts$/, /^(?!errors\.ts$|token\.ts$|scope\/index\.ts$)/],
   [/^(options|schemas)\.ts$/, /^(service|records|access|http|stores|cli)\b/],

@@ -32,8 +32,13 @@ export class MemoryLeaseStore implements LeaseStore {
   readonly #counts = new Map<string, Map<number, Granted>>();
   readonly #clock: Clock;
 
-  /** @throws {TokenError} `invalid_options` if the clock does not return a valid time */
-  constructor({ clock = systemClock }: MemoryLeaseOptions = {}) {
+  /**
+   * Asks the clock once, to see that it is one.
+   *
+   * @throws {TokenError} `invalid_options` if it does not return a valid time
+   */
+  constructor(options: MemoryLeaseOptions = {}) {
+    const { clock = systemClock } = options;
     timeOf(clock);
     this.#clock = clock;
   }

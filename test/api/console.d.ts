@@ -371,6 +371,9 @@ export declare const ENGLISH_TEXTS: {
   bulk: {
     select: Phrase<"name">;
     selectAll: string;
+    selectMatching: string;
+    reading: Plural<"count">;
+    descendants: string;
     selected: Plural<"count">;
     revoke: string;
     title: Plural<"count">;
@@ -379,6 +382,9 @@ export declare const ENGLISH_TEXTS: {
     failed: Plural<"count">;
     confirm: Plural<"count">;
     stop: string;
+    revoked: Plural<"count" | "done">;
+    left: Plural<"count">;
+    goOn: Plural<"count">;
     done: Plural<"count">;
   };
   conflict: {

@@ -171,8 +171,13 @@ export interface ListInput<Asked extends string = string> {
 
 export type ListedState = TokenState | 'all';
 
+export interface MemoryLeaseOptions {
+  readonly clock?: Clock | undefined;
+}
+
 export declare class MemoryLeaseStore implements LeaseStore {
   #private;
+  constructor(options?: MemoryLeaseOptions);
   take(wants: readonly LeaseWant[]): Promise<number[]>;
   giveBack(leases: readonly UnspentLease[]): Promise<void>;
   purge(before: Date, limit: number): Promise<number>;

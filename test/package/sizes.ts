@@ -6,11 +6,11 @@ import { ENTRIES, type Entry, specifierOf } from './entries.ts';
 /** In bytes, a little above what it is: whoever raises one says in the change what it buys. */
 const BUDGETS: Readonly<Record<Entry, number>> = {
   scope: 8_650,
-  index: 46_900,
+  index: 47_100,
   openapi: 15_000,
   http: 38_700,
   console: 57_000,
-  sqlite: 11_900,
+  sqlite: 12_100,
   postgres: 14_450,
   mysql: 13_600,
   redis: 17_550,
