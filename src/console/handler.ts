@@ -9,11 +9,14 @@ import { translation } from './texts-schema.ts';
 
 /** The options of `tokenConsole`. */
 export interface TokenConsoleOptions {
-  /** The path of the page, such as `/console`. Its files are below it. */
+  /**
+   * The path of the page, such as `/console`. Its files are below it. Without what a proxy adds before
+   * it: the page finds its files and the token service from where it is.
+   */
   readonly basePath: string;
   /**
    * The path of the token service, at the same origin: the `basePath` of its `tokenHandler`, or `/` for
-   * a service at the root.
+   * a service at the root. As with `basePath`, without what a proxy adds.
    */
   readonly api: string;
   /** The title of the page: 1 to 100 characters. @default 'Access tokens', or its translation */
@@ -71,26 +74,28 @@ export function tokenConsole(options: TokenConsoleOptions): TokenConsole {
   const given = checkOptions<TokenConsoleOptions>(schema, options);
   const { basePath } = given;
   const assets = [...pageAssets(), ...textsAsset(given.texts)];
-  const page: Answer = {
-    text: pageText(given, assets),
+  const pageWith = (files: string): Answer => ({
+    text: pageText(given, assets, files),
     type: 'text/html',
     caching: 'no-store',
-  };
+  });
   const answers = new Map<string, Answer>([
-    ['', page],
-    ['/', page],
+    // To a browser, the last part of an address without a slash is a file and no folder.
+    ['', pageWith(basePath.slice(basePath.lastIndexOf('/') + 1))],
+    ['/', pageWith('.')],
     // The hash in their names changes with their content, so browsers may keep them forever.
     ...assets.map(({ name, type, text }): [string, Answer] => [
       `/${name}`,
       { text, type, caching: 'public, max-age=31536000, immutable' },
     ]),
   ]);
+  const cutOff = pageWith(basePath);
   const handle = (request: Request): Response => {
     const { pathname } = new URL(request.url);
     const isWhole = pathname === basePath || pathname.startsWith(`${basePath}/`);
-    // A router may have cut off the path that the page is mounted under.
-    const answer = answers.get(isWhole ? pathname.slice(basePath.length) : pathname);
-    return respond(request.method, answer);
+    if (isWhole) return respond(request.method, answers.get(pathname.slice(basePath.length)));
+    // A router may have cut off the path that the page is mounted under, and a slash at its end with it.
+    return respond(request.method, pathname === '/' ? cutOff : answers.get(pathname));
   };
   return Object.assign(handle, { basePath });
 }
@@ -129,12 +134,22 @@ function textsAsset(texts: ConsoleTexts | undefined): Asset[] {
   return [{ name: `texts-${hash}.json`, type: 'application/json', text }];
 }
 
-function pageText(options: TokenConsoleOptions, assets: readonly Asset[]): string {
+/** The way from a folder to a path, relative: `../auth` from `/console` to `/auth`. */
+function pathFrom(folder: string, path: string): string {
+  const from = folder.split('/').slice(1);
+  const to = path.split('/').slice(1);
+  const shared = from.findIndex((name, place) => name !== to[place]);
+  const up = shared === -1 ? 0 : from.length - shared;
+  return [...Array(up).fill('..'), ...to.slice(from.length - up)].join('/') || '.';
+}
+
+/** @param files where the files of the page are, from where the page is */
+function pageText(options: TokenConsoleOptions, assets: readonly Asset[], files: string): string {
   const { basePath, api, brand = '', texts = {}, language = 'en' } = options;
   const { title, needsScript } = { ...ENGLISH_TEXTS.shell, ...texts.shell, ...titleOf(options) };
   const { direction = directionOf(language) } = options;
   const addressOf = (wanted: Asset['type']) =>
-    assets.filter(({ type }) => type === wanted).map(({ name }) => `${basePath}/${name}`);
+    assets.filter(({ type }) => type === wanted).map(({ name }) => `${files}/${name}`);
   const [textsAddress] = addressOf('application/json');
   const styles = addressOf('text/css').map((href) => `<link rel="stylesheet" href="${href}">`);
   const scripts = addressOf('text/javascript').map(
@@ -151,7 +166,7 @@ function pageText(options: TokenConsoleOptions, assets: readonly Asset[]): strin
 ${[...styles, ...scripts].join('\n')}
 </head>
 <body>
-<div id="console" data-api="${escaped(api)}" data-title="${escaped(title)}" data-brand="${escaped(brand)}"${textsAddress === undefined ? '' : ` data-texts="${textsAddress}"`}></div>
+<div id="console" data-api="${escaped(pathFrom(basePath, api))}" data-title="${escaped(title)}" data-brand="${escaped(brand)}"${textsAddress === undefined ? '' : ` data-texts="${textsAddress}"`}></div>
 <noscript>${escaped(needsScript)}</noscript>
 </body>
 </html>

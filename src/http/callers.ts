@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { type Authenticate, readBasic } from './basic-auth.ts';
 import { HttpError } from './errors.ts';
 import type { HttpRequest } from './request.ts';
@@ -29,8 +30,13 @@ export async function signIn(
   const header = request.header('authorization');
   if (session !== undefined && (authenticate === undefined || header === undefined)) {
     const account = await signIns.checkSession(session, caller);
-    if (account !== null) return { account, isBySession: true };
-    throw unauthenticated('nobody is signed in', challengeFor(request, authenticate));
+    const challenge = challengeFor(request, authenticate);
+    if (account === null) throw unauthenticated('nobody is signed in', challenge);
+    const expected = request.header(ACCOUNT_HEADER);
+    if (expected !== undefined && expected !== markOf(account)) {
+      throw unauthenticated('another account is signed in now', challenge);
+    }
+    return { account, isBySession: true };
   }
   const challenge = challengeFor(request, authenticate);
   const credentials = readBasic(header);
@@ -41,6 +47,23 @@ export async function signIn(
   if (account !== null) return { account, isBySession: false };
   throw unauthenticated('the user name or the password is wrong', challenge);
 }
+
+/**
+ * The header of answers to a session that tells its account, as a mark that says nothing else. A page that
+ * sends it with its next calls is refused once somebody else has signed in, in another tab: what one
+ * account has begun is never done by another.
+ */
+const ACCOUNT_HEADER = 'x-tokenwright-account';
+
+export function accountHeader({ account }: SignedIn): Record<string, string> {
+  return { [ACCOUNT_HEADER]: markOf(account) };
+}
+
+function markOf(account: string): string {
+  return createHash('sha256').update(account).digest('base64url').slice(0, MARK_LENGTH);
+}
+
+const MARK_LENGTH = 22;
 
 /**
  * Refuses calls that a page of another site makes by the browser of somebody who is signed in. Browsers

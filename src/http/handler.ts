@@ -12,7 +12,7 @@ import { notify } from '../events.ts';
 import { checkOptions } from '../schemas.ts';
 import { type Bearer, bearerOf } from './bearer.ts';
 import { type BodyLimits, parseJson, readBytes } from './body.ts';
-import { checkSite, type SignInWays, signIn } from './callers.ts';
+import { accountHeader, checkSite, type SignInWays, signIn } from './callers.ts';
 import { docsPage } from './docs-page.ts';
 import { HttpError, internalError, overloaded } from './errors.ts';
 import { handlerOptions, type TokenHandlerOptions } from './handler-options.ts';
@@ -178,7 +178,16 @@ class HttpHandler {
     checkQuery(query);
     if (!this.#acceptValues) refuseValue(token);
     const named = held?.value ?? token;
-    return verb({ account: account ?? '', token: named, body, query, request, slots });
+    const answer = await verb({
+      account: account ?? '',
+      token: named,
+      body,
+      query,
+      request,
+      slots,
+    });
+    if (signedIn?.isBySession !== true) return answer;
+    return { ...answer, headers: { ...answer.headers, ...accountHeader(signedIn) } };
   }
 
   #route(path: string): { readonly resource: Resource; readonly token: string } {

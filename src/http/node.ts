@@ -90,7 +90,9 @@ async function answerByFetch(handler: FetchHandler, request: NodeHttpRequest): P
 function targetFor({ basePath }: FetchHandler, incoming: NodeRequest): string {
   const { url = '/', originalUrl = url } = incoming;
   if (basePath === undefined) return originalUrl;
-  return basePath !== '' && originalUrl.startsWith(`${basePath}/`) ? originalUrl : url;
+  if (basePath === '' || !originalUrl.startsWith(basePath)) return url;
+  // A path that only begins like the base path is another one.
+  return ['', '/', '?'].includes(originalUrl.charAt(basePath.length)) ? originalUrl : url;
 }
 
 function unreadableRequest(): HttpError {

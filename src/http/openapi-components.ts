@@ -33,7 +33,7 @@ export function components(options: ComponentOptions): Json {
           in: 'header',
           name: 'x-tokenwright',
           description:
-            'Somebody who is signed in to the application around this service, usually by a cookie. Calls that change something also need this header, with any value.',
+            'Somebody who is signed in to the application around this service, usually by a cookie. Calls that change something also need this header, with any value. Answers name the account as a mark in the header x-tokenwright-account; a call that sends a mark is refused with 401 once another account is signed in.',
         },
       }),
       ...(options.derivation && {

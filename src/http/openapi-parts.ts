@@ -20,6 +20,7 @@ export const EXAMPLE_TOKEN: WireToken = {
   scopes: [EXAMPLE_SCOPE],
   expire: 1_767_225_600,
   token: EXAMPLE_ID,
+  masked: 'acme_1k15sQ0bX…',
   id: EXAMPLE_ID,
   state: 'active',
   createdAt: 1_735_689_600,

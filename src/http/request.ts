@@ -24,7 +24,8 @@ export type HeaderName =
   | 'content-type'
   | 'if-match'
   | 'sec-fetch-site'
-  | 'x-tokenwright';
+  | 'x-tokenwright'
+  | 'x-tokenwright-account';
 
 /** A body that has arrived, or one to read. */
 export type Body = Uint8Array | string | BodyStream;

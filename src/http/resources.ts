@@ -53,7 +53,7 @@ export interface ResourceCall {
 export type Verb = (call: ResourceCall) => Promise<HttpResponse>;
 
 /** The bytes of a token in a response that {@link recordBytes} does not count. */
-const WIRE_BYTES = 256;
+const WIRE_BYTES = 320;
 /** The bytes of the use of a scope in a response, without the scope. */
 const USE_BYTES = 64;
 /** More than an entity tag can name. */

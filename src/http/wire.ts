@@ -28,6 +28,7 @@ export interface WireToken {
   readonly scopes: readonly string[];
   readonly expire: number;
   readonly token: string;
+  readonly masked: string;
   readonly id: string;
   readonly state: Token['state'];
   readonly createdAt: number;
@@ -44,11 +45,12 @@ export interface WireToken {
 
 export function toWire(token: Token): WireToken {
   const { scopes, expiresAt, value, id, state, createdAt, version, name, metadata } = token;
-  const { limits, parent } = token;
+  const { limits, masked, parent } = token;
   return {
     scopes,
     expire: toUnixSeconds(expiresAt),
     token: value ?? id,
+    masked,
     id,
     state,
     createdAt: toUnixSeconds(createdAt),
@@ -170,6 +172,11 @@ export const TOKEN_SCHEMA: Json = objectSchema(
     scopes: arrayOf('Scope'),
     expire: SECONDS,
     token: { type: 'string', description: 'The value, if it is known; otherwise the id.' },
+    masked: {
+      type: 'string',
+      description:
+        'The beginning of the value, for people who have to recognize it. Holds nothing of the secret.',
+    },
     id: {
       type: 'string',
       pattern: ID_PATTERN,

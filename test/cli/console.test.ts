@@ -1,5 +1,13 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startProxy } from '../console/proxy.ts';
 import { ACCOUNT, newFolder, run, serve } from './support.ts';
+
+/** The files that a page names, from where a browser looks for them. */
+async function filesAt(page: string): Promise<Response[]> {
+  const text = await (await fetch(page)).text();
+  const names = [...text.matchAll(/(?:src|href)="([^"]+\.(?:css|js))"/g)];
+  return Promise.all(names.map(([, name = '']) => fetch(new URL(name, page))));
+}
 
 describe('serve', () => {
   it('has a console at /console, with its files, for everybody', async () => {
@@ -13,18 +21,16 @@ describe('serve', () => {
     expect(page.status).toBe(200);
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
-    expect(text).toContain('data-api="/"');
-    for (const path of ['/console/', '/console?a=b']) {
-      expect(await (await get(path)).text(), path).toBe(text);
-    }
-    const files = [...text.matchAll(/(?:src|href)="(\/console\/[^"]+)"/g)].map(([, path]) => path);
-    expect(files.length).toBeGreaterThan(1);
-    for (const path of files) {
-      const file = await get(path ?? '');
-      expect([file.status, file.headers.get('cache-control')]).toEqual([
-        200,
-        'public, max-age=31536000, immutable',
-      ]);
+    expect(await (await get('/console?a=b')).text()).toBe(text);
+    for (const path of ['/console', '/console/']) {
+      const files = await filesAt(service.url + path);
+      expect(files.length).toBeGreaterThan(1);
+      for (const { status, headers } of files) {
+        expect([status, headers.get('cache-control')]).toEqual([
+          200,
+          'public, max-age=31536000, immutable',
+        ]);
+      }
     }
     const head = await get('/console', 'HEAD');
     expect([head.status, await head.text()]).toEqual([200, '']);
@@ -32,6 +38,22 @@ describe('serve', () => {
     for (const path of ['/console/nowhere', '/console/..%2ftoken', '/consoles', '/Console']) {
       expect((await get(path)).status, path).toBe(404);
     }
+  });
+
+  it('has a console that works behind a proxy which adds a path', async () => {
+    const service = await serve(['--data', newFolder(), ...ACCOUNT]);
+    const proxy = await startProxy(service.url, (path) => path.replace(/^\/tokens-ui/, ''));
+    onTestFinished(proxy.close);
+    const page = `${proxy.url}/tokens-ui/console`;
+
+    const files = await filesAt(page);
+    const script = files.find(({ url }) => url.endsWith('.js'))?.url;
+    const [, api = ''] = /data-api="([^"]+)"/.exec(await (await fetch(page)).text()) ?? [];
+    const description = new URL(`${api}openapi.json`, script);
+
+    expect(files.map(({ status }) => status)).toEqual([200, 200]);
+    expect(description.href).toBe(`${proxy.url}/tokens-ui/openapi.json`);
+    expect((await fetch(description)).status).toBe(200);
   });
 
   it.each([

@@ -12,10 +12,12 @@ const page = tokenConsole({ basePath: '/console', api: '/auth', brand: 'A & <b>'
 const ask = (path: string, method = 'GET') =>
   page(new Request(`https://shop.example${path}`, { method }));
 
-/** The addresses of the files that a page names. */
-async function filesOf(answer: Response): Promise<string[]> {
+/** The paths of the files that a page names, as a browser reads them at the address of the page. */
+async function filesOf(answer: Response, path = '/console'): Promise<string[]> {
   const text = await answer.text();
-  return [...text.matchAll(/(?:href|src)="(\/[^"]+)"/g)].map(([, address = '']) => address);
+  return [...text.matchAll(/(?:href|src)="([^"]+\.(?:css|js))"/g)].map(
+    ([, address = '']) => new URL(address, `https://shop.example${path}`).pathname,
+  );
 }
 
 describe('tokenConsole', () => {
@@ -26,6 +28,39 @@ describe('tokenConsole', () => {
     expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(answer.headers.get('cache-control')).toBe('no-store');
     expect(await filesOf(answer)).toHaveLength(2);
+  });
+
+  it.each([
+    ['/console', '/console/'],
+    ['/console/', '/console/'],
+    // Behind a router that cut off the path, with or without the slash at its end.
+    ['/', '/console/'],
+  ])('names its files so that they are found from %s', async (path, folder) => {
+    const files = await filesOf(ask(path), path);
+
+    expect(files.map((file) => file.slice(0, file.lastIndexOf('/') + 1))).toEqual([folder, folder]);
+  });
+
+  it.each([
+    ['/console', '/auth', '/auth'],
+    ['/console', '/', '/'],
+    ['/console', '', '/'],
+    ['/a/b/console', '/a/b', '/a/b'],
+    ['/a/b/console', '/a/c/auth', '/a/c/auth'],
+    ['/console', '/console/api', '/console/api'],
+    ['/console', '/console', '/console/'],
+  ])('names, at %s, a service at %j from its files', async (basePath, api, expected) => {
+    const page = tokenConsole({ basePath, api });
+    const text = await page(new Request(`https://shop.example${basePath}`)).text();
+    const [, way = ''] = /data-api="([^"]*)"/.exec(text) ?? [];
+
+    expect(way).not.toMatch(/^\//);
+    for (const added of ['', '/tokens-ui']) {
+      const file = `https://shop.example${added}${basePath}/app.js`;
+      expect(new URL(way, file).pathname.replace(/(.)\/$/, '$1')).toBe(
+        (added + expected).replace(/(.)\/$/, '$1'),
+      );
+    }
   });
 
   it('allows the page its own files and calls, and no markup made of text', () => {
@@ -106,8 +141,8 @@ describe('a translation', () => {
     const text = await german(new Request('https://shop.example/console')).text();
     const [, address = ''] = /data-texts="([^"]+)"/.exec(text) ?? [];
 
-    expect(address).toMatch(/^\/console\/texts-[0-9A-F]{8}\.json$/);
-    const answer = german(new Request(`https://shop.example${address}`));
+    expect(address).toMatch(/^console\/texts-[0-9A-F]{8}\.json$/);
+    const answer = german(new Request(`https://shop.example/${address}`));
     expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(answer.headers.get('cache-control')).toContain('immutable');
     expect(await answer.json()).toEqual(texts);

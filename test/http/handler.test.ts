@@ -25,6 +25,7 @@ import {
 
 const UNKNOWN_ID = '0'.repeat(22);
 const VALUE = /^acme_1k1[0-9A-Za-z]{55}$/;
+const MASKED = /^acme_1k1[0-9A-Za-z]{6}…$/;
 const ID = /^[0-9A-Za-z]{22}$/;
 
 /** Every call of the service, with a body that would be taken. */
@@ -51,6 +52,7 @@ describe('POST /token', () => {
       scopes: ['GET:shop.example/items', 'GET:shop.example/orders', 'POST:shop.example/orders'],
       expire: START + ONE_YEAR,
       token: expect.stringMatching(VALUE),
+      masked: expect.stringMatching(MASKED),
       id: expect.stringMatching(ID),
       state: 'active',
       createdAt: START,
@@ -69,6 +71,7 @@ describe('POST /token', () => {
       scopes: [ORDERS],
       expire: START + 60,
       token: expect.stringMatching(VALUE),
+      masked: expect.stringMatching(MASKED),
       id: expect.stringMatching(ID),
       state: 'active',
       createdAt: START,
@@ -114,10 +117,18 @@ describe('GET /token', () => {
           ...shared,
           id: second.id,
           token: second.id,
+          masked: second.masked,
           createdAt: START + 1,
           expire: START + 1 + ONE_YEAR,
         },
-        { ...shared, id: first.id, token: first.id, createdAt: START, expire: START + ONE_YEAR },
+        {
+          ...shared,
+          id: first.id,
+          token: first.id,
+          masked: first.masked,
+          createdAt: START,
+          expire: START + ONE_YEAR,
+        },
       ],
     });
     expect(answer.headers.has('link')).toBe(false);
@@ -139,11 +150,12 @@ describe('GET /token', () => {
 describe('GET /token/{token}', () => {
   it('answers with one token in a list, by id and by value', async () => {
     const { call, issue } = setUp();
-    const { id, value } = await issue();
+    const { id, masked, value } = await issue();
     const token = {
       scopes: [ORDERS],
       expire: START + ONE_YEAR,
       token: id,
+      masked,
       id,
       state: 'active',
       createdAt: START,
@@ -181,7 +193,11 @@ describe('PUT /token/{token}', () => {
   it('replaces scopes and expiry, and keeps value, name and metadata', async () => {
     const { call, tokens, clock } = setUp();
     const more = { name: 'ci', metadata: { a: 1 } };
-    const { id, value } = await tokens.issue({ account: 'ada', scopes: [ORDERS], ...more });
+    const { id, masked, value } = await tokens.issue({
+      account: 'ada',
+      scopes: [ORDERS],
+      ...more,
+    });
     clock.advance(10);
     const json = { scopes: ['GET:*/*'], expire: START + 3600 };
 
@@ -194,6 +210,7 @@ describe('PUT /token/{token}', () => {
           scopes,
           expire: START + 3600,
           token: id,
+          masked,
           id,
           state: 'active',
           createdAt: START,
@@ -259,9 +276,9 @@ describe('PATCH /token/{token}', () => {
   ])('changes what %j names and nothing else', async (json, changed) => {
     const { call, tokens } = setUp();
     const more = { name: 'ci', metadata: { a: 1 } };
-    const { id } = await tokens.issue({ account: 'ada', scopes: held, ...more });
-    const token = { scopes: held, expire: START + ONE_YEAR, token: id, id, state: 'active' };
-    const before = { ...token, createdAt: START, version: 1, ...more };
+    const { id, masked } = await tokens.issue({ account: 'ada', scopes: held, ...more });
+    const token = { scopes: held, expire: START + ONE_YEAR, token: id, masked, id };
+    const before = { ...token, state: 'active', createdAt: START, version: 1, ...more };
 
     const answer = await call('PATCH', `/token/${id}`, { json });
 
@@ -334,6 +351,7 @@ describe('POST /token/{token}/rotate', () => {
       scopes: [ORDERS],
       expire: START + ONE_YEAR,
       token: expect.stringMatching(VALUE),
+      masked: expect.stringMatching(MASKED),
       id,
       state: 'active',
       createdAt: START,
@@ -374,6 +392,7 @@ describe('POST /token/{token}/rotate', () => {
       scopes: [ORDERS],
       expire: START + ONE_YEAR,
       token: expect.stringMatching(VALUE),
+      masked: expect.stringMatching(MASKED),
       id,
       state: 'active',
       createdAt: START,

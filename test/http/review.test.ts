@@ -57,7 +57,7 @@ describe('GET /review', () => {
 
   it('has a finding with what is needed to act on it', async () => {
     const { clock, tokens, review } = setUpReview();
-    const { id } = await tokens.issue({ account: 'ada', scopes: [ORDERS], name: 'ci' });
+    const { id, masked } = await tokens.issue({ account: 'ada', scopes: [ORDERS], name: 'ci' });
     clock.advance(90 * DAY);
 
     expectSuccess(await review(), {
@@ -67,6 +67,7 @@ describe('GET /review', () => {
           token: {
             id,
             token: id,
+            masked,
             name: 'ci',
             scopes: [ORDERS],
             state: 'active',

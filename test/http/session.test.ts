@@ -71,6 +71,37 @@ describe('a session', () => {
     expect(await call('GET', `/token/${others.id}`, { as: 'bob' })).toMatchObject({ status: 200 });
   });
 
+  it('names its account as a mark, and refuses a call that was meant for another one', async () => {
+    const { call, issue, tokens } = setUpSession();
+    const { id } = await issue();
+    const markOf = async (as: string) =>
+      (await call('GET', '/token', { as })).headers.get('x-tokenwright-account') ?? '';
+    const [ada, bob] = [await markOf('ada'), await markOf('bob')];
+    expect(ada).toMatch(/^[\w-]{22}$/);
+    expect(bob).not.toBe(ada);
+    expect(await markOf('ada')).toBe(ada);
+
+    for (const [method, path, json] of [['GET', '/token'], ...UNSAFE] as typeof UNSAFE) {
+      const headers = { ...OWN, 'x-tokenwright-account': bob };
+      const answer = await call(method, path.replace('ID', id), { headers, ...(json && { json }) });
+      expectFailure(answer, 'unauthenticated');
+      expect(answer.body['message']).toBe('another account is signed in now');
+    }
+    expect((await tokens.list({ account: 'ada' })).tokens).toMatchObject([{ id, version: 1 }]);
+    const headers = { ...OWN, 'x-tokenwright-account': ada };
+    expect(await call('PATCH', `/token/${id}`, { headers, json: { name: 'new' } })).toMatchObject({
+      status: 200,
+    });
+  });
+
+  it('alone has the mark of an account: credentials are sent with each call anyway', async () => {
+    const { callWithBasic } = setUpSession({ authenticate: () => 'ada' });
+
+    const { status, headers } = await callWithBasic('GET', '/token');
+
+    expect([status, headers.has('x-tokenwright-account')]).toEqual([200, false]);
+  });
+
   it('is needed', async () => {
     const { call, issue } = setUpSession();
     const { id } = await issue();

@@ -7,6 +7,7 @@ export const tokenJson = z.object({
   scopes: z.array(z.string()).readonly(),
   expire: z.int(),
   token: z.string(),
+  masked: z.string(),
   id: z.string(),
   state: z.string(),
   createdAt: z.int(),

@@ -75,11 +75,12 @@ export function listedOutcome({ tokens, isWhole }: Listing, { name }: TokenClien
 }
 
 function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
-  const { id, name, state, pending, scopes, requested = scopes, metadata, limits } = token;
+  const { id, masked, name, state, pending, scopes, requested = scopes, metadata, limits } = token;
   const isExpanded = requested.join() !== scopes.join();
   const list = (label: string, lines: readonly string[]) => labeled(label, lines.map(printable));
   return [
     ['id', printable(id)],
+    ['value', printable(masked)],
     ...(name === undefined ? [] : [['name', printable(name)] as const]),
     ['state', printable(state)],
     ...(pending === true ? [['pending', 'a new value waits for its first use'] as const] : []),

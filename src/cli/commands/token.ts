@@ -57,7 +57,7 @@ const VERSION = wholeNumber(1, 999_999_999_999_999);
 const DEFAULT_LISTED = 10_000;
 
 const TOKEN_JSON =
-  'the token as in the answer of the service: { id, token, scopes, requested?, state, createdAt, expire, version, pending?, name?, metadata?, limits? }; times are UNIX seconds, and only a store gives requested';
+  'the token as in the answer of the service: { id, token, masked, scopes, requested?, state, createdAt, expire, version, pending?, name?, metadata?, limits? }; times are UNIX seconds, and only a store gives requested';
 
 const SHOWN_JSON = `${TOKEN_JSON}. Here token is the id, never the value, as with --reveal once`;
 
@@ -65,6 +65,7 @@ const USED_JSON =
   'Where uses are recorded, it has also uses and lastUsed, which is null for a token that was never used';
 
 const EXAMPLE_ROWS = `id       7f3kQwB2mN8xR4tY6uZ1aC
+value    tw_1k17f3kQw…
 name     ci
 state    active
 scopes   GET:shop.example/orders
@@ -318,6 +319,7 @@ ${GRANT_HELP}`,
       output: `+ GET:shop.example/bills
 
 id       7f3kQwB2mN8xR4tY6uZ1aC
+value    tw_1k17f3kQw…
 name     ci
 state    active
 scopes   GET:shop.example/bills

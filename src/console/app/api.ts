@@ -1,5 +1,6 @@
 import type { WireToken } from '../../http/wire.ts';
 import type { WireAdvice, WireFinding, WireUsage } from '../../http/wire-reports.ts';
+import type { AskedLimits } from './limits-draft.ts';
 import type { NewToken } from './new-token-draft.ts';
 import type { Session } from './session.ts';
 
@@ -8,12 +9,8 @@ import type { Session } from './session.ts';
  * for one at the moment a person wants to see it ({@link Api.reveal}).
  */
 export interface ShownToken extends Omit<WireToken, 'token'> {
-  /** The beginning of the value, or of the id if the value is not known. */
-  readonly masked: string;
   /** Whether the service can show the value again. */
   readonly isReadable: boolean;
-  /** The token that this one was derived from. */
-  readonly parent?: string;
 }
 
 /** A token that was just issued or rotated, with its value. */
@@ -42,7 +39,7 @@ export interface TokenChange {
   readonly name?: string | null;
   readonly expire?: string;
   readonly suspended?: boolean;
-  readonly limits?: object | null;
+  readonly limits?: AskedLimits | null;
 }
 
 /** The body of `POST /token/{id}/rotate`. */
@@ -132,8 +129,9 @@ export class Api {
     return { tokens: data.map(toShown), ...(cursor !== undefined && { cursor }) };
   }
 
+  /** A token in any state: also one that somebody has revoked meanwhile. */
   async get(id: string): Promise<ShownToken> {
-    const { data } = await this.#call<TokenList>('GET', `/token/${id}`);
+    const { data } = await this.#call<TokenList>('GET', `/token/${id}?state=all`);
     return toShown(onlyOf(data));
   }
 
@@ -174,8 +172,13 @@ export class Api {
     await this.#call('POST', `/token/${shown.id}/rotate`, call);
   }
 
+  /** A token that is gone already is as good as revoked. */
   async revoke(shown: ShownToken): Promise<void> {
-    await this.#call('DELETE', `/token/${shown.id}`, { version: shown.version });
+    try {
+      await this.#call('DELETE', `/token/${shown.id}`, { version: shown.version });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 'not_found') throw error;
+    }
   }
 
   async usage(id: string): Promise<WireUsage> {
@@ -206,9 +209,11 @@ export class Api {
   }
 
   async #call<Answer>(method: string, path: string, call: Call = {}): Promise<Answer> {
+    const session = this.#session;
     const answer = await this.#send(method, path, call);
     if (answer.status !== 401) return (await readAnswer(answer)) as Answer;
-    this.#session = await this.#renew();
+    // Somebody may have signed in again while this call was on its way.
+    if (this.#session === session) this.#session = await this.#renew();
     return (await readAnswer(await this.#send(method, path, call))) as Answer;
   }
 
@@ -295,13 +300,22 @@ interface DescribedCall {
   };
 }
 
-/** Whether a session opens the service. @throws {ApiError} if the service cannot say */
-export async function isAccepted(base: string, session: Session): Promise<boolean> {
+/**
+ * The session, if it opens the service; that of a host with the account that it is for.
+ *
+ * @throws {ApiError} if the service cannot say
+ */
+export async function accepted(base: string, session: Session): Promise<Session | undefined> {
   const answer = await send(`${base}/token?limit=1`, session, {});
-  if (answer.status === 401) return false;
+  if (answer.status === 401) return undefined;
   await readAnswer(answer);
-  return true;
+  const account = answer.headers.get(ACCOUNT_HEADER);
+  // Always another object, so that calls that were refused before know that they can try again.
+  return { ...session, ...(session.kind === 'host' && account !== null && { account }) };
 }
+
+/** The service refuses the calls of a page that was opened by another account. */
+const ACCOUNT_HEADER = 'x-tokenwright-account';
 
 /** The value of a token, instead of a session. */
 interface Bearer {
@@ -313,6 +327,7 @@ async function send(url: string, session: Session | Bearer, init: RequestInit): 
   const headers = new Headers(init.headers);
   headers.set('x-tokenwright', 'console');
   if (session.kind !== 'host') headers.set('authorization', session.authorization);
+  else if (session.account !== undefined) headers.set(ACCOUNT_HEADER, session.account);
   // Without the cookies, the browser also leaves its own dialog for passwords closed.
   const credentials = session.kind === 'host' ? 'same-origin' : 'omit';
   try {
@@ -356,14 +371,8 @@ function onlyOf(tokens: readonly WireToken[]): WireToken {
   return token;
 }
 
-/** How much of a value or an id is shown: as much as a masked value of the service shows. */
-const SHOWN_VALUE = /^[a-z0-9]+_1[0-9A-Za-z]{8}/;
-const SHOWN_ID_LENGTH = 6;
-
 function toShown({ token, ...rest }: WireToken): ShownToken {
-  const isReadable = token !== rest.id;
-  const known = SHOWN_VALUE.exec(token)?.[0] ?? rest.id.slice(0, SHOWN_ID_LENGTH);
-  return { ...rest, masked: `${known}…`, isReadable };
+  return { ...rest, isReadable: token !== rest.id };
 }
 
 /** The answer to a new token has its members beside the envelope. */

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
-import { type Abilities, Api, ApiError, isAccepted, readAbilities } from './api.ts';
+import { type Abilities, Api, ApiError, accepted, readAbilities } from './api.ts';
 import { type Console, ConsoleContext } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { Notice } from './controls/notice.tsx';
@@ -72,21 +72,21 @@ function HostSignIn({
   onSignedIn,
   takesPassword,
 }: SignInScreenProps & { readonly takesPassword: boolean }) {
-  const accepted = useLoaded(base, () => isAccepted(base, HOST_SESSION));
-  const isSignedIn = accepted.state === 'ready' && accepted.value;
+  const check = useLoaded(base, () => accepted(base, HOST_SESSION));
+  const session = check.state === 'ready' ? check.value : undefined;
   useEffect(() => {
-    if (isSignedIn) onSignedIn(HOST_SESSION);
-  }, [isSignedIn, onSignedIn]);
+    if (session !== undefined) onSignedIn(session);
+  }, [session, onSignedIn]);
   return (
-    <LoadedPart loaded={accepted}>
+    <LoadedPart loaded={check}>
       {(is) => {
-        if (is) return null;
+        if (is !== undefined) return null;
         if (takesPassword) return <SignInScreen base={base} onSignedIn={onSignedIn} />;
         return (
           <div class="narrow card">
             <Screen title={TEXTS.signIn.title}>
               <Notice kind="info">{TEXTS.signIn.hostRefused}</Notice>
-              <Button kind="primary" onClick={accepted.reload}>
+              <Button kind="primary" onClick={check.reload}>
                 {TEXTS.errors.retry}
               </Button>
             </Screen>

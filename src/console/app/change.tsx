@@ -21,8 +21,17 @@ interface Conflict {
   readonly now: ShownToken;
 }
 
-/** Changes a token, with `If-Match` and the question that a conflict brings up. */
-export function useChange(token: ShownToken): Changing {
+/**
+ * Changes a token, with `If-Match` and the question that a conflict brings up.
+ *
+ * @param onGone called with the token as it is now if it was revoked meanwhile
+ * @param scopes those that the token would have after the change, if it changes them
+ */
+export function useChange(
+  token: ShownToken,
+  onGone: (now: ShownToken) => void,
+  scopes?: readonly string[],
+): Changing {
   const { api } = useConsole();
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<ApiError>();
@@ -39,8 +48,7 @@ export function useChange(token: ShownToken): Changing {
       await change(api, seen);
     } catch (failure) {
       const reason = toApiError(failure);
-      const now =
-        reason.code === 'version_conflict' ? await readOnceMore(api, token.id) : undefined;
+      const now = isAboutChange(reason) ? await readOnceMore(api, token.id) : undefined;
       if (now === undefined) setError(reason);
       else setConflict({ change, now });
     }
@@ -52,11 +60,21 @@ export function useChange(token: ShownToken): Changing {
     <ConflictDialog
       before={token}
       now={conflict.now}
+      scopes={scopes}
       onGoOn={() => attempt(conflict.change, conflict.now)}
       onCancel={() => setConflict(undefined)}
+      onGone={(now) => {
+        setConflict(undefined);
+        onGone(now);
+      }}
     />
   ) : null;
   return { isBusy, error, run: (change) => attempt(change, token), question };
+}
+
+/** Whether a change failed because somebody else has changed or revoked the token. */
+function isAboutChange({ code }: ApiError): boolean {
+  return code === 'version_conflict' || code === 'not_found';
 }
 
 /** The token as it is now; `undefined` if it is gone, or if that cannot be said. */

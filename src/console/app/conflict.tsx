@@ -1,7 +1,7 @@
 import type { ShownToken } from './api.ts';
+import { ChangedFacts } from './changed-facts.tsx';
 import { Button } from './controls/button.tsx';
 import { Dialog } from './controls/dialog.tsx';
-import { exactTime } from './controls/time.tsx';
 import { Difference } from './difference.tsx';
 import { TEXTS } from './texts.ts';
 
@@ -9,29 +9,41 @@ export interface ConflictDialogProps {
   /** The token as the person saw it. */
   readonly before: ShownToken;
   readonly now: ShownToken;
+  /** The scopes after the person's own change; absent if it does not change them. */
+  readonly scopes?: readonly string[] | undefined;
   readonly onGoOn: () => void;
   readonly onCancel: () => void;
+  /** The token is revoked now: nobody can change it any more. */
+  readonly onGone: (now: ShownToken) => void;
 }
 
 /** Somebody else has changed the token: shows what, and asks whether to go on. */
-export function ConflictDialog({ before, now, onGoOn, onCancel }: ConflictDialogProps) {
-  const changed = changedFacts(before, now);
+export function ConflictDialog(props: ConflictDialogProps) {
+  const { before, now, scopes, onGoOn, onCancel, onGone } = props;
+  if (now.state === 'revoked') {
+    const close = () => onGone(now);
+    return (
+      <Dialog title={TEXTS.conflict.revoked} onCancel={close}>
+        <p>{TEXTS.conflict.revokedIntro}</p>
+        <div class="actions">
+          <Button kind="primary" onClick={close}>
+            {TEXTS.actions.close}
+          </Button>
+        </div>
+      </Dialog>
+    );
+  }
   return (
     <Dialog title={TEXTS.conflict.title} onCancel={onCancel}>
       <p>{TEXTS.conflict.intro}</p>
-      {changed.length > 0 && (
-        <dl class="changed">
-          {changed.map(({ label, from, to }) => (
-            <div key={label}>
-              <dt>{label}</dt>
-              <dd>
-                <del dir="auto">{from}</del> → <ins dir="auto">{to}</ins>
-              </dd>
-            </div>
-          ))}
-        </dl>
-      )}
+      <ChangedFacts before={before} after={now} />
       <Difference before={before.scopes} after={now.scopes} />
+      {scopes && (
+        <>
+          <p>{TEXTS.conflict.mine}</p>
+          <Difference before={now.scopes} after={scopes} />
+        </>
+      )}
       <div class="actions">
         <Button kind="primary" onClick={onGoOn}>
           {TEXTS.conflict.goOn}
@@ -41,24 +53,3 @@ export function ConflictDialog({ before, now, onGoOn, onCancel }: ConflictDialog
     </Dialog>
   );
 }
-
-interface ChangedFact {
-  readonly label: string;
-  readonly from: string;
-  readonly to: string;
-}
-
-function changedFacts(before: ShownToken, now: ShownToken): readonly ChangedFact[] {
-  const facts: readonly ChangedFact[] = [
-    { label: TEXTS.token.name, from: nameOf(before), to: nameOf(now) },
-    { label: TEXTS.token.expires, from: exactTime(before.expire), to: exactTime(now.expire) },
-    { label: TEXTS.token.state, from: TEXTS.states[before.state], to: TEXTS.states[now.state] },
-    { label: TEXTS.token.value, from: stateOfValue(before), to: stateOfValue(now) },
-  ];
-  return facts.filter(({ from, to }) => from !== to);
-}
-
-const nameOf = ({ name }: ShownToken) => name ?? TEXTS.list.unnamed;
-
-const stateOfValue = ({ pending }: ShownToken) =>
-  pending ? TEXTS.token.valuePending : TEXTS.token.valueSettled;

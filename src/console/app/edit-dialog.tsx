@@ -1,11 +1,15 @@
 import { useState } from 'preact/hooks';
 import type { ApiError, ShownToken, TokenChange } from './api.ts';
 import { useChange } from './change.tsx';
+import { ChangedFacts, changedFacts, type Facts } from './changed-facts.tsx';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { Dialog } from './controls/dialog.tsx';
 import { TextField } from './controls/field.tsx';
 import { ErrorNotice, messageOf } from './controls/notice.tsx';
+import { LimitFields } from './limit-fields.tsx';
+import { changedLimits, draftOf, type LimitsDraft } from './limits-draft.ts';
+import { type FieldName, fieldOf } from './new-token-draft.ts';
 import { TEXTS } from './texts.ts';
 
 export interface EditDialogProps {
@@ -14,18 +18,26 @@ export interface EditDialogProps {
   readonly onCancel: () => void;
 }
 
-/** Changes the name and the expiry of a token. */
+/** What a person has entered. */
+interface Edited extends LimitsDraft {
+  readonly name: string;
+  readonly expiry: string;
+}
+
+/** Changes the name, the expiry and the limits of a token. */
 export function EditDialog({ token, onChanged, onCancel }: EditDialogProps) {
-  const { announce } = useConsole();
-  const [name, setName] = useState(token.name ?? '');
-  const [expiry, setExpiry] = useState(localTime(token.expire));
-  const { isBusy, error, run, question } = useChange(token);
+  const { announce, abilities } = useConsole();
+  const [before] = useState(() => editedOf(token));
+  const [edited, setEdited] = useState(before);
+  const edit = (part: Partial<Edited>) => setEdited((now) => ({ ...now, ...part }));
+  const { isBusy, error, run, question } = useChange(token, onChanged);
+  const errors = errorsOf(error);
+  const after = factsOf(token, before, edited);
   const submit = (event: Event) => {
     event.preventDefault();
-    const change = changeOf(token, name, expiry);
-    if (Object.keys(change).length === 0) return onCancel();
+    if (Object.keys(changeOf(token, before, edited)).length === 0) return onCancel();
     return run(async (api, seen) => {
-      onChanged(await api.patch(seen, change));
+      onChanged(await api.patch(seen, changeOf(seen, before, edited)));
       announce(TEXTS.edit.done);
     });
   };
@@ -34,19 +46,26 @@ export function EditDialog({ token, onChanged, onCancel }: EditDialogProps) {
       <form class="stack" onSubmit={submit} noValidate>
         <TextField
           label={TEXTS.token.name}
-          value={name}
-          onChange={setName}
-          error={errorAt('name', error)}
+          value={edited.name}
+          onChange={(name) => edit({ name })}
+          error={errors.name}
         />
         <TextField
           label={TEXTS.token.expires}
           hint={TEXTS.edit.expiryHint}
           type="datetime-local"
-          value={expiry}
-          onChange={setExpiry}
-          error={errorAt('expire', error)}
+          value={edited.expiry}
+          onChange={(expiry) => edit({ expiry })}
+          error={errors.expiry}
         />
-        {error && !hasField(error) && <ErrorNotice error={error} />}
+        {abilities.takesLimits && <LimitFields draft={edited} errors={errors} onEdit={edit} />}
+        {changedFacts(token, after).length > 0 && (
+          <section>
+            <h3>{TEXTS.edit.changes}</h3>
+            <ChangedFacts before={token} after={after} />
+          </section>
+        )}
+        {error && Object.keys(errors).length === 0 && <ErrorNotice error={error} />}
         <div class="actions">
           <Button kind="primary" type="submit" isBusy={isBusy}>
             {isBusy ? TEXTS.actions.saving : TEXTS.actions.save}
@@ -59,13 +78,40 @@ export function EditDialog({ token, onChanged, onCancel }: EditDialogProps) {
   );
 }
 
-function changeOf(token: ShownToken, name: string, expiry: string): TokenChange {
+function editedOf({ name = '', expire, limits }: ShownToken): Edited {
+  return { name, expiry: localTime(expire), ...draftOf(limits) };
+}
+
+/** Only what was changed, so that changes that somebody else has made meanwhile stay. */
+function changeOf(
+  token: ShownToken,
+  before: Edited,
+  { name, expiry, ...rest }: Edited,
+): TokenChange {
   const instant = new Date(expiry);
-  const isMoved = expiry !== localTime(token.expire);
+  const limits = changedLimits(token.limits, before, rest);
   return {
-    ...(name !== (token.name ?? '') && { name: name === '' ? null : name }),
+    ...(name !== before.name && { name: name === '' ? null : name }),
     // An unreadable time goes to the service as it is, which says what is wrong with it.
-    ...(isMoved && { expire: Number.isNaN(instant.getTime()) ? expiry : instant.toISOString() }),
+    ...(expiry !== before.expiry && {
+      expire: Number.isNaN(instant.getTime()) ? expiry : instant.toISOString(),
+    }),
+    ...(limits !== undefined && { limits }),
+  };
+}
+
+/** The token as the change would make it. */
+function factsOf(token: ShownToken, before: Edited, edited: Edited): Facts {
+  const { name, expire, limits } = changeOf(token, before, edited);
+  const { name: _, limits: former, ...rest } = token;
+  const instant = Date.parse(expire ?? '') / 1000;
+  const nextName = name === undefined ? token.name : name;
+  const nextLimits = limits === undefined ? former : limits;
+  return {
+    ...rest,
+    ...(nextName && { name: nextName }),
+    ...(nextLimits && { limits: nextLimits }),
+    ...(!Number.isNaN(instant) && { expire: instant }),
   };
 }
 
@@ -76,12 +122,10 @@ function localTime(seconds: number): string {
   return local.toISOString().slice(0, 16);
 }
 
-const FIELDS = ['name', 'expire'];
-
-function hasField({ details }: ApiError): boolean {
-  return FIELDS.includes(details.member ?? '');
-}
-
-function errorAt(member: string, error: ApiError | undefined): string | undefined {
-  return error?.details.member === member ? messageOf(error) : undefined;
+/** The words of the service at the field that they are about; none for an error of no field. */
+function errorsOf(error: ApiError | undefined): Partial<Record<FieldName, string>> {
+  if (error === undefined) return {};
+  const field = fieldOf(error);
+  // Scopes are not changed here.
+  return field === undefined || field === 'scopes' ? {} : { [field]: messageOf(error) };
 }

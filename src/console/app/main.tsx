@@ -8,7 +8,8 @@ if (root !== null) {
   const { api = '', title = '', brand = '', texts } = root.dataset;
   const { lang, dir } = document.documentElement;
   translate(languageOf(lang, dir), texts === undefined ? {} : await readTexts(texts));
-  const base = new URL(api, location.origin).href.replace(/\/$/, '');
+  // From this file: its address is right under any path that a proxy adds.
+  const base = new URL(api, import.meta.url).href.replace(/\/$/, '');
   render(<App base={base} title={title} brand={brand} />, root);
 }
 

@@ -77,7 +77,7 @@ interface RemoveScopesProps extends NarrowDialogProps {
 
 function RemoveScopes({ token, unused, kept, intro, onChanged, onCancel }: RemoveScopesProps) {
   const { announce } = useConsole();
-  const { isBusy, error, run, question } = useChange(token);
+  const { isBusy, error, run, question } = useChange(token, onChanged);
   const narrow = () =>
     run(async (api, seen) => {
       onChanged(await api.patch(seen, { removeScopes: unused }));

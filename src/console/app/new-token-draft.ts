@@ -1,3 +1,11 @@
+import {
+  type AskedLimits,
+  type LimitName,
+  type LimitsDraft,
+  limitsOf,
+  NO_LIMITS,
+} from './limits-draft.ts';
+
 /** The body of `POST /token`. */
 export interface NewToken {
   readonly scopes: readonly string[];
@@ -5,7 +13,7 @@ export interface NewToken {
   /** A lifetime such as `30d`. */
   readonly expiresIn?: string;
   readonly expire?: string;
-  readonly limits?: object;
+  readonly limits?: AskedLimits;
 }
 
 const LIFETIMES = ['7d', '30d', '90d', '365d'] as const;
@@ -13,32 +21,21 @@ const LIFETIMES = ['7d', '30d', '90d', '365d'] as const;
 /** How long a new token lives: a lifetime as the service takes it, its default, or until a date. */
 export type Expiry = (typeof LIFETIMES)[number] | 'default' | 'date';
 
-/** The windows of a rate, in seconds. */
-export const WINDOWS = ['1', '60', '3600', '86400'] as const;
-export type Window = (typeof WINDOWS)[number];
-
 /** What a person has entered. */
-export interface Draft {
+export interface Draft extends LimitsDraft {
   readonly name: string;
   readonly expiry: Expiry;
   /** As a date field has it, `2027-01-31`; empty without one. */
   readonly date: string;
   readonly scopes: readonly string[];
-  readonly addresses: string;
-  readonly uses: string;
-  readonly rateUses: string;
-  readonly rateSeconds: Window;
 }
 
 export const EMPTY_DRAFT: Draft = {
+  ...NO_LIMITS,
   name: '',
   expiry: '30d',
   date: '',
   scopes: [],
-  addresses: '',
-  uses: '',
-  rateUses: '',
-  rateSeconds: '60',
 };
 
 /** The seconds of a lifetime; `undefined` if the text is not one. */
@@ -58,7 +55,7 @@ export function expiriesWithin(maxSeconds = Number.POSITIVE_INFINITY): {
 }
 
 /** The fields of the form, by which errors are shown. */
-export type FieldName = 'name' | 'expiry' | 'scopes' | 'addresses' | 'uses' | 'rate';
+export type FieldName = 'name' | 'expiry' | 'scopes' | LimitName;
 
 /**
  * The body of the call. What cannot be right is sent as it was entered, so that the service says what is
@@ -78,23 +75,6 @@ export function bodyOf(draft: Draft): NewToken {
 function lifetimeOf({ expiry, date }: Draft): Pick<NewToken, 'expire' | 'expiresIn'> {
   if (expiry === 'default') return {};
   return expiry === 'date' ? { expire: endOf(date) } : { expiresIn: expiry };
-}
-
-function limitsOf({ addresses, uses, rateUses, rateSeconds }: Draft): object | undefined {
-  const blocks = addresses.split(/[\s,;]+/).filter(Boolean);
-  const limits = {
-    ...(blocks.length > 0 && { addresses: blocks }),
-    ...(uses.trim() !== '' && { uses: toNumber(uses) }),
-    ...(rateUses.trim() !== '' && {
-      rate: { uses: toNumber(rateUses), seconds: Number(rateSeconds) },
-    }),
-  };
-  return Object.keys(limits).length === 0 ? undefined : limits;
-}
-
-function toNumber(text: string): number | string {
-  const digits = text.trim();
-  return /^\d{1,15}$/.test(digits) ? Number(digits) : digits;
 }
 
 /** The last second of a day, where the person is. */

@@ -1,5 +1,5 @@
 import { useCallback, useRef, useState } from 'preact/hooks';
-import { isAccepted } from './api.ts';
+import { accepted } from './api.ts';
 import { Button } from './controls/button.tsx';
 import { Dialog } from './controls/dialog.tsx';
 import { ErrorNotice, Notice } from './controls/notice.tsx';
@@ -79,9 +79,9 @@ function HostRenewal({ base, session, onRenewed }: Omit<RenewDialogProps, 'onLea
   const goOn = async () => {
     setCheck({ state: 'loading' });
     try {
-      const value = await isAccepted(base, session);
-      if (value) return onRenewed(session);
-      setCheck({ state: 'ready', value });
+      const renewed = await accepted(base, session);
+      if (renewed !== undefined) return onRenewed(renewed);
+      setCheck({ state: 'ready', value: false });
     } catch (error) {
       setCheck({ state: 'failed', error: toApiError(error) });
     }

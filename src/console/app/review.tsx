@@ -117,7 +117,7 @@ interface FindingRowProps {
 function FindingRow({ finding, onOpen, onChanged }: FindingRowProps) {
   const { announce } = useConsole();
   const { code, token, scopes } = finding;
-  const { isBusy, error, run, question } = useChange(token);
+  const { isBusy, error, run, question } = useChange(token, onChanged);
   const act = (action: Action) => {
     if (action === 'resume') {
       return run(async (api, seen) => {

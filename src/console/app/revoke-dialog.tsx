@@ -11,14 +11,15 @@ import { LastUse } from './token-row.tsx';
 
 export interface RevokeDialogProps {
   readonly token: ShownToken;
+  readonly onChanged: (token: ShownToken) => void;
   readonly onRevoked: () => void;
   readonly onCancel: () => void;
 }
 
 /** Asks before a token is revoked, by its name. */
-export function RevokeDialog({ token, onRevoked, onCancel }: RevokeDialogProps) {
+export function RevokeDialog({ token, onChanged, onRevoked, onCancel }: RevokeDialogProps) {
   const { announce, abilities } = useConsole();
-  const { isBusy, error, run, question } = useChange(token);
+  const { isBusy, error, run, question } = useChange(token, onChanged);
   const name = token.name ?? TEXTS.list.unnamed;
   const revoke = () =>
     run(async (api, seen) => {

@@ -10,6 +10,7 @@ import { TEXTS } from './texts.ts';
 
 export interface RotateDialogProps {
   readonly token: ShownToken;
+  readonly onChanged: (token: ShownToken) => void;
   readonly onRotated: (token: FreshToken) => void;
   readonly onCancel: () => void;
 }
@@ -18,10 +19,10 @@ type When = keyof typeof TEXTS.rotate.whens;
 type Grace = keyof typeof TEXTS.rotate.graces;
 
 /** Asks what becomes of the old value before a token gets a new one. */
-export function RotateDialog({ token, onRotated, onCancel }: RotateDialogProps) {
+export function RotateDialog({ token, onChanged, onRotated, onCancel }: RotateDialogProps) {
   const [when, setWhen] = useState<When>('first-use');
   const [grace, setGrace] = useState<Grace>('3600');
-  const { isBusy, error, run, question } = useChange(token);
+  const { isBusy, error, run, question } = useChange(token, onChanged);
   const submit = (event: Event) => {
     event.preventDefault();
     return run(async (api, seen) => onRotated(await api.rotate(seen, rotationOf(when, grace))));

@@ -49,8 +49,8 @@ function ScopesForm({ token, added, entries, onChanged, onCancel }: ScopesFormPr
   const [scopes, setScopes] = useState<readonly string[]>(
     added === undefined ? token.scopes : [...token.scopes, added],
   );
-  const { isBusy, error, run, question } = useChange(token);
   const granted = useMemo(() => grantedOf(entries, scopes), [entries, scopes]);
+  const { isBusy, error, run, question } = useChange(token, onChanged, granted);
   const isChanged = granted.length > 0 && !new Rights(token.scopes).equals(new Rights(granted));
   const save = () =>
     run(async (api, seen) => {

@@ -6,6 +6,8 @@ export type Session =
   | {
       /** The host's own session: the browser sends its cookie. */
       readonly kind: 'host';
+      /** Whose session it was when the page was opened, as the service marks accounts. */
+      readonly account?: string;
     }
   | {
       /** A user name and a password, sent with each call. */

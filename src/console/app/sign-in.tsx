@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { type ApiError, isAccepted } from './api.ts';
+import { type ApiError, accepted } from './api.ts';
 import { Button } from './controls/button.tsx';
 import { TextField } from './controls/field.tsx';
 import { ErrorNotice, Notice } from './controls/notice.tsx';
@@ -30,8 +30,8 @@ export function SignInForm({ base, username: only, onSignedIn }: SignInFormProps
     setBusy(true);
     setError(undefined);
     try {
-      const session = basicSession(username, password);
-      if (await isAccepted(base, session)) return onSignedIn(session);
+      const session = await accepted(base, basicSession(username, password));
+      if (session !== undefined) return onSignedIn(session);
       setError('refused');
     } catch (failure) {
       setError(toApiError(failure));

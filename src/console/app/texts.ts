@@ -39,7 +39,7 @@ export const ENGLISH_TEXTS = {
     goOn: 'Go on',
     leave: 'Sign out',
     otherUser: 'This is another account. Sign out to change accounts.',
-    stillRefused: 'You are still signed out.',
+    stillRefused: 'You are still signed out, or signed in with another account.',
   },
   errors: {
     unreachable: 'The service does not answer. Check your connection, then try again.',
@@ -275,6 +275,8 @@ export const ENGLISH_TEXTS = {
   edit: {
     title: 'Edit token',
     expiryHint: 'In your time zone.',
+    changes: 'What changes',
+    noLimit: 'no limit',
     done: 'Saved.',
   },
   scopes: {
@@ -361,7 +363,10 @@ export const ENGLISH_TEXTS = {
   conflict: {
     title: 'This token was changed',
     intro: 'Somebody changed it after you opened it. This is different now:',
+    mine: 'Your change would then make this difference:',
     goOn: 'Make my change anyway',
+    revoked: 'This token was revoked',
+    revokedIntro: 'Somebody revoked it after you opened it. It can no longer be changed.',
   },
   explain: {
     title: 'Would it be allowed?',

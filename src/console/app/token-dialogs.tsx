@@ -20,20 +20,19 @@ export interface TokenDialogProps {
   readonly onCancel: () => void;
 }
 
-export function TokenDialog({ open, token, onRotated, onRevoked, ...rest }: TokenDialogProps) {
-  const { onChanged, onCancel } = rest;
+export function TokenDialog({ open, onRotated, onRevoked, ...props }: TokenDialogProps) {
   switch (open.kind) {
     case 'revoke':
-      return <RevokeDialog token={token} onRevoked={onRevoked} onCancel={onCancel} />;
+      return <RevokeDialog {...props} onRevoked={onRevoked} />;
     case 'rotate':
-      return <RotateDialog token={token} onRotated={onRotated} onCancel={onCancel} />;
+      return <RotateDialog {...props} onRotated={onRotated} />;
     case 'edit':
-      return <EditDialog token={token} onChanged={onChanged} onCancel={onCancel} />;
+      return <EditDialog {...props} />;
     case 'narrow':
-      return <NarrowDialog token={token} onChanged={onChanged} onCancel={onCancel} />;
+      return <NarrowDialog {...props} />;
     case 'remove':
-      return <RemoveDialog token={token} scopes={open.scopes} {...rest} />;
+      return <RemoveDialog {...props} scopes={open.scopes} />;
     case 'scopes':
-      return <ScopesDialog token={token} added={open.added} {...rest} />;
+      return <ScopesDialog {...props} added={open.added} />;
   }
 }

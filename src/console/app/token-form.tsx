@@ -6,6 +6,7 @@ import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { TextField } from './controls/field.tsx';
 import { ErrorNotice, messageOf } from './controls/notice.tsx';
+import { LimitFields } from './limit-fields.tsx';
 import { toApiError } from './loading.ts';
 import {
   bodyOf,
@@ -17,7 +18,6 @@ import {
   type NewToken,
 } from './new-token-draft.ts';
 import { ExpiryFields } from './new-token-expiry.tsx';
-import { LimitFields } from './new-token-limits.tsx';
 import { ScopePicker } from './picker/scope-picker.tsx';
 import { SameCall } from './same-call.tsx';
 import { TEXTS } from './texts.ts';

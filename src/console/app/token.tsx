@@ -59,7 +59,9 @@ function TokenDetails({ token, loaded, onRotated }: TokenDetailsProps) {
   return (
     <div class="stack">
       <TokenBar token={token} onOpen={setOpen} onChanged={change} />
-      {token.pending && <PendingNotice token={token} onDropped={loaded.reload} />}
+      {token.pending && (
+        <PendingNotice token={token} onChanged={change} onDropped={loaded.reload} />
+      )}
       <TokenFacts token={token} />
       <Rights token={token} isLive={isLive} onOpen={setOpen} />
       {isLive && abilities.has('/token/{token}/explain') && (
@@ -96,7 +98,7 @@ interface TokenBarProps {
 /** The state of a token, and what can be done with it now. */
 function TokenBar({ token, onOpen, onChanged }: TokenBarProps) {
   const { announce } = useConsole();
-  const { isBusy, error, run, question } = useChange(token);
+  const { isBusy, error, run, question } = useChange(token, onChanged);
   const { state } = token;
   const isSuspended = state === 'suspended';
   const isLive = state === 'active' || isSuspended;
@@ -134,13 +136,14 @@ function TokenBar({ token, onOpen, onChanged }: TokenBarProps) {
 
 interface PendingNoticeProps {
   readonly token: ShownToken;
+  readonly onChanged: (token: ShownToken) => void;
   readonly onDropped: () => void;
 }
 
 /** A new value waits for its first use; it can still be dropped. */
-function PendingNotice({ token, onDropped }: PendingNoticeProps) {
+function PendingNotice({ token, onChanged, onDropped }: PendingNoticeProps) {
   const { announce } = useConsole();
-  const { isBusy, error, run, question } = useChange(token);
+  const { isBusy, error, run, question } = useChange(token, onChanged);
   const drop = () =>
     run(async (api, seen) => {
       await api.cancelRotation(seen);
@@ -167,7 +170,8 @@ interface RightsProps {
 
 function Rights({ token, isLive, onOpen }: RightsProps) {
   const { api } = useConsole();
-  const isCounted = token.uses !== undefined;
+  // Nobody counts for a revoked one any more.
+  const isCounted = token.uses !== undefined && token.state !== 'revoked';
   const usage = useLoaded(`${token.id} ${token.version}`, async () =>
     isCounted ? api.usage(token.id) : undefined,
   );

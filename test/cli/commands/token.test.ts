@@ -37,10 +37,11 @@ describe('the tokens of a store', () => {
 
     const issued = await outcomeOf(['token', 'issue', ...as, '--scope', ORDERS, '--name', 'ci']);
     const value = issued.text;
-    const { id } = issued.json;
+    const { id, masked } = issued.json;
     expect(value).toMatch(VALUE);
+    expect(value.startsWith(masked.slice(0, -1))).toBe(true);
     expect(issued.json).toMatchObject({ token: value, scopes: [ORDERS], name: 'ci', version: 1 });
-    expect(issued.notes).toContain(`id       ${id}\nname     ci\n`);
+    expect(issued.notes).toContain(`id       ${id}\nvalue    ${masked}\nname     ci\n`);
 
     const listed = await outcomeOf(['token', 'list', ...as]);
     expect(listed.text.split('\n')[1]).toMatch(new RegExp(`^${id} .*Z {2}ci {4}${ORDERS}$`));

@@ -71,6 +71,59 @@ describe.skipIf(!hasChromium)('a console with the session of its host', () => {
     await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor();
   });
 
+  it('never does for one account what another one has begun', async () => {
+    const accountOf: SessionAccount = ({ headers }) =>
+      /session=of-(\w+)/.exec(headers.get('cookie') ?? '')?.[1] ?? null;
+    const shown = await open({ ways: { session: accountOf }, browser: SIGNED_IN });
+    const { page, tokens, context, url } = shown;
+    await tokens.issue({
+      account: 'cid',
+      scopes: ['GET:api.shop.example/orders$'],
+      name: 'of cid',
+    });
+    await page.goto(`${url}#/new`);
+    await page.getByLabel('Name', { exact: true }).fill('of bea');
+    await page.getByRole('button', { name: 'Read-only: api.shop.example' }).click();
+
+    // In another tab, she signs out and somebody else signs in.
+    await context.addCookies([{ ...COOKIE, value: 'of-cid' }]);
+    await page.getByRole('button', { name: 'Create token' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Sign in again' });
+    await dialog.getByRole('button', { name: 'Go on' }).click();
+    await dialog.getByText('signed in with another account').waitFor();
+    expect(await tokensOf(shown, 'cid')).toBe(1);
+    expect(await page.content()).not.toContain('of cid');
+
+    await context.addCookies([COOKIE]);
+    await dialog.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('heading', { name: 'Token created' }).waitFor();
+    expect((await tokens.list({ account: 'bea' })).tokens.map(({ name }) => name)).toEqual([
+      'of bea',
+    ]);
+  });
+
+  it('shows the other account after a sign-out, and nothing of the first one', async () => {
+    const accountOf: SessionAccount = ({ headers }) =>
+      /session=of-(\w+)/.exec(headers.get('cookie') ?? '')?.[1] ?? null;
+    const { page, tokens, context } = await open({
+      ways: { session: accountOf },
+      browser: SIGNED_IN,
+    });
+    for (const account of ['bea', 'cid']) {
+      const scopes = ['GET:api.shop.example/orders$'];
+      await tokens.issue({ account, scopes, name: `of ${account}` });
+    }
+    await page.reload();
+    await page.getByText('of bea').waitFor();
+
+    await context.addCookies([{ ...COOKIE, value: 'of-cid' }]);
+    await page.getByLabel('State').selectOption('all');
+    await page.getByRole('dialog').getByRole('button', { name: 'Sign out' }).click();
+
+    await page.getByText('of cid').waitFor();
+    expect(await page.content()).not.toContain('of bea');
+  });
+
   it('takes a password from those who have no session, if it may', async () => {
     const { page } = await open({ ways: { session, authenticate: byPassword } });
 

@@ -66,6 +66,8 @@ export interface OpenOptions {
   readonly console?: Partial<TokenConsoleOptions>;
   /** Lets bearers derive. @default false */
   readonly derivation?: boolean;
+  /** A path before that of the page and that of the service. @default none */
+  readonly prefix?: string;
 }
 
 type Ways = Pick<TokenHandlerOptions, 'authenticate' | 'session' | 'derivation'>;
@@ -82,6 +84,7 @@ export async function openConsole({
   ways = { authenticate: byPassword },
   console = {},
   derivation = false,
+  prefix = '',
 }: OpenOptions = {}): Promise<Opened> {
   const tokens = new TokenService({
     store: await SqliteTokenStore.open(':memory:'),
@@ -90,7 +93,7 @@ export async function openConsole({
     prefix: 'acme',
     ...service,
   });
-  const { server, state } = serverOf(tokens, { ...ways, derivation }, console);
+  const { server, state } = serverOf(tokens, { ...ways, derivation }, prefix, console);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   launched ??= chromium.launch({ executablePath: CHROMIUM, args: FLAGS.split(' ') });
@@ -99,7 +102,7 @@ export async function openConsole({
   page.setDefaultTimeout(10_000);
   const origin = `http://127.0.0.1:${port}`;
   const offenses = offensesOf(context, origin);
-  const url = `${origin}/console`;
+  const url = `${origin}${prefix}/console`;
   await page.goto(url);
   return {
     page,
@@ -131,13 +134,14 @@ export async function openConsole({
 function serverOf(
   tokens: TokenService,
   { authenticate, session, derivation }: Ways,
+  prefix: string,
   options: Partial<TokenConsoleOptions>,
 ) {
   const state = { isAway: false, arePasswordsRight: true };
   const toApi = toNodeListener(
     tokenHandler({
       tokens,
-      basePath: '/auth',
+      basePath: `${prefix}/auth`,
       session,
       derivation,
       ...(authenticate && {
@@ -147,11 +151,16 @@ function serverOf(
     }),
   );
   const toPage = toNodeListener(
-    tokenConsole({ basePath: '/console', api: '/auth', brand: 'Acme', ...options }),
+    tokenConsole({
+      basePath: `${prefix}/console`,
+      api: `${prefix}/auth`,
+      brand: 'Acme',
+      ...options,
+    }),
   );
   const server = createServer((request, response) => {
     if (state.isAway) return void request.socket.destroy();
-    const isPage = request.url?.startsWith('/console') === true;
+    const isPage = request.url?.startsWith(`${prefix}/console`) === true;
     return void (isPage ? toPage : toApi)(request, response);
   });
   return { server, state };

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { IssuedToken } from '../../../src/index.ts';
+import { type IssuedToken, MemoryLeaseStore } from '../../../src/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
 import {
@@ -59,6 +59,7 @@ describe.skipIf(!hasChromium)('one token', () => {
       'Never',
     );
     expect((await page.content()).includes(token.value)).toBe(false);
+    expect(await page.content()).toContain(token.masked);
   });
 
   it('is edited: its name and its expiry', async () => {
@@ -76,6 +77,90 @@ describe.skipIf(!hasChromium)('one token', () => {
 
     await page.getByRole('heading', { name: 'nightly <build>' }).waitFor();
     expect((await tokens.get('ada', token.id))?.name).toBe('nightly <build>');
+  });
+
+  it('is limited, after the difference was shown, and freed again', async () => {
+    const { page, tokens, token } = await shown({
+      service: { limits: { store: new MemoryLeaseStore() } },
+    });
+    const dialog = page.getByRole('dialog', { name: 'Edit token' });
+    const uses = dialog.getByLabel('Uses in total');
+    const limits = async () => (await tokens.get('ada', token.id))?.limits;
+    await press(page, 'Edit');
+    await dialog.getByText('Limits', { exact: true }).click();
+    await dialog.getByLabel('Only from these addresses').fill('192.0.2.0/24 192.0.2.999');
+    await uses.fill('many');
+    await press(page, 'Save');
+    await expect.poll(() => dialog.locator('.error').textContent()).toMatch(/192\.0\.2\.999/);
+    await dialog.getByLabel('Only from these addresses').fill('192.0.2.0/24');
+    await press(page, 'Save');
+    await expect
+      .poll(() => dialog.locator('.error').textContent())
+      .toMatch(/^limits\.uses must be/);
+    await uses.fill('1000');
+    await dialog.getByLabel('Uses', { exact: true }).fill('50');
+    await dialog.getByLabel('In each').selectOption('hour');
+    expect(await dialog.locator('.changed').textContent()).toMatch(
+      /no limit → only from 192\.0\.2\.0\/24.*no limit → 1,000 uses in total.*no limit → 50 uses in 3,600 seconds/,
+    );
+    expect(await faultsOf(page)).toEqual([]);
+    await press(page, 'Save');
+    await dialog.waitFor({ state: 'detached' });
+    await page.getByText('only from 192.0.2.0/24; 1,000 uses in total; 50 uses in').waitFor();
+    expect(await limits()).toEqual({
+      addresses: ['192.0.2.0/24'],
+      uses: 1000,
+      rate: { uses: 50, seconds: 3600 },
+    });
+
+    await press(page, 'Edit');
+    expect(await uses.inputValue()).toBe('1000');
+    for (const label of ['Only from these addresses', 'Uses in total', 'Uses']) {
+      await dialog.getByLabel(label, { exact: true }).fill('');
+    }
+    expect(await dialog.locator('.changed').textContent()).toContain('→ no limit');
+    await press(page, 'Save');
+    await dialog.waitFor({ state: 'detached' });
+    expect(await limits()).toBeUndefined();
+  });
+
+  it('keeps a window that the form does not offer, and what was not edited', async () => {
+    const limits = { uses: Number.MAX_SAFE_INTEGER, rate: { uses: 5, seconds: 300 } };
+    const { page, tokens, token } = await shown({
+      service: { limits: { store: new MemoryLeaseStore() } },
+    });
+    await tokens.patch('ada', token.id, { limits });
+    await page.goBack();
+    await page.getByRole('link', { name: 'build' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Edit token' });
+    await press(page, 'Edit');
+    await dialog.getByLabel('Name').fill('other');
+    await press(page, 'Save');
+    await page.getByRole('heading', { name: 'other' }).waitFor();
+    expect((await tokens.get('ada', token.id))?.limits).toEqual(limits);
+
+    await press(page, 'Edit');
+    await dialog.getByLabel('Uses', { exact: true }).fill('6');
+    await press(page, 'Save');
+    await dialog.waitFor({ state: 'detached' });
+
+    expect((await tokens.get('ada', token.id))?.limits).toEqual({
+      ...limits,
+      rate: { uses: 6, seconds: 300 },
+    });
+  });
+
+  it('that was revoked says so, and offers nothing more', async () => {
+    const { page, tokens, token } = await shown();
+    await tokens.revoke('ada', token.id);
+    await page.goBack();
+    await page.getByLabel('State').selectOption('revoked');
+    await page.getByRole('link', { name: 'build' }).click();
+
+    await page.getByRole('heading', { name: 'build' }).waitFor();
+    await page.getByText('Revoked', { exact: true }).waitFor();
+    expect(await page.getByRole('main').getByRole('button').allTextContents()).toEqual([]);
+    expect(await faultsOf(page)).toEqual([]);
   });
 
   it('is suspended and resumed', async () => {

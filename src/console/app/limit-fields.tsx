@@ -1,19 +1,19 @@
 import { useState } from 'preact/hooks';
 import { Field, SelectField, TextField } from './controls/field.tsx';
-import type { Draft, FieldName, Window } from './new-token-draft.ts';
+import { type LimitName, type LimitsDraft, limitsOf } from './limits-draft.ts';
 import { TEXTS } from './texts.ts';
 
 export interface LimitFieldsProps {
-  readonly draft: Draft;
-  readonly errors: Partial<Record<FieldName, string>>;
-  readonly onEdit: (part: Partial<Draft>, ...fields: FieldName[]) => void;
+  readonly draft: LimitsDraft;
+  readonly errors: Partial<Record<LimitName, string>>;
+  readonly onEdit: (part: Partial<LimitsDraft>, field: LimitName) => void;
 }
 
-/** Where from, how often and how many times: closed at first, since few tokens have limits. */
+/** Where from, how often and how many times: closed at first if there are none, as with most tokens. */
 export function LimitFields({ draft, errors, onEdit }: LimitFieldsProps) {
   const hasError = [errors.addresses, errors.uses, errors.rate].some(Boolean);
   // What an error has opened stays open when it is corrected.
-  const [isOpen, setOpen] = useState(false);
+  const [isOpen, setOpen] = useState(limitsOf(draft) !== undefined);
   return (
     <details
       class="card"
@@ -56,14 +56,19 @@ export function LimitFields({ draft, errors, onEdit }: LimitFieldsProps) {
             value={draft.rateUses}
             onChange={(rateUses) => onEdit({ rateUses }, 'rate')}
           />
-          <SelectField<Window>
+          <SelectField
             label={TEXTS.newToken.rateSeconds}
             value={draft.rateSeconds}
-            choices={TEXTS.newToken.windows}
+            choices={windowsWith(draft.rateSeconds)}
             onChange={(rateSeconds) => onEdit({ rateSeconds }, 'rate')}
           />
         </fieldset>
       </div>
     </details>
   );
+}
+
+/** The usual windows of a rate, and the one that a token has. */
+function windowsWith(seconds: string): Readonly<Record<string, string>> {
+  return { [seconds]: TEXTS.token.seconds({ count: Number(seconds) }), ...TEXTS.newToken.windows };
 }

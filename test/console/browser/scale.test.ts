@@ -1,0 +1,217 @@
+import type { CDPSession, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ScopeCatalog } from '../../../src/scope/index.ts';
+import { largeCatalog } from '../app/picker/support.ts';
+import { hasChromium, type Opened, openConsole } from './support.ts';
+
+/**
+ * How many tokens the account has. With 10 000 (`CONSOLE_TOKENS=10000`), the scripting is measured and
+ * compared with its goals; run that on a machine that does nothing else.
+ */
+const MANY = Number(process.env['CONSOLE_TOKENS'] ?? 120);
+const isMeasured = MANY >= 10_000;
+const ROUNDS = isMeasured ? 7 : 1;
+/** Milliseconds of scripting. */
+const GOALS = { 'first screen': 300, picker: 200, 'a letter of a search': 50 };
+
+let opened: Opened;
+
+/** An account with many tokens: most have a few scopes, some a host, and some all of the catalog. */
+beforeAll(async () => {
+  if (!hasChromium) return;
+  const scopes = largeCatalog();
+  opened = await openConsole({
+    service: { catalog: ScopeCatalog.from(scopes) },
+    ways: { session: () => 'ada' },
+  });
+  for (let count = 0; count < MANY; count += 1) {
+    const few = Array.from({ length: 1 + (count % 5) }, (_, at) => scopes[(count * 7 + at) % 1500]);
+    const held = count % 50 === 0 ? ['*:*/*'] : count % 10 === 0 ? ['GET:api1.example/*'] : few;
+    await opened.tokens.issue({
+      account: 'ada',
+      scopes: held.filter((scope) => scope !== undefined),
+      name: `token ${count}`,
+    });
+  }
+}, 300_000);
+
+afterAll(async () => {
+  if (!hasChromium) return;
+  for (const [name, goal] of Object.entries(GOALS)) {
+    if (isMeasured) expect(median(name), name).toBeLessThan(goal);
+  }
+  await opened.close();
+});
+
+/** By name, milliseconds of each round. */
+const measured = new Map<string, number[]>();
+
+function median(name: string): number {
+  const rounds = measured.get(name)?.toSorted((a, b) => a - b) ?? [];
+  return rounds[Math.floor(rounds.length / 2)] ?? Number.NaN;
+}
+
+/** A page, and what its scripts cost. */
+class Measured {
+  readonly page: Page;
+  readonly #session: CDPSession;
+  #before = 0;
+
+  private constructor(page: Page, session: CDPSession) {
+    this.page = page;
+    this.#session = session;
+  }
+
+  /** In a context of its own, so that nothing is compiled yet. */
+  static async open(): Promise<Measured> {
+    const context = await opened.context.browser()?.newContext();
+    if (context === undefined) throw new Error('there is no browser');
+    const page = await context.newPage();
+    const session = await context.newCDPSession(page);
+    await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+    await session.send('DOM.enable');
+    return new Measured(page, session);
+  }
+
+  async close(): Promise<void> {
+    await this.page.context().close();
+  }
+
+  async start(): Promise<void> {
+    this.#before = await this.#scripting();
+  }
+
+  async stop(name: string): Promise<void> {
+    const rounds = measured.get(name) ?? [];
+    rounds.push((await this.#scripting()) - this.#before);
+    measured.set(name, rounds);
+  }
+
+  async #scripting(): Promise<number> {
+    const { metrics } = await this.#session.send('Performance.getMetrics');
+    return 1000 * (metrics.find((metric) => metric.name === 'ScriptDuration')?.value ?? Number.NaN);
+  }
+
+  /** Waits until a page has so many elements, by the browser: a script that looks would be measured too. */
+  async until(selector: string, count = 1): Promise<void> {
+    for (;;) {
+      const { root } = await this.#session.send('DOM.getDocument', { depth: 0 });
+      const found = await this.#session.send('DOM.querySelectorAll', {
+        nodeId: root.nodeId,
+        selector,
+      });
+      if (found.nodeIds.length >= count) return;
+    }
+  }
+}
+
+/** Does something in a page of its own, several times. */
+async function eachRound(run: (it: Measured) => Promise<void>): Promise<void> {
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const it = await Measured.open();
+    await run(it);
+    await it.close();
+  }
+}
+
+function report(...names: string[]): void {
+  if (!isMeasured) return;
+  for (const name of names) {
+    const rounds = measured.get(name)?.map((one) => one.toFixed(0)) ?? [];
+    process.stdout.write(
+      `${name}: median ${median(name).toFixed(0)} ms of scripting (${rounds.join(' ')})\n`,
+    );
+  }
+}
+
+describe.skipIf(!hasChromium)(`a console of ${MANY} tokens and a catalog of 1500 entries`, () => {
+  it('shows its first screen, and badges when the review is read', {
+    timeout: 300_000,
+  }, async () => {
+    await eachRound(async (it) => {
+      await it.start();
+      await it.page.goto(opened.url, { waitUntil: 'commit' });
+      await it.until('ul.tokens > li', 50);
+      await it.stop('first screen');
+      await it.until('.badge.warning');
+      await it.page.waitForLoadState('networkidle');
+      await it.stop('first screen with all badges');
+    });
+
+    report('first screen', 'first screen with all badges');
+  });
+
+  it('shows the picker, and what a search finds with each letter', {
+    timeout: 300_000,
+  }, async () => {
+    await eachRound(async (it) => {
+      await it.page.goto(opened.url);
+      await it.page.waitForLoadState('networkidle');
+      await it.start();
+      await it.page.evaluate("location.hash = '#/new'");
+      await it.until('.picker .row', 5);
+      await it.stop('picker');
+
+      await it.page.locator('.picker input[type=search]').focus();
+      for (const letter of 'items') {
+        await it.start();
+        await it.page.keyboard.press(letter);
+        await it.until('.picker .found');
+        await it.stop('a letter of a search');
+      }
+    });
+
+    report('picker', 'a letter of a search');
+  });
+
+  it('selects endpoints in a tree of all', { timeout: 300_000 }, async () => {
+    await eachRound(async (it) => {
+      await it.page.goto(`${opened.url}#/new`);
+      const all = it.page.getByRole('checkbox', { name: 'All hosts, everything below' });
+      await all.focus();
+      await it.start();
+      await it.page.keyboard.press('Space');
+      await it.until('.preview details');
+      await it.stop('selecting all');
+      await it.page.getByRole('checkbox', { name: 'api1.example, everything below' }).focus();
+      await it.start();
+      await it.page.keyboard.press('Space');
+      await it.until('.preview details');
+      await it.stop('deselecting a host');
+    });
+
+    report('selecting all', 'deselecting a host');
+  });
+
+  it('loads page after page', { timeout: 300_000 }, async () => {
+    const it = await Measured.open();
+    await it.page.goto(opened.url);
+    const more = it.page.getByRole('button', { name: 'Load more' });
+    await more.waitFor();
+    await it.page.waitForLoadState('networkidle');
+    let shown = 50;
+    const wanted = Math.min(MANY, 2000);
+    while (shown < wanted) {
+      shown = Math.min(shown + 50, MANY);
+      await more.focus();
+      await it.start();
+      await it.page.keyboard.press('Enter');
+      await it.until('ul.tokens > li', shown);
+      await it.stop(shown > wanted - 250 ? 'the last pages' : 'the first pages');
+    }
+    await it.page.locator('ul.tokens input').first().focus();
+    await it.start();
+    await it.page.keyboard.press('Space');
+    await it.until('.bulk .button');
+    await it.stop('ticking one of them');
+    await it.page.locator('.bulk input').focus();
+    await it.start();
+    await it.page.keyboard.press('Space');
+    await it.until('ul.tokens > li', wanted);
+    await it.stop('ticking all of them');
+    await it.close();
+
+    expect(shown).toBeGreaterThanOrEqual(wanted);
+    report('the first pages', 'the last pages', 'ticking one of them', 'ticking all of them');
+  });
+});
