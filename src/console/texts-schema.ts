@@ -27,7 +27,7 @@ function textSchema(text: string | PluralText, name: string): z.ZodType {
   });
 }
 
-/** Why a value is no translation of a text; `undefined` if it is one. */
+/** Why a value cannot replace a text; `undefined` if it can. */
 function problemOf(value: unknown, text: string | PluralText): string | undefined {
   const forms = formsOf(value, isPlural(text));
   if (forms === undefined) {

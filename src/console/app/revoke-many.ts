@@ -4,7 +4,7 @@ import { toApiError } from './loading.ts';
 /** Calls in progress: one account may have a share of those of the service only. */
 const CONCURRENCY = 4;
 
-/** Failures that are no matter of one token: the rest would fail as well. */
+/** Failures that are not about one token: the rest would fail as well. */
 const PAUSING = [
   'unreachable',
   'unauthenticated',

@@ -3,7 +3,7 @@ import { phrase } from './phrases.ts';
 const WORDS = phrase('{message}');
 
 /**
- * What the page tells of a failure, by its code: what the service says, which is in English. A translation
+ * What the page says about a failure, by its code: the message of the service, which is English. A translation
  * replaces the texts of those that people meet.
  */
 export const SERVICE_WORDS = {

@@ -101,6 +101,25 @@ describe.skipIf(!hasChromium)('the value, once', () => {
     await page.getByRole('heading', { name: 'New token' }).waitFor();
     expect((await page.content()).includes(value)).toBe(false);
   });
+
+  it('is gone as well after another token was derived from it, and so is the value of that one', async () => {
+    const { page, context, value } = await issued({ derivation: true });
+    const session = await context.newCDPSession(page);
+    await page.getByRole('button', { name: 'Derive a narrower token' }).click();
+    await page.getByRole('checkbox', { name: /GET.*orders/ }).check();
+    await page.getByRole('button', { name: 'Create token' }).click();
+    await page.getByRole('button', { name: 'Back to its parent' }).waitFor();
+    const child = await page.getByLabel('Value of the token').inputValue();
+    expect([await inHeap(session, value), await inHeap(session, child)]).toEqual([true, true]);
+
+    await page.getByRole('button', { name: 'Back to its parent' }).click();
+    await page.getByRole('button', { name: 'Leave without it' }).click();
+    await page.getByRole('button', { name: 'Done' }).click();
+    await page.getByRole('button', { name: 'Leave without it' }).click();
+    await page.getByRole('heading', { name: 'Unnamed token' }).waitFor();
+
+    expect([await inHeap(session, value), await inHeap(session, child)]).toEqual([false, false]);
+  });
 });
 
 type Session = Awaited<ReturnType<Opened['context']['newCDPSession']>>;
