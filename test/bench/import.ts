@@ -21,6 +21,8 @@ const importing = ['import', '--from', 'csv', '--format', 'own', ...place, '--js
 
 interface Run {
   readonly seconds: number;
+  /** Of the command alone: a database works besides. */
+  readonly cpuSeconds: number;
   readonly peakMb: number;
   readonly report: Readonly<Record<string, unknown>> | undefined;
 }
@@ -47,9 +49,9 @@ async function run(args: readonly string[], killAfterMs?: number): Promise<Run> 
   input.pipe(child.stdin).on('error', () => input.destroy());
   const timer =
     killAfterMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), killAfterMs);
-  let peakMb = 0;
+  let sample = { peakMb: 0, cpuSeconds: 0 };
   const sampler = setInterval(() => {
-    peakMb = Math.max(peakMb, residentMb(child.pid ?? 0));
+    sample = sampleOf(child.pid ?? 0) ?? sample;
   }, 100);
   let output = '';
   child.stdout.on('data', (chunk) => {
@@ -59,28 +61,37 @@ async function run(args: readonly string[], killAfterMs?: number): Promise<Run> 
   clearTimeout(timer);
   clearInterval(sampler);
   const seconds = (performance.now() - start) / 1000;
-  return { seconds, peakMb, report: output === '' ? undefined : JSON.parse(output) };
+  return { seconds, ...sample, report: output === '' ? undefined : JSON.parse(output) };
 }
 
-/** Linux knows the peak itself. */
-function residentMb(pid: number): number {
+/** What Linux knows of a process; `undefined` once it has ended. */
+function sampleOf(pid: number) {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-    return Number(/^VmHWM:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1024;
+    const kilobytes = Number(/^VmHWM:\s+(\d+)/m.exec(status)?.[1]);
+    // After the name, which may hold spaces. The times of user and system are in hundredths of a second.
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /s, '')
+      .split(' ');
+    const ticks = Number(fields[11]) + Number(fields[12]);
+    return Number.isNaN(kilobytes)
+      ? undefined
+      : { peakMb: kilobytes / 1024, cpuSeconds: ticks / 100 };
   } catch {
-    return 0;
+    return undefined;
   }
 }
 
-function print(what: string, { seconds, peakMb, report }: Run): void {
+function print(what: string, { seconds, cpuSeconds, peakMb, report }: Run): void {
   const rate = Math.round(ROWS / seconds);
+  const used = `${seconds.toFixed(1)} s, ${cpuSeconds.toFixed(1)} s of CPU, peak ${Math.round(peakMb)} MB`;
   const facts = report === undefined ? 'killed' : `${rate} rows/s, ${JSON.stringify(report)}`;
-  console.log(`${what}: ${seconds.toFixed(1)} s, peak ${Math.round(peakMb)} MB, ${facts}`);
+  console.log(`${what}: ${used}, ${facts}`);
 }
 
 try {
   await writeRows();
-  await run(['migrate', ...place]);
+  await run(['migrate', ...place, '--json']);
   print('rehearsal', await run([...importing, '--dry-run']));
   const killed = await run(importing, Number(process.env['KILL_AFTER_MS'] ?? 10_000));
   print('killed', killed);

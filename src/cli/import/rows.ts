@@ -105,8 +105,16 @@ function columnsOf(entries: readonly (readonly [name: string, value: unknown])[]
 
 /** A name as databases write it in one way or another. */
 export function plainName(name: string): string {
-  return name.trim().replaceAll('_', '').toLowerCase();
+  const known = KNOWN_NAMES.get(name);
+  if (known !== undefined) return known;
+  const plain = name.trim().replaceAll('_', '').toLowerCase();
+  if (KNOWN_NAMES.size < MAX_KNOWN_NAMES) KNOWN_NAMES.set(name, plain);
+  return plain;
 }
+
+/** All rows have the same names. */
+const KNOWN_NAMES = new Map<string, string>();
+const MAX_KNOWN_NAMES = 100;
 
 /** Why a row is refused. */
 export function refusal(message: string): TokenError {
