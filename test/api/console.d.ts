@@ -319,6 +319,8 @@ export declare const ENGLISH_TEXTS: {
   edit: {
     title: string;
     expiryHint: string;
+    changes: string;
+    noLimit: string;
     done: string;
   };
   scopes: {
@@ -390,7 +392,10 @@ export declare const ENGLISH_TEXTS: {
   conflict: {
     title: string;
     intro: string;
+    mine: string;
     goOn: string;
+    revoked: string;
+    revokedIntro: string;
   };
   explain: {
     title: string;
