@@ -55,12 +55,13 @@ interface Claim {
   readonly presented: PresentedValue;
   readonly record: TokenRecord;
   readonly proof: Proof | undefined;
+  /** Empty until they are read. */
+  readonly ancestors: Ancestors;
 }
 
-/** A claim that the scopes of its token and of all its ancestors allow. */
-interface Use extends Claim {
+/** What allows a claim: a scope of its token, and one of each ancestor. */
+interface Grants {
   readonly by: Scope;
-  readonly ancestors: Ancestors;
   readonly above: readonly Grant[];
 }
 
@@ -76,14 +77,22 @@ interface RefusedToken {
   readonly account?: string | undefined;
 }
 
-/** Whether a token is live, and what its ancestors leave of it. */
+/** The token of a value: whether it is live, and what its ancestors leave of it. */
 interface Standing {
   readonly reason: ReturnType<typeof refusalOf> | ReturnType<typeof ancestorFault>;
+  readonly claim: Claim;
   readonly held: TokenRecord;
-  readonly ancestors: Ancestors;
+}
+
+/** A value that belongs to no token. */
+interface NoStanding {
+  readonly reason: 'malformed' | 'unknown';
+  readonly claim?: undefined;
+  readonly id?: TokenId;
 }
 
 const NO_ANCESTORS: Ancestors = [];
+const NOTHING_ABOVE: readonly Grant[] = [];
 
 /** What a {@link Decider} works with. */
 export interface DeciderParts {
@@ -123,7 +132,8 @@ export class Decider {
     // A value that does not belong to the cached record may belong to a newer one.
     const proof = cached && proofOf(presented, cached);
     if (cached !== undefined && proof !== undefined) {
-      return this.#judge({ presented, record: cached, proof }, reading, call);
+      const claim = { presented, record: cached, proof, ancestors: NO_ANCESTORS };
+      return this.#judge(claim, reading, call);
     }
     return source === 'cache' ? undefined : this.#decideLater(presented, reading, call);
   }
@@ -138,8 +148,8 @@ export class Decider {
     const { id } = presented;
     const record = await (source === 'store' ? reader.read(id, now) : reader.load(id, now));
     if (record === undefined) return this.#refuse('unknown', now, { id });
-    const proof = proofOf(presented, record);
-    return this.#judge({ presented, record, proof }, reading, call) as Promise<Verdict>;
+    const claim = { presented, record, proof: proofOf(presented, record), ancestors: NO_ANCESTORS };
+    return this.#judge(claim, reading, call) as Promise<Verdict>;
   }
 
   /** `undefined` if the ancestors of the token are not in the cache and may come from nowhere else. */
@@ -149,25 +159,24 @@ export class Decider {
     const reason = this.#refusalOf(record, proof, now);
     if (reason !== undefined) return this.#refuse(reason, now, record);
     const { ancestors } = record;
-    if (ancestors === undefined) return this.#judgeLive(claim, NO_ANCESTORS, reading, call);
+    if (ancestors === undefined) return this.#judgeLive(claim, reading, call);
     const { lineages } = this.#parts;
+    const judgeWith = (found: Ancestors) =>
+      this.#judgeLive({ ...claim, ancestors: found }, reading, call);
     const cached = source === 'store' ? undefined : lineages.cached(ancestors, now);
-    if (cached !== undefined) return this.#judgeLive(claim, cached, reading, call);
+    if (cached !== undefined) return judgeWith(cached);
     if (source === 'cache') return undefined;
-    const read = lineages.read(record, now);
-    return read.then((found) => this.#judgeLive(claim, found, reading, call) as Promise<Verdict>);
+    return lineages.read(record, now).then((found) => judgeWith(found) as Promise<Verdict>);
   }
 
   #judgeLive(
     claim: Claim,
-    ancestors: Ancestors,
     reading: NeedReading,
     call: Call,
   ): Verdict | Promise<Verdict> | undefined {
-    const { record } = claim;
+    const { record, ancestors } = claim;
     const { now } = call;
-    const reason =
-      ancestorFault(record, ancestors, now) ?? this.#elsewhere(record, ancestors, call);
+    const reason = ancestorFault(record, ancestors, now) ?? this.#elsewhere(claim, call);
     if (reason !== undefined) return this.#refuse(reason, now, record);
     if (!reading.ok) return this.#refuse('ambiguous_request', now, record, reading.reason);
     const { need } = reading;
@@ -177,19 +186,16 @@ export class Decider {
       const refusal = { reason: 'insufficient_scope', need, held: record.scopes } as const;
       return this.#refuseNeed(record, refusal, now);
     }
-    if (ancestors.length === 0) return this.#accept({ ...claim, by, ancestors, above: [] }, call);
+    if (ancestors.length === 0) return this.#accept(claim, { by, above: NOTHING_ABOVE }, call);
     const above = lineages.grantsOf(ancestors, need);
-    if (!('refusing' in above)) {
-      return this.#accept({ ...claim, by, ancestors, above: above.grants }, call);
-    }
+    if (!('refusing' in above)) return this.#accept(claim, { by, above: above.grants }, call);
     const refusal = { reason: 'ancestor_insufficient', need, held: above.refusing } as const;
     return this.#refuseNeed(record, refusal, now);
   }
 
   /** Why a token may not be used from where it is, itself or one of its ancestors. */
   #elsewhere(
-    record: TokenRecord,
-    ancestors: Ancestors,
+    { record, ancestors }: Claim,
     { address }: Pick<Call, 'address'>,
   ): AddressFault | undefined {
     const fault = this.#addressFault(record, address);
@@ -212,27 +218,30 @@ export class Decider {
    * Accepts a claim if its token and its ancestors have a use left. Waits for the store only if it does not
    * know that.
    */
-  #accept(use: Use, { now, source }: Call): Verdict | Promise<Verdict> | undefined {
-    const { record, ancestors } = use;
-    const counted = countedOf(record, ancestors);
-    if (counted.length === 0) return this.#allow(use, now);
+  #accept(
+    claim: Claim,
+    grants: Grants,
+    { now, source }: Call,
+  ): Verdict | Promise<Verdict> | undefined {
+    const counted = countedOf(claim);
+    if (counted.length === 0) return this.#allow(claim, grants, now);
     const { limits } = this.#parts;
     const settle = (spent: true | LimitHit) =>
-      spent === true ? this.#allow(use, now) : this.#refuseUse(record, spent, now);
+      spent === true ? this.#allow(claim, grants, now) : this.#refuseUse(claim.record, spent, now);
     const spent = limits.spend(counted, now);
     if (spent !== undefined) return settle(spent);
     return source === 'cache' ? undefined : limits.spendLater(counted).then(settle);
   }
 
-  #allow({ presented, record, proof, by, ancestors, above }: Use, now: number): Verdict {
-    const { events, usage, rotations, lineages } = this.#parts;
+  #allow(claim: Claim, { by, above }: Grants, now: number): Verdict {
+    const { events, usage, lineages } = this.#parts;
+    const { record, ancestors } = claim;
     const grantedBy = by.toString();
     events.verified(record, grantedBy, now);
     usage?.used(record.id, grantedBy, now);
     // What a token is used for, its ancestors are used for.
     for (const grant of above) usage?.used(grant.id, grant.by.toString(), now);
-    // A value that waited for its first use is the accepted one from now on.
-    if (proof === 'pending') rotations.activate(presented, now);
+    this.#activate(claim, now);
     const token = tokenOf(lineages.within(record, ancestors), now);
     return Object.freeze({ ok: true, token, grantedBy });
   }
@@ -263,18 +272,12 @@ export class Decider {
    * @throws {TokenError} `invalid_token` for any other value, and as the store
    */
   async live(value: unknown, now: number): Promise<TokenRecord> {
-    const { values, reader, rotations } = this.#parts;
-    const presented = values.read(value);
-    const record = presented && (await reader.read(presented.id, now));
-    if (presented === undefined || record === undefined) {
-      const reason = presented === undefined ? 'malformed' : 'unknown';
-      throw invalidToken(this.#refuse(reason, now, { id: presented?.id }));
-    }
-    const proof = proofOf(presented, record);
-    const { reason, held } = await this.#standing(record, proof, now);
-    if (reason !== undefined) throw invalidToken(this.#refuse(reason, now, record));
-    if (proof === 'pending') rotations.activate(presented, now);
-    return held;
+    const standing = await this.#standing(value, now);
+    const { reason, claim } = standing;
+    if (claim === undefined) throw invalidToken(this.#refuse(reason, now, { id: standing.id }));
+    if (reason !== undefined) throw invalidToken(this.#refuse(reason, now, claim.record));
+    this.#activate(claim, now);
+    return standing.held;
   }
 
   /** The token that a value belongs to, read from the store, unless it has ended. */
@@ -283,34 +286,26 @@ export class Decider {
     now: number,
     { countsAsUse = false, includeSuspended = false, address }: IntrospectOptions,
   ): Promise<Token | undefined> {
-    const { values, reader, rotations } = this.#parts;
     const usage = countsAsUse ? this.#parts.usage : undefined;
-    const presented = values.read(value);
-    if (presented === undefined) return undefined;
-    const record = await reader.read(presented.id, now);
-    if (record === undefined) return undefined;
-    const proof = proofOf(presented, record);
-    const standing = await this.#standing(record, proof, now);
-    const { reason, held } = standing;
+    const standing = await this.#standing(value, now);
+    if (standing.claim === undefined) return undefined;
+    const { reason, claim, held } = standing;
     const isLive = reason === undefined && held.scopes.length > 0;
-    const isUsable = isLive && (!countsAsUse || (await this.#takeUse(standing, { now, address })));
-    if (!isUsable) usage?.refused(record.id, now);
-    else for (const id of idsOf(record)) usage?.used(id, OTHER_SCOPES, now);
+    const isUsable = isLive && (!countsAsUse || (await this.#takeUse(claim, { now, address })));
+    if (!isUsable) usage?.refused(held.id, now);
+    else for (const id of idsOf(held)) usage?.used(id, OTHER_SCOPES, now);
     const isSuspended = reason === 'suspended' || reason === 'ancestor_suspended';
     if (isSuspended && includeSuspended) return tokenOf(held, now);
     if (!isUsable) return undefined;
-    if (countsAsUse && proof === 'pending') rotations.activate(presented, now);
+    if (countsAsUse) this.#activate(claim, now);
     return tokenOf(held, now);
   }
 
   /** Whether the limits of a token and of its ancestors let it be used now. */
-  async #takeUse(
-    { held, ancestors }: Standing,
-    { now, address }: Pick<Call, 'now' | 'address'>,
-  ): Promise<boolean> {
+  async #takeUse(claim: Claim, { now, address }: Pick<Call, 'now' | 'address'>): Promise<boolean> {
     const { limits } = this.#parts;
-    if (this.#elsewhere(held, ancestors, { address }) !== undefined) return false;
-    const counted = countedOf(held, ancestors);
+    if (this.#elsewhere(claim, { address }) !== undefined) return false;
+    const counted = countedOf(claim);
     if (counted.length === 0) return true;
     return (limits.spend(counted, now) ?? (await limits.spendLater(counted))) === true;
   }
@@ -358,14 +353,31 @@ export class Decider {
     return compiled.setOf(before.scopes).diff(compiled.setOf(after.scopes));
   }
 
-  /** Why a value is refused whatever is needed, and what the ancestors of its token leave of it. */
-  async #standing(record: TokenRecord, proof: Proof | undefined, now: number): Promise<Standing> {
-    const { lineages } = this.#parts;
-    const reason = this.#refusalOf(record, proof, now);
-    if (reason !== undefined) return { reason, held: record, ancestors: NO_ANCESTORS };
+  /**
+   * Whose a value is, read from the store; why it is refused whatever is needed; and what the ancestors of
+   * its token leave of it.
+   */
+  async #standing(value: unknown, now: number): Promise<Standing | NoStanding> {
+    const { values, reader, lineages } = this.#parts;
+    const presented = values.read(value);
+    if (presented === undefined) return { reason: 'malformed' };
+    const { id } = presented;
+    const record = await reader.read(id, now);
+    if (record === undefined) return { reason: 'unknown', id };
+    const claim = { presented, record, proof: proofOf(presented, record), ancestors: NO_ANCESTORS };
+    const reason = this.#refusalOf(record, claim.proof, now);
+    if (reason !== undefined) return { reason, claim, held: record };
     const ancestors = await lineages.read(record, now);
-    const fault = ancestorFault(record, ancestors, now);
-    return { reason: fault, held: lineages.within(record, ancestors), ancestors };
+    return {
+      reason: ancestorFault(record, ancestors, now),
+      claim: { ...claim, ancestors },
+      held: lineages.within(record, ancestors),
+    };
+  }
+
+  /** A value that waited for its first use is the accepted one from now on. */
+  #activate({ presented, proof }: Pick<Claim, 'presented' | 'proof'>, now: number): void {
+    if (proof === 'pending') this.#parts.rotations.activate(presented, now);
   }
 
   #refusalOf(
@@ -405,7 +417,7 @@ export function refusalOf(
 }
 
 /** Those of a token and its ancestors whose uses are counted. */
-function countedOf(record: TokenRecord, ancestors: Ancestors): readonly TokenRecord[] {
+function countedOf({ record, ancestors }: Claim): readonly TokenRecord[] {
   if (ancestors.length === 0) return isCounted(record) ? [record] : NOBODY;
   const all = [record, ...ancestors];
   return all.filter((each): each is TokenRecord => each !== undefined && isCounted(each));
