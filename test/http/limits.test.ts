@@ -5,6 +5,7 @@ import {
   type GuardedNodeRequest,
   type GuardOutcome,
 } from '../../src/http/index.ts';
+import { rateLimitHeaders } from '../../src/http/rate-limit-fields.ts';
 import type { TokenLimits } from '../../src/token.ts';
 import { RecordingLeases, setUpLimits } from '../limits/support.ts';
 import { asForm, basic, ORDERS, setUp as setUpHandler } from './support.ts';
@@ -31,6 +32,16 @@ async function answerOf(outcome: GuardOutcome) {
   const { status, headers } = outcome.response;
   const body = (await outcome.response.json()) as Record<string, unknown>;
   return { status, headers: Object.fromEntries(headers), body, reason: outcome.reason };
+}
+
+/** The one item of a list: a string with integers as parameters (RFC 9651 sections 4.2.1 to 4.2.5). */
+function itemOf(value = ''): Readonly<Record<string, string | number>> {
+  const [, name, parameters] =
+    /^"([ !#-[\]-~]+)"((?:;[a-z][a-z0-9]*=(?:0|[1-9]\d{0,14}))*)$/.exec(value) ?? [];
+  if (name === undefined || parameters === undefined) throw new Error(`not an item: ${value}`);
+  const pairs = parameters.split(';').slice(1);
+  const members = pairs.map((pair) => pair.split('=') as [string, string]);
+  return { name, ...Object.fromEntries(members.map(([key, number]) => [key, Number(number)])) };
 }
 
 describe('the guard of a token with addresses', () => {
@@ -182,6 +193,30 @@ describe('the guard of a token with a rate', () => {
     const fields = outcome.response?.headers.get('ratelimit-policy');
     expect(fields).toBe('"token";q=999999999999999;w=60');
   });
+
+  it.each<NonNullable<TokenLimits['rate']>>([
+    { uses: 1, seconds: 1 },
+    { uses: 100, seconds: 60 },
+    { uses: Number.MAX_SAFE_INTEGER, seconds: 86_400 },
+  ])('sends fields in the form of revision 11, for %j', (rate) => {
+    for (const retryAfterSeconds of [1, rate.seconds]) {
+      const sent = rateLimitHeaders({ rate, retryAfterSeconds });
+
+      const policy = itemOf(sent['ratelimit-policy']);
+      const limit = itemOf(sent['ratelimit']);
+      expect(policy).toEqual({ name: 'token', q: expect.any(Number), w: rate.seconds });
+      expect(limit).toEqual({ name: policy['name'], r: 0, t: retryAfterSeconds });
+      expect(policy['q']).toBe(Math.min(rate.uses, 1e15 - 1));
+      expect(Number(sent['retry-after'])).toBe(limit['t']);
+    }
+  });
+
+  it.each(['token;q=1;w=1', '"token"; q=1;w=1.5', '"token";q=1000000000000000', '"token";q="1"'])(
+    'sends nothing like %s, which has another form',
+    (value) => {
+      expect(() => itemOf(value)).toThrow();
+    },
+  );
 
   it('does not count what the scopes refuse', async () => {
     const { ask } = await setUp(limits);
