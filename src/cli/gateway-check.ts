@@ -6,20 +6,18 @@ import {
   type BearerGuard,
   type BearerGuardOptions,
   bearerGuard,
-  type GuardedRequest,
   type GuardOutcome,
 } from '../http/guard.ts';
 import { COMMON_HEADERS } from '../http/responses.ts';
 import { sendByNode, sendResponse } from '../http/sending.ts';
 import type { TokenService } from '../service.ts';
 import { rootNameOf } from './catalog-files.ts';
+import { clientOfGateway } from './client-address.ts';
 import { usageError } from './errors.ts';
 import type { Page } from './pages.ts';
 import type { ServeSettings } from './settings.ts';
 
 export type Gateway = NonNullable<ServeSettings['check']>;
-
-type RequestHeaders = Pick<IncomingMessage, 'headers' | 'rawHeaders'>;
 
 /** A request that a gateway asks about. */
 interface Asked {
@@ -66,7 +64,7 @@ function isCheck(target: string): boolean {
 
 /** What a check needs to know. */
 export interface GatewayCheckOptions
-  extends Pick<ServeSettings, 'check' | 'domains' | 'granularity' | 'clientHeader'> {
+  extends Pick<ServeSettings, 'check' | 'domains' | 'granularity' | 'trustProxy' | 'clientHeader'> {
   readonly tokens: TokenService;
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -79,11 +77,11 @@ export interface GatewayCheckOptions
  * @throws {CliError} if a domain is missing, or is not one
  */
 export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
-  const { tokens, check, domains, granularity, clientHeader, onError } = options;
+  const { tokens, check, domains, granularity, onError } = options;
   checkSettings(options);
   if (check === undefined) return undefined;
   const rootName = rootNameOf(granularity);
-  const clientAddress = clientHeader === undefined ? undefined : addressReader(clientHeader);
+  const clientAddress = clientOfGateway(options);
   const onUnknown = () => onError?.(new StacklessError(UNKNOWN_ADDRESS));
   const shared = {
     tokens,
@@ -99,7 +97,7 @@ export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
       if (asked === undefined) return send(500, {}, response);
       const guard = guardOf(guards, asked);
       if (guard === undefined) return send(403, {}, response);
-      const outcome = await guard({ ...asked, url: asked.target, ...headersIn(request) });
+      const outcome = await guard({ ...asked, url: asked.target, ...senderOf(request) });
       await answer(outcome, check, response);
     } catch (error) {
       onError?.(error);
@@ -110,7 +108,7 @@ export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
 }
 
 const UNKNOWN_ADDRESS =
-  'a token was refused that may be used from some addresses only: the gateway must name the client in the header that --client-header (TOKENWRIGHT_CLIENT_HEADER) says';
+  'a token was refused that may be used from some addresses only: the gateway must name the client, in X-Forwarded-For with --trust-proxy (TOKENWRIGHT_TRUST_PROXY), or in the header that --client-header (TOKENWRIGHT_CLIENT_HEADER) says';
 
 function guardFor(options: BearerGuardOptions): BearerGuard {
   try {
@@ -127,14 +125,9 @@ function guardOf(guards: ReadonlyMap<string, BearerGuard>, { host = '' }: Asked)
   return single ?? guards.get(host.toLowerCase().replace(/:\d{1,5}$/, ''));
 }
 
-function headersIn({ headers, rawHeaders }: IncomingMessage): RequestHeaders {
-  return { headers, rawHeaders };
-}
-
-/** Reads the address from a header that the gateway sets. A header that came twice is ignored. */
-function addressReader(name: string): (request: GuardedRequest) => string | undefined {
-  const header = name.toLowerCase();
-  return ({ headers }) => (headers as RequestHeaders['headers'])[header] as string | undefined;
+/** What a request of the gateway says of the one that it asks about. */
+function senderOf({ headers, rawHeaders, socket }: IncomingMessage) {
+  return { headers, rawHeaders, socket };
 }
 
 async function answer(

@@ -10,7 +10,7 @@ import {
 } from '../http/basic-auth.ts';
 import { tokenHandler } from '../http/handler.ts';
 import type { TokenHandlerOptions } from '../http/handler-options.ts';
-import { type FailureLimiter, failureLimiter, remoteAddress } from '../http/login-limiter.ts';
+import { type FailureLimiter, failureLimiter } from '../http/login-limiter.ts';
 import { toNodeListener } from '../http/node.ts';
 import { ownForms } from '../http/request.ts';
 import type { SignIn } from '../http/sign-in.ts';
@@ -22,6 +22,7 @@ import type { UsageStore } from '../usage-store.ts';
 import { renewFirstAccount } from './account-files.ts';
 import type { Audit } from './audit.ts';
 import { type CallObserver, NO_ROUTE, observeCall } from './calls.ts';
+import { callerAddress } from './client-address.ts';
 import { consolePage } from './console-page.ts';
 import { ErrorLog } from './error-log.ts';
 import { usageError } from './errors.ts';
@@ -156,7 +157,7 @@ function handlerOptions(
     docs,
     pathTokens,
     limiter: newLimiter(),
-    clientAddress: addressFrom(settings.clientHeader),
+    clientAddress: callerAddress(settings),
     onError: (error: unknown) => errors.report(error),
   };
 }
@@ -178,14 +179,4 @@ function newLimiter(): FailureLimiter {
     userAndAddress: limiter(MAX_FAILURES_OF_USER),
     address: limiter(MAX_FAILURES_OF_ADDRESS),
   });
-}
-
-/** Takes the last of several addresses: only this one was written by the proxy itself. */
-function addressFrom(header: string | undefined): (request: Request) => string {
-  // The function itself: the handler knows it, and builds no request for it.
-  if (header === undefined) return remoteAddress;
-  return (request) => {
-    const named = request.headers.get(header)?.split(',').at(-1);
-    return named?.trim() || remoteAddress(request);
-  };
 }

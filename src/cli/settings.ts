@@ -196,11 +196,18 @@ const SETTINGS = {
     default: 'any',
     help: 'what stands for a token in an address: any, or id-only, since addresses end up in logs',
   },
+  trustProxy: {
+    flag: '--trust-proxy BLOCK',
+    variable: 'TOKENWRIGHT_TRUST_PROXY',
+    kind: LIST,
+    default: [],
+    help: 'behind proxies: the address or CIDR block of one, as 10.0.0.0/8; repeatable. What they append to X-Forwarded-For, or to the header of --client-header, says where a call comes from',
+  },
   clientHeader: {
     flag: '--client-header NAME',
     variable: 'TOKENWRIGHT_CLIENT_HEADER',
     kind: HEADER,
-    help: 'behind a proxy: the header in which it names the client, as X-Real-IP. Without it all of its callers count as one when passwords are wrong, and --check refuses tokens that may be used from some addresses only',
+    help: 'behind a proxy: the header in which it names the client, as X-Real-IP. Without --trust-proxy, it is believed whoever sends it. Without both, all callers of a proxy count as one when passwords are wrong, and --check refuses tokens that may be used from some addresses only',
   },
   maxTtl: {
     flag: '--max-ttl TIME',

@@ -113,17 +113,17 @@ function plainHttpWarning(address: string): string[] {
 }
 
 /**
- * Warns once of a request through a proxy if `--client-header` is not set: all clients of the proxy
- * then count as one. Costs nothing after that.
+ * Warns once of a request through a proxy if no setting says how it names its clients: all of them then
+ * count as one. Costs nothing after that.
  */
-export function warnOfProxy(server: Server, { clientHeader }: ServeSettings): void {
-  if (clientHeader !== undefined) return;
+export function warnOfProxy(server: Server, { trustProxy, clientHeader }: ServeSettings): void {
+  if (trustProxy.length > 0 || clientHeader !== undefined) return;
   const look = ({ headers }: IncomingMessage) => {
     const name = FORWARDED.find((header) => headers[header.toLowerCase()] !== undefined);
     if (name === undefined) return;
     server.off('request', look);
     warn(
-      `a request came with the header ${name}, as behind a proxy; give --client-header, or wrong passwords of all its clients count as those of one`,
+      `a request came with the header ${name}, as behind a proxy; give --trust-proxy or --client-header, or wrong passwords of all its clients count as those of one`,
     );
   };
   server.on('request', look);

@@ -51,8 +51,8 @@ export interface BearerGuardOptions<Entry extends string = string> {
   /**
    * Returns the IP address that a request comes from, for tokens that may be used from some addresses only;
    * without a port, brackets or a zone. Called for those tokens alone. There is no default, because a wrong
-   * one lets strangers in: take `request.socket.remoteAddress` if clients connect to this server, and behind
-   * a proxy the header that your proxy sets. Never use a header that the client can write. If it throws or
+   * one lets strangers in: take `request.socket.remoteAddress` if clients connect to this server, and
+   * `forwardedAddress` behind proxies. Never use a header that the client can write. If it throws or
    * returns anything else, the token is refused, and `onError` is called. @default none: such a token is
    * refused
    */
@@ -76,6 +76,8 @@ export type GuardedNodeRequest = Pick<IncomingMessage, 'method' | 'url' | 'heade
   readonly rawHeaders?: readonly string[] | undefined;
   /** The target before a router removed the path it is mounted under. */
   readonly originalUrl?: string | undefined;
+  /** The connection, for `forwardedAddress`. */
+  readonly socket?: { readonly remoteAddress?: string | undefined } | undefined;
 };
 
 /** A request for the guard: of Fetch or of Node. */

@@ -80,13 +80,13 @@ export interface TokenHandlerOptions {
   readonly limiter?: FailureLimiter | undefined;
   /**
    * Returns the IP address that a request comes from, for the `limiter`, `fixedAccounts` and
-   * `onSignIn`: `remoteAddress`, or behind a proxy the address in the header that your proxy sets.
-   * Never use a header that the client can write. The address may have a port, brackets or a zone.
+   * `onSignIn`: `remoteAddress`, or behind proxies what `forwardedAddress` makes. Never use a header
+   * that the client can write. The address may have a port, brackets or a zone.
    * `() => ''` takes all callers for one; then anybody can lock out any user. If it throws or returns
    * anything else, the call fails with 503, and `onError` is called at most once a minute.
    * @default none
    */
-  readonly clientAddress?: ((request: Request) => string) | undefined;
+  readonly clientAddress?: ((request: Request) => string | undefined) | undefined;
   /**
    * Called after each check of credentials, for an audit log. Not called if a call has no readable
    * credentials. Its exceptions are ignored. @default none
@@ -144,7 +144,7 @@ export const handlerOptions = strict({
       error: 'limiter must have waitSeconds, failed and succeeded, as failureLimiter(…) gives',
     })
     .optional(),
-  clientAddress: callback<(request: Request) => string>(
+  clientAddress: callback<(request: Request) => string | undefined>(
     'clientAddress must be a function, such as remoteAddress',
   ).optional(),
   onSignIn: callback<(signIn: SignIn) => void>('onSignIn must be a function').optional(),

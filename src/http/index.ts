@@ -8,6 +8,7 @@ export {
   hashPassword,
 } from './basic-auth.ts';
 export type { HttpErrorCode } from './errors.ts';
+export { type ForwardedAddressOptions, forwardedAddress } from './forwarded-address.ts';
 export { type GracefulStopOptions, gracefulStop } from './graceful-stop.ts';
 export {
   type BearerGuard,

@@ -111,7 +111,7 @@ export function failureLimiter(options: FailureLimiterOptions): FailureLimiter {
 /**
  * The address at the other end of the connection, for a request that came through `toNodeListener`.
  * Use it as `clientAddress` if there is no proxy before the service. Behind a proxy it is the address
- * of the proxy, the same for all callers: read the header that your proxy sets instead.
+ * of the proxy, the same for all callers: use {@link forwardedAddress} instead.
  *
  * @throws {TokenError} `invalid_request` for any other request, and if the client has gone
  * @example

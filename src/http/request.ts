@@ -71,12 +71,12 @@ export function withIncoming(request: Request, incoming: IncomingMessage): Reque
 }
 
 /** The request of Node, for a `Request` that came through `toNodeListener`. */
-function incomingOf(request: Request): IncomingMessage | undefined {
+function incomingOf(request: object): IncomingMessage | undefined {
   return Reflect.get(request, INCOMING) as IncomingMessage | undefined;
 }
 
 /** The address of the client, for a `Request` that came through `toNodeListener`. */
-export function addressOf(request: Request): string | undefined {
+export function addressOf(request: object): string | undefined {
   return incomingOf(request)?.socket?.remoteAddress;
 }
 

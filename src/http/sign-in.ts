@@ -48,7 +48,7 @@ export interface SignIn {
 /** The options of the handler that sign-ins use. */
 export interface SignInOptions {
   readonly limiter?: FailureLimiter | undefined;
-  readonly clientAddress?: ((request: Request) => string) | undefined;
+  readonly clientAddress?: ((request: Request) => string | undefined) | undefined;
   readonly onSignIn?: ((signIn: SignIn) => void) | undefined;
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -64,7 +64,7 @@ export interface Caller {
 
 /** Finds the account that credentials open. */
 export class SignIns {
-  readonly #clientAddress: ((request: Request) => string) | undefined;
+  readonly #clientAddress: ((request: Request) => string | undefined) | undefined;
   readonly #attempts: Attempts | undefined;
   readonly #onSignIn: ((signIn: SignIn) => void) | undefined;
   readonly #errors: ErrorReporter;
@@ -186,16 +186,16 @@ export class SignIns {
 }
 
 function readClient(
-  clientAddress: (request: Request) => string,
+  clientAddress: (request: Request) => string | undefined,
   request: HttpRequest,
 ): ClientAddress {
   // `remoteAddress` would read this very address from the `Request`, which costs more than the rest.
   const isKnown = clientAddress === remoteAddress && request.address !== undefined;
   const text: unknown = isKnown ? request.address : clientAddress(request.toFetch());
-  if (typeof text !== 'string') throw new StacklessError('clientAddress must return a text');
-  const client = readAddress(text);
+  const client = typeof text === 'string' ? readAddress(text) : undefined;
   if (client !== undefined) return client;
-  throw new StacklessError(`clientAddress must return an IP address; got ${showBriefly(text)}`);
+  const got = typeof text === 'string' ? showBriefly(text) : 'none';
+  throw new StacklessError(`clientAddress must return an IP address; got ${got}`);
 }
 
 /** V8 slices keep the parent string alive, which holds the password; a log may keep the user name. */

@@ -36,7 +36,14 @@ function pageOf(
   domains: readonly string[] = ['shop.example'],
   more: Partial<GatewayCheckOptions> = {},
 ) {
-  const options = { tokens, check, domains, granularity: 'operation', clientHeader: undefined };
+  const options = {
+    tokens,
+    check,
+    domains,
+    granularity: 'operation',
+    trustProxy: [],
+    clientHeader: undefined,
+  };
   const page = gatewayCheck({ ...options, ...more } as GatewayCheckOptions);
   if (page === undefined) throw new Error('no check');
   return page;
@@ -74,9 +81,13 @@ describe('the check of a limited token', () => {
   async function ask(
     check: keyof typeof asked,
     limits: TokenLimits,
-    more: { readonly clientHeader?: string; readonly headers?: Headers },
+    more: {
+      readonly clientHeader?: string;
+      readonly trustProxy?: readonly string[];
+      readonly headers?: Headers;
+    },
   ) {
-    const { clientHeader } = more;
+    const { clientHeader, trustProxy } = more;
     const limited = new TokenService({
       store,
       keys: [generateKey()],
@@ -87,6 +98,7 @@ describe('the check of a limited token', () => {
     const page = pageOf(check, undefined, {
       tokens: limited,
       ...(clientHeader && { clientHeader }),
+      ...(trustProxy && { trustProxy }),
     });
     const place = await placeOf(createServer(page.answer).listen(0, '127.0.0.1'));
     const authorization = `Bearer ${token.value}`;
@@ -106,6 +118,19 @@ describe('the check of a limited token', () => {
 
     expect((await known()).status).toBe(status);
     expect((await unknown()).status).toBe(403);
+  });
+
+  it.each([
+    ['10.1.2.3', ['127.0.0.1'], 200],
+    ['10.1.2.3, 192.0.2.1', ['127.0.0.1'], 403],
+    ['10.1.2.3, 192.0.2.1', ['127.0.0.1', '192.0.2.0/24'], 200],
+    ['10.1.2.3', ['192.0.2.1'], 403],
+    [undefined, ['127.0.0.1'], 403],
+  ])('from %s through %j is answered with the status %d', async (address, trustProxy, status) => {
+    const headers: Headers = address === undefined ? {} : { 'x-forwarded-for': address };
+    const known = await ask('traefik', { addresses: ['10.0.0.0/8'] }, { trustProxy, headers });
+
+    expect((await known()).status).toBe(status);
   });
 
   it.each([

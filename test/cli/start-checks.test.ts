@@ -231,6 +231,7 @@ describe('serve', () => {
     ['x-forwarded-for', [], ['X-Forwarded-For']],
     ['forwarded', [], ['Forwarded']],
     ['x-forwarded-for', ['--client-header', 'X-Real-IP'], []],
+    ['x-forwarded-for', ['--trust-proxy', '10.0.0.0/8'], []],
     ['x-forwarded-host', [], []],
   ])('warns once of %s with %j', async (header, flags, expected) => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT, ...flags]);
@@ -242,7 +243,7 @@ describe('serve', () => {
     expect([...stderr.matchAll(/came with the header ([\w-]+),/g)].map(([, name]) => name)).toEqual(
       expected,
     );
-    expect(stderr.includes('give --client-header')).toBe(expected.length > 0);
+    expect(stderr.includes('give --trust-proxy or --client-header')).toBe(expected.length > 0);
   });
 });
 

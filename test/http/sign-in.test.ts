@@ -147,7 +147,7 @@ describe('an address that is none', () => {
   it.each<[string, (request: Request) => unknown, RegExp]>([
     ['garbage', () => `for="\u001b[2J${'x'.repeat(200)}"`, /^[ -~]{1,120}$/],
     ['a list', () => '192.0.2.1, 192.0.2.2', /IP address; got "192\.0\.2\.1, 192\.0\.2\.2"$/],
-    ['nothing', () => undefined, /must return a text/],
+    ['nothing', () => undefined, /must return an IP address; got none$/],
     ['a client that has gone', remoteAddress, /address of the client is not known/],
   ])('such as %s is 503 for each call, and told once in a minute', async (_, address, message) => {
     const onError = vi.fn();
