@@ -77,6 +77,7 @@ export type { TokenAdvice } from './usage/advice.ts';
 export type { ScopeUsage, TokenUsage } from './usage/counts.ts';
 export type { BroadReason, TokenFinding } from './usage/findings.ts';
 export type {
+  CountedTokens,
   RefusalDelta,
   UsageDelta,
   UsageRecord,

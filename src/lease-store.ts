@@ -1,3 +1,5 @@
+import type { DoctorOptions, StoreFinding } from './store.ts';
+
 /** Uses of one limit that a process asks for. */
 export interface LeaseWant {
   /** The limit that counts them: 1 to 64 bytes of printable ASCII. Compared byte by byte. */
@@ -73,6 +75,14 @@ export interface LeaseStore {
    * @throws {TokenError} `store_unavailable`
    */
   purge(before: Date, limit: number): Promise<number>;
+
+  /**
+   * Looks for faults that an operator can mend: a table that is missing, of another version or without an
+   * index, and counts that nobody purges. Optional.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  doctor?(options?: DoctorOptions): Promise<StoreFinding[]>;
 
   /**
    * Releases what the store itself opened; a client or handle that the host passed in stays open.

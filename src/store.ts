@@ -209,15 +209,15 @@ export interface TokenStore {
 }
 
 /**
- * Looks for things under the host's control that weaken the promises of a store, such as a commit mode
- * or an eviction policy. Returns an empty list if it finds nothing, or if the store has no doctor.
+ * Looks for things under the host's control that weaken the promises of a store of tokens or of leases,
+ * such as a commit mode, an eviction policy or a missing index. Returns an empty list if it finds nothing, or if the store has no doctor.
  *
  * @throws {TokenError} `store_unavailable`
  * @example
  * for (const { message } of await doctor(store)) console.warn(message);
  */
 export async function doctor(
-  store: TokenStore,
+  store: Pick<TokenStore, 'doctor'> & Record<'purge', TokenStore['purge']>,
   options: DoctorOptions = {},
 ): Promise<StoreFinding[]> {
   return (await store.doctor?.(options)) ?? [];

@@ -1,3 +1,4 @@
+import type { ScanQuery } from './store.ts';
 import type { TokenId } from './token.ts';
 
 /** Uses of one token by one of its scopes since the last write. */
@@ -55,6 +56,14 @@ export interface UsageTotals {
   readonly lastUsedAt?: Date;
 }
 
+/** The tokens of one step of a pass over all counts. */
+export interface CountedTokens {
+  /** May hold some more than were asked for, or none although there is a `next`. */
+  readonly ids: readonly TokenId[];
+  /** Where the next step goes on; absent after the last one. Only the store that made it can read it. */
+  readonly next?: string | undefined;
+}
+
 /**
  * Stores how often tokens are used: counts by token and scope, and nothing about a single request. What
  * it promises:
@@ -101,6 +110,16 @@ export interface UsageStore {
    * @throws {TokenError} `store_unavailable`
    */
   forget(ids: readonly TokenId[]): Promise<void>;
+
+  /**
+   * Goes through all tokens with counts step by step, to find those that are gone. A pass returns each
+   * token at least once that has counts from its first step to its last. The order is the store's own.
+   *
+   * Optional: without it, the counts of tokens that are gone cannot be found.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  scan?(query: ScanQuery): Promise<CountedTokens>;
 
   /**
    * Returns since when the counts of this store are complete: when its tables or keys were made. The

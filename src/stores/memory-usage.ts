@@ -2,6 +2,7 @@ import { MAX_COUNTED_SCOPES } from '../bounds.ts';
 import { systemClock } from '../clock.ts';
 import type { TokenId } from '../token.ts';
 import {
+  type CountedTokens,
   OTHER_SCOPES,
   type UsageDelta,
   type UsageRecord,
@@ -56,6 +57,10 @@ export class MemoryUsageStore implements UsageStore {
 
   async forget(ids: readonly TokenId[]): Promise<void> {
     for (const id of ids) this.#tokens.delete(id);
+  }
+
+  async scan(): Promise<CountedTokens> {
+    return { ids: [...this.#tokens.keys()] };
   }
 
   async since(): Promise<Date> {

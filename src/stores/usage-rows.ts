@@ -2,6 +2,7 @@ import { MAX_COUNTED_SCOPES } from '../bounds.ts';
 import { TokenError } from '../errors.ts';
 import type { TokenId } from '../token.ts';
 import {
+  type CountedTokens,
   OTHER_SCOPES,
   type UsageDelta,
   type UsageRecord,
@@ -150,4 +151,10 @@ function usageOf(rows: readonly UsageRow[]): UsageRecord {
 
 function usedScope({ scope, uses, lastUsedAt }: UsageRow): UsedScope {
   return { scope, uses, lastUsedAt: new Date(lastUsedAt) };
+}
+
+/** A step of a pass in the order of the ids: it is the last one if it is not full. */
+export function stepOf(ids: readonly string[], limit: number): CountedTokens {
+  const last = ids.length < limit ? undefined : ids.at(-1);
+  return { ids: ids as readonly TokenId[], ...(last !== undefined && { next: last }) };
 }

@@ -178,6 +178,24 @@ export const usageContract: readonly UsageContractCase[] = [
     await assertUsage(store, ONE, { [ORDERS]: [1, 1] });
   }),
 
+  test('scan: finds each token with counts, in steps of any size', async (store) => {
+    if (store.scan === undefined) return;
+    const ids = range(25).map((index) => idOf(`n${index}`));
+    await store.add(ids.map((id) => use(id, ORDERS, 1, 1)));
+    await store.add([use(ids[0] as TokenId, ITEMS, 1, 1), { id: ONE, refusals: 1 }]);
+    for (const limit of [1, 7, 26, 1000]) {
+      assert.deepEqual(await scanned(store, limit), [...ids, ONE].sort());
+    }
+    await store.forget(ids.slice(1));
+    assert.deepEqual(await scanned(store, 2), [ids[0] as TokenId, ONE].sort());
+  }),
+
+  test('scan: finds nothing in an empty store', async (store) => {
+    if (store.scan === undefined) return;
+    await store.since?.();
+    assert.deepEqual(await scanned(store, 10), []);
+  }),
+
   test('totals: sums up what read returns, in the order of the ids', async (store) => {
     await store.add([use(ONE, ORDERS, 3, 789), use(ONE, ITEMS, 4, 5), { id: TWO, refusals: 2 }]);
     await store.add([use(ONE, ITEMS, 1, 6), { id: ONE, refusals: 7 }]);
@@ -265,6 +283,18 @@ async function assertUsage(
     return { scope, uses, lastUsedAt: later(ms) };
   });
   assert.deepEqual(plain(usage), plain({ refusals, scopes }));
+}
+
+/** The ids of a whole pass, each once. */
+async function scanned(store: UsageStore, limit: number): Promise<TokenId[]> {
+  const ids = new Set<TokenId>();
+  let after: string | undefined;
+  do {
+    const step = await store.scan?.({ after, limit });
+    for (const id of step?.ids ?? []) ids.add(id);
+    after = step?.next;
+  } while (after !== undefined);
+  return [...ids].sort();
 }
 
 /** The service does without it, so a store need not have it. */

@@ -75,6 +75,11 @@ export interface FixedAccountsOptions {
   readonly onRenew?: ((username: string, passwordHash: string) => void) | undefined;
 }
 
+export interface ForwardedAddressOptions {
+  readonly proxies: readonly string[];
+  readonly header?: string | undefined;
+}
+
 export interface GracefulStopOptions {
   readonly graceMs?: number | undefined;
 }
@@ -109,6 +114,9 @@ export interface GuardRefusal {
 export type GuardedNodeRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'> & {
   readonly rawHeaders?: readonly string[] | undefined;
   readonly originalUrl?: string | undefined;
+  readonly socket?: {
+    readonly remoteAddress?: string | undefined;
+  } | undefined;
 };
 
 export type GuardedRequest = Pick<Request, 'method' | 'url' | 'headers'> | GuardedNodeRequest;
@@ -206,7 +214,7 @@ export interface TokenHandlerOptions {
   readonly sendTimeoutMs?: number | undefined;
   readonly maxInFlight?: number | undefined;
   readonly limiter?: FailureLimiter | undefined;
-  readonly clientAddress?: ((request: Request) => string) | undefined;
+  readonly clientAddress?: ((request: Request) => string | undefined) | undefined;
   readonly onSignIn?: ((signIn: SignIn) => void) | undefined;
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -220,6 +228,8 @@ export declare function failureLimiter(options: FailureLimiterOptions): FailureL
 export declare function fastifyGuard<Entry extends string, const Asked extends string = never>(guard: BearerGuard<Entry>, need?: RouteNeed<AskedScope<Entry, Asked>>): FastifyGuard;
 
 export declare function fixedAccounts(accounts: readonly FixedAccount[], options?: FixedAccountsOptions): (credentials: Credentials) => Promise<string | null>;
+
+export declare function forwardedAddress(options: ForwardedAddressOptions): (request: GuardedRequest) => string | undefined;
 
 export declare function gracefulStop(server: Server, options?: GracefulStopOptions): () => Promise<number>;
 

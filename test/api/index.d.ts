@@ -35,6 +35,11 @@ export interface Clock {
   now(): Date;
 }
 
+export interface CountedTokens {
+  readonly ids: readonly TokenId[];
+  readonly next?: string | undefined;
+}
+
 export type DeriveInput<Asked extends string = string> = Omit<IssueInput<Asked>, 'account'>;
 
 export interface DoctorOptions {
@@ -137,6 +142,7 @@ export interface LeaseStore {
   take(wants: readonly LeaseWant[]): Promise<readonly number[]>;
   giveBack(leases: readonly UnspentLease[]): Promise<void>;
   purge(before: Date, limit: number): Promise<number>;
+  doctor?(options?: DoctorOptions): Promise<StoreFinding[]>;
   close?(): Promise<void>;
 }
 
@@ -202,6 +208,7 @@ export declare class MemoryUsageStore implements UsageStore {
   read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
   totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]>;
   forget(ids: readonly TokenId[]): Promise<void>;
+  scan(): Promise<CountedTokens>;
   since(): Promise<Date>;
 }
 
@@ -622,6 +629,7 @@ export interface UsageStore {
   read(ids: readonly TokenId[]): Promise<readonly (UsageRecord | undefined)[]>;
   totals?(ids: readonly TokenId[]): Promise<readonly (UsageTotals | undefined)[]>;
   forget(ids: readonly TokenId[]): Promise<void>;
+  scan?(query: ScanQuery): Promise<CountedTokens>;
   since?(): Promise<Date>;
   close?(): Promise<void>;
 }
@@ -677,7 +685,7 @@ export interface VerifyOptions {
 
 export type VerifySyncOptions = Pick<VerifyOptions, 'address'>;
 
-export declare function doctor(store: TokenStore, options?: DoctorOptions): Promise<StoreFinding[]>;
+export declare function doctor(store: Pick<TokenStore, 'doctor'> & Record<'purge', TokenStore['purge']>, options?: DoctorOptions): Promise<StoreFinding[]>;
 
 export declare const formats: Readonly<{
   sanctum({ prefix }?: {

@@ -1,6 +1,6 @@
 // What tokenwright/mysql declares, as published. Written by: npm run api
 
-import type { AccountQuota, LeaseStore, LeaseWant, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
+import type { AccountQuota, CountedTokens, LeaseStore, LeaseWant, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export type MysqlCallback = (error: unknown, answer: unknown) => void;
 
@@ -21,6 +21,7 @@ export declare class MysqlLeaseStore implements LeaseStore {
   take(wants: readonly LeaseWant[]): Promise<number[]>;
   giveBack(leases: readonly UnspentLease[]): Promise<void>;
   purge(before: Date, limit: number): Promise<number>;
+  doctor(): Promise<StoreFinding[]>;
 }
 
 export interface MysqlLeaseTableOptions {
@@ -87,6 +88,7 @@ export declare class MysqlUsageStore implements UsageStore {
   read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
   totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]>;
   forget(ids: readonly TokenId[]): Promise<void>;
+  scan({ after, limit }: ScanQuery): Promise<CountedTokens>;
   since(): Promise<Date>;
 }
 

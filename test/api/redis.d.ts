@@ -1,6 +1,6 @@
 // What tokenwright/redis declares, as published. Written by: npm run api
 
-import type { AccountQuota, DoctorOptions, LeaseStore, LeaseWant, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
+import type { AccountQuota, CountedTokens, DoctorOptions, LeaseStore, LeaseWant, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export interface IoredisClient {
   readonly isCluster: boolean;
@@ -128,6 +128,7 @@ export declare class RedisUsageStore implements UsageStore {
   read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
   totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]>;
   forget(ids: readonly TokenId[]): Promise<void>;
+  scan({ after, limit }: ScanQuery): Promise<CountedTokens>;
   since(): Promise<Date>;
   close(): Promise<void>;
 }

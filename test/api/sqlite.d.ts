@@ -1,6 +1,6 @@
 // What tokenwright/sqlite declares, as published. Written by: npm run api
 
-import type { AccountQuota, DoctorOptions, LeaseStore, LeaseWant, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
+import type { AccountQuota, CountedTokens, DoctorOptions, LeaseStore, LeaseWant, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export interface SqliteHandle {
   exec(sql: string): unknown;
@@ -16,6 +16,7 @@ export declare class SqliteLeaseStore implements LeaseStore {
   take(wants: readonly LeaseWant[]): Promise<number[]>;
   giveBack(leases: readonly UnspentLease[]): Promise<void>;
   purge(before: Date, limit: number): Promise<number>;
+  doctor(): Promise<StoreFinding[]>;
   close(): Promise<void>;
 }
 
@@ -60,6 +61,7 @@ export declare class SqliteUsageStore implements UsageStore {
   read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
   totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]>;
   forget(ids: readonly TokenId[]): Promise<void>;
+  scan({ after, limit }: ScanQuery): Promise<CountedTokens>;
   since(): Promise<Date>;
   close(): Promise<void>;
 }

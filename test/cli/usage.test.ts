@@ -4,10 +4,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { loadKeys } from '../../src/cli/key-file.ts';
 import { serviceStores } from '../../src/cli/service-stores.ts';
-import { storeTarget } from '../../src/cli/stores/open.ts';
+import { storeTarget, withStore } from '../../src/cli/stores/open.ts';
 import { generateKey, TokenService } from '../../src/index.ts';
 import { SqliteTokenStore, SqliteUsageStore } from '../../src/stores/sqlite/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
+import type { TokenId } from '../../src/token.ts';
+import { engines, newStore } from './databases.ts';
 import { ACCOUNT, call, newFolder, outcomeOf, type RunningService, run, serve } from './support.ts';
 
 const STATUS = 'GET:acme.example/status';
@@ -278,6 +280,59 @@ describe('the commands on a store', () => {
     const examined = await run(['doctor', '--data', data]);
     expect(examined.code).toBe(3);
     expect(examined.stdout).toMatch(/^usage_unusable /);
+  });
+
+  it('find counts of tokens that are gone with doctor --full, and remove them with purge', async () => {
+    const { data, id } = await usedTwice();
+    const doctor = (...flags: string[]) => outcomeOf(['doctor', '--data', data, ...flags]);
+    expect((await doctor('--full')).json.findings).toEqual([]);
+    const tokens = new DatabaseSync(join(data, 'tokens.db'));
+    tokens.exec('DELETE FROM tokens');
+    tokens.close();
+
+    expect((await doctor()).json.findings).toEqual([]);
+    expect((await doctor('--full')).json.findings).toEqual([
+      {
+        code: 'usage_left_over',
+        message: expect.stringMatching(/^1 removed token still has counts/),
+      },
+    ]);
+    const purged = await outcomeOf(['purge', '--data', data, '--older-than', '90d']);
+    expect(purged.json).toMatchObject({ purged: 0, forgotten: 1 });
+    expect(purged.notes).toMatch(/also removed the counts of 1 token that was gone before/);
+    expect((await doctor('--full')).json.findings).toEqual([]);
+    const usage = SqliteUsageStore.open(join(data, 'usage.db'));
+    expect(await usage.read([id as TokenId])).toEqual([undefined]);
+    await usage.close();
+  });
+
+  it('keep the counts of tokens that are there when they purge', async () => {
+    const { data, id } = await usedTwice();
+
+    const purged = await outcomeOf(['purge', '--data', data, '--older-than', '90d']);
+
+    expect(purged.json).toMatchObject({ purged: 0, forgotten: 0 });
+    const usage = SqliteUsageStore.open(join(data, 'usage.db'));
+    expect((await usage.read([id as TokenId]))[0]?.scopes).toHaveLength(1);
+    await usage.close();
+  });
+
+  it.each(engines)('find and remove them in %s', async (engine) => {
+    const { flags } = newStore(engine);
+    await run(['migrate', ...flags]);
+    const target = storeTarget({ store: flags[1], table: flags[3], data: '' });
+    await withStore(target, async ({ usage }) => {
+      await usage.open().add([{ id: 'x'.repeat(22) as TokenId, refusals: 3 }]);
+    });
+
+    const codes = async () => {
+      const { findings } = (await outcomeOf(['doctor', ...flags, '--full'])).json;
+      return (findings as { code: string }[]).map(({ code }) => code);
+    };
+    expect(await codes()).toContain('usage_left_over');
+    const purged = await outcomeOf(['purge', ...flags, '--older-than', '90d']);
+    expect(purged.json).toMatchObject({ purged: 0, forgotten: 1 });
+    expect(await codes()).not.toContain('usage_left_over');
   });
 
   it('make the file when they migrate, unless usage is off', async () => {

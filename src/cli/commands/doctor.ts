@@ -1,9 +1,12 @@
 import { existsSync } from 'node:fs';
 import { systemClock } from '../../clock.ts';
-import { doctor, type StoreFinding } from '../../store.ts';
+import { doctor, type StoreFinding, type TokenStore } from '../../store.ts';
+import type { TokenId } from '../../token.ts';
+import type { UsageStore } from '../../usage-store.ts';
 import { command, findingsOutcome } from '../command.ts';
 import { count } from '../layout.ts';
 import { readSettings, type ServeSettings, STORE_SETTINGS } from '../settings.ts';
+import { goneTokens } from '../stores/gone-tokens.ts';
 import { type KeyUse, keyUse } from '../stores/key-use.ts';
 import { messageOf, type OpenStore, storeTarget, withStore } from '../stores/open.ts';
 import { type UsageTarget, usageFault } from '../stores/usage.ts';
@@ -13,13 +16,14 @@ import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 export const DOCTOR = command({
   name: 'doctor',
   summary: 'finds settings of a store and its server that put tokens at risk',
-  about: `It examines the store that serve would use with the same flags and variables, and the table or
-file that counts uses, but not with TOKENWRIGHT_USAGE=off. It changes no token and no setting.`,
+  about: `It examines the store that serve would use with the same flags and variables, the table or file that
+counts the uses of limited tokens, and the one that records all uses, but not with TOKENWRIGHT_USAGE=off. It
+changes no token and no setting.`,
   flags: {
     ...STORE_FLAGS,
     full: {
       type: 'boolean',
-      help: 'also look for damage, which reads a whole SQLite file, report risks that no setting removes, and count the live tokens of each key',
+      help: 'also look for damage, which reads a whole SQLite file, report risks that no setting removes, find counts of tokens that are gone, and count the live tokens of each key',
     },
   },
   json: '{ findings: [{ code, message }], countedSince, keys: [{ kid, values, secrets }] } where countedSince is from when uses are counted, and keys come with --full: live tokens that depend on each key, by their values and by the secrets it seals',
@@ -55,21 +59,34 @@ interface Examined {
 }
 
 async function examine(
-  { store, usage }: OpenStore,
+  { store, usage, leases }: OpenStore,
   settings: Pick<ServeSettings, 'usage'>,
   full: boolean,
 ): Promise<Examined> {
   const found = await doctor(store, { full });
   const isMissing = found.some(({ code }) => code === 'schema_missing');
-  // To make one table makes the other one.
-  const counts = isMissing || settings.usage === 'off' ? undefined : await usageFindings(usage);
+  // To make one table makes the others.
+  const isCounted = !isMissing && settings.usage !== 'off';
+  const counts = isCounted ? await usageFindings(usage) : undefined;
+  const isReadable = counts?.since !== undefined;
+  const limits = isMissing ? [] : await leases.doctor();
   // What is found may be a table that cannot be read.
+  const gone = full && isReadable ? await goneFindings(usage.open(), store).catch(() => []) : [];
   const keys = full ? await keyUse(store, systemClock.now().getTime()).catch(() => []) : undefined;
   return {
-    findings: [...found, ...(counts?.findings ?? [])],
+    findings: [...found, ...limits, ...(counts?.findings ?? []), ...gone],
     countedSince: counts?.since,
     keys,
   };
+}
+
+/** Reads the ids of all tokens with counts. */
+async function goneFindings(usage: UsageStore, store: TokenStore): Promise<StoreFinding[]> {
+  const gone = new Set<TokenId>();
+  for await (const ids of goneTokens(usage, store)) for (const id of ids) gone.add(id);
+  if (gone.size === 0) return [];
+  const message = `${count(gone.size, 'removed token')} still ${gone.size === 1 ? 'has' : 'have'} counts of usage, which grow without end; tokenwright purge removes them`;
+  return [{ code: 'usage_left_over', message }];
 }
 
 /** A file that is missing is one that nobody has counted in. */

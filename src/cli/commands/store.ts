@@ -2,12 +2,14 @@ import { MAX_PURGED } from '../../bounds.ts';
 import { systemClock } from '../../clock.ts';
 import { stepsOf } from '../../records/steps.ts';
 import { doctor } from '../../store.ts';
+import type { TokenId } from '../../token.ts';
 import { type Command, command, type Outcome } from '../command.ts';
 import { usageError } from '../errors.ts';
 import { AGE, readFlag, TIME, wholeNumber } from '../kinds.ts';
 import { count } from '../layout.ts';
 import { makeFolder } from '../private-file.ts';
 import { readSettings, type ServeSettings, STORE_SETTINGS } from '../settings.ts';
+import { goneTokens } from '../stores/gone-tokens.ts';
 import {
   migrateFile,
   type OpenStore,
@@ -15,7 +17,7 @@ import {
   storeTarget,
   withStore,
 } from '../stores/open.ts';
-import { usageFault } from '../stores/usage.ts';
+import { usageFault, usageToRead } from '../stores/usage.ts';
 import { DOCTOR } from './doctor.ts';
 import { IMPORT } from './import.ts';
 import { MOVE_COMMANDS } from './move.ts';
@@ -82,7 +84,8 @@ SQLite in data/usage.db: the file is made`,
     name: 'purge',
     summary: 'removes the records of tokens that expired or were revoked long ago',
     about: `Until then an expired token can still be shown, and a revoked one is known as such. Nothing that
-is still valid goes. It works in batches of a thousand, and may be stopped and run again.`,
+is still valid goes. It works in batches of a thousand, and may be stopped and run again. It also removes counts
+of usage that were left over from tokens that are gone.`,
     flags: {
       ...STORE_FLAGS,
       'older-than': {
@@ -101,7 +104,7 @@ is still valid goes. It works in batches of a thousand, and may be stopped and r
         help: 'only count; it reads all records, and removes none',
       },
     },
-    json: '{ purged, before }; how many were removed, and the instant before which they ended. With --dry-run { found, records, before }; how many would be removed, and of how many',
+    json: '{ purged, before, forgotten }; how many were removed, the instant before which they ended, and how many tokens were gone before and had counts of usage left, which are removed as well. With --dry-run { found, records, before }; how many would be removed, and of how many',
     exits: { 0: 'they are gone, or there were none', 1: STORE_FAULT },
     example: {
       call: 'purge --older-than 90d',
@@ -129,8 +132,23 @@ interface Purge {
 async function purge(opened: OpenStore, { before, limit }: Purge, name: string): Promise<Outcome> {
   const tokens = await serviceOf(opened);
   const purged = await tokens.purge({ before, limit });
+  const forgotten = await forgetGone(opened);
   const text = `removed ${count(purged, 'record')} from ${name}`;
-  return { text, json: { purged, before }, notes: `asked for ${endedBefore(before)}` };
+  const left = `also removed the counts of ${count(forgotten, 'token')} that ${forgotten === 1 ? 'was' : 'were'} gone before`;
+  const notes = [`asked for ${endedBefore(before)}`, ...(forgotten > 0 ? [left] : [])].join('\n');
+  return { text, json: { purged, before, forgotten }, notes };
+}
+
+/** Removes counts that stayed when the records of their tokens were removed. */
+async function forgetGone({ store, usage }: OpenStore): Promise<number> {
+  const counts = await usageToRead(usage, () => {});
+  const gone = new Set<TokenId>();
+  if (counts === undefined) return 0;
+  for await (const ids of goneTokens(counts, store)) {
+    await counts.forget(ids);
+    for (const id of ids) gone.add(id);
+  }
+  return gone.size;
 }
 
 async function countEnded(

@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../lease-store.ts';
+import { doctor, type StoreFinding } from '../../store.ts';
+import { describeError } from '../error-message.ts';
 
 /** How the {@link TokenLeases} of an engine are opened. */
 export interface TokenLeasesOptions {
@@ -53,6 +55,25 @@ export class TokenLeases implements LeaseStore {
     const { file } = this.#options;
     const isThere = file === undefined || existsSync(file);
     return this.#opened !== undefined || isThere ? this.#open().purge(before, limit) : 0;
+  }
+
+  /**
+   * Says why uses cannot be counted, or will not be for long. A file that is missing is one that nobody has
+   * counted in. Never rejects.
+   */
+  async doctor(): Promise<StoreFinding[]> {
+    const { file } = this.#options;
+    if (file !== undefined && !existsSync(file)) return [];
+    try {
+      return await doctor(this.#open());
+    } catch (error) {
+      const cure =
+        file === undefined
+          ? ''
+          : '. Stop the service and restore the file; without it, counts begin again';
+      const message = `tokens with limited uses are refused: ${this.name}: ${describeError(error)}${cure}`;
+      return [{ code: 'leases_unusable', message }];
+    }
   }
 
   async close(): Promise<void> {

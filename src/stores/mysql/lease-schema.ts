@@ -29,7 +29,7 @@ export async function migrateLeases(
 ): Promise<void> {
   const table = readLeaseTable(options);
   const create = tableSql(table);
-  await migrateSideTable(pool, { ...table, kind: LEASES, version: SCHEMA_VERSION, create });
+  await migrateSideTable(pool, { ...table, kind: LEASES, version: LEASE_SCHEMA_VERSION, create });
 }
 
 /**
@@ -48,7 +48,18 @@ export function readLeaseTable({ table = 'tokenwright_leases' }: MysqlLeaseTable
   return readTable({ table });
 }
 
-const SCHEMA_VERSION = 1;
+export const LEASE_SCHEMA_VERSION = 1;
+
+export const LEASE_COLUMNS = [
+  'lease_key',
+  'slot',
+  'period',
+  'granted',
+  'latest',
+  'most',
+  'ends_at',
+] as const;
+export const LEASE_INDEXES = ['PRIMARY', 'by_end'] as const;
 
 /** One row for each total, and two for each rate. */
 function tableSql({ quoted }: Table): string {
@@ -62,5 +73,5 @@ function tableSql({ quoted }: Table): string {
   ends_at BIGINT NOT NULL,
   PRIMARY KEY (lease_key, slot),
   KEY by_end (ends_at)
-) ENGINE=InnoDB COMMENT='${LEASES.mark} ${SCHEMA_VERSION}'`;
+) ENGINE=InnoDB COMMENT='${LEASES.mark} ${LEASE_SCHEMA_VERSION}'`;
 }

@@ -1,9 +1,11 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../lease-store.ts';
+import type { StoreFinding } from '../../store.ts';
 import { type LeaseRow, leaseRow, slotOf, summedLeases } from '../lease-rows.ts';
 import { readWholeNumber } from '../options.ts';
 import { LEASES } from '../schema-mark.ts';
 import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
+import { examineLeases } from './lease-doctor.ts';
 import { type MysqlLeaseTableOptions, readLeaseTable } from './lease-schema.ts';
 import type { Table } from './schema.ts';
 import { SERVER_TIME } from './statements.ts';
@@ -35,6 +37,7 @@ export interface MysqlLeaseOptions extends MysqlLeaseTableOptions {
  */
 export class MysqlLeaseStore implements LeaseStore {
   readonly #session: Session;
+  readonly #table: Table;
   readonly #sql: ReturnType<typeof statementsFor>;
 
   /**
@@ -45,7 +48,8 @@ export class MysqlLeaseStore implements LeaseStore {
   constructor(pool: MysqlPool | MysqlPromisePool, options: MysqlLeaseOptions = {}) {
     const { deadlineMs = DEFAULT_DEADLINE_MS } = options;
     readWholeNumber('deadlineMs', deadlineMs, [1, MAX_DEADLINE_MS]);
-    this.#sql = statementsFor(readLeaseTable(options));
+    this.#table = readLeaseTable(options);
+    this.#sql = statementsFor(this.#table);
     this.#session = new Session(readPool(pool), deadlineMs, { kind: LEASES });
   }
 
@@ -73,6 +77,10 @@ export class MysqlLeaseStore implements LeaseStore {
   async purge(before: Date, limit: number): Promise<number> {
     const values = [before.getTime(), String(limit)];
     return (await this.#session.write(this.#sql.purge, values)).affectedRows;
+  }
+
+  async doctor(): Promise<StoreFinding[]> {
+    return examineLeases(this.#session, this.#table);
   }
 }
 

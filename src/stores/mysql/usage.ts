@@ -1,7 +1,14 @@
 import { DEFAULT_DEADLINE_MS, MAX_COUNTED_SCOPES, MAX_DEADLINE_MS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
+import type { ScanQuery } from '../../store.ts';
 import type { TokenId } from '../../token.ts';
-import type { UsageDelta, UsageRecord, UsageStore, UsageTotals } from '../../usage-store.ts';
+import type {
+  CountedTokens,
+  UsageDelta,
+  UsageRecord,
+  UsageStore,
+  UsageTotals,
+} from '../../usage-store.ts';
 import { KnownRows } from '../known-rows.ts';
 import { readWholeNumber } from '../options.ts';
 import { USAGE } from '../schema-mark.ts';
@@ -9,6 +16,7 @@ import {
   isApart,
   REFUSALS,
   rowsOf,
+  stepOf,
   type TotalsRow,
   totalsOf,
   type UsageRow,
@@ -125,6 +133,15 @@ export class MysqlUsageStore implements UsageStore {
     await this.#session.write(this.#sql.forget(parameters.length), parameters);
   }
 
+  async scan({ after = '', limit }: ScanQuery): Promise<CountedTokens> {
+    const values = [Buffer.from(after), String(limit)];
+    const rows = await this.#session.read(this.#sql.scan, values);
+    return stepOf(
+      rows.map(([id]) => String(id)),
+      limit,
+    );
+  }
+
   /**
    * The time from which the counts are complete: when the table was created.
    *
@@ -174,6 +191,10 @@ function statementsFor(table: Table) {
         ${counted} WHERE counted.id IN (${marks(count)}) GROUP BY counted.id`,
         4,
       ),
+    ),
+    scan: withState(
+      `SELECT DISTINCT counted.id, NULL ${counted} WHERE counted.id > ? ORDER BY counted.id LIMIT ?`,
+      2,
     ),
     forget: perCount((count) => `DELETE FROM ${quoted} WHERE id IN (${marks(count)})`),
     since: withState(`SELECT ${cells} ${counted} WHERE counted.id = '' AND counted.scope = ''`, 4),

@@ -30,8 +30,8 @@ export async function migrateLeases(
   await migrateSideTable(pool, {
     name: table.name,
     kind: LEASES,
-    version: SCHEMA_VERSION,
-    columns: TYPES,
+    version: LEASE_SCHEMA_VERSION,
+    columns: LEASE_COLUMNS,
     create: schemaSql(table),
   });
 }
@@ -48,7 +48,7 @@ export function leaseMigrationSql(options: PostgresLeaseTableOptions = {}): stri
 }
 
 /** The quoted names of a table and its index. */
-interface LeaseTable {
+export interface LeaseTable {
   readonly name: string;
   readonly byEnd: string;
 }
@@ -61,11 +61,11 @@ export function readLeaseTable({
   return { name: quoted, byEnd: `"${name}_by_end"` };
 }
 
-const SCHEMA_VERSION = 1;
+export const LEASE_SCHEMA_VERSION = 1;
 /** The server cuts off the rest of a longer name of an index. */
 const MAX_NAME = 56;
 
-const TYPES = [
+export const LEASE_COLUMNS = [
   ['lease_key', 'text'],
   ['slot', 'smallint'],
   ['period', 'bigint'],
@@ -91,6 +91,6 @@ function schemaSql({ name, byEnd }: LeaseTable): string {
   PRIMARY KEY (lease_key, slot)
 ) WITH (fillfactor = 70);
 CREATE INDEX ${byEnd} ON ${name} (ends_at);
-COMMENT ON TABLE ${name} IS '${LEASES.mark} ${SCHEMA_VERSION}';
+COMMENT ON TABLE ${name} IS '${LEASES.mark} ${LEASE_SCHEMA_VERSION}';
 `;
 }

@@ -1,11 +1,13 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../lease-store.ts';
+import type { StoreFinding } from '../../store.ts';
 import { type LeaseRow, leaseRow, roundsOf, slotOf, summedLeases } from '../lease-rows.ts';
 import { readWholeNumber } from '../options.ts';
 import { LEASES } from '../schema-mark.ts';
 import { type PostgresPool, type PostgresQuery, readPool, Session } from './client.ts';
-import { type PostgresLeaseTableOptions, readLeaseTable } from './lease-schema.ts';
+import { examineLeases, leaseInspection } from './lease-doctor.ts';
+import { type LeaseTable, type PostgresLeaseTableOptions, readLeaseTable } from './lease-schema.ts';
 import { SYNCED, statementsOf } from './statements.ts';
 
 /** How a {@link PostgresLeaseStore} works. */
@@ -38,6 +40,7 @@ export interface PostgresLeaseOptions extends PostgresLeaseTableOptions {
  */
 export class PostgresLeaseStore implements LeaseStore {
   readonly #session: Session;
+  readonly #table: LeaseTable;
   readonly #statements: Readonly<Record<keyof ReturnType<typeof textsFor>, PostgresQuery>>;
 
   /**
@@ -50,7 +53,8 @@ export class PostgresLeaseStore implements LeaseStore {
     const { deadlineMs = DEFAULT_DEADLINE_MS, prepare = true } = options;
     readWholeNumber('deadlineMs', deadlineMs, [1, MAX_DEADLINE_MS]);
     this.#session = new Session(checked, deadlineMs, LEASES);
-    this.#statements = statementsOf(textsFor(readLeaseTable(options).name), { prepare });
+    this.#table = readLeaseTable(options);
+    this.#statements = statementsOf(textsFor(this.#table.name), { prepare });
     if (pool.listenerCount('error') === 0) pool.on('error', () => {});
   }
 
@@ -94,6 +98,10 @@ export class PostgresLeaseStore implements LeaseStore {
     const [row] = await this.#session.run(this.#statements.purge, values);
     return Number((row as { readonly count: unknown }).count);
   }
+
+  async doctor(): Promise<StoreFinding[]> {
+    return examineLeases(this.#session, this.#table, this.#statements);
+  }
 }
 
 function nameOf(key: string, slot: number): string {
@@ -114,6 +122,7 @@ function cellsIn(answer: unknown): TakenCells {
 
 function textsFor(name: string) {
   return {
+    ...leaseInspection(name),
     take: takeFrom(name),
     // Locks in the same order as `take`, so that they wait for each other and never in a circle.
     giveBack: `WITH given AS (

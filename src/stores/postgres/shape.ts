@@ -132,6 +132,13 @@ export function missingIn({ columns, indexes }: Shape, names: IndexNames): strin
   ];
 }
 
+/** Whether there is an index of just these parts, as the server writes them down; of any name. */
+export function hasIndex({ indexes }: Shape, parts: string, kind?: 'unique'): boolean {
+  return indexes.some(
+    ({ isUnique, definition }) => (kind === undefined || isUnique) && partsOf(definition) === parts,
+  );
+}
+
 /** As the server writes them down. Their names may be others. */
 function indexesOf(names: IndexNames): Readonly<Record<string, string>> {
   const { byAccount, byEnd, live, revoked, suspended, byParent } = names;

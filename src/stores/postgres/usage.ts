@@ -1,6 +1,8 @@
 import { DEFAULT_DEADLINE_MS, MAX_COUNTED_SCOPES, MAX_DEADLINE_MS } from '../../bounds.ts';
+import type { ScanQuery } from '../../store.ts';
 import type { TokenId } from '../../token.ts';
 import {
+  type CountedTokens,
   OTHER_SCOPES,
   type UsageDelta,
   type UsageRecord,
@@ -13,6 +15,7 @@ import { USAGE } from '../schema-mark.ts';
 import {
   REFUSALS,
   rowsOf,
+  stepOf,
   type TotalsRow,
   totalsOf,
   type UsageRow,
@@ -102,6 +105,14 @@ export class PostgresUsageStore implements UsageStore {
     if (ids.length > 0) await this.#session.run(this.#statements.forget, [ids]);
   }
 
+  async scan({ after = '', limit }: ScanQuery): Promise<CountedTokens> {
+    const rows = await this.#session.run(this.#statements.scan, [after, limit]);
+    return stepOf(
+      rows.map((row) => (row as { readonly id: string }).id),
+      limit,
+    );
+  }
+
   /**
    * The time from which the counts are complete: when the table was created.
    *
@@ -164,6 +175,7 @@ function textsFor(name: string) {
        )
        DELETE FROM ${name} AS counted USING locked
        WHERE counted.id = locked.id AND counted.scope = locked.scope`,
+    scan: `SELECT DISTINCT id FROM ${name} WHERE ${ON_PRIMARY} AND id > $1 ORDER BY id LIMIT $2`,
     since: `${read} AND id = '' AND scope = ''`,
     begin: sinceSql(name),
   };

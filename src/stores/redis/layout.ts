@@ -88,10 +88,12 @@ export class KeySpace {
   readonly channel: string;
   /** Shards that one command may name together. */
   readonly groups: readonly (readonly Shard[])[];
+  readonly #prefix: string;
   readonly #isLone: boolean;
   readonly #prefixes: ReadonlyMap<Shard, string>;
 
   constructor(prefix: string, topology: 'lone' | 'cluster' = 'lone') {
+    this.#prefix = prefix;
     this.channel = `${prefix}:changes`;
     this.#isLone = topology === 'lone';
     this.groups = this.#isLone ? [SHARDS] : SHARDS.map((shard) => [shard]);
@@ -121,6 +123,11 @@ export class KeySpace {
 
   usage(id: string): string {
     return `${this.#prefixes.get(shardOf(id))}usage:${id}`;
+  }
+
+  /** Matches the keys of all counts, and no others: no prefix holds a brace. */
+  allUsage(): string {
+    return `${this.#prefix}:{*}:usage:*`;
   }
 
   lease(key: string, window: number): string {

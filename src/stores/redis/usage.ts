@@ -1,8 +1,15 @@
 import { MAX_COUNTED_SCOPES } from '../../bounds.ts';
 import { withDeadline } from '../../deadline.ts';
 import { TokenError } from '../../errors.ts';
+import type { ScanQuery } from '../../store.ts';
 import type { TokenId } from '../../token.ts';
-import type { UsageDelta, UsageRecord, UsageStore, UsageTotals } from '../../usage-store.ts';
+import type {
+  CountedTokens,
+  UsageDelta,
+  UsageRecord,
+  UsageStore,
+  UsageTotals,
+} from '../../usage-store.ts';
 import { rowsOf, type TotalsRow, totalsOf, type UsageRow, usagesOf } from '../usage-rows.ts';
 import { driverOf, type RedisClient } from './client.ts';
 import { corruptRecord, type Driver, tokenErrorOf, withDriver } from './driver.ts';
@@ -25,6 +32,8 @@ export interface RedisUsageStoreOptions {
  * a connection may open: what was rejected is not sent after that.
  */
 const ADD_MS = 1800;
+
+const FIRST_CURSOR = '0';
 
 /** What a batch adds to one token. */
 interface TokenRows {
@@ -136,6 +145,25 @@ export class RedisUsageStore implements UsageStore {
         return withDriver(this.#driver, () => this.#driver.send(['unlink', ...keys], keys[0]));
       }),
     );
+  }
+
+  /** Looks at about `limit` keys of one server, and at those of the others after that. */
+  async scan({ after = `0 ${FIRST_CURSOR}`, limit }: ScanQuery): Promise<CountedTokens> {
+    const [place = '', cursor = ''] = after.split(' ', 2);
+    const answer = await withDriver(this.#driver, async () => {
+      const servers = await Promise.all(this.#driver.primaries());
+      servers.sort((one, other) => (one.address < other.address ? -1 : 1));
+      const pattern = this.#keys.allUsage();
+      const command = ['scan', cursor, 'MATCH', pattern, 'COUNT', String(limit)] as const;
+      const found = await servers[Number(place)]?.send(command);
+      return { count: servers.length, found: found as readonly [unknown, readonly unknown[]] };
+    });
+    // A server may have left the cluster meanwhile.
+    const [next, names] = answer.found ?? [FIRST_CURSOR, []];
+    const ids = names.map((name) => String(name).split(':usage:')[1] as TokenId);
+    const isOver = String(next) === FIRST_CURSOR;
+    if (isOver && Number(place) + 1 >= answer.count) return { ids };
+    return { ids, next: isOver ? `${Number(place) + 1} ${FIRST_CURSOR}` : `${place} ${next}` };
   }
 
   /**

@@ -1,7 +1,9 @@
 import { systemClock } from '../../clock.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../lease-store.ts';
+import type { StoreFinding } from '../../store.ts';
 import { type LeaseRow, leaseRow, slotOf, summedLeases } from '../lease-rows.ts';
 import { cellsOf, changesIn, returnArrays, type SqliteHandle } from './client.ts';
+import { examineLeases } from './lease-doctor.ts';
 import { SideDatabase, type SideSchema } from './side-database.ts';
 
 /**
@@ -75,10 +77,16 @@ export class SqliteLeaseStore implements LeaseStore {
     );
   }
 
+  async doctor(): Promise<StoreFinding[]> {
+    return this.#database.read(() => examineLeases(this.#database.handle, BY_END));
+  }
+
   async close(): Promise<void> {
     await this.#database.close();
   }
 }
+
+const BY_END = 'leases_by_end';
 
 const LEASES: SideSchema = {
   holds: 'leases',
@@ -98,7 +106,7 @@ const LEASES: SideSchema = {
         ends_at INTEGER NOT NULL,
         PRIMARY KEY (lease_key, slot)
       ) STRICT, WITHOUT ROWID;
-      CREATE INDEX leases_by_end ON leases (ends_at);
+      CREATE INDEX ${BY_END} ON leases (ends_at);
     `),
 };
 

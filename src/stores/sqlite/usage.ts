@@ -1,6 +1,8 @@
 import { MAX_COUNTED_SCOPES, SQLITE_STEP } from '../../bounds.ts';
+import type { ScanQuery } from '../../store.ts';
 import type { TokenId } from '../../token.ts';
 import {
+  type CountedTokens,
   OTHER_SCOPES,
   type UsageDelta,
   type UsageRecord,
@@ -8,7 +10,7 @@ import {
   type UsageTotals,
   type UsedScope,
 } from '../../usage-store.ts';
-import { totalsIn } from '../usage-rows.ts';
+import { stepOf, totalsIn } from '../usage-rows.ts';
 import { cellsOf, changesIn, returnArrays, type SqliteHandle } from './client.ts';
 import { SideDatabase } from './side-database.ts';
 import { USAGE } from './usage-schema.ts';
@@ -107,6 +109,16 @@ export class SqliteUsageStore implements UsageStore {
     }
   }
 
+  async scan({ after = '', limit }: ScanQuery): Promise<CountedTokens> {
+    const rows = await this.#database.read(() =>
+      this.#statements.scan.all(after, limit, after, limit, limit),
+    );
+    return stepOf(
+      rows.map((row) => String(cellsOf(row)[0])),
+      limit,
+    );
+  }
+
   async since(): Promise<Date> {
     return new Date(
       await this.#database.read(() => Number(cellsOf(this.#statements.since.get())[0])),
@@ -158,6 +170,13 @@ function prepare(handle: SqliteHandle) {
            (SELECT refusals FROM refusals WHERE refusals.id = asked.value)
          FROM json_each(?) AS asked LEFT JOIN uses ON uses.id = asked.value
          GROUP BY asked.key`,
+      ),
+    ),
+    scan: returnArrays(
+      handle.prepare(
+        `SELECT id FROM (SELECT DISTINCT id FROM uses WHERE id > ? ORDER BY id LIMIT ?)
+         UNION SELECT id FROM (SELECT id FROM refusals WHERE id > ? ORDER BY id LIMIT ?)
+         ORDER BY id LIMIT ?`,
       ),
     ),
     since: handle.prepare('SELECT since FROM counted_since'),

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { makeFolder } from '../../../src/cli/private-file.ts';
+import { SqliteLeaseStore } from '../../../src/stores/sqlite/index.ts';
 import { isInstalled, startServer } from '../../servers.ts';
 import { engines, newStore, runSql, sqlEngines } from '../databases.ts';
 import { exampleOf, newFolder, outcomeOf, run, runInShell, serve, serviceOn } from '../support.ts';
@@ -175,6 +176,38 @@ describe('migrate of an SQLite file', () => {
 });
 
 describe('doctor', () => {
+  it.each(sqlEngines)('names faults of the table of leases in %s', async (engine) => {
+    const { table, flags } = newStore(engine);
+    await run(['migrate', ...flags]);
+    const index = engine === 'postgres' ? `${table}_leases_by_end` : `by_end ON ${table}_leases`;
+    await runSql(engine, `DROP INDEX ${index}`);
+
+    const listed = await run(['doctor', ...flags, '--json']);
+    expect(JSON.parse(listed.stdout).findings).toMatchObject([{ code: 'leases_differ' }]);
+    await runSql(engine, `DROP TABLE ${table}_leases`);
+    const found = await run(['doctor', ...flags]);
+    expect(found.code).toBe(3);
+    expect(found.stdout).toMatch(/^leases_missing {2}tokens with limited uses are refused/);
+    await run(['migrate', ...flags]);
+    expect(await run(['doctor', ...flags])).toMatchObject({ code: 0, stdout: '' });
+  });
+
+  it('examines the file of leases if there is one, and makes none', async () => {
+    const data = newFolder();
+    const file = join(data, 'leases.db');
+    await run(['migrate', '--data', data]);
+    expect(await run(['doctor', '--data', data])).toMatchObject({ code: 0, stdout: '' });
+    expect(existsSync(file)).toBe(false);
+    await SqliteLeaseStore.open(file).close();
+    expect(await run(['doctor', '--data', data])).toMatchObject({ code: 0, stdout: '' });
+    writeFileSync(file, 'no database '.repeat(1000));
+
+    const found = await run(['doctor', '--data', data]);
+
+    expect(found.code).toBe(3);
+    expect(found.stdout).toMatch(/^leases_unusable {2}tokens with limited uses are refused/);
+  });
+
   it.skipIf(postgres === undefined)(
     'tells what it found in words, and programs in JSON',
     async () => {
@@ -352,6 +385,7 @@ describe('purge', () => {
     expect((await purge('--before', '2026-01-01')).json).toEqual({
       purged: 0,
       before: '2026-01-01T00:00:00.000Z',
+      forgotten: 0,
     });
     await expect(purge('--before', tomorrow)).rejects.toThrow('must not be later than now');
     const purged = await purge('--older-than', '0s', '--limit', '5');
