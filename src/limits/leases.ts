@@ -131,19 +131,21 @@ export class Leases {
       this.#tokens.set(id, token);
       this.#startTimer();
     }
+    const isOther = token.limits !== limits || token.version !== version;
     // A record that was read before another one may still come after it.
-    if (token.limits !== limits && version >= token.version) this.#adopt(token, record);
+    if (isOther && version >= token.version) this.#adopt(token, record);
     const { rate } = token;
     if (rate !== undefined) enterWindow(rate, windowOf(now, rate.seconds));
-    if (token.total !== undefined) token.total.until = endOfTotal(record);
     return token;
   }
 
   /** Applies the limits of a record. What was leased beyond a lower limit goes back. */
-  #adopt(token: LimitedToken, { id, limits = NO_LIMITS, version }: TokenRecord): void {
+  #adopt(token: LimitedToken, record: TokenRecord): void {
+    const { id, limits = NO_LIMITS, version } = record;
     token.limits = limits;
     token.version = version;
     token.total = this.#adopted(token.total, totalKey(id), limits.uses, 0);
+    if (token.total !== undefined) token.total.until = endOfTotal(record);
     const { uses, seconds = 0 } = limits.rate ?? {};
     const key = rateKey(id, seconds);
     const isSame = token.rate?.key === key;
@@ -284,31 +286,31 @@ interface LimitedToken {
   rate: Lease | undefined;
 }
 
-/** Uses of one limit that this process may still spend. */
+/** Uses of one limit that this process may still spend. What each use needs comes first, near together. */
 interface Lease {
-  readonly key: string;
-  /** The length of the windows of a rate; 0 for a total. */
-  readonly seconds: number;
-  /** The number of the window that it belongs to; 0 for a total. */
-  window: number;
-  limit: number;
   left: number;
   /** What was left after the last lease came. */
   full: number;
+  /** The number of the window that it belongs to; 0 for a total. */
+  window: number;
+  /** The length of the windows of a rate; 0 for a total. */
+  readonly seconds: number;
+  /** Whether nothing was spent since the last look. */
+  isIdle: boolean;
+  /** The call that brings more. */
+  taking: Promise<void> | undefined;
+  readonly key: string;
+  limit: number;
   /** How much to ask for next. */
   size: number;
+  /** How many verifications wait for more. */
+  waiting: number;
   /** When the store was last asked, in milliseconds since 1970. */
   takenAt: number;
   /** Until when the store is not asked again, since it had none. */
   emptyUntil: number;
   /** From when on the store may forget a total, in milliseconds since 1970. */
   until: number;
-  /** The call that brings more. */
-  taking: Promise<void> | undefined;
-  /** How many verifications wait for that. */
-  waiting: number;
-  /** Whether nothing was spent since the last look. */
-  isIdle: boolean;
 }
 
 interface Asking {
@@ -321,19 +323,19 @@ type Want = Parameters<CheckedLeaseStore['take']>[0][number];
 
 function newLease(key: string, limit: number, seconds: number): Lease {
   return {
-    key,
-    seconds,
-    window: 0,
-    limit,
     left: 0,
     full: 0,
+    window: 0,
+    seconds,
+    isIdle: false,
+    taking: undefined,
+    key,
+    limit,
     size: 1,
+    waiting: 0,
     takenAt: Number.NEGATIVE_INFINITY,
     emptyUntil: Number.NEGATIVE_INFINITY,
     until: 0,
-    taking: undefined,
-    waiting: 0,
-    isIdle: false,
   };
 }
 
