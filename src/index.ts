@@ -88,5 +88,5 @@ export type {
 } from './usage-store.ts';
 export { type ForeignFormat, formats, type PrefixedFormat } from './values/foreign.ts';
 export { generateKey, type KeyOptions } from './values/keys.ts';
-export { redact } from './values/redact.ts';
+export { redact, redactor } from './values/redact.ts';
 export { type GithubPattern, type ScannerRules, scannerRules } from './values/scanner.ts';

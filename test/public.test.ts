@@ -131,6 +131,7 @@ const EXPORTS: Record<
       'type TokenState',
       'type Verdict',
       'redact',
+      'redactor',
     ],
   },
   'tokenwright/scope': {

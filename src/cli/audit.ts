@@ -2,11 +2,11 @@ import { AUDIT_PAUSE_MS, MAX_AUDITED_FAILURES, MAX_AUDITED_SIGN_INS } from '../b
 import { systemClock } from '../clock.ts';
 import type { TokenEvent, TokenEventType } from '../events.ts';
 import type { SignIn } from '../http/sign-in.ts';
-import { redact } from '../values/redact.ts';
 import { Allowance, type AllowanceOptions } from './allowance.ts';
 import { inputError } from './errors.ts';
 import { printable } from './layout.ts';
 import { fileSink, LineWriter, outputSink, type Sink } from './line-writer.ts';
+import { masked } from './masking.ts';
 
 /** The destination of an {@link Audit}. */
 export interface Lines {
@@ -153,7 +153,7 @@ export class Audit {
 
 function lineOf(at: Date, event: string, about: Readonly<Record<string, unknown>>): string {
   return JSON.stringify({ at: at.toISOString(), event, ...about }, (_, value) =>
-    typeof value === 'string' ? redact(printable(value)) : value,
+    typeof value === 'string' ? masked(printable(value)) : value,
   );
 }
 

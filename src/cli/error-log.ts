@@ -2,10 +2,10 @@ import { inspect } from 'node:util';
 import { ERROR_LOG_PAUSE_MS, MAX_ERROR_KINDS, MAX_ERROR_LENGTH } from '../bounds.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { isTokenError } from '../errors.ts';
-import { redact } from '../values/redact.ts';
 import { Allowance, type AllowanceOptions } from './allowance.ts';
 import { printable } from './layout.ts';
 import { theLog } from './log.ts';
+import { masked } from './masking.ts';
 
 export interface ErrorLogOptions extends Pick<AllowanceOptions, 'clock' | 'schedule'> {
   /** @default the log of this process */
@@ -85,5 +85,5 @@ function messageOf(error: unknown): string {
 }
 
 function oneLine(text: string): string {
-  return redact(printable(text)).slice(0, MAX_ERROR_LENGTH);
+  return masked(printable(text)).slice(0, MAX_ERROR_LENGTH);
 }

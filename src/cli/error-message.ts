@@ -1,7 +1,7 @@
 import { isTokenError } from '../errors.ts';
-import { redact } from '../values/redact.ts';
 import { CliError, withFlag } from './errors.ts';
 import { printable } from './layout.ts';
+import { masked } from './masking.ts';
 
 /** Describes an error in one line, without control characters, token values and passwords of URLs. */
 export function describeError(error: unknown): string {
@@ -12,7 +12,7 @@ export function describeError(error: unknown): string {
 
 function oneLine(text: string): string {
   const line = printable(text.replaceAll(/\s+/g, ' '));
-  return redact(line).split(' ').map(withoutCredentials).join(' ');
+  return masked(line).split(' ').map(withoutCredentials).join(' ');
 }
 
 function isSystemError(error: unknown): error is Error {

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
-import { redact } from '../values/redact.ts';
 import type { CallObserver, EndedCall } from './calls.ts';
 import { LineWriter, outputSink, type Sink } from './line-writer.ts';
 import type { Log } from './log.ts';
+import { masked } from './masking.ts';
 import { optionalPackage } from './optional-package.ts';
 
 /** Letters, digits and hyphens: no value of a token has this form, and no line end gets into a log. */
@@ -35,7 +35,7 @@ export async function openJsonLog(sink: Sink = outputSink()): Promise<Log> {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (level) => ({ level }) },
     },
-    { write: (line: string) => lines.write(redact(line.trimEnd())) },
+    { write: (line: string) => lines.write(masked(line.trimEnd())) },
   );
   return {
     started: ({ message, members }) => logger.info(members, message),

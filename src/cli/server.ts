@@ -24,6 +24,7 @@ import { openJsonLog } from './json-log.ts';
 import { listenOn } from './listen.ts';
 import { LiveService } from './live-service.ts';
 import { type Log, SILENT_LOG, TEXT_LOG, theLog, useLog } from './log.ts';
+import { maskAlso } from './masking.ts';
 import { Monitoring } from './monitoring.ts';
 import { makeFolder } from './private-file.ts';
 import {
@@ -52,6 +53,7 @@ import type { UsageTarget } from './stores/usage.ts';
  * Reads keys, catalog and accounts again on SIGHUP. Resolves when the service is ready.
  */
 export async function serve(given: ServeSettings): Promise<void> {
+  maskAlso(given.foreign);
   useLog(await logOf(given));
   const signals = listenForSignals();
   const prepared = await prepare(given);

@@ -15,6 +15,11 @@ export interface ForeignFormat {
    * of this format. Is called with 16 to 512 characters of visible ASCII.
    */
   readonly hashedPart: (value: string) => string | undefined;
+  /**
+   * A regular expression that finds its values in a text, with one group around what may be shown, such as
+   * `(acme_)[0-9a-f]{32}`. For {@link redactor}. @default they are not found
+   */
+  readonly inText?: string | undefined;
 }
 
 /** Which values a format has. */
@@ -47,6 +52,8 @@ export const formats = /* @__PURE__ */ Object.freeze({
     const start = checkStart(prefix, 'sanctum');
     return Object.freeze({
       name: 'sanctum',
+      // In an address, the bar is encoded.
+      inText: String.raw`((?:\||%7C)${escaped(start)})[0-9A-Za-z]{40,48}`,
       hashedPart(value: string) {
         const [, token = value] = /^[0-9A-Za-z-]{1,36}\|(.*)$/.exec(value) ?? [];
         const rest = restOf(token, start);
@@ -68,9 +75,10 @@ export const formats = /* @__PURE__ */ Object.freeze({
     readonly length?: number | undefined;
   } = {}): ForeignFormat {
     const letters = lengthOf(length);
-    return starting('better-auth', checkStart(prefix, 'betterAuth'), (value, rest) =>
-      rest.length === letters && /^[A-Za-z]+$/.test(rest) ? value : undefined,
-    );
+    const start = checkStart(prefix, 'betterAuth');
+    const partOf = (value: string, rest: string) =>
+      rest.length === letters && /^[A-Za-z]+$/.test(rest) ? value : undefined;
+    return starting('better-auth', start, `[A-Za-z]{${letters}}`, partOf);
   },
   /** The package `keypal`: a prefix if you have set one, and 32 letters and digits. Not with its `salt`. */
   keypal({
@@ -81,13 +89,15 @@ export const formats = /* @__PURE__ */ Object.freeze({
     readonly length?: number | undefined;
   } = {}): ForeignFormat {
     const letters = lengthOf(length);
-    return starting('keypal', checkStart(prefix, 'keypal'), (value, rest) =>
-      rest.length === letters && /^[0-9A-Za-z]+$/.test(rest) ? value : undefined,
-    );
+    const start = checkStart(prefix, 'keypal');
+    const partOf = (value: string, rest: string) =>
+      rest.length === letters && /^[0-9A-Za-z]+$/.test(rest) ? value : undefined;
+    return starting('keypal', start, `[0-9A-Za-z]{${letters}}`, partOf);
   },
   /** Unkey: a prefix, `_` and base58. */
   unkey({ prefix }: PrefixedFormat): ForeignFormat {
-    return starting('unkey', `${checkStart(prefix, 'unkey')}_`, (value, rest) =>
+    const start = `${checkStart(prefix, 'unkey')}_`;
+    return starting('unkey', start, '[1-9A-HJ-NP-Za-km-z]{10,360}', (value, rest) =>
       /^[1-9A-HJ-NP-Za-km-z]{10,360}$/.test(rest) ? value : undefined,
     );
   },
@@ -97,6 +107,8 @@ export const formats = /* @__PURE__ */ Object.freeze({
     return starting(
       'prefixed-api-key',
       start,
+      // Of its usual lengths: looking for all of them would not take linear time.
+      '[0-9A-Za-z]{8}_[0-9A-Za-z]{24}',
       (_, rest) => /^[0-9A-Za-z]{1,64}_([0-9A-Za-z]{16,64})$/.exec(rest)?.[1],
     );
   },
@@ -127,19 +139,27 @@ export const formats = /* @__PURE__ */ Object.freeze({
   },
 });
 
+/** @param rest matches what stands behind the start */
 function starting(
   name: string,
   start: string,
+  rest: string,
   partOfRest: (value: string, rest: string) => string | undefined,
 ): ForeignFormat {
   return Object.freeze({
     name,
-    ...(start !== '' && { start }),
+    // Without a start, any long word would look like one.
+    ...(start !== '' && { start, inText: `(${escaped(start)})${rest}` }),
     hashedPart(value: string) {
-      const rest = restOf(value, start);
-      return rest === undefined ? undefined : partOfRest(value, rest);
+      const behind = restOf(value, start);
+      return behind === undefined ? undefined : partOfRest(value, behind);
     },
   });
+}
+
+/** Of what a start may hold, only the dot means something else in a regular expression. */
+function escaped(start: string): string {
+  return start.replaceAll('.', '[.]');
 }
 
 function restOf(value: string, start: string): string | undefined {

@@ -1,3 +1,4 @@
+import type { ForeignFormat } from './foreign.ts';
 import { VALUE_IN_TEXT } from './format.ts';
 
 /**
@@ -13,4 +14,20 @@ import { VALUE_IN_TEXT } from './format.ts';
  */
 export function redact(text: string): string {
   return typeof text === 'string' ? text.replace(VALUE_IN_TEXT, '$1…') : '';
+}
+
+/**
+ * Makes a {@link redact} that masks the values of other systems as well, if their beginning tells them from
+ * other words: of a format with a prefix, and of Sanctum. Of a format of your own, it masks what `inText`
+ * finds.
+ *
+ * @example
+ * const mask = redactor([formats.unkey({ prefix: 'acme' })]);
+ * mask(line); // 'GET /orders Bearer acme_…'
+ */
+export function redactor(foreign: readonly ForeignFormat[]): (text: string) => string {
+  const patterns = foreign.flatMap(({ inText }) =>
+    inText === undefined ? [] : [new RegExp(inText, 'g')],
+  );
+  return (text) => patterns.reduce((line, each) => line.replace(each, '$1…'), redact(text));
 }

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { TokenId } from '../../src/token.ts';
+import { formats } from '../../src/values/foreign.ts';
 import { KeyRing } from '../../src/values/keys.ts';
-import { redact } from '../../src/values/redact.ts';
+import { redact, redactor } from '../../src/values/redact.ts';
 import { maskValue, mintValue } from '../../src/values/value.ts';
 import { K1 } from '../support.ts';
 
@@ -107,5 +108,55 @@ describe('redact', () => {
     const text = `${'a_1k'.repeat(1_000_000)} ${KNOWN} ${'a'.repeat(4_000_000)}`;
 
     expect(redact(text)).toBe(text.replace(KNOWN, MASKED));
+  });
+});
+
+describe('redactor', () => {
+  const LETTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijkl';
+  const ENTROPY = '0123456789abcdefghijABCDEFGHIJklmnopqrst';
+  const mask = redactor([
+    formats.sanctum(),
+    formats.betterAuth({ prefix: 'old.' }),
+    formats.unkey({ prefix: 'unk' }),
+    formats.prefixedApiKey({ prefix: 'mycompany' }),
+    formats.keypal({ prefix: 'sk_' }),
+    { name: 'own', hashedPart: () => undefined, inText: '(key-)[0-9a-f]{16}' },
+  ]);
+
+  it.each([
+    [`Bearer 12|${ENTROPY}`, 'Bearer 12|…'],
+    [`/token/12%7C${ENTROPY}6d0f5a10/rotate`, '/token/12%7C…/rotate'],
+    [`{"key":"old.${LETTERS}"}`, '{"key":"old.…"}'],
+    ['a unk_3ZHgTRVY5wmFb4LqsWJX7P b', 'a unk_… b'],
+    ['mycompany_4bArCCaL_Jrq6csg8VZDYnjeQpMneEsEu', 'mycompany_…'],
+    [`sk_${LETTERS.slice(0, 32)},sk_${LETTERS.slice(0, 32)}`, 'sk_…,sk_…'],
+    ['key-0123456789abcdef', 'key-…'],
+    [`${KNOWN} key-0123456789abcdef`, 'acme_1k1012345… key-…'],
+  ])('masks what redact does not know: %#', (text, expected) => {
+    expect(mask(text)).toBe(expected);
+    expect(redact(text)).not.toBe(expected);
+  });
+
+  it.each([
+    `oldx${LETTERS}`,
+    `old.${LETTERS.slice(1)}`,
+    `12|${ENTROPY.slice(1)}`,
+    `${ENTROPY}`,
+    'unk_short',
+    'sk_learn',
+  ])('leaves other words as they are: %s', (text) => {
+    expect(mask(text)).toBe(text);
+  });
+
+  it('knows no values without a beginning of their own', () => {
+    const none = redactor([
+      formats.betterAuth(),
+      formats.keypal(),
+      formats.sha256({ pattern: /x/ }),
+    ]);
+
+    expect(none(LETTERS)).toBe(LETTERS);
+    expect(none(KNOWN)).toBe(redact(KNOWN));
+    expect(redactor([])(KNOWN)).toBe(redact(KNOWN));
   });
 });
