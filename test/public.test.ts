@@ -238,6 +238,7 @@ const EXPORTS: Record<
     names: [
       'ENGLISH_TEXTS',
       'type ConsoleTexts',
+      'type PluralText',
       'type TokenConsole',
       'type TokenConsoleOptions',
       'tokenConsole',

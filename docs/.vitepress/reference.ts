@@ -75,6 +75,9 @@ const app = await Application.bootstrapWithPlugins({
     'Knowing',
     'Meeting',
     'Scopes',
+    'Phrase',
+    'Plural',
+    'Translation',
   ],
 });
 
