@@ -475,6 +475,15 @@ export declare const ENGLISH_TEXTS: {
   };
 };
 
+export interface PluralText {
+  readonly zero?: string;
+  readonly one?: string;
+  readonly two?: string;
+  readonly few?: string;
+  readonly many?: string;
+  readonly other: string;
+}
+
 export interface TokenConsole {
   (request: Request): Response;
   readonly basePath: string;
@@ -503,15 +512,6 @@ type Phrase<Name extends string> = string & {
 type Plural<Name extends string> = PluralText & {
   readonly [NAMES]?: Name;
 };
-
-interface PluralText {
-  readonly zero?: string;
-  readonly one?: string;
-  readonly two?: string;
-  readonly few?: string;
-  readonly many?: string;
-  readonly other: string;
-}
 
 type Translation<Texts> = {
   readonly [Key in keyof Texts]?: Texts[Key] extends string ? string : Texts[Key] extends PluralText ? string | PluralText : Translation<Texts[Key]>;
