@@ -100,6 +100,10 @@ const JOBS: readonly Job[] = [
     servers: true,
     only: '4 processes',
   }),
+  tests('console', ['console/browser/scale.test.ts'], ['CONSOLE_TOKENS', 10_000], {
+    project: 'long',
+    isAlone: true,
+  }),
   tests('growth', [], ['BODIES', 100_000], { project: 'growth', isAlone: true }),
   tests('growth', ['usage/growth.test.ts'], ['OUTAGE_SECONDS', 3600], {
     project: 'growth',

@@ -1,4 +1,5 @@
-import { useEffect, useState } from 'preact/hooks';
+import { Component } from 'preact';
+import { useCallback, useEffect, useState } from 'preact/hooks';
 import type { Api, Finding, ShownToken, TokenPage } from './api.ts';
 import { BulkBar } from './bulk-bar.tsx';
 import { BulkRevokeDialog } from './bulk-revoke.tsx';
@@ -122,12 +123,14 @@ function TokenRows({ tokens, read, onRevoked }: TokenRowsProps) {
   const [matching, setMatching] = useState<readonly ShownToken[]>();
   const revocable = tokens.filter(isRevocable);
   const chosen = matching ?? revocable.filter(({ id }) => selected.has(id));
-  const toggle = (id: string) => {
+  const toggle = useCallback((id: string) => {
     setMatching(undefined);
-    const next = new Set(selected);
-    if (!next.delete(id)) next.add(id);
-    setSelected(next);
-  };
+    setSelected((before) => {
+      const next = new Set(before);
+      if (!next.delete(id)) next.add(id);
+      return next;
+    });
+  }, []);
   const isAll = revocable.every(({ id }) => selected.has(id));
   const finish = () => {
     setRevoking(false);
@@ -152,16 +155,12 @@ function TokenRows({ tokens, read, onRevoked }: TokenRowsProps) {
       )}
       <ul class="tokens">
         {tokens.map((token) => (
-          <TokenRow
+          <ListedToken
             key={token.id}
             token={token}
-            findings={findings.get(token.id) ?? []}
-            {...(isRevocable(token) && {
-              selection: {
-                isSelected: selected.has(token.id),
-                onToggle: () => toggle(token.id),
-              },
-            })}
+            findings={findings.get(token.id)}
+            isSelected={selected.has(token.id)}
+            onToggle={toggle}
           />
         ))}
       </ul>
@@ -170,6 +169,32 @@ function TokenRows({ tokens, read, onRevoked }: TokenRowsProps) {
       )}
     </div>
   );
+}
+
+interface ListedTokenProps {
+  readonly token: ShownToken;
+  readonly findings: readonly string[] | undefined;
+  readonly isSelected: boolean;
+  readonly onToggle: (id: string) => void;
+}
+
+/** A row that is rendered again only when something of it has changed: a list may have thousands. */
+class ListedToken extends Component<ListedTokenProps> {
+  override shouldComponentUpdate(next: ListedTokenProps): boolean {
+    const { token, findings, isSelected } = this.props;
+    return token !== next.token || findings !== next.findings || isSelected !== next.isSelected;
+  }
+
+  override render({ token, findings, isSelected, onToggle }: ListedTokenProps) {
+    const selection = { isSelected, onToggle: () => onToggle(token.id) };
+    return (
+      <TokenRow
+        token={token}
+        {...(findings && { findings })}
+        {...(isRevocable(token) && { selection })}
+      />
+    );
+  }
 }
 
 /** The most findings that the list reads for its badges; the review shows all. */

@@ -24,8 +24,11 @@ async function open(): Promise<Opened> {
   opened = await openConsole({ service: { catalog, clock, limits } });
   const { page, tokens } = opened;
   const old = { account: 'ada', scopes: [ORDERS, BILLS], ttlSeconds: 31_536_000 };
-  for (let count = 1; count <= 54; count += 1) await tokens.issue({ ...old, name: `t${count}` });
-  clock.advance(1);
+  for (let count = 1; count <= 54; count += 1) {
+    await tokens.issue({ ...old, name: `t${count}` });
+    // One after the other in the list.
+    clock.advance(1);
+  }
   const { value } = await tokens.issue({ ...old, name: 'build' });
   clock.advance(100 * 86_400);
   await tokens.verify(value, { scope: ORDERS });
@@ -84,7 +87,7 @@ const STEPS: Readonly<Record<string, Step>> = {
       await press(page, 'Revoke selected');
     },
     act: (page) => press(page, 'Revoke 2 tokens'),
-    again: retry,
+    again: (page) => press(page, 'Go on with 2 tokens'),
     isDone: (page) => page.getByText('Revoked 2 tokens.').waitFor(),
   },
   'opening a token': {
@@ -242,7 +245,7 @@ describe.skipIf(!hasChromium)('a service that goes away and comes back', () => {
     goAway();
 
     await press(page, 'Done');
-    expect(await page.getByText('it cannot be shown again').isVisible()).toBe(true);
+    await page.getByRole('dialog', { name: 'Leave without the value?' }).waitFor();
     await press(page, 'Leave without it');
     await page.getByText('The service does not answer.').waitFor();
     comeBack();

@@ -13,7 +13,7 @@ import {
 
 const SCOPE = 'GET:api.shop.example/orders';
 const catalog = ScopeCatalog.from([SCOPE, 'POST:api.shop.example/orders']);
-/** How many tokens the long list has; the nightly run asks for 10 000. */
+/** How many tokens the long list has. */
 const MANY = Number(process.env['CONSOLE_TOKENS'] ?? 1000);
 
 let opened: Opened | undefined;
