@@ -320,7 +320,8 @@ export const OTHER_VARIABLES = {
     'the password of that user; it has no flag, since flags show in process lists',
   TOKENWRIGHT_COPY_FROM: 'the store that tokenwright copy reads, as --from',
   TOKENWRIGHT_COPY_TO: 'the store that tokenwright copy writes, as --to',
-  TOKENWRIGHT_TOKEN: 'the value for token verify, which else comes on standard input',
+  TOKENWRIGHT_TOKEN:
+    'the value for token verify and token derive, which else comes on standard input',
 } as const;
 
 /** All variables that some command reads. */

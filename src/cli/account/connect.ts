@@ -3,11 +3,13 @@ import { readCatalog } from '../catalog-files.ts';
 import { inputError, usageError } from '../errors.ts';
 import { readSettings, readVariable, SERVICE_SETTINGS, STORE_SETTINGS } from '../settings.ts';
 import { type AccountFlags, LOCAL_FLAGS } from './flags.ts';
-import type { TokenClient } from './index.ts';
+import type { Login, TokenClient } from './index.ts';
 
 export interface ClientUse {
   /** Whether `--account` is required. @default true */
   readonly isNeeded?: boolean;
+  /** Whether the value of a token is all the credentials: neither an account nor a user is asked for. */
+  readonly isByValue?: boolean;
   /**
    * The use of the catalog. Granting scopes and reading a request by its routes need it; naming the
    * missing scope of a refused value works without. @default it is not read, so that a broken one
@@ -26,12 +28,12 @@ export interface ClientUse {
 export async function withClient<Result>(
   flags: AccountFlags,
   use: (client: TokenClient) => Promise<Result>,
-  { isNeeded = true, catalogFor, showsUse = false }: ClientUse = {},
+  { isByValue = false, isNeeded = !isByValue, catalogFor, showsUse = false }: ClientUse = {},
 ): Promise<Result> {
   const url = serviceUrl(flags);
   if (url !== undefined) {
     const { remoteClient } = await import('./remote.ts');
-    return use(remoteClient(url, readUser(flags), readPassword()));
+    return use(remoteClient(url, isByValue ? undefined : readLogin(flags)));
   }
   if (flags.user !== undefined) throw usageError('--user needs --url; for a store: --account');
   const settings = readSettings([...STORE_SETTINGS, ...SERVICE_SETTINGS, 'keys', 'usage'], flags);
@@ -57,6 +59,10 @@ function serviceUrl(flags: AccountFlags): string | undefined {
   throw usageError(
     'TOKENWRIGHT_URL and TOKENWRIGHT_STORE lead to two places: give --url, or --store or --data',
   );
+}
+
+function readLogin(flags: AccountFlags): Login {
+  return { user: readUser(flags), password: readPassword() };
 }
 
 function readUser({ user = readVariable('TOKENWRIGHT_USER') }: AccountFlags): string {

@@ -3,7 +3,8 @@ import { type HelpRow, helpRows } from '../layout.ts';
 import { settingRow } from '../settings.ts';
 
 const TEXT = { type: 'string' } as const;
-const REMOTE_FLAGS = { url: TEXT, user: TEXT } as const;
+const URL_FLAG = { url: TEXT } as const;
+const REMOTE_FLAGS = { ...URL_FLAG, user: TEXT } as const;
 const STORE_FLAGS = {
   store: TEXT,
   table: TEXT,
@@ -17,6 +18,9 @@ const STORE_FLAGS = {
 
 /** For commands that find tokens by their values. */
 export const CLIENT_FLAGS = { ...REMOTE_FLAGS, ...STORE_FLAGS } as const;
+
+/** For commands to which the value of a token is all the credentials. */
+export const BEARER_FLAGS = { ...URL_FLAG, ...STORE_FLAGS } as const;
 
 /** For commands that manage the tokens of an account. */
 export const ACCOUNT_FLAGS = { ...CLIENT_FLAGS, account: { ...TEXT, value: 'NAME' } } as const;
@@ -43,19 +47,10 @@ export const LOCAL_FLAGS = Object.keys(ALL_FLAGS).filter(
   (name) => !(name in REMOTE_FLAGS),
 ) as readonly (keyof AccountFlags)[];
 
-/** Explains {@link CLIENT_FLAGS}. */
-export const CLIENT_HELP = `Where the tokens are: in a running service, or in a store          (environment)
-${rows([
-  row('--url URL', 'a service, such as http://127.0.0.1:8787', 'TOKENWRIGHT_URL'),
-  row('--user NAME', 'its account', 'TOKENWRIGHT_USER'),
-  row(
-    '',
-    'The password has no flag, because flags are visible in process lists',
-    'TOKENWRIGHT_PASSWORD',
-  ),
-])}
-or
-${rows([
+const WHERE = 'Where the tokens are: in a running service, or in a store          (environment)';
+const URL_ROW = row('--url URL', 'a service, such as http://127.0.0.1:8787', 'TOKENWRIGHT_URL');
+
+const STORE_HELP = rows([
   settingRow('store', 'the database, or sqlite:FILE'),
   settingRow('table', 'its table'),
   settingRow(
@@ -65,7 +60,27 @@ ${rows([
   settingRow('keys', 'the key file; default keys.json in the data folder'),
   settingRow('prefix'),
   settingRow('foreign', 'the values of other systems that it accepts, as for serve'),
-])}`;
+]);
+
+/** Explains {@link CLIENT_FLAGS}. */
+export const CLIENT_HELP = `${WHERE}
+${rows([
+  URL_ROW,
+  row('--user NAME', 'its account', 'TOKENWRIGHT_USER'),
+  row(
+    '',
+    'The password has no flag, because flags are visible in process lists',
+    'TOKENWRIGHT_PASSWORD',
+  ),
+])}
+or
+${STORE_HELP}`;
+
+/** Explains {@link BEARER_FLAGS}. */
+export const BEARER_HELP = `${WHERE}
+${rows([URL_ROW])}
+or
+${STORE_HELP}`;
 
 /** Explains {@link ACCOUNT_FLAGS}. */
 export const ACCOUNT_HELP = `${CLIENT_HELP}

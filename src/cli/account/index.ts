@@ -1,6 +1,7 @@
 import type {
   AdviseOptions,
   ChangeOptions,
+  DeriveInput,
   GetOptions,
   IssueInput,
   ListInput,
@@ -24,7 +25,13 @@ import type {
 export interface TokenClient {
   /** Names the account and where its tokens are, for people. */
   readonly name: string;
-  issue(token: Omit<IssueInput, 'account'>): Promise<TokenJson>;
+  issue(token: NewToken): Promise<TokenJson>;
+  /**
+   * Makes a token from the one of a value.
+   *
+   * @throws {InvalidValue} if the value is not, or no longer, valid
+   */
+  derive(value: string, token: NewToken): Promise<TokenJson>;
   list(filter: TokenFilter): Promise<Listing>;
   get(id: string, options: GetOptions): Promise<TokenJson>;
   usage(id: string): Promise<UsageJson>;
@@ -50,6 +57,18 @@ export interface TokenClient {
 
 /** The account has no such token. */
 export class NotFound extends Error {}
+
+/** A value that no live token has. */
+export class InvalidValue extends Error {}
+
+/** The credentials of an account of a service. */
+export interface Login {
+  readonly user: string;
+  readonly password: string;
+}
+
+/** What a command says about a token that it makes. */
+export type NewToken = Omit<IssueInput, 'account'> & DeriveInput;
 
 export type TokenFilter = Pick<ListInput, 'scope' | 'match' | 'state' | 'name' | 'parent'> & {
   readonly limit: number;

@@ -18,7 +18,7 @@ import {
 import { warn } from '../start-checks.ts';
 import { storeTarget, withStore } from '../stores/open.ts';
 import { usageToRead } from '../stores/usage.ts';
-import { listAll, NotFound, type TokenClient, type Verification } from './index.ts';
+import { InvalidValue, listAll, NotFound, type TokenClient, type Verification } from './index.ts';
 import { type TokenJson, toTokenJson, toUsedTokenJson, withoutValue } from './token-json.ts';
 
 const PAGE_TOKENS = 1000;
@@ -62,6 +62,8 @@ function localClient(tokens: TokenService, account: string, storeName: string): 
   return {
     name: `${account} in ${storeName}`,
     issue: async (token) => toTokenJson(await tokens.issue({ ...token, account })),
+    derive: async (value, token) =>
+      toTokenJson(await unlessValueIsInvalid(tokens.derive(value, token))),
     ...readsOf(tokens, account, storeName),
     patch: async (id, change, options) =>
       toShown(await orNotFound(tokens.patch(account, id, change, options))),
@@ -143,6 +145,14 @@ async function orNotFound<Result>(call: Promise<Result>): Promise<Result> {
     return await call;
   } catch (error) {
     throw isTokenError(error) && error.code === 'not_found' ? new NotFound() : error;
+  }
+}
+
+async function unlessValueIsInvalid<Result>(call: Promise<Result>): Promise<Result> {
+  try {
+    return await call;
+  } catch (error) {
+    throw isTokenError(error) && error.code === 'invalid_token' ? new InvalidValue() : error;
   }
 }
 

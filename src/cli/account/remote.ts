@@ -6,6 +6,8 @@ import { readId } from '../../values/value.ts';
 import { type CliError, inputError, usageError, withFlag } from '../errors.ts';
 import {
   type IfVersion,
+  InvalidValue,
+  type Login,
   listAll,
   NotFound,
   type TokenClient,
@@ -26,17 +28,16 @@ const ANSWER_MS = 30_000;
 const PAGE_TOKENS = 100;
 
 /**
- * Connects to the tokens of an account behind a running service.
+ * Connects to the tokens of an account behind a running service. Without a login, it only derives.
  *
  * @throws {CliError} that never repeats the URL, which may hold a password
  */
-export function remoteClient(url: string, user: string, password: string): TokenClient {
-  const service = new HttpClient(readBase(url), user, password);
+export function remoteClient(url: string, login: Login | undefined): TokenClient {
+  const service = new HttpClient(readBase(url), login);
   return {
-    name: `${user} at ${service.base}`,
-    async issue({ ttlSeconds, ...rest }) {
-      return service.one('POST', '/token', { ...rest, ttl: ttlSeconds });
-    },
+    name: login === undefined ? service.base : `${login.user} at ${service.base}`,
+    issue: ({ ttlSeconds, ...rest }) => service.one('POST', '/token', { ...rest, ttl: ttlSeconds }),
+    derive: (value, { ttlSeconds, ...rest }) => service.derive(value, { ...rest, ttl: ttlSeconds }),
     list: ({ limit, ...filter }) =>
       listAll(limit, PAGE_TOKENS, async (size, cursor) => {
         const page = await service.page({ ...filter, limit: String(size), cursor });
@@ -113,11 +114,12 @@ type Introspection = z.infer<typeof introspectionSchema>;
 
 class HttpClient {
   readonly base: string;
-  readonly #authorization: string;
+  readonly #authorization: string | undefined;
 
-  constructor(base: string, user: string, password: string) {
+  constructor(base: string, login: Login | undefined) {
     this.base = base;
-    this.#authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+    this.#authorization =
+      login && `Basic ${Buffer.from(`${login.user}:${login.password}`).toString('base64')}`;
   }
 
   async one(method: string, path: string, body?: object, options?: IfVersion): Promise<TokenJson> {
@@ -162,6 +164,25 @@ class HttpClient {
     return this.#read(introspectionSchema, await this.#answer(response));
   }
 
+  async derive(value: string, body: object): Promise<TokenJson> {
+    // A header cannot have other characters, and neither has a value.
+    if (!/^[\x21-\x7e]+$/.test(value)) throw new InvalidValue();
+    const response = await this.#fetch('/token/derive', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${value}` },
+      body: JSON.stringify(body),
+    });
+    // Without this call, the address is that of a token, for which a service asks for a password.
+    const challenge = response.headers.get('www-authenticate') ?? '';
+    if (response.status === 401 && !challenge.startsWith('Bearer')) {
+      throw inputError(
+        `${this.base} derives no tokens: run it with --derivation, or derive in its --store`,
+      );
+    }
+    if (response.status === 404) throw this.#noService(404);
+    return this.#read(tokenJson, await this.#answer(response));
+  }
+
   async call(
     method: string,
     path: string,
@@ -186,7 +207,10 @@ class HttpClient {
     try {
       return await fetch(this.base + path, {
         ...init,
-        headers: { ...init.headers, authorization: this.#authorization },
+        headers: {
+          ...(this.#authorization !== undefined && { authorization: this.#authorization }),
+          ...init.headers,
+        },
         redirect: 'error',
         signal: AbortSignal.timeout(ANSWER_MS),
       });
@@ -200,6 +224,7 @@ class HttpClient {
     if (response.ok && answer !== undefined) return answer;
     const failure = failureSchema.safeParse(answer).data;
     if (failure?.code === 'not_found') throw new NotFound();
+    if (failure?.code === 'invalid_token') throw new InvalidValue();
     const reason = failure?.message ?? failure?.error_description;
     if (reason === undefined) throw this.#noService(response.status);
     const seconds = response.headers.get('retry-after');

@@ -5,3 +5,6 @@ export const ABSENT = 'the account has no such token';
 
 export const ID_HELP = `ID is the id of the token. With a store, its value works as well: give - and pass the value on
 standard input, because arguments are visible in process lists.`;
+
+export const TOKEN_JSON =
+  'the token as in the answer of the service: { id, token, masked, scopes, requested?, state, createdAt, expire, version, pending?, parent?, name?, metadata?, limits? }; times are UNIX seconds, and only a store gives requested';

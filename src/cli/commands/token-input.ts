@@ -4,7 +4,7 @@ import type { Scope } from '../../scope/index.ts';
 import type { JsonObject } from '../../token.ts';
 import { checkWildcards } from '../account/connect.ts';
 import type { AccountFlags } from '../account/flags.ts';
-import type { WrittenNeed } from '../account/index.ts';
+import type { NewToken, WrittenNeed } from '../account/index.ts';
 import type { Given } from '../command.ts';
 import { inputError, usageError } from '../errors.ts';
 import { readScopes, standardInput } from '../inputs.ts';
@@ -12,13 +12,50 @@ import { readFlag, SECONDS, TIME } from '../kinds.ts';
 import { readVariable } from '../settings.ts';
 import { warnOfParameters } from '../start-checks.ts';
 import { namedTarget } from './request.ts';
-import { changesLimits, LIMIT_FLAGS } from './token-limits.ts';
+import { changesLimits, LIMIT_FLAGS, readLimits } from './token-limits.ts';
 
 /** The times that {@link SECONDS} takes, in words. */
 export const TTL = 'seconds, or 30m, 12h, 90d';
 
-export const SCOPE_FLAG = { type: 'string', multiple: true, value: 'LIST' } as const;
+const SCOPE_FLAG = { type: 'string', multiple: true, value: 'LIST' } as const;
 export const NAME_FLAG = { type: 'string', value: 'TEXT' } as const;
+
+/** For {@link readValueOperand}. */
+export const VALUE_FLAG = {
+  type: 'string',
+  value: 'VALUE',
+  help: 'the value, or - for standard input. Prefer standard input or the variable: flags are visible in process lists',
+} as const;
+
+/** The flags of a new token, for {@link newTokenOf}. */
+export const NEW_TOKEN_FLAGS = {
+  scope: {
+    ...SCOPE_FLAG,
+    isRequired: true,
+    help: 'what the token may do: scopes separated by commas, a JSON file, or - for standard input; repeatable',
+  },
+  ttl: { type: 'string', value: 'TIME', help: `how long the token is valid: ${TTL}` },
+  name: { ...NAME_FLAG, help: 'a name for people' },
+  metadata: {
+    type: 'string',
+    value: 'JSON',
+    help: 'your own data about the token: a JSON object',
+  },
+  ...LIMIT_FLAGS,
+} as const;
+
+export function newTokenOf(
+  scopes: readonly Scope[],
+  flags: Given<typeof NEW_TOKEN_FLAGS>,
+): NewToken {
+  return {
+    scopes: scopes.map(String),
+    ttlSeconds: readFlag(SECONDS, 'ttl', flags.ttl),
+    name: flags.name,
+    metadata: readMetadataFlag(flags.metadata) ?? undefined,
+    limits: readLimits(flags),
+  };
+}
 
 /** The flags of a change, for {@link readChange}, and for `withLimits`. An empty limit removes it. */
 export const CHANGE_FLAGS = {
@@ -83,7 +120,7 @@ function expiryOf(ttl: string | undefined, expire: string | undefined): Date | u
   return new Date(systemClock.now().getTime() + seconds * 1000);
 }
 
-export function readMetadataFlag(text: string | undefined): JsonObject | null | undefined {
+function readMetadataFlag(text: string | undefined): JsonObject | null | undefined {
   if (text === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(text);

@@ -75,7 +75,7 @@ export function listedOutcome({ tokens, isWhole }: Listing, { name }: TokenClien
 }
 
 function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
-  const { id, masked, name, state, pending, scopes, requested = scopes, metadata, limits } = token;
+  const { id, masked, name, state, pending, parent, scopes, requested = scopes, metadata, limits } = token;
   const isExpanded = requested.join() !== scopes.join();
   const list = (label: string, lines: readonly string[]) => labeled(label, lines.map(printable));
   return [
@@ -84,6 +84,7 @@ function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
     ...(name === undefined ? [] : [['name', printable(name)] as const]),
     ['state', printable(state)],
     ...(pending === true ? [['pending', 'a new value waits for its first use'] as const] : []),
+    ...(parent === undefined ? [] : [['parent', printable(parent)] as const]),
     ...list('scopes', scopes),
     ...(isExpanded ? list('asked for', requested) : []),
     ...(metadata === undefined ? [] : list('metadata', wrap(JSON.stringify(metadata)))),

@@ -20,21 +20,23 @@ import { usageError } from '../errors.ts';
 import { choice, readFlag, SECONDS, wholeNumber } from '../kinds.ts';
 import { applyAdvice } from './apply-advice.ts';
 import { ROOT_NAME_FLAG } from './request.ts';
+import { TOKEN_DERIVE } from './token-derive.ts';
 import { TOKEN_EXPLAIN } from './token-explain.ts';
-import { ABSENT, CLIENT_FAULT, ID_HELP } from './token-help.ts';
+import { ABSENT, CLIENT_FAULT, ID_HELP, TOKEN_JSON } from './token-help.ts';
 import {
   CHANGE_FLAGS,
   NAME_FLAG,
+  NEW_TOKEN_FLAGS,
+  newTokenOf,
   readChange,
   readIdOperand,
-  readMetadataFlag,
   readScopeFlags,
   readValueOperand,
   readWrittenNeed,
-  SCOPE_FLAG,
   TTL,
+  VALUE_FLAG,
 } from './token-input.ts';
-import { LIMIT_FLAGS, readLimits, withLimits } from './token-limits.ts';
+import { withLimits } from './token-limits.ts';
 import {
   adviceOutcome,
   listedOutcome,
@@ -55,9 +57,6 @@ const LIMIT = wholeNumber(1, 1_000_000);
 const DAYS = wholeNumber(1, MAX_REVIEWED_DAYS);
 const VERSION = wholeNumber(1, 999_999_999_999_999);
 const DEFAULT_LISTED = 10_000;
-
-const TOKEN_JSON =
-  'the token as in the answer of the service: { id, token, masked, scopes, requested?, state, createdAt, expire, version, pending?, name?, metadata?, limits? }; times are UNIX seconds, and only a store gives requested';
 
 const SHOWN_JSON = `${TOKEN_JSON}. Here token is the id, never the value, as with --reveal once`;
 
@@ -94,19 +93,7 @@ ${REVEAL_HELP}`,
       ...ACCOUNT_FLAGS,
       ...CATALOG_FLAGS,
       ...REVEAL_FLAGS,
-      scope: {
-        ...SCOPE_FLAG,
-        isRequired: true,
-        help: 'what the token may do: scopes separated by commas, a JSON file, or - for standard input; repeatable',
-      },
-      ttl: { type: 'string', value: 'TIME', help: `how long the token is valid: ${TTL}` },
-      name: { ...NAME_FLAG, help: 'a name for people' },
-      metadata: {
-        type: 'string',
-        value: 'JSON',
-        help: 'your own data about the token: a JSON object',
-      },
-      ...LIMIT_FLAGS,
+      ...NEW_TOKEN_FLAGS,
     },
     json: TOKEN_JSON,
     exits: { 0: 'the token was issued', 1: CLIENT_FAULT },
@@ -119,18 +106,13 @@ version  1`,
     async run(_, flags) {
       const scopes = await readScopeFlags(flags.scope ?? [], 'scope');
       checkWildcards(scopes, flags);
-      const token = {
-        scopes: scopes.map(String),
-        ttlSeconds: readFlag(SECONDS, 'ttl', flags.ttl),
-        name: flags.name,
-        metadata: readMetadataFlag(flags.metadata) ?? undefined,
-        limits: readLimits(flags),
-      };
+      const token = newTokenOf(scopes, flags);
       return withClient(flags, async (client) => madeOutcome(await client.issue(token)), {
         catalogFor: 'granting',
       });
     },
   }),
+  TOKEN_DERIVE,
   command({
     name: 'token list',
     summary: 'lists tokens of an account, newest first',
@@ -166,7 +148,7 @@ ${ACCOUNT_HELP}`,
         help: `at most this many tokens; default ${DEFAULT_LISTED}. Standard error says if there are more`,
       },
     },
-    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested?, state, createdAt, expire, version, pending?, name?, metadata?, limits? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
+    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested?, state, createdAt, expire, version, pending?, parent?, name?, metadata?, limits? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
     exits: { 0: 'the tokens were listed; there may be none', 1: CLIENT_FAULT },
     example: {
       call: "token list --account ada --scope 'GET:shop.example/*'",
@@ -475,11 +457,7 @@ ${CLIENT_HELP}`,
         value: 'SCOPE',
         help: 'the scope to check, instead of METHOD and URL',
       },
-      token: {
-        type: 'string',
-        value: 'VALUE',
-        help: 'the value, or - for standard input. Prefer standard input or the variable: flags are visible in process lists',
-      },
+      token: VALUE_FLAG,
       'root-name': ROOT_NAME_FLAG,
       address: {
         type: 'string',

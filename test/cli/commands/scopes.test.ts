@@ -542,7 +542,7 @@ describe('the commands', () => {
     [['docter'], 'did you mean doctor?'],
     [['token', 'lst'], 'did you mean list?'],
     [['keys', 'rotat'], 'did you mean rotate?'],
-    [['token', 'canary'], 'a command is required after token: issue, list, get'],
+    [['token', 'canary'], 'a command is required after token: issue, derive, list, get'],
   ])('name the nearest one when called as %j', async (words, message) => {
     const ended = await run(words);
 

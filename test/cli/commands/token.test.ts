@@ -803,6 +803,7 @@ describe('the examples in the help on token', () => {
       'get',
       'modify',
       'verify',
+      'derive',
       'rotate',
       'suspend',
       'resume',
