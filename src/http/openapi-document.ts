@@ -49,8 +49,14 @@ const OF_NEW: readonly Code[] = [
   ...OF_BODIES,
   ...OF_SCOPES,
   ...OF_LIFETIMES,
+  'quota_exceeded',
   'store_corrupt',
   'durability_unconfirmed',
+];
+/** What a parent holds is no catalog, also if it is nothing. */
+const OF_DERIVED: readonly Code[] = [
+  ...OF_NEW.filter((code) => code !== 'catalog_empty'),
+  'invalid_token',
 ];
 const OF_CHANGES: readonly Code[] = [
   ...BY_ACCOUNT,
@@ -158,7 +164,7 @@ function derive(options: DocumentOptions): Json {
     description:
       'It may do what was asked for and the token of the bearer may do, and ends when that ends at the latest.',
     requestBody: jsonBody(bodyOfNew(options), true, EXAMPLE_NEW),
-    responses: { 200: ISSUED, ...failures({}, [...OF_NEW, 'invalid_token', 'quota_exceeded']) },
+    responses: { 200: ISSUED, ...failures({}, OF_DERIVED) },
     security: [{ bearer: [] }],
   });
 }
@@ -363,6 +369,7 @@ const CHANGE_OF_RIGHTS: readonly Code[] = [
   ...OF_BODIES,
   ...OF_SCOPES,
   ...OF_LIFETIMES,
+  'quota_exceeded',
   'token_expired',
   'durability_unconfirmed',
 ];

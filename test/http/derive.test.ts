@@ -111,6 +111,57 @@ describe('POST /token/derive', () => {
   });
 });
 
+describe('the description of a call that makes or changes a token', () => {
+  const quotas = { tokensPerAccount: 2, scopesPerToken: 2 };
+  const tooMany = { scopes: [ORDERS, 'POST:shop.example/orders', 'GET:shop.example/items'] };
+
+  it.each([
+    ['POST', '/token', {}],
+    ['POST', '/token/derive', {}],
+    ['PUT', '/token/{token}', tooMany],
+    ['PATCH', '/token/{token}', tooMany],
+  ])('has quota_exceeded, with which %s %s answers', async (method, path, json) => {
+    const { call, derive, parent } = await setUpDerivation({ quotas });
+    await derive(parent.value);
+    const { body } = await call('GET', '/openapi.json', { as: null });
+    const document = body as unknown as Described;
+
+    const answer = await call(method, path.replace('{token}', parent.id), {
+      json: { scopes: [ORDERS], ...json },
+      ...(path === '/token/derive' && {
+        as: null,
+        headers: { authorization: `Bearer ${parent.value}` },
+      }),
+    });
+
+    expectFailure(answer, 'quota_exceeded');
+    const responses = document.paths[path]?.[method.toLowerCase()]?.responses;
+    const { schema } = responses?.['422']?.content['application/json'] ?? {};
+    expect(schema?.properties.code.enum).toContain('quota_exceeded');
+  });
+});
+
+/** What the tests read of a description. */
+interface Described {
+  readonly paths: Record<
+    string,
+    Record<
+      string,
+      {
+        readonly responses: Record<
+          string,
+          {
+            readonly content: Record<
+              string,
+              { readonly schema: { readonly properties: { code: { enum: string[] } } } }
+            >;
+          }
+        >;
+      }
+    >
+  >;
+}
+
 describe('GET /token?parent=', () => {
   it('lists the children of a token', async () => {
     const { call, derive, parent } = await setUpDerivation();

@@ -30,6 +30,7 @@ const ROOT = new URL('../..', import.meta.url).pathname;
 const EVERYTHING: SetUpOptions = {
   introspection: { authenticate: ({ username }) => username },
   revocation: true,
+  derivation: true,
   limiter: { waitSeconds: async () => 0, failed: async () => 0, succeeded: () => {} },
   clientAddress: () => '192.0.2.1',
   usage: { store: new MemoryUsageStore() },
@@ -165,6 +166,7 @@ describe('GET /openapi.json', () => {
 
     expect(Object.fromEntries(said)).toEqual({
       '/token': 'account',
+      '/token/derive': 'bearer',
       '/token/{token}': 'account',
       '/token/{token}/rotate': 'account',
       '/token/{token}/usage': 'account',
@@ -179,11 +181,14 @@ describe('GET /openapi.json', () => {
   });
 
   it('has no address that the service has not, and the service no method that it has not', async () => {
-    const { call } = setUp(EVERYTHING);
+    const { call, issue } = setUp(EVERYTHING);
+    const { value } = await issue();
     const operations = operationsOf(await describeWith());
 
     for (const path of new Set(operations.map(([, place]) => place))) {
-      const { headers } = await call('OPTIONS', path.replace('{token}', '0'.repeat(22)));
+      const { headers } = await call('OPTIONS', path.replace('{token}', '0'.repeat(22)), {
+        ...(path === '/token/derive' && { headers: { authorization: `Bearer ${value}` } }),
+      });
       const described = operations.filter(([, place]) => place === path).map(([method]) => method);
       const allowed = headers.get('allow')?.split(', ');
       expect(allowed?.filter((method) => method !== 'HEAD').sort()).toEqual(described.sort());
@@ -277,9 +282,17 @@ function problemsOf(validate: ValidateFunction, value: unknown): unknown[] {
   return validate(value) ? [] : [value, validate.errors];
 }
 
+const ITEMS = 'GET:shop.example/items';
+
 /** What to send for a call to succeed; `ID` and `VALUE` stand for a token that is there. */
 const GOOD: Readonly<Record<string, { readonly path: string } & CallOptions>> = {
   issueToken: { path: '/token', json: { scopes: [ORDERS] } },
+  deriveToken: {
+    path: '/token/derive',
+    as: null,
+    headers: { authorization: 'Bearer VALUE' },
+    json: { scopes: [ITEMS] },
+  },
   listTokens: { path: '/token' },
   getToken: { path: '/token/ID' },
   replaceToken: { path: '/token/ID', json: { scopes: [ORDERS] } },
@@ -338,16 +351,24 @@ const PROVOCATIONS: readonly Provocation[] = [
   withMember('expiresIn', '0d'),
   withMember('limits', {}),
   withMember('unknown', 1),
+  { options: { quotas: { scopesPerToken: 1 } }, call: askForTwo },
   { options: { catalog: [] } },
   { options: { usage: undefined } },
   { call: (good) => ({ ...good, path: good.path.replace('ID', '0'.repeat(22)) }) },
   { call: (good) => ({ ...good, as: null, headers: { ...good.headers } }) },
+  { call: (good) => ({ ...good, as: null, headers: {} }) },
   { call: (good) => ({ ...good, headers: { ...good.headers, 'sec-fetch-site': 'cross-site' } }) },
   { before: ({ clock }) => clock.advance(31_536_000) },
   { call: (good) => ({ ...good, headers: { ...good.headers, 'if-match': '"9"' } }) },
   { options: { maxBodyBytes: 1 } },
   { call: (good) => ({ ...good, path: `${good.path}?x=${'x'.repeat(9000)}` }) },
-  { call: (good) => ({ ...good, raw: 'x', headers: { 'content-type': 'text/plain' } }) },
+  {
+    call: (good) => ({
+      ...good,
+      raw: 'x',
+      headers: { ...good.headers, 'content-type': 'text/plain' },
+    }),
+  },
   {
     options: {
       limiter: { waitSeconds: async () => 9, failed: async () => 9, succeeded: () => {} },
@@ -359,6 +380,7 @@ const PROVOCATIONS: readonly Provocation[] = [
       const fault = () => Promise.reject(new Error('a fault'));
       const methods = [
         'issue',
+        'derive',
         'list',
         'get',
         'usage',
@@ -385,6 +407,12 @@ const PROVOCATIONS: readonly Provocation[] = [
   broken(ALL_METHODS, new TokenError('store_corrupt', 'corrupt')),
   broken(['insert', 'replace', 'revoke'], new TokenError('durability_unconfirmed', 'no replica')),
 ];
+
+/** Two scopes instead of one, which every catalog and parent here has. */
+function askForTwo(good: { readonly path: string } & CallOptions) {
+  const { scopes } = (good.json ?? {}) as { scopes?: unknown };
+  return scopes === undefined ? good : { ...good, json: { scopes: [`${ITEMS}/1`, `${ITEMS}/2`] } };
+}
 
 /** One call that never ends takes the only place there is. */
 function fillUp(handler: Setup['handler']): void {
@@ -446,7 +474,7 @@ describe('what is described of a call', () => {
     });
     const { value, id } = await setup.tokens.issue({
       account: 'ada',
-      scopes: ['GET:shop.example/items'],
+      scopes: [ITEMS],
     });
     const subject =
       options?.catalog === undefined
@@ -455,10 +483,16 @@ describe('what is described of a call', () => {
     before?.({ ...subject, store });
     const { path, ...rest } = call(GOOD[operationId] ?? { path: '' });
     const raw = typeof rest.raw === 'string' ? rest.raw.replace('VALUE', value) : rest.raw;
+    const headers = Object.fromEntries(
+      Object.entries(rest.headers ?? {}).map(([name, text]) => [
+        name,
+        text.replace('VALUE', value),
+      ]),
+    );
     const sent =
       method === 'GET' || method === 'DELETE'
-        ? { ...rest, raw: undefined, json: undefined }
-        : { ...rest, raw };
+        ? { ...rest, headers, raw: undefined, json: undefined }
+        : { ...rest, headers, raw };
     return subject.call(method, path.replace('ID', id), sent as CallOptions);
   }
 });
