@@ -79,6 +79,15 @@ const JOBS: readonly Job[] = [
     only: 'no schedule',
     servers: true,
   }),
+  tests('lineages', ['service/lineage.test.ts'], ['SCHEDULES', 100_000], {
+    only: 'never outlive',
+  }),
+  tests('lineages', ['service/lineage-scopes.test.ts'], ['LAW_RUNS', 100_000]),
+  tests('lineages', ['stores/lineage.test.ts'], ['ENGINE_SCHEDULES', 200], { servers: true }),
+  tests('lineages', ['service/lineage-revocation.test.ts'], ['DESCENDANTS', 10_000]),
+  tests('lineages', ['stores/lineage-revocation.test.ts'], ['DESCENDANTS', 10_000], {
+    servers: true,
+  }),
   {
     part: 'soak',
     name: 'soak',

@@ -2,10 +2,12 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { isTokenError } from '../../src/errors.ts';
+import type { LeaseStore } from '../../src/lease-store.ts';
 import { covers } from '../../src/scope/index.ts';
 import { TokenService } from '../../src/service.ts';
 import type { TokenStore } from '../../src/store.ts';
-import { manualClock } from '../../src/testing/index.ts';
+import { MemoryLeaseStore } from '../../src/stores/memory-leases.ts';
+import { type ManualClock, manualClock } from '../../src/testing/index.ts';
 import type { Token, TokenId } from '../../src/token.ts';
 import { K1 } from '../support.ts';
 
@@ -22,20 +24,49 @@ const NEEDS = [
 ];
 const SCOPES = [...NEEDS, 'GET:a.example/*', '*:a.example/x', '*:*/*'];
 
+/** Blocks of addresses, with the addresses of {@link FROM} in each. */
+const BLOCKS: Readonly<Record<string, readonly string[]>> = {
+  '10.0.0.0/8': ['10.1.0.1', '10.2.0.1'],
+  '10.1.0.0/16': ['10.1.0.1'],
+  '11.0.0.0/8': ['11.0.0.1'],
+};
+const FROM = ['10.1.0.1', '10.2.0.1', '11.0.0.1'];
+const ADDRESSES = [['10.0.0.0/8'], ['10.1.0.0/16'], ['11.0.0.0/8', '10.1.0.0/16']];
+
 const scopes = fc.uniqueArray(fc.constantFrom(...SCOPES), { minLength: 1, maxLength: 3 });
 const seconds = fc.constantFrom(1, 2, 5, 60);
 const token = fc.nat(11);
+const addresses = fc.constantFrom(...ADDRESSES);
+const derive = fc.record({
+  does: fc.constant('derive' as const),
+  token,
+  scopes,
+  seconds,
+  limits: fc.oneof(
+    { weight: 3, arbitrary: fc.constant(undefined) },
+    { weight: 1, arbitrary: fc.record({ addresses }) },
+    { weight: 1, arbitrary: fc.record({ uses: fc.constantFrom(3, 40) }) },
+  ),
+});
 
 const STEP = fc.oneof(
-  fc.record({ does: fc.constant('derive' as const), token, scopes, seconds }),
-  fc.record({ does: fc.constant('derive' as const), token, scopes, seconds }),
+  { weight: 3, arbitrary: derive },
   fc.record({ does: fc.constant('replace' as const), token, scopes, seconds }),
   fc.record({ does: fc.constant('add' as const), token, scopes }),
   fc.record({ does: fc.constant('remove' as const), token, scopes }),
   fc.record({ does: fc.constant('live' as const), token, seconds }),
+  fc.record({
+    does: fc.constant('limit' as const),
+    token,
+    addresses: fc.option(addresses, { nil: undefined }),
+  }),
   fc.record({ does: fc.constant('suspend' as const), token, isSuspended: fc.boolean() }),
   fc.record({ does: fc.constant('revoke' as const), token }),
-  fc.record({ does: fc.constant('rotate' as const), token }),
+  fc.record({
+    does: fc.constant('rotate' as const),
+    token,
+    activate: fc.constantFrom('immediately' as const, 'first-use' as const),
+  }),
   fc.record({
     does: fc.constant('wait' as const),
     token,
@@ -54,11 +85,85 @@ export const SCHEDULES: fc.Arbitrary<Schedule> = fc.array(
   { minLength: 8, maxLength: 30 },
 );
 
+/** A service, in this process or in another one. */
+export type Process = Pick<
+  TokenService,
+  | 'issue'
+  | 'derive'
+  | 'modify'
+  | 'patch'
+  | 'revoke'
+  | 'rotate'
+  | 'purge'
+  | 'verify'
+  | 'introspect'
+  | 'explain'
+  | 'close'
+>;
+
+/** How a process is started. */
+export interface Start {
+  readonly maxStaleMs: number;
+  readonly clock: ManualClock;
+}
+
+/** Starts the process with a number, from 0 to 2. */
+export type StartProcess = (place: number, start: Start) => Process | Promise<Process>;
+
+/** What a process works on. */
+export interface Stores {
+  readonly store: TokenStore;
+  readonly leases: LeaseStore;
+}
+
+/** A service that hears of no change and closes nothing: the bound on staleness must hold without it. */
+export function processOn(
+  { store, leases }: Stores,
+  { maxStaleMs, clock }: Pick<Start, 'maxStaleMs'> & { readonly clock: Pick<ManualClock, 'now'> },
+): TokenService {
+  return new TokenService({
+    store: withOther(store, { watch: undefined, close: undefined }),
+    keys: [K1],
+    prefix: 'acme',
+    clock,
+    deadlineMs: 60_000,
+    cache: { maxStaleMs },
+    limits: { store: withOther(leases, { close: undefined }) },
+  });
+}
+
+/** All processes on one store, in this one. */
+export function inMemory(store: TokenStore): StartProcess {
+  const leases = new MemoryLeaseStore();
+  return (_, start) => processOn({ store, leases }, start);
+}
+
+/** The control: a store that forgets who descends from whom. */
+export function forgettingAncestors(inner: TokenStore): TokenStore {
+  const find: TokenStore['find'] = async (ids) =>
+    (await inner.find(ids)).map((record) => record && { ...record, ancestors: undefined });
+  return withOther(inner, { find });
+}
+
+type Others<Part> = { readonly [Member in keyof Part]?: Part[Member] | undefined };
+
+/** A part with some other members. */
+export function withOther<Part extends object>(part: Part, others: Others<Part>): Part {
+  return new Proxy(part, {
+    get: (target, name) => {
+      if (Object.hasOwn(others, name)) return Reflect.get(others, name);
+      const member: unknown = Reflect.get(target, name);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+}
+
 /** What a token was, until it became something else. */
 interface Was {
   readonly scopes: readonly string[];
   readonly expiresAt: number;
   readonly isOpen: boolean;
+  readonly addresses: readonly string[] | undefined;
   /** The instant from which it was something else. */
   until: number;
 }
@@ -68,62 +173,42 @@ interface Node {
   readonly parent: Node | undefined;
   value: string;
   readonly past: Was[];
+  /** How many uses it may have had, and those below it; `undefined` from when nobody limits them. */
+  uses: number | undefined;
+  readonly wasCounted: boolean;
+  used: number;
 }
 
 /**
  * Runs a schedule and returns what was wrong. Rules:
  *
- * - a process without a cache accepts a token exactly if it and all its ancestors are live and cover the need
+ * - a process without a cache accepts a token exactly if it and all its ancestors are live, cover the need and
+ *   may be used from the address, unless their uses are counted
  * - one with a cache accepts it only if each of them did within the last `maxStaleMs`
- * - a derived token never gets more than its parent has, nor lives longer
+ * - a token whose uses are limited is never used more often, its descendants included
+ * - a derived token never gets more than its parent has, nor lives longer, nor is shown as if it did
  */
-export async function faultsOf(inner: TokenStore, schedule: Schedule): Promise<string[]> {
-  const world = new World(inner);
+export async function faultsOf(schedule: Schedule, start: StartProcess): Promise<string[]> {
+  const clock = manualClock();
+  const places = STALE_MS.map((maxStaleMs, place) => start(place, { maxStaleMs, clock }));
+  const world = new World(await Promise.all(places), clock);
   await world.begin();
   for (const step of schedule) await world.take(step);
+  await world.end();
   return world.faults;
-}
-
-/** The control: a store that forgets who descends from whom. */
-export function forgettingAncestors(inner: TokenStore): TokenStore {
-  const find: TokenStore['find'] = async (ids) =>
-    (await inner.find(ids)).map((record) => record && { ...record, ancestors: undefined });
-  return new Proxy(inner, {
-    get: (store, name) => {
-      if (name === 'find') return find;
-      const member: unknown = Reflect.get(store, name);
-      return typeof member === 'function' ? member.bind(store) : member;
-    },
-  });
 }
 
 class World {
   readonly faults: string[] = [];
   readonly #account = `acme-${randomBytes(6).toString('hex')}`;
-  readonly #clock = manualClock();
-  readonly #processes: readonly TokenService[];
+  readonly #clock: ManualClock;
+  readonly #processes: readonly Process[];
   readonly #nodes: Node[] = [];
+  #asked = 0;
 
-  constructor(inner: TokenStore) {
-    // A change is heard of by nobody: the bound must hold without it.
-    const unheard = new Proxy(inner, {
-      get: (store, name) => {
-        if (name === 'watch' || name === 'close') return undefined;
-        const member: unknown = Reflect.get(store, name);
-        return typeof member === 'function' ? member.bind(store) : member;
-      },
-    });
-    this.#processes = STALE_MS.map(
-      (maxStaleMs) =>
-        new TokenService({
-          store: unheard,
-          keys: [K1],
-          prefix: 'acme',
-          clock: this.#clock,
-          deadlineMs: 60_000,
-          cache: { maxStaleMs },
-        }),
-    );
+  constructor(processes: readonly Process[], clock: ManualClock) {
+    this.#processes = processes;
+    this.#clock = clock;
   }
 
   get #now(): number {
@@ -131,17 +216,19 @@ class World {
   }
 
   async begin(): Promise<void> {
-    const [tokens] = this.#processes as [TokenService];
-    const root = await tokens.issue({ account: this.#account, scopes: ['*:*/*'], ttlSeconds: 300 });
+    const root = await this.#at(0).issue({
+      account: this.#account,
+      scopes: ['*:*/*'],
+      ttlSeconds: 300,
+    });
     this.#add(root, undefined, root.value);
     await this.#check(0);
   }
 
   async take(step: Step): Promise<void> {
     const node = this.#nodes[step.token % this.#nodes.length] as Node;
-    const tokens = this.#processes[step.by] as TokenService;
     try {
-      await this.#do(step, node, tokens);
+      await this.#do(step, node, this.#at(step.by));
     } catch (error) {
       if (!isTokenError(error)) throw error;
       this.#allowRefusal(step, node, error.code);
@@ -149,16 +236,29 @@ class World {
     await this.#check(step.by);
   }
 
-  async #do(step: Step, node: Node, tokens: TokenService): Promise<void> {
+  /** What the other verbs say about it all, and then all processes end. */
+  async end(): Promise<void> {
+    for (const node of this.#nodes) {
+      await this.#checkIntrospection(node);
+      for (const need of NEEDS) await this.#checkExplanation(node, need);
+    }
+    await Promise.all(this.#processes.map((tokens) => tokens.close()));
+  }
+
+  #at(place: number): Process {
+    return this.#processes[place] as Process;
+  }
+
+  async #do(step: Step, node: Node, tokens: Process): Promise<void> {
     const { id } = node;
     const account = this.#account;
     switch (step.does) {
       case 'derive': {
-        const input = { scopes: step.scopes, ttlSeconds: step.seconds };
+        const { limits } = step;
+        const input = { scopes: step.scopes, ttlSeconds: step.seconds, ...(limits && { limits }) };
         const child = await tokens.derive(node.value, input);
-        const before = this.#isLive(node);
+        if (!this.#isLive(node)) this.faults.push('a token that had ended was derived from');
         this.#add(child, node, child.value);
-        if (!before) this.faults.push('a token that had ended was derived from');
         return;
       }
       case 'replace': {
@@ -175,6 +275,12 @@ class World {
         return this.#changed(node, await tokens.patch(account, id, { removeScopes: step.scopes }));
       case 'live':
         return this.#changed(node, await tokens.patch(account, id, { expiresIn: step.seconds }));
+      case 'limit': {
+        const limits = step.addresses === undefined ? null : { addresses: step.addresses };
+        this.#changed(node, await tokens.patch(account, id, { limits }));
+        node.uses = undefined;
+        return;
+      }
       case 'suspend':
         return this.#changed(
           node,
@@ -184,9 +290,12 @@ class World {
         if (await tokens.revoke(account, id))
           this.#become(node, { ...this.#is(node), isOpen: false });
         return;
-      case 'rotate':
-        node.value = (await tokens.rotate(account, id)).value;
+      case 'rotate': {
+        const { activate } = step;
+        const options = activate === 'first-use' ? { activate, graceSeconds: 60 } : {};
+        node.value = (await tokens.rotate(account, id, options)).value;
         return;
+      }
       case 'wait':
         return this.#clock.advance(step.seconds);
       case 'purge':
@@ -200,13 +309,15 @@ class World {
       this.faults.push('a live token could not be derived from');
     }
     const known = ['invalid_token', 'not_found', 'token_expired', 'scope_unmatched'];
-    if (![...known, 'scopes_required', 'quota_exceeded'].includes(code)) {
+    if (![...known, 'scopes_required', 'quota_exceeded', 'invalid_limits'].includes(code)) {
       this.faults.push(`${step.does} was refused with ${code}`);
     }
   }
 
   #add(token: Token, parent: Node | undefined, value: string): void {
-    const node = { id: token.id, parent, value, past: [wasOf(token)] };
+    const uses = token.limits?.uses;
+    const wasCounted = uses !== undefined;
+    const node = { id: token.id, parent, value, past: [wasOf(token)], uses, wasCounted, used: 0 };
     this.#nodes.push(node);
     this.#mustBeWithin(node, token.scopes);
     this.#mustEndInTime(node);
@@ -227,7 +338,7 @@ class World {
   #mustBeWithin(node: Node, got: readonly string[]): void {
     for (let above = node.parent; above !== undefined; above = above.parent) {
       const { scopes: held } = this.#is(above);
-      const isWithin = got.every((scope) => held.some((outer) => covers(outer, scope)));
+      const isWithin = got.every((scope) => holds(held, scope));
       if (!isWithin) this.faults.push('a token got more than its ancestor has');
     }
   }
@@ -237,36 +348,82 @@ class World {
     if (Math.min(...ends) < this.#is(node).expiresAt) this.faults.push('a token got a longer life');
   }
 
-  /** Asks one process without a cache and the one that made the change, about all tokens. */
+  /** Asks one process without a cache, the one that made the change and the next one, about all tokens. */
   async #check(by: number): Promise<void> {
     for (const place of new Set([0, by, (by + 1) % STALE_MS.length])) {
-      const tokens = this.#processes[place] as TokenService;
       for (const node of this.#nodes) {
-        for (const need of NEEDS)
-          await this.#checkOne(tokens, STALE_MS[place] as number, node, need);
+        for (const need of NEEDS) await this.#checkOne(place, node, need);
       }
     }
   }
 
-  async #checkOne(tokens: TokenService, staleMs: number, node: Node, need: string): Promise<void> {
-    const { ok } = await tokens.verify(node.value, { scope: need });
+  async #checkOne(place: number, node: Node, need: string): Promise<void> {
+    const staleMs = STALE_MS[place] as number;
+    const address = FROM[this.#asked++ % FROM.length] as string;
+    const verdict = await this.#at(place).verify(node.value, { scope: need }, { address });
+    const { ok, reason } = verdict;
     const lineage = lineageOf(node);
-    const isRight = lineage.every((each) => this.#allows(each, need));
-    if (staleMs === 0 && ok !== isRight) {
+    const isCounted = lineage.some(({ wasCounted }) => wasCounted);
+    const isRight = lineage.every((each) => grants(this.#is(each), need, this.#now, address));
+    const isUsedUp = reason === 'limit_exceeded';
+    if (isUsedUp && !isCounted) this.faults.push('a token without limits was used up');
+    if (staleMs === 0 && ok !== isRight && !(isUsedUp && isRight)) {
       this.faults.push(`a token was ${ok ? 'accepted' : 'refused'} wrongly`);
     }
-    if (ok && !lineage.every((each) => this.#allowedSince(each, need, this.#now - staleMs))) {
+    if (!ok) return;
+    const since = this.#now - staleMs;
+    if (!lineage.every((each) => this.#allowedSince(each, need, { since, address }))) {
       this.faults.push('a token outlived or exceeded an ancestor');
+    }
+    if (staleMs === 0) this.#mustBeShownWithin(node, verdict.token);
+    this.#use(lineage);
+  }
+
+  #use(lineage: readonly Node[]): void {
+    for (const node of lineage) {
+      node.used += 1;
+      if (node.uses !== undefined && node.used > node.uses) {
+        this.faults.push('a token was used more often than an ancestor allows');
+      }
     }
   }
 
-  #allows(node: Node, need: string): boolean {
-    return grants(this.#is(node), need, this.#now);
+  #mustBeShownWithin(node: Node, token: Token): void {
+    for (const each of lineageOf(node)) {
+      const { scopes: held, expiresAt } = this.#is(each);
+      const isWithin = token.scopes.every((scope) => holds(held, scope));
+      if (!isWithin || token.expiresAt.getTime() > expiresAt) {
+        this.faults.push('a token was shown as more than its ancestor is');
+      }
+    }
+  }
+
+  async #checkIntrospection(node: Node): Promise<void> {
+    const token = await this.#at(0).introspect(node.value);
+    const mayDo = NEEDS.some((need) => this.#mayEver(node, need));
+    if (token === undefined && mayDo) this.faults.push('a live token was introspected as inactive');
+    if (token === undefined) return;
+    if (!this.#isLive(node)) this.faults.push('a token that had ended was introspected as active');
+    this.#mustBeShownWithin(node, token);
+  }
+
+  async #checkExplanation(node: Node, need: string): Promise<void> {
+    const { allowed } = await this.#at(0).explain(this.#account, node.id, { scope: need });
+    if (allowed !== this.#mayEver(node, need)) this.faults.push('a token was explained wrongly');
+  }
+
+  /** From some address, if there is a use left. */
+  #mayEver(node: Node, need: string): boolean {
+    return lineageOf(node).every((each) => grants(this.#is(each), need, this.#now));
   }
 
   /** Whether it did at the instant or later. */
-  #allowedSince({ past }: Node, need: string, since: number): boolean {
-    return past.some((was) => was.until > since && grants(was, need, this.#now));
+  #allowedSince(
+    { past }: Node,
+    need: string,
+    { since, address }: { readonly since: number; readonly address: string },
+  ): boolean {
+    return past.some((was) => was.until > since && grants(was, need, this.#now, address));
   }
 
   #isLive(node: Node): boolean {
@@ -286,11 +443,12 @@ class World {
   }
 }
 
-function wasOf({ scopes: held, expiresAt, state }: Token): Was {
+function wasOf({ scopes: held, expiresAt, state, limits }: Token): Was {
   return {
     scopes: held,
     expiresAt: expiresAt.getTime(),
     isOpen: state === 'active',
+    addresses: limits?.addresses,
     until: Number.POSITIVE_INFINITY,
   };
 }
@@ -299,6 +457,24 @@ function lineageOf(node: Node): Node[] {
   return node.parent === undefined ? [node] : [node, ...lineageOf(node.parent)];
 }
 
-function grants({ scopes: held, expiresAt, isOpen }: Was, need: string, now: number): boolean {
-  return isOpen && expiresAt > now && held.some((scope) => covers(scope, need));
+/** @param address without one, from anywhere */
+function grants(was: Was, need: string, now: number, address?: string): boolean {
+  const isThere =
+    address === undefined ||
+    was.addresses === undefined ||
+    was.addresses.some((block) => BLOCKS[block]?.includes(address));
+  const isLive = was.isOpen && was.expiresAt > now;
+  return isLive && isThere && holds(was.scopes, need);
+}
+
+const known = new Map<string, boolean>();
+
+/** Scopes are few, and the questions many. */
+function holds(held: readonly string[], scope: string): boolean {
+  return held.some((outer) => {
+    const question = `${outer} ${scope}`;
+    const isKnown = known.get(question) ?? covers(outer, scope);
+    known.set(question, isKnown);
+    return isKnown;
+  });
 }

@@ -77,7 +77,7 @@ function overRedis(client: Redis | Cluster, keyPrefix: string): OpenedLeases {
 }
 
 /** The addresses in the URL of the cluster of the tests. */
-function nodesOf(url: string): { host: string; port: number }[] {
+export function nodesOf(url: string): { host: string; port: number }[] {
   const addresses = url.slice(url.indexOf('//') + 2).split(',');
   return addresses.map((address) => {
     const [host = '', port] = address.split(':');

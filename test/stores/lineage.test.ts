@@ -1,82 +1,84 @@
-import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import fc from 'fast-check';
-import { Redis } from 'ioredis';
-import mysql from 'mysql2/promise';
-import pg from 'pg';
-import { describe, expect, inject, it, onTestFinished } from 'vitest';
-import type { TokenStore } from '../../src/store.ts';
-import * as mysqlStore from '../../src/stores/mysql/index.ts';
-import * as postgres from '../../src/stores/postgres/index.ts';
-import { RedisTokenStore } from '../../src/stores/redis/index.ts';
-import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
-import { faultsOf, SCHEDULES } from '../service/lineage-schedules.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { TokenError } from '../../src/errors.ts';
+import {
+  faultsOf,
+  type Process,
+  processOn,
+  SCHEDULES,
+  type StartProcess,
+} from '../service/lineage-schedules.ts';
+import { ENGINES, opened } from './engine-places.ts';
+import { openLeases, prepareLeases } from './lease-engines.ts';
+import type { NodeAnswer, NodeCall } from './lineage-node.ts';
+import type { StorePlace } from './store-engines.ts';
 
-const servers = inject('servers');
-/** A few of those in memory. */
-const RUNS = Math.ceil(Number(process.env['SCHEDULES'] ?? 300) / 100);
-const name = () => `lineage_${randomBytes(6).toString('hex')}`;
+/** Each takes some thousand calls of the server. */
+const RUNS = Number(process.env['ENGINE_SCHEDULES'] ?? 3);
 
-async function onSqlite(): Promise<TokenStore> {
-  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
-  const store = await SqliteTokenStore.open(join(folder, 'tokens.db'));
-  onTestFinished(async () => {
-    await store.close();
-    rmSync(folder, { recursive: true });
-  });
-  return store;
-}
+const script = new URL('lineage-node.ts', import.meta.url).pathname;
 
-async function onPostgres(): Promise<TokenStore> {
-  const pool = new pg.Pool({ connectionString: servers.postgres as string, max: 5 });
-  const table = name();
-  await postgres.migrate(pool, { table });
-  onTestFinished(async () => {
-    await pool.query(`DROP TABLE ${table}`);
-    await pool.end();
-  });
-  return new postgres.PostgresTokenStore(pool, { table });
-}
+describe.each(ENGINES)('derived tokens over $name', ({ isMissing, newPlace }) => {
+  it.skipIf(isMissing)(
+    `never outlive or exceed an ancestor in any of three processes, in ${RUNS} schedules`,
+    { timeout: 3_600_000 },
+    async () => {
+      const start = await processesOn(await newPlace());
 
-async function onMariadb(): Promise<TokenStore> {
-  const pool = mysql.createPool({ uri: servers.mariadb as string, connectionLimit: 5 });
-  const table = name();
-  await mysqlStore.migrate(pool, { table });
-  onTestFinished(async () => {
-    await pool.query(`DROP TABLE ${table}`);
-    await pool.end();
-  });
-  return new mysqlStore.MysqlTokenStore(pool, { table });
-}
-
-async function onRedis(): Promise<TokenStore> {
-  const client = new Redis(servers.redis as string);
-  onTestFinished(() => client.disconnect());
-  return new RedisTokenStore(client, { keyPrefix: name() });
-}
-
-const ENGINES: readonly (readonly [string, boolean, () => Promise<TokenStore>])[] = [
-  ['SQLite', false, onSqlite],
-  ['PostgreSQL', servers.postgres === undefined, onPostgres],
-  ['MariaDB', servers.mariadb === undefined, onMariadb],
-  ['Redis', servers.redis === undefined, onRedis],
-];
-
-describe.each(ENGINES)('derived tokens over %s', (_, isMissing, open) => {
-  const test = it.skipIf(isMissing);
-
-  test(`never outlive or exceed an ancestor, in ${RUNS} schedules`, {
-    timeout: 3_600_000,
-  }, async () => {
-    const store = await open();
-
-    await fc.assert(
-      fc.asyncProperty(SCHEDULES, async (schedule) => {
-        expect(await faultsOf(store, schedule)).toEqual([]);
-      }),
-      { numRuns: RUNS },
-    );
-  });
+      await fc.assert(
+        fc.asyncProperty(SCHEDULES, async (schedule) => {
+          expect(await faultsOf(schedule, start)).toEqual([]);
+        }),
+        { numRuns: RUNS },
+      );
+    },
+  );
 });
+
+/** Two services with stores of their own, and one in another process of the machine. */
+async function processesOn(place: StorePlace): Promise<StartProcess> {
+  const leasePlace = {
+    ...place,
+    name: `${place.name}_l`,
+    ...(place.engine === 'sqlite' && { url: `${place.url}-leases` }),
+  };
+  await prepareLeases(leasePlace);
+  const { store: leases, close } = openLeases(leasePlace);
+  onTestFinished(close);
+  const stores = [opened(place), opened(place)].map((store) => ({ store, leases }));
+  const call = await startNode({ place, leasePlace });
+  return async (at, start) => {
+    const own = stores[at];
+    if (own !== undefined) return processOn(own, start);
+    const { maxStaleMs, clock } = start;
+    const toNode = (verb: NodeCall['verb'], args: readonly unknown[]) =>
+      call({ verb, args, now: clock.now() });
+    await toNode('begin', [maxStaleMs]);
+    return new Proxy({} as Process, {
+      get: (_, verb) =>
+        // It is no promise.
+        verb === 'then' ? undefined : (...args: unknown[]) => toNode(verb as keyof Process, args),
+    });
+  };
+}
+
+/** Starts the other process. Resolves to what calls it. */
+async function startNode(places: object) {
+  const child = fork(script, [JSON.stringify(places)], { serialization: 'advanced' });
+  const isGone = once(child, 'exit').then(() => Promise.reject(new Error('the node has ended')));
+  isGone.catch(() => {});
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const next = async () => {
+    const [answer] = await Promise.race([once(child, 'message'), isGone]);
+    return answer as NodeAnswer;
+  };
+  await next();
+  return async (sent: NodeCall): Promise<unknown> => {
+    child.send(sent);
+    const { result, refusal } = await next();
+    if (refusal === undefined) return result;
+    throw new TokenError(refusal.code, refusal.message);
+  };
+}

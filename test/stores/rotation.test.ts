@@ -1,82 +1,16 @@
-import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
-import { Cluster, Redis } from 'ioredis';
-import mysql from 'mysql2/promise';
-import pg from 'pg';
-import { describe, expect, inject, it, onTestFinished } from 'vitest';
-import type { TokenStore } from '../../src/store.ts';
-import * as mysqlStore from '../../src/stores/mysql/index.ts';
-import * as postgres from '../../src/stores/postgres/index.ts';
-import { RedisTokenStore } from '../../src/stores/redis/index.ts';
-import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
+import { describe, expect, it } from 'vitest';
 import { faultsOf, SCHEDULES } from '../service/rotation-schedules.ts';
-import { nodesOf } from './redis/support.ts';
+import { ENGINES, opened } from './engine-places.ts';
 
-const servers = inject('servers');
 /** Each takes some hundred calls of the server. */
 const RUNS = Number(process.env['ENGINE_SCHEDULES'] ?? 10);
-const name = () => `rotation_${randomBytes(6).toString('hex')}`;
 
-async function onSqlite(): Promise<TokenStore> {
-  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
-  const store = await SqliteTokenStore.open(join(folder, 'tokens.db'));
-  onTestFinished(async () => {
-    await store.close();
-    rmSync(folder, { recursive: true });
-  });
-  return store;
-}
-
-async function onPostgres(): Promise<TokenStore> {
-  const pool = new pg.Pool({ connectionString: servers.postgres as string, max: 5 });
-  const table = name();
-  await postgres.migrate(pool, { table });
-  onTestFinished(async () => {
-    await pool.query(`DROP TABLE ${table}`);
-    await pool.end();
-  });
-  return new postgres.PostgresTokenStore(pool, { table });
-}
-
-async function onMariadb(): Promise<TokenStore> {
-  const pool = mysql.createPool({ uri: servers.mariadb as string, connectionLimit: 5 });
-  const table = name();
-  await mysqlStore.migrate(pool, { table });
-  onTestFinished(async () => {
-    await pool.query(`DROP TABLE ${table}`);
-    await pool.end();
-  });
-  return new mysqlStore.MysqlTokenStore(pool, { table });
-}
-
-async function onRedis(): Promise<TokenStore> {
-  const client = new Redis(servers.redis as string);
-  onTestFinished(() => client.disconnect());
-  return new RedisTokenStore(client, { keyPrefix: name() });
-}
-
-async function onCluster(): Promise<TokenStore> {
-  const client = new Cluster(nodesOf(servers.redisCluster));
-  onTestFinished(() => client.disconnect());
-  return new RedisTokenStore(client, { keyPrefix: name() });
-}
-
-const ENGINES: readonly (readonly [string, boolean, () => Promise<TokenStore>])[] = [
-  ['SQLite', false, onSqlite],
-  ['PostgreSQL', servers.postgres === undefined, onPostgres],
-  ['MariaDB', servers.mariadb === undefined, onMariadb],
-  ['Redis', servers.redis === undefined, onRedis],
-  ['Redis Cluster', servers.redisCluster === undefined, onCluster],
-];
-
-describe.each(ENGINES)('no schedule over %s', (_, isMissing, open) => {
+describe.each(ENGINES)('no schedule over $name', ({ isMissing, newPlace }) => {
   const test = it.skipIf(isMissing);
 
   test(`of ${RUNS} locks a bearer out, or ends a value early`, { timeout: 3_600_000 }, async () => {
-    const store = await open();
+    const store = opened(await newPlace());
 
     await fc.assert(
       fc.asyncProperty(SCHEDULES, async (schedule) => {

@@ -1,0 +1,60 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ScopeCatalog } from '../../src/scope/index.ts';
+import { TokenService } from '../../src/service.ts';
+import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { K1 } from '../support.ts';
+
+const RUNS = Number(process.env['LAW_RUNS'] ?? 200);
+
+const written = fc.constantFrom('a', 'b', '{}');
+const path = fc
+  .tuple(fc.array(written, { minLength: 1, maxLength: 3 }), fc.constantFrom('', '$'))
+  .map(([segments, end]) => `${segments.join('/')}${end}`);
+const scope = path.map((text) => `GET:shop.example/${text}`);
+const some = fc.uniqueArray(scope, { minLength: 1, maxLength: 4 });
+const targets = fc.uniqueArray(
+  fc
+    .array(fc.constantFrom('a', 'b', 'c'), { minLength: 1, maxLength: 3 })
+    .map((segments) => `/${segments.join('/')}`),
+  { minLength: 3, maxLength: 8 },
+);
+
+describe('a derived token', () => {
+  it.each([
+    ['read from the store', 0],
+    ['served from the cache', 60_000],
+  ])(
+    'allows what it holds and its parent allows, by the routes of a catalog, %s',
+    {
+      timeout: 3_600_000,
+    },
+    async (_, maxStaleMs) => {
+      const law = fc.asyncProperty(
+        some,
+        some,
+        some,
+        targets,
+        async (held, outer, entries, asked) => {
+          const store = new MemoryTokenStore();
+          const common = { store, keys: [K1], prefix: 'acme' };
+          const free = new TokenService(common);
+          const twin = await free.issue({ account: 'acme', scopes: held });
+          const parent = await free.issue({ account: 'acme', scopes: [...held, ...outer] });
+          const child = await free.derive(parent.value, { scopes: held });
+          await free.modify('acme', parent.id, { scopes: outer });
+          const catalog = ScopeCatalog.from(entries);
+          const tokens = new TokenService({ ...common, catalog, cache: { maxStaleMs } });
+
+          for (const target of [...asked, ...asked]) {
+            const need = { method: 'GET', domain: 'shop.example', target };
+            const allows = ({ value }: { value: string }) => tokens.allows(value, need);
+            const isRight = (await allows(twin)) && (await allows(parent));
+            expect([target, await allows(child)]).toEqual([target, isRight]);
+          }
+        },
+      );
+      await fc.assert(law, { numRuns: RUNS });
+    },
+  );
+});

@@ -1,0 +1,49 @@
+// A place for the tokens of one test, on each engine.
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inject, onTestFinished } from 'vitest';
+import type { TokenStore } from '../../src/store.ts';
+import { openStore, prepareStore, type StoreEngine, type StorePlace } from './store-engines.ts';
+
+const servers = inject('servers');
+
+export interface EnginePlaces {
+  readonly name: string;
+  readonly isMissing: boolean;
+  /** Makes a place that no other test has. */
+  newPlace(): Promise<StorePlace>;
+}
+
+export const ENGINES: readonly EnginePlaces[] = [
+  { name: 'SQLite', isMissing: false, newPlace: () => placeOn('sqlite', newFile()) },
+  onServer('PostgreSQL', 'postgres'),
+  onServer('MariaDB', 'mariadb'),
+  onServer('Redis', 'redis'),
+  onServer('Redis Cluster', 'redisCluster'),
+];
+
+function onServer(name: string, engine: Exclude<StoreEngine, 'sqlite'>): EnginePlaces {
+  const url = servers[engine];
+  return { name, isMissing: url === undefined, newPlace: () => placeOn(engine, url as string) };
+}
+
+async function placeOn(engine: StoreEngine, url: string): Promise<StorePlace> {
+  const place = { engine, url, name: `tokens_${randomBytes(8).toString('hex')}` };
+  await prepareStore(place);
+  return place;
+}
+
+function newFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return join(folder, 'tokens.db');
+}
+
+/** Opens the store of a place until the end of the test. */
+export function opened(place: StorePlace): TokenStore {
+  const { store, close } = openStore(place);
+  onTestFinished(close);
+  return store;
+}

@@ -1,0 +1,65 @@
+// A process that works on derived tokens as its parent tells it, one call after the other. Argument: its places in JSON.
+import { isTokenError, type TokenErrorCode } from '../../src/errors.ts';
+import { type Process, processOn } from '../service/lineage-schedules.ts';
+import { type LeasePlace, openLeases } from './lease-engines.ts';
+import { openStore, type StorePlace } from './store-engines.ts';
+
+/** A call of the service; `begin` makes a new one, with so much staleness. */
+export interface NodeCall {
+  readonly verb: keyof Process | 'begin';
+  readonly args: readonly unknown[];
+  /** The time that it is. */
+  readonly now: Date;
+}
+
+export interface NodeAnswer {
+  readonly result?: unknown;
+  readonly refusal?: { readonly code: TokenErrorCode; readonly message: string };
+}
+
+interface Places {
+  readonly place: StorePlace;
+  readonly leasePlace: LeasePlace;
+}
+
+const { place, leasePlace }: Places = JSON.parse(process.argv[2] ?? '');
+const { store } = openStore(place);
+const { store: leases } = openLeases(leasePlace);
+let now = new Date(0);
+let tokens: Process | undefined;
+
+process.on('message', async ({ verb, args, now: instant }: NodeCall) => {
+  now = instant;
+  answer(await resultOf(verb, args));
+});
+process.on('disconnect', () => process.exit());
+answer({});
+
+function answer(message: NodeAnswer): void {
+  process.send?.(message);
+}
+
+async function resultOf(verb: NodeCall['verb'], args: readonly unknown[]): Promise<NodeAnswer> {
+  if (verb === 'begin') {
+    tokens = processOn(
+      { store, leases },
+      { maxStaleMs: Number(args[0]), clock: { now: () => now } },
+    );
+    return {};
+  }
+  try {
+    const method = tokens?.[verb] as (...given: unknown[]) => Promise<unknown>;
+    return { result: plain(await method.apply(tokens, [...args])) };
+  } catch (error) {
+    if (!isTokenError(error)) throw error;
+    const { code, message } = error;
+    return { refusal: { code, message } };
+  }
+}
+
+/** Of a verdict, what has to be worked out only if somebody asks is left out. */
+function plain(result: unknown): unknown {
+  if (typeof result !== 'object' || result === null || !('ok' in result)) return result;
+  const { ok, reason, token } = result as Awaited<ReturnType<Process['verify']>>;
+  return { ok, reason, token };
+}
