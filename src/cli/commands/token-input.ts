@@ -17,7 +17,7 @@ import { changesLimits, LIMIT_FLAGS, readLimits } from './token-limits.ts';
 /** The times that {@link SECONDS} takes, in words. */
 export const TTL = 'seconds, or 30m, 12h, 90d';
 
-const SCOPE_FLAG = { type: 'string', multiple: true, value: 'LIST' } as const;
+export const SCOPE_FLAG = { type: 'string', multiple: true, value: 'LIST' } as const;
 export const NAME_FLAG = { type: 'string', value: 'TEXT' } as const;
 
 /** For {@link readValueOperand}. */

@@ -75,7 +75,18 @@ export function listedOutcome({ tokens, isWhole }: Listing, { name }: TokenClien
 }
 
 function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
-  const { id, masked, name, state, pending, parent, scopes, requested = scopes, metadata, limits } = token;
+  const {
+    id,
+    masked,
+    name,
+    state,
+    pending,
+    parent,
+    scopes,
+    requested = scopes,
+    metadata,
+    limits,
+  } = token;
   const isExpanded = requested.join() !== scopes.join();
   const list = (label: string, lines: readonly string[]) => labeled(label, lines.map(printable));
   return [
