@@ -2,8 +2,10 @@ import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import { type Abilities, Api, ApiError, accepted, readAbilities } from './api.ts';
 import { type Console, ConsoleContext } from './context.ts';
 import { Button } from './controls/button.tsx';
+import { keepFocus } from './controls/focus.ts';
 import { Notice } from './controls/notice.tsx';
 import { LoadedPart, Screen } from './controls/screen.tsx';
+import { useLeaving } from './leaving.tsx';
 import { useLoaded } from './loading.ts';
 import { NewTokenScreen } from './new-token.tsx';
 import { RenewDialog, useRenewal } from './renew.tsx';
@@ -27,6 +29,7 @@ export interface AppProps {
 export function App({ base, title, brand }: AppProps) {
   const abilities = useLoaded(base, () => readAbilities(base));
   const [session, setSession] = useState<Session | undefined>();
+  useEffect(keepFocus, []);
   const signOut = () => {
     setSession(undefined);
     goTo({ screen: 'list' });
@@ -105,19 +108,21 @@ interface SignedInProps extends AppProps {
 
 /** Everything of one account. It disappears as a whole when that account signs out. */
 function SignedIn({ base, title, brand, session, abilities, signOut }: SignedInProps) {
-  const route = useRoute();
+  const { leaving, question } = useLeaving();
+  const route = useRoute(leaving);
   const renewal = useRenewal();
   const { message, announce } = useMessage();
   const console = useMemo((): Console => {
     const api = new Api({ base, session, renew: renewal.renew });
     const username = session.kind === 'basic' ? session.username : undefined;
     const catalog = onceDone(() => api.catalog());
-    return { api, abilities, base, username, announce, catalog };
-  }, [base, session, abilities, renewal.renew, announce]);
-  const leave = () => {
+    return { api, abilities, base, username, announce, leaving, catalog };
+  }, [base, session, abilities, renewal.renew, announce, leaving]);
+  const end = () => {
     renewal.refuse(new ApiError('unauthenticated', TEXTS.errors.signedOut));
     signOut();
   };
+  const leave = () => leaving.ask({ leave: end });
   return (
     <ConsoleContext.Provider value={console}>
       <Shell
@@ -134,6 +139,7 @@ function SignedIn({ base, title, brand, session, abilities, signOut }: SignedInP
       {renewal.isAsked && (
         <RenewDialog base={base} session={session} onRenewed={renewal.accept} onLeave={leave} />
       )}
+      {question}
     </ConsoleContext.Provider>
   );
 }

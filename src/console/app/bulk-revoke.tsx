@@ -102,13 +102,15 @@ function Question({ tokens, onRevoke, onCancel }: QuestionProps) {
         ))}
         {tokens.length > NAMED && <li>{TEXTS.bulk.andMore({ count: tokens.length - NAMED })}</li>}
       </ul>
-      <p>{TEXTS.revoke.warning}</p>
+      <p>{TEXTS.bulk.warning}</p>
       {abilities.has('/token/derive') && <p>{TEXTS.bulk.descendants}</p>}
       <div class="actions">
         <Button kind="danger" onClick={onRevoke}>
           {TEXTS.bulk.confirm({ count: tokens.length })}
         </Button>
-        <Button onClick={onCancel}>{TEXTS.actions.cancel}</Button>
+        <Button onClick={onCancel} isFirst>
+          {TEXTS.actions.cancel}
+        </Button>
       </div>
     </>
   );

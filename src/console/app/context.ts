@@ -1,6 +1,7 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Abilities, Api } from './api.ts';
+import type { Leaving } from './router.ts';
 
 /** What every screen works with. */
 export interface Console {
@@ -12,6 +13,8 @@ export interface Console {
   readonly username: string | undefined;
   /** Shows a message for a moment, and reads it out. */
   readonly announce: (message: string) => void;
+  /** Asks before a screen is left that shows what cannot be shown again. */
+  readonly leaving: Leaving;
   /** The catalog of the account, read once. */
   readonly catalog: () => Promise<readonly string[]>;
 }

@@ -41,7 +41,8 @@ export function ReviewScreen() {
   if (fresh !== undefined) return <ValueOnce token={fresh} onDone={again} />;
   const { findings, isDone, error } = reading;
   return (
-    <Screen title={TEXTS.review.title}>
+    // With each round, so that the heading gets the focus when a row is gone.
+    <Screen key={round} title={TEXTS.review.title}>
       <p class="intro">{TEXTS.review.intro}</p>
       {findings.length > 0 && (
         <ul class="tokens">

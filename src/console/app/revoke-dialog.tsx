@@ -42,7 +42,9 @@ export function RevokeDialog({ token, onChanged, onRevoked, onCancel }: RevokeDi
         <Button kind="danger" onClick={revoke} isBusy={isBusy}>
           {isBusy ? TEXTS.revoke.busy : TEXTS.revoke.confirm}
         </Button>
-        <Button onClick={onCancel}>{TEXTS.actions.cancel}</Button>
+        <Button onClick={onCancel} isFirst>
+          {TEXTS.actions.cancel}
+        </Button>
       </div>
       {question}
     </Dialog>

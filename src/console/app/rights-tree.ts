@@ -5,6 +5,8 @@ import { parseScope } from '../../scope/index.ts';
 export interface RightLeaf {
   readonly scope: string;
   readonly method: string;
+  /** Whether it allows everything below its path, too. */
+  readonly isOpen: boolean;
   readonly uses: number | undefined;
   readonly lastUsed: number | null | undefined;
 }
@@ -33,9 +35,11 @@ export function rightsTree(
     const used = uses.get(scope);
     const paths = hosts.get(domain) ?? new Map<string, RightLeaf[]>();
     hosts.set(domain, paths);
-    const leaves = paths.get(path) ?? [];
-    paths.set(path, leaves);
-    leaves.push({ scope, method, uses: used?.uses, lastUsed: used?.lastUsed });
+    const isOpen = !path.endsWith('$');
+    const place = path === '*' ? '' : path.replace(/\$$/, '');
+    const leaves = paths.get(place) ?? [];
+    paths.set(place, leaves);
+    leaves.push({ scope, method, isOpen, uses: used?.uses, lastUsed: used?.lastUsed });
   }
   return [...hosts].sort(byName).map(([host, paths]) => {
     const all = [...paths].sort(byName).map(([path, leaves]) => ({ path: `/${path}`, leaves }));

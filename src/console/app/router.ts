@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 
 /** The screens, each with an address of its own. An address holds ids at most, never a value. */
 export type Route =
@@ -25,13 +25,38 @@ export function readRoute(hash: string): Route {
   return { screen: 'list' };
 }
 
-/** The route of the address, as it changes. */
-export function useRoute(): Route {
+/** A way out of the screen. */
+export interface WayOut {
+  readonly leave: () => void;
+  /** Undoes what has already happened, such as a change of the address. */
+  readonly stay?: () => void;
+}
+
+/** Asks before somebody leaves what cannot be shown again. */
+export interface Leaving {
+  /** Leaves; asks first while something would be lost. */
+  readonly ask: (way: WayOut) => void;
+  /** Takes the question back. */
+  readonly dismiss: () => void;
+  /** From now on something would be lost, until the returned function is called. */
+  readonly hold: () => () => void;
+}
+
+/** The route of the address, as it changes; where something would be lost, once that is agreed to. */
+export function useRoute({ ask, dismiss }: Leaving): Route {
   const [hash, setHash] = useState(location.hash);
+  const shown = useRef(hash);
   useEffect(() => {
-    const follow = () => setHash(location.hash);
+    const leave = () => {
+      shown.current = location.hash;
+      setHash(location.hash);
+    };
+    const stay = () => {
+      location.hash = shown.current;
+    };
+    const follow = () => (location.hash === shown.current ? dismiss() : ask({ leave, stay }));
     addEventListener('hashchange', follow);
     return () => removeEventListener('hashchange', follow);
-  }, []);
+  }, [ask, dismiss]);
   return readRoute(hash);
 }

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect } from 'preact/hooks';
 import { Button } from './controls/button.tsx';
+import { PageTitle } from './controls/screen.tsx';
 import { hrefOf, type Route } from './router.ts';
 import { TEXTS } from './texts.ts';
 
@@ -20,11 +20,8 @@ export interface ShellProps {
 /** What surrounds every screen. */
 export function Shell(props: ShellProps) {
   const { title, brand, children, route, hasReview, username, onSignOut, message } = props;
-  useEffect(() => {
-    document.title = brand === '' ? title : `${title} · ${brand}`;
-  }, [title, brand]);
   return (
-    <>
+    <PageTitle.Provider value={brand === '' ? title : `${title} · ${brand}`}>
       <button type="button" class="button skip" onClick={skip}>
         {TEXTS.shell.skip}
       </button>
@@ -71,7 +68,7 @@ export function Shell(props: ShellProps) {
           </p>
         )}
       </div>
-    </>
+    </PageTitle.Provider>
   );
 }
 

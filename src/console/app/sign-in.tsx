@@ -49,6 +49,7 @@ export function SignInForm({ base, username: only, onSignedIn }: SignInFormProps
         value={username}
         onChange={setUsername}
         autocomplete="username"
+        isFirst
         error={isTried && username === '' ? TEXTS.signIn.missingUsername : undefined}
       />
       <TextField

@@ -80,6 +80,7 @@ export const ENGLISH_TEXTS = {
     method: 'Method',
     usesColumn: 'Uses',
     never: 'Never',
+    below: 'and everything below',
   },
   list: {
     title: 'Tokens',
@@ -93,6 +94,7 @@ export const ENGLISH_TEXTS = {
     rights: 'May do',
     created: 'Created',
     expires: 'Expires',
+    expired: 'Expired',
     lastUsed: 'Last used',
     unnamed: 'Unnamed token',
     neverUsed: 'Never used',
@@ -115,7 +117,7 @@ export const ENGLISH_TEXTS = {
   newToken: {
     title: 'New token',
     name: 'Name',
-    nameHint: 'What the token is for, so that you know it again.',
+    nameHint: 'What the token is for, so that you recognize it later.',
     expiry: 'Expires',
     expiries: {
       '7d': 'In 7 days',
@@ -159,8 +161,8 @@ export const ENGLISH_TEXTS = {
     copyValue: 'Copy the value',
     firstCall: 'Try it',
     firstCallHint:
-      'Run this in a shell and paste the value when it waits. The value is then in no history.',
-    fillIn: 'Put a real value in place of each “…”.',
+      'Run this in a shell, then paste the value. It stays out of the history of your shell.',
+    fillIn: 'Replace each “…” with a real value.',
     copyCall: 'Copy the command',
     name: 'Name',
     rights: 'May do',
@@ -225,12 +227,12 @@ export const ENGLISH_TEXTS = {
     nothing: 'Nothing is selected yet.',
     granted: phrase('{endpoints} on {where}.'),
     hosts: plural({ one: '{count} host', other: '{count} hosts' }),
-    onlyReading: 'All of it only reads.',
-    allWriting: 'All of it can change data.',
+    onlyReading: plural({ one: 'It only reads data.', other: 'All of them only read data.' }),
+    allWriting: plural({ one: 'It can change data.', other: 'All of them can change data.' }),
     writing: plural({ other: '{count} of them can change data.' }),
     requested: plural({
-      one: 'Asked for with {count} scope',
-      other: 'Asked for with {count} scopes',
+      one: 'Requested as {count} scope',
+      other: 'Requested as {count} scopes',
     }),
     exactly: plural({ one: 'Exactly this scope', other: 'Exactly these {count} scopes' }),
     snapshot: 'Endpoints that are added later are not included.',
@@ -306,17 +308,17 @@ export const ENGLISH_TEXTS = {
     when: 'The old value stops working',
     whens: {
       'first-use': 'When the new value is first used',
-      grace: 'After some time',
+      grace: 'After a grace period',
       now: 'Immediately',
     },
-    grace: 'Time',
+    grace: 'Grace period',
     graces: { '3600': '1 hour', '86400': '1 day', '604800': '7 days' },
     confirm: 'Rotate',
     busy: 'Rotating…',
   },
   revoke: {
     title: 'Revoke this token?',
-    warning: 'Programs that use it are refused immediately. This cannot be undone.',
+    warning: 'Programs that use it stop working immediately. This cannot be undone.',
     descendants: plural({
       one: '{count} token that was derived from it ends with it.',
       other: '{count} tokens that were derived from it end with it.',
@@ -338,6 +340,7 @@ export const ENGLISH_TEXTS = {
     selected: plural({ one: '{count} token selected', other: '{count} tokens selected' }),
     revoke: 'Revoke selected',
     title: plural({ one: 'Revoke {count} token?', other: 'Revoke {count} tokens?' }),
+    warning: 'Programs that use them stop working immediately. This cannot be undone.',
     andMore: plural({ other: 'and {count} more' }),
     progress: plural({
       one: '{done} of {count} token done',
@@ -377,7 +380,7 @@ export const ENGLISH_TEXTS = {
     wrongAddress: 'Enter an address with a host and a path, such as https://api.example/orders/7.',
     yes: 'Allowed.',
     no: 'Not allowed.',
-    grantedBy: 'By the scope',
+    grantedBy: 'Granted by',
     nearest: {
       method: 'The nearest scope has another method:',
       domain: 'The nearest scope is for another host:',
@@ -405,7 +408,7 @@ export const ENGLISH_TEXTS = {
   },
   review: {
     title: 'Review',
-    intro: 'Tokens that somebody should look at, and what to do about each.',
+    intro: 'Tokens that need attention, and what to do about each.',
     emptyTitle: 'Nothing to do',
     empty: 'No token is unused, too broad or about to expire.',
     count: plural({ one: '{count} finding', other: '{count} findings' }),

@@ -21,7 +21,7 @@ export function TokenFacts({ token }: { readonly token: ShownToken }) {
         <Fact label={TEXTS.token.value}>
           <Value token={token} />
         </Fact>
-        <Fact label={TEXTS.token.expires}>
+        <Fact label={token.state === 'expired' ? TEXTS.list.expired : TEXTS.token.expires}>
           <Time seconds={token.expire} isExact />
         </Fact>
         <Fact label={TEXTS.token.created}>
@@ -96,12 +96,12 @@ function Value({ token: { id, masked, isReadable } }: { readonly token: ShownTok
   return (
     <span class="inline">
       <code dir="ltr">{value ?? masked}</code>
-      {isReadable && value === undefined && <Button onClick={reveal}>{TEXTS.token.show}</Button>}
-      {value !== undefined && (
-        <>
-          <CopyButton text={value} label={TEXTS.value.copyValue} />
-          <Button onClick={() => setValue(undefined)}>{TEXTS.token.hide}</Button>
-        </>
+      {value !== undefined && <CopyButton text={value} label={TEXTS.value.copyValue} />}
+      {/* One button, which keeps the focus. */}
+      {isReadable && (
+        <Button onClick={value === undefined ? reveal : () => setValue(undefined)}>
+          {value === undefined ? TEXTS.token.show : TEXTS.token.hide}
+        </Button>
       )}
       {error && <ErrorNotice error={error} />}
     </span>

@@ -1,5 +1,5 @@
 import { Component } from 'preact';
-import { useCallback, useEffect, useState } from 'preact/hooks';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import type { Api, Finding, ShownToken, TokenPage } from './api.ts';
 import { BulkBar } from './bulk-bar.tsx';
 import { BulkRevokeDialog } from './bulk-revoke.tsx';
@@ -255,13 +255,17 @@ interface MoreProps {
 function More({ page: { tokens, cursor }, read, onRead }: MoreProps) {
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<ReturnType<typeof toApiError>>();
+  const status = useRef<HTMLParagraphElement>(null);
   const count = cursor === undefined ? TEXTS.list.shown : TEXTS.list.shownWithMore;
   const load = async () => {
     if (cursor === undefined) return;
     setBusy(true);
     setError(undefined);
     try {
-      onRead(await read(cursor));
+      const next = await read(cursor);
+      // Its button is about to disappear.
+      if (next.cursor === undefined) status.current?.focus();
+      onRead(next);
     } catch (failure) {
       setError(toApiError(failure));
     }
@@ -269,7 +273,9 @@ function More({ page: { tokens, cursor }, read, onRead }: MoreProps) {
   };
   return (
     <div class="more">
-      <p role="status">{count({ count: tokens.length })}</p>
+      <p role="status" ref={status} tabIndex={-1}>
+        {count({ count: tokens.length })}
+      </p>
       {error && <ErrorNotice error={error} />}
       {cursor !== undefined && (
         <Button onClick={load} isBusy={isBusy}>

@@ -69,6 +69,7 @@ function HostRights({ host, hasUsage }: HostRightsProps) {
               <td>
                 <code class="method" dir="ltr">
                   {leaf.method === '*' ? TEXTS.rights.everyMethod : leaf.method}
+                  {leaf.isOpen && <Below />}
                 </code>
               </td>
               {hasUsage && <UseCells leaf={leaf} />}
@@ -77,6 +78,18 @@ function HostRights({ host, hasUsage }: HostRightsProps) {
         </tbody>
       ))}
     </table>
+  );
+}
+
+/** As the picker marks it. */
+function Below() {
+  return (
+    <>
+      <span class="quiet" aria-hidden="true">
+        {' /…'}
+      </span>
+      <span class="visually-hidden"> {TEXTS.rights.below}</span>
+    </>
   );
 }
 

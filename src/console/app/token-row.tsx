@@ -43,7 +43,7 @@ export function TokenRow({ token, findings = [], selection, children }: TokenRow
         <p class="token-rights">{summaryOf(token.scopes)}</p>
         <dl class="facts">
           <div>
-            <dt>{TEXTS.list.expires}</dt>
+            <dt>{token.state === 'expired' ? TEXTS.list.expired : TEXTS.list.expires}</dt>
             <dd>
               <Time seconds={token.expire} />
             </dd>

@@ -28,9 +28,14 @@ export function TokenScreen({ id }: { readonly id: string }) {
     };
     return <ValueOnce token={fresh} onDone={leave} />;
   }
-  const name = loaded.state === 'ready' ? nameOf(loaded.value) : TEXTS.token.title;
+  const token = loaded.state === 'ready' ? loaded.value : undefined;
   return (
-    <Screen key={loaded.state} title={name} above={<BackLink />}>
+    <Screen
+      key={loaded.state}
+      title={token === undefined ? TEXTS.token.title : nameOf(token)}
+      badge={token && <StateBadge state={token.state} />}
+      above={<BackLink />}
+    >
       <LoadedPart loaded={loaded}>
         {(token) => <TokenDetails token={token} loaded={loaded} onRotated={setFresh} />}
       </LoadedPart>
@@ -95,7 +100,7 @@ interface TokenBarProps {
   readonly onChanged: (token: ShownToken) => void;
 }
 
-/** The state of a token, and what can be done with it now. */
+/** What can be done with a token now. */
 function TokenBar({ token, onOpen, onChanged }: TokenBarProps) {
   const { announce } = useConsole();
   const { isBusy, error, run, question } = useChange(token, onChanged);
@@ -109,8 +114,7 @@ function TokenBar({ token, onOpen, onChanged }: TokenBarProps) {
     });
   return (
     <>
-      <div class="token-bar">
-        <StateBadge state={state} />
+      {state !== 'revoked' && (
         <div class="actions">
           {isLive && (
             <>
@@ -121,13 +125,11 @@ function TokenBar({ token, onOpen, onChanged }: TokenBarProps) {
               <Button onClick={() => onOpen({ kind: 'rotate' })}>{TEXTS.token.rotate}</Button>
             </>
           )}
-          {state !== 'revoked' && (
-            <Button kind="danger" onClick={() => onOpen({ kind: 'revoke' })}>
-              {TEXTS.token.revoke}
-            </Button>
-          )}
+          <Button kind="danger" onClick={() => onOpen({ kind: 'revoke' })}>
+            {TEXTS.token.revoke}
+          </Button>
         </div>
-      </div>
+      )}
       {error && <ErrorNotice error={error} />}
       {question}
     </>

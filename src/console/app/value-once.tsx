@@ -1,10 +1,9 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { FreshToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { Code } from './controls/code.tsx';
 import { CopyButton } from './controls/copy-button.tsx';
-import { Dialog } from './controls/dialog.tsx';
 import { Notice } from './controls/notice.tsx';
 import { Screen } from './controls/screen.tsx';
 import { Time } from './controls/time.tsx';
@@ -24,14 +23,15 @@ export interface ValueOnceProps {
 
 /** Shows the value of a token that was just issued or rotated. */
 export function ValueOnce({ token, onDone, doneText = TEXTS.value.done }: ValueOnceProps) {
-  const { api, abilities } = useConsole();
+  const { api, abilities, leaving } = useConsole();
   const [child, setChild] = useState<'asked' | FreshToken>();
   const [isCopied, setCopied] = useState(false);
-  const [isLeaving, setLeaving] = useState(false);
   // Only reading the token again tells whether the service keeps values.
   const again = useLoaded(token.id, () => api.get(token.id));
   const isReadable = again.state === 'ready' && again.value.isReadable;
-  const leave = () => (isCopied || isReadable ? onDone() : setLeaving(true));
+  const isSafe = isCopied || isReadable;
+  // What was copied a moment ago is safe. After a derived token, the value is shown once more.
+  useLayoutEffect(() => (isSafe ? undefined : leaving.hold()), [isSafe, leaving, child]);
   const back = () => setChild(undefined);
   if (child === 'asked') {
     return <DeriveScreen parent={token} onDerived={setChild} onCancel={back} />;
@@ -50,7 +50,10 @@ export function ValueOnce({ token, onDone, doneText = TEXTS.value.done }: ValueO
         <Facts token={token} />
         <FirstCall scopes={token.scopes} />
         <div class="actions">
-          <Button kind="primary" onClick={leave}>
+          <Button
+            kind="primary"
+            onClick={() => (isSafe ? onDone() : leaving.ask({ leave: onDone }))}
+          >
             {doneText}
           </Button>
           {abilities.has('/token/derive') && !token.pending && (
@@ -58,7 +61,6 @@ export function ValueOnce({ token, onDone, doneText = TEXTS.value.done }: ValueO
           )}
         </div>
       </div>
-      {isLeaving && <NotCopied onLeave={onDone} onStay={() => setLeaving(false)} />}
     </Screen>
   );
 }
@@ -68,10 +70,10 @@ interface ValueProps {
   readonly onCopied: () => void;
 }
 
-/** In a field and not as text, so that it is in no copy of the document that something makes. */
+/** In a field and not as text, so that it is in no copy of the document that something makes. Whole, on a phone too. */
 function Value({ value, onCopied }: ValueProps) {
   const id = useId();
-  const field = useRef<HTMLInputElement>(null);
+  const field = useRef<HTMLTextAreaElement>(null);
   const [isGone, setGone] = useState(false);
   // A browser may keep the page as it is, for the way back to it.
   useEffect(() => {
@@ -87,11 +89,12 @@ function Value({ value, onCopied }: ValueProps) {
     <div class="field">
       <label for={id}>{TEXTS.value.value}</label>
       <div class="value">
-        <input
+        <textarea
           ref={field}
           id={id}
           class="mono"
           dir="ltr"
+          rows={1}
           readOnly
           value={shown}
           autocomplete="off"
@@ -137,26 +140,5 @@ function FirstCall({ scopes }: { readonly scopes: readonly string[] }) {
       <p class="hint">{TEXTS.value.firstCallHint}</p>
       {call.isTemplate && <p class="hint">{TEXTS.value.fillIn}</p>}
     </section>
-  );
-}
-
-interface NotCopiedProps {
-  readonly onLeave: () => void;
-  readonly onStay: () => void;
-}
-
-function NotCopied({ onLeave, onStay }: NotCopiedProps) {
-  return (
-    <Dialog title={TEXTS.value.leaveTitle} onCancel={onStay}>
-      <p>{TEXTS.value.notCopied}</p>
-      <div class="actions">
-        <Button kind="primary" onClick={onStay}>
-          {TEXTS.value.stay}
-        </Button>
-        <Button kind="danger" onClick={onLeave}>
-          {TEXTS.value.leave}
-        </Button>
-      </div>
-    </Dialog>
   );
 }

@@ -26,11 +26,24 @@ describe('the tree of rights', () => {
     const tree = rightsTree(scopes, undefined);
 
     expect(tree.map(({ host, paths }) => [host, paths.map(({ path }) => path)])).toEqual([
-      ['a.example', ['/$']],
+      ['a.example', ['/']],
       ['b.example', ['/orders']],
     ]);
     expect(tree[1]?.paths[0]?.leaves.map(({ method }) => method)).toEqual(['POST', 'GET']);
     expect(tree[1]?.uses).toBeUndefined();
+  });
+
+  it('tells endpoints from those that include what is below them, at one path', () => {
+    const [host] = rightsTree(
+      ['GET:b.example/a$', 'POST:b.example/a', 'GET:b.example/*'],
+      undefined,
+    );
+    const shown = host?.paths.map(({ path, leaves }) => [path, leaves.map(({ isOpen }) => isOpen)]);
+
+    expect(shown).toEqual([
+      ['/', [true]],
+      ['/a', [false, true]],
+    ]);
   });
 
   it('adds up the uses of a host', () => {

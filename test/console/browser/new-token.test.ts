@@ -153,7 +153,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     const preview = page.getByRole('region', { name: 'What would be granted' });
 
     expect(await preview.getByRole('status').textContent()).toBe(
-      '2 endpoints on git.shop.example. All of it only reads.',
+      '2 endpoints on git.shop.example. All of them only read data.',
     );
     expect(await preview.getByRole('listitem').allTextContents()).toEqual([
       'GET:git.shop.example/repos/acme/site',

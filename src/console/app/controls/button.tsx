@@ -8,6 +8,8 @@ export interface ButtonProps {
   readonly isBusy?: boolean | undefined;
   readonly isDisabled?: boolean | undefined;
   readonly label?: string;
+  /** Gets the focus when its dialog opens, in place of the first control. */
+  readonly isFirst?: boolean;
   readonly onClick?: (event: MouseEvent) => void;
 }
 
@@ -20,6 +22,7 @@ export function Button(props: ButtonProps) {
       disabled={isDisabled}
       aria-disabled={isBusy || undefined}
       aria-label={props.label}
+      autofocus={props.isFirst}
       onClick={(event) => {
         if (isBusy) event.preventDefault();
         else props.onClick?.(event);

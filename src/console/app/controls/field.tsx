@@ -51,6 +51,8 @@ export interface TextFieldProps extends Omit<FieldProps, 'children'> {
   readonly maxLength?: number;
   readonly isMono?: boolean;
   readonly isSpellchecked?: boolean;
+  /** Gets the focus when its screen appears, in place of the heading. */
+  readonly isFirst?: boolean;
 }
 
 export function TextField(props: TextFieldProps) {
@@ -69,6 +71,7 @@ export function TextField(props: TextFieldProps) {
           placeholder={props.placeholder}
           maxLength={props.maxLength}
           spellcheck={props.isSpellchecked ?? false}
+          autofocus={props.isFirst}
           onInput={({ currentTarget }) => onChange(currentTarget.value)}
         />
       )}

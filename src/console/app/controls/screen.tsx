@@ -1,5 +1,5 @@
-import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { type ComponentChildren, createContext } from 'preact';
+import { useContext, useEffect, useRef } from 'preact/hooks';
 import type { Loaded } from '../loading.ts';
 import { hrefOf } from '../router.ts';
 import { TEXTS } from '../texts.ts';
@@ -7,26 +7,39 @@ import { ErrorNotice } from './notice.tsx';
 
 export interface ScreenProps {
   readonly title: string;
-  /** Beside the title. */
+  /** After the title, such as a state. */
+  readonly badge?: ComponentChildren;
+  /** At the other side of the title. */
   readonly actions?: ComponentChildren;
   /** Above the title, such as a link back. */
   readonly above?: ComponentChildren;
   readonly children: ComponentChildren;
 }
 
+/** What all screens have in their titles. */
+export const PageTitle = createContext('');
+
 /** A screen with its heading. A screen that appears takes the focus, so that it is read out. */
-export function Screen({ title, actions, above, children }: ScreenProps) {
+export function Screen({ title, badge, actions, above, children }: ScreenProps) {
   const heading = useRef<HTMLHeadingElement>(null);
+  const pageTitle = useContext(PageTitle);
   useEffect(() => {
-    heading.current?.focus();
+    const first = document.querySelector<HTMLElement>('main [autofocus]');
+    (first ?? heading.current)?.focus();
   }, []);
+  useEffect(() => {
+    document.title = [title, pageTitle].join(' · ');
+  }, [title, pageTitle]);
   return (
     <>
       {above}
       <div class="screen-head">
-        <h1 ref={heading} tabIndex={-1} dir="auto">
-          {title}
-        </h1>
+        <div class="title">
+          <h1 ref={heading} tabIndex={-1} dir="auto">
+            {title}
+          </h1>
+          {badge}
+        </div>
         {actions && <div class="actions">{actions}</div>}
       </div>
       {children}

@@ -48,8 +48,10 @@ function summaryOf({ granted, hosts, writing }: Preview & { readonly ok: true })
 }
 
 function effectOf(writing: number, all: number): string {
-  if (writing === 0) return TEXTS.picker.onlyReading;
-  return writing === all ? TEXTS.picker.allWriting : TEXTS.picker.writing({ count: writing });
+  if (writing === 0) return TEXTS.picker.onlyReading({ count: all });
+  return writing === all
+    ? TEXTS.picker.allWriting({ count: all })
+    : TEXTS.picker.writing({ count: writing });
 }
 
 function Scopes({ preview: { requested, granted } }: { readonly preview: Preview & { ok: true } }) {

@@ -1,0 +1,102 @@
+// What a screen reader gets of each screen: landmarks, headings, names, states and what is said of its own
+// accord. The trees are in the folder beside this file; `vitest -u` writes them anew.
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ORDERS, openStage, type Stage } from './stage.ts';
+import { STATES, showState } from './states.ts';
+import { hasChromium } from './support.ts';
+
+const SHOWN = [
+  'sign-in',
+  'sign-in, errors at fields',
+  'list',
+  'list, selected',
+  'new, one resource',
+  'new, errors at fields',
+  'value',
+  'token, used',
+  'token, not allowed',
+  'token, revoke',
+  'token, narrow',
+  'review',
+];
+
+/** The tree, without what differs from day to day. */
+async function treeOf(page: Page): Promise<string> {
+  const tree = await page.locator('body').ariaSnapshot();
+  return `${tree
+    .replaceAll(/acme_1\w{8}…/g, 'MASKED')
+    .replaceAll(/acme_1\w{20,}/g, 'VALUE')
+    .replaceAll(/\b[0-9A-Za-z]{6}…/g, 'MASKED')
+    .replaceAll(/\b(?=[0-9A-Za-z]*\d)[0-9A-Za-z]{22}\b/g, 'ID')
+    .replaceAll(/[A-Z][a-z]{2} \d{1,2}, \d{4}(?:, \d{1,2}:\d\d\s[AP]M)?/g, 'DATE')
+    .replaceAll(/\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z?)?/g, 'DATE')
+    .replaceAll(/\d+ seconds? (?:ago)/g, 'NOW')}\n`;
+}
+
+describe.skipIf(!hasChromium)('a screen reader', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage();
+  });
+  afterAll(() => stage.close());
+
+  it.each(SHOWN)('gets all of it: %s', async (name) => {
+    const state = STATES.find((one) => one.name === name);
+    if (state === undefined) throw new Error(`there is no state ${name}`);
+
+    await showState(stage, state);
+
+    const file = `${name.replaceAll(/[^a-z0-9]+/g, '-')}.yml`;
+    await expect(await treeOf(stage.page)).toMatchFileSnapshot(
+      join(import.meta.dirname, 'trees', file),
+    );
+  });
+
+  it('hears of boxes that are partly selected', async () => {
+    const state = STATES.find((one) => one.name === 'new, one resource');
+    await showState(stage, state as (typeof STATES)[number]);
+    const { page, context } = stage;
+    const session = await context.newCDPSession(page);
+
+    const { nodes } = await session.send('Accessibility.getFullAXTree');
+    const stateOf = (wanted: string) =>
+      nodes
+        .filter(({ role, name }) => role?.value === 'checkbox' && name?.value === wanted)
+        .map(
+          ({ properties = [] }) => properties.find(({ name }) => name === 'checked')?.value.value,
+        );
+
+    expect(stateOf('All hosts, everything below')).toEqual(['mixed']);
+    expect(stateOf('/orders, everything below')).toEqual(['mixed']);
+    expect(stateOf(`GET /orders (${ORDERS})`)).toEqual(['true']);
+    expect(stateOf(`POST /orders (${ORDERS})`)).toEqual(['false']);
+  });
+
+  it('has what will be read out before it says anything', async () => {
+    const { page, url } = stage;
+    await page.goto(`${url}#/`);
+
+    const live = page.locator('.toast[role="status"]');
+    expect(await live.count()).toBe(1);
+    expect(await live.textContent()).toBe('');
+  });
+
+  it('hears the name of each screen as the title of the page', async () => {
+    const { page, url, ids } = stage;
+    const titles: string[] = [];
+    for (const hash of ['#/', '#/new', '#/review', `#/token/${ids.get('Deploy bot')}`]) {
+      await page.goto(url + hash);
+      await page.getByText('Loading…').waitFor({ state: 'detached' });
+      await expect.poll(() => page.getByRole('heading', { level: 1 }).count()).toBe(1);
+      titles.push(await page.title());
+    }
+
+    expect(titles).toEqual(
+      ['Tokens', 'New token', 'Review', 'Deploy bot'].map(
+        (name) => `${name} · Access tokens · Acme`,
+      ),
+    );
+  });
+});

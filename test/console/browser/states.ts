@@ -1,0 +1,444 @@
+// What the page can show of an account: each state of each screen, and how it comes about.
+import type { Page } from 'playwright-core';
+import { LONG_NAME, ORDERS, restart, type Stage } from './stage.ts';
+import { signIn } from './support.ts';
+
+/** A state of a screen: how it comes about after the sign-in, or before it. */
+export interface State {
+  readonly name: string;
+  readonly isSignedOut?: boolean;
+  readonly show: (stage: Stage) => Promise<void>;
+}
+
+export async function showState(stage: Stage, { isSignedOut, show }: State): Promise<void> {
+  await restart(stage);
+  if (!isSignedOut) await signIn(stage.page);
+  await show(stage);
+}
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+const toNew = async ({ page, url }: Stage) => {
+  await page.goto(`${url}#/new`);
+  await page.getByRole('group', { name: 'What the token may do' }).waitFor();
+};
+const toToken =
+  (name: string) =>
+  async ({ page, url, ids }: Stage): Promise<void> => {
+    await page.goto(`${url}#/token/${ids.get(name)}`);
+    await page.getByRole('heading', { name, level: 1 }).waitFor();
+    await page.getByRole('table').first().waitFor();
+  };
+const onToken = (name: string, show: (page: Page, stage: Stage) => Promise<void>) => {
+  return async (stage: Stage): Promise<void> => {
+    await toToken(name)(stage);
+    await show(stage.page, stage);
+  };
+};
+/** A call that is never answered. */
+const hold = (page: Page, pattern: string) => page.route(pattern, () => {});
+/** A call that is answered with an error of the service. */
+const fail = (page: Page, pattern: string, status: number, code: string, message: string) =>
+  page.route(pattern, (route) =>
+    route.fulfill({ status, json: { success: false, error: code, code, message, details: {} } }),
+  );
+
+const SIGN_IN: readonly State[] = [
+  { name: 'sign-in', isSignedOut: true, show: ({ page }) => page.getByLabel('Password').waitFor() },
+  {
+    name: 'sign-in, errors at fields',
+    isSignedOut: true,
+    show: async ({ page }) => {
+      await press(page, 'Sign in');
+      await page.getByText('Enter your password.').waitFor();
+    },
+  },
+  {
+    name: 'sign-in, refused',
+    isSignedOut: true,
+    show: async ({ page }) => {
+      await page.getByLabel('User name').fill('ada');
+      await page.getByLabel('Password').fill('wrong');
+      await press(page, 'Sign in');
+      await page.getByText('The user name or the password is wrong.').waitFor();
+    },
+  },
+  {
+    name: 'sign-in, again',
+    show: async ({ page, setPasswordsRight }) => {
+      setPasswordsRight(false);
+      await page.getByLabel('State').selectOption('all');
+      await page.getByRole('dialog', { name: 'Sign in again' }).waitFor();
+      setPasswordsRight(true);
+    },
+  },
+];
+
+const showAll = async ({ page }: Stage) => {
+  await page.getByLabel('State').selectOption('all');
+  await page.getByText('Laptop that was lost').waitFor();
+  await page.getByText('Expires soon').waitFor();
+};
+
+const LIST: readonly State[] = [
+  { name: 'list', show: showAll },
+  {
+    name: 'list, loading',
+    show: async ({ page }) => {
+      await hold(page, '**/auth/token?*');
+      await page.getByLabel('State').selectOption('all');
+      await page.getByText('Loading…').waitFor();
+    },
+  },
+  {
+    name: 'list, no match',
+    show: async ({ page }) => {
+      await page.getByLabel('Search by name').fill('nobody');
+      await page.getByText('No token matches').waitFor();
+    },
+  },
+  {
+    name: 'list, error',
+    show: async ({ page }) => {
+      await fail(page, '**/auth/token?*', 503, 'store_unavailable', 'the store does not answer');
+      await page.getByLabel('State').selectOption('all');
+      await page.getByRole('alert').waitFor();
+    },
+  },
+  {
+    name: 'list, selected',
+    show: async (stage) => {
+      await showAll(stage);
+      await stage.page.getByLabel('Select Deploy bot').check();
+      await stage.page.getByLabel(`Select ${LONG_NAME}`).check();
+    },
+  },
+  {
+    name: 'list, revoke selected',
+    show: async (stage) => {
+      await showAll(stage);
+      await stage.page.getByLabel('Select all shown').check();
+      await press(stage.page, 'Revoke selected');
+      await stage.page.getByRole('dialog').waitFor();
+    },
+  },
+  {
+    name: 'list, revoking failed',
+    show: async (stage) => {
+      const { page } = stage;
+      await showAll(stage);
+      await page.getByLabel('Select all shown').check();
+      await press(page, 'Revoke selected');
+      await page.route('**/auth/token/*', (route) =>
+        route.request().method() === 'DELETE' ? route.abort() : route.fallback(),
+      );
+      await page
+        .getByRole('dialog')
+        .getByRole('button', { name: /^Revoke \d/ })
+        .click();
+      await page.getByRole('button', { name: 'Close' }).waitFor();
+    },
+  },
+];
+
+const NEW: readonly State[] = [
+  { name: 'new', show: toNew },
+  {
+    name: 'new, loading',
+    show: async ({ page, url }) => {
+      await hold(page, '**/auth/scopes');
+      await page.goto(`${url}#/new`);
+      await page.getByText('Loading…').waitFor();
+    },
+  },
+  {
+    name: 'new, error',
+    show: async ({ page, url }) => {
+      await fail(page, '**/auth/scopes', 503, 'store_unavailable', 'the store does not answer');
+      await page.goto(`${url}#/new`);
+      await page.getByRole('alert').waitFor();
+    },
+  },
+  {
+    name: 'new, one resource',
+    show: async (stage) => {
+      const { page } = stage;
+      await toNew(stage);
+      await page.getByLabel('Name', { exact: true }).fill('Docs of the shop');
+      await page.getByLabel('at the end of /repos/{};').fill('acme');
+      await page.getByLabel('at the end of /repos/{}/{};').fill('shop');
+      await page.getByRole('button', { name: 'Read-only: /repos/{}/{}', exact: true }).click();
+      await page.getByRole('checkbox', { name: `GET /orders (${ORDERS})`, exact: true }).check();
+    },
+  },
+  {
+    name: 'new, everything open',
+    show: async (stage) => {
+      const { page } = stage;
+      await toNew(stage);
+      await page.getByRole('button', { name: 'Read-only: All hosts' }).click();
+      await page.getByText('Exactly these').click();
+      await page.getByText('Limits', { exact: true }).click();
+      await page.getByText('The same call as JSON').click();
+      await page.getByText('Add a scope as text').click();
+      await page.getByLabel('Scope', { exact: true }).fill(`GET:${ORDERS}/ordres$`);
+      await page.keyboard.press('Enter');
+      await page.getByText('There is no such endpoint.').waitFor();
+    },
+  },
+  {
+    name: 'new, errors at fields',
+    show: async (stage) => {
+      const { page } = stage;
+      await toNew(stage);
+      await page.getByLabel('Expires').selectOption('On a date');
+      await page.getByLabel('Date').fill('');
+      await page.getByLabel('at the end of /repos/{};').fill('a/b');
+      await press(page, 'Create token');
+      await page.getByText('Choose a date.').waitFor();
+    },
+  },
+  {
+    name: 'new, limits refused',
+    show: async (stage) => {
+      const { page } = stage;
+      await toNew(stage);
+      await page.getByRole('button', { name: 'Read-only: All hosts' }).click();
+      await page.getByText('Limits', { exact: true }).click();
+      await page.getByLabel('Only from these addresses').fill('192.0.2.999');
+      await press(page, 'Create token');
+      await page.locator('[aria-invalid="true"]').waitFor();
+    },
+  },
+  {
+    name: 'new, refused',
+    show: async (stage) => {
+      const { page } = stage;
+      await toNew(stage);
+      await page.getByRole('button', { name: 'Read-only: All hosts' }).click();
+      await fail(
+        page,
+        '**/auth/token',
+        429,
+        'quota_exceeded',
+        'this account has 100 tokens, the most it may have',
+      );
+      await press(page, 'Create token');
+      await page.getByRole('alert').waitFor();
+    },
+  },
+  {
+    name: 'new, found',
+    show: async (stage) => {
+      await toNew(stage);
+      await stage.page.getByLabel('Search endpoints').fill('get orders');
+      await stage.page.getByText(/endpoints found/).waitFor();
+    },
+  },
+  {
+    name: 'new, nothing found',
+    show: async (stage) => {
+      await toNew(stage);
+      await stage.page.getByLabel('Search endpoints').fill('warehouse');
+      await stage.page.getByText('No endpoint has all of these words.').waitFor();
+    },
+  },
+];
+
+const issueValue = async (stage: Stage) => {
+  const { page } = stage;
+  await toNew(stage);
+  await page.getByLabel('Name', { exact: true }).fill('Docs of the shop');
+  await page.getByLabel('at the end of /repos/{};').fill('acme');
+  await page.getByLabel('at the end of /repos/{}/{};').fill('shop');
+  await page.getByRole('button', { name: 'Read-only: /repos/{}/{}', exact: true }).click();
+  await press(page, 'Create token');
+  await page.getByRole('heading', { name: 'Token created' }).waitFor();
+};
+
+const VALUE: readonly State[] = [
+  { name: 'value', show: issueValue },
+  {
+    name: 'value, copied',
+    show: async (stage) => {
+      await issueValue(stage);
+      await stage.context.grantPermissions(['clipboard-write']);
+      await press(stage.page, 'Copy the value');
+      await stage.page.locator('.toast').getByText('Copied').waitFor();
+    },
+  },
+  {
+    name: 'value, leaving',
+    show: async (stage) => {
+      await issueValue(stage);
+      await press(stage.page, 'Done');
+      await stage.page.getByRole('dialog').waitFor();
+    },
+  },
+  {
+    name: 'value, rotated',
+    show: onToken('Nightly build', async (page) => {
+      await press(page, 'Rotate');
+      await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
+      await page.getByRole('heading', { name: 'New value' }).waitFor();
+    }),
+  },
+];
+
+const ask = async (page: Page, method: string, address: string) => {
+  await page.getByLabel('Method').selectOption(method);
+  await page.getByLabel('Address').fill(address);
+  await press(page, 'Ask');
+};
+
+const TOKEN: readonly State[] = [
+  {
+    name: 'token, waiting value',
+    show: async (stage) => {
+      const { tokens, ids } = stage;
+      await tokens.rotate('ada', ids.get(LONG_NAME) ?? '', { activate: 'first-use' });
+      await toToken(LONG_NAME)(stage);
+      await stage.page.getByRole('button', { name: 'Drop the new value' }).waitFor();
+    },
+  },
+  { name: 'token, used', show: toToken('Deploy bot') },
+  { name: 'token, limited', show: toToken('Monthly report') },
+  { name: 'token, derived', show: toToken('Deploy of release 4.2') },
+  { name: 'token, suspended', show: toToken('Migration of the ledger') },
+  { name: 'token, expired', show: toToken('Holiday cover') },
+  { name: 'token, revoked', show: toToken('Laptop that was lost') },
+  { name: 'token, long name', show: toToken(LONG_NAME) },
+  {
+    name: 'token, loading',
+    show: async ({ page, url, ids }) => {
+      await hold(page, '**/auth/token/*');
+      await page.goto(`${url}#/token/${ids.get('Deploy bot')}`);
+      await page.getByText('Loading…').waitFor();
+    },
+  },
+  {
+    name: 'token, unknown',
+    show: async ({ page, url }) => {
+      await page.goto(`${url}#/token/5sQ0bX8vK2mYt7RjW1cZpA`);
+      await page.getByRole('alert').waitFor();
+    },
+  },
+  {
+    name: 'token, allowed',
+    show: onToken('Deploy bot', async (page) => {
+      await ask(page, 'GET', `https://${ORDERS}/orders`);
+      await page.getByText('Allowed.', { exact: true }).waitFor();
+    }),
+  },
+  {
+    name: 'token, not allowed',
+    show: onToken('Deploy bot', async (page) => {
+      await ask(page, 'POST', `https://${ORDERS}/orders`);
+      await page.getByText('Not allowed.').waitFor();
+    }),
+  },
+  {
+    name: 'token, wrong address',
+    show: onToken('Deploy bot', async (page) => {
+      await ask(page, 'POST', '/orders');
+      await page.getByText('Enter an address with a host').waitFor();
+    }),
+  },
+  {
+    name: 'token, edit',
+    show: onToken('Deploy bot', async (page) => {
+      await press(page, 'Edit');
+      await page.getByRole('dialog').waitFor();
+    }),
+  },
+  {
+    name: 'token, edit refused',
+    show: onToken('Deploy bot', async (page) => {
+      await press(page, 'Edit');
+      await page.getByRole('dialog').getByLabel('Expires').fill('2000-01-01T00:00');
+      await press(page, 'Save');
+      await page.locator('dialog .error').waitFor();
+    }),
+  },
+  {
+    name: 'token, scopes',
+    show: onToken('Deploy bot', async (page) => {
+      await press(page, 'Edit scopes');
+      await page.getByRole('checkbox', { name: `POST /orders (${ORDERS})` }).check();
+      await page.getByRole('heading', { name: 'Adds 1 scope' }).waitFor();
+    }),
+  },
+  {
+    name: 'token, narrow',
+    show: onToken('Nightly build', async (page) => {
+      await press(page, 'Narrow to what was used');
+      await page.getByRole('heading', { name: /^Removes/ }).waitFor();
+    }),
+  },
+  {
+    name: 'token, nothing to narrow',
+    show: onToken('Monthly report', async (page) => {
+      await press(page, 'Narrow to what was used');
+      await page.getByRole('button', { name: 'Close' }).waitFor();
+    }),
+  },
+  {
+    name: 'token, rotate',
+    show: onToken('Deploy bot', async (page) => {
+      await press(page, 'Rotate');
+      await page.getByLabel('After a grace period').check();
+    }),
+  },
+  {
+    name: 'token, revoke',
+    show: onToken('Deploy bot', async (page) => {
+      await press(page, 'Revoke');
+      await page.getByRole('dialog').waitFor();
+    }),
+  },
+  {
+    // The last one: the token has another name after that.
+    name: 'token, changed meanwhile',
+    show: onToken('Deploy bot', async (page, { tokens, ids }) => {
+      const removeScopes = [`GET:${ORDERS}/orders$`];
+      await tokens.patch('ada', ids.get('Deploy bot') ?? '', { name: 'Release bot', removeScopes });
+      await press(page, 'Suspend');
+      await page.getByRole('dialog', { name: 'This token was changed' }).waitFor();
+    }),
+  },
+];
+
+const REVIEW: readonly State[] = [
+  {
+    name: 'review',
+    show: async ({ page, url }) => {
+      await page.goto(`${url}#/review`);
+      await page.getByText(/^\d+ findings$/).waitFor();
+    },
+  },
+  {
+    name: 'review, loading',
+    show: async ({ page, url }) => {
+      await hold(page, '**/auth/review*');
+      await page.goto(`${url}#/review`);
+      await page.getByText('Looking at your tokens…').waitFor();
+    },
+  },
+  {
+    name: 'review, error',
+    show: async ({ page, url }) => {
+      await fail(page, '**/auth/review*', 503, 'store_unavailable', 'the store does not answer');
+      await page.goto(`${url}#/review`);
+      await page.getByRole('alert').waitFor();
+    },
+  },
+];
+
+/** Every state of every screen, but those of an empty account. */
+export const STATES: readonly State[] = [
+  ...SIGN_IN,
+  ...LIST,
+  ...NEW,
+  ...VALUE,
+  ...TOKEN,
+  ...REVIEW,
+];
