@@ -96,8 +96,8 @@ function Question({ tokens, onRevoke, onCancel }: QuestionProps) {
     <>
       <ul class="names">
         {tokens.slice(0, NAMED).map(({ id, name = TEXTS.list.unnamed }) => (
-          <li key={id} dir="auto">
-            {name}
+          <li key={id}>
+            <bdi>{name}</bdi>
           </li>
         ))}
         {tokens.length > NAMED && <li>{TEXTS.bulk.andMore({ count: tokens.length - NAMED })}</li>}

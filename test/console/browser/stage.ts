@@ -63,6 +63,8 @@ export async function openStage(options: OpenOptions = {}): Promise<Stage> {
     `POST:${CODE}/repos/{}/{}/releases$`,
   ]);
   await issue('Migration of the ledger', 300, [`*:${BILLING}/*`, `*:${ORDERS}/*`, `*:${CODE}/*`]);
+  await issue('Spreadsheet of last summer', 360, [`GET:${ORDERS}/orders$`]);
+  await tokens.patch('ada', ids.get('Migration of the ledger') ?? '', { suspended: true });
   clock.advance(150 * DAY);
   await issue('Holiday cover', 30, [`GET:${ORDERS}/orders$`]);
   await issue('Laptop that was lost', 90, [`GET:${ORDERS}/*`]);
@@ -102,7 +104,6 @@ export async function openStage(options: OpenOptions = {}): Promise<Stage> {
     const request = { method: 'GET', domain, target, address: '192.0.2.7' };
     for (let use = 0; use < uses; use += 1) await tokens.verify(value, request);
   }
-  await tokens.patch('ada', ids.get('Migration of the ledger') ?? '', { suspended: true });
   await tokens.revoke('ada', ids.get('Laptop that was lost') ?? '');
   clock.advance(2 * DAY);
   return { ...opened, ids };

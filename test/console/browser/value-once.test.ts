@@ -66,7 +66,7 @@ describe.skipIf(!hasChromium)('the value, once', () => {
 
     expect((await page.evaluate('window.copied')) === value).toBe(true);
     expect(await page.getByText('Copied').first().isVisible()).toBe(true);
-    expect(await page.locator('textarea').count()).toBe(0);
+    expect(await page.locator('.off-screen').count()).toBe(0);
   });
 
   it('asks before it is left without a copy, and not after one', async () => {

@@ -23,7 +23,7 @@ export function relativeTime(seconds: number, now: number = Date.now() / 1000): 
   const fits = ({ from, seconds: length }: Unit) => Math.abs(distance) >= from * length;
   const { unit, seconds: length } = UNITS.find(fits) ?? SECOND;
   const format = unit === 'day' ? LANGUAGE.relativeDays : LANGUAGE.relative;
-  return format.format(Math.trunc(distance / length), unit);
+  return format.format(Math.round(distance / length), unit);
 }
 
 export function exactTime(seconds: number): string {
