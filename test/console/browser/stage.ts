@@ -41,6 +41,8 @@ export async function openStage(options: OpenOptions = {}): Promise<Stage> {
   };
   const opened = await openConsole({ ...options, service });
   const { tokens } = opened;
+  // The counting of uses begins when they are asked for.
+  await tokens.list({ account: 'ada' });
   const ids = new Map<string, string>();
   const issue = async (
     name: string,
