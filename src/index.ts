@@ -52,7 +52,7 @@ export {
 } from './store.ts';
 export { MemoryTokenStore } from './stores/memory.ts';
 export { type MemoryLeaseOptions, MemoryLeaseStore } from './stores/memory-leases.ts';
-export { MemoryUsageStore } from './stores/memory-usage.ts';
+export { type MemoryUsageOptions, MemoryUsageStore } from './stores/memory-usage.ts';
 export type {
   Explanation,
   IssuedToken,

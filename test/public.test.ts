@@ -104,6 +104,7 @@ const EXPORTS: Record<
       'MemoryUsageStore',
       'MemoryLeaseStore',
       'type MemoryLeaseOptions',
+      'type MemoryUsageOptions',
       'type LeaseStore',
       'type LeaseWant',
       'type UnspentLease',

@@ -53,7 +53,7 @@ const OF_NEW: readonly Code[] = [
   'store_corrupt',
   'durability_unconfirmed',
 ];
-/** What a parent holds is no catalog, also if it is nothing. */
+/** A parent that holds nothing is not an empty catalog. */
 const OF_DERIVED: readonly Code[] = [
   ...OF_NEW.filter((code) => code !== 'catalog_empty'),
   'invalid_token',

@@ -1,5 +1,5 @@
 import { MAX_COUNTED_SCOPES } from '../bounds.ts';
-import { systemClock } from '../clock.ts';
+import { type Clock, systemClock, timeOf } from '../clock.ts';
 import type { TokenId } from '../token.ts';
 import {
   type CountedTokens,
@@ -10,6 +10,15 @@ import {
   type UsageTotals,
   type UseDelta,
 } from '../usage-store.ts';
+
+/** How a {@link MemoryUsageStore} works. */
+export interface MemoryUsageOptions {
+  /**
+   * Decides since when the counts are complete. If you pass a clock to the service, pass the same one here.
+   * @default the time of the machine
+   */
+  readonly clock?: Clock | undefined;
+}
 
 interface Counts {
   refusals: number;
@@ -26,7 +35,16 @@ interface Counts {
  */
 export class MemoryUsageStore implements UsageStore {
   readonly #tokens = new Map<TokenId, Counts>();
-  readonly #since = systemClock.now().getTime();
+  readonly #since: number;
+
+  /**
+   * Asks the clock once: from now on, uses are counted.
+   *
+   * @throws {TokenError} `invalid_options` if it does not return a valid time
+   */
+  constructor(options: MemoryUsageOptions = {}) {
+    this.#since = timeOf(options.clock ?? systemClock);
+  }
 
   async add(batch: readonly UsageDelta[]): Promise<void> {
     for (const delta of batch) {

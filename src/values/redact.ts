@@ -21,13 +21,27 @@ export function redact(text: string): string {
  * other words: of a format with a prefix, and of Sanctum. Of a format of your own, it masks what `inText`
  * finds.
  *
+ * @throws {TypeError} If an `inText` is not a regular expression
  * @example
  * const mask = redactor([formats.unkey({ prefix: 'acme' })]);
- * mask(line); // 'GET /orders Bearer acme_…'
+ * mask(`GET /orders Bearer ${value}`); // 'GET /orders Bearer acme_…'
  */
 export function redactor(foreign: readonly ForeignFormat[]): (text: string) => string {
-  const patterns = foreign.flatMap(({ inText }) =>
-    inText === undefined ? [] : [new RegExp(inText, 'g')],
-  );
-  return (text) => patterns.reduce((line, each) => line.replace(each, '$1…'), redact(text));
+  const patterns = foreign.flatMap(({ inText }) => (inText === undefined ? [] : patternOf(inText)));
+  return (text) => patterns.reduce((line, each) => line.replace(each, shownPart), redact(text));
+}
+
+function patternOf(inText: string): RegExp {
+  try {
+    return new RegExp(inText, 'g');
+  } catch (cause) {
+    throw new TypeError('`inText` must be a regular expression, such as `(acme_)[0-9a-f]{32}`', {
+      cause,
+    });
+  }
+}
+
+/** The group of a pattern; nothing of a value whose pattern has none. */
+function shownPart(_value: string, shown: unknown): string {
+  return typeof shown === 'string' ? `${shown}…` : '…';
 }

@@ -127,6 +127,7 @@ export declare const ENGLISH_TEXTS: {
     method: string;
     usesColumn: string;
     never: string;
+    below: string;
   };
   list: {
     title: string;
@@ -145,6 +146,7 @@ export declare const ENGLISH_TEXTS: {
     rights: string;
     created: string;
     expires: string;
+    expired: string;
     lastUsed: string;
     unnamed: string;
     neverUsed: string;
@@ -272,8 +274,8 @@ export declare const ENGLISH_TEXTS: {
     nothing: string;
     granted: Phrase<"endpoints" | "where">;
     hosts: Plural<"count">;
-    onlyReading: string;
-    allWriting: string;
+    onlyReading: Plural<"count">;
+    allWriting: Plural<"count">;
     writing: Plural<"count">;
     requested: Plural<"count">;
     exactly: Plural<"count">;
@@ -379,6 +381,7 @@ export declare const ENGLISH_TEXTS: {
     selected: Plural<"count">;
     revoke: string;
     title: Plural<"count">;
+    warning: string;
     andMore: Plural<"count">;
     progress: Plural<"count" | "done">;
     failed: Plural<"count">;

@@ -64,6 +64,7 @@ export interface ForeignFormat {
   readonly name: string;
   readonly start?: string | undefined;
   readonly hashedPart: (value: string) => string | undefined;
+  readonly inText?: string | undefined;
 }
 
 export interface GetOptions {
@@ -202,8 +203,13 @@ export declare class MemoryTokenStore implements TokenStore {
   scan(query: ScanQuery): Promise<ScannedRecords>;
 }
 
+export interface MemoryUsageOptions {
+  readonly clock?: Clock | undefined;
+}
+
 export declare class MemoryUsageStore implements UsageStore {
   #private;
+  constructor(options?: MemoryUsageOptions);
   add(batch: readonly UsageDelta[]): Promise<void>;
   read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
   totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]>;
@@ -712,6 +718,8 @@ export declare function generateKey(kid?: string): KeyOptions;
 export declare function isTokenError(value: unknown): value is TokenError;
 
 export declare function redact(text: string): string;
+
+export declare function redactor(foreign: readonly ForeignFormat[]): (text: string) => string;
 
 export declare function scannerRules(options: {
   readonly prefix: string;

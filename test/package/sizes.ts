@@ -6,10 +6,10 @@ import { ENTRIES, type Entry, specifierOf } from './entries.ts';
 /** In bytes, a little above what it is: whoever raises one says in the change what it buys. */
 const BUDGETS: Readonly<Record<Entry, number>> = {
   scope: 8_650,
-  index: 47_100,
+  index: 47_250,
   openapi: 15_000,
   http: 39_700,
-  console: 57_000,
+  console: 57_500,
   sqlite: 12_750,
   postgres: 15_100,
   mysql: 14_300,

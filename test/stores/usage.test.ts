@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
 import { SqliteTokenStore, SqliteUsageStore } from '../../src/stores/sqlite/index.ts';
-import { usageContract } from '../../src/testing/index.ts';
+import { manualClock, usageContract } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token.ts';
 import type { UsageDelta, UsageStore } from '../../src/usage-store.ts';
 import { codeOf } from '../support.ts';
@@ -22,6 +22,22 @@ async function usesIn(store: UsageStore): Promise<number | undefined> {
 
 describe('memory usage store', () => {
   it.each(usageContract)('$name', (promise) => promise.run(() => new MemoryUsageStore()));
+
+  it('counts since it was made, by the clock that it is given', async () => {
+    const start = new Date('2026-01-01T00:00:00.000Z');
+    const clock = manualClock(start);
+    const store = new MemoryUsageStore({ clock });
+    clock.advance(86_400);
+
+    expect(await store.since()).toEqual(start);
+    expect(await new MemoryUsageStore({ clock }).since()).toEqual(clock.now());
+  });
+
+  it('refuses what is no clock', async () => {
+    const clock = { now: () => new Date(Number.NaN) };
+
+    expect(await codeOf(() => new MemoryUsageStore({ clock }))).toBe('invalid_options');
+  });
 });
 
 describe.each(PLACES)('SQLite usage store %s', (_, make) => {

@@ -159,4 +159,18 @@ describe('redactor', () => {
     expect(none(KNOWN)).toBe(redact(KNOWN));
     expect(redactor([])(KNOWN)).toBe(redact(KNOWN));
   });
+
+  it('shows nothing of a value whose expression has no group', () => {
+    const own = redactor([{ name: 'own', hashedPart: () => undefined, inText: 'key-[0-9]{16}' }]);
+
+    expect(own('a key-0123456789012345 b')).toBe('a … b');
+  });
+
+  it('refuses what is no regular expression', () => {
+    const broken = { name: 'own', hashedPart: () => undefined, inText: '(key-' };
+
+    expect(() => redactor([broken])).toThrow(
+      new TypeError('`inText` must be a regular expression, such as `(acme_)[0-9a-f]{32}`'),
+    );
+  });
 });

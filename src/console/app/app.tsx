@@ -1,10 +1,10 @@
-import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
+import { useCallback, useContext, useEffect, useMemo, useState } from 'preact/hooks';
 import { type Abilities, Api, ApiError, accepted, readAbilities } from './api.ts';
 import { type Console, ConsoleContext } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { keepFocus } from './controls/focus.ts';
 import { Notice } from './controls/notice.tsx';
-import { LoadedPart, Screen } from './controls/screen.tsx';
+import { LoadedPart, type LoadedPartProps, PageTitle, Screen } from './controls/screen.tsx';
 import { useLeaving } from './leaving.tsx';
 import { useLoaded } from './loading.ts';
 import { NewTokenScreen } from './new-token.tsx';
@@ -40,7 +40,7 @@ export function App({ base, title, brand }: AppProps) {
   }
   return (
     <Shell title={title} brand={brand}>
-      <LoadedPart loaded={abilities}>
+      <Start loaded={abilities}>
         {({ takesPassword, takesSession }) =>
           takesPassword && !takesSession ? (
             <SignInScreen base={base} onSignedIn={setSession} />
@@ -48,7 +48,7 @@ export function App({ base, title, brand }: AppProps) {
             <HostSignIn base={base} onSignedIn={setSession} takesPassword={takesPassword} />
           )
         }
-      </LoadedPart>
+      </Start>
     </Shell>
   );
 }
@@ -81,7 +81,7 @@ function HostSignIn({
     if (session !== undefined) onSignedIn(session);
   }, [session, onSignedIn]);
   return (
-    <LoadedPart loaded={check}>
+    <Start loaded={check}>
       {(is) => {
         if (is !== undefined) return null;
         if (takesPassword) return <SignInScreen base={base} onSignedIn={onSignedIn} />;
@@ -96,7 +96,18 @@ function HostSignIn({
           </div>
         );
       }}
-    </LoadedPart>
+    </Start>
+  );
+}
+
+/** What is read before the first screen. Until then, the title of the page is its heading. */
+function Start<Value>(props: LoadedPartProps<Value>) {
+  const title = useContext(PageTitle);
+  return (
+    <>
+      {props.loaded.state !== 'ready' && <h1 class="visually-hidden">{title}</h1>}
+      <LoadedPart {...props} />
+    </>
   );
 }
 

@@ -9,11 +9,17 @@ export type Phrase<Name extends string> = string & { readonly [NAMES]?: Name };
 
 /** A text for each form that a number `{count}` has in a language; `other` stands for those that are missing. */
 export interface PluralText {
+  /** Zero, where a language has a form for it: Arabic, Latvian, Welsh. */
   readonly zero?: string;
+  /** One, and in some languages also 21, 31 and so on. */
   readonly one?: string;
+  /** Two: Arabic, Hebrew, Slovenian, Welsh. */
   readonly two?: string;
+  /** A few, such as 2 to 4: Czech, Polish, Russian, Arabic. */
   readonly few?: string;
+  /** Many: Polish, Russian, Arabic. */
   readonly many?: string;
+  /** All other numbers. */
   readonly other: string;
 }
 

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 /** The screens, each with an address of its own. An address holds ids at most, never a value. */
 export type Route =
@@ -46,7 +46,8 @@ export interface Leaving {
 export function useRoute({ ask, dismiss }: Leaving): Route {
   const [hash, setHash] = useState(location.hash);
   const shown = useRef(hash);
-  useEffect(() => {
+  // Before the screen is seen: no change of the address comes earlier than this.
+  useLayoutEffect(() => {
     const leave = () => {
       shown.current = location.hash;
       setHash(location.hash);

@@ -1,5 +1,5 @@
 // An account with a bit of everything.
-import { MemoryLeaseStore } from '../../../src/index.ts';
+import { MemoryLeaseStore, MemoryUsageStore } from '../../../src/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
 import { type Opened, type OpenOptions, openConsole } from './support.ts';
@@ -36,13 +36,12 @@ export async function openStage(options: OpenOptions = {}): Promise<Stage> {
   const service = {
     catalog: ScopeCatalog.from(ACME),
     clock,
-    limits: { store: new MemoryLeaseStore() },
+    limits: { store: new MemoryLeaseStore({ clock }) },
+    usage: { store: new MemoryUsageStore({ clock }) },
     ...options.service,
   };
   const opened = await openConsole({ ...options, service });
   const { tokens } = opened;
-  // The counting of uses begins when they are asked for.
-  await tokens.list({ account: 'ada' });
   const ids = new Map<string, string>();
   const issue = async (
     name: string,
