@@ -162,7 +162,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     const granted = ['repos/acme/site$', 'repos/acme/site/issues$'].map(
       (path) => `GET:git.shop.example/${path}`,
     );
-    expect(await preview.locator('details li').allTextContents()).toEqual(granted);
+    await expect.poll(() => preview.locator('details li').allTextContents()).toEqual(granted);
     await create(page).click();
     await created(page).waitFor();
     expect(await held(it)).toEqual(granted);

@@ -47,8 +47,8 @@ describe.skipIf(!hasChromium)('the console', () => {
 
   it('does not move anything for those who ask for that', async () => {
     for (const name of ['list', 'new, one resource', 'token, revoke', 'value, copied']) {
+      await stage.page.emulateMedia({ reducedMotion: 'reduce' });
       const page = await show(name);
-      await page.emulateMedia({ reducedMotion: 'reduce' });
       expect(await movingIn(page)).toBe(0);
       await page.emulateMedia({ reducedMotion: 'no-preference' });
       expect(await movingIn(page)).toBeGreaterThan(0);

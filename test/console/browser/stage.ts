@@ -32,7 +32,7 @@ export interface Stage extends Opened {
 
 /** A year in the life of an account, up to now. */
 export async function openStage(options: OpenOptions = {}): Promise<Stage> {
-  const clock = manualClock(new Date(Date.now() - 200 * DAY * 1000));
+  const clock = manualClock(new Date(Date.now() - (200 * DAY + 60) * 1000));
   const service = {
     catalog: ScopeCatalog.from(ACME),
     clock,
@@ -57,6 +57,8 @@ export async function openStage(options: OpenOptions = {}): Promise<Stage> {
       ...more,
     });
     ids.set(name, token.id);
+    // One after the other in the list.
+    clock.advance(1);
     return token;
   };
   const build = await issue('Nightly build', 208, [
@@ -80,6 +82,7 @@ export async function openStage(options: OpenOptions = {}): Promise<Stage> {
     ttlSeconds: 7 * DAY,
   });
   ids.set('Deploy of release 4.2', child.id);
+  clock.advance(1);
   await issue(LONG_NAME, 30, [`GET:${BILLING}/*`]);
   await issue('מדפסת תוויות', 30, [`GET:${ORDERS}/exports`]);
   const report = await issue(

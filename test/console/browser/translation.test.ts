@@ -225,6 +225,7 @@ describe.skipIf(!hasChromium)('a translation', () => {
 
   it('finds English where there is some (the control)', async () => {
     const shown = await inGreek();
+    await shown.page.getByRole('button').first().waitFor();
 
     await shown.page.evaluate(
       `document.querySelector('button').setAttribute('aria-label', 'Forgotten')`,
