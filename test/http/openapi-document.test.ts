@@ -908,6 +908,9 @@ export async function run(fetch: (request: Request) => Promise<Response>, basic:
   const expire: number = issued.data.expire;
   const listed = await client.GET('/token', { params: { query: { limit: 1, match: 'covers', scope: '${ORDERS}' } } });
   const listedId: string | undefined = listed.data?.data[0]?.id;
+  const bearer = { authorization: 'Bearer ' + issued.data.token };
+  const derived = await open.POST('/token/derive', { body: { scopes: ['${ORDERS}'], ttl: 30 }, headers: bearer });
+  const parent: string | undefined = derived.data?.parent;
   const shown = await client.GET('/token/{token}', { params: { path } });
   const state: 'active' | 'suspended' | 'expired' | 'revoked' | undefined = shown.data?.data[0]?.state;
   const header = { 'If-Match': shown.response.headers.get('etag') ?? '' };
@@ -935,11 +938,11 @@ export async function run(fetch: (request: Request) => Promise<Response>, basic:
   const gone = await client.DELETE('/token/{token}', { params: { path } });
   const byValue = await open.POST('/revoke', { body: { token: 'x' }, headers: FORM, parseAs: 'text' });
   const described = await open.GET('/openapi.json');
-  const calls = { issued, listed, shown, replaced, patched, rotated, bare, used, advised, explained, scoped, reviewed, scopes, introspected, revoked, byValue, described };
+  const calls = { issued, derived, listed, shown, replaced, patched, rotated, bare, used, advised, explained, scoped, reviewed, scopes, introspected, revoked, byValue, described };
   if (prolonged.error || dated.error) throw new Error('refused');
   return {
     statuses: Object.entries(calls).map(([name, { response }]) => [name, response.status]),
-    found: { listedId, state, first, lastUsed, unused, allowed, codes, active, id: path.token },
+    found: { isChild: parent === path.token, listedId, state, first, lastUsed, unused, allowed, codes, active, id: path.token },
     refused: [conflict.error?.code, gone.error?.code, gone.error?.success],
   };
 }
@@ -1001,6 +1004,7 @@ describe('a client that is made from the description', () => {
     expect(statuses.filter(([, status]: [string, number]) => status !== 200)).toEqual([]);
     expect(found).toEqual({
       id: found.id,
+      isChild: true,
       listedId: found.id,
       state: 'active',
       first: expect.stringContaining(':'),

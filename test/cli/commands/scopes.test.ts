@@ -537,7 +537,7 @@ describe('the commands', () => {
     [['tokn'], 'did you mean token?'],
     [
       ['dokter'],
-      'the commands are: serve, migrate, doctor, purge, review, reseal, backup, copy, token, keys',
+      'the commands are: serve, migrate, doctor, purge, review, reseal, backup, copy, import, token, keys',
     ],
     [['docter'], 'did you mean doctor?'],
     [['token', 'lst'], 'did you mean list?'],

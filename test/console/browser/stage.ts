@@ -105,8 +105,10 @@ export async function openStage(options: OpenOptions = {}): Promise<Stage> {
     [report, BILLING, '/invoices', 128],
   ] as const;
   for (const [{ value }, domain, target, uses] of used) {
-    const request = { method: 'GET', domain, target, address: '192.0.2.7' };
-    for (let use = 0; use < uses; use += 1) await tokens.verify(value, request);
+    const request = { method: 'GET', domain, target };
+    for (let use = 0; use < uses; use += 1) {
+      await tokens.verify(value, request, { address: '192.0.2.7' });
+    }
   }
   await tokens.revoke('ada', ids.get('Laptop that was lost') ?? '');
   clock.advance(2 * DAY);
