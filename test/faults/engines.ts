@@ -95,7 +95,7 @@ export const overMysql2: Driver = {
     return {
       store: new mysql.MysqlTokenStore(pool, { deadlineMs }),
       exhaust: () => taken(connections, promisify(pool.getConnection.bind(pool))),
-      close: promisify(pool.end.bind(pool)),
+      close: () => promisify(pool.end.bind(pool))(),
     };
   },
 };

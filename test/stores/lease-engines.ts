@@ -54,7 +54,7 @@ const OPEN: Readonly<Record<LeaseEngine, (place: LeasePlace) => OpenedLeases>> =
   mariadb({ url, name: table }) {
     const pool = createPool({ uri: url, connectionLimit: 4 });
     const store = new mysql.MysqlLeaseStore(pool, { table, deadlineMs: DEADLINE_MS });
-    return { store, close: promisify(pool.end.bind(pool)) };
+    return { store, close: () => promisify(pool.end.bind(pool))() };
   },
   redis: ({ url, name }) => overRedis(new Redis(url), name),
   redisCluster: ({ url, name }) => overRedis(new Cluster(nodesOf(url)), name),

@@ -63,7 +63,7 @@ const OPEN: Readonly<Record<StoreEngine, (place: StorePlace) => OpenedStore>> = 
   mariadb({ url, name: table }) {
     const pool = createPool({ uri: url, connectionLimit: CONNECTIONS });
     const store = new mysql.MysqlTokenStore(pool, { table, deadlineMs: DEADLINE_MS });
-    return { store, close: promisify(pool.end.bind(pool)) };
+    return { store, close: () => promisify(pool.end.bind(pool))() };
   },
   redis: ({ url, name }) => overRedis(new Redis(url), name),
   redisCluster: ({ url, name }) => overRedis(new Cluster(nodesOf(url)), name),
