@@ -137,7 +137,8 @@ describe.skipIf(!hasChromium)(`a console of ${MANY} tokens and a catalog of 1500
       await it.page.goto(opened.url, { waitUntil: 'commit' });
       await it.until('ul.tokens > li', 50);
       await it.stop('first screen');
-      await it.until('.badge.warning');
+      // The list reads the first 500 findings: of 10 000 tokens, perhaps none that is shown.
+      if (!isMeasured) await it.until('.badge.warning');
       await it.page.waitForLoadState('networkidle');
       await it.stop('first screen with all badges');
     });
