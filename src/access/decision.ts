@@ -161,12 +161,14 @@ export class Decider {
     const { ancestors } = record;
     if (ancestors === undefined) return this.#judgeLive(claim, reading, call);
     const { lineages } = this.#parts;
-    const judgeWith = (found: Ancestors) =>
-      this.#judgeLive({ ...claim, ancestors: found }, reading, call);
     const cached = source === 'store' ? undefined : lineages.cached(ancestors, now);
-    if (cached !== undefined) return judgeWith(cached);
+    if (cached !== undefined) return this.#judgeLive(withAncestors(claim, cached), reading, call);
     if (source === 'cache') return undefined;
-    return lineages.read(record, now).then((found) => judgeWith(found) as Promise<Verdict>);
+    return lineages
+      .read(record, now)
+      .then(
+        (found) => this.#judgeLive(withAncestors(claim, found), reading, call) as Promise<Verdict>,
+      );
   }
 
   #judgeLive(
@@ -416,11 +418,16 @@ export function refusalOf(
   return state === 'active' ? undefined : state;
 }
 
+function withAncestors({ presented, record, proof }: Claim, ancestors: Ancestors): Claim {
+  return { presented, record, proof, ancestors };
+}
+
 /** Those of a token and its ancestors whose uses are counted. */
 function countedOf({ record, ancestors }: Claim): readonly TokenRecord[] {
-  if (ancestors.length === 0) return isCounted(record) ? [record] : NOBODY;
-  const all = [record, ...ancestors];
-  return all.filter((each): each is TokenRecord => each !== undefined && isCounted(each));
+  const isLimited = (each: TokenRecord | undefined): each is TokenRecord =>
+    each !== undefined && isCounted(each);
+  if (!isLimited(record) && !ancestors.some(isLimited)) return NOBODY;
+  return [record, ...ancestors].filter(isLimited);
 }
 
 const NOBODY: readonly TokenRecord[] = [];

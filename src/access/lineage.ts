@@ -17,11 +17,11 @@ export function ancestorFault(
   ancestors: Ancestors,
   now: number,
 ): AncestorFault | undefined {
-  if (ancestors.length === 0) return undefined;
-  const states = ancestors.map((ancestor) =>
-    // Ids of imported tokens come again after a purge, perhaps for another account.
-    ancestor?.account === account ? stateOf(ancestor, now) : 'revoked',
-  );
+  // Ids of imported tokens come again after a purge, perhaps for another account.
+  const stateIn = (ancestor: TokenRecord | undefined) =>
+    ancestor?.account === account ? stateOf(ancestor, now) : 'revoked';
+  if (ancestors.every((ancestor) => stateIn(ancestor) === 'active')) return undefined;
+  const states = ancestors.map(stateIn);
   const fault = FAULTS.find((state) => states.includes(state));
   return fault && `ancestor_${fault}`;
 }
@@ -74,7 +74,8 @@ export class Lineages {
     let { scopes, expiresAt } = record;
     for (const ancestor of ancestors) {
       scopes = ancestor === undefined ? [] : this.#common(scopes, ancestor.scopes);
-      if (ancestor !== undefined && ancestor.expiresAt < expiresAt) expiresAt = ancestor.expiresAt;
+      if (ancestor !== undefined && ancestor.expiresAt.getTime() < expiresAt.getTime())
+        expiresAt = ancestor.expiresAt;
     }
     const isWhole = scopes === record.scopes && expiresAt === record.expiresAt;
     return isWhole ? record : { ...record, scopes, expiresAt };
