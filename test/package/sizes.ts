@@ -6,7 +6,7 @@ import { ENTRIES, type Entry, specifierOf } from './entries.ts';
 /** In bytes, a little above what it is: whoever raises one says in the change what it buys. */
 const BUDGETS: Readonly<Record<Entry, number>> = {
   scope: 8_650,
-  index: 47_250,
+  index: 47_350,
   openapi: 15_000,
   http: 39_700,
   console: 57_500,
