@@ -110,7 +110,8 @@ function overPostgres(options: object): DatabaseHost<pg.Pool> {
   };
 }
 
-const CONTRARY: PoolOptions = {
+/** All that a host may have set for its own queries and that must not matter to us. */
+export const CONTRARY_OPTIONS: PoolOptions = {
   charset: 'latin1_swedish_ci',
   flags: ['-FOUND_ROWS'],
   rowsAsArray: true,
@@ -125,7 +126,7 @@ const CONTRARY: PoolOptions = {
 
 export function mariadbHost(settings: HostSettings = {}): DatabaseHost<MysqlDriverPool> {
   const { isolation, isReadOnly = false, isContrary = false } = settings;
-  const pool = createPool({ uri: urls.mariadb as string, ...(isContrary && CONTRARY) });
+  const pool = createPool({ uri: urls.mariadb as string, ...(isContrary && CONTRARY_OPTIONS) });
   pool.on('connection', (connection) => {
     if (isolation) connection.query(`SET SESSION tx_isolation = '${isolation.replace(' ', '-')}'`);
     if (isReadOnly) connection.query('SET SESSION TRANSACTION READ ONLY');

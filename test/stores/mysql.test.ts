@@ -32,6 +32,7 @@ import {
   type TokenRecord,
 } from '../../src/token.ts';
 import { freePort, type Server, startServer } from '../servers.ts';
+import { CONTRARY_OPTIONS } from './database-hosts.ts';
 import {
   EARLIER_RECORDS,
   earlierInsert,
@@ -134,20 +135,11 @@ const VERBS: readonly (readonly [string, (store: MysqlTokenStore) => Promise<unk
 const IDS = ['one', 'two', 'three'].map((label) => newRecord(label).id);
 const WRITES = VERBS.filter(([verb]) => !verb.startsWith('find') && !verb.startsWith('page'));
 
-/** All that a host may have set for its own queries and that must not matter to us. */
+/** All of that, and what a host may have set in its sessions. */
 const CONTRARY: HostOptions = {
+  ...CONTRARY_OPTIONS,
   first: `SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE',
     time_zone = '+05:45', group_concat_max_len = 4`,
-  charset: 'latin1_swedish_ci',
-  flags: ['-FOUND_ROWS'],
-  rowsAsArray: true,
-  nestTables: '_',
-  supportBigNumbers: true,
-  bigNumberStrings: true,
-  dateStrings: true,
-  namedPlaceholders: true,
-  typeCast: (field) => field.string('latin1'),
-  timezone: '-03:00',
 };
 
 /** Where MariaDB refuses most often what others have changed meanwhile. */
