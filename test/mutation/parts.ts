@@ -67,7 +67,7 @@ export const PARTS = {
     tests: ['test/usage/{advice,forget,recorder,review,usage}.test.ts'],
   },
   service: {
-    mutate: ['src/{service,events,schemas,options,clock,scope-refusals,list-size}.ts'],
+    mutate: ['src/{service,issuance,events,schemas,options,clock,scope-refusals,list-size}.ts'],
     tests: ['test/service/!(time|growth).test.ts', 'test/events.test.ts', 'test/clock.test.ts'],
   },
   checks: {
