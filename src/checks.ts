@@ -34,16 +34,15 @@ export abstract class TokenChecks<out Entry extends string = string> extends Tok
 
   /**
    * Decides whether a value allows something. A refused value is not an error but a verdict. The instant
-   * of expiry already counts as expired. Only reads, but for two things: if it accepts a value that waits
-   * for its first use, that is written in the background, and if the uses of the token are limited, it takes
-   * one of them.
+   * of expiry already counts as expired. Only reads, with two exceptions: the first use of a value that
+   * waits for it is written in the background, and if the uses of the token are limited, one is taken.
    *
    * If all accounts share one catalog, requests are read with it: a segment that one of its entries
    * names literally belongs to that entry, and no `{}` of a scope matches it.
    *
    * @param need a scope, or a request with its raw target, or one that a catalog has read
-   * @param options `fresh` reads the store, whatever `cache` allows; `address` says where the request comes
-   * from
+   * @param options `fresh` reads the store, whatever `cache` allows; `address` says where the request
+   * comes from
    * @throws {TokenError} `invalid_scope` if `need.scope` is not a scope
    * @example
    * const need = { method: 'GET', domain: 'shop.example', target: '/orders/7?x=1' };
@@ -80,7 +79,7 @@ export abstract class TokenChecks<out Entry extends string = string> extends Tok
   /**
    * Decides immediately if nothing has to be awaited: the value is malformed, or its record is in the
    * cache (see the option `cache`) and the catalog is not a function. If the uses of the token are
-   * limited, this process must have one in advance, or know that there is none.
+   * limited, this process must have leased one in advance, or know that none is left.
    *
    * @returns the verdict that `verify` would give; `undefined` if you have to call `verify`
    * @throws {TokenError} as `verify`
@@ -92,15 +91,15 @@ export abstract class TokenChecks<out Entry extends string = string> extends Tok
     need: Need<AskedScope<Entry, Asked>>,
     options?: VerifySyncOptions,
   ): Verdict | undefined {
-    if (this.#parts.catalogs.areAsked) return undefined;
+    if (this.#parts.catalogs.arePerAccount) return undefined;
     const { address } = options === undefined ? {} : readInput(verifySyncOptions, options);
     const call = { now: this.#now(), source: 'cache', address } as const;
     return this.#decider.decide(value, need, call) as Verdict | undefined;
   }
 
   /**
-   * Decides like `verify`, without a promise if nothing has to be awaited. For the guard. A subclass or
-   * a mock that overrides `verify` or `verifySync` is asked instead.
+   * Decides like `verify`, without a promise if nothing has to be awaited. For the guard. If a subclass
+   * or a mock overrides `verify` or `verifySync`, calls these instead.
    *
    * @param addressOf is called only if the token is limited to addresses
    * @internal
@@ -136,13 +135,15 @@ export abstract class TokenChecks<out Entry extends string = string> extends Tok
    * agent that should get less than its owner has. It belongs to the same account, and is listed, changed,
    * rotated and revoked like any other.
    *
-   * It is never more than its parent and the ancestors of that are at the moment: `verify` accepts it only
-   * while all of them are live and their scopes cover what is needed. So revoking, suspending or narrowing a
-   * token reaches all that were derived from it. Rotating it changes nothing for them.
+   * It never allows more than its parent and all other ancestors allow at the moment: `verify` accepts it
+   * only while all of them are live and their scopes cover the need. So revoking, suspending or
+   * narrowing a token reaches all tokens that were derived from it. Rotating it changes nothing for
+   * them.
    *
    * Requested scopes are expanded against those that the parent holds, as against a catalog. The token
-   * expires with its parent at the latest, also if it was asked for longer. Its limits may only add to those
-   * of its ancestors, which hold for it as well: a use of it is a use of each of them. There are at most 8 generations.
+   * expires with its parent at the latest, even if you ask for longer. Its limits may only add to those of
+   * its parent or be narrower. The limits of all ancestors apply to it as well: a use of it is a use of
+   * each of them. There are at most 8 generations.
    *
    * @throws {TokenError} `invalid_token` if `verify` would refuse the value whatever is needed, with the
    * reason in `details.reason`; `scope_unmatched`, naming what the parent does not hold; `quota_exceeded`

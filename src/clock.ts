@@ -40,7 +40,7 @@ export function steadyClock(clock: Clock, elapsedMs = elapsedOf(clock)): () => n
   };
 }
 
-/** The time of another clock may have nothing to do with that of the machine, as in a test. */
+/** The monotonic clock of the machine measures nothing for an injected clock, such as that of a test. */
 function elapsedOf(clock: Clock): () => number {
   return clock === systemClock ? () => performance.now() : () => 0;
 }

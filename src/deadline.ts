@@ -20,12 +20,12 @@ export function withDeadline<Result>(
   });
 }
 
-/** Lets others have a turn of the event loop. */
+/** Yields to the event loop: other callbacks run first. */
 export function nextTurn(): Promise<void> {
   return new Promise(setImmediate);
 }
 
-/** Shares out long work in turns of the event loop, each of some milliseconds. */
+/** Divides long work into turns of the event loop, each of a few milliseconds. */
 export class Turns {
   readonly #turnMs: number;
   #since = performance.now();
@@ -34,12 +34,12 @@ export class Turns {
     this.#turnMs = turnMs;
   }
 
-  /** Whether others should have a turn now. */
+  /** Whether this turn has taken its time, so that it should end. */
   get isOver(): boolean {
     return performance.now() - this.#since >= this.#turnMs;
   }
 
-  /** Lets others have a turn, then begins the next. */
+  /** Yields to the event loop, then begins the next turn. */
   async next(): Promise<void> {
     await nextTurn();
     this.#since = performance.now();

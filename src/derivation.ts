@@ -1,24 +1,23 @@
-import { checkSize, tooManyTokens } from './access/change.ts';
 import { ancestryOf, type Bounds, expandWithin, expiryWithin } from './access/derivation.ts';
 import { ancestorFault } from './access/lineage.ts';
 import { TokenError } from './errors.ts';
 import type { DeriveInput, Read } from './input.ts';
+import { issueWithinQuota } from './issuance.ts';
 import { checkLimitsWithin } from './limits/within.ts';
 import type { ServiceParts } from './parts.ts';
-import { tokenOf } from './records/token-view.ts';
 import { askedExpiry, expiryAfter, type IssuedToken, type TokenRecord } from './token.ts';
 
-/** Issues a token within what the token of a value may do now. */
+/** Issues a token that may do no more than the token of a value may do now. */
 export async function derived(
   parts: ServiceParts,
   value: string,
   { scopes, name, metadata, limits, ...asked }: Read<DeriveInput>,
   now: number,
 ): Promise<IssuedToken> {
-  const { lifetime, quotas } = parts.rules;
+  const { lifetime } = parts.rules;
   const expiresAt = askedExpiry(asked, now, lifetime) ?? expiryAfter(now, lifetime.defaultSeconds);
   parts.limits.check(limits);
-  const parent = await parts.decider.live(value, now);
+  const parent = await parts.decider.requireLive(value, now);
   const bounds = boundsBy(parts, parent);
   checkLimitsWithin(limits, bounds.limits);
   const fields = {
@@ -33,18 +32,11 @@ export async function derived(
     ...(metadata !== undefined && { metadata }),
     ...(limits !== undefined && { limits }),
   };
-  checkSize(fields, quotas);
-  const quota = { tokens: quotas.tokensPerAccount, liveAt: new Date(now) };
-  const inserted = await parts.records.insert(fields, quota);
-  if (inserted === undefined) throw tooManyTokens(quotas);
-  const { record } = inserted;
-  parts.events.issued(record, now);
-  return Object.freeze({ ...tokenOf(record, now), value: inserted.value });
+  return issueWithinQuota(parts, fields, now);
 }
 
 /**
- * Makes a change of a record, within what its ancestors leave of it. There are no bounds for a token
- * without ancestors.
+ * Makes a change of a record within what its parent has now. A token without ancestors has no bounds.
  *
  * @throws {TokenError} `token_expired` if one of them has ended, and whatever `change` throws
  */

@@ -1,4 +1,4 @@
-/** Where the pages about codes are: they ship with the package. */
+/** The folder of the pages about error codes, which ship with the package. */
 export const ERROR_PAGES = 'node_modules/tokenwright/docs/errors';
 
 /**
@@ -86,7 +86,7 @@ export function invalidOptions(message: string): TokenError {
   return new TokenError('invalid_options', message);
 }
 
-/** The error for a question about all records of a store that cannot list them. */
+/** The error for a call that reads all records, of a store that has no `scan`. */
 export function noScan(): TokenError {
   return invalidOptions('this store has no scan, which reads all records');
 }
@@ -96,7 +96,7 @@ export type StoreFailure = TokenError & {
   readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
 };
 
-/** What a store may say about its failure, as `details.reason`. */
+/** The messages for each `details.reason` with which a store may explain a failure. */
 const STORE_REASONS = {
   standby:
     'the store reached a standby or read-only server, which may not know about revocations; connect to the primary',
@@ -127,7 +127,8 @@ export function storeFailure(error: unknown): StoreFailure {
   return storeOutage();
 }
 
-function storeOutage(): StoreFailure {
+/** The error for a store that did not answer, or not in time. */
+export function storeOutage(): StoreFailure {
   return failureOf('store_unavailable', 'the store did not answer; try again later');
 }
 

@@ -18,8 +18,8 @@ interface TokenScopedEvent extends BaseEvent {
  * Something that happened to a token, identified by its id and never with its value, or to the store.
  *
  * - `issued`, `modified`, `rotated`, `revoked`: the change was made. `issued` has the `parent` of a token
- *   that was derived, and the `format` of one that was imported. `rotated` has `pending` if the new value waits for its first use; dropping that
- *   value is `modified`.
+ *   that was derived, and the `format` of one that was imported. `rotated` has `pending` if the new value
+ *   waits for its first use; dropping that value is `modified`.
  * - `activated`: the new value was used for the first time, and the old one has its grace period from now.
  *   Emitted once, by the process that wrote it; by none if the answer of the store was lost.
  * - `suspended`, `resumed`: follows the `modified` of a change that did this.
@@ -32,7 +32,7 @@ interface TokenScopedEvent extends BaseEvent {
  * - `reused`: somebody presented a value that a rotation had replaced, after its grace period. The value
  *   was rejected, so a `refused` event follows. Only the last replaced value is recognized; an older
  *   one is just `refused`, as `unknown`.
- * - `store_trouble`: a call of the store failed with `code`, or one of the usage or the lease store.
+ * - `store_trouble`: a call of the token store, the usage store or the lease store failed with `code`.
  * - `usage_dropped`: `count` counts of usage (each of one token and one scope) were never written, because
  *   the usage store was down for long or when the service was closed.
  *
@@ -95,8 +95,8 @@ export type TokenEvent =
       readonly type: 'store_trouble';
       readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
       /**
-       * Only if it was not the store of the tokens: the usage store, whose failures refuse nobody, or the
-       * lease store, without which no token passes whose uses are limited.
+       * Absent for the token store. A failure of the usage store refuses no request. A failure of the
+       * lease store affects tokens with limited uses: they are not accepted without it.
        */
       readonly store?: 'usage' | 'leases';
     })
@@ -106,13 +106,13 @@ export type TokenEvent =
       readonly count: number;
     });
 
-/** What can happen to one token, when its id says it all. */
+/** The types of events about one token that need no more than its id and its account. */
 type TokenChange = Exclude<
   Extract<TokenEvent, TokenScopedEvent>['type'],
   'issued' | 'rotated' | 'verified'
 >;
 
-/** An event whose time is not that of a call. */
+/** An event that does not happen at the time of a call, but when it is emitted. */
 type OwnEvent = DistributiveOmit<
   Extract<TokenEvent, { type: 'store_trouble' | 'usage_dropped' }>,
   'at'
@@ -143,7 +143,10 @@ const CHANNELS = {
   usage_dropped: channel('tokenwright:usage_dropped'),
 } as const satisfies Record<TokenEventType, unknown>;
 
-/** Calls a listener of the host now, without waiting for it. What it throws, also later, is ignored. */
+/**
+ * Calls a listener of the host immediately, without waiting for it. Ignores its exceptions and
+ * rejections.
+ */
 export function notify<Event>(listener: (event: Event) => unknown, event: Event): void {
   (async () => listener(event))().catch(() => {});
 }
@@ -186,6 +189,7 @@ export class Events {
 
   /** Emits that a token was issued, or derived from another one. */
   issued({ id, account, ancestors, format }: TokenRecord, now: number): void {
+    if (!this.#isHeard('issued')) return;
     const parent = ancestors?.at(-1);
     const from = {
       ...(parent !== undefined && { parent }),
@@ -266,7 +270,7 @@ export class Events {
     }
   }
 
-  /** Spares hot paths an event that nobody listens for. */
+  /** Hot paths make no event that nobody listens for. */
   #isHeard(type: TokenEventType): boolean {
     return this.#listener !== undefined || CHANNELS[type].hasSubscribers;
   }

@@ -4,13 +4,14 @@ import { IMPORT_STEP } from './bounds.ts';
 import { isTokenError, TokenError } from './errors.ts';
 import { notify } from './events.ts';
 import type { ImportInput, ImportManyOptions, ImportReport, Read } from './input.ts';
+import { accountQuota } from './issuance.ts';
 import type { ServiceParts } from './parts.ts';
 import { tokenOf } from './records/token-view.ts';
 import { readInput } from './schemas.ts';
 import { checkExpiry, type Token, type TokenRecord } from './token.ts';
 import { importedValue, readDigest } from './values/foreign.ts';
 
-/** A row that was read: what it is to become, or why it is refused. */
+/** A row that was read: the record to import, or the error with which it is refused. */
 interface ReadRow {
   readonly row: number;
   readonly record?: TokenRecord;
@@ -19,7 +20,7 @@ interface ReadRow {
 
 type Outcome = 'imported' | 'skipped' | TokenError;
 
-/** Makes records of tokens that another system has issued. */
+/** Imports tokens that another system has issued. */
 export class Importer {
   readonly #parts: ServiceParts;
   readonly #now: number;
@@ -29,7 +30,7 @@ export class Importer {
     this.#now = now;
   }
 
-  /** Imports one token. One that was imported before is returned as it is. */
+  /** Imports one token. Returns a token that was imported before unchanged. */
   async one(input: ImportInput): Promise<Token> {
     const record = await this.#read(input);
     const outcome = await this.#insert(record, await this.#parts.store.findOne(record.id));
@@ -38,7 +39,7 @@ export class Importer {
     return tokenOf(stored ?? record, this.#now);
   }
 
-  /** Imports rows in steps. The store's own failures end it; what is done stays. */
+  /** Imports rows in steps. A failure of the store ends the import; rows imported before it stay. */
   async many(
     rows: Iterable<ImportInput> | AsyncIterable<ImportInput>,
     { dryRun = false, onRefused, onProgress }: ImportManyOptions,
@@ -98,7 +99,7 @@ export class Importer {
 
   async #insertAll(
     rows: readonly ReadRow[],
-    isTrial: boolean,
+    isDryRun: boolean,
   ): Promise<readonly (readonly [row: number, outcome: Outcome])[]> {
     const ids = rows.flatMap(({ record }) => (record === undefined ? [] : [record.id]));
     const found = new Map(
@@ -111,29 +112,29 @@ export class Importer {
       rows.map(async ({ row, record, refusal }) => {
         if (record === undefined) return [row, refusal as TokenError] as const;
         const kept = found.get(record.id);
-        const isToInsert = !isTrial || kept !== undefined;
-        return [row, isToInsert ? await this.#insert(record, kept) : 'imported'] as const;
+        const isPretended = isDryRun && kept === undefined;
+        return [row, isPretended ? 'imported' : await this.#insert(record, kept)] as const;
       }),
     );
   }
 
   async #insert(record: TokenRecord, kept: TokenRecord | undefined): Promise<Outcome> {
     const { store, events, rules } = this.#parts;
-    if (kept !== undefined) return ofKept(record, kept);
+    if (kept !== undefined) return outcomeOfKnown(record, kept);
     const { quotas } = rules;
-    const quota = { tokens: quotas.tokensPerAccount, liveAt: new Date(this.#now) };
-    const insertion = await store.insert(record, quota);
+    const insertion = await store.insert(record, accountQuota(quotas, this.#now));
     if (insertion === 'quota_exceeded') return tooManyTokens(quotas);
     if (insertion === 'id_taken') {
       const now = await store.findOne(record.id);
-      return now === undefined ? 'skipped' : ofKept(record, now);
+      return now === undefined ? 'skipped' : outcomeOfKnown(record, now);
     }
     events.issued(record, this.#now);
     return 'imported';
   }
 }
 
-function ofKept({ account }: TokenRecord, kept: TokenRecord): Outcome {
+/** The outcome for a value whose record is in the store already. */
+function outcomeOfKnown({ account }: TokenRecord, kept: TokenRecord): Outcome {
   if (kept.account === account) return 'skipped';
   return new TokenError('invalid_request', 'this value was imported for another account', {
     member: 'digest',

@@ -28,19 +28,19 @@ export interface IssueInput<Asked extends string = string> {
    */
   readonly metadata?: JsonObject | undefined;
   /**
-   * From where, how often and how many times it may be used; see {@link TokenLimits}. `uses` and `rate` need
-   * the option `limits` of the service.
+   * From where, how often and how many times it may be used; see {@link TokenLimits}. `uses` and `rate`
+   * need the option `limits` of the service.
    */
   readonly limits?: TokenLimits | undefined;
 }
 
 /**
- * The input of `derive`. The new token belongs to the account of its parent, and expires when that does
+ * The input of `derive`. The new token belongs to the account of its parent, and expires with its parent
  * if it would live longer.
  */
 export type DeriveInput<Asked extends string = string> = Omit<IssueInput<Asked>, 'account'>;
 
-/** The input of `import`: what another system has stored of a token. */
+/** The input of `import`: a token that another system has issued. */
 export interface ImportInput<Asked extends string = string> {
   /** The owner of the token. */
   readonly account: string;
@@ -61,7 +61,7 @@ export interface ImportInput<Asked extends string = string> {
   readonly name?: string | undefined;
   /** Your own facts: a JSON object of at most 4096 bytes. */
   readonly metadata?: JsonObject | undefined;
-  /** Whether verify refuses it until `patch` resumes it, as one that was disabled there. @default false */
+  /** Suspends it, for example if it was disabled there. `patch` resumes it. @default false */
   readonly suspended?: boolean | undefined;
 }
 
@@ -79,7 +79,7 @@ export interface RefusedRow {
 export interface ImportReport {
   /** Rows that it has read. */
   readonly rows: number;
-  /** Tokens that are there now and were not. */
+  /** Tokens that it has added, or would add without `dryRun`. */
   readonly imported: number;
   /** Rows that had been imported before. */
   readonly skipped: number;
@@ -145,8 +145,8 @@ export interface ModifyInput<Asked extends string = string> {
    */
   readonly expiresAt?: Date | undefined;
   /**
-   * The same as a duration from now: whole seconds, or a text such as `30d`, `12h`, `30m` or `45s`. Not together
-   * with `expiresAt`.
+   * The same as a duration from now: whole seconds, or a text such as `30d`, `12h`, `30m` or `45s`. Not
+   * together with `expiresAt`.
    */
   readonly expiresIn?: number | string | undefined;
   /** Stay as they are if you leave them out. Replaced whole; `null` removes all limits. */
@@ -164,8 +164,8 @@ export interface PatchInput<Asked extends string = string> {
   /** Later than now, and at most the longest lifetime from now. */
   readonly expiresAt?: Date | undefined;
   /**
-   * The same as a duration from now: whole seconds, or a text such as `30d`, `12h`, `30m` or `45s`. Not together
-   * with `expiresAt`.
+   * The same as a duration from now: whole seconds, or a text such as `30d`, `12h`, `30m` or `45s`. Not
+   * together with `expiresAt`.
    */
   readonly expiresIn?: number | string | undefined;
   /** `null` removes it. */
@@ -175,8 +175,8 @@ export interface PatchInput<Asked extends string = string> {
   /** Replaced whole: what you leave out of it is no longer limited. `null` removes all limits. */
   readonly limits?: TokenLimits | null | undefined;
   /**
-   * `true` suspends the token: it is refused until `false` resumes it. Nothing else about it changes, so it
-   * may expire meanwhile.
+   * `true` suspends the token: it is refused until `false` resumes it. Nothing else about it changes, so
+   * it may expire meanwhile.
    */
   readonly suspended?: boolean | undefined;
 }
@@ -197,7 +197,8 @@ export interface RotateOptions {
    */
   readonly activate?: 'first-use' | undefined;
   /**
-   * How long the old value stays valid after it was replaced: whole seconds, never past the token's expiry.
+   * How long the old value stays valid after it was replaced: whole seconds, never past the token's
+   * expiry.
    * @default 0
    */
   readonly graceSeconds?: number | undefined;
@@ -230,8 +231,8 @@ export interface VerifyOptions {
   readonly fresh?: boolean | undefined;
   /**
    * The IP address that the request comes from, without a port. A token that is limited to addresses is
-   * refused without it, as `address_unknown`. Behind a proxy, it is in a header that your proxy sets; never
-   * take it from one that the client can write.
+   * refused without it, as `address_unknown`. Behind a proxy, it is in a header that your proxy sets;
+   * never take it from one that the client can write.
    */
   readonly address?: string | undefined;
 }
@@ -242,10 +243,10 @@ export type VerifySyncOptions = Pick<VerifyOptions, 'address'>;
 /** The options of `introspect`. */
 export interface IntrospectOptions {
   /**
-   * Counts the call as a use of the token: for a server that decides by the answer. Usage, if it is
-   * recorded, has it under the scope `other`, because nobody knows by which scope. A value that waits for
-   * its first use has it then. The limits of the token hold, too: it takes one of its uses, and is not
-   * returned if it has none left, or may not be used from `address`. @default false
+   * Counts the call as a use of the token, for a server that grants access by the answer. Recorded usage
+   * has it under the scope `other`, because the scope is not known. It is the first use of a value that
+   * waits for one. The limits of the token apply: the call takes one use, and the token is not returned
+   * if none is left or it may not be used from `address`. @default false
    */
   readonly countsAsUse?: boolean | undefined;
   /** With `countsAsUse`: the IP address that the bearer's request comes from, as in `verify`. */
@@ -256,7 +257,7 @@ export interface IntrospectOptions {
 
 /** The options of `advise`. */
 export interface AdviseOptions {
-  /** How long a scope was not used that can go: whole days, 1 to 3650. @default 30 */
+  /** Names scopes that were not used for this long: whole days, 1 to 3650. @default 30 */
   readonly unusedForDays?: number | undefined;
 }
 
@@ -264,11 +265,11 @@ export interface AdviseOptions {
 export interface ReviewInput {
   /** Reviews only the tokens of this account. @default all accounts */
   readonly account?: string | undefined;
-  /** How long a token or a scope was not used that is found. @default 90 */
+  /** Finds tokens and scopes that were not used for this long. @default 90 */
   readonly unusedForDays?: number | undefined;
-  /** How soon a token expires that is found. @default 14 */
+  /** Finds tokens that expire within this time. @default 14 */
   readonly expiringWithinDays?: number | undefined;
-  /** How long ago the value was made of a token that is found. @default 180 */
+  /** Finds tokens with a value that is older than this. @default 180 */
   readonly secretOlderThanDays?: number | undefined;
   /** Called with the number of live tokens so far after each step. */
   readonly onProgress?: ((reviewed: number) => void) | undefined;
@@ -282,15 +283,15 @@ export interface ResealOptions {
 
 /** The input of `reviewPage`. */
 export interface ReviewPageInput extends Omit<ReviewInput, 'account' | 'onProgress'> {
-  /** Whose tokens. */
+  /** The owner of the tokens. */
   readonly account: string;
-  /** That of the page before, with the same other members. */
+  /** The cursor of the page before this one. The other members must be the same. */
   readonly cursor?: string | undefined;
 }
 
 /** The options of `upkeep`. */
 export interface UpkeepOptions {
-  /** How long ago a record expired or was revoked that is removed: whole days, 1 to 3650. @default 90 */
+  /** Removes records that expired or were revoked this long ago: whole days, 1 to 3650. @default 90 */
   readonly purgeAfterDays?: number | undefined;
   /**
    * The milliseconds from one round to the next, from 1000 to 604 800 000 (a week).

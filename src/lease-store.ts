@@ -11,23 +11,24 @@ export interface LeaseWant {
   readonly window: number;
   /**
    * How many uses all processes together may have, in this window: from 1 to 2^53 - 1. It may differ from
-   * that of earlier calls: the store counts what it has granted, and compares it with this.
+   * that of earlier calls: the store counts the uses that it has granted, and compares the count with
+   * this.
    */
   readonly limit: number;
   /** How many to grant at most: 0 or more. With 0, the call only moves `until`. */
   readonly want: number;
   /**
    * The end of the window, or of the total: from then on nothing is granted, and the count may be
-   * forgotten. The latest one that was given counts.
+   * forgotten. If calls differ, the latest one applies.
    */
   readonly until: Date;
 }
 
 /** Uses that were granted and not spent. */
 export interface UnspentLease {
-  /** As it was in the {@link LeaseWant}. */
+  /** The key of the {@link LeaseWant}. */
   readonly key: string;
-  /** As it was in the {@link LeaseWant}. */
+  /** The window of the {@link LeaseWant}. */
   readonly window: number;
   /** How many: 1 or more, and no more than were granted and not yet given back. */
   readonly amount: number;
@@ -36,15 +37,15 @@ export interface UnspentLease {
 /**
  * Counts how many uses of limited tokens were granted to processes. What it promises:
  *
- * - All that is granted of one key and window, less what was given back, is never more than the `limit` of
- *   the call that granted it, with any number of processes at the same time. Each want of a call is a
- *   step of its own.
- * - Windows and keys have nothing to do with each other.
+ * - The uses granted of one key and window, minus those given back, are never more than the `limit` of the
+ *   call that granted them, with any number of processes at the same time. Each want of a call is a step
+ *   of its own.
+ * - Each key and each window has a count of its own.
  * - If the store has a clock, such as that of a database server, that clock decides whether `until` has
  *   come. A process whose clock is late gets nothing of a window that has ended.
  * - It may refuse a window that begins only after the end of the next one, by its own clock.
- * - What was granted stays granted, also if the server or the process ends: a store that cannot be sure of
- *   that rejects.
+ * - Granted uses stay granted, even if the server or the process ends. A store that cannot be sure of that
+ *   rejects.
  *
  * `leaseContract` of `tokenwright/testing` checks this for any store.
  */
@@ -61,7 +62,7 @@ export interface LeaseStore {
   /**
    * Makes granted uses available to others again. The store cannot tell one lease from another: giving one
    * back twice would make more available than the limit, so a call whose outcome is unknown must not be
-   * repeated. What is unknown, or more than was granted, is ignored.
+   * repeated. Ignores unknown keys and windows, and uses beyond those that were granted.
    *
    * @throws {TokenError} `store_unavailable`
    */
@@ -77,7 +78,7 @@ export interface LeaseStore {
   purge(before: Date, limit: number): Promise<number>;
 
   /**
-   * Looks for faults that an operator can mend: a table that is missing, of another version or without an
+   * Looks for faults that an operator can repair: a table that is missing, has another version or lacks an
    * index, and counts that nobody purges. Optional.
    *
    * @throws {TokenError} `store_unavailable`

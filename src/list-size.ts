@@ -5,10 +5,10 @@ export function isLong(list: readonly unknown[]): boolean {
   return list.length > MAX_SCOPES_A_TURN;
 }
 
-/** Up to so many members, to measure a list again takes no longer than to look its size up. */
+/** Up to this many members, measuring a list again takes no longer than looking up its size. */
 const MAX_MEASURED_AGAIN = 32;
 
-/** Longer lists that are frozen are measured once: those of stores are shared. */
+/** The sizes of longer frozen lists. Records of a store share such lists, so each is measured once. */
 const sizes = new WeakMap<readonly unknown[], number>();
 
 /** The length of a list of texts as JSON if nothing in it is escaped; `NaN` for any other list. */
@@ -17,7 +17,10 @@ export function listBytes(list: readonly unknown[]): number {
   const known = isKept ? sizes.get(list) : undefined;
   if (known !== undefined) return known;
   let bytes = 2;
-  for (const item of list) bytes += typeof item === 'string' ? item.length + 3 : Number.NaN;
+  for (const item of list) {
+    if (typeof item !== 'string') return Number.NaN;
+    bytes += item.length + 3;
+  }
   if (isKept) sizes.set(list, bytes);
   return bytes;
 }

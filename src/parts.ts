@@ -21,7 +21,7 @@ import { KeyRing } from './values/keys.ts';
 import { checkPrefix } from './values/prefix.ts';
 import { Values } from './values/value.ts';
 
-/** What the verbs of a service work with. */
+/** The parts that the methods of a service work with. */
 export interface ServiceParts {
   readonly rules: {
     readonly lifetime: Lifetime;

@@ -23,7 +23,7 @@ export interface FindingPage {
 /** Milliseconds of work after which others get a turn of the event loop. */
 const TURN_MS = 10;
 
-/** What holds for all steps of one review. */
+/** The same for all steps of one review. */
 interface ReviewContext {
   readonly ages: ReviewAges;
   readonly now: number;
@@ -90,7 +90,7 @@ export class Reviews {
     const { compiled, view } = this.#parts;
     if (turns.isOver) await turns.next();
     const usages = await view.usage?.countsOf(records.map(({ id }) => id));
-    // After the counts, because some may be dropped meanwhile.
+    // Read after the counts, so that it is late enough for counts that are dropped in between.
     const since = await view.usage?.countedSince();
     const coverages = await this.#coveragesOf(records);
     for (const [index, record] of records.entries()) {
@@ -108,7 +108,9 @@ export class Reviews {
     }
   }
 
-  /** By account; without those whose catalog fails, such as that of an account which was closed. */
+  /**
+   * By account. Leaves out an account if its catalog fails, for example because the account was closed.
+   */
   async #coveragesOf(
     records: readonly TokenRecord[],
   ): Promise<ReadonlyMap<string, CatalogCoverage>> {
@@ -139,7 +141,7 @@ function agesOf(input: ReviewInput): ReviewAges {
   };
 }
 
-/** Those that somebody can use, now or when they are resumed. */
+/** The tokens that can be used, now or after they are resumed. */
 function liveOf(records: readonly TokenRecord[], now: number): TokenRecord[] {
   return records.filter((record) => record.revokedAt === undefined && !isExpired(record, now));
 }

@@ -44,7 +44,7 @@ import {
 import { isId } from './token-id.ts';
 import { durationMessage, secondsMessage, shown, shownBlock, shownName } from './wording.ts';
 
-/** What an error function of zod is given. */
+/** The argument of an error function of zod. */
 interface Sent {
   readonly input?: unknown;
 }
@@ -209,7 +209,7 @@ function newTokenFields({ maxSeconds }: Lifetime) {
   };
 }
 
-/** The input of `import`. The digest is read apart. */
+/** The input of `import`. `readDigest` checks the digest. */
 export const importInput: z.ZodType<Read<ImportInput>> = strict(
   {
     account: fields.account,
@@ -456,7 +456,7 @@ function daysField(name: string): z.ZodType<number> {
   return numberField(name, 1, MAX_REVIEWED_DAYS);
 }
 
-/** A duration in seconds, or as a text with its unit. How long it may be, the service knows. */
+/** A duration in seconds, or as a text with its unit. The service checks how long it may be. */
 function durationField(name: string): z.ZodType<number> {
   return z.unknown().transform((value, context) => {
     const seconds = typeof value === 'string' ? parseDuration(value) : value;
@@ -475,7 +475,7 @@ function rangeMessage(name: string, min: number, max: number): string {
   return `${name} must be a whole number ${upTo}`;
 }
 
-/** Says what was sent after what would be right. */
+/** Makes an error function: its message says what would be right, and then what was sent. */
 export function got(rule: string): (sent: Sent) => string {
   return ({ input }) => `${rule}; got ${shown(input)}`;
 }
@@ -522,7 +522,7 @@ function unknownMessage(
 ): string {
   const names = unknown.slice(0, MAX_COMPARED_NAMES);
   const close = names.map((name) => nearestOf(name, known));
-  // The first one that looks misspelled, since its hint is the help.
+  // A name that looks misspelled comes first, because its hint helps.
   const index = Math.max(
     0,
     close.findIndex((name) => name !== undefined),

@@ -6,8 +6,8 @@ const EXAMPLE = 'GET:shop.example/orders';
 const FORM = 'a scope here is METHOD:domain/path, such as';
 
 /**
- * Says what a text that is not a scope looks like, and what would be right; empty for a text that looks
- * like nothing that people take for a scope. To be put after the message about it.
+ * A hint for a text that is not a scope: what it looks like, such as a URL, and what would be right. Empty
+ * if it looks like nothing that people often mistake for a scope. Goes after the message about the text.
  */
 export function likeness(text: unknown): string {
   if (!isPrintable(text)) return '';
@@ -20,7 +20,7 @@ const URL_LIKE = /^(?:([a-z]+|\*)[ :]+)?https?:\/\/(?:[^/?#@]*@)?([^/?#:@]+)(?::
 function likeUrl(text: string): string | undefined {
   const [, method = 'GET', domain, path] = URL_LIKE.exec(text) ?? [];
   if (domain === undefined) return undefined;
-  return `this looks like a URL, and ${FORM} ${written(method, domain, path) ?? EXAMPLE}`;
+  return `this looks like a URL, and ${FORM} ${scopeTextOf(method, domain, path) ?? EXAMPLE}`;
 }
 
 /** A method and an address with a space between them, as in the first line of a request. */
@@ -28,16 +28,16 @@ function likeRequest(text: string): string | undefined {
   const [, method = '', domain, path] = /^([a-z]+|\*) +([^\s/:]*)(\/\S*)$/i.exec(text) ?? [];
   if (domain === undefined) return undefined;
   if (domain === '') {
-    return `a scope names the domain, too, such as ${written(method, 'shop.example', path) ?? EXAMPLE}`;
+    return `a scope names the domain, too, such as ${scopeTextOf(method, 'shop.example', path) ?? EXAMPLE}`;
   }
-  return `a colon separates the method and the domain, as in ${written(method, domain, path) ?? EXAMPLE}`;
+  return `a colon separates the method and the domain, as in ${scopeTextOf(method, domain, path) ?? EXAMPLE}`;
 }
 
 /** An address without a method. */
 function likeAddress(text: string): string | undefined {
   const [, domain, path] = /^((?:[\w-]+\.)+[a-z]{2,}|localhost)(\/\S*)$/i.exec(text) ?? [];
   if (domain === undefined) return undefined;
-  return `put the method in front, as in ${written('GET', domain, path) ?? EXAMPLE}`;
+  return `put the method in front, as in ${scopeTextOf('GET', domain, path) ?? EXAMPLE}`;
 }
 
 const METHODS = /^(?:get|head|post|put|patch|delete|options|query)(?::|$)/i;
@@ -49,14 +49,14 @@ function likeOAuth(text: string): string | undefined {
   return `this looks like an OAuth scope, and ${FORM} ${EXAMPLE}`;
 }
 
-/** The scope of an address, if it is one. Without a path, it is that of the root alone. */
-function written(method: string, domain: string, path = '/'): string | undefined {
+/** The scope for an address; `undefined` if it cannot be one. Without a path, only the root. */
+function scopeTextOf(method: string, domain: string, path = '/'): string | undefined {
   const name = path.slice(1).replace(/\/$/, '') || '$';
   const reading = safeParseScope(`${method.toUpperCase()}:${domain}/${name}`);
   return reading.ok ? reading.scope.toString() : undefined;
 }
 
-/** Says of a scope with a segment such as `:id` that it is plain text; `undefined` for any other. */
+/** A hint that a segment such as `:id` matches only that text; `undefined` for a scope without one. */
 export function parameterHint(scope: Scope): string | undefined {
   const found = routeParameter(scope);
   if (found === undefined) return undefined;

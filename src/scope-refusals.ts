@@ -19,7 +19,7 @@ export function toTokenError(error: unknown, sent?: unknown): unknown {
   return scopeRefusal(isListCode(code) ? code : 'invalid_scope', message, listed ?? repaired);
 }
 
-/** What the scope module cannot say, since it has to stay small. */
+/** A hint that the scope module does not give, because it has to stay small. */
 function hintOf({ code, refused, suggestion }: ScopeError, sent: unknown): string {
   if (code === 'scope_unmatched') return hintOfUnmatched(refused ?? []);
   // Of several, the message is about the first one.

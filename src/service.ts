@@ -1,13 +1,6 @@
 import type * as z from 'zod';
 import { askCatalog } from './access/catalogs.ts';
-import {
-  checkPatch,
-  checkSize,
-  limitsAfter,
-  patched,
-  tooManyTokens,
-  withScopesTime,
-} from './access/change.ts';
+import { checkPatch, checkSize, limitsAfter, patched, withScopesTime } from './access/change.ts';
 import type { Decider } from './access/decision.ts';
 import { isWidening, patchWithin } from './access/derivation.ts';
 import { type Need, readNeed } from './access/need.ts';
@@ -30,11 +23,12 @@ import type {
   RevokeAllOptions,
   RotateOptions,
 } from './input.ts';
+import { issueWithinQuota } from './issuance.ts';
 import type { TokenServiceOptions } from './options.ts';
 import { partsOf, type ServiceParts } from './parts.ts';
 import type { AccountRecords } from './records/account-records.ts';
 import { inBatches } from './records/batches.ts';
-import { tokenOf } from './records/token-view.ts';
+
 import {
   adviseOptions,
   changeOptions,
@@ -131,7 +125,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     input: IssueInput<AskedScope<Entry, Asked>>,
   ): Promise<IssuedToken> {
     const now = this.#now();
-    const { lifetime, quotas, issueInput } = this.#parts.rules;
+    const { lifetime, issueInput } = this.#parts.rules;
     const { account, scopes, name, metadata, limits, ...asked } = readInput(issueInput, input);
     this.#parts.limits.check(limits);
     const expiresAt = askedExpiry(asked, now, lifetime);
@@ -146,13 +140,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
       ...(metadata !== undefined && { metadata }),
       ...(limits !== undefined && { limits }),
     };
-    checkSize(fields, quotas);
-    const quota = { tokens: quotas.tokensPerAccount, liveAt: new Date(now) };
-    const inserted = await this.#records.insert(fields, quota);
-    if (inserted === undefined) throw tooManyTokens(quotas);
-    const { record, value } = inserted;
-    this.#events.issued(record, now);
-    return Object.freeze({ ...tokenOf(record, now), value });
+    return issueWithinQuota(this.#parts, fields, now);
   }
 
   /**
@@ -160,8 +148,8 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
    * Tokens that are issued or revoked between two pages never make another one appear twice or go missing.
    *
    * Continue while there is a `cursor`. A page may hold fewer tokens than `limit` and still have a
-   * cursor: it ends before it would hold more than `maxBytes`. With `scope` or `name` it also ends after looking at
-   * 10 000 tokens or after about 50 ms of this process's time, and can then be empty.
+   * cursor: it ends before it would hold more than `maxBytes`. With `scope` or `name` it also ends after
+   * looking at 10 000 tokens or after about 50 ms of this process's time, and can then be empty.
    *
    * @throws {TokenError} `invalid_scope`; `invalid_request`, also for a cursor of another account or
    * filter
@@ -175,7 +163,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     const query = readInput<Read<ListInput>>(listInput as z.ZodType<Read<ListInput>>, input);
     const { account, scope, match = 'overlaps', limit = DEFAULT_PAGE_TOKENS } = query;
     const { maxBytes = MAX_RECORD_BYTES, state = 'active', name, parent, cursor: given } = query;
-    // The cursors of earlier versions name none of them.
+    // Left out if all have their defaults, so that cursors of earlier versions stay valid.
     const hasMore = state !== 'active' || name !== undefined || parent !== undefined;
     const others = hasMore ? [state, name ?? null, ...(parent === undefined ? [] : [parent])] : [];
     const filter = JSON.stringify([account, scope ?? null, match, ...others]);
@@ -188,8 +176,8 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
   }
 
   /**
-   * Lists all tokens that `list` lists, newest first, one after the other. Reads a page when the one
-   * before it is used up, so you can stop at any time.
+   * Iterates over all tokens that `list` returns page by page, newest first. Reads a page when you have
+   * used up the one before it, so you can stop at any time.
    *
    * @throws {TokenError} as `list`, from the loop
    * @example
@@ -276,12 +264,12 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     if (usage === undefined) throw usageIsOff();
     const record = await this.#records.find(owner, valueOrId, now);
     const from = now - unusedForDays * DAY_MS;
-    return record && usage.adviceOn(record, this.#decider.heldBy(record), from);
+    return record && usage.adviceOn(record, this.#decider.scopeSetOf(record), from);
   }
 
   /**
-   * Replaces the scopes and the expiry of a token, and the limits if you give them. The value, the name and
-   * the metadata stay. A token that was derived gets no more than its parent has.
+   * Replaces the scopes and the expiry of a token, and the limits if you give them. The value, the name
+   * and the metadata stay. A token that was derived gets no more than its parent has.
    *
    * @throws {TokenError} as `issue`, and `invalid_expire`, `not_found`, `token_expired`,
    * `version_conflict`, checked in this order
@@ -360,7 +348,8 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
   /**
    * Revokes a token permanently. With `ifVersion`, only if it still has that version.
    *
-   * @returns whether this call revoked it: false if this account has no such token, or no longer
+   * @returns whether this call revoked it: false if this account has no such token, or it was revoked
+   * before
    * @throws {TokenError} `version_conflict`; `durability_unconfirmed` if the token is revoked, but a
    * failover of the store may undo that
    * @example
@@ -404,9 +393,9 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
    * the last replaced value is recognized: the next replacement ends its grace period, and it is just
    * `unknown` from then on.
    *
-   * With `activate: 'first-use'`, the old value works until the new one is accepted for the first time, and
-   * its grace period begins then: losing the answer locks nobody out. Until then the token is `pending`,
-   * and another `rotate` replaces the new value.
+   * With `activate: 'first-use'`, the old value works until the new one is accepted for the first time,
+   * and its grace period begins then: losing the answer locks nobody out. Until then the token is
+   * `pending`, and another `rotate` replaces the new value.
    *
    * @throws {TokenError} `not_found`, `token_expired`, `version_conflict`
    * @example

@@ -1,16 +1,16 @@
 import { withDeadline } from './deadline.ts';
 import { type StoreFailure, storeFailure } from './errors.ts';
 
-/** How the calls of a store are made. */
+/** How a store is called. */
 export interface StoreCallOptions {
   readonly deadlineMs: number;
-  /** Called with every failure, before it is thrown or passed over. */
+  /** Called with every failure, before it is thrown or ignored. */
   readonly onFailure: (failure: StoreFailure) => void;
 }
 
 /**
- * Makes the calls of a store of the host that counts something: each ends by its deadline, and every
- * failure is a {@link StoreFailure}, because errors of drivers may quote what was sent.
+ * Calls a usage store or a lease store of the host. Each call ends by its deadline, and every failure is a
+ * {@link StoreFailure}, because errors of drivers may quote what was sent.
  */
 export class StoreCalls {
   readonly #options: StoreCallOptions;
@@ -28,7 +28,7 @@ export class StoreCalls {
     }
   }
 
-  /** Reports a failure, to be thrown or passed over. */
+  /** Reports a failure, and returns it. */
   failure(failure: StoreFailure): StoreFailure {
     this.#options.onFailure(failure);
     return failure;

@@ -79,8 +79,8 @@ export interface StoreFinding {
 /** How thoroughly {@link doctor} looks. */
 export interface DoctorOptions {
   /**
-   * Also does what takes long, such as reading a whole SQLite file in search of damage, and names what no
-   * setting cures, in a Redis Cluster. Not for a process that answers calls. @default false
+   * Also runs slow checks, such as reading a whole SQLite file for damage, and reports the risks of a
+   * Redis Cluster that no setting removes. Not for a process that answers calls. @default false
    */
   readonly full?: boolean | undefined;
 }
@@ -136,8 +136,8 @@ export interface TokenStore {
 
   /**
    * Marks a record as revoked at `at`, only if it belongs to `account`, is not revoked yet, and has
-   * `version` if that is given. Resolves to whether it did. The record stays, with
-   * its version, until purged.
+   * `version` if that is given. Resolves to whether it did. The record stays, with its version, until it
+   * is purged.
    *
    * @throws {TokenError} `store_unavailable`; `durability_unconfirmed` if it did, but not yet durably
    */
@@ -210,7 +210,8 @@ export interface TokenStore {
 
 /**
  * Looks for things under the host's control that weaken the promises of a store of tokens or of leases,
- * such as a commit mode, an eviction policy or a missing index. Returns an empty list if it finds nothing, or if the store has no doctor.
+ * such as a commit mode, an eviction policy or a missing index. Returns an empty list if it finds nothing,
+ * or if the store has no doctor.
  *
  * @throws {TokenError} `store_unavailable`
  * @example

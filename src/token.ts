@@ -10,6 +10,7 @@ import {
 import { TokenError } from './errors.ts';
 import { listBytes } from './list-size.ts';
 import type { RequestReason, ScopeDiff } from './scope/index.ts';
+import { isCount, isTime } from './store-answers.ts';
 import { isAncestors, type TokenId } from './token-id.ts';
 import { inWords, secondsMessage, shownDate } from './wording.ts';
 
@@ -72,7 +73,9 @@ export interface TokenRecord {
   readonly rotatedAt?: Date | undefined;
   /** Beyond its scopes and its expiry: from where, how often and how many times it may be used. */
   readonly limits?: TokenLimits | undefined;
-  /** The tokens from which it was derived, the root first and its parent last: 1 to 7 ids. Never changes. */
+  /**
+   * The tokens from which it was derived, the root first and its parent last: 1 to 7 ids. Never changes.
+   */
   readonly ancestors?: readonly TokenId[] | undefined;
   /** The name of the foreign format of an imported value: 1 to 32 of `a-z`, `0-9` and `-`. */
   readonly format?: string | undefined;
@@ -107,8 +110,8 @@ export interface TokenLimits {
 }
 
 /**
- * What has become of a token. What ends it for good comes first: a token that is suspended and has
- * expired is `expired`, because to resume it would open nothing.
+ * The state of a token. A permanent end comes first: a suspended token that has expired is `expired`,
+ * because resuming it would not help.
  */
 export type TokenState = 'active' | 'suspended' | 'expired' | 'revoked';
 
@@ -203,7 +206,9 @@ export type RefusalReason =
   | 'ancestor_insufficient'
   | 'limit_exceeded';
 
-/** The result of `verify`: the token (without its value) and the scope that allows the call, or why not. */
+/**
+ * The result of `verify`: the token (without its value) and the scope that allows the call, or why not.
+ */
 export type Verdict =
   | {
       readonly ok: true;
@@ -238,11 +243,17 @@ export type Verdict =
       readonly detail?: RequestReason;
       /** With `insufficient_scope` and `ancestor_insufficient`: the scope that would have been enough. */
       readonly needed?: string;
-      /** With `insufficient_scope` and `ancestor_insufficient`: the details, computed when they are first read. */
+      /**
+       * With `insufficient_scope` and `ancestor_insufficient`: the details, computed when they are first
+       * read.
+       */
       readonly explanation?: Explanation;
       /** With `limit_exceeded`, if it is a rate: when the token can be used again at the earliest. */
       readonly retryAt?: Date;
-      /** With `limit_exceeded`, if it is a rate: the whole seconds from this call to `retryAt`, 1 or more. */
+      /**
+       * With `limit_exceeded`, if it is a rate: the whole seconds from this call to `retryAt`, 1 or
+       * more.
+       */
       readonly retryAfterSeconds?: number;
       /** With `limit_exceeded`: the rate, or nothing if the token has no use left at all. */
       readonly rate?: NonNullable<TokenLimits['rate']>;
@@ -250,13 +261,16 @@ export type Verdict =
 
 /** Why a token does or does not allow something. */
 export interface Explanation {
-  /** Whether `verify` would accept the token's value now. */
+  /** Whether `verify` would accept the token's value now. Does not consider the `limits` of the token. */
   readonly allowed: boolean;
   /** Why it is refused. */
   readonly reason?: RefusalReason | RequestReason;
   /** The held scope that allows it. */
   readonly grantedBy?: string;
-  /** The scope in question: the catalog's for this request, else the request's own. Empty for an ambiguous request. */
+  /**
+   * The scope in question: the catalog's for this request, else the request's own. Empty for an
+   * ambiguous request.
+   */
   readonly needed: string;
   /** The nearest held scope, and the part of it that does not match. */
   readonly nearest?: {
@@ -317,12 +331,12 @@ export function isListed(
   return state === 'all' || stateOf(token, now) === (state ?? 'active');
 }
 
-/** A presented value is the current one of a record, one that waits for its first use, or the former one. */
+/** How a value belongs to a record: as the current one, the one before it, or one not used yet. */
 export type Proof = 'current' | 'pending' | 'previous';
 
 /**
- * Whether a value may act for a token: its current value may, one that waits for its first use, and until
- * the end of the grace period the value before the last rotation.
+ * Whether a value is accepted for a token: the current one, one that waits for its first use, and the
+ * value before the last rotation until its grace period ends.
  */
 export function isAccepted(
   { previousUntil }: Pick<TokenRecord, 'previousUntil'>,
@@ -379,7 +393,7 @@ export function askedExpiry(
   return expiresAt && checkExpiry(expiresAt, now, lifetime);
 }
 
-/** People write years up to 9999 for "never"; milliseconds taken for seconds end far later. */
+/** People write years up to 9999 to mean "never". Milliseconds that are read as seconds are far later. */
 const END_OF_9999 = 253_402_300_799_999;
 
 /**
@@ -432,8 +446,8 @@ export function copyLimits({ addresses, uses, rate }: TokenLimits): TokenLimits 
 }
 
 /**
- * Whether a store returned a record for an id. Anything else must never be judged: an expiry that is
- * not a time would never come.
+ * Whether a store returned a record for an id. No decision may depend on anything else: a token with an
+ * expiry that is not a time would never expire.
  */
 export function isRecord(record: unknown, id: TokenId): record is TokenRecord {
   if (typeof record !== 'object' || record === null) return false;
@@ -445,9 +459,10 @@ export function isRecord(record: unknown, id: TokenId): record is TokenRecord {
     typeof candidate.kid === 'string' &&
     isDigest(candidate.digest) &&
     (candidate.box === undefined || candidate.box instanceof Uint8Array) &&
-    isTextList(candidate.scopes) &&
+    Array.isArray(candidate.scopes) &&
     candidate.scopes.length > 0 &&
-    isTextList(candidate.requested) &&
+    Array.isArray(candidate.requested) &&
+    // NaN, which is never less, if one of them holds anything but texts.
     listBytes(candidate.scopes) + listBytes(candidate.requested) <= MAX_RECORD_BYTES &&
     isTime(candidate.createdAt) &&
     isTime(candidate.expiresAt) &&
@@ -478,22 +493,23 @@ export function isLimits(value: unknown): value is TokenLimits {
   const areAddresses =
     addresses === undefined || (isTextList(addresses) && addresses.length <= MAX_LIMIT_ADDRESSES);
   return (
-    areAddresses && (uses === undefined || isCount(uses)) && (rate === undefined || isRate(rate))
+    areAddresses && (uses === undefined || isPositive(uses)) && (rate === undefined || isRate(rate))
   );
 }
 
 function isRate(value: unknown): boolean {
   if (!hasOnly(value, ['uses', 'seconds'])) return false;
   const { uses, seconds } = value;
-  return isCount(uses) && isCount(seconds) && seconds <= MAX_RATE_SECONDS;
+  return isPositive(uses) && isPositive(seconds) && seconds <= MAX_RATE_SECONDS;
 }
 
-function isFormatName(value: unknown): boolean {
+/** Whether a value can be the name of a foreign format. */
+export function isFormatName(value: unknown): value is string {
   return typeof value === 'string' && /^[a-z0-9-]{1,32}$/.test(value);
 }
 
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 1;
+function isPositive(value: unknown): value is number {
+  return isCount(value) && value >= 1;
 }
 
 function hasOnly(
@@ -541,8 +557,4 @@ export function isObject(value: unknown): value is JsonObject {
 
 function isDigest(value: unknown): boolean {
   return value instanceof Uint8Array && value.length === DIGEST_BYTES;
-}
-
-function isTime(value: unknown): boolean {
-  return value instanceof Date && Number.isFinite(value.getTime());
 }

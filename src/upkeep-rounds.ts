@@ -6,15 +6,15 @@ export interface Upkeep {
   stop(): Promise<void>;
 }
 
-/** What to do in a round; the signal aborts when it should end soon. */
+/** The work of one round. The signal aborts when the round should end soon. */
 export type Round = (signal: AbortSignal) => Promise<void>;
 
-/** Processes that started together drift apart. */
+/** So that processes that started together do not stay in step. */
 const JITTER = 0.2;
 
 /**
- * Runs a round now and then, never two at a time. Its timer does not keep the process alive, and what a
- * round throws is dropped: the next one tries again.
+ * Runs a round at intervals, never two at a time. Its timer does not keep the process alive. If a round
+ * throws, the next one tries again.
  */
 export class UpkeepRounds implements Upkeep {
   readonly #round: Round;
@@ -47,13 +47,13 @@ export class UpkeepRounds implements Upkeep {
     try {
       await this.#round(this.#end.signal);
     } catch {
-      // The failure of a store is an event already.
+      // The failure of a store was emitted as an event.
     }
     this.#wait(this.#everyMs * (1 - JITTER * Math.random()));
   }
 }
 
-/** Waits, but not after the signal. Does not keep the process alive. */
+/** Waits until the time is over or the signal aborts. Does not keep the process alive. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

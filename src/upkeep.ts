@@ -13,7 +13,7 @@ import type {
   UpkeepOptions,
 } from './input.ts';
 import type { ServiceParts } from './parts.ts';
-import { inBatches } from './records/batches.ts';
+import { type BatchOptions, inBatches } from './records/batches.ts';
 import { resealAll } from './records/reseal.ts';
 import { stepsOf } from './records/steps.ts';
 import { tokenOf } from './records/token-view.ts';
@@ -89,7 +89,7 @@ export abstract class TokenUpkeep {
     }
     const remove = (most: number) => this.#purgeSome(before, most);
     const onEnd = (count: number) => events.purged(count, now);
-    await this.#parts.limits.purge(now);
+    await this.#purgeCounts(now, { size: PURGE_BATCH });
     return inBatches(remove, { size: PURGE_BATCH, limit, onEnd });
   }
 
@@ -133,8 +133,8 @@ export abstract class TokenUpkeep {
    * do more than they need, those that expire soon or have an old value. {@link TokenFinding} lists
    * what is found. Reads all tokens once, a hundred at a time, and changes nothing.
    *
-   * What depends on use is only found if the service records usage. If the catalog of an account fails, its
-   * tokens are reviewed without it.
+   * What depends on use is only found if the service records usage. If the catalog of an account fails,
+   * its tokens are reviewed without it.
    *
    * @throws {TokenError} `invalid_request`; `invalid_options` if the store has no `scan` and no account is
    * given; `store_unavailable`, all from the loop
@@ -188,8 +188,8 @@ export abstract class TokenUpkeep {
    * five minutes. It works in small batches with pauses, and several processes may do it concurrently.
    *
    * Never throws later: a failure of a store is the event `store_trouble`, and the next round tries again.
-   * A round that removed something emits `purged`. Its timer does not keep the process alive. `close` stops
-   * it.
+   * A round that removed something emits `purged`. Its timer does not keep the process alive. `close`
+   * stops it.
    *
    * @throws {TokenError} `invalid_request`
    * @example
@@ -203,26 +203,29 @@ export abstract class TokenUpkeep {
       const now = clock();
       const before = new Date(now - purgeAfterDays * DAY_MS);
       const remove = async (most: number) => (signal.aborted ? 0 : this.#purgeSome(before, most));
-      await inBatches(remove, {
+      const batches = {
         size: UPKEEP_BATCH,
         between: () => pause(UPKEEP_PAUSE_MS, signal),
+      };
+      await inBatches(remove, {
+        ...batches,
         onEnd: (count) => {
           if (count > 0) events.purged(count, now);
         },
       });
-      await this.#parts.limits.purge(now);
+      await this.#purgeCounts(now, batches, signal);
     }, everyMs);
     this.#upkeeps.add(rounds);
     return rounds;
   }
 
   /**
-   * Imports a token that another system has issued, from what that has stored of it: its bearer goes on
-   * using the same value. Needs no value. The format has to be in the option `foreign`.
+   * Imports a token that another system has issued, from the digest that it has stored. The bearer goes on
+   * using the same value, which this call does not need. The format has to be in the option `foreign`.
    *
    * From then on it is a token like any other, and `rotate` gives it a value of this service. A token that
-   * was imported before is returned as it is, also if it was revoked: nothing revives it. After a `purge`
-   * of its record, nobody knows that any more, so do not import the same row again then.
+   * was imported before is returned as it is, even if it was revoked: an import never revives it. After a
+   * `purge` of its record, this is no longer known, so do not import the same row again then.
    *
    * @throws {TokenError} `invalid_request`, also for a hash that cannot be looked up (bcrypt, scrypt or a
    * salted one) and for a value that another account has; `invalid_expire`; else as `issue`
@@ -268,7 +271,7 @@ export abstract class TokenUpkeep {
   /**
    * Stops listening to the store and closes it. Before that, ends the upkeep, writes the usage that was
    * counted and the first uses of new values, and gives back the uses of limited tokens that this process
-   * had in advance.
+   * has leased in advance.
    *
    * @throws {TokenError} `store_unavailable` if the store does not close
    * @example
@@ -286,11 +289,19 @@ export abstract class TokenUpkeep {
     }
   }
 
+  /** Removes the counts of uses that no longer matter. */
+  async #purgeCounts(now: number, batches: BatchOptions, signal?: AbortSignal): Promise<void> {
+    const { limits } = this.#parts;
+    const remove = async (most: number) =>
+      signal?.aborted === true ? 0 : limits.purgeSome(now, most);
+    await inBatches(remove, batches);
+  }
+
   /** Removes at most `limit` records that ended before an instant, and their usage. */
   async #purgeSome(before: Date, limit: number): Promise<number> {
     const { store, view } = this.#parts;
     const { count, ids } = await store.purge(before, limit);
-    // Its failure is an event. The records are gone, and what is left of their usage is never read.
+    // A failure was emitted as an event. The records are gone, so usage that is left is never read.
     if (ids.length > 0) await view.usage?.forget(ids).catch(() => {});
     return count;
   }

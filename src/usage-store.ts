@@ -69,7 +69,7 @@ export interface CountedTokens {
  * it promises:
  *
  * - `add` loses no count, also with many concurrent callers. The counts of one token are one step: all of
- *   them are added or none is. Those of a whole batch are only if one server has them all.
+ *   them are added or none is. A whole batch is one step only if one server has all of its tokens.
  * - `lastUsedAt` never moves backwards, in whatever order batches arrive.
  * - Ids and scopes are compared byte by byte.
  * - A token has at most 256 scopes that are counted apart, those that came first. The uses of all others

@@ -1,9 +1,10 @@
+import { DAY_MS } from './duration.ts';
 import { TokenError } from './errors.ts';
 
-/** The names of members at one door, by the names that the library has for them. */
+/** How one interface, such as HTTP, names members, by their names in the library. */
 export type Names = Readonly<Record<string, string>>;
 
-/** A number, perhaps with a unit, or a date: too short and too plain to be a secret. */
+/** Numbers, perhaps with a unit, and dates are shown: no secret looks like one. */
 const NUMBER_OR_DURATION =
   /^[-+]?\d{1,10}(?:\.\d{1,6})? ?(?:ms|[smhdwy]|seconds?|minutes?|hours?|days?|weeks?|months?|years?)?$/i;
 const DATE = /^\d{4}-\d\d-\d\d(?:T[\d:.]{1,12}(?:Z|[+-]\d\d:?\d\d)?)?$/;
@@ -28,14 +29,14 @@ function shownText(text: string): string {
   return NUMBER_OR_DURATION.test(text) || DATE.test(text) ? `the text "${text}"` : 'a text';
 }
 
-/** A time, with its UNIX seconds: callers over HTTP send those. */
+/** A time, also in UNIX seconds, because callers over HTTP send those. */
 export function shownDate(date: Date): string {
   const time = date.getTime();
   if (!Number.isFinite(time)) return 'an invalid Date';
   return `${date.toISOString().replace('.000Z', 'Z')} (${Math.floor(time / 1000)} in UNIX seconds)`;
 }
 
-/** Names as people choose them. Keys and passwords mostly hold a digit or a sign. */
+/** Names that people choose. Most keys and passwords hold a digit or a punctuation mark. */
 const NAME = /^[a-z][a-z_-]{0,31}$/i;
 
 /** Quotes the name of a member that somebody chose, unless it may be a secret. */
@@ -87,15 +88,13 @@ export function durationMessage(name: string, value: unknown): string {
   return `${rule}; got ${shown(value)}${isBare ? `: for seconds give "${value}s" or ${value}` : ''}`;
 }
 
-const DAY_MS = 86_400_000;
-
-/** Whether a number is far too large for seconds, and fits as milliseconds. Many are just too long. */
+/** Whether a number must be milliseconds: far too large for seconds, and in range as milliseconds. */
 function areMilliseconds(value: number, max: number): boolean {
   return value / 1000 <= max && value >= DAY_MS && value >= 10 * max;
 }
 
 /**
- * The same error, with the name that its member has at another door. Messages about a member begin
+ * The same error, with the name that its member has in another interface. Messages about a member begin
  * with its name.
  */
 export function renamed(error: TokenError, names: Names): TokenError {

@@ -14,16 +14,16 @@ const account = 'ada';
 const key = generateKey('k7');
 const PASSWORD = 'a password of the tests';
 
-/** What was found while something was done. The findings are taken, so that the test passes. */
+/** The findings while `work` runs. Takes them, because findings that remain fail the test. */
 async function foundBy(work: () => unknown): Promise<string[]> {
   takeFindings();
-  // A store refuses what is no record; it was called all the same.
+  // A store may refuse an invalid record, but the canary has seen the call.
   await mute(work).catch(() => {});
   const found = takeFindings().map(({ channel, kind }) => `${channel}: ${kind}`);
   return [...new Set(found)];
 }
 
-/** One of each kind of secret, which the canary has to have learned by itself. */
+/** One secret of each kind. The canary must learn them without being told. */
 async function secretsOf(): Promise<Record<'value' | 'secret' | 'key' | 'password', string>> {
   const { tokens } = setUp({ keys: [key] });
   const { value } = await tokens.issue({ account, scopes: [SCOPE] });
@@ -36,7 +36,7 @@ async function secretsOf(): Promise<Record<'value' | 'secret' | 'key' | 'passwor
 
 const SECRETS = await secretsOf();
 
-/** Each way out, with a careless thing done there. */
+/** Careless code for each output channel. */
 const LEAKS: Record<Channel, readonly [name: string, leak: (secret: string) => unknown][]> = {
   error: [
     ['message', (secret) => new TokenError('not_found', `no token ${secret}`)],
@@ -58,9 +58,9 @@ const LEAKS: Record<Channel, readonly [name: string, leak: (secret: string) => u
     ],
   ],
   'log line': [
-    // biome-ignore lint/suspicious/noConsole: that is what is to be noticed
+    // biome-ignore lint/suspicious/noConsole: the canary must notice it
     ['console.log', (secret) => console.log('a', { b: [secret] })],
-    // biome-ignore lint/suspicious/noConsole: that is what is to be noticed
+    // biome-ignore lint/suspicious/noConsole: the canary must notice it
     ['console.error', (secret) => console.error(new Error(secret))],
     ['standard output', (secret) => process.stdout.write(secret)],
     ['standard error', (secret) => process.stderr.write(Buffer.from(secret))],
@@ -121,14 +121,14 @@ describe('the canary', () => {
     ),
   );
 
-  it.each(leaks)('notices in what comes out as %s (%s) a %s', async (channel, _, kind, leak) => {
+  it.each(leaks)('detects in the channel "%s" (%s) a leaked %s', async (channel, _, kind, leak) => {
     const { [kind]: secret } = SECRETS;
 
     expect(await foundBy(() => leak(secret))).toContain(`${channel}: ${kind}`);
   });
 
   it.each(leaks.filter(([, , kind]) => kind === 'value'))(
-    'lets pass in what comes out as %s (%s) what is no secret',
+    'ignores in the channel "%s" (%s) text that is not secret',
     async (_channel, _name, _kind, leak) => {
       const { tokens } = setUp();
       const { id, masked } = await tokens.issue({ account, scopes: [SCOPE] });
@@ -137,7 +137,7 @@ describe('the canary', () => {
     },
   );
 
-  it('lets an owner have the value, and nobody a key or a password', async () => {
+  it('allows a value in a successful answer, but never a key or a password', async () => {
     const { value, key: secretKey, password } = SECRETS;
 
     expect(await foundBy(() => new Response(value))).toEqual([]);
@@ -150,7 +150,7 @@ describe('the canary', () => {
     ['base64url', (bytes) => bytes.toString('base64url')],
     ['Base64', (bytes) => bytes.toString('base64')],
     ['hex', (bytes) => bytes.toString('hex')],
-  ])('knows a key in %s, however it was given', async (_, write) => {
+  ])('recognizes a key in %s if it was given as bytes', async (_, write) => {
     const bytes = randomBytes(32);
     const keys: KeyOptions[] = [{ kid: 'k1', secret: bytes, status: 'active' }];
     setUp({ keys });
@@ -159,7 +159,7 @@ describe('the canary', () => {
     expect(await foundBy(() => new TokenError('not_found', write(randomBytes(32))))).toEqual([]);
   });
 
-  it('knows what a verifier has', async () => {
+  it('recognizes a verifier key', async () => {
     const { tokens } = setUp({ keys: [key] });
     const [verifier] = tokens.verifierKeys();
 
@@ -168,7 +168,7 @@ describe('the canary', () => {
     ]);
   });
 
-  it('finds nothing in what the library itself does', async () => {
+  it('finds nothing in the normal work of the library', async () => {
     const found = await foundBy(async () => {
       const { tokens } = setUp({ keys: [key], reveal: 'always' });
       const { id, value } = await tokens.issue({ account, scopes: [SCOPE], name: 'deploy' });

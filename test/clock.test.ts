@@ -5,25 +5,25 @@ import { manualClock } from '../src/testing/index.ts';
 const HOUR = 3600;
 
 describe('systemClock', () => {
-  it('tells the time of the machine', () => {
+  it('returns the time of the machine', () => {
     const before = Date.now();
-    const told = systemClock.now().getTime();
+    const now = systemClock.now().getTime();
 
-    expect(told).toBeGreaterThanOrEqual(before);
-    expect(told).toBeLessThanOrEqual(Date.now());
+    expect(now).toBeGreaterThanOrEqual(before);
+    expect(now).toBeLessThanOrEqual(Date.now());
   });
 });
 
 describe('steadyClock', () => {
   it.each([
-    ['by a millisecond', -0.001, 0],
-    ['by an hour', -HOUR, 0],
-    ['by two hours', -2 * HOUR, 0],
-    ['by two hours and a millisecond', -2 * HOUR - 0.001, -2 * HOUR - 0.001],
-    ['by a year', -365 * 24 * HOUR, -365 * 24 * HOUR],
+    ['back by a millisecond', -0.001, 0],
+    ['back by an hour', -HOUR, 0],
+    ['back by two hours', -2 * HOUR, 0],
+    ['back by two hours and a millisecond', -2 * HOUR - 0.001, -2 * HOUR - 0.001],
+    ['back by a year', -365 * 24 * HOUR, -365 * 24 * HOUR],
     ['forward by a second', 1, 1],
     ['forward by a year', 365 * 24 * HOUR, 365 * 24 * HOUR],
-  ])('after a step %s', (_, step, seen) => {
+  ])('ignores steps back of up to two hours and follows all others: %s', (_, step, seen) => {
     const clock = manualClock();
     const steady = steadyClock(clock);
     const start = steady();
@@ -32,7 +32,7 @@ describe('steadyClock', () => {
     expect(steady() - start).toBe(Math.round(seen * 1000));
   });
 
-  it('stands still until the clock has caught up, then goes on', () => {
+  it('stands still after a step back until the clock has caught up', () => {
     const clock = manualClock();
     const steady = steadyClock(clock);
     const start = steady();
@@ -44,7 +44,7 @@ describe('steadyClock', () => {
     expect(seen).toEqual([0, 0, 0, 1000]);
   });
 
-  it('adds up steps: many small ones go no further than one large one', () => {
+  it('adds up small steps back, and follows the clock once they exceed two hours', () => {
     const clock = manualClock();
     const steady = steadyClock(clock);
     const start = steady();
@@ -57,7 +57,7 @@ describe('steadyClock', () => {
     expect(steady()).toBe(clock.now().getTime());
   });
 
-  describe('of a clock with a monotonic time', () => {
+  describe('with a monotonic time', () => {
     function setUp() {
       const clock = manualClock();
       let elapsedMs = 0;
@@ -73,7 +73,7 @@ describe('steadyClock', () => {
       };
     }
 
-    it('goes on after a step back, at nine tenths of its speed', () => {
+    it('runs at nine tenths of the speed after a step back', () => {
       const { clock, sinceStart, pass } = setUp();
       clock.advance(-110 * 60);
       const seen = [60, 1, 0.5, 3600].map((seconds) => {
@@ -84,7 +84,7 @@ describe('steadyClock', () => {
       expect(seen).toEqual([54_000, 54_900, 55_350, 3_295_350]);
     });
 
-    it('counts the time since the last question, also when the step comes later', () => {
+    it('counts the time since the last reading, even if the step comes later', () => {
       const { clock, sinceStart, pass } = setUp();
       pass(40);
       clock.advance(-110 * 60);
@@ -93,10 +93,10 @@ describe('steadyClock', () => {
       expect(sinceStart()).toBe(54_000);
     });
 
-    it('takes the time of the clock again when it has caught up', () => {
+    it('follows the clock again after it has caught up', () => {
       const { clock, sinceStart, pass } = setUp();
       clock.advance(-10);
-      // Without a question in between, so the last time that was seen was before the step.
+      // There is no reading in between, so the last one was before the step.
       pass(99);
       expect(sinceStart()).toBe(89_100);
       pass(2);
@@ -105,7 +105,7 @@ describe('steadyClock', () => {
       expect(sinceStart()).toBe(151_000);
     });
 
-    it('follows immediately a clock that is put right again', () => {
+    it('follows the clock immediately when it is corrected', () => {
       const { clock, sinceStart, pass } = setUp();
       clock.advance(-HOUR);
       pass(10);
@@ -115,7 +115,7 @@ describe('steadyClock', () => {
       expect(sinceStart()).toBe(10_000);
     });
 
-    it('is not moved by it while the clock does not step back', () => {
+    it('ignores the monotonic time while the clock does not step back', () => {
       const { clock, sinceStart, pass } = setUp();
       const seen = [0, 0.0004, 5].map((seconds) => {
         pass(seconds);
@@ -127,7 +127,7 @@ describe('steadyClock', () => {
     });
   });
 
-  it('is not moved by a date that the clock goes on using', () => {
+  it('follows a clock that reuses one Date object', () => {
     const shared = new Date(0);
     const steady = steadyClock({ now: () => shared });
     const start = steady();
@@ -143,11 +143,11 @@ describe('steadyClock', () => {
         throw new Error('secret of the host');
       },
     ],
-    ['has an invalid date', () => new Date(Number.NaN)],
-    ['has nothing', () => undefined],
+    ['returns an invalid date', () => new Date(Number.NaN)],
+    ['returns undefined', () => undefined],
     ['rejects', () => Promise.reject(new Error('secret of the host'))],
-    ['has a number', () => 4_102_444_800_000],
-    ['has an infinite time', () => ({ getTime: () => Number.POSITIVE_INFINITY })],
+    ['returns a number', () => 4_102_444_800_000],
+    ['returns an infinite time', () => ({ getTime: () => Number.POSITIVE_INFINITY })],
   ])('refuses a clock that %s', (_, now) => {
     const steady = steadyClock({ now } as Clock);
 
@@ -161,7 +161,7 @@ describe('steadyClock', () => {
 });
 
 describe('manualClock', () => {
-  it('starts far in the future and moves to the millisecond', () => {
+  it('starts in the year 2100 and moves with millisecond precision', () => {
     const clock = manualClock();
     expect(clock.now().toISOString()).toBe('2100-01-01T00:00:00.000Z');
     clock.advance(60.001);
@@ -170,7 +170,7 @@ describe('manualClock', () => {
     expect(clock.now().toISOString()).toBe('2100-01-01T00:00:00.001Z');
   });
 
-  it.each([Number.NaN, Number.POSITIVE_INFINITY, 1e13])('does not move by %d', (seconds) => {
+  it.each([Number.NaN, Number.POSITIVE_INFINITY, 1e13])('refuses to move by %d', (seconds) => {
     const clock = manualClock();
     expect(() => clock.advance(seconds)).toThrow(
       expect.objectContaining({ code: 'invalid_options' }),

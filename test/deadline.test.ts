@@ -6,7 +6,7 @@ afterEach(() => {
 });
 
 describe('withDeadline', () => {
-  it('gives what comes in time', async () => {
+  it('settles like a promise that settles in time', async () => {
     await expect(withDeadline(Promise.resolve('answer'), 10)).resolves.toBe('answer');
     await expect(withDeadline(Promise.reject(new Error('own')), 10)).rejects.toThrow('own');
   });
@@ -21,7 +21,7 @@ describe('withDeadline', () => {
     expect(outcome.mock.calls).toEqual([[new Error('deadline')]]);
   });
 
-  it('leaves no timer behind, and no rejection that nobody handles', async () => {
+  it('leaves no timer and no unhandled rejection behind', async () => {
     vi.useFakeTimers();
     await withDeadline(Promise.resolve(), 2000);
     expect(vi.getTimerCount()).toBe(0);

@@ -11,7 +11,7 @@ import { CODES } from './codes.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** The source of each entry point, by its name in the build: those that have types are public. */
+/** The source of each entry point, by its name in the build. Entry points with types are public. */
 const [build] = tsup as readonly { readonly dts: { readonly entry: Record<string, string> } }[];
 const ENTRIES = build?.dts.entry as Readonly<Record<string, string>>;
 
@@ -36,7 +36,7 @@ interface Documented {
   readonly tags: readonly { readonly name: string; readonly text: string }[];
 }
 
-/** What drivers of others are like: their members are documented where they are made. */
+/** The shapes of third-party drivers. The drivers document these members themselves. */
 const OF_DRIVERS =
   /^(?:Sqlite(?:Statement|Handle)|Postgres(?:Query|Client|Notification|Pool)|Mysql(?:Statement|Connection|Pool|PromisePool)|(?:Ioredis|NodeRedis)(?:Client|Cluster|Node)|PointsLimiter)\./;
 
@@ -59,7 +59,7 @@ function exportsOf(file: string): ts.Symbol[] {
     );
 }
 
-/** Those that can be seen from outside, of a type itself; a brand is not for using. */
+/** The own members of a type that callers can use. A brand is not one of them. */
 function membersOf(symbol: ts.Symbol): ts.Symbol[] {
   const hidden = ts.ModifierFlags.Private | ts.ModifierFlags.Protected;
   const members = (symbol.declarations ?? []).flatMap((declaration): readonly ts.Declaration[] => {
@@ -79,7 +79,7 @@ function membersOf(symbol: ts.Symbol): ts.Symbol[] {
   return seen.map((member) => (member as { symbol?: ts.Symbol }).symbol as ts.Symbol);
 }
 
-/** Of each choice of a union; but what tells the choices apart tells itself. */
+/** The members of each alternative of a union. Discriminants need no docstring. */
 function membersWritten(type: ts.TypeNode): readonly ts.TypeElement[] {
   if (ts.isUnionTypeNode(type) || ts.isIntersectionTypeNode(type)) {
     return type.types.flatMap(membersWritten);
@@ -108,7 +108,7 @@ function documented(entry: string, name: string, symbol: ts.Symbol): Documented 
     entry,
     name,
     kind: symbol.declarations?.[0]?.kind as ts.SyntaxKind,
-    // Those of a method that has none are those of the interface that the class implements.
+    // A method without a docstring inherits the one of the interface that its class implements.
     text: ts.displayPartsToString(symbol.getDocumentationComment(checker)),
     tags: symbol.getJsDocTags(checker).map((tag) => ({
       name: tag.name,
@@ -128,7 +128,7 @@ const throwsOf = ({ tags }: Documented) => tags.filter(({ name }) => name === 't
 const at = ({ entry, name }: Documented) => `${entry}: ${name}`;
 
 describe('docstrings', () => {
-  it('are looked for in all that is public (the control)', () => {
+  it('are required for everything public (the control)', () => {
     const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
     const subpaths = Object.keys(exports).filter((path) => path !== './package.json');
     const names = PUBLIC.map(at);
@@ -152,13 +152,13 @@ describe('docstrings', () => {
     expect(names.filter((name) => name.includes('#'))).toEqual([]);
   });
 
-  it('stand at every export and every public member', () => {
+  it('exist for every export and every public member', () => {
     const bare = PUBLIC.filter(({ name, text }) => text === '' && !OF_DRIVERS.test(name));
 
     expect(bare.map(at)).toEqual([]);
   });
 
-  it('show an example of every function and every class', () => {
+  it('show an example for every function and every class', () => {
     const kinds = [SyntaxKind.FunctionDeclaration, SyntaxKind.ClassDeclaration];
     const shown = PUBLIC.filter(({ kind }) => kinds.includes(kind));
     const bare = shown.filter(({ tags }) => !tags.some(({ name }) => name === 'example'));
@@ -166,7 +166,7 @@ describe('docstrings', () => {
     expect(bare.map(at)).toEqual([]);
   });
 
-  it('show an example of every verb of the service and of the scope module', () => {
+  it('show an example for every verb of the service and of the scope module', () => {
     const verbs = PUBLIC.filter(
       ({ name, kind }) =>
         kind === SyntaxKind.MethodDeclaration &&
@@ -179,7 +179,7 @@ describe('docstrings', () => {
   });
 });
 
-// What throws says so; what does not is called here with what is hostile.
+// Functions that throw say so. All others are called here with hostile input.
 const HOSTILE: readonly unknown[] = [
   undefined,
   null,
@@ -235,17 +235,20 @@ const NEVER_THROW: Readonly<Record<string, (hostile: never) => unknown>> = {
 };
 
 describe('@throws', () => {
-  it('stands at all that is called, except what never throws', () => {
+  it('is present on every function, except those that never throw', () => {
     const silent = PUBLIC.filter((one) => isCalled(one) && throwsOf(one).length === 0);
 
     expect(silent.map(at).sort()).toEqual(Object.keys(NEVER_THROW).sort());
   });
 
-  it.each(Object.entries(NEVER_THROW))('is not missing at %s', (_, call) => {
-    for (const hostile of HOSTILE) expect(() => call(hostile as never)).not.toThrow();
-  });
+  it.each(Object.entries(NEVER_THROW))(
+    'is not needed on %s, which does not throw for hostile input',
+    (_, call) => {
+      for (const hostile of HOSTILE) expect(() => call(hostile as never)).not.toThrow();
+    },
+  );
 
-  it('names a class, and codes that exist', () => {
+  it('names a class, and only codes that exist', () => {
     const faults = PUBLIC.flatMap((one) =>
       throwsOf(one).flatMap(({ text }) => {
         const type = /^\{(\w+)\}/.exec(text)?.[1] ?? '';
@@ -254,7 +257,7 @@ describe('@throws', () => {
         const known: readonly string[] = CODES[type as keyof typeof CODES] ?? [];
         const unknown = codes.filter((code) => !known.includes(code));
         const names = codes.length > 0 || /\bas (?:`|\{@link)/.test(text);
-        // Of a scope that does not parse: whichever of its codes.
+        // A scope that does not parse can cause any code of ScopeError.
         const isSaid =
           type === 'TokenError' ? names : type === 'ScopeError' || type === 'TypeError';
         return isSaid && unknown.length === 0 ? [] : [`${at(one)}: ${text}`];
@@ -275,7 +278,7 @@ describe('the reference', () => {
       'as `issue` does,\nand [`invalid_ttl`](../errors/invalid_ttl.md); [`store_unavailable`](../errors/store_unavailable.md)',
     ],
     ['`scope_unmatched`', '[`scope_unmatched`](../errors/scope_unmatched.md)'],
-  ])('leads from %j to the pages of the codes, and from nowhere else', (text, linked) => {
+  ])('links the codes of a Throws section to their pages, and nothing else: %j', (text, linked) => {
     expect(withErrorLinks(section(text))).toBe(section(linked));
   });
 
@@ -283,12 +286,12 @@ describe('the reference', () => {
     ['not_found'],
     ['`scopes`, `index`, `refusals`, `not_there`, `../not_found`'],
     ['[`not_found`](elsewhere)'],
-  ])('leaves %j as it is', (text) => {
+  ])('leaves %j unchanged', (text) => {
     expect(withErrorLinks(section(text))).toBe(section(text));
   });
 });
 
-/** What stands around the examples: things that a reader takes to be there. */
+/** Declarations that the examples take for granted. */
 const AROUND = `
 import type * as tokenwright from '../src/index.ts';
 import type * as scopes from '../src/scope/index.ts';
@@ -336,7 +339,7 @@ declare global {
 
 const NODE = "import { appendFileSync } from 'node:fs';\nimport { createServer } from 'node:http';";
 
-/** What examples name and do not import, by the entry that they belong to. */
+/** Names that examples use without importing them, by the entry of the example. */
 const IMPORTS: Readonly<Record<string, string>> = {
   sqlite: "import { DatabaseSync } from 'node:sqlite';",
   postgres: "import { Pool } from 'pg';\nconst pool = new Pool();",
@@ -349,7 +352,7 @@ const EXAMPLES = PUBLIC.flatMap((one) =>
   one.tags.filter(({ name }) => name === 'example').map(({ text }) => programOf(one, text)),
 );
 
-/** An example as a module. What it says does not compile must not. */
+/** An example as a module. A line marked with `does not compile` must not compile. */
 function programOf({ entry, name }: Documented, example: string): string {
   const code = example.replace(/^(.*\/\/ does not compile)$/gm, '// @ts-expect-error\n$1');
   const driver =
@@ -361,7 +364,7 @@ function programOf({ entry, name }: Documented, example: string): string {
   );
 }
 
-/** All that the package exports, an entry's own first: names that two entries have are its own. */
+/** Imports of everything the package exports. The own entry comes first and wins for shared names. */
 function importsFor(entry: string): string {
   const named = new Set<string>();
   const statements = [entry, 'index', 'scope', 'http', 'testing'].map((other) => {
@@ -377,7 +380,7 @@ function importsFor(entry: string): string {
   return statements.join('\n');
 }
 
-/** What an entry exports as a type alone, such as a class that only others extend. */
+/** The names that an entry exports only as a type, such as a class that only other classes extend. */
 function typesOf(file: string): ReadonlySet<string> {
   const source = program.getSourceFile(join(ROOT, file)) as ts.SourceFile;
   const module = checker.getSymbolAtLocation(source) as ts.Symbol;
@@ -393,7 +396,7 @@ function typesOf(file: string): ReadonlySet<string> {
 
 function faultsIn(texts: readonly string[]): string[] {
   const files = new Map(
-    texts.map((text, place) => [join(ROOT, 'test', `example${place}.ts`), text]),
+    texts.map((text, index) => [join(ROOT, 'test', `example${index}.ts`), text]),
   );
   files.set(join(ROOT, 'test', 'around.d.ts'), AROUND);
   const host = ts.createCompilerHost(options);
@@ -427,12 +430,12 @@ function faultsIn(texts: readonly string[]): string[] {
 }
 
 describe('@example', () => {
-  it('compiles, wherever one stands', () => {
+  it('compiles everywhere', () => {
     expect(EXAMPLES.length).toBeGreaterThan(60);
     expect(faultsIn(EXAMPLES)).toEqual([]);
   });
 
-  it('would not, if it named what does not exist (the control)', () => {
+  it('does not compile if it names something that does not exist (the control)', () => {
     const about = PUBLIC.find(({ name }) => name === 'TokenService.issue') as Documented;
     const wrong = ['await tokens.issues({});', "tokens.revoke('acme'); // does not compile", 'a b'];
     const faults = faultsIn(wrong.map((text) => programOf(about, text)));

@@ -23,12 +23,12 @@ const PAGES = join(ROOT, 'docs', 'errors');
 describe('docsUrl', () => {
   const error = new TokenError('not_found', 'this account has no such token', { id: 'x' });
 
-  it('leads to the page of the code in the installed package', () => {
+  it('points to the page of the code in the installed package', () => {
     expect(error.docsUrl).toBe('node_modules/tokenwright/docs/errors/not_found.md');
     expect(new TokenError('id_taken', '').docsUrl).toBe(`${ERROR_PAGES}/id_taken.md`);
   });
 
-  it.each(CODES.TokenError)('leads for %s to a file that the package ships', (code) => {
+  it.each(CODES.TokenError)('points for %s to a file that the package ships', (code) => {
     const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
     const file = new TokenError(code, '').docsUrl.replace(/^node_modules\/tokenwright\//, '');
 
@@ -36,7 +36,7 @@ describe('docsUrl', () => {
     expect(manifest.files).toContain('docs/errors');
   });
 
-  it('is no noise in what is printed, sent or copied', () => {
+  it('does not show up when an error is printed, serialized or copied', () => {
     expect(inspect(error)).not.toContain(ERROR_PAGES);
     expect(inspect(error, { getters: true })).not.toContain(ERROR_PAGES);
     expect(JSON.stringify(error)).not.toContain(ERROR_PAGES);
@@ -44,7 +44,7 @@ describe('docsUrl', () => {
     expect(String(error)).toBe('TokenError: this account has no such token');
   });
 
-  it('cannot be set, and does not change what an error is', () => {
+  it('cannot be set, and does not make an object a TokenError', () => {
     expect(() => Object.assign(error, { docsUrl: 'elsewhere' })).toThrow(TypeError);
     expect(isTokenError(error)).toBe(true);
     expect(isTokenError({ docsUrl: error.docsUrl, code: 'not_found' })).toBe(false);
@@ -55,13 +55,13 @@ const page = (name: string) => readFileSync(join(PAGES, `${name}.md`), 'utf8');
 const ALL: readonly string[] = [...new Set(Object.values(CODES).flat())];
 
 describe('the pages about errors', () => {
-  it('are one for each code, and none for what is no code', () => {
+  it('exist for each code, and for nothing else', () => {
     const names = globSync('*.md', { cwd: PAGES }).map((file) => file.replace(/\.md$/, ''));
 
     expect(names.sort()).toEqual([...ALL, 'index', 'refusals'].sort());
   });
 
-  it.each(ALL)('say of %s what happened and what to do, and are listed', (code) => {
+  it.each(ALL)('explain %s and its cure, and are listed in the index', (code) => {
     const text = page(code);
 
     expect(text).toContain(`\n# ${code}\n`);
@@ -70,7 +70,7 @@ describe('the pages about errors', () => {
     expect(page('index')).toContain(`| [\`${code}\`](./${code}.md) |`);
   });
 
-  it.each(CODES.HttpError)('tell the status and the number of %s', (code) => {
+  it.each(CODES.HttpError)('state the HTTP status and the error number of %s', (code) => {
     const [status, error] = STATUS[code];
 
     expect(page(code)).toContain(`HTTP status ${status}, \`error\` ${error}.`);
@@ -80,13 +80,13 @@ describe('the pages about errors', () => {
     ]);
   });
 
-  it('name no status that another code has (the control)', () => {
+  it('do not state the status of another code (the control)', () => {
     const numbers = (code: HttpErrorCode) => STATUS[code].join();
     expect(numbers('not_found')).not.toBe(numbers('token_expired'));
     expect(page('not_found')).not.toContain('HTTP status 409');
   });
 
-  it.each(ALL)('say of %s by what it is carried', (code) => {
+  it.each(ALL)('state which error class carries %s', (code) => {
     const has = (codes: readonly string[]) => codes.includes(code);
     const carriers = [
       ...(has(CODES.TokenError) ? ['`TokenError`'] : []),
@@ -102,7 +102,7 @@ describe('the pages about errors', () => {
     expect(page('refusals')).toContain(`\`${reason}\``);
   });
 
-  it('lead nowhere that is not there', () => {
+  it('link only to pages that exist', () => {
     const dead = globSync('*.md', { cwd: PAGES }).flatMap((file) =>
       [...readFileSync(join(PAGES, file), 'utf8').matchAll(/\]\(\.\/([\w-]+)\.md\)/g)]
         .map(([, name = '']) => name)
@@ -136,9 +136,9 @@ describe('the message on a page', () => {
     return { clock, service, tokens, id };
   };
   type SetUp = Awaited<ReturnType<typeof setUp>>;
-  const away = (isHit = faults.lostRequest()) => withFaults(new MemoryTokenStore(), isHit);
+  const failing = (fault = faults.lostRequest()) => withFaults(new MemoryTokenStore(), fault);
   const expand = (...scopes: string[]) => ScopeCatalog.from([scope]).expand(scopes);
-  const many = Array.from({ length: 4097 }, (_, place) => `GET:shop.example/o${place}`);
+  const many = Array.from({ length: 4097 }, (_, index) => `GET:shop.example/o${index}`);
 
   it.each<[string, (given: SetUp) => unknown]>([
     [
@@ -186,19 +186,19 @@ describe('the message on a page', () => {
     ],
     [
       'store_unavailable',
-      ({ service }) => service(away() as MemoryTokenStore).get('ada', record.id),
+      ({ service }) => service(failing() as MemoryTokenStore).get('ada', record.id),
     ],
     [
       'store_corrupt',
       ({ service }) => {
-        const store = away(async () => [{ id: record.id }]);
+        const store = failing(async () => [{ id: record.id }]);
         return service(store as MemoryTokenStore).get('ada', record.id);
       },
     ],
     [
       'durability_unconfirmed',
       ({ service }) => {
-        const store = away(async () => {
+        const store = failing(async () => {
           throw new TokenError('durability_unconfirmed', '');
         });
         return service(store as MemoryTokenStore).revoke('ada', record.id);
@@ -206,7 +206,7 @@ describe('the message on a page', () => {
     ],
     ['scope_invalid', () => expand('shop.example/orders')],
     ['catalog_not_concrete', () => ScopeCatalog.from(['GET:shop.example/*'])],
-  ])('of %s is what the call says', async (code, provoke) => {
+  ])('for %s is the one that the call gives', async (code, provoke) => {
     const given = await setUp();
     const error = await (async () => provoke(given))().catch((caught) => caught);
 
@@ -229,7 +229,7 @@ describe('the message on a page', () => {
   const quoted = /^"(.*)" is not a scope: /;
   const parsed = CODES.ScopeError.filter((code) => quoted.test(shown(code) ?? ''));
 
-  it.each(parsed)('of %s is what the parser says of that very text', (code) => {
+  it.each(parsed)('for %s is what the parser says about the text it quotes', (code) => {
     const text = quoted.exec(shown(code) ?? '')?.[1];
 
     expect(safeParseScope(text)).toMatchObject({ ok: false, error: code, message: shown(code) });
@@ -240,7 +240,7 @@ describe('the message on a page', () => {
     ['empty', ''],
     ['too_long', `GET:shop.example/${'a'.repeat(1100)}`],
     ['non_ascii', 'GET:shop.example/caf\u00e9'],
-  ])('of %s is what the parser says of such a text', (code, text) => {
+  ])('for %s ends like what the parser says about a similar text', (code, text) => {
     const reading = safeParseScope(text);
     const ending = (message = '') => message.replace(quoted, '');
 
@@ -248,8 +248,8 @@ describe('the message on a page', () => {
     expect(ending(reading.ok ? '' : reading.message)).toBe(ending(shown(code)));
   });
 
-  /** Each text of the HTTP sources that begins in words; what is put into one may be anything. */
-  const spoken = globSync('src/http/*.ts', { cwd: ROOT }).flatMap((file) =>
+  /** A pattern for each text of the HTTP sources. Interpolated parts may be anything. */
+  const patterns = globSync('src/http/*.ts', { cwd: ROOT }).flatMap((file) =>
     [...readFileSync(join(ROOT, file), 'utf8').matchAll(/'(\w[^'\n]{8,})'|`(\w[^`\n]{8,})`/g)].map(
       ([, plain, template]) => {
         const pieces = (plain ?? (template as string)).split(/\$\{[^}]*\}/);
@@ -258,12 +258,12 @@ describe('the message on a page', () => {
       },
     ),
   );
-  const spoke = CODES.HttpError.filter((code) => !(CODES.TokenError as string[]).includes(code));
+  const httpOnly = CODES.HttpError.filter((code) => !(CODES.TokenError as string[]).includes(code));
 
-  it.each(spoke)('of %s is one that the service or the guard gives', (code) => {
+  it.each(httpOnly)('for %s is a text of the HTTP sources', (code) => {
     const message = shown(code) as string;
 
-    expect(spoken.some((text) => text.test(message))).toBe(true);
-    expect(spoken.some((text) => text.test(`so ${message}`))).toBe(false);
+    expect(patterns.some((text) => text.test(message))).toBe(true);
+    expect(patterns.some((text) => text.test(`so ${message}`))).toBe(false);
   });
 });

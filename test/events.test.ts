@@ -10,116 +10,118 @@ import { forge, NO_ID, OTHER_SCOPE, SCOPE, setUp } from './support.ts';
 const account = 'ada';
 const need = { scope: SCOPE };
 
-function setUpHeard(options: Partial<TokenServiceOptions> = {}) {
+function setUpEvents(options: Partial<TokenServiceOptions> = {}) {
   const events: TokenEvent[] = [];
   const setting = setUp({ onEvent: (event) => events.push(event), ...options });
   const issue = () => setting.tokens.issue({ account, scopes: [SCOPE] });
-  /** What is told while something is done. */
-  const toldBy = async (work: () => Promise<unknown>) => {
+  /** The events that are emitted during `work`. */
+  const emittedBy = async (work: () => Promise<unknown>) => {
     events.length = 0;
     await work().catch(() => {});
     return [...events];
   };
-  return { ...setting, issue, toldBy, at: setting.clock.now() };
+  return { ...setting, issue, emittedBy, at: setting.clock.now() };
 }
 
 describe('events', () => {
-  it('tell of each change by id, account and time', async () => {
-    const { tokens, issue, toldBy, at } = setUpHeard();
+  it('report each change with id, account and time', async () => {
+    const { tokens, issue, emittedBy, at } = setUpEvents();
     const { id } = await issue();
 
-    expect(await toldBy(issue)).toEqual([{ type: 'issued', id: expect.any(String), account, at }]);
-    expect(await toldBy(() => tokens.modify(account, id, { scopes: [SCOPE] }))).toEqual([
+    expect(await emittedBy(issue)).toEqual([
+      { type: 'issued', id: expect.any(String), account, at },
+    ]);
+    expect(await emittedBy(() => tokens.modify(account, id, { scopes: [SCOPE] }))).toEqual([
       { type: 'modified', id, account, at },
     ]);
-    expect(await toldBy(() => tokens.patch(account, id, { name: 'deploy' }))).toEqual([
+    expect(await emittedBy(() => tokens.patch(account, id, { name: 'deploy' }))).toEqual([
       { type: 'modified', id, account, at },
     ]);
-    expect(await toldBy(() => tokens.rotate(account, id))).toEqual([
+    expect(await emittedBy(() => tokens.rotate(account, id))).toEqual([
       { type: 'rotated', id, account, at },
     ]);
     const onFirstUse = { activate: 'first-use' } as const;
-    expect(await toldBy(() => tokens.rotate(account, id, onFirstUse))).toEqual([
+    expect(await emittedBy(() => tokens.rotate(account, id, onFirstUse))).toEqual([
       { type: 'rotated', pending: true, id, account, at },
     ]);
-    expect(await toldBy(() => tokens.rotate(account, id, { cancel: true }))).toEqual([
+    expect(await emittedBy(() => tokens.rotate(account, id, { cancel: true }))).toEqual([
       { type: 'modified', id, account, at },
     ]);
-    expect(await toldBy(() => tokens.revoke(account, id))).toEqual([
+    expect(await emittedBy(() => tokens.revoke(account, id))).toEqual([
       { type: 'revoked', id, account, at },
     ]);
-    expect(await toldBy(() => tokens.revokeAll(account))).toEqual([
+    expect(await emittedBy(() => tokens.revokeAll(account))).toEqual([
       { type: 'revoked_all', account, count: 1, at },
     ]);
-    expect(await toldBy(() => tokens.purge({ before: at }))).toEqual([
+    expect(await emittedBy(() => tokens.purge({ before: at }))).toEqual([
       { type: 'purged', count: 0, at },
     ]);
   });
 
   it.each<[string, (tokens: TokenService, id: string) => Promise<unknown>]>([
+    ['a change as a dry run', (t, id) => t.patch(account, id, { name: 'x' }, { dryRun: true })],
     [
-      'a change that is only tried',
-      (t, id) => t.patch(account, id, { name: 'x' }, { dryRun: true }),
-    ],
-    [
-      'a change of another version',
+      'a change with a stale version',
       (t, id) => t.patch(account, id, { name: 'x' }, { ifVersion: 7 }),
     ],
-    ["another account's revocation", (t, id) => t.revoke('eve', id)],
-    ['a revocation of what is unknown', (t) => t.revoke(account, NO_ID)],
+    ['a revocation by another account', (t, id) => t.revoke('eve', id)],
+    ['the revocation of an unknown token', (t) => t.revoke(account, NO_ID)],
     ['reading', (t, id) => t.get(account, id)],
     ['listing', (t) => t.list({ account })],
-    ['canceling what is not there', (t, id) => t.rotate(account, id, { cancel: true })],
+    [
+      'canceling a rotation that is not pending',
+      (t, id) => t.rotate(account, id, { cancel: true }),
+    ],
     ['explaining', (t, id) => t.explain(account, id, need)],
     ['bad input', (t) => t.issue({ account, scopes: [] })],
-  ])('say nothing of %s', async (_, work) => {
-    const { tokens, issue, toldBy } = setUpHeard();
+  ])('are not emitted for %s', async (_, work) => {
+    const { tokens, issue, emittedBy } = setUpEvents();
     const { id } = await issue();
 
-    expect(await toldBy(() => work(tokens, id))).toEqual([]);
+    expect(await emittedBy(() => work(tokens, id))).toEqual([]);
   });
 
   it.each<[string, (tokens: TokenService, id: string) => Promise<unknown>, number]>([
-    ['reading one', (t, id) => t.get(account, id), 1],
+    ['reading a token', (t, id) => t.get(account, id), 1],
     ['listing', (t) => t.list({ account }), 3],
     ['a page', (t) => t.list({ account, limit: 2 }), 2],
     ['a change', (t, id) => t.patch(account, id, { name: 'x' }), 1],
     ['a replacement', (t, id) => t.modify(account, id, { scopes: [SCOPE] }), 1],
-    ['a try', (t, id) => t.patch(account, id, { name: 'x' }, { dryRun: true }), 1],
+    ['a dry run', (t, id) => t.patch(account, id, { name: 'x' }, { dryRun: true }), 1],
     ['a rotation, whose value is new', (t, id) => t.rotate(account, id), 0],
-    ['what is not there', (t) => t.get(account, NO_ID), 0],
-    ['a list of nothing', (t) => t.list({ account: 'eve' }), 0],
+    ['reading an unknown token', (t) => t.get(account, NO_ID), 0],
+    ['an empty list', (t) => t.list({ account: 'eve' }), 0],
     ['verifying', async (t, id) => t.verify((await t.get(account, id))?.value ?? '', need), 1],
     ['introspecting', (t) => t.introspect('x'), 0],
-  ])('tell how many values %s shows, where they are kept', async (_, work, count) => {
+  ])('report how many values %s reveals, if values can be revealed', async (_, work, count) => {
     for (const reveal of ['always', 'once'] as const) {
-      const { tokens, issue, toldBy, at } = setUpHeard({ reveal });
+      const { tokens, issue, emittedBy, at } = setUpEvents({ reveal });
       const [{ id }] = [await issue(), await issue(), await issue()];
-      const told = await toldBy(() => work(tokens, id));
+      const emitted = await emittedBy(() => work(tokens, id));
 
-      const shown = told.filter(({ type }) => type === 'revealed');
+      const shown = emitted.filter(({ type }) => type === 'revealed');
       const isShown = reveal === 'always' && count > 0;
       expect(shown).toEqual(isShown ? [{ type: 'revealed', account, count, at }] : []);
     }
   });
 
-  it('tell of an acceptance with the scope that granted it', async () => {
-    const { tokens, issue, toldBy, at } = setUpHeard();
+  it('report an accepted value with the scope that granted access', async () => {
+    const { tokens, issue, emittedBy, at } = setUpEvents();
     const { id, value } = await issue();
 
-    expect(await toldBy(() => tokens.verify(value, need))).toEqual([
+    expect(await emittedBy(() => tokens.verify(value, need))).toEqual([
       { type: 'verified', id, account, grantedBy: SCOPE, at },
     ]);
   });
 
-  it('tell of each refusal what is known of the token', async () => {
-    const { tokens, issue, toldBy, clock, at } = setUpHeard();
+  it('report each refusal with what is known about the token', async () => {
+    const { tokens, issue, emittedBy, clock, at } = setUpEvents();
     const [live, revoked] = [await issue(), await issue()];
     await tokens.revoke(account, revoked.id);
     const foreign = await setUp().tokens.issue({ account, scopes: [SCOPE] });
     const known = { id: live.id, account };
     const refused = (value: string, asked: Parameters<TokenService['verify']>[1] = need) =>
-      toldBy(() => tokens.verify(value, asked));
+      emittedBy(() => tokens.verify(value, asked));
 
     expect(await refused('nonsense')).toStrictEqual([{ type: 'refused', reason: 'malformed', at }]);
     expect(await refused(foreign.value)).toStrictEqual([
@@ -154,29 +156,29 @@ describe('events', () => {
     ]);
   });
 
-  it('tell of a store that fails, and as what', async () => {
-    const { store, tokens, issue, toldBy, at } = setUpHeard();
+  it('report a failing store with its error code', async () => {
+    const { store, tokens, issue, emittedBy, at } = setUpEvents();
     const { id, value } = await issue();
     const trouble = (code: string) => [{ type: 'store_trouble', code, at }];
 
-    store.break('find', () => Promise.reject(new Error('away')));
-    expect(await toldBy(() => tokens.verify(value, need))).toEqual(trouble('store_unavailable'));
+    store.break('find', () => Promise.reject(new Error('down')));
+    expect(await emittedBy(() => tokens.verify(value, need))).toEqual(trouble('store_unavailable'));
     store.break('find', async () => [{ id }]);
-    expect(await toldBy(() => tokens.verify(value, need))).toEqual(trouble('store_corrupt'));
+    expect(await emittedBy(() => tokens.verify(value, need))).toEqual(trouble('store_corrupt'));
     store.break('revoke', async () => 'yes');
-    expect(await toldBy(() => tokens.revoke(account, id))).toEqual(trouble('store_corrupt'));
+    expect(await emittedBy(() => tokens.revoke(account, id))).toEqual(trouble('store_corrupt'));
     store.break('page', async () => [undefined]);
-    expect(await toldBy(() => tokens.list({ account }))).toEqual(trouble('store_corrupt'));
+    expect(await emittedBy(() => tokens.list({ account }))).toEqual(trouble('store_corrupt'));
   });
 
-  it('are the same for a store that is far away', async () => {
-    const { store, tokens, issue, toldBy } = setUpHeard({ cache: { maxStaleMs: 1000 } });
+  it('report a corrupt record only once if there is a cache', async () => {
+    const { store, tokens, issue, emittedBy } = setUpEvents({ cache: { maxStaleMs: 1000 } });
     const { id, value } = await issue();
     store.break('find', async () => [{ id }]);
 
-    const told = await toldBy(() => tokens.verify(value, need));
+    const emitted = await emittedBy(() => tokens.verify(value, need));
 
-    expect(told.map((event) => ('code' in event ? event.code : event.type))).toEqual([
+    expect(emitted.map((event) => ('code' in event ? event.code : event.type))).toEqual([
       'store_corrupt',
     ]);
   });
@@ -190,7 +192,7 @@ describe('events', () => {
     ],
     ['rejects', () => Promise.reject(new Error('listener'))],
     ['hangs', () => new Promise(() => {})],
-  ])('break no call when their listener %s', async (_, listener) => {
+  ])('do not break a call if the listener %s', async (_, listener) => {
     const { tokens } = setUp({ onEvent: listener as () => void });
 
     const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
@@ -199,9 +201,9 @@ describe('events', () => {
     expect(await tokens.revoke(account, id)).toBe(true);
   });
 
-  it('give each listener a date of its own, which moves nothing for others', async () => {
-    const heard: unknown[] = [];
-    const listen = (message: unknown) => heard.push(message);
+  it('give each listener its own date, which it can change without effect on others', async () => {
+    const received: unknown[] = [];
+    const listen = (message: unknown) => received.push(message);
     channel('tokenwright:issued').subscribe(listen);
     onTestFinished(() => void channel('tokenwright:issued').unsubscribe(listen));
     const { tokens, clock } = setUp({ onEvent: ({ at }) => at.setTime(0) });
@@ -209,10 +211,10 @@ describe('events', () => {
     const { id, createdAt } = await tokens.issue({ account, scopes: [SCOPE] });
 
     expect(createdAt).toEqual(clock.now());
-    expect(heard).toEqual([{ type: 'issued', id, account, at: clock.now() }]);
+    expect(received).toEqual([{ type: 'issued', id, account, at: clock.now() }]);
   });
 
-  it('cannot be changed, and hold no value', async () => {
+  it('are frozen, and hold no value', async () => {
     const events: TokenEvent[] = [];
     const { tokens } = setUp({ onEvent: (event) => events.push(event), reveal: 'always' });
     const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
@@ -242,11 +244,11 @@ describe('channels of node:diagnostics_channel', () => {
     for (const clean of cleanups.splice(0)) clean();
   });
 
-  it('carry the same events, each by its type', async () => {
-    const heard: unknown[] = [];
+  it('carry the same events, with one channel per type', async () => {
+    const received: unknown[] = [];
     const types: TokenEventType[] = ['issued', 'verified', 'refused', 'revoked'];
     for (const type of types) {
-      const listen = (message: unknown) => heard.push(message);
+      const listen = (message: unknown) => received.push(message);
       channel(`tokenwright:${type}`).subscribe(listen);
       cleanups.push(() => channel(`tokenwright:${type}`).unsubscribe(listen));
     }
@@ -258,20 +260,20 @@ describe('channels of node:diagnostics_channel', () => {
     await tokens.verify(value, { scope: OTHER_SCOPE });
     await tokens.revoke(account, id);
 
-    expect(heard).toEqual(events);
+    expect(received).toEqual(events);
     expect(events.map(({ type }) => type)).toEqual(types);
   });
 
-  it('carry them also where there is no listener', async () => {
-    const heard: unknown[] = [];
-    const listen = (message: unknown) => heard.push(message);
+  it('carry events even without an onEvent listener', async () => {
+    const received: unknown[] = [];
+    const listen = (message: unknown) => received.push(message);
     channel('tokenwright:issued').subscribe(listen);
     cleanups.push(() => channel('tokenwright:issued').unsubscribe(listen));
     const { tokens, clock } = setUp();
 
     const { id } = await tokens.issue({ account, scopes: [SCOPE] });
 
-    expect(heard).toEqual([{ type: 'issued', id, account, at: clock.now() }]);
+    expect(received).toEqual([{ type: 'issued', id, account, at: clock.now() }]);
   });
 });
 
@@ -279,7 +281,7 @@ describe('verifySync', () => {
   const cache = { maxStaleMs: 1000 };
   const listed = [SCOPE, OTHER_SCOPE];
 
-  it('gives the verdict of verify where the record is in memory', async () => {
+  it('returns the verdict of verify if the record is cached', async () => {
     const { tokens, store } = setUp({ cache, catalog: ScopeCatalog.from(listed) });
     const { value } = await tokens.issue({ account, scopes: [SCOPE] });
     expect(tokens.verifySync(value, need)).toBeUndefined();
@@ -294,7 +296,7 @@ describe('verifySync', () => {
     expect(store.takeCalls()).toEqual([]);
   });
 
-  it('refuses what is malformed, and knows nothing of what it would have to read', async () => {
+  it('refuses a malformed value, and returns undefined if it would have to read the store', async () => {
     const { tokens } = setUp();
     const { value } = await tokens.issue({ account, scopes: [SCOPE] });
     await tokens.verify(value, need);
@@ -303,7 +305,7 @@ describe('verifySync', () => {
     expect(tokens.verifySync(value, need)).toBeUndefined();
   });
 
-  it('leaves it to verify where the catalog is a function', async () => {
+  it('returns undefined if the catalog is a function', async () => {
     const { tokens } = setUp({ cache, catalog: () => ScopeCatalog.from(listed) });
     const { value } = await tokens.issue({ account, scopes: [SCOPE] });
     await tokens.verify(value, need);
@@ -311,7 +313,7 @@ describe('verifySync', () => {
     expect(tokens.verifySync(value, need)).toBeUndefined();
   });
 
-  it('serves nothing longer than is allowed, nor what this process has changed', async () => {
+  it('serves no record that is older than maxStaleMs or that this process has changed', async () => {
     const { tokens, clock } = setUp({ cache });
     const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
 
@@ -325,7 +327,7 @@ describe('verifySync', () => {
     expect(tokens.verifySync(value, need)).toBeUndefined();
   });
 
-  it('throws for a need that is none', () => {
+  it('throws for an invalid need', () => {
     const { tokens } = setUp();
 
     expect(() => tokens.verifySync('nonsense', { scope: 'get' })).toThrow(

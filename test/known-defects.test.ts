@@ -1,4 +1,4 @@
-// Defects that this kind of software is known for, each with the test that would have caught it.
+// Each test would have caught a defect that this kind of software is known for.
 import { randomBytes } from 'node:crypto';
 import { createPool } from 'mysql2';
 import pg from 'pg';
@@ -19,8 +19,8 @@ const account = 'acme';
 const need = { scope: SCOPE };
 const cache = { maxStaleMs: 60_000 };
 
-describe('lessons of others', () => {
-  it('a cache that goes on serving what was revoked', async () => {
+describe('known defects of similar software', () => {
+  it('a revoked token is not served from the cache', async () => {
     const { tokens } = setUp({ cache });
     const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
     expect((await tokens.verify(value, need)).ok).toBe(true);
@@ -30,7 +30,7 @@ describe('lessons of others', () => {
     expect(await tokens.verify(value, need)).toEqual({ ok: false, reason: 'revoked' });
   });
 
-  it('a read that began before a revocation and fills the cache after it', async () => {
+  it('a read that began before a revocation does not fill the cache after it', async () => {
     const { tokens, store } = setUp({ cache });
     const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
     let finish = () => {};
@@ -53,7 +53,7 @@ describe('lessons of others', () => {
     expect(await tokens.verify(value, need)).toEqual({ ok: false, reason: 'revoked' });
   });
 
-  it('a verify that writes the whole record back, and so undoes a revocation', async () => {
+  it('verify writes nothing, so it cannot undo a revocation', async () => {
     const { tokens, store } = setUp();
     const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
     store.break('find', async (ids: readonly TokenId[]) => {
@@ -71,7 +71,7 @@ describe('lessons of others', () => {
   });
 
   it.each([60, YEAR])(
-    'a rotation that drops or lengthens the life, of %i s',
+    'a rotation keeps the expiry of a token that lives for %i s',
     async (ttlSeconds) => {
       const { tokens, clock } = setUp();
       const { id, expiresAt } = await tokens.issue({ account, scopes: [SCOPE], ttlSeconds });
@@ -85,7 +85,7 @@ describe('lessons of others', () => {
     },
   );
 
-  it('a missing right that is answered as if the token were unknown', async () => {
+  it('a missing scope is not answered as if the token were unknown', async () => {
     const { tokens } = setUp();
     const guard = bearerGuard({ tokens, domain: 'shop.example' });
     const { value } = await tokens.issue({ account, scopes: [SCOPE] });
@@ -98,7 +98,7 @@ describe('lessons of others', () => {
   });
 
   it.each(['*:shop.example/orders', 'GET:*.example/orders', 'GET:shop.example/*', '*:*/*'])(
-    'a wildcard that is documented, and then compared by the letter: %s',
+    'a wildcard is not compared literally: %s',
     (scope) => {
       const set = ScopeSet.from([scope]);
       const request = { method: 'GET', domain: 'shop.example', target: '/orders/7' };
@@ -113,7 +113,7 @@ describe('lessons of others', () => {
     ['SQLite', async () => SqliteTokenStore.open(':memory:')],
     ['PostgreSQL', openPostgres],
     ['MySQL', openMysql],
-  ])("a collation that finds another's token: %s", async (_, open) => {
+  ])("a collation does not find another account's token: %s", async (_, open) => {
     const store = await open();
     if (store === undefined) return;
     const record = newRecord('abc', { account: 'ada' });
@@ -135,7 +135,7 @@ describe('lessons of others', () => {
   });
 
   it.each([new Date(Number.NaN), '2100-01-01', null, undefined, Number.NaN, 4_102_444_800_000])(
-    'an expiry that cannot be read, and so never comes: %s',
+    'an unreadable expiry does not keep a token valid: %s',
     async (expiresAt) => {
       const { tokens, store } = setUp();
       const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
@@ -146,7 +146,7 @@ describe('lessons of others', () => {
     },
   );
 
-  it('a list that reads all there is, and pages in memory', async () => {
+  it('a list reads one page from the store instead of everything', async () => {
     const { tokens, store } = setUp();
     for (let i = 0; i < 50; i++) await tokens.issue({ account, scopes: [SCOPE] });
     store.calls.length = 0;
@@ -160,7 +160,7 @@ describe('lessons of others', () => {
   });
 
   it.each([86_400_000, 604_800_000, 31_536_000_000])(
-    'milliseconds that are taken for seconds: %i',
+    'milliseconds are not accepted as seconds: %i',
     async (ttlSeconds) => {
       const { tokens } = setUp({ lifetime: { maxSeconds: ttlSeconds / 1000 } });
 
@@ -178,16 +178,19 @@ describe('lessons of others', () => {
     ['/ordersx', false],
     ['/orders-archive/7', false],
     ['/orders%2f7', false],
-  ])('a prefix without a boundary: %s is covered by /orders: %s', async (target, expected) => {
-    const { tokens } = setUp();
-    const { value } = await tokens.issue({ account, scopes: [SCOPE] });
+  ])(
+    'a prefix ends at a segment boundary, so %s is covered by /orders: %s',
+    async (target, expected) => {
+      const { tokens } = setUp();
+      const { value } = await tokens.issue({ account, scopes: [SCOPE] });
 
-    const verdict = await tokens.verify(value, { method: 'GET', domain: 'shop.example', target });
+      const verdict = await tokens.verify(value, { method: 'GET', domain: 'shop.example', target });
 
-    expect(verdict.ok).toBe(expected);
-  });
+      expect(verdict.ok).toBe(expected);
+    },
+  );
 
-  it('an empty list of scopes that means everything', async () => {
+  it('an empty list of scopes does not mean everything', async () => {
     const { tokens, store } = setUp({ catalog: ScopeCatalog.from([SCOPE]) });
     expect(await codeOf(tokens.issue({ account, scopes: [] }))).toBe('scopes_required');
     const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
@@ -202,7 +205,7 @@ describe('lessons of others', () => {
   });
 
   it.each(['userId', 'account', 'owner', 'user', 'accountId'])(
-    'a member of the body that says who is calling: %s',
+    'a member of the body does not choose the account: %s',
     async (member) => {
       const { call, tokens } = http.setUp();
       const json = { scopes: [http.ORDERS], [member]: 'bob' };
@@ -214,7 +217,7 @@ describe('lessons of others', () => {
     },
   );
 
-  it('a decision that is kept without the scope it was made for', async () => {
+  it('a cached decision does not apply to another scope', async () => {
     const { tokens } = setUp({ cache });
     const { value } = await tokens.issue({ account, scopes: [SCOPE] });
 
@@ -224,7 +227,7 @@ describe('lessons of others', () => {
   });
 });
 
-/** `undefined` where there is no such server. */
+/** Returns `undefined` if there is no such server. */
 async function openPostgres(): Promise<TokenStore | undefined> {
   const url = inject('servers').postgres;
   if (url === undefined) return undefined;
@@ -252,5 +255,5 @@ async function openMysql(): Promise<TokenStore | undefined> {
 }
 
 function newTable(): string {
-  return `lessons_${randomBytes(6).toString('hex')}`;
+  return `defects_${randomBytes(6).toString('hex')}`;
 }

@@ -10,17 +10,17 @@ const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.ur
 const page = (name: string) => PAGES.get(`docs/service/${name}.md`) as string;
 
 describe('the generated pages', () => {
-  it.each([...PAGES])('%s is what the sources say (npm run docs:manual)', (name, text) => {
+  it.each([...PAGES])('%s matches the sources (npm run docs:manual)', (name, text) => {
     expect(read(name)).toBe(text);
   });
 
-  it('notice a change in one place (the control)', () => {
+  it('do not match after a change in one place (the control)', () => {
     const changed = read('docs/service/settings.md').replace('`8787`', '`8788`');
 
     expect(changed).not.toBe(page('settings'));
   });
 
-  it('lead only to headings that they have', () => {
+  it('link to each of their headings, and to nothing else', () => {
     for (const [name, text] of PAGES) {
       const anchors = [...text.matchAll(/^## .* \{#([\w-]+)\}$/gm)].map(([, anchor]) => anchor);
       const links = [...text.matchAll(/\]\(#([^)]+)\)/g)].map(([, anchor]) => anchor);
@@ -39,19 +39,19 @@ describe('the page about settings', () => {
     if (standard !== undefined) expect(page('settings')).toContain(`| \`${standard}\` |`);
   });
 
-  it('names every variable that some command reads', () => {
+  it('names every variable that a command reads', () => {
     expect(VARIABLES.length).toBeGreaterThan(20);
     for (const name of VARIABLES) expect(page('settings')).toContain(`| \`${name}\` |`);
   });
 
-  it('holds no placeholder and no default twice', () => {
+  it('contains no placeholder, and no default twice', () => {
     expect(page('settings')).not.toMatch(/\{(?:values|default)\}|undefined/);
     expect(page('settings')).not.toContain('; default 8787');
   });
 });
 
 describe('the page about commands', () => {
-  it.each(COMMANDS)('has the whole help of $name', ({ name, help }) => {
+  it.each(COMMANDS)('contains the whole help of $name', ({ name, help }) => {
     expect(page('commands')).toContain(`\n## tokenwright ${name} {#`);
     expect(page('commands')).toContain(`\n\`\`\`text\n${help}\n\`\`\`\n`);
   });
@@ -71,7 +71,7 @@ describe('the page about HTTP', async () => {
       .map((method): [string, unknown] => [`${method.toUpperCase()} ${path}`, item[method]]),
   );
 
-  it.each(calls)('describes %s, with every code of its failures', (call, operation) => {
+  it.each(calls)('describes %s with all its error codes', (call, operation) => {
     const heading = `\n## ${call.replace(/[{}]/g, '\\$&')} {#`;
     const [, section = ''] = page('http').split(heading);
     const [own = ''] = section.split('\n## ');
@@ -84,7 +84,7 @@ describe('the page about HTTP', async () => {
     expect(own).toContain('### Answer');
   });
 
-  it('are all calls of the document', () => {
+  it('describes every operation of the OpenAPI document', () => {
     expect(calls.length).toBeGreaterThan(10);
     expect(page('http').match(/^### Answer$/gm)).toHaveLength(calls.length);
   });

@@ -309,11 +309,11 @@ describe('exports', () => {
       ],
     ],
     ['tokenwright/redis', redis, ['RedisLeaseStore', 'RedisTokenStore', 'RedisUsageStore']],
-  ])('of %s at run time are these', (_, module, names) => {
+  ])('of %s at run time are exactly these names', (_, module, names) => {
     expect(Object.keys(module).sort()).toEqual(names);
   });
 
-  it('an index lists names, and does nothing else', () => {
+  it('come from an index that only lists names', () => {
     for (const { file } of Object.values(EXPORTS)) {
       const text = readFileSync(join(SRC, file), 'utf8');
       expect(text.replace(/export (type )?\{[^}]*\} from '[^']+';/g, '').trim()).toBe('');
@@ -359,13 +359,14 @@ const importsOf = (pattern: RegExp): Import[] => IMPORTS.filter(({ from }) => pa
 const towards = (imports: readonly Import[], pattern: RegExp): Import[] =>
   imports.filter(({ to }) => pattern.test(to));
 
-/** Each file to what it may never know of. */
+/** Files, and the imports that they must not have. */
 const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
-  // Numbers alone: whoever reads one of them pulls in nothing else.
+  // Only numbers, so that importing one pulls in nothing else.
   [/^bounds\.ts$/, /^(?!scope\/bounds\.ts$)/],
   [/^scope\/bounds\.ts$/, /./],
   [/^errors\.ts$/, /./],
   [/^has-methods\.ts$/, /./],
+  [/^(?:copy-text|store-answers)\.ts$/, /./],
   [/^list-size\.ts$/, /^(?!bounds\.ts$)/],
   [/^clock\.ts$/, /^(?!errors\.ts$)/],
   [/^deadline\.ts$/, /./],
@@ -374,11 +375,11 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^token-id\.ts$/, /^(?!bounds\.ts$)/],
   [
     /^token\.ts$/,
-    /^(?!token-id\.ts$|bounds\.ts$|errors\.ts$|list-size\.ts$|wording\.ts$|scope\/|date-fns\/)/,
+    /^(?!token-id\.ts$|bounds\.ts$|errors\.ts$|list-size\.ts$|store-answers\.ts$|wording\.ts$|scope\/|date-fns\/)/,
   ],
   [/^duration\.ts$/, /./],
   [/^instant\.ts$/, /^(?!zod$)/],
-  [/^wording\.ts$/, /^(?!errors\.ts$|values\/redact\.ts$)/],
+  [/^wording\.ts$/, /^(?!duration\.ts$|errors\.ts$)/],
   [/^store\.ts$/, /^(?!token\.ts$)/],
   [/^(?:usage|lease)-store\.ts$/, /^(?!(?:token|store)\.ts$)/],
   [
@@ -390,29 +391,32 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
     /^scope-refusals\.ts$/,
     /^(?!bounds\.ts$|errors\.ts$|scope-hints\.ts$|scope\/|values\/redact\.ts$|wording\.ts$)/,
   ],
-  [/^values\//, /^(?!bounds\.ts$|errors\.ts$|token\.ts$|values\/|node:crypto$|nanoid$)/],
+  [
+    /^values\//,
+    /^(?!bounds\.ts$|copy-text\.ts$|errors\.ts$|token\.ts$|token-id\.ts$|values\/|node:crypto$|nanoid$)/,
+  ],
   [/^records\//, /^(service|options|input|schemas|access|http|stores|cli|scope|openapi)\b/],
   [/^access\//, /^(service|store\.ts|schemas|http|stores|cli|testing|openapi)\b|^node:/],
   [
     /^usage\//,
-    /^(?!bounds|deadline|duration|errors|events|scope\/|store-calls\.ts$|token\.ts$|usage-store\.ts$|usage\/)/,
+    /^(?!bounds|deadline|duration|errors|events|scope\/|store-(?:answers|calls)\.ts$|token\.ts$|usage-store\.ts$|usage\/)/,
   ],
   [
     /^limits\//,
-    /^(?!bounds|deadline|errors|store-calls\.ts$|token\.ts$|lease-store\.ts$|limits\/|node:net$|ipaddr\.js$)/,
+    /^(?!bounds|copy-text|deadline|errors|store-(?:answers|calls)\.ts$|token\.ts$|lease-store\.ts$|limits\/|node:net$|ipaddr\.js$)/,
   ],
   [/^input\.ts$/, /^(?!errors\.ts$|token\.ts$|scope\/index\.ts$)/],
   [/^(options|schemas)\.ts$/, /^(service|records|access|http|stores|cli)\b/],
   [
-    /^(?:service|checks|derivation|imports|upkeep|upkeep-rounds|parts|review)\.ts$/,
+    /^(?:service|checks|derivation|imports|issuance|upkeep|upkeep-rounds|parts|review)\.ts$/,
     /^(http|stores|cli|testing|openapi)\b|^node:/,
   ],
-  [/^(?:checks|derivation|imports|upkeep|review)\.ts$/, /^service\.ts$/],
+  [/^(?:checks|derivation|imports|issuance|upkeep|review)\.ts$/, /^service\.ts$/],
   [/^(?:upkeep|review)\.ts$/, /^checks\.ts$/],
   [/^review\.ts$/, /^upkeep\.ts$/],
   [/^parts\.ts$/, /^(?:service|checks|upkeep|review)\.ts$/],
   [/^http\//, /^(stores|cli|testing|records|store\.ts|openapi)\b/],
-  // What it logs it masks; it reads no values.
+  // It masks what it logs, but it reads no values.
   [/^http\//, /^values\/(?!safe-url\.ts$)/],
   // The page runs in a browser: it has scopes and the types of the wire, and calls for anything else.
   [/^console\/app\//, /^(?!console\/app\/|scope\/|http\/wire(?:-reports)?\.ts$|preact\b)/],
@@ -439,7 +443,7 @@ describe('imports', () => {
     has('values/keys.ts', 'node:crypto', false);
   });
 
-  it('of scope/ stay within it: no package, no node:', () => {
+  it('of scope/ stay within it, without any package or node: module', () => {
     expect(towards(importsOf(/^scope\//), /^(?!scope\/)/)).toEqual([]);
   });
 
@@ -447,34 +451,34 @@ describe('imports', () => {
     expect(towards(importsOf(from), to)).toEqual([]);
   });
 
-  it('of each file have a rule, so that a new file is a decision', () => {
+  it('of each file are covered by a rule, so that a new file is a decision', () => {
     const general = new Set(RULES.slice(-2));
     const rules = RULES.filter((rule) => !general.has(rule));
     const free = FILES.filter((file) => !rules.some(([from]) => from.test(file)));
 
-    // What is free: the root entry and the command stand above all, scope/ has its own rule above.
+    // Exempt are the root entry and the command, which may import all, and scope/, which is tested above.
     expect(free.filter((file) => !/^(?:index\.ts$|cli\/|scope\/)/.test(file))).toEqual([]);
   });
 
-  it('that run make no circle, nor do those of types', () => {
+  it('form no cycle, not even imports of types', () => {
     const next = new Map<string, string[]>();
     for (const { from, to } of IMPORTS) next.set(from, [...(next.get(from) ?? []), to]);
     const done = new Set<string>();
-    const circles: string[] = [];
+    const cycles: string[] = [];
     const walk = (file: string, path: readonly string[]): void => {
-      if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(' → '));
+      if (path.includes(file)) cycles.push([...path.slice(path.indexOf(file)), file].join(' → '));
       if (path.includes(file) || done.has(file)) return;
       for (const to of next.get(file) ?? []) walk(to, [...path, file]);
       done.add(file);
     };
     for (const file of next.keys()) walk(file, []);
 
-    expect(circles).toEqual([]);
+    expect(cycles).toEqual([]);
   });
 });
 
 describe('the files', () => {
-  it('do something: none but an index only forwards', () => {
+  it('do more than forward, except for an index', () => {
     const rest = (file: string) =>
       readFileSync(join(SRC, file), 'utf8')
         .replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
@@ -493,7 +497,7 @@ describe('the files', () => {
     );
   });
 
-  it('are named for what they hold', () => {
+  it('have no vague names such as utils', () => {
     const vague = /(?:^|[/-])(?:utils?|helpers?|common|misc|shared|lib)(?:[/.-]|$)/;
 
     expect(FILES.filter((file) => vague.test(file))).toEqual([]);

@@ -8,7 +8,7 @@ import { formats } from '../src/values/foreign.ts';
 const root = new URL('..', import.meta.url).pathname;
 
 interface Found {
-  readonly place: string;
+  readonly position: string;
   readonly source: string;
   readonly flags: string;
 }
@@ -22,13 +22,13 @@ describe('the regular expressions of the source', () => {
   const found = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))
     .flatMap((file) => expressionsOf(join(root, 'src', file)))
-    // The pattern of --foreign is the operator's own. Those of formats have a test of their own.
+    // The operator chooses the pattern of --foreign. The patterns of formats are tested below.
     .filter(
-      ({ place, source }) =>
-        source !== undefined || !/^src\/(?:cli\/foreign-formats|values\/redact)\.ts/.test(place),
+      ({ position, source }) =>
+        source !== undefined || !/^src\/(?:cli\/foreign-formats|values\/redact)\.ts/.test(position),
     );
 
-  it('are found', () => {
+  it('are all found (the control)', () => {
     const text = 'const a = /x+/iu; const b = new RegExp("(a+)+$", "s"); RegExp(a + "b");';
 
     expect(found.length).toBeGreaterThan(20);
@@ -39,7 +39,7 @@ describe('the regular expressions of the source', () => {
     ]);
   });
 
-  it.each(found)('take linear time: $place /$source/$flags', ({ source, flags }) => {
+  it.each(found)('take linear time: $position /$source/$flags', ({ source, flags }) => {
     expect(complexityOf(source, flags)).toMatch(/^(?:safe|linear)$/);
   });
 
@@ -49,7 +49,7 @@ describe('the regular expressions of the source', () => {
     formats.keypal({ prefix: 'sk_' }),
     formats.unkey({ prefix: 'unk' }),
     formats.prefixedApiKey({ prefix: 'mycompany' }),
-  ])('take linear time in a text: $name', ({ inText = '' }) => {
+  ])('take linear time for the format $name', ({ inText = '' }) => {
     expect(complexityOf(inText, 'g')).toMatch(/^(?:safe|linear)$/);
   });
 
@@ -57,7 +57,7 @@ describe('the regular expressions of the source', () => {
     ['(a+)+$', 'exponential'],
     ['^[a-z]+[a-z0-9]+:$', 'polynomial'],
     ['\\s+$', 'polynomial'],
-  ])('would be noticed: /%s/ is %s', (source, expected) => {
+  ])('are detected if they are slow (the control): /%s/ is %s', (source, expected) => {
     expect(complexityOf(source, '')).toBe(expected);
   });
 });
@@ -71,21 +71,21 @@ function expressionsOf(file: string): Found[] {
   return expressionsIn(relative(root, file), readFileSync(file, 'utf8'));
 }
 
-/** Literals, and `RegExp` with what it is given; `source` is undefined where that is no literal. */
+/** Literals, and calls of `RegExp`; `source` is undefined if the argument is not a literal. */
 function expressionsIn(file: string, text: string): Found[] {
   const tree = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
   const found: Found[] = [];
   const visit = (node: ts.Node): void => {
-    const place = `${file}:${tree.getLineAndCharacterOfPosition(node.getStart()).line + 1}`;
+    const position = `${file}:${tree.getLineAndCharacterOfPosition(node.getStart()).line + 1}`;
     if (ts.isRegularExpressionLiteral(node)) {
       const end = node.text.lastIndexOf('/');
-      found.push({ place, source: node.text.slice(1, end), flags: node.text.slice(end + 1) });
+      found.push({ position, source: node.text.slice(1, end), flags: node.text.slice(end + 1) });
     } else if (
       (ts.isNewExpression(node) || ts.isCallExpression(node)) &&
       node.expression.getText() === 'RegExp'
     ) {
       const [source, flags] = (node.arguments ?? []).map(literalOf);
-      found.push({ place, source: source as string, flags: flags ?? '' });
+      found.push({ position, source: source as string, flags: flags ?? '' });
     }
     ts.forEachChild(node, visit);
   };

@@ -19,18 +19,18 @@ describe('likeness', () => {
     ['https://127.0.0.1/orders', 'GET:shop.example/orders'],
     ['https://api.example.com/a%20b', 'GET:shop.example/orders'],
     ['https://api.example.com/orders/*', 'GET:shop.example/orders'],
-  ])('finds a URL in %s and suggests %s', (text, scope) => {
+  ])('recognizes a URL in %s and suggests %s', (text, scope) => {
     expect(likeness(text)).toBe(`; this looks like a URL, and ${FORM} ${scope}`);
     expect(safeParseScope(scope).ok).toBe(true);
     expect(safeParseScope(text).ok).toBe(false);
   });
 
   it.each(['openid', 'read:orders', 'orders:read', 'user.read', 'admin:org_hook', 'urn:a:b'])(
-    'takes %s for an OAuth scope',
+    'recognizes %s as an OAuth scope',
     (text) => {
-      const said = `; this looks like an OAuth scope, and ${FORM} GET:shop.example/orders`;
-      expect(likeness(text)).toBe(said);
-      expect(likeness(`openid ${text} offline_access`)).toBe(said);
+      const hint = `; this looks like an OAuth scope, and ${FORM} GET:shop.example/orders`;
+      expect(likeness(text)).toBe(hint);
+      expect(likeness(`openid ${text} offline_access`)).toBe(hint);
       expect(safeParseScope(text).ok).toBe(false);
     },
   );
@@ -41,8 +41,8 @@ describe('likeness', () => {
     ['GET /orders/7', 'a scope names the domain, too, such as GET:shop.example/orders/7'],
     ['api.example.com/orders', 'put the method in front, as in GET:api.example.com/orders'],
     ['localhost/orders', 'put the method in front, as in GET:localhost/orders'],
-  ])('says of %s: %s', (text, said) => {
-    expect(likeness(text)).toContain(said);
+  ])('hints for %s: %s', (text, hint) => {
+    expect(likeness(text)).toContain(hint);
   });
 
   it.each([
@@ -59,23 +59,23 @@ describe('likeness', () => {
     ['a number', 7],
     ['null', null],
     ['a list', ['openid']],
-    ['what cannot be printed', 'read:orders\u0000'],
+    ['an unprintable text', 'read:orders\u0000'],
     ['another script', 'read:öl'],
     ['a long text', 'a'.repeat(201)],
-  ])('says nothing of %s', (_, text) => {
+  ])('gives no hint for %s', (_, text) => {
     expect(likeness(text)).toBe('');
   });
 });
 
 describe('parameterHint', () => {
-  it('names the segment and the scope that was meant', () => {
+  it('names the segment and the scope that was probably meant', () => {
     expect(parameterHint(parseScope('GET:shop.example/users/:id/orders/:order$'))).toBe(
       'the segment ":id" matches only that text; for any segment write GET:shop.example/users/{}/orders/{}$',
     );
   });
 
   it.each(['users/{id}', 'users/a:b', 'users/v1:', 'users', 'users/$', '*', ':'])(
-    'says nothing of the path %s',
+    'gives no hint for the path %s',
     (path) => {
       const reading = safeParseScope(`GET:shop.example/${path}`);
       if (reading.ok) expect(parameterHint(reading.scope)).toBeUndefined();
@@ -103,7 +103,7 @@ describe('a refusal of the service', () => {
     return refusalOf(tokens[verb]('acme', id, input));
   }
 
-  it.each(CALLS)('says what a text looks like: %s, %s', async (verb, member) => {
+  it.each(CALLS)('hints what a text looks like: %s, %s', async (verb, member) => {
     const { code, message, details } = await refused(verb, member, ['read:orders', 'openid']);
 
     expect(code).toBe('invalid_scope');
@@ -118,7 +118,7 @@ describe('a refusal of the service', () => {
     expect(details).toMatchObject({ member, scopes: ['GET:shop.example/ordres'] });
   });
 
-  it.each(CALLS.slice(0, 4))('says what :id is: %s, %s', async (verb, member) => {
+  it.each(CALLS.slice(0, 4))('explains that :id is literal: %s, %s', async (verb, member) => {
     const { message } = await refused(verb, member, ['GET:shop.example/users/:id']);
     const { message: other } = await refused(verb, member, ['GET:shop.example/users/7']);
 
@@ -134,7 +134,7 @@ describe('a refusal of the service', () => {
     expect(message).toMatch(/did you mean "GET:shop\.example\/orders"\?$/);
   });
 
-  it('says what a needed scope and a filter look like', async () => {
+  it('hints what a needed scope and a filter look like', async () => {
     const { tokens } = setUp();
     const { value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
 

@@ -9,7 +9,7 @@ import {
 } from '../src/errors.ts';
 import { expectNoSecret } from './support.ts';
 
-/** As another copy of the package makes them: of another class, with the same brand. */
+/** An error of another copy of the package: another class with the same brand. */
 function foreignError(code: string): Error {
   const brand = Symbol.for('tokenwright.TokenError');
   return Object.assign(new Error('of another copy'), { code, [brand]: true });
@@ -26,11 +26,11 @@ describe('a TokenError', () => {
     expect('cause' in error).toBe(false);
   });
 
-  it('names the page of its code', () => {
+  it('links to the page of its code', () => {
     expect(new TokenError('not_found', 'no').docsUrl).toBe(`${ERROR_PAGES}/not_found.md`);
   });
 
-  it('has a brand for other copies of the package, which no list of its members shows', () => {
+  it('has a brand for other copies of the package, which is not enumerable', () => {
     const brand = Symbol.for('tokenwright.TokenError');
 
     expect(Object.getOwnPropertyDescriptor(new TokenError('not_found', 'no'), brand)).toEqual({
@@ -41,7 +41,7 @@ describe('a TokenError', () => {
     });
   });
 
-  it('has details where there are some, and else no such member', () => {
+  it('has a member details only if there are some', () => {
     const details = { scopes: ['GET:shop.example/orders'] };
 
     expect(new TokenError('invalid_scope', 'none', details).details).toBe(details);
@@ -51,31 +51,31 @@ describe('a TokenError', () => {
 
 describe('isTokenError', () => {
   it.each<[string, unknown, boolean]>([
-    ['one of ours', new TokenError('not_found', 'no'), true],
-    ['one of another copy', foreignError('not_found'), true],
-    ['an error with such a code', Object.assign(new Error('no'), { code: 'not_found' }), false],
-    ['an error with its name', Object.assign(new Error('no'), { name: 'TokenError' }), false],
-    ['what is no error, with the brand', { [Symbol.for('tokenwright.TokenError')]: true }, false],
+    ['a TokenError', new TokenError('not_found', 'no'), true],
+    ['a TokenError of another copy', foreignError('not_found'), true],
+    ['an error with the same code', Object.assign(new Error('no'), { code: 'not_found' }), false],
+    ['an error with the same name', Object.assign(new Error('no'), { name: 'TokenError' }), false],
+    ['an object with the brand', { [Symbol.for('tokenwright.TokenError')]: true }, false],
     ['an error of another realm', runInNewContext('new Error("no")'), false],
     ['a text', 'TokenError', false],
-    ['nothing', undefined, false],
+    ['undefined', undefined, false],
     ['null', null, false],
-  ])('of %s', (_, value, expected) => {
+  ])('accepts %s: $2', (_, value, expected) => {
     expect(isTokenError(value)).toBe(expected);
   });
 });
 
-describe('what a store failed with', () => {
+describe('storeFailure', () => {
   it.each<[string, unknown, string]>([
-    ['a record that is none', corruptStore(), 'store_corrupt'],
-    ['the same of another copy', foreignError('store_corrupt'), 'store_corrupt'],
+    ['a corrupt record', corruptStore(), 'store_corrupt'],
+    ['a corrupt record of another copy', foreignError('store_corrupt'), 'store_corrupt'],
     ['an outage', new TokenError('store_unavailable', 'x'), 'store_unavailable'],
     ['a missing replica', new TokenError('durability_unconfirmed', 'x'), 'durability_unconfirmed'],
-    ['a code that no store has', new TokenError('not_found', 'x'), 'store_unavailable'],
+    ['a code that stores do not use', new TokenError('not_found', 'x'), 'store_unavailable'],
     ['an error of a driver', new Error('connect ECONNREFUSED'), 'store_unavailable'],
-    ['a code of ours on an error of a driver', { code: 'store_corrupt' }, 'store_unavailable'],
-    ['nothing', undefined, 'store_unavailable'],
-  ])('%s is told by its code', (_, error, code) => {
+    ['a driver error with one of our codes', { code: 'store_corrupt' }, 'store_unavailable'],
+    ['undefined', undefined, 'store_unavailable'],
+  ])('reports %s by its code', (_, error, code) => {
     expect(storeFailure(error)).toMatchObject({ name: 'TokenError', code });
   });
 
@@ -83,7 +83,7 @@ describe('what a store failed with', () => {
     ['standby', 'store_unavailable'],
     ['later_layout', 'store_corrupt'],
     ['file_replaced', 'store_corrupt'],
-  ] as const)('gives the reason %s of %s in words of ours', (reason, code) => {
+  ] as const)('describes the reason %s of %s in its own words', (reason, code) => {
     const details = { reason, sql: 'insert … hunter7' };
     const failure = storeFailure(new TokenError(code, 'at host hunter7', details));
 
@@ -99,13 +99,13 @@ describe('what a store failed with', () => {
     ['__proto__', 'store_corrupt'],
     ['standby', 'durability_unconfirmed'],
     ['standby', 'not_found'],
-  ] as const)('gives no reason %s of %s', (reason, code) => {
+  ] as const)('drops the reason %s of %s', (reason, code) => {
     const failure = storeFailure(new TokenError(code, 'x', { reason }));
     expect('details' in failure).toBe(false);
   });
 
   it.each(['store_corrupt', 'store_unavailable', 'durability_unconfirmed', 'not_found'] as const)(
-    'is told in words of ours, with nothing of what %s said',
+    'replaces the message and details of %s by its own words',
     (code) => {
       const details = { sql: 'insert … hunter7' };
       const failure = storeFailure(new TokenError(code, 'at host hunter7', details));

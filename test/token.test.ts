@@ -41,7 +41,7 @@ describe('isExpired', () => {
     [-1, true],
     [0, true],
     [1, false],
-  ])('an expiry %d ms from now: %s', (ms, isOver) => {
+  ])('for an expiry %d ms from now is %s', (ms, isOver) => {
     expect(isExpired({ expiresAt: later(ms) }, NOW.getTime())).toBe(isOver);
   });
 });
@@ -51,7 +51,7 @@ describe('expiryAfter', () => {
     expect(expiryAfter(later(7).getTime(), 60).toISOString()).toBe('2100-01-01T00:01:00.007Z');
   });
 
-  it('counts a year as 365 days, also across a leap day', () => {
+  it('counts a year as 365 days, even across a leap day', () => {
     expect(MAX_LIFETIME_SECONDS).toBe(365 * 86_400);
     expect(MAX_LIFETIME_SECONDS).toBe(YEAR);
     const beforeLeapDay = Date.UTC(2096, 0, 1);
@@ -68,7 +68,7 @@ describe('checkExpiry', () => {
     [YEAR * 1000 + 1, false],
     [8.64e15 - NOW.getTime(), false],
     [-NOW.getTime(), false],
-  ])('%d ms from now may be asked for: %s', (ms, isGood) => {
+  ])('accepts an expiry %d ms from now: %s', (ms, isGood) => {
     if (isGood) expect(checkExpiry(later(ms), NOW.getTime(), LIFETIME)).toEqual(later(ms));
     else {
       expect(() => checkExpiry(later(ms), NOW.getTime(), LIFETIME)).toThrow(
@@ -83,7 +83,7 @@ describe('checkExpiry', () => {
     );
   });
 
-  it('says so when it looks like milliseconds, and only then', () => {
+  it('mentions milliseconds only if the date looks like milliseconds', () => {
     const message = (date: Date): string => {
       try {
         checkExpiry(date, NOW.getTime(), LIFETIME);
@@ -107,7 +107,7 @@ describe('checkExpiry', () => {
     expect(check('+010000-01-01T00:00:00Z')).toThrow(/milliseconds/);
   });
 
-  it('gives a copy', () => {
+  it('returns a copy', () => {
     const asked = later(1000);
     const checked = checkExpiry(asked, NOW.getTime(), LIFETIME);
     asked.setTime(0);
@@ -135,7 +135,7 @@ describe('a lifetime', () => {
     [[60], false],
     [60n, false],
     [new Date(60), false],
-  ])('of %s seconds may be had: %s', (ttl, isGood) => {
+  ])('of %s seconds is accepted: %s', (ttl, isGood) => {
     expect(secondsField('ttl', 1, LIFETIME.maxSeconds).safeParse(ttl).success).toBe(isGood);
   });
 });
@@ -143,7 +143,7 @@ describe('a lifetime', () => {
 describe('isAccount', () => {
   it.each<[string, unknown, boolean]>([
     ['one letter', 'a', true],
-    ['nothing', '', false],
+    ['an empty text', '', false],
     ['255 bytes', 'a'.repeat(255), true],
     ['256 bytes', 'a'.repeat(256), false],
     ['254 bytes of é', 'é'.repeat(127), true],
@@ -160,9 +160,9 @@ describe('isAccount', () => {
     ['a name of Object.prototype', '__proto__', true],
     ['a number', 1, false],
     ['a list', ['acme'], false],
-    ['nothing at all', undefined, false],
-  ])('%s: %#', (_, text, isOne) => {
-    expect(isAccount(text)).toBe(isOne);
+    ['undefined', undefined, false],
+  ])('accepts %s: $2', (_, text, isAccepted) => {
+    expect(isAccount(text)).toBe(isAccepted);
   });
 });
 
@@ -190,12 +190,14 @@ describe('readMetadata', () => {
     ['a bigint inside', { a: 1n }, false],
     ['a map inside', { a: new Map() }, false],
     ['a toJSON', { toJSON: () => ({}) }, false],
-    ['itself inside', cyclic, false],
-  ])('%s: %#', (_, value, isOne) => {
-    expect(typeof readMetadata(value)).toBe(isOne ? 'object' : 'string');
+    ['a cycle', cyclic, false],
+  ])('accepts %s: $2', (_, value, isAccepted) => {
+    expect(typeof readMetadata(value)).toBe(isAccepted ? 'object' : 'string');
   });
+});
 
-  it('is copied, deeply, so that nobody can change it', () => {
+describe('copyMetadata', () => {
+  it('returns a deep copy that is frozen', () => {
     const given = { a: { b: [1] } };
     const copy = copyMetadata(given);
     given.a.b.push(2);
@@ -280,14 +282,14 @@ describe('isRecord', () => {
         })),
       ],
     ],
-  ])('looks at %s', (field, good, bad) => {
+  ])('checks the field %s', (field, good, bad) => {
     for (const value of good) expect(isRecord(recordFor({ [field]: value }), ID)).toBe(true);
-    for (const [place, value] of bad.entries()) {
-      expect([place, isRecord(recordFor({ [field]: value }), ID)]).toEqual([place, false]);
+    for (const [index, value] of bad.entries()) {
+      expect([index, isRecord(recordFor({ [field]: value }), ID)]).toEqual([index, false]);
     }
   });
 
-  it('looks again at a list that somebody may have changed', () => {
+  it('checks a list again, because it can have changed', () => {
     const scopes: unknown[] = ['GET:a.example/a'];
     const record = recordFor({ scopes });
 
@@ -297,7 +299,7 @@ describe('isRecord', () => {
   });
 
   it.each<[unknown]>([[undefined], [null], [0], ['record'], [[]], [{}], [() => {}]])(
-    'is not taken in by what is no object with fields (%#)',
+    'refuses a value that is not an object with fields (case %#)',
     (value) => {
       expect(isRecord(value, ID)).toBe(false);
     },

@@ -11,10 +11,10 @@ import answers from './vectors/tokens.json' with { type: 'json' };
 
 const { keys, values, boxes, cursors, passwords } = answers;
 
-/** SHA-256 of the answers, so that none is changed by and by. */
-const WRITTEN_DOWN = '90e92872aa58690849fff29846a46ca994f64ce3943edce19ef4308462df7917';
+/** SHA-256 of the answers, so that no answer changes unnoticed. */
+const RECORDED = '90e92872aa58690849fff29846a46ca994f64ce3943edce19ef4308462df7917';
 
-/** The specification once more, in nothing but what Node has: no line of it is the library's. */
+/** A second implementation of the specification, based on Node alone, without code of the library. */
 const plain = {
   subkey: (secret: string, info: string): Buffer =>
     Buffer.from(
@@ -40,12 +40,12 @@ const plain = {
   },
 };
 
-function optionsOf(place: number): KeyOptions {
-  const { kid, secret } = keys[place] as (typeof keys)[number];
+function optionsOf(index: number): KeyOptions {
+  const { kid, secret } = keys[index] as (typeof keys)[number];
   return { kid, secret, status: 'active' };
 }
 
-const ringOf = (place: number): KeyRing => new KeyRing([optionsOf(place)]);
+const ringOf = (index: number): KeyRing => new KeyRing([optionsOf(index)]);
 
 function recordWith(fields: Partial<TokenRecord>): TokenRecord {
   const now = new Date(0);
@@ -64,16 +64,16 @@ function recordWith(fields: Partial<TokenRecord>): TokenRecord {
 }
 
 describe('the known answers', () => {
-  it('say that they never change, and are the ones that were written down', () => {
+  it('state that they never change, and match their recorded hash', () => {
     const { note, ...all } = answers;
 
     expect(note).toContain('never change');
-    expect(createHash('sha256').update(JSON.stringify(all)).digest('hex')).toBe(WRITTEN_DOWN);
+    expect(createHash('sha256').update(JSON.stringify(all)).digest('hex')).toBe(RECORDED);
   });
 });
 
 describe.each(keys)('the key $kid', ({ secret, tag, reveal, cursor, verifier, kid }) => {
-  const place = keys.findIndex((key) => key.kid === kid);
+  const index = keys.findIndex((key) => key.kid === kid);
 
   it('has the subkeys that the specification derives', () => {
     expect(plain.subkey(secret, 'tag/v1').toString('hex')).toBe(tag);
@@ -81,9 +81,9 @@ describe.each(keys)('the key $kid', ({ secret, tag, reveal, cursor, verifier, ki
     expect(plain.subkey(secret, 'cursor/v1').toString('hex')).toBe(cursor);
   });
 
-  it('gives the verifier its tag key, and takes it back', () => {
+  it('exports its tag subkey as a verifier key, which is accepted as a key', () => {
     expect(verifier).toBe(`tag.${Buffer.from(tag, 'hex').toString('base64url')}`);
-    const given = ringOf(place).verifierKeys();
+    const given = ringOf(index).verifierKeys();
 
     expect(given).toEqual([{ kid, secret: verifier, status: 'verify' }]);
     expect(new KeyRing(given).verifierKeys()).toEqual(given);
@@ -92,7 +92,7 @@ describe.each(keys)('the key $kid', ({ secret, tag, reveal, cursor, verifier, ki
   it('is the same as bytes and as text', () => {
     const bytes = { kid, secret: Buffer.from(secret, 'base64url'), status: 'active' } as const;
 
-    expect(new KeyRing([bytes]).verifierKeys()).toEqual(ringOf(place).verifierKeys());
+    expect(new KeyRing([bytes]).verifierKeys()).toEqual(ringOf(index).verifierKeys());
   });
 });
 
@@ -109,7 +109,7 @@ describe.each(values)('the value $masked', (known) => {
     expect(ringOf(key).active.checksum(untagged)).toBe(number);
   });
 
-  it('is read to its id and the digest of the specification, by the key and by its verifier', () => {
+  it('is read as its id and the digest of the specification, by the key and by its verifier key', () => {
     const text = `tokenwright/v1/verify\0${id}${secret}`;
     expect(createHash('sha256').update(text).digest('hex')).toBe(digest);
     const verifiers = new KeyRing([{ kid, secret: verifier, status: 'verify' }]);
@@ -121,12 +121,12 @@ describe.each(values)('the value $masked', (known) => {
     }
   });
 
-  it('is no value under another key of that name', () => {
+  it('is refused under another key with the same kid', () => {
     const other = optionsOf((key + 1) % keys.length);
     expect(readValue(new KeyRing([{ ...other, kid }]), prefix, value)).toBeUndefined();
   });
 
-  it('is masked to what may be seen', () => {
+  it('is masked to its prefix, version, key and six characters of the id', () => {
     expect(readId(id)).toBe(id);
     expect(maskValue({ prefix, kid, id: id as TokenId })).toBe(masked);
     expect(masked).toBe(`${value.slice(0, prefix.length + 10)}…`);
@@ -138,12 +138,12 @@ describe.each(boxes)('the box of $account', (known) => {
   const { kid, reveal } = keys[key] as (typeof keys)[number];
   const revealKey = Buffer.from(reveal, 'hex');
 
-  it('is the one that the specification seals', () => {
+  it('matches the one that the specification seals', () => {
     expect(bound).toBe(JSON.stringify(['1', kid, id, account]));
     expect(plain.box(revealKey, nonce, secret, bound).toString('hex')).toBe(box);
   });
 
-  it('is opened, and gives the value', () => {
+  it('opens, and reveals the value to its account only', () => {
     const sealed = Buffer.from(box, 'hex');
     const record = recordWith({ id: id as TokenId, account, prefix, kid, box: sealed });
 
@@ -152,7 +152,7 @@ describe.each(boxes)('the box of $account', (known) => {
     expect(revealValue(ringOf(key), { ...record, account: `${account}.` })).toBeUndefined();
   });
 
-  it('is what a new one would be with that nonce', () => {
+  it('has the same form as a box that mintValue seals', () => {
     const made = mintValue(ringOf(key), prefix, id as TokenId, account);
     const sealed = Buffer.from(made.stored.box ?? []);
     const drawn = made.value.slice(-33, -6);
@@ -166,18 +166,18 @@ describe.each(boxes)('the box of $account', (known) => {
 describe.each(cursors)('the cursor of $account', (known) => {
   const { key, account, scope, match, createdAt, id, signature, cursor } = known;
   const { kid, cursor: cursorKey } = keys[key] as (typeof keys)[number];
-  const place = `${kid}.${createdAt}.${id}`;
+  const position = `${kid}.${createdAt}.${id}`;
 
-  it('is signed as it always was', () => {
-    const signed = JSON.stringify([place, JSON.stringify([account, scope, match])]);
+  it('has the recorded signature', () => {
+    const signed = JSON.stringify([position, JSON.stringify([account, scope, match])]);
     const mac = plain.mac(Buffer.from(cursorKey, 'hex'), signed);
 
     expect(mac.subarray(0, 16).toString('base64url')).toBe(signature);
-    expect(Buffer.from(`${place}.${signature}`).toString('base64url')).toBe(cursor);
+    expect(Buffer.from(`${position}.${signature}`).toString('base64url')).toBe(cursor);
     expect(ringOf(key).active.sign(signed)).toBe(signature);
   });
 
-  it('is taken for its account and filter alone', async () => {
+  it('is accepted for its account and filter, and refused for another account', async () => {
     const tokens = new TokenService({
       store: new MemoryTokenStore(),
       keys: [optionsOf(key)],
@@ -195,7 +195,7 @@ describe.each(cursors)('the cursor of $account', (known) => {
 });
 
 describe.each(passwords)('the password hash $kept', ({ password, salt, hash, kept }) => {
-  it('is the scrypt of the password, and lets nobody else in', async () => {
+  it('is the scrypt hash of the password, and accepts no other password', async () => {
     const saltBytes = Buffer.from(salt, 'hex');
     expect(scryptSync(password, saltBytes, 32, { N: 16_384, r: 8, p: 1 }).toString('hex')).toBe(
       hash,

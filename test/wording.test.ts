@@ -5,7 +5,7 @@ import { inWords, renamed, secondsMessage, shown, shownName } from '../src/wordi
 const DAY = 86_400;
 const YEAR = 365 * DAY;
 
-describe('a number of seconds', () => {
+describe('secondsMessage', () => {
   it.each<[asked: number, max: number, message: string]>([
     [YEAR + 1, YEAR, 'ttl may be at most 365 days (31536000 s); you asked for 31536001 s'],
     [400 * DAY, YEAR, 'ttl may be at most 365 days (31536000 s); you asked for 400 days'],
@@ -15,7 +15,7 @@ describe('a number of seconds', () => {
     [7200, 3600, 'ttl may be at most 1 hour (3600 s); you asked for 2 hours'],
     [61, 59, 'ttl may be at most 59 s; you asked for 61 s'],
     [1e300, YEAR, 'ttl may be at most 365 days (31536000 s); you asked for 1e+300 s'],
-  ])('%d above %d is told the limit in words: %s', (asked, max, message) => {
+  ])('states the limit in words for %d above %d: %s', (asked, max, message) => {
     expect(secondsMessage('ttl', asked, 1, max)).toBe(message);
   });
 
@@ -29,7 +29,7 @@ describe('a number of seconds', () => {
     [86_399_999, DAY, undefined],
     [3_600_000, 3600, undefined],
     [900 * DAY, YEAR, undefined],
-  ])('%d above %d is taken for milliseconds: %s', (asked, max, seconds) => {
+  ])('suggests seconds if %d above %d looks like milliseconds: %s', (asked, max, seconds) => {
     const [, meant] =
       /; if you mean milliseconds, give (\d+)$/.exec(secondsMessage('ttl', asked, 1, max)) ?? [];
 
@@ -49,7 +49,7 @@ describe('inWords', () => {
     [36 * 3600, '36 hours'],
     [1e6 * DAY, '1000000 days'],
     [(1e6 + 1) * DAY, '86400086400 s'],
-  ])('says %d as %s', (seconds, words) => {
+  ])('writes %d as %s', (seconds, words) => {
     expect(inWords(seconds)).toBe(words);
   });
 });
@@ -78,11 +78,11 @@ describe('shown', () => {
     [{ secret: 1 }, 'an object'],
     [new Date(Number.NaN), 'an invalid Date'],
     [new Date(1500), '1970-01-01T00:00:01.500Z (1 in UNIX seconds)'],
-  ])('%# as %s', (value, text) => {
+  ])('describes the value of case %# as $1', (value, text) => {
     expect(shown(value)).toBe(text);
   });
 
-  it('takes a proxy that throws for an object', () => {
+  it('describes a revoked proxy as an object', () => {
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
 
@@ -91,12 +91,15 @@ describe('shown', () => {
 });
 
 describe('shownName', () => {
-  it.each(['x', 'ttlSeconds', 'max_age', 'x-scope', 'x'.repeat(32)])('shows %s', (name) => {
-    expect(shownName(name)).toBe(`"${name}"`);
-  });
+  it.each(['x', 'ttlSeconds', 'max_age', 'x-scope', 'x'.repeat(32)])(
+    'quotes the name %s',
+    (name) => {
+      expect(shownName(name)).toBe(`"${name}"`);
+    },
+  );
 
   it.each(['', 'x'.repeat(33), 'hunter7', '_x', 'a b', 'a"b', 'a\n', '\u202ea', 'é', '7'])(
-    'does not show %j',
+    'hides the name %j',
     (name) => {
       expect(shownName(name)).toBe('(its name is not shown)');
     },
@@ -109,7 +112,7 @@ describe('renamed', () => {
     max: 1,
   });
 
-  it('gives the member its name at another door', () => {
+  it('replaces the name of the member in message and details', () => {
     expect(renamed(error, { ttlSeconds: '--ttl' })).toMatchObject({
       code: 'invalid_ttl',
       message: '--ttl must be 1',
@@ -117,11 +120,14 @@ describe('renamed', () => {
     });
   });
 
-  it.each([{}, { ttl: 'x' }])('leaves other members as they are: %j', (names) => {
-    expect(renamed(error, names)).toBe(error);
-  });
+  it.each([{}, { ttl: 'x' }])(
+    'leaves an error unchanged whose member has no new name: %j',
+    (names) => {
+      expect(renamed(error, names)).toBe(error);
+    },
+  );
 
-  it('takes no name from Object.prototype', () => {
+  it('ignores names of Object.prototype', () => {
     const odd = new TokenError('invalid_request', 'constructor', { member: 'constructor' });
 
     expect(renamed(odd, {})).toBe(odd);

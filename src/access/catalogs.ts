@@ -6,8 +6,8 @@ import type { KnownScopes, ReadRequest, Scope, ScopeCatalog } from '../scope/ind
 import { isReadRequest, type Routes, routesOfRequest, segmentBits } from '../scope/request.ts';
 
 /**
- * The catalogs of the accounts. A catalog may be an implementation of the host: every question to one
- * goes through {@link askCatalog} or {@link asFarAsKnown}, so that its errors do not leave the service.
+ * The catalogs of accounts. A catalog may be an implementation of the host: call its methods only inside
+ * {@link askCatalog} or {@link asFarAsKnown}, so that its errors do not leave the service.
  */
 export class AccountCatalogs {
   readonly #option: CatalogOption | undefined;
@@ -22,12 +22,12 @@ export class AccountCatalogs {
       option === undefined || typeof option === 'function' ? undefined : routesOf(option);
   }
 
-  /** Whether the host is asked for the catalog of each account. */
-  get areAsked(): boolean {
+  /** Whether a function of the host returns the catalog of each account. */
+  get arePerAccount(): boolean {
     return typeof this.#option === 'function';
   }
 
-  /** The catalog of an account: immediately if all accounts share one. */
+  /** The catalog of an account; a promise of it if a function of the host has to be called. */
   of(account: string): ScopeCatalog | undefined | Promise<ScopeCatalog> {
     const option = this.#option;
     return typeof option === 'function' ? this.#ask(option, account) : option;
@@ -41,13 +41,13 @@ export class AccountCatalogs {
       const catalog = await withDeadline(Promise.resolve(catalogOf(account)), this.#deadlineMs);
       if (isCatalog(catalog)) return catalog;
     } catch {
-      // The error of the host's function stays its own.
+      // An error of the host's function may hold anything, so it is dropped.
     }
     throw catalogUnavailable();
   }
 }
 
-/** A catalog of another copy of this package, or of the host, provides its routes indirectly. */
+/** The routes of a catalog. If another copy of the package or the host made it, asks its `attribute`. */
 function routesOf(catalog: ScopeCatalog): Routes {
   const attribute = (request: ReadRequest): Scope | undefined =>
     askCatalog(() => {
@@ -85,14 +85,14 @@ export function askCatalog<Answer>(ask: () => Answer): Answer {
   }
 }
 
-/** The facts of a catalog that knows nothing and refuses nothing. */
+/** Stands in for a catalog that failed: has no entry and calls no scope unknown. */
 const NO_FACTS: KnownScopes = {
   attribute: () => undefined,
   knows: () => true,
   suggest: () => [],
 };
 
-/** Asks a catalog, or does without its facts if it fails. */
+/** Computes an answer with the facts of a catalog, or without them if the catalog throws. */
 export function asFarAsKnown<Answer>(
   catalog: KnownScopes | undefined,
   ask: (facts: KnownScopes | undefined) => Answer,
@@ -104,7 +104,7 @@ export function asFarAsKnown<Answer>(
   }
 }
 
-/** The catalog failed: nobody knows what the account may have. */
+/** The error for a catalog that failed, so that the scopes of the account are unknown. */
 export function catalogUnavailable(): TokenError {
   return new TokenError(
     'store_unavailable',

@@ -5,6 +5,7 @@ import type { Quotas } from '../options.ts';
 import type { Scope, ScopeCatalog } from '../scope/index.ts';
 import { removeScopes } from '../scope/removal.ts';
 import { ofMember, refuseScopes, toTokenError } from '../scope-refusals.ts';
+
 import { recordBytes, type TokenRecord } from '../token.ts';
 import { checkRights } from './rights.ts';
 
@@ -12,7 +13,7 @@ type HeldScopes = Pick<TokenRecord, 'scopes' | 'requested'>;
 type ScopePatch = Pick<Read<PatchInput>, 'scopes' | 'addScopes' | 'removeScopes'>;
 
 /**
- * Checks that a patch changes something, and scopes in one way only.
+ * Checks that a patch names a member, and not both `scopes` and `addScopes` or `removeScopes`.
  *
  * @throws {TokenError} `invalid_request`
  */
@@ -31,7 +32,7 @@ export function checkPatch(patch: Read<PatchInput>): void {
 }
 
 /**
- * What a patch does to a record.
+ * The members of a record that a patch sets.
  *
  * @throws {TokenError} as {@link scopesAfter}, `checkRights` and {@link checkSize}
  */
@@ -65,7 +66,7 @@ interface PatchContext {
   readonly now: number;
 }
 
-/** Since when a token is suspended: one that was already, since then. */
+/** When the token was suspended. Suspending it again keeps the first time. */
 function suspendedAfter(
   { suspendedAt }: TokenRecord,
   { suspended }: Read<PatchInput>,
@@ -74,14 +75,14 @@ function suspendedAfter(
   return suspended === true ? (suspendedAt ?? new Date(now)) : undefined;
 }
 
-/** The limits after a change, if it says something about them; `null` removes them. */
+/** The limits that a change sets; empty if it does not name them. `null` removes them. */
 export function limitsAfter({
   limits,
 }: Pick<PatchInput, 'limits'>): Partial<Pick<TokenRecord, 'limits'>> {
   return limits === undefined ? {} : { limits: limits ?? undefined };
 }
 
-/** A change, with its time if the token holds other scopes after it. */
+/** Adds `scopesChangedAt` to a change after which the token holds other scopes. */
 export function withScopesTime(
   { scopes: before }: TokenRecord,
   change: Partial<TokenRecord>,
@@ -92,7 +93,7 @@ export function withScopesTime(
   return isSame ? change : { ...change, scopesChangedAt: new Date(now) };
 }
 
-/** The name and the metadata after a patch; `null` removes them. */
+/** The name and the metadata that a patch sets; `null` removes one. */
 function patchedFields({
   name,
   metadata,
@@ -107,8 +108,9 @@ function patchedFields({
  * The scopes after a patch; `undefined` if it does not change them. Takes nearly linear time.
  *
  * @param granted the scopes that the account gets for those that the patch sets or adds
- * @throws {TokenError} `scope_unmatched` when a scope to be removed covers none that is held, or a part
- * of one that stays; `scopes_required` if none would be left; `store_corrupt` if the held scopes cannot be read
+ * @throws {TokenError} `scope_unmatched` if a scope to be removed covers no held scope, or also overlaps
+ * one that stays; `scopes_required` if none would be left; `store_corrupt` if the held scopes cannot be
+ * read
  */
 function scopesAfter(
   held: HeldScopes,
@@ -186,7 +188,7 @@ export function checkSize(
   }
 }
 
-/** The account has as many tokens as it may have. */
+/** The error for an account that already has as many tokens as it may have. */
 export function tooManyTokens({ tokensPerAccount: max }: Quotas): TokenError {
   return quotaExceeded(
     'tokensPerAccount',

@@ -3,8 +3,8 @@ import { candidatesFor } from '../scope/filter.ts';
 import { type ReadRequest, type Scope, ScopeSet } from '../scope/index.ts';
 
 /**
- * The scopes of records as sets. Each list that a store hands out frozen is compiled once, as our
- * stores do for equal lists; the sets are collected with the lists.
+ * Compiles the scopes of records to sets. A frozen list is compiled once: our stores return the same
+ * frozen list for all records with equal scopes. The garbage collector frees a set with its list.
  */
 export class CompiledScopes {
   readonly #sets = new WeakMap<readonly string[], ScopeSet>();
@@ -12,14 +12,14 @@ export class CompiledScopes {
   readonly #scanned = new WeakSet<readonly string[]>();
   readonly #onCorrupt: () => Error;
 
-  /** `onCorrupt` makes the error for a list that holds anything but scopes. */
+  /** @param onCorrupt makes the error for a list that holds anything but scopes */
   constructor(onCorrupt: () => Error) {
     this.#onCorrupt = onCorrupt;
   }
 
   /**
-   * The scope of a list that grants what is needed. A long list is scanned the first time and compiled
-   * when it comes again: if many tokens have long lists of their own, it may not come again.
+   * The scope of a list that grants the need. A long list is scanned the first time and compiled when it
+   * is used again: compiling takes longer, and a list of few tokens may not be used again.
    */
   grantOf(scopes: readonly string[], need: ReadRequest | Scope): Scope | undefined {
     const isNew = isLong(scopes) && !this.#sets.has(scopes) && !this.#scanned.has(scopes);

@@ -7,13 +7,13 @@ import { lostScopes } from './rights.ts';
 export interface Coverage {
   /** The held scopes that the account may no longer have. */
   readonly lost: readonly string[];
-  /** How many entries of the catalog the token may use as a whole. */
+  /** How many entries of the catalog the scopes cover entirely. */
   readonly covered: number;
-  /** How many entries there are. */
+  /** How many entries the catalog has. */
   readonly entries: number;
 }
 
-/** Relates the scopes of many tokens to one catalog. Each list that comes again is compared once. */
+/** Compares the scopes of many tokens with one catalog. Each set is compared once. */
 export class CatalogCoverage {
   readonly #catalog: ScopeCatalog;
   readonly #index: OverlapIndex;

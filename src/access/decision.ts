@@ -39,14 +39,14 @@ import { type Need, type NeedReading, readNeed } from './need.ts';
 
 type RefusedVerdict = Extract<Verdict, { readonly ok: false }>;
 
-/** Where a decision gets the record: from the cache alone, from it or the store, or from the store. */
+/** Where a decision may read records: only the cache, the cache or else the store, or only the store. */
 export type Source = 'cache' | 'any' | 'store';
 
-/** How a decision is asked for. */
+/** The circumstances of a decision. */
 export interface Call {
   readonly now: number;
   readonly source: Source;
-  /** The address that the request comes from, or how to find it out. */
+  /** The address that the request comes from, or a function that returns it. */
   readonly address: string | undefined | (() => string | undefined);
 }
 
@@ -59,16 +59,17 @@ interface Claim {
   readonly ancestors: Ancestors;
 }
 
-/** What allows a claim: a scope of its token, and one of each ancestor. */
+/** The scopes that allow a claim: one of its token, and one of each ancestor. */
 interface Grants {
   readonly by: Scope;
   readonly above: readonly Grant[];
 }
 
-/** Whose scopes do not cover what is needed. */
+/** A refusal because a token or one of its ancestors does not cover the need. */
 interface NeedRefusal {
   readonly reason: 'insufficient_scope' | 'ancestor_insufficient';
   readonly need: ReadRequest | Scope;
+  /** All scopes of the token or the ancestor that does not cover it. */
   readonly held: readonly string[];
 }
 
@@ -77,22 +78,25 @@ interface RefusedToken {
   readonly account?: string | undefined;
 }
 
-/** The token of a value: whether it is live, and what its ancestors leave of it. */
-interface Standing {
+/** A value whose token was found. */
+interface FoundClaim {
+  /** Why the value is refused, whatever is needed; `undefined` if its token is live. */
   readonly reason: ReturnType<typeof refusalOf> | ReturnType<typeof ancestorFault>;
   readonly claim: Claim;
-  readonly held: TokenRecord;
+  /** The record of the token, narrowed to what its ancestors allow. */
+  readonly narrowed: TokenRecord;
 }
 
 /** A value that belongs to no token. */
-interface NoStanding {
+interface NoClaim {
   readonly reason: 'malformed' | 'unknown';
   readonly claim?: undefined;
   readonly id?: TokenId;
 }
 
 const NO_ANCESTORS: Ancestors = [];
-const NOTHING_ABOVE: readonly Grant[] = [];
+const NO_GRANTS: readonly Grant[] = [];
+const NO_RECORDS: readonly TokenRecord[] = [];
 
 /** What a {@link Decider} works with. */
 export interface DeciderParts {
@@ -117,8 +121,8 @@ export class Decider {
   }
 
   /**
-   * The verdict on a value; a promise of it if a store or a catalog has to be asked; `undefined` if
-   * the store would have to be asked, and may not.
+   * Returns the verdict on a value, or a promise of it if a store or a catalog has to be asked. With the
+   * source `cache`, returns `undefined` instead of asking a store.
    *
    * @throws {TokenError} as {@link readNeed} and the store, also by rejecting
    */
@@ -152,7 +156,7 @@ export class Decider {
     return this.#judge(claim, reading, call) as Promise<Verdict>;
   }
 
-  /** `undefined` if the ancestors of the token are not in the cache and may come from nowhere else. */
+  /** Returns `undefined` with the source `cache` if not all ancestors of the token are cached. */
   #judge(claim: Claim, reading: NeedReading, call: Call): Verdict | Promise<Verdict> | undefined {
     const { record, proof } = claim;
     const { now, source } = call;
@@ -178,7 +182,7 @@ export class Decider {
   ): Verdict | Promise<Verdict> | undefined {
     const { record, ancestors } = claim;
     const { now } = call;
-    const reason = ancestorFault(record, ancestors, now) ?? this.#elsewhere(claim, call);
+    const reason = ancestorFault(record, ancestors, now) ?? this.#addressFault(claim, call);
     if (reason !== undefined) return this.#refuse(reason, now, record);
     if (!reading.ok) return this.#refuse('ambiguous_request', now, record, reading.reason);
     const { need } = reading;
@@ -188,37 +192,37 @@ export class Decider {
       const refusal = { reason: 'insufficient_scope', need, held: record.scopes } as const;
       return this.#refuseNeed(record, refusal, now);
     }
-    if (ancestors.length === 0) return this.#accept(claim, { by, above: NOTHING_ABOVE }, call);
+    if (ancestors.length === 0) return this.#accept(claim, { by, above: NO_GRANTS }, call);
     const above = lineages.grantsOf(ancestors, need);
     if (!('refusing' in above)) return this.#accept(claim, { by, above: above.grants }, call);
     const refusal = { reason: 'ancestor_insufficient', need, held: above.refusing } as const;
     return this.#refuseNeed(record, refusal, now);
   }
 
-  /** Why a token may not be used from where it is, itself or one of its ancestors. */
-  #elsewhere(
+  /** Why the address may not use a token, by the limits of the token or of an ancestor. */
+  #addressFault(
     { record, ancestors }: Claim,
     { address }: Pick<Call, 'address'>,
   ): AddressFault | undefined {
-    const fault = this.#addressFault(record, address);
+    const fault = this.#addressFaultOf(record, address);
     if (fault !== undefined) return fault;
     for (const each of ancestors) {
-      const above = each && this.#addressFault(each, address);
+      const above = each && this.#addressFaultOf(each, address);
       if (above !== undefined) return above;
     }
     return undefined;
   }
 
-  /** Nobody asks for the address unless the token is limited to some. */
-  #addressFault({ limits }: TokenRecord, address: Call['address']): AddressFault | undefined {
+  /** Calls the function for the address only if the token is limited to addresses. */
+  #addressFaultOf({ limits }: TokenRecord, address: Call['address']): AddressFault | undefined {
     if (limits?.addresses === undefined) return undefined;
     const from = typeof address === 'function' ? address() : address;
     return this.#parts.limits.refusalOf(limits.addresses, from);
   }
 
   /**
-   * Accepts a claim if its token and its ancestors have a use left. Waits for the store only if it does not
-   * know that.
+   * Accepts a claim if its token and all ancestors have a use left. Waits for the lease store only if this
+   * process has leased none in advance. Returns `undefined` instead of waiting with the source `cache`.
    */
   #accept(
     claim: Claim,
@@ -241,7 +245,7 @@ export class Decider {
     const grantedBy = by.toString();
     events.verified(record, grantedBy, now);
     usage?.used(record.id, grantedBy, now);
-    // What a token is used for, its ancestors are used for.
+    // A use of a token is also a use of each ancestor.
     for (const grant of above) usage?.used(grant.id, grant.by.toString(), now);
     this.#activate(claim, now);
     const token = tokenOf(lineages.within(record, ancestors), now);
@@ -269,52 +273,55 @@ export class Decider {
   }
 
   /**
-   * The live token of a value, as far as its ancestors allow it, read from the store.
+   * Reads the live token of a value from the store, narrowed to what its ancestors allow.
    *
    * @throws {TokenError} `invalid_token` for any other value, and as the store
    */
-  async live(value: unknown, now: number): Promise<TokenRecord> {
-    const standing = await this.#standing(value, now);
-    const { reason, claim } = standing;
-    if (claim === undefined) throw invalidToken(this.#refuse(reason, now, { id: standing.id }));
+  async requireLive(value: unknown, now: number): Promise<TokenRecord> {
+    const found = await this.#findClaim(value, now);
+    const { reason, claim } = found;
+    if (claim === undefined) throw invalidToken(this.#refuse(reason, now, { id: found.id }));
     if (reason !== undefined) throw invalidToken(this.#refuse(reason, now, claim.record));
     this.#activate(claim, now);
-    return standing.held;
+    return found.narrowed;
   }
 
-  /** The token that a value belongs to, read from the store, unless it has ended. */
+  /**
+   * Reads the live token of a value from the store, or with `includeSuspended` also a suspended one. With
+   * `countsAsUse`, only if it has a use left, and takes that.
+   */
   async introspect(
     value: unknown,
     now: number,
     { countsAsUse = false, includeSuspended = false, address }: IntrospectOptions,
   ): Promise<Token | undefined> {
     const usage = countsAsUse ? this.#parts.usage : undefined;
-    const standing = await this.#standing(value, now);
-    if (standing.claim === undefined) return undefined;
-    const { reason, claim, held } = standing;
-    const isLive = reason === undefined && held.scopes.length > 0;
+    const found = await this.#findClaim(value, now);
+    if (found.claim === undefined) return undefined;
+    const { reason, claim, narrowed } = found;
+    const isLive = reason === undefined && narrowed.scopes.length > 0;
     const isUsable = isLive && (!countsAsUse || (await this.#takeUse(claim, { now, address })));
-    if (!isUsable) usage?.refused(held.id, now);
-    else for (const id of idsOf(held)) usage?.used(id, OTHER_SCOPES, now);
+    if (!isUsable) usage?.refused(narrowed.id, now);
+    else for (const id of idsOf(narrowed)) usage?.used(id, OTHER_SCOPES, now);
     const isSuspended = reason === 'suspended' || reason === 'ancestor_suspended';
-    if (isSuspended && includeSuspended) return tokenOf(held, now);
+    if (isSuspended && includeSuspended) return tokenOf(narrowed, now);
     if (!isUsable) return undefined;
     if (countsAsUse) this.#activate(claim, now);
-    return tokenOf(held, now);
+    return tokenOf(narrowed, now);
   }
 
-  /** Whether the limits of a token and of its ancestors let it be used now. */
+  /** Takes one use, if the limits of a token and its ancestors allow it. Resolves to whether they do. */
   async #takeUse(claim: Claim, { now, address }: Pick<Call, 'now' | 'address'>): Promise<boolean> {
     const { limits } = this.#parts;
-    if (this.#elsewhere(claim, { address }) !== undefined) return false;
+    if (this.#addressFault(claim, { address }) !== undefined) return false;
     const counted = countedOf(claim);
     if (counted.length === 0) return true;
     return (limits.spend(counted, now) ?? (await limits.spendLater(counted))) === true;
   }
 
   /**
-   * Explains what a token of an account may do; no event. `undefined`: the account has no such token,
-   * which is explained as one that holds nothing.
+   * Explains whether a token of an account allows a need. Emits no event. If the account has no such token
+   * (`undefined`), explains it as one that holds nothing.
    *
    * @throws {TokenError} `store_unavailable` if the catalog fails, or the ancestors cannot be read
    */
@@ -331,35 +338,32 @@ export class Decider {
         ? askCatalog(() => explainNeed(set, reading.need, catalog))
         : explainAmbiguous(reading.reason);
     };
-    if (record === undefined) return refusing(explained([]), 'unknown');
+    if (record === undefined) return asRefusal(explained([]), 'unknown');
     const explanation = explained(record.scopes);
     const state = stateOf(record, now);
-    if (state !== 'active') return refusing(explanation, state);
+    if (state !== 'active') return asRefusal(explanation, state);
     const ancestors = await lineages.read(record, now);
     const fault = ancestorFault(record, ancestors, now);
-    if (fault !== undefined) return refusing(explanation, fault);
+    if (fault !== undefined) return asRefusal(explanation, fault);
     if (!explanation.allowed || !reading.ok) return explanation;
     const above = lineages.grantsOf(ancestors, reading.need);
     if (!('refusing' in above)) return explanation;
-    return refusing(explained(above.refusing), 'ancestor_insufficient');
+    return asRefusal(explained(above.refusing), 'ancestor_insufficient');
   }
 
-  /** The scopes of a token. */
-  heldBy({ scopes }: TokenRecord): ScopeSet {
+  /** The scopes of a token as a compiled set. */
+  scopeSetOf({ scopes }: TokenRecord): ScopeSet {
     return this.#parts.compiled.setOf(scopes);
   }
 
-  /** The rights that a change gives and takes. */
+  /** The rights that a change adds and removes. */
   diff({ before, after }: RecordChange): ScopeDiff {
     const { compiled } = this.#parts;
     return compiled.setOf(before.scopes).diff(compiled.setOf(after.scopes));
   }
 
-  /**
-   * Whose a value is, read from the store; why it is refused whatever is needed; and what the ancestors of
-   * its token leave of it.
-   */
-  async #standing(value: unknown, now: number): Promise<Standing | NoStanding> {
+  /** Reads the token of a value and its ancestors from the store, and judges all but a need. */
+  async #findClaim(value: unknown, now: number): Promise<FoundClaim | NoClaim> {
     const { values, reader, lineages } = this.#parts;
     const presented = values.read(value);
     if (presented === undefined) return { reason: 'malformed' };
@@ -368,16 +372,16 @@ export class Decider {
     if (record === undefined) return { reason: 'unknown', id };
     const claim = { presented, record, proof: proofOf(presented, record), ancestors: NO_ANCESTORS };
     const reason = this.#refusalOf(record, claim.proof, now);
-    if (reason !== undefined) return { reason, claim, held: record };
+    if (reason !== undefined) return { reason, claim, narrowed: record };
     const ancestors = await lineages.read(record, now);
     return {
       reason: ancestorFault(record, ancestors, now),
       claim: { ...claim, ancestors },
-      held: lineages.within(record, ancestors),
+      narrowed: lineages.within(record, ancestors),
     };
   }
 
-  /** A value that waited for its first use is the accepted one from now on. */
+  /** Begins to make a value the accepted one if it waited for its first use. */
   #activate({ presented, proof }: Pick<Claim, 'presented' | 'proof'>, now: number): void {
     if (proof === 'pending') this.#parts.rotations.activate(presented, now);
   }
@@ -401,14 +405,14 @@ export class Decider {
   ): RefusedVerdict {
     const { events, usage } = this.#parts;
     events.refused({ reason, id, account }, now);
-    // The account is known of a token that exists.
+    // The account is known only if the token exists.
     if (id !== undefined && account !== undefined) usage?.refused(id, now);
     return Object.freeze({ ok: false, reason, ...(detail !== undefined && { detail }) });
   }
 }
 
 /** Why a value is refused whatever is needed; `undefined` for the value of a live token. */
-export function refusalOf(
+function refusalOf(
   record: TokenRecord,
   proof: Proof | undefined,
   now: number,
@@ -422,21 +426,21 @@ function withAncestors({ presented, record, proof }: Claim, ancestors: Ancestors
   return { presented, record, proof, ancestors };
 }
 
-/** Those of a token and its ancestors whose uses are counted. */
+/** The token and its ancestors, without those whose uses are not counted. */
 function countedOf({ record, ancestors }: Claim): readonly TokenRecord[] {
   const isLimited = (each: TokenRecord | undefined): each is TokenRecord =>
     each !== undefined && isCounted(each);
-  if (!isLimited(record) && !ancestors.some(isLimited)) return NOBODY;
+  if (!isLimited(record) && !ancestors.some(isLimited)) return NO_RECORDS;
   return [record, ...ancestors].filter(isLimited);
 }
-
-const NOBODY: readonly TokenRecord[] = [];
 
 function idsOf({ id, ancestors = [] }: TokenRecord): readonly TokenId[] {
   return [id, ...ancestors];
 }
 
-/** The verdict on a live token that does not cover what is needed; explained when that is read. */
+/**
+ * The verdict on a live token that does not cover the need. Its explanation is computed when it is read.
+ */
 function insufficient(
   set: ScopeSet,
   { reason, need }: NeedRefusal,
@@ -449,17 +453,18 @@ function insufficient(
     needed: asFarAsKnown(catalog, (known) => neededFor(need, known)),
     get explanation(): Explanation {
       explanation ??= asFarAsKnown(catalog, (known) => explainNeed(set, need, known));
-      return explanation.reason === reason ? explanation : refusing(explanation, reason);
+      return explanation.reason === reason ? explanation : asRefusal(explanation, reason);
     },
   });
 }
 
-function refusing(explanation: Explanation, reason: RefusalReason): Explanation {
+/** The explanation of a refusal for this reason, with the facts about the need. */
+function asRefusal(explanation: Explanation, reason: RefusalReason): Explanation {
   const { grantedBy: _, ...others } = explanation;
   return Object.freeze({ ...others, allowed: false, reason });
 }
 
-/** A bearer does not learn why. */
+/** The message does not say why, because bearers may see it. The details do, for the host. */
 function invalidToken({ reason }: RefusedVerdict): TokenError {
   return new TokenError('invalid_token', 'the value is not, or no longer, valid', { reason });
 }

@@ -8,7 +8,7 @@ import { type Scope, ScopeSet } from '../scope/index.ts';
 import { isScopeError, ofMember, toTokenError } from '../scope-refusals.ts';
 import type { TokenId, TokenLimits, TokenRecord } from '../token.ts';
 
-/** What a token is bounded by: its parent, as far as the ancestors of that allow it. */
+/** The bounds of a derived token: what its parent holds, narrowed to what the parent's ancestors allow. */
 export interface Bounds {
   readonly held: ScopeSet;
   readonly expiresAt: Date;
@@ -16,7 +16,7 @@ export interface Bounds {
 }
 
 /**
- * The ancestors of a token that is derived from another one.
+ * The `ancestors` of a token that is derived from this one.
  *
  * @throws {TokenError} `quota_exceeded` beyond the eighth generation
  */
@@ -31,11 +31,13 @@ export function ancestryOf({ id, ancestors = [] }: TokenRecord): readonly TokenI
 }
 
 /**
- * The scopes that a token gets when it asks for some: requested ∩ held by the parent, as a catalog
- * expands them.
+ * Expands the requested scopes of a derived token: requested ∩ held by the parent, by the rules of a
+ * catalog.
  *
- * @param granted what the account gets for them; without it, all that the parent holds
- * @throws {TokenError} as a catalog refuses; `scope_unmatched` names what the parent does not hold
+ * @param granted the scopes that the catalog of the account grants for them; if omitted, only the parent
+ * limits them
+ * @throws {TokenError} as the expansion by a catalog; `scope_unmatched` names the scopes that the parent
+ * does not hold
  */
 export function expandWithin(
   { held }: Bounds,
@@ -46,8 +48,8 @@ export function expandWithin(
   if (granted === undefined) return within;
   const allowed = ScopeSet.from(granted);
   const common = within.filter((scope) => allowed.covers(scope));
-  const lost = ScopeSet.from(common);
-  const unmatched = asked.filter((scope) => !lost.overlaps(scope));
+  const commonSet = ScopeSet.from(common);
+  const unmatched = asked.filter((scope) => !commonSet.overlaps(scope));
   if (unmatched.length === 0) return Object.freeze(common);
   throw notHeld(unmatched.map(refusedOf), member);
 }
@@ -63,7 +65,7 @@ function expanded(held: ScopeSet, asked: readonly Scope[], member: string): read
     return Object.freeze(ScopeCatalog.ofHeld(held).expand(asked).granted);
   } catch (error) {
     if (!isScopeError(error)) throw error;
-    // Its ancestors may have left nothing to the parent.
+    // The parent may hold no scope that its own ancestors still allow.
     if (error.code === 'catalog_empty') throw notHeld(asked.map(refusedOf), member);
     if (error.code === 'scope_unmatched') throw notHeld(error.refused ?? [], member);
     throw ofMember(toTokenError(error) as TokenError, member);
@@ -80,12 +82,12 @@ function notHeld(refused: readonly RefusedScope[], member: string): TokenError {
   return ofMember(toTokenError(refusal) as TokenError, member);
 }
 
-/** The expiry that a token gets: the parent's at the latest. */
+/** The requested expiry, or that of the parent if it is earlier. */
 export function expiryWithin({ expiresAt: latest }: Bounds, expiresAt: Date): Date {
   return latest < expiresAt ? new Date(latest) : expiresAt;
 }
 
-/** Whether a patch may only be made within the parent. */
+/** Whether a patch could give the token more than its parent has, so that it must be bounded. */
 export function isWidening(
   { scopes, addScopes, limits }: BoundedPatch,
   { expiresAt }: Pick<Granting, 'expiresAt'>,
@@ -94,7 +96,7 @@ export function isWidening(
 }
 
 /**
- * What a patch may give to a token with a parent.
+ * Bounds what a patch gives to a token by what the parent of the token has.
  *
  * @throws {TokenError} as {@link expandWithin} and {@link checkLimitsWithin}
  */

@@ -29,12 +29,12 @@ export function explainNeed(
   });
 }
 
-/** Explains why a request that can be read in two ways is refused. */
+/** Explains why a request that is ambiguous or invalid is refused. */
 export function explainAmbiguous(reason: RequestReason): Explanation {
   return Object.freeze({ allowed: false, reason, needed: '', known: false, suggestions: [] });
 }
 
-/** The scope that would be enough: the entry of the catalog, else the one for just this request. */
+/** The scope that would be enough: the entry of the catalog, or else the scope for only this request. */
 export function neededFor(need: ReadRequest | Scope, catalog: KnownScopes | undefined): string {
   return safeTextOf(nameNeed(need, catalog).needed);
 }

@@ -3,21 +3,21 @@ import type { ReadRequest, Scope } from '../scope/index.ts';
 import { stateOf, type TokenId, type TokenRecord } from '../token.ts';
 import type { CompiledScopes } from './compiled-scopes.ts';
 
-/** The ancestors of a token, root first. One that is gone was purged, so it had ended. */
+/** The ancestors of a token, root first. `undefined` stands for one that had ended and was purged. */
 export type Ancestors = readonly (TokenRecord | undefined)[];
 
 type AncestorFault = 'ancestor_revoked' | 'ancestor_expired' | 'ancestor_suspended';
 
-/** What ends a token for good comes first. */
+/** In order of precedence: a permanent end comes first. */
 const FAULTS = ['revoked', 'expired', 'suspended'] as const;
 
-/** Why its ancestors refuse a token, whatever is needed; `undefined` if all are live. */
+/** Why the ancestors of a token refuse it, whatever is needed; `undefined` if all are live. */
 export function ancestorFault(
   { account }: Pick<TokenRecord, 'account'>,
   ancestors: Ancestors,
   now: number,
 ): AncestorFault | undefined {
-  // Ids of imported tokens come again after a purge, perhaps for another account.
+  // After a purge, the id of an imported token can be used again, even by another account.
   const stateIn = (ancestor: TokenRecord | undefined) =>
     ancestor?.account === account ? stateOf(ancestor, now) : 'revoked';
   if (ancestors.every((ancestor) => stateIn(ancestor) === 'active')) return undefined;
@@ -26,11 +26,11 @@ export function ancestorFault(
   return fault && `ancestor_${fault}`;
 }
 
-/** Reads ancestors, and tells what they leave of a token: it is never more than each of them is now. */
+/** Reads the ancestors of tokens. Narrows a token to what each of its ancestors allows now. */
 export class Lineages {
   readonly #reader: RecordReader;
   readonly #compiled: CompiledScopes;
-  /** What two lists have in common, by the one and the other. */
+  /** The intersection of two lists, by the first list and then by the second. */
   readonly #shared = new WeakMap<
     readonly string[],
     WeakMap<readonly string[], readonly string[]>
@@ -50,12 +50,12 @@ export class Lineages {
     return ancestors.length === 0 ? [] : this.#reader.readAll(ancestors, now);
   }
 
-  /** Those in the cache; `undefined` unless all are there. */
+  /** The cached ancestors; `undefined` unless all of them are cached. */
   cached(ancestors: readonly TokenId[], now: number): Ancestors | undefined {
     return this.#reader.cachedAll(ancestors, now);
   }
 
-  /** The scope of each ancestor that grants what is needed; or else the first one that has none. */
+  /** The scope of each ancestor that grants the need, or all scopes of the first ancestor without one. */
   grantsOf(
     ancestors: Ancestors,
     need: ReadRequest | Scope,
@@ -69,7 +69,10 @@ export class Lineages {
     return { grants };
   }
 
-  /** A token as far as its live ancestors allow it. The record itself if that is all of it. */
+  /**
+   * Narrows the scopes and the expiry of a token to those of its ancestors. Returns the record itself if
+   * that changes nothing.
+   */
   within(record: TokenRecord, ancestors: Ancestors): TokenRecord {
     let { scopes, expiresAt } = record;
     for (const ancestor of ancestors) {
@@ -85,7 +88,7 @@ export class Lineages {
     if (scopes === outer) return scopes;
     const known = this.#shared.get(scopes) ?? new WeakMap();
     const common = known.get(outer) ?? this.#commonOf(scopes, outer);
-    // The cache hands out the same frozen lists again.
+    // Cached records share their frozen lists, so this pair is likely to come again.
     if (Object.isFrozen(scopes) && Object.isFrozen(outer)) {
       this.#shared.set(scopes, known.set(outer, common));
     }
@@ -100,7 +103,7 @@ export class Lineages {
   }
 }
 
-/** The scope of a token that grants what is needed. */
+/** The scope of a token that grants the need. */
 export interface Grant {
   readonly id: TokenId;
   readonly by: Scope;

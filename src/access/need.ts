@@ -14,7 +14,7 @@ export type Need<Asked extends string = string> =
   | ScopeRequest
   | ReadRequest;
 
-/** A need that was read; not ok: a request that can be read in two ways. */
+/** A need that was read; not ok if it is a request that is ambiguous or invalid. */
 export type NeedReading =
   | { readonly ok: true; readonly need: ReadRequest | Scope }
   | { readonly ok: false; readonly reason: RequestReason };

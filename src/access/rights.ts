@@ -8,8 +8,8 @@ import { isScopeError, ofMember, refuseScopes, toTokenError } from '../scope-ref
 import { type AccountCatalogs, catalogUnavailable } from './catalogs.ts';
 
 /**
- * The scopes that an account gets when it asks for some: entries of its catalog, or without a catalog
- * just those.
+ * The scopes that an account gets for requested ones: entries of its catalog, or without a catalog the
+ * requested scopes themselves.
  *
  * @throws {TokenError} as {@link ScopeCatalog.expand} refuses; `store_unavailable` if a catalog of the
  * host fails in another way
@@ -30,7 +30,9 @@ function expand(
   }
 }
 
-/** Expands scopes with the catalog of an account; others get a turn before and after a long list. */
+/**
+ * Expands scopes with the catalog of an account. Yields to the event loop before and after a long list.
+ */
 export async function expandFor(
   catalogs: AccountCatalogs,
   account: string,
@@ -43,7 +45,7 @@ export async function expandFor(
   return granted;
 }
 
-/** What a patch gives a token, and the catalog of its account if it renews the token. */
+/** The scopes that a patch gives a token. The catalog only if it also adds scopes or sets an expiry. */
 export interface PatchRights {
   readonly catalog: ScopeCatalog | undefined;
   readonly granted: readonly string[];
@@ -68,8 +70,8 @@ export async function rightsOf(
 
 /**
  * Checks that an account may still have the scopes that a token holds. The catalog may have shrunk
- * since the token was issued; a right that was taken away must end with the token, so nothing may
- * renew it.
+ * since the token was issued. A right that was taken away must end with the token, so such a token cannot
+ * be renewed.
  *
  * @throws {TokenError} `scope_unmatched`, naming the scopes; `store_unavailable` as {@link expand}
  */

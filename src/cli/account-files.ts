@@ -38,15 +38,15 @@ export function loadFirstAccount(folder: string): {
 }
 
 /**
- * Stores another hash of the same password for the account that serve made. Leaves the file as it is
- * if it has changed since it was read.
+ * Stores a new hash of the same password for the account that serve made. Does nothing if the file
+ * has changed since it was read.
  */
 export async function renewFirstAccount(
   folder: string,
   account: FixedAccount,
   passwordHash: string,
 ): Promise<void> {
-  // Replaces the target of a link, not the link.
+  // If the file is a symbolic link, replace its target and keep the link.
   const path = await realpath(firstAccountFile(folder));
   const content = asObject(parseJson(await readFile(path, 'utf8'), path));
   if (content['passwordHash'] !== account.passwordHash) return;

@@ -1,22 +1,23 @@
 import { type Clock, systemClock } from '../clock.ts';
+import { type Schedule, unrefTimer } from './schedule.ts';
 
 export interface AllowanceOptions {
-  /** The number of lines in a span of time. */
+  /** How many lines a span allows. */
   readonly limit: number;
   readonly spanMs: number;
-  /** Is called at the end of a span with the number of dropped lines. */
+  /** Called at the end of a span, if lines were dropped in it. */
   readonly reportDropped: (count: number) => void;
   /** @default the system clock */
   readonly clock?: Clock | undefined;
-  /** Runs something later. @default a timer that does not keep the process alive */
-  readonly schedule?: ((work: () => void, ms: number) => unknown) | undefined;
+  /** @default {@link unrefTimer} */
+  readonly schedule?: Schedule | undefined;
 }
 
-/** Allows a number of log lines in a span of time, and counts the dropped ones. */
+/** A rate limit for log lines: allows some in each span of time, and counts the dropped ones. */
 export class Allowance {
   readonly #options: AllowanceOptions;
   readonly #clock: Clock;
-  readonly #schedule: (work: () => void, ms: number) => unknown;
+  readonly #schedule: Schedule;
   #start = Number.NEGATIVE_INFINITY;
   #taken = 0;
   #dropped = 0;
@@ -24,7 +25,7 @@ export class Allowance {
   constructor(options: AllowanceOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#schedule = options.schedule ?? ((work, ms) => setTimeout(work, ms).unref());
+    this.#schedule = options.schedule ?? unrefTimer;
   }
 
   /** Returns whether one more line is allowed. */
@@ -37,7 +38,7 @@ export class Allowance {
       this.#taken += 1;
       return true;
     }
-    // Without a timer, nothing would report them if no further call came.
+    // Reports them at the end of the span even if no further line comes.
     if (this.#dropped === 0) this.#schedule(() => this.flush(), this.#start + spanMs - now);
     this.#dropped += 1;
     return false;

@@ -20,8 +20,8 @@ const SECOND_MS = 1000;
 /** An address as a proxy may send it, with or without a port. */
 const ADDRESS = /^[\w.:%[\]-]{1,100}$/;
 
-/** Accepted and refused values are missing: resource servers log those. */
-const WRITTEN: ReadonlySet<TokenEventType> = new Set([
+/** The events to log. Accepted and refused values are left out: resource servers log those. */
+const LOGGED: ReadonlySet<TokenEventType> = new Set([
   'issued',
   'modified',
   'suspended',
@@ -36,8 +36,8 @@ const WRITTEN: ReadonlySet<TokenEventType> = new Set([
   'store_trouble',
 ]);
 
-/** The events that a caller can cause at any rate. */
-const FLOODS: ReadonlySet<TokenEventType> = new Set(['reused', 'store_trouble']);
+/** The events that callers can cause at any rate, so that the log limits their number. */
+const LIMITED: ReadonlySet<TokenEventType> = new Set(['reused', 'store_trouble']);
 
 const SIGN_INS = {
   accepted: 'signed_in',
@@ -50,7 +50,7 @@ const SIGN_INS = {
  * Opens the audit log of `serve`.
  *
  * @param path a file, or `-` for standard output
- * @param onTrouble is called when writing begins to fail; the service goes on
+ * @param onTrouble called when writing begins to fail; the service goes on
  * @throws {CliError} when the file cannot be opened
  */
 export async function openAudit(
@@ -78,8 +78,8 @@ async function openLogFile(path: string): Promise<Sink> {
 }
 
 /**
- * Logs sign-ins, failed sign-ins and changes of tokens, one JSON object in a line. Never logs a value,
- * a password, or an unknown user name, which may be a password.
+ * Logs sign-ins, failed sign-ins and changes of tokens, one JSON object per line. Never logs a
+ * value, a password, or an unknown user name, which may be a password.
  */
 export class Audit {
   readonly #lines: Lines;
@@ -111,8 +111,8 @@ export class Audit {
   /** Logs a change of tokens or a failure of the store. */
   recordEvent(event: TokenEvent): void {
     const { type, at, ...about } = event;
-    if (!WRITTEN.has(type)) return;
-    if (FLOODS.has(type) && !this.#trouble.take()) return;
+    if (!LOGGED.has(type)) return;
+    if (LIMITED.has(type) && !this.#trouble.take()) return;
     this.#write(at, type, about);
   }
 

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** A call that has ended, without anything that its caller chose. */
+/** A call that has ended. Holds no text that the caller chose. */
 export interface EndedCall {
   /** Such as `GET`; `other` if no route takes it. */
   readonly method: string;
-  /** Such as `/token/{token}`; `other` if nothing is there. */
+  /** Such as `/token/{token}`; `other` if no route matches. */
   readonly route: string;
   /** `undefined` if the client left before it got an answer. */
   readonly status: number | undefined;
@@ -12,13 +12,13 @@ export interface EndedCall {
   readonly seconds: number;
 }
 
-/** Called when a call begins; returns what is called when it ends. */
+/** Called when a call begins. Returns a function that is called when it ends. */
 export type CallObserver = (
   request: IncomingMessage,
   response: ServerResponse,
 ) => (ended: EndedCall) => void;
 
-/** Those that some route takes; OPTIONS is what browsers ask first. */
+/** The methods that some route takes, and OPTIONS, which browsers send as a preflight. */
 const METHODS: ReadonlySet<string> = new Set([
   'GET',
   'HEAD',
@@ -29,10 +29,10 @@ const METHODS: ReadonlySet<string> = new Set([
   'OPTIONS',
 ]);
 
-/** The route of an address where nothing is. */
+/** The route of an address that nothing serves. */
 export const NO_ROUTE = 'other';
 
-/** Calls observers of a call when it ends: when its answer is sent, or its client has left. */
+/** Reports a call to observers now and when it ends: its answer is sent, or its client has left. */
 export function observeCall(
   observers: readonly CallObserver[],
   route: string,

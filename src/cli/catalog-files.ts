@@ -14,7 +14,7 @@ import { asInput, quote, readJson } from './inputs.ts';
 import { type Granularity, readSettings } from './settings.ts';
 import { warnOfParameters } from './start-checks.ts';
 
-/** Reads the catalog of `serve`, or takes the example. */
+/** Reads the catalog of `serve`. Without paths, it is the example. */
 export async function loadCatalog(
   paths: readonly string[],
   granularity: Granularity,
@@ -39,7 +39,7 @@ export async function readCatalog(paths: readonly string[], flags: object): Prom
   return asInput(() => catalogOf(givenFiles(paths), granularity));
 }
 
-/** The name of the root path in scopes: a prefix cannot be empty. */
+/** The name for the path `/` in scopes with prefix granularity: a prefix cannot be empty. */
 export function rootNameOf(granularity: Granularity): string | undefined {
   return granularity === 'prefix' ? 'root' : undefined;
 }
@@ -70,7 +70,7 @@ async function catalogOf(
   ]);
 }
 
-/** Names the file in the error; `ScopeCatalog.from` sees the scopes of all files together. */
+/** Checks one file alone, so that the error can name it: the catalog holds all files together. */
 function checkList(path: string, list: readonly unknown[] | undefined): void {
   try {
     ScopeCatalog.from((list ?? []) as string[]);
@@ -80,7 +80,7 @@ function checkList(path: string, list: readonly unknown[] | undefined): void {
   }
 }
 
-/** Refuses folders without any file for a catalog. */
+/** Lists the files of paths. Refuses a folder without a catalog file. */
 function givenFiles(paths: readonly string[]): string[] {
   return paths.flatMap((path) => {
     const files = filesOf(path);

@@ -2,8 +2,8 @@ import type { ScopeCatalog } from '../scope/index.ts';
 import { usageError } from './errors.ts';
 
 /**
- * Writes a declaration file for a catalog: the types `Scope`, `Pattern` and `Catalog`, or `ShopScope`
- * and so on for the name `Shop`. The same catalog gives the same text.
+ * Writes a declaration file for a catalog: the types `Scope`, `Pattern` and `Catalog`, or
+ * `ShopScope` and so on for the name `Shop`. The same catalog gives the same text.
  *
  * @throws {CliError} when the name cannot begin the name of a type
  * @example

@@ -11,8 +11,8 @@ const OF_KUBERNETES = /_(?:SERVICE_HOST|SERVICE_PORT|PORT_\d+_(?:TCP|UDP|SCTP))(
 const KUBERNETES_PORT = /^(?:tcp|udp|sctp):\/\//;
 
 /**
- * Refuses a variable with our prefix that no command reads: a misspelled setting would be ignored, and
- * its default taken.
+ * Refuses a variable with our prefix that no command reads: a misspelled setting would be ignored,
+ * and its default taken.
  *
  * @throws {CliError} naming the variable and the one that was meant, never its value
  */

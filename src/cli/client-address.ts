@@ -10,26 +10,27 @@ type ProxySettings = Pick<ServeSettings, 'trustProxy' | 'clientHeader'>;
 type AddressReader = (request: GuardedRequest) => string | undefined;
 
 /**
- * Finds the address of a caller of the service: as the settings say, else the one at the other end of the
- * connection.
+ * Returns a reader of a caller's address: the one in the header that the settings name, else the
+ * one at the other end of the connection.
  *
- * @throws {CliError} as {@link clientOfGateway}
+ * @throws {CliError} if a proxy is not an address or a block
  */
 export function callerAddress(settings: ProxySettings): (request: Request) => string {
   const { clientHeader } = settings;
   const forwarded = forwardedBy(settings);
   if (forwarded !== undefined) return (request) => forwarded(request) ?? remoteAddress(request);
-  // The function itself: the handler knows it, and builds no request for it.
+  // Exactly this function: the handler recognizes it, and builds no `Request` to call it.
   if (clientHeader === undefined) return remoteAddress;
   return (request) => {
-    // The last of several: only this one was written by the proxy itself.
+    // Of several values, the last one: only that was written by the proxy itself.
     const named = request.headers.get(clientHeader)?.split(',').at(-1);
     return named?.trim() || remoteAddress(request);
   };
 }
 
 /**
- * Finds the address for which a gateway asks; `undefined` if no setting says how.
+ * Returns a reader of the client's address in a request of a gateway; `undefined` if no setting
+ * says where that is.
  *
  * @throws {CliError} if a proxy is not an address or a block
  */
@@ -38,7 +39,7 @@ export function clientOfGateway(settings: ProxySettings): AddressReader | undefi
   const forwarded = forwardedBy(settings);
   if (forwarded !== undefined || clientHeader === undefined) return forwarded;
   const header = clientHeader.toLowerCase();
-  // A header that came twice is not an address.
+  // Node joins the values of a repeated header, and the result is not an address.
   return ({ headers }) => (headers as IncomingMessage['headers'])[header] as string | undefined;
 }
 

@@ -27,10 +27,12 @@ export interface Outcome {
 /** One of many parts of an answer, for people and for programs. */
 export type Part = Pick<Outcome, 'text' | 'json'>;
 
-/** Prints a part of an answer when it is known, so that none has to be kept. */
+/**
+ * Prints a part of an answer as soon as it is known, so that a long answer is not kept in memory.
+ */
 export type PrintPart = (part: Part) => Promise<void>;
 
-/** The result of a command that has printed its answer in parts: a list, with `--json`. */
+/** The result of a command that has printed its answer in parts: with `--json`, as one array. */
 export interface Ending extends Pick<Outcome, 'notes' | 'isNegative'> {
   readonly isInParts: true;
 }
@@ -183,7 +185,9 @@ function readWords<F extends Flags>(
   throw usageError(`<${(names[empty] ?? names.at(-1))?.replace('?', '')}> is empty; ${see}`);
 }
 
-/** Ignores the other words: someone who asks for help may not have them right yet. */
+/**
+ * Looks for a help flag anywhere: someone who asks for help may not have the other words right yet.
+ */
 export function asksForHelp(words: readonly string[]): boolean {
   const end = words.indexOf('--');
   return words.slice(0, end === -1 ? undefined : end).some((word) => /^(?:--help|-h)$/.test(word));
@@ -209,7 +213,7 @@ function parseWords(
   }
 }
 
-/** Turns `--port -1` into `--port=-1`, so that the reader of the port can say what it must be. */
+/** Turns `--port -1` into `--port=-1`, so that the error says what a port must be. */
 function withNumbers(words: readonly string[], flags: Flags): string[] {
   const args: string[] = [];
   for (const [i, word] of words.entries()) {
@@ -230,7 +234,7 @@ function helpOf<F extends Flags>(definition: Definition<F>, usage: string, flags
     help === undefined ? [] : [{ label: `--${name} ${value}`.trim(), text: help }],
   );
   const width = Math.max(...rows.map(({ label }) => label.length));
-  // Entries with numbers come in their order.
+  // JavaScript sorts integer keys, so 2 comes between 1 and 3.
   const exitRows = Object.entries({ ...exits, 2: 'the command line is wrong' }).map(
     ([label, text]) => ({ label, text }),
   );

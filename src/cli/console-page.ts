@@ -1,11 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { WholeResponse } from '../http/responses.ts';
-import { openPage, type Page } from './pages.ts';
+import { type Page, publicPage } from './pages.ts';
 
 /** The path of the console. */
 export const CONSOLE = '/console';
 
-/** The console and its files, all under one route. It is for everybody: it has no rights of its own. */
+/**
+ * The console and its files, all under one route. Anyone may load it: it has no rights of its own.
+ */
 export function consolePage(): Page {
   let loaded: ReturnType<typeof loadConsole> | undefined;
   const make = async ({ url = '' }: IncomingMessage): Promise<WholeResponse> => {
@@ -15,11 +17,11 @@ export function consolePage(): Page {
     const body = new Uint8Array(await answer.arrayBuffer());
     return { status, headers: Object.fromEntries(headers), body };
   };
-  const page = openPage(CONSOLE, make);
+  const page = publicPage(CONSOLE, make);
   return { ...page, isAt: (target) => page.isAt(target) || target.startsWith(`${CONSOLE}/`) };
 }
 
-/** Loaded late, so that a service starts as soon as without it. */
+/** Loads the console on its first request, so that it does not delay the start of the service. */
 async function loadConsole() {
   const { tokenConsole } = await import('../console/index.ts');
   return tokenConsole({ basePath: CONSOLE, api: '/' });

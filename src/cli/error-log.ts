@@ -15,8 +15,8 @@ export interface ErrorLogOptions extends Pick<AllowanceOptions, 'clock' | 'sched
 const OTHERS = 'other errors';
 
 /**
- * Logs the errors of calls, each message once in a minute, then how often it came again: no caller can
- * fill the log. Expected errors are logged without a stack.
+ * Logs the errors of calls: each message once a minute, then how often it was repeated, so that no
+ * caller can fill the log. Expected errors are logged without a stack.
  */
 export class ErrorLog {
   readonly #write: (text: string) => void;
@@ -36,9 +36,9 @@ export class ErrorLog {
   }
 
   report(error: unknown): void {
-    const known = knownAs(error);
-    if (!this.#allowanceOf(known ?? messageOf(error)).take()) return;
-    this.#write(`a call failed: ${known ?? inspect(error)}`);
+    const short = shortMessageOf(error);
+    if (!this.#allowanceOf(short ?? messageOf(error)).take()) return;
+    this.#write(`a call failed: ${short ?? inspect(error)}`);
   }
 
   #allowanceOf(message: string): Allowance {
@@ -50,7 +50,7 @@ export class ErrorLog {
     return allowance;
   }
 
-  /** Bounds the number of messages, which may be unlimited. */
+  /** Forgets all messages once a minute, so that their number stays bounded. */
   #forgetOld(): void {
     const now = this.#clock.now().getTime();
     if (now >= this.#start && now - this.#start < ERROR_LOG_PAUSE_MS) return;
@@ -71,13 +71,13 @@ export class ErrorLog {
   }
 }
 
-/** Describes an expected error in a few words, and an error whose stack names no code. */
-function knownAs(error: unknown): string | undefined {
+/** One line, if that is enough: the error is expected, or its stack names no code. */
+function shortMessageOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   if (error.message === 'deadline') return 'there was no answer in time';
   const isOfCaller = isTokenError(error) && error.code === 'invalid_request';
-  const isWithoutPlace = !(error.stack ?? '').includes('\n    at ');
-  return isOfCaller || isWithoutPlace ? oneLine(error.message) : undefined;
+  const isWithoutStack = !(error.stack ?? '').includes('\n    at ');
+  return isOfCaller || isWithoutStack ? oneLine(error.message) : undefined;
 }
 
 function messageOf(error: unknown): string {

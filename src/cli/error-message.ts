@@ -3,7 +3,9 @@ import { CliError, withFlag } from './errors.ts';
 import { printable } from './layout.ts';
 import { masked } from './masking.ts';
 
-/** Describes an error in one line, without control characters, token values and passwords of URLs. */
+/**
+ * Describes an error in one line, without control characters, token values and passwords of URLs.
+ */
 export function describeError(error: unknown): string {
   const isExpected = error instanceof CliError || isTokenError(error) || isSystemError(error);
   const member = isTokenError(error) ? error.details?.['member'] : undefined;
@@ -19,7 +21,7 @@ function isSystemError(error: unknown): error is Error {
   return error instanceof Error && 'syscall' in error;
 }
 
-/** Leaves the `user:password` of examples as it is. */
+/** Hides the user and the password of a URL, except the `user:password` of examples. */
 function withoutCredentials(word: string): string {
   const start = word.indexOf('://') + 3;
   const end = word.lastIndexOf('@');

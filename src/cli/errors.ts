@@ -22,7 +22,7 @@ export function inputError(message: string): CliError {
   return new CliError(message, 1);
 }
 
-/** The flags of the members that errors of the library name. */
+/** The flag for each member that an error of the library can name. */
 const FLAGS: Names = {
   account: '--account',
   scope: '--scope',
@@ -45,9 +45,10 @@ const FLAGS: Names = {
 };
 
 /**
- * The message of an error about a member, with the flag of the command line for its name.
+ * Replaces the name of a member in an error message by the flag of the command line.
  *
- * @param words the command line: `--ttl` of a change becomes an expiry, and has to be named
+ * @param words the command line. The library gets `--ttl` of a change as an expiry, and names that;
+ * the message has to name `--ttl`
  */
 export function withFlag(
   message: string,

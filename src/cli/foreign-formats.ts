@@ -5,7 +5,7 @@ import type { Kind } from './kinds.ts';
 
 type Maker = (rest: string) => ForeignFormat;
 
-/** By the first word of an entry; the rest is what stands behind a colon. */
+/** By the first word of an entry. `rest` is the text after its colon. */
 const MAKERS: Readonly<Record<string, Maker>> = {
   sanctum: (prefix) => formats.sanctum({ prefix }),
   'better-auth': (rest) => formats.betterAuth(prefixAndLength(rest)),
@@ -35,7 +35,7 @@ export const FORMATS: Kind<readonly ForeignFormat[]> = {
   },
 };
 
-/** Entries of a variable have commas between them, and a pattern may hold some, too. */
+/** Splits a variable at its commas, but not at those in a pattern of `sha256`. */
 function entriesOf(text: string): readonly string[] {
   const entries: string[] = [];
   for (const part of text.split(',')) {

@@ -1,11 +1,11 @@
 import { succeed } from '../http/responses.ts';
 import { CONSOLE } from './console-page.ts';
-import { openPage, type Page } from './pages.ts';
+import { type Page, publicPage } from './pages.ts';
 import type { ServeSettings } from './settings.ts';
 
 /**
- * The page at `/`: what listens here, and where it is described. It tells everybody, and so it names no
- * version. Links are relative, since a proxy may add a path.
+ * The page at `/`: the name of the service, and links to its other pages. Anyone may read it, so it
+ * does not show the version. Links are relative, since a proxy may add a path.
  */
 export function frontPage({ console, docs }: Pick<ServeSettings, 'console' | 'docs'>): Page {
   const links = {
@@ -16,5 +16,5 @@ export function frontPage({ console, docs }: Pick<ServeSettings, 'console' | 'do
     readyz: './readyz',
   };
   const page = succeed({ data: { name: 'tokenwright', ...links } });
-  return openPage('/', () => page);
+  return publicPage('/', () => page);
 }

@@ -30,8 +30,8 @@ interface Asked {
 const PATH = '/check';
 
 /**
- * Where each gateway names the request. Only the headers of one gateway are read: callers can send those
- * of the others.
+ * Reads the request that a gateway asks about. Only the headers of the configured gateway are read:
+ * callers can send those of the others.
  */
 const READERS: Readonly<Record<Gateway, (request: IncomingMessage) => Asked | undefined>> = {
   nginx: headerReader('x-original-method', 'x-original-host', 'x-original-uri'),
@@ -62,7 +62,7 @@ function isCheck(target: string): boolean {
   return target === PATH || target.startsWith(`${PATH}/`) || target.startsWith(`${PATH}?`);
 }
 
-/** What a check needs to know. */
+/** The options of {@link gatewayCheck}. */
 export interface GatewayCheckOptions
   extends Pick<ServeSettings, 'check' | 'domains' | 'granularity' | 'trustProxy' | 'clientHeader'> {
   readonly tokens: TokenService;
@@ -70,9 +70,9 @@ export interface GatewayCheckOptions
 }
 
 /**
- * Answers a gateway that asks whether to pass a request on: 200 with the account in `X-Account`, or 401,
- * 403 or 503 with the challenge for the bearer. If the gateway does not name the request, the answer is
- * 500. If it names a host that is not one of the domains, the answer is 403.
+ * Answers a gateway that asks whether to pass a request on: 200 with the account in `X-Account`, or
+ * 401, 403 or 503 with the challenge for the bearer. If the gateway does not name the request, the
+ * answer is 500. If it names a host that is not one of the domains, the answer is 403.
  *
  * @throws {CliError} if a domain is missing, or is not one
  */
@@ -119,13 +119,13 @@ function guardFor(options: BearerGuardOptions): BearerGuard {
   }
 }
 
-/** The guard of the only domain, whatever the host, or else that of the host. */
+/** The guard of the only domain, whatever the host; with several domains, that of the host. */
 function guardOf(guards: ReadonlyMap<string, BearerGuard>, { host = '' }: Asked) {
   const [[, single] = []] = guards.size === 1 ? guards : [];
   return single ?? guards.get(host.toLowerCase().replace(/:\d{1,5}$/, ''));
 }
 
-/** What a request of the gateway says of the one that it asks about. */
+/** The parts of a gateway's request that tell the guard the bearer's value and address. */
 function senderOf({ headers, rawHeaders, socket }: IncomingMessage) {
   return { headers, rawHeaders, socket };
 }
@@ -138,7 +138,7 @@ async function answer(
   if (outcome.ok) {
     return send(200, { 'x-account': encodeURIComponent(outcome.token.account) }, response);
   }
-  // nginx knows the refusals 401 and 403, and makes 500 of any other.
+  // nginx passes 401 and 403 on, and turns any other refusal into 500.
   const { body, status, headers: answered } = outcome.response;
   const isUnknown = status === 400 || (status === 429 && check === 'nginx');
   const known = { status: isUnknown ? 403 : status, headers: answered };

@@ -46,11 +46,11 @@ export interface GenerationsOptions {
   readonly usage: UsageStore | undefined;
   readonly audit: Audit | undefined;
   readonly metrics: Metrics | undefined;
-  /** Beside those of this file. */
+  /** In addition to the front page and the console. */
   readonly pages: readonly Page[];
 }
 
-/** Makes services on one store, with what answers their calls. */
+/** Makes services on one store, each with the listener that answers its calls. */
 export class Generations {
   readonly #settings: ServeSettings;
   readonly #service: Omit<TokenServiceOptions, 'keys' | 'catalog'>;
@@ -87,7 +87,10 @@ export class Generations {
     reportPurges(settings);
   }
 
-  /** Also checks the options of the handler, before an account is made whose password is shown once. */
+  /**
+   * Makes a service. Also checks the options of the handler: if they failed only after the first
+   * account is made, nobody would see its password.
+   */
   newService({ keys, catalog }: Pick<ServiceFiles, 'keys' | 'catalog'>): TokenService {
     const tokens = new TokenService({ ...this.#service, keys, catalog });
     this.#metrics?.countIntrospections(tokens);
@@ -95,6 +98,7 @@ export class Generations {
     return tokens;
   }
 
+  /** Makes the listener of a service, and starts the upkeep of its store. */
   of(tokens: TokenService, accounts: readonly FixedAccount[]): Generation {
     const onRenew = this.#renewal(accounts);
     const authenticate = fixedAccounts(accounts, { onRenew });
@@ -103,7 +107,7 @@ export class Generations {
     return { listener: this.#listener(tokens, authenticate), tokens };
   }
 
-  /** The handler of tokens, with the pages beside it and the check for gateways. */
+  /** Answers calls with the pages, the check for gateways and the token handler. */
   #listener(tokens: TokenService, authenticate: Authenticate): RequestListener {
     const handler = tokenHandler({ ...this.#handler, tokens, authenticate });
     const handle = toNodeListener(handler);
@@ -123,7 +127,7 @@ export class Generations {
     };
   }
 
-  /** Only the account that the service made is in a file that it may change. */
+  /** Stores new hashes only for the account that the service made: other files are not its own. */
   #renewal([account]: readonly FixedAccount[]): FixedAccountsOptions['onRenew'] {
     const { accounts, data } = this.#settings;
     if (accounts.length > 0 || account === undefined) return undefined;
@@ -131,7 +135,7 @@ export class Generations {
   }
 }
 
-/** Calls all listeners that there are; `undefined` if there are none. */
+/** Combines the given listeners into one; `undefined` if there are none. */
 function eachOf<Event>(
   ...listeners: readonly (((event: Event) => void) | undefined)[]
 ): ((event: Event) => void) | undefined {
@@ -162,7 +166,7 @@ function handlerOptions(
   };
 }
 
-/** Names `introspection` in errors, where the library says `accounts`. */
+/** Replaces the library's `accounts` in errors by the name of the setting. */
 function resourceServers(accounts: readonly FixedAccount[]): Authenticate {
   try {
     return fixedAccounts(accounts);
@@ -172,7 +176,7 @@ function resourceServers(accounts: readonly FixedAccount[]): Authenticate {
   }
 }
 
-/** Counts in memory: each process for itself, until it ends. */
+/** Counts in memory: each process counts on its own, and a restart begins at zero. */
 function newLimiter(): FailureLimiter {
   const limiter = (points: number) => new RateLimiterMemory({ points, duration: FAILURES_SECONDS });
   return failureLimiter({

@@ -3,7 +3,7 @@ import type { FixedAccount } from '../http/basic-auth.ts';
 import type { ScopeCatalog } from '../scope/index.ts';
 import { firstAccountFile } from './account-files.ts';
 import { CONSOLE } from './console-page.ts';
-import { keyFile, otherKeys } from './key-file.ts';
+import { keyFileOf, otherKeysHint } from './key-file.ts';
 import { urlOf } from './listen.ts';
 import type { ServeSettings } from './settings.ts';
 
@@ -27,7 +27,7 @@ export interface Greeting {
   /** With a first call to copy. */
   readonly text: string;
   readonly message: string;
-  /** What belongs to the message, for a log in JSON. */
+  /** The members of the message in a JSON log. */
   readonly members: Readonly<Record<string, unknown>>;
 }
 
@@ -40,7 +40,7 @@ export function greeting(facts: GreetingFacts): Greeting {
     members: {
       url,
       data: settings.data,
-      keys: settings.keys ?? keyFile(settings.data),
+      keys: keyFileOf(settings),
       store: storeName,
       usage: usageName ?? null,
       scopes: catalog.size,
@@ -59,8 +59,8 @@ function textOf(facts: GreetingFacts, url: string): string {
   const first = scopes.find((scope) => scope.startsWith('GET:')) ?? scopes[0];
   const user = accounts[0]?.username ?? '';
   const credentials = password === undefined ? user : `${user}:${password}`;
-  const keys = settings.keys ?? keyFile(data);
-  const other = otherKeys(keys);
+  const keys = keyFileOf(settings);
+  const other = otherKeysHint(keys);
   const source = settings.catalog.length === 0 ? ' of an example; give yours with --catalog' : '';
   return `tokenwright listens on ${url}
 
@@ -80,13 +80,13 @@ ${firstSteps(facts)}
 `;
 }
 
-/** Where a person begins, with the password that only this start shows. */
+/** Tells a person where to begin: with the console, if this start shows a password. */
 function firstSteps({ settings, accounts, password }: GreetingFacts): string {
   if (settings.console === 'off' || password === undefined) return 'A first call:';
   return `Sign in to the console as ${accounts[0]?.username} with that password, or make a first call:`;
 }
 
-/** What it serves beside the calls that manage tokens. */
+/** The paths that it serves besides those that manage tokens. */
 function pathsOf({ settings, metricsAt }: GreetingFacts): string[] {
   const { introspection, revocation, derivation, docs } = settings;
   return [

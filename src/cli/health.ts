@@ -1,13 +1,13 @@
 import { isTokenError } from '../errors.ts';
 import { type HttpResponse, jsonResponse } from '../http/responses.ts';
 import type { TokenService } from '../service.ts';
-import { openPage, type Page } from './pages.ts';
+import { type Page, publicPage } from './pages.ts';
 
-/** Why the service wants no calls now. */
+/** Why the service should get no calls now. */
 type Trouble = 'stopping' | 'store_unavailable' | 'store_corrupt';
 
 /** An id and an account that no token has. */
-const NOBODY = { account: 'readyz', id: '0'.repeat(22) } as const;
+const ABSENT_TOKEN = { account: 'readyz', id: '0'.repeat(22) } as const;
 
 /**
  * Tells load balancers whether the process is up (`/healthz`), and whether it should get calls
@@ -15,7 +15,9 @@ const NOBODY = { account: 'readyz', id: '0'.repeat(22) } as const;
  */
 export class Health {
   readonly #ask: () => Promise<Trouble | undefined>;
-  /** Shared by all who ask meanwhile: probes cost the store one call at a time. */
+  /**
+   * The check in progress. Concurrent probes share it, so they cost the store one call at a time.
+   */
   #asked: Promise<Trouble | undefined> | undefined;
   #isStopping = false;
 
@@ -25,8 +27,8 @@ export class Health {
   }
 
   readonly pages: readonly Page[] = [
-    openPage('/healthz', () => UP),
-    openPage('/readyz', async () => answerTo(await this.#trouble())),
+    publicPage('/healthz', () => UP),
+    publicPage('/readyz', async () => answerTo(await this.#trouble())),
   ];
 
   /** From now on the service is not ready. */
@@ -52,10 +54,10 @@ function answerTo(trouble: Trouble | undefined): HttpResponse {
     : jsonResponse(503, { status: trouble });
 }
 
-/** Through the service, which has the deadline and reports the failure. */
+/** Asks through the service, which sets a deadline and reports a failure. */
 async function troubleOf(tokens: Pick<TokenService, 'get'>): Promise<Trouble | undefined> {
   try {
-    await tokens.get(NOBODY.account, NOBODY.id);
+    await tokens.get(ABSENT_TOKEN.account, ABSENT_TOKEN.id);
     return undefined;
   } catch (error) {
     const isCorrupt = isTokenError(error) && error.code === 'store_corrupt';

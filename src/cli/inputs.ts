@@ -6,7 +6,7 @@ import { likeness } from '../scope-hints.ts';
 import { redact } from '../values/redact.ts';
 import { inputError } from './errors.ts';
 
-/** The faults of one list that a message names. */
+/** How many faults of a list a message names. */
 const MAX_NAMED = 3;
 
 /**
@@ -44,8 +44,8 @@ function isFileName(path: string): boolean {
 }
 
 /**
- * Reads tokens: an array as `GET /token` lists them, or its whole answer. `requested` may be absent.
- * Other members are ignored, and an id that is a value by mistake is masked.
+ * Reads tokens: an array as `GET /token` lists them, or its whole answer. `requested` may be
+ * absent. Other members are ignored, and an id that is a value by mistake is masked.
  */
 export async function readTokens(path: string): Promise<TokenScopes[]> {
   const source = path === '-' ? 'standard input' : path;
@@ -72,7 +72,7 @@ export async function readTokens(path: string): Promise<TokenScopes[]> {
 }
 
 /**
- * Runs a function whose refusals are all faults of the input.
+ * Runs a function, and reports refusals of the library as faults of the input.
  *
  * @throws {CliError} for a `ScopeError` or a `TokenError`
  */
@@ -107,7 +107,7 @@ function refusalOf(
   return suggestion === undefined ? message + likeness(member) : message;
 }
 
-/** Parses a JSON value, or one scope in a line. No scope holds a space or a `#`. */
+/** Parses a JSON value, or one scope per line with comments. No scope holds a space or a `#`. */
 function parseStandardInput(text: string): unknown {
   if (/^\s*[[{"]/.test(text)) return parseJson(text, 'standard input');
   const lines = text.split('\n').map((line) => line.replace(/(?:^|\s)#.*/, '').trim());

@@ -8,14 +8,16 @@ import type { Log } from './log.ts';
 import { masked } from './masking.ts';
 import { optionalPackage } from './optional-package.ts';
 
-/** Letters, digits and hyphens: no value of a token has this form, and no line end gets into a log. */
+/**
+ * Letters, digits and hyphens: no value of a token has this form, and no line end gets into a log.
+ */
 const REQUEST_ID = /^[A-Za-z0-9-]{1,64}$/;
-/** https://www.w3.org/TR/trace-context/#traceparent-header, in the version that there is. */
+/** Version 00 of https://www.w3.org/TR/trace-context/#traceparent-header. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /**
- * A log for programs: one JSON object in a line, also for each request. It never waits for its reader:
- * lines that do not fit into memory are lost, and counted.
+ * A log for programs: one JSON object per line, with a line for each request. It never waits for
+ * its reader: lines that do not fit into memory are lost, and counted.
  *
  * @throws {TokenError} `invalid_options` if `pino` is not installed
  */
@@ -26,7 +28,7 @@ export async function openJsonLog(sink: Sink = outputSink()): Promise<Log> {
       const time = systemClock.now().toISOString();
       return JSON.stringify({ level: 'warn', time, lines: count, msg: 'lines were lost' });
     },
-    // There is no other place for it.
+    // There is no other place to report it.
     onTrouble: () => {},
   });
   const logger = pino(
@@ -48,7 +50,7 @@ export async function openJsonLog(sink: Sink = outputSink()): Promise<Log> {
   };
 }
 
-/** Logs each call with a request id, which the answer has as well, to find one by the other. */
+/** Logs each call with a request id, and sends the id with the answer, to find one by the other. */
 function callsIn(logger: Logger): CallObserver {
   return (request, response) => {
     const requestId = headerOf(request, 'x-request-id', REQUEST_ID) ?? randomUUID();
@@ -69,7 +71,7 @@ function levelOf(status: EndedCall['status'] | null): 'info' | 'warn' {
   return (status ?? 0) >= 500 ? 'warn' : 'info';
 }
 
-/** A header that has the right form: a caller can send anything. */
+/** A header, if it has the right form: a caller can send anything. */
 function headerOf({ headers }: IncomingMessage, name: string, form: RegExp): string | undefined {
   const value = headers[name];
   return typeof value === 'string' && form.test(value) ? value : undefined;

@@ -15,14 +15,22 @@ import { isTokenError } from '../errors.ts';
 import { generateKey, type KeyOptions, KeyRing } from '../values/keys.ts';
 import { inputError, usageError } from './errors.ts';
 import { quote, readJson } from './inputs.ts';
-import { OWNER_ONLY, readOrMake } from './private-file.ts';
+import { fsyncPath, OWNER_ONLY, readOrMake } from './private-file.ts';
+import type { ServeSettings } from './settings.ts';
 
 /** The path of the keys in a data folder. */
 export function keyFile(folder: string): string {
   return join(folder, 'keys.json');
 }
 
-/** Reads the keys of a data folder, which are made on the first start. */
+/**
+ * The path of the keys of the settings: the file that they name, else the one in the data folder.
+ */
+export function keyFileOf({ keys, data }: Pick<ServeSettings, 'keys' | 'data'>): string {
+  return keys ?? keyFile(data);
+}
+
+/** Reads the keys of a data folder. Makes them if they are missing. */
 export function loadKeys(folder: string): KeyOptions[] {
   const path = keyFile(folder);
   return asKeys(readOrMake(path, () => [generateKey()]).content, path, usageError);
@@ -35,7 +43,7 @@ export function loadKeys(folder: string): KeyOptions[] {
  */
 export function readKeys(path: string): KeyOptions[] {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) {
-    const other = otherKeys(path);
+    const other = otherKeysHint(path);
     throw inputError(
       `there is no key file ${quote(path)}: serve and tokenwright keys new create it in the data folder; for another place, give --data or --keys (TOKENWRIGHT_KEYS)${other === undefined ? '' : `; ${other}`}`,
     );
@@ -43,17 +51,26 @@ export function readKeys(path: string): KeyOptions[] {
   return asKeys(readJson(path), path);
 }
 
-/** Points out a keys.json in the current folder if other keys are used: it may be meant. */
-export function otherKeys(used: string): string | undefined {
+/** A hint at a keys.json in the current folder, which may be meant if other keys are used. */
+export function otherKeysHint(used: string): string | undefined {
   const here = keyFile('');
   if (resolve(used) === resolve(here) || !existsSync(here)) return undefined;
   return `${here} exists in this folder: to use it, give --keys ${here}`;
 }
 
 /**
- * The same keys.
+ * Reads the keys of an existing file, for a service.
  *
- * @throws {CliError} naming the file, if no service can use them
+ * @throws {CliError} when the file is missing, or no service can use its keys
+ */
+export function readUsableKeys(path: string): KeyOptions[] {
+  return usableKeys(readKeys(path), path);
+}
+
+/**
+ * Returns the same keys if a service can use them.
+ *
+ * @throws {CliError} naming the file, if not
  */
 export function usableKeys(keys: KeyOptions[], path: string): KeyOptions[] {
   try {
@@ -79,8 +96,8 @@ function asKeys(content: unknown, path: string, toError = inputError): KeyOption
 }
 
 /**
- * Replaces a key file as a whole. The draft is also the lock: of two concurrent changes one is
- * refused. Links and the owner stay.
+ * Replaces a key file as a whole. The draft is also the lock: of two concurrent changes, one is
+ * refused. A symbolic link keeps pointing to the file, and the file keeps its owner.
  */
 export function replaceKeys(
   path: string,
@@ -123,11 +140,5 @@ function openDraft(draft: string): number {
 
 /** Makes the new name survive a power failure, too. Windows has no such call. */
 function syncFolder(folder: string): void {
-  if (process.platform === 'win32') return;
-  const handle = openSync(resolve(folder), 'r');
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
+  if (process.platform !== 'win32') fsyncPath(resolve(folder));
 }

@@ -21,7 +21,7 @@ export interface Kind<Value> {
   read(given: unknown, name: string): Value;
 }
 
-/** Makes a kind of one text from its parser, which returns `undefined` for anything else. */
+/** Makes a kind from the parser of its text. The parser returns `undefined` for a wrong text. */
 function kindOf<Value>(
   requirement: string,
   parse: (text: string) => Value | undefined,
@@ -52,7 +52,7 @@ export const SWITCH: Kind<boolean> = {
   flag: { type: 'boolean' },
 };
 
-/** A folder; a URL would make a folder with a password in its name. */
+/** A folder. Refuses a URL, which would make a folder with a password in its name. */
 export const FOLDER: Kind<string> = kindOf('a folder; a URL belongs to --store', (text) =>
   text.includes('://') ? undefined : text,
 );
@@ -95,7 +95,7 @@ function parseSeconds(text: string): number | undefined {
   return /^\d{1,9}$/.test(text) ? Number(text) : parseDuration(text);
 }
 
-/** How often in each window: a number and a duration. */
+/** A rate: a number of uses, and the duration of the window they count in. */
 export const RATE: Kind<{ readonly uses: number; readonly seconds: number }> = kindOf(
   'a number and a time, such as 100/60s',
   (text) => {
@@ -105,7 +105,9 @@ export const RATE: Kind<{ readonly uses: number; readonly seconds: number }> = k
   },
 );
 
-/** An age: a number with its unit. A bare number would be seconds where days are meant. */
+/**
+ * An age: a number with its unit. A bare number would mean seconds, though people think of days.
+ */
 export const AGE: Kind<number> = {
   ...SECONDS,
   read(given, name) {
@@ -117,7 +119,7 @@ export const AGE: Kind<number> = {
   },
 };
 
-/** For how many days old records are kept; `off` keeps them forever. */
+/** How many days old records are kept; `off` keeps them forever. */
 export const KEPT_DAYS: Kind<number | 'off'> = {
   ...kindOf(`from 1d to ${MAX_REVIEWED_DAYS}d, in whole days, or off`, (text) => {
     if (text === 'off') return text;
@@ -155,7 +157,7 @@ export const ACCOUNTS: Kind<readonly FixedAccount[]> = {
   },
 };
 
-/** A comma within a password looks like the end of an account. */
+/** Makes the error for a text that may be half of a password with a comma. */
 function afterComma(message: string): CliError {
   return usageError(
     `${message}; a comma separates accounts in a variable, so no password may hold one: give it in --account-file`,
@@ -199,7 +201,7 @@ export function readFlag<Value>(
 /**
  * Reads `user:password`.
  *
- * @param name of its origin, for messages, which never repeat the text: it holds a password
+ * @param name of its origin, for messages. They never repeat the text, which holds a password
  */
 export function readUserAndPassword(
   text: string,

@@ -12,15 +12,16 @@ export interface Sink {
 export interface LineWriterOptions {
   /** Makes the line that reports lost lines. */
   readonly lostLine: (count: number) => string;
-  /** Is called when writing begins to fail, and again only after a success. */
+  /** Called when writing begins to fail, and not again before a write succeeds. */
   readonly onTrouble: (error: unknown) => void;
 }
 
 const LINE_END = 10;
 
 /**
- * Writes lines in order, without making callers wait. While a disk or a reader is slow, 1 MiB waits in
- * memory. Further lines are lost, as are those that cannot be written; a line reports their number.
+ * Writes lines in order, without making callers wait. While a disk or a reader is slow, up to 1 MiB
+ * waits in memory. Further lines are lost, and so are those that cannot be written; a line reports
+ * how many.
  */
 export class LineWriter {
   readonly #sink: Sink;
@@ -81,10 +82,10 @@ export class LineWriter {
   }
 }
 
-/** Appends to a file, which is made for its owner only. */
+/** Appends to a file. If it is missing, makes it for its owner only. */
 export async function fileSink(path: string): Promise<Sink> {
   const file = await open(path, 'a', OWNER_ONLY);
-  /** A full disk has cut off a line: the next one must begin on a new line. */
+  /** Whether the last line was cut off, such as by a full disk. The next text begins a new line. */
   let isCut = false;
   return {
     async write(text) {

@@ -16,7 +16,7 @@ export interface ListenOptions extends ListenPlace {
 }
 
 /**
- * Listens.
+ * Makes a server listen, and waits until it does.
  *
  * @throws {CliError} that names the flag to change
  */
@@ -32,7 +32,7 @@ export async function listenOn(server: Server, options: ListenOptions): Promise<
   }
 }
 
-/** The address of a server that listens. */
+/** The URL of a server that listens. */
 export function urlOf({ family, address, port }: AddressInfo): string {
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }

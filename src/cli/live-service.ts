@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import type { TokenService } from '../service.ts';
 
-/** A service and what answers its calls. */
+/** A service, and the listener that answers its calls. */
 export interface Generation {
   readonly listener: RequestListener;
   /** Its store stays open when it closes. */
@@ -14,8 +14,8 @@ interface Counted extends Generation {
 }
 
 /**
- * Answers calls with a service that can be replaced: calls in progress end with the one they began with,
- * and each is closed after its last call.
+ * Answers calls with a service that can be replaced. Each call ends with the service it began with,
+ * and a replaced service is closed after its last call.
  */
 export class LiveService {
   #current: Counted;
@@ -50,7 +50,7 @@ export class LiveService {
     this.#closeIdle(this.#isClosed ? counted : old);
   }
 
-  /** Closes the service that answers now; to be called after its last call. */
+  /** Closes the service that answers now. Call it after the last call has ended. */
   close(): Promise<void> {
     this.#isClosed = true;
     return this.tokens.close();
@@ -61,7 +61,7 @@ export class LiveService {
   }
 }
 
-/** The same store for several services, none of which may close it. */
+/** Shares a store among several services: hides its `close`, so that none of them closes it. */
 export function sharedStore<Store extends object>(store: Store): Store {
   return new Proxy(store, {
     get(_, name) {

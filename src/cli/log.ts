@@ -1,7 +1,7 @@
 import type { CallObserver } from './calls.ts';
 import type { Greeting } from './greeting.ts';
 
-/** Where the command, and above all a running service, tells its operator what happens. */
+/** The log of a command, above all of a running service, for its operator. */
 export interface Log {
   /** The service is ready. */
   started(greeting: Greeting): void;
@@ -18,7 +18,7 @@ export interface Log {
 
 const tell = (message: string) => console.error(`tokenwright: ${message}`);
 
-/** For people: what the service is on standard output, all else on standard error. */
+/** For people: the greeting on standard output, all else on standard error. */
 export const TEXT_LOG: Log = {
   started: ({ text }) => console.log(text),
   info: tell,
@@ -28,7 +28,7 @@ export const TEXT_LOG: Log = {
   close: async () => {},
 };
 
-/** Says nothing after the start. A password that was just made must not get lost: it is shown only once. */
+/** Logs only the greeting, which may hold a new password, and why the process ends. */
 export const SILENT_LOG: Log = { ...TEXT_LOG, info() {}, warn() {}, error() {} };
 
 let current = TEXT_LOG;

@@ -19,7 +19,7 @@ const SHOWN_FIRST: ReadonlySet<string> = new Set([
   'catalog from-openapi',
 ]);
 
-/** What other tools call these commands. */
+/** The names of these commands in other tools. */
 const SYNONYMS: ReadonlyMap<string, string> = new Map([
   ['show', 'get'],
   ['create', 'issue'],

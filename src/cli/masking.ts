@@ -3,12 +3,12 @@ import { redact, redactor } from '../values/redact.ts';
 
 let mask: (text: string) => string = redact;
 
-/** From now on, {@link masked} knows the values of these formats as well. */
+/** Makes {@link masked} mask the values of these formats, too. */
 export function maskAlso(foreign: readonly ForeignFormat[]): void {
   if (foreign.length > 0) mask = redactor(foreign);
 }
 
-/** A text without values of tokens, for logs and messages. */
+/** Masks the values of tokens in a text for logs and messages. */
 export function masked(text: string): string {
   return mask(text);
 }

@@ -4,16 +4,16 @@ import { HttpError } from '../http/errors.ts';
 import { COMMON_HEADERS, fail } from '../http/responses.ts';
 import { sendByNode } from '../http/sending.ts';
 import type { Metrics } from './metrics.ts';
-import { openPage, type Page } from './pages.ts';
+import { type Page, publicPage } from './pages.ts';
 
 const TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 /** In OpenMetrics, samples of counters end in this, and their families do not. */
 const TOTAL = '_total';
 const OPEN_METRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
 
-/** The page that Prometheus reads: in OpenMetrics if it asks for that, else in its own format. */
+/** The page that Prometheus reads: in OpenMetrics if it asks for that, else in the text format. */
 export function metricsPage(metrics: Metrics): Page {
-  return openPage('/metrics', async ({ headers: { accept = '' } }) => {
+  return publicPage('/metrics', async ({ headers: { accept = '' } }) => {
     const isOpen = accept.includes('application/openmetrics-text');
     const text = await metrics.text();
     return {
@@ -25,8 +25,8 @@ export function metricsPage(metrics: Metrics): Page {
 }
 
 /**
- * The registry of prom-client could write this itself, but forgets the names of its counters when it does:
- * the next text for another reader would be wrong.
+ * Converts the text format to OpenMetrics. prom-client can write OpenMetrics itself, but changes
+ * the names of its counters when it does: the next answer in the text format would be wrong.
  */
 function toOpenMetrics(text: string): string {
   const lines = text.split('\n').filter((line) => line !== '');

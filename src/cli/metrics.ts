@@ -29,21 +29,24 @@ const OPERATIONS = {
   readonly leases: readonly (keyof LeaseStore)[];
 };
 
-/** The `store` of the labels. */
+/** The values of the label `store`. */
 type StoreLabel = keyof typeof OPERATIONS;
 
-/** Rejections by which a store that works says no. */
+/** Codes with which a store that works refuses a call. */
 const REFUSALS: ReadonlySet<string> = new Set(['id_taken', 'quota_exceeded']);
 
-/** The version of Node.js, which the service does not tell everybody, and gauges whose names end like those of counters. */
-const LEFT_OUT = [
+/**
+ * Default metrics that are removed: the version of Node.js, which the service does not tell
+ * everybody, and gauges with names that end in `_total`, as only those of counters should.
+ */
+const REMOVED = [
   'nodejs_version_info',
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ];
 
-// A counter that is not there yet has no rate: those that alerts ask for begin with 0.
+// A counter that is missing has no rate, so the counters that alerts use begin with 0.
 const REASONS: readonly RefusalReason[] = [
   'malformed',
   'unknown',
@@ -65,8 +68,8 @@ const FAILURES = ['store_unavailable', 'store_corrupt', 'durability_unconfirmed'
 const SIGN_INS: readonly SignIn['outcome'][] = ['accepted', 'refused', 'limited', 'unavailable'];
 
 /**
- * Counts and times of the service for Prometheus. Labels come from short lists: never an id, an account,
- * a scope, or anything else that a caller chose.
+ * Counts and times of the service for Prometheus. Labels come from short lists: never an id, an
+ * account, a scope, or anything else that a caller chose.
  */
 export class Metrics {
   readonly #client: Client;
@@ -74,7 +77,7 @@ export class Metrics {
   readonly #counters: ReturnType<typeof countersIn>;
   readonly #storeSeconds: Histogram<'store' | 'operation' | 'result'>;
   readonly #callSeconds: Histogram<'route'>;
-  /** Shared by all who ask meanwhile. */
+  /** The text in progress. Concurrent readers share it. */
   #text: Promise<string> | undefined;
 
   /** @throws {TokenError} `invalid_options` if `prom-client` is not installed */
@@ -89,7 +92,7 @@ export class Metrics {
     const registry = new client.Registry();
     const registers = [registry];
     client.collectDefaultMetrics({ register: registry });
-    for (const name of LEFT_OUT) registry.removeSingleMetric(name);
+    for (const name of REMOVED) registry.removeSingleMetric(name);
     this.#registry = registry;
     this.#counters = countersIn(client, registry);
     this.#storeSeconds = new client.Histogram({
@@ -136,20 +139,20 @@ export class Metrics {
     };
   };
 
-  /** Counts what a service tells resource servers, for which it emits no event. */
+  /** Counts the introspections of a service, which emits no event for them. */
   countIntrospections(tokens: TokenService): void {
     const { introspections } = this.#counters;
     const introspect = tokens.introspect.bind(tokens);
     tokens.introspect = async (value, options) => {
       const token = await introspect(value, options);
-      // Without it, the bearer of a value revokes it.
+      // A revocation by the bearer introspects, too, but does not count as a use.
       if (options?.countsAsUse === true)
         introspections.inc({ active: String(token !== undefined) });
       return token;
     };
   }
 
-  /** Also shows what a service counts itself. */
+  /** Adds the counts that a service keeps itself. */
   watch(stats: () => ServiceStats): void {
     const registers = [this.#registry];
     const { Counter, Gauge } = this.#client;
@@ -183,22 +186,22 @@ export class Metrics {
     });
   }
 
-  /** The same store of tokens, whose calls are timed. */
+  /** Wraps a store of tokens, to time its calls. */
   observed(store: TokenStore): TokenStore {
     return this.#observed('tokens', store);
   }
 
-  /** The same store of usage, whose calls are timed. */
+  /** Wraps a store of usage, to time its calls. */
   observedUsage(store: UsageStore): UsageStore {
     return this.#observed('usage', store);
   }
 
-  /** The same store of leases, whose calls are timed. */
+  /** Wraps a store of leases, to time its calls. */
   observedLeases(store: LeaseStore): LeaseStore {
     return this.#observed('leases', store);
   }
 
-  /** All counts, in the text format of Prometheus. */
+  /** All metrics, in the text format of Prometheus. */
   text(): Promise<string> {
     this.#text ??= this.#registry.metrics().finally(() => {
       this.#text = undefined;

@@ -19,11 +19,11 @@ interface Stores {
   readonly usage: UsageStore | undefined;
 }
 
-/** The metrics of a service, on its own address or on another one; nothing at all if they are off. */
+/** The metrics of a service: on its address, on a port of their own, or off. */
 export class Monitoring {
   /** Absent if they are off. */
   readonly metrics: Metrics | undefined;
-  /** For the address of the service. */
+  /** The pages for the address of the service. */
   readonly pages: readonly Page[];
   readonly #server: Server | undefined;
   readonly #place: ListenPlace | undefined;
@@ -43,7 +43,7 @@ export class Monitoring {
     this.#place = metricsPort && { host, ...metricsPort };
   }
 
-  /** The same stores, whose calls are timed if metrics are on. */
+  /** Wraps the stores, to time their calls, if metrics are on. */
   observed(stores: Stores): Stores {
     const { metrics } = this;
     if (metrics === undefined) return stores;
@@ -56,8 +56,8 @@ export class Monitoring {
   }
 
   /**
-   * Listens on the port of the metrics, if they have one. Returns their address, with or without a port
-   * of its own; `undefined` if they are off.
+   * Listens on the port of the metrics, if they have one. Returns their URL, or only their path if
+   * they are at the address of the service; `undefined` if they are off.
    *
    * @throws {CliError} if the port cannot be used
    */
@@ -68,7 +68,9 @@ export class Monitoring {
     return `${urlOf(this.#server.address() as AddressInfo)}/metrics`;
   }
 
-  /** Ends the port of the metrics. To be called last: somebody may watch how the service stops. */
+  /**
+   * Closes the port of the metrics. Call it last, so that somebody can watch how the service stops.
+   */
   async close(): Promise<void> {
     this.#server?.close();
     this.#server?.closeAllConnections();

@@ -1,6 +1,7 @@
 import { OUTAGE_QUIET_MS, OUTAGE_REPORT_MS } from '../bounds.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { count } from './layout.ts';
+import { type Schedule, unrefTimer } from './schedule.ts';
 
 export interface OutageLogOptions {
   /** Names the store for people. */
@@ -10,54 +11,55 @@ export interface OutageLogOptions {
    * It must not reject.
    */
   readonly diagnose: () => Promise<string | undefined>;
-  /** What still works, after the reason. @default nothing is said */
+  /** Says what still works, after the reason. @default none */
   readonly remark?: string | undefined;
   readonly write: (message: string) => void;
   /** @default the system clock */
   readonly clock?: Clock | undefined;
-  /** Runs something later. @default a timer that does not keep the process alive */
-  readonly schedule?: ((work: () => void, ms: number) => unknown) | undefined;
+  /** @default {@link unrefTimer} */
+  readonly schedule?: Schedule | undefined;
 }
 
-/** Calls of the store that failed since the first one, without a success that ended the outage. */
+/** An outage in progress. */
 interface Outage {
   readonly start: number;
-  /** How long no call may fail before an answer ends it. */
+  /** An answer ends the outage if no call has failed for so long. */
   quietMs: number;
   lastFailure: number;
+  /** The calls that have failed since its start. */
   failed: number;
-  /** Those that the last line counted. */
+  /** Those of them that the log has counted. */
   reported: number;
 }
 
 /**
- * Logs when a store fails: a line with the reason when that begins, the number of failed calls every
- * minute, and a line when it ends.
+ * Logs when a store fails: a line with the reason when that begins, the number of failed calls
+ * every minute, and a line when it ends.
  */
 export class OutageLog {
   readonly #options: OutageLogOptions;
   readonly #clock: Clock;
-  readonly #schedule: (work: () => void, ms: number) => unknown;
+  readonly #schedule: Schedule;
   #outage: Outage | undefined;
 
   constructor(options: OutageLogOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#schedule = options.schedule ?? ((work, ms) => setTimeout(work, ms).unref());
+    this.#schedule = options.schedule ?? unrefTimer;
   }
 
   /** Counts an event `store_trouble`. */
   recordTrouble({ code }: { readonly code: string }): void {
-    const unclear = UNCLEAR.get(code);
-    if (unclear === undefined) return;
+    const fallback = FALLBACKS.get(code);
+    if (fallback === undefined) return;
     const now = this.#now();
-    if (this.#outage === undefined) void this.#begin(now, unclear);
+    if (this.#outage === undefined) void this.#begin(now, fallback);
     if (this.#outage === undefined) return;
     this.#outage.failed += 1;
     this.#outage.lastFailure = now;
   }
 
-  /** The same store, whose answers end an outage. */
+  /** Wraps a store, so that its answers can end an outage. */
   observed<Store extends object>(store: Store): Store {
     return new Proxy(store, {
       get: (_, name) => {
@@ -74,8 +76,8 @@ export class OutageLog {
     });
   }
 
-  async #begin(now: number, unclear: Unclear): Promise<void> {
-    const { quietMs } = unclear;
+  async #begin(now: number, fallback: Fallback): Promise<void> {
+    const { quietMs } = fallback;
     const outage = { start: now, quietMs, lastFailure: now, failed: 0, reported: 0 };
     this.#outage = outage;
     this.#reportLater(outage);
@@ -83,10 +85,10 @@ export class OutageLog {
     if (reason !== undefined) outage.quietMs = OUTAGE_QUIET_MS;
     const { name, remark, write } = this.#options;
     const more = remark === undefined ? '' : `; ${remark}`;
-    write(`${name} fails: ${reason ?? unclear.reason}${more}`);
+    write(`${name} fails: ${reason ?? fallback.reason}${more}`);
   }
 
-  /** Single failures among answers are one outage: it ends after some seconds without another. */
+  /** Ends the outage after some seconds without a failure: single failures are one outage. */
   #recordAnswer(): void {
     const outage = this.#outage;
     if (outage === undefined || this.#now() - outage.lastFailure < outage.quietMs) return;
@@ -112,7 +114,7 @@ export class OutageLog {
       this.#options.write(`${this.#options.name} still fails: ${calls} failed in a minute${all}`);
       return;
     }
-    // Nobody calls, so nothing else would notice the end.
+    // No call came in the meantime, so only this can notice the end.
     if ((await this.#options.diagnose()) === undefined) this.#recordAnswer();
   }
 
@@ -121,14 +123,14 @@ export class OutageLog {
   }
 }
 
-/** What is known of an outage whose reason the diagnosis does not find. */
-interface Unclear {
+/** Describes an outage if the diagnosis finds no reason. */
+interface Fallback {
   readonly reason: string;
   readonly quietMs: number;
 }
 
 /** By the code of the trouble. Other codes begin no outage. */
-const UNCLEAR: ReadonlyMap<string, Unclear> = new Map([
+const FALLBACKS: ReadonlyMap<string, Fallback> = new Map([
   [
     'store_unavailable',
     {
@@ -142,7 +144,8 @@ const UNCLEAR: ReadonlyMap<string, Unclear> = new Map([
     {
       reason:
         'it returns something that is not a record; other records can still be read and written',
-      // All other calls are answered, so a short pause between reads of the record would be an end.
+      // Other calls succeed meanwhile. With a short time, the outage would end between two reads of
+      // the record.
       quietMs: OUTAGE_REPORT_MS,
     },
   ],

@@ -4,7 +4,7 @@ import { HttpError, internalError } from '../http/errors.ts';
 import { fail, type HttpResponse } from '../http/responses.ts';
 import { sendByNode } from '../http/sending.ts';
 
-/** An address of the service that is not one of the token handler. */
+/** A page that the service has in addition to the token handler. */
 export interface Page {
   /** Its path, without anything that a caller chooses. */
   readonly route: string;
@@ -19,11 +19,11 @@ const METHOD_NOT_ALLOWED = fail(
 );
 
 /**
- * A page for everybody: it needs no password, and takes no slot that a call of the token handler needs.
+ * Makes a page that needs no password. Its requests take no slot of the token handler.
  *
  * @param make must be cheap, since nothing limits how often it is called
  */
-export function openPage(
+export function publicPage(
   route: string,
   make: (request: IncomingMessage) => HttpResponse | Promise<HttpResponse>,
 ): Page {

@@ -14,8 +14,8 @@ const OTHERS_READ = 0o044;
 const OTHERS_WRITE = 0o022;
 
 /**
- * Checks whether other users can read or change a file or a folder. Follows links. Returns nothing for
- * a missing file, and on Windows, where the mode has no meaning.
+ * Checks whether other users can read or change a file or a folder. Follows links. Returns nothing
+ * for a missing file, and on Windows, where the mode has no meaning.
  */
 export function openToOthers(path: string): OpenToOthers | undefined {
   const found = statSync(path, { throwIfNoEntry: false });

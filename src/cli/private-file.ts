@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import {
   accessSync,
+  closeSync,
   constants,
+  fsyncSync,
   linkSync,
   mkdirSync,
+  openSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -37,21 +40,21 @@ const FOLDER_FAULTS: ReadonlyMap<string, string> = new Map([
   ['ENOTDIR', NO_FOLDER],
 ]);
 
-/** Names a new file, beside the one that it is to replace. */
+/** The path of a temporary file, beside the file that it is to become. */
 export function draftOf(path: string): string {
   return `${path}.${randomBytes(6).toString('hex')}`;
 }
 
 /**
- * Reads a JSON file or, if there is none, makes one for its owner only. The file appears whole, and
- * only one of several concurrent makers succeeds.
+ * Reads a JSON file. If it is missing, makes it for its owner only. Nobody sees it half written,
+ * and of several processes that make it, one succeeds and the others read its file.
  */
 export function readOrMake(
   path: string,
   make: () => unknown,
 ): { readonly content: unknown; readonly isNew: boolean } {
   const found = statSync(path, { throwIfNoEntry: false });
-  // A damaged file counts as a wrong setting: serve ends with 2, not 1.
+  // A damaged file counts as a wrong setting: serve exits with 2, not 1.
   const readFound = () => ({ content: readJson(path, usageError), isNew: false });
   if (found !== undefined) return readFound();
   const draft = draftOf(path);
@@ -65,5 +68,15 @@ export function readOrMake(
     return readFound();
   } finally {
     rmSync(draft);
+  }
+}
+
+/** Waits until a file, or the names in a folder, are on disk. */
+export function fsyncPath(path: string): void {
+  const handle = openSync(path, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
   }
 }

@@ -30,7 +30,7 @@ import { makeFolder } from './private-file.ts';
 import {
   accountsAtStart,
   accountsOf,
-  knownKeys,
+  existingKeys,
   newKeys,
   PasswordHashes,
   readAgain,
@@ -41,7 +41,7 @@ import { listenForSignals } from './signals.ts';
 import { refuseOpenSecrets, startWarnings, warn, warnOfProxy } from './start-checks.ts';
 import {
   messageOf,
-  openPatiently,
+  openWithRetry,
   requireSqlite,
   type StoreTarget,
   storeTarget,
@@ -49,8 +49,8 @@ import {
 import type { UsageTarget } from './stores/usage.ts';
 
 /**
- * Runs the token service until SIGTERM or SIGINT, then answers the open requests and closes the store.
- * Reads keys, catalog and accounts again on SIGHUP. Resolves when the service is ready.
+ * Runs the token service until SIGTERM or SIGINT, then answers the open requests and closes the
+ * store. Reads keys, catalog and accounts again on SIGHUP. Resolves when the service is ready.
  */
 export async function serve(given: ServeSettings): Promise<void> {
   maskAlso(given.foreign);
@@ -60,7 +60,7 @@ export async function serve(given: ServeSettings): Promise<void> {
   const { hashes, settings, target, catalog, monitoring } = prepared;
   const server = newServer();
   const stop = gracefulStop(server);
-  const opened = await openPatiently(target, { waitSeconds: settings.storeWait, onWait: warn });
+  const opened = await openWithRetry(target, { waitSeconds: settings.storeWait, onWait: warn });
   const closers: Closer[] = [() => opened.close()];
   try {
     await opened.migrate?.();
@@ -112,14 +112,14 @@ async function prepare(given: ServeSettings) {
   const catalog = await loadCatalog(settings.catalog, settings.granularity);
   makeFolder(settings.data);
   refuseOpenSecrets(settings);
-  const keys = knownKeys(settings);
+  const keys = existingKeys(settings);
   const monitoring = await Monitoring.open(settings);
   return { hashes, settings, options, target, catalog, keys, monitoring };
 }
 
 type Closer = () => Promise<void>;
 
-/** Closes what was opened, the last one first, and all of it whatever fails. */
+/** Closes everything in reverse order. A failure does not stop the rest. */
 async function closeAll([first, ...later]: readonly Closer[]): Promise<void> {
   if (first === undefined) return;
   try {
@@ -129,7 +129,7 @@ async function closeAll([first, ...later]: readonly Closer[]): Promise<void> {
   }
 }
 
-/** The store of the settings. Refuses SQLite before anything is made where Node.js has none. */
+/** The store of the settings. Refuses SQLite before any file is made if Node.js has none. */
 function usableTarget(settings: ServeSettings): StoreTarget {
   const target = storeTarget(settings);
   if (target.file !== undefined) requireSqlite();
@@ -181,7 +181,7 @@ function newServer(): Server {
   return server;
 }
 
-/** What ends with the service. */
+/** The parts of a running service that its end stops or closes. */
 interface Running {
   readonly health: Health;
   readonly stop: () => Promise<number>;

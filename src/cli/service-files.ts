@@ -7,23 +7,23 @@ import type { KeyOptions } from '../values/keys.ts';
 import { firstAccountFile, loadFirstAccount, readAccountFile } from './account-files.ts';
 import { loadCatalog } from './catalog-files.ts';
 import { inputError } from './errors.ts';
-import { keyFile, loadKeys, readKeys, usableKeys } from './key-file.ts';
+import { keyFile, keyFileOf, loadKeys, readUsableKeys, usableKeys } from './key-file.ts';
 import { refuseRepeated } from './kinds.ts';
 import type { ServeSettings } from './settings.ts';
 import { refuseLostKeys, refuseOpenSecrets } from './start-checks.ts';
 import type { StoreTarget } from './stores/open.ts';
 
-/** What the service reads from files: all that a reload replaces. */
+/** The parts of a service that come from files. A reload replaces all of them. */
 export interface ServiceFiles {
   readonly keys: readonly KeyOptions[];
   readonly catalog: ScopeCatalog;
-  /** Those of the settings and of the account file. */
+  /** The accounts of the settings and of the account file. */
   readonly accounts: readonly FixedAccount[];
 }
 
-/** Read before the store is opened, which may take long; `undefined` if there are none yet. */
-export function knownKeys({ data, keys }: ServeSettings): readonly KeyOptions[] | undefined {
-  if (keys !== undefined) return usableKeys(readKeys(keys), keys);
+/** Reads the keys, before the store is opened; `undefined` if the data folder has none yet. */
+export function existingKeys({ data, keys }: ServeSettings): readonly KeyOptions[] | undefined {
+  if (keys !== undefined) return readUsableKeys(keys);
   const path = keyFile(data);
   return existsSync(path) ? usableKeys(loadKeys(data), path) : undefined;
 }
@@ -46,7 +46,9 @@ export function accountsOf({ accounts, accountFile }: ServeSettings): readonly F
   return all;
 }
 
-/** The accounts of the settings; if there are none, one that the service makes on its first start. */
+/**
+ * The accounts of the settings; if there are none, one that the service makes on its first start.
+ */
 export function accountsAtStart({ accounts, data }: ServeSettings): {
   readonly accounts: readonly FixedAccount[];
   /** The password of an account that was just made. */
@@ -68,22 +70,21 @@ export async function readAgain(
 ): Promise<ServiceFiles> {
   refuseOpenSecrets(settings);
   const given = accountsOf(settings);
-  const path = settings.keys ?? keyFile(settings.data);
   return {
-    keys: usableKeys(readKeys(path), path),
+    keys: readUsableKeys(keyFileOf(settings)),
     catalog: await loadCatalog(settings.catalog, settings.granularity),
     accounts: given.length > 0 ? await hashes.hashed(given) : [readFirstAccount(settings.data)],
   };
 }
 
-/** A new account would have a password that nobody sees. */
+/** Reads the account that serve made. Never makes one here: nobody would see its password. */
 function readFirstAccount(folder: string): FixedAccount {
   const path = firstAccountFile(folder);
   if (existsSync(path)) return loadFirstAccount(folder).account;
   throw inputError(`there is no ${path}; to get another account, stop the service and start it`);
 }
 
-/** Hashes each password once, since that blocks all calls for a fraction of a second. */
+/** Hashes each password only once, because hashing blocks all calls for a fraction of a second. */
 export class PasswordHashes {
   readonly #hashes = new Map<string, string>();
 

@@ -5,34 +5,38 @@ import type { UsageStore } from '../usage-store.ts';
 import { describeError } from './error-message.ts';
 import { count } from './layout.ts';
 import { theLog } from './log.ts';
-import { OutageLog } from './outage-log.ts';
+import { OutageLog, type OutageLogOptions } from './outage-log.ts';
 import type { ServeSettings } from './settings.ts';
 import { warn } from './start-checks.ts';
-import { diagnose, diagnoseUsage } from './stores/diagnosis.ts';
+import { diagnose, diagnoseBeside, diagnoseUsage } from './stores/diagnosis.ts';
 import type { TokenLeases } from './stores/leases.ts';
 import type { OpenStore, StoreTarget } from './stores/open.ts';
 import { type UsageTarget, usageToRecord } from './stores/usage.ts';
 
-/** What a service stores in. */
+/** The stores of a service. */
 interface ServiceStores {
   readonly store: TokenStore;
   /** Counts the uses of limited tokens. */
   readonly leases: LeaseStore;
-  /** Absent if uses are not recorded, as is the next one. */
+  /** Absent if uses are not recorded. */
   readonly usage: UsageStore | undefined;
+  /** Absent if uses are not recorded. */
   readonly usageTarget: UsageTarget | undefined;
 }
 
 const USAGE_REMARK =
   'tokens are verified and shown as before, without their uses, which are counted in memory';
 
-/** The stores of a service, with what counts uses. Their outages are logged. */
+/** Opens the stores beside that of the tokens, and logs the outages of all of them. */
 export async function serviceStores(
   settings: Pick<ServeSettings, 'usage'>,
   target: StoreTarget,
   opened: OpenStore,
 ): Promise<ServiceStores> {
-  const store = logged(target, opened);
+  const store = withOutageLog(opened.store, {
+    name: target.name,
+    diagnose: () => diagnose(target, opened.store),
+  });
   await migrateLeases(opened.leases);
   const leases = loggedLeases(target, opened);
   const usageTarget = opened.usage;
@@ -41,12 +45,21 @@ export async function serviceStores(
   return { store, leases, usage: loggedUsage(target, opened, usage), usageTarget };
 }
 
-function logged(target: StoreTarget, { store }: OpenStore): TokenStore {
-  const log = new OutageLog({ name: target.name, diagnose: () => diagnose(target, store), write });
+interface OutageOptions extends Pick<OutageLogOptions, 'name' | 'diagnose' | 'remark'> {
+  /** The store as events name it; absent for that of the tokens. */
+  readonly label?: Trouble['store'];
+}
+
+/** Wraps a store, to log its outages. */
+function withOutageLog<Store extends object>(
+  store: Store,
+  { label, ...options }: OutageOptions,
+): Store {
+  const log = new OutageLog({ ...options, write });
   // The channel, since a listener of all events would slow down each call.
   subscribe('tokenwright:store_trouble', (event) => {
     const trouble = event as Trouble;
-    if (trouble.store === undefined) log.recordTrouble(trouble);
+    if (trouble.store === label) log.recordTrouble(trouble);
   });
   return log.observed(store);
 }
@@ -57,24 +70,19 @@ function loggedUsage(
   usage: UsageStore,
 ): UsageStore {
   const name = `usage (${place})`;
-  const log = new OutageLog({
-    name,
-    diagnose: () => diagnoseUsage(target, store, usage),
-    remark: USAGE_REMARK,
-    write,
-  });
-  subscribe('tokenwright:store_trouble', (event) => {
-    const trouble = event as Trouble;
-    if (trouble.store === 'usage') log.recordTrouble(trouble);
-  });
   subscribe('tokenwright:usage_dropped', (event) => {
     const lost = count((event as { readonly count: number }).count, 'count');
     write(`${name}: ${lost} of uses could not be written and will be missing`);
   });
-  return log.observed(usage);
+  return withOutageLog(usage, {
+    label: 'usage',
+    name,
+    diagnose: () => diagnoseUsage(target, store, usage),
+    remark: USAGE_REMARK,
+  });
 }
 
-/** A service that cannot count them still verifies the tokens whose uses are not limited. */
+/** Only warns if it fails: a service without leases still verifies tokens without limited uses. */
 async function migrateLeases(leases: TokenLeases): Promise<void> {
   try {
     await leases.migrate();
@@ -86,20 +94,15 @@ async function migrateLeases(leases: TokenLeases): Promise<void> {
 const LEASES_REMARK = 'tokens whose uses are limited are refused, and all others are verified';
 
 function loggedLeases(target: StoreTarget, { store, leases }: OpenStore): LeaseStore {
-  const log = new OutageLog({
+  return withOutageLog<LeaseStore>(leases, {
+    label: 'leases',
     name: `limits (${leases.name})`,
-    // A file of its own says nothing about the file of the tokens.
-    diagnose: async () => (target.file === undefined ? diagnose(target, store) : undefined),
+    diagnose: () => diagnoseBeside(target, store),
     remark: LEASES_REMARK,
-    write,
   });
-  subscribe('tokenwright:store_trouble', (event) => {
-    const trouble = event as Trouble;
-    if (trouble.store === 'leases') log.recordTrouble(trouble);
-  });
-  return log.observed<LeaseStore>(leases);
 }
 
+/** The event `store_trouble`. */
 interface Trouble {
   readonly code: string;
   readonly store?: 'usage' | 'leases';

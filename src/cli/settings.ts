@@ -299,7 +299,7 @@ export const SERVICE_SETTINGS = [
 ] as const;
 export type ServiceSettings = Pick<ServeSettings, (typeof SERVICE_SETTINGS)[number]>;
 
-/** The settings that lead to a store. */
+/** The settings that select a store. */
 export const STORE_SETTINGS = ['store', 'table', 'data'] as const;
 export type StoreSettings = Pick<ServeSettings, (typeof STORE_SETTINGS)[number]>;
 export type Granularity = ServeSettings['granularity'];
@@ -312,7 +312,7 @@ export const SERVE_FLAGS: Readonly<Record<string, Kind<unknown>['flag']>> = Obje
   Object.values<Setting>(SETTINGS).map((each) => [flagOf(each), (each.kind ?? TEXT).flag]),
 );
 
-/** The variables of other commands, which hold no setting of `serve`, with what they hold. */
+/** The variables of other commands that are not settings of `serve`, with their meaning. */
 export const OTHER_VARIABLES = {
   TOKENWRIGHT_URL: 'the address of a service, such as http://127.0.0.1:8787',
   TOKENWRIGHT_USER: 'the user who calls that service',
@@ -397,13 +397,13 @@ export function settingsHelp(): string {
   );
 }
 
-/** Describes a setting, in the words of `serve` or in others. */
+/** Describes a setting, in the words of `serve` or in `text`. */
 export function settingRow(name: SettingName, text?: string): HelpRow {
   const { flag, variable, form, help } = settingFacts(name, text);
   return { label: flag, text: help, variable: variable + form };
 }
 
-/** What there is to know of a setting; `form` is how its variable is written. */
+/** The facts of a setting, for help and documentation; `form` is how its variable is written. */
 export function settingFacts(name: SettingName, text?: string) {
   const { flag, variable, kind = TEXT, help, ...setting }: Setting = SETTINGS[name];
   const isNone = Array.isArray(setting.default) || setting.default === undefined;

@@ -6,23 +6,25 @@ import { theLog } from './log.ts';
 import type { ServiceFiles } from './service-files.ts';
 import { warn } from './start-checks.ts';
 
-/** What a shell adds to the number of a signal that ended a process. */
+/** A process that a signal ends has this exit code, plus the number of the signal. */
 const SIGNAL_EXIT = 128;
 
 /** What the service does on signals, once it is ready. */
 export interface Signals {
-  /** Sets what ends the process in order, on SIGTERM and SIGINT. */
+  /** Sets the function that ends the process in order, on SIGTERM and SIGINT. */
   onEnd(end: () => Promise<void>): void;
-  /** Sets what reads the files again, on SIGHUP. If it rejects, the service goes on as it was. */
+  /** Sets the function that reads the files again, on SIGHUP. If it rejects, nothing changes. */
   onHangup(reload: () => Promise<ServiceFiles>): void;
 }
 
 /**
- * Listens for signals. SIGTERM and SIGINT end the process: in order once it knows how, and immediately
- * before that and on a second signal. SIGHUP ends it only if its terminal was closed: while it starts or
- * stops, nothing happens.
+ * Listens for signals. SIGTERM and SIGINT end the process: in order once `onEnd` has said how, and
+ * immediately before that and on a second signal. SIGHUP reads the files again; while the service
+ * starts or stops, it does nothing. It ends the process only if the terminal of the process was
+ * closed.
  *
- * Without a listener, the first process of a container would ignore SIGTERM, and SIGHUP would end others.
+ * Without a listener, the first process of a container would ignore SIGTERM, and SIGHUP would end
+ * any process.
  */
 export function listenForSignals(): Signals {
   let end: (() => Promise<void>) | undefined;
@@ -39,7 +41,7 @@ export function listenForSignals(): Signals {
   const hasTerminal = isatty(0);
   process.on('SIGHUP', (signal: NodeJS.Signals, number: number) => {
     if (hasTerminal && isTerminalClosed()) return handle(signal, number);
-    reloads = reloads.then(() => reload && report(reload));
+    reloads = reloads.then(() => reload && runReload(reload));
   });
   return {
     onEnd(inOrder) {
@@ -60,7 +62,7 @@ function isTerminalClosed(): boolean {
   }
 }
 
-async function report(reload: () => Promise<ServiceFiles>): Promise<void> {
+async function runReload(reload: () => Promise<ServiceFiles>): Promise<void> {
   try {
     const { keys, catalog, accounts } = await reload();
     const parts = [count(keys.length, 'key'), count(catalog.size, 'scope')];

@@ -16,8 +16,8 @@ import type { StoreTarget } from './stores/open.ts';
 import { weakKeys } from './weak-keys.ts';
 
 /**
- * Refuses to start, as ssh does, while other users can read or change the keys or the account of the
- * data folder.
+ * Refuses to start, as ssh does, while other users can read or change the keys or the account of
+ * the data folder.
  *
  * @throws {CliError} naming the file, its mode and the command that fixes it
  */
@@ -34,8 +34,8 @@ export function refuseOpenSecrets({ data, keys, accounts, accountFile }: ServeSe
 }
 
 /**
- * Refuses to make new keys while there are tokens: their values would stop working, and a copy of the
- * keys that is put back later would stop those that were issued since.
+ * Refuses to make new keys while there are tokens: their values would stop working. If the old keys
+ * were put back later, the values that were issued since would stop.
  *
  * @throws {CliError} that says where the keys belong
  */
@@ -44,7 +44,7 @@ export async function refuseLostKeys(
   { file, name }: StoreTarget,
   store: TokenStore,
 ): Promise<void> {
-  // In this order, because another process in this folder makes its keys before its first token.
+  // The store first: another process in this folder makes its keys before its first token.
   if (!(await holdsTokens(store)) || existsSync(path)) return;
   throw inputError(
     `there is no ${path}, but ${file ?? name} holds tokens, and only the keys they were issued with open them; put ${path} back from a backup, or give its place by --keys (TOKENWRIGHT_KEYS); if the keys are lost, tokenwright keys new makes others, with which all values are refused until their tokens are rotated`,
@@ -93,7 +93,9 @@ function filesBeside({ data, keys, accounts, accountFile, store }: ServeSettings
   ];
 }
 
-/** The example is for a first look, on this machine and its own file. */
+/**
+ * Warns of the example catalog, unless this looks like a first look: on this machine, with SQLite.
+ */
 function exampleWarning({ catalog, store }: ServeSettings, address: string): string[] {
   if (catalog.length > 0 || (store === undefined && isLoopback(address))) return [];
   return [
@@ -113,8 +115,8 @@ function plainHttpWarning(address: string): string[] {
 }
 
 /**
- * Warns once of a request through a proxy if no setting says how it names its clients: all of them then
- * count as one. Costs nothing after that.
+ * Warns once of a request through a proxy if no setting says how it names its clients: all of them
+ * then count as one. Stops listening after that.
  */
 export function warnOfProxy(server: Server, { trustProxy, clientHeader }: ServeSettings): void {
   if (trustProxy.length > 0 || clientHeader !== undefined) return;
@@ -131,7 +133,7 @@ export function warnOfProxy(server: Server, { trustProxy, clientHeader }: ServeS
 
 const FORWARDED = ['X-Forwarded-For', 'Forwarded'];
 
-/** The scopes that one warning each is about; `catalog lint` lists all. */
+/** How many scopes get a warning of their own; `catalog lint` lists all. */
 const MAX_WARNED = 3;
 
 /** Warns of segments such as `:id`: in a router they match anything, in a scope only that text. */

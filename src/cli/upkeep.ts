@@ -14,7 +14,7 @@ export function startUpkeep(
   if (purgeAfter !== 'off') tokens.upkeep({ purgeAfterDays: purgeAfter });
 }
 
-/** Logs how many records were removed, each time that there were some. */
+/** Logs the number of removed records, each time that some were removed. */
 export function reportPurges({ purgeAfter }: UpkeepSettings): void {
   if (purgeAfter === 'off') return;
   subscribe('tokenwright:purged', (event) => {

@@ -11,9 +11,9 @@ export function weakKeys(keys: readonly KeyOptions[]): string[] {
 }
 
 /**
- * Whether a secret could consist of random bytes. 32 random bytes practically never hold fewer than 16
- * different ones, and their base64url practically always holds an upper-case letter. Hexadecimal
- * secrets have none.
+ * Whether a secret could consist of random bytes. 32 random bytes practically never hold fewer than
+ * 16 different ones, and their base64url practically always holds an upper-case letter. Hexadecimal
+ * secrets have no such letter and are accepted.
  */
 function looksRandom(secret: string): boolean {
   const text = secret.replace(/^tag\./, '');

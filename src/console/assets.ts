@@ -1,18 +1,21 @@
-// The build of the package replaces this file with the assets that it makes, as texts. Then nothing is
-// built or read from disk at run time, and the console runs where there are no files.
+// The build of the package replaces this file by one that holds the built assets as texts. The
+// published console builds nothing at run time and reads no files, so that it runs where there are
+// none.
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildSync } from 'esbuild';
 
 /** A file of the page. */
 export interface Asset {
-  /** With a hash of its content. */
+  /** Its file name, with a hash of its content. */
   readonly name: string;
   readonly type: 'text/javascript' | 'text/css' | 'application/json';
   readonly text: string;
 }
 
-/** The files of the page. Run from the sources, this builds them, which takes a tenth of a second. */
+/**
+ * The files of the page. Run from the sources, this builds them, which takes a tenth of a second.
+ */
 export function pageAssets(): readonly Asset[] {
   return buildPage().assets;
 }

@@ -10,13 +10,13 @@ import { translation } from './texts-schema.ts';
 /** The options of `tokenConsole`. */
 export interface TokenConsoleOptions {
   /**
-   * The path of the page, such as `/console`. Its files are below it. Without what a proxy adds before
-   * it: the page finds its files and the token service from where it is.
+   * The path of the page, such as `/console`. Its files are below it. Leave out a prefix that a
+   * proxy adds: the page uses relative addresses.
    */
   readonly basePath: string;
   /**
-   * The path of the token service, at the same origin: the `basePath` of its `tokenHandler`, or `/` for
-   * a service at the root. As with `basePath`, without what a proxy adds.
+   * The path of the token service, at the same origin: the `basePath` of its `tokenHandler`, or `/`
+   * for a service at the root. As for `basePath`, leave out a prefix that a proxy adds.
    */
   readonly api: string;
   /** The title of the page: 1 to 100 characters. @default 'Access tokens', or its translation */
@@ -29,8 +29,8 @@ export interface TokenConsoleOptions {
    */
   readonly texts?: ConsoleTexts | undefined;
   /**
-   * The language of the page, such as `de` or `pt-BR`. Numbers, times, plurals and the order of names
-   * follow it. @default 'en'
+   * The language of the page, such as `de` or `pt-BR`. Numbers, times, plurals and the order of
+   * names follow it. @default 'en'
    */
   readonly language?: string | undefined;
   /** The direction of the page. @default that of the language */
@@ -45,7 +45,9 @@ export interface TokenConsole {
   readonly basePath: string;
 }
 
-/** Only the page's own files, and calls to its own origin. Text cannot become code or markup. */
+/**
+ * Allows only the page's own files, and calls to its own origin. Text cannot become code or markup.
+ */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -62,8 +64,8 @@ const POLICY = [
  * Serves a page on which people see, make, narrow, rotate and revoke their tokens.
  *
  * The page has no rights of its own. It calls the token service at `api` with the session of your
- * application, or asks for a user name and a password and keeps them in memory only. It therefore does
- * not check who asks for it: everybody may load it.
+ * application, or asks for a user name and a password and keeps them in memory only. Loading the
+ * page therefore needs no authentication.
  *
  * @throws {TokenError} `invalid_options`
  * @example
@@ -80,7 +82,7 @@ export function tokenConsole(options: TokenConsoleOptions): TokenConsole {
     caching: 'no-store',
   });
   const answers = new Map<string, Answer>([
-    // To a browser, the last part of an address without a slash is a file and no folder.
+    // A browser takes the last part of an address without a slash for a file, not for a folder.
     ['', pageWith(basePath.slice(basePath.lastIndexOf('/') + 1))],
     ['/', pageWith('.')],
     // The hash in their names changes with their content, so browsers may keep them forever.
@@ -92,9 +94,9 @@ export function tokenConsole(options: TokenConsoleOptions): TokenConsole {
   const cutOff = pageWith(basePath);
   const handle = (request: Request): Response => {
     const { pathname } = new URL(request.url);
-    const isWhole = pathname === basePath || pathname.startsWith(`${basePath}/`);
-    if (isWhole) return respond(request.method, answers.get(pathname.slice(basePath.length)));
-    // A router may have cut off the path that the page is mounted under, and a slash at its end with it.
+    const hasBasePath = pathname === basePath || pathname.startsWith(`${basePath}/`);
+    if (hasBasePath) return respond(request.method, answers.get(pathname.slice(basePath.length)));
+    // A router may have cut off the base path, and with it the slash at the end.
     return respond(request.method, pathname === '/' ? cutOff : answers.get(pathname));
   };
   return Object.assign(handle, { basePath });
@@ -126,7 +128,7 @@ function refuse(status: number, text: string, more: Readonly<Record<string, stri
   return new Response(text, { status, headers });
 }
 
-/** A translation as a file of the page, with a hash in its name as the others have. */
+/** A translation as a file of the page. Like the others, it has a hash in its name. */
 function textsAsset(texts: ConsoleTexts | undefined): Asset[] {
   if (texts === undefined) return [];
   const text = JSON.stringify(texts);
@@ -134,7 +136,7 @@ function textsAsset(texts: ConsoleTexts | undefined): Asset[] {
   return [{ name: `texts-${hash}.json`, type: 'application/json', text }];
 }
 
-/** The way from a folder to a path, relative: `../auth` from `/console` to `/auth`. */
+/** The relative path from a folder to another path: `../auth` from `/console` to `/auth`. */
 function pathFrom(folder: string, path: string): string {
   const from = folder.split('/').slice(1);
   const to = path.split('/').slice(1);
@@ -143,7 +145,7 @@ function pathFrom(folder: string, path: string): string {
   return [...Array(up).fill('..'), ...to.slice(from.length - up)].join('/') || '.';
 }
 
-/** @param files where the files of the page are, from where the page is */
+/** @param files the relative path from the page to the folder of its files */
 function pageText(options: TokenConsoleOptions, assets: readonly Asset[], files: string): string {
   const { basePath, api, brand = '', texts = {}, language = 'en' } = options;
   const { title, needsScript } = { ...ENGLISH_TEXTS.shell, ...texts.shell, ...titleOf(options) };

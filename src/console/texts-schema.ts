@@ -1,14 +1,14 @@
 import * as z from 'zod';
 import { strict } from '../schemas.ts';
 import { shown } from '../wording.ts';
-import { isPlural, type PluralText, placesOf, type TextGroup } from './app/phrases.ts';
+import { isPlural, type PluralText, placeholdersOf, type TextGroup } from './app/phrases.ts';
 import { type ConsoleTexts, ENGLISH_TEXTS } from './app/texts.ts';
 
 const FORMS = ['zero', 'one', 'two', 'few', 'many', 'other'];
 /** In characters; several times what the longest English text has. */
 const MAX_TEXT_LENGTH = 2000;
 
-/** Accepts any part of a translation, and says by name what is not one of the texts. */
+/** Accepts any part of a translation. Errors name the text that is wrong. */
 export const translation = groupSchema(ENGLISH_TEXTS, 'texts') as z.ZodType<ConsoleTexts>;
 
 function groupSchema(texts: TextGroup, place: string): z.ZodType {
@@ -34,10 +34,12 @@ function problemOf(value: unknown, text: string | PluralText): string | undefine
     const plural = isPlural(text) ? `, or an object { ${FORMS.join(', ')} } of such texts` : '';
     return `must be a text of 1 to ${MAX_TEXT_LENGTH} characters${plural}; got ${shown(value)}`;
   }
-  const places = placesOf(text);
-  const unknown = forms.flatMap((form) => [...placesOf(form)]).find((name) => !places.has(name));
+  const allowed = placeholdersOf(text);
+  const unknown = forms
+    .flatMap((form) => [...placeholdersOf(form)])
+    .find((name) => !allowed.has(name));
   if (unknown === undefined) return undefined;
-  const known = [...places].map((name) => `{${name}}`).join(', ');
+  const known = [...allowed].map((name) => `{${name}}`).join(', ');
   return `cannot have {${unknown}}; ${known === '' ? 'nothing goes into it' : `it has ${known}`}`;
 }
 

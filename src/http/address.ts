@@ -8,6 +8,7 @@ export interface ClientAddress {
   readonly network: string;
 }
 
+/** The host takes all callers for one. */
 const EVERYBODY: ClientAddress = { host: '', network: '' };
 const HIGHEST_PORT = 65_535;
 const SHOWN_LENGTH = 40;
@@ -18,7 +19,7 @@ const SHOWN_LENGTH = 40;
  */
 export function readAddress(text: string): ClientAddress | undefined {
   if (text === '') return EVERYBODY;
-  const host = ofSocket(text) ?? hostOf(text);
+  const host = socketIPv4(text) ?? hostOf(text);
   if (host === undefined) return undefined;
   return { host, network: host.includes(':') ? first64Bits(host) : host };
 }
@@ -33,8 +34,8 @@ function escapeOf(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** IPv4 in the spelling of sockets: those that listen on IPv6 see a mapped address. */
-function ofSocket(text: string): string | undefined {
+/** An IPv4 address as sockets spell it: those that listen on IPv6 see a mapped address. */
+function socketIPv4(text: string): string | undefined {
   const address = text.startsWith('::ffff:') ? text.slice('::ffff:'.length) : text;
   return isIPv4(address) ? address : undefined;
 }

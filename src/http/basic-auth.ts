@@ -101,7 +101,7 @@ class AccountList {
   readonly #memory = new Map<KnownAccount, { readonly mac: Buffer; readonly until: number }>();
   // A KeyObject: HMAC would make one of bytes on each call, which takes seven times as long.
   readonly #memoryKey = crypto.createSecretKey(crypto.randomBytes(32));
-  readonly #nobody = hashOfNobody();
+  readonly #unknownUserHash = randomHash();
 
   constructor(
     queue: PasswordQueue,
@@ -125,10 +125,10 @@ class AccountList {
     }
     // Concurrent calls with the same credentials wait for one hash.
     const key = JSON.stringify(['check', username, mac.toString('base64')]);
-    const hash = entry?.hash ?? this.#nobody;
+    const hash = entry?.hash ?? this.#unknownUserHash;
     const isRight = await this.#queue.run(key, network, () => isPasswordOf(hash, password));
     if (entry === undefined || !isRight) return null;
-    // Keyed by the entry: V8 keeps the text that the presented name was cut from, password included.
+    // Not keyed by the presented name: V8 slices keep the parent string alive, password included.
     this.#memory.set(entry, { mac, until: now + PASSWORD_REMEMBERED_MS });
     if (isWeak(entry.hash)) this.#renew(key, entry, password, network);
     return entry.account;
@@ -158,9 +158,9 @@ class AccountList {
  * fixedAccounts([{ username: 'ada', passwordHash: hashPassword(password) }]);
  */
 export function hashPassword(password: string): string {
-  if (!isPassword(password)) throw invalidOptions(`password must be ${PASSWORD}`);
+  if (!isPassword(password)) throw invalidOptions(`password must be ${PASSWORD_RULE}`);
   const salt = crypto.randomBytes(SALT_BYTES);
-  const hash = crypto.scryptSync(password, salt, HASH_BYTES, settings(PARALLELIZATION));
+  const hash = crypto.scryptSync(password, salt, HASH_BYTES, scryptSettings(PARALLELIZATION));
   return formatHash({ salt, hash, parallelization: PARALLELIZATION });
 }
 
@@ -230,13 +230,13 @@ function hashOf(
   }
   if (passwordHash !== undefined) return readHash(passwordHash, index);
   if (!isPassword(password))
-    throw invalidOptions(`accounts[${index}].password must be ${PASSWORD}`);
+    throw invalidOptions(`accounts[${index}].password must be ${PASSWORD_RULE}`);
   return readHash(hashPassword(password));
 }
 
-const PASSWORD = 'a text that is not empty and has no control characters';
+const PASSWORD_RULE = 'a text that is not empty and has no control characters';
 
-/** Whether Basic credentials can carry it. */
+/** Whether it is a password that Basic credentials can carry. */
 function isPassword(password: unknown): password is string {
   return typeof password === 'string' && password !== '' && !/\p{Cc}/u.test(password);
 }
@@ -259,8 +259,8 @@ function formatHash({ salt, hash, parallelization }: PasswordHash): string {
   return `$scrypt$ln=${Math.log2(COST)},r=${BLOCK_SIZE},p=${parallelization}$${saltText}$${hashText}`;
 }
 
-/** A random hash, which takes as long to compare for an unknown user. No password is known for it. */
-function hashOfNobody(): PasswordHash {
+/** The hash for unknown users. No password matches it, and a check takes as long as for a known user. */
+function randomHash(): PasswordHash {
   return {
     salt: crypto.randomBytes(SALT_BYTES),
     hash: crypto.randomBytes(HASH_BYTES),
@@ -283,7 +283,7 @@ async function isPasswordOf(known: PasswordHash, password: string): Promise<bool
 
 function derive(password: string, salt: Buffer, parallelization: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    crypto.scrypt(password, salt, HASH_BYTES, settings(parallelization), (error, derived) => {
+    crypto.scrypt(password, salt, HASH_BYTES, scryptSettings(parallelization), (error, derived) => {
       // Without an error, Bun passes `undefined` and Node `null`.
       if (error) reject(error);
       else resolve(derived);
@@ -291,6 +291,6 @@ function derive(password: string, salt: Buffer, parallelization: number): Promis
   });
 }
 
-function settings(parallelization: number): crypto.ScryptOptions {
+function scryptSettings(parallelization: number): crypto.ScryptOptions {
   return { N: COST, r: BLOCK_SIZE, p: parallelization };
 }

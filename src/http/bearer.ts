@@ -1,7 +1,7 @@
 import type { TokenService } from '../service.ts';
 import { HttpError } from './errors.ts';
 
-/** A Bearer token that is live, and whose it is. */
+/** A live Bearer token, and its account. */
 export interface Bearer {
   readonly account: string;
   readonly value: string;
@@ -40,7 +40,7 @@ export async function bearerOf(
   return { account: token.account, value };
 }
 
-/** Why a value is refused, its bearer does not learn. */
+/** One answer for all values that are refused: the bearer does not learn why. */
 export function invalidBearer(): HttpError {
   const header = 'Bearer realm="tokenwright", error="invalid_token"';
   return challenge('invalid_token', 'the token is not, or no longer, valid', header);

@@ -4,22 +4,22 @@ import { HttpError } from './errors.ts';
 import type { HttpRequest } from './request.ts';
 import type { Caller, SessionAccount, SignIns } from './sign-in.ts';
 
-/** How callers of an address may say who they are: by at least one of these. */
+/** How callers of an address may sign in: by at least one of these. */
 export interface SignInWays {
   readonly authenticate?: Authenticate | undefined;
   readonly session?: SessionAccount | undefined;
 }
 
-/** Who calls. */
+/** A caller who has signed in. */
 export interface SignedIn {
   readonly account: string;
   readonly isBySession: boolean;
 }
 
 /**
- * Finds out who calls. Credentials that are sent count alone: wrong ones never fall back to a session.
+ * Finds out who calls. If there are credentials, only they count: wrong ones never fall back to a session.
  *
- * @throws {HttpError} `unauthenticated`, and as the checks of {@link SignIns}
+ * @throws {HttpError} `unauthenticated`, and the errors of {@link SignIns}
  */
 export async function signIn(
   signIns: SignIns,
@@ -49,9 +49,9 @@ export async function signIn(
 }
 
 /**
- * The header of answers to a session that tells its account, as a mark that says nothing else. A page that
- * sends it with its next calls is refused once somebody else has signed in, in another tab: what one
- * account has begun is never done by another.
+ * The header in which answers to a session name the account, by a hash. A page that sends it back with its
+ * next calls is refused once somebody else has signed in, in another tab. So a change that was begun for
+ * one account is never made for another.
  */
 const ACCOUNT_HEADER = 'x-tokenwright-account';
 
@@ -66,10 +66,10 @@ function markOf(account: string): string {
 const MARK_LENGTH = 22;
 
 /**
- * Refuses calls that a page of another site makes by the browser of somebody who is signed in. Browsers
- * add cookies, and Basic credentials that they remember, to those calls too. For a session, the header
- * of the browser is not enough, since some do not send it: such a page cannot set a header of its own,
- * unless the host allows that by CORS.
+ * Refuses calls that a page of another site makes through the browser of somebody who is signed in.
+ * Browsers add cookies, and Basic credentials that they remember, to those calls too. For a session, the
+ * header of the browser is not enough, since some browsers do not send it. So the call also needs a header
+ * that such a page cannot set, unless the host allows it by CORS.
  *
  * @throws {HttpError} `cross_site`
  */
@@ -91,7 +91,7 @@ function isFromScript(request: HttpRequest): boolean {
   return Boolean(request.header('x-tokenwright'));
 }
 
-/** Browsers show a dialog of their own for `Basic`, in front of a page that asks by itself. */
+/** Not `Basic` for scripts: the browser would show its own dialog, in front of a page that asks by itself. */
 function challengeFor(request: HttpRequest, authenticate: Authenticate | undefined): string {
   return authenticate === undefined || isFromScript(request)
     ? 'Session realm="tokenwright"'

@@ -21,8 +21,9 @@ const STYLE = 'swagger-ui.css';
 
 /**
  * The page only shows the document, light or dark as the reader prefers. Swagger UI leaves lists of
- * choices without names for screen readers, so they get one when they appear. The page makes no calls, so it neither asks for credentials nor stores
- * any. All addresses are relative, since the page may be mounted anywhere.
+ * choices without names for screen readers, so they get one when they appear. The page makes no calls, so
+ * it neither asks for credentials nor stores any. All addresses are relative, since the page may be mounted
+ * anywhere.
  */
 const START_SCRIPT = `const dark = matchMedia('(prefers-color-scheme: dark)');
 const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
@@ -55,7 +56,7 @@ window.ui = SwaggerUIBundle({
 
 /**
  * Hides the column of links, which is always empty, and the end of the regular expression of scopes,
- * which the document has for programs. Raises contrasts that are below 4.5.
+ * which is for programs. Raises contrasts that are below 4.5.
  */
 const STYLES = `:root { color-scheme: light; }
 :root.dark-mode { color-scheme: dark; }

@@ -20,15 +20,15 @@ export class ErrorReporter {
     this.#now = now;
   }
 
-  /** Reports an error; a {@link StacklessError}, which fails many calls alike, once in a minute. */
+  /** Reports an error. A {@link StacklessError} fails many calls alike, so it is reported once a minute. */
   report(error: unknown): void {
     if (error instanceof StacklessError) this.reportSeldom(error.message, error);
     else notify(this.#onError, error);
   }
 
   /**
-   * Reports one error of each kind in a minute, for errors that clients can cause at will: nobody can
-   * flood the log. There must be few kinds, since each of them is stored.
+   * Reports one error of each kind a minute, so that errors which clients can cause at will do not flood
+   * the log. There must be few kinds, since each of them is stored.
    */
   reportSeldom(kind: string, error: unknown): void {
     const now = this.#now();

@@ -20,7 +20,7 @@ export type HttpErrorCode =
   | 'usage_not_recorded'
   | 'internal';
 
-/** Each code with its HTTP status and the number that stands in the envelope. */
+/** Each code with its HTTP status and its number in the envelope. */
 export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, error: number]>> = {
   invalid_json: [400, 10],
   invalid_request: [400, 20],
@@ -58,7 +58,7 @@ export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, er
   revocation_unconfirmed: [503, 941],
 };
 
-/** The codes of the service; some of those that are left out come from the guard. */
+/** The codes of the service. Some of the others come from the guard. */
 export type ServiceErrorCode = Exclude<
   HttpErrorCode,
   'insufficient_scope' | 'address_denied' | 'limit_exceeded' | 'invalid_options' | 'id_taken'

@@ -9,8 +9,8 @@ import { addressOf } from './request.ts';
 /** The options of {@link forwardedAddress}. */
 export interface ForwardedAddressOptions {
   /**
-   * The IP addresses and CIDR blocks of your proxies: one or more, such as `10.0.0.0/8`. What any of them
-   * writes into the header is believed. A block of all addresses is refused.
+   * The IP addresses and CIDR blocks of your proxies: one or more, such as `10.0.0.0/8`. Entries that they
+   * write into the header are trusted. A block of all addresses is refused.
    */
   readonly proxies: readonly string[];
   /**
@@ -27,13 +27,13 @@ export interface ForwardedAddressOptions {
  *
  * Begins with the address at the other end of the connection. As long as an address is one of `proxies`,
  * the client of that proxy comes next: the last entry of the header that was not looked at yet. So the
- * result is the last address that is not one of your proxies; if all are, the first entry. What clients
- * write themselves is left of that, and never read.
+ * result is the last address that is not one of your proxies; if all are, the first entry. Entries that
+ * clients write themselves are left of that, and are never read.
  *
- * Returns `undefined` if it cannot know: if a proxy sends no such header or an empty one, names its client
- * `unknown`, by a word such as `_hidden` or by anything else that is not an address, or if the other end is
- * not known, as of a Unix socket or a Fetch `Request` that did not come through `toNodeListener`. The guard
- * then refuses tokens that may be used from some addresses only.
+ * Returns `undefined` if it cannot know the address. Either a proxy sends no such header or an empty one, or
+ * names its client by something that is not an address, such as `unknown` or `_hidden`. Or the other end of
+ * the connection is not known, such as of a Unix socket, or of a Fetch `Request` that did not come through
+ * `toNodeListener`. The guard then refuses tokens that may be used from some addresses only.
  *
  * The result has no port, brackets or zone, and IPv4 within IPv6 is IPv4.
  *
@@ -98,7 +98,7 @@ function clientsInList(value: string): readonly string[] {
   return value.split(',').map((entry) => entry.trim());
 }
 
-/** Nobody, if any part is malformed: a quote that a client leaves open may hide what a proxy appended. */
+/** Empty if any part is malformed: a quote that a client leaves open may hide what a proxy appended. */
 function clientsInForwarded(value: string): readonly (string | undefined)[] {
   const elements = splitUnquoted(value, ',');
   if (elements === undefined) return [];

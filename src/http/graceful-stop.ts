@@ -163,7 +163,7 @@ class Shutdown {
    * when they get answers, so all calls wait until every client waits for an answer. If connections go on
    * coming, the listener closes after a turn of the event loop that accepted none: each turn accepts one.
    *
-   * @returns what answers the calls that came meanwhile
+   * @returns a function that answers the calls that came meanwhile
    */
   async #stopAccepting(): Promise<() => void> {
     const start = performance.now();

@@ -219,14 +219,14 @@ class Guard {
       if ('ok' in verdict) return this.#outcomeOf(request, verdict);
       return verdict.then(
         (decided) => this.#outcomeOf(request, decided),
-        (error) => this.#refuseUnknown(method, error),
+        (error) => this.#refuseUnchecked(method, error),
       );
     } catch (error) {
-      return this.#refuseUnknown(method, error);
+      return this.#refuseUnchecked(method, error);
     }
   }
 
-  /** Tokens may be a service, or anything of the host's that verifies like one. */
+  /** `tokens` may be a service, or an object of the host that verifies like one. */
   #decide(value: string, need: Need, request: GuardedRequest): Verdict | Promise<Verdict> {
     const tokens = this.#tokens;
     const addressOf =
@@ -262,8 +262,8 @@ class Guard {
     this.#errors.reportSeldom('clientAddress', new StacklessError(message));
   }
 
-  /** A failure of the store refuses the request; a mistake of the caller is thrown. */
-  #refuseUnknown(method: string, error: unknown): GuardOutcome {
+  /** Refuses a request whose token could not be checked. A mistake of the caller is thrown instead. */
+  #refuseUnchecked(method: string, error: unknown): GuardOutcome {
     if (!isTokenError(error) || !UNAVAILABLE.includes(error.code)) throw error;
     return this.#refuse(method, { reason: 'unavailable' });
   }
@@ -353,7 +353,7 @@ interface RefusalFacts extends Partial<SpentRate> {
   readonly explanation?: Explanation;
 }
 
-/** Neither is a fault of the token: no challenge, so that clients do not ask for another one. */
+/** Without a challenge, so that clients do not ask for another token: this one is still valid. */
 function limitExceeded(spent: SpentRate | undefined): HttpError {
   if (spent === undefined) {
     return new HttpError('limit_exceeded', 'the token has been used as often as it may');

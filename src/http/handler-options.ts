@@ -17,14 +17,14 @@ export interface TokenHandlerOptions {
    */
   readonly authenticate?: Authenticate | undefined;
   /**
-   * Returns the account of the person who is signed in to your application, or `null`. It is asked for
-   * calls without an `Authorization` header, and for all calls without `authenticate`. What goes wrong in
-   * it is 503, as for `authenticate`.
+   * Returns the account of the person who is signed in to your application, or `null`. It is called for
+   * requests without an `Authorization` header, and for all requests if there is no `authenticate`. If it
+   * fails, the call fails with 503, as for `authenticate`.
    *
-   * Browsers add cookies also to calls that a page of another site makes. Calls that change something
-   * therefore need a header `x-tokenwright` of any value, which the console sends, and are refused
-   * (403 `cross_site`) if the browser says that they come from another origin. Never allow that header to
-   * other origins by CORS.
+   * Browsers also add cookies to calls that a page of another site makes. So calls that change something
+   * need a header `x-tokenwright` of any value, which the console sends, and are refused (403 `cross_site`)
+   * if the browser says that they come from another origin. Never allow that header to other origins by
+   * CORS.
    * @default none: sessions open nothing
    */
   readonly session?: SessionAccount | undefined;
@@ -80,8 +80,8 @@ export interface TokenHandlerOptions {
   readonly limiter?: FailureLimiter | undefined;
   /**
    * Returns the IP address that a request comes from, for the `limiter`, `fixedAccounts` and
-   * `onSignIn`: `remoteAddress`, or behind proxies what `forwardedAddress` makes. Never use a header
-   * that the client can write. The address may have a port, brackets or a zone.
+   * `onSignIn`: `remoteAddress`, or behind proxies a function that `forwardedAddress` returns. Never use
+   * a header that the client can write. The address may have a port, brackets or a zone.
    * `() => ''` takes all callers for one; then anybody can lock out any user. If it throws or returns
    * anything else, the call fails with 503, and `onError` is called at most once a minute.
    * @default none
@@ -94,7 +94,7 @@ export interface TokenHandlerOptions {
   readonly onSignIn?: ((signIn: SignIn) => void) | undefined;
   /**
    * Called with errors of `authenticate` and the `limiter`, and with faults that callers see as 500:
-   * write them to your log. If one of the two does not answer in time, at most once a minute.
+   * write them to your log. If one of the two does not answer in time, it is called at most once a minute.
    */
   readonly onError?: ((error: unknown) => void) | undefined;
 }

@@ -82,12 +82,12 @@ export function tokenHandler(options: TokenHandlerOptions): TokenHandler {
 
 type Verbs = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', Verb>>>;
 
-/** All that the service has at one address. */
+/** How the service answers at one address. */
 interface Resource {
   readonly verbs: Verbs;
   /** Absent if everybody may call. */
   readonly ways?: SignInWays;
-  /** Instead of an account, the bearer of a token may call. */
+  /** The check for calls by the bearer of a token, instead of by an account. */
   readonly bearer?: (header: string | undefined) => Promise<Bearer>;
   readonly bodies: Bodies;
   readonly fail: (error: HttpError) => HttpResponse;
@@ -112,7 +112,7 @@ class HttpHandler {
 
   constructor(options: TokenHandlerOptions) {
     const read = checkOptions(handlerOptions, options);
-    if (read.authenticate === undefined && read.session === undefined) throw noWay();
+    if (read.authenticate === undefined && read.session === undefined) throw missingSignIn();
     this.basePath = read.basePath ?? '';
     this.#acceptValues = read.pathTokens !== 'id-only';
     this.#slots = new Slots(read.maxInFlight ?? DEFAULT_IN_FLIGHT);
@@ -191,7 +191,7 @@ class HttpHandler {
   }
 
   #route(path: string): { readonly resource: Resource; readonly token: string } {
-    const { route, token } = this.#read(path);
+    const { route, token } = this.#parse(path);
     const resource = this.#resources.get(route);
     if (resource === undefined) {
       throw new HttpError('not_found', 'there is nothing at this address');
@@ -201,11 +201,11 @@ class HttpHandler {
 
   /** The route of a path, such as `/token/{token}`, for logs and metrics; `undefined` if it has none. */
   routeOf(path: string): string | undefined {
-    const { route } = this.#read(path);
+    const { route } = this.#parse(path);
     return this.#resources.has(route) ? route : undefined;
   }
 
-  #read(path: string): { readonly route: string; readonly token: string } {
+  #parse(path: string): { readonly route: string; readonly token: string } {
     const rest = path.startsWith(this.basePath) ? path.slice(this.basePath.length) : '';
     if (rest === DERIVE && this.#resources.has(DERIVE)) return { route: DERIVE, token: '' };
     const [, token, tail = ''] =
@@ -224,16 +224,16 @@ class HttpHandler {
   }
 }
 
-function noWay(): TokenError {
+function missingSignIn(): TokenError {
   return invalidOptions(
     'authenticate must be a function, such as fixedAccounts([{ username, password }]); or give session, for people who are signed in to your application',
   );
 }
 
-/** Of the form of an address of a token; no token has this id. */
+/** It looks like the path of a token, but no token has this id. */
 const DERIVE = '/token/derive';
 
-/** The routes. */
+/** All resources, by their routes. */
 function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource> {
   const { tokens, authenticate, session, introspection, revocation, derivation } = options;
   const schemas = bodySchemas(tokens.lifetime);
@@ -303,7 +303,7 @@ function bodiesOf({
   };
 }
 
-/** Reads a body. Meanwhile the call holds slots for bodies instead, so slow senders block no work. */
+/** Reads a body. Meanwhile the call holds slots for bodies instead, so that slow senders block no work. */
 async function readBody(
   request: HttpRequest,
   { type, parse, limits, slots: bodySlots }: Bodies,

@@ -20,7 +20,8 @@ const CHALLENGE = 'Basic realm="tokenwright introspection", charset="UTF-8"';
 
 /**
  * Describes the token of a value, following RFC 7662. A malformed, unknown, revoked, expired or
- * suspended value is just not active. If the store is down, this rejects: an outage never makes a token inactive.
+ * suspended value is just not active. If the store is down, this rejects: an outage never makes a token
+ * inactive.
  *
  * The optional parameter `client_address` says where the bearer's request comes from, as section 2.1 lets
  * servers ask for: without it, a token that may be used from some addresses only is not active.
@@ -44,14 +45,14 @@ export async function introspect(
  * tokens are issued to accounts, and the value proves more than the name of a client. Somebody who
  * found a value can only end it. Guessing does not help: a value holds 160 secret bits.
  *
- * `token_type_hint` has no effect, and `unsupported_token_type` never comes: every value can be
+ * `token_type_hint` has no effect, and `unsupported_token_type` is never answered: every value can be
  * revoked, and any other text is an invalid token.
  */
 export async function revoke(
   tokens: Pick<TokenService, 'introspect' | 'revoke'>,
   body: unknown,
 ): Promise<HttpResponse> {
-  // One that is suspended could be resumed later.
+  // A suspended token is revoked too, since it could be resumed later.
   const token = await tokens.introspect(tokenIn(body), { includeSuspended: true });
   if (token !== undefined) await tokens.revoke(token.account, token.id);
   return { status: 200, headers: COMMON_HEADERS, body: null };

@@ -19,7 +19,7 @@ export interface Attempt {
  * the package `rate-limiter-flexible`.
  *
  * An attempt is counted before its password is checked, and stays counted unless the password was
- * right: so do attempts whose check failed or took too long, and those refused under load.
+ * right. That includes attempts whose check failed or took too long, and those refused under load.
  *
  * `waitSeconds` and `failed` return the seconds until the next attempt may pass; 0 means that this one
  * may. If they throw, return anything else, or do not answer within two seconds, the call is answered
@@ -32,7 +32,7 @@ export interface FailureLimiter {
   failed(attempt: Attempt): number | Promise<number>;
   /**
    * Takes back what `failed` counted for one attempt, since its password was right. Forgives no other
-   * failure. If this fails, the caller gets in all the same.
+   * failure. If this fails, the caller is signed in anyway.
    */
   succeeded(attempt: Attempt): unknown;
 }

@@ -268,7 +268,7 @@ class NodeBodyStream implements BodyStream {
       const { aborted, readableEnded, destroyed } = this.#stream;
       if (aborted || (destroyed && !readableEnded)) throw new TypeError('the body broke off');
       if (readableEnded) return undefined;
-      await this.#change();
+      await this.#nextEvent();
     }
   }
 
@@ -278,19 +278,19 @@ class NodeBodyStream implements BodyStream {
     this.#wake();
   }
 
-  #change(): Promise<void> {
+  #nextEvent(): Promise<void> {
     const stream = this.#stream;
     return new Promise((resolve) => {
       this.#wake = () => {
-        for (const event of CHANGES) stream.off(event, this.#wake);
+        for (const event of STREAM_EVENTS) stream.off(event, this.#wake);
         resolve();
       };
-      for (const event of CHANGES) stream.on(event, this.#wake);
+      for (const event of STREAM_EVENTS) stream.on(event, this.#wake);
     });
   }
 }
 
-const CHANGES = ['readable', 'end', 'error', 'close'] as const;
+const STREAM_EVENTS = ['readable', 'end', 'error', 'close'] as const;
 
 /** From the raw headers, which hold both values of a header that came twice. */
 function headersOf(incoming: IncomingMessage): Headers {

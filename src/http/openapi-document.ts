@@ -8,15 +8,15 @@ import {
   hasOAuth,
 } from './openapi-components.ts';
 import {
-  BY_ACCOUNT,
-  EVERY,
+  ACCOUNT_CODES,
+  BODY_CODES,
+  COMMON_CODES,
   EXAMPLE_ID,
   EXAMPLE_SUCCESS,
   EXAMPLE_TOKEN,
   failures,
   json,
   jsonBody,
-  OF_BODIES,
   oauthFailures,
   operation,
   queryParameters,
@@ -36,37 +36,37 @@ export interface DocumentOptions extends ComponentOptions {
   readonly bodies: BodySchemas;
 }
 
-const OF_SCOPES: readonly Code[] = [
+const SCOPE_CODES: readonly Code[] = [
   'scopes_required',
   'invalid_scope',
   'scope_unmatched',
   'too_many_scopes',
   'catalog_empty',
 ];
-const OF_LIFETIMES: readonly Code[] = ['invalid_ttl', 'invalid_expire', 'invalid_limits'];
-const OF_NEW: readonly Code[] = [
-  ...BY_ACCOUNT,
-  ...OF_BODIES,
-  ...OF_SCOPES,
-  ...OF_LIFETIMES,
+const LIFETIME_CODES: readonly Code[] = ['invalid_ttl', 'invalid_expire', 'invalid_limits'];
+const CREATE_CODES: readonly Code[] = [
+  ...ACCOUNT_CODES,
+  ...BODY_CODES,
+  ...SCOPE_CODES,
+  ...LIFETIME_CODES,
   'quota_exceeded',
   'store_corrupt',
   'durability_unconfirmed',
 ];
 /** A parent that holds nothing is not an empty catalog. */
-const OF_DERIVED: readonly Code[] = [
-  ...OF_NEW.filter((code) => code !== 'catalog_empty'),
+const DERIVE_CODES: readonly Code[] = [
+  ...CREATE_CODES.filter((code) => code !== 'catalog_empty'),
   'invalid_token',
 ];
-const OF_CHANGES: readonly Code[] = [
-  ...BY_ACCOUNT,
+const CHANGE_CODES: readonly Code[] = [
+  ...ACCOUNT_CODES,
   'cross_site',
   'not_found',
   'version_conflict',
   'store_corrupt',
 ];
 
-/** As a service shows it that records usage. */
+/** A token as a service shows it if it records usage. */
 const EXAMPLE_USED: WireToken = { ...EXAMPLE_TOKEN, lastUsed: 1_735_776_000, uses: 12 };
 const EXAMPLE_NEW = { scopes: [EXAMPLE_SCOPE], ttl: 3600, name: 'nightly build' };
 
@@ -142,7 +142,7 @@ function pathsOf(options: DocumentOptions): Json {
   };
 }
 
-/** Of these members, a body has one: a rule of the service, so no schema of a body has it. */
+/** Matches a body with two lifetimes, which is refused. The schemas that check bodies lack this rule. */
 const TWO_LIFETIMES: Json = {
   anyOf: [
     { required: ['ttl', 'expiresIn'] },
@@ -155,7 +155,7 @@ function create(options: DocumentOptions): Json {
   const body = bodyOfNew(options);
   return operation('issueToken', 'Issues a token', {
     requestBody: jsonBody(options.acceptLegacyBody ? withLegacy(body) : body, true, EXAMPLE_NEW),
-    responses: { 200: ISSUED, ...failures(options, [...OF_NEW, 'cross_site']) },
+    responses: { 200: ISSUED, ...failures(options, [...CREATE_CODES, 'cross_site']) },
   });
 }
 
@@ -164,7 +164,7 @@ function derive(options: DocumentOptions): Json {
     description:
       'It may do what was asked for and the token of the bearer may do, and ends when that ends at the latest.',
     requestBody: jsonBody(bodyOfNew(options), true, EXAMPLE_NEW),
-    responses: { 200: ISSUED, ...failures({}, OF_DERIVED) },
+    responses: { 200: ISSUED, ...failures({}, DERIVE_CODES) },
     security: [{ bearer: [] }],
   });
 }
@@ -183,7 +183,7 @@ function list(options: DocumentOptions): Json {
         headers: { Link: { $ref: '#/components/headers/Link' } },
         content: json('TokenList', { data: [EXAMPLE_USED], ...EXAMPLE_SUCCESS }),
       },
-      ...failures(options, [...BY_ACCOUNT, 'invalid_scope', 'store_corrupt']),
+      ...failures(options, [...ACCOUNT_CODES, 'invalid_scope', 'store_corrupt']),
     },
   });
 }
@@ -193,7 +193,7 @@ function show(options: DocumentOptions): Json {
     parameters: queryParameters(getSchema),
     responses: {
       200: { ...SHOWN, content: json('OneToken', { data: [EXAMPLE_USED], ...EXAMPLE_SUCCESS }) },
-      ...failures(options, [...BY_ACCOUNT, 'not_found', 'store_corrupt']),
+      ...failures(options, [...ACCOUNT_CODES, 'not_found', 'store_corrupt']),
     },
   });
 }
@@ -207,11 +207,11 @@ function replace(options: DocumentOptions): Json {
       scopes: [EXAMPLE_SCOPE],
       expiresIn: '30d',
     }),
-    responses: { 200: SHOWN, ...failures(options, CHANGE_OF_RIGHTS) },
+    responses: { 200: SHOWN, ...failures(options, UPDATE_CODES) },
   });
 }
 
-/** `scopes` excludes `addScopes` and `removeScopes`: a rule of the service, too. */
+/** `scopes` excludes `addScopes` and `removeScopes`. The schema of the body lacks this rule, too. */
 function patch(options: DocumentOptions): Json {
   const body = {
     ...toJsonSchema(options.bodies.patch),
@@ -227,7 +227,7 @@ function patch(options: DocumentOptions): Json {
   return operation('patchToken', 'Changes what is named', {
     parameters: [IF_MATCH],
     requestBody: jsonBody(body, true, { addScopes: [EXAMPLE_SCOPE] }),
-    responses: { 200: SHOWN, ...failures(options, CHANGE_OF_RIGHTS) },
+    responses: { 200: SHOWN, ...failures(options, UPDATE_CODES) },
   });
 }
 
@@ -239,12 +239,12 @@ function remove(options: DocumentOptions): Json {
         description: 'The token is revoked. A second time it is not found.',
         content: json('Done', { data: null, ...EXAMPLE_SUCCESS }),
       },
-      ...failures(options, [...OF_CHANGES, 'revocation_unconfirmed']),
+      ...failures(options, [...CHANGE_CODES, 'revocation_unconfirmed']),
     },
   });
 }
 
-/** `cancel` stands alone: a rule of the service, too. */
+/** `cancel` excludes the other members. The schema of the body lacks this rule, too. */
 function rotate(options: DocumentOptions): Json {
   const body = {
     ...toJsonSchema(options.bodies.rotate),
@@ -260,8 +260,8 @@ function rotate(options: DocumentOptions): Json {
     responses: {
       200: ISSUED,
       ...failures(options, [
-        ...OF_CHANGES,
-        ...OF_BODIES,
+        ...CHANGE_CODES,
+        ...BODY_CODES,
         'token_expired',
         'durability_unconfirmed',
       ]),
@@ -277,7 +277,7 @@ function scopes(options: DocumentOptions): Json {
         description: 'The scopes, in canonical order.',
         content: json('ScopeList', { data: [EXAMPLE_SCOPE], ...EXAMPLE_SUCCESS }),
       },
-      ...failures(options, BY_ACCOUNT),
+      ...failures(options, ACCOUNT_CODES),
     },
   });
 }
@@ -289,7 +289,7 @@ const OPENAPI: Json = operation('describe', 'Describes this interface', {
       description: 'This document.',
       content: { 'application/json': { schema: { type: 'object' } } },
     },
-    ...failures({}, EVERY),
+    ...failures({}, COMMON_CODES),
   },
   security: [],
 });
@@ -304,10 +304,10 @@ const EXAMPLE_INTROSPECTION = {
   token_type: 'Bearer',
 };
 
-const OF_FORMS: readonly Code[] = ['payload_too_large', 'unsupported_media_type'];
+const FORM_CODES: readonly Code[] = ['payload_too_large', 'unsupported_media_type'];
 
 function introspectionOf(options: DocumentOptions): Json {
-  const codes: readonly Code[] = [...BY_ACCOUNT, ...OF_FORMS, 'cross_site', 'store_corrupt'];
+  const codes: readonly Code[] = [...ACCOUNT_CODES, ...FORM_CODES, 'cross_site', 'store_corrupt'];
   return operation('introspectToken', 'Tells a resource server about a value (RFC 7662)', {
     tags: ['oauth'],
     description:
@@ -338,8 +338,8 @@ const REVOCATION = operation('revokeByValue', 'Lets the bearer of a token revoke
   responses: {
     200: { description: 'The token is revoked, or there was none. There is no body.' },
     ...oauthFailures([
-      ...EVERY,
-      ...OF_FORMS,
+      ...COMMON_CODES,
+      ...FORM_CODES,
       'store_unavailable',
       'store_corrupt',
       'durability_unconfirmed',
@@ -364,11 +364,11 @@ const SHOWN: Json = {
   content: json('OneToken', { data: [EXAMPLE_TOKEN], ...EXAMPLE_SUCCESS }),
 };
 
-const CHANGE_OF_RIGHTS: readonly Code[] = [
-  ...OF_CHANGES,
-  ...OF_BODIES,
-  ...OF_SCOPES,
-  ...OF_LIFETIMES,
+const UPDATE_CODES: readonly Code[] = [
+  ...CHANGE_CODES,
+  ...BODY_CODES,
+  ...SCOPE_CODES,
+  ...LIFETIME_CODES,
   'quota_exceeded',
   'token_expired',
   'durability_unconfirmed',

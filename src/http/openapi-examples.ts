@@ -9,7 +9,7 @@ const NOT_A_SCOPE = 'get:orders.acme.example/orders';
 const SCOPE = 'GET:orders.acme.example/orders';
 const UNKNOWN = 'GET:orders.acme.example/ordres';
 
-/** What a client reads for each code, in a case that happens. */
+/** For each code, the message and the details of a real case. */
 const EXAMPLES: Readonly<Record<ServiceErrorCode, Example>> = {
   invalid_json: ['the body must be JSON in UTF-8'],
   invalid_request: [

@@ -6,11 +6,20 @@ import { EXAMPLE_SCOPE } from './openapi-components.ts';
 import { exampleOf } from './openapi-examples.ts';
 import type { Json, WireToken } from './wire.ts';
 
-// What the operations of the OpenAPI document have in common.
+// Parts that the operations of the OpenAPI document share.
 
-export const EVERY: readonly Code[] = ['invalid_request', 'uri_too_long', 'internal', 'overloaded'];
-export const BY_ACCOUNT: readonly Code[] = [...EVERY, 'unauthenticated', 'store_unavailable'];
-export const OF_BODIES: readonly Code[] = [
+export const COMMON_CODES: readonly Code[] = [
+  'invalid_request',
+  'uri_too_long',
+  'internal',
+  'overloaded',
+];
+export const ACCOUNT_CODES: readonly Code[] = [
+  ...COMMON_CODES,
+  'unauthenticated',
+  'store_unavailable',
+];
+export const BODY_CODES: readonly Code[] = [
   'invalid_json',
   'payload_too_large',
   'unsupported_media_type',
@@ -39,14 +48,14 @@ export function queryParameters(query: z.ZodObject): Json[] {
     name,
     in: 'query',
     ...(description !== undefined && { description }),
-    schema: WRITTEN_IN_QUERY[name] ?? schema,
+    schema: QUERY_SCHEMAS[name] ?? schema,
   }));
 }
 
 const DAYS: Json = { type: 'integer', minimum: 1, maximum: MAX_REVIEWED_DAYS };
 
 /** The schemas of parameters that the query holds as text. */
-const WRITTEN_IN_QUERY: Readonly<Record<string, Json>> = {
+const QUERY_SCHEMAS: Readonly<Record<string, Json>> = {
   scope: { anyOf: [{ $ref: '#/components/schemas/Scope' }, { const: '' }] },
   limit: { type: 'integer', minimum: 1, maximum: MAX_WIRE_PAGE_TOKENS },
   unusedForDays: DAYS,

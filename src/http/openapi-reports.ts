@@ -1,13 +1,13 @@
 import { EXAMPLE_SCOPE } from './openapi-components.ts';
 import {
-  BY_ACCOUNT,
+  ACCOUNT_CODES,
+  BODY_CODES,
   EXAMPLE_SUCCESS,
   EXAMPLE_TOKEN,
   type FailureOptions,
   failures,
   json,
   jsonBody,
-  OF_BODIES,
   operation,
   queryParameters,
   toJsonSchema,
@@ -16,7 +16,7 @@ import { adviceSchema, reviewSchema } from './query.ts';
 import type { BodySchemas, Json } from './wire.ts';
 import type { WireAdvice, WireExplanation, WireFinding, WireUsage } from './wire-reports.ts';
 
-// The operations that say something about tokens and change nothing.
+// The operations that report about tokens and change nothing.
 
 const EXAMPLE_USAGE: WireUsage = {
   uses: 12,
@@ -58,7 +58,12 @@ export function usage(options: FailureOptions): Json {
           description: 'The counts, in total and for each scope.',
           content: json('Usage', { data: EXAMPLE_USAGE, ...EXAMPLE_SUCCESS }),
         },
-        ...failures(options, [...BY_ACCOUNT, 'not_found', 'usage_not_recorded', 'store_corrupt']),
+        ...failures(options, [
+          ...ACCOUNT_CODES,
+          'not_found',
+          'usage_not_recorded',
+          'store_corrupt',
+        ]),
       },
     },
   );
@@ -74,12 +79,12 @@ export function advice(options: FailureOptions): Json {
         description: 'The scopes that the token can do without, and the others.',
         content: json('Advice', { data: EXAMPLE_ADVICE, ...EXAMPLE_SUCCESS }),
       },
-      ...failures(options, [...BY_ACCOUNT, 'not_found', 'usage_not_recorded', 'store_corrupt']),
+      ...failures(options, [...ACCOUNT_CODES, 'not_found', 'usage_not_recorded', 'store_corrupt']),
     },
   });
 }
 
-/** `scope` excludes the others: a rule of the service, so no schema of a body has it. */
+/** `scope` excludes the other members. The schema that checks the body lacks this rule. */
 export function explain(options: FailureOptions & { readonly bodies: BodySchemas }): Json {
   const request = ['method', 'domain', 'target'];
   const body = {
@@ -101,8 +106,8 @@ export function explain(options: FailureOptions & { readonly bodies: BodySchemas
         content: json('Explanation', { data: EXAMPLE_EXPLANATION, ...EXAMPLE_SUCCESS }),
       },
       ...failures(options, [
-        ...BY_ACCOUNT,
-        ...OF_BODIES,
+        ...ACCOUNT_CODES,
+        ...BODY_CODES,
         'invalid_scope',
         'cross_site',
         'not_found',
@@ -124,7 +129,7 @@ export function review(options: FailureOptions): Json {
         headers: { Link: { $ref: '#/components/headers/Link' } },
         content: json('FindingList', { data: [EXAMPLE_FINDING], ...EXAMPLE_SUCCESS }),
       },
-      ...failures(options, [...BY_ACCOUNT, 'store_corrupt']),
+      ...failures(options, [...ACCOUNT_CODES, 'store_corrupt']),
     },
   });
 }

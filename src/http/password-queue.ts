@@ -32,10 +32,10 @@ export class PasswordQueue {
   readonly #runs: number;
   readonly #now: () => number;
   #running = 0;
-  /** Running and waiting, by key. */
+  /** Running and waiting jobs, by key. */
   readonly #jobs = new Map<string, Job>();
   /** Waiting jobs by network, without empty lists. The network whose turn it is comes first. */
-  readonly #lines = new Map<string, readonly Job[]>();
+  readonly #waiting = new Map<string, readonly Job[]>();
 
   constructor({
     // One processor stays free to answer calls.
@@ -64,7 +64,7 @@ export class PasswordQueue {
     if (!this.#hasRoom(network)) return Promise.reject(overloaded());
     const job = newJob(key, network, check, until);
     this.#jobs.set(key, job);
-    this.#lines.set(network, [...this.#lineOf(network), job]);
+    this.#waiting.set(network, [...this.#waitingOf(network), job]);
     this.#startMore();
     return job.result;
   }
@@ -85,25 +85,29 @@ export class PasswordQueue {
     return jobs.length >= MAX_PASSWORD_CHECKS_OF_ADDRESS;
   }
 
-  /** Only if the other stays ahead: two addresses with equally many must not displace each other. */
+  /**
+   * Drops the newest check of the address with the most, if that then still has as many as this one. So
+   * two addresses never displace each other in turn.
+   */
   #displace(network: string): boolean {
-    const [heaviest = []] = [...this.#lines.values()].sort((a, b) => b.length - a.length);
+    const [heaviest = []] = [...this.#waiting.values()].sort((a, b) => b.length - a.length);
     const newest = heaviest.at(-1);
-    if (newest === undefined || this.#lineOf(network).length + 1 >= heaviest.length) return false;
+    if (newest === undefined || this.#waitingOf(network).length + 1 >= heaviest.length)
+      return false;
     this.#drop(newest);
     return true;
   }
 
   #dropLate(): void {
     const now = this.#now();
-    for (const job of [...this.#lines.values()].flat()) if (now > job.until) this.#drop(job);
+    for (const job of [...this.#waiting.values()].flat()) if (now > job.until) this.#drop(job);
   }
 
   /** Rejects a waiting job. */
   #drop(job: Job): void {
-    const others = this.#lineOf(job.network).filter((other) => other !== job);
-    if (others.length === 0) this.#lines.delete(job.network);
-    else this.#lines.set(job.network, others);
+    const others = this.#waitingOf(job.network).filter((other) => other !== job);
+    if (others.length === 0) this.#waiting.delete(job.network);
+    else this.#waiting.set(job.network, others);
     this.#jobs.delete(job.key);
     job.reject(overloaded());
   }
@@ -119,11 +123,11 @@ export class PasswordQueue {
   /** The oldest job of the network whose turn it is, which then goes to the end. */
   #takeNext(): Job | undefined {
     this.#dropLate();
-    const [first] = this.#lines;
+    const [first] = this.#waiting;
     if (first === undefined) return undefined;
     const [network, [job, ...others]] = first;
-    this.#lines.delete(network);
-    if (others.length > 0) this.#lines.set(network, others);
+    this.#waiting.delete(network);
+    if (others.length > 0) this.#waiting.set(network, others);
     return job;
   }
 
@@ -141,8 +145,8 @@ export class PasswordQueue {
     this.#startMore();
   }
 
-  #lineOf(network: string): readonly Job[] {
-    return this.#lines.get(network) ?? [];
+  #waitingOf(network: string): readonly Job[] {
+    return this.#waiting.get(network) ?? [];
   }
 }
 

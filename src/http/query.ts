@@ -96,7 +96,7 @@ export const getSchema = z.object({
 });
 
 /**
- * Reads a query and uses it. An error about one of its parameters says so, also if `use` finds it.
+ * Reads a query and uses it. An error about one of its parameters says so, even if `use` throws it.
  *
  * @throws {HttpError} `invalid_request`
  */
@@ -108,12 +108,12 @@ export async function withQuery<Shape extends z.ZodRawShape, Result>(
   try {
     return await use(readQuery(schema, query));
   } catch (error) {
-    throw ofQuery(error, schema);
+    throw toQueryError(error, schema);
   }
 }
 
-/** Says of an error about a member of the query that it is one. */
-function ofQuery(error: unknown, { shape }: z.ZodObject): unknown {
+/** Says in the message of an error that it is about a parameter of the query. */
+function toQueryError(error: unknown, { shape }: z.ZodObject): unknown {
   const member = isTokenError(error) ? error.details?.['member'] : undefined;
   if (!isTokenError(error) || !Object.hasOwn(shape, String(member))) return error;
   const { code, message, details } = error;

@@ -119,12 +119,17 @@ export function headerOf(
 ): string | undefined {
   const known = headers[name];
   if (known === undefined) return undefined;
-  const values: string[] = [];
+  let count = 0;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const raw = rawHeaders[i] as string;
-    if (raw.length === name.length && raw.toLowerCase() === name) {
-      values.push(rawHeaders[i + 1] as string);
-    }
+    if (isNamed(rawHeaders[i] as string, name)) count += 1;
   }
-  return values.length > 1 ? values.join(', ') : String(known);
+  return count > 1 ? valuesOf(rawHeaders, name).join(', ') : String(known);
+}
+
+function valuesOf(rawHeaders: readonly string[], name: HeaderName): string[] {
+  return rawHeaders.filter((_, i) => i % 2 === 1 && isNamed(rawHeaders[i - 1] as string, name));
+}
+
+function isNamed(raw: string, name: HeaderName): boolean {
+  return raw.length === name.length && raw.toLowerCase() === name;
 }

@@ -27,13 +27,13 @@ import {
   type BodySchemas,
   etag,
   fromLegacyBody,
-  ofLegacyTtl,
   refuseExpireNumber,
   refuseMember,
   toInput,
   toWire,
   toWireWithUse,
   versionsOf,
+  withLegacyHint,
 } from './wire.ts';
 import { toWireAdvice, toWireFinding, toWireUsage, type WireExplanation } from './wire-reports.ts';
 
@@ -65,13 +65,13 @@ export class TokenResources {
   readonly #schemas: BodySchemas;
   readonly #acceptLegacyBody: boolean;
   /** The JSON of a token in answers to reads, which alone have its use. */
-  readonly #shown: typeof toWire;
+  readonly #toWire: typeof toWire;
 
   constructor(tokens: TokenService, schemas: BodySchemas, acceptLegacyBody = false) {
     this.#tokens = tokens;
     this.#schemas = schemas;
     this.#acceptLegacyBody = acceptLegacyBody;
-    this.#shown = tokens.recordsUsage ? toWireWithUse : toWire;
+    this.#toWire = tokens.recordsUsage ? toWireWithUse : toWire;
   }
 
   readonly issue: Verb = async ({ account, body }) => {
@@ -82,14 +82,14 @@ export class TokenResources {
       const token = await this.#tokens.issue({ ...input, account });
       return succeed(toWire(token), etag(token));
     } catch (error) {
-      throw ofLegacyTtl(error, members);
+      throw withLegacyHint(error, members);
     }
   };
 
   readonly derive: Verb = async ({ token: value, body }) => {
     refuseExpireNumber(body);
     const input = toInput<DeriveInput>(this.#schemas.create, required(body));
-    const token = await this.#tokens.derive(value, input).catch(ofBearer);
+    const token = await this.#tokens.derive(value, input).catch(throwBearerError);
     return succeed(toWire(token), etag(token));
   };
 
@@ -99,7 +99,7 @@ export class TokenResources {
       return { filter, ...(await this.#page(account, filter)) };
     });
     if (!slots.holdBytes(bytesOf(tokens) + tokens.length * WIRE_BYTES)) throw overloaded();
-    return pageOf(tokens, this.#shown, { ...linkable(filter), cursor });
+    return pageOf(tokens, this.#toWire, { ...linkable(filter), cursor });
   };
 
   readonly get: Verb = async ({ account, token, query, slots }) => {
@@ -108,7 +108,7 @@ export class TokenResources {
     );
     if (found === undefined) throw notFound();
     if (!slots.holdBytes(recordBytes(found))) throw overloaded();
-    return succeed({ data: [this.#shown(found)] }, etag(found));
+    return succeed({ data: [this.#toWire(found)] }, etag(found));
   };
 
   readonly usage: Verb = async ({ account, token, slots }) => {
@@ -148,7 +148,7 @@ export class TokenResources {
       0,
     );
     if (!slots.holdBytes(bytes)) throw overloaded();
-    return pageOf(findings, (each) => toWireFinding(each, this.#shown), { ...days, cursor });
+    return pageOf(findings, (each) => toWireFinding(each, this.#toWire), { ...days, cursor });
   };
 
   readonly replace: Verb = (call) => this.#change(call, this.#schemas.replace, 'modify');
@@ -158,7 +158,7 @@ export class TokenResources {
   readonly revoke: Verb = async (call) => {
     const { account, token } = call;
     const conditions = await this.#conditions(call);
-    const revocation = this.#tokens.revoke(account, token, conditions).catch(ofRevocation);
+    const revocation = this.#tokens.revoke(account, token, conditions).catch(throwRevocationError);
     if (!(await revocation)) throw notFound();
     return succeed({ data: null });
   };
@@ -230,7 +230,7 @@ export class TokenResources {
     if (header === undefined || header === '*') return {};
     const versions = versionsOf(header);
     if (versions?.length === 1) return { ifVersion: versions[0] ?? NO_VERSION };
-    // A bad body is reported before that, and the service would check it too late.
+    // A bad body must be reported first, and the service would check it too late.
     if (schema !== undefined) readInput(schema, body);
     if (versions === undefined) throw new HttpError('invalid_request', 'If-Match must be like "1"');
     const found = await this.#tokens.get(account, token);
@@ -244,7 +244,7 @@ function bytesOf(tokens: readonly Token[]): number {
   return tokens.reduce((bytes, token) => bytes + recordBytes(token), 0);
 }
 
-/** What a link says of a filter; its scope in canonical form. */
+/** The parameters of a filter for a link, with the scope in canonical form. */
 function linkable({ scope, match, state, name, parent, limit }: Filter) {
   return { scope: scope && parseScope(scope).toString(), match, state, name, parent, limit };
 }
@@ -276,13 +276,13 @@ function notFound(): HttpError {
   return new HttpError('not_found', 'this account has no such token');
 }
 
-/** The value may have ended since its credentials were checked. */
-function ofBearer(error: unknown): never {
+/** The value may have ended since it was checked. */
+function throwBearerError(error: unknown): never {
   throw isTokenError(error) && error.code === 'invalid_token' ? invalidBearer() : error;
 }
 
 /** Gives a revocation that a failover may undo a code of its own, since the caller has to know. */
-function ofRevocation(error: unknown): never {
+function throwRevocationError(error: unknown): never {
   if (!isTokenError(error) || error.code !== 'durability_unconfirmed') throw error;
   throw new HttpError(
     'revocation_unconfirmed',

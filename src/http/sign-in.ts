@@ -21,7 +21,7 @@ import { type HttpRequest, ownForms } from './request.ts';
  * is `undefined` if the call did not come through `toNodeListener`.
  */
 export type SessionAccount = {
-  // A method, because only its parameters may be of a type that says more.
+  // A method, because TypeScript lets only the parameters of methods have a narrower type.
   accountOf(
     request: Request,
     incoming: IncomingMessage | undefined,
@@ -112,8 +112,8 @@ export class SignIns {
   }
 
   /**
-   * The account of a session, or `null` if nobody is signed in. No sign-in is reported: that was one of the
-   * host. Rejects with an `HttpError` only.
+   * The account of a session, or `null` if nobody is signed in. Reports no sign-in, since the host has made
+   * it. Rejects with an `HttpError` only.
    */
   async checkSession(session: SessionAccount, { request, error }: Caller): Promise<string | null> {
     try {
@@ -155,7 +155,7 @@ export class SignIns {
       return readClient(this.#clientAddress, request);
     } catch (error) {
       if (error instanceof HttpError) throw error;
-      // Of another kind, since clients go at any time: that must not hide a wrong `clientAddress`.
+      // Two kinds, since clients disconnect at any time: that must not hide a wrong `clientAddress`.
       if (!isTokenError(error)) this.#errors.reportSeldom('clientAddress', error);
       else this.#errors.reportSeldom(error.code, new StacklessError(error.message));
       throw accountsUnavailable();

@@ -16,12 +16,12 @@ export class Slots {
     this.share = Math.ceil(total * SLOT_SHARE);
   }
 
-  /** Takes slots for these parties, or gives some back if `by` is negative; false without room. */
+  /** Takes slots for these parties, or releases some if `by` is negative. Returns false without room. */
   change(parties: readonly string[], by: number): boolean {
     if (by > 0 && !this.#hasRoom(parties, by)) return false;
     this.#taken += by;
     for (const party of parties) {
-      const count = this.#of(party) + by;
+      const count = this.#countOf(party) + by;
       if (count === 0) this.#byParty.delete(party);
       else this.#byParty.set(party, count);
     }
@@ -30,7 +30,7 @@ export class Slots {
 
   /** Whether a party may hold so many more. */
   hasShare(party: string, count: number): boolean {
-    return this.#of(party) + count <= this.share;
+    return this.#countOf(party) + count <= this.share;
   }
 
   #hasRoom(parties: readonly string[], count: number): boolean {
@@ -40,10 +40,10 @@ export class Slots {
 
   /** Counts slots that are already taken for one more party. */
   attribute(party: string, count: number): void {
-    this.#byParty.set(party, this.#of(party) + count);
+    this.#byParty.set(party, this.#countOf(party) + count);
   }
 
-  #of(party: string): number {
+  #countOf(party: string): number {
     return this.#byParty.get(party) ?? 0;
   }
 }
@@ -71,7 +71,7 @@ export class Reservation {
     return this.hold(Math.min(count, this.#slots.share));
   }
 
-  /** Counts the slots for a party as well, if it is known; false when the party has no share left. */
+  /** Also counts the slots for a party, if it is known. Returns false if the party has no share left. */
   claim(party: string | undefined): boolean {
     if (party === undefined) return true;
     if (!this.#slots.hasShare(party, this.#held)) return false;

@@ -17,7 +17,7 @@ import {
   type WireUse,
 } from './wire.ts';
 
-// What the service says about tokens, in the JSON of responses.
+// Reports about tokens, in the JSON of responses.
 
 /** How a token is used, in the JSON of a response. */
 export interface WireUsage extends WireUse {
@@ -45,7 +45,7 @@ export function toWireAdvice({ unused, kept, since }: TokenAdvice): WireAdvice {
   return { unused, kept, since: toUnixSeconds(since) };
 }
 
-/** Whether a token would be allowed something; as the library says it. */
+/** Whether a token would be allowed something, as the library returns it. */
 export type WireExplanation = Explanation;
 
 /** Something about a token that somebody should look at, in the JSON of a response. */
@@ -64,13 +64,13 @@ export interface WireFinding {
   readonly entries?: number;
 }
 
-/** @param shown the JSON of a token in answers to reads */
-export function toWireFinding(finding: TokenFinding, shown: typeof toWire): WireFinding {
+/** @param toToken makes the JSON of a token in answers to reads */
+export function toWireFinding(finding: TokenFinding, toToken: typeof toWire): WireFinding {
   const { code, token, scopes, message } = finding;
-  return { code, token: shown(token), scopes, message, ...factsOf(finding) };
+  return { code, token: toToken(token), scopes, message, ...factsOf(finding) };
 }
 
-/** What only some findings have. */
+/** The members that only some findings have. */
 function factsOf(finding: TokenFinding): Partial<WireFinding> {
   switch (finding.code) {
     case 'unused':

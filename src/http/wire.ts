@@ -125,7 +125,7 @@ const RATE_SCHEMA: Json = {
     'How often it may be used in each window. Windows begin at multiples of `seconds` since 1970.',
 };
 
-/** Of tokens, and of bodies. */
+/** For tokens and for bodies. */
 const LIMITS_SCHEMA: Json = {
   ...objectSchema({}, {
     addresses: {
@@ -392,8 +392,8 @@ function requestPart(name: string, example: string) {
 }
 
 /**
- * Gives the members of a body the names that the service has for them. Their values are unchecked,
- * but for `expire`: the service checks them, once, and with the same errors as the schema.
+ * Renames the members of a body to the names of the service. Checks only the value of `expire`: the
+ * service checks the others itself, with the same errors as the schema.
  *
  * @throws {TokenError} for a body that is not an object, an unknown member or a bad `expire`. If other
  * members are bad as well, their error may come first
@@ -424,7 +424,7 @@ function isShaped(
 /** The members of bodies that say how long a token lives. */
 const LIFETIMES = ['ttl', 'expiresIn', 'expire'];
 
-/** The service would report a bad value of one of them first. */
+/** Comes first, because the service would report a bad value of one of them before. */
 function refuseSecondLifetime(body: unknown): void {
   if (!isObject(body)) return;
   const [first, second] = LIFETIMES.filter((member) => body[member] !== undefined);
@@ -474,8 +474,8 @@ export function toWireError(error: TokenError): HttpError {
   return new HttpError(code, message, { details });
 }
 
-/** Adds to the refusal of `ttl: 0` what older clients, which send it, can do. */
-export function ofLegacyTtl(error: unknown, body: unknown): unknown {
+/** Adds a hint for older clients, which send `ttl: 0`, to the refusal of it. */
+export function withLegacyHint(error: unknown, body: unknown): unknown {
   const isAboutTtl = isTokenError(error) && error.code === 'invalid_ttl';
   if (!isAboutTtl || !isObject(body) || body['ttl'] !== 0) return error;
   const { message, details } = toWireError(error);

@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net';
-// Node's BlockList is not everywhere: workerd has none, and that of Bun ends the process for the block
-// ::ffff:10.0.0.0/104. It cannot tell the network of a block either.
+// Not Node's BlockList: workerd does not have it, that of Bun ends the process for the block
+// ::ffff:10.0.0.0/104, and it cannot compute the network of a block.
 import ipaddr from 'ipaddr.js';
 
 /** An IP address. IPv4 within IPv6 (`::ffff:10.0.0.1`) is IPv4. */
@@ -12,14 +12,14 @@ interface Block {
   readonly bits: number;
 }
 
-/** What a text is as a block: its canonical spelling, or what is wrong with it. */
+/** The result of reading a block: its canonical spelling, or what is wrong with the text. */
 export type BlockReading =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly fault: string };
 
 const MAPPED = ipaddr.IPv6.parse('::ffff:0:0');
 const MAPPED_BITS = 96;
-/** As long as the longest spelling of an IPv6 address, with IPv4 at its end. */
+/** The length of the longest spelling of an IPv6 address, which ends in an IPv4 address. */
 const MAX_ADDRESS_LENGTH = 45;
 
 /** Reads an IP address: without a port, brackets or a zone. Returns `undefined` for any other text. */
@@ -42,7 +42,7 @@ function isMapped(address: ipaddr.IPv6): boolean {
   return address.match(MAPPED, MAPPED_BITS);
 }
 
-/** Reads a block: an address, or the first address of a network with the number of its bits. */
+/** Reads a block: an address, or a CIDR block that begins with the first address of its network. */
 export function readBlock(text: unknown): BlockReading {
   if (typeof text !== 'string') return { ok: false, fault: 'is not a text' };
   const [start = '', prefix, ...more] = text.split('/', 3);
@@ -59,7 +59,7 @@ export function readBlock(text: unknown): BlockReading {
   return { ok: true, text: textOf(unmapped({ network, bits })) };
 }
 
-/** Such as `10.0.0.1/8`: somebody who writes that may mean either. */
+/** The fault of a block such as `10.0.0.1/8`, which may mean the network or the address. */
 function strayBits(network: Address, bits: number, start: string): string {
   const block = textOf({ network, bits });
   return `has bits after its prefix: give ${block} for the network, or ${start} for one address`;
@@ -81,7 +81,7 @@ function networkOf(address: Address, bits: number): Address {
     : ipaddr.IPv6.networkAddressFromCIDR(text);
 }
 
-/** A block of mapped addresses as the block of IPv4 that it is. */
+/** Turns a block of IPv4-mapped addresses into the IPv4 block. Returns any other block as it is. */
 function unmapped({ network, bits }: Block): Block {
   const isIPv6Block = network instanceof ipaddr.IPv6 && bits >= MAPPED_BITS;
   if (!isIPv6Block || !isMapped(network)) return { network, bits };
@@ -93,12 +93,14 @@ function textOf({ network, bits }: Block): string {
   return bits === widthOf(network) ? text : `${text}/${bits}`;
 }
 
-/** Blocks of addresses that were read before, ready to be asked many times. */
+/** Blocks of addresses, parsed once to check many addresses. */
 export class AddressBlocks {
   readonly #ipv4: Block[] = [];
   readonly #ipv6: Block[] = [];
 
-  /** @throws {Error} if a text is not a block in its canonical spelling, as {@link readBlock} gives it */
+  /**
+   * @throws {Error} if a text is not a block in its canonical spelling, as {@link readBlock} returns it
+   */
   constructor(texts: readonly string[]) {
     for (const text of texts) {
       const block = canonicalBlock(text);
@@ -107,7 +109,7 @@ export class AddressBlocks {
   }
 
   /**
-   * Whether all of a block is in one of the blocks.
+   * Whether one of the blocks covers a whole block.
    *
    * @throws {Error} as the constructor
    */

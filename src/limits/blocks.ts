@@ -1,30 +1,31 @@
+import { copyText } from '../copy-text.ts';
 import { AddressBlocks, parseAddress } from './addresses.ts';
 
-/** Why a token may not be used from where it is. */
+/** Why a token may not be used by a request, by the address of the request. */
 export type AddressFault = 'address_unknown' | 'address_denied';
 
-/** Blocks, and what they said last. */
+/** Compiled blocks, and the answer for the last address. */
 interface Compiled {
   readonly blocks: AddressBlocks;
-  /** Hot path: a bearer seldom moves, and reading an address takes longer than comparing it. */
+  /** Hot path: a bearer's address rarely changes, and comparing texts is faster than parsing. */
   lastAddress: string | undefined;
   lastFault: AddressFault | undefined;
 }
 
 /**
- * Whether addresses may use tokens. Each list that comes frozen is compiled once, as it is of cached
- * records; what is compiled is collected with the list.
+ * Decides whether addresses may use tokens. Compiles a frozen list, such as that of a cached record, once;
+ * the garbage collector frees the result together with the list.
  */
 export class CompiledBlocks {
   readonly #compiled = new WeakMap<readonly string[], Compiled>();
   readonly #onCorrupt: () => Error;
 
-  /** `onCorrupt` makes the error for a list that holds anything but blocks. */
+  /** @param onCorrupt makes the error for a list that holds anything but blocks */
   constructor(onCorrupt: () => Error) {
     this.#onCorrupt = onCorrupt;
   }
 
-  /** Why an address may not use a token that is limited to some; `undefined` if it may. */
+  /** Why an address may not use a token that is limited to the `allowed` blocks; `undefined` if it may. */
   refusalOf(allowed: readonly string[], address: string | undefined): AddressFault | undefined {
     if (typeof address !== 'string') return 'address_unknown';
     const compiled = this.#compiledOf(allowed);
@@ -32,7 +33,8 @@ export class CompiledBlocks {
     const parsed = parseAddress(address);
     if (parsed === undefined) return 'address_unknown';
     const fault = compiled.blocks.has(parsed) ? undefined : 'address_denied';
-    compiled.lastAddress = copyOf(address);
+    // The address may be a slice of a whole header.
+    compiled.lastAddress = copyText(address);
     compiled.lastFault = fault;
     return fault;
   }
@@ -53,9 +55,4 @@ export class CompiledBlocks {
       throw this.#onCorrupt();
     }
   }
-}
-
-/** A slice keeps the string that it was cut out of, such as a whole header. */
-function copyOf(address: string): string {
-  return Buffer.from(address, 'latin1').toString('latin1');
 }

@@ -24,14 +24,16 @@ export class CheckedLeaseStore {
     throw this.#calls.failure(corruptLeases());
   }
 
-  /** Never rejects: what could not be given back is lost, and nobody can use too much for that. */
+  /** Never rejects: if the call fails, the uses are lost, and no limit is exceeded. */
   async giveBack(leases: Parameters<LeaseStore['giveBack']>[0]): Promise<void> {
     await this.#calls.call(() => this.#store.giveBack(leases)).catch(() => {});
   }
 
-  /** @throws {TokenError} `store_unavailable` */
-  purge(before: Date, limit: number): Promise<number> {
-    return this.#calls.call(() => this.#store.purge(before, limit));
+  /** @throws {TokenError} `store_unavailable`, `store_corrupt` */
+  async purge(before: Date, limit: number): Promise<number> {
+    const count: unknown = await this.#calls.call(() => this.#store.purge(before, limit));
+    if (Number.isSafeInteger(count)) return count as number;
+    throw this.#calls.failure(corruptLeases());
   }
 
   /** @throws {TokenError} `store_unavailable` */

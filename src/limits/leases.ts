@@ -7,18 +7,18 @@ import {
   MAX_LEASE,
 } from '../bounds.ts';
 import { withDeadline } from '../deadline.ts';
-import { TokenError } from '../errors.ts';
+import { storeOutage } from '../errors.ts';
 import type { TokenId, TokenLimits, TokenRecord } from '../token.ts';
 import type { CheckedLeaseStore } from './checked-lease-store.ts';
 import { endOfTotal, rateKey, totalKey, windowOf, windowStart } from './windows.ts';
 
 /** A limit that has no use left. */
 export interface LimitHit {
-  /** The rate whose window is used up; absent if the total is. */
+  /** The rate, if the current window has no use left; absent if the total has none. */
   readonly rate?: NonNullable<TokenLimits['rate']>;
   /** When the next window begins, in milliseconds since 1970. */
   readonly retryAt?: number;
-  /** The whole seconds until then, from now on. */
+  /** The whole seconds from now until then. */
   readonly retryAfterSeconds?: number;
 }
 
@@ -31,19 +31,19 @@ export interface LeaseParts {
 }
 
 /**
- * Spends the uses of limited tokens in memory. They are leased from the store before: what all processes
- * have leased is never more than the limit, so no verification has to write. Half of a lease is left
- * when the next one is fetched, so that hardly one has to wait.
+ * Spends the uses of limited tokens in memory. The process leases them from the store in advance. All
+ * processes together never lease more than the limit, so a verification has nothing to write. The next
+ * lease is fetched when half of the last one is spent, so few verifications wait.
  *
- * A lease starts with one use and doubles while leases run out quickly, up to a part of the limit, so
- * that processes share fairly. What is not used for a while, or at the end, goes back.
+ * A lease starts with one use and doubles while leases run out quickly, up to a share of the limit, so
+ * that other processes get their part. Uses that stay idle, or are left at the end, go back to the store.
  */
 export class Leases {
   readonly #parts: LeaseParts;
   readonly #tokens = new Map<TokenId, LimitedToken>();
-  /** The leases for which the store is asked at the end of this turn. */
-  #asking: Asking[] = [];
-  /** What goes to the store and is not answered yet. */
+  /** Requests for leases, sent to the store in one call at the end of this turn. */
+  #requests: LeaseRequest[] = [];
+  /** Calls of the store that are in flight. */
   readonly #calls = new Set<Promise<unknown>>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
@@ -53,8 +53,8 @@ export class Leases {
   }
 
   /**
-   * Spends one use of every limit of all these tokens, or none: then a {@link LimitHit} names a limit that
-   * has none left. Returns `undefined` if only the store can tell; see {@link spendLater}.
+   * Spends one use of every limit of all these tokens, or none. Returns a {@link LimitHit} if a limit
+   * has no use left, and `undefined` if the store has to be asked first: call {@link spendLater} then.
    */
   spend(records: readonly TokenRecord[], now: number): true | LimitHit | undefined {
     for (const record of records) {
@@ -70,7 +70,7 @@ export class Leases {
   }
 
   /**
-   * Does the same, and asks the store before as often as it has to.
+   * Spends like {@link spend}, and asks the store for uses as often as necessary.
    *
    * @throws {TokenError} `store_unavailable`, also if no use was available within the deadline;
    * `store_corrupt`
@@ -83,14 +83,15 @@ export class Leases {
       const spent = this.spend(records, now);
       if (spent !== undefined) return spent;
       const msLeft = end - performance.now();
-      if (this.#isClosed || msLeft <= 0) throw noUseInTime();
+      if (this.#isClosed || msLeft <= 0) throw storeOutage();
       const leases = records.flatMap((record) => leasesOf(this.#limited(record, now)));
-      const more = leases.filter(({ left }) => left === 0).map((lease) => this.#more(lease, now));
-      await withDeadline(Promise.all(more), msLeft, noUseInTime);
+      const empty = leases.filter(({ left }) => left === 0);
+      const refills = empty.map((lease) => this.#refill(lease, now));
+      await withDeadline(Promise.all(refills), msLeft, storeOutage);
     }
   }
 
-  /** Gives back what was not used since the last call. A timer calls it now and then. */
+  /** Gives back the leases of tokens that were not used since the last call. A timer calls it. */
   giveBackIdle(): void {
     const idle: Lease[] = [];
     for (const [id, token] of this.#tokens) {
@@ -104,11 +105,11 @@ export class Leases {
     this.#giveBack(idle);
   }
 
-  /** Gives everything back. From then on, no token that needs a use is accepted. Never rejects. */
+  /** Gives back all leases. Spends no use from then on. Never rejects. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    // What is on its way is given back when it arrives.
+    // A lease that is still being fetched is given back when it arrives.
     while (this.#calls.size > 0) await Promise.all(this.#calls);
     this.#giveBack([...this.#tokens.values()].flatMap(leasesOf));
     this.#tokens.clear();
@@ -118,7 +119,7 @@ export class Leases {
   #spendOne(lease: Lease, now: number): void {
     lease.left -= 1;
     lease.isIdle = false;
-    // A lease of one use belongs to a token that is used now and then: nothing is fetched ahead for it.
+    // A lease of one use belongs to a token that is rarely used, or has few uses: not fetched ahead.
     const isLow = lease.full > 1 && lease.left * 2 <= lease.full;
     if (isLow && lease.taking === undefined && lease.emptyUntil <= now) this.#take(lease, now);
   }
@@ -132,14 +133,14 @@ export class Leases {
       this.#startTimer();
     }
     const isOther = token.limits !== limits || token.version !== version;
-    // A record that was read before another one may still come after it.
+    // Reads may end out of order: an older record must not bring back older limits.
     if (isOther && version >= token.version) this.#adopt(token, record);
     const { rate } = token;
     if (rate !== undefined) enterWindow(rate, windowOf(now, rate.seconds));
     return token;
   }
 
-  /** Applies the limits of a record. What was leased beyond a lower limit goes back. */
+  /** Applies the limits of a record. The lease of a limit that was lowered or removed goes back. */
   #adopt(token: LimitedToken, record: TokenRecord): void {
     const { id, limits = NO_LIMITS, version } = record;
     token.limits = limits;
@@ -165,7 +166,7 @@ export class Leases {
       return undefined;
     }
     if (limit < lease.limit) {
-      // The store has to know what is back before it is asked by the new limit.
+      // The store must have these uses back before it grants any under the lower limit.
       const giving = this.#giveBack([lease])?.finally(() => {
         if (lease.taking === giving) lease.taking = undefined;
       });
@@ -176,18 +177,19 @@ export class Leases {
     return lease;
   }
 
-  /** The limit that has no use left, as far as is known without the store. */
+  /** A limit that is known to have no use left, without asking the store. */
   #hitOf(records: readonly TokenRecord[], now: number): LimitHit | undefined {
     for (const record of records) {
       const { total, rate } = this.#limited(record, now);
-      // A total that is spent stays so: that matters more than when the next window begins.
+      // The total comes first: if it is spent, waiting for the next window does not help.
       if (isEmpty(total, now)) return {};
       if (isEmpty(rate, now)) return hitOfRate(rate, now);
     }
     return undefined;
   }
 
-  async #more(lease: Lease, now: number): Promise<void> {
+  /** Waits until a call of the store has brought more uses, or has found none. */
+  async #refill(lease: Lease, now: number): Promise<void> {
     lease.waiting += 1;
     try {
       await (lease.taking ?? this.#take(lease, now));
@@ -196,37 +198,37 @@ export class Leases {
     }
   }
 
-  /** Begins to fetch the next lease, together with all others of this turn. */
+  /** Begins to fetch the next lease, in one call with all others of this turn. */
   #take(lease: Lease, now: number): Promise<void> {
-    const sinceLast = now - lease.takenAt;
+    const sinceLast = now - lease.askedAt;
     if (sinceLast < LEASE_QUICK_MS) lease.size *= 2;
     else if (sinceLast > LEASE_SLOW_MS) lease.size = 1;
-    lease.takenAt = now;
+    lease.askedAt = now;
     const taking = new Promise<void>((resolve, reject) => {
-      if (this.#asking.length === 0) queueMicrotask(() => this.#ask());
-      this.#asking.push({ lease, resolve, reject });
+      if (this.#requests.length === 0) queueMicrotask(() => this.#sendRequests());
+      this.#requests.push({ lease, resolve, reject });
     }).finally(() => {
       if (lease.taking === taking) lease.taking = undefined;
     });
     lease.taking = taking;
-    // Nobody waits for what is fetched ahead; a failure is an event.
+    // Nobody may be waiting for this lease. Its failure was emitted as an event.
     this.#track(taking.catch(() => {}));
     return taking;
   }
 
-  #ask(): void {
-    const asking = this.#asking;
-    this.#asking = [];
-    const wants = asking.map(({ lease }) => wantOf(lease));
+  #sendRequests(): void {
+    const requests = this.#requests;
+    this.#requests = [];
+    const wants = requests.map(({ lease }) => wantOf(lease));
     this.#parts.store.take(wants).then(
       (granted) => {
-        for (const [index, { lease, resolve }] of asking.entries()) {
+        for (const [index, { lease, resolve }] of requests.entries()) {
           this.#grant(lease, wants[index] as Want, granted[index] as number);
           resolve();
         }
       },
       (error) => {
-        for (const { reject } of asking) reject(error);
+        for (const { reject } of requests) reject(error);
       },
     );
   }
@@ -237,16 +239,17 @@ export class Leases {
       this.#giveBack([{ ...lease, window, left: granted }]);
       return;
     }
-    // What was leased of a window ends with it.
+    // A lease ends with its window.
     if (isOld) return;
     lease.left += granted;
     lease.full = lease.left;
-    if (granted < want) lease.size = 1;
+    // Little is left: the next lease is of one use again, so that no process holds the last ones idle.
+    if (granted < want) lease.askedAt = Number.NEGATIVE_INFINITY;
     const retryAt = this.#parts.now() + LEASE_RETRY_MS;
     lease.emptyUntil = granted === 0 ? retryAt : Number.NEGATIVE_INFINITY;
   }
 
-  /** Takes what is left out of leases and gives it back; `undefined` if there is nothing. */
+  /** Empties leases and gives their uses back to the store; `undefined` if all are empty. */
   #giveBack(leases: readonly Lease[]): Promise<void> | undefined {
     const given = leases.filter(({ left }) => left > 0);
     if (given.length === 0) return undefined;
@@ -279,41 +282,41 @@ const NO_LIMITS: TokenLimits = {};
 
 /** The leases of one token. */
 interface LimitedToken {
-  /** The limits by which they were made. */
+  /** The limits that the leases follow. */
   limits: TokenLimits;
   version: number;
   total: Lease | undefined;
   rate: Lease | undefined;
 }
 
-/** Uses of one limit that this process may still spend. What each use needs comes first, near together. */
+/** Uses of one limit that this process may still spend. The members that each use needs come first. */
 interface Lease {
   left: number;
-  /** What was left after the last lease came. */
+  /** How many were left when the last lease had arrived. */
   full: number;
-  /** The number of the window that it belongs to; 0 for a total. */
+  /** The number of the window that the uses belong to; 0 for a total. */
   window: number;
   /** The length of the windows of a rate; 0 for a total. */
   readonly seconds: number;
-  /** Whether nothing was spent since the last look. */
+  /** Whether no use was spent since the last {@link Leases.giveBackIdle}. */
   isIdle: boolean;
-  /** The call that brings more. */
+  /** The call in flight that has to end before the store is asked again. */
   taking: Promise<void> | undefined;
   readonly key: string;
   limit: number;
-  /** How much to ask for next. */
+  /** How many uses to ask for next. */
   size: number;
-  /** How many verifications wait for more. */
+  /** How many verifications wait for a use. */
   waiting: number;
   /** When the store was last asked, in milliseconds since 1970. */
-  takenAt: number;
-  /** Until when the store is not asked again, since it had none. */
+  askedAt: number;
+  /** Until when the store is not asked again, because it had no use left. */
   emptyUntil: number;
-  /** From when on the store may forget a total, in milliseconds since 1970. */
+  /** When the store may forget a total, in milliseconds since 1970. */
   until: number;
 }
 
-interface Asking {
+interface LeaseRequest {
   readonly lease: Lease;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -333,13 +336,13 @@ function newLease(key: string, limit: number, seconds: number): Lease {
     limit,
     size: 1,
     waiting: 0,
-    takenAt: Number.NEGATIVE_INFINITY,
+    askedAt: Number.NEGATIVE_INFINITY,
     emptyUntil: Number.NEGATIVE_INFINITY,
     until: 0,
   };
 }
 
-/** A lease ends with its window. */
+/** Moves a lease to another window. Uses of the former window cannot be spent in it. */
 function enterWindow(lease: Lease, window: number): void {
   if (lease.window === window) return;
   lease.window = window;
@@ -348,7 +351,7 @@ function enterWindow(lease: Lease, window: number): void {
   lease.emptyUntil = Number.NEGATIVE_INFINITY;
 }
 
-/** How much to ask the store for: those who wait need no guess. */
+/** The request for the next lease: of the planned size, or for all verifications that wait. */
 function wantOf(lease: Lease): Want {
   const { key, window, limit, seconds, until } = lease;
   const most = Math.max(1, Math.min(Math.floor(limit * LEASE_SHARE), MAX_LEASE));
@@ -358,7 +361,7 @@ function wantOf(lease: Lease): Want {
   return { key, window, limit, want, until: new Date(ends) };
 }
 
-/** Whether the store has told just now that there is no use left. */
+/** Whether the store has answered a short time ago that there is no use left. */
 function isEmpty(lease: Lease | undefined, now: number): lease is Lease {
   return lease?.left === 0 && lease.emptyUntil > now;
 }
@@ -371,8 +374,4 @@ function hitOfRate({ limit: uses, seconds, window }: Lease, now: number): LimitH
 
 function leasesOf({ total, rate }: LimitedToken): Lease[] {
   return [total, rate].filter((lease) => lease !== undefined);
-}
-
-function noUseInTime(): TokenError {
-  return new TokenError('store_unavailable', 'the store did not answer; try again later');
 }

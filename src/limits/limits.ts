@@ -1,4 +1,4 @@
-import { LEASE_KEPT_MS, PURGE_BATCH } from '../bounds.ts';
+import { LEASE_KEPT_MS } from '../bounds.ts';
 import { type StoreFailure, TokenError } from '../errors.ts';
 import type { LeaseStore } from '../lease-store.ts';
 import type { TokenLimits, TokenRecord } from '../token.ts';
@@ -20,7 +20,7 @@ export interface LimitParts {
   readonly onCorrupt: () => Error;
 }
 
-/** Holds tokens to their limits: from where they may be used, and how often. */
+/** Enforces the limits of tokens: from where they may be used, and how often. */
 export class Limits {
   readonly #parts: LimitParts;
   readonly #blocks: CompiledBlocks;
@@ -35,9 +35,9 @@ export class Limits {
   }
 
   /**
-   * Checks limits that a token is to get.
+   * Checks the limits of a new token or of a change.
    *
-   * @throws {TokenError} `invalid_limits` if nobody would count its uses
+   * @throws {TokenError} `invalid_limits` if they limit uses and this service counts none
    */
   check(limits: TokenLimits | null | undefined): void {
     if (this.#leases !== undefined) return;
@@ -50,36 +50,37 @@ export class Limits {
     );
   }
 
-  /** Why an address may not use a token that is limited to some; `undefined` if it may. */
+  /** Why an address may not use a token that is limited to the `allowed` blocks; `undefined` if it may. */
   refusalOf(allowed: readonly string[], address: string | undefined): AddressFault | undefined {
     return this.#blocks.refusalOf(allowed, address);
   }
 
   /**
-   * Spends one use of each of these tokens, or none; `undefined` if the store has to be asked first, by
-   * {@link spendLater}.
+   * Spends one use of each of these tokens, or of none. Returns `undefined` if the store has to be asked
+   * first: call {@link spendLater} then.
    *
    * @throws {TokenError} `store_unavailable` if this service counts no uses
    */
   spend(records: readonly TokenRecord[], now: number): true | LimitHit | undefined {
-    return this.#counting().spend(records, now);
+    return this.#requireLeases().spend(records, now);
   }
 
   /** @throws {TokenError} `store_unavailable`, `store_corrupt` */
   spendLater(records: readonly TokenRecord[]): Promise<true | LimitHit> {
-    return this.#counting().spendLater(records);
+    return this.#requireLeases().spendLater(records);
   }
 
-  /** Removes counts that matter no more, a batch of them. Never rejects. */
-  async purge(now: number): Promise<void> {
+  /** Removes up to `most` counts that no longer matter, and returns how many. Never rejects. */
+  async purgeSome(now: number, most: number): Promise<number> {
     const before = new Date(now - LEASE_KEPT_MS);
-    // Its failure is an event, and the next round tries again.
-    await this.#store?.purge(before, PURGE_BATCH).catch(() => {});
+    // The failure was emitted as an event, and the next round tries again.
+    return (await this.#store?.purge(before, most).catch(() => 0)) ?? 0;
   }
 
   /**
-   * Lets the store know that a token lives longer, so that it does not forget meanwhile how often it was
-   * used. Never rejects: the store keeps counts for a year longer than it has to, and the next use tells it.
+   * Reports a later expiry of a token to the store, so that it keeps the count of its uses for as long.
+   * Never rejects: the store keeps counts a year longer than necessary, and the next use reports the
+   * expiry, too.
    */
   async prolong(before: TokenRecord, after: TokenRecord): Promise<void> {
     const isLonger = after.expiresAt > before.expiresAt;
@@ -90,7 +91,7 @@ export class Limits {
   }
 
   /**
-   * Gives back the uses that this process has and does not need, and closes the store.
+   * Gives back the uses that this process has leased and not spent, and closes the store.
    *
    * @throws {TokenError} `store_unavailable` if the store does not close
    */
@@ -100,7 +101,7 @@ export class Limits {
   }
 
   /** A token that another service limited must not be unlimited here. */
-  #counting(): Leases {
+  #requireLeases(): Leases {
     if (this.#leases !== undefined) return this.#leases;
     const failure = new TokenError(
       'store_unavailable',

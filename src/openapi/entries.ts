@@ -11,7 +11,7 @@ export interface OpenApiOperation {
   readonly path: string;
   /** As the document writes it, if it does. */
   readonly operationId?: string;
-  /** As the document says; else false. */
+  /** Whether the document marks it as deprecated. */
   readonly deprecated: boolean;
 }
 

@@ -53,7 +53,7 @@ export class Files {
     const file = new URL(url);
     file.hash = '';
     file.search = '';
-    // The host of a file: URL is one of the network: on Windows, a share.
+    // The host of a file: URL is a computer of the network, with a share on Windows.
     if (file.protocol !== 'file:' || file.host !== '') return Promise.resolve(failed(NOT_A_FILE));
     return getOrMake(this.#sources, file.href + suffix, () => read(file));
   }

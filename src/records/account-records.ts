@@ -9,13 +9,16 @@ import {
   type TokenRecord,
 } from '../token.ts';
 import { newId, proofOf, readId, type Values } from '../values/value.ts';
-import { ChangeQueue, type MakeChange, type RecordChange, turnAfter } from './change-queue.ts';
+import { ChangeQueue, type MakeChange, type RecordChange, yieldIfLong } from './change-queue.ts';
 import type { CheckedStore } from './checked-store.ts';
 import { type ListedRecords, type Listing, readListing } from './listing.ts';
 import type { RecordReader } from './reader.ts';
 
-/** A 131-bit id is never drawn twice: if several are taken, the store does not tell the truth. */
+/** A 131-bit id is never drawn twice: a store that calls so many ids taken is broken. */
 const MAX_ID_ATTEMPTS = 5;
+
+/** A record without its id and its value. */
+export type NewRecord = Omit<TokenRecord, 'id' | 'prefix' | 'kid' | 'digest'>;
 
 /** The records of tokens, as the accounts that own them may read and change them. */
 export class AccountRecords {
@@ -32,8 +35,8 @@ export class AccountRecords {
   }
 
   /**
-   * The record that an account means; `undefined` for one that it may not know about, or that is in another
-   * state. Without a state, it is in any but `revoked`.
+   * The record of an account's value or id; `undefined` if the account has no such token, or if it is in
+   * another state. Without a state, finds it in any state but `revoked`.
    */
   async find(
     account: string,
@@ -41,10 +44,10 @@ export class AccountRecords {
     now: number,
     state?: ListedState,
   ): Promise<TokenRecord | undefined> {
-    const { id, isMeant } = this.#addressed(account, valueOrId, now);
+    const { id, isTarget } = this.#targetOf(account, valueOrId, now);
     const record = id && (await this.#reader.read(id, now));
-    if (record === undefined || !isMeant(record)) return undefined;
-    const isShown = state === undefined ? isOpen(record) : isListed(record, state, now);
+    if (record === undefined || !isTarget(record)) return undefined;
+    const isShown = state === undefined ? isUnrevoked(record) : isListed(record, state, now);
     return isShown ? record : undefined;
   }
 
@@ -59,7 +62,7 @@ export class AccountRecords {
 
   /** Stores a record under a new id, with a new value; `undefined` if that would exceed the quota. */
   async insert(
-    fields: Omit<TokenRecord, 'id' | 'prefix' | 'kid' | 'digest'>,
+    fields: NewRecord,
     quota: AccountQuota,
   ): Promise<{ readonly record: TokenRecord; readonly value: string } | undefined> {
     for (let attempts = 1; attempts <= MAX_ID_ATTEMPTS; attempts++) {
@@ -89,20 +92,20 @@ export class AccountRecords {
     }: { readonly ifVersion?: number | undefined; readonly dryRun?: boolean | undefined },
     apply: (record: TokenRecord) => Applied | Promise<Applied>,
   ): Promise<RecordChange> {
-    const { id, isMeant } = this.#addressed(account, valueOrId, now);
+    const { id, isTarget } = this.#targetOf(account, valueOrId, now);
     const make: MakeChange = (stored) => {
-      const isTheirs = stored !== undefined && isMeant(stored) && isOpen(stored);
-      const before = isTheirs ? stored : undefined;
+      const isFound = stored !== undefined && isTarget(stored) && isUnrevoked(stored);
+      const before = isFound ? stored : undefined;
       if (before === undefined) throw new TokenError('not_found', 'this account has no such token');
       if (isExpired(before, now)) {
         throw new TokenError('token_expired', 'the token has expired; issue a new one');
       }
       if (ifVersion !== undefined && before.version !== ifVersion) throw versionConflict(before);
       const change = apply(before);
-      return change instanceof Promise ? change.then(after(before)) : after(before)(change);
+      return change instanceof Promise ? change.then(changeOf(before)) : changeOf(before)(change);
     };
     if (id === undefined) return make(undefined);
-    return dryRun === true ? this.#tryOut(id, now, make) : this.#queue.change(id, now, make);
+    return dryRun === true ? this.#dryRun(id, now, make) : this.#queue.change(id, now, make);
   }
 
   /**
@@ -134,7 +137,7 @@ export class AccountRecords {
   }
 
   /**
-   * Changes the record of an id, whoever owns it.
+   * Changes the record of an id, of any account.
    *
    * @throws {TokenError} whatever `make` throws; `version_conflict`
    */
@@ -143,20 +146,22 @@ export class AccountRecords {
   }
 
   /** Makes a change without writing it. */
-  async #tryOut(id: TokenId, now: number, make: MakeChange): Promise<RecordChange> {
+  async #dryRun(id: TokenId, now: number, make: MakeChange): Promise<RecordChange> {
     const stored = await this.#reader.read(id, now);
-    await turnAfter(stored);
+    await yieldIfLong(stored);
     const change = await make(stored);
-    await turnAfter(change.after);
+    await yieldIfLong(change.after);
     return change;
   }
 
-  /** What a caller addresses by a value or an id. */
-  #addressed(
+  /**
+   * The id in a value or an id, and whether the record with this id is the token that the caller means.
+   */
+  #targetOf(
     account: string,
     valueOrId: unknown,
     now: number,
-  ): { readonly id: TokenId | undefined; readonly isMeant: (record: TokenRecord) => boolean } {
+  ): { readonly id: TokenId | undefined; readonly isTarget: (record: TokenRecord) => boolean } {
     if (valueOrId === undefined) {
       throw new TokenError('invalid_request', 'give the account first, and then the value or id');
     }
@@ -165,7 +170,7 @@ export class AccountRecords {
     const presented = id === undefined ? this.#values.read(valueOrId) : undefined;
     return {
       id: presented?.id ?? id,
-      isMeant: (record) =>
+      isTarget: (record) =>
         record.account === account &&
         (presented === undefined || isAccepted(record, proofOf(presented, record), now)),
     };
@@ -181,19 +186,19 @@ export class AccountRecords {
 /** What a change sets; `undefined` if there is nothing to change. */
 type Applied = Partial<TokenRecord> | undefined;
 
-function after(before: TokenRecord): (change: Applied) => RecordChange {
+function changeOf(before: TokenRecord): (change: Applied) => RecordChange {
   return (change) => {
     const version = before.version + 1;
     return { before, after: change === undefined ? before : { ...before, ...change, version } };
   };
 }
 
-/** Whether a record may change, and is shown to those who ask for no state. */
-function isOpen({ revokedAt }: TokenRecord): boolean {
+/** Only a record that is not revoked may change, and is found without a state. */
+function isUnrevoked({ revokedAt }: TokenRecord): boolean {
   return revokedAt === undefined;
 }
 
-/** The token has another version than the caller expects. */
+/** The error for a token that has another version than the caller expects. */
 function versionConflict({ version }: TokenRecord): TokenError {
   return new TokenError('version_conflict', `the token has version ${version} now; read it again`, {
     version,

@@ -13,7 +13,7 @@ export interface BatchOptions {
   /** Called after each batch but the last one, with the count so far. */
   readonly onProgress?: ((count: number) => void) | undefined;
   /** Called at the end with the count, also after a failure that left some records changed. */
-  readonly onEnd: (count: number) => void;
+  readonly onEnd?: ((count: number) => void) | undefined;
 }
 
 /**
@@ -37,10 +37,10 @@ export async function inBatches(
       await between();
     }
   } catch (error) {
-    if (count > 0) onEnd(count);
+    if (count > 0) onEnd?.(count);
     if (!isTokenError(error)) throw error;
     throw new TokenError(error.code, error.message, { ...error.details, count });
   }
-  onEnd(count);
+  onEnd?.(count);
   return count;
 }

@@ -66,10 +66,11 @@ export class ChangeQueue {
       return;
     }
     this.#waiting.set(id, [waiting]);
-    void this.#workOff(id);
+    void this.#drain(id);
   }
 
-  async #workOff(id: TokenId): Promise<void> {
+  /** Writes the changes of one record, batch by batch, until none waits. */
+  async #drain(id: TokenId): Promise<void> {
     let batch: readonly Waiting[] = [];
     for (;;) {
       batch = [...batch, ...(this.#waiting.get(id) ?? [])].filter(({ isLate }) => !isLate);
@@ -85,9 +86,9 @@ export class ChangeQueue {
     this.#waiting.delete(id);
   }
 
-  /** Resolves to the changes that another process came before. */
+  /** Resolves to the changes to try again, because another process changed the record first. */
   async #write(id: TokenId, batch: readonly Waiting[]): Promise<readonly Waiting[]> {
-    // In order of arrival: the last one may wait for the longest time.
+    // They are in order of arrival, so the last one has the latest deadline.
     const { now, until } = batch.at(-1) as Waiting;
     const stored = await this.#reader.read(id, now);
     const { last, settle } = await applied(stored, batch);
@@ -113,7 +114,7 @@ async function applied(
   const outcomes: (() => void)[] = [];
   let last = stored;
   for (const { make, resolve, reject } of batch) {
-    await turnAfter(last);
+    await yieldIfLong(last);
     try {
       const made = make(last);
       const change = made instanceof Promise ? await made : made;
@@ -123,7 +124,7 @@ async function applied(
       outcomes.push(() => reject(error));
     }
   }
-  await turnAfter(last);
+  await yieldIfLong(last);
   return {
     last,
     settle() {
@@ -132,11 +133,12 @@ async function applied(
   };
 }
 
-/** To read, change or write a long record takes milliseconds each: others get a turn in between. */
-export async function turnAfter(record: TokenRecord | undefined): Promise<void> {
+/** Yields to the event loop between two steps with a long record, each of which takes milliseconds. */
+export async function yieldIfLong(record: TokenRecord | undefined): Promise<void> {
   if (record !== undefined && isLong(record.scopes)) await nextTurn();
 }
 
+/** The error for a change that never came first. */
 function lostConflict(): TokenError {
   return new TokenError('version_conflict', 'others kept changing this token; try again');
 }

@@ -5,6 +5,7 @@ import {
   noScan,
   type StoreFailure,
   storeFailure,
+  storeOutage,
   type TokenError,
 } from '../errors.ts';
 import type {
@@ -16,14 +17,15 @@ import type {
   TokenStore,
   Unsubscribe,
 } from '../store.ts';
+import { isCount } from '../store-answers.ts';
 import { isRecord, type TokenId, type TokenRecord } from '../token.ts';
 import { readId } from '../values/value.ts';
 
-/** How the calls of a store are checked. */
+/** How a store is called and checked. */
 export interface CheckOptions {
   /** Whether the store answers without I/O; its calls then need no deadline. */
   readonly isLocal: boolean;
-  /** How long a verb may wait for the store. */
+  /** How long a method may wait for the store. */
   readonly deadlineMs: number;
   /** Called with every failure, before it is thrown or returned. */
   readonly onFailure: (failure: StoreFailure) => void;
@@ -45,7 +47,7 @@ const EARLY_FAILURE_MS = 50;
  * The store of the host: every call ends by its deadline, every answer is checked, and every failure
  * is a {@link StoreFailure}, because errors of drivers may quote what was sent.
  *
- * A call with `until` ends by that instant of `performance.now()`, for verbs of several calls.
+ * A call with `until` ends by that instant of `performance.now()`, for methods that make several calls.
  */
 export class CheckedStore {
   readonly isLocal: boolean;
@@ -61,19 +63,19 @@ export class CheckedStore {
     this.#onFailure = onFailure;
   }
 
-  /** Until when a verb that begins now may wait. */
+  /** Until when a method that begins now may wait, by `performance.now()`. */
   deadline(): number {
     return performance.now() + this.#deadlineMs;
   }
 
-  /** Waits for several calls together. `late` may say what it means that they did not end in time. */
+  /** Waits for several calls together. `late` may return the error for calls that did not end in time. */
   inTime<Answer>(
     answer: Promise<Answer>,
     until: number,
     late: () => TokenError | undefined,
   ): Promise<Answer> {
     if (this.isLocal) return answer;
-    return withDeadline(answer, msUntil(until), () => late() ?? storeFailure(undefined));
+    return withDeadline(answer, msUntil(until), () => late() ?? storeOutage());
   }
 
   /** Sets the listener for writes of this process, also failed ones: they may have gone through. */
@@ -149,7 +151,7 @@ export class CheckedStore {
     return this.#write('all', isCount, () => this.#store.revokeAll(account, at, limit));
   }
 
-  /** The ids are missing if the store does not tell them. */
+  /** The ids are empty if the store does not return them. */
   async purge(before: Date, limit: number): Promise<PurgedRecords> {
     const purged: unknown = await this.#call(() => this.#store.purge(before, limit));
     if (isCount(purged)) return { count: purged, ids: [] };
@@ -172,7 +174,7 @@ export class CheckedStore {
     return this.#store.watch?.(onChange);
   }
 
-  /** Waits for an end of listening that {@link watch} gave. */
+  /** Stops listening, with the function that {@link watch} resolved to. */
   async unwatch(unsubscribe: Unsubscribe): Promise<void> {
     await this.#call(unsubscribe);
   }
@@ -181,7 +183,7 @@ export class CheckedStore {
     await this.#call(async () => this.#store.close?.());
   }
 
-  /** Turns whatever went wrong into a failure that may be shown, and reports it. */
+  /** Turns any error into a failure that may be shown, and reports it. */
   failure(error: unknown): StoreFailure {
     const failure = storeFailure(error);
     this.#onFailure(failure);
@@ -264,10 +266,6 @@ async function insertionOf(insertion: Promise<void>): Promise<Insertion> {
 
 function isBoolean(answer: unknown): answer is boolean {
   return typeof answer === 'boolean';
-}
-
-function isCount(answer: unknown): answer is number {
-  return Number.isSafeInteger(answer) && (answer as number) >= 0;
 }
 
 function isPurged(answer: unknown): answer is PurgedRecords {

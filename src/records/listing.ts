@@ -9,14 +9,14 @@ import { type Scan, scan } from './scan.ts';
 export interface Listing
   extends Pick<Scan, 'limit'>,
     Pick<PageQuery, 'account' | 'state' | 'parent'> {
-  /** What is listed, as text: a cursor goes on with nothing else. */
+  /** Identifies the list: a cursor is valid only with the same filter. */
   readonly filter: string;
   /** Selects tokens by their scopes. */
   readonly isWanted: ((scopes: readonly string[]) => boolean) | undefined;
   /** Selects tokens whose name has this part, in any case. */
   readonly name: string | undefined;
   readonly maxBytes: number;
-  /** That of the page before this one. */
+  /** The cursor of the page before this one. */
   readonly cursor: string | undefined;
 }
 
@@ -43,7 +43,7 @@ export async function readListing(
   return { records, cursor: last && writeCursor(ring, last, filter) };
 }
 
-/** Undefined if all are wanted. */
+/** Selects the wanted records; `undefined` if all are wanted. */
 function selectorOf({ isWanted, name }: Pick<Listing, 'isWanted' | 'name'>): Scan['isWanted'] {
   const hasScopes = isWanted && oncePerList(isWanted);
   const hasName = name === undefined ? undefined : nameFilter(name);
@@ -51,7 +51,7 @@ function selectorOf({ isWanted, name }: Pick<Listing, 'isWanted' | 'name'>): Sca
   return (record) => hasName(record) && hasScopes(record);
 }
 
-/** Whether two names are alike does not depend on the language of anybody. */
+/** Ignores case. Independent of the locale of the machine. */
 function nameFilter(part: string): (record: TokenRecord) => boolean {
   const folded = part.toLowerCase();
   return ({ name }) => name?.toLowerCase().includes(folded) === true;

@@ -41,8 +41,8 @@ export function isLast(
   return bytes < maxBytes;
 }
 
-/** A time budget for the work of this process. Waiting for others does not count. */
-export class OwnTime {
+/** A time budget for the work of this process. The time that it waits for a promise does not count. */
+export class TimeBudget {
   readonly #budgetMs: number;
   #spentMs = 0;
   #since = performance.now();

@@ -22,9 +22,9 @@ const WATCH_RETRY_MS = 1000;
  * that is asked for twice is read once. A read never joins a batch that was sent before it began,
  * unless staleness is allowed; then records are cached for that long, too.
  *
- * What keeps the bound on staleness: the age of an entry counts from the start of its read, by the
- * clock of the machine or by the injected one, whichever says more, and no use renews it. A record
- * that is invalidated while it is being read is not cached. Change hints of the store can only evict.
+ * No entry is staler than allowed: its age counts from the start of its read, by the clock of the machine
+ * or by the injected one, whichever says more, and no use renews it. A record that is invalidated while it
+ * is being read is not cached. Change hints of the store can only evict.
  */
 export class RecordReader {
   readonly #store: CheckedStore;
@@ -34,7 +34,7 @@ export class RecordReader {
   readonly #weights = new RecordWeights();
   /** Batches that were sent and not yet answered. */
   readonly #inFlight = new Set<Batch>();
-  /** The batch that collects ids. */
+  /** The batch that still collects ids. */
   #open: Batch | undefined;
   #unsubscribe: Unsubscribe | undefined;
   #isClosed = false;
@@ -89,7 +89,7 @@ export class RecordReader {
   }
 
   /**
-   * Reads a record from the store, from now on.
+   * Reads a record from the store, by a read that begins after this call.
    *
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    */
@@ -103,7 +103,7 @@ export class RecordReader {
   }
 
   /**
-   * Reads records from the store in one round trip, from now on.
+   * Reads records from the store in one round trip, by a read that begins after this call.
    *
    * @throws {TokenError} `store_unavailable`, `store_corrupt`, if one of them cannot be read
    */
@@ -152,9 +152,9 @@ export class RecordReader {
   }
 
   /**
-   * A lone caller does not wait: if nothing is in flight, the batch is sent when this callback of the
-   * event loop and its promises are done. Under load it is sent in the check phase, because callers
-   * then come in callbacks of their own.
+   * A lone caller hardly waits: if nothing is in flight, the batch is sent when this callback of the event
+   * loop and its promises are done. Under load it is sent in the check phase, to collect the ids of
+   * callers that come in other callbacks.
    */
   #openBatch(now: number): Batch {
     const batch = new Batch(now);
@@ -286,7 +286,7 @@ class Batch implements ReadStart {
     return this.#ids[0] === id ? 0 : undefined;
   }
 
-  /** `onSettled` is called before anybody who waits gets the answer. */
+  /** Calls `onSettled` before any caller gets the answer. */
   send(find: (ids: readonly TokenId[]) => Promise<readonly Found[]>, onSettled: () => void): void {
     this.steady = performance.now();
     find([...this.#ids]).then(

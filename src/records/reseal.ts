@@ -9,8 +9,8 @@ import { stepsOf } from './steps.ts';
 type Outcome = 'resealed' | 'unreadable' | 'missed' | 'current';
 
 /**
- * Seals all secrets of a store with the active key. A record keeps its version: nothing that its owner sees
- * changes. A concurrent change of a record comes first, and the record is read again.
+ * Seals all secrets of a store with the active key. A record keeps its version, because nothing that its
+ * owner sees changes. A concurrent change of a record wins, and the record is read again.
  *
  * @throws {TokenError} `invalid_options` if the keys can only verify, or the store has no `scan`
  */
@@ -72,7 +72,7 @@ function newBoxes(
   };
 }
 
-/** Waits for all, also if one fails: nothing is written any more after the failure was thrown. */
+/** Waits for all calls even if one fails, so that nothing is written after the failure is thrown. */
 async function settled<Answer>(calls: readonly Promise<Answer>[]): Promise<Answer[]> {
   const outcomes = await Promise.allSettled(calls);
   return outcomes.map((outcome) => {

@@ -6,7 +6,7 @@ import type { AccountRecords } from './account-records.ts';
 import type { MakeChange } from './change-queue.ts';
 import { tokenOf } from './token-view.ts';
 
-/** What is to happen to the value of a token. */
+/** How to replace the value of a token, or to drop one that waits for its first use. */
 export interface RotationInput {
   readonly activate?: 'first-use' | undefined;
   readonly graceSeconds?: number | undefined;
@@ -14,8 +14,8 @@ export interface RotationInput {
   readonly ifVersion?: number | undefined;
 }
 
-/** So many failures in a row, and activations are tried only once in a while. */
-const FAILURES_IN_A_ROW = 10;
+/** After this many failures in a row, activations are only tried again after a pause. */
+const MAX_FAILURES_IN_A_ROW = 10;
 const RETRY_MS = 1000;
 
 /** What {@link Rotations} work with. */
@@ -30,8 +30,8 @@ export interface RotationParts {
 /**
  * Replaces the values of tokens: immediately, or when the new value is used for the first time.
  *
- * A value that waits for that is kept beside the accepted one, which nothing ends before. So whoever loses
- * the answer, or never uses the new value, keeps a value that works.
+ * In the second case, a record holds the new value beside the accepted one, which stays valid until then.
+ * So a caller that loses the answer, or never uses the new value, still has a value that works.
  */
 export class Rotations {
   readonly #parts: RotationParts;
@@ -73,10 +73,11 @@ export class Rotations {
     void activation.then(() => this.#activations.delete(key));
   }
 
-  /** Spares a store that is down, or that this process may only read, a write for each use. */
+  /** Whether to write. A store that is down, or read-only for this process, gets no write for each use. */
   #mayTry(): boolean {
     if (!this.#parts.canWriteLater) return false;
-    return this.#failures < FAILURES_IN_A_ROW || performance.now() - this.#failedAt >= RETRY_MS;
+    const isPaused = this.#failures >= MAX_FAILURES_IN_A_ROW;
+    return !isPaused || performance.now() - this.#failedAt >= RETRY_MS;
   }
 
   /** Waits for the activations that have begun. */
@@ -121,12 +122,12 @@ export class Rotations {
   async #activate(presented: PresentedValue, now: number): Promise<void> {
     const { records, events } = this.#parts;
     try {
-      // Queued in this turn, so that a rotation that is asked for after the use comes after it.
+      // Queued in this turn, so that a rotation that is requested after the use is applied after it.
       const { after } = await records.changeAny(presented.id, now, activation(presented, now));
       this.#failures = 0;
       events.token('activated', after, now);
     } catch (error) {
-      // Otherwise another process was first, or the value was dropped.
+      // Not a failure: another process was first, or the value was dropped.
       if (isTokenError(error) && error.code === 'not_found') return;
       this.#failures += 1;
       this.#failedAt = performance.now();
@@ -134,7 +135,7 @@ export class Rotations {
   }
 }
 
-/** What activates a value, if it is still the pending one. */
+/** The change that activates a value, if it is still the pending one. */
 function activation(presented: PresentedValue, now: number): MakeChange {
   return (stored) => {
     const { pending } = stored ?? {};
@@ -148,8 +149,8 @@ function activation(presented: PresentedValue, now: number): MakeChange {
 }
 
 /**
- * What it does to a record that another value takes the place of the accepted one: that one ends with its
- * grace period, or with the token. A value that waited for its first use is dropped.
+ * The members of a record that replace its accepted value. The old value ends with its grace period, or
+ * with the token if that is earlier. A value that waits for its first use is dropped.
  */
 function replaced(
   { digest, expiresAt }: TokenRecord,

@@ -3,9 +3,9 @@ import { nextTurn } from '../deadline.ts';
 import type { PageQuery, Position } from '../store.ts';
 import type { TokenRecord } from '../token.ts';
 import type { CheckedStore } from './checked-store.ts';
-import { isLast, OwnTime, Page } from './page.ts';
+import { isLast, Page, TimeBudget } from './page.ts';
 
-/** What a scan looks for. */
+/** Which records to collect. */
 export interface Scan {
   readonly query: Omit<PageQuery, 'limit'> & { readonly maxBytes: number };
   /** The most records. */
@@ -29,7 +29,7 @@ export async function scan(
   { query, limit, isWanted }: Scan,
 ): Promise<Scanned> {
   const page = new Page(limit, query.maxBytes);
-  const time = new OwnTime(SCAN_BUDGET_MS);
+  const time = new TimeBudget(SCAN_BUDGET_MS);
   const until = store.deadline();
   const size = isWanted === undefined ? limit + 1 : SCANNED_BATCH;
   const end = (last?: Position): Scanned => ({ records: page.records, last });
@@ -37,7 +37,7 @@ export async function scan(
   for (let pages = 1; ; pages++) {
     const pageQuery = { ...query, after, limit: size };
     const asked = store.page(pageQuery, until);
-    // A local store has done its work by now, in this turn of the event loop.
+    // A local store has done its work in the call, which counts as time of this process.
     const records = await (store.isLocal ? asked : time.waitFor(asked));
     for (const record of records) {
       if (isWanted?.(record) !== false && !page.add(record)) return end(after);

@@ -23,9 +23,9 @@ export async function* stepsOf(
 }
 
 /**
- * Goes through all records of an account in steps, newest first; also through suspended ones.
+ * Goes through all records of an account in steps, in all states and newest first.
  *
- * @param start after which position to begin
+ * @param start the position after which to begin
  */
 export async function* accountStepsOf(
   store: CheckedStore,

@@ -4,7 +4,7 @@ import type { UsageRecorder } from '../usage/recorder.ts';
 import type { UsageTotals } from '../usage-store.ts';
 import { maskValue, type Values } from '../values/value.ts';
 
-/** Shows records as their account sees them; it is an event if that includes values. */
+/** Turns records into tokens as their account sees them. Emits `revealed` if these include values. */
 export class TokenView {
   readonly #values: Values;
   readonly #events: Events;
@@ -18,14 +18,14 @@ export class TokenView {
   }
 
   /**
-   * Shows records with their use, if that is recorded. If the counts cannot be read, the tokens say so:
-   * who has to find and revoke one must not have to wait for statistics.
+   * Shows records with their usage, if it is recorded. If the counts cannot be read, the tokens say so
+   * instead of failing: finding and revoking a token must not depend on statistics.
    */
   async withUses(records: readonly TokenRecord[], now: number): Promise<Token[]> {
     if (this.usage === undefined) return this.shown(records, now);
-    // Its failure is an event already.
+    // The failure was emitted as an event.
     const reading = this.usage.totalsOf(records.map(({ id }) => id)).catch(() => undefined);
-    // Made while the counts are on their way.
+    // Built while the counts are being read.
     const drafts = this.#drafts(records, now);
     const uses = await reading;
     for (const [at, draft] of drafts.entries()) {
@@ -47,13 +47,15 @@ export class TokenView {
     return drafts;
   }
 
-  /** Nobody needs the value of a revoked token but those who could undo the revocation. */
+  /**
+   * The value of a revoked token stays hidden: it would only serve somebody who can undo the revocation.
+   */
   #valueOf(record: TokenRecord): string | undefined {
     return record.revokedAt === undefined ? this.#values.reveal(record) : undefined;
   }
 }
 
-/** A token that is not handed out yet. */
+/** A token that is still being built. */
 type Draft = { -readonly [member in keyof Token]: Token[member] };
 
 /** A record as its account sees it, without its value. */

@@ -85,7 +85,7 @@ export function nameNeed(
   };
 }
 
-/** Asks a catalog, which may not be one. */
+/** Asks a catalog of the caller, which may be something else. */
 export function ask<Answer>(question: () => Answer): Answer {
   try {
     return question();

@@ -175,7 +175,7 @@ export function isSegment(text: string): boolean {
   return /^(?!\.+$)[\w\-.~!$&'()+=:@]+$/.test(text);
 }
 
-/** Sets of segments are bits; the first segment is the highest. */
+/** The bit of the first segment in a set of segments. Each following segment is the next lower bit. */
 export const FIRST_SEGMENT = 0x80000000;
 
 const BRAND = Symbol.for('tokenwright.Scope');

@@ -77,7 +77,9 @@ function toMembers(value: unknown): unknown[] {
   try {
     // Read once: a getter could return another length the next time.
     const length = Array.isArray(value) ? Math.min(value.length, MAX_SCOPES + 1) : 0;
-    return Array.from({ length }, (_, index) => (value as unknown[])[index]);
+    const members: unknown[] = [];
+    for (let index = 0; index < length; index++) members.push((value as unknown[])[index]);
+    return members;
   } catch {
     return [];
   }

@@ -47,8 +47,8 @@ export function removeScopes(
 }
 
 /**
- * The most of the unwanted scopes of a set that {@link removeScopes} takes away without a wanted one: those
- * that overlap neither a wanted scope nor an unwanted one that has to stay for the same reason.
+ * The unwanted scopes of a set that {@link removeScopes} can remove without a wanted one. An unwanted
+ * scope has to stay if it overlaps a wanted one, or another one that has to stay.
  */
 export function removable(held: ScopeSet, unwanted: ReadonlySet<string>): ReadonlySet<string> {
   const index = new OverlapIndex([...held]);

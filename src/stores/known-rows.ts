@@ -11,13 +11,13 @@ const MAX_KNOWN_TOKENS = 10_000;
 export class KnownRows {
   readonly #scopes = new Map<TokenId, Set<string>>();
 
-  /** Those that count a scope apart, and were not written yet. */
+  /** The rows that count a scope apart and were not written yet. */
   missing(rows: readonly UsageRow[]): UsageRow[] {
     return rows.filter((row) => isApart(row) && this.#scopes.get(row.id)?.has(row.scope) !== true);
   }
 
   add(rows: readonly UsageRow[]): void {
-    // All go: what is used now is soon known again.
+    // Evicts all of them: those in use are soon known again.
     if (this.#scopes.size > MAX_KNOWN_TOKENS) this.#scopes.clear();
     for (const { id, scope } of rows) {
       const scopes = this.#scopes.get(id);

@@ -3,12 +3,12 @@ import type { StoreFinding } from '../store.ts';
 import { type Check, findingsOf } from './doctor.ts';
 import type { SchemaMark } from './schema-mark.ts';
 
-/** What a database reports about its table of leases. */
+/** Facts that a database reports about its table of leases. */
 export interface LeaseFacts {
   readonly isThere: boolean;
   /** The schema version that this code makes. */
   readonly version: number;
-  /** Undefined if the table does not say. */
+  /** Undefined if the table has no mark. */
   readonly mark: SchemaMark | undefined;
   /** The columns and indexes that it lacks, in words. */
   readonly missing: readonly string[];
@@ -16,10 +16,10 @@ export interface LeaseFacts {
   readonly overdue: number;
 }
 
-/** More are not counted. */
+/** The count of overdue rows stops here. */
 export const MAX_OVERDUE = 1001;
 
-/** A service purges them every few hours, and keeps them for an hour. */
+/** A service purges every few hours, and keeps a count for an hour after its end. */
 const OVERDUE_MS = 86_400_000;
 
 const CURE = 'run tokenwright migrate, or call migrateLeases()';
@@ -59,7 +59,7 @@ const CHECKS: readonly Check<LeaseFacts>[] = [
   },
 ];
 
-/** What is wrong with a table of leases. */
+/** Reports the faults of a table of leases. */
 export function leaseFindings(facts: LeaseFacts): StoreFinding[] {
   return findingsOf(CHECKS, facts);
 }

@@ -2,26 +2,26 @@ import { TokenError } from '../errors.ts';
 import type { LeaseWant, UnspentLease } from '../lease-store.ts';
 
 /*
- * What the lease stores of databases have in common. A limit has a row for its total, or two for the
- * windows of a rate: the next window takes the row of the one before the last, which must have ended by
- * the clock of the database. So there is never more to keep, and a process whose clock is ahead by more
- * than a window gets nothing.
+ * The rows in which the lease stores of databases count. A total has one row, and a rate has two, for odd
+ * and for even windows. A window replaces an earlier one in its row once that has ended by the clock of
+ * the database, so the table does not grow with time. Until then it gets nothing. An earlier window gets
+ * nothing from a row that a later one has taken.
  */
 
-/** A want as the row that it makes or changes. */
+/** A want as the row that it inserts or updates. */
 export interface LeaseRow {
   readonly key: string;
   /** Which row of the key. */
   readonly slot: number;
   readonly window: number;
-  /** What it grants of a new row. */
-  readonly first: number;
+  /** How many uses to grant at most. Never more than the limit, so a new row can grant all of them. */
+  readonly wanted: number;
   readonly limit: number;
   /** In milliseconds. */
   readonly until: number;
 }
 
-/** The bytes of a key. */
+/** The most bytes of a key. */
 export const MAX_LEASE_KEY = 64;
 const KEY = /^[!-~ ]{1,64}$/;
 
@@ -39,8 +39,8 @@ export function leaseRow({ key, window, limit, want, until }: LeaseWant): LeaseR
       'the numbers and times of a lease must be whole numbers, 0 or more',
     );
   }
-  const first = Math.min(want, limit);
-  return { key, slot: slotOf(window), window, first, limit, until: until.getTime() };
+  const wanted = Math.min(want, limit);
+  return { key, slot: slotOf(window), window, wanted, limit, until: until.getTime() };
 }
 
 /** Neighboring windows have rows of their own. */
@@ -48,7 +48,10 @@ export function slotOf(window: number): number {
   return window === 0 ? TOTAL_SLOT : 1 + (window % 2);
 }
 
-/** One after the other, lists in which each row is once: a statement must not change a row twice. */
+/**
+ * Splits rows into rounds, to be run one after the other. A round has each row once at most, because a
+ * statement must not change a row twice.
+ */
 export function roundsOf<Row extends Pick<LeaseRow, 'key' | 'slot'>>(
   rows: readonly Row[],
 ): (readonly (readonly [row: Row, index: number])[])[] {
@@ -64,7 +67,7 @@ export function roundsOf<Row extends Pick<LeaseRow, 'key' | 'slot'>>(
   return rounds;
 }
 
-/** What is given back, each key and window once. */
+/** Sums up leases, so that each key and window comes once. */
 export function summedLeases(leases: readonly UnspentLease[]): UnspentLease[] {
   const sums = new Map<string, UnspentLease>();
   for (const { key, window, amount } of leases) {

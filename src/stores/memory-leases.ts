@@ -5,15 +5,14 @@ import type { LeaseStore, LeaseWant, UnspentLease } from '../lease-store.ts';
 export interface MemoryLeaseOptions {
   /**
    * Decides whether a window has ended. If you pass a clock to the service, pass the same one here: by
-   * another one, the windows of the service may have ended, and nothing is granted of them.
+   * another clock, the windows of the service may have ended, and then nothing is granted.
    * @default the time of the machine
    */
   readonly clock?: Clock | undefined;
 }
 
-/** What was granted of one key and window. */
+/** How many uses of one key and window are granted. */
 interface Granted {
-  readonly key: string;
   readonly window: number;
   amount: number;
   until: number;
@@ -33,7 +32,7 @@ export class MemoryLeaseStore implements LeaseStore {
   readonly #clock: Clock;
 
   /**
-   * Asks the clock once, to see that it is one.
+   * Reads the clock once, to check it.
    *
    * @throws {TokenError} `invalid_options` if it does not return a valid time
    */
@@ -54,7 +53,7 @@ export class MemoryLeaseStore implements LeaseStore {
     let granted = windows.get(window);
     if (granted === undefined) {
       forgetEnded(windows, now);
-      granted = { key, window, amount: 0, until: 0 };
+      granted = { window, amount: 0, until: 0 };
       windows.set(window, granted);
     }
     const amount = Math.max(0, Math.min(want, limit - granted.amount));
@@ -85,7 +84,7 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 }
 
-/** A rate has a new window all the time. Nothing is granted of one that has ended. */
+/** Drops the windows that have ended, because a rate adds new ones all the time. */
 function forgetEnded(windows: Map<number, Granted>, now: number): void {
   for (const { window, until } of windows.values()) {
     if (until <= now) windows.delete(window);

@@ -38,7 +38,7 @@ export class MemoryTokenStore implements TokenStore {
   /** Derived tokens, by the id of their parent. */
   readonly #children = new RecordLists<TokenId>();
   readonly #lists = new SharedLists();
-  /** Where the next purge continues. The iterator of a map also returns later inserts. */
+  /** The position of the next purge. The iterator of a map also returns later inserts. */
   #sweep = this.#records.values();
   /** All ids in order, while a scan is under way. */
   #scanned: readonly TokenId[] | undefined;

@@ -13,14 +13,14 @@ export class Positions {
   readonly #byAccount = new Map<string, Position>();
 
   keep(account: string, position: Position): void {
-    const [longest] = this.#byAccount.keys();
-    if (longest !== undefined && this.#byAccount.size >= MAX_POSITIONS) {
-      this.#byAccount.delete(longest);
+    const [oldest] = this.#byAccount.keys();
+    if (oldest !== undefined && this.#byAccount.size >= MAX_POSITIONS) {
+      this.#byAccount.delete(oldest);
     }
     this.#byAccount.set(account, position);
   }
 
-  /** Forgets it as well: a batch that fails is repeated from the front. */
+  /** Also forgets the position, so that a batch that fails is repeated from the front. */
   take(account: string): Position | undefined {
     const position = this.#byAccount.get(account);
     this.#byAccount.delete(account);

@@ -2,10 +2,11 @@ import type { PurgedRecords } from '../store.ts';
 import type { TokenId } from '../token.ts';
 
 /**
- * The answer of a purge that looked for records and then removed those which it had found. If it removed
- * fewer, another call has removed some meanwhile, or given them a later end: those that are left are not told.
+ * The answer of a purge that first looked for records and then removed them. If it removed fewer than it
+ * found, another call has removed some meanwhile, or given them a later end. `ids` leaves out the records
+ * that are still there.
  *
- * @param find reads what is left of the records
+ * @param find reads records, to see which are still there
  */
 export async function purgedOf(
   found: readonly TokenId[],

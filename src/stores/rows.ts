@@ -37,9 +37,9 @@ export const COLUMNS = [
   'format',
 ] as const;
 
-/** Of the first schema version. */
+/** The columns of the first schema version. */
 export const FIRST_COLUMNS = /* @__PURE__ */ COLUMNS.slice(0, 16);
-/** Those that later ones added. Each is null in a row that an earlier version has inserted. */
+/** The columns that later versions added. Each is null in a row that an earlier version inserted. */
 export const ADDED_COLUMNS = /* @__PURE__ */ COLUMNS.slice(16);
 
 export type Column = (typeof COLUMNS)[number];
@@ -102,14 +102,14 @@ export function bytesOfLists(record: Pick<TokenRecord, 'scopes' | 'requested'>):
 }
 
 /** The remembered lists of records, by id. */
-export type KnownOfIds = ReadonlyMap<string, KnownLists>;
+export type KnownListsById = ReadonlyMap<string, KnownLists>;
 
 /**
  * For each record its id, followed by the digest of its remembered list. A database leaves out a list
  * only if it computes the same digest. A version would not do: after a restore, the same version may
  * have other scopes.
  */
-export function digestsOf(known: KnownOfIds, list: 'scopes' | 'requested'): string[] {
+export function digestsOf(known: KnownListsById, list: 'scopes' | 'requested'): string[] {
   return Array.from(known).flatMap(([id, { [list]: text }]) => (text ? id + text.digest : []));
 }
 
@@ -130,8 +130,8 @@ export class RowReader {
     return this.#lists.known(id);
   }
 
-  /** Likewise for several records; undefined if there is none for any. */
-  knownOf(ids: readonly TokenId[]): KnownOfIds | undefined {
+  /** The same for several records; undefined if none of them has any. */
+  knownOf(ids: readonly TokenId[]): KnownListsById | undefined {
     let known: Map<TokenId, KnownLists> | undefined;
     for (const id of ids) {
       const lists = this.#lists.known(id);
@@ -296,7 +296,7 @@ function limits(cell: unknown, column: Column): TokenLimits {
   return value;
 }
 
-/** The list of a child's parent would lack a child whose columns do not agree. */
+/** If the two columns do not agree, the list of the parent's children would lack the record. */
 function ancestorsIn(cell: unknown, parent: unknown): readonly TokenId[] | undefined {
   if (cell === null && parent === null) return undefined;
   const value = json(cell, 'ancestors');

@@ -1,4 +1,4 @@
-/** What the comment of a table says of its schema. */
+/** The schema version in the comment of a table. */
 export interface SchemaMark {
   readonly version: number;
   /** The oldest schema version that code must know in order to use the table. */
@@ -8,7 +8,7 @@ export interface SchemaMark {
 /** The comment of a table that this version made. The comments of our tables of tokens begin with this. */
 export const MARK = 'tokenwright schema';
 
-/** A kind of table: how its comment begins, and how messages name it. */
+/** A kind of table: its mark in the comment, and its names in messages. */
 export interface TableKind {
   readonly mark: string;
   readonly holds: string;
@@ -46,7 +46,7 @@ export const LEASES: TableKind = {
   standby: ['may lack the latest leases', 'connect the pool to the primary'],
 };
 
-/** What `doctor` says of a table that needs a later version. */
+/** The message of `doctor` about a table that needs a later version. */
 export const SCHEMA_NEWER =
   'tokens may be misread: a later version of tokenwright changed the table in a way that this version does not know; upgrade tokenwright';
 

@@ -1,8 +1,10 @@
 import { TokenError } from '../errors.ts';
 import type { TokenStore } from '../store.ts';
 
-/** What a store does with records, without listening, closing and looking at the server. */
-export function recordsOf(store: TokenStore & Required<Pick<TokenStore, 'scan'>>): TokenStore {
+/** The part of a store that works in a transaction of the host: no `watch`, `doctor` or `close`. */
+export function storeInTransaction(
+  store: TokenStore & Required<Pick<TokenStore, 'scan'>>,
+): TokenStore {
   return {
     insert: (record, quota) => store.insert(record, quota),
     find: (ids) => store.find(ids),

@@ -24,8 +24,8 @@ export interface UsageRow {
 export const REFUSALS = '';
 
 /**
- * What a batch adds, each token and scope once, in the order in which they came first. A statement must
- * not change a row twice.
+ * Sums up a batch, so that each token and scope comes once, in the order of their first appearance. A
+ * statement must not change a row twice.
  *
  * @throws {TokenError} `invalid_request` for counts and times that are not whole numbers
  */

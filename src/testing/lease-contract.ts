@@ -50,16 +50,16 @@ export const leaseContract: readonly LeaseContractCase[] = [
 
   test('take: never grants more than the limit to many at the same time', async (store) => {
     const calls = range(64).flatMap(() =>
-      [1, 2, 3].map((want) => store.take([of({ want, limit: 100 })])),
+      [1, 2, 3].map((want) => store.take([wantOf({ want, limit: 100 })])),
     );
     const granted = (await Promise.all(calls)).flat();
     assert.equal(sumOf(granted), 100);
     assert.ok(granted.every((amount) => amount >= 0 && amount <= 3));
-    assert.deepEqual(await store.take([of({ limit: 100 })]), [0]);
+    assert.deepEqual(await store.take([wantOf({ limit: 100 })]), [0]);
   }),
 
   test('take: never grants more than the limit to many who ask for several things', async (store) => {
-    const wants = range(8).map((index) => of({ key: `${KEY}${index}`, want: 3, limit: 50 }));
+    const wants = range(8).map((index) => wantOf({ key: `${KEY}${index}`, want: 3, limit: 50 }));
     const calls = range(32).map((index) =>
       // In different orders, as different processes would.
       store.take(index % 2 === 0 ? wants : [...wants].reverse()),
@@ -75,7 +75,7 @@ export const leaseContract: readonly LeaseContractCase[] = [
 
   test('take: answers many wants in their order', async (store) => {
     const wants = range(100).map((index) =>
-      of({ key: `many/${index}`, limit: 1 + (index % 7), want: 5 }),
+      wantOf({ key: `many/${index}`, limit: 1 + (index % 7), want: 5 }),
     );
     const expected = wants.map(({ limit, want }) => Math.min(limit, want));
     assert.deepEqual([...(await store.take(wants))], expected);
@@ -88,45 +88,50 @@ export const leaseContract: readonly LeaseContractCase[] = [
   }),
 
   test('take: counts a key and window that comes twice in one call twice', async (store) => {
-    const wants = [of({ want: 7 }), of({ key: OTHER }), of({ want: 7 }), of({ want: 7 })];
+    const wants = [
+      wantOf({ want: 7 }),
+      wantOf({ key: OTHER }),
+      wantOf({ want: 7 }),
+      wantOf({ want: 7 }),
+    ];
     assert.deepEqual([...(await store.take(wants))], [7, 1, 3, 0]);
   }),
 
   test('take: compares keys byte by byte', async (store) => {
     for (const [index, key] of ALIKE_KEYS.entries()) {
-      await store.take([of({ key, want: index + 1 })]);
+      await store.take([wantOf({ key, want: index + 1 })]);
     }
     for (const [index, key] of ALIKE_KEYS.entries()) {
-      assert.deepEqual([...(await store.take([of({ key, want: 10 })]))], [9 - index]);
+      assert.deepEqual([...(await store.take([wantOf({ key, want: 10 })]))], [9 - index]);
     }
   }),
 
   test('take: takes keys of 64 bytes, and all of them count', async (store) => {
     const [one, other] = ['x'.repeat(64), `${'x'.repeat(63)}y`];
-    assert.deepEqual([...(await store.take([of({ key: one, want: 9 })]))], [9]);
-    assert.deepEqual([...(await store.take([of({ key: other, want: 9 })]))], [9]);
-    assert.deepEqual([...(await store.take([of({ key: one, want: 9 })]))], [1]);
+    assert.deepEqual([...(await store.take([wantOf({ key: one, want: 9 })]))], [9]);
+    assert.deepEqual([...(await store.take([wantOf({ key: other, want: 9 })]))], [9]);
+    assert.deepEqual([...(await store.take([wantOf({ key: one, want: 9 })]))], [1]);
   }),
 
   test('take: counts each window apart', async (store) => {
     const windows = [41_000_000_007, 41_000_000_008];
     for (const window of windows) {
-      assert.deepEqual([...(await store.take([of({ window, want: 8 })]))], [8]);
+      assert.deepEqual([...(await store.take([wantOf({ window, want: 8 })]))], [8]);
     }
     for (const window of windows) {
-      assert.deepEqual([...(await store.take([of({ window, want: 8 })]))], [2]);
+      assert.deepEqual([...(await store.take([wantOf({ window, want: 8 })]))], [2]);
     }
   }),
 
   test('take: counts a total apart from the windows of a rate', async (store) => {
     for (const window of [0, 2, 3]) {
-      assert.deepEqual([...(await store.take([of({ window, want: 8 })]))], [8]);
+      assert.deepEqual([...(await store.take([wantOf({ window, want: 8 })]))], [8]);
     }
-    assert.deepEqual([...(await store.take([of({ want: 8 })]))], [2]);
+    assert.deepEqual([...(await store.take([wantOf({ want: 8 })]))], [2]);
   }),
 
   test('take: grants nothing of what has ended, and counts nothing of it', async (store) => {
-    const wants = [of({ until: ENDED, want: 8 }), of({ window: 7, until: ENDED, want: 8 })];
+    const wants = [wantOf({ until: ENDED, want: 8 }), wantOf({ window: 7, until: ENDED, want: 8 })];
     assert.deepEqual([...(await store.take(wants))], [0, 0]);
     assert.deepEqual(await takeOf(store, [10]), [10]);
     assert.deepEqual([...(await store.take(wants))], [0, 0]);
@@ -134,21 +139,21 @@ export const leaseContract: readonly LeaseContractCase[] = [
 
   test('take: a higher limit adds to what is left, a lower one takes away from it', async (store) => {
     const take = async (want: number, limit: number) =>
-      (await store.take([of({ want, limit })]))[0];
+      (await store.take([wantOf({ want, limit })]))[0];
     assert.equal(await take(10, 10), 10);
     assert.equal(await take(10, 15), 5);
     assert.equal(await take(1, 15), 0);
     assert.equal(await take(1, 7), 0);
     assert.equal(await take(2, 18), 2);
     await store.giveBack([{ key: KEY, window: 0, amount: 8 }]);
-    // Nine are out.
+    // Nine are granted.
     assert.equal(await take(5, 9), 0);
     assert.equal(await take(5, 10), 1);
   }),
 
   test('take: counts to the largest whole number', async (store) => {
     const limit = Number.MAX_SAFE_INTEGER;
-    const take = async (want: number) => (await store.take([of({ want, limit })]))[0];
+    const take = async (want: number) => (await store.take([wantOf({ want, limit })]))[0];
     assert.equal(await take(limit - 3), limit - 3);
     assert.equal(await take(2), 2);
     assert.equal(await take(limit), 1);
@@ -162,7 +167,7 @@ export const leaseContract: readonly LeaseContractCase[] = [
 
   test('take: changes nothing of what it is given, and keeps copies', async (store) => {
     const until = later(DAY);
-    const want = Object.freeze(of({ want: 9, until }));
+    const want = Object.freeze(wantOf({ want: 9, until }));
     const lease = Object.freeze({ key: KEY, window: 0, amount: 4 });
     await store.take(Object.freeze([want]));
     await store.giveBack(Object.freeze([lease]));
@@ -189,7 +194,7 @@ export const leaseContract: readonly LeaseContractCase[] = [
 
   test('giveBack: does nothing for another key, another window, or one that never was', async (store) => {
     assert.deepEqual(await takeOf(store, [10]), [10]);
-    await store.take([of({ window: 7, want: 10 })]);
+    await store.take([wantOf({ window: 7, want: 10 })]);
     const leases: UnspentLease[] = [
       { key: OTHER, window: 0, amount: 5 },
       { key: KEY.toUpperCase(), window: 0, amount: 5 },
@@ -199,8 +204,8 @@ export const leaseContract: readonly LeaseContractCase[] = [
     await store.giveBack(leases);
     await store.giveBack([]);
     assert.deepEqual(await takeOf(store, [1]), [0]);
-    assert.deepEqual([...(await store.take([of({ window: 7, want: 10 })]))], [5]);
-    assert.deepEqual([...(await store.take([of({ key: OTHER, want: 20 })]))], [10]);
+    assert.deepEqual([...(await store.take([wantOf({ window: 7, want: 10 })]))], [5]);
+    assert.deepEqual([...(await store.take([wantOf({ key: OTHER, want: 20 })]))], [10]);
   }),
 
   test('giveBack: many at the same time never make more available than they took', async (store) => {
@@ -208,7 +213,7 @@ export const leaseContract: readonly LeaseContractCase[] = [
     const spend = async (): Promise<number> => {
       let spent = 0;
       for (let misses = 0; misses < 3; ) {
-        const [granted = 0] = await store.take([of({ want: 4, limit })]);
+        const [granted = 0] = await store.take([wantOf({ want: 4, limit })]);
         if (granted === 0) misses += 1;
         else spent += 1;
         // Spends one of each lease, and gives the rest back.
@@ -218,13 +223,13 @@ export const leaseContract: readonly LeaseContractCase[] = [
     };
     const spent = sumOf(await Promise.all(range(16).map(spend)));
     assert.ok(spent <= limit, `${spent} were spent of ${limit}`);
-    // What nobody could have while others held it is still there.
-    const [rest = 0] = await store.take([of({ want: limit, limit })]);
+    // The uses that others held at the time are available again.
+    const [rest = 0] = await store.take([wantOf({ want: limit, limit })]);
     assert.equal(spent + rest, limit);
   }),
 
   test('purge: forgets only what ended before the instant', async (store) => {
-    const wants = [0, 1, 2].map((ms) => of({ key: `${KEY}${ms}`, want: 10, until: later(ms) }));
+    const wants = [0, 1, 2].map((ms) => wantOf({ key: `${KEY}${ms}`, want: 10, until: later(ms) }));
     await store.take(wants);
     const forgotten = await store.purge(later(1), 10);
     // A store that forgets by itself need not do it here.
@@ -234,7 +239,9 @@ export const leaseContract: readonly LeaseContractCase[] = [
   }),
 
   test('purge: goes in steps of at most so many', async (store) => {
-    await store.take(range(5).map((index) => of({ key: `${KEY}${index}`, until: later(index) })));
+    await store.take(
+      range(5).map((index) => wantOf({ key: `${KEY}${index}`, until: later(index) })),
+    );
     const steps = [await store.purge(later(9), 2), await store.purge(later(9), 2)];
     steps.push(await store.purge(later(9), 2), await store.purge(later(9), 2));
     const isByItself = steps.every((count) => count === 0);
@@ -242,22 +249,22 @@ export const leaseContract: readonly LeaseContractCase[] = [
   }),
 
   test('purge: keeps what a later call has put off', async (store) => {
-    await store.take([of({ want: 10, until: later(0) })]);
-    await store.take([of({ want: 0, until: later(DAY) })]);
-    await store.take([of({ want: 1, until: later(0) })]);
+    await store.take([wantOf({ want: 10, until: later(0) })]);
+    await store.take([wantOf({ want: 0, until: later(DAY) })]);
+    await store.take([wantOf({ want: 1, until: later(0) })]);
     assert.equal(await store.purge(later(1), 10), 0);
     assert.deepEqual(await takeOf(store, [10]), [0]);
   }),
 ];
 
-function of(fields: Partial<LeaseWant>): LeaseWant {
+function wantOf(fields: Partial<LeaseWant>): LeaseWant {
   return { key: KEY, window: 0, limit: 10, want: 1, until: later(DAY), ...fields };
 }
 
-/** What is granted of a limit of 10, one call after the other. */
+/** Takes from a limit of 10, one call after the other. */
 async function takeOf(store: LeaseStore, wants: readonly number[]): Promise<number[]> {
   const granted: number[] = [];
-  for (const want of wants) granted.push(...(await store.take([of({ want })])));
+  for (const want of wants) granted.push(...(await store.take([wantOf({ want })])));
   return granted;
 }
 

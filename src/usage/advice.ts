@@ -3,7 +3,7 @@ import type { ScopeSet } from '../scope/set.ts';
 import type { TokenRecord } from '../token.ts';
 import { OTHER_SCOPES, type UsageRecord } from '../usage-store.ts';
 
-/** Which scopes of a token its use does not need. */
+/** The scopes of a token that it does not use, and all its other scopes. */
 export interface TokenAdvice {
   /**
    * The scopes that were not used in that time, in canonical order. Pass them to `patch` as
@@ -17,13 +17,13 @@ export interface TokenAdvice {
    */
   readonly kept: readonly string[];
   /**
-   * From when the counts say something about these scopes: when the token was issued, when its scopes last
+   * Since when the counts are about these scopes: when the token was issued, when its scopes last
    * changed, or when counting began, whichever was last.
    */
   readonly since: Date;
 }
 
-/** What advice is given from. */
+/** The facts for advice about a token. */
 export interface AdviceFacts {
   /** The scopes of the token. */
   readonly held: ScopeSet;
@@ -50,7 +50,7 @@ export function adviceOn(
   });
 }
 
-/** Those that were surely not used from an instant on. */
+/** The scopes that were certainly not used since an instant. */
 function unusedOf(
   scopes: readonly string[],
   usage: UsageRecord | undefined,
@@ -59,6 +59,6 @@ function unusedOf(
   const lastUses = new Map(usage?.scopes.map(({ scope, lastUsedAt }) => [scope, lastUsedAt]));
   const isUsed = (scope: string) =>
     (lastUses.get(scope)?.getTime() ?? Number.NEGATIVE_INFINITY) >= from;
-  // Nobody knows which one it was: one that is not counted apart, or any of them in an introspection.
+  // Uses under `other` may be by any scope: one that is not counted apart, or unknown in an introspection.
   return isUsed(OTHER_SCOPES) ? [] : scopes.filter((scope) => !isUsed(scope));
 }

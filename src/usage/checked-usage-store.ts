@@ -1,4 +1,5 @@
 import { corruptUsage, isTokenError } from '../errors.ts';
+import { isCount, isTime } from '../store-answers.ts';
 import { type StoreCallOptions, StoreCalls } from '../store-calls.ts';
 import type { TokenId } from '../token.ts';
 import type {
@@ -114,12 +115,4 @@ function isUsedScope(entry: unknown): entry is UsedScope {
   if (typeof entry !== 'object' || entry === null) return false;
   const { scope, uses, lastUsedAt } = entry as Partial<Record<keyof UsedScope, unknown>>;
   return typeof scope === 'string' && isCount(uses) && isTime(lastUsedAt);
-}
-
-function isTime(value: unknown): value is Date {
-  return value instanceof Date && Number.isFinite(value.getTime());
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

@@ -31,7 +31,7 @@ export interface TokenUsage {
   readonly scopes: readonly ScopeUsage[];
 }
 
-/** The counts that two places have of one token. */
+/** Adds up the counts of one token, such as those in the store and those that are not written yet. */
 export function combined(
   one: UsageRecord | undefined,
   other: UsageRecord | undefined,
@@ -53,8 +53,8 @@ export function totalsOf(usage: UsageRecord | undefined): UsageTotals {
   return { uses: total.uses, refusals, lastUsedAt: total.lastUsedAt };
 }
 
-/** The sums that two places have of one token. */
-export function added(one: UsageTotals | undefined, other: UsageTotals): UsageTotals {
+/** Adds up totals of one token. */
+export function combinedTotals(one: UsageTotals | undefined, other: UsageTotals): UsageTotals {
   if (one === undefined) return other;
   const last = latest(one.lastUsedAt, other.lastUsedAt);
   return {

@@ -15,7 +15,7 @@ interface BaseFinding {
   readonly message: string;
 }
 
-/** Why a token opens much: see `broad` of {@link TokenFinding}. */
+/** Why a token allows much: see `broad` of {@link TokenFinding}. */
 export type BroadReason = 'every_method' | 'whole_host' | 'most_of_catalog';
 
 /**
@@ -24,7 +24,8 @@ export type BroadReason = 'every_method' | 'whole_host' | 'most_of_catalog';
  * - `unused`: it was not used for `unusedForDays`, but before that.
  * - `never_used`: it was issued longer ago than that, and no use of it was ever counted.
  * - `broad`: it may use every method or a whole host, or more than half of the catalog.
- * - `excess`: it is used, but more than half of its scopes are not. `scopes` are those that `advise` names.
+ * - `excess`: it is used, but more than half of its scopes are not. `scopes` are those that `advise`
+ *   names.
  * - `expiring`: it expires soon, and was used in the last 30 days.
  * - `stale_secret`: its value is old.
  * - `orphaned_scope`: it holds scopes that its account may no longer have, because the catalog changed.
@@ -39,7 +40,7 @@ export type TokenFinding = BaseFinding &
       }
     | {
         readonly code: 'never_used';
-        /** From when uses of it are counted: when it was issued, or when counting began. */
+        /** Since when its uses are counted: when it was issued, or when counting began. */
         readonly since: Date;
       }
     | {
@@ -53,7 +54,7 @@ export type TokenFinding = BaseFinding &
       }
     | {
         readonly code: 'excess';
-        /** From when the counts say something about its scopes. */
+        /** Since when the counts are about its scopes. */
         readonly since: Date;
       }
     | {
@@ -74,14 +75,14 @@ export type TokenFinding = BaseFinding &
       }
   );
 
-/** How old things are that are found, in milliseconds. */
+/** The ages and times from which something is found, in milliseconds. */
 export interface ReviewAges {
   readonly unusedForMs: number;
   readonly expiringWithinMs: number;
   readonly secretOlderThanMs: number;
 }
 
-/** What is known about a token that is reviewed. */
+/** A token to review, and the facts about it. */
 export interface ReviewedToken {
   readonly record: TokenRecord;
   readonly token: Token;
@@ -100,7 +101,7 @@ type Found = TokenFinding extends infer Each
     : never
   : never;
 
-/** A token that was used within this time still has somebody who will miss it. */
+/** Somebody will miss a token that was used within this time. */
 const RECENT_MS = 30 * DAY_MS;
 const SUSPENDED_MS = 90 * DAY_MS;
 

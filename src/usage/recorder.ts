@@ -7,7 +7,7 @@ import type { TokenId, TokenRecord } from '../token.ts';
 import type { UsageRecord, UsageStore, UsageTotals } from '../usage-store.ts';
 import { adviceOn, type TokenAdvice } from './advice.ts';
 import { CheckedUsageStore } from './checked-usage-store.ts';
-import { added, combined, type TokenUsage, totalsOf, usageOf } from './counts.ts';
+import { combined, combinedTotals, type TokenUsage, totalsOf, usageOf } from './counts.ts';
 import { deltaOf, type Entry, Tally } from './tally.ts';
 
 /** How usage is recorded. */
@@ -22,14 +22,14 @@ export interface RecorderOptions {
   readonly now: () => number;
 }
 
-/** The timers of processes that started together drift apart. Never later: `flushMs` is a promise. */
+/** So that processes that started together do not write in step. Never later: `flushMs` is a promise. */
 const JITTER = 0.2;
-/** Writes come seldom, so that a second attempt at a read mostly has none in its way. */
+/** Writes are rare, so the second attempt at a read usually meets none. */
 const MAX_READ_ATTEMPTS = 3;
 
 /**
  * Counts uses and refusals in memory and writes them in the background. Counting awaits nothing and
- * never fails. What could not be written waits for the next attempt, within a bound.
+ * never fails. Counts that could not be written wait for the next attempt, up to a bound.
  */
 export class UsageRecorder {
   readonly #store: CheckedUsageStore;
@@ -88,7 +88,9 @@ export class UsageRecorder {
     const stored = await this.#betweenFlushes(() => this.#store.totals(ids));
     return ids.map((id, index) => {
       const waiting = this.#tally.of(id);
-      return waiting === undefined ? stored[index] : added(stored[index], totalsOf(waiting));
+      return waiting === undefined
+        ? stored[index]
+        : combinedTotals(stored[index], totalsOf(waiting));
     });
   }
 
@@ -109,7 +111,7 @@ export class UsageRecorder {
    */
   async adviceOn(record: TokenRecord, held: ScopeSet, from: number): Promise<TokenAdvice> {
     const [usage] = await this.countsOf([record.id]);
-    // Later than the counts, so that it is late enough for those that were dropped meanwhile.
+    // Read after the counts, so that it is late enough for counts that are dropped in between.
     const countedSince = await this.countedSince();
     return adviceOn(record, { held, usage, countedSince, from });
   }
@@ -131,7 +133,7 @@ export class UsageRecorder {
    * @throws {TokenError} `store_unavailable`
    */
   async forget(ids: readonly TokenId[]): Promise<void> {
-    // A count that is being written would come after.
+    // The store would add a count that is being written after it has forgotten the token.
     await this.#flush;
     this.#tally.forget(ids);
     await this.#store.forget(ids);
@@ -143,13 +145,13 @@ export class UsageRecorder {
     return { counts, longestMs: counts === 0 ? 0 : performance.now() - this.#waitingSince };
   }
 
-  /** Writes what is there and closes the store. What cannot be written then is lost, and reported. */
+  /** Writes all counts and closes the store. Counts that cannot be written are lost, and reported. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
     const running = this.#flush;
     await running;
-    // An attempt that has just failed took its time, and another one would double that.
+    // If an attempt has just failed, another one would double the wait.
     if (running === undefined || !this.#isFailing) await this.#startFlush();
     clearTimeout(this.#timer);
     this.#report(this.#tally.dropAll());
@@ -182,7 +184,7 @@ export class UsageRecorder {
 
   /** Never rejects. */
   async #writeAll(): Promise<void> {
-    // A store such as SQLite does its work inside of the call, which a verification must not wait for.
+    // A store such as SQLite does its work inside the call, and no verification may wait for that.
     await nextTurn();
     do {
       this.#isLate = false;
@@ -199,7 +201,7 @@ export class UsageRecorder {
     const begunAt = performance.now();
     this.#isFailing = false;
     for (let start = 0; start < entries.length; start += USAGE_BATCH) {
-      // Those that were dropped since have no count any more.
+      // Entries that were dropped since then have a count of 0.
       const batch = entries.slice(start, start + USAGE_BATCH).filter(({ count }) => count > 0);
       const sent = batch.map(({ count }) => count);
       this.#writes += 1;
@@ -212,7 +214,7 @@ export class UsageRecorder {
       // If only a part of a cluster is down, the counts of all others are written.
       if (batch.every(({ id }) => missing.has(id))) return;
     }
-    // What waits now came after that.
+    // All counts that wait now were made after that.
     if (!this.#isFailing) this.#waitingSince = begunAt;
   }
 
@@ -221,8 +223,8 @@ export class UsageRecorder {
   }
 
   /**
-   * Reads from the store. A count that is being written may be there or not: reads wait for the end of a
-   * flush.
+   * Reads from the store, if possible between two flushes. During one, the counts that are being written
+   * may be in the store or not.
    */
   async #betweenFlushes<Answer>(read: () => Promise<Answer>): Promise<Answer> {
     for (let attempt = 1; ; attempt++) {
@@ -234,7 +236,7 @@ export class UsageRecorder {
   }
 }
 
-/** The error for a question about usage that nobody counts. */
+/** The error for a call about usage, of a service that does not record it. */
 export function usageIsOff(): TokenError {
   return new TokenError(
     'invalid_options',

@@ -11,8 +11,8 @@ export interface Entry {
 }
 
 /**
- * Counts that wait to be written, up to a number of them: then the oldest are dropped. An entry stays
- * until its count is known to be stored, so that a failed write has nothing to put back.
+ * Counts that wait to be written. If there are too many, the oldest are dropped. An entry stays until its
+ * count is known to be stored, so that a failed write has nothing to put back.
  */
 export class Tally {
   readonly #maxEntries: number;
@@ -21,11 +21,11 @@ export class Tally {
   #size = 0;
   #dropped = 0;
   /**
-   * While entries are dropped, goes on from the last token that lost one: a new iterator would first pass
-   * over all the places that were freed before it, tens of thousands for each drop.
+   * The position of the dropping in the map, kept from one drop to the next: a new iterator would first
+   * skip the slots of all tokens that were dropped before, tens of thousands for each drop.
    */
   #oldest: Iterator<Map<string | undefined, Entry>> | undefined;
-  /** What is left of that token. */
+  /** The entries that are left of the token at this position. */
   #dropping: Map<string | undefined, Entry> | undefined;
   #completeSince = Number.NEGATIVE_INFINITY;
 
@@ -38,7 +38,7 @@ export class Tally {
     return this.#size;
   }
 
-  /** The instant after the latest use that was dropped. Those since then are here, or were stored. */
+  /** The instant after the latest use that was dropped. All uses since then are here, or were stored. */
   get completeSince(): number {
     return this.#completeSince;
   }
@@ -66,12 +66,12 @@ export class Tally {
     return [...this.#tokens.values()].flatMap((entries) => [...entries.values()]);
   }
 
-  /** Takes a count that was stored off its entry, which may have grown since. */
+  /** Subtracts a count that was stored from its entry, which may have grown since. */
   settle(entry: Entry, count: number): void {
     entry.count -= count;
     if (entry.count > 0) return;
     this.#remove(entry);
-    // V8 keeps every former table of the map for an iterator that waits.
+    // V8 keeps every former table of the map alive for an iterator that is not finished.
     this.#oldest = undefined;
   }
 
@@ -87,7 +87,7 @@ export class Tally {
     };
   }
 
-  /** Takes out what was counted of tokens. */
+  /** Removes the counts of tokens. */
   forget(ids: readonly TokenId[]): void {
     for (const id of ids) {
       for (const entry of [...(this.#tokens.get(id)?.values() ?? [])]) {
@@ -128,7 +128,7 @@ export class Tally {
 
   #remove(entry: Entry): void {
     const entries = this.#tokens.get(entry.id);
-    // It may have been dropped, and another one may have come in its place.
+    // It may have been dropped, and replaced by a new entry.
     if (entries?.get(entry.scope) !== entry) return;
     entries.delete(entry.scope);
     this.#size -= 1;
@@ -136,7 +136,7 @@ export class Tally {
   }
 }
 
-/** What is written of an entry. */
+/** The delta to write for an entry. */
 export function deltaOf({ id, scope, count, lastAt }: Entry): UsageDelta {
   if (scope === undefined) return { id, refusals: count };
   return { id, scope, uses: count, lastUsedAt: new Date(lastAt) };

@@ -1,14 +1,14 @@
 import { MAX_FOREIGN_LENGTH, MIN_FOREIGN_LENGTH } from '../bounds.ts';
-import { TokenError } from '../errors.ts';
-import type { TokenId, TokenRecord } from '../token.ts';
+import { invalidOptions } from '../errors.ts';
+import { isFormatName, type TokenId, type TokenRecord } from '../token.ts';
 import { ALPHABET, ID_LENGTH, type PresentedValue } from './format.ts';
 import { sha256 } from './hmac.ts';
 
 /** The values of another system, for the option `foreign` of a service; see {@link formats}. */
 export interface ForeignFormat {
-  /** What imported tokens are marked with: 1 to 32 of `a-z`, `0-9` and `-`. */
+  /** The `format` of imported tokens: 1 to 32 of `a-z`, `0-9` and `-`. */
   readonly name: string;
-  /** What all its values begin with, if that is known. */
+  /** The text that all its values begin with, if there is one. */
   readonly start?: string | undefined;
   /**
    * The part of a value whose SHA-256 the other system has stored; `undefined` if the text is not a value
@@ -22,25 +22,25 @@ export interface ForeignFormat {
   readonly inText?: string | undefined;
 }
 
-/** Which values a format has. */
+/** The options of a format whose values have a prefix. */
 export interface PrefixedFormat {
-  /** What stands before the first `_` that is not its own, such as `acme` or `acme_live`. */
+  /** The text before the `_` that ends the prefix, such as `acme` or `acme_live`. */
   readonly prefix: string;
 }
 
-/** What an imported value is stored as. */
+/** The members of a record that belong to an imported value. */
 export type ImportedValue = Pick<TokenRecord, 'id' | 'prefix' | 'kid' | 'digest' | 'format'>;
 
 const DIGEST_BYTES = 32;
-/** Of no key: a kid is two letters or digits. */
+/** Not the kid of any key, because those are letters and digits. */
 const NO_KEY = '--';
 
 /**
- * The formats of values that can be imported, each with the facts of its own system. A value is offered to
- * those that you pass as `foreign`, in that order, and only if it does not begin with your own prefix. The
- * first one whose pattern fits says which part of it is hashed.
+ * The formats of values that can be imported, each with the facts of its own system. A value that does not
+ * begin with your own prefix is tried with the formats that you pass as `foreign`, in that order. The
+ * first format that matches says which part of the value is hashed.
  *
- * What fits costs a read of the store: a pattern proves nothing.
+ * A value that matches costs a read of the store, because a pattern proves nothing.
  *
  * @example
  * const foreign = [formats.sanctum(), formats.prefixedApiKey({ prefix: 'old' })];
@@ -60,7 +60,7 @@ export const formats = /* @__PURE__ */ Object.freeze({
         const match = /^([0-9A-Za-z]{40})([0-9a-f]{8})?$/.exec(rest ?? '');
         if (match === null) return undefined;
         const [, entropy = '', checksum] = match;
-        // The CRC-32 is made of the random part alone.
+        // The CRC-32 covers only the random part.
         const isRight = checksum === undefined || crc32(entropy) === Number.parseInt(checksum, 16);
         return isRight ? token : undefined;
       },
@@ -78,9 +78,11 @@ export const formats = /* @__PURE__ */ Object.freeze({
     const start = checkStart(prefix, 'betterAuth');
     const partOf = (value: string, rest: string) =>
       rest.length === letters && /^[A-Za-z]+$/.test(rest) ? value : undefined;
-    return starting('better-auth', start, `[A-Za-z]{${letters}}`, partOf);
+    return formatWithStart('better-auth', start, `[A-Za-z]{${letters}}`, partOf);
   },
-  /** The package `keypal`: a prefix if you have set one, and 32 letters and digits. Not with its `salt`. */
+  /**
+   * The package `keypal`: a prefix if you have set one, and 32 letters and digits. Not with its `salt`.
+   */
   keypal({
     prefix = '',
     length = 32,
@@ -92,30 +94,30 @@ export const formats = /* @__PURE__ */ Object.freeze({
     const start = checkStart(prefix, 'keypal');
     const partOf = (value: string, rest: string) =>
       rest.length === letters && /^[0-9A-Za-z]+$/.test(rest) ? value : undefined;
-    return starting('keypal', start, `[0-9A-Za-z]{${letters}}`, partOf);
+    return formatWithStart('keypal', start, `[0-9A-Za-z]{${letters}}`, partOf);
   },
   /** Unkey: a prefix, `_` and base58. */
   unkey({ prefix }: PrefixedFormat): ForeignFormat {
     const start = `${checkStart(prefix, 'unkey')}_`;
-    return starting('unkey', start, '[1-9A-HJ-NP-Za-km-z]{10,360}', (value, rest) =>
+    return formatWithStart('unkey', start, '[1-9A-HJ-NP-Za-km-z]{10,360}', (value, rest) =>
       /^[1-9A-HJ-NP-Za-km-z]{10,360}$/.test(rest) ? value : undefined,
     );
   },
   /** The package `prefixed-api-key`: a prefix, a short part and a long one, which alone is hashed. */
   prefixedApiKey({ prefix }: PrefixedFormat): ForeignFormat {
     const start = `${checkStart(prefix, 'prefixedApiKey')}_`;
-    return starting(
+    return formatWithStart(
       'prefixed-api-key',
       start,
-      // Of its usual lengths: looking for all of them would not take linear time.
+      // Only the usual lengths: a search for all lengths would not take linear time.
       '[0-9A-Za-z]{8}_[0-9A-Za-z]{24}',
       (_, rest) => /^[0-9A-Za-z]{1,64}_([0-9A-Za-z]{16,64})$/.exec(rest)?.[1],
     );
   },
   /**
    * Any other values whose SHA-256 is stored. The pattern must match a whole value, without the flags `g`
-   * and `y`; if it has a group, the first one is what was hashed. Do not let it backtrack: anybody can send
-   * what it has to refuse.
+   * and `y`. If it has a group, only the first group was hashed. The pattern must not backtrack, because
+   * anybody can send texts that it does not match.
    */
   sha256({
     pattern,
@@ -125,7 +127,7 @@ export const formats = /* @__PURE__ */ Object.freeze({
     readonly name?: string | undefined;
   }): ForeignFormat {
     if (!(pattern instanceof RegExp) || pattern.global || pattern.sticky) {
-      throw invalid(
+      throw invalidOptions(
         'formats.sha256 takes { pattern }, a regular expression for a whole value, without the flags g and y',
       );
     }
@@ -139,8 +141,14 @@ export const formats = /* @__PURE__ */ Object.freeze({
   },
 });
 
-/** @param rest matches what stands behind the start */
-function starting(
+/**
+ * A format whose values have a fixed start.
+ *
+ * @param rest a pattern that finds the text after the start
+ * @param partOfRest returns the hashed part of a value; `undefined` if the text after its start does not
+ * fit
+ */
+function formatWithStart(
   name: string,
   start: string,
   rest: string,
@@ -151,13 +159,13 @@ function starting(
     // Without a start, any long word would look like one.
     ...(start !== '' && { start, inText: `(${escaped(start)})${rest}` }),
     hashedPart(value: string) {
-      const behind = restOf(value, start);
-      return behind === undefined ? undefined : partOfRest(value, behind);
+      const after = restOf(value, start);
+      return after === undefined ? undefined : partOfRest(value, after);
     },
   });
 }
 
-/** Of what a start may hold, only the dot means something else in a regular expression. */
+/** The dot is the only character of a start that is special in a regular expression. */
 function escaped(start: string): string {
   return start.replaceAll('.', '[.]');
 }
@@ -169,13 +177,15 @@ function restOf(value: string, start: string): string | undefined {
 function checkStart(text: unknown, format: string): string {
   if (text === '' && ['sanctum', 'betterAuth', 'keypal'].includes(format)) return '';
   if (typeof text === 'string' && /^[0-9A-Za-z_.-]{1,64}$/.test(text)) return text;
-  throw invalid(`formats.${format} takes a prefix of 1 to 64 letters, digits, "_", "." and "-"`);
+  throw invalidOptions(
+    `formats.${format} takes a prefix of 1 to 64 letters, digits, "_", "." and "-"`,
+  );
 }
 
 function lengthOf(length: unknown): number {
   const isLength = Number.isInteger(length) && (length as number) >= MIN_FOREIGN_LENGTH;
   if (isLength && (length as number) <= MAX_FOREIGN_LENGTH) return length as number;
-  throw invalid(
+  throw invalidOptions(
     `length must be a whole number from ${MIN_FOREIGN_LENGTH} to ${MAX_FOREIGN_LENGTH}`,
   );
 }
@@ -191,14 +201,13 @@ export function checkFormats(
 ): readonly ForeignFormat[] {
   const names = new Set<string>();
   for (const [index, { name, start, hashedPart }] of given.entries()) {
-    const isName = typeof name === 'string' && /^[a-z0-9-]{1,32}$/.test(name);
-    if (!isName || typeof hashedPart !== 'function') {
-      throw invalid(`foreign[${index}] must be a format, such as formats.sanctum()`);
+    if (!isFormatName(name) || typeof hashedPart !== 'function') {
+      throw invalidOptions(`foreign[${index}] must be a format, such as formats.sanctum()`);
     }
-    if (names.has(name)) throw invalid(`foreign has two formats with the name ${name}`);
+    if (names.has(name)) throw invalidOptions(`foreign has two formats with the name ${name}`);
     names.add(name);
     if (start?.startsWith(`${prefix}_`) === true) {
-      throw invalid(
+      throw invalidOptions(
         `foreign[${index}] has values that begin with ${prefix}_, as those of this service: choose another prefix for the new ones`,
       );
     }
@@ -233,7 +242,7 @@ function partOf({ hashedPart }: ForeignFormat, value: string): string | undefine
   }
 }
 
-/** What is stored of a value with this SHA-256. Nothing of it can be presented. */
+/** The members of a record for a value with this SHA-256. None of them can be presented as a value. */
 export function importedValue(digest: Uint8Array, format: string): ImportedValue {
   return { ...presentedOf(digest), prefix: format, kid: NO_KEY, format };
 }
@@ -264,9 +273,10 @@ function hashed(label: string, digest: Uint8Array): Buffer {
 }
 
 /**
- * Reads what another system has stored of a value: SHA-256 as bytes, or in hex, base64 or base64url.
+ * Reads the digest that another system has stored of a value: SHA-256 as bytes, or in hex, base64 or
+ * base64url.
  *
- * @returns the bytes, or what is wrong
+ * @returns the bytes, or a message that says what is wrong
  */
 export function readDigest(stored: unknown): Uint8Array | string {
   if (stored instanceof Uint8Array && stored.length === DIGEST_BYTES) return stored;
@@ -295,7 +305,7 @@ const SLOW_HASHES: readonly (readonly [string, RegExp])[] = [
   ['a salted hash', /^[0-9A-Za-z+/=_-]{8,}[:.$][0-9A-Za-z+/=_-]{16,}$/],
 ];
 
-/** CRC-32 as of PHP's `crc32b`. Short texts only: not every runtime has it in `node:zlib`. */
+/** CRC-32, as PHP's `crc32b`. Slow, so for short texts only; not every runtime has it in `node:zlib`. */
 function crc32(text: string): number {
   let crc = 0xffffffff;
   for (const byte of Buffer.from(text, 'latin1')) {
@@ -303,8 +313,4 @@ function crc32(text: string): number {
     for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
   }
   return ~crc >>> 0;
-}
-
-function invalid(message: string): TokenError {
-  return new TokenError('invalid_options', message);
 }

@@ -22,7 +22,7 @@ export const CHECKSUM_START = SECRET_START + SECRET_LENGTH;
 /** Everything after the underscore. */
 export const BODY_LENGTH = CHECKSUM_START + CHECKSUM_LENGTH;
 
-/** A value in a text: the last character of the prefix, and the body. Group 1 stays when it is masked. */
+/** A value in a text, from the last character of its prefix on. Masking keeps group 1. */
 export const VALUE_IN_TEXT = /([a-z0-9]_1[0-9A-Za-z]{8})[0-9A-Za-z]{49}/g;
 
 /** A well-formed value that was presented: the token that it claims to be, and the proof. */

@@ -20,7 +20,7 @@ export function checkPrefix(prefix: unknown): string {
   );
 }
 
-/** As documented by the vendors, by vendor. */
+/** As their vendors document them: one line for each vendor. */
 const VENDOR_PREFIXES: ReadonlySet<string> = new Set(
   [
     'ghp gho ghu ghs ghr github_pat',

@@ -17,9 +17,9 @@ export function redact(text: string): string {
 }
 
 /**
- * Makes a {@link redact} that masks the values of other systems as well, if their beginning tells them from
- * other words: of a format with a prefix, and of Sanctum. Of a format of your own, it masks what `inText`
- * finds.
+ * Makes a {@link redact} that also masks values of other systems, if a text shows which words are values:
+ * those of formats with a prefix, and those of Sanctum. For a format of your own, it masks the values that
+ * `inText` finds.
  *
  * @throws {TypeError} If an `inText` is not a regular expression
  * @example
@@ -41,7 +41,7 @@ function patternOf(inText: string): RegExp {
   }
 }
 
-/** The group of a pattern; nothing of a value whose pattern has none. */
+/** The masked value: the group of its pattern stays, or nothing if there is none. */
 function shownPart(_value: string, shown: unknown): string {
   return typeof shown === 'string' ? `${shown}…` : '…';
 }

@@ -9,14 +9,14 @@ interface ReadValue {
 }
 
 /**
- * What values were read as. Recognizes one by the SHA-256 of the whole. Keeps two generations: when the
- * recent one is full, it replaces the former one.
+ * Remembers what values were read as. Recognizes a value by the SHA-256 of the whole. Keeps two
+ * generations: when the recent one is full, it replaces the former one.
  */
 export class RememberedValues {
   #recent = new Map<number, ReadValue>();
   #former = new Map<number, ReadValue>();
 
-  /** What a value was read as; `undefined` if it is not remembered. */
+  /** The result of reading a value before; `undefined` if it is not remembered. */
   get(value: string): PresentedValue | undefined {
     const slot = slotOf(value);
     const recent = this.#recent.get(slot);

@@ -68,7 +68,7 @@ function withoutCredentials(parameters: string): string {
   return parameters[0] + parameters.slice(1).split('&').map(withoutCredential).join('&');
 }
 
-/** What stands behind a credential's name may hold any character, so it all goes, up to the `&`. */
+/** A credential may hold any character, so everything after its name goes, up to the `&`. */
 function withoutCredential(part: string): string {
   const parameters = part.split(';');
   const place = parameters.findIndex(isCredential);
@@ -88,7 +88,7 @@ function withoutValues(text: string): string {
   const masked = redact(text);
   const plain = decode(masked);
   const maskedAgain = redact(plain);
-  // Where nothing hides behind an encoding, the log shows it as it came.
+  // If no value hides behind an encoding, the log shows the original spelling.
   return maskedAgain === plain ? masked : maskedAgain;
 }
 

@@ -95,7 +95,7 @@ function trufflehogDetector(name: string, prefix: string, expression: string): s
 `;
 }
 
-/** Checked by hand: zod would be the only reason to load it for a program that needs just this. */
+/** Checked by hand, so that a program that needs only these rules does not load zod. */
 function prefixOf(options: unknown): unknown {
   try {
     const { prefix, ...others } = options as { readonly prefix: unknown };

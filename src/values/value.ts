@@ -1,7 +1,9 @@
 import * as crypto from 'node:crypto';
 import { customRandom } from 'nanoid';
 import { MAX_FOREIGN_LENGTH } from '../bounds.ts';
+import { copyText } from '../copy-text.ts';
 import type { Proof, TokenId, TokenRecord } from '../token.ts';
+import { isId } from '../token-id.ts';
 import { checkFormats, type ForeignFormat, readForeign } from './foreign.ts';
 import {
   ALPHABET,
@@ -37,7 +39,7 @@ const pool = /* @__PURE__ */ new Uint8Array(POOL_BYTES);
 let taken = POOL_BYTES;
 
 /**
- * Random bytes from a pool: asking the generator for a few bytes is most of the cost of a token. Bytes
+ * Random bytes from a pool: calling the generator for a few bytes is most of the cost of a token. Bytes
  * are wiped from the pool when they are taken, so that it never holds a secret that is in use.
  */
 function drawBytes(count: number): Uint8Array {
@@ -58,8 +60,7 @@ export function newId(): TokenId {
 
 /** Reads an id; `undefined` if the text is not one. */
 export function readId(text: unknown): TokenId | undefined {
-  const isId = typeof text === 'string' && text.length === ID_LENGTH && isAlphanumeric(text, 0);
-  return isId ? (text as TokenId) : undefined;
+  return isId(text) ? text : undefined;
 }
 
 /**
@@ -89,7 +90,7 @@ export function mintValue(
   };
 }
 
-/** How a {@link Values} works. */
+/** The options of {@link Values}. */
 export interface ValueOptions {
   readonly reveal: 'once' | 'always';
   /** The values of other systems that are read as well. */
@@ -110,7 +111,7 @@ export class Values {
   readonly #length: number;
   readonly #foreign: readonly ForeignFormat[];
   readonly #own = new RememberedValues();
-  /** Apart: what only looks like a value of another system must not push out ours. */
+  /** Apart from our own: anybody can send texts that look foreign, and they must not evict ours. */
   readonly #others = new RememberedValues();
 
   /** @throws {TokenError} `invalid_options` for formats that cannot be told from one another */
@@ -149,7 +150,7 @@ export class Values {
     return presented;
   }
 
-  /** A value that begins as ours never meets a foreign format. */
+  /** A value with our own prefix is never read by a foreign format. */
   #readForeign(value: string): PresentedValue | undefined {
     if (this.#foreign.length === 0 || value.length > MAX_FOREIGN_LENGTH) return undefined;
     if (value.startsWith(`${this.#prefix}_`)) return undefined;
@@ -177,12 +178,12 @@ export function readValue(
   const key = ring.get(value.slice(start + 1, start + ID_START));
   if (key === undefined || !hasChecksum(key, value, start + CHECKSUM_START)) return undefined;
   const claim = value.slice(start + ID_START, start + CHECKSUM_START);
-  return { id: copyOf(claim.slice(0, ID_LENGTH)) as TokenId, digest: digestOf(claim) };
+  return { id: copyText(claim.slice(0, ID_LENGTH)) as TokenId, digest: digestOf(claim) };
 }
 
 /**
- * How a presented value belongs to a record, compared in constant time. `undefined`: it does not. The
- * grace period of a previous value is not considered.
+ * How a presented value belongs to a record, or `undefined` if it does not. Compares in constant time.
+ * Does not check the grace period of a previous value.
  */
 export function proofOf(
   { digest }: PresentedValue,
@@ -206,7 +207,9 @@ export function revealValue(ring: KeyRing, record: TokenRecord): string | undefi
 type Sealed = Pick<TokenRecord, 'kid' | 'box'>;
 type Owner = Pick<TokenRecord, 'id' | 'account'>;
 
-/** Marked with the key that sealed it; without a mark that is the key of the value. */
+/**
+ * The length of a box that begins with the id of its key. Any other box was sealed with the value's key.
+ */
 const MARKED_BOX_BYTES = KID_LENGTH + SEAL_BYTES + SECRET_LENGTH;
 
 /** The id of the key that sealed a secret; `undefined` if none is sealed. */
@@ -242,7 +245,7 @@ export function resealedBox(
 }
 
 /**
- * A value as people may see it: prefix, version, key and six characters of the id. Of an imported one, the
+ * A value for display: prefix, version, key and six characters of the id. For an imported value, the
  * format and those characters.
  */
 export function maskValue({
@@ -260,7 +263,7 @@ function assemble(key: Key, prefix: string, id: TokenId, secret: string): string
   return body + base62(key.checksum(body));
 }
 
-/** Compares all six characters, also when the first ones differ, so that the time says nothing. */
+/** Compares all six characters, even after a difference, so that the time reveals nothing. */
 function hasChecksum(key: Key, value: string, start: number): boolean {
   let rest = key.checksum(value, start);
   let difference = 0;
@@ -287,11 +290,6 @@ function digestOf(idAndSecret: string): Uint8Array {
 
 function boundTo(kid: string, id: TokenId, account: string): string {
   return JSON.stringify([VERSION, kid, id, account]);
-}
-
-/** V8 slices keep the parent string alive: copies, so that the secret can be collected. */
-function copyOf(part: string): string {
-  return Buffer.from(part, 'latin1').toString('latin1');
 }
 
 /** By character code: 1 for a letter or digit. */

@@ -19,8 +19,10 @@ const CONNECTIONS = 32;
 const SUSTAINED_CONNECTIONS = 64;
 const SUSTAINED_SECONDS = 60;
 const SLICE_SECONDS = 10;
-const GUARDS = (process.env["GUARDS"] ?? "none,an empty one,cached,uncached,jose,better-auth").split(",");
-const FRAMEWORKS = (process.env["FRAMEWORKS"] ?? "node:http,Hono,Fastify").split(",");
+const GUARDS = (
+  process.env['GUARDS'] ?? 'none,an empty one,cached,uncached,jose,better-auth'
+).split(',');
+const FRAMEWORKS = (process.env['FRAMEWORKS'] ?? 'node:http,Hono,Fastify').split(',');
 const script = new URL('http-server.ts', import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), 'tokenwright-bench-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));

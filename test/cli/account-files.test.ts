@@ -6,16 +6,16 @@ import { newFolder } from './support.ts';
 
 const ACCOUNT = { username: 'admin', passwordHash: 'old' };
 
-function keep(folder: string, content: unknown): string {
+function writeAccount(folder: string, content: unknown): string {
   const path = join(folder, 'account.json');
   writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
   return path;
 }
 
 describe('renewFirstAccount', () => {
-  it('replaces the hash alone', async () => {
+  it('replaces only the password hash', async () => {
     const folder = newFolder();
-    const path = keep(folder, { ...ACCOUNT, account: 'acme' });
+    const path = writeAccount(folder, { ...ACCOUNT, account: 'acme' });
 
     await renewFirstAccount(folder, ACCOUNT, 'new');
 
@@ -24,21 +24,21 @@ describe('renewFirstAccount', () => {
     expect(readdirSync(folder)).toEqual(['account.json']);
   });
 
-  it('leaves a file that somebody has changed', async () => {
+  it('leaves a file unchanged if it holds another hash', async () => {
     const folder = newFolder();
     const changed = { username: 'admin', passwordHash: 'another password' };
-    const path = keep(folder, changed);
+    const path = writeAccount(folder, changed);
 
     await renewFirstAccount(folder, ACCOUNT, 'new');
 
     expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(changed);
   });
 
-  it('replaces what a link leads to', async () => {
+  it('replaces the hash in the target of a symbolic link and keeps the link', async () => {
     const folder = newFolder();
     const elsewhere = join(folder, 'elsewhere');
     mkdirSync(elsewhere);
-    const path = keep(elsewhere, ACCOUNT);
+    const path = writeAccount(elsewhere, ACCOUNT);
     symlinkSync(path, join(folder, 'account.json'));
 
     await renewFirstAccount(folder, ACCOUNT, 'new');
@@ -49,7 +49,7 @@ describe('renewFirstAccount', () => {
     );
   });
 
-  it('rejects for a file that has gone, and makes none', async () => {
+  it('rejects if the file is missing, and does not create it', async () => {
     const folder = newFolder();
 
     await expect(renewFirstAccount(folder, ACCOUNT, 'new')).rejects.toThrow('ENOENT');
@@ -57,9 +57,9 @@ describe('renewFirstAccount', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('rejects for a file that is no JSON, and leaves it', async () => {
+  it('rejects if the file is not JSON, and leaves it unchanged', async () => {
     const folder = newFolder();
-    const path = keep(folder, '{"username":');
+    const path = writeAccount(folder, '{"username":');
 
     await expect(renewFirstAccount(folder, ACCOUNT, 'new')).rejects.toThrow('is not JSON');
 

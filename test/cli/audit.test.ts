@@ -26,12 +26,12 @@ function setUp() {
   return { clock, audit, signIn, accepted, take: takeLines, texts, runLater };
 }
 
-describe('an audit log', () => {
+describe('the audit log', () => {
   it.each<[SignIn['outcome'], string]>([
     ['refused', 'sign_in_refused'],
     ['limited', 'sign_in_limited'],
     ['unavailable', 'sign_in_unavailable'],
-  ])('tells of a sign-in that was %s', (outcome, event) => {
+  ])('records a sign-in with the outcome %s', (outcome, event) => {
     const { signIn, take, clock } = setUp();
 
     signIn({ outcome });
@@ -40,7 +40,7 @@ describe('an audit log', () => {
     expect(take()).toEqual([{ at, event, user: 'ada', address: '192.0.2.1' }]);
   });
 
-  it('tells of one that was accepted by its account', () => {
+  it('records an accepted sign-in by its account', () => {
     const { accepted, signIn, take, clock } = setUp();
 
     accepted('ada');
@@ -60,13 +60,16 @@ describe('an audit log', () => {
     ['Ada', null],
     ['__proto__', null],
     ['', null],
-  ])('names the user %j of a failure as %j, since others may be a password', (username, user) => {
-    const { signIn, take } = setUp();
+  ])(
+    'records the user %j of a failed sign-in as %j, since an unknown name may be a password',
+    (username, user) => {
+      const { signIn, take } = setUp();
 
-    signIn({ username });
+      signIn({ username });
 
-    expect(take()).toMatchObject([{ user }]);
-  });
+      expect(take()).toMatchObject([{ user }]);
+    },
+  );
 
   it.each([
     ['192.0.2.1', '192.0.2.1'],
@@ -77,7 +80,7 @@ describe('an audit log', () => {
     ['192.0.2.1\n{"event":"signed_in"}', null],
     ['1'.repeat(101), null],
     ['', null],
-  ])('takes %j for the address %j', (address, expected) => {
+  ])('records the address %j as %j', (address, expected) => {
     const { signIn, take } = setUp();
 
     signIn({ address });
@@ -85,7 +88,7 @@ describe('an audit log', () => {
     expect(take()).toMatchObject([{ address: expected }]);
   });
 
-  it('tells of an account from an address once in 60 seconds', () => {
+  it('records accepted sign-ins of an account from one address once in 60 seconds', () => {
     const { accepted, take, clock } = setUp();
     const accounts = () => take().map(({ account, address }) => [account, address]);
 
@@ -105,7 +108,7 @@ describe('an audit log', () => {
     expect(accounts()).toEqual([['ada', '192.0.2.1']]);
   });
 
-  it('remembers 10 000 of them, and forgets the oldest first', () => {
+  it('remembers 10 000 accepted sign-ins and evicts the oldest first', () => {
     const { accepted, take } = setUp();
 
     for (let i = 0; i < 10_000; i++) accepted('ada', String(i));
@@ -121,7 +124,7 @@ describe('an audit log', () => {
     expect(take()).toHaveLength(1);
   });
 
-  it('tells of 50 failures in a second, then how many more there were', async () => {
+  it('records 50 failures per second, then how many it left out', async () => {
     const { signIn, accepted, audit, take, clock, runLater } = setUp();
     const flood = (count: number) => {
       for (let i = 0; i < count; i++) signIn({ outcome: i % 2 === 0 ? 'refused' : 'limited' });
@@ -144,7 +147,7 @@ describe('an audit log', () => {
     expect(take()).toMatchObject([{ event: 'sign_ins_left_out', count: 1 }]);
   });
 
-  it('tells of changes and shown values, and not of each use', () => {
+  it('records changes and revealed values, but not each use of a token', () => {
     const { audit, take, clock } = setUp();
     const at = clock.now();
     const about = { id: ID, account: 'ada', at } as const;
@@ -170,17 +173,20 @@ describe('an audit log', () => {
     ]);
   });
 
-  it.each(['reused', 'store_trouble'] as const)('is not flooded by %s', (type) => {
-    const { audit, take, clock, runLater } = setUp();
-    const about = { id: ID, account: 'ada', code: 'store_corrupt', at: clock.now() };
+  it.each(['reused', 'store_trouble'] as const)(
+    'records 50 %s events per second, then how many it left out',
+    (type) => {
+      const { audit, take, clock, runLater } = setUp();
+      const about = { id: ID, account: 'ada', code: 'store_corrupt', at: clock.now() };
 
-    for (let i = 0; i < 60; i++) audit.recordEvent({ type, ...about } as unknown as TokenEvent);
-    expect(take()).toHaveLength(50);
-    runLater();
-    expect(take()).toMatchObject([{ event: 'events_left_out', count: 10 }]);
-  });
+      for (let i = 0; i < 60; i++) audit.recordEvent({ type, ...about } as unknown as TokenEvent);
+      expect(take()).toHaveLength(50);
+      runLater();
+      expect(take()).toMatchObject([{ event: 'events_left_out', count: 10 }]);
+    },
+  );
 
-  it('holds no control character, and one line is one line', () => {
+  it('replaces control characters, so that each entry stays on one line', () => {
     const { audit, texts, clock } = setUp();
     const account = 'a\u0085b\u2028c\u202ed\ne';
 
@@ -198,7 +204,7 @@ describe('serve --audit', () => {
       .filter((line) => line.startsWith('{'))
       .map((line) => JSON.parse(line));
 
-  it('adds to a file for its owner only, and has written all when it ends', async () => {
+  it('appends to a file for its owner only, and has written everything when it stops', async () => {
     const folder = newFolder();
     const file = join(folder, 'audit.jsonl');
     const args = ['--data', join(folder, 'data'), ...ACCOUNT, '--audit', file];
@@ -227,7 +233,7 @@ describe('serve --audit', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
-  it('tells of sign-ins, and of those that failed', async () => {
+  it('records accepted and failed sign-ins without passwords', async () => {
     const file = join(newFolder(), 'audit.jsonl');
     const flags = ['--client-header', 'X-Real-IP', '--introspection', 'shop:battery-staple'];
     const service = await serve(['--data', newFolder(), ...ACCOUNT, ...flags, '--audit', file]);
@@ -264,7 +270,7 @@ describe('serve --audit', () => {
     expect(text).not.toContain('staple');
   });
 
-  it('tells when values are shown', async () => {
+  it('records when values are shown', async () => {
     const file = join(newFolder(), 'audit.jsonl');
     const service = await serve(['--data', newFolder(), ...ACCOUNT, '--audit', file]);
     await call(service, '/token', { method: 'POST', body });
@@ -277,7 +283,7 @@ describe('serve --audit', () => {
     );
   });
 
-  it('writes to standard output, too', async () => {
+  it('writes to standard output if the variable is "-"', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT], { TOKENWRIGHT_AUDIT: '-' });
     const { body: token } = await call(service, '/token', { method: 'POST', body });
     const { stdout } = await service.stop();
@@ -288,7 +294,7 @@ describe('serve --audit', () => {
   });
 
   it.skipIf(!existsSync('/dev/full'))(
-    'goes on, and says so once, when a disk is full',
+    'keeps serving if the disk is full, and warns once',
     async () => {
       const service = await serve(['--data', newFolder(), ...ACCOUNT, '--audit', '/dev/full']);
       for (let i = 0; i < 5; i++) {
@@ -303,25 +309,25 @@ describe('serve --audit', () => {
     },
   );
 
-  it('does not start when the file cannot be opened', async () => {
+  it('does not start if the file cannot be opened', async () => {
     const folder = newFolder();
     mkdirSync(join(folder, 'a'));
 
-    for (const [place, code] of [
+    for (const [path, code] of [
       [join(folder, 'nowhere', 'audit'), 'ENOENT'],
       [join(folder, 'a'), 'EISDIR'],
     ]) {
-      const args = ['--data', join(folder, 'data'), '--port', '0', '--audit', place ?? ''];
+      const args = ['--data', join(folder, 'data'), '--port', '0', '--audit', path ?? ''];
       expect(await run(['serve', ...args])).toEqual({
         code: 1,
         stdout: '',
-        stderr: `tokenwright: ${place} cannot be opened for --audit (TOKENWRIGHT_AUDIT): ${code}\n`,
+        stderr: `tokenwright: ${path} cannot be opened for --audit (TOKENWRIGHT_AUDIT): ${code}\n`,
       });
     }
     expect(existsSync(join(folder, 'data', 'account.json'))).toBe(false);
   });
 
-  it('leaves a file that is there as it is, and adds to it', async () => {
+  it('appends to an existing file and keeps its permissions', async () => {
     const file = join(newFolder(), 'audit.jsonl');
     writeFileSync(file, '{"kept":true}\n');
     chmodSync(file, 0o640);

@@ -4,14 +4,14 @@ import { SERVE_SETTINGS } from '../../src/cli/settings.ts';
 import { run } from './support.ts';
 
 describe('checkVariables', () => {
-  it('knows each variable that the help on serve names', async () => {
+  it('accepts every variable in the help for serve, and rejects misspelled ones', async () => {
     const { stdout } = await run(['serve', '--help']);
     const names = stdout.match(/TOKENWRIGHT_\w+/g) ?? [];
     const other = ['COPY_FROM', 'COPY_TO', 'PASSWORD', 'TOKEN', 'URL', 'USER'].map(
       (name) => `TOKENWRIGHT_${name}`,
     );
 
-    // All but PORT.
+    // PORT is the only setting without the prefix.
     expect(names).toHaveLength(SERVE_SETTINGS.length - 1);
     for (const name of [...names, ...other]) {
       expect(() => checkVariables({ [name]: 'x' }), name).not.toThrow();
@@ -25,7 +25,7 @@ describe('checkVariables', () => {
     ['TOKENWRIGHT_ACOUNTS', ''],
     ['MY_TOKENWRIGHT_ACOUNTS', 'x'],
     ['TOKENWRIGHTS', 'x'],
-    // A service of Kubernetes that is called `tokenwright`, or `tokenwright-api`.
+    // Kubernetes sets these for a service named `tokenwright` or `tokenwright-api`.
     ['TOKENWRIGHT_PORT', 'tcp://10.0.0.1:8787'],
     ['TOKENWRIGHT_SERVICE_HOST', '10.0.0.1'],
     ['TOKENWRIGHT_SERVICE_PORT', '8787'],

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { startProxy } from '../console/proxy.ts';
 import { ACCOUNT, newFolder, run, serve } from './support.ts';
 
-/** The files that a page names, from where a browser looks for them. */
+/** The files that a page links, fetched from where a browser looks for them. */
 async function filesAt(page: string): Promise<Response[]> {
   const text = await (await fetch(page)).text();
   const names = [...text.matchAll(/(?:src|href)="([^"]+\.(?:css|js))"/g)];
@@ -10,7 +10,7 @@ async function filesAt(page: string): Promise<Response[]> {
 }
 
 describe('serve', () => {
-  it('has a console at /console, with its files, for everybody', async () => {
+  it('serves the console and its files at /console without credentials', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT]);
     const get = (path: string, method = 'GET') => fetch(service.url + path, { method });
 
@@ -40,7 +40,7 @@ describe('serve', () => {
     }
   });
 
-  it('has a console that works behind a proxy which adds a path', async () => {
+  it('serves a console that works behind a proxy with a path prefix', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT]);
     const proxy = await startProxy(service.url, (path) => path.replace(/^\/tokens-ui/, ''));
     onTestFinished(proxy.close);
@@ -59,7 +59,7 @@ describe('serve', () => {
   it.each([
     ['the flag', ['--console', 'off'], {}],
     ['the variable', [], { TOKENWRIGHT_CONSOLE: 'off' }],
-  ])('has none if %s says so', async (_, flags, environment) => {
+  ])('serves no console if %s turns it off', async (_, flags, environment) => {
     const service = await serve(['--data', newFolder(), ...flags], environment);
 
     expect(service.greeting).toContain('  console   off\n');
@@ -68,7 +68,7 @@ describe('serve', () => {
     expect(await (await fetch(service.url)).text()).not.toContain('console');
   });
 
-  it('sends a person there on the first start, which alone knows the password', async () => {
+  it('points to the console only on the first start, when it shows the password', async () => {
     const data = newFolder();
     const first = await serve(['--data', data]);
     await first.stop();
@@ -80,14 +80,14 @@ describe('serve', () => {
     expect(second.greeting).not.toContain('Sign in');
   });
 
-  it('refuses another word, and names those that it knows', async () => {
+  it('refuses values of --console other than on and off', async () => {
     const { code, stderr } = await run(['serve', '--data', newFolder(), '--console', 'yes']);
 
     expect(code).toBe(2);
     expect(stderr).toContain('--console (TOKENWRIGHT_CONSOLE) must be on or off');
   });
 
-  it('counts the page and its files as one route', async () => {
+  it('counts the page and its files as one route in the metrics', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT, '--metrics']);
     for (const path of ['/console', '/console/', '/console/canary', '/console?canary']) {
       await (await fetch(service.url + path)).text();

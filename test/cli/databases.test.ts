@@ -13,7 +13,7 @@ const body = { scopes: ['GET:acme.example/status'] };
 const catalog = () => ['--catalog', filesOf({ 'catalog.json': body.scopes })('catalog.json')];
 
 describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
-  it('issues, lists and revokes tokens, which are still there after a restart', async () => {
+  it('issues, lists and revokes tokens, and keeps them across a restart', async () => {
     const { url, table, flags } = newStore(engine);
     const data = newFolder();
     const settings = ['--data', data, ...flags, ...ACCOUNT];
@@ -39,7 +39,7 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
     await opened.close();
   });
 
-  it('records how tokens are used beside them, for all services and the commands', async () => {
+  it('records usage next to the tokens, for all services and commands', async () => {
     const { url, table, flags } = newStore(engine);
     const data = newFolder();
     const gateway = ['--check', 'nginx', '--domain', 'acme.example'];
@@ -54,7 +54,7 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
     for (let i = 0; i < 3; i++) await fetch(`${first.url}/check`, { headers });
     const ended = await first.stop();
     expect(ended.code).toBe(0);
-    // A cluster without replicas is warned of.
+    // A cluster without replicas causes a warning.
     expect(ended.stderr).not.toContain('usage');
 
     const second = await serve(settings);
@@ -68,7 +68,7 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
     expect(existsSync(join(data, 'usage.db'))).toBe(false);
   });
 
-  it('lists tokens by a command where nobody has ever recorded', async () => {
+  it('lets a command list tokens if usage was never recorded', async () => {
     const { flags } = newStore(engine);
     const data = newFolder();
     const off = ['--usage', 'off', ...catalog()];
@@ -83,7 +83,7 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
     expect(await service.stop()).toMatchObject({ code: 0 });
   });
 
-  it('makes no new keys while the database holds tokens, but does once they are revoked', async () => {
+  it('creates no new keys while the database holds tokens, but does once they are revoked', async () => {
     const { flags } = newStore(engine);
     const settings = (data: string) => ['--data', data, ...flags, ...ACCOUNT];
     const first = await serve(settings(newFolder()));
@@ -101,7 +101,7 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
     expect(existsSync(join(data, 'keys.json'))).toBe(true);
   });
 
-  it('shares tokens with a service beside it, also with --max-stale-ms', async () => {
+  it('shares tokens with a second service, also with --max-stale-ms', async () => {
     const data = newFolder();
     const { flags } = newStore(engine);
     const settings = ['--data', data, ...flags, ...ACCOUNT, '--max-stale-ms', '60000'];
@@ -117,7 +117,7 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
 });
 
 describe.skipIf(sqlEngines.length === 0).each(sqlEngines)('serve on %s', (engine) => {
-  it('may start four times at once where there is no table yet', async () => {
+  it('can start four times concurrently before the table exists', async () => {
     const data = newFolder();
     const settings = ['--data', data, ...newStore(engine).flags, ...ACCOUNT, ...catalog()];
 
@@ -136,7 +136,7 @@ describe.skipIf(sqlEngines.length === 0).each(sqlEngines)('serve on %s', (engine
     expect(ends.map(({ code, stderr }) => [code, stderr])).toEqual(ends.map(() => [0, '']));
   });
 
-  it('works on a table that was made by hand of what migrate prints', async () => {
+  it('works on a table that was created with the SQL from migrate --print', async () => {
     const { flags } = newStore(engine);
     const { stdout } = await run(['migrate', ...flags, '--print']);
     await runSql(engine, stdout);
@@ -149,12 +149,12 @@ describe.skipIf(sqlEngines.length === 0).each(sqlEngines)('serve on %s', (engine
   });
 });
 
-/** The engines whose servers a client reaches by the address of the URL alone. */
+/** Engines whose clients connect only to the address in the URL; a cluster announces other addresses. */
 const single = engines.filter((engine) => engine !== 'redisCluster');
 
-describe.skipIf(single.length === 0).each(single)('serve on a %s that is away', (engine) => {
-  it('waits for it, and says so once', async () => {
-    const { flags } = await awayAtFirst(engine);
+describe.skipIf(single.length === 0).each(single)('serve on a %s that is down', (engine) => {
+  it('waits until it is up, and warns once', async () => {
+    const { flags } = await downAtFirst(engine);
 
     const service = await serve(['--data', newFolder(), ...flags, ...ACCOUNT]);
 
@@ -164,8 +164,8 @@ describe.skipIf(single.length === 0).each(single)('serve on a %s that is away', 
     expect(stderr.match(/cannot be used: it hangs up.*; trying again for 30 s\n/g)).toHaveLength(1);
   });
 
-  it('ends with one line if it may not wait', async () => {
-    const { flags } = await awayAtFirst(engine);
+  it('exits with a one-line error with --store-wait 0', async () => {
+    const { flags } = await downAtFirst(engine);
     const settings = ['--data', newFolder(), ...flags, ...ACCOUNT];
 
     const ended = await run(['serve', '--port', '0', ...settings, '--store-wait', '0']);
@@ -174,8 +174,8 @@ describe.skipIf(single.length === 0).each(single)('serve on a %s that is away', 
     expect(ended.stderr).toMatch(/^tokenwright: \S.+ cannot be used: it hangs up.*\n$/);
   });
 
-  it('ends immediately on a signal while it waits', async () => {
-    const { flags, refused } = await awayAtFirst(engine);
+  it('exits immediately on a signal while it waits', async () => {
+    const { flags, refused } = await downAtFirst(engine);
     const settings = ['--data', newFolder(), ...flags, ...ACCOUNT];
     const { child, ended } = start(['serve', '--port', '0', ...settings]);
     onTestFinished(() => void child.kill('SIGKILL'));
@@ -187,7 +187,7 @@ describe.skipIf(single.length === 0).each(single)('serve on a %s that is away', 
 });
 
 describe.skipIf(single.length === 0).each(single)('serve on a %s that fails', (engine) => {
-  it('says so in one line, with the reason and without the password', async () => {
+  it('logs the outage in one line, with the reason and without the password', async () => {
     const { url, flags } = newStore(engine);
     const { hostname, port } = new URL(url);
     const sockets = new Set<Socket>();
@@ -221,8 +221,8 @@ describe.skipIf(single.length === 0).each(single)('serve on a %s that fails', (e
 
     expect((await call(service, '/token')).status).toBe(503);
     const { stderr } = await service.stop();
-    const told = stderr.split('\n').filter((line) => line.includes(' fails: '));
-    expect(told).toEqual([
+    const outages = stderr.split('\n').filter((line) => line.includes(' fails: '));
+    expect(outages).toEqual([
       expect.stringMatching(/^tokenwright: \S.* fails: nothing listens there/),
     ]);
     if (there.password !== '') expect(stderr).not.toContain(there.password);
@@ -231,7 +231,7 @@ describe.skipIf(single.length === 0).each(single)('serve on a %s that fails', (e
 
 describe('serve', () => {
   it.skipIf(sqlEngines.length === 0).each(sqlEngines)(
-    'does not wait for a database that %s does not have',
+    'does not wait for a database that does not exist in %s',
     async (engine) => {
       const url = newStore(engine).url.replace(/\/\w+$/, '/nowhere');
 
@@ -242,7 +242,7 @@ describe('serve', () => {
     },
   );
 
-  it.skipIf(!isInstalled('redis'))('warns of what weakens the store, and serves', async () => {
+  it.skipIf(!isInstalled('redis'))('warns about weak store settings, and starts', async () => {
     const server = await startServer('redis', { settings: { appendonly: 'no' } });
     onTestFinished(() => server.stop());
     const url = server.url.replace('://', '://:canary@');
@@ -257,25 +257,22 @@ describe('serve', () => {
     expect(stdout + stderr).not.toContain('canary');
   });
 
-  it.skipIf(mariadb === undefined)(
-    'ends also when its database has stopped to answer',
-    async () => {
-      const { url, table } = newStore('mariadb');
-      const line = await lineTo(Number(new URL(url).port));
-      const through = url.replace(/:\d+\//, `:${line.port}/`);
-      const settings = ['--data', newFolder(), '--store', through, '--table', table, ...ACCOUNT];
-      const service = await serve(settings);
-      expect((await call(service, '/token')).status).toBe(200);
+  it.skipIf(mariadb === undefined)('stops even if its database no longer answers', async () => {
+    const { url, table } = newStore('mariadb');
+    const relay = await relayTo(Number(new URL(url).port));
+    const through = url.replace(/:\d+\//, `:${relay.port}/`);
+    const settings = ['--data', newFolder(), '--store', through, '--table', table, ...ACCOUNT];
+    const service = await serve(settings);
+    expect((await call(service, '/token')).status).toBe(200);
 
-      line.freeze();
+    relay.freeze();
 
-      expect(await service.stop()).toMatchObject({ code: 0 });
-    },
-  );
+    expect(await service.stop()).toMatchObject({ code: 0 });
+  });
 });
 
-/** The flags of a store whose server hangs up on its first clients, as one that is starting does. */
-async function awayAtFirst(engine: Engine) {
+/** The flags of a store whose server hangs up on its first clients, like one that is starting. */
+async function downAtFirst(engine: Engine) {
   const { url, table } = newStore(engine);
   const { port, host } = new URL(url);
   const refused = Promise.withResolvers<void>();
@@ -295,8 +292,8 @@ async function awayAtFirst(engine: Engine) {
   return { flags: ['--store', through, '--table', table], refused: refused.promise };
 }
 
-/** A way to a port on which nothing moves any more once it is frozen, and no end is told. */
-async function lineTo(port: number) {
+/** A relay to a port. Once frozen, it forwards no data and closes no connection. */
+async function relayTo(port: number) {
   const sockets: Socket[] = [];
   const server = createServer({ allowHalfOpen: true }, (near) => {
     const far = connect(port, '127.0.0.1');

@@ -7,15 +7,15 @@ import type { Engine } from '../servers.ts';
 
 const servers = inject('servers');
 
-/** The engines that run. */
+/** The engines that are running. */
 export const engines = Object.keys(servers) as Engine[];
 export const sqlEngines = engines.filter((engine) => engine === 'postgres' || engine === 'mariadb');
 
-/** A store of the test's own on the server of an engine. What is in it goes with the test. */
+/** A new store on the server of an engine. Its data is removed when the test ends. */
 export interface NewStore {
   readonly url: string;
   readonly table: string;
-  /** What leads a command to it. */
+  /** The flags with which a command uses it. */
   readonly flags: readonly string[];
 }
 

@@ -18,16 +18,20 @@ async function errorOf(work: () => unknown): Promise<unknown> {
   return expect.unreachable();
 }
 
-describe('what went wrong in a call', () => {
+describe('the log of failed calls', () => {
   it.each([
-    ['a deadline', () => withDeadline(new Promise(() => {}), 1), 'there was no answer in time'],
     [
-      'a client that has gone',
+      'a deadline that has passed',
+      () => withDeadline(new Promise(() => {}), 1),
+      'there was no answer in time',
+    ],
+    [
+      'a client that has disconnected',
       () => remoteAddress(new Request('http://localhost')),
       'the address of the client is not known',
     ],
     [
-      'an error that has no place in the code',
+      'an error without a position in the code',
       () => {
         throw Object.assign(new Error('the header\nis odd'), {
           stack: 'Error: the header\nis odd',
@@ -35,7 +39,7 @@ describe('what went wrong in a call', () => {
       },
       'the header?is odd',
     ],
-  ])('is one line without a stack for %s', async (_, work, message) => {
+  ])('has one line without a stack for %s', async (_, work, message) => {
     const { errors, take } = setUp();
 
     errors.report(await errorOf(work));
@@ -43,7 +47,7 @@ describe('what went wrong in a call', () => {
     expect(take()).toEqual([`a call failed: ${message}`]);
   });
 
-  it('is told with its stack once in a minute, then how often it came again', () => {
+  it('shows the stack of an error once a minute, then how often it recurred', () => {
     const { errors, clock, take, runLater } = setUp();
     const fail = (message: string) => errors.report(new TypeError(message));
 
@@ -63,7 +67,7 @@ describe('what went wrong in a call', () => {
     expect(take()).toEqual([expect.stringContaining('TypeError: broken\n')]);
   });
 
-  it('fills no log and no memory by messages that differ without end', () => {
+  it('limits the number of lines for errors whose messages all differ', () => {
     const { errors, clock, take, runLater } = setUp();
     const flood = () => {
       for (let i = 0; i < 1000; i++) errors.report(new Error(`message ${i}`));
@@ -78,11 +82,14 @@ describe('what went wrong in a call', () => {
     expect(take()).toHaveLength(101);
   });
 
-  it.each(['a text', undefined, null, { a: 1 }])('may be no error at all: %j', (thrown) => {
-    const { errors, take } = setUp();
+  it.each(['a text', undefined, null, { a: 1 }])(
+    'accepts a thrown value that is not an error: %j',
+    (thrown) => {
+      const { errors, take } = setUp();
 
-    errors.report(thrown);
+      errors.report(thrown);
 
-    expect(take()).toEqual([expect.stringMatching(/^a call failed: ./)]);
-  });
+      expect(take()).toEqual([expect.stringMatching(/^a call failed: ./)]);
+    },
+  );
 });

@@ -1,6 +1,6 @@
-// An API of its own process that guards its routes with the store of a running service. Arguments: the
-// data folder of that service, and the format of other values that it accepts, as for --foreign. It writes
-// its counts when it ends.
+// An API in a separate process that guards its routes with the store of a running service. Arguments: the
+// data folder of that service, and optionally a format of foreign values, as in --foreign. It writes its
+// usage counts when it is stopped.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';

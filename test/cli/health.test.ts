@@ -4,22 +4,22 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { Health } from '../../src/cli/health.ts';
 import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
+import { withFaults } from '../../src/testing/index.ts';
 import { ACCOUNT, listen, newFolder, type RunningService, serve } from './support.ts';
 
 const READY = { status: 200, body: { status: 'ready' } };
 const unready = (status: string) => ({ status: 503, body: { status } });
 
-/** The pages of a service on a store whose answers the test gives. */
+/** The health pages of a service, and the pending calls of its store, which the test settles. */
 async function setUp({ deadlineMs = 60_000 } = {}) {
   const asked: PromiseWithResolvers<[undefined]>[] = [];
-  const store = new MemoryTokenStore();
-  Object.defineProperty(store, 'local', { value: false });
-  store.find = async (ids) => {
+  const store = withFaults(new MemoryTokenStore(), ({ method, args: [ids] }) => {
+    expect(method).toBe('find');
     expect(ids).toHaveLength(1);
     const answer = Promise.withResolvers<[undefined]>();
     asked.push(answer);
     return answer.promise;
-  };
+  });
   const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme', deadlineMs });
   const health = new Health(() => tokens);
   let arrived = 0;
@@ -51,13 +51,13 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise(setImmediate);
 }
 
-/** Waits until the store was asked so often. */
+/** Waits until the store was called this many times. */
 function untilAsked(asked: readonly unknown[], times: number): Promise<void> {
   return until(() => asked.length >= times);
 }
 
 describe('/healthz', () => {
-  it('says that the process is up, and asks no store', async () => {
+  it('reports that the process is up without calling the store', async () => {
     const { get, asked, health } = await setUp();
 
     const { status, body, headers } = await get('/healthz');
@@ -68,8 +68,10 @@ describe('/healthz', () => {
     expect((await get('/healthz?verbose')).status).toBe(200);
     expect(asked).toEqual([]);
   });
+});
 
-  it.each(['/healthz', '/readyz'])('%s answers HEAD without a body, and no POST', async (path) => {
+describe.each(['/healthz', '/readyz'])('%s', (path) => {
+  it('answers HEAD without a body, and refuses POST', async () => {
     const { get, health, asked } = await setUp();
     health.stop();
 
@@ -83,7 +85,7 @@ describe('/healthz', () => {
 });
 
 describe('/readyz', () => {
-  it('is ready when the store answers, each time anew', async () => {
+  it('calls the store for each request, and is ready if it answers', async () => {
     const { get, asked } = await setUp();
 
     for (const times of [1, 2]) {
@@ -96,7 +98,7 @@ describe('/readyz', () => {
     expect(asked).toHaveLength(2);
   });
 
-  it('shares one call of the store among all who ask meanwhile', async () => {
+  it('shares one store call among concurrent requests', async () => {
     const { get, asked, untilArrived } = await setUp();
 
     const answers = Array.from({ length: 50 }, () => get('/readyz'));
@@ -108,7 +110,7 @@ describe('/readyz', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('is not ready when the store fails, and says nothing of the reason', async () => {
+  it('is not ready if the store fails, and does not reveal the reason', async () => {
     const { get, asked } = await setUp();
 
     const answer = get('/readyz');
@@ -120,7 +122,7 @@ describe('/readyz', () => {
     expect((await answer).headers['retry-after']).toBe('1');
   });
 
-  it('is not ready when the store does not answer in time, or answers nonsense', async () => {
+  it('is not ready if the store does not answer in time or returns a malformed answer', async () => {
     const late = await setUp({ deadlineMs: 1 });
     expect(await late.get('/readyz')).toMatchObject(unready('store_unavailable'));
 
@@ -131,7 +133,7 @@ describe('/readyz', () => {
     expect(await answer).toMatchObject(unready('store_corrupt'));
   });
 
-  it('is not ready from the moment it stops, also for who has asked before', async () => {
+  it('is not ready once the service stops, even for a request that was already waiting', async () => {
     const { get, asked, health } = await setUp();
     const answer = get('/readyz');
     await untilAsked(asked, 1);
@@ -148,7 +150,7 @@ describe('/readyz', () => {
 describe('tokenwright serve', () => {
   const probe = ({ url }: RunningService, path: string) => ask(Number(new URL(url).port), path);
 
-  it('is up and ready without credentials', async () => {
+  it('answers both health pages without credentials', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT]);
 
     expect(await probe(service, '/readyz')).toMatchObject(READY);
@@ -156,7 +158,7 @@ describe('tokenwright serve', () => {
     expect(await service.stop()).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('is up and not ready while it stops', async () => {
+  it('is up but not ready while it stops', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT]);
 
     const ended = service.stop();

@@ -10,7 +10,7 @@ type Line = Readonly<Record<string, unknown>>;
 
 const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 
-/** A log whose lines the test reads, and a server that logs each call as one of `/orders`. */
+/** A log in memory, and a server that logs each request with the route `/orders/{id}`. */
 async function setUp(answer: (status: (code: number) => void) => void = (end) => end(200)) {
   let written = '';
   const sink = {
@@ -29,8 +29,8 @@ async function setUp(answer: (status: (code: number) => void) => void = (end) =>
   const options = { host: '127.0.0.1', port, path: '/orders/canary?a=canary', agent: false };
   return {
     log,
-    /** Sends a call, and leaves when the server has it. */
-    async leave() {
+    /** Sends a request, and disconnects once the server has received it. */
+    async disconnect() {
       const sent = request(options)
         .on('error', () => {})
         .end();
@@ -60,8 +60,8 @@ function linesOf(text: string): Line[] {
     .map((line) => JSON.parse(line));
 }
 
-describe('a log in JSON', () => {
-  it('has a line for each request, with nothing that its caller chose', async () => {
+describe('the JSON log', () => {
+  it('has a line for each request, without its path, query, credentials and cookies', async () => {
     const { get, lines } = await setUp();
     const headers = { authorization: 'Basic canary', cookie: 'canary', 'x-request-id': 'abc-1' };
 
@@ -83,13 +83,13 @@ describe('a log in JSON', () => {
   });
 
   it.each([
-    ['none', {}],
-    ['an empty one', { 'x-request-id': '' }],
-    ['a long one', { 'x-request-id': 'a'.repeat(65) }],
-    ['one with a value of a token', { 'x-request-id': 'tw_1k1canary' }],
-    ['one that would end the line', { 'x-request-id': 'a\u00e9"}' }],
-    ['two', { 'x-request-id': ['a', 'b'] }],
-  ])('gives a request an id of its own for %s', async (_, headers) => {
+    ['no id', {}],
+    ['an empty id', { 'x-request-id': '' }],
+    ['a long id', { 'x-request-id': 'a'.repeat(65) }],
+    ['an id that looks like a token value', { 'x-request-id': 'tw_1k1canary' }],
+    ['an id with quotes', { 'x-request-id': 'a\u00e9"}' }],
+    ['two ids', { 'x-request-id': ['a', 'b'] }],
+  ])('generates a request id for a request with %s', async (_, headers) => {
     const { get, lines } = await setUp();
 
     const id = await get(headers);
@@ -104,7 +104,7 @@ describe('a log in JSON', () => {
     '00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01',
     `${TRACEPARENT}-canary`,
     'canary',
-  ])('does not pass on the traceparent %s', async (traceparent) => {
+  ])('does not log the traceparent %s', async (traceparent) => {
     const { get, lines } = await setUp();
 
     await get({ traceparent });
@@ -114,7 +114,7 @@ describe('a log in JSON', () => {
     expect(line).not.toHaveProperty('traceparent');
   });
 
-  it('warns of an answer that is a failure of the service, not of one of its caller', async () => {
+  it('logs server errors as warnings, and client errors as info', async () => {
     const statuses = [404, 500, 503];
     const { get, lines } = await setUp((end) => end(statuses.shift() ?? 0));
 
@@ -127,16 +127,16 @@ describe('a log in JSON', () => {
     ]);
   });
 
-  it('has no status for a client that left before it got an answer', async () => {
-    const { leave, lines, untilLogged } = await setUp(() => {});
+  it('has no status for a request whose client disconnects before the response', async () => {
+    const { disconnect, lines, untilLogged } = await setUp(() => {});
 
-    await leave();
+    await disconnect();
     await untilLogged();
 
     expect(await lines()).toMatchObject([{ status: null, level: 'info', route: '/orders/{id}' }]);
   });
 
-  it('masks values of tokens in whatever is logged', async () => {
+  it('masks token values in every message', async () => {
     const { log, lines } = await setUp();
     const value = `tw_1k1${'a'.repeat(55)}`;
 
@@ -170,7 +170,7 @@ describe('tokenwright serve', () => {
     return { started, url: String(started?.['url']), process: child, stop, output };
   }
 
-  it('writes all that it says as one JSON object in a line', async () => {
+  it('writes each message as one line of JSON', async () => {
     const data = newFolder();
     const service = await serveInJson(['--data', data, ...ACCOUNT, '--audit', '-']);
     const body = { scopes: ['*:*/*'], name: 'canary' };
@@ -211,7 +211,7 @@ describe('tokenwright serve', () => {
     expect(stdout).not.toContain(token.token);
   });
 
-  it('says in JSON that it warns, and why it cannot start', async () => {
+  it('writes warnings and startup errors as JSON', async () => {
     const data = newFolder();
     const service = await serveInJson(['--data', data, '--host', '0.0.0.0']);
     expect(service.started).toMatchObject({ accounts: ['admin'], password: expect.any(String) });
@@ -232,7 +232,7 @@ describe('tokenwright serve', () => {
     ]);
   });
 
-  it('says nothing after its start with off, but why it cannot start', async () => {
+  it('writes nothing after its start with --log off, but still reports startup errors', async () => {
     const flags = ['--data', newFolder(), ...ACCOUNT, '--log', 'off', '--host', '0.0.0.0'];
     const service = await serve(flags);
     await fetch(`${service.url.replace('0.0.0.0', '127.0.0.1')}/token`, {
@@ -245,7 +245,7 @@ describe('tokenwright serve', () => {
     expect(failed.stderr).toContain('there is no key file');
   });
 
-  it('writes no line for a request as long as nobody asks for it', async () => {
+  it('logs no requests by default', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT]);
     expect((await fetch(`${service.url}/token`)).headers.get('x-request-id')).toBeNull();
     await call(service, '/token');

@@ -1,18 +1,21 @@
 import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { engines, newStore } from './databases.ts';
-import { ACCOUNT, call, newFolder, outcomeOf, type RunningService, serve } from './support.ts';
+import {
+  ACCOUNT,
+  call,
+  hideVariables,
+  newFolder,
+  outcomeOf,
+  type RunningService,
+  serve,
+} from './support.ts';
 
 const STATUS = 'GET:acme.example/status';
 const CHECKED = [...ACCOUNT, '--check', 'traefik', '--domain', 'acme.example'];
 
-beforeEach(() => {
-  for (const name of Object.keys(process.env)) {
-    if (name.startsWith('TOKENWRIGHT_')) vi.stubEnv(name, undefined);
-  }
-  return () => vi.unstubAllEnvs();
-});
+beforeEach(hideVariables);
 
 async function issue(service: RunningService, limits?: object): Promise<string> {
   const body = { scopes: [STATUS], ttl: 600, ...(limits && { limits }) };
@@ -20,7 +23,7 @@ async function issue(service: RunningService, limits?: object): Promise<string> 
   return answer.body.token;
 }
 
-/** Asks as a gateway does before it passes a request on. */
+/** Calls the check like a gateway that is about to forward a request. */
 async function check({ url }: RunningService, value: string, more = {}): Promise<number> {
   const headers = {
     authorization: `Bearer ${value}`,
@@ -31,7 +34,7 @@ async function check({ url }: RunningService, value: string, more = {}): Promise
   return (await fetch(`${url}/check`, { headers })).status;
 }
 
-/** How many of so many checks are accepted; the others are 429. */
+/** How many of `tries` checks are accepted; the rest must be refused with 429. */
 async function accepted(service: RunningService, value: string, tries: number): Promise<number> {
   let count = 0;
   for (let i = 0; i < tries; i++) {
@@ -43,7 +46,7 @@ async function accepted(service: RunningService, value: string, tries: number): 
 }
 
 describe('serve', () => {
-  it('counts the uses of limited tokens with another service and after a stop', async () => {
+  it('counts uses together with a second service and across restarts', async () => {
     const data = newFolder();
     const start = () => serve(['--data', data, ...CHECKED]);
     const [one, other] = [await start(), await start()];
@@ -60,7 +63,7 @@ describe('serve', () => {
     expect(statSync(join(data, 'leases.db')).mode & 0o777).toBe(0o600);
   });
 
-  it('makes no file for tokens whose uses are not limited', async () => {
+  it('creates no lease file for tokens whose uses are not limited', async () => {
     const data = newFolder();
     const service = await serve(['--data', data, ...CHECKED, '--client-header', 'X-Real-IP']);
     const value = await issue(service, { addresses: ['10.0.0.0/8'] });
@@ -76,7 +79,7 @@ describe('serve', () => {
     expect(existsSync(join(data, 'leases.db'))).toBe(false);
   });
 
-  it('refuses limited tokens alone if it cannot count them, and says so', async () => {
+  it('refuses only limited tokens if it cannot count uses, and logs the reason', async () => {
     const data = newFolder();
     const service = await serve(['--data', data, ...CHECKED]);
     const value = await issue(service, { uses: 40 });
@@ -93,7 +96,7 @@ describe('serve', () => {
     );
   });
 
-  it.each(engines)('counts in %s by itself', async (engine) => {
+  it.each(engines)('counts uses in %s without a separate migration', async (engine) => {
     const { flags } = newStore(engine);
     const service = await serve(['--data', newFolder(), ...flags, ...CHECKED]);
     const value = await issue(service, { uses: 3, rate: { uses: 1000, seconds: 86_400 } });

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { fileSink, LineWriter, type Sink } from '../../src/cli/line-writer.ts';
 import { newFolder } from './support.ts';
 
-/** A sink whose writes end when they are told to. */
+/** A writer on a sink whose writes settle when the test says so. */
 function setUp() {
   const texts: string[] = [];
   const pending: { resolve(): void; reject(error: Error): void }[] = [];
@@ -29,7 +29,7 @@ function setUp() {
 }
 
 describe('a line writer', () => {
-  it('writes in order, one write at a time, and what came meanwhile in one', async () => {
+  it('writes in order, one write at a time, and batches lines that arrive meanwhile', async () => {
     const { writer, texts, settle } = setUp();
 
     for (const line of ['a', 'b', 'c']) writer.write(line);
@@ -41,7 +41,7 @@ describe('a line writer', () => {
     expect(texts).toEqual(['a\n', 'b\nc\n', 'd\n']);
   });
 
-  it('keeps 1 MiB while a write takes long, and tells how much it lost after that', async () => {
+  it('buffers 1 MiB during a slow write, then writes how many lines it lost', async () => {
     const { writer, texts, settle } = setUp();
     const line = 'x'.repeat(1023);
 
@@ -54,7 +54,7 @@ describe('a line writer', () => {
     expect(texts[2]).toBe(`${line}\n`);
   });
 
-  it('counts bytes, not characters', () => {
+  it('limits its buffer in bytes, not in characters', () => {
     const { writer, texts } = setUp();
 
     writer.write('🐤'.repeat(262_144));
@@ -63,7 +63,7 @@ describe('a line writer', () => {
     expect(texts).toHaveLength(1);
   });
 
-  it('tells of trouble once, goes on, and says what was lost when it works again', async () => {
+  it('reports an error once, continues, and writes how many lines it lost once it works again', async () => {
     const { writer, texts, troubles, settle } = setUp();
 
     for (const line of ['a', 'b', 'c']) {
@@ -79,7 +79,7 @@ describe('a line writer', () => {
     expect(troubles).toHaveLength(2);
   });
 
-  it('is closed when all is written', async () => {
+  it('closes once everything is written', async () => {
     const { writer, texts, settle } = setUp();
     writer.write('a');
     writer.write('b');
@@ -96,8 +96,8 @@ describe('a line writer', () => {
   });
 });
 
-describe('a file', () => {
-  it('is added to, also by others meanwhile', async () => {
+describe('fileSink', () => {
+  it('appends to its file, even after another process has appended', async () => {
     const path = join(newFolder(), 'lines');
     const sink = await fileSink(path);
 

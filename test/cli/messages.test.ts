@@ -16,7 +16,7 @@ function newData(): string {
   return data;
 }
 
-describe('a command line that is wrong', () => {
+describe('an invalid command line', () => {
   it.each<[words: string[], message: string]>([
     [['--port', '9008'], 'a command must come before the flags; did you mean tokenwright serve?'],
     [['--port=9008'], 'did you mean tokenwright serve?'],
@@ -26,28 +26,30 @@ describe('a command line that is wrong', () => {
     [['keys', 'rm', 'x'], 'a command is required after keys: '],
     [['token', 'list', '--all'], "Unknown option '--all'; see tokenwright token list --help"],
     [['token', 'list', '--urll', 'x'], 'did you mean --url?'],
-  ])('%j gets: %s', async (words, message) => {
+  ])('with %j is refused: %s', async (words, message) => {
     const { stderr, code } = await run(words);
 
     expect(stderr).toContain(message);
     expect(code).toBe(2);
   });
+});
 
+describe('nearest', () => {
   it.each([
     ['all', undefined],
     ['ur', 'url'],
     ['prot', 'port'],
     ['prto', 'port'],
     ['opts', undefined],
-  ])('has a word like %s, for which is guessed: %s', (word, known) => {
+  ])('finds the known word most similar to %s: %s', (word, known) => {
     expect(nearest(word, ['url', 'port'])).toBe(known);
   });
 });
 
-describe('a setting of serve that is wrong', () => {
+describe('an invalid setting of serve', () => {
   it.each<[what: string, make: (data: string) => string[], message: string]>([
     [
-      'a user who is given twice',
+      'a duplicate user',
       () => ['--account', `ada:${PASSWORD}`, '--account', `ada:${PASSWORD}x`],
       '--account (TOKENWRIGHT_ACCOUNTS): ada is given twice',
     ],
@@ -62,7 +64,7 @@ describe('a setting of serve that is wrong', () => {
       '/short.json: keys[0].secret must be at least 32 random bytes',
     ],
     [
-      'a file that is no database',
+      'a file that is not a database',
       (data) => {
         writeFileSync(join(data, 'tokens.db'), 'this is a text, and not a database');
         return [];
@@ -74,13 +76,13 @@ describe('a setting of serve that is wrong', () => {
       () => ['--host', 'localhost:9000'],
       '--host must be a name or an address',
     ],
-    ['a foreign host', () => ['--host', '192.0.2.1'], 'of this machine, without a port'],
+    ['a host of another machine', () => ['--host', '192.0.2.1'], 'of this machine, without a port'],
     [
-      'a folder of other JSON',
+      'a catalog folder with other JSON files',
       (data) => ['--catalog', data],
       'all .json, .yaml and .yml files of a folder are read',
     ],
-  ])('%s', async (_, make, message) => {
+  ])('is refused in one line: %s', async (_, make, message) => {
     const data = newData();
 
     const { stderr, stdout, code } = await run([
@@ -97,8 +99,10 @@ describe('a setting of serve that is wrong', () => {
     expect(stdout).toBe('');
     expect(code).toBeGreaterThan(0);
   });
+});
 
-  it.each(['file', 'file/below'])('a folder that is a file: %s', (path) => {
+describe('makeFolder', () => {
+  it.each(['file', 'file/below'])('refuses a path at or below a file: %s', (path) => {
     const folder = newFolder();
     writeFileSync(join(folder, 'file'), '');
 
@@ -109,7 +113,7 @@ describe('a setting of serve that is wrong', () => {
     );
   });
 
-  it('is not a folder that is there', () => {
+  it('accepts an existing folder, and creates missing ones', () => {
     const folder = newFolder();
     mkdirSync(join(folder, 'data'));
 
@@ -118,8 +122,10 @@ describe('a setting of serve that is wrong', () => {
 
     expect(readdirSync(folder).sort()).toEqual(['data', 'new']);
   });
+});
 
-  it('makes nothing where Node.js has no SQLite', async () => {
+describe('serve', () => {
+  it('creates nothing if Node.js has no SQLite', async () => {
     const folder = newFolder();
     const data = join(folder, 'data');
 
@@ -133,8 +139,8 @@ describe('a setting of serve that is wrong', () => {
   });
 });
 
-describe('accounts with commas', () => {
-  it('are told that a password holds none in a variable', () => {
+describe('accounts in a variable', () => {
+  it('cannot have a comma in a password, unlike accounts in a flag', () => {
     const inVariable = () => ACCOUNTS.read(`ada:${PASSWORD},ss`, 'ACCOUNTS');
     const asFlag = () => ACCOUNTS.read(['ss'], '--account');
 
@@ -146,8 +152,10 @@ describe('accounts with commas', () => {
       { username: 'ada', password: `${PASSWORD},ss` },
     ]);
   });
+});
 
-  it('may name many users', () => {
+describe('refuseRepeated', () => {
+  it('accepts user names that differ only in case', () => {
     expect(() =>
       refuseRepeated([{ username: 'ada' }, { username: 'Ada' }] as never, 'x'),
     ).not.toThrow();
@@ -167,7 +175,7 @@ describe('withFlag', () => {
     ['limit must be', 'limit', [], 'limit must be'],
     ['constructor', 'constructor', [], 'constructor'],
     ['no member', undefined, [], 'no member'],
-  ])('%s about %s after %j is %s', (message, member, words, shown) => {
+  ])('rewrites %s about %s after %j to %s', (message, member, words, shown) => {
     expect(withFlag(message, member, words)).toBe(shown);
   });
 });

@@ -21,7 +21,7 @@ const READ = 'GET:shop.example/orders';
 const WRITE = 'POST:shop.example/orders';
 const OPEN_METRICS = { accept: 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5' };
 
-/** A service whose counts are kept. */
+/** A service with metrics. */
 async function setUp(options: Pick<TokenServiceOptions, 'quotas' | 'cache'> = {}) {
   const metrics = await Metrics.open();
   const store = new MemoryTokenStore();
@@ -56,14 +56,14 @@ async function get(url: string, headers: Readonly<Record<string, string>> = {}, 
 
 const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
 
-/** What promtool has to say about a page. */
+/** The problems that promtool finds in a page. */
 function complaintsOf(page: string): string {
   const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input: page });
   return status === 0 ? '' : `${stdout}${stderr}`;
 }
 
 describe('the metrics of a service', () => {
-  it('count verifications by their outcome, and events by their type', async () => {
+  it('count verifications by outcome and events by type', async () => {
     const { tokens, samples } = await setUp();
     const { id, value } = await tokens.issue({ account: 'ada', scopes: [READ] });
     await tokens.verify(value, { scope: READ });
@@ -82,12 +82,12 @@ describe('the metrics of a service', () => {
     expect(verified('malformed')).toBe(1);
     expect(verified('revoked')).toBe(1);
     expect(verified('expired')).toBe(0);
-    const happened = (type: string) => counted.get(`tokenwright_events_total{type="${type}"}`);
-    expect([happened('issued'), happened('revoked'), happened('refused')]).toEqual([1, 1, 3]);
-    expect([happened('reused'), happened('modified')]).toEqual([0, undefined]);
+    const eventsOf = (type: string) => counted.get(`tokenwright_events_total{type="${type}"}`);
+    expect([eventsOf('issued'), eventsOf('revoked'), eventsOf('refused')]).toEqual([1, 1, 3]);
+    expect([eventsOf('reused'), eventsOf('modified')]).toEqual([0, undefined]);
   });
 
-  it('time the calls of the store, and count those that fail', async () => {
+  it('time store calls and count failures', async () => {
     const { tokens, store, samples } = await setUp({ quotas: { tokensPerAccount: 1 } });
     const issue = () => tokens.issue({ account: 'ada', scopes: [READ] });
     const { value } = await issue();
@@ -112,7 +112,7 @@ describe('the metrics of a service', () => {
     expect([failed('store_unavailable'), failed('store_corrupt')]).toEqual([1, 0]);
   });
 
-  it('time the calls of a usage store apart', async () => {
+  it('time calls of the usage store separately', async () => {
     const { metrics, samples } = await setUp();
     const store = new MemoryUsageStore();
     const usage = metrics.observedUsage(store);
@@ -137,7 +137,7 @@ describe('the metrics of a service', () => {
     ]);
   });
 
-  it('count the failures and the losses of a usage store apart', async () => {
+  it('count failures and dropped counts of the usage store separately', async () => {
     const { metrics, samples } = await setUp();
     const at = new Date(0);
     metrics.recordEvent({ type: 'store_trouble', code: 'store_unavailable', store: 'usage', at });
@@ -151,7 +151,7 @@ describe('the metrics of a service', () => {
     expect(counted.get('tokenwright_usage_dropped_total')).toBe(7);
   });
 
-  it('have what the service that answers now counts itself', async () => {
+  it('include the counters of the current service', async () => {
     const { metrics, tokens, samples } = await setUp({ cache: { maxStaleMs: 60_000 } });
     const { value } = await tokens.issue({ account: 'ada', scopes: [READ] });
     let stats: ServiceStats = { cache: { hits: 0, misses: 7 }, usage: { waiting: 3, lagMs: 1500 } };
@@ -172,7 +172,7 @@ describe('the metrics of a service', () => {
     expect((await samples()).get('tokenwright_usage_waiting')).toBe(0);
   });
 
-  it('count answers to resource servers, and not what a bearer revokes', async () => {
+  it('count introspections by resource servers, but not lookups for a revocation', async () => {
     const { metrics, tokens, samples } = await setUp();
     metrics.countIntrospections(tokens);
     const { value } = await tokens.issue({ account: 'ada', scopes: [READ] });
@@ -186,7 +186,7 @@ describe('the metrics of a service', () => {
     expect([await counted('true'), await counted('false')]).toEqual([1, 1]);
   });
 
-  it('hold process basics and the lag of the event loop, and name no version', async () => {
+  it('include process metrics and the lag of the event loop, but no version', async () => {
     const { metrics } = await setUp();
     const page = await metrics.text();
 
@@ -196,7 +196,7 @@ describe('the metrics of a service', () => {
     expect(page).not.toContain(process.versions.node);
   });
 
-  it('are written once for all who ask meanwhile', async () => {
+  it('are rendered once for concurrent requests', async () => {
     const { metrics } = await setUp();
     const first = metrics.text();
 
@@ -207,7 +207,7 @@ describe('the metrics of a service', () => {
 });
 
 describe('tokenwright serve', () => {
-  it('has metrics only with --metrics, for who has no password', async () => {
+  it('serves metrics only with --metrics, and without a password', async () => {
     const plain = await serve(['--data', newFolder(), ...ACCOUNT]);
     expect((await get(`${plain.url}/metrics`)).status).toBe(404);
 
@@ -233,7 +233,7 @@ describe('tokenwright serve', () => {
     expect(await service.stop()).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('has few series, whatever callers send, and nothing of theirs in them', async () => {
+  it('exposes few series for any requests, without anything that callers sent', async () => {
     const flags = ['--metrics', '--revocation', '--check', 'envoy', '--domain', 'shop.example'];
     const service = await serve(['--data', newFolder(), ...ACCOUNT, ...flags]);
     const body = { scopes: ['*:*/*'], name: 'canary' };
@@ -279,7 +279,7 @@ describe('tokenwright serve', () => {
     expect(samplesOf(page).size - before).toBeLessThan(100);
   });
 
-  it('keeps metrics from callers with a port of their own', async () => {
+  it('serves metrics only on their own port with --metrics-port', async () => {
     const service = await serve([
       ...['--data', newFolder(), ...ACCOUNT],
       ...['--metrics', '--metrics-port', '127.0.0.1:0'],
@@ -297,7 +297,7 @@ describe('tokenwright serve', () => {
     expect(await service.stop()).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('writes OpenMetrics for who asks for it, and the other format for others after that', async () => {
+  it('returns OpenMetrics if the client accepts it, and the text format otherwise', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT, '--metrics']);
     const { headers, text: page } = await get(`${service.url}/metrics`, OPEN_METRICS);
 
@@ -324,8 +324,10 @@ describe('tokenwright serve', () => {
     expect(ended.stderr).toContain(message);
     expect(ended.stderr).not.toContain('canary');
   });
+});
 
-  it('says how to install what it needs', async () => {
+describe('optionalPackage', () => {
+  it('names the command that installs a missing package, and rethrows other errors', async () => {
     const absent = () => import(['no', 'such', 'package'].join('-'));
 
     await expect(optionalPackage('no-such-package', '--metrics', absent)).rejects.toMatchObject({
@@ -340,7 +342,7 @@ describe('tokenwright serve', () => {
 });
 
 describe.runIf(hasPromtool)('promtool', () => {
-  it('has nothing to say about the page', async () => {
+  it('finds no problem in the metrics page', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT, '--metrics']);
     await call(service, '/token');
     const page = (await get(`${service.url}/metrics`)).text;
@@ -350,7 +352,7 @@ describe.runIf(hasPromtool)('promtool', () => {
   });
 });
 
-/** Sends a request as it is, and waits for its answer. */
+/** Sends a request head without any checks, and waits until the connection is closed. */
 async function raw(url: string, head: string): Promise<void> {
   const { port } = new URL(url);
   const socket = connect(Number(port), '127.0.0.1');

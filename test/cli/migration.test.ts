@@ -24,7 +24,7 @@ async function issueKeys(file: string) {
     emailAndPassword: { enabled: true },
     plugins: [apiKey({ defaultPrefix: 'old_', enableMetadata: true })],
     telemetry: { enabled: false },
-    // It complains of tables that are about to be made.
+    // It logs errors about tables that are created below.
     logger: { disabled: true },
   });
   await (await getMigrations(auth.options)).runMigrations();
@@ -42,7 +42,7 @@ async function issueKeys(file: string) {
     plain: await create('plain', { permissions: undefined }),
   };
   await auth.api.updateApiKey({ body: { keyId: keys.paused.id, userId: user.id, enabled: false } });
-  // As if its day were over.
+  // Sets the expiry into the past.
   const past = database.prepare('UPDATE apikey SET "expiresAt" = ? WHERE id = ?');
   past.run(new Date(Date.now() - 86_400_000).toISOString(), keys.old.id);
   const verified = await auth.api.verifyApiKey({ body: { key: keys.ci.key } });
@@ -51,7 +51,7 @@ async function issueKeys(file: string) {
   return { user, keys };
 }
 
-/** The rows that the query of the guide prints, by sqlite3 or, where that is not installed, by Node. */
+/** The rows that the query of the guide prints, with sqlite3 if it is installed, or else with Node.js. */
 function exportOf(file: string, query: string): string {
   const shell = spawnSync(SQLITE, [file], { input: query, encoding: 'utf8' });
   if (shell.status === 0) return shell.stdout;
@@ -61,7 +61,7 @@ function exportOf(file: string, query: string): string {
   return rows.map((row) => `${Object.values(row)[0]}\n`).join('');
 }
 
-it('keys of better-auth are imported; their bearers change nothing', {
+it('keys of better-auth keep working for their bearers after an import', {
   timeout: 120_000,
 }, async () => {
   const folder = newFolder();
@@ -136,7 +136,7 @@ it('keys of better-auth are imported; their bearers change nothing', {
   expect(refused.stdout).toContain('insufficient_scope');
   expect(await ask(api, keys.ci.key)).toBe(`200 orders of ${user.id}`);
 
-  transcript.remark('rotated: a value of ours; the old one goes on for its grace period');
+  transcript.remark('rotated to a value of tokenwright; the old one works during its grace period');
   const rotated = await shell(`tokenwright token rotate ${ids.get('ci')} ${as} --grace 1h`);
   const next = rotated.stdout.trim();
   expect(next).toMatch(/^tw_1\w{57}$/);

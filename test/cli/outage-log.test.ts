@@ -4,13 +4,14 @@ import { describe, expect, it } from 'vitest';
 import { OutageLog } from '../../src/cli/outage-log.ts';
 import { generateKey, MemoryTokenStore, type TokenEvent, TokenService } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
+import { faults, withFaults } from '../../src/testing/index.ts';
 import { ACCOUNT, call, newFolder, newLog, serve } from './support.ts';
 
 const FAILURE = { code: 'store_unavailable' };
 const REASON = 'nothing listens there';
 const NEED = { scope: 'GET:a.example/b' };
 
-/** A log of a store whose diagnosis is what the test says. */
+/** The log of a store whose diagnosis the test sets. */
 function setUp() {
   const { clock, write, schedule, runLater, take } = newLog();
   let reason: string | undefined = REASON;
@@ -49,8 +50,8 @@ async function turn(): Promise<void> {
   await new Promise(setImmediate);
 }
 
-describe('the log of outages', () => {
-  it('has a line when the store begins to fail, one a minute, and one when it works again', async () => {
+describe('the outage log', () => {
+  it('has a line when the store begins to fail, one a minute, and one when it recovers', async () => {
     const { clock, fail, answer, minute, taken } = setUp();
 
     fail(3);
@@ -79,7 +80,7 @@ describe('the log of outages', () => {
     expect(await taken()).toEqual([]);
   });
 
-  it('has no line for other trouble, nor for an ordinary refusal', async () => {
+  it('has no line for other trouble or an ordinary refusal', async () => {
     const { clock, write, schedule, take } = newLog();
     const store = new MemoryTokenStore();
     const diagnose = async () => REASON;
@@ -108,7 +109,7 @@ describe('the log of outages', () => {
     expect(take()).toEqual([`the store fails: ${REASON}`]);
   });
 
-  it('has a line when a store becomes corrupt, and one when it works again', async () => {
+  it('has a line when the store becomes corrupt, and one when it recovers', async () => {
     const { clock, corrupt, answer, becomes, taken } = setUp();
     becomes('the database file was replaced');
 
@@ -120,7 +121,7 @@ describe('the log of outages', () => {
     expect(await taken()).toEqual(['PostgreSQL at db works again after 5 s; 2 calls failed']);
   });
 
-  it('takes one corrupt record among others for one outage, until a minute without it', async () => {
+  it('treats repeated reads of one corrupt record as one outage, until a minute without them', async () => {
     const { clock, corrupt, answer, becomes, taken } = setUp();
     becomes(undefined);
     corrupt();
@@ -139,7 +140,7 @@ describe('the log of outages', () => {
     expect(await taken()).toEqual(['PostgreSQL at db works again after 260 s; 5 calls failed']);
   });
 
-  it('takes failures between answers for one outage', async () => {
+  it('treats failures between answers as one outage', async () => {
     const { clock, fail, answer, taken } = setUp();
     fail();
     for (let i = 0; i < 10; i++) {
@@ -157,7 +158,7 @@ describe('the log of outages', () => {
     expect(await taken()).toEqual(['PostgreSQL at db works again after 45 s; 11 calls failed']);
   });
 
-  it('notices the end without calls, and says nothing while it goes on', async () => {
+  it('notices the end of an outage without calls, and has no lines until then', async () => {
     const { fail, becomes, minute, taken } = setUp();
     fail();
     await minute();
@@ -174,11 +175,9 @@ describe('the log of outages', () => {
     ]);
   });
 
-  it('counts no failure as an answer', async () => {
+  it('does not treat a failed call as a recovery', async () => {
     const { clock, fail, log, taken } = setUp();
-    const failing = Object.assign(new MemoryTokenStore(), {
-      find: () => Promise.reject(new Error()),
-    });
+    const failing = withFaults(new MemoryTokenStore(), faults.lostRequest());
     fail();
     await taken();
 
@@ -193,7 +192,7 @@ describe('the log of outages', () => {
 });
 
 describe('serve on an SQLite file that is replaced', () => {
-  it('says so in one line, and serves the new file', async () => {
+  it('logs it in one line, and uses the new file', async () => {
     const data = newFolder();
     const other = join(newFolder(), 'other.db');
     await SqliteTokenStore.open(other).close();

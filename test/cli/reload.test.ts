@@ -30,7 +30,7 @@ async function setUp() {
   return { files, write, service, hangUp: () => hangUp(service) };
 }
 
-/** Sends SIGHUP, and waits for the line that says what came of it. */
+/** Sends SIGHUP, and waits for the line with its result. */
 async function hangUp(service: RunningService): Promise<string> {
   const line = once(service.process.stderr as NodeJS.ReadableStream, 'data');
   service.process.kill('SIGHUP');
@@ -41,7 +41,7 @@ function issue(service: RunningService, scope: string, as = 'ada:correct-horse')
   return call(service, '/token', { as, method: 'POST', body: { scopes: [scope] } });
 }
 
-/** Opens a call whose body is not complete. */
+/** Begins a request, and returns a function that sends its body and reads the response. */
 async function beginCall(service: RunningService, scope: string) {
   const body = JSON.stringify({ scopes: [scope] });
   const credentials = Buffer.from('ada:correct-horse').toString('base64');
@@ -49,7 +49,7 @@ async function beginCall(service: RunningService, scope: string) {
   socket.write(
     `POST /token HTTP/1.1\r\nHost: a\r\nAuthorization: Basic ${credentials}\r\nConnection: close\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n`,
   );
-  // With this answer, the call is in the service.
+  // After this response, the service is handling the request.
   const [first] = await once(socket, 'data');
   expect(String(first)).toContain('100 Continue');
   return async () => {
@@ -63,7 +63,7 @@ async function beginCall(service: RunningService, scope: string) {
   };
 }
 
-/** Whether the service still takes connections. */
+/** Whether the service still accepts connections. */
 async function accepts(service: RunningService): Promise<boolean> {
   const socket = connect(Number(new URL(service.url).port), '127.0.0.1');
   const isAccepted = await once(socket, 'connect').then(
@@ -99,7 +99,7 @@ describe('SIGHUP', () => {
     expect(await service.stop()).toMatchObject({ code: 0 });
   });
 
-  it('lets a call in progress end with what it began with', async () => {
+  it('finishes a request in progress with the settings it began with', async () => {
     const { write, service, hangUp } = await setUp();
     const finish = await beginCall(service, ORDERS);
 
@@ -118,7 +118,7 @@ describe('SIGHUP', () => {
     ['keys', [{ kid: 'k1', secret: 'canary', status: 'active' }], /keys\[0\]\.secret must be/],
     ['catalog', '["canary"]', /catalog\.json: /],
     ['accounts', 'ada:canary\n', /accounts:1 must have a password of at least 8 characters/],
-  ] as const)('keeps everything as it was when the new %s are %j', async (name, text, reason) => {
+  ] as const)('changes nothing if the new %s are %j', async (name, text, reason) => {
     const { write, service, hangUp } = await setUp();
     write('catalog', [ORDERS, BILLS]);
     write(name, text);
@@ -136,7 +136,7 @@ describe('SIGHUP', () => {
     expect(await service.stop()).toMatchObject({ code: 0 });
   });
 
-  it('makes no keys and no account, and reads none that are open to others', async () => {
+  it('creates no keys or account, and refuses keys that other users can read', async () => {
     const data = newFolder();
     const service = await serve(['--data', data]);
     const [, as = ''] = /-u '([^']+)'/.exec(service.greeting) ?? [];
@@ -158,12 +158,12 @@ describe('SIGHUP', () => {
     expect(await service.stop()).toMatchObject({ code: 0 });
   });
 
-  it('does not end a service that stops', async () => {
+  it('does not kill a service that is stopping', async () => {
     const { service } = await setUp();
     const finish = await beginCall(service, ORDERS);
 
     const ended = service.stop();
-    // It stops in steps; without connections, the next one would be its end.
+    // It no longer accepts connections, but waits for the open request.
     while (await accepts(service));
     service.process.kill('SIGHUP');
 
@@ -171,8 +171,8 @@ describe('SIGHUP', () => {
     expect(await ended).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('does not end a service that starts', async () => {
-    // Nothing listens on this port, so that it waits for its store.
+  it('does not kill a service that is starting', async () => {
+    // Nothing listens on this port, so serve waits for its store.
     const store = ['--store', 'redis://127.0.0.1:9', '--store-wait', '60'];
     const { child, ended } = start([
       'serve',

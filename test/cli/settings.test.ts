@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { readSettings, SERVE_SETTINGS, serviceOptions } from '../../src/cli/settings.ts';
 
 describe('readSettings', () => {
-  it('takes the bounds of its settings, and a password of just eight characters', () => {
+  it('accepts both ends of a range, and a password of eight characters', () => {
     const read = (flags: object, environment = {}) =>
       readSettings(SERVE_SETTINGS, flags, environment);
 
@@ -27,7 +27,7 @@ describe('readSettings', () => {
     });
   });
 
-  it('reads lifetimes with a unit, and none beyond a year', () => {
+  it('reads lifetimes with a unit, and refuses more than a year', () => {
     const read = (flags: object, environment = {}) =>
       serviceOptions(readSettings(SERVE_SETTINGS, flags, environment)).lifetime;
 

@@ -20,7 +20,7 @@ import { ACCOUNT, call, newFolder, run, serve } from './support.ts';
 
 const WARNING = 'tokenwright: warning: ';
 
-/** What a service says on standard error from its start to its end. */
+/** The lines that a service writes to standard error, from its start to its end. */
 async function warningsOf(args: readonly string[]): Promise<string[]> {
   const { code, stderr } = await (await serve(args)).stop();
   expect(code).toBe(0);
@@ -42,7 +42,7 @@ function catalogFile(): string {
   return file;
 }
 
-describe('a file that is open to others', () => {
+describe('a file that other users can access', () => {
   it.each([
     [0o600, undefined],
     [0o400, undefined],
@@ -51,7 +51,7 @@ describe('a file that is open to others', () => {
     [0o604, 'other users can read FILE (mode 0604); run: chmod 600 FILE'],
     [0o620, 'other users can change FILE (mode 0620); run: chmod 600 FILE'],
     [0o666, 'other users can read and change FILE (mode 0666); run: chmod 600 FILE'],
-  ])('is told with the command that cures it: %o', (mode, expected) => {
+  ])('is reported with the command that fixes it: %o', (mode, expected) => {
     const file = keysWith(mode);
 
     const open = openToOthers(file);
@@ -59,7 +59,7 @@ describe('a file that is open to others', () => {
     expect(open && describeOpen(open).replaceAll(file, 'FILE')).toBe(expected);
   });
 
-  it('is quoted for the shell, and a folder gets the mode of a folder', () => {
+  it('is quoted for the shell, and a folder gets mode 700 instead of 600', () => {
     const file = keysWith(0o644, "it's.json");
     const folder = newFolder();
     chmodSync(folder, 0o755);
@@ -70,7 +70,7 @@ describe('a file that is open to others', () => {
   });
 });
 
-describe('keys that are gone', () => {
+describe('missing keys', () => {
   async function setUp(): Promise<{ data: string; keys: string; database: string }> {
     const data = newFolder();
     const service = await serve(['--data', data, ...ACCOUNT]);
@@ -79,7 +79,7 @@ describe('keys that are gone', () => {
     return { data, keys: join(data, 'keys.json'), database: join(data, 'tokens.db') };
   }
 
-  it('are not replaced by new ones while there are tokens', async () => {
+  it('are not replaced by new ones while the store holds tokens', async () => {
     const { data, keys, database } = await setUp();
     renameSync(keys, `${keys}.old`);
 
@@ -93,7 +93,7 @@ describe('keys that are gone', () => {
     await (await serve(['--data', data, ...ACCOUNT])).stop();
   });
 
-  it('are not missed in a store elsewhere, or with --keys', async () => {
+  it('are also reported for a store in another folder, unless --keys names them', async () => {
     const { keys, database } = await setUp();
     const data = newFolder();
     const elsewhere = ['--data', data, '--store', `sqlite:${database}`, ...ACCOUNT];
@@ -104,7 +104,7 @@ describe('keys that are gone', () => {
     await (await serve([...elsewhere, '--keys', keys])).stop();
   });
 
-  it('are replaced when all tokens were revoked, and when there never were any', async () => {
+  it('are replaced if all tokens were revoked, or if there are none', async () => {
     const { data, keys, database } = await setUp();
     rmSync(keys);
     const handle = new DatabaseSync(database);
@@ -121,7 +121,7 @@ describe('keys that are gone', () => {
     expect(existsSync(keys)).toBe(true);
   });
 
-  it('are not made beside a file that cannot be used', async () => {
+  it('are not created next to an unusable store file', async () => {
     const { data, keys, database } = await setUp();
     rmSync(keys);
     writeFileSync(database, 'no database '.repeat(1000));
@@ -134,24 +134,27 @@ describe('keys that are gone', () => {
 });
 
 describe('serve', () => {
-  it.each(['keys.json', 'account.json'])('does not start while %s is open', async (name) => {
-    const data = newFolder();
-    await (await serve(['--data', data])).stop();
-    const file = join(data, name);
-    chmodSync(file, 0o644);
+  it.each(['keys.json', 'account.json'])(
+    'does not start while other users can read %s',
+    async (name) => {
+      const data = newFolder();
+      await (await serve(['--data', data])).stop();
+      const file = join(data, name);
+      chmodSync(file, 0o644);
 
-    const ended = await run(['serve', '--data', data, '--port', '0']);
+      const ended = await run(['serve', '--data', data, '--port', '0']);
 
-    expect(ended).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: `tokenwright: other users can read ${file} (mode 0644); run: chmod 600 ${file}\n`,
-    });
-    chmodSync(file, 0o600);
-    expect(await warningsOf(['--data', data])).toEqual([]);
-  });
+      expect(ended).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `tokenwright: other users can read ${file} (mode 0644); run: chmod 600 ${file}\n`,
+      });
+      chmodSync(file, 0o600);
+      expect(await warningsOf(['--data', data])).toEqual([]);
+    },
+  );
 
-  it('does not look at an account.json that it does not read', async () => {
+  it('ignores the permissions of an account.json that it does not use', async () => {
     const data = newFolder();
     await (await serve(['--data', data])).stop();
     chmodSync(join(data, 'account.json'), 0o644);
@@ -159,7 +162,7 @@ describe('serve', () => {
     expect(await warningsOf(['--data', data, ...ACCOUNT])).toEqual([]);
   });
 
-  it('warns of an open folder, database and key file, and starts', async () => {
+  it('warns about a folder, database and key file that other users can access, and starts', async () => {
     const data = newFolder();
     await (await serve(['--data', data, ...ACCOUNT])).stop();
     chmodSync(data, 0o777);
@@ -173,7 +176,7 @@ describe('serve', () => {
     ]);
   });
 
-  it('makes its database for its owner only, also at the end of a link', async () => {
+  it('creates its database for its owner only, also behind a symbolic link', async () => {
     const data = newFolder();
     const target = join(newFolder(), 'elsewhere.db');
     symlinkSync(target, join(data, 'tokens.db'));
@@ -182,7 +185,7 @@ describe('serve', () => {
     expect(statSync(target).mode & 0o777).toBe(0o600);
   });
 
-  it('warns of a key that does not look random, and never shows it', async () => {
+  it('warns about a key that does not look random, without showing it', async () => {
     const keys = join(newFolder(), 'weak.json');
     const secret = 'canary-which-nobody-would-ever-guess-in-the-world';
     writeFileSync(keys, JSON.stringify([{ kid: 'k1', secret, status: 'active' }]), { mode: 0o600 });
@@ -193,7 +196,7 @@ describe('serve', () => {
     expect(warnings.join()).not.toContain('canary');
   });
 
-  it('warns where other machines can reach it', async () => {
+  it('warns if other machines can reach it over plain HTTP', async () => {
     const hasIpv6 = Object.values(networkInterfaces())
       .flat()
       .some((one) => one?.address === '::1');
@@ -211,7 +214,7 @@ describe('serve', () => {
     }
   });
 
-  it('warns of the example catalog beside a store or an address for others', async () => {
+  it('warns about the example catalog with --store or a public address', async () => {
     const elsewhere = (): string => `sqlite:${join(newFolder(), 'other.db')}`;
     const example = expect.stringMatching(
       /the scopes of an example, acme\.example, because no cata/,
@@ -233,18 +236,21 @@ describe('serve', () => {
     ['x-forwarded-for', ['--client-header', 'X-Real-IP'], []],
     ['x-forwarded-for', ['--trust-proxy', '10.0.0.0/8'], []],
     ['x-forwarded-host', [], []],
-  ])('warns once of %s with %j', async (header, flags, expected) => {
-    const service = await serve(['--data', newFolder(), ...ACCOUNT, ...flags]);
-    for (let i = 0; i < 3; i++) {
-      await fetch(`${service.url}/openapi.json`, { headers: { [header]: 'for=192.0.2.1' } });
-    }
-    const { stderr } = await service.stop();
+  ])(
+    'warns at most once about %s with the flags %j, naming %j',
+    async (header, flags, expected) => {
+      const service = await serve(['--data', newFolder(), ...ACCOUNT, ...flags]);
+      for (let i = 0; i < 3; i++) {
+        await fetch(`${service.url}/openapi.json`, { headers: { [header]: 'for=192.0.2.1' } });
+      }
+      const { stderr } = await service.stop();
 
-    expect([...stderr.matchAll(/came with the header ([\w-]+),/g)].map(([, name]) => name)).toEqual(
-      expected,
-    );
-    expect(stderr.includes('give --trust-proxy or --client-header')).toBe(expected.length > 0);
-  });
+      expect(
+        [...stderr.matchAll(/came with the header ([\w-]+),/g)].map(([, name]) => name),
+      ).toEqual(expected);
+      expect(stderr.includes('give --trust-proxy or --client-header')).toBe(expected.length > 0);
+    },
+  );
 });
 
 describe('--account-file', () => {
@@ -254,7 +260,7 @@ describe('--account-file', () => {
     return path;
   };
 
-  it('names accounts by a password or its hash, beside those of --account', async () => {
+  it('defines accounts with a password or its hash, in addition to --account', async () => {
     const path = file(
       `# people\r\nada:correct-horse\r\n\n  \nbob:${hashPassword('battery-staple')}\ncleo:with:colon#1 `,
     );
@@ -277,7 +283,7 @@ describe('--account-file', () => {
     expect(existsSync(join(data, 'account.json'))).toBe(false);
   });
 
-  it('is warned of where others can read it', async () => {
+  it('causes a warning if other users can read it', async () => {
     const path = file('ada:correct-horse\n', 0o644);
 
     expect(await warningsOf(['--data', newFolder(), '--account-file', path])).toEqual([
@@ -291,7 +297,7 @@ describe('--account-file', () => {
     ['ada:$scrypt$canary\n', ':1 must have a hash that hashPassword() made, whole'],
     ['# canary:correct-horse\n', ' must hold at least one line user:password'],
     ['', ' must hold at least one line user:password'],
-  ])('is refused by the line, never with what is in it: %j', async (content, message) => {
+  ])('is refused with the line number, but never its content: %j', async (content, message) => {
     const path = file(content);
     const data = newFolder();
 
@@ -300,7 +306,7 @@ describe('--account-file', () => {
     expect(ended).toEqual({ code: 1, stdout: '', stderr: `tokenwright: ${path}${message}\n` });
   });
 
-  it('is refused when it is a folder', async () => {
+  it('is refused if it is a folder', async () => {
     const path = newFolder();
     mkdirSync(join(path, 'x'));
 
@@ -311,12 +317,12 @@ describe('--account-file', () => {
   });
 });
 
-describe('a catalog with a segment like :id', () => {
+describe('a catalog with the scope', () => {
   it.each([
     ['GET:shop.example/orders/:id', 1],
     ['GET:shop.example/orders/{id}', 0],
     ['GET:shop.example/orders/a:b', 0],
-  ])('of %s warns %i times when the service starts', async (scope, count) => {
+  ])('%s causes %i warnings when the service starts', async (scope, count) => {
     const data = newFolder();
     const catalog = join(newFolder(), 'catalog.json');
     writeFileSync(catalog, JSON.stringify([scope]));

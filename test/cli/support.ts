@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo, Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
 import type { Command, Part } from '../../src/cli/command.ts';
 import { CATALOG_COMMANDS } from '../../src/cli/commands/catalog.ts';
 import { COMMANDS as EVERY_COMMAND } from '../../src/cli/commands/index.ts';
@@ -15,10 +15,10 @@ import { TokenService, type TokenServiceOptions } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
 
-/** The account of `call`, for `serve`. */
+/** The flags for the account that `call` uses. */
 export const ACCOUNT = ['--account', 'ada:correct-horse'];
 
-/** Real catalogs and documents, which may be missing. */
+/** Real catalogs and documents, which are not in the repository. */
 export const REAL_DATA = new URL('../../../shared/data/', import.meta.url).pathname;
 
 const main = new URL('../../src/cli/main.ts', import.meta.url).pathname;
@@ -30,23 +30,23 @@ export interface Run {
   readonly code: number | null;
 }
 
-/** A service that listens. */
+/** A running service. */
 export interface RunningService {
   readonly url: string;
   readonly greeting: string;
   readonly process: ChildProcess;
-  /** Ends it with a signal, and says how it ended. */
+  /** Sends a signal, and resolves once the service has exited. */
   stop(signal?: NodeJS.Signals): Promise<Run>;
 }
 
-/** An empty folder that goes with the test. */
+/** An empty folder, removed when the test ends. */
 export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** A service on the store and the keys of a data folder, as serve makes them. */
+/** A service on the store and the keys of a data folder, set up like serve. */
 export function serviceOn(
   data: string,
   options: Pick<TokenServiceOptions, 'reveal'> = {},
@@ -57,7 +57,15 @@ export function serviceOn(
   return tokens;
 }
 
-/** A log that is read with `take`, with a clock and timers that run when the test says so. */
+/** Hides the settings of this machine from commands in this process. Use it with `beforeEach`. */
+export function hideVariables(): () => void {
+  for (const name of Object.keys(process.env)) {
+    if (name.startsWith('TOKENWRIGHT_')) vi.stubEnv(name, undefined);
+  }
+  return () => vi.unstubAllEnvs();
+}
+
+/** A log to read with `take`, and a clock and timers that the test controls. */
 export function newLog() {
   const clock = manualClock();
   const texts: string[] = [];
@@ -74,7 +82,7 @@ export function newLog() {
   };
 }
 
-/** Starts a server on a free port of this machine; it goes with the test. */
+/** Starts a server on a free local port, and closes it when the test ends. */
 export async function listen(server: Server): Promise<number> {
   onTestFinished(() => void server.close());
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -88,7 +96,7 @@ export function exampleOf(command: string): Example {
   return known.example;
 }
 
-/** Runs the command to its end. Without `input` its standard input stays open, and silent. */
+/** Runs the command to its end. Without `input`, its standard input stays open and empty. */
 export async function run(
   args: readonly string[],
   environment: NodeJS.ProcessEnv = {},
@@ -99,7 +107,7 @@ export async function run(
   return ended;
 }
 
-/** Runs a line of shell, in which `tokenwright` is the command, and `$1` the first argument. */
+/** Runs a shell line in which `tokenwright` is the command and `$1` the first argument. */
 export async function runInShell(line: string, ...args: readonly string[]): Promise<Run> {
   const script = `tokenwright() { "$NODE" "$MAIN" "$@"; }; ${line}`;
   const { PATH, HOME } = process.env;
@@ -107,15 +115,15 @@ export async function runInShell(line: string, ...args: readonly string[]): Prom
   return outputOf(spawn('bash', ['-c', script, 'bash', ...args], { env })).ended;
 }
 
-/** The commands of scopes and of catalogs, which look and print and do no more. */
+/** The commands for scopes and catalogs, which only read and print. */
 export const COMMANDS: readonly Command[] = [...SCOPES_COMMANDS, ...CATALOG_COMMANDS];
 
-/** All commands that end by themselves. */
+/** All commands except serve, which runs until it is stopped. */
 export const ALL_COMMANDS: readonly Command[] = EVERY_COMMAND.filter(
   ({ name }) => name !== 'serve',
 );
 
-/** Does what a command does without a process of its own. */
+/** Runs a command inside this process, and returns its outcome. */
 export async function outcomeOf(words: readonly string[]) {
   const known = ALL_COMMANDS.find(({ name }) => `${words.join(' ')} `.startsWith(`${name} `));
   const parts: Part[] = [];
@@ -133,7 +141,7 @@ export async function outcomeOf(words: readonly string[]) {
   return { ...rest, text, json: JSON.parse(JSON.stringify(json)) };
 }
 
-/** Files of JSON by their name, in a folder that goes with the test. */
+/** Writes files to a folder that is removed when the test ends; returns the path of each by name. */
 export function filesOf(contents: Readonly<Record<string, unknown>>): (name: string) => string {
   const folder = newFolder();
   for (const [name, content] of Object.entries(contents)) {
@@ -143,7 +151,7 @@ export function filesOf(contents: Readonly<Record<string, unknown>>): (name: str
   return (name) => join(folder, name);
 }
 
-/** Runs `serve` on a free port until it is ready. */
+/** Starts `serve` on a free port, and waits until it is ready. */
 export async function serve(
   args: readonly string[],
   environment: NodeJS.ProcessEnv = {},
@@ -176,7 +184,7 @@ export async function call(
     method,
     headers: {
       authorization: `Basic ${Buffer.from(as).toString('base64')}`,
-      // A connection that is kept would hold up the end of the service.
+      // A kept-alive connection would delay the shutdown of the service.
       connection: 'close',
       ...(body !== undefined && { 'content-type': 'application/json' }),
     },
@@ -186,7 +194,7 @@ export async function call(
   return { status: response.status, body: (await response.json()) as any };
 }
 
-/** Starts the command. */
+/** Starts the command without waiting for its end. */
 export function start(args: readonly string[], environment: NodeJS.ProcessEnv = {}) {
   const { PATH, HOME } = process.env;
   return outputOf(

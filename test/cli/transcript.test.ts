@@ -7,7 +7,7 @@ import { startApi, Transcript } from './transcript.ts';
 const DAY_MS = 86_400_000;
 const PASSWORD = 'correct-horse';
 
-/** Makes everything in the files this much older, as if the time had passed. */
+/** Moves all times in the files into the past, as if these days had passed. */
 function age(data: string, days: number): void {
   const change = (file: string, sql: string) => {
     const database = new DatabaseSync(join(data, file));
@@ -23,7 +23,7 @@ function age(data: string, days: number): void {
   );
 }
 
-/** Calls commands on a running service, and writes them down. */
+/** Runs commands on a running service, and records them in the transcript. */
 function shellOf({ url }: RunningService, transcript: Transcript) {
   const environment = {
     TOKENWRIGHT_URL: url,
@@ -109,7 +109,7 @@ it('a token is issued, used in another process, listed, narrowed, suspended, rot
   expect(await ask(fourth, next)).toBe('200 orders of ada');
   await fourth.stop();
 
-  transcript.remark('reviewed: nothing but what a review is told to find');
+  transcript.remark('reviewed: only what the flag asks for');
   const review = await run(['review', '--data', data, '--expiring-within-days', '100']);
   transcript.add(
     `tokenwright review --data ${data} --expiring-within-days 100; echo "exit code $?"`,

@@ -6,8 +6,8 @@ import { onTestFinished } from 'vitest';
 const api = new URL('guarded-api.ts', import.meta.url).pathname;
 
 /**
- * What was called and what came of it, as a terminal shows it. `TRANSCRIPT=FILE` writes it to a file.
- * Values are cut: what opens a door has no place in a text that is passed on.
+ * Commands and their output, as shown in a terminal. `TRANSCRIPT=FILE` writes it to a file. Values are
+ * truncated, so that a reader of the file cannot use them.
  */
 export class Transcript {
   #text = '';
@@ -33,9 +33,9 @@ export class Transcript {
 }
 
 /**
- * An API in a process of its own, on the store of the service.
+ * Starts an API in a separate process, on the store of the service.
  *
- * @param format of values of another system that it accepts, as for `--foreign`
+ * @param format of foreign values that it accepts, as in `--foreign`
  */
 export async function startApi(data: string, format = '') {
   const child = spawn(process.execPath, [api, data, format], {
@@ -45,7 +45,7 @@ export async function startApi(data: string, format = '') {
   const [line] = await once(child.stdout, 'data');
   const url = String(line).trim();
   return {
-    /** The status, and the text or the reason. */
+    /** The status, and the error code or the text of the response. */
     async get(path: string, value: string): Promise<string> {
       const headers = { authorization: `Bearer ${value}`, connection: 'close' };
       const response = await fetch(url + path, { headers });
@@ -53,7 +53,7 @@ export async function startApi(data: string, format = '') {
       const reason = /error="(\w+)"/.exec(challenge)?.[1];
       return `${response.status} ${reason ?? (await response.text()).trim()}`;
     },
-    /** Ends it, which writes what it has counted. */
+    /** Stops the API, which then writes its usage counts. */
     async stop(): Promise<void> {
       child.kill('SIGTERM');
       await once(child, 'close');

@@ -8,7 +8,7 @@ import { manualClock } from '../../src/testing/index.ts';
 const DAY_SECONDS = 86_400;
 const HOUR_MS = 3_600_000;
 
-/** A service with one token that was revoked, in a process with upkeep as in `serve`. */
+/** A service with one revoked token, and the upkeep of `serve`. */
 async function setUp(purgeAfter: number | 'off') {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
@@ -32,7 +32,7 @@ async function setUp(purgeAfter: number | 'off') {
 }
 
 describe('the upkeep of serve', () => {
-  it('removes old records in the background, and says so once', async () => {
+  it('removes old records in the background, and logs it once', async () => {
     const { messages, clock, isThere } = await setUp(30);
 
     clock.advance(30 * DAY_SECONDS - 1);
@@ -47,7 +47,7 @@ describe('the upkeep of serve', () => {
     ]);
   });
 
-  it('ends with the service', async () => {
+  it('stops when the service is closed', async () => {
     const { tokens, clock, isThere } = await setUp(1);
 
     await tokens.close();
@@ -72,14 +72,14 @@ describe('--purge-after', () => {
   const read = (flags: object, environment = {}) =>
     readSettings(SERVE_SETTINGS, flags, environment).purgeAfter;
 
-  it('is 90 days unless it is set, and can be off', () => {
+  it('defaults to 90 days, and can be off', () => {
     expect(read({})).toBe(90);
     expect(read({ 'purge-after': '1d' })).toBe(1);
     expect(read({}, { TOKENWRIGHT_PURGE_AFTER: '3650d' })).toBe(3650);
     expect(read({ 'purge-after': 'off' }, { TOKENWRIGHT_PURGE_AFTER: '1d' })).toBe('off');
   });
 
-  it.each(['0d', '3651d', '90', '12h', '-1d', '1.5d', 'never', 'OFF'])('is not %s', (text) => {
+  it.each(['0d', '3651d', '90', '12h', '-1d', '1.5d', 'never', 'OFF'])('refuses %s', (text) => {
     expect(() => read({ 'purge-after': text })).toThrow(
       '--purge-after (TOKENWRIGHT_PURGE_AFTER) must be from 1d to 3650d, in whole days, or off',
     );

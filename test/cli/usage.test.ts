@@ -10,18 +10,22 @@ import { SqliteTokenStore, SqliteUsageStore } from '../../src/stores/sqlite/inde
 import { manualClock } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token.ts';
 import { engines, newStore } from './databases.ts';
-import { ACCOUNT, call, newFolder, outcomeOf, type RunningService, run, serve } from './support.ts';
+import {
+  ACCOUNT,
+  call,
+  hideVariables,
+  newFolder,
+  outcomeOf,
+  type RunningService,
+  run,
+  serve,
+} from './support.ts';
 
 const STATUS = 'GET:acme.example/status';
 const CHECKED = [...ACCOUNT, '--check', 'nginx', '--domain', 'acme.example'];
 const ID = /^id +(\w{22})$/m;
 
-beforeEach(() => {
-  for (const name of Object.keys(process.env)) {
-    if (name.startsWith('TOKENWRIGHT_')) vi.stubEnv(name, undefined);
-  }
-  return () => vi.unstubAllEnvs();
-});
+beforeEach(hideVariables);
 
 async function issue(service: RunningService): Promise<{ id: string; value: string }> {
   const body = { scopes: [STATUS, 'GET:ship.acme.example/tracking'], ttl: 600 };
@@ -29,7 +33,7 @@ async function issue(service: RunningService): Promise<{ id: string; value: stri
   return { id: answer.body.id, value: answer.body.token };
 }
 
-/** Asks as a gateway does before it passes a request on. */
+/** Calls the check like a gateway that is about to forward a request. */
 async function check({ url }: RunningService, value: string, target = '/status'): Promise<number> {
   const headers = {
     authorization: `Bearer ${value}`,
@@ -44,7 +48,7 @@ async function usageOf(service: RunningService, id: string) {
 }
 
 describe('serve', () => {
-  it('records the checks of a gateway, and keeps the counts when it stops', async () => {
+  it('records gateway checks, and keeps the counts across a restart', async () => {
     const data = newFolder();
     const first = await serve(['--data', data, ...CHECKED]);
     const { id, value } = await issue(first);
@@ -65,7 +69,7 @@ describe('serve', () => {
     expect(readFileSync(join(data, 'usage.db'), 'latin1')).not.toContain(value.slice(30));
   });
 
-  it('makes the file for its owner only, also at the end of a link', async () => {
+  it('creates the usage file for its owner only, also behind a symbolic link', async () => {
     const [data, elsewhere] = [newFolder(), join(newFolder(), 'elsewhere.db')];
     symlinkSync(elsewhere, join(data, 'usage.db'));
     await (await serve(['--data', data, ...ACCOUNT])).stop();
@@ -76,7 +80,7 @@ describe('serve', () => {
   it.each([
     ['the flag', ['--usage', 'off'], {}],
     ['the variable', [], { TOKENWRIGHT_USAGE: 'off' }],
-  ])('records nothing if %s says so', async (_, flags, environment) => {
+  ])('records nothing if %s turns usage off', async (_, flags, environment) => {
     const data = newFolder();
     const service = await serve(['--data', data, ...CHECKED, ...flags], environment);
     const { id, value } = await issue(service);
@@ -89,14 +93,14 @@ describe('serve', () => {
     expect(existsSync(join(data, 'usage.db'))).toBe(false);
   });
 
-  it('refuses another word, and names those that it knows', async () => {
+  it('refuses values of --usage other than on and off', async () => {
     const refused = await run(['serve', '--data', newFolder(), '--usage', 'yes']);
 
     expect(refused).toMatchObject({ code: 2, stdout: '' });
     expect(refused.stderr).toContain('--usage (TOKENWRIGHT_USAGE) must be on or off');
   });
 
-  it('starts without usage if that cannot be opened, and says so', async () => {
+  it('starts without usage if the usage file cannot be opened, and warns', async () => {
     const data = newFolder();
     await SqliteTokenStore.open(join(data, 'usage.db')).close();
     const service = await serve(['--data', data, ...CHECKED]);
@@ -111,7 +115,7 @@ describe('serve', () => {
     );
   });
 
-  it('counts together with a service beside it, and a guard of your own', async () => {
+  it('counts together with a second service and another guard on the same files', async () => {
     const data = newFolder();
     const [one, other] = [
       await serve(['--data', data, ...CHECKED]),
@@ -134,7 +138,7 @@ describe('serve', () => {
     expect((await usageOf(one, id)).data).toMatchObject({ uses: 3 });
   });
 
-  it('keeps the counts beside another SQLite file', async () => {
+  it('creates usage.db next to the SQLite file of --store', async () => {
     const folder = newFolder();
     const store = `sqlite:${join(folder, 'other.db')}`;
     const data = newFolder();
@@ -146,7 +150,7 @@ describe('serve', () => {
 });
 
 describe('a usage store that fails', () => {
-  /** A service on the stores of `serve`, whose counts are lost from now on. */
+  /** A service on the stores of `serve`, and the lines that these write to the console. */
   async function setUp() {
     const lines: string[] = [];
     const log = vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(line));
@@ -163,7 +167,7 @@ describe('a usage store that fails', () => {
     return { tokens, value, opened, lines, restore: () => log.mockRestore() };
   }
 
-  it('is no outage of the tokens, and has lines of its own', async () => {
+  it('does not affect verification, and is logged separately', async () => {
     const { tokens, value, opened, lines, restore } = await setUp();
     expect((await tokens.verify(value, { scope: STATUS })).ok).toBe(true);
     const usage = opened.usage.open() as SqliteUsageStore;
@@ -183,7 +187,7 @@ describe('a usage store that fails', () => {
     expect(lines).toContainEqual(expect.stringMatching(/: 1 count of uses could not be written/));
   });
 
-  it('says nothing while it works (the control)', async () => {
+  it('logs nothing while it works (control)', async () => {
     const { tokens, value, lines, restore } = await setUp();
     await tokens.verify(value, { scope: STATUS });
     await tokens.close();
@@ -231,14 +235,14 @@ describe('the commands on a store', () => {
     });
   });
 
-  it('count nothing themselves', async () => {
+  it('do not count as uses', async () => {
     const { data, id, value, as } = await usedTwice();
     await outcomeOf(['token', 'verify', '--data', data, '--scope', STATUS, '--token', value]);
 
     expect((await outcomeOf(['token', 'usage', id, ...as])).json).toMatchObject({ uses: 2 });
   });
 
-  it('show no use where none is recorded, and make no file', async () => {
+  it('show no usage if none is recorded, and create no usage file', async () => {
     const data = newFolder();
     const service = await serve(['--data', data, ...ACCOUNT, '--usage', 'off']);
     const { id } = await issue(service);
@@ -253,14 +257,14 @@ describe('the commands on a store', () => {
     expect(existsSync(join(data, 'usage.db'))).toBe(false);
   });
 
-  it('show none that were recorded before that was turned off', async () => {
+  it('show no usage once it is turned off', async () => {
     const { id, as } = await usedTwice();
     vi.stubEnv('TOKENWRIGHT_USAGE', 'off');
 
     expect((await outcomeOf(['token', 'get', id, ...as])).json).not.toHaveProperty('uses');
   });
 
-  it('know no use of a token that the account does not have', async () => {
+  it('find no usage of a token of another account', async () => {
     const { id, data } = await usedTwice();
 
     const outcome = await outcomeOf(['token', 'usage', id, '--data', data, '--account', 'bob']);
@@ -268,7 +272,7 @@ describe('the commands on a store', () => {
     expect(outcome).toMatchObject({ json: null, isNegative: true });
   });
 
-  it('list tokens although the counts are damaged, and doctor names the file', async () => {
+  it('list tokens even if the usage file is damaged, and doctor reports it', async () => {
     const { data, id, as } = await usedTwice();
     const file = join(data, 'usage.db');
     expect((await run(['doctor', '--data', data])).code).toBe(0);
@@ -282,7 +286,7 @@ describe('the commands on a store', () => {
     expect(examined.stdout).toMatch(/^usage_unusable /);
   });
 
-  it('find counts of tokens that are gone with doctor --full, and remove them with purge', async () => {
+  it('find counts of removed tokens with doctor --full, and remove them with purge', async () => {
     const { data, id } = await usedTwice();
     const doctor = (...flags: string[]) => outcomeOf(['doctor', '--data', data, ...flags]);
     expect((await doctor('--full')).json.findings).toEqual([]);
@@ -306,7 +310,7 @@ describe('the commands on a store', () => {
     await usage.close();
   });
 
-  it('keep the counts of tokens that are there when they purge', async () => {
+  it('keep the counts of existing tokens when they purge', async () => {
     const { data, id } = await usedTwice();
 
     const purged = await outcomeOf(['purge', '--data', data, '--older-than', '90d']);
@@ -317,7 +321,7 @@ describe('the commands on a store', () => {
     await usage.close();
   });
 
-  it.each(engines)('find and remove them in %s', async (engine) => {
+  it.each(engines)('find and remove counts of removed tokens in %s', async (engine) => {
     const { flags } = newStore(engine);
     await run(['migrate', ...flags]);
     const target = storeTarget({ store: flags[1], table: flags[3], data: '' });
@@ -335,7 +339,7 @@ describe('the commands on a store', () => {
     expect(await codes()).not.toContain('usage_left_over');
   });
 
-  it('make the file when they migrate, unless usage is off', async () => {
+  it('create the usage file with migrate, unless usage is off', async () => {
     const [data, off] = [newFolder(), newFolder()];
     const made = await outcomeOf(['migrate', '--data', data]);
     const again = await outcomeOf(['migrate', '--data', data]);
@@ -362,7 +366,7 @@ describe('token usage of a service', () => {
     return (...words: string[]) => outcomeOf(['token', ...words, '--url', url]);
   };
 
-  it('prints the same as that of a store', async () => {
+  it('prints the same for a service as for its store', async () => {
     const data = newFolder();
     const service = await serve(['--data', data, ...CHECKED]);
     const { id, value } = await issue(service);
@@ -381,7 +385,7 @@ describe('token usage of a service', () => {
     expect(absent).toMatchObject({ json: null, isNegative: true });
   });
 
-  it('says that none is recorded, also of a token that does not exist', async () => {
+  it('reports that the service records no usage', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT, '--usage', 'off']);
     const { id } = await issue(service);
     const ask = remote(service.url);
@@ -395,7 +399,7 @@ describe('token usage of a service', () => {
 describe('token advise', () => {
   const TRACKING = 'GET:ship.acme.example/tracking';
 
-  /** A token of two scopes, issued and first counted 100 days ago, of which one was used since. */
+  /** A token with two scopes, issued 100 days ago; one of them was used 5 days ago. */
   async function setUpAdvice(scopes: readonly string[] = [STATUS, TRACKING]) {
     const data = newFolder();
     const past = manualClock(new Date(Date.now() - 100 * 86_400_000));
@@ -420,7 +424,7 @@ describe('token advise', () => {
     return { data, id, ask };
   }
 
-  it('names what was not used, and changes nothing', async () => {
+  it('names unused scopes, and changes nothing', async () => {
     const { id, ask } = await setUpAdvice();
     const advised = await ask('advise', id);
 
@@ -438,7 +442,7 @@ describe('token advise', () => {
     expect(late).toMatchObject({ json: { unused: [] }, notes: expect.stringContaining('nothing') });
   });
 
-  it('removes it when it is told to', async () => {
+  it('removes unused scopes with --apply', async () => {
     const { id, ask } = await setUpAdvice();
 
     const applied = await ask('advise', id, '--apply');
@@ -449,7 +453,7 @@ describe('token advise', () => {
     expect((await ask('advise', id, '--apply')).json).toMatchObject({ unused: [], removed: [] });
   });
 
-  it('leaves a token as it is that has used nothing', async () => {
+  it('leaves a token unchanged if none of its scopes was used', async () => {
     const { id, ask } = await setUpAdvice([TRACKING]);
 
     const applied = await ask('advise', id, '--apply');
@@ -461,7 +465,7 @@ describe('token advise', () => {
     await expect(ask('advise', id, '--unused-for-days', '0')).rejects.toThrow('1 to 3650');
   });
 
-  it('says the same of a service', async () => {
+  it('gives the same advice for a service', async () => {
     const { data, id, ask } = await setUpAdvice();
     const service = await serve(['--data', data, ...ACCOUNT]);
     vi.stubEnv('TOKENWRIGHT_USER', 'ada');

@@ -12,7 +12,7 @@ const page = tokenConsole({ basePath: '/console', api: '/auth', brand: 'A & <b>'
 const ask = (path: string, method = 'GET') =>
   page(new Request(`https://shop.example${path}`, { method }));
 
-/** The paths of the files that a page names, as a browser reads them at the address of the page. */
+/** The paths of the files that a page links, resolved like a browser does at the address of the page. */
 async function filesOf(answer: Response, path = '/console'): Promise<string[]> {
   const text = await answer.text();
   return [...text.matchAll(/(?:href|src)="([^"]+\.(?:css|js))"/g)].map(
@@ -21,7 +21,7 @@ async function filesOf(answer: Response, path = '/console'): Promise<string[]> {
 }
 
 describe('tokenConsole', () => {
-  it.each(['/console', '/console/', '/'])('answers the page at %s', async (path) => {
+  it.each(['/console', '/console/', '/'])('serves the page at %s', async (path) => {
     const answer = ask(path);
 
     expect(answer.status).toBe(200);
@@ -35,7 +35,7 @@ describe('tokenConsole', () => {
     ['/console/', '/console/'],
     // Behind a router that cut off the path, with or without the slash at its end.
     ['/', '/console/'],
-  ])('names its files so that they are found from %s', async (path, folder) => {
+  ])('links its files so that they are found from %s', async (path, folder) => {
     const files = await filesOf(ask(path), path);
 
     expect(files.map((file) => file.slice(0, file.lastIndexOf('/') + 1))).toEqual([folder, folder]);
@@ -49,7 +49,7 @@ describe('tokenConsole', () => {
     ['/a/b/console', '/a/c/auth', '/a/c/auth'],
     ['/console', '/console/api', '/console/api'],
     ['/console', '/console', '/console/'],
-  ])('names, at %s, a service at %j from its files', async (basePath, api, expected) => {
+  ])('links from %s to a service at %j', async (basePath, api, expected) => {
     const page = tokenConsole({ basePath, api });
     const text = await page(new Request(`https://shop.example${basePath}`)).text();
     const [, way = ''] = /data-api="([^"]*)"/.exec(text) ?? [];
@@ -63,13 +63,13 @@ describe('tokenConsole', () => {
     }
   });
 
-  it('allows the page its own files and calls, and no markup made of text', () => {
+  it('allows the page only its own files and requests', () => {
     expect(ask('/console').headers.get('content-security-policy')).toBe(
       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
     );
   });
 
-  it('lets browsers keep the files of the page forever', async () => {
+  it('lets browsers cache the files of the page forever', async () => {
     for (const address of await filesOf(ask('/console'))) {
       const answer = ask(address);
 
@@ -79,7 +79,7 @@ describe('tokenConsole', () => {
     }
   });
 
-  it('has no script and no style in the page itself', async () => {
+  it('has no inline script or style, and escapes the brand', async () => {
     const text = await ask('/console').text();
 
     expect(text).not.toMatch(/<style|style=|<script(?! type="module" src=)|javascript:| on\w+=/);
@@ -109,7 +109,7 @@ describe('tokenConsole', () => {
     ['brand', { basePath: '/console', api: '/', brand: 'x'.repeat(101) }],
     ['language', { basePath: '/console', api: '/', language: 'not a tag' }],
     ['direction', { basePath: '/console', api: '/', direction: 'up' as 'ltr' }],
-  ])('refuses a bad %s', (member, options) => {
+  ])('refuses a bad %s: %j', (member, options) => {
     const refuse = () => tokenConsole(options);
 
     expect(refuse).toThrow(member);
@@ -120,7 +120,7 @@ describe('tokenConsole', () => {
     }
   });
 
-  it('takes under 80 kB in all, as servers compress it', () => {
+  it('takes less than 80 kB in total, compressed with gzip', () => {
     const bytes = pageAssets().map(({ text }) => gzipSync(text).length);
     const total = bytes.reduce((sum, each) => sum + each, 0);
 
@@ -129,13 +129,13 @@ describe('tokenConsole', () => {
   });
 });
 
-const said = (options: object) =>
+const pageWith = (options: object) =>
   tokenConsole({ basePath: '/console', api: '/auth', ...options })(
     new Request('https://shop.example/console'),
   ).text();
 
 describe('a translation', () => {
-  it('is a file of the page, which names it; without one there is none', async () => {
+  it('is a file that the page links, if there is one', async () => {
     const texts = { list: { shown: { one: '{count} Token', other: '{count} Tokens' } } };
     const german = tokenConsole({ basePath: '/console', api: '/auth', language: 'de', texts });
     const text = await german(new Request('https://shop.example/console')).text();
@@ -146,7 +146,7 @@ describe('a translation', () => {
     expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(answer.headers.get('cache-control')).toContain('immutable');
     expect(await answer.json()).toEqual(texts);
-    expect(await said({})).not.toContain('data-texts');
+    expect(await pageWith({})).not.toContain('data-texts');
   });
 
   it.each([
@@ -157,16 +157,16 @@ describe('a translation', () => {
     [{ language: 'az-Latn' }, 'lang="az-Latn" dir="ltr"'],
     [{ language: 'az-Arab' }, 'lang="az-Arab" dir="rtl"'],
     [{ language: 'ar', direction: 'ltr' }, 'lang="ar" dir="ltr"'],
-  ])('with %j gives the page %s', async (options, attributes) => {
-    expect(await said(options)).toContain(`<html ${attributes}>`);
+  ])('with %j sets %s on the page', async (options, attributes) => {
+    expect(await pageWith(options)).toContain(`<html ${attributes}>`);
   });
 
-  it('is in what the page says before its script runs', async () => {
+  it('applies to the title and the noscript text of the page', async () => {
     const texts = { shell: { title: 'Zugänge <1>', needsScript: 'JavaScript fehlt.' } };
 
-    expect(await said({ texts })).toContain('<title>Zugänge &lt;1&gt;</title>');
-    expect(await said({ texts })).toContain('<noscript>JavaScript fehlt.</noscript>');
-    expect(await said({ texts, title: 'API' })).toContain('<title>API</title>');
+    expect(await pageWith({ texts })).toContain('<title>Zugänge &lt;1&gt;</title>');
+    expect(await pageWith({ texts })).toContain('<noscript>JavaScript fehlt.</noscript>');
+    expect(await pageWith({ texts, title: 'API' })).toContain('<title>API</title>');
   });
 
   it.each([
@@ -182,15 +182,15 @@ describe('a translation', () => {
     [{ list: { shown: '{cuont}' } }, 'texts.list.shown cannot have {cuont}; it has {count}'],
     [{ errors: { codes: { nothing: 'x' } } }, 'texts.errors.codes'],
   ])('%j is refused: %s', (texts, message) => {
-    expect(() => said({ texts })).toThrow(message);
+    expect(() => pageWith({ texts })).toThrow(message);
   });
 
-  it('of everything is taken', async () => {
-    expect(await said({ texts: ENGLISH_TEXTS })).toContain('data-texts');
-    expect(await said({ texts: structuredClone(ENGLISH_TEXTS) })).toContain('data-texts');
+  it('of all texts is accepted', async () => {
+    expect(await pageWith({ texts: ENGLISH_TEXTS })).toContain('data-texts');
+    expect(await pageWith({ texts: structuredClone(ENGLISH_TEXTS) })).toContain('data-texts');
   });
 
-  it('may have a text for each code that the service answers with', () => {
+  it('can have a text for each error code of the service', () => {
     const codes = [...Object.keys(STATUS), ...Object.keys(PARSE_MESSAGES)];
 
     expect(codes.filter((code) => !(code in SERVICE_WORDS))).toEqual([]);

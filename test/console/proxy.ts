@@ -9,7 +9,7 @@ export interface StartedProxy {
   readonly close: () => Promise<void>;
 }
 
-/** Passes every call on to a service, at the path that `rewrite` makes of its own. */
+/** Forwards every request to a service, with the path that `rewrite` returns. */
 export async function startProxy(
   target: string,
   rewrite: (path: string) => string,

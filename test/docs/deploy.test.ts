@@ -13,25 +13,25 @@ const root = new URL('../../', import.meta.url);
 const read = (name: string) => readFileSync(new URL(`examples/deploy/${name}`, root), 'utf8');
 const FILES = globSync('*', { cwd: new URL('examples/deploy', root).pathname });
 
-/** The names of settings of ours in a text. */
+/** The tokenwright settings that a text names. */
 const variablesIn = (text: string): string[] => text.match(/\bTOKENWRIGHT_\w+/g) ?? [];
 const PROGRAM = `node_modules/tokenwright/${packageJson.bin.tokenwright.slice(2)}`;
 
-describe('the files to deploy with', () => {
-  it.each(FILES)('%s names settings that exist', (file) => {
+describe('the deployment files', () => {
+  it.each(FILES)('%s names only settings that exist', (file) => {
     expect(variablesIn(read(file)).filter((name) => !VARIABLES.includes(name))).toEqual([]);
   });
 
-  it('name some, and would not name others unnoticed', () => {
+  it('name some settings, and an unknown one would be noticed (the control)', () => {
     expect(FILES.flatMap((file) => variablesIn(read(file))).length).toBeGreaterThan(6);
     expect(VARIABLES).not.toContain(variablesIn('TOKENWRIGHT_ACOUNTS=a')[0]);
   });
 
-  it.each(['Dockerfile', 'tokenwright.service'])('%s runs the program of the package', (file) => {
+  it.each(['Dockerfile', 'tokenwright.service'])('%s starts the program of the package', (file) => {
     expect(read(file)).toContain(PROGRAM);
   });
 
-  it('run no service as root, and as the first process', () => {
+  it('run the container as the user node, with the program as its first process', () => {
     const lines = read('Dockerfile').split('\n');
 
     expect(lines.lastIndexOf('USER node')).toBeGreaterThan(
@@ -40,7 +40,7 @@ describe('the files to deploy with', () => {
     expect(lines).toContain(`ENTRYPOINT ["node", "${PROGRAM}"]`);
   });
 
-  it('mount each secret that the composed service reads', () => {
+  it('mount exactly the secrets that the compose service reads', () => {
     const { services, secrets } = parse(read('compose.yaml'));
     const { environment, secrets: mounted } = services.tokens;
     const named = Object.values<string>(environment).flatMap(
@@ -56,25 +56,28 @@ describe('the files to deploy with', () => {
     [200, 0],
     [503, 1],
     [undefined, 1],
-  ])('call a service that answers %s healthy by the exit code %i', async (status, code) => {
-    const server = createServer((_, response) => response.writeHead(status ?? 500).end());
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const { port } = server.address() as AddressInfo;
-    onTestFinished(() => void server.close());
-    if (status === undefined) server.close();
-    const [, command = ''] = /^HEALTHCHECK [^[]*(\[.*\])$/m.exec(read('Dockerfile')) ?? [];
-    const [, ...args] = JSON.parse(command) as string[];
+  ])(
+    'end the health check of a service that answers %s with the exit code %i',
+    async (status, code) => {
+      const server = createServer((_, response) => response.writeHead(status ?? 500).end());
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const { port } = server.address() as AddressInfo;
+      onTestFinished(() => void server.close());
+      if (status === undefined) server.close();
+      const [, command = ''] = /^HEALTHCHECK [^[]*(\[.*\])$/m.exec(read('Dockerfile')) ?? [];
+      const [, ...args] = JSON.parse(command) as string[];
 
-    const env = { ...process.env, PORT: String(port) };
-    const check = execFile(process.execPath, args, { env });
-    expect(await once(check, 'exit')).toEqual([code, null]);
-  });
+      const env = { ...process.env, PORT: String(port) };
+      const check = execFile(process.execPath, args, { env });
+      expect(await once(check, 'exit')).toEqual([code, null]);
+    },
+  );
 
   const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
-  it.skipIf(!hasSystemd)('make a unit that systemd understands', () => {
+  it.skipIf(!hasSystemd)('contain a unit that systemd accepts', () => {
     const file = `${newFolder()}/tokenwright.service`;
     const verify = (unit: string): string => {
-      // A user and a program that are on this machine.
+      // Replaced by a user and a program that exist on this machine.
       const local = unit
         .replace(/^User=.*/m, 'User=daemon')
         .replace(/^ExecStart=\S+/m, 'ExecStart=/bin/true');

@@ -10,7 +10,7 @@ const { postgres, mariadb } = inject('servers');
 
 const PROGRAMS = { SQLite: 'sqlite3', PostgreSQL: 'psql', MySQL: 'mysql' } as const;
 
-/** What a client of each database prints for a script, with the flags of the guides. */
+/** Runs a script with the command-line client of each database, with the flags of the guides. */
 const CLIENTS = {
   SQLite: {
     isHere: spawnSync(PROGRAMS.SQLite, ['-version']).status === 0,
@@ -31,8 +31,8 @@ const CLIENTS = {
     isHere: mariadb !== undefined,
     print(script: string) {
       const { hostname, port, username, password, pathname } = new URL(mariadb ?? '');
-      const place = ['-h', hostname, '-P', port, '-u', decodeURIComponent(username)];
-      const flags = ['--batch', '--raw', '--skip-column-names', ...place, pathname.slice(1)];
+      const server = ['-h', hostname, '-P', port, '-u', decodeURIComponent(username)];
+      const flags = ['--batch', '--raw', '--skip-column-names', ...server, pathname.slice(1)];
       const env = { ...process.env, MYSQL_PWD: decodeURIComponent(password) };
       return execFileSync(PROGRAMS.MySQL, flags, { input: script, env });
     },
@@ -165,8 +165,8 @@ const RUNS = CASES.flatMap(({ tables, ...rest }) =>
   })),
 );
 
-describe('the query of', () => {
-  it.each(RUNS)('$guide prints on $database what import reads', async (run) => {
+describe('the export query', () => {
+  it.each(RUNS)('of $guide prints on $database a row that the import reads', async (run) => {
     const { guide, from, token, database, script } = run;
     const { isHere, print } = CLIENTS[database];
     if (!isHere) return;

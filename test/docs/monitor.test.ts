@@ -14,7 +14,7 @@ const dashboard = read('examples/monitor/dashboard.json');
 
 const metrics = await Metrics.open();
 metrics.watch(() => ({ cache: { hits: 0, misses: 0 } }));
-/** All names of metrics by their type, as the service writes them. */
+/** The type of each metric, by name, as the service writes them. */
 const types = new Map(
   [...(await metrics.text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [
     name,
@@ -22,14 +22,14 @@ const types = new Map(
   ]),
 );
 const ours = [...types].filter(([name]) => name.startsWith('tokenwright_'));
-/** The metrics that a text asks for. */
-const askedIn = (text: string): string[] =>
+/** The metrics that a text names. */
+const namedIn = (text: string): string[] =>
   (text.match(/\b(?:tokenwright|nodejs|process)_[a-z0-9_]+/g) ?? []).map((name) =>
     name.replace(/_bucket$/, ''),
   );
 
-describe('the page about monitoring', () => {
-  it('lists each metric of the service with its type, and no other', () => {
+describe('the metrics of the service', () => {
+  it('are listed with their type on the page about monitoring, and no others are', () => {
     const rows = [...page.matchAll(/^\| `(tokenwright_\w+)` \| (\w+) \|/gm)];
 
     expect(ours.length).toBeGreaterThan(8);
@@ -40,19 +40,19 @@ describe('the page about monitoring', () => {
     ['the page', page],
     ['the alerts', alerts],
     ['the dashboard', dashboard],
-  ])('of which %s names only those that there are', (_, text) => {
-    expect(askedIn(text).length).toBeGreaterThan(5);
-    expect(askedIn(text).filter((name) => !types.has(name))).toEqual([]);
+  ])('include every metric that %s names', (_, text) => {
+    expect(namedIn(text).length).toBeGreaterThan(5);
+    expect(namedIn(text).filter((name) => !types.has(name))).toEqual([]);
   });
 
-  it('would not name another one unnoticed', () => {
+  it('do not include a misspelled name (the control)', () => {
     const changed = alerts.replace('tokenwright_sign_ins_total', 'tokenwright_signins_total');
-    expect(askedIn(changed).filter((name) => !types.has(name))).toHaveLength(1);
+    expect(namedIn(changed).filter((name) => !types.has(name))).toHaveLength(1);
   });
 });
 
-describe('the files to monitor with', () => {
-  it('are rules with a summary and a severity each', () => {
+describe('the monitoring files', () => {
+  it('give each alert a summary and a severity', () => {
     const { groups } = parse(alerts);
     expect(groups[0].rules.length).toBeGreaterThan(5);
     for (const { alert, labels, annotations } of groups[0].rules) {
@@ -62,12 +62,12 @@ describe('the files to monitor with', () => {
     }
   });
 
-  it('are panels that cover each other nowhere', () => {
+  it('give each panel its own position and id', () => {
     const { panels } = JSON.parse(dashboard);
-    const places = panels.map(
+    const positions = panels.map(
       ({ gridPos: { x, y } }: { gridPos: Record<'x' | 'y', number> }) => `${x} ${y}`,
     );
-    expect(new Set(places).size).toBe(panels.length);
+    expect(new Set(positions).size).toBe(panels.length);
     expect(new Set(panels.map(({ id }: { id: number }) => id)).size).toBe(panels.length);
   });
 
@@ -78,19 +78,19 @@ describe('the files to monitor with', () => {
     return spawnSync('promtool', ['check', 'rules', file]).status;
   };
 
-  it.skipIf(!hasPromtool)('are rules that Prometheus understands', () => {
+  it.skipIf(!hasPromtool)('contain alert rules that Prometheus accepts', () => {
     expect(check(alerts)).toBe(0);
     expect(check(alerts.replace('rate(', 'rat('))).not.toBe(0);
   });
 
-  it.skipIf(!hasPromtool)('are panels whose questions Prometheus understands', () => {
+  it.skipIf(!hasPromtool)('contain panel queries that Prometheus accepts', () => {
     const { panels } = JSON.parse(dashboard);
-    const asked: string[] = panels.flatMap(({ targets }: { targets: { expr: string }[] }) =>
+    const queries: string[] = panels.flatMap(({ targets }: { targets: { expr: string }[] }) =>
       targets.map(({ expr }) => expr.replaceAll('$__rate_interval', '5m')),
     );
-    const rules = asked.map((expr, i) => ({ record: `panel:${i}`, expr }));
+    const rules = queries.map((expr, i) => ({ record: `panel:${i}`, expr }));
 
-    // JSON is YAML too.
+    // promtool reads YAML, and JSON is YAML.
     expect(check(JSON.stringify({ groups: [{ name: 'panels', rules }] }))).toBe(0);
   });
 });

@@ -6,7 +6,7 @@ import { fileOf, llmsText } from '../../docs/.vitepress/llms.ts';
 import * as bounds from '../../src/bounds.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-/** Where the site might be. */
+/** An example of the address of the site. */
 const SITE = 'https://docs.example';
 const DOCS = join(ROOT, 'docs');
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -18,7 +18,7 @@ describe('llms.txt', () => {
   );
   const isMade = (link: string) => link.startsWith('/reference/');
 
-  it('has the form of one: a name, what it is, and lists of links', () => {
+  it('consists of a title, a summary and lists of links', () => {
     const [name, blank, quote] = text.split('\n');
 
     expect(name).toBe('# tokenwright');
@@ -30,17 +30,17 @@ describe('llms.txt', () => {
     expect(text.match(/^## Optional$/gm)).toHaveLength(1);
   });
 
-  it('leads to addresses of the site, whole, since it is read outside of it', () => {
+  it('uses absolute URLs of the site, since it is read outside of it', () => {
     expect(text.match(/\]\((?!https:)[^)]*\)$/gm)).toBeNull();
     expect(text).toContain(`](${SITE}/quick-start)`);
   });
 
-  it('leads to paths while the documentation has no address', () => {
+  it('uses paths if the site has no address', () => {
     expect(llmsText('')).toBe(text.replaceAll(`](${SITE}/`, '](/'));
     expect(llmsText()).not.toContain('undefined');
   });
 
-  it('leads to pages that are there', () => {
+  it('links only to pages that exist', () => {
     const dead = links.filter((link) => !isMade(link) && !existsSync(fileOf(link)));
 
     expect(links.length).toBeGreaterThan(60);
@@ -48,7 +48,7 @@ describe('llms.txt', () => {
     expect(existsSync(fileOf('/guides/nowhere'))).toBe(false);
   });
 
-  it('leaves no page out', () => {
+  it('links to every page', () => {
     const pages = globSync('**/*.md', {
       cwd: DOCS,
       exclude: (name) => name === 'reference' || name === 'node_modules',
@@ -59,7 +59,7 @@ describe('llms.txt', () => {
     expect(missing).toEqual([]);
   });
 
-  it('says something of each page, once', () => {
+  it('lists each page once, with a description', () => {
     expect(new Set(links).size).toBe(links.length);
     expect(text.match(/^- \[[^\]]+\]\((?!\S+\/reference\/)[^)]+\)$/gm)).toBeNull();
   });
@@ -68,7 +68,7 @@ describe('llms.txt', () => {
 describe('the pages about security', () => {
   const pages = ['SECURITY.md', ...globSync('docs/security/*.md', { cwd: ROOT })];
 
-  it.each(pages)('%s names tests that are there', (page) => {
+  it.each(pages)('%s names only tests that exist', (page) => {
     const named = [...read(page).matchAll(/`(test\/[\w./-]+)`/g)].map(([, file = '']) => file);
 
     expect(named.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
@@ -81,7 +81,7 @@ describe('the pages about security', () => {
     expect(existsSync(join(ROOT, 'test/nowhere.test.ts'))).toBe(false);
   });
 
-  it.each(pages)('%s leads to headings and pages that are there', (page) => {
+  it.each(pages)('%s links only to headings and pages that exist', (page) => {
     const folder = join(ROOT, page, '..');
     const dead = [...read(page).matchAll(/\]\((?!https:)([^)#]*)(?:#([^)]+))?\)/g)].filter(
       ([, file = '', heading]) => {
@@ -99,16 +99,16 @@ describe('the page about limits', () => {
   const page = read('docs/security/limits.md');
   const named = Object.values(TABLES).flat().flatMap(boundsIn);
 
-  it('has the numbers of the code (npm run docs:bounds)', () => {
+  it('shows the numbers of the code (npm run docs:bounds)', () => {
     expect(withTables(page)).toBe(page);
   });
 
-  it('leaves no bound out', () => {
+  it('names every bound', () => {
     expect(Object.keys(bounds).length).toBeGreaterThan(90);
     expect(Object.keys(bounds).filter((name) => !named.includes(name))).toEqual([]);
   });
 
-  it('notices a number that was changed in one place (the control)', () => {
+  it('is corrected if a number was changed in one place (the control)', () => {
     const changed = page.replace('10 000 tokens; 1 to', '20 000 tokens; 1 to');
 
     expect(changed).not.toBe(page);
@@ -131,11 +131,11 @@ describe('the page about limits', () => {
     expect(withBounds(text)).toBe(written);
   });
 
-  it('takes no name that is not a bound', () => {
+  it('refuses a name that is not a bound', () => {
     expect(() => withBounds('{MAX_NOTHING}')).toThrow('src/bounds.ts has no MAX_NOTHING');
   });
 
-  it('has one line of words for each bound, with its unit', () => {
+  it('is based on bounds that each have a docstring of one line', () => {
     const files = [read('src/bounds.ts'), read('src/scope/bounds.ts')].join('\n');
     const documented = [...files.matchAll(/^\/\*\* [A-Z`].*\. \*\/\nexport const (\w+) =/gm)];
 
@@ -143,7 +143,7 @@ describe('the page about limits', () => {
   });
 });
 
-/** As addresses name them. */
+/** The headings of a page, as URL fragments name them. */
 function headingsOf(file: string): string[] {
   return [...readFileSync(file, 'utf8').matchAll(/^#+ (.+)$/gm)].map(([, text = '']) =>
     text

@@ -12,7 +12,7 @@ import { forge } from '../support.ts';
 const root = new URL('../../', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, root), 'utf8');
 
-/** The blocks of a language in a document, but for programs of `examples/` by their name. */
+/** The code blocks of a language in a document, without those that name a file of `examples/`. */
 function blocksOf(document: string, language: string): string[] {
   const blocks = read(document).matchAll(/^```(\w+)\n(.*?)^```$/gms);
   return [...blocks].filter(([, name]) => name === language).map(([, , text = '']) => text);
@@ -26,36 +26,36 @@ describe('the pages', () => {
     'examples/deploy/Dockerfile',
   );
 
-  // Those of errors and of security have tests of their own.
+  // The pages about errors and security have tests of their own.
   const ours = PAGES.filter((page) => !/^docs\/(errors|security)\//.test(page));
 
-  it.each(ours)('%s holds no program that does not run here', (page) => {
+  it.each(ours)('%s shows only programs of examples/', (page) => {
     expect([...blocksOf(page, 'ts'), ...blocksOf(page, 'js')]).toEqual([]);
     expect(examples).toEqual(expect.arrayContaining(examplesIn(read(page))));
-    // The code itself stands in the page, for whoever reads it outside of the site.
+    // The page must contain the code itself, for readers outside the site.
     expect(read(page)).not.toMatch(/^<<< /m);
   });
 
-  it.each(PAGES)('%s shows programs word for word (npm run docs:examples)', (document) => {
+  it.each(PAGES)('%s shows its programs word for word (npm run docs:examples)', (document) => {
     const text = read(document);
     expect(text.match(/^```\w+ \[/gm) ?? []).toHaveLength(examplesIn(text).length);
     expect(withExamples(text)).toBe(text);
   });
 
-  it('notice a program that was changed in one place (the control)', () => {
+  it('are corrected if a program was changed in one place (the control)', () => {
     const text = read('docs/quick-start.md');
     const changed = text.replace('prefix: ', 'prefixed: ');
     expect(changed).not.toBe(text);
     expect(withExamples(changed)).toBe(text);
   });
 
-  it('show each example once at least', () => {
+  it('show each example at least once', () => {
     const shown = PAGES.flatMap((page) => examplesIn(read(page)));
 
     expect(examples.filter((name) => !shown.includes(name))).toEqual([]);
   });
 
-  it.each(PAGES)('%s links to files, so that it reads well anywhere', (page) => {
+  it.each(PAGES)('%s has only relative links, to files that exist', (page) => {
     const links = [...read(page).matchAll(/\]\((?!https?:|#)([^)#]*)/g)].map(([, to = '']) => to);
     const dead = links.filter(
       (link) => link.startsWith('/') || !existsSync(new URL(join(dirname(page), link), root)),
@@ -63,13 +63,13 @@ describe('the pages', () => {
     expect(dead).toEqual([]);
   });
 
-  it('say in their first sentence what one gets', () => {
+  it('start with a full sentence after the title', () => {
     for (const page of PAGES.filter((name) => /^docs\/(guides|concepts|quick)/.test(name))) {
       expect(read(page), page).toMatch(/^# .+\n\n[A-Z][^\n]{20,}\n/);
     }
   });
 
-  it('have pictures that tell in words what they show', () => {
+  it('describe every picture in words', () => {
     const pictures = readdirSync(new URL('docs/pictures/', root));
     const used = PAGES.flatMap((page) => [
       ...read(page).matchAll(/!\[[^\]]{8,}\]\((?:\.\.?\/)?pictures\/([\w-]+\.(?:svg|webp))\)/g),
@@ -86,7 +86,7 @@ describe('the pages', () => {
     }
   });
 
-  it('ask nothing of another place than their own', () => {
+  it('load nothing from other sites', () => {
     const files = globSync('docs/{.vitepress/*.ts,.vitepress/theme/*,pictures/*,public/*}', {
       cwd: root.pathname,
     });
@@ -101,7 +101,7 @@ describe('the pages', () => {
 });
 
 describe('the sidebar', () => {
-  /** All that the navigation leads to, however deep. */
+  /** All links of the navigation, at any depth. */
   const linksIn = (items: unknown): string[] =>
     [items].flat().flatMap((item) => {
       const { link, items: below } = item as { link?: string; items?: unknown[] };
@@ -112,13 +112,13 @@ describe('the sidebar', () => {
     (link) => !link.startsWith('/reference/'),
   );
 
-  it('leads to pages that are there', () => {
+  it('links only to pages that exist', () => {
     const known = PAGES.map((page) => `/${relative('docs', page)}`.replace(/(index)?\.md$/, ''));
     expect(links.length).toBeGreaterThan(20);
     expect(links.filter((link) => !known.includes(link))).toEqual([]);
   });
 
-  it('leads to all guides and concepts', () => {
+  it('links to all guides and concepts', () => {
     const written = PAGES.filter((page) => /^docs\/(guides|concepts)\//.test(page));
     expect(links).toEqual(
       expect.arrayContaining(written.map((page) => page.replace(/^docs|\.md$/g, ''))),
@@ -126,7 +126,7 @@ describe('the sidebar', () => {
   });
 });
 
-// `sh` is run, `bash` is not: it needs an installation, a network or a server of the reader's.
+// Blocks of `sh` are run. Those of `bash` are not: they need an installation, a network or a server.
 describe('the shell blocks', () => {
   const pagesWith = (language: string) =>
     PAGES.filter((page) => blocksOf(page, language).length > 0);
@@ -138,31 +138,34 @@ describe('the shell blocks', () => {
     expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
   });
 
-  it.each(pagesWith('bash'))('of %s that are not run name commands and flags that are', (page) => {
-    const lines = blocksOf(page, 'bash').join('').split('\n');
-    const calls = lines.flatMap(
-      (line) => /^(?:npx )?tokenwright (.*?)(?: >.*)?$/.exec(line)?.[1] ?? [],
-    );
+  it.each(pagesWith('bash'))(
+    'of %s that are not run name only commands and flags that exist',
+    (page) => {
+      const lines = blocksOf(page, 'bash').join('').split('\n');
+      const calls = lines.flatMap(
+        (line) => /^(?:npx )?tokenwright (.*?)(?: >.*)?$/.exec(line)?.[1] ?? [],
+      );
 
-    for (const call of calls) {
-      const known = ALL_COMMANDS.find(({ name }) => `${call} `.startsWith(`${name} `));
-      if (known === undefined) {
-        expect(call).toBe('serve');
-        continue;
+      for (const call of calls) {
+        const known = ALL_COMMANDS.find(({ name }) => `${call} `.startsWith(`${name} `));
+        if (known === undefined) {
+          expect(call).toBe('serve');
+          continue;
+        }
+        const flags = [...call.matchAll(/ (--[a-z-]+)/g)].map(([, flag]) => flag);
+        for (const flag of flags) expect(known.help, call).toContain(flag);
       }
-      const flags = [...call.matchAll(/ (--[a-z-]+)/g)].map(([, flag]) => flag);
-      for (const flag of flags) expect(known.help, call).toContain(flag);
-    }
-  });
+    },
+  );
 
-  it('notice a command that fails (the control)', async () => {
+  it('fail if one of their commands fails (the control)', async () => {
     const { code } = await runInShell('set -e\ntokenwright keys check', newFolder());
     expect(code).not.toBe(0);
   });
 });
 
 describe.runIf(inject('servers').postgres)('the SQL of from-hand-rolled.md', () => {
-  it('puts hashes in the place of values, as SHA-256 gives them', async () => {
+  it('replaces values with their SHA-256 hashes', async () => {
     const client = new pg.Client({ connectionString: inject('servers').postgres });
     await client.connect();
     onTestFinished(() => client.end());
@@ -181,7 +184,7 @@ describe.runIf(inject('servers').postgres)('the SQL of from-hand-rolled.md', () 
 });
 
 describe('the guides', () => {
-  it('leaks.md shows the rules as they are made', () => {
+  it('leaks.md shows the rules that scannerRules returns', () => {
     const { gitleaks, trufflehog, github } = scannerRules({ prefix: 'acme' });
     const [fields = ''] = blocksOf('docs/guides/leaks.md', 'text');
 
@@ -193,11 +196,11 @@ describe('the guides', () => {
   });
 });
 
-describe('the OpenTelemetry Collector, by docs/guides/logging.md', () => {
+describe('the OpenTelemetry Collector configuration of docs/guides/logging.md', () => {
   const [config = ''] = blocksOf('docs/guides/logging.md', 'yaml');
   const expressions = [...config.matchAll(/"(\([^"]*)", "([^"]*)"/g)];
 
-  it('masks in all statements what redact masks', () => {
+  it('masks in every statement the values that redact masks', () => {
     expect(expressions.length).toBeGreaterThan(2);
     for (const [, expression = '', replacement = ''] of expressions) {
       const text = `a ${VALUE} ${VALUE}b, no id: ${VALUE.slice(8, 30)}`;
@@ -211,10 +214,10 @@ describe('the OpenTelemetry Collector, by docs/guides/logging.md', () => {
   });
 });
 
-/** One `map` of nginx: the first expression that matches gives the text, else the default. */
+/** One `map` of nginx: the first expression that matches gives the text, otherwise the default. */
 type NginxMap = (text: string) => string;
 
-/** Reads the maps of a configuration; what they use of PCRE means the same in JavaScript. */
+/** Reads the maps of a configuration. The PCRE syntax that they use means the same in JavaScript. */
 function nginxMapsOf(config: string): NginxMap[] {
   return [...config.matchAll(/^map \$\w+ \$\w+ \{\n(.*?)^\}/gms)].map(([, body = '']) => {
     const rules = [...body.matchAll(/^ +"~(\*?)(.*)" "(.*)";$/gm)].map(
@@ -233,7 +236,7 @@ function nginxMapsOf(config: string): NginxMap[] {
   });
 }
 
-describe('nginx, by docs/guides/logging.md', () => {
+describe('the nginx configuration of docs/guides/logging.md', () => {
   const [config = ''] = blocksOf('docs/guides/logging.md', 'nginx');
   const maps = nginxMapsOf(config);
   const logged = (target: string) => maps.reduce((text, map) => map(text), target);
@@ -267,11 +270,11 @@ describe('nginx, by docs/guides/logging.md', () => {
     ['/a?tokens=1&token_type=x&scope=GET:shop.example/*'],
     ['/token=1/code=2'],
     [`/${VALUE.slice(0, -1)}`],
-  ])('logs %s as it is', (target) => {
+  ])('logs %s unchanged', (target) => {
     expect(logged(target)).toBe(target);
   });
 
-  it('writes with the masked address, and nothing else that may hold a value', () => {
+  it('logs the masked address, and no other variable that could hold a value', () => {
     const format = /log_format safe ([^;]*);/.exec(config)?.[1] ?? '';
 
     expect(format).toContain('$safe_uri');

@@ -16,7 +16,7 @@ describe('the examples', () => {
   const isRunnable = (name: string) =>
     Object.entries(urls).every(([key, url]) => url !== undefined || !read(name).includes(key));
 
-  it.each(examples.filter(isRunnable))('%s prints what its comments say', (name) => {
+  it.each(examples.filter(isRunnable))('%s prints the output that its comments promise', (name) => {
     const printed = execFileSync(process.execPath, [new URL(name, folder).pathname], {
       encoding: 'utf8',
       env: { ...process.env, ...urls },
@@ -29,8 +29,10 @@ describe('the examples', () => {
     expect(read(name)).toMatch(/^\/\/ [A-Z].{20,}\.\n/);
   });
 
-  // Each of its commands is a process of its own.
-  it('cli-session.sh prints what its comments say', { timeout: 120_000 }, async () => {
+  // Slow, because each of its commands starts a process.
+  it('cli-session.sh prints the output that its comments promise', {
+    timeout: 120_000,
+  }, async () => {
     const session = new URL('cli-session.sh', folder).pathname;
     const bin = newFolder();
     writeFileSync(`${bin}/tokenwright`, '#!/bin/sh\nexec "$NODE" "$MAIN" "$@"\n', { mode: 0o755 });
@@ -46,7 +48,7 @@ describe('the examples', () => {
     });
   });
 
-  it('notices a program that prints something else', () => {
+  it('take the expected output from the comments (the control)', () => {
     expect(promisedBy("console.log('a'); // b\n")).toEqual(['b']);
   });
 });
@@ -55,22 +57,22 @@ describe('the README', () => {
   const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
   const programs = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code);
 
-  it('begins with the quick start, word for word', () => {
+  it('starts with the quick start, word for word', () => {
     expect(programs[0]).toBe(read('quickstart.ts'));
   });
 
-  it('holds no program that does not run here, whole or in part', () => {
+  it('shows only code of programs that run here', () => {
     const known = examples.map(read);
     const strange = programs.filter((code = '') => !known.some((all) => holds(all, code)));
     expect(strange).toEqual([]);
   });
 
-  it('has no link that is dead on the page of the package', () => {
+  it('has only absolute links, which also work on the npm page', () => {
     const links = [...readme.matchAll(/\]\(([^)]*)\)/g)].map(([, to = '']) => to);
     expect(links.filter((link) => !link.startsWith('https://'))).toEqual([]);
   });
 
-  it('names files that are there', () => {
+  it('names only files that exist', () => {
     const named = [...readme.matchAll(/`((?:docs|examples)\/[^`]+|[A-Z]+\.md)`/g)];
     expect(named.length).toBeGreaterThan(5);
     for (const [, file = ''] of named) {
@@ -78,7 +80,7 @@ describe('the README', () => {
     }
   });
 
-  it('draws a value as it is made', () => {
+  it('draws a value with the real lengths of its parts', () => {
     const [, drawing = ''] = /^```text\n(.*)$/m.exec(readme) ?? [];
     const lengths = (parts: string[]) => parts.map(({ length }) => length);
     const value = forge();
@@ -88,7 +90,7 @@ describe('the README', () => {
     expect(lengths(drawing.split(' '))).toEqual(lengths([`${prefix}_`, ...parts]));
   });
 
-  it('stays short enough to be read', () => {
+  it('stays below 10 kB', () => {
     expect(Buffer.byteLength(readme)).toBeLessThan(10_000);
   });
 });
@@ -100,7 +102,7 @@ function holds(program: string, lines: string): boolean {
   );
 }
 
-/** What the comments behind `console.log` calls promise, in order. */
+/** The output that the comments after `console.log` calls promise, in order. */
 function promisedBy(code: string): string[] {
   return [...code.matchAll(/console\.log\(.*\); \/\/ (.*)/g)].map(([, promise]) => promise ?? '');
 }

@@ -1,20 +1,20 @@
-// A process whose machine steps its clock back by 110 minutes while a token of one second is active.
-// Prints whether it accepts the token before, and until when after its expiry. Argument: "machine" for
-// a service with the clock of the machine, or "own" for the control, with the same time as its own clock.
+// A process in which `Date` steps back by 110 minutes while a token with a TTL of one second is active.
+// Prints whether it accepts the token before the step and after the expiry. Argument: `machine` for a service
+// with the default clock, or `own` for the control, which passes the stepped time as a clock of its own.
 import { setTimeout as delay } from 'node:timers/promises';
 import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
 import { SCOPE } from '../support.ts';
 
 const STEP_MS = 110 * 60 * 1000;
 const LIFETIME_SECONDS = 1;
-/** Longer than a token lives, at nine tenths of the speed. */
+/** Longer than the TTL, even though time passes at nine tenths of its speed after a step back. */
 const WAIT_MS = 1500;
 
 let stepMs = 0;
 const MachineDate = Date;
 globalThis.Date = class extends MachineDate {
   constructor(...args: []) {
-    // Without an argument it is this instant.
+    // Without an argument, `new Date()` is the current time.
     super(...((args.length === 0 ? [MachineDate.now() + stepMs] : args) as []));
   }
 } as DateConstructor;

@@ -1,4 +1,4 @@
-// The servers that the fault tests break, and our stores over the real drivers.
+// The servers that the fault tests break, and stores over the real drivers.
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -23,21 +23,21 @@ export interface Servers {
 /** A store over a driver, as a host opens it. */
 export interface Opened {
   readonly store: TokenStore;
-  /** Takes all connections of the pool, as the rest of the host may; resolves to what returns them. */
+  /** Takes all connections of the pool, like other code of the host; resolves to a function that returns them. */
   exhaust?(): Promise<() => void>;
   close(): Promise<void>;
 }
 
 export interface OpenOptions {
-  /** For the store, and for what the driver itself waits for. */
+  /** The deadline of the store, and the timeouts of the driver. */
   readonly deadlineMs: number;
-  /** How many the pool may have, where there is one. @default 4 */
+  /** The size of the pool, if there is one. @default 4 */
   readonly connections?: number;
-  /** Leads from the ports of the servers to those of proxies. */
+  /** Maps the ports of the servers to those of proxies. */
   readonly ports?: ReadonlyMap<number, number>;
 }
 
-/** A driver, with the store that is made for it. */
+/** A driver and its store. */
 export interface Driver {
   readonly name: string;
   readonly engine: Engine;
@@ -129,7 +129,7 @@ const overNodeRedis: Driver = {
 };
 
 const overIoredisCluster: Driver = {
-  name: 'a cluster by ioredis',
+  name: 'an ioredis cluster',
   engine: 'redisCluster',
   hasPool: false,
   prepare: async () => {},
@@ -145,7 +145,7 @@ const overIoredisCluster: Driver = {
 };
 
 const overNodeRedisCluster: Driver = {
-  name: 'a cluster by node-redis',
+  name: 'a node-redis cluster',
   engine: 'redisCluster',
   hasPool: false,
   prepare: async () => {},
@@ -160,7 +160,7 @@ const overNodeRedisCluster: Driver = {
   },
 };
 
-/** Those of one server. */
+/** The drivers for a single server. */
 export const DRIVERS: readonly Driver[] = [overPg, overMysql2, overIoredis, overNodeRedis];
 export const CLUSTER_DRIVERS: readonly Driver[] = [overIoredisCluster, overNodeRedisCluster];
 
@@ -177,7 +177,7 @@ export async function start(
   return { url: server.url, nodes: [server], stop: () => server.stop() };
 }
 
-/** Stops a server with all its processes: those that PostgreSQL has for its clients go on else. */
+/** Stops a server with all its processes: PostgreSQL has one for each client, which would go on. */
 export async function freeze(server: Server): Promise<void> {
   await server.signal('SIGSTOP');
   for (const pid of childrenOf(server.pid)) process.kill(pid, 'SIGSTOP');
@@ -188,16 +188,16 @@ export async function thaw(server: Server): Promise<void> {
   await server.signal('SIGCONT');
 }
 
-/** `kill -9` of a server with all its processes, none of which lives to do something about it. */
+/** `kill -9` of a server with all its processes, so that none can write anything after that. */
 export async function kill(server: Server): Promise<void> {
   await freeze(server);
   for (const pid of childrenOf(server.pid)) process.kill(pid, 'SIGKILL');
   await server.signal('SIGKILL');
 }
 
-/** Ends a server as an administrator does, in the middle of the work of its clients. */
+/** Shuts a server down as an administrator does, while clients use it. */
 export async function shutDown(server: Server): Promise<void> {
-  // To PostgreSQL, SIGTERM means to wait for its clients.
+  // On SIGTERM, PostgreSQL would wait for its clients.
   if (server.url.startsWith('postgres')) process.kill(server.pid, 'SIGINT');
   else await server.signal('SIGTERM');
   while (!hasEnded(server)) await delay(10);
@@ -213,12 +213,12 @@ function childrenOf(pid: number): number[] {
 }
 
 function through(url: string, ports: ReadonlyMap<number, number> = new Map()): string {
-  const way = new URL(url);
-  way.port = String(ports.get(Number(way.port)) ?? way.port);
-  return way.href;
+  const target = new URL(url);
+  target.port = String(ports.get(Number(target.port)) ?? target.port);
+  return target.href;
 }
 
-/** The servers of a cluster by their address, with the port where each can be reached. */
+/** The servers of a cluster by address, each with the host and port to connect to. */
 function nodesOf(url: string, ports: ReadonlyMap<number, number> = new Map()) {
   const addresses = url.slice(url.indexOf('//') + 2).split(',');
   return new Map(
@@ -233,7 +233,7 @@ function ioredisOptions(deadlineMs: number) {
   return { maxRetriesPerRequest: 1, connectTimeout: deadlineMs, socketTimeout: deadlineMs };
 }
 
-/** Its `socketTimeout` is one for connections where nothing happens, what is sent included. */
+/** `socketTimeout` of node-redis applies to idle connections, so it needs regular pings. */
 function nodeRedisOptions(deadlineMs: number) {
   return {
     pingInterval: deadlineMs / 4,
@@ -277,6 +277,6 @@ async function taken(
     return giveBack;
   } catch {
     giveBack();
-    throw new Error('not all connections of the pool can be had');
+    throw new Error('not all connections of the pool are available');
   }
 }

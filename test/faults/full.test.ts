@@ -39,80 +39,86 @@ const isRoot = process.getuid?.() === 0;
 const TOO_MANY = 20_000;
 const LEFT = 256 * 1024;
 
-/** A store whose data lie where room can be taken away. */
-interface Home {
+/** A store whose disk or memory the test can fill up. */
+interface LimitedStore {
   readonly store: TokenStore;
   fill(): Promise<void>;
-  /** Starts again what has ended for want of room. */
+  /** Frees the room, and restarts a server that exited because there was none. */
   makeRoom(): Promise<void>;
 }
 
-interface Place {
+interface Setup {
   readonly name: string;
   readonly isMissing: boolean;
-  moveIn(): Promise<Home>;
+  open(): Promise<LimitedStore>;
 }
 
-const PLACES: readonly Place[] = [
-  { name: 'SQLite', isMissing: !isRoot, moveIn: moveSqlite },
+const SETUPS: readonly Setup[] = [
+  { name: 'SQLite', isMissing: !isRoot, open: sqliteOnSmallDisk },
   ...engines.DRIVERS.map((driver) => ({
     name: driver.name,
     isMissing: !isRoot || engines.isMissing(driver),
-    moveIn: () => moveServer(driver),
+    open: () => serverOnSmallDisk(driver),
   })),
   {
-    name: 'Redis, out of memory',
+    name: 'Redis with a memory limit',
     isMissing: engines.isMissing(engines.overIoredis),
-    moveIn: moveRedis,
+    open: redisWithLittleMemory,
   },
 ];
 
-describe.each(PLACES)('no room left, which mostly needs root to set up, under $name', (place) => {
-  it.skipIf(place.isMissing)('loses nothing that was acknowledged', async ({ annotate }) => {
-    const home = await place.moveIn();
-    const tokens = serviceOver(home.store);
-    const subjects = await prepare(tokens);
+describe.each(SETUPS)('a service over $name (disks need root)', ({ isMissing, open }) => {
+  it.skipIf(isMissing)(
+    'loses no acknowledged change when no room is left',
+    async ({ annotate }) => {
+      const limited = await open();
+      const tokens = serviceOver(limited.store);
+      const subjects = await prepare(tokens);
 
-    await home.fill();
-    const issued = await issueUntilRefused(tokens);
-    const answers = await callAll(tokens, subjects);
-    await home.makeRoom();
-    const recoveryMs = await recovery(tokens);
+      await limited.fill();
+      const issued = await issueUntilRefused(tokens);
+      const answers = await callAll(tokens, subjects);
+      await limited.makeRoom();
+      const recoveryMs = await recovery(tokens);
 
-    const refused = answers.filter(({ outcome }) => outcome !== 'right').map(({ verb }) => verb);
-    await annotate(
-      `${issued.length} issued, then refused: ${[...new Set(refused)]}; back after ${Math.round(recoveryMs)} ms`,
-    );
-    // That it was full: a call after that may find room again, in a page that was given back.
-    expect(issued.length).toBeLessThan(TOO_MANY);
-    expect(violations(answers, 'right', 'store_unavailable')).toEqual([]);
-    expect(recoveryMs).toBeLessThan(RECOVERY_MS);
-    expect(await lost(tokens, subjects, answers)).toEqual([]);
-    expect(await missing(tokens, issued)).toEqual([]);
-  });
+      const refused = answers.filter(({ outcome }) => outcome !== 'right').map(({ verb }) => verb);
+      await annotate(
+        `${issued.length} issued, then refused: ${[...new Set(refused)]}; back after ${Math.round(recoveryMs)} ms`,
+      );
+      // It was full. Later calls may still succeed, because a freed page has room.
+      expect(issued.length).toBeLessThan(TOO_MANY);
+      expect(violations(answers, 'right', 'store_unavailable')).toEqual([]);
+      expect(recoveryMs).toBeLessThan(RECOVERY_MS);
+      expect(await lost(tokens, subjects, answers)).toEqual([]);
+      expect(await missing(tokens, issued)).toEqual([]);
+    },
+  );
 });
 
-it.skipIf(!isRoot)('would notice a store that takes a full disk for a success', async () => {
-  const home = await moveSqlite();
-  const tokens = serviceOver(withFaults(home.store, swallowing));
+it.skipIf(!isRoot)(
+  'a store that hides errors loses tokens on a full disk (the control)',
+  async () => {
+    const limited = await sqliteOnSmallDisk();
+    const tokens = serviceOver(withFaults(limited.store, swallowing));
 
-  await home.fill();
-  const issued = await issueUntilRefused(tokens, 2000);
+    await limited.fill();
+    const issued = await issueUntilRefused(tokens, 2000);
 
-  expect(issued).toHaveLength(2000);
-  expect((await missing(tokens, issued)).length).toBeGreaterThan(0);
-});
+    expect(issued).toHaveLength(2000);
+    expect((await missing(tokens, issued)).length).toBeGreaterThan(0);
+  },
+);
 
 const swallowing: StoreFault = (_, run) => run().catch(() => {});
 
-async function moveSqlite(): Promise<Home> {
+async function sqliteOnSmallDisk(): Promise<LimitedStore> {
   const disk = mountDisk(8);
   const store = SqliteTokenStore.open(join(disk.folder, 'tokens.db'));
   onTestFinished(() => store.close());
   return { store, fill: async () => disk.fill(), makeRoom: async () => disk.clear() };
 }
 
-async function moveServer(driver: engines.Driver): Promise<Home> {
+async function serverOnSmallDisk(driver: engines.Driver): Promise<LimitedStore> {
   const engine = driver.engine as keyof typeof DISKS;
   const { megabytes, settings } = DISKS[engine];
   const disk = mountDisk(megabytes);
@@ -135,7 +141,7 @@ async function moveServer(driver: engines.Driver): Promise<Home> {
   };
 }
 
-/** False too of a server that is about to end for want of room, which holds its callers until it has. */
+/** Also false while a server is about to exit for lack of room: it blocks its callers until then. */
 function answers(driver: engines.Driver, url: string): Promise<boolean> {
   return driver.prepare(url).then(
     () => true,
@@ -143,7 +149,7 @@ function answers(driver: engines.Driver, url: string): Promise<boolean> {
   );
 }
 
-async function moveRedis(): Promise<Home> {
+async function redisWithLittleMemory(): Promise<LimitedStore> {
   const driver = engines.overIoredis;
   const servers = await engines.start(driver);
   onTestFinished(() => servers.stop());
@@ -183,7 +189,7 @@ function mountDisk(megabytes: number): { folder: string; fill(): void; clear(): 
   return { folder, fill: () => fillWith(ballast), clear: () => rmSync(ballast) };
 }
 
-/** Leaves a little, so that the last of it is taken in the middle of the work. */
+/** Leaves a little room, so that it runs out in the middle of the work. */
 function fillWith(file: string): void {
   const descriptor = openSync(file, 'w');
   try {
@@ -209,7 +215,7 @@ function serviceOver(store: TokenStore): TokenService {
   });
 }
 
-/** What is issued until it is refused: a disk that is full has room for some more in what is there. */
+/** Issues tokens until one is refused: a full disk still has room in pages that are allocated. */
 async function issueUntilRefused(tokens: TokenService, max = TOO_MANY): Promise<IssuedToken[]> {
   const issued: IssuedToken[] = [];
   try {
@@ -226,5 +232,5 @@ async function missing(tokens: TokenService, issued: readonly IssuedToken[]): Pr
   const verdicts = await Promise.all(
     issued.map(({ value }) => tokens.verify(value, { scope: SCOPE })),
   );
-  return issued.filter((_, place) => !verdicts[place]?.ok).map(({ id }) => id);
+  return issued.filter((_, index) => !verdicts[index]?.ok).map(({ id }) => id);
 }

@@ -1,4 +1,4 @@
-// One account that does its worst, from one address: node test/faults/hostile-client.ts KIND PORT SECONDS
+// Attacks by one account from one address: node test/faults/hostile-client.ts KIND PORT SECONDS
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 
@@ -52,7 +52,7 @@ function call(method: string, path: string, options: Options = {}): Promise<stri
   });
 }
 
-/** So many at a time, until the time is over. */
+/** Repeats the work in concurrent lanes until the time is over. */
 async function each(lanes: number, work: (lane: number) => Promise<unknown>): Promise<void> {
   const lane = async (number: number) => {
     while (performance.now() < end) await work(number);
@@ -60,7 +60,7 @@ async function each(lanes: number, work: (lane: number) => Promise<unknown>): Pr
   await Promise.all(Array.from({ length: lanes }, (_, number) => lane(number)));
 }
 
-/** Connections that send something and then do nothing that would end the call. */
+/** Opens connections that send a part of a request and then stop. */
 function hang(connections: number, head: string, onOpen: (write: (text: string) => void) => void) {
   return each(
     connections,
@@ -74,7 +74,7 @@ function hang(connections: number, head: string, onOpen: (write: (text: string) 
           clearTimeout(timer);
           setTimeout(resolve, 20);
         });
-        // What is not read stays where it is: with the service.
+        // Does not read answers, so that they stay in the buffers of the service.
         socket.pause();
         socket.write(head);
         onOpen((text) => socket.write(text));
@@ -93,7 +93,7 @@ async function token(): Promise<string> {
   }
 }
 
-/** As many calls at a time as an attack, and each of them a small one. */
+/** As many concurrent calls as an attack, but small ones. */
 const ordinary = () => each(32, () => call('GET', '/token?limit=1'));
 
 const ATTACKS: Readonly<Record<string, () => Promise<unknown>>> = {

@@ -7,14 +7,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { newFolder, serve } from '../cli/support.ts';
 
-/** `HOSTILE_SECONDS=60 vitest run … test/faults/hostile.test.ts` goes on for so long with each kind. */
+/** Seconds per attack; set `HOSTILE_SECONDS=60` for longer ones. */
 const SECONDS = Number(process.env['HOSTILE_SECONDS'] ?? 4);
 const ORDINARY_SECONDS = Math.min(3, SECONDS);
-/** How much longer others may wait than while as many calls at a time ask for little. */
+/** How many times longer other accounts may wait than under as many concurrent small calls. */
 const MAX_SLOWDOWN = 8;
-/** However slow the machine is: before verbs were linear, others waited for half a minute. */
+/** An absolute bound for slow machines: when verbs were not linear, other accounts waited half a minute. */
 const MAX_P99_MS = 10_000;
-/** A busy machine may be busier in one part of a try than in the other. */
+/** The load of the machine may differ between the two parts of a try. */
 const TRIES = 3;
 const MAX_OVERLOADED = 0.01;
 const MAX_MEMORY_MB = 512;
@@ -29,7 +29,7 @@ interface Calls {
 
 interface Seen extends Calls {
   readonly peakMb: number;
-  /** What others waited at the 99th percentile, and how many times longer than under ordinary calls. */
+  /** The 99th percentile for the other account, and how many times longer than under ordinary calls. */
   readonly p99Ms: number;
   readonly slowdown: number;
   readonly hostile: Record<string, number>;
@@ -53,7 +53,7 @@ async function startService() {
   ]);
 }
 
-/** Another account at its daily work, until it is told to stop. */
+/** Normal work of another account, until it is stopped. */
 function work(url: string): { readonly calls: Calls; stop(): Promise<void> } {
   const agent = new Agent({ keepAlive: true });
   const { port } = new URL(url);
@@ -78,7 +78,7 @@ function work(url: string): { readonly calls: Calls; stop(): Promise<void> } {
           });
         });
         outgoing.on('error', (error: NodeJS.ErrnoException) => {
-          // After a long wait a kept connection may be closed just when it is used again.
+          // The service may close an idle connection just when it is used again.
           const isStale = outgoing.reusedSocket && error.code === 'ECONNRESET';
           if (isStale) resolve(send());
           else reject(error);
@@ -119,7 +119,7 @@ function memoryMb({ pid }: ChildProcess): number {
 async function under(attacked: Attack): Promise<Seen> {
   const service = await startService();
   const { calls, stop } = work(service.url);
-  // Something to list and to read slowly.
+  // Creates tokens to list and to read slowly.
   await attack('creates', Math.min(2, SECONDS))(service);
   const during = async (running: Attack) => {
     const start = calls.latencies.length;
@@ -146,7 +146,7 @@ function attack(kind: string, seconds: number): Attack {
   };
 }
 
-/** What a service does that works on one call for very long. */
+/** Stops the service, as if one call blocked it for very long. */
 const freeze: Attack = async ({ process: { pid } }) => {
   await delay(100);
   process.kill(pid as number, 'SIGSTOP');
@@ -161,7 +161,7 @@ function p99(latencies: readonly number[]): number {
   return sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN;
 }
 
-describe('an account at full speed', () => {
+describe('a service under a hostile account', () => {
   it.for([
     'creates',
     'lists',
@@ -173,7 +173,7 @@ describe('an account at full speed', () => {
     'passwords',
     'all',
   ])(
-    'does not keep another one from its work: %s',
+    'keeps serving another account: %s',
     { timeout: TRIES * (SECONDS + ORDINARY_SECONDS + 30) * 1000 },
     async (kind, { annotate }) => {
       let least = Infinity;
@@ -185,8 +185,8 @@ describe('an account at full speed', () => {
         least = Math.min(least, slowdown);
         p99Ms = Math.min(p99Ms, seen.p99Ms);
         const failed = statuses.filter((status) => status >= 500);
-        const told = `${kind}: ${latencies.length} calls, p99 ${seen.p99Ms.toFixed(0)} ms (${slowdown.toFixed(1)} times the ordinary), ${failed.length} overloaded, ${peakMb.toFixed(0)} MB; hostile ${JSON.stringify(hostile)}`;
-        await annotate(told);
+        const summary = `${kind}: ${latencies.length} calls, p99 ${seen.p99Ms.toFixed(0)} ms (${slowdown.toFixed(1)} times the ordinary), ${failed.length} overloaded, ${peakMb.toFixed(0)} MB; hostile ${JSON.stringify(hostile)}`;
+        await annotate(summary);
 
         expect(failed.every((status) => status === 503)).toBe(true);
         expect(failed.length / statuses.length).toBeLessThan(MAX_OVERLOADED);
@@ -199,7 +199,7 @@ describe('an account at full speed', () => {
     },
   );
 
-  it('would be seen to keep others from their work (the control)', {
+  it('fails these checks while it is stopped (the control)', {
     timeout: 60_000,
   }, async () => {
     const { slowdown, p99Ms } = await under(freeze);

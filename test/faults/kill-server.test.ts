@@ -6,14 +6,14 @@ import { OTHER_SCOPE, SCOPE } from '../support.ts';
 import * as engines from './engines.ts';
 
 const CYCLES = Number(process.env['KILL_CYCLES'] ?? 5);
-/** How many tokens are worked on at once. */
+/** How many tokens are changed concurrently. */
 const WORKERS = 4;
 const DEADLINE_MS = 2000;
 
 const keys = [generateKey()];
 const account = 'ada';
 
-/** A token, and what was acknowledged of it: it is issued, modified, rotated and revoked. */
+/** A token and how many of its steps were acknowledged: issue, modify, rotate and revoke. */
 interface Life {
   readonly id: TokenRecord['id'];
   value: string;
@@ -24,13 +24,13 @@ interface Life {
 
 interface Engine {
   readonly driver: engines.Driver;
-  /** Of the server, under which nothing may be lost. */
+  /** Server settings with which no change may be lost. */
   readonly settings: Readonly<Record<string, string>>;
-  /** With which the server itself loses what it acknowledged, and what `doctor` calls that. */
+  /** Server settings with which the server loses acknowledged changes, and what `doctor` reports then. */
   readonly weak?: { readonly settings: Readonly<Record<string, string>>; readonly finding: string };
 }
 
-/** Commits are acknowledged before they are on disk, and get there only every ten seconds. */
+/** The server acknowledges commits before they are on disk, and writes only every ten seconds. */
 const LAZY_POSTGRES = { synchronous_commit: 'off', wal_writer_delay: '10s' };
 
 const ENGINES: readonly Engine[] = [
@@ -50,47 +50,50 @@ const ENGINES: readonly Engine[] = [
   },
 ];
 
-describe.each(ENGINES)('kill -9 of the server under $driver.name', ({ driver, settings, weak }) => {
-  it.skipIf(engines.isMissing(driver))(
-    `loses nothing acknowledged, ${CYCLES} times`,
-    {
-      timeout: 20_000 + CYCLES * 10_000,
-    },
-    async ({ annotate }) => {
-      const servers = await startServers(driver, settings);
-      const lives: Life[] = [];
-      for (let cycle = 0; cycle < CYCLES; cycle++) {
-        // A different number each time, so that the kill falls on different moments of a write.
-        lives.push(...(await workUntilKilled(driver, servers, 50 + ((cycle * 37) % 150))));
-      }
+describe.each(ENGINES)(
+  'kill -9 of the server behind $driver.name',
+  ({ driver, settings, weak }) => {
+    it.skipIf(engines.isMissing(driver))(
+      `loses no acknowledged change in ${CYCLES} kills`,
+      {
+        timeout: 20_000 + CYCLES * 10_000,
+      },
+      async ({ annotate }) => {
+        const servers = await startServers(driver, settings);
+        const lives: Life[] = [];
+        for (let cycle = 0; cycle < CYCLES; cycle++) {
+          // A different number each time, so that each kill interrupts a write at a different moment.
+          lives.push(...(await workUntilKilled(driver, servers, 50 + ((cycle * 37) % 150))));
+        }
 
-      const steps = lives.reduce((sum, life) => sum + life.steps, 0);
-      const lost = await lostOf(driver, servers, lives);
-      await annotate(`${steps} acknowledged, ${lost.length} lost`);
-      expect(lost).toEqual([]);
-    },
-  );
+        const steps = lives.reduce((sum, life) => sum + life.steps, 0);
+        const lost = await lostOf(driver, servers, lives);
+        await annotate(`${steps} acknowledged, ${lost.length} lost`);
+        expect(lost).toEqual([]);
+      },
+    );
 
-  it.skipIf(weak === undefined || engines.isMissing(driver))(
-    'would notice: with weaker settings, which the doctor finds, much is lost',
-    async ({ annotate }) => {
-      const servers = await startServers(driver, weak?.settings);
-      const opened = driver.open(servers.url, { deadlineMs: DEADLINE_MS });
-      const findings = await doctor(opened.store);
-      await opened.close();
+    it.skipIf(weak === undefined || engines.isMissing(driver))(
+      'loses changes with weaker settings, which doctor reports (the control)',
+      async ({ annotate }) => {
+        const servers = await startServers(driver, weak?.settings);
+        const opened = driver.open(servers.url, { deadlineMs: DEADLINE_MS });
+        const findings = await doctor(opened.store);
+        await opened.close();
 
-      const lives = await workUntilKilled(driver, servers, 200);
+        const lives = await workUntilKilled(driver, servers, 200);
 
-      const lost = await lostOf(driver, servers, lives);
-      await annotate(`200 acknowledged, ${lost.length} tokens lost`);
-      expect(findings.map(({ code }) => code)).toContain(weak?.finding);
-      expect(lost.length).toBeGreaterThan(0);
-    },
-  );
-});
+        const lost = await lostOf(driver, servers, lives);
+        await annotate(`200 acknowledged, ${lost.length} tokens lost`);
+        expect(findings.map(({ code }) => code)).toContain(weak?.finding);
+        expect(lost.length).toBeGreaterThan(0);
+      },
+    );
+  },
+);
 
 it.skipIf(engines.isMissing(engines.overPg))(
-  'the server that loses none of our writes loses those of a bare driver',
+  'the same PostgreSQL server loses acknowledged writes of a bare driver (the control)',
   async ({ annotate }) => {
     const servers = await startServers(engines.overPg, LAZY_POSTGRES);
     await ask(servers, 'CREATE TABLE bare (number integer)', 'CHECKPOINT');
@@ -116,7 +119,7 @@ async function startServers(
   return servers;
 }
 
-/** Takes tokens through their lives, kills the server after so many steps, and starts it again. */
+/** Takes tokens through their lives, kills the server after `steps` steps, and restarts it. */
 async function workUntilKilled(
   driver: engines.Driver,
   { url, nodes }: engines.Servers,
@@ -136,7 +139,7 @@ async function workUntilKilled(
   };
   await Promise.all(Array.from({ length: WORKERS }, () => workOn(tokens, lives, work)));
   await killing.promise;
-  // What the store may want to do again must not hide what the server has lost.
+  // Close first: retries of the store must not hide what the server has lost.
   await opened.close();
   await Promise.all(nodes.map((server) => server.restart()));
   return lives;
@@ -160,7 +163,7 @@ async function liveThrough(tokens: TokenService, lives: Life[], work: Work): Pro
   const life: Life = { id, value, steps: 1, isOpen: false };
   lives.push(life);
   work.acknowledge();
-  // Some stop after each step, so that each may be the last one that was acknowledged.
+  // Some tokens stop after each step, so that any step can be the last one acknowledged.
   const steps = STEPS.slice(0, lives.length % (STEPS.length + 1));
   for (const step of steps) {
     if (work.isOver()) return;
@@ -172,7 +175,7 @@ async function liveThrough(tokens: TokenService, lives: Life[], work: Work): Pro
   }
 }
 
-/** After it was issued. */
+/** The steps after issue. */
 const STEPS: readonly ((tokens: TokenService, life: Life) => Promise<void>)[] = [
   async (tokens, { id }) => {
     await tokens.modify(account, id, { scopes: [OTHER_SCOPE] });
@@ -185,7 +188,7 @@ const STEPS: readonly ((tokens: TokenService, life: Life) => Promise<void>)[] = 
   },
 ];
 
-/** What of the lives the server does not know, as a store finds it that was not there. */
+/** Acknowledged steps that a new store does not find. */
 async function lostOf(
   driver: engines.Driver,
   { url }: engines.Servers,
@@ -196,10 +199,10 @@ async function lostOf(
   const losses: string[] = [];
   for (const { id, value, steps, isOpen } of lives) {
     const [record] = await opened.store.find([id]);
-    const kept = stepsIn(record);
+    const found = stepsIn(record);
     const verdict = await tokens.verify(value, { scope: SCOPE });
     const isUnknown = !verdict.ok && verdict.reason === 'unknown';
-    if (kept < steps || kept > steps + Number(isOpen)) losses.push(`${kept} steps for ${steps}`);
+    if (found < steps || found > steps + Number(isOpen)) losses.push(`${found} steps for ${steps}`);
     else if (isUnknown && !isOpen) losses.push('a value');
   }
   await opened.close();
@@ -215,7 +218,7 @@ function serviceOver({ store }: engines.Opened): TokenService {
   return new TokenService({ store, keys, prefix: 'acme', deadlineMs: DEADLINE_MS });
 }
 
-/** What the last of some statements answers, over a bare driver. */
+/** Sends statements over a bare driver, and returns the rows of the last one. */
 async function ask({ url }: engines.Servers, ...statements: readonly string[]): Promise<unknown[]> {
   const client = new pg.Client({ connectionString: url });
   client.on('error', () => {});

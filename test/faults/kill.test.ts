@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { generateKey, TokenService } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { OTHER_SCOPE, SCOPE } from '../support.ts';
+import { linesUntilKilled } from './killed-process.ts';
 
 const CYCLES = Number(process.env['KILL_CYCLES'] ?? 50);
 const CYCLE_MS = 5000;
@@ -17,33 +16,33 @@ const key = generateKey();
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What was acknowledged of a token: its last step, and its first and last value. */
+/** The acknowledged state of a token: its last step, and its first and last value. */
 interface Life {
   step: (typeof STEPS)[number];
   readonly first: string;
   value: string;
-  /** Whether its process was killed at it, perhaps in the middle of the next step. */
+  /** Whether the process was working on it when it was killed, perhaps in the middle of the next step. */
   isLast: boolean;
 }
 
-describe('kill -9 of a process that works on tokens', () => {
-  it(`loses nothing that was acknowledged, ${CYCLES} times on one file`, {
+describe('kill -9 of a process that changes tokens in SQLite', () => {
+  it(`loses no acknowledged change in ${CYCLES} kills on one file`, {
     timeout: 60_000 + CYCLES * CYCLE_MS,
   }, async ({ annotate }) => {
     const file = join(folder, 'committed.db');
     const lives: Life[] = [];
     for (let cycle = 0; cycle < CYCLES; cycle++) {
-      // A different number each time, so that the kill falls on different moments of a write.
+      // A different number each time, so that each kill interrupts a write at a different moment.
       lives.push(...(await workUntilKilled(file, 'committed', 1 + ((cycle * 7) % 43))));
     }
 
     const counts = STEPS.map((step) => lives.filter((life) => life.step === step).length);
-    await annotate(`${STEPS.map((step, place) => `${step} ${counts[place]}`).join(', ')}`);
+    await annotate(`${STEPS.map((step, index) => `${step} ${counts[index]}`).join(', ')}`);
     for (const count of counts) expect(count).toBeGreaterThan(CYCLES / 5);
     expect(await lostOf(file, lives)).toEqual([]);
   });
 
-  it('would notice: what is acknowledged before it is committed is lost', async () => {
+  it('loses changes that are acknowledged before they are committed (the control)', async () => {
     const file = join(folder, 'open.db');
     const lives = await workUntilKilled(file, 'open', 20);
 
@@ -53,23 +52,12 @@ describe('kill -9 of a process that works on tokens', () => {
   });
 });
 
-/** What was acknowledged before the process was killed. */
+/** What the process acknowledged before it was killed. */
 async function workUntilKilled(file: string, mode: string, count: number): Promise<Life[]> {
-  const child = spawn(process.execPath, [script, file, mode, JSON.stringify(key)]);
-  let printed = '';
-  let errors = '';
-  child.stderr.on('data', (chunk) => {
-    errors += chunk;
-  });
-  child.stdout.on('data', (chunk) => {
-    printed += chunk;
-    if (printed.split('\n').length > count) child.kill('SIGKILL');
-  });
-  const [, signal] = await once(child, 'close');
-  expect([signal, errors]).toEqual(['SIGKILL', '']);
+  const lines = await linesUntilKilled(script, [file, mode, JSON.stringify(key)], count);
   const lives = new Map<string, Life>();
   const lastOfLane = new Map<string, Life>();
-  for (const line of printed.split('\n').slice(0, -1)) {
+  for (const line of lines) {
     const [lane = '', step = '', id = '', value = ''] = line.split(' ');
     const life = lives.get(id) ?? { step: 'issued', first: value, value, isLast: false };
     lives.set(id, life);
@@ -95,9 +83,9 @@ async function lostOf(file: string, lives: readonly Life[]): Promise<Life[]> {
       await verdictOf(life.first, OTHER_SCOPE),
       await verdictOf(life.value, OTHER_SCOPE),
     ];
-    const place = STEPS.indexOf(life.step);
-    // What was under way may have been made: then it is as after the next step.
-    const allowed = STEPS.slice(place, life.isLast ? place + 2 : place + 1).map(seenAfter);
+    const index = STEPS.indexOf(life.step);
+    // The step that was under way when the process was killed may have been carried out.
+    const allowed = STEPS.slice(index, life.isLast ? index + 2 : index + 1).map(seenAfter);
     if (!allowed.includes(found.join()) && !isRotatedUnseen(life, found)) lost.push(life);
   }
   await tokens.close();
@@ -114,7 +102,7 @@ function seenAfter(step: Life['step']): string {
   }[step];
 }
 
-/** A rotation that nobody was told of has taken the only known value away. */
+/** Whether a rotation that was carried out but not acknowledged has replaced the only known value. */
 function isRotatedUnseen({ step, isLast }: Life, found: readonly string[]): boolean {
   return isLast && step === 'modified' && found.every((verdict) => verdict === 'unknown');
 }

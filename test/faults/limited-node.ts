@@ -1,5 +1,5 @@
-// One of several processes that accept limited tokens as often as they can, one job after the other. It
-// notes each accepted use in a file at once, so that the uses of a killed process count as well.
+// One of several processes that use limited tokens as often as they can, one job after the other. It writes
+// each accepted use to a file immediately, so that the uses of a killed process count as well.
 import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { isTokenError, type KeyOptions, type LeaseStore, TokenService } from '../../src/index.ts';
@@ -7,34 +7,34 @@ import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { type LeasePlace, openLeases } from '../stores/lease-engines.ts';
 import { SCOPE } from '../support.ts';
 
-/** Comes as a message; its id as the next one begins it. */
+/** Comes as a message; the next message, with its id, starts it. */
 export interface LimitedJob {
   readonly id: number;
-  /** Where leases are kept; a path is a file with a counter that is read first and written later. */
+  /** Where leases are stored. A path names a file with a counter that is read first and written later. */
   readonly leases: LeasePlace | string;
-  /** The file of the tokens. */
+  /** The SQLite file with the tokens. */
   readonly tokens: string;
   readonly key: KeyOptions;
   readonly value: string;
   readonly callers: number;
-  /** Where accepted uses are noted: their number, or the window of each if there is an end. */
+  /** The file for accepted uses: their number, or the window of each use if `ms` is set. */
   readonly notes: string;
-  /** Goes on for so long; else until there is nothing left. */
+  /** How long the job runs; without it, until there is nothing left. */
   readonly ms?: number;
 }
 
-/** Answers a job when it is ready to begin, and again when it is done. */
+/** The answer when a job is ready to start, and again when it is done. */
 export interface JobAnswer {
   readonly id: number;
-  /** How many verifications the store has failed. */
+  /** How many verifications failed because of the store. */
   readonly failures: number;
 }
 
-/** Waits for every process, however slow the machine is: what comes too late is lost. */
+/** Long, because leases that arrive after the deadline are lost, and the machine may be slow. */
 const DEADLINE_MS = 20_000;
 const PAUSE_MS = 10;
 
-/** A job that is ready to begin. */
+/** A job that is ready to start. */
 class ReadyJob {
   readonly #job: LimitedJob;
   readonly #leases: ReturnType<typeof openLeases>;
@@ -88,13 +88,13 @@ class ReadyJob {
     while (Date.now() < until) {
       const window = Math.floor(Date.now() / 1000);
       const isOk = await this.#verify();
-      // At the turn of a window, it cannot be told to which of both it belongs.
+      // If the window changed during the call, the use could belong to either one.
       if (isOk && window === Math.floor(Date.now() / 1000)) writeSync(this.#notes, `${window}\n`);
       await (isOk ? turn() : delay(PAUSE_MS));
     }
   }
 
-  /** `undefined` if the store has failed. */
+  /** `undefined` if the store failed. */
   async #verify(): Promise<boolean | undefined> {
     try {
       return (await this.#tokens.verify(this.#job.value, { scope: SCOPE })).ok;
@@ -106,7 +106,7 @@ class ReadyJob {
   }
 }
 
-/** What looks right and is not: two processes may read the same number. */
+/** The control, which is not atomic: two processes may read the same number. */
 function readsThenWrites(file: string): LeaseStore {
   return {
     async take(wants) {

@@ -19,7 +19,7 @@ import { type LeaseEngine, type LeasePlace, prepareLeases } from '../stores/leas
 import { SCOPE } from '../support.ts';
 import type { JobAnswer, LimitedJob } from './limited-node.ts';
 
-/** How often processes are killed, on each engine. */
+/** How often a process is killed on each engine. */
 const SCHEDULES = Number(process.env['LIMIT_SCHEDULES'] ?? 2);
 /** How many windows of one second are watched, on each engine. */
 const WINDOWS = Number(process.env['LIMIT_WINDOWS'] ?? 3);
@@ -42,7 +42,7 @@ const service = new TokenService({
   prefix: 'acme',
   limits: { store: new MemoryLeaseStore() },
 });
-/** Processes that go on from one test to the next, because a start takes long. */
+/** Processes that are reused by the next test, because a start takes long. */
 const nodes: ChildProcess[] = [];
 
 afterAll(async () => {
@@ -57,11 +57,11 @@ async function newPlace(engine: LeaseEngine, url = ''): Promise<LeasePlace> {
   return place;
 }
 
-/** A limited token that processes use together. */
+/** Issues a limited token that several processes share. */
 async function newToken(leases: LimitedJob['leases'], limits: TokenLimits) {
   const { id: account, value } = await service.issue({ account: 'acme', scopes: [SCOPE], limits });
   const files: string[] = [];
-  /** Lets some processes begin at the same time; what those answer that were not killed. */
+  /** Starts some processes at the same time; resolves to the answers of those that were not killed. */
   const use = async (count: number, { callers, ms }: Pick<LimitedJob, 'callers' | 'ms'>) => {
     const jobs = Array.from({ length: count }, (_, index): readonly [ChildProcess, LimitedJob] => {
       const notes = join(folder, `notes-${account}-${files.length}`);
@@ -85,7 +85,7 @@ function nextId(): number {
   return ids;
 }
 
-/** One of the processes; another one, if it was killed. */
+/** One of the processes; a new one if it was killed. */
 function nodeOf(index: number): ChildProcess {
   const known = nodes[index];
   if (known?.connected) return known;
@@ -94,7 +94,7 @@ function nodeOf(index: number): ChildProcess {
   return node;
 }
 
-/** What a process answers to a message; `undefined` if it has ended. */
+/** The answer of a process to a message; `undefined` if it exited. */
 function answerOf(
   node: ChildProcess,
   message: LimitedJob | number,
@@ -122,7 +122,7 @@ function failuresIn(answers: readonly JobAnswer[]): number {
 
 describe.each(ENGINES)('limits on %s', (engine, url) => {
   it.skipIf(url === undefined)(
-    'of 10 000 uses are held exactly by 8 processes with 64 callers each',
+    'allow exactly 10 000 uses across 8 processes with 64 callers each',
     { timeout: 120_000 },
     async () => {
       const place = await newPlace(engine, url);
@@ -130,7 +130,7 @@ describe.each(ENGINES)('limits on %s', (engine, url) => {
       const answers = await use(8, { callers: 64 });
       expect(answers).toHaveLength(8);
       expect(accepted()).toBeLessThanOrEqual(10_000);
-      // What one had leased when the others saw that nothing was left went back at its end.
+      // A process may have held leases when the others found nothing left. It gave them back at its end.
       answers.push(...(await use(1, { callers: 64 })));
       expect(accepted()).toBe(10_000);
       expect(failuresIn(answers)).toBe(0);
@@ -138,7 +138,7 @@ describe.each(ENGINES)('limits on %s', (engine, url) => {
   );
 });
 
-/** Lets four processes begin to use a token up. */
+/** Starts four processes that use up a token. */
 async function startedOn(place: LeasePlace, uses: number) {
   const token = await newToken(place, { uses });
   const started = { ...token, engine: place.engine, isOver: false };
@@ -150,9 +150,9 @@ async function startedOn(place: LeasePlace, uses: number) {
 
 const READY = ENGINES.filter(([, url]) => url !== undefined);
 
-// On all engines at the same time: one process more for each schedule, and one wait for each window.
+// On all engines at the same time, so that each schedule starts one new process and each window waits once.
 describe(`limits on ${READY.map(([engine]) => engine).join(', ')}`, () => {
-  it(`are never exceeded where a process is killed, ${SCHEDULES} times`, {
+  it(`are never exceeded when a process is killed, ${SCHEDULES} times`, {
     timeout: 60_000 + SCHEDULES * 20_000,
   }, async () => {
     const uses = 600;
@@ -161,7 +161,7 @@ describe(`limits on ${READY.map(([engine]) => engine).join(', ')}`, () => {
     for (let schedule = 0; schedule < SCHEDULES; schedule += 1) {
       const tries = await Promise.all(places.map((place) => startedOn(place, uses)));
       const watched = tries[schedule % tries.length];
-      // A different moment and a different process each time, by the uses on one of the engines.
+      // A different moment and process each time, measured by the uses on one of the engines.
       const moment = Math.floor(((schedule * 0.618034) % 1) * uses);
       while (watched?.isOver === false && watched.accepted() < moment) await delay(1);
       const node = nodeOf(schedule % 4);
@@ -175,21 +175,21 @@ describe(`limits on ${READY.map(([engine]) => engine).join(', ')}`, () => {
       for (const { engine, running, use, accepted } of tries) {
         const answers = [...(await running), ...(await use(1, { callers: 16 }))];
         expect([engine, accepted()]).toEqual([engine, Math.min(accepted(), uses)]);
-        // A call that the store failed, as it may on a busy machine, loses what it was granted.
+        // On a busy machine, a call of the store may time out and lose what it was granted.
         if (failuresIn(answers) > 0) continue;
-        // What the killed process had leased is lost: a part of the limit at most, twice over.
+        // The leases of the killed process are lost: at most two, each a sixteenth of the limit.
         expect(accepted()).toBeGreaterThanOrEqual(uses - (2 * uses) / 16 - 16);
       }
     }
-    // Many are killed while they use a token, and some before or after that.
+    // Enough processes must be killed while they use the token, and not before or after that.
     if (SCHEDULES >= 20) expect(Math.min(...hits.values())).toBeGreaterThan(SCHEDULES / 20);
   });
 
-  it(`of 50 uses a second are held by 4 processes, in each of ${WINDOWS} windows`, {
+  it(`allow at most 50 uses a second across 4 processes, in each of ${WINDOWS} windows`, {
     timeout: 60_000 + WINDOWS * 2000,
   }, async () => {
     const rate = { uses: 50, seconds: 1 };
-    // At the same time: they mostly wait.
+    // All engines at the same time, because they mostly wait.
     const watched = READY.map(async ([engine, url]) => {
       const { use, notes } = await newToken(await newPlace(engine, url), { rate });
       const answers = await use(4, { callers: 8, ms: 500 + WINDOWS * 1000 });
@@ -213,7 +213,7 @@ describe('limits in memory', () => {
   const serviceOn = (store: MemoryTokenStore, leases: MemoryLeaseStore) =>
     new TokenService({ store, keys: [key], prefix: 'acme', clock, limits: { store: leases } });
 
-  /** Services that share one token, as processes do elsewhere. */
+  /** Services that share one token, like the processes in the other tests. */
   async function setUp(count: number, limits: TokenLimits) {
     const [store, leases] = [new MemoryTokenStore(), new MemoryLeaseStore({ clock })];
     const services = Array.from({ length: count }, () => serviceOn(store, leases));
@@ -222,7 +222,7 @@ describe('limits in memory', () => {
     return { services, value };
   }
 
-  it('of 10 000 uses are held exactly by 8 services with 64 callers each', async () => {
+  it('allow exactly 10 000 uses across 8 services with 64 callers each', async () => {
     const { services, value } = await setUp(9, { uses: 10_000 });
     const last = services.pop() as TokenService;
     let accepted = 0;
@@ -238,7 +238,7 @@ describe('limits in memory', () => {
     expect(accepted).toBe(10_000);
   });
 
-  it('of 50 uses a second are held by 4 services, in each of 1000 windows', async () => {
+  it('allow at most 50 uses a second across 4 services, in each of 1000 windows', async () => {
     const { services, value } = await setUp(4, { rate: { uses: 50, seconds: 1 } });
     const counts = new Set<number>();
     for (let window = 0; window < 1000; window += 1) {
@@ -255,8 +255,8 @@ describe('limits in memory', () => {
   });
 });
 
-describe('limits by a counter that is read first and written later', () => {
-  it('are exceeded: the test would notice', { timeout: 120_000 }, async () => {
+describe('limits over a counter that is read first and written later', () => {
+  it('are exceeded (the control)', { timeout: 120_000 }, async () => {
     const uses = 1000;
     const counter = join(folder, 'counter');
     writeFileSync(counter, '0');

@@ -14,7 +14,7 @@ const NODES = 4;
 const MAX_STALE_MS = 500;
 const SLACK_MS = 50;
 const HINT_MS = 100;
-/** Of the node that keeps none of the bounds. */
+/** `maxStaleMs` of the control, which exceeds all bounds. */
 const FAR_TOO_STALE_MS = 3 * MAX_STALE_MS;
 const RESTORED_MS = 6000;
 const MAX_PAUSE_MS = 20;
@@ -26,20 +26,20 @@ interface Node extends NodeVerbs {
   end(): Promise<void>;
 }
 
-/** Nodes over one store, with a proxy on the way of their hints where that is a network. */
+/** Nodes over one store. Hints that come over a network pass through a proxy. */
 interface Rig {
   readonly nodes: readonly Node[];
-  /** Hears no hints, and serves from memory for far longer: the checks have to find it out. */
+  /** The control, which receives no hints and serves from its cache for far longer. */
   readonly stale: Node;
   readonly proxy: TcpProxy | undefined;
   close(): Promise<void>;
 }
 
-/** How long after the acknowledgement nodes that did not revoke did something, in milliseconds. */
+/** Milliseconds from the acknowledgement of revocations until the other nodes applied them. */
 interface Delays {
-  /** Until they refused. */
+  /** Until their first refusal. */
   readonly refused: number[];
-  /** Until they accepted for the last time: less than that where a node had no turn. */
+  /** Until their last acceptance; too short if a node did not get to run. */
   readonly accepted: number[];
 }
 
@@ -51,12 +51,12 @@ interface Revocation {
 }
 
 interface Outcome {
-  /** Of all nodes together that keep the bounds. */
-  readonly heeding: Delays;
+  /** Of all nodes together, without the control. */
+  readonly regular: Delays;
   stale(): Promise<Delays>;
 }
 
-const PLACES = [
+const STORES = [
   { name: 'SQLite', driver: undefined },
   ...[engines.overPg, engines.overMysql2, engines.overIoredis].map((driver) => ({
     name: driver.name,
@@ -64,7 +64,7 @@ const PLACES = [
   })),
 ];
 
-describe.each(PLACES)('nodes over $name', ({ driver }) => {
+describe.each(STORES)('nodes over $name', ({ driver }) => {
   describe.skipIf(driver !== undefined && engines.isMissing(driver))('with a cache', () => {
     let rig: Rig;
 
@@ -78,17 +78,17 @@ describe.each(PLACES)('nodes over $name', ({ driver }) => {
       ['revoked', 'revoke'],
       ['suspended', 'suspend'],
     ] as const)(
-      'refuse what another one has %s as soon as they hear of it',
+      `accept a token for at most ${HINT_MS} ms after another node has %s it (p99)`,
       {
-        // A share of what was measured, on a machine that may be busy.
+        // On a busy machine, the 99th percentile may exceed the bound.
         retry: 1,
       },
       async (_, verb) => {
-        const { heeding, stale } = await endMany(rig, 25, verb);
-        const { accepted, refused } = heeding;
-        // Not all at once: to verify a hundred all the time, five nodes would need all of a machine.
+        const { regular, stale } = await endMany(rig, 25, verb);
+        const { accepted, refused } = regular;
+        // In four parts: five nodes that verify a hundred tokens continuously would take the whole machine.
         for (let part = 1; part < 4; part++) {
-          const { heeding: next } = await endMany(rig, 25, verb);
+          const { regular: next } = await endMany(rig, 25, verb);
           accepted.push(...next.accepted);
           refused.push(...next.refused);
         }
@@ -100,12 +100,12 @@ describe.each(PLACES)('nodes over $name', ({ driver }) => {
     );
 
     it.skipIf(driver === undefined)(
-      'accept nothing longer than allowed when hints get lost without a word',
+      'accept a revoked token for at most maxStaleMs when hints are lost silently',
       async ({ annotate }) => {
         await rig.proxy?.set('halfOpen');
-        const { heeding, stale } = await endMany(rig, 20);
+        const { regular, stale } = await endMany(rig, 20);
 
-        const longest = Math.max(...heeding.accepted);
+        const longest = Math.max(...regular.accepted);
         await annotate(`accepted for up to ${longest} ms`);
         expect(longest).toBeLessThan(MAX_STALE_MS + SLACK_MS);
         expect(Math.max(...(await stale()).accepted)).toBeGreaterThan(MAX_STALE_MS + SLACK_MS);
@@ -113,15 +113,15 @@ describe.each(PLACES)('nodes over $name', ({ driver }) => {
     );
 
     it.skipIf(driver === undefined)(
-      'hear again when hints can come again',
+      'receive hints again once the connection works again',
       async ({ annotate }) => {
         const since = performance.now();
         await rig.proxy?.set('pass');
 
         let slowest = Number.POSITIVE_INFINITY;
         while (slowest > HINT_MS && performance.now() - since < RESTORED_MS) {
-          const { heeding } = await endMany(rig, 10);
-          slowest = Math.max(...heeding.accepted);
+          const { regular } = await endMany(rig, 10);
+          slowest = Math.max(...regular.accepted);
         }
 
         await annotate(`after ${Math.round(performance.now() - since)} ms`);
@@ -155,7 +155,7 @@ async function startRig(driver: engines.Driver | undefined): Promise<Rig> {
   };
 }
 
-/** Revokes or suspends tokens, each by another node, while all nodes verify all of them. */
+/** Revokes or suspends tokens on the nodes in turn, while all nodes verify all of them. */
 async function endMany(
   { nodes, stale }: Rig,
   count: number,
@@ -165,14 +165,14 @@ async function endMany(
   const values = await first.issue(count);
   await Promise.all([...nodes, stale].map((node) => node.follow(values)));
   const revocations: Revocation[] = [];
-  for (const [place, value] of values.entries()) {
-    const by = nodes[place % nodes.length] as Node;
+  for (const [index, value] of values.entries()) {
+    const by = nodes[index % nodes.length] as Node;
     revocations.push({ value, by, at: await by[verb](value) });
     await delay(Math.random() * MAX_PAUSE_MS);
   }
   const delays = await Promise.all(nodes.map((node) => delaysOf(node, revocations)));
   return {
-    heeding: {
+    regular: {
       refused: delays.flatMap(({ refused }) => refused),
       accepted: delays.flatMap(({ accepted }) => accepted),
     },
@@ -186,10 +186,10 @@ async function delaysOf(node: Node, revocations: readonly Revocation[]): Promise
     node,
     ofOthers.map(({ value }) => value),
   );
-  const since = (place: number) => ofOthers[place]?.at ?? 0;
+  const since = (index: number) => ofOthers[index]?.at ?? 0;
   return {
-    refused: sightings.map(({ refusedAt }, place) => refusedAt - since(place)),
-    accepted: sightings.map(({ acceptedAt }, place) => Math.max(0, acceptedAt - since(place))),
+    refused: sightings.map(({ refusedAt }, index) => refusedAt - since(index)),
+    accepted: sightings.map(({ acceptedAt }, index) => Math.max(0, acceptedAt - since(index))),
   };
 }
 

@@ -17,20 +17,20 @@ import {
 } from './outage.ts';
 import { type Mode, startProxy, type TcpProxy } from './proxy.ts';
 
-/** Not carried out, or not known to be, or not known to be safe. */
+/** The call was not carried out, may not have been, or may be lost in a failover. */
 const UNKNOWN = ['store_unavailable', 'durability_unconfirmed'];
-/** Few, so that one that is not given back is missed. */
+/** Few, so that a leaked one is noticed. */
 const CONNECTIONS = 2;
 const WITNESS_MS = 5000;
 const keys = [generateKey()];
 
-/** Servers with proxies before them, and a service that lives through all that befalls these. */
+/** Servers behind proxies, and a service that runs through all of their faults. */
 interface Rig {
   readonly servers: engines.Servers;
   readonly proxies: readonly TcpProxy[];
   readonly opened: engines.Opened;
   readonly tokens: TokenService;
-  /** Another one with the same keys, with a way of its own to the servers, and with more time. */
+  /** A second service with the same keys, a direct connection to the servers and a longer deadline. */
   readonly witness: TokenService;
   open(deadlineMs: number): engines.Opened;
   close(): Promise<void>;
@@ -38,15 +38,15 @@ interface Rig {
 
 interface Fault {
   readonly name: string;
-  /** Makes it so, and resolves to what ends it. */
+  /** Starts the fault; resolves to a function that ends it. */
   begin(rig: Rig): Promise<() => unknown>;
 }
 
 const onTheWay = (name: string, mode: Mode): Fault => ({
   name,
   async begin(rig) {
-    await turn(rig, mode);
-    return () => turn(rig, 'pass');
+    await setProxies(rig, mode);
+    return () => setProxies(rig, 'pass');
   },
 });
 
@@ -68,21 +68,19 @@ const FAULTS: readonly Fault[] = [
   inTheServers('the server is stopped by SIGSTOP', engines.freeze, engines.thaw),
 ];
 
-/** Not for clusters: they use the same drivers, and take seconds to be whole again. */
+/** Not for clusters: they use the same drivers, and take seconds to recover. */
 const FAULTS_OF_ONE: readonly Fault[] = [
-  onTheWay('one byte comes a second', 'trickle'),
-  onTheWay('random bytes come', 'garbage'),
+  onTheWay('answers arrive at one byte a second', 'trickle'),
+  onTheWay('answers are random bytes', 'garbage'),
   onTheWay('answers take a second', { delayMs: 1000 }),
-  inTheServers('the server is killed and started again', engines.kill, (server) =>
-    server.restart(),
-  ),
-  inTheServers('the server is shut down and started again', engines.shutDown, (server) =>
+  inTheServers('the server is killed and restarted', engines.kill, (server) => server.restart()),
+  inTheServers('the server is shut down and restarted', engines.shutDown, (server) =>
     server.restart(),
   ),
 ];
 
 const POOL_IS_TAKEN: Fault = {
-  name: 'others have all connections of the pool',
+  name: 'other callers hold all connections of the pool',
   begin: async ({ opened }) => (await opened.exhaust?.()) ?? (() => {}),
 };
 
@@ -97,7 +95,7 @@ function faultsOf(driver: engines.Driver): readonly Fault[] {
 describe.each([...engines.DRIVERS, ...engines.CLUSTER_DRIVERS])(
   'a service over $name',
   (driver) => {
-    describe.skipIf(engines.isMissing(driver))('through outages', () => {
+    describe.skipIf(engines.isMissing(driver))('in an outage', () => {
       let rig: Rig;
 
       beforeAll(async () => {
@@ -107,7 +105,7 @@ describe.each([...engines.DRIVERS, ...engines.CLUSTER_DRIVERS])(
       afterAll(() => rig?.close());
 
       it.for(faultsOf(driver))(
-        'refuses in time and is back soon when $name',
+        'rejects in time and recovers within two seconds when $name',
         async ({ begin }, { annotate }) => {
           const { tokens, witness, opened } = rig;
           const subjects = await prepare(witness);
@@ -130,9 +128,9 @@ describe.each([...engines.DRIVERS, ...engines.CLUSTER_DRIVERS])(
         },
       );
 
-      it('is back soon when its connections have died while nobody asked', async ({ annotate }) => {
-        await turn(rig, 'halfOpen');
-        await turn(rig, 'pass');
+      it('recovers within two seconds if idle connections have died', async ({ annotate }) => {
+        await setProxies(rig, 'halfOpen');
+        await setProxies(rig, 'pass');
 
         const recoveryMs = await recovery(rig.tokens);
 
@@ -140,13 +138,13 @@ describe.each([...engines.DRIVERS, ...engines.CLUSTER_DRIVERS])(
         expect(recoveryMs).toBeLessThan(RECOVERY_MS);
       });
 
-      it('would notice: a store that takes an error for an answer', async () => {
+      it('fails these checks if the store hides errors (the control)', async () => {
         const tokens = serviceOver(withFaults(rig.opened.store, lying));
         const subjects = await prepare(tokens);
 
-        await turn(rig, 'refuse');
+        await setProxies(rig, 'refuse');
         const answers = await callAll(tokens, subjects);
-        await turn(rig, 'pass');
+        await setProxies(rig, 'pass');
 
         const found = violations(answers, 'store_unavailable').join();
         expect(found).toContain('verify: wrong: unknown');
@@ -155,14 +153,14 @@ describe.each([...engines.DRIVERS, ...engines.CLUSTER_DRIVERS])(
         expect(found).toContain('list: wrong');
       });
 
-      it('would notice: a service without a deadline', async () => {
+      it('fails these checks if its deadline is too long (the control)', async () => {
         const opened = rig.open(10_000);
         const tokens = serviceOver(opened.store, 10_000);
         const subjects = await prepare(tokens);
 
-        await turn(rig, 'hang');
+        await setProxies(rig, 'hang');
         const answers = await callAll(tokens, subjects);
-        await turn(rig, 'pass');
+        await setProxies(rig, 'pass');
         await opened.close();
 
         expect(violations(answers, 'store_unavailable').join()).toContain('verify: no answer');
@@ -171,14 +169,14 @@ describe.each([...engines.DRIVERS, ...engines.CLUSTER_DRIVERS])(
   },
 );
 
-describe('the checks of outages', () => {
-  it('notice a service that is not back', async () => {
+describe('the outage checks', () => {
+  it('detect a service that does not recover', async () => {
     const tokens = serviceOver(withFaults(new MemoryTokenStore(), faults.hang()));
 
     expect(await recovery(tokens)).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it('notice an acknowledged write that is missing', async () => {
+  it('detect an acknowledged write that is missing', async () => {
     const tokens = serviceOver(withFaults(new MemoryTokenStore(), pretending));
     const subjects = await prepare(tokens);
 
@@ -188,23 +186,23 @@ describe('the checks of outages', () => {
   });
 });
 
-/** Takes whatever goes wrong for "there is no such thing". */
+/** Answers "not found" when the store fails. */
 const lying: StoreFault = ({ method, args }, run) =>
   withDeadline(run(), DEADLINE_MS / 3).catch(() => {
     if (method === 'page') return [];
     return method === 'find' ? (args[0] as readonly unknown[]).map(() => undefined) : false;
   });
 
-/** Says of each revocation that it was made. */
+/** Acknowledges revocations without carrying them out. */
 const pretending: StoreFault = async ({ method }, run) => (method === 'revoke' ? true : run());
 
 async function startRig(driver: engines.Driver): Promise<Rig> {
-  // Six nodes that wait for one disk would be too slow for deadlines as short as these.
+  // Six nodes that wait for one disk would be too slow for these short deadlines.
   const settings = driver.engine === 'redisCluster' ? { appendfsync: 'everysec' } : {};
   const servers = await engines.start(driver, settings);
   await driver.prepare(servers.url);
   const proxies = await Promise.all(servers.nodes.map(({ port }) => startProxy(port)));
-  const ports = new Map(servers.nodes.map(({ port }, place) => [port, proxies[place]?.port ?? 0]));
+  const ports = new Map(servers.nodes.map(({ port }, index) => [port, proxies[index]?.port ?? 0]));
   const open = (deadlineMs: number) =>
     driver.open(servers.url, { deadlineMs, connections: CONNECTIONS, ports });
   const opened = open(DEADLINE_MS);
@@ -225,7 +223,7 @@ async function startRig(driver: engines.Driver): Promise<Rig> {
   };
 }
 
-async function turn({ proxies }: Rig, mode: Mode): Promise<void> {
+async function setProxies({ proxies }: Rig, mode: Mode): Promise<void> {
   await Promise.all(proxies.map((proxy) => proxy.set(mode)));
 }
 

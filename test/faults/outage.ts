@@ -1,22 +1,22 @@
-// What a service owes while its store is away and when it is back, as checks that tell what breaks it.
+// Checks of a service while its store is down and after it is back, which report what is violated.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import { withDeadline } from '../../src/deadline.ts';
 import { type IssuedToken, isTokenError, type TokenService } from '../../src/index.ts';
 import { NO_ID, OTHER_SCOPE, SCOPE } from '../support.ts';
 
-/** Of the services that are tested. */
+/** The deadline of the tested services. */
 export const DEADLINE_MS = 300;
 export const RECOVERY_MS = 2000;
 
 const SLACK_MS = 100;
-/** What a busy machine is excused at most. */
+/** How much of a delay a busy machine may explain. */
 const MAX_LATE_MS = 200;
 const PATIENCE_MS = DEADLINE_MS + SLACK_MS + MAX_LATE_MS;
-/** Of each verb, all at once, over pools that are much smaller. */
+/** Concurrent calls of each verb, far more than the pools have connections. */
 const CALLS = 20;
 const PAUSE_MS = 300;
-/** So many rounds in a row that are right make a recovery. */
+/** A service has recovered after this many correct rounds in a row. */
 const ROUNDS = 3;
 const ROUND_PAUSE_MS = 20;
 const OTHERS_MS = 20;
@@ -25,7 +25,7 @@ const NOT_YET: readonly string[] = ['store_unavailable', 'durability_unconfirmed
 
 const account = 'ada';
 
-/** Tokens from before an outage. */
+/** Tokens that were issued before an outage. */
 export interface Subjects {
   readonly live: IssuedToken;
   readonly revoked: IssuedToken;
@@ -33,19 +33,19 @@ export interface Subjects {
   readonly ending: readonly IssuedToken[];
 }
 
-/** What became of a call. */
+/** The outcome of a call. */
 export interface Answer {
   readonly verb: string;
   /** `right`, the code of an error, or what was wrong. */
   readonly outcome: string;
   readonly ms: number;
-  /** For how long this process was at its other calls, or had to wait for its turn. */
+  /** How long this process was busy with other calls or was not scheduled. */
   readonly lateMs: number;
-  /** Whether what it acknowledges is so, as a service sees it. */
+  /** Whether a service sees what the call acknowledged. */
   holds(tokens: TokenService): Promise<boolean>;
 }
 
-/** Makes them with a service that has time. */
+/** Issues them with a service that has a long deadline. */
 export async function prepare(tokens: TokenService): Promise<Subjects> {
   const issue = () => tokens.issue({ account, scopes: [SCOPE] });
   const [live, revoked] = [await issue(), await issue()];
@@ -54,21 +54,21 @@ export async function prepare(tokens: TokenService): Promise<Subjects> {
   return { live, revoked, changing, ending };
 }
 
-/** Calls each verb many times at once, and again when that has failed for a while. */
+/** Calls each verb many times concurrently, and again after a pause. */
 export async function callTwice(tokens: TokenService, subjects: Subjects): Promise<Answer[]> {
   const first = await callAll(tokens, subjects);
   await delay(PAUSE_MS);
   return [...first, ...(await callAll(tokens, subjects))];
 }
 
-/** Calls each verb many times at once. */
+/** Calls each verb many times concurrently. */
 export async function callAll(
   tokens: TokenService,
   { live, revoked, changing, ending }: Subjects,
 ): Promise<Answer[]> {
   const start = performance.now();
-  const calls = changing.flatMap((changed, place) => {
-    const ended = ending[place] as IssuedToken;
+  const calls = changing.flatMap((changed, index) => {
+    const ended = ending[index] as IssuedToken;
     return [
       answerOf({
         verb: 'verify',
@@ -76,7 +76,7 @@ export async function callAll(
         isRight: (verdict) => verdict === 'accepted',
       }),
       answerOf({
-        verb: 'verify of what was revoked',
+        verb: 'verify of a revoked token',
         answer: verdictOf(tokens, revoked.value),
         isRight: (verdict) => verdict === 'revoked',
       }),
@@ -114,7 +114,7 @@ export async function callAll(
   return answers.map((answer) => ({ ...answer, lateMs }));
 }
 
-/** The answers that are not among those allowed, or that came too late. */
+/** The answers that are not allowed or came too late. */
 export function violations(answers: readonly Answer[], ...allowed: readonly string[]): string[] {
   return answers
     .filter(({ outcome, ms, lateMs }) => {
@@ -124,7 +124,7 @@ export function violations(answers: readonly Answer[], ...allowed: readonly stri
     .map(({ verb, outcome, ms }) => `${verb}: ${outcome} after ${Math.round(ms)} ms`);
 }
 
-/** What was acknowledged and is not so, and what is no longer known at all, as `tokens` sees it. */
+/** Acknowledged changes and whole tokens that `tokens` does not find. */
 export async function lost(
   tokens: TokenService,
   { changing, ending }: Subjects,
@@ -142,8 +142,8 @@ export async function lost(
 }
 
 /**
- * How long it takes, from now on, until all that is asked is answered, and rightly. Others ask all
- * the while: a dead connection must not be taken for a busy one.
+ * How long it takes from now until all calls are answered correctly. Other calls go on meanwhile, so that
+ * a dead connection cannot pass as a busy one.
  */
 export async function recovery(tokens: TokenService): Promise<number> {
   const others = setInterval(() => tokens.get(account, NO_ID).catch(() => {}), OTHERS_MS);
@@ -166,7 +166,7 @@ async function roundsUntilRight(tokens: TokenService): Promise<number> {
   return ms;
 }
 
-/** Takes several tokens through their lives at once; what is answered wrongly is an error. */
+/** Takes several tokens through their lives concurrently; throws if an answer is wrong. */
 async function hasWorked(tokens: TokenService): Promise<boolean> {
   try {
     await Promise.all(Array.from({ length: 4 }, () => liveThrough(tokens)));

@@ -1,34 +1,34 @@
-// A TCP proxy on loopback that stands before a server and turns faulty when it is told to.
+// A TCP proxy on loopback in front of a server, with faults that can be turned on and off.
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** What becomes of connections, of those that are there and of those that come. */
+/** What happens to existing and to new connections. */
 export type Mode =
   | 'pass'
-  /** Nobody listens, and what was connected is ended. */
+  /** Refuses new connections and closes existing ones. */
   | 'refuse'
   | 'reset'
-  /** Connects, and passes nothing on as long as it lasts; then all of it, late. */
+  /** Accepts connections but passes nothing on. Delivers all of it when the mode ends. */
   | 'hang'
-  /** Passes nothing on, no end either, and what has met with it stays dead when it is over. */
+  /** Passes nothing on, not even a close. Connections that were in this mode stay dead afterwards. */
   | 'halfOpen'
-  /** One byte a second each way. */
+  /** Passes one byte a second in each direction. */
   | 'trickle'
-  /** All that the server says becomes random bytes, of which none begins a message of Redis. */
+  /** Replaces what the server sends by random bytes, none of which starts a Redis message. */
   | 'garbage'
   | { readonly delayMs: number };
 
 export interface TcpProxy {
   readonly port: number;
-  /** How many connections its clients hold open. */
+  /** How many connections clients hold open. */
   readonly connections: number;
   set(mode: Mode): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Starts a proxy before a port of loopback, on a port of its own.
+ * Starts a proxy for a port on loopback.
  *
  * @example
  * const proxy = await startProxy(5432);
@@ -64,7 +64,7 @@ export async function startProxy(target: number): Promise<TcpProxy> {
   };
 }
 
-/** A connection of a client, with the one to the server that belongs to it. */
+/** A connection of a client, paired with a connection to the server. */
 class Link {
   readonly #client: Socket;
   readonly #server: Socket;
@@ -81,7 +81,7 @@ class Link {
     this.set(mode);
   }
 
-  /** Whether the client has not given it up. */
+  /** Whether the client still holds the connection. */
   get isOpen(): boolean {
     return !this.#client.closed && !this.#client.readableEnded;
   }
@@ -104,7 +104,7 @@ class Link {
 
 const TRICKLE_MS = 1000;
 
-/** One way of a connection. Its end is passed on after the last byte, and like one. */
+/** One direction of a connection. Passes the end on after the last byte, in the same way as a byte. */
 class Flow {
   readonly #to: Socket;
   readonly #garble: (bytes: Buffer) => Buffer;

@@ -8,16 +8,16 @@ import {
   RedisTokenStore,
 } from '../../src/stores/redis/index.ts';
 import { shardOf } from '../../src/stores/redis/layout.ts';
-import type { TokenId, TokenRecord } from '../../src/token.ts';
+import type { TokenRecord } from '../../src/token.ts';
 import { type Cluster, isInstalled, type Server, startCluster } from '../servers.ts';
+import { CREATED as NOW, newRecord } from '../stores/support.ts';
 
-const NOW = new Date('2100-01-01T00:00:00.000Z');
 const WITHIN = { timeout: 20_000, interval: 50 };
 const COUNT = 5;
 
 const cleanups: (() => unknown)[] = [];
 
-/** How a process may have revoked its tokens, and what has become of it when its server goes. */
+/** A process that changes tokens before the failover. */
 interface Revoker {
   readonly name: string;
   readonly store: RedisTokenStore;
@@ -27,147 +27,164 @@ interface Revoker {
   readonly replaced: TokenRecord;
 }
 
-describe.skipIf(!isInstalled('redis'))('failover of a cluster whose replica is behind', () => {
-  let cluster: Cluster;
-  let primary: Server;
-  let replica: Server;
-  let observer: RedisTokenStore;
-  let revokers: Revoker[];
+describe.skipIf(!isInstalled('redis'))(
+  'failover of a Redis cluster to a replica that is behind',
+  () => {
+    let cluster: Cluster;
+    let primary: Server;
+    let replica: Server;
+    let observer: RedisTokenStore;
+    let revokers: Revoker[];
 
-  const revokerOf = (name: string): Revoker => revokers.find((one) => one.name === name) as Revoker;
+    const revokerOf = (name: string): Revoker =>
+      revokers.find((one) => one.name === name) as Revoker;
 
-  beforeAll(async () => {
-    cluster = await startCluster();
-    cleanups.push(() => cluster.stop());
-    ({ primary, replica } = await pairOf(cluster));
-    observer = openOver(ioredis(cluster));
-    const clients: [string, RedisClient][] = [
-      ['ioredis', ioredis(cluster)],
-      ['node-redis', await nodeRedis(cluster)],
-      ['a process that has ended', ioredis(cluster)],
-    ];
-    const held = await slotsOf(primary);
-    revokers = clients.map(([name, client], index) => {
-      const events: RedisStoreEvent[] = [];
-      const records = recordsIn(held, index, 2 * COUNT + 1);
-      return {
-        ...{ name, events },
-        store: openOver(client, (event) => events.push(event)),
-        confirmed: records.slice(0, COUNT),
-        unconfirmed: records.slice(COUNT, 2 * COUNT),
-        replaced: records[2 * COUNT] as TokenRecord,
-      };
+    beforeAll(async () => {
+      cluster = await startCluster();
+      cleanups.push(() => cluster.stop());
+      ({ primary, replica } = await pairOf(cluster));
+      observer = openOver(ioredis(cluster));
+      const clients: [string, RedisClient][] = [
+        ['ioredis', ioredis(cluster)],
+        ['node-redis', await nodeRedis(cluster)],
+        ['a process that has ended', ioredis(cluster)],
+      ];
+      const held = await slotsOf(primary);
+      revokers = clients.map(([name, client], index) => {
+        const events: RedisStoreEvent[] = [];
+        const records = recordsIn(held, index, 2 * COUNT + 1);
+        return {
+          ...{ name, events },
+          store: openOver(client, (event) => events.push(event)),
+          confirmed: records.slice(0, COUNT),
+          unconfirmed: records.slice(COUNT, 2 * COUNT),
+          replaced: records[2 * COUNT] as TokenRecord,
+        };
+      });
+      await Promise.all(revokers.map(actBeforeFailover));
+      await failOver();
+      await revokerOf('a process that has ended').store.close();
     });
-    await Promise.all(revokers.map(actBeforeFailover));
-    await failOver();
-    await revokerOf('a process that has ended').store.close();
-  });
 
-  afterAll(async () => {
-    for (const clean of cleanups.reverse()) await clean();
-  });
+    afterAll(async () => {
+      for (const clean of cleanups.reverse()) await clean();
+    });
 
-  /** All of it confirmed by the replica. */
-  async function actBeforeFailover({ store, confirmed, unconfirmed, replaced }: Revoker) {
-    for (const record of [...confirmed, ...unconfirmed, replaced]) await store.insert(record);
-    for (const { id } of confirmed) expect(await store.revoke(id, 'acme', NOW)).toBe(true);
-  }
-
-  /** The last changes reach the primary alone, which dies then. */
-  async function failOver(): Promise<void> {
-    await replica.signal('SIGSTOP');
-    const admin = new Redis(primary.url);
-    await admin.call('client', 'kill', 'type', 'replica');
-    admin.disconnect();
-    const refused: unknown[] = [];
-    const refuse = (error: unknown) => refused.push(isTokenError(error) && error.code);
-    await Promise.all(
-      revokers.flatMap(({ store, unconfirmed, replaced }) => [
-        ...unconfirmed.map(({ id }) => store.revoke(id, 'acme', NOW).catch(refuse)),
-        store.replace({ ...replaced, version: 2, scopes: ['GET:shop.example/less'] }).catch(refuse),
-      ]),
-    );
-    expect(new Set(refused)).toEqual(new Set(['durability_unconfirmed']));
-    expect(refused).toHaveLength(3 * (COUNT + 1));
-    await revokerOf('a process that has ended').store.close();
-    await primary.signal('SIGKILL');
-    await replica.signal('SIGCONT');
-    const successor = new Redis(replica.url);
-    await vi.waitFor(async () => {
-      expect(await successor.info('replication')).toContain('role:master');
-      expect(await successor.cluster('INFO')).toContain('cluster_state:ok');
-    }, WITHIN);
-    successor.disconnect();
-  }
-
-  async function revokedOf(records: readonly TokenRecord[]): Promise<number> {
-    const found = await observer.find(records.map(({ id }) => id));
-    expect(found).not.toContain(undefined);
-    return found.filter((record) => record?.revokedAt !== undefined).length;
-  }
-
-  it('undoes no revocation that was confirmed, whatever became of who made it', async () => {
-    for (const { confirmed } of revokers) {
-      await vi.waitFor(async () => expect(await revokedOf(confirmed)).toBe(COUNT), WITHIN);
+    /** Makes changes that the replica confirms. */
+    async function actBeforeFailover({ store, confirmed, unconfirmed, replaced }: Revoker) {
+      for (const record of [...confirmed, ...unconfirmed, replaced]) await store.insert(record);
+      for (const { id } of confirmed) expect(await store.revoke(id, 'acme', NOW)).toBe(true);
     }
-  });
 
-  it('undoes one that was not confirmed, where nobody makes it again', async () => {
-    const { unconfirmed, replaced, events } = revokerOf('a process that has ended');
+    /** Makes changes that reach only the primary, and kills it. */
+    async function failOver(): Promise<void> {
+      await replica.signal('SIGSTOP');
+      const admin = new Redis(primary.url);
+      await admin.call('client', 'kill', 'type', 'replica');
+      admin.disconnect();
+      const refused: unknown[] = [];
+      const refuse = (error: unknown) => refused.push(isTokenError(error) && error.code);
+      await Promise.all(
+        revokers.flatMap(({ store, unconfirmed, replaced }) => [
+          ...unconfirmed.map(({ id }) => store.revoke(id, 'acme', NOW).catch(refuse)),
+          store
+            .replace({ ...replaced, version: 2, scopes: ['GET:shop.example/less'] })
+            .catch(refuse),
+        ]),
+      );
+      expect(new Set(refused)).toEqual(new Set(['durability_unconfirmed']));
+      expect(refused).toHaveLength(3 * (COUNT + 1));
+      await revokerOf('a process that has ended').store.close();
+      await primary.signal('SIGKILL');
+      await replica.signal('SIGCONT');
+      const successor = new Redis(replica.url);
+      await vi.waitFor(async () => {
+        expect(await successor.info('replication')).toContain('role:master');
+        expect(await successor.cluster('INFO')).toContain('cluster_state:ok');
+      }, WITHIN);
+      successor.disconnect();
+    }
 
-    expect(await revokedOf(unconfirmed)).toBe(0);
-    expect((await observer.find([replaced.id]))[0]?.version).toBe(1);
-    expect(events.filter(({ type }) => type === 'writes_reasserted')).toEqual([]);
-  });
+    async function revokedOf(records: readonly TokenRecord[]): Promise<number> {
+      const found = await observer.find(records.map(({ id }) => id));
+      expect(found).not.toContain(undefined);
+      return found.filter((record) => record?.revokedAt !== undefined).length;
+    }
 
-  it.each(['ioredis', 'node-redis'])('is made good by the process, over %s', async (name) => {
-    const { unconfirmed, replaced, events } = revokerOf(name);
+    it('undoes no confirmed revocation, whether or not its process has ended', async () => {
+      for (const { confirmed } of revokers) {
+        await vi.waitFor(async () => expect(await revokedOf(confirmed)).toBe(COUNT), WITHIN);
+      }
+    });
 
-    await vi.waitFor(async () => expect(await revokedOf(unconfirmed)).toBe(COUNT), WITHIN);
-    await vi.waitFor(async () => {
-      const [record] = await observer.find([replaced.id]);
-      expect(record).toMatchObject({ version: 2, scopes: ['GET:shop.example/less'] });
-    }, WITHIN);
-    await vi.waitFor(() => {
-      const reasserted = events.filter((event) => event.type === 'writes_reasserted');
-      expect(reasserted.reduce((sum, { count }) => sum + count, 0)).toBe(COUNT + 1);
-    }, WITHIN);
-    const listed = await observer.page({ account: 'acme', limit: 1000, liveAt: NOW });
-    expect(listed.map(({ id }) => id)).not.toContain(unconfirmed[0]?.id);
-  });
+    it('undoes unconfirmed changes of a process that has ended', async () => {
+      const { unconfirmed, replaced, events } = revokerOf('a process that has ended');
 
-  it.each(['ioredis', 'node-redis'])('lets the process go on, over %s', async (name) => {
-    const { store } = revokerOf(name);
-    const [record] = recordsIn(await slotsOf(replica), name.length + 10, 1) as [TokenRecord];
-    const hasty = openOver(ioredis(cluster), undefined, 0);
+      expect(await revokedOf(unconfirmed)).toBe(0);
+      expect((await observer.find([replaced.id]))[0]?.version).toBe(1);
+      expect(events.filter(({ type }) => type === 'writes_reasserted')).toEqual([]);
+    });
 
-    // Its replica is dead, so that nothing can be confirmed.
-    await vi.waitFor(async () => {
-      const code = await store.insert(record).catch((error) => isTokenError(error) && error.code);
-      expect(['durability_unconfirmed', 'id_taken']).toContain(code);
-    }, WITHIN);
-    expect(await hasty.revoke(record.id, 'acme', NOW)).toBe(true);
-    expect((await store.find([record.id]))[0]?.revokedAt).toEqual(NOW);
-  });
+    it.each(['ioredis', 'node-redis'])(
+      'undoes no change of a running process, which writes it again, over %s',
+      async (name) => {
+        const { unconfirmed, replaced, events } = revokerOf(name);
 
-  it.each(['ioredis', 'node-redis'])('follows a slot that has moved, over %s', async (name) => {
-    const { store } = revokerOf(name);
-    const others = await healthyPrimaries();
-    const [source, target] = name === 'ioredis' ? others : others.toReversed();
-    const [before, after] = recordsOfOneSlot(await slotsOf(source as Server), name.length);
-    await store.insert(before);
-    await moveSlot(shardOf(before.id).slot, source as Server, target as Server);
+        await vi.waitFor(async () => expect(await revokedOf(unconfirmed)).toBe(COUNT), WITHIN);
+        await vi.waitFor(async () => {
+          const [record] = await observer.find([replaced.id]);
+          expect(record).toMatchObject({ version: 2, scopes: ['GET:shop.example/less'] });
+        }, WITHIN);
+        await vi.waitFor(() => {
+          const reasserted = events.filter((event) => event.type === 'writes_reasserted');
+          expect(reasserted.reduce((sum, { count }) => sum + count, 0)).toBe(COUNT + 1);
+        }, WITHIN);
+        const listed = await observer.page({ account: 'acme', limit: 1000, liveAt: NOW });
+        expect(listed.map(({ id }) => id)).not.toContain(unconfirmed[0]?.id);
+      },
+    );
 
-    await store.insert(after);
-    expect(await store.find([before.id, after.id])).toEqual([before, after]);
-    expect(await store.revoke(before.id, 'acme', NOW)).toBe(true);
-  });
+    it.each(['ioredis', 'node-redis'])(
+      'leaves the process able to write, over %s',
+      async (name) => {
+        const { store } = revokerOf(name);
+        const [record] = recordsIn(await slotsOf(replica), name.length + 10, 1) as [TokenRecord];
+        const hasty = openOver(ioredis(cluster), undefined, 0);
 
-  async function healthyPrimaries(): Promise<Server[]> {
-    const ports = (await rangesOf(replica)).map(([, , owner]) => owner?.[1]);
-    return cluster.nodes.filter(({ port }) => ports.includes(port) && port !== replica.port);
-  }
-});
+        // The old primary is dead, so no replica can confirm a write.
+        await vi.waitFor(async () => {
+          const code = await store
+            .insert(record)
+            .catch((error) => isTokenError(error) && error.code);
+          expect(['durability_unconfirmed', 'id_taken']).toContain(code);
+        }, WITHIN);
+        expect(await hasty.revoke(record.id, 'acme', NOW)).toBe(true);
+        expect((await store.find([record.id]))[0]?.revokedAt).toEqual(NOW);
+      },
+    );
+
+    it.each(['ioredis', 'node-redis'])(
+      'leaves the process able to follow a moved slot, over %s',
+      async (name) => {
+        const { store } = revokerOf(name);
+        const others = await healthyPrimaries();
+        const [source, target] = name === 'ioredis' ? others : others.toReversed();
+        const [before, after] = recordsOfOneSlot(await slotsOf(source as Server), name.length);
+        await store.insert(before);
+        await moveSlot(shardOf(before.id).slot, source as Server, target as Server);
+
+        await store.insert(after);
+        expect(await store.find([before.id, after.id])).toEqual([before, after]);
+        expect(await store.revoke(before.id, 'acme', NOW)).toBe(true);
+      },
+    );
+
+    async function healthyPrimaries(): Promise<Server[]> {
+      const ports = (await rangesOf(replica)).map(([, , owner]) => owner?.[1]);
+      return cluster.nodes.filter(({ port }) => ports.includes(port) && port !== replica.port);
+    }
+  },
+);
 
 const RETRY = (attempt: number) => Math.min(attempt * 50, 500);
 
@@ -183,7 +200,7 @@ async function nodeRedis({ nodes }: Cluster) {
   const client = createCluster({
     rootNodes: nodes.map(({ url }) => ({ url })),
     defaults: { socket: { reconnectStrategy: RETRY } },
-    // 5 seconds by default.
+    // The default is 5 seconds.
     topologyRefreshOnReconnectionAttemptStrategy: 500,
   });
   client.on('error', () => {});
@@ -203,7 +220,7 @@ function openOver(
 
 type SlotRange = Awaited<ReturnType<typeof rangesOf>>[number];
 
-/** From slot, to slot, and who holds them: the primary first. */
+/** The first slot, the last slot, and the nodes that hold them, the primary first. */
 async function rangesOf({ url }: Server) {
   const admin = new Redis(url);
   const ranges = await admin.cluster('SLOTS');
@@ -229,7 +246,7 @@ async function slotsOf(server: Server): Promise<(slot: number) => boolean> {
   return (slot) => own.some(([from, to]) => from <= slot && slot <= to);
 }
 
-/** Two tokens that stay together. */
+/** Two tokens in the same slot. */
 function recordsOfOneSlot(
   isHeld: (slot: number) => boolean,
   group: number,
@@ -253,27 +270,12 @@ async function moveSlot(slot: number, source: Server, target: Server): Promise<v
   to.disconnect();
 }
 
-/** Tokens that a server keeps. */
+/** Tokens in slots that a server holds. */
 function recordsIn(isHeld: (slot: number) => boolean, group: number, count: number): TokenRecord[] {
   const records: TokenRecord[] = [];
   for (let number = 0; records.length < count; number += 1) {
-    const id = `g${group}n${number}`.padEnd(22, 'x') as TokenId;
-    if (isHeld(shardOf(id).slot)) records.push(newRecord(id));
+    const record = newRecord(`g${group}n${number}`);
+    if (isHeld(shardOf(record.id).slot)) records.push(record);
   }
   return records;
-}
-
-function newRecord(id: TokenId): TokenRecord {
-  return {
-    id,
-    account: 'acme',
-    prefix: 'acme',
-    kid: 'k1',
-    digest: new Uint8Array(32),
-    scopes: ['GET:shop.example/orders'],
-    requested: ['GET:shop.example/*'],
-    createdAt: NOW,
-    expiresAt: new Date('2101-01-01T00:00:00.000Z'),
-    version: 1,
-  };
 }

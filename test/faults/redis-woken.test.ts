@@ -14,7 +14,7 @@ const AFTER_WAKE_MS = 1500;
 
 const cleanups: (() => unknown)[] = [];
 
-/** Takes note of each answer to a read that lets a revoked token in. */
+/** Counts answers to reads of revoked tokens, and those that show a token as active. */
 class Reader {
   accepted = 0;
   answered = 0;
@@ -29,72 +29,82 @@ class Reader {
   }
 }
 
-describe.skipIf(!isInstalled('redis'))('a primary that was paused, replaced and wakes', () => {
-  const readers = { ioredis: new Reader(), 'node-redis': new Reader(), 'no store': new Reader() };
-
-  beforeAll(async () => {
-    const cluster = await startCluster();
-    cleanups.push(() => cluster.stop());
-    const { primary, replica, isHeld } = await pairOf(cluster);
-    const idle = {
-      ioredis: openOver(ioredis(cluster)),
-      'node-redis': openOver(await nodeRedis(cluster)),
+describe.skipIf(!isInstalled('redis'))(
+  'a Redis primary that was paused and replaced, and resumes',
+  () => {
+    const readers = {
+      ioredis: new Reader(),
+      'node-redis': new Reader(),
+      'plain client': new Reader(),
     };
-    const records = recordsIn(isHeld);
-    const issuer = openOver(ioredis(cluster));
-    for (const record of records) await issuer.insert(record);
-    const raw = connectTo(primary);
-    for (const store of Object.values(idle)) await store.find([records[0]?.id as TokenId]);
-    await raw.ping();
 
-    await primary.signal('SIGSTOP');
-    const others = cluster.nodes.filter((node) => node !== primary);
-    // A client that hears the old map from one of them waits for the primary that is paused.
-    for (const node of others) await vi.waitFor(() => expectPrimary(node, replica), WITHIN);
-    const revoker = openOver(ioredis({ ...cluster, nodes: others }));
-    for (const { id } of records) {
-      await vi.waitFor(() => revoker.revoke(id, 'acme', NOW), WITHIN);
-    }
+    beforeAll(async () => {
+      const cluster = await startCluster();
+      cleanups.push(() => cluster.stop());
+      const { primary, replica, isHeld } = await pairOf(cluster);
+      const idle = {
+        ioredis: openOver(ioredis(cluster)),
+        'node-redis': openOver(await nodeRedis(cluster)),
+      };
+      const records = recordsIn(isHeld);
+      const issuer = openOver(ioredis(cluster));
+      for (const record of records) await issuer.insert(record);
+      const raw = connectTo(primary);
+      for (const store of Object.values(idle)) await store.find([records[0]?.id as TokenId]);
+      await raw.ping();
 
-    const keys = new KeySpace('tokenwright');
-    const readAll = () => {
-      const stores = (['ioredis', 'node-redis'] as const).flatMap((name) =>
-        records.map(({ id }) => readers[name].read(idle[name].find([id]))),
-      );
-      // What a client gets that believes the server.
-      const believing = records.map((record) =>
-        readers['no store'].read(
-          raw
-            .call('getex', [keys.record(record.id)])
-            .then((value) => [
-              { ...record, revokedAt: String(value)[0] === '\n' ? undefined : NOW },
-            ]),
-        ),
-      );
-      return Promise.all([...stores, ...believing]);
-    };
-    const first = readAll();
-    await primary.signal('SIGCONT');
-    await first;
-    const start = performance.now();
-    while (performance.now() - start < AFTER_WAKE_MS) await readAll();
-  });
+      await primary.signal('SIGSTOP');
+      const others = cluster.nodes.filter((node) => node !== primary);
+      // A client that got the old slot map from one of them would wait for the paused primary.
+      for (const node of others) await vi.waitFor(() => expectPrimary(node, replica), WITHIN);
+      const revoker = openOver(ioredis({ ...cluster, nodes: others }));
+      for (const { id } of records) {
+        await vi.waitFor(() => revoker.revoke(id, 'acme', NOW), WITHIN);
+      }
 
-  afterAll(async () => {
-    for (const clean of cleanups.reverse()) await clean();
-  });
+      const keys = new KeySpace('tokenwright');
+      const readAll = () => {
+        const stores = (['ioredis', 'node-redis'] as const).flatMap((name) =>
+          records.map(({ id }) => readers[name].read(idle[name].find([id]))),
+        );
+        // The control: a client that trusts the server.
+        const trusting = records.map((record) =>
+          readers['plain client'].read(
+            raw
+              .call('getex', [keys.record(record.id)])
+              .then((value) => [
+                { ...record, revokedAt: String(value)[0] === '\n' ? undefined : NOW },
+              ]),
+          ),
+        );
+        return Promise.all([...stores, ...trusting]);
+      };
+      const first = readAll();
+      await primary.signal('SIGCONT');
+      await first;
+      const start = performance.now();
+      while (performance.now() - start < AFTER_WAKE_MS) await readAll();
+    });
 
-  it.each(['ioredis', 'node-redis'] as const)('lets no revoked token in, over %s', async (name) => {
-    expect(readers[name].accepted).toBe(0);
-    expect(readers[name].answered).toBeGreaterThan(0);
-  });
+    afterAll(async () => {
+      for (const clean of cleanups.reverse()) await clean();
+    });
 
-  it('would let some in if its answers were believed', async ({ annotate }) => {
-    const { accepted, answered } = readers['no store'];
-    await annotate(`${accepted} of ${answered} answers, for ${COUNT} revoked tokens`);
-    expect(accepted).toBeGreaterThan(0);
-  });
-});
+    it.each(['ioredis', 'node-redis'] as const)(
+      'makes no store accept a revoked token, over %s',
+      async (name) => {
+        expect(readers[name].accepted).toBe(0);
+        expect(readers[name].answered).toBeGreaterThan(0);
+      },
+    );
+
+    it('shows revoked tokens as active to a plain client (the control)', async ({ annotate }) => {
+      const { accepted, answered } = readers['plain client'];
+      await annotate(`${accepted} of ${answered} answers, for ${COUNT} revoked tokens`);
+      expect(accepted).toBeGreaterThan(0);
+    });
+  },
+);
 
 function ioredis({ nodes }: Cluster): IoredisCluster {
   const client = new IoredisCluster(
@@ -113,7 +123,7 @@ async function nodeRedis({ nodes }: Cluster) {
   return client.connect();
 }
 
-/** Waits for no replica: after the failover, the new primary has none. */
+/** Does not wait for replicas: after the failover, the new primary has none. */
 function openOver(client: RedisClient): RedisTokenStore {
   const store = new RedisTokenStore(client, { replicas: 0 });
   cleanups.push(() => store.close());
@@ -126,7 +136,7 @@ function connectTo({ url }: Server): Redis {
   return client;
 }
 
-/** A primary of the cluster, its replica, and which slots they hold. */
+/** A primary of the cluster, its replica, and the slots they hold. */
 async function pairOf({ nodes }: Cluster) {
   const admin = connectTo(nodes[0] as Server);
   return vi.waitFor(async () => {
@@ -138,7 +148,7 @@ async function pairOf({ nodes }: Cluster) {
   }, WITHIN);
 }
 
-/** That `node` of the cluster knows `primary` to be one. */
+/** Expects that `node` knows `primary` as a primary. */
 async function expectPrimary(node: Server, primary: Server): Promise<void> {
   const client = connectTo(node);
   const ports = (await client.cluster('SLOTS')).map(([, , holder]) => holder?.[1]);

@@ -1,6 +1,7 @@
-// A process that rotates tokens on first use and uses their new values until it is killed. Says each value
-// when it was issued, `waits` for its first use, and was `used`. Arguments: the database; "told", or "lost"
-// for the control, in which rotations do not wait, and nobody hears of the new values; the key.
+// A process that rotates tokens with `activate: 'first-use'` and uses the new values until it is killed.
+// Prints each value when it is `issued`, when it `waits` for its first use, and when it was `used`. Arguments:
+// the database; `first-use`, or `immediate` for the control, in which rotations take effect immediately and
+// new values are not printed; the key.
 import { writeSync } from 'node:fs';
 import { type KeyOptions, TokenService } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
@@ -16,20 +17,20 @@ const LANES = 4;
 const graceSeconds = 3600;
 
 async function work(lane: number): Promise<void> {
-  const tell = (step: string, value: string) => writeSync(1, `${lane} ${step} ${value}\n`);
+  const report = (step: string, value: string) => writeSync(1, `${lane} ${step} ${value}\n`);
   const { id, value: first } = await tokens.issue({ account: 'ada', scopes: [SCOPE] });
-  tell('issued', first);
+  report('issued', first);
   for (;;) {
-    if (mode === 'lost') {
+    if (mode === 'immediate') {
       await tokens.rotate('ada', id);
-      tell('rotated', '-');
+      report('rotated', '-');
       continue;
     }
     const { value } = await tokens.rotate('ada', id, { activate: 'first-use', graceSeconds });
-    tell('waits', value);
-    // That it was used is written while the next rotation begins.
+    report('waits', value);
+    // The first use is written while the next rotation already begins.
     const { ok } = await tokens.verify(value, { scope: SCOPE });
-    tell(ok ? 'used' : 'refused', value);
+    report(ok ? 'used' : 'refused', value);
   }
 }
 

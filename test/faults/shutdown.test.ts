@@ -11,30 +11,30 @@ import { ACCOUNT, newFolder, serve } from '../cli/support.ts';
 
 const KEEP_ALIVE = 32;
 const PER_CALL = 2;
-/** Calls that are answered before the signal. */
+/** The number of answers before the signal is sent. */
 const WARM_CALLS = 200;
-/** From the last answer to the end: 200 ms are promised, and the machine may be busy. */
+/** From the last answer to the exit: 200 ms are documented, and the machine may be busy. */
 const MAX_END_MS = 2000;
-/** From the signal to the end. Docker kills after ten seconds. */
+/** From the signal to the exit. Docker kills after ten seconds. */
 const MAX_STOP_MS = 9000;
 
 const authorization = `Basic ${btoa('ada:correct-horse')}`;
 const body = JSON.stringify({ scopes: ['GET:acme.example/status'] });
 
-/** What clients saw of a service until it took no more connections. */
+/** What clients saw until the service refused connections. */
 interface Seen {
   answers: number;
   /** Answers other than 200. */
   others: number;
   lastAnswerAt: number;
-  /** The reasons why calls on open connections got no answer. */
+  /** The errors of calls that got no answer on an open connection. */
   readonly cut: string[];
-  /** Calls on connections of their own that got no answer. */
+  /** The number of calls that got no answer on a new connection. */
   resets: number;
 }
 
-describe.each(['SQLite', ...engines] as const)('SIGTERM under load, on %s', (engine) => {
-  it('answers every call, and ends soon after the last one', {
+describe.each(['SQLite', ...engines] as const)('tokenwright serve under load, on %s', (engine) => {
+  it('answers every call after SIGTERM and exits soon after the last one', {
     timeout: 60_000,
   }, async ({ annotate }) => {
     const store = engine === 'SQLite' ? [] : newStore(engine).flags;
@@ -47,8 +47,8 @@ describe.each(['SQLite', ...engines] as const)('SIGTERM under load, on %s', (eng
     const sum = `${seen.answers} answers, ${seen.cut.length} calls cut, ${seen.resets} resets`;
     await annotate(`${sum}; ended ${stopMs} ms after the signal, ${endMs} ms after an answer`);
     expect(seen).toMatchObject({ cut: [], others: 0 });
-    // The system resets a connection that comes within the microseconds in which the listener closes,
-    // and no server can know of it. A client meets that at most once, and its call was not done.
+    // The system resets connections that arrive in the microseconds while the listener closes, and no server
+    // can prevent that. It happens to a client at most once, and its call was not carried out.
     expect(seen.resets).toBeLessThanOrEqual(PER_CALL);
     expect(readFileSync(log, 'utf8').match(/"event":"issued"/g)).toHaveLength(seen.answers);
     expect(code).toBe(0);
@@ -63,7 +63,7 @@ it.each([
     'closes idle connections',
     'server.close(); setTimeout(() => server.closeAllConnections(), 200)',
   ],
-])('would notice a server that %s on the signal', async (_, stop) => {
+])('the shutdown check detects a server that %s on SIGTERM', async (_, stop) => {
   const { url, process, output } = await startBareServer(stop);
 
   const { seen } = await stopUnderLoad(url, process);
@@ -72,7 +72,7 @@ it.each([
   expect(Number(await output)).toBeGreaterThan(seen.answers);
 });
 
-/** Calls a service, tells it to end in the middle, and goes on until it takes no connections. */
+/** Calls a service, sends it SIGTERM meanwhile, and goes on until it refuses connections. */
 async function stopUnderLoad(url: string, process: ChildProcess) {
   const seen: Seen = { answers: 0, others: 0, lastAnswerAt: 0, cut: [], resets: 0 };
   const agents = Array.from({ length: KEEP_ALIVE }, () => new Agent({ keepAlive: true }));
@@ -101,7 +101,7 @@ async function callUntilRefused(url: string, agent: Agent | undefined, seen: See
       if (status !== 200) seen.others += 1;
     } catch (error) {
       const { code, syscall, message } = error as NodeJS.ErrnoException;
-      // Nobody has taken this connection, so the client knows that nothing was done.
+      // Nobody accepted this connection, so the client knows that nothing was done.
       if (code === 'ECONNREFUSED' && syscall === 'connect') return;
       if (agent === undefined) seen.resets += 1;
       else seen.cut.push(message);
@@ -122,7 +122,7 @@ function issue(url: string, agent: Agent | undefined): Promise<number | undefine
   });
 }
 
-/** A server that does nothing but to answer, after some milliseconds, and to end with its count of calls. */
+/** A server that only answers, after some milliseconds, and prints its count of calls when it exits. */
 async function startBareServer(stop: string) {
   const script = `
     let calls = 0;

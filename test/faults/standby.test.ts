@@ -40,7 +40,7 @@ function serviceOver(store: TokenStore): TokenService {
 type Options = { readonly table: string; readonly standby?: 'allow' };
 type DoctoredStore = TokenStore & { doctor(): Promise<readonly { readonly code: string }[]> };
 
-/** How an adapter makes its table and its stores. */
+/** How an adapter creates its table and its stores. */
 interface Adapter<Pool> {
   readonly migrate: (pool: Pool, options: Options) => Promise<void>;
   readonly Store: new (pool: Pool, options: Options) => DoctoredStore;
@@ -48,7 +48,7 @@ interface Adapter<Pool> {
 
 let tables = 0;
 
-/** A store on the primary with one record, and two on the server that follows it. */
+/** A store on the primary with one record, and two stores on the server that follows it. */
 async function storesOn<Pool>(
   { migrate, Store }: Adapter<Pool>,
   { primary, standby }: { readonly primary: Pool; readonly standby: Pool },
@@ -74,23 +74,23 @@ async function expectRefusals(refusing: DoctoredStore, reason: RegExp, finding: 
   expect((await refusing.doctor()).map(({ code }) => code)).toContain(finding);
 }
 
-/** Revokes a token after the standby has it and has stopped to follow. */
+/** Revokes a token that the standby has, after the standby stopped following. */
 async function expectNoStaleAnswer(
   { store, refusing, allowing }: Record<'store' | 'refusing' | 'allowing', TokenStore>,
-  stopToFollow: () => Promise<void>,
+  stopFollowing: () => Promise<void>,
 ) {
   const tokens = serviceOver(store);
   const { id, value } = await tokens.issue({ account, scopes: [SCOPE] });
-  await stopToFollow();
+  await stopFollowing();
   await tokens.revoke(account, id);
 
   for (const options of [{}, { fresh: true }]) {
     const verifying = serviceOver(refusing).verify(value, need, options);
     expect(await codeOf(verifying)).toBe('store_unavailable');
   }
-  // A store that does not look believes it.
-  const believed = await serviceOver(allowing).verify(value, need, { fresh: true });
-  expect(believed).toMatchObject({ ok: true });
+  // The control: with `standby: 'allow'`, the stale answer is accepted.
+  const stale = await serviceOver(allowing).verify(value, need, { fresh: true });
+  expect(stale).toMatchObject({ ok: true });
   expect(await tokens.verify(value, need)).toMatchObject({ ok: false, reason: 'revoked' });
 }
 
@@ -122,183 +122,194 @@ async function expectReads(allowing: TokenStore) {
   expect(await allowing.find([newRecord('one').id])).toEqual([newRecord('one')]);
 }
 
-describe.skipIf(!isInstalled('postgres'))('a standby of PostgreSQL', { timeout: 60_000 }, () => {
-  let primary: Server;
-  let standby: Server;
-  beforeAll(async () => {
-    primary = await startServer('postgres');
-    standby = await startServer('postgres', { follows: primary });
-  });
-  afterAll(() => Promise.all([primary?.stop(), standby?.stop()]));
+describe.skipIf(!isInstalled('postgres'))(
+  'a store on a PostgreSQL standby',
+  { timeout: 60_000 },
+  () => {
+    let primary: Server;
+    let standby: Server;
+    beforeAll(async () => {
+      primary = await startServer('postgres');
+      standby = await startServer('postgres', { follows: primary });
+    });
+    afterAll(() => Promise.all([primary?.stop(), standby?.stop()]));
 
-  function poolTo({ url }: Server): pg.Pool {
-    const pool = new pg.Pool({ connectionString: url, max: 3, connectionTimeoutMillis: 2000 });
-    pool.on('error', () => {});
-    onTestFinished(() => pool.end());
-    return pool;
-  }
+    function poolTo({ url }: Server): pg.Pool {
+      const pool = new pg.Pool({ connectionString: url, max: 3, connectionTimeoutMillis: 2000 });
+      pool.on('error', () => {});
+      onTestFinished(() => pool.end());
+      return pool;
+    }
 
-  async function setUp() {
-    const pools = { primary: poolTo(primary), standby: poolTo(standby) };
-    const { primary: primaryPool, standby: standbyPool } = pools;
-    const { migrate, PostgresTokenStore: Store } = postgres;
-    return {
-      ...(await storesOn({ migrate, Store }, pools)),
-      primaryPool,
-      standbyPool,
-      /** Until the standby has what the primary has. */
-      async follow() {
-        const { rows } = await primaryPool.query('SELECT pg_current_wal_lsn() AS lsn');
-        const isThere = 'SELECT pg_last_wal_replay_lsn() >= $1::pg_lsn AS there';
-        const look = async () => (await standbyPool.query(isThere, [rows[0].lsn])).rows[0].there;
-        await expect.poll(look, { timeout: 10_000 }).toBe(true);
-      },
-    };
-  }
+    async function setUp() {
+      const pools = { primary: poolTo(primary), standby: poolTo(standby) };
+      const { primary: primaryPool, standby: standbyPool } = pools;
+      const { migrate, PostgresTokenStore: Store } = postgres;
+      return {
+        ...(await storesOn({ migrate, Store }, pools)),
+        primaryPool,
+        standbyPool,
+        /** Waits until the standby has all changes of the primary. */
+        async follow() {
+          const { rows } = await primaryPool.query('SELECT pg_current_wal_lsn() AS lsn');
+          const isThere = 'SELECT pg_last_wal_replay_lsn() >= $1::pg_lsn AS there';
+          const look = async () => (await standbyPool.query(isThere, [rows[0].lsn])).rows[0].there;
+          await expect.poll(look, { timeout: 10_000 }).toBe(true);
+        },
+      };
+    }
 
-  it('is refused by every call, which says so', async () => {
-    const { refusing, follow } = await setUp();
-    await follow();
-    await expectRefusals(refusing, /standby|replica/, 'replica');
-  });
-
-  it('accepts nothing that was revoked on the primary, also when it lags behind', async () => {
-    const { standbyPool, follow, ...stores } = await setUp();
-    await expectNoStaleAnswer(stores, async () => {
+    it('rejects every call and names the reason', async () => {
+      const { refusing, follow } = await setUp();
       await follow();
-      await standbyPool.query('SELECT pg_wal_replay_pause()');
-      onTestFinished(async () => {
-        const pool = poolTo(standby);
-        await pool.query('SELECT pg_wal_replay_resume()').catch(() => {});
+      await expectRefusals(refusing, /standby|replica/, 'replica');
+    });
+
+    it('makes verify reject a token that the primary revoked, even if it lags behind', async () => {
+      const { standbyPool, follow, ...stores } = await setUp();
+      await expectNoStaleAnswer(stores, async () => {
+        await follow();
+        await standbyPool.query('SELECT pg_wal_replay_pause()');
+        onTestFinished(async () => {
+          const pool = poolTo(standby);
+          await pool.query('SELECT pg_wal_replay_resume()').catch(() => {});
+        });
       });
     });
-  });
 
-  it('is refused by each call of the usage store', async () => {
-    const { primaryPool, standbyPool, follow } = await setUp();
-    await postgres.migrateUsage(primaryPool);
-    const usage = new postgres.PostgresUsageStore(primaryPool);
-    await expectUsageRefusals(usage, new postgres.PostgresUsageStore(standbyPool), follow);
-  });
+    it('rejects every call of a usage store', async () => {
+      const { primaryPool, standbyPool, follow } = await setUp();
+      await postgres.migrateUsage(primaryPool);
+      const usage = new postgres.PostgresUsageStore(primaryPool);
+      await expectUsageRefusals(usage, new postgres.PostgresUsageStore(standbyPool), follow);
+    });
 
-  it('is read where the host allows it, and writes fail all the same', async () => {
-    const { allowing, follow } = await setUp();
-    await follow();
-    await expectReads(allowing);
-    expect((await refusalOf(allowing.insert(newRecord('two')))).message).toContain('replica');
-  });
-
-  it('keeps no connection of the pool, and is used once it is the primary', async () => {
-    const { refusing, standbyPool, follow } = await setUp();
-    await follow();
-    await refusalOf(refusing.find([newRecord('one').id]));
-    expect(standbyPool.totalCount).toBe(0);
-
-    await standbyPool.query('SELECT pg_promote()');
-    expect(await refusing.find([newRecord('one').id])).toEqual([newRecord('one')]);
-    await refusing.insert(newRecord('two'));
-  });
-});
-
-describe.skipIf(!isInstalled('mariadb'))('a replica of MariaDB', { timeout: 60_000 }, () => {
-  let primary: Server;
-  let replica: Server;
-  beforeAll(async () => {
-    primary = await startServer('mariadb', { settings: { 'log-bin': 'log', 'server-id': '1' } });
-    replica = await startServer('mariadb', { settings: { 'server-id': '2', 'read-only': '1' } });
-    await run(poolTo(replica), [
-      `CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = ${primary.port},
-         MASTER_USER = 'tokenwright', MASTER_USE_GTID = slave_pos`,
-      'START SLAVE',
-    ]);
-  });
-  afterAll(() => Promise.all([primary?.stop(), replica?.stop()]));
-
-  const pools: Pool[] = [];
-  afterAll(() => Promise.all(pools.map((pool) => pool.promise().end())));
-
-  function poolTo({ url }: Server): Pool {
-    const pool = createPool({ uri: url, connectionLimit: 3, connectTimeout: 2000 });
-    pools.push(pool);
-    return pool;
-  }
-
-  async function run(pool: Pool, statements: readonly string[]): Promise<void> {
-    for (const statement of statements) await pool.promise().query(statement);
-  }
-
-  async function setUp() {
-    const [primaryPool, replicaPool] = [poolTo(primary), poolTo(replica)];
-    const pools = { primary: primaryPool, standby: replicaPool };
-    const { migrate, MysqlTokenStore: Store } = mysql;
-    return {
-      ...(await storesOn({ migrate, Store }, pools)),
-      primaryPool,
-      replicaPool,
-      /** Until the replica has what the primary has. */
-      async follow() {
-        const [rows] = await primaryPool.promise().query('SELECT @@gtid_binlog_pos AS position');
-        const [{ position }] = rows as [{ position: string }];
-        await run(replicaPool, [`SELECT MASTER_GTID_WAIT('${position}', 10)`]);
-      },
-    };
-  }
-
-  it('is refused by every call, which says so', async () => {
-    const { refusing, follow } = await setUp();
-    await follow();
-    await expectRefusals(refusing, /replica/, 'read_only');
-  });
-
-  it('accepts nothing that was revoked on the primary, also when it lags behind', async () => {
-    const { replicaPool, follow, ...stores } = await setUp();
-    await expectNoStaleAnswer(stores, async () => {
+    it('reads with standby: "allow", but still rejects writes', async () => {
+      const { allowing, follow } = await setUp();
       await follow();
-      await run(replicaPool, ['STOP SLAVE SQL_THREAD']);
-      onTestFinished(() => run(replicaPool, ['START SLAVE SQL_THREAD']));
+      await expectReads(allowing);
+      expect((await refusalOf(allowing.insert(newRecord('two')))).message).toContain('replica');
     });
-  });
 
-  it('is refused by each call of the usage store', async () => {
-    const { primaryPool, replicaPool, follow } = await setUp();
-    await mysql.migrateUsage(primaryPool);
-    const usage = new mysql.MysqlUsageStore(primaryPool);
-    await expectUsageRefusals(usage, new mysql.MysqlUsageStore(replicaPool), follow);
-  });
+    it('holds no connection of the pool, and works once the standby is promoted', async () => {
+      const { refusing, standbyPool, follow } = await setUp();
+      await follow();
+      await refusalOf(refusing.find([newRecord('one').id]));
+      expect(standbyPool.totalCount).toBe(0);
 
-  it('is read where the host allows it', async () => {
-    const { allowing, follow } = await setUp();
-    await follow();
-    await expectReads(allowing);
-  });
-
-  /** A store whose connections are open and checked, on a server that then becomes read-only. */
-  async function demoted() {
-    const { store, primaryPool, table } = await setUp();
-    await Promise.all(READS.map(([, call]) => call(store)));
-    await run(primaryPool, ['SET GLOBAL read_only = 1']);
-    onTestFinished(() => run(primaryPool, ['SET GLOBAL read_only = 0']));
-    return { store, primaryPool, table };
-  }
-
-  it.each(READS)('that was the primary is refused on open connections: %s', async (_, call) => {
-    const { store, primaryPool } = await demoted();
-    expect(await refusalOf(call(store))).toMatchObject({ code: 'store_unavailable' });
-
-    await run(primaryPool, ['SET GLOBAL read_only = 0']);
-    await call(store);
-  });
-
-  it('takes no write for long from a user who may write to it nevertheless', async () => {
-    const { store, primaryPool, table } = await demoted();
-    const now = performance.now.bind(performance);
-    const later = vi.spyOn(performance, 'now').mockImplementation(() => now() + 2000);
-    onTestFinished(() => later.mockRestore());
-
-    expect(await refusalOf(store.insert(newRecord('two')))).toMatchObject({
-      code: 'store_unavailable',
+      await standbyPool.query('SELECT pg_promote()');
+      expect(await refusing.find([newRecord('one').id])).toEqual([newRecord('one')]);
+      await refusing.insert(newRecord('two'));
     });
-    // The server itself lets this user write.
-    await run(primaryPool, [`UPDATE ${table} SET name = 'theirs'`]);
-  });
-});
+  },
+);
+
+describe.skipIf(!isInstalled('mariadb'))(
+  'a store on a MariaDB replica',
+  { timeout: 60_000 },
+  () => {
+    let primary: Server;
+    let replica: Server;
+    beforeAll(async () => {
+      primary = await startServer('mariadb', { settings: { 'log-bin': 'log', 'server-id': '1' } });
+      replica = await startServer('mariadb', { settings: { 'server-id': '2', 'read-only': '1' } });
+      await run(poolTo(replica), [
+        `CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = ${primary.port},
+         MASTER_USER = 'tokenwright', MASTER_USE_GTID = slave_pos`,
+        'START SLAVE',
+      ]);
+    });
+    afterAll(() => Promise.all([primary?.stop(), replica?.stop()]));
+
+    const pools: Pool[] = [];
+    afterAll(() => Promise.all(pools.map((pool) => pool.promise().end())));
+
+    function poolTo({ url }: Server): Pool {
+      const pool = createPool({ uri: url, connectionLimit: 3, connectTimeout: 2000 });
+      pools.push(pool);
+      return pool;
+    }
+
+    async function run(pool: Pool, statements: readonly string[]): Promise<void> {
+      for (const statement of statements) await pool.promise().query(statement);
+    }
+
+    async function setUp() {
+      const [primaryPool, replicaPool] = [poolTo(primary), poolTo(replica)];
+      const pools = { primary: primaryPool, standby: replicaPool };
+      const { migrate, MysqlTokenStore: Store } = mysql;
+      return {
+        ...(await storesOn({ migrate, Store }, pools)),
+        primaryPool,
+        replicaPool,
+        /** Waits until the replica has all changes of the primary. */
+        async follow() {
+          const [rows] = await primaryPool.promise().query('SELECT @@gtid_binlog_pos AS position');
+          const [{ position }] = rows as [{ position: string }];
+          await run(replicaPool, [`SELECT MASTER_GTID_WAIT('${position}', 10)`]);
+        },
+      };
+    }
+
+    it('rejects every call and names the reason', async () => {
+      const { refusing, follow } = await setUp();
+      await follow();
+      await expectRefusals(refusing, /replica/, 'read_only');
+    });
+
+    it('makes verify reject a token that the primary revoked, even if it lags behind', async () => {
+      const { replicaPool, follow, ...stores } = await setUp();
+      await expectNoStaleAnswer(stores, async () => {
+        await follow();
+        await run(replicaPool, ['STOP SLAVE SQL_THREAD']);
+        onTestFinished(() => run(replicaPool, ['START SLAVE SQL_THREAD']));
+      });
+    });
+
+    it('rejects every call of a usage store', async () => {
+      const { primaryPool, replicaPool, follow } = await setUp();
+      await mysql.migrateUsage(primaryPool);
+      const usage = new mysql.MysqlUsageStore(primaryPool);
+      await expectUsageRefusals(usage, new mysql.MysqlUsageStore(replicaPool), follow);
+    });
+
+    it('reads with standby: "allow"', async () => {
+      const { allowing, follow } = await setUp();
+      await follow();
+      await expectReads(allowing);
+    });
+
+    /** A store whose connections are open and checked, on a server that then becomes read-only. */
+    async function demoted() {
+      const { store, primaryPool, table } = await setUp();
+      await Promise.all(READS.map(([, call]) => call(store)));
+      await run(primaryPool, ['SET GLOBAL read_only = 1']);
+      onTestFinished(() => run(primaryPool, ['SET GLOBAL read_only = 0']));
+      return { store, primaryPool, table };
+    }
+
+    it.each(READS)(
+      'rejects on open connections after its server became read-only: %s',
+      async (_, call) => {
+        const { store, primaryPool } = await demoted();
+        expect(await refusalOf(call(store))).toMatchObject({ code: 'store_unavailable' });
+
+        await run(primaryPool, ['SET GLOBAL read_only = 0']);
+        await call(store);
+      },
+    );
+
+    it('soon rejects writes even by a user who is exempt from read_only', async () => {
+      const { store, primaryPool, table } = await demoted();
+      const now = performance.now.bind(performance);
+      const later = vi.spyOn(performance, 'now').mockImplementation(() => now() + 2000);
+      onTestFinished(() => later.mockRestore());
+
+      expect(await refusalOf(store.insert(newRecord('two')))).toMatchObject({
+        code: 'store_unavailable',
+      });
+      // The control: the server itself lets this user write.
+      await run(primaryPool, [`UPDATE ${table} SET name = 'theirs'`]);
+    });
+  },
+);

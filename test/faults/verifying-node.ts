@@ -1,5 +1,5 @@
-// One of several nodes over a common store: a process that verifies tokens all the time and does
-// what its parent tells it. Argument: a NodeSetup in JSON.
+// One of several nodes over a common store: a process that verifies tokens continuously and executes the
+// commands of its parent. Argument: a NodeSetup as JSON.
 import { setTimeout as delay } from 'node:timers/promises';
 import { type KeyOptions, TokenService, type TokenStore } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
@@ -7,21 +7,21 @@ import { withFaults } from '../../src/testing/index.ts';
 import { DRIVERS, type OpenOptions } from './engines.ts';
 
 export interface NodeSetup {
-  /** The name of one in `DRIVERS`; else it is SQLite. */
+  /** A name in `DRIVERS`; any other name means SQLite. */
   readonly driver: string;
   readonly url: string;
-  /** Where hints come from: the ports of the server, each with the one to use for it. */
+  /** Where hints come from: the ports of the servers, each with the port of its proxy. */
   readonly hints: readonly (readonly [from: number, to: number])[] | 'the store itself' | 'nowhere';
   readonly maxStaleMs: number;
   readonly key: KeyOptions;
 }
 
-/** What a node can be told to do. Times are those of the machine, in milliseconds. */
+/** The commands of a node. Times are in milliseconds, by the clock of the machine. */
 export interface NodeVerbs {
   issue(count: number): Promise<string[]>;
-  /** Verifies each value all the time until it is refused. Resolves when all have been accepted. */
+  /** Verifies each value continuously until it is refused. Resolves when all were accepted once. */
   follow(values: readonly string[]): Promise<void>;
-  /** Resolves to when the service has acknowledged it. */
+  /** Resolves to the time of the acknowledgement. */
   revoke(value: string): Promise<number>;
   /** Likewise. */
   suspend(value: string): Promise<number>;
@@ -29,12 +29,12 @@ export interface NodeVerbs {
 }
 
 export interface Sighting {
-  /** When it was last presented and accepted. */
+  /** When the last accepted call started. */
   acceptedAt: number;
   refusedAt: number;
 }
 
-/** How the parent calls a verb, and gets its answer. */
+/** The messages with which the parent calls a verb and gets the answer. */
 export interface NodeCall {
   readonly number: number;
   readonly verb: keyof NodeVerbs;
@@ -47,7 +47,7 @@ export interface NodeAnswer {
 
 const PAUSE_MS = 4;
 const DEADLINE_MS = 2000;
-/** A dead connection for hints is noticed the sooner. */
+/** Short, so that a dead connection for hints is detected soon. */
 const HINTS_DEADLINE_MS = 500;
 const account = 'ada';
 const scope = 'GET:shop.example/orders';

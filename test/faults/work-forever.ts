@@ -1,7 +1,6 @@
-// A process that takes tokens through their lives until it is killed, and says of each step that it
-// was made: `issued`, `modified`, `rotated` (with the new value) and `revoked`. Arguments: the
-// database, and "committed", or "open" for the control, in which what is acknowledged was never
-// committed.
+// A process that takes tokens through their lives until it is killed, and prints each step when it is
+// acknowledged: `issued`, `modified`, `rotated` (with the new value) and `revoked`. Arguments: the database;
+// `committed`, or `open` for the control, which never commits what it acknowledges; the key.
 import { writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { type KeyOptions, TokenService } from '../../src/index.ts';
@@ -18,23 +17,23 @@ const tokens = new TokenService({
 if (mode === 'open') handle.exec('BEGIN');
 const LANES = 4;
 
-/** Several at once, whose writes reach the disk together. */
+/** Runs concurrently with other lanes, whose writes share a commit. */
 async function work(lane: number): Promise<void> {
-  const tell = (step: string, id: string, value = '-') =>
+  const report = (step: string, id: string, value = '-') =>
     writeSync(1, `${lane} ${step} ${id} ${value}\n`);
   for (let count = lane; ; count++) {
     const { id, value } = await tokens.issue({ account: 'ada', scopes: [SCOPE] });
-    tell('issued', id, value);
-    // Some stop early, so that each state is left behind.
+    report('issued', id, value);
+    // Some tokens stop early, so that tokens in each state are left behind.
     if (count % 4 === 0) continue;
     await tokens.modify('ada', id, { scopes: [OTHER_SCOPE] });
-    tell('modified', id);
+    report('modified', id);
     if (count % 4 === 1) continue;
     const rotated = await tokens.rotate('ada', id);
-    tell('rotated', id, rotated.value);
+    report('rotated', id, rotated.value);
     if (count % 4 === 2) continue;
     await tokens.revoke('ada', id);
-    tell('revoked', id);
+    report('revoked', id);
   }
 }
 

@@ -14,13 +14,13 @@ async function findingOf(name: SurfaceName, blocks: number, defect: Partial<Subj
   return fuzz(surface, SEED, blocksOf(blocks * BLOCK, 0, 1));
 }
 
-describe('a few thousand inputs of millions', () => {
-  it.each(names)('%s: nothing is wrong', { timeout: 60_000 }, async (name) => {
+describe('fuzzing the library', () => {
+  it.each(names)('finds nothing wrong in 3000 inputs of %s', { timeout: 60_000 }, async (name) => {
     expect(await findingOf(name, 3)).toBeUndefined();
   });
 });
 
-/** A small defect for each surface, as it has been seen elsewhere. */
+/** A small defect for each surface, each of a kind that real systems have had. */
 const DEFECTS: Readonly<Record<SurfaceName, Partial<Subjects>>> = {
   scopes: {
     safeParseScope: (value) => safeParseScope(typeof value === 'string' ? value.trim() : value),
@@ -35,7 +35,7 @@ const DEFECTS: Readonly<Record<SurfaceName, Partial<Subjects>>> = {
       });
     },
   },
-  // A prefix without a boundary.
+  // Compares prefixes without a segment boundary.
   decisions: {
     allows: (scopes) => {
       const set = ScopeSet.from(scopes);
@@ -53,7 +53,7 @@ const DEFECTS: Readonly<Record<SurfaceName, Partial<Subjects>>> = {
       };
     },
   },
-  // Folds what a database might fold.
+  // Normalizes values, as a database collation might.
   values: {
     verify: (tokens) => (value, need) =>
       tokens.verifySync(typeof value === 'string' ? value.normalize('NFKC') : value, need),
@@ -71,12 +71,12 @@ const DEFECTS: Readonly<Record<SurfaceName, Partial<Subjects>>> = {
       return read && { ...read, password: read.password.split(':')[0] as string };
     },
   },
-  // Bound to the filter, and not to the account.
+  // Binds cursors to the filter, but not to the account.
   cursors: {
     list: (tokens) => (input) =>
       tokens.list(input).catch(() => tokens.list({ ...input, account: 'bob' })),
   },
-  // `userId` in a body that switches authentication off.
+  // Lets `userId` in a body replace authentication.
   http: {
     handler: (options) => {
       const real = tokenHandler(options);
@@ -97,7 +97,7 @@ const DEFECTS: Readonly<Record<SurfaceName, Partial<Subjects>>> = {
       return Object.assign(answer, { basePath: '' });
     },
   },
-  // Says of whatever has a right tag that it is live.
+  // Reports every value with a valid tag as live.
   forms: {
     handler: (options) => {
       const { tokens } = options;
@@ -117,28 +117,28 @@ const DEFECTS: Readonly<Record<SurfaceName, Partial<Subjects>>> = {
   log: { redact: (text) => text.replace(/\bacme_1[0-9A-Za-z]{57}\b/g, 'acme_…') },
 };
 
-/** What each of them breaks. */
+/** The rule that each defect breaks. */
 const RULES: Readonly<Record<SurfaceName, string>> = {
-  scopes: 'is read just where it is a scope',
-  targets: 'means what the URL standard says',
-  decisions: 'allows just what a scope says',
-  values: 'says malformed just of that',
-  guard: 'lets in by one header only',
-  basic: 'reads what is there',
-  cursors: 'is good for its account and filter',
-  http: 'nobody else’s tokens',
-  forms: 'revokes the very token of the value',
-  log: 'leaves no value',
+  scopes: 'accepts a text if and only if it is a scope',
+  targets: 'reads the path as the URL standard does',
+  decisions: 'allows exactly what the scopes cover',
+  values: 'reports malformed if and only if the value is',
+  guard: 'requires exactly one Authorization header',
+  basic: 'returns exactly the encoded credentials',
+  cursors: 'accepts a cursor only for its account and filter',
+  http: 'tokens of other accounts',
+  forms: 'revokes only the tokens of the values sent',
+  log: 'masks every value',
 };
 
-describe('a defect would be found', () => {
-  it.each(names)('%s', { timeout: 60_000 }, async (name) => {
+describe('fuzzing with a deliberate defect', () => {
+  it.each(names)('finds it in %s', { timeout: 60_000 }, async (name) => {
     const finding = await findingOf(name, 5, DEFECTS[name]);
 
     expect(finding?.message).toContain(RULES[name]);
   });
 
-  it('and be found again in its block, without those before it', async () => {
+  it('reproduces the finding from its block alone', async () => {
     const found = await findingOf('values', 5, DEFECTS.values);
     const surface = SURFACES.values({ ...SUBJECTS, ...DEFECTS.values });
     const again = await fuzz(surface, SEED, [found?.block ?? 0]);
@@ -147,8 +147,8 @@ describe('a defect would be found', () => {
   });
 });
 
-describe('the inputs', () => {
-  it('are the same for the same seed and block, and others for others', () => {
+describe('fuzzing inputs', () => {
+  it('are the same for the same seed and block, and differ for any other', () => {
     const drawn = (seed: number, block: number) => {
       const random = new Random(seed, block);
       return Array.from({ length: 50 }, () => random.spoil('GET:shop.example/orders')).join('\n');
@@ -158,7 +158,7 @@ describe('the inputs', () => {
     expect(new Set([drawn(1, 2), drawn(1, 3), drawn(2, 2), drawn(2, 3)]).size).toBe(4);
   });
 
-  it('are all tried, each by one worker', () => {
+  it('are divided among workers so that each block is tried exactly once', () => {
     const blocks = [0, 1, 2].flatMap((worker) => [...blocksOf(9500, worker, 3)]);
     expect(blocks.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   });

@@ -1,9 +1,9 @@
-// Runs a surface over blocks of inputs. Each block begins anew and follows from the seed and its
-// number alone, so that a finding can be had again without what came before it.
+// Runs a surface over blocks of inputs. Each block starts from a fresh state and depends only on the seed
+// and its number, so that a finding can be reproduced from its block alone.
 import { Random } from './random.ts';
 import type { Surface } from './surfaces.ts';
 
-/** So many inputs are tried on one service, or whatever the surface asks. */
+/** Inputs per block; all of them are tried on one service or set of scopes. */
 export const BLOCK = 1000;
 
 export interface Finding {
@@ -11,7 +11,7 @@ export interface Finding {
   readonly message: string;
 }
 
-/** Tries blocks of inputs, until one shows something wrong. */
+/** Tries blocks of inputs until one breaks a rule. */
 export async function fuzz(
   surface: Surface,
   seed: number,
@@ -36,7 +36,7 @@ async function tryBlock(surface: Surface, random: Random): Promise<void> {
   }
 }
 
-/** Every so-many-th block of a run, for one of several workers. */
+/** The blocks of a run for one of several workers: every `workers`-th one. */
 export function* blocksOf(inputs: number, worker: number, workers: number): Generator<number> {
   for (let block = worker; block * BLOCK < inputs; block += workers) yield block;
 }

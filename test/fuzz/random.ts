@@ -1,4 +1,4 @@
-/** What parsers trip over: of paths, headers, JSON, forms and texts. */
+/** Pieces that parsers of paths, headers, JSON, forms and text often get wrong. */
 const PIECES = [
   ...['', ' ', '\t', '\r\n', '\n', '\0', '\u007f', '\u0085', '\u00a0', '\u200b', '\ufeff', '…'],
   ...['/', '//', '/./', '/../', '.', '..', '...', '%2e', '%2E%2e', '%2f', '%2F', '%5c', '\\', ';'],
@@ -10,8 +10,8 @@ const PIECES = [
 ];
 
 /**
- * A stream of numbers that follows from its seed (xorshift128, Marsaglia 2003): many times faster than
- * what properties are made of, so that millions of inputs take a minute.
+ * A seeded random generator (xorshift128, Marsaglia 2003). It is many times faster than the arbitraries
+ * of fast-check, so that millions of inputs take a minute.
  */
 export class Random {
   #a: number;
@@ -25,7 +25,7 @@ export class Random {
     for (let i = 0; i < 16; i++) this.#next();
   }
 
-  /** A whole number from 0 up to, and without, a limit. */
+  /** A whole number from 0 up to, but not including, `limit`. */
   below(limit: number): number {
     return this.#next() % limit;
   }
@@ -38,12 +38,12 @@ export class Random {
     return items[this.below(items.length)] as Item;
   }
 
-  /** As many of them as it likes, up to a number. */
+  /** From 0 to `atMost` items. */
   some<Item>(atMost: number, make: () => Item): Item[] {
     return Array.from({ length: this.below(atMost + 1) }, make);
   }
 
-  /** A piece that parsers trip over, or any character, or a longer text of such. */
+  /** One of `PIECES`, one of them repeated many times, or a few random characters. */
   text(): string {
     if (this.oneIn(200)) return this.pick(PIECES).repeat(this.below(5000));
     if (this.oneIn(2)) return this.pick(PIECES);
@@ -52,11 +52,11 @@ export class Random {
     );
   }
 
-  /** The text as it is, or with a few small things wrong. */
+  /** The text unchanged, or with a few small defects. */
   spoil(text: string): string {
-    let spoilt = text;
-    for (let times = this.pick(TIMES); times > 0; times--) spoilt = this.#spoilOnce(spoilt);
-    return spoilt;
+    let spoiled = text;
+    for (let times = this.pick(TIMES); times > 0; times--) spoiled = this.#spoilOnce(spoiled);
+    return spoiled;
   }
 
   #spoilOnce(text: string): string {
@@ -97,14 +97,14 @@ export class Random {
   }
 }
 
-/** Mostly few, so that what is spoilt is still near to what is right. */
+/** Mostly few, so that the result stays close to valid input. */
 const TIMES = [0, 0, 1, 1, 1, 1, 2, 2, 3, 6];
 
 function encodedBadly(text: string): string {
   return Array.from(text, (one) => `%${one.charCodeAt(0).toString(16).padStart(2, '0')}`).join('');
 }
 
-/** The same to the eye, and to whoever normalizes: the full-width forms of ASCII. */
+/** The full-width forms of ASCII look the same, and normalization turns them into ASCII. */
 function widened(text: string): string {
   return text.replace(/[!-~]/g, (one) => String.fromCharCode(one.charCodeAt(0) + 0xfee0));
 }

@@ -1,5 +1,5 @@
-// The specification once more, slow and plain, for the fuzzer to compare with: no line of it is the
-// library's.
+// A second implementation of the specification, slow and plain, for the fuzzer to compare with. It shares
+// no code with the library.
 import { createHmac, hkdfSync } from 'node:crypto';
 
 const METHOD = /^(?:\*|[A-Z](?:[A-Z-]{0,30}[A-Z])?)$/;
@@ -14,7 +14,7 @@ export interface PlainScope {
   readonly path: string;
 }
 
-/** Section 2 of the scope language; `undefined` for what is no scope. */
+/** Section 2 of the scope language; `undefined` if the text is not a scope. */
 export function scopeOf(text: unknown): PlainScope | undefined {
   if (typeof text !== 'string' || text.length > 1024) return undefined;
   const colon = text.indexOf(':');
@@ -51,7 +51,7 @@ function isPath(path: string): boolean {
   );
 }
 
-/** Whether a scope denotes a request, section 1; the segments in RFC 3986 normal form. */
+/** Section 1: whether a scope denotes a request. The segments are in RFC 3986 normal form. */
 export function denotes(
   scope: PlainScope,
   method: string,
@@ -71,10 +71,10 @@ function denotesPath(path: string, segments: readonly string[]): boolean {
   const isClosed = path.endsWith('$');
   const pattern = path === '$' ? [] : path.slice(0, isClosed ? -1 : undefined).split('/');
   const isEnd = isClosed ? segments.length === pattern.length : segments.length >= pattern.length;
-  return isEnd && pattern.every((one, place) => one === '{}' || one === segments[place]);
+  return isEnd && pattern.every((one, index) => one === '{}' || one === segments[index]);
 }
 
-/** The segments of a target as the URL standard reads it, each in RFC 3986 normal form. */
+/** The path segments of a target by the URL standard, each in RFC 3986 normal form. */
 export function segmentsOf(target: string): string[] {
   const { pathname } = new URL(`http://h${target}`);
   const path = pathname.slice(1).replace(/\/$/, '');
@@ -86,13 +86,13 @@ function normalForm(segment: string): string {
     const character = String.fromCharCode(Number.parseInt(hex, 16));
     return /[A-Za-z0-9\-._~]/.test(character) ? character : all.toUpperCase();
   });
-  // What the standard encodes and a raw target may hold as it is.
+  // The URL standard encodes these two; a raw target may contain them unencoded.
   return equal.replaceAll('%5E', '^').replaceAll('%7C', '|');
 }
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** Tells values with a right tag from all else: section 1 of the tokens. */
+/** Recognizes values with a valid tag: section 1 of the token specification. */
 export class PlainReader {
   readonly #form: RegExp;
   readonly #key: Uint8Array;

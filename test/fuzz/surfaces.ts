@@ -1,5 +1,5 @@
-// Everything that takes input from a stranger, each with what must hold whatever comes in. Inputs are
-// right ones with a few small things wrong: what is wholly wild is refused by the first check.
+// Everything that takes input from strangers, with the rules that must hold for any input. Inputs are valid
+// ones with a few small defects: the first check would refuse entirely random ones.
 import { readBasic } from '../../src/http/basic-auth.ts';
 import { bearerGuard, type GuardedRequest, tokenHandler } from '../../src/http/index.ts';
 import {
@@ -14,13 +14,13 @@ import { manualClock } from '../../src/testing/index.ts';
 import type { Random } from './random.ts';
 import { denotes, isHost, PlainReader, type PlainScope, scopeOf, segmentsOf } from './reference.ts';
 
-/** Tries one input; throws what is wrong. */
+/** Tries one input; throws an error that names a broken rule. */
 export type Attempt = (random: Random) => void | Promise<void>;
 
-/** Makes what a block of inputs is tried on. */
+/** Sets up a new state for a block of inputs. */
 export type Surface = (random: Random) => Attempt | Promise<Attempt>;
 
-/** What each surface asks; a test gives it one with a defect. */
+/** The functions under test, which a test can replace by ones with a defect. */
 export interface Subjects {
   readonly safeParseScope: typeof safeParseScope;
   readonly readRequest: typeof readRequest;
@@ -45,7 +45,7 @@ export const SUBJECTS: Subjects = {
   redact,
 };
 
-/** The surfaces by name, each over what it is given to ask. */
+/** The surfaces by name. */
 export const SURFACES = {
   scopes: (subjects) => () => scopeText(subjects.safeParseScope),
   targets: (subjects) => () => requestTarget(subjects.readRequest),
@@ -96,13 +96,21 @@ function scopeText(parse: Subjects['safeParseScope']): Attempt {
     const value = random.oneIn(500) ? [text] : text;
     const reading = parse(value as string);
     const expected = scopeOf(value);
-    must(reading.ok === (expected !== undefined), 'is read just where it is a scope', value);
+    must(
+      reading.ok === (expected !== undefined),
+      'accepts a text if and only if it is a scope',
+      value,
+    );
     if (reading.ok) {
       const { method, domain, path } = reading.scope;
-      must(`${reading.scope}` === canonical(expected as PlainScope), 'means what is written', text);
+      must(
+        `${reading.scope}` === canonical(expected as PlainScope),
+        'keeps the meaning of the text',
+        text,
+      );
       must(
         canonical({ method, domain, path }) === `${reading.scope}`,
-        'has the parts it shows',
+        'has the parts that its text shows',
         text,
       );
       return;
@@ -110,9 +118,13 @@ function scopeText(parse: Subjects['safeParseScope']): Attempt {
     const { suggestion } = reading;
     if (suggestion === undefined) return;
     const repaired = scopeOf(suggestion);
-    must(repaired !== undefined && repaired.path !== '*', 'suggests a narrow scope', text);
+    must(
+      repaired !== undefined && repaired.path !== '*',
+      'suggests a scope without a path wildcard',
+      text,
+    );
     const isSafe = REPAIRS.some((repair) => folded(repair(text)) === folded(suggestion));
-    must(isSafe, 'suggests nothing but the safe repairs', text, suggestion);
+    must(isSafe, 'suggests only safe repairs', text, suggestion);
   };
 }
 
@@ -144,28 +156,44 @@ function requestTarget(read: Subjects['readRequest']): Attempt {
     const reading = read({ method, domain, target });
     const isRight = target === plain && method === 'GET' && domain === 'Shop.Example';
     if (!reading.ok) {
-      must(!isRight, 'reads a plain request', target);
-      must(/^[a-z_]+$/.test(reading.reason), 'gives a reason that is a name', target);
+      must(!isRight, 'accepts a plain request', target);
+      must(/^[a-z_]+$/.test(reading.reason), 'gives a reason in snake_case', target);
       return;
     }
     const { request } = reading;
-    must(isHost(domain, 253) && request.domain === domain.toLowerCase(), 'reads a host', domain);
-    must(request.method === method && !method.includes('*'), 'reads a method', method);
+    must(
+      isHost(domain, 253) && request.domain === domain.toLowerCase(),
+      'accepts only hosts, in lower case',
+      domain,
+    );
+    must(
+      request.method === method && !method.includes('*'),
+      'keeps the method and accepts no wildcard',
+      method,
+    );
     const segments = request.path === '' ? [] : request.path.split('/');
-    // The standard encodes these two, so that raw and encoded they are one to it.
+    // The URL standard encodes these two, so it reads the raw and the encoded form the same way.
     const standard = segments.join('/').replaceAll('%5E', '^').replaceAll('%7C', '|');
-    must(standard === segmentsOf(target).join('/'), 'means what the URL standard says', target);
+    must(
+      standard === segmentsOf(target).join('/'),
+      'reads the path as the URL standard does',
+      target,
+    );
     for (const segment of segments) {
       const decoded = decodeURIComponent(segment);
       const isPlain = segment !== '' && !/^\.+$/.test(decoded) && !UNSAFE.test(decoded);
-      must(isPlain, 'lets nothing pass that another server reads otherwise', target);
+      must(isPlain, 'rejects paths that another server could read differently', target);
     }
     const again = read({ method, domain, target: `/${request.path}` });
-    must(again.ok && again.request.path === request.path, 'is read the same again', target);
+    must(
+      again.ok && again.request.path === request.path,
+      'reads its own output the same way',
+      target,
+    );
   };
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for control characters
 const UNSAFE = /[/\\;\u0000-\u001f\u007f-\u009f]/;
 
 const ASKED = 20;
@@ -190,17 +218,26 @@ function decision({ allows }: Subjects): Attempt {
     const asked = { method, domain, target };
     const answer = set.allows(asked);
     if (!answer.allowed && answer.reason !== 'not_covered') {
-      must(target !== plain || method === '*', 'refuses nothing plain for its form', asked);
+      must(
+        target !== plain || method === '*',
+        'does not refuse a plain request as malformed',
+        asked,
+      );
       return;
     }
     const segments = segmentsOf(target);
     const isDenoted = (scope: PlainScope) => denotes(scope, method, domain, segments);
-    must(answer.allowed === scopes.some(isDenoted), 'allows just what a scope says', texts, asked);
+    must(
+      answer.allowed === scopes.some(isDenoted),
+      'allows exactly what the scopes cover',
+      texts,
+      asked,
+    );
     if (answer.allowed) {
       const by = `${answer.by}`;
       const held = scopes.find((scope) => canonical(scope) === by);
-      must(held !== undefined, 'names a scope that is held', texts, by);
-      must(isDenoted(held), 'names a scope that allows it', asked, by);
+      must(held !== undefined, 'names one of the scopes', texts, by);
+      must(isDenoted(held), 'names a scope that covers the request', asked, by);
     }
   };
 }
@@ -214,7 +251,7 @@ const CATALOG = [HELD, 'POST:shop.example/orders', 'GET:shop.example/items', 'GE
 interface Service {
   readonly tokens: TokenService;
   readonly store: MemoryTokenStore;
-  /** Live, of ada and of bob; and two that are no longer. */
+  /** A live token of ada, one of bob, and the values of an expired and a revoked one. */
   readonly ada: { readonly id: string; readonly value: string };
   readonly bob: { readonly id: string; readonly value: string };
   readonly ended: readonly string[];
@@ -247,11 +284,11 @@ async function service(maxStaleMs: number): Promise<Service> {
   return { tokens, store, ada, bob, ended, close: () => tokens.close() };
 }
 
-/** A value that is right, or nearly, or right in all but the secret. */
+/** A valid value, one with small defects, or one with a valid tag but another body. */
 function valueNear(random: Random, { ada, bob, ended }: Service): string {
   const value = random.pick([ada.value, ada.value, ada.value, bob.value, ...ended]);
   if (!random.oneIn(8)) return random.spoil(value);
-  // With a right tag, as somebody with the tag key alone could make it.
+  // Somebody who has only the tag key could forge this tag.
   const at = 8 + random.below(49);
   const untagged = value.slice(0, at) + random.pick(['0', 'Z', 'z', 'a']) + value.slice(at + 1, -6);
   return untagged + READER.tagOf(untagged);
@@ -269,17 +306,22 @@ async function tokenValue({ verify }: Subjects): Promise<Attempt> {
     const isCovered = need !== needs[3];
     must(
       (verdict?.ok === true) === (value === good && isCovered),
-      'lets in the one live value, and no other',
+      'accepts the live value and no other',
       value,
     );
     if (verdict === undefined) {
-      must(READER.isValue(value), 'asks the store for nothing but what has a right tag', value);
+      must(READER.isValue(value), 'asks the store only for values with a valid tag', value);
       return;
     }
-    if (verdict.ok) return must(verdict.token.account === 'ada', 'knows whose it is', value);
+    if (verdict.ok)
+      return must(verdict.token.account === 'ada', 'returns the account of the token', value);
     const isMalformed = verdict.reason === 'malformed';
-    must(isMalformed === !READER.isValue(value), 'says malformed just of that', value);
-    must(!('token' in verdict), 'says nothing of a token that is refused', value);
+    must(
+      isMalformed === !READER.isValue(value),
+      'reports malformed if and only if the value is',
+      value,
+    );
+    must(!('token' in verdict), 'reveals nothing about a refused token', value);
   };
 }
 
@@ -310,30 +352,42 @@ async function guardedRequest({ guard }: Subjects): Promise<Attempt> {
     const isPlainCall =
       target === '/orders/7' && method === 'GET' && authorization === `Bearer ${good}`;
     if (!outcome.ok) {
-      must(!isPlainCall || rawHeaders.length > 2, 'lets the right call in', authorization, target);
-      const { status, headers: told } = outcome.response;
-      must(status === 400 || status === 401 || status === 403, 'is refused, not failed', status);
-      const challenge = told.get('www-authenticate') ?? '';
-      must(challenge.startsWith('Bearer realm="shop.example"'), 'is challenged', challenge);
-      must(!challenge.includes(good.slice(-33, -6)), 'is told nothing secret', challenge);
+      must(!isPlainCall || rawHeaders.length > 2, 'allows the valid call', authorization, target);
+      const { status, headers: sent } = outcome.response;
+      must(
+        status === 400 || status === 401 || status === 403,
+        'refuses with 400, 401 or 403',
+        status,
+      );
+      const challenge = sent.get('www-authenticate') ?? '';
+      must(challenge.startsWith('Bearer realm="shop.example"'), 'sends a challenge', challenge);
+      must(!challenge.includes(good.slice(-33, -6)), 'reveals no secret', challenge);
       if (random.oneIn(8)) {
         const text = await outcome.response.text();
-        must(!text.includes(good.slice(-33, -6)), 'is told nothing secret', text);
+        must(!text.includes(good.slice(-33, -6)), 'reveals no secret', text);
       }
       return;
     }
-    must(isFetch || rawHeaders.length === 2, 'lets in by one header only', rawHeaders);
+    must(
+      isFetch || rawHeaders.length === 2,
+      'requires exactly one Authorization header',
+      rawHeaders,
+    );
     const presented = /^bearer( .*)$/is.exec(authorization)?.[1]?.trim();
     const isLive = presented === good || presented === made.bob.value;
-    must(isLive, 'lets in the live values alone', authorization);
+    must(isLive, 'accepts only live values', authorization);
     const [path = '', query] = splitOnce(
       isFetch && !target.startsWith('/') ? `/${target}` : target,
       '?',
     );
-    must(!new URLSearchParams(query).has('access_token'), 'lets in by one credential only', target);
+    must(
+      !new URLSearchParams(query).has('access_token'),
+      'refuses a second credential in the query',
+      target,
+    );
     must(
       method === 'GET' && denotes(held, method, 'shop.example', segmentsOf(path)),
-      'lets in where the scope says so',
+      'allows only what the scope covers',
       target,
     );
   };
@@ -344,7 +398,7 @@ function splitOnce(text: string, mark: string): [string, string] {
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** `undefined` for what Fetch itself refuses, or reads as another address. */
+/** `undefined` if Fetch itself refuses the request or changes it. */
 function fetchRequest(method: string, target: string, authorization: string): Request | undefined {
   try {
     const url = `http://localhost${target.startsWith('/') ? '' : '/'}${target}`;
@@ -373,18 +427,26 @@ function basicCredentials(read: Subjects['readBasic']): Attempt {
     const isPlain = (text: string) => text.isWellFormed() && !/\p{Cc}/u.test(text);
     if (credentials === undefined) {
       const isRight = isPlain(user) && isPlain(password) && header.length < 4096;
-      must(header !== right || !isRight, 'reads right credentials', header);
+      must(header !== right || !isRight, 'accepts valid credentials', header);
       return;
     }
     const { username, password: secret } = credentials;
-    must(/^basic +[A-Za-z0-9+/]+={0,2}$/i.test(header), 'reads the one form', header);
-    must(!username.includes(':') && isPlain(username + secret), 'is plain text', header);
+    must(/^basic +[A-Za-z0-9+/]+={0,2}$/i.test(header), 'accepts only the Basic form', header);
+    must(
+      !username.includes(':') && isPlain(username + secret),
+      'returns text without control characters',
+      header,
+    );
     const bytes = Buffer.from(header.slice(6), 'base64');
-    must(bytes.equals(Buffer.from(`${username}:${secret}`)), 'reads what is there', header);
-    // Each by itself: halves of one character that meet in the middle are none in either.
+    must(
+      bytes.equals(Buffer.from(`${username}:${secret}`)),
+      'returns exactly the encoded credentials',
+      header,
+    );
+    // Check both parts separately: each may hold half of a surrogate pair, which only together is well-formed.
     if (header !== right || !isPlain(user) || !isPlain(password)) return;
     const [first, rest] = splitOnce(`${user}:${password}`, ':');
-    must(username === first && secret === rest, 'ends the name at the first colon', header);
+    must(username === first && secret === rest, 'splits at the first colon', header);
   };
 }
 
@@ -411,17 +473,21 @@ async function listCursor({ list }: Subjects): Promise<Attempt> {
     try {
       page = await ask({ account, limit: 1, ...filter, cursor });
     } catch (error) {
-      must(isTokenError(error) && error.code === 'invalid_request', 'is refused', cursor);
+      must(
+        isTokenError(error) && error.code === 'invalid_request',
+        'refuses with invalid_request',
+        cursor,
+      );
     }
-    // Base64 has spare bits and readers skip what is none, but one spelling alone is taken.
+    // Base64 decoders ignore spare bits and foreign characters; only the canonical spelling may be accepted.
     must(
       (page !== undefined) === (cursor === own),
-      'is good for its account and filter',
+      'accepts a cursor only for its account and filter',
       account,
       cursor,
     );
     const isOwners = page?.tokens.every((token) => token.account === account) ?? true;
-    must(isOwners, 'shows nobody else’s tokens', account, cursor);
+    must(isOwners, 'does not show tokens of other accounts', account, cursor);
   };
 }
 
@@ -521,46 +587,57 @@ async function serviceRequest({ handler }: Subjects, random: Random): Promise<At
     if (request === undefined) return;
     const response = await answer(request);
     const { status } = response;
-    must(status >= 200 && status < 500, 'is answered, and never 5xx', method, path, body, status);
+    must(
+      status >= 200 && status < 500,
+      'answers every request without a 5xx status',
+      method,
+      path,
+      body,
+      status,
+    );
     const text = await response.text();
     const isPublic = new URL(request.url).pathname === '/openapi.json';
     if (status >= 300) {
-      must(!secrets.some((secret) => text.includes(secret)), 'is told nothing secret', text);
-      must(text === '' || JSON.parse(text).success === false, 'fails in the envelope', text);
+      must(!secrets.some((secret) => text.includes(secret)), 'reveals no secret', text);
+      must(
+        text === '' || JSON.parse(text).success === false,
+        'reports errors in the envelope',
+        text,
+      );
       return;
     }
     const known = readBasic(request.headers.get('authorization'));
     must(
       isPublic || known?.password === PASSWORD,
-      'serves nobody without credentials',
+      'serves nothing without valid credentials',
       authorization,
       path,
     );
     if (text === '' || isPublic) return;
     const isAdas = known?.username === 'ada';
-    must(!isAdas || !text.includes(bob.id), 'shows nobody else’s tokens', path, text);
+    must(!isAdas || !text.includes(bob.id), 'does not show tokens of other accounts', path, text);
     const { data, scopes, expire } = JSON.parse(text);
     for (const token of [{ scopes, expire }, ...(data ?? [])]) {
       for (const scope of token.scopes ?? []) {
         must(isKnown(scope), 'grants nothing beyond the catalog', body, scope);
       }
       const latest = 4_102_444_801 + 31_536_000;
-      must((token.expire ?? 0) <= latest, 'lives no longer than a year', body, token.expire);
+      must((token.expire ?? 0) <= latest, 'limits the lifetime to a year', body, token.expire);
     }
     const isWrite = method !== 'GET' && method !== 'HEAD';
     if (isWrite && isAdas) {
       const now = JSON.stringify(await store.find([bob.id as never]));
-      must(now === bobs, 'changes nobody else’s tokens', method, path, body);
+      must(now === bobs, 'does not change tokens of other accounts', method, path, body);
     }
   };
 }
 
-/** Whether a scope is one of the catalog, or below one: no method and no domain there is a wildcard. */
+/** Whether the catalog covers a scope. Its entries have no wildcard in method and domain. */
 function isKnown(scope: string): boolean {
   return CATALOG.some((entry) => scope === entry || scope.startsWith(`${entry}/`));
 }
 
-/** `undefined` for what Fetch itself makes no request of. */
+/** `undefined` if Fetch itself refuses the request. */
 function toRequest(
   method: string,
   path: string,
@@ -609,31 +686,36 @@ async function formRequest({ handler }: Subjects): Promise<Attempt> {
     const authorization = random.oneIn(4) ? random.spoil(right) : right;
     const path = isRevocation ? '/revoke' : '/introspect';
     const header = ['content-type', random.oneIn(20) ? random.spoil(type) : type] as const;
-    // Only now and then is it a live one that is to be revoked: then there is one live token less.
-    // As decoders of UTF-8 do it, a mark at the very start is no part of the text.
+    // UTF-8 decoders drop a byte order mark at the start.
     const asked = new URLSearchParams(body.replace(/^\ufeff/, '')).getAll('token');
+    // Revoke live values only rarely: each time, one live token less is left.
     if (isRevocation && asked.some((one) => live.has(one)) && !random.oneIn(300)) return;
     const request = toRequest('POST', path, authorization, [header], body);
     if (request === undefined) return;
     const response = await answer(request);
-    must(response.status >= 200 && response.status < 500, 'is answered', path, body);
+    must(
+      response.status >= 200 && response.status < 500,
+      'answers every request without a 5xx status',
+      path,
+      body,
+    );
     const text = await response.text();
-    must(!/[a-z0-9]_1[0-9A-Za-z]{57}/.test(text), 'shows no value', text);
+    must(!/[a-z0-9]_1[0-9A-Za-z]{57}/.test(text), 'returns no value', text);
     if (isRevocation) {
       for (const one of live) {
         if (await isLive(one)) continue;
-        must(asked.includes(one), 'revokes the very token of the value', body);
+        must(asked.includes(one), 'revokes only the tokens of the values sent', body);
         live.delete(one);
       }
       return;
     }
     if (response.status !== 200) return;
     const shown = readBasic(request.headers.get('authorization'));
-    must(shown?.password === PASSWORD, 'answers nobody else', authorization);
+    must(shown?.password === PASSWORD, 'answers only with valid credentials', authorization);
     const isActive = JSON.parse(text).active;
     must(
       isActive === (asked.length === 1 && live.has(asked[0] as string)),
-      'knows what is live',
+      'reports exactly the live values as active',
       body,
     );
   };
@@ -646,12 +728,12 @@ function logLine(mask: Subjects['redact']): Attempt {
     const value = `${random.pick(['acme', 'acme_live', 'ab'])}${untagged.slice(4)}${secret}AbCd12`;
     const line = random.spoil(`GET /token/${value} 200 ${random.oneIn(3) ? value : ''}`);
     const masked = mask(line);
-    must(!/[a-z0-9]_1[0-9A-Za-z]{57}/.test(masked), 'leaves no value', line);
-    // One that is cut short is not noticed.
+    must(!/[a-z0-9]_1[0-9A-Za-z]{57}/.test(masked), 'masks every value', line);
+    // The mask does not recognize a value that is cut short.
     const isWhole = line.split(secret).length === line.split(value).length;
-    must(!isWhole || !masked.includes(secret), 'leaves no secret', line);
+    must(!isWhole || !masked.includes(secret), 'masks every whole secret', line);
     const hasOne = /[a-z0-9]_1[0-9A-Za-z]{57}/.test(line);
-    must(hasOne || masked === line, 'leaves the rest as it is', line);
-    must(mask(masked) === masked, 'changes nothing the second time', line);
+    must(hasOne || masked === line, 'leaves a line without a value unchanged', line);
+    must(mask(masked) === masked, 'changes nothing when applied again', line);
   };
 }

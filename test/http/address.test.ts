@@ -33,7 +33,7 @@ describe('readAddress', () => {
     ['[::ffff:192.0.2.1]:5678', '192.0.2.1', '192.0.2.1'],
     ['::fffe:192.0.2.1', '::fffe:c000:201', '0:0:0:0'],
     ['', '', ''],
-  ])('reads %s as %s in %s', (text, host, network) => {
+  ])('reads %s as the host %s in the network %s', (text, host, network) => {
     expect(readAddress(text)).toEqual({ host, network });
   });
 
@@ -83,7 +83,7 @@ describe('readAddress', () => {
     '1'.repeat(100_000),
     ':'.repeat(100_000),
     '['.repeat(100_000),
-  ])('reads no address in %.40s', (text) => {
+  ])('returns undefined for %.40s', (text) => {
     expect(readAddress(text)).toBeUndefined();
   });
 });

@@ -5,8 +5,8 @@ import { ScopeCatalog } from '../../src/scope/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import { RecordingStore } from '../support.ts';
 import {
-  type Answer,
   basic,
+  bytesOf,
   CANARY,
   CATALOG,
   expectFailure,
@@ -15,11 +15,6 @@ import {
   type SetUpOptions,
   setUp,
 } from './support.ts';
-
-/** All that a caller can see. */
-function bytesOf({ status, headers, text }: Answer): string {
-  return JSON.stringify([status, [...headers], text]);
-}
 
 type Call = [method: string, path: string, json: unknown];
 
@@ -33,7 +28,7 @@ const CALLS: Call[] = [
   ['POST', '/token/T/explain', { scope: ORDERS }],
 ];
 
-describe('a token that is not the account’s', () => {
+describe('a token that the account does not own', () => {
   async function tokens() {
     const store = new RecordingStore();
     const keys = [generateKey()];
@@ -45,7 +40,7 @@ describe('a token that is not the account’s', () => {
     ];
     await setup.tokens.revoke('ada', revoked.id);
     const elsewhere = await setUp().issue();
-    // By the same keys, and in no store.
+    // Signed with the same keys, but not stored.
     const unkept = await setUp({ keys }).issue();
     store.takeCalls();
     const ids = {
@@ -61,10 +56,10 @@ describe('a token that is not the account’s', () => {
     const malformed = {
       'a value of other keys': elsewhere.value,
       'a value with another tag': `${mine.value.slice(0, -1)}${mine.value.endsWith('0') ? '1' : '0'}`,
-      'a value cut short': mine.value.slice(0, -1),
+      'a truncated value': mine.value.slice(0, -1),
       'a value of another prefix': mine.value.replace('acme', 'emca'),
       'no token at all': CANARY,
-      'an encoded id': `%${mine.id.charCodeAt(0).toString(16)}${mine.id.slice(1)}`,
+      'a percent-encoded id': `%${mine.id.charCodeAt(0).toString(16)}${mine.id.slice(1)}`,
     };
     return { ...setup, store, mine, ids, values, malformed };
   }
@@ -73,32 +68,35 @@ describe('a token that is not the account’s', () => {
     CALLS.flatMap((call) =>
       [undefined, '"1"', '"2"', '"1", "2"'].map((tag) => [...call, tag] as const),
     ),
-  )('looks the same, whatever it is: %s %s %o, If-Match: %s', async (method, path, json, tag) => {
-    const { call, store, ids, values, malformed } = await tokens();
-    const headers = tag === undefined ? {} : { 'if-match': tag };
-    const asked = async (token: string) => {
-      const options = { headers, ...(json !== undefined && { json }) };
-      const answer = await call(method, path.replace('T', token), options);
-      expectFailure(answer, 'not_found');
-      return { bytes: bytesOf(answer), calls: store.takeCalls() };
-    };
-    const expected = await asked(ids['an unknown id']);
-    expect(expected.calls.length).toBeGreaterThan(0);
+  )(
+    'gets the same answer and store calls whatever it is: %s %s %o, If-Match: %s',
+    async (method, path, json, tag) => {
+      const { call, store, ids, values, malformed } = await tokens();
+      const headers = tag === undefined ? {} : { 'if-match': tag };
+      const asked = async (token: string) => {
+        const options = { headers, ...(json !== undefined && { json }) };
+        const answer = await call(method, path.replace('T', token), options);
+        expectFailure(answer, 'not_found');
+        return { bytes: bytesOf(answer), calls: store.takeCalls() };
+      };
+      const expected = await asked(ids['an unknown id']);
+      expect(expected.calls.length).toBeGreaterThan(0);
 
-    // Of a value the record is read first, whatever is asked for.
-    for (const same of [ids, values]) {
-      const [first = ''] = Object.values(same);
-      const { calls } = await asked(first);
-      for (const [what, token] of Object.entries(same)) {
-        expect(await asked(token), what).toEqual({ ...expected, calls });
+      // A call by value reads the record first, so its store calls differ from those of a call by id.
+      for (const same of [ids, values]) {
+        const [first = ''] = Object.values(same);
+        const { calls } = await asked(first);
+        for (const [what, token] of Object.entries(same)) {
+          expect(await asked(token), what).toEqual({ ...expected, calls });
+        }
       }
-    }
-    for (const [what, token] of Object.entries(malformed)) {
-      expect(await asked(token), what).toEqual({ ...expected, calls: [] });
-    }
-  });
+      for (const [what, token] of Object.entries(malformed)) {
+        expect(await asked(token), what).toEqual({ ...expected, calls: [] });
+      }
+    },
+  );
 
-  it.each(CALLS)('is told from one’s own (the control): %s %s %o', async (method, path, json) => {
+  it.each(CALLS)('differs from an own token (control): %s %s %o', async (method, path, json) => {
     const { call, store, mine } = await tokens();
 
     const options = json === undefined ? {} : { json };
@@ -108,7 +106,7 @@ describe('a token that is not the account’s', () => {
     expect(store.takeCalls().length).toBeGreaterThan(0);
   });
 
-  it('looks the same to an account that does not have any', async () => {
+  it('gets the same answer for an account that owns no tokens', async () => {
     const { call, ids, values, malformed, mine } = await tokens();
     const own = { id: mine.id, value: mine.value };
     const all = [own, ids, values, malformed].flatMap((group) => Object.values<string>(group));
@@ -121,7 +119,7 @@ describe('a token that is not the account’s', () => {
 });
 
 describe('wrong credentials', () => {
-  it('look the same for a user that there is not, and reach no store', async () => {
+  it('get the same answer for known and unknown users and never reach the store', async () => {
     const store = new RecordingStore();
     const authenticate = fixedAccounts([{ username: 'ada', password: PASSWORD }]);
     const { call } = setUp({ store, authenticate });
@@ -147,7 +145,7 @@ describe('wrong credentials', () => {
   });
 });
 
-describe('what the host gave, when it misbehaves', () => {
+describe('host functions that misbehave', () => {
   afterEach(() => {
     vi.useRealTimers();
   });
@@ -155,34 +153,34 @@ describe('what the host gave, when it misbehaves', () => {
   const boom = () => {
     throw new Error(CANARY);
   };
-  /** What a function of the host may do instead of its work; by name. */
+  /** Ways in which a host function can fail, by name. */
   const FAULTS: [string, () => unknown][] = [
     ['throws', boom],
     [
-      'throws nothing',
+      'throws undefined',
       () => {
         throw undefined;
       },
     ],
     ['rejects', () => Promise.reject(new Error(CANARY))],
-    ['says undefined', () => undefined],
-    ['says a number', () => 7],
-    ['says true', () => true],
-    ['says an object', () => ({})],
-    ['says a list', () => ['ada']],
-    ['says an empty text', () => ''],
-    ['says a promise of a number', () => Promise.resolve(7)],
-    ['says what cannot be read', () => new Proxy({}, { get: boom, has: boom })],
-    ['says a thenable that throws', () => thenable(boom)],
-    ['says a thenable that settles twice', () => thenable((done) => [done(7), done('ada')])],
-    ['says a function', () => () => 'ada'],
+    ['returns undefined', () => undefined],
+    ['returns a number', () => 7],
+    ['returns true', () => true],
+    ['returns an object', () => ({})],
+    ['returns a list', () => ['ada']],
+    ['returns an empty text', () => ''],
+    ['returns a promise of a number', () => Promise.resolve(7)],
+    ['returns an unreadable object', () => new Proxy({}, { get: boom, has: boom })],
+    ['returns a thenable that throws', () => thenable(boom)],
+    ['returns a thenable that settles twice', () => thenable((done) => [done(7), done('ada')])],
+    ['returns a function', () => () => 'ada'],
   ];
   const HANGS: [string, () => unknown][] = [
-    ['hangs', () => new Promise(() => {})],
-    ['says a thenable that never settles', () => thenable(() => {})],
+    ['never settles', () => new Promise(() => {})],
+    ['returns a thenable that never settles', () => thenable(() => {})],
   ];
 
-  it.each(FAULTS)('authenticate %s: opens nothing, and breaks no other', async (_, fault) => {
+  it.each(FAULTS)('an authenticate that %s fails only its own call', async (_, fault) => {
     const authenticate = vi.fn(({ username }) => (username === 'ada' ? 'ada' : fault()));
     const { call, tokens } = setUp({ authenticate: authenticate as never });
     const json = { scopes: [ORDERS] };
@@ -199,7 +197,7 @@ describe('what the host gave, when it misbehaves', () => {
     expect((await tokens.list({ account: 'eve' })).tokens).toEqual([]);
   });
 
-  it.each(FAULTS)('catalog %s: opens nothing, and breaks no other', async (_, fault) => {
+  it.each(FAULTS)('a catalog that %s fails only its own call', async (_, fault) => {
     const { call, tokens } = withService({
       catalog: (account) => (account === 'ada' ? ScopeCatalog.from(CATALOG) : (fault() as never)),
     });
@@ -217,7 +215,7 @@ describe('what the host gave, when it misbehaves', () => {
     expect((await tokens.list({ account: 'eve' })).tokens).toEqual([]);
   });
 
-  it.each(HANGS)('a function that %s holds up nobody else', async (_, hang) => {
+  it.each(HANGS)('a function that %s does not hold up other accounts', async (_, hang) => {
     vi.useFakeTimers();
     const catalog = (account: string) =>
       account === 'ada' ? ScopeCatalog.from(CATALOG) : (hang() as never);
@@ -241,12 +239,12 @@ describe('what the host gave, when it misbehaves', () => {
   });
 
   it.each<[string, () => unknown]>([
-    // A clock is asked for a time, not for a promise: one that it rejects is nobody's to handle.
+    // `now` is synchronous, so nothing handles a rejected promise that it returns.
     ...FAULTS.filter(([how]) => how !== 'rejects'),
-    ['says an invalid date', () => new Date(Number.NaN)],
-    ['says milliseconds', () => Date.now()],
-    ['says what only looks like a date', () => ({ getTime: () => 'soon' })],
-  ])('a clock that %s opens nothing, and works again', async (_, fault) => {
+    ['returns an invalid date', () => new Date(Number.NaN)],
+    ['returns milliseconds', () => Date.now()],
+    ['returns an object with an invalid getTime', () => ({ getTime: () => 'soon' })],
+  ])('a clock that %s fails every call until it works again', async (_, fault) => {
     const clock = manualClock();
     let isBroken = false;
     const now = () => (isBroken ? (fault() as Date) : clock.now());
@@ -269,32 +267,35 @@ describe('what the host gave, when it misbehaves', () => {
     expect(await tokens.verify(value, { scope: ORDERS })).toMatchObject({ ok: true });
   });
 
-  it.each([...FAULTS, ...HANGS])('a listener that %s is nobody’s trouble', async (_, fault) => {
-    const told = vi.fn(fault);
-    const { call } = withService(
-      { onEvent: told as () => void },
-      {
-        onError: told as () => void,
-        authenticate: ({ username }) => (username === 'ada' ? 'ada' : (7 as never)),
-      },
-    );
-    const rejections: unknown[] = [];
-    const note = (reason: unknown) => rejections.push(reason);
-    process.on('unhandledRejection', note);
+  it.each([...FAULTS, ...HANGS])(
+    'a listener that %s affects no call and leaves no unhandled rejection',
+    async (_, fault) => {
+      const listener = vi.fn(fault);
+      const { call } = withService(
+        { onEvent: listener as () => void },
+        {
+          onError: listener as () => void,
+          authenticate: ({ username }) => (username === 'ada' ? 'ada' : (7 as never)),
+        },
+      );
+      const rejections: unknown[] = [];
+      const note = (reason: unknown) => rejections.push(reason);
+      process.on('unhandledRejection', note);
 
-    const answer = await call('POST', '/token', { json: { scopes: [ORDERS] } });
-    await call('GET', '/token', { as: 'eve' });
-    const shown = await call('GET', `/token/${answer.body['id']}`);
-    await new Promise((resolve) => setImmediate(resolve));
+      const answer = await call('POST', '/token', { json: { scopes: [ORDERS] } });
+      await call('GET', '/token', { as: 'eve' });
+      const shown = await call('GET', `/token/${answer.body['id']}`);
+      await new Promise((resolve) => setImmediate(resolve));
 
-    process.off('unhandledRejection', note);
-    expect(rejections).toEqual([]);
-    expect(told).toHaveBeenCalled();
-    expect([answer.status, shown.status]).toEqual([200, 200]);
-  });
+      process.off('unhandledRejection', note);
+      expect(rejections).toEqual([]);
+      expect(listener).toHaveBeenCalled();
+      expect([answer.status, shown.status]).toEqual([200, 200]);
+    },
+  );
 });
 
-/** A handler over a service with options that the ordinary set-up does not take. */
+/** A handler over a service with options that `setUp` does not accept. */
 function withService(
   options: Partial<ConstructorParameters<typeof TokenService>[0]>,
   handlerOptions: SetUpOptions = {},

@@ -13,10 +13,10 @@ type Authentication = ReturnType<typeof fixedAccounts>;
 
 const ADA = { username: 'ada', password: 'correct horse' };
 const HASH = hashPassword(ADA.password);
-/** Her again, without the time that a hash takes. */
+/** The same account with a ready hash, which saves the time of hashing. */
 const HASHED = { username: ADA.username, passwordHash: HASH };
 
-/** Whether an answer comes at once: from memory, since scrypt is worked out in another thread. */
+/** Whether an answer comes from memory: scrypt, in another thread, takes longer than a turn. */
 async function isRemembered(authenticate: Authentication, credentials = ADA): Promise<boolean> {
   const answer = authenticate(credentials).then(() => true);
   const isFirst = await Promise.race([answer, new Promise((resolve) => setImmediate(resolve))]);
@@ -27,31 +27,31 @@ async function isRemembered(authenticate: Authentication, credentials = ADA): Pr
 describe('fixedAccounts', () => {
   it.each<[string, string, string, string | null]>([
     ['the right password', 'ada', 'correct horse', 'ada'],
-    ['a wrong one', 'ada', 'wrong', null],
-    ['none', 'ada', '', null],
-    ['one more character', 'ada', 'correct horsex', null],
-    ['one less', 'ada', 'correct hors', null],
+    ['a wrong password', 'ada', 'wrong', null],
+    ['no password', 'ada', '', null],
+    ['one character more', 'ada', 'correct horsex', null],
+    ['one character less', 'ada', 'correct hors', null],
     ['another case', 'ada', 'Correct horse', null],
-    ['a space behind', 'ada', 'correct horse ', null],
-    ['somebody else’s password', 'ada', 'pa:ss:', null],
+    ['a trailing space', 'ada', 'correct horse ', null],
+    ['the password of another user', 'ada', 'pa:ss:', null],
     ['a password with colons', 'bob', 'pa:ss:', 'acme'],
-    ['a password with less of them', 'bob', 'pa:ss', null],
+    ['a password with fewer colons', 'bob', 'pa:ss', null],
     ['the account instead of the name', 'acme', 'pa:ss:', null],
-    ['a password of any script', 'ädä', 'пароль 😀', 'ädä'],
-    ['a part of it', 'ädä', 'пароль ', null],
-    ['a kept hash', 'eve', 'hashed', 'eve'],
-    ['a wrong password for a kept hash', 'eve', 'Hashed', null],
+    ['a password in any script', 'ädä', 'пароль 😀', 'ädä'],
+    ['a part of that password', 'ädä', 'пароль ', null],
+    ['the password of a stored hash', 'eve', 'hashed', 'eve'],
+    ['a wrong password for a stored hash', 'eve', 'Hashed', null],
     ['the hash as a password', 'eve', hashPassword('hashed'), null],
     ['a short password', 'kim', ' ', 'kim'],
     ['a long password', 'lee', 'x'.repeat(2000), 'acme'],
-    ['a long password but for its end', 'lee', `${'x'.repeat(1999)}y`, null],
+    ['a long password with a different end', 'lee', `${'x'.repeat(1999)}y`, null],
     ['an unknown user', 'eva', 'hashed', null],
     ['a user in another case', 'Ada', 'correct horse', null],
     ['an empty user', '', 'correct horse', null],
     ['an empty user and password', '', '', null],
     ['a name of Object.prototype', 'constructor', 'correct horse', null],
     ['__proto__', '__proto__', 'correct horse', null],
-  ])('opens with %s: %s', async (_, username, password, account) => {
+  ])('accepts only right credentials: %s (user "%s")', async (_, username, password, account) => {
     expect(await list()({ username, password })).toBe(account);
   });
 
@@ -67,22 +67,22 @@ describe('fixedAccounts', () => {
     ['an empty name', [{ username: '', password: CANARY }]],
     ['a name with a colon', [{ username: 'a:b', password: CANARY }]],
     ['a name with a control character', [{ username: 'a\nb', password: CANARY }]],
-    ['a name with half a character', [{ username: 'a\ud800', password: CANARY }]],
+    ['a name with a lone surrogate', [{ username: 'a\ud800', password: CANARY }]],
     ['a name of 256 bytes', [{ username: 'ä'.repeat(128), password: CANARY }]],
-    ['a name that is no text', [{ username: 1, password: CANARY }]],
-    ['a name twice', [HASHED, { username: 'ada', password: CANARY }]],
-    ['a name twice with one account', [HASHED, { username: 'ada', passwordHash: HASH }]],
+    ['a name that is not a text', [{ username: 1, password: CANARY }]],
+    ['a repeated name', [HASHED, { username: 'ada', password: CANARY }]],
+    ['a repeated name with the same account', [HASHED, { username: 'ada', passwordHash: HASH }]],
     ['no password', [{ username: 'ada' }]],
     ['an empty password', [{ username: 'ada', password: '' }]],
-    ['a password that is no text', [{ username: 'ada', password: 1234 }]],
+    ['a password that is not a text', [{ username: 'ada', password: 1234 }]],
     ['a password that is null', [{ username: 'ada', password: null }]],
     ['a password with a line break', [{ username: 'ada', password: `${CANARY}\n` }]],
-    ['both kinds', [{ username: 'ada', password: CANARY, passwordHash: HASH }]],
+    ['both a password and a hash', [{ username: 'ada', password: CANARY, passwordHash: HASH }]],
     ['an empty hash', [{ username: 'ada', passwordHash: '' }]],
     ['a password as a hash', [{ username: 'ada', passwordHash: CANARY }]],
     ['a hash that is null', [{ username: 'ada', passwordHash: null }]],
-    ['a cut hash', [{ username: 'ada', passwordHash: HASH.slice(0, -1) }]],
-    ['a hash with something behind', [{ username: 'ada', passwordHash: `${HASH}=` }]],
+    ['a truncated hash', [{ username: 'ada', passwordHash: HASH.slice(0, -1) }]],
+    ['a hash with trailing text', [{ username: 'ada', passwordHash: `${HASH}=` }]],
     ['a hash with a line break', [{ username: 'ada', passwordHash: `${HASH}\n` }]],
     ['a cheaper hash', [{ username: 'ada', passwordHash: HASH.replace('ln=14', 'ln=10') }]],
     ['a hash of another kind', [{ username: 'ada', passwordHash: `$2b$10$${CANARY}` }]],
@@ -90,7 +90,7 @@ describe('fixedAccounts', () => {
     ['an account with a control character', [{ ...ADA, account: 'a\u0000' }]],
     ['an account of 256 bytes', [{ ...ADA, account: 'a'.repeat(256) }]],
     ['an account that is null', [{ ...ADA, account: null }]],
-  ])('refuses %s, and does not show it', (_, accounts) => {
+  ])('refuses %s and does not show it', (_, accounts) => {
     const error = thrownBy(() => fixedAccounts(accounts as never));
 
     expect(error).toMatchObject({ name: 'TokenError', code: 'invalid_options' });
@@ -102,19 +102,19 @@ describe('fixedAccounts', () => {
   it.each<[string, object]>([
     ['accounts[1].password', { username: 'bob', password: '' }],
     ['accounts[1].passwordHash', { username: 'bob', passwordHash: `x${HASH}` }],
-  ])('names %s where that is what is wrong', (place, account) => {
+  ])('names %s when it is wrong', (field, account) => {
     const error = thrownBy(() => fixedAccounts([HASHED, account] as never));
 
-    expect(error).toMatchObject({ message: expect.stringContaining(`${place} must be`) });
+    expect(error).toMatchObject({ message: expect.stringContaining(`${field} must be`) });
   });
 
-  it('refuses an onRenew that is no function', () => {
+  it('refuses an onRenew that is not a function', () => {
     expect(thrownBy(() => fixedAccounts([HASHED], { onRenew: true } as never))).toMatchObject({
       code: 'invalid_options',
     });
   });
 
-  it('takes a name and an account of 255 bytes', async () => {
+  it('accepts a name and an account of 255 bytes', async () => {
     const username = 'ä'.repeat(127);
     const account = 'a'.repeat(255);
     const authenticate = fixedAccounts([{ username, password: 'x', account }]);
@@ -122,7 +122,7 @@ describe('fixedAccounts', () => {
     expect(await authenticate({ username, password: 'x' })).toBe(account);
   });
 
-  it('lets two users share an account, and keeps their passwords apart', async () => {
+  it('lets two users share an account with separate passwords', async () => {
     const accounts = ['a', 'b'].map((name) => ({ username: name, password: name, account: 'c' }));
     const authenticate = fixedAccounts(accounts);
 
@@ -132,7 +132,7 @@ describe('fixedAccounts', () => {
     }
   });
 
-  it('keeps what it was given, whatever becomes of the list', async () => {
+  it('is not affected by later changes to the list', async () => {
     const entry = { ...ADA };
     const accounts = [entry];
     const authenticate = fixedAccounts(accounts);
@@ -144,7 +144,7 @@ describe('fixedAccounts', () => {
     expect(await authenticate({ ...ADA, password: 'changed' })).toBe(null);
   });
 
-  it('shows nothing of a password', async () => {
+  it('does not reveal a password when it is printed', async () => {
     const authenticate = fixedAccounts([{ username: 'ada', password: CANARY }]);
     await authenticate({ username: 'ada', password: CANARY });
 
@@ -154,7 +154,7 @@ describe('fixedAccounts', () => {
     expect(JSON.stringify({ authenticate })).toBe('{}');
   });
 
-  it('is what the service asks', async () => {
+  it('authenticates the calls of a service', async () => {
     const { call, issue } = setUp({ authenticate: list() });
     const { id } = await issue('acme');
     const as = (name: string, password: string) => ({
@@ -174,8 +174,8 @@ describe('fixedAccounts', () => {
   });
 });
 
-describe('a right password', () => {
-  it('is remembered for sixty seconds, up to the very last of them', async () => {
+describe('a correct password', () => {
+  it('is remembered for exactly sixty seconds', async () => {
     const clock = manualClock();
     const authenticate = fixedAccounts([HASHED], { clock });
 
@@ -188,7 +188,7 @@ describe('a right password', () => {
     expect(await isRemembered(authenticate)).toBe(true);
   });
 
-  it('is not remembered longer for being used', async () => {
+  it('is not remembered longer when it is used', async () => {
     const clock = manualClock();
     const authenticate = fixedAccounts([HASHED], { clock });
     await authenticate(ADA);
@@ -201,7 +201,7 @@ describe('a right password', () => {
     expect(await isRemembered(authenticate)).toBe(false);
   });
 
-  it('opens nothing for a wrong one, and is not forgotten over it', async () => {
+  it('stays remembered after wrong passwords, which are still refused', async () => {
     const authenticate = fixedAccounts([HASHED], { clock: manualClock() });
     await authenticate(ADA);
 
@@ -212,7 +212,7 @@ describe('a right password', () => {
     expect(await isRemembered(authenticate)).toBe(true);
   });
 
-  it('is remembered for its own user alone', async () => {
+  it('is remembered only for its own user', async () => {
     const accounts = ['ada', 'bob'].map((username) => ({ ...HASHED, username }));
     const authenticate = fixedAccounts(accounts, { clock: manualClock() });
     await authenticate(ADA);
@@ -222,7 +222,7 @@ describe('a right password', () => {
     expect(await isRemembered(authenticate, { ...ADA, username: 'bob' })).toBe(true);
   });
 
-  it('is worked out anew by another list', async () => {
+  it('is hashed again by another list', async () => {
     const clock = manualClock();
     await fixedAccounts([HASHED], { clock })(ADA);
 
@@ -230,7 +230,7 @@ describe('a right password', () => {
   });
 });
 
-/** What is asked of scrypt from now on, until the test ends. */
+/** Records all calls of scrypt until the test ends. */
 function watchScrypt() {
   const crypto = createRequire(import.meta.url)('node:crypto') as typeof nodeCrypto;
   const scrypt = vi.spyOn(crypto, 'scrypt');
@@ -242,8 +242,8 @@ function watchScrypt() {
   return scrypt;
 }
 
-describe('many calls at once', () => {
-  it('wait for one hash of a password, each of its own', async () => {
+describe('many concurrent calls', () => {
+  it('share one hash per user and password', async () => {
     const scrypt = watchScrypt();
     const check = fixedAccounts([HASHED, { username: 'bob', password: 'battery staple' }]);
     const ten = (username: string, password: string) =>
@@ -269,28 +269,28 @@ describe('many calls at once', () => {
 });
 
 describe('a hash of an earlier version', () => {
-  /** With p = 1. */
+  /** A hash with p = 1. */
   const old = () => {
     const salt = randomBytes(16);
     const hash = scryptSync(ADA.password, salt, 32, { N: 16_384, r: 8, p: 1 });
     return `$scrypt$ln=14,r=8,p=1$${salt.toString('base64url')}$${hash.toString('base64url')}`;
   };
 
-  /** A list with one, and the hash that it becomes. */
+  /** A list with an old hash, and a promise of the renewed one. */
   function renewing() {
-    const told = Promise.withResolvers<readonly [username: string, passwordHash: string]>();
-    const onRenew = vi.fn((...args: [string, string]) => told.resolve(args));
+    const renewal = Promise.withResolvers<readonly [username: string, passwordHash: string]>();
+    const onRenew = vi.fn((...args: [string, string]) => renewal.resolve(args));
     const clock = manualClock();
     const accounts = [{ username: 'ada', passwordHash: old() }];
     return {
       clock,
       onRenew,
-      renewed: told.promise,
+      renewed: renewal.promise,
       check: fixedAccounts(accounts, { clock, onRenew }),
     };
   }
 
-  it('opens, and is renewed once for many right passwords', async () => {
+  it('is accepted, and renewed once for many concurrent calls', async () => {
     const { check, onRenew, renewed } = renewing();
 
     const answers = await Promise.all(Array.from({ length: 10 }, () => check(ADA)));
@@ -305,7 +305,7 @@ describe('a hash of an earlier version', () => {
     expect(await kept({ ...ADA, password: 'wrong' })).toBeNull();
   });
 
-  it('is replaced in memory as well', async () => {
+  it('is replaced in memory, too', async () => {
     const { check, clock, renewed } = renewing();
     await check(ADA);
     await renewed;
@@ -318,7 +318,7 @@ describe('a hash of an earlier version', () => {
     expect(workOf(scrypt)).toEqual([5, 5]);
   });
 
-  it('is renewed for no wrong password', async () => {
+  it('is not renewed by a wrong password', async () => {
     const { check, onRenew } = renewing();
 
     expect(await check({ ...ADA, password: 'wrong' })).toBeNull();
@@ -327,21 +327,21 @@ describe('a hash of an earlier version', () => {
     expect(onRenew).not.toHaveBeenCalled();
   });
 
-  it('is renewed though the host cannot keep it', async () => {
-    const told = Promise.withResolvers<void>();
+  it('is still accepted when onRenew throws', async () => {
+    const renewal = Promise.withResolvers<void>();
     const onRenew = () => {
-      told.resolve();
+      renewal.resolve();
       throw new Error('read-only file system');
     };
     const check = fixedAccounts([{ username: 'ada', passwordHash: old() }], { onRenew });
 
     expect(await check(ADA)).toBe('ada');
-    await told.promise;
+    await renewal.promise;
 
     expect(await check(ADA)).toBe('ada');
   });
 
-  it('is the only one that is renewed', async () => {
+  it('differs from a current hash, which is not renewed', async () => {
     const onRenew = vi.fn();
     const clock = manualClock();
     const check = fixedAccounts([HASHED], { clock, onRenew });
@@ -355,7 +355,7 @@ describe('a hash of an earlier version', () => {
     expect(onRenew).not.toHaveBeenCalled();
   });
 
-  it('costs a wrong password as much as a new one, and as an unknown user', async () => {
+  it('costs a wrong password as much work as a current hash or an unknown user', async () => {
     const accounts = [
       { username: 'old', passwordHash: old() },
       { ...HASHED, username: 'new' },
@@ -373,7 +373,7 @@ describe('a hash of an earlier version', () => {
     expect(work).toEqual([[1, 4], [5], [5]]);
   });
 
-  /** The p of each call; all else is the same. */
+  /** The `p` of each scrypt call; expects all other parameters to be the same. */
   function workOf(scrypt: ReturnType<typeof watchScrypt>): number[] {
     return scrypt.mock.calls.map(([, , length, { N, r, p = 0 }]) => {
       expect([length, N, r]).toEqual([32, 16_384, 8]);
@@ -382,11 +382,11 @@ describe('a hash of an earlier version', () => {
   }
 });
 
-describe('a hash that takes too long', () => {
+describe('a password whose hash takes long', () => {
   it.each([
     [10_000, true],
     [10_001, false],
-  ])('is remembered after %s ms: %s', async (ms, isKept) => {
+  ])('is accepted and remembered after %s ms: %s', async (ms, isInTime) => {
     const time = { ms: 0 };
     const queue = new PasswordQueue({ now: () => time.ms });
     const accounts = [HASHED];
@@ -395,8 +395,8 @@ describe('a hash that takes too long', () => {
     const answer = authenticate(ADA).catch(({ code }) => code);
     time.ms = ms;
 
-    expect(await answer).toBe(isKept ? 'ada' : 'overloaded');
-    expect(await isRemembered(authenticate)).toBe(isKept);
+    expect(await answer).toBe(isInTime ? 'ada' : 'overloaded');
+    expect(await isRemembered(authenticate)).toBe(isInTime);
   });
 });
 
@@ -407,7 +407,7 @@ describe('hashPassword', () => {
     );
   });
 
-  it('gives another text each time, without the password', () => {
+  it('returns another text each time, without the password', () => {
     const hashes = [hashPassword(CANARY), hashPassword(CANARY)];
 
     expect(hashes[0]).not.toBe(hashes[1]);
@@ -420,7 +420,7 @@ describe('hashPassword', () => {
 
 let listed: Authentication | undefined;
 
-/** One list for all: scrypt takes its time. */
+/** One list for all tests, because hashing is slow. */
 function list(): Authentication {
   listed ??= fixedAccounts([
     ADA,
@@ -439,5 +439,5 @@ function thrownBy(act: () => unknown): unknown {
   } catch (error) {
     return error;
   }
-  return expect.unreachable('it was taken');
+  return expect.unreachable('nothing was thrown');
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { expectFailure, ORDERS, type SetUpOptions, START, setUp } from './support.ts';
 
-/** A service with derivation, and the bearer of a token of two scopes. */
+/** A service with derivation, a parent token of two scopes, and a call that derives from a value. */
 async function setUpDerivation(options: SetUpOptions = {}) {
   const setting = setUp({ derivation: true, ...options });
   const parent = await setting.tokens.issue({
@@ -19,7 +19,7 @@ async function setUpDerivation(options: SetUpOptions = {}) {
 }
 
 describe('POST /token/derive', () => {
-  it('answers as create does, with the value and the parent', async () => {
+  it('answers like POST /token, with the token value and the parent id', async () => {
     const { derive, parent, tokens } = await setUpDerivation();
 
     const { status, body, headers } = await derive(parent.value, {
@@ -41,7 +41,11 @@ describe('POST /token/derive', () => {
   });
 
   it.each([
-    ['a scope that it does not hold', { scopes: ['GET:shop.example/items'] }, 'scope_unmatched'],
+    [
+      'a scope that the parent does not hold',
+      { scopes: ['GET:shop.example/items'] },
+      'scope_unmatched',
+    ],
     ['no scopes', { scopes: [] }, 'scopes_required'],
     ['a number for expire', { scopes: [ORDERS], expire: 5 }, 'invalid_request'],
     ['an unknown member', { scopes: [ORDERS], parent: 'x' }, 'invalid_request'],
@@ -51,7 +55,7 @@ describe('POST /token/derive', () => {
     expectFailure(await derive(parent.value, json), code);
   });
 
-  it('takes a Bearer token, and asks for one', async () => {
+  it('refuses a call without a Bearer token and asks for one in WWW-Authenticate', async () => {
     const { call } = await setUpDerivation();
 
     const none = await call('POST', '/token/derive', { as: null, json: { scopes: [ORDERS] } });
@@ -63,7 +67,7 @@ describe('POST /token/derive', () => {
     }
   });
 
-  it('tells the bearer of a value that is refused nothing but that', async () => {
+  it('gives the same invalid_token answer for malformed, revoked and orphaned values', async () => {
     const { derive, parent, tokens } = await setUpDerivation();
     const child = await tokens.derive(parent.value, { scopes: [ORDERS] });
     const malformed = await derive('acme_nonsense');
@@ -92,13 +96,13 @@ describe('POST /token/derive', () => {
     );
   });
 
-  it('is off by default', async () => {
+  it('answers 401 when derivation is off', async () => {
     const { derive, parent } = await setUpDerivation({ derivation: false });
 
     expect((await derive(parent.value)).status).toBe(401);
   });
 
-  it('is in the document only if it is on', async () => {
+  it('is described in the OpenAPI document only when derivation is on', async () => {
     for (const derivation of [true, false]) {
       const { call } = await setUpDerivation({ derivation });
       const { body } = await call('GET', '/openapi.json', { as: null });
@@ -111,7 +115,7 @@ describe('POST /token/derive', () => {
   });
 });
 
-describe('the description of a call that makes or changes a token', () => {
+describe('the OpenAPI description of calls that create or change a token', () => {
   const quotas = { tokensPerAccount: 2, scopesPerToken: 2 };
   const tooMany = { scopes: [ORDERS, 'POST:shop.example/orders', 'GET:shop.example/items'] };
 
@@ -120,7 +124,7 @@ describe('the description of a call that makes or changes a token', () => {
     ['POST', '/token/derive', {}],
     ['PUT', '/token/{token}', tooMany],
     ['PATCH', '/token/{token}', tooMany],
-  ])('has quota_exceeded, with which %s %s answers', async (method, path, json) => {
+  ])('lists quota_exceeded, the code that %s %s answers with', async (method, path, json) => {
     const { call, derive, parent } = await setUpDerivation({ quotas });
     await derive(parent.value);
     const { body } = await call('GET', '/openapi.json', { as: null });
@@ -141,7 +145,7 @@ describe('the description of a call that makes or changes a token', () => {
   });
 });
 
-/** What the tests read of a description. */
+/** The parts of an OpenAPI document that the tests read. */
 interface Described {
   readonly paths: Record<
     string,
@@ -163,7 +167,7 @@ interface Described {
 }
 
 describe('GET /token?parent=', () => {
-  it('lists the children of a token', async () => {
+  it('lists derived tokens, keeps the filter in the next link and refuses a malformed id', async () => {
     const { call, derive, parent } = await setUpDerivation();
     const child = await derive(parent.value);
     await derive(parent.value);

@@ -15,7 +15,7 @@ async function get(path: string, options: Parameters<typeof setUp>[0] = { docs: 
 }
 
 describe('GET /docs', () => {
-  it('answers everybody with a page under a strict policy', async () => {
+  it('serves the page without credentials, under a strict content security policy', async () => {
     const { response, headers } = await get('/docs');
 
     expect(response.status).toBe(200);
@@ -36,33 +36,33 @@ describe('GET /docs', () => {
     ]);
   });
 
-  it('has no script, style or handler within, and names nothing of another place', async () => {
+  it('has no inline script, style or handler, and loads nothing from elsewhere', async () => {
     const { text } = await get('/docs');
 
     expect(text).not.toMatch(/<style|\sstyle=|\son\w+=|javascript:/i);
     expect(text.match(/<script[^>]*>[^<]+/g)).toBeNull();
-    const named = [...text.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, place]) => place);
+    const named = [...text.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, link]) => link);
     expect(
       named.filter(
-        (place) => !/^(?:docs\/[a-z.-]+\?[0-9a-f]{16}|data:,|openapi\.json)$/.test(String(place)),
+        (link) => !/^(?:docs\/[a-z.-]+\?[0-9a-f]{16}|data:,|openapi\.json)$/.test(String(link)),
       ),
     ).toEqual([]);
     expect(named).toHaveLength(FILES.length + 2);
   });
 
-  it('finds all that it names below its own address, wherever it is mounted', async () => {
+  it('links to existing files below the base path', async () => {
     const { handler } = setUp({ docs: true, basePath: '/auth' });
     const page = await (await handler(new Request('http://localhost/auth/docs'))).text();
     const named = [...page.matchAll(/(?:src|href)="(docs[^"]*|openapi\.json)"/g)];
 
-    for (const [, place = ''] of named) {
-      const address = new URL(place, 'http://localhost/auth/docs');
+    for (const [, link = ''] of named) {
+      const address = new URL(link, 'http://localhost/auth/docs');
       expect((await handler(new Request(address))).status).toBe(200);
     }
     expect(named).toHaveLength(FILES.length + 1);
   });
 
-  it('neither calls the service nor asks for credentials', async () => {
+  it('configures the viewer to send no calls and ask for no credentials', async () => {
     const { text } = await get('/docs/start.js');
 
     expect(text).toContain('supportedSubmitMethods: []');
@@ -72,8 +72,8 @@ describe('GET /docs', () => {
   });
 });
 
-describe('the files of the page', () => {
-  it.each(FILES)('have their type and are kept for long: %s', async (path, type) => {
+describe('the files of /docs', () => {
+  it.each(FILES)('have their content type and are cached for a year: %s', async (path, type) => {
     const { response, headers, text } = await get(path);
 
     expect(response.status).toBe(200);
@@ -97,13 +97,13 @@ describe('the files of the page', () => {
     '/docs/..\\package.json',
     '/docs/constructor',
     '/docs/__proto__',
-  ])('are these alone: not %s', async (path) => {
+  ])('do not include %s', async (path) => {
     const { call } = setUp({ docs: true });
 
     expectFailure(await call('GET', path, { as: null }), 'not_found');
   });
 
-  it.each(['/docs', '/docs/start.js'])('are only read: %s', async (path) => {
+  it.each(['/docs', '/docs/start.js'])('allow only GET and HEAD: %s', async (path) => {
     const { call, handler } = setUp({ docs: true });
 
     const answer = await call('POST', path, { as: null });
@@ -116,18 +116,25 @@ describe('the files of the page', () => {
   });
 });
 
-describe('a page that was not asked for', () => {
-  it.each([undefined, false])('is nowhere, with %s', async (docs) => {
+describe('the option docs', () => {
+  it.each([undefined, false])('makes all its paths not_found when it is %s', async (docs) => {
     const { call } = setUp({ docs });
 
     for (const path of ['/docs', ...FILES.map(([file]) => file)]) {
       expectFailure(await call('GET', path, { as: null }), 'not_found');
     }
   });
+
+  it('must be a boolean', () => {
+    expect(() => setUp({ docs: false })).not.toThrow();
+    expect(() => setUp({ docs: 'yes' as never })).toThrow(
+      expect.objectContaining({ code: 'invalid_options' }),
+    );
+  });
 });
 
-describe('a page without its package', () => {
-  it('is refused when the handler is made, in words that say what to do', async () => {
+describe('the docs page without swagger-ui-dist', () => {
+  it('fails at construction and says which package to install', async () => {
     vi.resetModules();
     vi.doMock('node:module', () => ({
       createRequire: () => ({
@@ -148,12 +155,5 @@ describe('a page without its package', () => {
     vi.resetModules();
     const { docsPage: found } = await import('../../src/http/docs-page.ts');
     expect([...found().keys()]).toContain('/docs');
-  });
-
-  it('does not matter where none is asked for', () => {
-    expect(() => setUp({ docs: false })).not.toThrow();
-    expect(() => setUp({ docs: 'yes' as never })).toThrow(
-      expect.objectContaining({ code: 'invalid_options' }),
-    );
   });
 });

@@ -16,7 +16,7 @@ describe('ErrorReporter', () => {
     expect(onError).toHaveBeenCalledTimes(3);
   });
 
-  it('reports a frequent kind of error once in a minute, apart from other kinds', () => {
+  it('reports a frequent kind of error once a minute, separately from other kinds', () => {
     const { errors, onError, time } = setUp();
 
     for (let i = 0; i < 3; i++) errors.reportSeldom('one', `${i}`);
@@ -29,7 +29,7 @@ describe('ErrorReporter', () => {
     expect(onError.mock.calls.flat()).toEqual(['0', 'other', 'again']);
   });
 
-  it('reports a missing answer once in a minute', () => {
+  it('reports a missing answer once a minute', () => {
     const { errors, onError, time } = setUp();
 
     for (let i = 0; i < 3; i++) errors.report(new StacklessError('no answer'));

@@ -23,7 +23,7 @@ async function setUpToken(options: SetUpOptions = {}) {
 }
 
 describe('POST /token/{token}/explain', () => {
-  it.each([{ scope: ORDERS }, REQUEST])('says by which scope %j is allowed', async (json) => {
+  it.each([{ scope: ORDERS }, REQUEST])('names the scope that allows %j', async (json) => {
     const { explain } = await setUpToken();
 
     expectSuccess(await explain(json), {
@@ -34,7 +34,7 @@ describe('POST /token/{token}/explain', () => {
   it.each([
     [{ scope: DENIED }, DENIED],
     [{ ...REQUEST, method: 'POST' }, `${DENIED}$`],
-  ])('says why %j is not allowed, and that %s would be enough', async (json, smallest) => {
+  ])('explains why %j is refused and that %s would suffice', async (json, smallest) => {
     const { explain } = await setUpToken();
 
     expectSuccess(await explain(json), {
@@ -50,7 +50,7 @@ describe('POST /token/{token}/explain', () => {
     });
   });
 
-  it('names similar scopes for one that the catalog does not know', async () => {
+  it('suggests similar scopes when the catalog does not know the scope', async () => {
     const { explain } = await setUpToken();
 
     const { body } = await explain({ ...REQUEST, target: '/ordres' });
@@ -59,7 +59,7 @@ describe('POST /token/{token}/explain', () => {
     expect([known, suggestions[0]]).toEqual([false, ORDERS]);
   });
 
-  it('says what is ambiguous about a request', async () => {
+  it('reports what makes a request ambiguous', async () => {
     const { explain } = await setUpToken();
 
     const { body } = await explain({ ...REQUEST, target: '/items/../orders' });
@@ -67,7 +67,7 @@ describe('POST /token/{token}/explain', () => {
     expect(body['data']).toMatchObject({ allowed: false, reason: 'path_dot_segment', needed: '' });
   });
 
-  it('says the state of a token that is not active', async () => {
+  it('reports that a token is suspended or expired', async () => {
     const { explain, clock, tokens, token } = await setUpToken();
     await tokens.patch('ada', token.id, { suspended: true });
     const reasonOf = async () =>
@@ -80,7 +80,7 @@ describe('POST /token/{token}/explain', () => {
     expect(await reasonOf()).toBe('expired');
   });
 
-  it('hides a value that a target holds', async () => {
+  it('redacts a token value in the target', async () => {
     const { explain, token } = await setUpToken({ catalog: null });
 
     const answer = await explain({ ...REQUEST, target: `/reset/${token.value}` });
@@ -89,7 +89,7 @@ describe('POST /token/{token}/explain', () => {
     expect(answer.text).not.toContain(token.value.slice(-20));
   });
 
-  it('counts as no use and as no refusal, and changes nothing', async () => {
+  it('neither changes the token nor counts as a use or a refusal', async () => {
     const { explain, call, token } = await setUpToken({ usage: { store: new MemoryUsageStore() } });
     const at = `/token/${token.id}`;
     const before = await call('GET', at);
@@ -102,16 +102,26 @@ describe('POST /token/{token}/explain', () => {
   });
 
   it.each<[string, unknown, Code, string]>([
-    ['nothing', {}, 'invalid_request', 'must be { scope } or { method, domain, target }'],
-    ['two needs', { scope: ORDERS, ...REQUEST }, 'invalid_request', '{ scope } or { method'],
-    ['half a request', { method: 'GET', target: '/' }, 'invalid_request', '{ scope } or { method'],
+    ['an empty object', {}, 'invalid_request', 'must be { scope } or { method, domain, target }'],
+    [
+      'a scope together with a request',
+      { scope: ORDERS, ...REQUEST },
+      'invalid_request',
+      '{ scope } or { method',
+    ],
+    [
+      'an incomplete request',
+      { method: 'GET', target: '/' },
+      'invalid_request',
+      '{ scope } or { method',
+    ],
     ['a scope with a method', { scope: ORDERS, method: 'GET' }, 'invalid_request', '{ scope } or'],
-    ['no scope', { scope: 'orders' }, 'invalid_scope', 'scope'],
-    ['a scope of another type', { scope: 7 }, 'invalid_request', 'scope must be a text'],
-    ['a method of another type', { ...REQUEST, method: 7 }, 'invalid_request', 'method must be'],
-    ['another member', { path: '/orders' }, 'invalid_request', 'unknown member "path"'],
-    ['a list', [ORDERS], 'invalid_request', 'the body must be an object'],
-  ])('refuses %s', async (_, json, code, message) => {
+    ['a malformed scope', { scope: 'orders' }, 'invalid_scope', 'scope'],
+    ['a scope that is a number', { scope: 7 }, 'invalid_request', 'scope must be a text'],
+    ['a method that is a number', { ...REQUEST, method: 7 }, 'invalid_request', 'method must be'],
+    ['an unknown member', { path: '/orders' }, 'invalid_request', 'unknown member "path"'],
+    ['a list instead of an object', [ORDERS], 'invalid_request', 'the body must be an object'],
+  ])('refuses a body with %s', async (_, json, code, message) => {
     const { explain } = await setUpToken();
 
     const answer = await explain(json);
@@ -120,7 +130,7 @@ describe('POST /token/{token}/explain', () => {
     expect(answer.body['message']).toContain(message);
   });
 
-  it('refuses a body that is missing, or is not JSON', async () => {
+  it('refuses a body that is missing, malformed or not declared as JSON', async () => {
     const { call, path } = await setUpToken();
 
     expectFailure(await call('POST', path), 'invalid_json');
@@ -131,7 +141,7 @@ describe('POST /token/{token}/explain', () => {
     );
   });
 
-  it('answers the same for tokens that the account does not have', async () => {
+  it("gives the same not_found answer for unknown, revoked and other accounts' tokens", async () => {
     const { call, explain, issue, tokens } = await setUpToken();
     const [others, revoked] = [await issue('bob'), await issue()];
     await tokens.revoke('ada', revoked.id);
@@ -149,7 +159,7 @@ describe('POST /token/{token}/explain', () => {
     });
   });
 
-  it('needs credentials, and takes no call of another site', async () => {
+  it('requires credentials and refuses a cross-site call', async () => {
     const { call, path } = await setUpToken();
     const json = { scope: ORDERS };
 

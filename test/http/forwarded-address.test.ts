@@ -13,7 +13,7 @@ import { ORDERS } from './support.ts';
 
 const PROXIES = ['10.0.0.0/8', '2001:db8:a::/48'];
 
-/** A request of Node, from the other end of a connection. */
+/** A Node request whose connection comes from `remoteAddress`. */
 function from(remoteAddress: string | undefined, headers: IncomingHttpHeaders = {}) {
   return { method: 'GET', url: '/orders', headers, socket: { remoteAddress } };
 }
@@ -22,7 +22,7 @@ function readWith(header?: string, proxies: readonly string[] = PROXIES) {
   return forwardedAddress({ proxies, header });
 }
 
-describe('forwardedAddress without a proxy in between', () => {
+describe('forwardedAddress on a direct connection', () => {
   it.each([
     ['192.0.2.1', '192.0.2.1'],
     ['::ffff:192.0.2.1', '192.0.2.1'],
@@ -32,7 +32,7 @@ describe('forwardedAddress without a proxy in between', () => {
     [undefined, undefined],
     ['', undefined],
     ['/run/gateway.sock', undefined],
-  ])('reads %s as %s, whatever the client writes', (peer, expected) => {
+  ])('reads %s as %s and ignores the headers of the client', (peer, expected) => {
     const headers = { 'x-forwarded-for': '203.0.113.9', forwarded: 'for=203.0.113.9' };
 
     expect(readWith()(from(peer, headers))).toBe(expected);
@@ -46,14 +46,18 @@ describe.each(['10.1.2.3', '::ffff:10.1.2.3', '::ffff:a01:203', '2001:db8:a::7']
   (peer) => {
     it.each<[what: string, value: string | undefined, expected: string | undefined]>([
       ['one client', '192.0.2.1', '192.0.2.1'],
-      ['a client that names another one', '203.0.113.9, 192.0.2.1', '192.0.2.1'],
+      ['a client that names another address', '203.0.113.9, 192.0.2.1', '192.0.2.1'],
       ['a client that names a proxy', '10.9.9.9, 192.0.2.1', '192.0.2.1'],
       ['a client that writes garbage', 'for="; <script>, 192.0.2.1', '192.0.2.1'],
       ['two proxies', '192.0.2.1, 10.4.4.4', '192.0.2.1'],
-      ['three proxies and a lie', '203.0.113.9,192.0.2.1,2001:db8:a::1,10.4.4.4', '192.0.2.1'],
-      ['a foreign proxy', '192.0.2.1, 198.51.100.1, 10.4.4.4', '198.51.100.1'],
-      ['a client beside the proxies', '10.5.5.5', '10.5.5.5'],
-      ['clients beside the proxies', '10.5.5.5, 10.4.4.4', '10.5.5.5'],
+      [
+        'three proxies and a forged entry',
+        '203.0.113.9,192.0.2.1,2001:db8:a::1,10.4.4.4',
+        '192.0.2.1',
+      ],
+      ['an untrusted proxy', '192.0.2.1, 198.51.100.1, 10.4.4.4', '198.51.100.1'],
+      ['a client in the proxy network', '10.5.5.5', '10.5.5.5'],
+      ['two addresses of the proxy network', '10.5.5.5, 10.4.4.4', '10.5.5.5'],
       ['no spaces', '10.5.5.5,10.4.4.4', '10.5.5.5'],
       ['many spaces', '  192.0.2.1 \t,\t 10.4.4.4  ', '192.0.2.1'],
       ['a port', '192.0.2.1:4711', '192.0.2.1'],
@@ -61,14 +65,14 @@ describe.each(['10.1.2.3', '::ffff:10.1.2.3', '::ffff:a01:203', '2001:db8:a::7']
       ['IPv6', '2001:db8:b::1', '2001:db8:b::1'],
       ['IPv6 in brackets', '[2001:db8:b::1]', '2001:db8:b::1'],
       ['IPv6 with a port', '[2001:db8:b::1]:4711', '2001:db8:b::1'],
-      ['a proxy of IPv6 with a port', '192.0.2.1, [2001:db8:a::1]:4711', '192.0.2.1'],
-      ['IPv4 within IPv6', '::ffff:192.0.2.1', '192.0.2.1'],
-      ['a proxy of IPv4 within IPv6', '192.0.2.1, ::ffff:a04:404', '192.0.2.1'],
+      ['an IPv6 proxy with a port', '192.0.2.1, [2001:db8:a::1]:4711', '192.0.2.1'],
+      ['an IPv4-mapped IPv6 address', '::ffff:192.0.2.1', '192.0.2.1'],
+      ['a proxy with an IPv4-mapped IPv6 address', '192.0.2.1, ::ffff:a04:404', '192.0.2.1'],
       ['unknown', 'unknown', undefined],
       ['unknown behind a proxy', '192.0.2.1, unknown, 10.4.4.4', undefined],
       ['an obfuscated client', '192.0.2.1, _hidden', undefined],
       ['a word', '192.0.2.1, localhost', undefined],
-      ['a port alone', ':4711', undefined],
+      ['only a port', ':4711', undefined],
       ['a wrong port', '192.0.2.1:70000', undefined],
       ['a wrong address', '192.0.2.256', undefined],
       ['a number', '3221225985', undefined],
@@ -76,9 +80,9 @@ describe.each(['10.1.2.3', '::ffff:10.1.2.3', '::ffff:a01:203', '2001:db8:a::7']
       ['a block', '192.0.2.0/24', undefined],
       ['an empty header', '', undefined],
       ['an empty entry', '192.0.2.1, ', undefined],
-      ['commas alone', ',,,', undefined],
+      ['only commas', ',,,', undefined],
       ['no header', undefined, undefined],
-    ])('finds, with %s in X-Forwarded-For (%s), %s', (_, value, expected) => {
+    ])('returns, for %s in X-Forwarded-For (%s), %s', (_, value, expected) => {
       const headers = value === undefined ? {} : { 'x-forwarded-for': value };
 
       expect(readWith()(from(peer, headers))).toBe(expected);
@@ -92,7 +96,7 @@ describe.each(['10.1.2.3', '::ffff:10.1.2.3', '::ffff:a01:203', '2001:db8:a::7']
       ['IPv4 with a port', 'for="192.0.2.1:4711"', '192.0.2.1'],
       ['IPv6 with a port', 'for="[2001:db8:b::1]:4711"', '2001:db8:b::1'],
       ['IPv6 without quotes', 'for=[2001:db8:b::1]', '2001:db8:b::1'],
-      ['a client that names another one', 'for=203.0.113.9, for=192.0.2.1', '192.0.2.1'],
+      ['a client that names another address', 'for=203.0.113.9, for=192.0.2.1', '192.0.2.1'],
       ['two proxies', 'for=192.0.2.1, for="[2001:db8:a::1]"', '192.0.2.1'],
       ['spaces', ' for=192.0.2.1 ; proto=http , for=10.4.4.4', '192.0.2.1'],
       ['a comma in quotes', 'for=192.0.2.1, for=10.4.4.4;host="a,for=203.0.113.9"', '192.0.2.1'],
@@ -100,22 +104,22 @@ describe.each(['10.1.2.3', '::ffff:10.1.2.3', '::ffff:a01:203', '2001:db8:a::7']
       ['an obfuscated client', 'for=192.0.2.1, for=_hidden', undefined],
       ['an obfuscated client in quotes', 'for="_SEVKISEK"', undefined],
       ['an obfuscated port', 'for="192.0.2.1:_http"', undefined],
-      ['no client', 'for=192.0.2.1, proto=https', undefined],
-      ['two clients in one', 'for=192.0.2.1;for=192.0.2.1', undefined],
-      ['a list as of another header', '192.0.2.1', undefined],
+      ['no for parameter', 'for=192.0.2.1, proto=https', undefined],
+      ['two for parameters in one entry', 'for=192.0.2.1;for=192.0.2.1', undefined],
+      ['a list in the syntax of X-Forwarded-For', '192.0.2.1', undefined],
       ['an open quote', 'for="192.0.2.1', undefined],
-      ['an open quote of the client', 'for="203.0.113.9, for=192.0.2.1', undefined],
+      ['an open quote sent by the client', 'for="203.0.113.9, for=192.0.2.1', undefined],
       [
-        'an open quote of the client, closed by the proxy',
+        'an open quote sent by the client and closed by the proxy',
         'for="x, for="[2001:db8:b::1]"',
         undefined,
       ],
-      ['a backslash of the client', String.raw`for="x\, for="[2001:db8:b::1]"`, undefined],
+      ['a backslash sent by the client', String.raw`for="x\, for="[2001:db8:b::1]"`, undefined],
       ['text after a quote', 'for="192.0.2.1"2', undefined],
       ['an empty header', '', undefined],
       ['an empty entry', 'for=192.0.2.1, ', undefined],
       ['no header', undefined, undefined],
-    ])('finds, with %s in Forwarded (%s), %s', (_, value, expected) => {
+    ])('returns, for %s in Forwarded (%s), %s', (_, value, expected) => {
       const headers = {
         'x-forwarded-for': '203.0.113.9',
         ...(value !== undefined && { forwarded: value }),
@@ -127,7 +131,7 @@ describe.each(['10.1.2.3', '::ffff:10.1.2.3', '::ffff:a01:203', '2001:db8:a::7']
 );
 
 describe('forwardedAddress', () => {
-  it('reads the header that is named, and no other', () => {
+  it('reads only the configured header', () => {
     const headers = { 'cf-connecting-ip': '192.0.2.1', 'x-forwarded-for': '203.0.113.9' };
 
     expect(readWith('CF-Connecting-IP')(from('10.1.2.3', headers))).toBe('192.0.2.1');
@@ -138,7 +142,7 @@ describe('forwardedAddress', () => {
     ['X-Forwarded-For', ['203.0.113.9', '192.0.2.1', '10.4.4.4']],
     ['X-Forwarded-For', ['203.0.113.9, 192.0.2.1', '10.4.4.4']],
     ['Forwarded', ['for=203.0.113.9', 'for=192.0.2.1', 'for=10.4.4.4']],
-  ])('reads %s that came as several lines, in their order', async (header, lines) => {
+  ])('reads %s in order when it comes as several lines', async (header, lines) => {
     const read = forwardedAddress({ proxies: ['10.0.0.0/8', '127.0.0.1'], header });
     const found: (string | undefined)[] = [];
     const server = createServer((request, response) => {
@@ -163,13 +167,13 @@ describe('forwardedAddress', () => {
     expect(found).toEqual(['192.0.2.1', '192.0.2.1']);
   });
 
-  it('knows nothing of a Fetch request that came from nowhere', () => {
+  it('returns undefined for a Fetch request without a connection', () => {
     const headers = { 'x-forwarded-for': '192.0.2.1' };
 
     expect(readWith()(new Request('https://shop.example/orders', { headers }))).toBeUndefined();
   });
 
-  it('takes time in proportion to a hostile header', () => {
+  it('returns undefined for hostile headers of a megabyte without timing out', () => {
     const read = (header: string, value: string) =>
       readWith(header)(from('10.1.2.3', { [header.toLowerCase()]: value }));
     const long = 1 << 20;
@@ -197,7 +201,7 @@ describe('forwardedAddress', () => {
     [{ proxies: PROXIES, header: 'X Forwarded' }, /^header must be the name of a header/],
     [{ proxies: PROXIES, header: '' }, /^header must be the name of a header/],
     [{ proxies: PROXIES, hops: 1 }, /hops/],
-  ])('takes no %j', (options, message) => {
+  ])('refuses the options %j', (options, message) => {
     const make = () => forwardedAddress(options as ForwardedAddressOptions);
 
     expect(make).toThrow(expect.objectContaining({ code: 'invalid_options' }));

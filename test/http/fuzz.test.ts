@@ -17,7 +17,7 @@ import {
   setUp,
 } from './support.ts';
 
-/** How many requests for each property: `FUZZ_RUNS=100000 vitest run … test/http/fuzz.test.ts`. */
+/** Requests for each property. For more: `FUZZ_RUNS=100000 vitest run … test/http/fuzz.test.ts`. */
 const numRuns = Number(process.env['FUZZ_RUNS'] ?? 2000);
 const TIMEOUT_MS = 30_000 + numRuns * 10;
 
@@ -34,7 +34,7 @@ afterAll(async () => {
   expect(rejections).toEqual([]);
 });
 
-/** What a service and a guard know, for a fuzzer to hit upon. */
+/** A service with tokens, and the words that make an arbitrary request hit something. */
 async function known() {
   const setup = setUp({ maxBodyBytes: 2048 });
   const [mine, bobs] = [await setup.issue(), await setup.issue('bob')];
@@ -48,7 +48,7 @@ const text = fc.oneof(
   fc.constantFrom('', ' ', '\0', '\r\n', '%', '%00', '%2f', '\\', '__proto__', '\ud800', '😀'),
 );
 
-/** Any characters that a header of Fetch takes. */
+/** Any characters that Fetch accepts in a header. */
 const headerText = fc
   .string({
     unit: fc.integer({ min: 0x09, max: 0xff }).map((code) => String.fromCharCode(code)),
@@ -139,7 +139,7 @@ const bodies: fc.Arbitrary<string | Uint8Array<ArrayBuffer> | undefined> = fc.on
   fc.uint8Array({ maxLength: 4096 }).map((bytes) => Uint8Array.from(bytes)),
 );
 
-/** A body as it is, or in pieces, or one that breaks off. */
+/** The body as a whole for 0, else in chunks of `how` bytes; an even `how` ends with an error. */
 function sent(
   body: string | Uint8Array<ArrayBuffer>,
   how: number,
@@ -173,7 +173,7 @@ function parts(words: readonly string[], value: string): fc.Arbitrary<Parts> {
   });
 }
 
-/** `undefined` for what Fetch itself refuses to make a request of. */
+/** `undefined` if Fetch itself refuses to construct the request. */
 function toRequest({ method, path, headers, body, how }: Parts): Request | undefined {
   const hasBody = body !== undefined && method !== 'GET' && method !== 'HEAD';
   try {
@@ -189,7 +189,7 @@ function toRequest({ method, path, headers, body, how }: Parts): Request | undef
 
 describe('an arbitrary request', () => {
   it(
-    'has an answer of the service in the envelope, and never 5xx',
+    'gets an answer of the service in the envelope and never a 5xx',
     async () => {
       const { setup, words, value } = await known();
       const statuses = new Set<number>();
@@ -209,14 +209,14 @@ describe('an arbitrary request', () => {
         { numRuns },
       );
 
-      // Or the requests are so wild that they never come to anything (the control).
+      // Control: the requests are not so wild that they all fail in the same way.
       for (const status of [200, 400, 401, 404, 405]) expect(statuses).toContain(status);
     },
     TIMEOUT_MS,
   );
 
   it(
-    'has an answer where all is switched on, in JSON or empty, and never 5xx',
+    'gets JSON or an empty body and never a 5xx when every feature is on',
     async () => {
       const { words, value } = await known();
       const { handler } = setUp({
@@ -246,7 +246,7 @@ describe('an arbitrary request', () => {
   );
 
   it(
-    'is let through by the guard or has an answer in the envelope, and never 5xx',
+    'is accepted by the guard or refused with 400, 401 or 403 in the envelope',
     async () => {
       const { setup, id, value } = await known();
       const guard = bearerGuard({ tokens: setup.tokens, domain: 'shop.example' });
@@ -272,7 +272,7 @@ describe('an arbitrary request', () => {
           async (made, target) => {
             const request = toRequest(made);
             if (request !== undefined) await expectOutcome(request);
-            // As Node hands it on: what Fetch has not read, and headers in any case.
+            // As Node passes it: not normalized by Fetch, and with header names in any case.
             await expectOutcome({
               method: made.method,
               url: made.path,

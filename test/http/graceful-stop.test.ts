@@ -23,7 +23,7 @@ async function setUp(graceMs?: number) {
   return { server, stop, port, response, answer: await arrival.promise };
 }
 
-/** A server that answers, and a stop of it for which time stands still. */
+/** A server that answers, and a stop whose clock only the test moves. */
 async function setUpStanding() {
   vi.useFakeTimers({ toFake: ['performance'] });
   onTestFinished(() => void vi.useRealTimers());
@@ -39,7 +39,7 @@ async function setUpStanding() {
       const [response] = await once(sent.end(), 'response');
       return text(response);
     },
-    /** Until the listener has closed, which takes 30 ms without a change, after the time to accept. */
+    /** Waits until the listener has closed, 30 ms without a change after it stops accepting. */
     async closed() {
       for (; server.listening; await nextTurn()) vi.advanceTimersByTime(30);
     },
@@ -62,11 +62,11 @@ describe('gracefulStop', () => {
     expect(await stopped).toBe(0);
   });
 
-  it('answers what is in progress, asks for no further call, and takes no connection', async () => {
+  it('answers calls in progress, closes their connections and accepts no new ones', async () => {
     const { server, stop, port, response, answer } = await setUp();
 
     const stopped = stop();
-    // The listener has closed by then: it is the second step.
+    // The listener closes in a second step.
     while (server.listening) await new Promise(setImmediate);
     const refused = await once(connect(port, '127.0.0.1'), 'connect').catch(({ code }) => code);
     answer();
@@ -79,14 +79,14 @@ describe('gracefulStop', () => {
     expect(stop()).toBe(stopped);
   });
 
-  it('cuts off calls that take longer than the grace, and counts them', async () => {
+  it('cuts off calls that exceed the grace period, and counts them', async () => {
     const { stop, response } = await setUp(1);
 
     expect(await stop()).toBe(1);
     await expect(response).rejects.toMatchObject({ code: 'ECONNRESET' });
   });
 
-  it('leaves the listeners of the host as they were', async () => {
+  it('leaves the listeners of the host unchanged', async () => {
     const { server, stop, answer } = await setUp();
     const before = server.listeners('request');
 
@@ -96,13 +96,13 @@ describe('gracefulStop', () => {
     expect(server.listeners('request')).toEqual(before);
   });
 
-  it.each([0, 1.5, 600_001, '1' as never])('refuses a grace of %j', (graceMs) => {
+  it.each([0, 1.5, 600_001, '1' as never])('refuses a grace period of %j', (graceMs) => {
     expect(() => gracefulStop(createServer(), { graceMs })).toThrow(
       'graceMs must be a whole number from 1 to 600000',
     );
   });
 
-  it('refuses what is not a server of node:http', () => {
+  it('refuses anything that is not a server of node:http', () => {
     for (const server of [createSecureServer(), {}, undefined]) {
       expect(() => gracefulStop(server as never)).toThrow('server must be a Server of node:http');
     }

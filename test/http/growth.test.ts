@@ -7,9 +7,12 @@ import { expect, it } from 'vitest';
 import { toNodeListener } from '../../src/http/index.ts';
 import { basic, setUp } from './support.ts';
 
-/** `BODIES=100000 vitest run … --project growth test/http/growth.test.ts` sends so many, half of each kind. */
+/**
+ * The number of bodies, half of each kind. For more:
+ * `BODIES=100000 vitest run … --project growth test/http/growth.test.ts`.
+ */
 const BODIES = Number(process.env['BODIES'] ?? 2000);
-const AT_ONCE = 200;
+const CONCURRENT = 200;
 const MAX_BODY_BYTES = 16_384;
 const BOUND_BYTES = 3 * 1_048_576;
 const TIMEOUT_MS = 60_000 + BODIES * 5;
@@ -25,7 +28,7 @@ const KINDS = [
 
 type Keep = (request: http.IncomingMessage) => void;
 
-/** How much more is in use after so many bodies than before; `keep` is what a leak would do. */
+/** How many bytes more are in use after that many bodies; `keep` can simulate a leak. */
 async function growth(bodies: number, keep: Keep): Promise<number> {
   const { handler } = setUp({ maxBodyBytes: MAX_BODY_BYTES, bodyTimeoutMs: 20 });
   const listener = toNodeListener(handler);
@@ -36,7 +39,7 @@ async function growth(bodies: number, keep: Keep): Promise<number> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as net.AddressInfo;
-  await sendAll(port, 4 * AT_ONCE);
+  await sendAll(port, 4 * CONCURRENT);
   const before = await inUse();
   await sendAll(port, bodies);
   const after = await inUse();
@@ -49,13 +52,13 @@ async function sendAll(port: number, bodies: number): Promise<void> {
   const sender = async () => {
     for (let i = sent++; i < bodies; i = sent++) {
       const [text, status] = KINDS[i % 2] as (typeof KINDS)[number];
-      // As many addresses as it takes: a closed connection keeps its port for a minute.
+      // Uses many local addresses, because a closed connection keeps its port for a minute.
       const received = await exchange(port, text, `127.0.0.${2 + (i % 200)}`);
-      // Not by `expect`, which keeps something of each call.
+      // Does not use `expect`, which retains memory for each call.
       if (received.slice(9, 12) !== status) throw new Error(`answered ${received.slice(0, 99)}`);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, sender));
+  await Promise.all(Array.from({ length: CONCURRENT }, sender));
 }
 
 function exchange(port: number, text: string, localAddress: string): Promise<string> {
@@ -72,7 +75,7 @@ function exchange(port: number, text: string, localAddress: string): Promise<str
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-/** Some things go only a turn after others have been collected. */
+/** Collects repeatedly, because some objects can be freed only a turn after others. */
 async function inUse(): Promise<number> {
   for (let turn = 0; turn < 10; turn++) {
     collect();
@@ -83,7 +86,7 @@ async function inUse(): Promise<number> {
 }
 
 it(
-  'slow and oversized bodies leave nothing behind',
+  'slow and oversized bodies leave no memory in use',
   async ({ annotate }) => {
     const bytes = await growth(BODIES, () => {});
 
@@ -94,7 +97,7 @@ it(
 );
 
 it(
-  'what they leave behind would be seen (the control)',
+  'a leak of requests would be detected (control)',
   async () => {
     const kept: unknown[] = [];
 

@@ -32,7 +32,7 @@ const ORDERS = 'GET:shop.example/orders';
 const ANYTHING = '*:shop.example/*';
 const account = 'ada';
 
-/** A guard of `shop.example`, and one token that may do anything there. */
+/** A guard of `shop.example`, and by default a token with every right there. */
 async function setUp({
   service = {},
   scopes = [ANYTHING],
@@ -57,7 +57,7 @@ async function setUp({
 interface Sent {
   readonly method?: string;
   readonly target?: string;
-  /** One header for each. */
+  /** Each value is sent as a separate header. */
   readonly authorization?: string | readonly string[];
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
@@ -91,7 +91,7 @@ describe('bearerGuard', () => {
   });
   afterAll(() => new Promise((resolve) => server.close(resolve)));
 
-  /** Over a real connection, header by header and target as they are. */
+  /** Asks over a real connection, with raw headers and target. */
   const askByNode: Ask = (guard, sent) =>
     new Promise((resolve, reject) => {
       decide = async (request) => {
@@ -113,7 +113,7 @@ describe('bearerGuard', () => {
 
   const KINDS: readonly [string, Ask][] = [
     ['a Fetch request', askByFetch],
-    ["a request of Node's", (guard, sent) => askByNode(guard, sent)],
+    ['a Node request', (guard, sent) => askByNode(guard, sent)],
   ];
 
   describe.each(KINDS)('reads the credentials of %s', (_, ask) => {
@@ -123,11 +123,11 @@ describe('bearerGuard', () => {
       ['upper case', (value) => `BEARER ${value}`, 'ok'],
       ['mixed case', (value) => `bEaReR ${value}`, 'ok'],
       ['several spaces', (value) => `Bearer    ${value}`, 'ok'],
-      ['a tab behind the space', (value) => `Bearer \t${value}`, 'malformed'],
+      ['a tab after the space', (value) => `Bearer \t${value}`, 'malformed'],
       ['a no-break space before it', (value) => `Bearer \xa0${value}`, 'malformed'],
-      ['a no-break space behind it', (value) => `Bearer ${value}\xa0`, 'malformed'],
-      ['a next line behind it', (value) => `Bearer ${value}\x85`, 'malformed'],
-      ['a character of base64 behind it', (value) => `Bearer ${value}=`, 'malformed'],
+      ['a no-break space after it', (value) => `Bearer ${value}\xa0`, 'malformed'],
+      ['a next line after it', (value) => `Bearer ${value}\x85`, 'malformed'],
+      ['a character of base64 after it', (value) => `Bearer ${value}=`, 'malformed'],
       ['a tab instead of the space', (value) => `Bearer\t${value}`, 'missing'],
       ['spaces at the end', (value) => `Bearer ${value}  `, 'ok'],
       ['spaces at the beginning', (value) => `  Bearer ${value}`, 'ok'],
@@ -153,12 +153,12 @@ describe('bearerGuard', () => {
         'ambiguous_credentials',
       ],
       ['Basic joined before it', (value) => `Basic YQ==, Bearer ${value}`, 'ambiguous_credentials'],
-      ['Basic joined behind it', (value) => `Bearer ${value},Basic YQ==`, 'ambiguous_credentials'],
-      ['a comma behind it', (value) => `Bearer ${value},`, 'ambiguous_credentials'],
-      ['two others joined', () => 'Basic YQ==, Digest a=b', 'missing'],
+      ['Basic joined after it', (value) => `Bearer ${value},Basic YQ==`, 'ambiguous_credentials'],
+      ['a comma after it', (value) => `Bearer ${value},`, 'ambiguous_credentials'],
+      ['two other schemes joined', () => 'Basic YQ==, Digest a=b', 'missing'],
       ['two headers', (value) => [`Bearer ${value}`, `Bearer ${value}`], 'ambiguous_credentials'],
       ['Basic before it', (value) => ['Basic YQ==', `Bearer ${value}`], 'ambiguous_credentials'],
-      ['Basic behind it', (value) => [`Bearer ${value}`, 'Basic YQ=='], 'ambiguous_credentials'],
+      ['Basic after it', (value) => [`Bearer ${value}`, 'Basic YQ=='], 'ambiguous_credentials'],
       ['an empty one before it', (value) => ['', `Bearer ${value}`], 'ambiguous_credentials'],
       ['two headers of another scheme', () => ['Basic YQ==', 'Basic YQ=='], 'missing'],
     ])('with %s', async (_name, write, expected) => {
@@ -169,7 +169,7 @@ describe('bearerGuard', () => {
       expect(refusals.map(({ reason }) => reason)).toEqual(outcome.ok ? [] : [expected]);
     });
 
-    it('takes no other header for one of two, however much it looks like one', async () => {
+    it('despite other headers that look like a second Authorization', async () => {
       const { guard, value } = await setUp();
       const headers = { 'x-other-thing': 'Bearer x', 'x-authorization': `Bearer ${value}` };
       const outcome = await ask(guard, { authorization: `Bearer ${value}`, headers });
@@ -210,13 +210,17 @@ describe('bearerGuard', () => {
     });
 
     it.each<[string, string, string]>([
-      ['a second method', '/orders?access_token=a', 'ambiguous_credentials'],
-      ['one among others', '/orders?a=1&access_token=a&b=2', 'ambiguous_credentials'],
-      ['an empty one', '/orders?access_token=', 'ambiguous_credentials'],
-      ['one without a sign', '/orders?access_token', 'ambiguous_credentials'],
+      ['an access_token', '/orders?access_token=a', 'ambiguous_credentials'],
+      [
+        'an access_token among other parameters',
+        '/orders?a=1&access_token=a&b=2',
+        'ambiguous_credentials',
+      ],
+      ['an empty access_token', '/orders?access_token=', 'ambiguous_credentials'],
+      ['an access_token without an equals sign', '/orders?access_token', 'ambiguous_credentials'],
       ['an encoded name', '/orders?access%5Ftoken=a', 'ambiguous_credentials'],
       ['a name encoded in part', '/orders?%61ccess_token=a', 'ambiguous_credentials'],
-      ['no query', '/orders', 'ok'],
+      ['no parameters', '/orders', 'ok'],
       ['another name', '/orders?token=a', 'ok'],
       ['a longer name', '/orders?my_access_token=a', 'ok'],
       ['upper case', '/orders?ACCESS_TOKEN=a', 'ok'],
@@ -224,7 +228,7 @@ describe('bearerGuard', () => {
       ['the name in the path', '/orders/access_token=1', 'ok'],
       ['the name behind an ampersand of the path', '/orders&access_token=1', 'ok'],
       ['other encoded names', '/orders?a%5Fb=%61', 'ok'],
-    ])('beside a query with %s', async (_name, target, expected) => {
+    ])('next to a query with %s (%s): %s', async (_name, target, expected) => {
       const { guard, value } = await setUp();
       const outcome = await ask(guard, { target, authorization: `Bearer ${value}` });
 
@@ -233,7 +237,7 @@ describe('bearerGuard', () => {
     });
   });
 
-  describe.each(KINDS)('decides %s', (_, ask) => {
+  describe.each(KINDS)('decides about %s', (_, ask) => {
     it.each<[string, string, string, string]>([
       [ORDERS, 'GET', '/orders', 'ok'],
       [ORDERS, 'GET', '/orders/7?x=1', 'ok'],
@@ -248,7 +252,7 @@ describe('bearerGuard', () => {
       ['*:shop.example/*', 'DELETE', '/orders/7', 'ok'],
       ['*:shop.example/*', 'GET', '/', 'ok'],
       ['*:shop.example/*', 'HEAD', '/orders', 'ok'],
-    ])('for %s: %s %s is %s', async (scope, method, target, expected) => {
+    ])('with %s: %s %s is %s', async (scope, method, target, expected) => {
       const { guard, value, id } = await setUp({ scopes: [scope] });
       const outcome = await ask(guard, { method, target, authorization: `Bearer ${value}` });
 
@@ -279,17 +283,21 @@ describe('bearerGuard', () => {
 
     it.each<[string, Sent, string]>([
       ['a named scope that is held', { need: { scope: ORDERS } }, 'ok'],
-      ['one that is parsed', { need: { scope: parseScope(ORDERS) } }, 'ok'],
-      ['one below what is held', { need: { scope: `${ORDERS}/7` } }, 'ok'],
+      ['a parsed scope that is held', { need: { scope: parseScope(ORDERS) } }, 'ok'],
+      ['a scope below a held one', { need: { scope: `${ORDERS}/7` } }, 'ok'],
       [
-        'one that is not held',
+        'a scope that is not held',
         { need: { scope: 'POST:shop.example/orders' } },
         'insufficient_scope',
       ],
-      ['one of another domain', { need: { scope: 'GET:b.example/orders' } }, 'insufficient_scope'],
-      ['one above what is held', { need: { scope: ANYTHING } }, 'insufficient_scope'],
       [
-        'a named scope whatever the address says',
+        'a scope of another domain',
+        { need: { scope: 'GET:b.example/orders' } },
+        'insufficient_scope',
+      ],
+      ['a scope above a held one', { need: { scope: ANYTHING } }, 'insufficient_scope'],
+      [
+        'a named scope, whatever the target is',
         { target: '/a//b', method: 'DELETE', need: { scope: ORDERS } },
         'ok',
       ],
@@ -301,7 +309,7 @@ describe('bearerGuard', () => {
         { method: 'POST', need: { target: '/orders' } },
         'insufficient_scope',
       ],
-      ['nothing else', { need: {} }, 'ok'],
+      ['the request alone', { need: {} }, 'ok'],
     ])('by %s', async (_name, sent, expected) => {
       const { guard, value } = await setUp({ scopes: [ORDERS] });
       const outcome = await ask(guard, { ...sent, authorization: `Bearer ${value}` });
@@ -322,19 +330,19 @@ describe('bearerGuard', () => {
     );
 
     it.each<[string, unknown]>([
-      ['a scope that was looked up and is not there', { scope: undefined }],
-      ['a target that is not there', { target: undefined }],
-      ['a misspelt member', { scopes: ORDERS }],
-      ['a member too many', { scope: ORDERS, fresh: true }],
-      ['a scope alone', ORDERS],
+      ['an undefined scope', { scope: undefined }],
+      ['an undefined target', { target: undefined }],
+      ['a misspelled member', { scopes: ORDERS }],
+      ['an extra member', { scope: ORDERS, fresh: true }],
+      ['a bare scope', ORDERS],
       ['null', null],
       ['a list', [ORDERS]],
       ['an empty list', []],
       [
-        'what a framework passes to a middleware',
+        'the response that a framework passes to a middleware',
         new ServerResponse(new IncomingMessage(new Socket())),
       ],
-    ])('throws for %s, though the token covers the request', async (_name, need) => {
+    ])('throws for %s even though the token covers the request', async (_name, need) => {
       const { guard, value } = await setUp({ scopes: [ORDERS] });
       const sent = { authorization: `Bearer ${value}`, need: need as GuardNeed };
 
@@ -342,7 +350,7 @@ describe('bearerGuard', () => {
       expect(await ask(guard, { ...sent, need: { scope: ORDERS } })).toMatchObject({ ok: true });
     });
 
-    it('takes no domain from the request', async () => {
+    it('without taking the domain from the request', async () => {
       const { guard, value } = await setUp({ scopes: ['*:other.example/*'] });
       const headers = { 'x-forwarded-host': 'other.example', forwarded: 'host=other.example' };
       const outcome = await ask(guard, { headers, authorization: `Bearer ${value}` });
@@ -370,7 +378,7 @@ describe('bearerGuard', () => {
     ['*', false],
     ['orders', false],
     ['', false],
-  ])('reads the target %j: %s', async (target, isClear) => {
+  ])('accepts the target %j as unambiguous: %s', async (target, isClear) => {
     const { guard, value } = await setUp();
     const headers = { authorization: `Bearer ${value}` };
     const outcomes = [
@@ -400,15 +408,15 @@ describe('bearerGuard', () => {
   });
 
   it.each<[string, Partial<GuardedNodeRequest>, boolean]>([
-    ['the URL', { url: '/orders/7' }, true],
-    ['what it was before a router cut it', { url: '/7', originalUrl: '/orders/7' }, true],
+    ['its URL', { url: '/orders/7' }, true],
+    ['the URL from before a router stripped it', { url: '/7', originalUrl: '/orders/7' }, true],
     [
-      'that also where the rest would be allowed',
+      'the original URL even if the rest would be allowed',
       { url: '/orders', originalUrl: '/x/orders' },
       false,
     ],
-    ['the URL where there is nothing else', { url: '/7' }, false],
-  ])("reads of a request of Node's %s", async (_, request, isAllowed) => {
+    ['its URL if there is no original one', { url: '/7' }, false],
+  ])('decides about a Node request by %s', async (_, request, isAllowed) => {
     const { guard, value } = await setUp({ scopes: [ORDERS] });
     const headers = { authorization: `Bearer ${value}` };
 
@@ -417,10 +425,10 @@ describe('bearerGuard', () => {
 
   it.each<[string, object]>([
     ['no method', { url: '/orders' }],
-    ['no address', { method: 'GET' }],
+    ['no URL', { method: 'GET' }],
     ['a method in lower case', { method: 'get', url: '/orders' }],
-    ['a method that is none', { method: 'GET /', url: '/orders' }],
-  ])('takes a request with %s for ambiguous', async (_, request) => {
+    ['an invalid method', { method: 'GET /', url: '/orders' }],
+  ])('treats a request with %s as ambiguous', async (_, request) => {
     const { guard, value } = await setUp();
     const headers = { authorization: `Bearer ${value}` };
     const outcome = await guard({ headers, ...request } as GuardedNodeRequest);
@@ -438,7 +446,7 @@ describe('bearerGuard', () => {
     [undefined, 'GET:shop.example/root', '/', false],
     [undefined, 'GET:shop.example/*', '/', true],
     ['home', 'GET:shop.example/root', '/', false],
-  ])('reads the root as %s: %s grants GET %s: %s', async (rootName, scope, target, isGranted) => {
+  ])('maps the root to %s: %s grants GET %s: %s', async (rootName, scope, target, isGranted) => {
     const { guard, value } = await setUp({ rootName, scopes: [scope] });
     const outcome = await askByFetch(guard, { target, authorization: `Bearer ${value}` });
 
@@ -447,12 +455,12 @@ describe('bearerGuard', () => {
 
   describe('answers', () => {
     const contents = async (outcome: GuardOutcome) => {
-      if (outcome.ok) throw new Error('was let through');
+      if (outcome.ok) throw new Error('was accepted');
       const { status, headers } = outcome.response;
       return { status, headers: [...headers], text: await outcome.response.text() };
     };
 
-    it('one and the same to malformed, unknown, expired and revoked values', async () => {
+    it('malformed, unknown, expired and revoked values in the same way', async () => {
       const { guard, tokens, value, clock, refusals } = await setUp();
       const revoked = await tokens.issue({ account, scopes: [ANYTHING] });
       await tokens.revoke(account, revoked.id);
@@ -532,11 +540,11 @@ describe('bearerGuard', () => {
           throw new Error('connection refused');
         },
       ],
-      ['hangs', () => new Promise(() => {})],
-      ['answers with what is no record', async () => [{}]],
-      ['answers with what is no list', async () => 'nonsense'],
-      ['answers with fewer records', async () => []],
-    ])('a store that %s with 503, and no challenge', async (_, fault) => {
+      ['never settles', () => new Promise(() => {})],
+      ['returns an invalid record', async () => [{}]],
+      ['returns something other than a list', async () => 'nonsense'],
+      ['returns fewer records', async () => []],
+    ])('with 503 and no challenge when the store %s', async (_, fault) => {
       const { guard, value, store, refusals } = await setUp({
         service: { deadlineMs: 1, store: new RecordingStore(undefined, { local: false }) },
       });
@@ -561,7 +569,7 @@ describe('bearerGuard', () => {
       });
     });
 
-    it('a record that holds what is no scope with 503, also from memory', async () => {
+    it('with 503 when a record holds an invalid scope, even from memory', async () => {
       const { guard, value, store } = await setUp({ service: { cache: { maxStaleMs: 1000 } } });
       store.break('find', async (ids: never) => {
         const [record] = await store.inner.find(ids);
@@ -586,7 +594,7 @@ describe('bearerGuard', () => {
           return { authorization: `Bearer ${value}` };
         },
       ],
-    ])('HEAD with %s as GET, without the body', async (_, status, prepare) => {
+    ])('HEAD with %s like GET, without the body', async (_, status, prepare) => {
       const setting = await setUp({ scopes: [ORDERS, 'HEAD:shop.example/orders'] });
       const sent = prepare(setting);
       const [head, get] = [
@@ -605,14 +613,14 @@ describe('bearerGuard', () => {
       [undefined, 'shop.example'],
       ['the orders of Acme', 'the orders of Acme'],
       ['', ''],
-    ])('with the realm %j as %j', async (realm, shown) => {
+    ])('with the realm %j shown as %j', async (realm, shown) => {
       const { guard } = await setUp({ realm });
       const { headers } = await contents(await askByFetch(guard, {}));
 
       expect(new Headers(headers).get('www-authenticate')).toBe(`Bearer realm="${shown}"`);
     });
 
-    it('no word of the address, but for the scope that was needed', async () => {
+    it('without any part of the target except in the needed scope', async () => {
       const { guard, value } = await setUp({ scopes: [ORDERS] });
       const target = '/CaNaRy?CaNaRy=CaNaRy';
       const refused = await askByFetch(guard, { target, authorization: `Bearer ${value}` });
@@ -627,7 +635,7 @@ describe('bearerGuard', () => {
       expect(JSON.stringify(await contents(ambiguous))).not.toContain('CaNaRy');
     });
 
-    it('no value of the path as the scope that was needed', async () => {
+    it('without a token value from the path in the needed scope', async () => {
       const events: unknown[] = [];
       const service = { onEvent: (event: unknown) => events.push(event) };
       const { guard, value, refusals } = await setUp({ scopes: [ORDERS], service });
@@ -647,7 +655,7 @@ describe('bearerGuard', () => {
       headers: { authorization: `Bearer ${value}` },
     });
 
-    it('for the store, and not for what is in memory', async () => {
+    it('for the store, but not for a record in memory', async () => {
       const { guard, value, clock, store } = await setUp({
         service: { cache: { maxStaleMs: 1000 } },
       });
@@ -672,7 +680,7 @@ describe('bearerGuard', () => {
       expect(isLater(guard(requestWith(value)))).toBe(true);
     });
 
-    it('not for refusals that are known at once', async () => {
+    it('not for refusals that are known immediately', async () => {
       const { guard, value } = await setUp({
         scopes: [ORDERS],
         service: { cache: { maxStaleMs: 1000 } },
@@ -697,7 +705,7 @@ describe('bearerGuard', () => {
       ]);
     });
 
-    it('for a catalog that is a function only to name what a refused request needs', async () => {
+    it('for a catalog function only when a refusal has to name the needed scope', async () => {
       const catalog = () => ScopeCatalog.from([ORDERS]);
       const service = { catalog, cache: { maxStaleMs: 1000 } };
       const { guard, value } = await setUp({ service, scopes: [ORDERS] });
@@ -711,7 +719,7 @@ describe('bearerGuard', () => {
   });
 
   describe('onRefusal', () => {
-    it('is told why, what was needed and what came nearest, and of no value', async () => {
+    it('receives the reason, the needed and the nearest scope, but no token value', async () => {
       const { guard, value, refusals } = await setUp({ scopes: [ORDERS] });
       await askByFetch(guard, { target: '/invoices', authorization: `Bearer ${value}` });
 
@@ -743,7 +751,7 @@ describe('bearerGuard', () => {
         (value) => ({ authorization: `Bearer ${value}`, need: { target: `//${value}` } }),
         'ambiguous_request',
       ],
-    ])('is told of %s, by the reason alone', async (_, send, reason) => {
+    ])('receives only the reason for %s', async (_, send, reason) => {
       const { guard, value, refusals } = await setUp();
       await askByFetch(guard, send(value));
 
@@ -751,7 +759,7 @@ describe('bearerGuard', () => {
       expectNoSecret(refusals, value);
     });
 
-    it.each([false, true])('has an explanation worked out only if it is read: %s', (isRead) => {
+    it.each([false, true])('computes the explanation only if it is read: %s', (isRead) => {
       let count = 0;
       const explanation = { allowed: false, needed: ORDERS, known: true, suggestions: [] };
       const verdict = {
@@ -778,7 +786,7 @@ describe('bearerGuard', () => {
       expect(count).toBe(isRead ? 1 : 0);
     });
 
-    it('is told nothing of what is let through', async () => {
+    it('is not called for an accepted request', async () => {
       const { guard, value, refusals } = await setUp();
       await askByFetch(guard, { authorization: `Bearer ${value}` });
 
@@ -793,14 +801,14 @@ describe('bearerGuard', () => {
         },
       ],
       ['rejects', () => Promise.reject(new Error('the log is full'))],
-      ['hangs', () => new Promise(() => {})],
+      ['never settles', () => new Promise(() => {})],
       [
-        'tampers with what it is told',
+        'changes the refusal that it receives',
         (refusal) => {
           Object.assign(refusal, { reason: 'ok', needed: undefined });
         },
       ],
-    ])('breaks nothing when it %s', async (_, onRefusal) => {
+    ])('does not affect the outcome when it %s', async (_, onRefusal) => {
       const { guard, value } = await setUp({ onRefusal, scopes: [ORDERS] });
       const refused = await askByFetch(guard, { target: '/x', authorization: `Bearer ${value}` });
       await new Promise(setImmediate);
@@ -811,14 +819,14 @@ describe('bearerGuard', () => {
       });
     });
 
-    it('may be left out', async () => {
+    it('is optional', async () => {
       const { guard } = await setUp({ onRefusal: undefined });
 
       expect(await askByFetch(guard, {})).toMatchObject({ ok: false, reason: 'missing' });
     });
   });
 
-  it('believes a middleware of the host that puts a header in the place of the one that came', async () => {
+  it('trusts a header that a middleware has replaced over the raw one', async () => {
     const { guard, value } = await setUp();
     const sent = { method: 'GET', url: '/orders', rawHeaders: ['Authorization', 'Session x'] };
     const authorization = `Bearer ${value}`;
@@ -827,7 +835,7 @@ describe('bearerGuard', () => {
     expect(await guard({ ...sent, headers: {} })).toMatchObject({ reason: 'missing' });
   });
 
-  it('works with verifier keys alone, on the store of the service that issues', async () => {
+  it('works with only verifier keys on the store of the issuing service', async () => {
     const { tokens, store, value, clock } = await setUp();
     const verifier = new TokenService({
       store,
@@ -844,7 +852,7 @@ describe('bearerGuard', () => {
     expect(await codeOf(verifier.issue({ account, scopes: [ANYTHING] }))).toBe('invalid_options');
   });
 
-  it('needs no more of a service than that it verifies', async () => {
+  it('needs only verify and verifySync of a service', async () => {
     const { tokens, value } = await setUp();
     const guard = bearerGuard({
       domain: DOMAIN,
@@ -862,13 +870,13 @@ describe('bearerGuard', () => {
   it.each<[string, unknown, RegExp]>([
     ['no options', undefined, /./],
     ['no service', { tokens: undefined }, /^tokens must be a TokenService$/],
-    ['a store for a service', { tokens: new MemoryTokenStore() }, /^tokens must/],
+    ['a store instead of a service', { tokens: new MemoryTokenStore() }, /^tokens must/],
     ['no domain', { domain: undefined }, /^domain must be one host/],
     ['an empty domain', { domain: '' }, /^domain must/],
     ['a domain with a port', { domain: 'shop.example:443' }, /^domain must/],
     ['a domain with a path', { domain: 'shop.example/a' }, /^domain must/],
-    ['a wildcard', { domain: '*.example' }, /^domain must/],
-    ['a URL', { domain: 'https://shop.example' }, /^domain must/],
+    ['a wildcard as the domain', { domain: '*.example' }, /^domain must/],
+    ['a URL as the domain', { domain: 'https://shop.example' }, /^domain must/],
     ['a rootName with a slash', { rootName: 'a/b' }, /^rootName must be one segment/],
     ['an empty rootName', { rootName: '' }, /^rootName must/],
     ['a rootName that is a wildcard', { rootName: '*' }, /^rootName must/],
@@ -876,8 +884,8 @@ describe('bearerGuard', () => {
     ['a realm with a backslash', { realm: 'a\\b' }, /^realm must/],
     ['a realm with a line break', { realm: 'a\r\nb' }, /^realm must/],
     ['a realm beyond ASCII', { realm: 'é' }, /^realm must/],
-    ['a realm that is no text', { realm: 7 }, /^realm must be a text$/],
-    ['an onRefusal that is none', { onRefusal: 'log' }, /^onRefusal must be a function$/],
+    ['a realm that is not a text', { realm: 7 }, /^realm must be a text$/],
+    ['an onRefusal that is not a function', { onRefusal: 'log' }, /^onRefusal must be a function$/],
     ['an unknown option', { scope: ORDERS }, /unknown/],
   ])('refuses %s', (_, options, message) => {
     const { tokens } = setUpService();

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { breakable, type Code, expectFailure, ORDERS, type Setup, setUp } from './support.ts';
+import { ALL_METHODS, RecordingStore } from '../support.ts';
+import { type Code, expectFailure, ORDERS, type Setup, setUp } from './support.ts';
 
-/** Every call that takes a condition. */
+/** Every call that honors If-Match. */
 const CHANGES: [method: string, path: string, json?: unknown][] = [
   ['PUT', '/token/ID', { scopes: [ORDERS] }],
   ['PATCH', '/token/ID', { name: 'second' }],
@@ -19,7 +20,7 @@ async function setUpThird(): Promise<Setup & { id: string }> {
 }
 
 describe('If-Match', () => {
-  const conditions: [tag: string, isTaken: boolean][] = [
+  const conditions: [tag: string, isMet: boolean][] = [
     ['"3"', true],
     ['"2"', false],
     ['"4"', false],
@@ -41,7 +42,7 @@ describe('If-Match', () => {
     ['"999999999999999"', false],
     ['"1",'.repeat(1000), false],
   ];
-  const unreadable = [
+  const malformed = [
     'w/"3"',
     'W/3',
     'W/ "3"',
@@ -77,13 +78,13 @@ describe('If-Match', () => {
   ];
 
   for (const [method, path, json] of CHANGES) {
-    it.each(conditions)(`${method} ${path} of version 3 with %s: %s`, async (tag, isTaken) => {
+    it.each(conditions)(`%s lets ${method} ${path} change version 3: %s`, async (tag, isMet) => {
       const { call, id, tokens } = await setUpThird();
       const headers = { 'if-match': tag };
 
       const answer = await call(method, path.replace('ID', id), { json, headers });
 
-      if (isTaken) {
+      if (isMet) {
         expect(answer.status).toBe(200);
         expect(answer.headers.get('etag')).toBe(method === 'DELETE' ? null : '"4"');
         return;
@@ -92,7 +93,7 @@ describe('If-Match', () => {
       expect(await tokens.get('ada', id)).toMatchObject({ version: 3, name: 'first' });
     });
 
-    it.each(unreadable)(`${method} ${path} with %s, which cannot be read`, async (tag) => {
+    it.each(malformed)(`%s is refused as malformed by ${method} ${path}`, async (tag) => {
       const { call, id, tokens } = await setUpThird();
 
       const answer = await call(method, path.replace('ID', id), {
@@ -106,7 +107,7 @@ describe('If-Match', () => {
     });
   }
 
-  it('goes hand in hand with ETag', async () => {
+  it('accepts the ETag of the last answer and refuses an older one', async () => {
     const { call } = setUp();
     const created = await call('POST', '/token', { json: { scopes: [ORDERS] } });
     const path = `/token/${created.body['id']}`;
@@ -123,7 +124,7 @@ describe('If-Match', () => {
     }
   });
 
-  it('lets one of many win', async () => {
+  it('lets one of many concurrent changes win', async () => {
     const { call, id } = await setUpThird();
     const headers = { 'if-match': '"3"' };
 
@@ -137,7 +138,7 @@ describe('If-Match', () => {
     expect(answers.filter(({ status }) => status === 412)).toHaveLength(19);
   });
 
-  it('means nothing to calls that change nothing', async () => {
+  it('is ignored by GET and by POST /token', async () => {
     const { call, id } = await setUpThird();
     const headers = { 'if-match': '"9"', 'if-none-match': '"3"' };
 
@@ -148,7 +149,7 @@ describe('If-Match', () => {
     expect(await call('POST', '/token', { json, headers })).toMatchObject({ status: 200 });
   });
 
-  it('looks the same on what is not there, whatever the tag', async () => {
+  it('does not change the not_found answer for a token of another account', async () => {
     const { call, issue } = setUp();
     const { id } = await issue('bob');
     const tags = [undefined, '*', '"1"', '"2"', 'W/"1"', '"1", "2"', '"8", "9"'];
@@ -163,7 +164,7 @@ describe('If-Match', () => {
     }
   });
 
-  it('does not keep an expired token from being revoked', async () => {
+  it('applies to an expired token and still lets it be revoked', async () => {
     const { call, id, clock } = await setUpThird();
     clock.advance(31_536_000);
 
@@ -178,13 +179,13 @@ describe('If-Match', () => {
     ['PUT', '/token/ID', { scopes: ['x'] }, 'invalid_scope'],
     ['PATCH', '/token/ID', { name: '' }, 'invalid_request'],
     ['POST', '/token/ID/rotate', { graceSeconds: -1 }, 'invalid_request'],
-  ])('lets %s %s report a bad body before the store is read', async (method, path, json, code) => {
-    const { store, outage } = breakable();
+  ])('lets %s %s refuse a body before the store is read', async (method, path, json, code) => {
+    const store = new RecordingStore();
     const { call, issue } = setUp({ store });
     const target = path.replace('ID', (await issue()).id);
     const headers = { 'if-match': '"1", "2"' };
     const [, , good] = CHANGES.find(([verb]) => verb === method) ?? [];
-    outage.isOn = true;
+    store.break(ALL_METHODS, () => Promise.reject(new Error('down')));
 
     expectFailure(await call(method, target, { json, headers }), code);
     expectFailure(await call(method, target, { json: good, headers }), 'store_unavailable');

@@ -17,7 +17,7 @@ function idsOf({ body }: Answer): string[] {
   return (body['data'] as { id: string }[]).map(({ id }) => id);
 }
 
-/** What the Link header of an answer leads to; `undefined` on the last page. */
+/** The target of the Link header; `undefined` on the last page. */
 function nextOf({ headers }: Answer): string | undefined {
   const link = headers.get('link');
   if (link === null) return undefined;
@@ -26,7 +26,7 @@ function nextOf({ headers }: Answer): string | undefined {
   return target;
 }
 
-/** The pages from one address on, by their links. */
+/** Follows the Link headers from `path` to the last page and returns all answers. */
 async function follow({ call }: Setup, path: string): Promise<Answer[]> {
   const answers: Answer[] = [];
   let url: URL | undefined = new URL(path, 'http://localhost');
@@ -49,37 +49,37 @@ async function issueMany({ issue, clock }: Setup, count: number): Promise<string
   return ids;
 }
 
-describe('the query of a list', () => {
-  it.each<[string, number, number | undefined]>([
-    ['limit=1', 1, undefined],
-    ['limit=99', 99, undefined],
-    ['limit=100', 100, undefined],
-    ['limit=101', 400, undefined],
-    ['limit=1000', 400, undefined],
-    ['limit=0', 400, undefined],
-    ['limit=-1', 400, undefined],
-    ['limit=', 400, undefined],
-    ['limit', 400, undefined],
-    ['limit=01', 400, undefined],
-    ['limit=1.0', 400, undefined],
-    ['limit=1e1', 400, undefined],
-    ['limit=0x1', 400, undefined],
-    ['limit=+1', 400, undefined],
-    ['limit=%2B1', 400, undefined],
-    ['limit=%201', 400, undefined],
-    ['limit=1%0A', 400, undefined],
-    ['limit=1,2', 400, undefined],
-    ['limit=%D9%A1', 400, undefined],
-    ['limit=NaN', 400, undefined],
-    ['limit=Infinity', 400, undefined],
-    ['limit=99999999999999999999', 400, undefined],
-    ['limit=null', 400, undefined],
-    ['limit=true', 400, undefined],
-    ['limit=1&limit=1', 400, undefined],
-    ['limit=1&limit=2', 400, undefined],
-    ['limit=1&%6Cimit=1', 400, undefined],
-    [`limit=${CANARY}`, 400, undefined],
-  ])('%s: %i', async (query, expected) => {
+describe('the query of GET /token', () => {
+  it.each<[string, number]>([
+    ['limit=1', 1],
+    ['limit=99', 99],
+    ['limit=100', 100],
+    ['limit=101', 400],
+    ['limit=1000', 400],
+    ['limit=0', 400],
+    ['limit=-1', 400],
+    ['limit=', 400],
+    ['limit', 400],
+    ['limit=01', 400],
+    ['limit=1.0', 400],
+    ['limit=1e1', 400],
+    ['limit=0x1', 400],
+    ['limit=+1', 400],
+    ['limit=%2B1', 400],
+    ['limit=%201', 400],
+    ['limit=1%0A', 400],
+    ['limit=1,2', 400],
+    ['limit=%D9%A1', 400],
+    ['limit=NaN', 400],
+    ['limit=Infinity', 400],
+    ['limit=99999999999999999999', 400],
+    ['limit=null', 400],
+    ['limit=true', 400],
+    ['limit=1&limit=1', 400],
+    ['limit=1&limit=2', 400],
+    ['limit=1&%6Cimit=1', 400],
+    [`limit=${CANARY}`, 400],
+  ])('"%s" yields %i (the number of tokens, or status 400)', async (query, expected) => {
     const setup = setUp();
     await Promise.all(Array.from({ length: 102 }, () => setup.issue()));
 
@@ -162,7 +162,7 @@ describe('the query of a list', () => {
     ['Token=x&TOKEN=x&tokens=x&access-token=x&account_id=x', undefined],
     ['%00=%00', undefined],
     ['%=%&%FF=%FF', undefined],
-  ])('%s: %s', async (query, code) => {
+  ])('"%s" yields the error %s', async (query, code) => {
     const { call, issue } = setUp();
     const { id } = await issue();
 
@@ -173,7 +173,7 @@ describe('the query of a list', () => {
     expect(idsOf(answer)).toEqual(query.includes('unheard') ? [] : [id]);
   });
 
-  it('names a scope that cannot be read only where it is printable', async () => {
+  it('gets the suggestion of a valid scope for a malformed one', async () => {
     const { call } = setUp();
 
     const answer = await call('GET', '/token?scope=get:shop.example/orders');
@@ -182,7 +182,7 @@ describe('the query of a list', () => {
     expect(answer.body).toMatchObject({ details: { suggestion: ORDERS } });
   });
 
-  it('holds no credential and no owner, on any call', async () => {
+  it('is refused on every call if it holds a credential or an owner', async () => {
     const names = ['access_token', 'token', 'account', 'accountId', 'user', 'userId', 'owner'];
     const calls: [string, string, unknown?][] = [
       ['GET', '/token'],
@@ -212,7 +212,7 @@ describe('the query of a list', () => {
     expect((await tokens.list({ account: 'ada' })).tokens).toHaveLength(1);
   });
 
-  it('means nothing to other calls, known or not, once or twice', async () => {
+  it('is ignored by other calls, even if parameters are invalid or repeated', async () => {
     const { call, issue } = setUp();
     const { id } = await issue();
     const query = 'limit=0&limit=x&scope=!&match=!&cursor=!&x=1';
@@ -267,7 +267,7 @@ describe('the pages of a list', () => {
     [4, 2, 2],
     [5, 2, 3],
     [7, 100, 1],
-  ])('of %i tokens by %i are %i', async (count, limit, pages) => {
+  ])('of %i tokens with limit %i are %i', async (count, limit, pages) => {
     const setup = setUp();
     const ids = await issueMany(setup, count);
 
@@ -283,7 +283,7 @@ describe('the pages of a list', () => {
     }
   });
 
-  it('carry only what was checked in their links, on the way to the cursor beside data', async () => {
+  it('link with only validated parameters and the cursor of the body', async () => {
     const setup = setUp();
     await issueMany(setup, 3);
     const query = `limit=2&scope=GET:SHOP.example/*&match=overlaps&${CANARY}=${CANARY}&x=1&limitation=9`;
@@ -302,7 +302,7 @@ describe('the pages of a list', () => {
     expect(next.searchParams.size).toBe(4);
   });
 
-  it('lead on below a base path', async () => {
+  it('link to each other below a base path', async () => {
     const setup = setUp({ basePath: '/auth' });
     const ids = await issueMany(setup, 3);
 
@@ -311,7 +311,7 @@ describe('the pages of a list', () => {
     expect(answers.flatMap(idsOf)).toEqual(ids);
   });
 
-  it('keep to the filter', async () => {
+  it('apply the filter on every page', async () => {
     const setup = setUp();
     const wanted: string[] = [];
     for (let index = 0; index < 10; index++) {
@@ -326,7 +326,7 @@ describe('the pages of a list', () => {
     expect(answers.flatMap(idsOf)).toEqual(wanted);
   });
 
-  it('are the same for tokens that were issued or revoked in between', async () => {
+  it('neither skip nor repeat tokens when some are issued or revoked in between', async () => {
     const setup = setUp();
     const ids = await issueMany(setup, 6);
     const first = await setup.call('GET', '/token?limit=2');
@@ -339,7 +339,7 @@ describe('the pages of a list', () => {
     expect(rest.flatMap(idsOf)).toEqual([ids[2], ids[4], ids[5]]);
   });
 
-  it('are 100 long where a cursor comes without a limit', async () => {
+  it('hold 100 tokens when a cursor comes without a limit', async () => {
     const setup = setUp();
     const ids = await issueMany(setup, 202);
     const { body } = await setup.call('GET', '/token?limit=1');
@@ -351,7 +351,7 @@ describe('the pages of a list', () => {
     expect([...next.searchParams.keys()]).toEqual(['cursor']);
   });
 
-  it('are no one else’s, and of no other filter', async () => {
+  it('refuse a cursor of another account or another filter', async () => {
     const setup = setUp();
     await issueMany(setup, 3);
     await setup.issue('bob');
@@ -376,7 +376,7 @@ describe('the pages of a list', () => {
 });
 
 describe('a list without a limit', () => {
-  it('holds all, up to ten thousand, and then leads on', async () => {
+  it('holds up to ten thousand tokens and then links to the next page', async () => {
     const setup = setUp({ quotas: { tokensPerAccount: 20_000 } });
     const ids = new Set<string>();
     const issueUpTo = async (count: number) => {

@@ -3,9 +3,9 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { tokenHandler } from '../../src/http/index.ts';
 import { isTokenError, MemoryTokenStore, TokenError, TokenService } from '../../src/index.ts';
 import { withFaults } from '../../src/testing/index.ts';
+import { ALL_METHODS, RecordingStore } from '../support.ts';
 import {
   basic,
-  breakable,
   CANARY,
   CATALOG,
   type CallOptions,
@@ -28,7 +28,7 @@ const VALUE = /^acme_1k1[0-9A-Za-z]{55}$/;
 const MASKED = /^acme_1k1[0-9A-Za-z]{6}…$/;
 const ID = /^[0-9A-Za-z]{22}$/;
 
-/** Every call of the service, with a body that would be taken. */
+/** Every call of the service, with a valid body. */
 const CALLS: [method: string, path: string, json?: unknown][] = [
   ['POST', '/token', { scopes: [ORDERS] }],
   ['GET', '/token'],
@@ -43,7 +43,7 @@ const CALLS: [method: string, path: string, json?: unknown][] = [
 const CHANGES = CALLS.filter(([, path]) => path.startsWith('/token/ID'));
 
 describe('POST /token', () => {
-  it('answers with the token beside the envelope', async () => {
+  it('returns the token beside the envelope', async () => {
     const { call } = setUp();
 
     const answer = await call('POST', '/token', { json: { scopes: ['*:shop.example/*'] } });
@@ -61,7 +61,7 @@ describe('POST /token', () => {
     expect(answer.headers.get('etag')).toBe('"1"');
   });
 
-  it('takes a lifetime, a name and metadata', async () => {
+  it('accepts a lifetime, a name and metadata', async () => {
     const { call } = setUp();
     const json = { scopes: [ORDERS], ttl: 60, name: 'ci', metadata: { team: ['a', null, 1.5] } };
 
@@ -81,7 +81,7 @@ describe('POST /token', () => {
     });
   });
 
-  it('gives a value that verifies', async () => {
+  it('returns a value that verifies', async () => {
     const { call, tokens } = setUp();
 
     const { body } = await call('POST', '/token', { json: { scopes: [ORDERS] } });
@@ -90,7 +90,7 @@ describe('POST /token', () => {
     expect(verdict).toMatchObject({ ok: true, token: { account: 'ada', id: body['id'] } });
   });
 
-  it('tells whole seconds of an expiry between two, rounded down', async () => {
+  it('rounds createdAt and expire down to whole seconds', async () => {
     const { call, clock } = setUp();
     clock.advance(0.999);
 
@@ -101,7 +101,7 @@ describe('POST /token', () => {
 });
 
 describe('GET /token', () => {
-  it('answers with a list under data, newest first, and nothing for nobody else', async () => {
+  it('lists only the tokens of the account, newest first', async () => {
     const { call, issue, clock } = setUp();
     const first = await issue();
     clock.advance(1);
@@ -136,7 +136,7 @@ describe('GET /token', () => {
     expectSuccess(await call('GET', '/token', { as: 'eve' }), { data: [] });
   });
 
-  it('leaves out what has expired, from the very second on', async () => {
+  it('omits a token from the instant of its expiry', async () => {
     const { call, clock } = setUp();
     await call('POST', '/token', { json: { scopes: [ORDERS], ttl: 60 } });
 
@@ -148,7 +148,7 @@ describe('GET /token', () => {
 });
 
 describe('GET /token/{token}', () => {
-  it('answers with one token in a list, by id and by value', async () => {
+  it('returns a list of one token, by id and by value', async () => {
     const { call, issue } = setUp();
     const { id, masked, value } = await issue();
     const token = {
@@ -169,7 +169,7 @@ describe('GET /token/{token}', () => {
     }
   });
 
-  it('shows the value where it is kept', async () => {
+  it('shows the value when the service reveals it', async () => {
     const { call, issue } = setUp({ reveal: 'always' });
     const { id, value } = await issue();
 
@@ -180,7 +180,7 @@ describe('GET /token/{token}', () => {
     expect(all.body['data']).toMatchObject([{ id, token: value }]);
   });
 
-  it('still shows an expired token, with its state', async () => {
+  it('still shows an expired token with its state', async () => {
     const { call, issue, clock } = setUp();
     const { id } = await issue();
     clock.advance(ONE_YEAR);
@@ -190,7 +190,7 @@ describe('GET /token/{token}', () => {
 });
 
 describe('PUT /token/{token}', () => {
-  it('replaces scopes and expiry, and keeps value, name and metadata', async () => {
+  it('replaces scopes and expiry and keeps value, name and metadata', async () => {
     const { call, tokens, clock } = setUp();
     const more = { name: 'ci', metadata: { a: 1 } };
     const { id, masked, value } = await tokens.issue({
@@ -225,7 +225,7 @@ describe('PUT /token/{token}', () => {
     });
   });
 
-  it('gives the default lifetime from the call where no expiry is named', async () => {
+  it('starts the default lifetime over when no expiry is given', async () => {
     const { call, clock } = setUp({ lifetime: { defaultSeconds: 600 } });
     const { body } = await call('POST', '/token', { json: { scopes: [ORDERS], ttl: 3600 } });
     clock.advance(100);
@@ -239,16 +239,16 @@ describe('PUT /token/{token}', () => {
     ['now', 0, false],
     ['one second from now', 1, true],
     ['one second ago', -1, false],
-    ['in a year', ONE_YEAR, true],
-    ['a second later than in a year', ONE_YEAR + 1, false],
-  ])('takes an expiry of %s: %3$s', async (_, seconds, isTaken) => {
+    ['a year from now', ONE_YEAR, true],
+    ['a year and a second from now', ONE_YEAR + 1, false],
+  ])('accepts an expiry of %s (%i s from now): %s', async (_, seconds, isAccepted) => {
     const { call, issue } = setUp();
     const { id } = await issue();
     const json = { scopes: [ORDERS], expire: START + seconds };
 
     const answer = await call('PUT', `/token/${id}`, { json });
 
-    if (isTaken) expect(answer.body['data']).toMatchObject([{ expire: START + seconds }]);
+    if (isAccepted) expect(answer.body['data']).toMatchObject([{ expire: START + seconds }]);
     else expectFailure(answer, 'invalid_expire');
   });
 });
@@ -273,7 +273,7 @@ describe('PATCH /token/{token}', () => {
     [{ expire: START + 5 }, { expire: START + 5 }],
     [{ name: 'deploy' }, { name: 'deploy' }],
     [{ metadata: { b: 2 } }, { metadata: { b: 2 } }],
-  ])('changes what %j names and nothing else', async (json, changed) => {
+  ])('changes only the fields of %j', async (json, changed) => {
     const { call, tokens } = setUp();
     const more = { name: 'ci', metadata: { a: 1 } };
     const { id, masked } = await tokens.issue({ account: 'ada', scopes: held, ...more });
@@ -286,7 +286,7 @@ describe('PATCH /token/{token}', () => {
     expect(answer.headers.get('etag')).toBe('"2"');
   });
 
-  it('removes a name and metadata by null', async () => {
+  it('removes name and metadata when they are null', async () => {
     const { call, tokens } = setUp();
     const more = { name: 'ci', metadata: { a: 1 } };
     const { id } = await tokens.issue({ account: 'ada', scopes: [ORDERS], ...more });
@@ -299,14 +299,22 @@ describe('PATCH /token/{token}', () => {
   });
 
   it.each<[string, object, Code]>([
-    ['nothing', {}, 'invalid_request'],
-    ['scopes beside addScopes', { scopes: held, addScopes: held }, 'invalid_request'],
-    ['scopes beside removeScopes', { scopes: held, removeScopes: held }, 'invalid_request'],
-    ['the last scopes', { removeScopes: ['*:*/*'] }, 'scopes_required'],
-    ['a scope that is not held', { removeScopes: ['POST:*/*'] }, 'scope_unmatched'],
-    ['a part of a held scope', { removeScopes: ['GET:shop.example/items/7'] }, 'scope_unmatched'],
-    ['an unknown scope', { addScopes: ['GET:shop.example/x'] }, 'scope_unmatched'],
-  ])('refuses to change or remove %s', async (_, json, code) => {
+    ['empty change', {}, 'invalid_request'],
+    ['combination of scopes and addScopes', { scopes: held, addScopes: held }, 'invalid_request'],
+    [
+      'combination of scopes and removeScopes',
+      { scopes: held, removeScopes: held },
+      'invalid_request',
+    ],
+    ['removal of the last scopes', { removeScopes: ['*:*/*'] }, 'scopes_required'],
+    ['removal of a scope that is not held', { removeScopes: ['POST:*/*'] }, 'scope_unmatched'],
+    [
+      'removal of a part of a held scope',
+      { removeScopes: ['GET:shop.example/items/7'] },
+      'scope_unmatched',
+    ],
+    ['addition of an unknown scope', { addScopes: ['GET:shop.example/x'] }, 'scope_unmatched'],
+  ])('refuses the %s', async (_, json, code) => {
     const { call, tokens } = setUp();
     const { id } = await tokens.issue({ account: 'ada', scopes: held });
 
@@ -317,7 +325,7 @@ describe('PATCH /token/{token}', () => {
 });
 
 describe('DELETE /token/{token}', () => {
-  it.each(['id', 'value'] as const)('revokes by %s, once', async (handle) => {
+  it.each(['id', 'value'] as const)('revokes by %s, then answers not_found', async (handle) => {
     const { call, issue, tokens } = setUp();
     const token = await issue();
 
@@ -331,7 +339,7 @@ describe('DELETE /token/{token}', () => {
     });
   });
 
-  it('does not read a body', async () => {
+  it('ignores the body', async () => {
     const { call, issue } = setUp();
     const { id } = await issue();
     const headers = { 'content-type': 'text/plain' };
@@ -341,7 +349,7 @@ describe('DELETE /token/{token}', () => {
 });
 
 describe('POST /token/{token}/rotate', () => {
-  it('answers as create does, with a new value', async () => {
+  it('answers like POST /token, with a new value', async () => {
     const { call, issue, tokens } = setUp();
     const { id, value } = await issue();
 
@@ -363,7 +371,7 @@ describe('POST /token/{token}/rotate', () => {
     expect(await tokens.verify(renewed, { scope: ORDERS })).toMatchObject({ ok: true });
   });
 
-  it('lets the old value live on for the time of grace', async () => {
+  it('accepts the old value until the grace period ends', async () => {
     const { call, issue, tokens, clock } = setUp();
     const { value } = await issue();
 
@@ -377,7 +385,7 @@ describe('POST /token/{token}/rotate', () => {
     expect(await tokens.verify(value, { scope: ORDERS })).toMatchObject({ reason: 'unknown' });
   });
 
-  it('waits for the first use, replaces what waits, and cancels it', async () => {
+  it('keeps a pending value for the first use, replaces it and cancels it', async () => {
     const { call, issue, tokens } = setUp();
     const { id, value } = await issue();
     const path = `/token/${id}/rotate`;
@@ -424,11 +432,11 @@ describe('POST /token/{token}/rotate', () => {
   it.each<[string, CallOptions]>([
     ['no body', {}],
     ['an empty text', { raw: '', headers: { 'content-type': 'application/json' } }],
-    ['an empty body of another type', { raw: '' }],
+    ['an empty body without a type', { raw: '' }],
     ['an empty stream without a type', { raw: streamOf() }],
     ['a stream of empty chunks', { raw: streamOf(new Uint8Array(), new Uint8Array()) }],
     ['an empty object', { json: {} }],
-  ])('takes %s', async (_, options) => {
+  ])('accepts %s', async (_, options) => {
     const { send, issue } = setUp();
     const { id } = await issue();
     const request = toRequest('POST', `/token/${id}/rotate`, options);
@@ -441,13 +449,13 @@ describe('POST /token/{token}/rotate', () => {
 });
 
 describe('GET /scopes', () => {
-  it('lists what may be asked for', async () => {
+  it('lists the catalog', async () => {
     const { call } = setUp();
 
     expectSuccess(await call('GET', '/scopes'), { data: CATALOG.toSorted() });
   });
 
-  it('names the scope of everything where there is no catalog', async () => {
+  it('lists only *:*/* when there is no catalog', async () => {
     const { call } = setUp({ catalog: null });
 
     expectSuccess(await call('GET', '/scopes'), { data: ['*:*/*'] });
@@ -455,7 +463,7 @@ describe('GET /scopes', () => {
 });
 
 describe('every call', () => {
-  it.each(CALLS)('%s %s needs credentials', async (method, path, json) => {
+  it.each(CALLS)('%s %s requires credentials', async (method, path, json) => {
     const { call, issue } = setUp();
     const { id } = await issue();
     const target = path.replace('ID', id);
@@ -464,15 +472,15 @@ describe('every call', () => {
     expect(await call(method, target, { json })).toMatchObject({ status: 200 });
   });
 
-  it.each(CALLS)('%s %s says that the store is away, and recovers', async (method, path, json) => {
-    const { store, outage } = breakable();
+  it.each(CALLS)('%s %s reports a store outage and recovers', async (method, path, json) => {
+    const store = new RecordingStore();
     const { call, issue } = setUp({ store });
     const { id } = await issue();
     const target = path.replace('ID', id);
 
-    outage.isOn = true;
+    store.break(ALL_METHODS, () => Promise.reject(new Error(CANARY)));
     const during = await call(method, target, { json });
-    outage.isOn = false;
+    store.mend();
     const after = await call(method, target, { json });
 
     if (path === '/scopes') expect(during.status).toBe(200);
@@ -480,7 +488,7 @@ describe('every call', () => {
     expect(after).toMatchObject({ status: 200 });
   });
 
-  it.each(CALLS)('%s %s says when replicas have not confirmed it', async (method, path, json) => {
+  it.each(CALLS)('%s %s reports an unconfirmed write', async (method, path, json) => {
     const writes = ['insert', 'replace', 'revoke'];
     let isLagging = false;
     const store = withFaults(new MemoryTokenStore(), async (asked, run) => {
@@ -499,45 +507,50 @@ describe('every call', () => {
     else expectFailure(answer, 'durability_unconfirmed');
   });
 
-  it.each(CHANGES)('%s %s tells nothing of what is not its own', async (method, path, json) => {
-    const { call, issue, tokens } = setUp();
-    const foreign = await issue('bob');
-    const revoked = await issue('ada');
-    await tokens.revoke('ada', revoked.id);
-    const own = await issue('ada');
-    const handles = [
-      UNKNOWN_ID,
-      foreign.id,
-      foreign.value,
-      revoked.id,
-      revoked.value,
-      `${own.id}0`,
-      own.id.slice(1),
-      own.value.slice(0, -1),
-      `${own.value.slice(0, -1)}${own.value.endsWith('0') ? '1' : '0'}`,
-      own.value.toUpperCase(),
-      `%${own.id.charCodeAt(0).toString(16)}${own.id.slice(1)}`,
-      'x',
-      '%00',
-      '%',
-      'constructor',
-      '__proto__',
-    ];
+  it.each(CHANGES)(
+    '%s %s gives the same not_found answer for every token that the account does not own',
+    async (method, path, json) => {
+      const { call, issue, tokens } = setUp();
+      const foreign = await issue('bob');
+      const revoked = await issue('ada');
+      await tokens.revoke('ada', revoked.id);
+      const own = await issue('ada');
+      const handles = [
+        UNKNOWN_ID,
+        foreign.id,
+        foreign.value,
+        revoked.id,
+        revoked.value,
+        `${own.id}0`,
+        own.id.slice(1),
+        own.value.slice(0, -1),
+        `${own.value.slice(0, -1)}${own.value.endsWith('0') ? '1' : '0'}`,
+        own.value.toUpperCase(),
+        `%${own.id.charCodeAt(0).toString(16)}${own.id.slice(1)}`,
+        'x',
+        '%00',
+        '%',
+        'constructor',
+        '__proto__',
+      ];
 
-    const answers: object[] = [];
-    for (const handle of handles) {
-      const answer = await call(method, path.replace('ID', handle), { json });
-      expectFailure(answer, 'not_found');
-      answers.push({ text: answer.text, headers: [...answer.headers] });
-    }
+      const answers: object[] = [];
+      for (const handle of handles) {
+        const answer = await call(method, path.replace('ID', handle), { json });
+        expectFailure(answer, 'not_found');
+        answers.push({ text: answer.text, headers: [...answer.headers] });
+      }
 
-    for (const answer of answers) expect(answer).toEqual(answers[0]);
-    expect(await tokens.get('bob', foreign.id)).toMatchObject({ version: 1 });
-    expect(await tokens.verify(foreign.value, { scope: ORDERS })).toMatchObject({ ok: true });
-    expect(await call(method, path.replace('ID', own.id), { json })).toMatchObject({ status: 200 });
-  });
+      for (const answer of answers) expect(answer).toEqual(answers[0]);
+      expect(await tokens.get('bob', foreign.id)).toMatchObject({ version: 1 });
+      expect(await tokens.verify(foreign.value, { scope: ORDERS })).toMatchObject({ ok: true });
+      expect(await call(method, path.replace('ID', own.id), { json })).toMatchObject({
+        status: 200,
+      });
+    },
+  );
 
-  it('cannot change or rotate what has expired', async () => {
+  it('does not change or rotate an expired token', async () => {
     const { call, issue, clock } = setUp();
     const { id } = await issue();
     clock.advance(ONE_YEAR);
@@ -553,7 +566,7 @@ describe('every call', () => {
     expectFailure(await call('POST', `/token/${last.id}/rotate`), 'token_expired');
   });
 
-  it.each(CALLS)('%s %s is as well below a base path, and only there', async (...args) => {
+  it.each(CALLS)('%s %s is served below the base path and only there', async (...args) => {
     const [method, path, json] = args;
     const { call, issue } = setUp({ basePath: '/auth/v1' });
     const { id } = await issue();
@@ -565,7 +578,7 @@ describe('every call', () => {
     expect(await call(method, `/auth/v1${target}`, { json })).toMatchObject({ status: 200 });
   });
 
-  it('takes no account from any other header', async () => {
+  it('takes the account only from the Authorization header', async () => {
     const { call, issue } = setUp();
     const { id } = await issue('bob');
     const headers = {
@@ -715,7 +728,7 @@ describe('the order of checks', () => {
       'not_found',
     ],
     [
-      'condition that cannot be read',
+      'a malformed condition',
       'token',
       'DELETE',
       `/token/${UNKNOWN_ID}`,
@@ -724,13 +737,13 @@ describe('the order of checks', () => {
     ],
     [
       'body',
-      'condition that cannot be read',
+      'a malformed condition',
       'PUT',
       `/token/${UNKNOWN_ID}`,
       { json: { scopes: [1] }, headers: { 'if-match': 'x' } },
       'invalid_scope',
     ],
-  ])('looks at the %s before the %s: %s %s', async (...args) => {
+  ])('checks %s before %s: %s %s', async (...args) => {
     const [, , method, path, call, code] = args;
 
     expectFailure(await setUp(options).call(method, path, call), code);
@@ -741,7 +754,7 @@ describe('the order of checks', () => {
     ['a weak tag', 'W/"9"'],
     ['stale tags', '"8", "9"'],
     ['a bare number', '9'],
-  ])('looks at the body and the expiry before %s', async (_, tag) => {
+  ])('checks the body and the expiry before %s', async (_, tag) => {
     const { call, issue, clock } = setUp();
     const { id } = await issue();
     const headers = { 'if-match': tag };
@@ -765,7 +778,7 @@ describe('the order of checks', () => {
   });
 });
 
-describe('routes', () => {
+describe('the routes', () => {
   it.each([
     '/',
     '//',
@@ -793,7 +806,7 @@ describe('routes', () => {
     '/__proto__',
     `/${CANARY}`,
     `/token/x/${CANARY}?${CANARY}=${CANARY}`,
-  ])('knows nothing at %s', async (path) => {
+  ])('do not include %s', async (path) => {
     const { call } = setUp();
 
     for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS']) {
@@ -810,7 +823,7 @@ describe('routes', () => {
     ['/token/ID/explain', 'POST', ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/review', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/scopes', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
-  ])('%s allows %s', async (path, allowed, methods) => {
+  ])('at %s allow %s', async (path, allowed, methods) => {
     const { send, issue } = setUp();
     const { id } = await issue();
 
@@ -822,7 +835,7 @@ describe('routes', () => {
     }
   });
 
-  it('answers HEAD like GET, without a body', async () => {
+  it('answer HEAD like GET, without a body', async () => {
     const { call, issue } = setUp();
     const { id } = await issue();
     await issue();
@@ -849,7 +862,7 @@ describe('routes', () => {
     [8192, 200],
     [8193, 414],
     [100_000, 414],
-  ])('takes an address of %i characters: %i', async (length, status) => {
+  ])('answer a URL of %i characters with %i', async (length, status) => {
     const { call } = setUp();
     const path = '/token?x=';
 
@@ -860,15 +873,15 @@ describe('routes', () => {
   });
 });
 
-describe('credentials', () => {
+describe('the credentials check', () => {
   const encoded = Buffer.from(`ada:${PASSWORD}`).toString('base64');
   const bytes = (...all: number[]) => Buffer.from(all).toString('base64');
 
   it.each<[string, string]>([
-    ['as they should be', `Basic ${encoded}`],
-    ['in another case', `bASIC ${encoded}`],
-    ['with more spaces', `Basic   ${encoded}`],
-  ])('takes Basic credentials %s', async (_, authorization) => {
+    ['in the usual form', `Basic ${encoded}`],
+    ['with the scheme in another case', `bASIC ${encoded}`],
+    ['with several spaces', `Basic   ${encoded}`],
+  ])('accepts Basic credentials %s', async (_, authorization) => {
     const { call } = setUp();
 
     expect(await call('GET', '/token', { headers: { authorization } })).toMatchObject({
@@ -882,7 +895,7 @@ describe('credentials', () => {
   const WRONG = 'the user name or the password is wrong';
 
   it.each<[string, string | null, message: string]>([
-    ['none', null, NONE],
+    ['no header', null, NONE],
     ['an empty header', '', MALFORMED],
     ['the scheme alone', 'Basic', MALFORMED],
     ['a scheme without a space', `Basic${encoded}`, MALFORMED],
@@ -890,17 +903,17 @@ describe('credentials', () => {
     ['no scheme', encoded, MALFORMED],
     ['a Bearer token', `Bearer ${encoded}`, BEARER],
     ['a Bearer token in another case', `bEARER ${encoded}`, BEARER],
-    ['no Bearer token', 'Bearer', BEARER],
-    ['a longer Bearer', `Bearers ${encoded}`, MALFORMED],
+    ['Bearer without a token', 'Bearer', BEARER],
+    ['a scheme that starts with Bearer', `Bearers ${encoded}`, MALFORMED],
     ['another scheme', `Digest ${encoded}`, MALFORMED],
-    ['a longer scheme', `Basics ${encoded}`, MALFORMED],
-    ['two sets', `Basic ${encoded}, Basic ${encoded}`, MALFORMED],
-    ['two methods', `Basic ${encoded}, Bearer x`, MALFORMED],
-    ['something behind', `Basic ${encoded} x`, MALFORMED],
-    ['no base64', 'Basic !!!', MALFORMED],
+    ['a scheme that starts with Basic', `Basics ${encoded}`, MALFORMED],
+    ['two sets of credentials', `Basic ${encoded}, Basic ${encoded}`, MALFORMED],
+    ['two schemes', `Basic ${encoded}, Bearer x`, MALFORMED],
+    ['trailing text', `Basic ${encoded} x`, MALFORMED],
+    ['invalid Base64', 'Basic !!!', MALFORMED],
     ['base64url', `Basic ${Buffer.from('ada:\u00ff\u00fe~~~').toString('base64url')}-_`, MALFORMED],
     ['no colon', `Basic ${Buffer.from('ada').toString('base64')}`, MALFORMED],
-    ['nothing encoded', 'Basic =', MALFORMED],
+    ['only padding', 'Basic =', MALFORMED],
     ['invalid UTF-8', `Basic ${bytes(0x61, 0x3a, 0xff)}`, MALFORMED],
     ['an overlong colon', `Basic ${bytes(0x61, 0xc0, 0xba, 0x62)}`, MALFORMED],
     ['a control character in the name', basic('ad\u0000a'), MALFORMED],
@@ -911,8 +924,8 @@ describe('credentials', () => {
     ['a password in another case', basic('ada', PASSWORD.toUpperCase()), WRONG],
     ['an empty password', basic('ada', ''), WRONG],
     ['more than 4096 characters', basic('ada', 'x'.repeat(4000)), MALFORMED],
-    ['a header of a hundred thousand', basic('ada', 'x'.repeat(100_000)), MALFORMED],
-  ])('answers alike but for the kind of fault: %s', async (_, authorization, message) => {
+    ['a password of a hundred thousand characters', basic('ada', 'x'.repeat(100_000)), MALFORMED],
+  ])('varies only the message of its 401 answer: %s', async (_, authorization, message) => {
     const { call } = setUp({
       authenticate: ({ username, password }) =>
         username === 'ada' && password === PASSWORD ? 'ada' : null,
@@ -930,7 +943,7 @@ describe('credentials', () => {
     );
   });
 
-  it('hands on name and password as they are: UTF-8, colons and spaces included', async () => {
+  it('passes name and password unchanged, including UTF-8, colons and spaces', async () => {
     const seen: object[] = [];
     const authenticate = (credentials: object) => {
       seen.push({ ...credentials });
@@ -947,14 +960,14 @@ describe('credentials', () => {
     ]);
   });
 
-  it('opens the account that authenticate names, not the user name', async () => {
+  it('uses the account that authenticate returns, not the user name', async () => {
     const { call, issue } = setUp({ authenticate: async () => 'acme' });
     const { id } = await issue('acme');
 
     expect((await call('GET', '/token')).body['data']).toMatchObject([{ id }]);
   });
 
-  it('is not opened by a token, nor by one as a password', async () => {
+  it('refuses a token value as Bearer, user name or password', async () => {
     const { call, issue } = setUp();
     const { id, value } = await issue();
 
@@ -967,7 +980,7 @@ describe('credentials', () => {
   });
 });
 
-describe('an authenticate that fails', () => {
+describe('the authenticate function', () => {
   afterEach(() => {
     vi.useRealTimers();
   });
@@ -980,34 +993,34 @@ describe('an authenticate that fails', () => {
       },
     ],
     [
-      'throws what is no error',
+      'throws null',
       () => {
         throw null;
       },
     ],
     ['rejects', () => Promise.reject(new Error(CANARY))],
-    ['rejects with nothing', () => Promise.reject()],
+    ['rejects with undefined', () => Promise.reject()],
     [
-      'throws a TokenError',
+      'throws an error with a code',
       () => {
         throw Object.assign(new Error(CANARY), { code: 'not_found' });
       },
     ],
-    ['answers undefined', () => undefined],
-    ['answers true', () => true],
-    ['answers false', () => false],
-    ['answers 0', () => 0],
-    ['answers 1', () => 1],
-    ['answers an empty text', () => ''],
-    ['answers an object', () => ({ account: 'ada' })],
-    ['answers an array', () => ['ada']],
-    ['answers a String', () => new String('ada')],
-    ['answers a symbol', () => Symbol('ada')],
-    ['answers a function', () => () => 'ada'],
-    ['answers an account with a control character', () => 'a\u0000da'],
-    ['answers an account with half a character', () => 'ada\ud800'],
-    ['answers an account of 256 bytes', () => 'a'.repeat(256)],
-  ])('is an outage when it %s', async (_, authenticate) => {
+    ['returns undefined', () => undefined],
+    ['returns true', () => true],
+    ['returns false', () => false],
+    ['returns 0', () => 0],
+    ['returns 1', () => 1],
+    ['returns an empty text', () => ''],
+    ['returns an object', () => ({ account: 'ada' })],
+    ['returns an array', () => ['ada']],
+    ['returns a String', () => new String('ada')],
+    ['returns a symbol', () => Symbol('ada')],
+    ['returns a function', () => () => 'ada'],
+    ['returns an account with a control character', () => 'a\u0000da'],
+    ['returns an account with a lone surrogate', () => 'ada\ud800'],
+    ['returns an account of 256 bytes', () => 'a'.repeat(256)],
+  ])('causes store_unavailable when it %s', async (_, authenticate) => {
     const { call, tokens } = setUp({ authenticate: authenticate as () => string });
 
     expectFailure(await call('GET', '/token'), 'store_unavailable');
@@ -1019,7 +1032,7 @@ describe('an authenticate that fails', () => {
     expect((await tokens.list({ account: 'ada' })).tokens).toEqual([]);
   });
 
-  it('is an outage when it does not answer', async () => {
+  it('causes store_unavailable when it does not answer within ten seconds', async () => {
     vi.useFakeTimers();
     const { call } = setUp({ authenticate: () => new Promise(() => {}) });
     let isAnswered = false;
@@ -1035,7 +1048,7 @@ describe('an authenticate that fails', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('is not asked where the address leads nowhere or no credentials came', async () => {
+  it('is not called for an unknown path or without credentials', async () => {
     const authenticate = vi.fn(() => 'ada');
     const { call } = setUp({ authenticate });
 
@@ -1048,7 +1061,7 @@ describe('an authenticate that fails', () => {
   });
 });
 
-describe('a page of another site', () => {
+describe('Sec-Fetch-Site', () => {
   it.each([
     ['same-origin', true],
     ['none', true],
@@ -1059,22 +1072,22 @@ describe('a page of another site', () => {
     ['same-origin, cross-site', false],
     ['same-origin, same-origin', false],
     [CANARY, false],
-  ])('Sec-Fetch-Site: %s may change something: %s', async (site, isTaken) => {
+  ])('"%s" allows changes: %s', async (site, isAllowed) => {
     const { call, issue } = setUp();
     const headers = { 'sec-fetch-site': site };
 
     for (const [method, path, json] of CALLS) {
       const { id } = await issue();
       const answer = await call(method, path.replace('ID', id), { json, headers });
-      if (isTaken || method === 'GET') expect(answer.status).toBe(200);
+      if (isAllowed || method === 'GET') expect(answer.status).toBe(200);
       else expectFailure(answer, 'cross_site');
     }
     expect(await call('HEAD', '/token', { headers })).toMatchObject({ status: 200 });
   });
 });
 
-describe('a fault inside', () => {
-  it('says so without a word of it, and tells onError', async () => {
+describe('an internal fault', () => {
+  it('is answered with internal, without its text, and passed to onError', async () => {
     const onError = vi.fn();
     const { handler, fault } = broken({ onError });
 
@@ -1106,23 +1119,23 @@ describe('a fault inside', () => {
         throw new Error(CANARY);
       },
     ],
-  ])('is no worse for an onError that %s', async (_, onError) => {
+  ])('is still answered when onError %s', async (_, onError) => {
     const { handler } = broken({ onError });
 
     const response = await handler(toRequest('GET', '/token'));
 
     expect(response.status).toBe(500);
-    // A rejection that nobody handles would be reported by now, and fail the run.
+    // By now an unhandled rejection would be reported and fail the run.
     await new Promise(setImmediate);
   });
 
-  it('is not what a caller did, or a store that is away', async () => {
+  it('is not reported for a caller error or a store outage', async () => {
     const onError = vi.fn();
-    const { store, outage } = breakable();
+    const store = new RecordingStore();
     const { call } = setUp({ store, onError });
 
     await call('GET', '/token?limit=0');
-    outage.isOn = true;
+    store.break(ALL_METHODS, () => Promise.reject(new Error(CANARY)));
     await call('GET', '/token');
 
     expect(onError).not.toHaveBeenCalled();
@@ -1137,7 +1150,7 @@ describe('a fault inside', () => {
 });
 
 describe('a service that cannot do its work', () => {
-  it('has an empty catalog', async () => {
+  it('answers catalog_empty when its catalog is empty', async () => {
     const { call, issue } = setUp({ catalog: [] });
     await expect(issue()).rejects.toMatchObject({ code: 'catalog_empty' });
 
@@ -1148,9 +1161,11 @@ describe('a service that cannot do its work', () => {
     expectSuccess(await call('GET', '/scopes'), { data: [] });
   });
 
-  it('has a store with what is no record', async () => {
-    const { store } = breakable();
-    const { call } = setUp({ store: corrupt(store) });
+  it('answers store_corrupt when its store returns an invalid record', async () => {
+    const store = withFaults(new MemoryTokenStore(), async ({ method }, run) =>
+      method === 'find' ? [{ id: UNKNOWN_ID, note: CANARY }] : run(),
+    );
+    const { call } = setUp({ store });
 
     const answer = await call('GET', `/token/${UNKNOWN_ID}`);
 
@@ -1158,7 +1173,7 @@ describe('a service that cannot do its work', () => {
     expect(answer.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
   });
 
-  it('has keys that only verify', async () => {
+  it('answers internal when it has to issue with keys that only verify', async () => {
     const seen: unknown[] = [];
     const { tokens } = setUp();
     const { call } = setUp({ keys: tokens.verifierKeys(), onError: (error) => seen.push(error) });
@@ -1168,13 +1183,6 @@ describe('a service that cannot do its work', () => {
     expect(seen.map(isTokenError)).toEqual([true]);
     expect(await call('GET', '/token')).toMatchObject({ status: 200 });
   });
-
-  function corrupt<Store extends object>(store: Store): Store {
-    const find = async () => [{ id: UNKNOWN_ID, note: CANARY }];
-    return new Proxy(store, {
-      get: (target, name) => (name === 'find' ? find : Reflect.get(target, name)),
-    });
-  }
 });
 
 describe('tokenHandler', () => {
@@ -1185,21 +1193,21 @@ describe('tokenHandler', () => {
     ['no options', undefined],
     ['null', null],
     ['no tokens', { authenticate }],
-    ['tokens that are none', { tokens: {}, authenticate }],
+    ['tokens that are not a TokenService', { tokens: {}, authenticate }],
     ['the class instead of tokens', { tokens: TokenService, authenticate }],
     ['no authenticate', { tokens }],
-    ['an authenticate that is no function', { tokens, authenticate: 'ada' }],
-    ['a base path with a slash at its end', { tokens, authenticate, basePath: '/auth/' }],
-    ['a base path without one before it', { tokens, authenticate, basePath: 'auth' }],
+    ['an authenticate that is not a function', { tokens, authenticate: 'ada' }],
+    ['a base path with a trailing slash', { tokens, authenticate, basePath: '/auth/' }],
+    ['a base path without a leading slash', { tokens, authenticate, basePath: 'auth' }],
     ['a slash as base path', { tokens, authenticate, basePath: '/' }],
-    ['an encoded base path', { tokens, authenticate, basePath: '/a%20b' }],
+    ['a percent-encoded base path', { tokens, authenticate, basePath: '/a%20b' }],
     ['a base path with an empty segment', { tokens, authenticate, basePath: '/a//b' }],
-    ['a base path that is no text', { tokens, authenticate, basePath: 1 }],
-    ['acceptLegacyBody of another kind', { tokens, authenticate, acceptLegacyBody: 1 }],
-    ['maxBodyBytes of 0', { tokens, authenticate, maxBodyBytes: 0 }],
-    ['maxBodyBytes of a half', { tokens, authenticate, maxBodyBytes: 1.5 }],
-    ['maxBodyBytes without end', { tokens, authenticate, maxBodyBytes: Number.POSITIVE_INFINITY }],
-    ['an onError that is no function', { tokens, authenticate, onError: {} }],
+    ['a base path that is not a text', { tokens, authenticate, basePath: 1 }],
+    ['an acceptLegacyBody that is a number', { tokens, authenticate, acceptLegacyBody: 1 }],
+    ['a maxBodyBytes of 0', { tokens, authenticate, maxBodyBytes: 0 }],
+    ['a fractional maxBodyBytes', { tokens, authenticate, maxBodyBytes: 1.5 }],
+    ['an infinite maxBodyBytes', { tokens, authenticate, maxBodyBytes: Number.POSITIVE_INFINITY }],
+    ['an onError that is not a function', { tokens, authenticate, onError: {} }],
     ['an unknown option', { tokens, authenticate, acceptLegacyBodies: true }],
   ])('refuses %s', (_, options) => {
     expect(() => tokenHandler(options as never)).toThrow(
@@ -1207,14 +1215,14 @@ describe('tokenHandler', () => {
     );
   });
 
-  it('tells its base path', () => {
+  it('exposes its base path', () => {
     expect(tokenHandler({ tokens, authenticate }).basePath).toBe('');
     expect(tokenHandler({ tokens, authenticate, basePath: '/a/b-c' }).basePath).toBe('/a/b-c');
   });
 });
 
 describe('any request', () => {
-  it('has an answer in the envelope, and never 5xx', async () => {
+  it('gets an answer in the envelope and never a 5xx', async () => {
     const setup = setUp({ maxBodyBytes: 4096 });
     const { id, value } = await setup.issue();
 

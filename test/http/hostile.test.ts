@@ -13,11 +13,11 @@ import {
   setUp,
 } from './support.ts';
 
-/** Longer than the names of members that messages quote. */
+/** Longer than a member name that messages quote. */
 const LONG_CANARY = CANARY.repeat(5);
 
-// In a path, ID and VALUE are those of a token of ada's, BOBS_ID and BOBS_VALUE of bob's, GONE_ID and
-// GONE_VALUE of one that was revoked. The canary is in each input, whatever else is.
+// In a path, ID and VALUE stand for a token of ada, BOBS_ID and BOBS_VALUE for one of bob, GONE_ID and
+// GONE_VALUE for a revoked one. Every input contains the canary.
 type Row = [what: string, target: string, options: CallOptions, code: Code];
 
 const LONE = '\ud800';
@@ -30,7 +30,7 @@ const utf16 = (text: string) => new Uint8Array(Buffer.from(text, 'utf16le'));
 
 const NO_JSON: Row[] = (
   [
-    ['nothing', ''],
+    ['an empty body', ''],
     ['a space', ' '],
     ['line breaks', '\r\n\r\n'],
     ['an open object', '{'],
@@ -42,14 +42,14 @@ const NO_JSON: Row[] = (
     ['an object with a list that is not closed', '{"scopes":[}'],
     ['names without quotes', '{scopes:[]}'],
     ['names in single quotes', "{'scopes':[]}"],
-    ['a comma at the end', `{"scopes":["${ORDERS}"],}`],
-    ['a comma at the beginning', '{,"scopes":[]}'],
+    ['a trailing comma', `{"scopes":["${ORDERS}"],}`],
+    ['a leading comma', '{,"scopes":[]}'],
     ['two commas', '{"scopes":[1,,2]}'],
     ['two objects', '{} {}'],
     ['an object twice on lines', `${VALID}\n${VALID}`],
-    ['something behind', `${VALID}x`],
-    ['a NUL behind', `${VALID}\u0000`],
-    ['a NUL before', `\u0000${VALID}`],
+    ['trailing text', `${VALID}x`],
+    ['a trailing NUL', `${VALID}\u0000`],
+    ['a leading NUL', `\u0000${VALID}`],
     ['a line comment', `{} // ${CANARY}`],
     ['a block comment', `/* ${CANARY} */{}`],
     ['a hash comment', `{} # ${CANARY}`],
@@ -63,7 +63,7 @@ const NO_JSON: Row[] = (
     ['a hexadecimal number', '{"ttl":0x3c}'],
     ['a number with underscores', '{"ttl":3_600}'],
     ['a big integer', '{"ttl":60n}'],
-    ['a word cut short', '{"ttl":nul}'],
+    ['a truncated word', '{"ttl":nul}'],
     ['True', '{"ttl":True}'],
     ['a line break in a text', '{"name":"a\nb"}'],
     ['a tab in a text', '{"name":"a\tb"}'],
@@ -74,12 +74,12 @@ const NO_JSON: Row[] = (
     ['a no-break space', `\u00a0${VALID}`],
     ['a zero-width space', `\u200b${VALID}`],
     ['a line separator', `\u2028${VALID}`],
-    ['a byte that is no UTF-8', bytes(0xff)],
-    ['a continuation alone', bytes(0x22, 0x80, 0x22)],
+    ['an invalid byte of UTF-8', bytes(0xff)],
+    ['a lone continuation byte', bytes(0x22, 0x80, 0x22)],
     ['an overlong slash', bytes(0x22, 0xc0, 0xaf, 0x22)],
-    ['half a character', bytes(0x22, 0xed, 0xa0, 0x80, 0x22)],
-    ['a character cut short', bytes(0x22, 0xe2, 0x82, 0x22)],
-    ['beyond Unicode', bytes(0x22, 0xf4, 0x90, 0x80, 0x80, 0x22)],
+    ['an encoded surrogate', bytes(0x22, 0xed, 0xa0, 0x80, 0x22)],
+    ['a truncated character', bytes(0x22, 0xe2, 0x82, 0x22)],
+    ['a code point beyond Unicode', bytes(0x22, 0xf4, 0x90, 0x80, 0x80, 0x22)],
     ['UTF-16', utf16(VALID)],
     ['UTF-16 with a mark', utf16(`\ufeff${VALID}`)],
     ['a gzip header', bytes(0x1f, 0x8b, 0x08, 0x00)],
@@ -113,7 +113,7 @@ const UNKNOWN: Row[] = [
   ...['value', 'digest', 'secret', 'kid', 'prefix', 'version', 'state', 'createdAt', 'expiresAt'],
   ...['revokedAt', 'expires', 'exp', 'ttlSeconds', 'TTL', 'Scopes', 'scope', 'scopes ', ' scopes'],
   ...['scopes[]', 'scopes[0]', 'scopeѕ', 'requested', 'addScopes', '$where', '', ' ', '0', 'é'],
-  // Short names are quoted; these are as long as a secret.
+  // Messages quote only short names; these are as long as a secret.
   ...[LONG_CANARY, `${LONG_CANARY}\n`, `${LONG_CANARY}\u0000`, 'x'.repeat(10_000), '\u202esepocs'],
 ].map((name) => [
   `the member ${JSON.stringify(name.slice(0, 20))}`,
@@ -135,13 +135,13 @@ const SCOPES: Row[] = (
     ['a text with spaces', `${ORDERS} ${ORDERS}`, 'scopes_required'],
     ['an empty list', [], 'scopes_required'],
     ['an empty object', {}, 'scopes_required'],
-    ['something like a list', { 0: ORDERS, length: 1 }, 'scopes_required'],
+    ['an array-like object', { 0: ORDERS, length: 1 }, 'scopes_required'],
     ['a list in a list', [[ORDERS]], 'invalid_scope'],
     ['a list with null', [ORDERS, null], 'invalid_scope'],
     ['a list with a number', [0], 'invalid_scope'],
     ['a list with an object', [{ method: 'GET', domain: CANARY, path: '*' }], 'invalid_scope'],
-    ['4097 of them', Array(4097).fill(ORDERS), 'too_many_scopes'],
-    ['50 000 that are none', Array(50_000).fill(''), 'too_many_scopes'],
+    ['4097 scopes', Array(4097).fill(ORDERS), 'too_many_scopes'],
+    ['50,000 empty texts', Array(50_000).fill(''), 'too_many_scopes'],
     ...[
       ...[
         '',
@@ -244,7 +244,7 @@ const TTLS: Row[] = [
   ...[0, -1, -0, 0.1, 1.0000001, ONE_YEAR + 1, 1e10, 2 ** 31, 2 ** 53, 1e308, -1e308],
   ...[null, true, false, '', '60', ' 60', '1h', 'P1D', [], [60], {}, { $gt: 0 }, CANARY],
 ].map((ttl) => [
-  `ttl: ${JSON.stringify(ttl)}${Object.is(ttl, -0) ? ' below' : ''}`,
+  `ttl: ${JSON.stringify(ttl)}${Object.is(ttl, -0) ? ' (negative zero)' : ''}`,
   CREATE,
   { raw: `{"scopes":["${ORDERS}"],"ttl":${Object.is(ttl, -0) ? '-0' : JSON.stringify(ttl)}}` },
   'invalid_ttl',
@@ -528,7 +528,12 @@ const LONG: Row[] = [
   `GET /token?${'&'.repeat(9000)}`,
   `GET /token/${'%41'.repeat(4000)}`,
   `POST /token?x=${'😀'.repeat(800)}`,
-].map((target) => [`${target.slice(0, 20)}… of ${target.length}`, target, {}, 'uri_too_long']);
+].map((target) => [
+  `${target.slice(0, 20)}… of ${target.length} characters`,
+  target,
+  {},
+  'uri_too_long',
+]);
 
 const QUERIES: Row[] = (
   [
@@ -636,13 +641,13 @@ const TOKENS: Row[] = [
     '_'.repeat(22),
     '٠'.repeat(22),
   ],
-].flatMap((token, place): Row[] => {
+].flatMap((token, index): Row[] => {
   const others: Row[] = [
     [`the token ${token.slice(0, 30)} to delete`, `DELETE /token/${token}`, {}, 'not_found'],
     [`the token ${token.slice(0, 30)} to rotate`, `POST /token/${token}/rotate`, {}, 'not_found'],
   ];
   const shown: Row = [`the token ${token.slice(0, 30)}`, `GET /token/${token}`, {}, 'not_found'];
-  return place % 5 === 0 ? [shown, ...others] : [shown];
+  return index % 5 === 0 ? [shown, ...others] : [shown];
 });
 
 const ROWS: Row[] = [
@@ -676,7 +681,7 @@ beforeAll(async () => {
   Object.assign(names, { GONE_ID: gone.id, GONE_VALUE: gone.value });
 });
 
-/** The input with the names of this run, and the canary where it changes nothing. */
+/** The input with the ids and values of this run, and the canary where it has no effect. */
 function written([, target, options]: Row): [method: string, path: string, CallOptions] {
   const named = (text: string) =>
     text.replace(/(?:BOBS_|GONE_)?(?:ID|VALUE)(?![a-z])/g, (name) => names[name] ?? name);
@@ -690,13 +695,13 @@ function written([, target, options]: Row): [method: string, path: string, CallO
   ];
 }
 
-describe('a bad input', () => {
-  it('comes in more than three hundred kinds, each once', () => {
+describe('an invalid input', () => {
+  it('is tested in at least 300 distinct variants', () => {
     const inputs = ROWS.map(([, target, { raw, json, headers }]) =>
       JSON.stringify([target, raw instanceof Uint8Array ? [...raw] : raw, json, headers]),
     );
 
-    expect(inputs.filter((input, place) => inputs.indexOf(input) !== place)).toEqual([]);
+    expect(inputs.filter((input, index) => inputs.indexOf(input) !== index)).toEqual([]);
     expect(ROWS.length).toBeGreaterThanOrEqual(300);
   });
 
@@ -706,7 +711,7 @@ describe('a bad input', () => {
     expectFailure(answer, row[3]);
   });
 
-  it('changes nothing, and the good one beside it is taken', async () => {
+  it('changes nothing, and a valid input is still accepted', async () => {
     const before = await setup.call('GET', '/token');
     const [token] = before.body['data'] as { id: string; version: number }[];
 

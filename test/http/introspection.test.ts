@@ -23,7 +23,7 @@ const introspection: NonNullable<SetUpOptions['introspection']> = {
   authenticate: ({ username, password }) => (password === SERVER_PASSWORD ? username : null),
 };
 
-/** A service with introspection, and a resource server `orders` that asks it. */
+/** A service with introspection, and a call of the resource server `orders`. */
 function setUpIntrospection(options: SetUpOptions = {}) {
   const store = new RecordingStore();
   const setup = setUp({ introspection, store, ...options });
@@ -41,7 +41,7 @@ function setUpIntrospection(options: SetUpOptions = {}) {
 }
 
 describe('POST /introspect', () => {
-  it('tells of a live token in the words of the RFC, and in no envelope', async () => {
+  it('describes an active token as RFC 7662 does, without an envelope', async () => {
     const { ask, issue } = setUpIntrospection();
     const token = await issue('ada', [ORDERS, 'POST:shop.example/orders']);
 
@@ -60,14 +60,14 @@ describe('POST /introspect', () => {
     expectHeaders(answer);
   });
 
-  it('never shows a value, whatever the service reveals', async () => {
+  it('never shows a token value, even when the service reveals values', async () => {
     const { ask, issue } = setUpIntrospection({ reveal: 'always' });
     const { value } = await issue();
 
     expect((await ask({ token: value })).text).not.toContain(value.slice(-32));
   });
 
-  it('counts as the first use of a new value', async () => {
+  it('counts as the first use of a pending value', async () => {
     const { ask, issue, tokens } = setUpIntrospection();
     const { id } = await issue();
     const { value } = await tokens.rotate('ada', id, { activate: 'first-use' });
@@ -77,7 +77,7 @@ describe('POST /introspect', () => {
     expect((await tokens.get('ada', id))?.pending).toBeUndefined();
   });
 
-  it('says the same of all that is not live, after as many calls of the store', async () => {
+  it('gives the same answer after the same store calls for every inactive token', async () => {
     const { ask, issue, tokens, store, clock } = setUpIntrospection();
     const [revoked, rotated, forgotten] = [await issue(), await issue(), await issue()];
     const suspended = await issue();
@@ -106,7 +106,7 @@ describe('POST /introspect', () => {
     }
   });
 
-  it('says the same of what is no value, without a call of the store', async () => {
+  it('answers inactive for a malformed value without calling the store', async () => {
     const { ask, issue, store } = setUpIntrospection();
     const { value, id } = await issue();
     const other = await setUp({ keys: [generateKey()] }).issue();
@@ -127,7 +127,7 @@ describe('POST /introspect', () => {
     expect(store.takeCalls()).toEqual([]);
   });
 
-  it('is not led astray by a hint', async () => {
+  it('ignores the token type hint', async () => {
     const { ask, issue } = setUpIntrospection();
     const { value } = await issue();
 
@@ -137,14 +137,14 @@ describe('POST /introspect', () => {
   });
 
   it.each<[string, () => never, number, string]>([
-    ['a store that is away', () => fail(new Error(CANARY)), 503, 'temporarily_unavailable'],
+    ['a store that is down', () => fail(new Error(CANARY)), 503, 'temporarily_unavailable'],
     [
       'a store that is corrupt',
       () => fail(new TokenError('store_corrupt', CANARY)),
       503,
       'temporarily_unavailable',
     ],
-  ])('is an outage with %s, never an inactive token', async (_, fault, status, error) => {
+  ])('answers 503 with %s, never an inactive token', async (_, fault, status, error) => {
     const { ask, issue, store } = setUpIntrospection();
     const { value } = await issue();
     store.break('find', fault);
@@ -158,12 +158,12 @@ describe('POST /introspect', () => {
 
 describe('the credentials of introspection', () => {
   it.each<[string, string]>([
-    ['an account of the service', basic('ada', PASSWORD)],
-    ['a wrong password', basic('orders', PASSWORD)],
-    ['a token', 'Bearer acme_1k1'],
-    ['nothing', ''],
-    ['two at once', `${basic('orders', SERVER_PASSWORD)}, ${basic('orders', SERVER_PASSWORD)}`],
-  ])('are not those of %s', async (_, authorization) => {
+    ['those of an account', basic('ada', PASSWORD)],
+    ['of a wrong password', basic('orders', PASSWORD)],
+    ['a Bearer token', 'Bearer acme_1k1'],
+    ['empty', ''],
+    ['sent twice', `${basic('orders', SERVER_PASSWORD)}, ${basic('orders', SERVER_PASSWORD)}`],
+  ])('are refused when they are %s', async (_, authorization) => {
     const { ask, issue, store } = setUpIntrospection();
     const { value } = await issue();
     store.takeCalls();
@@ -177,7 +177,7 @@ describe('the credentials of introspection', () => {
     expect(store.takeCalls()).toEqual([]);
   });
 
-  it('do not open the service', async () => {
+  it('do not give access to other calls', async () => {
     const { call } = setUpIntrospection();
     const headers = { authorization: basic('orders', SERVER_PASSWORD) };
 
@@ -188,8 +188,8 @@ describe('the credentials of introspection', () => {
   it.each<[string, () => unknown]>([
     ['throws', () => fail(new Error(CANARY))],
     ['rejects', () => Promise.reject(new Error(CANARY))],
-    ['says yes in no words of ours', () => true],
-  ])('are an outage where authenticate %s', async (_, authenticate) => {
+    ['returns true', () => true],
+  ])('lead to 503 when authenticate %s', async (_, authenticate) => {
     const { ask, issue } = setUpIntrospection({
       introspection: { authenticate: authenticate as () => null },
     });
@@ -199,7 +199,7 @@ describe('the credentials of introspection', () => {
   });
 });
 
-describe('a bad call of /introspect', () => {
+describe('the request checks of /introspect', () => {
   const form = asForm('').headers as Record<string, string>;
 
   it.each<[string, CallOptions, number]>([
@@ -207,18 +207,22 @@ describe('a bad call of /introspect', () => {
     ['an empty body', { raw: '', headers: form }, 400],
     ['no token', { ...asForm({ token_type_hint: 'access_token' }) }, 400],
     ['an empty token', asForm('token='), 400],
-    ['a token twice', asForm(`token=${CANARY}&token=${CANARY}`), 400],
-    ['a hint twice', asForm('token=x&token_type_hint=a&token_type_hint=b'), 400],
-    ['an unknown parameter twice', asForm('token=x&a=1&a=1'), 400],
-    ['bytes that are no UTF-8', { raw: Buffer.from([0xff, 0x3d]), headers: form }, 400],
+    ['a repeated token', asForm(`token=${CANARY}&token=${CANARY}`), 400],
+    ['a repeated hint', asForm('token=x&token_type_hint=a&token_type_hint=b'), 400],
+    ['a repeated unknown parameter', asForm('token=x&a=1&a=1'), 400],
+    ['invalid UTF-8', { raw: Buffer.from([0xff, 0x3d]), headers: form }, 400],
     ['JSON', { json: { token: CANARY } }, 415],
-    ['JSON that is called a form', { ...asForm('{"token":"x"}') }, 400],
+    ['JSON declared as a form', { ...asForm('{"token":"x"}') }, 400],
     ['another charset', { raw: 'token=x', headers: type('; charset=latin1') }, 415],
-    ['an encoding', { raw: 'token=x', headers: { ...form, 'content-encoding': 'gzip' } }, 415],
+    [
+      'a content encoding',
+      { raw: 'token=x', headers: { ...form, 'content-encoding': 'gzip' } },
+      415,
+    ],
     ['no media type', { raw: 'token=x', headers: { 'content-type': '' } }, 415],
     ['a body that is too large', asForm(`token=x&more=${'x'.repeat(1000)}`), 413],
-    ['a page of another site', { ...asForm('token=x'), headers: crossSite() }, 403],
-  ])('is refused with %s', async (_, options, status) => {
+    ['a cross-site Sec-Fetch-Site', { ...asForm('token=x'), headers: crossSite() }, 403],
+  ])('refuse a call with %s', async (_, options, status) => {
     const { call, store } = setUpIntrospection({ maxBodyBytes: 1000 });
     const authorization = basic('orders', SERVER_PASSWORD);
 
@@ -236,16 +240,16 @@ describe('a bad call of /introspect', () => {
     ['; charset=UTF-8', true],
     [';charset="utf-8"', true],
     ['; charset=utf-16', false],
-  ])('does not depend on a media type with "%s": %s', async (parameters, isTaken) => {
+  ])('accept the media type parameters "%s": %s', async (parameters, isAccepted) => {
     const { ask } = setUpIntrospection();
 
     const answer = await ask('token=x', { headers: type(parameters) });
 
-    expect(answer.status).toBe(isTaken ? 200 : 415);
+    expect(answer.status).toBe(isAccepted ? 200 : 415);
   });
 
   it.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    'has the method %s',
+    'refuse the method %s',
     async (method) => {
       const { handler } = setUpIntrospection();
       const headers = { authorization: basic('orders', SERVER_PASSWORD) };
@@ -259,7 +263,7 @@ describe('a bad call of /introspect', () => {
     },
   );
 
-  it('has a token in the query', async () => {
+  it('refuse a token in the query', async () => {
     const { call, store } = setUpIntrospection();
     const headers = { ...form, authorization: basic('orders', SERVER_PASSWORD) };
 
@@ -269,7 +273,7 @@ describe('a bad call of /introspect', () => {
     expect(store.takeCalls()).toEqual([]);
   });
 
-  it('asks for credentials before anything else is looked at', async () => {
+  it('require credentials before anything else', async () => {
     const { call } = setUpIntrospection();
 
     expectOAuthFailure(await call('GET', '/introspect', { as: null }), 401, 'invalid_client');
@@ -289,8 +293,8 @@ describe('a bad call of /introspect', () => {
   }
 });
 
-describe('introspection that was not asked for', () => {
-  it('is nowhere, as any other address', async () => {
+describe('the option introspection', () => {
+  it('makes /introspect answer like an unknown path when it is absent', async () => {
     const { call } = setUp();
 
     const answer = await call('POST', '/introspect', asForm('token=x'));
@@ -301,10 +305,10 @@ describe('introspection that was not asked for', () => {
 
   it.each<[string, unknown]>([
     ['true', true],
-    ['no authenticate', {}],
-    ['an authenticate that is no function', { authenticate: 'orders' }],
-    ['an unknown member', { authenticate: () => null, realm: 'x' }],
-  ])('refuses an option that is %s', (_, value) => {
+    ['an object without authenticate', {}],
+    ['an object whose authenticate is not a function', { authenticate: 'orders' }],
+    ['an object with an unknown member', { authenticate: () => null, realm: 'x' }],
+  ])('cannot be %s', (_, value) => {
     expect(() => setUp({ introspection: value as never })).toThrow(
       expect.objectContaining({ code: 'invalid_options' }),
     );

@@ -8,14 +8,14 @@ type Call = [method: string, path: string, body: object];
 
 const CREATE: Call = ['POST', '/token', { scopes: SCOPES }];
 
-/** The three calls that say how long a token lives. */
+/** The three calls that set the lifetime of a token. */
 const CALLS: Call[] = [
   CREATE,
   ['PUT', '/token/ID', { scopes: SCOPES }],
   ['PATCH', '/token/ID', {}],
 ];
 
-/** Sends a lifetime with a call; the expiry of the token that is answered. */
+/** Sends a lifetime with a call; returns the answer and the expiry of its token. */
 async function sent([method, path, body]: Call, lifetime: object, options = {}) {
   const { call, issue } = setUp(options);
   const { id } = await issue();
@@ -35,7 +35,7 @@ describe.each(CALLS)('%s %s', (...call) => {
     [3600, 3600],
     [1, 1],
     [ONE_YEAR, ONE_YEAR],
-  ])('takes expiresIn %j', async (expiresIn, seconds) => {
+  ])('accepts expiresIn %j', async (expiresIn, seconds) => {
     const { answer, expire } = await sent(call, { expiresIn });
 
     expect(answer.status).toBe(200);
@@ -49,7 +49,7 @@ describe.each(CALLS)('%s %s', (...call) => {
     ['2100-01-02T02:00:00+02:00', DAY],
     ['2100-01-01T19:00:00-05:00', DAY],
     ['2101-01-01T00:00:00Z', ONE_YEAR],
-  ])('takes expire %j', async (text, seconds) => {
+  ])('accepts expire %j', async (text, seconds) => {
     const { answer, expire } = await sent(call, { expire: text });
 
     expect(answer.status).toBe(200);
@@ -60,14 +60,14 @@ describe.each(CALLS)('%s %s', (...call) => {
     [{ expiresIn: '30d', expire: '2100-01-02T00:00:00Z' }, 'expire'],
     [{ expiresIn: 60, expire: 'x' }, 'expire'],
     [{ expiresIn: null, expire: null }, 'expire'],
-  ])('refuses two lifetimes: %j', async (lifetimes, member) => {
+  ])('refuses two lifetimes in one body: %j', async (lifetimes, member) => {
     const { answer } = await sent(call, lifetimes);
 
     expectFailure(answer, 'invalid_request');
     expect(answer.body['details']).toEqual({ member });
   });
 
-  it('keeps to the longest lifetime of the service', async () => {
+  it('enforces the longest lifetime that the service allows', async () => {
     const options = { lifetime: { maxSeconds: 90 * DAY } };
     const last = new Date((START + 90 * DAY) * 1000).toISOString();
     const late = new Date((START + 90 * DAY) * 1000 + 1).toISOString();
@@ -101,7 +101,7 @@ describe.each(CALLS)('%s %s', (...call) => {
       { expire: '2099-01-01T00:00:00Z' },
       expect.stringMatching(/^expire must be later than now, .*; got 2099-01-01T00:00:00Z/),
     ],
-  ])('names the member in what it says of %j', async (lifetime, message) => {
+  ])('names the member in the message about %j', async (lifetime, message) => {
     const { answer } = await sent(call, lifetime);
 
     expect(answer.status).toBe(422);
@@ -115,7 +115,7 @@ describe('POST /token', () => {
     [{ ttl: 60, expiresIn: '1m' }, 'expiresIn'],
     [{ ttl: 60, expire: '2100-01-02T00:00:00Z' }, 'expire'],
     [{ ttl: null, expiresIn: null }, 'expiresIn'],
-  ])('refuses %j, as two lifetimes', async (lifetimes, member) => {
+  ])('refuses %j because it gives two lifetimes', async (lifetimes, member) => {
     for (const options of [{}, { acceptLegacyBody: true }]) {
       const { answer } = await sent(CREATE, lifetimes, options);
 
@@ -124,7 +124,7 @@ describe('POST /token', () => {
     }
   });
 
-  it('takes expire as a text alone: a number could be a lifetime', async () => {
+  it('refuses an expire that is not a text, because a number could be a lifetime', async () => {
     for (const expire of [60, START + 60, null, [START + 60]]) {
       const { answer } = await sent(CREATE, { expire });
       expectFailure(answer, 'invalid_request');
@@ -133,7 +133,7 @@ describe('POST /token', () => {
     }
   });
 
-  it('takes both forms from older clients as well', async () => {
+  it('accepts expire as seconds and as a date-time with acceptLegacyBody', async () => {
     const options = { acceptLegacyBody: true };
     const text = '2100-01-02T00:00:00Z';
 
@@ -151,7 +151,7 @@ it.each([
   ['expires-in', 'expiresIn'],
   ['expiry', 'expire'],
   ['expiresAt', 'expire'],
-])('for %s suggests %s', async (name, nearest) => {
+])('the error about the unknown member %s suggests %s', async (name, nearest) => {
   for (const call of CALLS) {
     const { answer } = await sent(call, { [name]: '30d' });
 

@@ -34,7 +34,7 @@ async function answerOf(outcome: GuardOutcome) {
   return { status, headers: Object.fromEntries(headers), body, reason: outcome.reason };
 }
 
-/** The one item of a list: a string with integers as parameters (RFC 9651 sections 4.2.1 to 4.2.5). */
+/** Parses a list of one item: a string with integer parameters (RFC 9651, 4.2.1 to 4.2.5). */
 function itemOf(value = ''): Readonly<Record<string, string | number>> {
   const [, name, parameters] =
     /^"([ !#-[\]-~]+)"((?:;[a-z][a-z0-9]*=(?:0|[1-9]\d{0,14}))*)$/.exec(value) ?? [];
@@ -44,7 +44,7 @@ function itemOf(value = ''): Readonly<Record<string, string | number>> {
   return { name, ...Object.fromEntries(members.map(([key, number]) => [key, Number(number)])) };
 }
 
-describe('the guard of a token with addresses', () => {
+describe('bearerGuard with a token that is limited to addresses', () => {
   const limits = { addresses: ['192.0.2.0/24'] };
 
   it.each([
@@ -58,7 +58,7 @@ describe('the guard of a token with addresses', () => {
     expect(errors).toEqual([]);
   });
 
-  it('refuses another address without a scope and without a challenge', async () => {
+  it('names neither a scope nor a challenge when it refuses an address', async () => {
     const { ask } = await setUp(limits, { clientAddress: () => '198.51.100.7' });
 
     const { status, headers, body, reason } = await answerOf(await ask());
@@ -91,19 +91,24 @@ describe('the guard of a token with addresses', () => {
       { clientAddress: (() => Promise.resolve(HERE)) as never },
       /must return an IP address; got none/,
     ],
-  ])('refuses all if clientAddress %s, and tells the host once', async (_, options, message) => {
-    const { ask, errors } = await setUp(limits, options);
+  ])(
+    'refuses requests if clientAddress %s, and calls onError once',
+    async (_, options, message) => {
+      const { ask, errors } = await setUp(limits, options);
 
-    const answers = [await answerOf(await ask()), await answerOf(await ask())];
+      const answers = [await answerOf(await ask()), await answerOf(await ask())];
 
-    for (const { status, body, reason } of answers) {
-      expect({ status, reason }).toEqual({ status: 403, reason: 'address_unknown' });
-      expect(body).toMatchObject({ code: 'address_denied' });
-    }
-    expect(errors).toEqual([expect.objectContaining({ message: expect.stringMatching(message) })]);
-  });
+      for (const { status, body, reason } of answers) {
+        expect({ status, reason }).toEqual({ status: 403, reason: 'address_unknown' });
+        expect(body).toMatchObject({ code: 'address_denied' });
+      }
+      expect(errors).toEqual([
+        expect.objectContaining({ message: expect.stringMatching(message) }),
+      ]);
+    },
+  );
 
-  it('passes the request to clientAddress, and calls it for no other token', async () => {
+  it('calls clientAddress with the request, and only for tokens with addresses', async () => {
     const asked: unknown[] = [];
     const clientAddress = (request: { readonly url?: string | undefined }) => {
       asked.push(request.url);
@@ -125,7 +130,7 @@ describe('the guard of a token with addresses', () => {
     expect(asked).toEqual(['/orders/7']);
   });
 
-  it('passes the address on to tokens of the host that verify like a service', async () => {
+  it('passes the address to a custom verifier', async () => {
     const { tokens, value } = await setUp(limits);
     const own: BearerGuardOptions['tokens'] = {
       verify: (...call: Parameters<typeof tokens.verify>) => tokens.verify(...call),
@@ -146,15 +151,15 @@ describe('the guard of a token with addresses', () => {
   it.each([
     [{ clientAddress: 'x' }, /clientAddress must be a function/],
     [{ onError: 'x' }, /onError must be a function/],
-  ])('takes no %j', async (options, message) => {
+  ])('refuses the option %j', async (options, message) => {
     await expect(setUp(limits, options as never)).rejects.toThrow(message);
   });
 });
 
-describe('the guard of a token with a rate', () => {
+describe('bearerGuard with a token that has a rate', () => {
   const limits = { rate: { uses: 2, seconds: 60 } };
 
-  it('answers 429 with the time to wait, in the old and in the new fields', async () => {
+  it('answers 429 with Retry-After and the RateLimit fields', async () => {
     const { ask, clock } = await setUp(limits);
     clock.advance(48);
     expect([(await ask()).ok, (await ask()).ok]).toEqual([true, true]);
@@ -178,7 +183,7 @@ describe('the guard of a token with a rate', () => {
     expect((await ask()).ok).toBe(true);
   });
 
-  it('names no number that a structured field cannot hold', async () => {
+  it('caps the quota at the largest integer that a structured field can hold', async () => {
     const uses = Number.MAX_SAFE_INTEGER;
     const leases = new RecordingLeases();
     leases.take = async (wants) => wants.map(() => 0);
@@ -198,7 +203,7 @@ describe('the guard of a token with a rate', () => {
     { uses: 1, seconds: 1 },
     { uses: 100, seconds: 60 },
     { uses: Number.MAX_SAFE_INTEGER, seconds: 86_400 },
-  ])('sends fields in the form of revision 11, for %j', (rate) => {
+  ])('sends fields in the syntax of draft revision 11 for %j', (rate) => {
     for (const retryAfterSeconds of [1, rate.seconds]) {
       const sent = rateLimitHeaders({ rate, retryAfterSeconds });
 
@@ -212,13 +217,13 @@ describe('the guard of a token with a rate', () => {
   });
 
   it.each(['token;q=1;w=1', '"token"; q=1;w=1.5', '"token";q=1000000000000000', '"token";q="1"'])(
-    'sends nothing like %s, which has another form',
+    'would be caught sending a field in another syntax: %s (control)',
     (value) => {
       expect(() => itemOf(value)).toThrow();
     },
   );
 
-  it('does not count what the scopes refuse', async () => {
+  it('does not count requests that the scopes refuse', async () => {
     const { ask } = await setUp(limits);
 
     for (let i = 0; i < 5; i++) expect((await ask('/orders', 'POST')).ok).toBe(false);
@@ -226,8 +231,8 @@ describe('the guard of a token with a rate', () => {
   });
 });
 
-describe('the guard of a token whose uses are spent', () => {
-  it('answers 429 without a time to wait', async () => {
+describe('bearerGuard with a token that has no uses left', () => {
+  it('answers 429 without Retry-After', async () => {
     const { ask } = await setUp({ uses: 1 });
     await ask();
 
@@ -240,9 +245,9 @@ describe('the guard of a token whose uses are spent', () => {
     }
   });
 
-  it('answers 503 while nobody can tell whether they are spent', async () => {
+  it('answers 503 while the lease store is down', async () => {
     const { ask, leases } = await setUp({ uses: 1 });
-    leases.fault = () => Promise.reject(new Error('away'));
+    leases.fault = () => Promise.reject(new Error('down'));
 
     expect(await answerOf(await ask())).toMatchObject({ status: 503, reason: 'unavailable' });
     leases.fault = () => undefined;
@@ -254,7 +259,7 @@ describe('limits over HTTP', () => {
   const limits = { addresses: ['10.0.0.0/8'], uses: 5, rate: { uses: 2, seconds: 60 } };
   const counting = () => ({ limits: { store: new RecordingLeases() } });
 
-  it('are taken by POST, PUT and PATCH, shown, and removed by null', async () => {
+  it('are set by POST and PATCH, kept by PUT, shown by GET and removed by null', async () => {
     const { call } = setUpHandler(counting());
     const scopes = [ORDERS];
     const made = await call('POST', '/token', { json: { scopes, limits } });
@@ -280,7 +285,7 @@ describe('limits over HTTP', () => {
     [{ rate: { uses: 1, seconds: 0 } }, 'limits.rate.seconds'],
     [{}, 'limits'],
     ['x', 'limits'],
-  ])('%j are refused with 422, naming %s', async (bad, member) => {
+  ])('of %j are refused with a 422 that names %s', async (bad, member) => {
     const { call } = setUpHandler(counting());
 
     const answer = await call('POST', '/token', { json: { scopes: [ORDERS], limits: bad } });
@@ -294,7 +299,7 @@ describe('limits over HTTP', () => {
     });
   });
 
-  it('hold in introspection, with the address that the resource server gives', async () => {
+  it('apply to introspection with the client_address of the resource server', async () => {
     const introspection = { authenticate: () => 'orders' };
     const { call, issue, tokens } = setUpHandler({ introspection, ...counting() });
     const { id, value } = await issue('ada', [ORDERS]);

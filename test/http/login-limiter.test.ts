@@ -20,6 +20,7 @@ import {
   type Answer,
   asForm,
   basic,
+  bytesOf,
   CANARY,
   type CallOptions,
   expectFailure,
@@ -42,7 +43,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Three failures in fifteen minutes, by user and address, or as told; the address is in a header. */
+/** By default three failures in fifteen minutes by user and address; a header holds the address. */
 function limited({
   by = { userAndAddress: memory(3) },
   ...options
@@ -75,7 +76,7 @@ async function fail(
 }
 
 describe('too many wrong credentials', () => {
-  it('are limited, the right ones among them, and until the time is over', async () => {
+  it('block even the right password until the window is over', async () => {
     const { list, authenticate } = limited();
 
     await fail(list, 3);
@@ -92,7 +93,7 @@ describe('too many wrong credentials', () => {
     expect(await list('ada', PASSWORD)).toMatchObject({ status: 200 });
   });
 
-  it('are not limited one before', async () => {
+  it('block nobody one failure before the limit', async () => {
     const { list } = limited();
 
     await fail(list, 2);
@@ -100,7 +101,7 @@ describe('too many wrong credentials', () => {
     expect(await list('ada', PASSWORD)).toMatchObject({ status: 200 });
   });
 
-  it('limit the very next attempt, though its password is right', async () => {
+  it('block the very next attempt without checking its password', async () => {
     const { list, authenticate } = limited();
     await fail(list, 3);
     authenticate.mockClear();
@@ -110,7 +111,7 @@ describe('too many wrong credentials', () => {
     expect(authenticate).not.toHaveBeenCalled();
   });
 
-  it('say how long is left, rounded up', async () => {
+  it('report the remaining time, rounded up', async () => {
     const { list } = limited();
     await fail(list, 3);
     await list('ada', 'wrong');
@@ -121,7 +122,7 @@ describe('too many wrong credentials', () => {
     expect((await list('ada', 'wrong')).headers.get('retry-after')).toBe('1');
   });
 
-  it('lock out nobody at another address, and no other user', async () => {
+  it('lock out neither the user at another address nor another user', async () => {
     const { list } = limited();
     await fail(list, 3);
     expectFailure(await list('ada', PASSWORD + 1), 'rate_limited');
@@ -131,7 +132,7 @@ describe('too many wrong credentials', () => {
     expectFailure(await list('ada', PASSWORD), 'rate_limited');
   });
 
-  it('look the same and count the same whether there is such a user or not', async () => {
+  it('look and count the same for known and unknown users', async () => {
     const { list } = limited();
     const answers = async (username: string) => {
       const all: string[] = [];
@@ -148,7 +149,7 @@ describe('too many wrong credentials', () => {
     ]);
   });
 
-  it('are not forgiven for a right one in between', async () => {
+  it('still count after a right password in between', async () => {
     const { list } = limited();
 
     await fail(list, 2);
@@ -158,7 +159,7 @@ describe('too many wrong credentials', () => {
     expectFailure(await list('ada', 'wrong'), 'rate_limited');
   });
 
-  it('teach nothing where many are tried at once', async () => {
+  it('reveal nothing when many are tried concurrently', async () => {
     const { list } = limited();
     const guesses = Array.from({ length: 50 }, (_, i) => (i === 40 ? PASSWORD : `wrong ${i}`));
 
@@ -168,20 +169,20 @@ describe('too many wrong credentials', () => {
     expect(counts.map(({ length }) => length)).toEqual([3, 47, 0]);
   });
 
-  it.each<[string, (place: number) => string]>([
+  it.each<[string, (index: number) => string]>([
     ['identical', () => 'wrong'],
-    ['different', (place) => `wrong ${place}`],
-  ])('count each where they are %s and come at once', async (_, guess) => {
+    ['different', (index) => `wrong ${index}`],
+  ])('each count when they are %s and concurrent', async (_, guess) => {
     const { list } = limited({ by: { userAndAddress: memory(100) } });
 
-    const calls = Array.from({ length: 105 }, (_, place) => list('ada', guess(place)));
+    const calls = Array.from({ length: 105 }, (_, index) => list('ada', guess(index)));
     const statuses = (await Promise.all(calls)).map(({ status }) => status);
 
     expect(statuses.filter((status) => status === 401)).toHaveLength(100);
     expect(statuses.filter((status) => status === 429)).toHaveLength(5);
   });
 
-  it('are no calls without credentials, nor those that lead nowhere', async () => {
+  it('do not include calls without Basic credentials or to unknown paths', async () => {
     const { list, call } = limited();
 
     for (let i = 0; i < 10; i++) {
@@ -194,7 +195,7 @@ describe('too many wrong credentials', () => {
     expect(await list('ada', PASSWORD)).toMatchObject({ status: 200 });
   });
 
-  it('leave an address that leads nowhere as it is', async () => {
+  it('do not change the answer for an unknown path', async () => {
     const { list, call } = limited();
     await fail(list, 3);
     expectFailure(await list('ada', 'wrong'), 'rate_limited');
@@ -202,7 +203,7 @@ describe('too many wrong credentials', () => {
     expectFailure(await call('GET', '/nowhere'), 'not_found');
   });
 
-  it('are limited where resource servers ask about tokens, in the words of OAuth', async () => {
+  it('are limited for introspection, too, with an OAuth error', async () => {
     const authenticate = ({ password }: { password: string }) =>
       password === PASSWORD ? 'shop' : null;
     const { call } = limited({ introspection: { authenticate } });
@@ -221,7 +222,7 @@ describe('too many wrong credentials', () => {
     expect(answer.body['error']).toEqual(expect.any(String));
   });
 
-  it('cost no scrypt once they are limited', async () => {
+  it('cost no password check once they are limited', async () => {
     vi.useRealTimers();
     const fixed = fixedAccounts([{ username: 'ada', password: PASSWORD }]);
     const authenticate = vi.fn(fixed);
@@ -237,8 +238,8 @@ describe('too many wrong credentials', () => {
   });
 });
 
-describe('a right password', () => {
-  it('gives back its own point, and no other', async () => {
+describe('a correct password', () => {
+  it('gives back only its own point', async () => {
     const { list } = limited({ by: { userAndAddress: memory(2), address: memory(2) } });
     await fail(list, 1);
 
@@ -251,7 +252,7 @@ describe('a right password', () => {
   it.each<[string, boolean]>([
     ['remembered', true],
     ['not yet checked', false],
-  ])('that is %s takes one point for two hundred calls at once', async (_, isRemembered) => {
+  ])('that is %s takes one point for two hundred concurrent calls', async (_, isRemembered) => {
     vi.useRealTimers();
     const authenticate = fixedAccounts([{ username: 'ada', password: PASSWORD }]);
     const { list } = limited({ authenticate, by: { userAndAddress: memory(100) } });
@@ -263,7 +264,7 @@ describe('a right password', () => {
     await fail(list, 1);
   });
 
-  it('opens with each call its own account, where the request decides', async () => {
+  it('gives each call its own account if authenticate decides by the request', async () => {
     const authenticate = async (_: unknown, request: Request) => request.headers.get('x-tenant');
     const { call } = limited({ authenticate, by: { userAndAddress: memory(2) } });
     const scopes = (tenant: string) => call('GET', '/token', { headers: { 'x-tenant': tenant } });
@@ -275,7 +276,7 @@ describe('a right password', () => {
     expectFailure(await scopes('a'), 'rate_limited');
   });
 
-  it('is refused with the others where there is no point to share', async () => {
+  it('is refused when no point is left to share', async () => {
     const { list, authenticate } = limited();
     await fail(list, 3);
     authenticate.mockClear();
@@ -292,7 +293,7 @@ describe('a check that fails', () => {
     ['throws', () => Promise.reject(new Error('down'))],
     ['returns no account', () => ''],
     ['returns a number', () => 1],
-  ])('because authenticate %s stays counted', async (_, act) => {
+  ])('stays counted when authenticate %s', async (_, act) => {
     const authenticate = vi.fn(act as () => null);
     const { list } = limited({ authenticate });
 
@@ -302,7 +303,7 @@ describe('a check that fails', () => {
     expect(authenticate).toHaveBeenCalledTimes(3);
   });
 
-  it('because authenticate never answers stays counted', async () => {
+  it('stays counted when authenticate never answers', async () => {
     const authenticate = vi.fn(() => new Promise<null>(() => {}));
     const { list } = limited({ authenticate });
     const pending = [0, 1, 2].map((i) => list('ada', `${i}`));
@@ -329,7 +330,7 @@ describe('a check that fails', () => {
 });
 
 describe('failureLimiter', () => {
-  it('counts by address against one password on many users', async () => {
+  it('counts by address, which stops one password tried on many users', async () => {
     const { list } = limited({ by: { address: memory(3) } });
     for (const name of ['a', 'b', 'c']) {
       expectFailure(await list(name, 'Summer2099'), 'unauthenticated');
@@ -340,7 +341,7 @@ describe('failureLimiter', () => {
     expect(await list('ada', PASSWORD, '192.0.2.2')).toMatchObject({ status: 200 });
   });
 
-  it('counts by user against many addresses where that is chosen', async () => {
+  it('counts by user if configured, which stops guesses from many addresses', async () => {
     const { list } = limited({ by: { user: memory(3) } });
     for (const host of [1, 2, 3]) await fail(list, 1, 'ada', `192.0.2.${host}`);
 
@@ -349,14 +350,14 @@ describe('failureLimiter', () => {
     expect(await list('bob', PASSWORD, '192.0.2.1')).toMatchObject({ status: 200 });
   });
 
-  it('takes one that is undefined for none', async () => {
+  it('ignores a limiter that is undefined', async () => {
     const { list } = limited({ by: { user: undefined, address: memory(1) } as never });
     await fail(list, 1);
 
     expectFailure(await list('ada', 'wrong'), 'rate_limited');
   });
 
-  it('waits for the longest where several count', async () => {
+  it('reports the longest wait of several limiters', async () => {
     const short = new RateLimiterMemory({ points: 1, duration: 10 });
     const { list } = limited({ by: { userAndAddress: short, address: memory(1) } });
     await fail(list, 1);
@@ -375,7 +376,7 @@ describe('failureLimiter', () => {
     expect((await list('ada', PASSWORD)).headers.get('retry-after')).toBe('5000');
   });
 
-  it('still names a time where the limiter never forgets', async () => {
+  it('still sends Retry-After if the limiter never forgets', async () => {
     const { list } = limited({
       by: { userAndAddress: new RateLimiterMemory({ points: 1, duration: 0 }) },
     });
@@ -388,7 +389,7 @@ describe('failureLimiter', () => {
     expect(answer.headers.get('retry-after')).toBe('1');
   });
 
-  it('keeps apart what one limiter counts in several ways', async () => {
+  it('keeps users and addresses apart in a shared limiter', async () => {
     const shared = memory(2);
     const { list } = limited({ by: { user: shared, address: shared } });
     await fail(list, 2, '192.0.2.9', '192.0.2.1');
@@ -415,7 +416,7 @@ describe('failureLimiter', () => {
     ['[2001:db8:1:2::1]:1', '[2001:db8:1:3::1]:1', false],
     ['', '', true],
     ['', '192.0.2.1', false],
-  ])('takes %s and %s for one: %s', async (one, other, isSame) => {
+  ])('counts %s and %s as one address: %s', async (one, other, isSame) => {
     const { list } = limited({ by: { address: memory(1) } });
     await fail(list, 1, 'ada', one);
     expectFailure(await list('ada', 'wrong', one), 'rate_limited');
@@ -423,7 +424,7 @@ describe('failureLimiter', () => {
     expect((await list('ada', PASSWORD, other)).status).toBe(isSame ? 429 : 200);
   });
 
-  it('gives its limiters neither passwords nor names, and keys of one length', async () => {
+  it('gives its limiters keys of equal length, without passwords or names', async () => {
     const keys: unknown[] = [];
     const limiter: PointsLimiter = {
       points: 1,
@@ -448,18 +449,18 @@ describe('failureLimiter', () => {
   });
 
   it.each<[string, unknown]>([
-    ['nothing', undefined],
+    ['undefined', undefined],
     ['null', null],
     ['no limiter', {}],
     ['only undefined ones', { user: undefined }],
-    ['one that is none', { user: {} }],
+    ['one that is not a limiter', { user: {} }],
     ['one without points', { user: { get() {}, consume() {}, reward() {} } }],
-    ['one that does not consume', { user: { points: 1, get() {}, reward() {} } }],
-    ['one that does not get', { user: { points: 1, consume() {}, reward() {} } }],
-    ['one that does not reward', { user: { points: 1, get() {}, consume() {} } }],
+    ['one without consume', { user: { points: 1, get() {}, reward() {} } }],
+    ['one without get', { user: { points: 1, consume() {}, reward() {} } }],
+    ['one without reward', { user: { points: 1, get() {}, consume() {} } }],
     ['null as one', { user: null }],
-    ['one for nobody knows what', { perUser: memory(1) }],
-    ['a good one and a bad one', { user: memory(1), address: 1 }],
+    ['an unknown option', { perUser: memory(1) }],
+    ['a valid one with an invalid one', { user: memory(1), address: 1 }],
   ])('refuses %s', (_, options) => {
     expect(() => failureLimiter(options as never)).toThrow(
       expect.objectContaining({ code: 'invalid_options' }),
@@ -467,11 +468,11 @@ describe('failureLimiter', () => {
   });
 });
 
-describe('a limiter of the host’s own', () => {
+describe('a custom limiter', () => {
   const free: FailureLimiter = { waitSeconds: () => 0, failed: () => 0, succeeded: () => {} };
   const asked: Attempt[] = [];
 
-  it('is told who, and never the password', async () => {
+  it('receives user and address, but never the password', async () => {
     const limiter: FailureLimiter = {
       waitSeconds: (...args) => asked.push(...args) * 0,
       failed: (...args) => asked.push(...args) * 0,
@@ -496,7 +497,7 @@ describe('a limiter of the host’s own', () => {
     [1, '1'],
     [59.5, '60'],
     [Number.POSITIVE_INFINITY, '9007199254740991'],
-  ])('may say %s seconds', async (seconds, header) => {
+  ])('can ask for a wait of %s seconds, sent as Retry-After: %s', async (seconds, header) => {
     const { list } = limited({ limiter: { ...free, waitSeconds: () => seconds } });
 
     const answer = await list('ada', PASSWORD);
@@ -513,16 +514,16 @@ describe('a limiter of the host’s own', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error(CANARY))],
-    ['rejects with nothing', () => Promise.reject()],
-    ['says undefined', () => undefined],
-    ['says null', () => null],
-    ['says true', () => true],
-    ['says a text', () => '0'],
-    ['says NaN', () => Number.NaN],
-    ['says less than nothing', () => -1],
-    ['says an object', () => ({ seconds: 0 })],
+    ['rejects with undefined', () => Promise.reject()],
+    ['returns undefined', () => undefined],
+    ['returns null', () => null],
+    ['returns true', () => true],
+    ['returns a text', () => '0'],
+    ['returns NaN', () => Number.NaN],
+    ['returns a negative number', () => -1],
+    ['returns an object', () => ({ seconds: 0 })],
     [
-      'says what only looks like a promise',
+      'returns a thenable that throws',
       () => Object.defineProperty({}, 'then', { value: () => BROKEN[0]?.[1]() }),
     ],
   ];
@@ -531,7 +532,7 @@ describe('a limiter of the host’s own', () => {
     (['waitSeconds', 'failed'] as const).flatMap((method) =>
       BROKEN.map(([how, act]) => [method, how, act] as const),
     ),
-  )('whose %s %s opens nothing, and nothing for ever', async (method, _, act) => {
+  )('whose %s %s causes a 503 until it works again', async (method, _, act) => {
     const working = vi.fn(() => 0);
     const limiter: FailureLimiter = { ...free, [method]: working };
     const onError = vi.fn();
@@ -548,22 +549,25 @@ describe('a limiter of the host’s own', () => {
     expect((await tokens.list({ account: 'ada' })).tokens).toEqual([]);
   });
 
-  it.each(['waitSeconds', 'failed'] as const)('whose %s hangs is an outage', async (method) => {
-    const { list } = limited({ limiter: { ...free, [method]: () => new Promise(() => {}) } });
-    let isAnswered = false;
-    const pending = list('ada', 'wrong').finally(() => {
-      isAnswered = true;
-    });
+  it.each(['waitSeconds', 'failed'] as const)(
+    'whose %s never settles causes a 503 after two seconds',
+    async (method) => {
+      const { list } = limited({ limiter: { ...free, [method]: () => new Promise(() => {}) } });
+      let isAnswered = false;
+      const pending = list('ada', 'wrong').finally(() => {
+        isAnswered = true;
+      });
 
-    await vi.advanceTimersByTimeAsync(1999);
-    expect(isAnswered).toBe(false);
-    await vi.advanceTimersByTimeAsync(1);
+      await vi.advanceTimersByTimeAsync(1999);
+      expect(isAnswered).toBe(false);
+      await vi.advanceTimersByTimeAsync(1);
 
-    expectFailure(await pending, 'store_unavailable');
-    expect(vi.getTimerCount()).toBe(0);
-  });
+      expectFailure(await pending, 'store_unavailable');
+      expect(vi.getTimerCount()).toBe(0);
+    },
+  );
 
-  it('that cannot count lets nobody guess until it can', async () => {
+  it('that cannot count lets nobody in until it can', async () => {
     let isReadOnly = true;
     const failures: string[] = [];
     const limiter: FailureLimiter = {
@@ -587,26 +591,26 @@ describe('a limiter of the host’s own', () => {
   });
 
   it('counts each attempt before it is checked', async () => {
-    const told: string[] = [];
+    const calls: string[] = [];
     const limiter: FailureLimiter = {
-      waitSeconds: () => told.push('waitSeconds') * 0,
-      failed: () => told.push('failed') * 0,
-      succeeded: () => told.push('succeeded'),
+      waitSeconds: () => calls.push('waitSeconds') * 0,
+      failed: () => calls.push('failed') * 0,
+      succeeded: () => calls.push('succeeded'),
     };
     const authenticate = ({ password }: { password: string }) => {
-      told.push('authenticate');
+      calls.push('authenticate');
       return password === PASSWORD ? 'ada' : null;
     };
     const { list } = limited({ limiter, authenticate });
 
     await list('ada', PASSWORD);
-    expect(told.splice(0)).toEqual(['waitSeconds', 'failed', 'authenticate', 'succeeded']);
+    expect(calls.splice(0)).toEqual(['waitSeconds', 'failed', 'authenticate', 'succeeded']);
     await list('ada', 'wrong');
-    expect(told).toEqual(['waitSeconds', 'failed', 'authenticate']);
+    expect(calls).toEqual(['waitSeconds', 'failed', 'authenticate']);
   });
 
   it.each(BROKEN.slice(0, 3))(
-    'whose succeeded %s lets the right password in, and is told',
+    'whose succeeded %s still accepts the right password and calls onError',
     async (_, act) => {
       const onError = vi.fn();
       const { list } = limited({ limiter: { ...free, succeeded: act }, onError });
@@ -618,7 +622,7 @@ describe('a limiter of the host’s own', () => {
     },
   );
 
-  it('whose succeeded hangs lets the right password in after two seconds', async () => {
+  it('whose succeeded never settles accepts the right password after two seconds', async () => {
     const succeeded = () => new Promise(() => {});
     const { list } = limited({ limiter: { ...free, succeeded } });
     const pending = list('ada', PASSWORD);
@@ -638,18 +642,18 @@ describe('clientAddress', () => {
         throw new Error(CANARY);
       },
     ],
-    ['says undefined', () => undefined],
-    ['says null', () => null],
-    ['says a number', () => 1],
-    ['says a promise', () => Promise.resolve('192.0.2.1')],
-  ])('that %s opens nothing', async (_, clientAddress) => {
+    ['returns undefined', () => undefined],
+    ['returns null', () => null],
+    ['returns a number', () => 1],
+    ['returns a promise', () => Promise.resolve('192.0.2.1')],
+  ])('that %s causes a 503 before any password check', async (_, clientAddress) => {
     const { list, authenticate } = limited({ clientAddress: clientAddress as () => string });
 
     expectFailure(await list('ada', PASSWORD), 'store_unavailable');
     expect(authenticate).not.toHaveBeenCalled();
   });
 
-  it('is needed for a limiter', () => {
+  it('is required for a limiter', () => {
     const { tokens } = setUp();
     const authenticate = () => null;
     const limiter = failureLimiter({ user: memory(1) });
@@ -662,7 +666,7 @@ describe('clientAddress', () => {
     );
   });
 
-  it('that takes all callers for one locks a user out for everybody', async () => {
+  it('that is the same for all callers locks a user out everywhere', async () => {
     const { list } = limited({ clientAddress: () => '' });
     await fail(list, 3, 'ada', '192.0.2.1');
 
@@ -670,7 +674,7 @@ describe('clientAddress', () => {
     expect(await list('bob', PASSWORD, '192.0.2.1')).toMatchObject({ status: 200 });
   });
 
-  it('may be the address of the connection', async () => {
+  it('can be the address of the connection', async () => {
     vi.useRealTimers();
     const seen: string[] = [];
     const { handler } = limited({
@@ -692,7 +696,7 @@ describe('clientAddress', () => {
     server.closeAllConnections();
   });
 
-  it('of no connection is not known', () => {
+  it('cannot be read from a request without a connection', () => {
     expect(() => remoteAddress(toRequest('GET', '/token'))).toThrow(
       expect.objectContaining({ code: 'invalid_request' }),
     );
@@ -705,43 +709,37 @@ describe('the options of limits', () => {
   const clientAddress = () => '';
 
   it.each<[string, object]>([
-    ['maxInFlight of 0', { maxInFlight: 0 }],
-    ['maxInFlight of a half', { maxInFlight: 1.5 }],
-    ['maxInFlight without end', { maxInFlight: Number.POSITIVE_INFINITY }],
-    ['bodyTimeoutMs of 0', { bodyTimeoutMs: 0 }],
-    ['bodyTimeoutMs of a half', { bodyTimeoutMs: 0.5 }],
-    ['bodyTimeoutMs of more than ten minutes', { bodyTimeoutMs: 600_001 }],
-    ['a limiter that is none', { limiter: {}, clientAddress }],
+    ['a maxInFlight of 0', { maxInFlight: 0 }],
+    ['a fractional maxInFlight', { maxInFlight: 1.5 }],
+    ['an infinite maxInFlight', { maxInFlight: Number.POSITIVE_INFINITY }],
+    ['a bodyTimeoutMs of 0', { bodyTimeoutMs: 0 }],
+    ['a fractional bodyTimeoutMs', { bodyTimeoutMs: 0.5 }],
+    ['a bodyTimeoutMs of more than ten minutes', { bodyTimeoutMs: 600_001 }],
+    ['a limiter without methods', { limiter: {}, clientAddress }],
     ['a limiter that is null', { limiter: null, clientAddress }],
     ['a limiter that is a function', { limiter: () => 0, clientAddress }],
-    ['a limiter that does not wait', { limiter: { failed() {}, succeeded() {} }, clientAddress }],
-    [
-      'a limiter that does not count',
-      { limiter: { waitSeconds() {}, succeeded() {} }, clientAddress },
-    ],
-    [
-      'a limiter that gives nothing back',
-      { limiter: { waitSeconds() {}, failed() {} }, clientAddress },
-    ],
-    ['a limiter of the library itself', { limiter: memory(1), clientAddress }],
-    ['a clientAddress that is no function', { clientAddress: '192.0.2.1' }],
-    ['an onSignIn that is no function', { onSignIn: true }],
-  ])('do not take %s', (_, options) => {
+    ['a limiter without waitSeconds', { limiter: { failed() {}, succeeded() {} }, clientAddress }],
+    ['a limiter without failed', { limiter: { waitSeconds() {}, succeeded() {} }, clientAddress }],
+    ['a limiter without succeeded', { limiter: { waitSeconds() {}, failed() {} }, clientAddress }],
+    ['a bare limiter of rate-limiter-flexible', { limiter: memory(1), clientAddress }],
+    ['a clientAddress that is not a function', { clientAddress: '192.0.2.1' }],
+    ['an onSignIn that is not a function', { onSignIn: true }],
+  ])('refuse %s', (_, options) => {
     expect(() => tokenHandler({ tokens, authenticate, ...options } as never)).toThrow(
       expect.objectContaining({ name: 'TokenError', code: 'invalid_options' }),
     );
   });
 
   it.each([{ maxInFlight: 1 }, { bodyTimeoutMs: 1 }, { bodyTimeoutMs: 600_000 }])(
-    'take %o',
+    'accept %o',
     (options) => {
       expect(tokenHandler({ tokens, authenticate, ...options })).toBeTypeOf('function');
     },
   );
 });
 
-describe('more calls than are worked on at once', () => {
-  /** A service whose passwords are checked when the test says so. */
+describe('calls beyond maxInFlight', () => {
+  /** A service whose password checks end when the test calls `open`. */
   function gated(options: SetUpOptions = {}) {
     const waiting: ((account: string | null) => void)[] = [];
     const authenticate = vi.fn(
@@ -756,7 +754,7 @@ describe('more calls than are worked on at once', () => {
     return { ...setup, authenticate, open };
   }
 
-  it('are refused at once, before a password is checked', async () => {
+  it('are refused immediately, before a password is checked', async () => {
     const { call, authenticate, open } = gated();
     const pending = [call('GET', '/token'), call('GET', '/scopes')];
 
@@ -772,7 +770,7 @@ describe('more calls than are worked on at once', () => {
     ['a success', {}, 'ada', 200],
     ['wrong credentials', {}, null, 401],
     ['an outage', {}, '', 503],
-  ])('are taken again after %s', async (_, options, account, status) => {
+  ])('are accepted again after %s', async (_, options, account, status) => {
     const { call, open } = gated({ maxInFlight: 1 });
     for (let round = 0; round < 5; round++) {
       const pending = call('GET', '/token', options);
@@ -782,7 +780,7 @@ describe('more calls than are worked on at once', () => {
     }
   });
 
-  it('do not hide that an address leads nowhere', async () => {
+  it('still get not_found for an unknown path', async () => {
     const { call, open } = gated({ maxInFlight: 1 });
     const pending = call('GET', '/token');
 
@@ -792,7 +790,7 @@ describe('more calls than are worked on at once', () => {
     await pending;
   });
 
-  it('are 1001 where nothing else is said', async () => {
+  it('start with the 1001st by default', async () => {
     const { call, open } = gated({ maxInFlight: undefined });
     const pending = Array.from({ length: 1000 }, () => call('GET', '/token'));
 
@@ -808,7 +806,7 @@ describe('more calls than are worked on at once', () => {
     [6, 2],
     [4, 1],
     [1, 1],
-  ])('of %i at once are those of one account beyond %i', async (maxInFlight, share) => {
+  ])('of %i include those of one account beyond %i', async (maxInFlight, share) => {
     const { call, open } = gated({ maxInFlight });
     const pending = Array.from({ length: maxInFlight }, () => call('GET', '/token'));
     open();
@@ -823,7 +821,7 @@ describe('more calls than are worked on at once', () => {
     expect((await next).status).toBe(200);
   });
 
-  it('reach no store', async () => {
+  it('do not reach the store', async () => {
     const store = new RecordingStore(new MemoryTokenStore());
     const { call, open } = gated({ store, maxInFlight: 1 });
     const pending = call('GET', '/token');
@@ -837,11 +835,11 @@ describe('more calls than are worked on at once', () => {
   });
 });
 
-describe('a body that takes its time', () => {
+describe('a slow body', () => {
   const HALF = new TextEncoder().encode('{"scopes":["GET:shop');
   const REST = new TextEncoder().encode('.example/orders"]}');
 
-  /** A body that comes as the test says. */
+  /** A body that the test sends in chunks. */
   function slow() {
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
     const cancel = vi.fn();
@@ -859,7 +857,7 @@ describe('a body that takes its time', () => {
     };
   }
 
-  it('is taken just before its time is over', async () => {
+  it('is accepted just before its timeout', async () => {
     const { call } = setUp();
     const { raw, cancel, send, end } = slow();
     const pending = call('POST', '/token', { raw });
@@ -874,7 +872,7 @@ describe('a body that takes its time', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('is given up when its time is over, and canceled', async () => {
+  it('is canceled and refused at its timeout', async () => {
     const { call, tokens } = setUp();
     const { raw, cancel, send } = slow();
     const pending = call('POST', '/token', { raw });
@@ -888,7 +886,7 @@ describe('a body that takes its time', () => {
     expect((await tokens.list({ account: 'ada' })).tokens).toEqual([]);
   });
 
-  it('gets no more time for a byte now and then', async () => {
+  it('gets no more time by sending a byte now and then', async () => {
     const { call } = setUp({ bodyTimeoutMs: 100 });
     const { raw, cancel, send } = slow();
     const pending = call('POST', '/token', { raw });
@@ -902,7 +900,7 @@ describe('a body that takes its time', () => {
     expect(cancel).toHaveBeenCalledTimes(1);
   });
 
-  it('of another type is given up as well', async () => {
+  it('of another content type is canceled, too', async () => {
     const { call } = setUp({ bodyTimeoutMs: 100 });
     const { raw, cancel } = slow();
     const pending = call('POST', '/token', { raw, headers: { 'content-type': 'text/plain' } });
@@ -913,7 +911,7 @@ describe('a body that takes its time', () => {
     expect(cancel).toHaveBeenCalledTimes(1);
   });
 
-  it('that hangs when it is canceled, or fails at it, is given up all the same', async () => {
+  it('is refused at its timeout even if canceling it hangs or fails', async () => {
     for (const cancel of [() => new Promise<void>(() => {}), () => Promise.reject(new Error())]) {
       const { call } = setUp({ bodyTimeoutMs: 100 });
       const pending = call('POST', '/token', { raw: new ReadableStream({ cancel }) });
@@ -924,7 +922,7 @@ describe('a body that takes its time', () => {
     }
   });
 
-  it('holds up nobody else', async () => {
+  it('does not hold up other calls', async () => {
     const { call } = setUp();
     const { raw } = slow();
     const pending = call('POST', '/token', { raw });
@@ -935,7 +933,7 @@ describe('a body that takes its time', () => {
     await pending;
   });
 
-  it('that is too large is canceled at once', async () => {
+  it('is canceled immediately if it is too large', async () => {
     const { call } = setUp({ maxBodyBytes: 10 });
     const { raw, cancel, send } = slow();
     const pending = call('POST', '/token', { raw });
@@ -947,7 +945,3 @@ describe('a body that takes its time', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 });
-
-function bytesOf({ status, headers, text }: Answer): string {
-  return `${status} ${JSON.stringify([...headers])} ${text}`;
-}

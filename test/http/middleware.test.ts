@@ -22,10 +22,11 @@ import {
 import type { Token } from '../../src/index.ts';
 import { parseScope } from '../../src/scope/index.ts';
 import { RecordingStore } from '../support.ts';
-import { call, closeAll, express4, portOf, VERSIONS } from './mounts.ts';
+import { express4, VERSIONS } from './mounts.ts';
 import { CANARY, expectFailure, setUp } from './support.ts';
+import { call, closeAll, portOf } from './wire.ts';
 
-// Koa prints what a middleware throws.
+// Koa logs the errors that a middleware throws.
 vi.spyOn(console, 'error').mockImplementation(() => {});
 
 afterEach(closeAll);
@@ -39,8 +40,8 @@ interface Seen {
 }
 
 /**
- * Serves `/api/v1/orders`, behind the guard, and `/api/v1/refunds`, behind the guard with a named scope.
- * The framework cuts or splits the path before the guard runs. Each call that reaches a route is told.
+ * Serves `/api/v1/orders` behind the guard and `/api/v1/refunds` behind the guard with a named scope.
+ * The framework strips or splits the path before the guard runs. Every handler calls `reached`.
  */
 interface Framework {
   readonly name: string;
@@ -108,7 +109,7 @@ const startKoa: Framework['start'] = (guard, reached) => {
   const app = new Koa<{ token: Token }>();
   app.silent = true;
   app.use(async (ctx, next) => {
-    // What koa-mount does.
+    // Strips the prefix as koa-mount does.
     ctx.path = ctx.path.slice('/api/v1'.length);
     await next();
   });
@@ -133,7 +134,7 @@ const startNest: Framework['start'] = async (guard, reached) => {
       return this.orders(request, body);
     }
   }
-  // What decorators do; Node alone knows none.
+  // Applies the decorators by hand, because Node does not support their syntax.
   for (const name of ['orders', 'refunds'] as const) {
     const method = Object.getOwnPropertyDescriptor(Routes.prototype, name);
     if (method === undefined) throw new Error('there is no such method');
@@ -178,7 +179,7 @@ const FRAMEWORKS: readonly Framework[] = [
   { name: `honoGuard on Hono ${VERSIONS.hono}`, start: startHono },
   { name: `koaGuard on Koa ${VERSIONS.koa}`, start: startKoa },
   { name: `nestGuard on Nest ${VERSIONS.nest}`, start: startNest },
-  { name: 'nextGuard in the manner of Next.js', start: startNext },
+  { name: 'nextGuard in the style of Next.js', start: startNext },
 ];
 
 describe.each(FRAMEWORKS)('$name', ({ start }) => {
@@ -204,7 +205,7 @@ describe.each(FRAMEWORKS)('$name', ({ start }) => {
   };
   const ORDERS = 'GET:shop.example/api/v1/orders';
 
-  it('gives the handler the token, and never its value', async () => {
+  it('gives the handler the token without its value', async () => {
     const { bearer, guard, seen, send } = await begin(ORDERS);
 
     expect(await send('GET', '/orders?x=1', bearer)).toMatchObject({
@@ -215,7 +216,7 @@ describe.each(FRAMEWORKS)('$name', ({ start }) => {
     expect(await guard.mock.results[0]?.value).not.toHaveProperty('token.value');
   });
 
-  it('does not reach the handler without a token, or with one that is not valid', async () => {
+  it('does not call the handler without a valid token', async () => {
     const { seen, send } = await begin(ORDERS);
 
     for (const authorization of [undefined, 'Bearer x', 'Basic YTpi']) {
@@ -230,7 +231,7 @@ describe.each(FRAMEWORKS)('$name', ({ start }) => {
   });
 
   it.each(['GET:shop.example/orders', 'GET:shop.example/v1/orders', 'GET:shop.example/api/v1/o'])(
-    'does not take %s for the whole path of a request under a prefix',
+    'does not accept %s for a request below a path prefix',
     async (scope) => {
       const { bearer, seen, send } = await begin(scope);
 
@@ -242,7 +243,7 @@ describe.each(FRAMEWORKS)('$name', ({ start }) => {
     },
   );
 
-  it.each(['HEAD', 'OPTIONS'])('asks %s for a scope of its own', async (method) => {
+  it.each(['HEAD', 'OPTIONS'])('requires a separate scope for %s', async (method) => {
     const wrong = await begin(ORDERS);
     const right = await begin(`${method}:shop.example/api/v1/orders`);
 
@@ -264,7 +265,7 @@ describe.each(FRAMEWORKS)('$name', ({ start }) => {
     expect((await send('GET', '/orders', [bearer])).status).toBe(200);
   });
 
-  it('answers 503 while the store is down, and does not reach the handler', async () => {
+  it('answers 503 and does not call the handler while the store is down', async () => {
     const { store, bearer, seen, send } = await begin(ORDERS);
 
     store.break('find', () => Promise.reject(new Error(CANARY)));
@@ -277,7 +278,7 @@ describe.each(FRAMEWORKS)('$name', ({ start }) => {
     expect((await send('GET', '/orders', bearer)).status).toBe(200);
   });
 
-  it('asks for the scope that a route names', async () => {
+  it('requires the scope that a route names', async () => {
     const named = await begin(NEED.scope);
     const other = await begin('POST:shop.example/api/v1');
 
@@ -298,14 +299,14 @@ describe.each(FRAMEWORKS)('$name', ({ start }) => {
     expect(seen).toEqual([{ account: 'ada', body: { amount: 7 } }]);
   });
 
-  it('answers a refused call that has a body', async () => {
+  it('refuses a call that has a body', async () => {
     const { seen, send } = await begin(ORDERS);
 
     expect((await send('POST', '/orders', 'Bearer x', '{"amount":7}')).status).toBe(401);
     expect(seen).toEqual([]);
   });
 
-  it('passes on what the guard throws, and does not reach the handler', async () => {
+  it('passes on errors of the guard and does not call the handler', async () => {
     const { guard, bearer, seen, send } = await begin(ORDERS);
 
     guard.mockImplementationOnce(() => {
@@ -333,7 +334,7 @@ describe.each([
   const invalid = (message: string) =>
     expect.objectContaining({ code: 'invalid_options', message: expect.stringContaining(message) });
 
-  it('takes a guard alone, and a scope as text or parsed', () => {
+  it('accepts a guard alone or with a scope as text or parsed', () => {
     make(guard);
     make(guard, NEED);
     make(guard, { scope: parseScope(NEED.scope) as never });
@@ -343,16 +344,16 @@ describe.each([
     ['a misspelled scope', { scope: 'post:shop.example/refunds' }, 'did you mean "POST:'],
     ['a scope that is undefined', { scope: undefined }, 'scope is not valid'],
     [
-      'a scope beside the object',
+      'a bare scope',
       'POST:shop.example/refunds',
       'the need of a route must be an object { scope }',
     ],
-    ['another member', { scopes: NEED.scope }, 'did you mean scope?'],
-  ])('refuses %s when it is made', (_name, need, message) => {
+    ['an unknown member', { scopes: NEED.scope }, 'did you mean scope?'],
+  ])('refuses %s at construction', (_name, need, message) => {
     expect(() => make(guard, need as never)).toThrow(invalid(message));
   });
 
-  it('refuses what is not a guard', () => {
+  it('refuses anything that is not a guard', () => {
     expect(() => make({ tokens: {} } as never)).toThrow(invalid('bearerGuard'));
     expect(() => make(undefined as never)).toThrow(invalid('bearerGuard'));
   });
@@ -393,7 +394,7 @@ describe('fastifyGuard', () => {
 });
 
 describe('koaGuard', () => {
-  it('looks at the whole target within an app of Express', async () => {
+  it('checks the whole target inside an Express app', async () => {
     const { tokens } = setUp({ catalog: null });
     const scopes = ['GET:shop.example/api/orders'];
     const { value } = await tokens.issue({ account: 'ada', scopes });
@@ -411,7 +412,7 @@ describe('koaGuard', () => {
 });
 
 describe('honoGuard', () => {
-  it('works without a server, and with a binding of the name of that of Node', async () => {
+  it('works without a server and with an unrelated binding named incoming', async () => {
     const { tokens } = setUp({ catalog: null });
     const { value } = await tokens.issue({ account: 'ada', scopes: ['GET:shop.example/orders'] });
     const app = new Hono().use(honoGuard(bearerGuard({ tokens, domain: 'shop.example' })));
@@ -426,7 +427,7 @@ describe('honoGuard', () => {
 });
 
 describe('nestGuard', () => {
-  it('reads and answers what Fastify wraps', async () => {
+  it('works with the wrapped request and reply of Fastify', async () => {
     const { tokens } = setUp({ catalog: null });
     const { value } = await tokens.issue({ account: 'ada', scopes: ['GET:shop.example/orders'] });
     const guard = nestGuard(bearerGuard({ tokens, domain: 'shop.example' }));

@@ -17,20 +17,21 @@ import {
   toNodeListener,
 } from '../../src/http/index.ts';
 import { RecordingStore } from '../support.ts';
-import { call, closeAll, express4, MOUNTS, nextServer, portOf, raw, VERSIONS } from './mounts.ts';
+import { express4, MOUNTS, nextServer, VERSIONS } from './mounts.ts';
 import { type Answer, basic, CANARY, expectFailure, ORDERS, setUp } from './support.ts';
+import { call, closeAll, portOf, raw } from './wire.ts';
 
-// The examples run here on the source, not on what was built of it.
+// Runs the examples on the source instead of the build.
 vi.mock('tokenwright', () => import('../../src/index.ts'));
 vi.mock('tokenwright/http', async () => ({
   ...(await import('../../src/http/index.ts')),
-  // The real one takes its time, on purpose.
+  // The real one is slow on purpose.
   fixedAccounts:
     ([{ username, password }]: readonly [Credentials]) =>
     (given: Credentials) =>
       given.username === username && given.password === password ? username : null,
 }));
-// Each prints what it teaches when it is loaded, and Koa who went away.
+// Each example prints its results when it is loaded, and Koa logs clients that disconnect.
 vi.spyOn(console, 'log').mockImplementation(() => {});
 vi.spyOn(console, 'error').mockImplementation(() => {});
 
@@ -40,7 +41,7 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 const BASIC = { authorization: basic('ada') };
 const BODY = JSON.stringify({ scopes: [ORDERS] });
 
-/** Calls every verb of the service that stands at `base`, as one account would. */
+/** Calls every verb of the service at `base`. */
 async function expectEveryVerb(port: number, base: string): Promise<void> {
   const headers = { ...BASIC, ...JSON_TYPE };
   const post = (path: string, body?: string) =>
@@ -71,19 +72,19 @@ async function expectEveryVerb(port: number, base: string): Promise<void> {
   expectFailure(await call(port, 'GET', path, { headers: BASIC }), 'not_found');
 }
 
-describe.each(MOUNTS)('$framework, $way', ({ base, basePath, isParsed, start }) => {
+describe.each(MOUNTS)('the service in $framework, $way', ({ base, basePath, isParsed, start }) => {
   const begin = async (options = {}) => {
     const setting = setUp({ basePath, ...options });
     return { ...setting, port: await portOf(await start(setting.handler)) };
   };
 
-  it('carries every call', async () => {
+  it('serves every verb', async () => {
     const { port } = await begin();
 
     await expectEveryVerb(port, base);
   });
 
-  it('answers what is wrong in its own words', async () => {
+  it('answers errors in its own envelope', async () => {
     const { port } = await begin({ maxBodyBytes: 1000 });
     const path = `${base}/token`;
     const headers = { ...BASIC, ...JSON_TYPE };
@@ -99,7 +100,7 @@ describe.each(MOUNTS)('$framework, $way', ({ base, basePath, isParsed, start }) 
     expectFailure(await call(port, 'GET', `${path}/`, { headers: BASIC }), 'not_found');
   });
 
-  it('sees two Authorization headers', async () => {
+  it('refuses two Authorization headers', async () => {
     const { port } = await begin();
 
     for (const second of [basic('ada'), basic('bob'), 'Bearer x']) {
@@ -115,7 +116,7 @@ describe.each(MOUNTS)('$framework, $way', ({ base, basePath, isParsed, start }) 
 
   if (isParsed) return;
 
-  it('answers a body that is not JSON, and one that never ends', async () => {
+  it('refuses a body that is not JSON or never ends', async () => {
     const { port } = await begin({ maxBodyBytes: 1000 });
     const head = [`POST ${base}/token HTTP/1.1`, 'Host: x', `Authorization: ${basic('ada')}`];
     const endless = [...head, 'Content-Type: application/json', 'Content-Length: 1000000000000'];
@@ -129,17 +130,17 @@ describe.each(MOUNTS)('$framework, $way', ({ base, basePath, isParsed, start }) 
   });
 });
 
-/** An example of this package, which has the types of what was built. */
+/** The examples use the types of the built package, which differ from those of the source. */
 type Program = (tokens: never) => unknown;
 
 interface Example {
   readonly name: string;
   readonly load: () => Promise<Program>;
-  /** What a target that means two things gets where no route of the framework takes it. */
+  /** The status of an ambiguous target that matches no route of the framework. */
   readonly unrouted: number;
-  /** Whether the service and the guard see the target as it was sent, not as a URL parser reads it. */
+  /** Whether the service and the guard see the raw target, not the one of a URL parser. */
   readonly isRaw: { readonly service: boolean; readonly guard: boolean };
-  /** Whether the example holds the token service too. */
+  /** Whether the example also mounts the token service. */
   readonly hasService: boolean;
 }
 
@@ -171,7 +172,7 @@ const EXAMPLES: readonly Example[] = [
   {
     ...plain,
     name: `Fastify ${VERSIONS.fastify}`,
-    // Its hooks run for its routes only.
+    // Fastify runs hooks only for matched routes.
     unrouted: 404,
     load: async () => (await import('../../examples/fastify.ts')).start,
   },
@@ -189,12 +190,12 @@ const EXAMPLES: readonly Example[] = [
   {
     ...plain,
     name: `Nest ${VERSIONS.nest}`,
-    // Its guards run for its routes only.
+    // Nest runs guards only for matched routes.
     unrouted: 404,
     load: async () => (await import('../../examples/nest.ts')).start,
   },
   {
-    name: 'route handlers in the manner of Next.js',
+    name: 'route handlers in the style of Next.js',
     unrouted: 404,
     isRaw: { service: false, guard: false },
     hasService: true,
@@ -232,7 +233,7 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
     return { ...setting, store, port, id, value, get };
   };
 
-  it('lets through what is covered, and says who it is', async () => {
+  it('accepts a covered request and identifies the account', async () => {
     const { value, get } = await begin();
 
     expect(await get('/orders/7', value)).toMatchObject({
@@ -242,13 +243,13 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
     expect(await get('/orders/7?x=1&y=/../', value)).toMatchObject({ status: 200 });
   });
 
-  it('asks for a token', async () => {
+  it('challenges a request without a token', async () => {
     const { get } = await begin();
 
     expectChallenge(await get('/orders/7'), 401, 'Bearer realm="shop.example"');
   });
 
-  it('refuses unknown, malformed, expired and revoked values alike', async () => {
+  it('gives the same refusal for unknown, malformed, expired and revoked values', async () => {
     const { clock, tokens, issue, id, value, get } = await begin();
     const foreign = await setUp().issue();
     const short = await tokens.issue({ account: 'ada', scopes: [ORDERS], ttlSeconds: 1 });
@@ -269,7 +270,7 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
     expect(await tokens.get('ada', id)).toBeDefined();
   });
 
-  it('says what would have been enough', async () => {
+  it('names the scope that would have been enough', async () => {
     const { tokens, get } = await begin();
     const { value } = await tokens.issue({ account: 'ada', scopes: ['POST:shop.example/orders'] });
 
@@ -280,7 +281,7 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
     );
   });
 
-  it('shuts the door while the store cannot say', async () => {
+  it('refuses requests while the store is down', async () => {
     const { store, value, get } = await begin();
 
     store.break('find', () => Promise.reject(new Error(CANARY)));
@@ -291,7 +292,7 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
     expect(await get('/orders/7', value)).toMatchObject({ status: 200 });
   });
 
-  it('sees two Authorization headers on a guarded route', async () => {
+  it('refuses two Authorization headers on a guarded route', async () => {
     const { port, value, get } = await begin();
 
     for (const authorization of [
@@ -312,7 +313,7 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
     '/orders/7%00',
     '/orders/%2fadmin',
     '/orders/..;',
-  ])('refuses %s, which its route would take', async (target) => {
+  ])('refuses %s although its route would match', async (target) => {
     const { value, get } = await begin();
 
     const answer = await get(target, value);
@@ -335,7 +336,7 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
     '/%6frders/7%',
     'http://shop.example/orders/7',
     'http://shop.example/admin/../orders/7',
-  ])('leads %s to no route', async (target) => {
+  ])('does not let %s reach another route', async (target) => {
     const { tokens, get } = await begin();
     const { value } = await tokens.issue({
       account: 'ada',
@@ -344,12 +345,12 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
 
     const answer = await get(target, value);
 
-    // The framework may say so by itself; a parser may have made another target of it.
+    // The framework may refuse it first, and a URL parser may have normalized it to another target.
     if (isRaw.guard) expect([400, unrouted]).toContain(answer.status);
     else expect(answer.body['at']).not.toBe('/admin');
   });
 
-  it('does not care about Host and what rewrites a request', async () => {
+  it('ignores Host and headers that rewrite a request', async () => {
     const { port, value } = await begin();
     const headers = {
       authorization: `Bearer ${value}`,
@@ -363,7 +364,7 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
     expect(await call(port, 'GET', '/orders/7', { headers })).toMatchObject({ status: 200 });
   });
 
-  it('answers HEAD without a body, by a scope of its own', async () => {
+  it('requires a scope for HEAD and answers HEAD without a body', async () => {
     const { tokens, value, get } = await begin();
     const head = await tokens.issue({ account: 'ada', scopes: ['HEAD:shop.example/orders'] });
 
@@ -379,7 +380,7 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
     expect(missing).toMatchObject({ status: 401, text: '' });
   });
 
-  it('keeps a connection after a refusal', async () => {
+  it('keeps the connection open after a refusal', async () => {
     const { port, value } = await begin();
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     const ports = new Set<unknown>();
@@ -399,7 +400,7 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
     expect(ports.size).toBe(1);
   });
 
-  it('takes no request out of the body of another', async () => {
+  it('does not parse a request from the body of another', async () => {
     const { port, value } = await begin();
     const inner = `GET /orders/7 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${value}\r\n\r\n`;
     const outer = `GET /orders/7 HTTP/1.1\r\nHost: x\r\nContent-Length: ${inner.length}\r\n\r\n`;
@@ -412,18 +413,18 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
     expect(await raw(port, inner, (it) => it.includes('}'))).toMatch(/^HTTP\/1.1 200 /);
   });
 
-  it('answers a refused body that never comes', async () => {
+  it('refuses a request without waiting for its body', async () => {
     const { port } = await begin();
     const lines = ['GET /orders/7 HTTP/1.1', 'Host: x', 'Content-Length: 50'];
 
     const received = await raw(port, `${lines.join('\r\n')}\r\n\r\nx`, (it) => it.includes('}'));
 
     expect(received).toMatch(/^HTTP\/1.1 401 /);
-    // Where the answer is one of Fetch, the framework decides.
+    // A framework that sends a Fetch Response decides about the connection itself.
     if (isRaw.service) expect(received).toMatch(/\r\nconnection: close\r\n/i);
   });
 
-  it('is not harmed by clients that leave while the store thinks', async () => {
+  it('keeps serving after clients disconnect while the store is busy', async () => {
     const { port, store, value, get } = await begin();
     const calls = [['/orders/7', `Bearer ${value}`]];
     if (hasService) calls.push([`/auth/token/${'0'.repeat(22)}`, basic('ada')]);
@@ -449,13 +450,13 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
 
   if (!hasService) return;
 
-  it('carries every call to the service', async () => {
+  it('serves every verb of the service', async () => {
     const { port } = await begin();
 
     await expectEveryVerb(port, '/auth');
   });
 
-  it('keeps Basic and Bearer apart', async () => {
+  it('accepts Basic only on the service and Bearer only on guarded routes', async () => {
     const { port, value, get } = await begin();
 
     expectFailure(await get('/auth/token', value), 'unauthenticated');
@@ -471,7 +472,7 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
     ['/auth/%2e/token', isRaw.service ? 404 : 200],
     ['/auth/x/../token', isRaw.service ? 404 : 200],
     ['/auth/x/%2e%2e/token', isRaw.service ? 404 : 200],
-  ])('answers %s of the service with %i', async (target, status) => {
+  ])('answers %s on the service with %i', async (target, status) => {
     const { port } = await begin();
 
     const answer = await call(port, 'GET', target, { headers: BASIC });
@@ -479,7 +480,7 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
     expect(answer.status).toBe(status);
   });
 
-  it('sees two Authorization headers on the service', async () => {
+  it('refuses two Authorization headers on the service', async () => {
     const { port } = await begin();
     const headers = { authorization: [basic('ada'), basic('ada')] };
 
@@ -490,9 +491,9 @@ describe.each(EXAMPLES)('the example for $name', ({ load, unrouted, isRaw, hasSe
   });
 });
 
-/** A guarded route at `/api/v1/orders/:id`, whose framework cuts off or splits what stands before. */
+/** Guarded routes at `/api/v1/orders/:id` in frameworks that strip or split the path prefix. */
 const PREFIXED: readonly (readonly [string, (guard: BearerGuard) => unknown])[] = [
-  ...[express, express4].map((make, place) => {
+  ...[express, express4].map((make, index) => {
     const start = (guard: BearerGuard) => {
       const orders = make.Router();
       orders.use(async (request, response, next) => {
@@ -504,14 +505,14 @@ const PREFIXED: readonly (readonly [string, (guard: BearerGuard) => unknown])[] 
       const api = make.Router().use('/v1/orders', orders);
       return make().use('/api', make().use(api)).listen(0, '127.0.0.1');
     };
-    return [`routers and a sub-app of Express ${place === 0 ? 5 : 4}`, start] as const;
+    return [`routers and a sub-app of Express ${index === 0 ? 5 : 4}`, start] as const;
   }),
   [
     'prefixes of Fastify',
     async (guard) => {
       const app = fastify();
       const orders: FastifyPluginAsync = async (scope) => {
-        // Its answer is one of Fetch, which Fastify knows.
+        // Fastify can send a Fetch Response.
         scope.addHook('preHandler', async (request, reply) => {
           const outcome = await guard(request.raw);
           if (!outcome.ok) return reply.send(outcome.response);
@@ -552,7 +553,7 @@ const PREFIXED: readonly (readonly [string, (guard: BearerGuard) => unknown])[] 
       app.use(async (ctx, next) => {
         const outcome = await guard(ctx.req, { target: ctx.originalUrl });
         if (outcome.ok) return next();
-        // Koa 3 knows answers of Fetch too.
+        // Koa 3 can send a Fetch Response.
         ctx.body = outcome.response;
       });
       app.use((ctx) => {
@@ -572,7 +573,7 @@ describe.each(PREFIXED)('the guard behind %s', (_, start) => {
       call(port, 'GET', path, { headers: { authorization: `Bearer ${value}` } });
   };
 
-  it('looks at the whole target', async () => {
+  it('checks the whole target', async () => {
     const get = await begin('GET:shop.example/api/v1/orders');
 
     expect(await get('/api/v1/orders/7?x=1')).toMatchObject({ status: 200 });
@@ -580,7 +581,7 @@ describe.each(PREFIXED)('the guard behind %s', (_, start) => {
   });
 
   it.each(['/7', '/orders', '/orders/7', '/v1', '/v1/orders', '/'])(
-    'is not opened by %s, which is a part of it',
+    'refuses a scope for %s, which is only a part of the path',
     async (path) => {
       const get = await begin(`GET:shop.example${path === '/' ? '/x' : path}`);
 
@@ -617,13 +618,13 @@ describe.each(PREFIXED)('the guard behind %s', (_, start) => {
     '/api;x/v1/orders/7',
     '/api/v1;/orders/7',
     '/api%2fv1/orders/7',
-  ])('lets nobody in by %s', async (target) => {
+  ])('does not grant access through %s', async (target) => {
     const get = await begin('GET:shop.example/*');
 
     expect([400, 404]).toContain((await get(target)).status);
   });
 
-  it('is not walked around by any spelling of a detour', async () => {
+  it('cannot be bypassed by any spelling of a detour', async () => {
     const elsewhere = await begin('GET:shop.example/x');
     const get = await begin('GET:shop.example/api/v1/orders');
     const steps = [
@@ -653,12 +654,12 @@ describe.each(PREFIXED)('the guard behind %s', (_, start) => {
   });
 });
 
-describe('a parser with a limit of its own', () => {
+describe('a body parser with its own limit', () => {
   it.each([
     ['smaller than the service', '100b', 413],
     ['larger than the service', '10kb', 413],
     ['large enough', '10kb', 200],
-  ])('%s', async (_, limit, status) => {
+  ])('that is %s (%s) leads to status %i', async (_, limit, status) => {
     const maxBodyBytes = status === 200 ? 5000 : 1000;
     const { handler, tokens } = setUp({ maxBodyBytes });
     const body = JSON.stringify({ scopes: [ORDERS], name: 'ä', metadata: { x: 'x'.repeat(1000) } });
@@ -669,7 +670,7 @@ describe('a parser with a limit of its own', () => {
       const headers = { ...BASIC, ...JSON_TYPE };
       const answer = await call(port, 'POST', '/token', { headers, body });
       expect(answer.status).toBe(status);
-      // The first one is answered by Express, before the service has seen anything of it.
+      // With the smaller limit, Express answers before the service sees the request.
       expect(answer.body['code']).toBe(
         status === 413 && limit !== '100b' ? 'payload_too_large' : undefined,
       );
@@ -680,13 +681,13 @@ describe('a parser with a limit of its own', () => {
 });
 
 describe('a request that a middleware has answered', () => {
-  it('changes nothing any more', async () => {
+  it('does not change a token', async () => {
     for (const make of [express, express4]) {
       const { handler, tokens, issue } = setUp();
       let isOver = true;
       const app = make();
       app.use((_request, response, next) => {
-        // Refuses, and forgets to stop.
+        // Refuses the request but forgets to stop.
         if (isOver) response.status(429).end();
         next();
       });
@@ -703,7 +704,7 @@ describe('a request that a middleware has answered', () => {
     }
   });
 
-  it('keeps the answer that it has', async () => {
+  it('keeps the answer of the middleware', async () => {
     const gate = Promise.withResolvers<string>();
     const { handler } = setUp({ authenticate: () => gate.promise });
     const app = express();
@@ -722,8 +723,8 @@ describe('a request that a middleware has answered', () => {
 });
 
 describe('the signal of a request', () => {
-  /** A handler that keeps what it was asked, and answers when it is told to. */
-  const keeping = () => {
+  /** A handler that records its requests and answers when the test calls `answer`. */
+  const recording = () => {
     const asked: Request[] = [];
     const gate = Promise.withResolvers<Response>();
     const arrival = Promise.withResolvers<Request>();
@@ -738,9 +739,9 @@ describe('the signal of a request', () => {
     return { asked, handler, arrival: arrival.promise, answer: gate.resolve };
   };
 
-  it('aborts when the client leaves, and not when it is answered', async () => {
+  it('aborts when the client disconnects, but not after an answer', async () => {
     for (const leaves of [true, false]) {
-      const { handler, arrival, answer } = keeping();
+      const { handler, arrival, answer } = recording();
       const server = http.createServer(toNodeListener(handler)).listen(0, '127.0.0.1');
       const port = await portOf(server);
       const socket = net.connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.0\r\n\r\n'));
@@ -758,8 +759,8 @@ describe('the signal of a request', () => {
     }
   });
 
-  it('is aborted from the start where the client left before', async () => {
-    const { handler, arrival, answer } = keeping();
+  it('is already aborted if the client disconnected before the handler ran', async () => {
+    const { handler, arrival, answer } = recording();
     const listener = toNodeListener(handler);
     const server = http.createServer(async (request, response) => {
       socket.destroy();
@@ -791,7 +792,7 @@ describe('over HTTP/2', () => {
       Promise.resolve(listener(request, response)).catch((fault) => faults.push(fault));
     });
     const port = await portOf(server.listen(0, '127.0.0.1'));
-    // So that it sends what it should not.
+    // Lets the client send repeated headers, which node:http2 would refuse.
     const options = { strictSingleValueFields: false } as http2.ClientSessionOptions;
     const session = http2.connect(`http://127.0.0.1:${port}`, options);
     sessions.push(session);
@@ -803,7 +804,7 @@ describe('over HTTP/2', () => {
       const text = Buffer.concat(await stream.toArray()).toString();
       return { status: answer[':status'], headers: answer, text };
     };
-    /** All that was opened has been closed, whatever is left of a body. */
+    /** Waits until all streams are closed, even those with an unread body. */
     const closed = async () => {
       for (const stream of streams) if (!stream.closed) await once(stream, 'close');
     };
@@ -836,7 +837,7 @@ describe('over HTTP/2', () => {
     expect(faults).toEqual([]);
   });
 
-  it('two Authorization headers are seen', async () => {
+  it('two Authorization headers are refused', async () => {
     const { handler, tokens, issue } = setUp();
     const { value } = await issue();
     const guard = bearerGuard({ tokens, domain: 'shop.example' });
@@ -858,7 +859,7 @@ describe('over HTTP/2', () => {
     });
   });
 
-  it('the service answers what nobody reads, and goes on', async () => {
+  it('the service answers without reading the body and keeps serving', async () => {
     const { handler } = setUp({ maxBodyBytes: 1000 });
     const { ask, closed, faults } = await begin(toNodeListener(handler));
     const headers = { ':method': 'POST', ':path': '/token', ...JSON_TYPE };
@@ -873,7 +874,7 @@ describe('over HTTP/2', () => {
     expect(faults).toEqual([]);
   });
 
-  it('a client that leaves in between harms nothing', async () => {
+  it('a client that disconnects aborts its signal and gets no token', async () => {
     const { promise: isAsked, resolve: asked } = Promise.withResolvers<Request>();
     const gate = Promise.withResolvers<string>();
     const { handler, tokens } = setUp({
@@ -899,7 +900,7 @@ describe('over HTTP/2', () => {
     expect(faults).toEqual([]);
   });
 
-  it('a body that was cut off before is not taken for none', async () => {
+  it('a body that was cut off is not treated as an empty one', async () => {
     const { handler, issue, tokens } = setUp();
     const { id } = await issue();
     const listener = toNodeListener(handler);
@@ -921,8 +922,8 @@ describe('over HTTP/2', () => {
   });
 });
 
-describe('what is no request of a server', () => {
-  it('is read as gateways of clouds make it, without raw headers', async () => {
+describe('a request that no Node server has created', () => {
+  it('is read without raw headers, as cloud gateways build it', async () => {
     const { handler } = setUp();
     const socket = new net.Socket();
     const request = Object.assign(new http.IncomingMessage(socket), {
@@ -940,7 +941,7 @@ describe('what is no request of a server', () => {
     expect(response.statusCode).toBe(200);
   });
 
-  it('is refused where a gateway gives two credentials', async () => {
+  it('is refused if a gateway passes two credentials', async () => {
     const { handler } = setUp();
     const request = Object.assign(new http.IncomingMessage(new net.Socket()), {
       method: 'GET',
@@ -955,7 +956,7 @@ describe('what is no request of a server', () => {
     expect(response.statusCode).toBe(401);
   });
 
-  it('is read as Fastify injects it', async () => {
+  it('is read when Fastify injects it', async () => {
     const { handler, issue } = setUp();
     const { id } = await issue();
     const app = fastify();
@@ -978,7 +979,7 @@ describe('what is no request of a server', () => {
 });
 
 describe('a form behind a parser', () => {
-  /** What a handler reads of a form that a parser of Express has read before. */
+  /** The form that a handler reads after a parser of Express has consumed it. */
   const readBack = async (make: typeof express, form: string, extended: boolean) => {
     const echo = async (request: Request) => new Response(await request.text());
     const listener = toNodeListener(Object.assign(echo, { basePath: '' }));
@@ -993,7 +994,7 @@ describe('a form behind a parser', () => {
     ['token=a&token=b', 'token=a&token=b'],
     ['token=%C3%A4+b%26&token_type_hint=', 'token=%C3%A4+b%26&token_type_hint='],
     ['token', 'token='],
-  ])('is a form again: %s', async (form, expected) => {
+  ])('is serialized back to a form: %s', async (form, expected) => {
     for (const make of [express, express4]) {
       for (const extended of [true, false]) {
         expect((await readBack(make, form, extended)).text).toBe(expected);
@@ -1001,13 +1002,16 @@ describe('a form behind a parser', () => {
     }
   });
 
-  it.each(['token[a]=b', 'token[]=a&token[x]=b'])('is refused as %s', async (form) => {
-    expectFailure(await readBack(express, form, true), 'invalid_request');
-  });
+  it.each(['token[a]=b', 'token[]=a&token[x]=b'])(
+    'is refused if it is nested: %s',
+    async (form) => {
+      expectFailure(await readBack(express, form, true), 'invalid_request');
+    },
+  );
 });
 
-describe('an answer', () => {
-  it('keeps each cookie, its own and those of others', async () => {
+describe('sendResponse', () => {
+  it('keeps the cookies of both sides and overrides other headers', async () => {
     const server = http.createServer((_request, response) => {
       response.setHeader('set-cookie', ['a=1']);
       response.setHeader('cache-control', 'public');
@@ -1027,7 +1031,7 @@ describe('an answer', () => {
   });
 });
 
-/** Expects a refusal of the guard, with just this challenge. */
+/** Expects the guard to refuse with exactly this challenge. */
 function expectChallenge(answer: Answer, status: number, challenge: string): void {
   expect(answer.status).toBe(status);
   expect(answer.headers.get('www-authenticate')).toBe(challenge);

@@ -1,9 +1,5 @@
-import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import * as http from 'node:http';
 import { createRequire } from 'node:module';
-import * as net from 'node:net';
-import { Readable } from 'node:stream';
 import { serve } from '@hono/node-server';
 import { type MiddlewareConsumer, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -14,11 +10,10 @@ import { Hono } from 'hono';
 import { cloneRawRequest } from 'hono/request';
 import Koa from 'koa';
 import { type NodeRequest, type TokenHandler, toNodeListener } from '../../src/http/index.ts';
-import type { Answer } from './support.ts';
 
 const require = createRequire(import.meta.url);
 
-/** Express 4, which is a second package here. */
+/** Express 4, which is installed under another name beside Express 5. */
 export const express4 = require('express4') as typeof express;
 
 export const VERSIONS = {
@@ -40,42 +35,7 @@ function versionOf(name: string): string {
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
 
-type Server = Pick<http.Server, 'address' | 'listening' | 'once' | 'close'> & {
-  closeAllConnections?(): void;
-};
-
-/** Servers that were started, to be closed after each test. */
-const started: Server[] = [];
-
-/** The port of a server, once it listens. */
-export async function portOf(server: unknown): Promise<number> {
-  const listener = server as Server;
-  started.push(listener);
-  if (!listener.listening) await once(listener as http.Server, 'listening');
-  return (listener.address() as net.AddressInfo).port;
-}
-
-/**
- * Sends bytes as they are, and gives what came back until the other side closed, or until `isEnough`.
- */
-export async function raw(
-  port: number,
-  bytes: string,
-  isEnough: (received: string) => boolean = () => false,
-): Promise<string> {
-  const socket = net.connect(port, '127.0.0.1').setEncoding('latin1');
-  socket.on('error', () => {});
-  socket.write(bytes, 'latin1');
-  let received = '';
-  for await (const chunk of socket) {
-    received += chunk;
-    if (isEnough(received)) break;
-  }
-  socket.destroy();
-  return received;
-}
-
-/** The routes of Next's folders, for a server that turns requests of Node into those of Fetch. */
+/** Serves route handlers as Next.js does, with Fetch requests converted from Node requests. */
 export function nextServer(routes: Readonly<Record<string, Readonly<Record<string, unknown>>>>) {
   type Route = (request: Request, context: unknown) => Promise<Response>;
   const fetch = async (request: Request): Promise<Response> => {
@@ -90,52 +50,15 @@ export function nextServer(routes: Readonly<Record<string, Readonly<Record<strin
   return serve({ fetch, port: 0, hostname: '127.0.0.1' });
 }
 
-export async function closeAll(): Promise<void> {
-  for (const server of started.splice(0)) {
-    server.closeAllConnections?.();
-    await new Promise((resolve) => server.close(resolve));
-  }
-}
-
-export interface Exchange {
-  readonly headers?: Readonly<Record<string, string | number | readonly string[]>>;
-  readonly body?: string;
-  readonly agent?: http.Agent;
-}
-
-/** One call by the client of `node:http`, which sends the target as it is, and a list as many headers. */
-export async function call(
-  port: number,
-  method: string,
-  path: string,
-  { headers = {}, body, agent }: Exchange = {},
-): Promise<Answer> {
-  const more = { ...(agent && { agent }) };
-  const all = headers as http.OutgoingHttpHeaders;
-  const request = http.request({ host: '127.0.0.1', port, path, method, headers: all, ...more });
-  // What cannot be written any more has been answered.
-  request.on('error', () => {});
-  request.end(body);
-  const [response] = (await once(request, 'response')) as [http.IncomingMessage];
-  const text = Buffer.concat(await Readable.from(response).toArray()).toString();
-  const isJson = response.headers['content-type']?.startsWith('application/json') === true;
-  return {
-    status: response.statusCode ?? 0,
-    headers: new Headers(response.headers as Record<string, string>),
-    text,
-    body: isJson && text !== '' ? JSON.parse(text) : {},
-  };
-}
-
-/** How a service is mounted by hand, in every way that a framework knows. */
+/** One way to mount the service in a framework. */
 export interface Mount {
   readonly framework: string;
   readonly way: string;
-  /** What stands before `/token` for the client. */
+  /** The path before `/token` that the client sees. */
   readonly base: string;
-  /** What the handler is told of it. */
+  /** The `basePath` option of the handler. */
   readonly basePath: string;
-  /** Whether the framework has read the body before. */
+  /** Whether the framework has already read the body. */
   readonly isParsed: boolean;
   start(handler: TokenHandler): unknown;
 }
@@ -326,7 +249,7 @@ function honoMounts(framework: string): Mount[] {
     },
     {
       ...plain,
-      way: 'behind what has read the body',
+      way: 'behind a middleware that has read the body',
       base: '/auth',
       basePath: '/auth',
       isParsed: true,
@@ -342,7 +265,7 @@ function honoMounts(framework: string): Mount[] {
   ];
 }
 
-/** What koa-mount and koa-bodyparser do, which are not installed here. */
+/** Does the work of koa-mount and koa-bodyparser, which are not installed here. */
 function koaMounts(framework: string): Mount[] {
   const start = (
     handler: TokenHandler,
@@ -394,7 +317,7 @@ function koaMounts(framework: string): Mount[] {
     },
     {
       ...plain,
-      way: 'at the root, behind a parser of texts',
+      way: 'at the root, behind a text parser',
       isParsed: true,
       start: (handler) => start(handler, { parse: (text) => text }),
     },
@@ -411,7 +334,7 @@ function nestMounts(framework: string): Mount[] {
     return app.listen(0, '127.0.0.1');
   };
   const plain = { framework, base: '', basePath: '', isParsed: false };
-  /** A middleware of a module stands behind Nest's own parsers. */
+  /** The middleware of a module runs after Nest's own parsers. */
   const ofModule = (handler: TokenHandler) => {
     const listener = toNodeListener(handler);
     class ServiceModule {

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
 import * as net from 'node:net';
-import { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type NodeRequest, type TokenHandler, toNodeListener } from '../../src/http/index.ts';
@@ -16,6 +15,7 @@ import {
   type SetUpOptions,
   setUp,
 } from './support.ts';
+import { call as callAt, type Exchange } from './wire.ts';
 
 const BODY = JSON.stringify({ scopes: [ORDERS] });
 const AUTHORIZATION = `Authorization: ${basic('ada')}`;
@@ -31,7 +31,7 @@ afterEach(async () => {
   expect(faults.splice(0)).toEqual([]);
 });
 
-/** The service behind a listener on a free port; `wrap` is what stands before it. */
+/** Serves the handler on a free port; `wrap` puts a layer in front of the listener. */
 async function serve(
   options: SetUpOptions = {},
   wrap: (listener: Listener) => Listener = (listener) => listener,
@@ -43,7 +43,7 @@ async function serve(
 
 async function listen(listener: Listener): Promise<{ port: number; server: http.Server }> {
   const server = http.createServer((request, response) => {
-    // As a listener nobody awaits it: a rejection would end the process.
+    // node:http does not await its listener, so an uncaught rejection would end the process.
     Promise.resolve(listener(request, response)).catch((fault) => faults.push(fault));
   });
   server.listen(0, '127.0.0.1');
@@ -55,39 +55,19 @@ async function listen(listener: Listener): Promise<{ port: number; server: http.
   return { port: (server.address() as net.AddressInfo).port, server };
 }
 
-interface Exchange {
-  readonly method?: string;
-  readonly headers?: http.OutgoingHttpHeaders;
-  readonly body?: string | Uint8Array;
-  readonly agent?: http.Agent;
-}
-
-/** One call by the client of `node:http`, which sends the target as it is. */
-async function call(
+/** Calls as `ada`, with the target unchanged. */
+function call(
   port: number,
   path: string,
-  { method = 'GET', headers = {}, body, agent }: Exchange = {},
+  { method = 'GET', headers = {}, ...rest }: Exchange & { readonly method?: string } = {},
 ): Promise<Answer> {
   const all = { authorization: basic('ada'), ...headers };
-  const options = { host: '127.0.0.1', port, path, method, headers: all, ...(agent && { agent }) };
-  const request = http.request(options);
-  // What cannot be written any more has been answered.
-  request.on('error', () => {});
-  if (body === undefined) request.end();
-  else request.end(body);
-  const [response] = (await once(request, 'response')) as [http.IncomingMessage];
-  const text = Buffer.concat(await Readable.from(response).toArray()).toString();
-  return {
-    status: response.statusCode ?? 0,
-    headers: new Headers(response.headers as Record<string, string>),
-    text,
-    body: text === '' ? {} : JSON.parse(text),
-  };
+  return callAt(port, method, path, { ...rest, headers: all });
 }
 
 const post = { method: 'POST', headers: { 'content-type': 'application/json' }, body: BODY };
 
-/** Sends bytes as they are and reads until the other side ends, or has answered `count` times. */
+/** Sends raw bytes and reads until the other side ends or has answered `count` times. */
 async function raw(
   port: number,
   lines: readonly string[],
@@ -113,7 +93,7 @@ async function raw(
   return answers;
 }
 
-/** The first whole answer of what came over a socket. */
+/** The first complete answer in the received text. */
 function cut(received: string): (Answer & { readonly length: number }) | undefined {
   const end = received.indexOf('\r\n\r\n');
   if (end === -1) return undefined;
@@ -133,7 +113,7 @@ async function rawOne(port: number, lines: readonly string[], body = ''): Promis
 }
 
 describe('the listener', () => {
-  it('carries every call', async () => {
+  it('serves every call of the service', async () => {
     const { port } = await serve();
     const headers = { 'content-type': 'application/json' };
     const put = { method: 'PUT', headers, body: BODY };
@@ -210,20 +190,20 @@ describe('the listener', () => {
     ['@/token', 404],
     [':80/token', 404],
     ['.evil.example/token', 404],
-  ])('takes the target %s as it is: %i', async (target, status) => {
+  ])('does not normalize the target %s and answers %i', async (target, status) => {
     const { port } = await serve();
     const head = ['Host: localhost', AUTHORIZATION, 'Connection: close'];
 
     for (const method of ['GET', 'OPTIONS']) {
       const answer = await rawOne(port, [`${method} ${target} HTTP/1.1`, ...head]);
-      // What is not even a target of HTTP, Node answers by itself.
+      // Node itself answers 400 to a target that HTTP does not allow.
       if (answer.status === 400) expect(answer.text).toBe('');
       else if (status === 404) expectFailure(answer, 'not_found');
       else expect(answer.status).toBe(method === 'GET' ? 200 : 405);
     }
   });
 
-  it('does not care about Host', async () => {
+  it('ignores the Host header', async () => {
     const { port } = await serve();
 
     for (const host of ['evil.example', 'localhost:1', 'a b', '[', '', '/scopes?', '@']) {
@@ -234,7 +214,7 @@ describe('the listener', () => {
     expect(await rawOne(port, old)).toMatchObject({ status: 200 });
   });
 
-  it('sees where a header came twice', async () => {
+  it('refuses a repeated Authorization, Content-Type or Sec-Fetch-Site header', async () => {
     const { port } = await serve();
     const start = ['GET /token HTTP/1.1', 'Host: x', 'Connection: close'];
     const json = ['POST /token HTTP/1.1', 'Host: x', 'Connection: close', AUTHORIZATION];
@@ -258,7 +238,7 @@ describe('the listener', () => {
   });
 
   it.each(['TRACE', 'OPTIONS', 'QUERY', 'PROPFIND', 'M-SEARCH', 'PURGE'])(
-    'answers %s as any method that is not taken',
+    'answers %s like any method that is not allowed',
     async (method) => {
       const { port } = await serve();
       const lines = (path: string) => [
@@ -275,14 +255,14 @@ describe('the listener', () => {
     },
   );
 
-  it('answers CONNECT with the end of the connection', async () => {
+  it('closes the connection on CONNECT', async () => {
     const { port } = await serve();
 
     expect(await raw(port, ['CONNECT x:443 HTTP/1.1', 'Host: x', AUTHORIZATION])).toEqual([]);
     expect(await call(port, '/token')).toMatchObject({ status: 200 });
   });
 
-  it('keeps the connection after an error answer', async () => {
+  it('keeps the connection open after an error', async () => {
     const { port } = await serve();
     const head = ['Host: x', AUTHORIZATION];
     const bodied = [...head, JSON_TYPE, 'Content-Length: 2'];
@@ -303,12 +283,12 @@ describe('the listener', () => {
     expect(answers.map(({ status }) => status)).toEqual([404, 401, 422, 400, 405, 200]);
   });
 
-  it('answers what comes after a body that nobody read', async () => {
+  it('answers the request that follows an unread body', async () => {
     const { port } = await serve();
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     closers.push(async () => agent.destroy());
 
-    // The client of Node says by itself how long a body is only where it expects one.
+    // The Node client sets Content-Length by itself only for methods that usually have a body.
     const headers = { ...post.headers, 'content-length': BODY.length };
     for (const [method, path, status] of [
       ['POST', '/nowhere', 404],
@@ -325,7 +305,7 @@ describe('the listener', () => {
     }
   });
 
-  it('uses one connection for many calls of a client, errors among them', async () => {
+  it('serves many calls over one connection, including failed ones', async () => {
     const { port } = await serve();
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     closers.push(async () => agent.destroy());
@@ -348,7 +328,7 @@ describe('a body on the wire', () => {
   const chunks = (...all: string[]) =>
     all.map((text) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`).join('');
 
-  it('comes in chunks', async () => {
+  it('is read when it is chunked', async () => {
     const { port } = await serve();
     const lines = ['POST /token HTTP/1.1', ...head, 'Transfer-Encoding: chunked'];
 
@@ -358,12 +338,16 @@ describe('a body on the wire', () => {
   });
 
   it.each([
-    ['nothing', [], ''],
+    ['no headers', [], ''],
     ['a length of 0', ['Content-Length: 0'], ''],
     ['a length of 0 with a type', ['Content-Length: 0', JSON_TYPE], ''],
-    ['no chunk', ['Transfer-Encoding: chunked'], '0\r\n\r\n'],
-    ['no chunk, with a type', ['Transfer-Encoding: chunked', 'Content-Type: x/y'], '0\r\n\r\n'],
-  ])('may be none: %s', async (_, lines, body) => {
+    ['only the final chunk', ['Transfer-Encoding: chunked'], '0\r\n\r\n'],
+    [
+      'only the final chunk, with a type',
+      ['Transfer-Encoding: chunked', 'Content-Type: x/y'],
+      '0\r\n\r\n',
+    ],
+  ])('can be absent from a rotation, but not from a create call: %s', async (_, lines, body) => {
     const { port, issue } = await serve();
     const { id } = await issue();
     const start = [`POST /token/${id}/rotate HTTP/1.1`, 'Host: x', AUTHORIZATION];
@@ -375,9 +359,9 @@ describe('a body on the wire', () => {
 
   it.each([
     ['at the limit', 1000, 200],
-    ['over it by one', 1001, 413],
-    ['far over it', 300_000, 413],
-  ])('is measured: %s, %i bytes', async (_, size, status) => {
+    ['one byte over', 1001, 413],
+    ['far over', 300_000, 413],
+  ])('is measured against the limit: %s, %i bytes', async (_, size, status) => {
     const { port } = await serve({ maxBodyBytes: 1000 });
     const body = BODY.padEnd(size, ' ');
     const length = { 'content-length': size, 'content-type': 'application/json' };
@@ -398,7 +382,7 @@ describe('a body on the wire', () => {
   it.each([
     ['declared', 'Content-Length: 99999999999'],
     ['chunked', 'Transfer-Encoding: chunked'],
-  ])('that never ends is answered all the same: %s', async (_, header) => {
+  ])('is refused as too large before it ends: %s', async (_, header) => {
     const { port } = await serve({ maxBodyBytes: 1000 });
     const start = header.startsWith('T') ? chunks(' '.repeat(1001)) : '';
 
@@ -409,7 +393,7 @@ describe('a body on the wire', () => {
     expect(await call(port, '/token')).toMatchObject({ status: 200 });
   });
 
-  it('that nobody reads keeps no connection', async () => {
+  it('closes the connection when it is incomplete and nobody reads it', async () => {
     const { port } = await serve();
 
     for (const lines of [
@@ -424,11 +408,11 @@ describe('a body on the wire', () => {
     }
   });
 
-  it('comes by HTTP/2, with and without a length', async () => {
+  it('is read over HTTP/2 with and without Content-Length', async () => {
     const { handler } = setUp();
     const listener = toNodeListener(handler);
     const server = http2.createServer((request, response) => {
-      // The compatibility layer of node:http2 is what the listener is written for.
+      // The listener works with the compatibility API of node:http2, but its types do not say so.
       listener(request as never, response as never).catch((fault) => faults.push(fault));
     });
     server.listen(0, '127.0.0.1');
@@ -458,8 +442,8 @@ describe('a body on the wire', () => {
   });
 });
 
-describe('behind a body parser', () => {
-  /** What a parser leaves: the body read to its end, and something in its place. */
+describe('the listener behind a body parser', () => {
+  /** Acts like a body parser: reads the body to its end and puts the result into `request.body`. */
   const parser =
     (parse: (text: string) => unknown) =>
     (listener: Listener): Listener =>
@@ -478,7 +462,7 @@ describe('behind a body parser', () => {
     ['a text', (text) => text],
     ['a Buffer', (text) => Buffer.from(text)],
     ['bytes', (text) => new TextEncoder().encode(text)],
-  ])('takes the body as %s', async (_, parse) => {
+  ])('accepts the body as %s', async (_, parse) => {
     const { port } = await serve({}, parser(parse));
 
     const answer = await call(port, '/token', post);
@@ -491,15 +475,15 @@ describe('behind a body parser', () => {
     ['null', null, 'invalid_request'],
     ['a number', 7, 'invalid_request'],
     ['a list', [], 'invalid_request'],
-    ['a text that is no JSON', CANARY, 'invalid_json'],
+    ['a text that is not JSON', CANARY, 'invalid_json'],
     ['an empty text', '', 'invalid_json'],
     ['undefined', undefined, 'invalid_json'],
     ['a function', () => CANARY, 'invalid_json'],
     ['an unknown member', { scopes: [ORDERS], [CANARY]: 1 }, 'invalid_request'],
-    ['what refers to itself', cyclic(), 'invalid_request'],
-    ['what JSON has no word for', { scopes: [1n] }, 'invalid_request'],
+    ['a cyclic object', cyclic(), 'invalid_request'],
+    ['a BigInt', { scopes: [1n] }, 'invalid_request'],
     [
-      'what throws',
+      'an object whose toJSON throws',
       {
         toJSON() {
           throw new Error(CANARY);
@@ -507,7 +491,7 @@ describe('behind a body parser', () => {
       },
       'invalid_request',
     ],
-  ])('is not left alone with %s', async (_, body, code) => {
+  ])('refuses %s as the parsed body', async (_, body, code) => {
     const { port } = await serve(
       {},
       parser(() => body),
@@ -516,7 +500,7 @@ describe('behind a body parser', () => {
     expectFailure(await call(port, '/token', post), code as 'invalid_request');
   });
 
-  it('still looks at type and size', async () => {
+  it('still checks the content type and the size', async () => {
     const { port } = await serve(
       { maxBodyBytes: 1000 },
       parser((text) => JSON.parse(text)),
@@ -528,7 +512,7 @@ describe('behind a body parser', () => {
     expectFailure(await call(port, '/token', { ...post, body: large }), 'payload_too_large');
   });
 
-  it('is not fooled by one that did nothing', async () => {
+  it('ignores request.body when the body is still unread', async () => {
     for (const body of [undefined, {}, { scopes: ['GET:shop.example/items'] }]) {
       const { port } = await serve({}, (listener) => (request, response) => {
         request.body = body;
@@ -538,7 +522,7 @@ describe('behind a body parser', () => {
     }
   });
 
-  it('reads what comes as text', async () => {
+  it('reads and measures a request that yields text', async () => {
     const { port } = await serve({ maxBodyBytes: 1000 }, (listener) => (request, response) => {
       request.setEncoding('utf8');
       return listener(request, response);
@@ -552,7 +536,7 @@ describe('behind a body parser', () => {
     expectFailure(await call(port, '/token', large), 'payload_too_large');
   });
 
-  it('takes a rotation without a body', async () => {
+  it('accepts a rotation without a body', async () => {
     const { port, issue } = await serve(
       {},
       parser(() => ({})),
@@ -571,8 +555,8 @@ describe('behind a body parser', () => {
   }
 });
 
-describe('mounted', () => {
-  /** What a router leaves of the target below its mount path. */
+describe('a mounted listener', () => {
+  /** Acts like a router: cuts the mount path off the target. */
   const at =
     (mount: string) =>
     (listener: Listener): Listener =>
@@ -611,7 +595,7 @@ describe('mounted', () => {
     ['', '/auth', '/token', 404],
     ['', '/auth', '/authx/token', 404],
     ['', '', '/token', 200],
-  ])('at "%s" with the base path "%s", %s is %i', async (mount, basePath, target, status) => {
+  ])('at "%s" with base path "%s" answers %s with %i', async (mount, basePath, target, status) => {
     const { port } = await serve({ basePath }, at(mount));
 
     const answer = await call(port, target);
@@ -620,7 +604,7 @@ describe('mounted', () => {
     else expect(answer.status).toBe(status);
   });
 
-  it('leads to the next page from where it is', async () => {
+  it('gives a next link that resolves below its mount path', async () => {
     const { port, issue } = await serve({}, at('/api/auth'));
     await issue();
     await issue();
@@ -633,8 +617,8 @@ describe('mounted', () => {
   });
 });
 
-describe('a client that goes away', () => {
-  it('in the middle of its body harms nothing', async () => {
+describe('a client that disconnects', () => {
+  it('in the middle of its body neither creates a token nor stops the service', async () => {
     const { port, tokens } = await serve();
     const start = ['POST /token HTTP/1.1', 'Host: x', AUTHORIZATION, JSON_TYPE];
 
@@ -657,7 +641,7 @@ describe('a client that goes away', () => {
     expect((await tokens.list({ account: 'ada' })).tokens).toEqual([]);
   });
 
-  it('while it waits for an answer harms nothing, and is told to the handler', async () => {
+  it('while it waits aborts the signal of its request and does not stop the service', async () => {
     let asked = () => {};
     const signals: AbortSignal[] = [];
     let answer: (account: string) => void = () => {};
@@ -691,7 +675,7 @@ describe('a client that goes away', () => {
     }
   });
 
-  it('before it has sent anything worth an answer harms nothing', async () => {
+  it('before it has sent a complete head does not stop the service', async () => {
     const { port } = await serve();
 
     for (const text of ['', 'G', 'GET /token', 'GET /token HTTP/1.1\r\nHost']) {
@@ -704,7 +688,7 @@ describe('a client that goes away', () => {
     await expectQuiet(port);
   });
 
-  /** Lets everything settle that is under way, and sees that the service still works. */
+  /** Lets pending work settle and expects the service to answer. */
   async function expectQuiet(port: number): Promise<void> {
     for (let round = 0; round < 3; round++) {
       expect(await call(port, '/scopes')).toMatchObject({ status: 200 });
@@ -713,12 +697,12 @@ describe('a client that goes away', () => {
   }
 });
 
-describe('what others did to a request', () => {
+describe('the listener when other code fails or interferes', () => {
   it.each<[string, (response: http.ServerResponse) => void]>([
-    ['answered it', (response) => response.end('{}')],
-    ['began to answer it', (response) => response.writeHead(200).write('{')],
-    ['closed it', (response) => response.destroy()],
-  ])('does not matter when they %s', async (_, interfere) => {
+    ['ended', (response) => response.end('{}')],
+    ['started', (response) => response.writeHead(200).write('{')],
+    ['destroyed', (response) => response.destroy()],
+  ])('keeps serving after other code has %s the response', async (_, interfere) => {
     let release = () => {};
     const { port } = await serve(
       {
@@ -744,7 +728,7 @@ describe('what others did to a request', () => {
     expect(await call(port, '/token')).toMatchObject({ status: 200 });
   });
 
-  it('is answered too where the handler fails', async () => {
+  it('answers with internal when the handler rejects', async () => {
     const handler = Object.assign(() => Promise.reject(new Error(CANARY)), { basePath: '' });
     const { port } = await listen(toNodeListener(handler satisfies TokenHandler));
 
@@ -754,8 +738,8 @@ describe('what others did to a request', () => {
   });
 });
 
-describe('a handler of the host', () => {
-  it('may be any function from a Request to a Response, and reads the path that the client sent', async () => {
+describe('a custom handler', () => {
+  it('can be any function from Request to Response, and sees the path that the client sent', async () => {
     const listener = toNodeListener((request) => Response.json(new URL(request.url).pathname));
     const { port } = await listen((request, response) =>
       listener(Object.assign(request, { originalUrl: request.url, url: '/' }), response),
@@ -764,7 +748,7 @@ describe('a handler of the host', () => {
     expect(await call(port, '/settings/tokens')).toMatchObject({ text: '"/settings/tokens"' });
   });
 
-  it('with a base path reads what the router left', async () => {
+  it('with a base path sees the path that the router left', async () => {
     const seen = Object.assign((request: Request) => Response.json(new URL(request.url).pathname), {
       basePath: '',
     });
@@ -777,12 +761,12 @@ describe('a handler of the host', () => {
   });
 });
 
-describe('the requests for functions of the host', () => {
-  /** V8 keeps what such a getter leads to until the next full garbage collection. */
+describe('the Request objects passed to host functions', () => {
+  /** V8 keeps whatever an own getter references until the next full garbage collection. */
   const hasOwnGetter = (request: Request) =>
     Object.values(Object.getOwnPropertyDescriptors(request)).some(({ get }) => get !== undefined);
 
-  it('have no getter of their own, so that a minor garbage collection frees them', async () => {
+  it('have no own getters, so a minor garbage collection can free them', async () => {
     const requests: Request[] = [];
     const { port } = await serve({
       authenticate: (_, request) => {
@@ -800,7 +784,7 @@ describe('the requests for functions of the host', () => {
     expect([one.signal.aborted, one instanceof Request]).toEqual([false, true]);
   });
 
-  it('would be noticed with one', () => {
+  it('are detected when they have an own getter (control)', () => {
     const request = new Request('http://localhost');
     Object.defineProperty(request, 'signal', { get: () => undefined });
 

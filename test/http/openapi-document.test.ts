@@ -26,7 +26,7 @@ import {
 
 const ROOT = new URL('../..', import.meta.url).pathname;
 
-/** All that can be asked for. */
+/** Turns on every feature. */
 const EVERYTHING: SetUpOptions = {
   introspection: { authenticate: ({ username }) => username },
   revocation: true,
@@ -90,7 +90,7 @@ function operationsOf({ paths }: Document): [method: string, path: string, Opera
 
 const VALIDATORS = new WeakMap<object, ValidateFunction>();
 
-/** Checks against a schema of the document, by a validator that is not the one of the service. */
+/** Compiles a schema of the document with Ajv, which is independent of the service. */
 function validatorOf(document: Document, schema: object): ValidateFunction {
   const compiled =
     VALIDATORS.get(schema) ??
@@ -104,10 +104,10 @@ function validatorOf(document: Document, schema: object): ValidateFunction {
 
 describe('GET /openapi.json', () => {
   it.each<[string, SetUpOptions]>([
-    ['of all there is', EVERYTHING],
-    ['of as little as can be', {}],
-    ['of what older clients send', { acceptLegacyBody: true }],
-    ['below a path', { ...EVERYTHING, basePath: '/auth' }],
+    ['with every feature', EVERYTHING],
+    ['with no optional feature', {}],
+    ['with acceptLegacyBody', { acceptLegacyBody: true }],
+    ['below a base path', { ...EVERYTHING, basePath: '/auth' }],
   ])('is a valid document %s', async (_, options) => {
     const document = await describeWith(options);
 
@@ -115,13 +115,13 @@ describe('GET /openapi.json', () => {
     await SwaggerParser.validate(structuredClone(document) as never);
   });
 
-  it('would be noticed if it were not valid (the control)', async () => {
+  it('does not pass validation when a required member is missing (control)', async () => {
     const { info: _, ...document } = await describeWith();
 
     await expect(SwaggerParser.validate(document as never)).rejects.toThrow();
   });
 
-  it('asks for no credentials, and is as every answer', async () => {
+  it('requires no credentials and is not cached', async () => {
     const { call } = setUp();
 
     const answer = await call('GET', '/openapi.json', { as: null });
@@ -136,7 +136,7 @@ describe('GET /openapi.json', () => {
     expect((await describeWith()).info.version).toBe(packageJson.version);
   });
 
-  it('names the base path, or else where it is itself', async () => {
+  it('names the base path as its server, or else the directory of the document', async () => {
     expect((await describeWith({ basePath: '/auth' })).servers).toEqual([{ url: '/auth' }]);
     const [server] = (await describeWith({})).servers;
     expect(new URL(server?.url ?? '', 'http://localhost/mounted/openapi.json').pathname).toBe(
@@ -144,7 +144,7 @@ describe('GET /openapi.json', () => {
     );
   });
 
-  it('tells of what is switched on alone', async () => {
+  it('describes only the features that are on', async () => {
     const oauth = ['/introspect', '/revoke'];
     const pathsWith = async (options: SetUpOptions) =>
       Object.keys((await describeWith(options)).paths).filter((path) => oauth.includes(path));
@@ -157,7 +157,7 @@ describe('GET /openapi.json', () => {
     expect(JSON.stringify(await describeWith())).toMatch(/rate_limited.*resourceServer/);
   });
 
-  it('says who may call', async () => {
+  it('names the security scheme of each path', async () => {
     const document = await describeWith();
     const said = operationsOf(document).map(([, path, { security = document.security }]) => [
       path,
@@ -180,16 +180,18 @@ describe('GET /openapi.json', () => {
     });
   });
 
-  it('has no address that the service has not, and the service no method that it has not', async () => {
+  it('lists for each path exactly the methods that the service allows', async () => {
     const { call, issue } = setUp(EVERYTHING);
     const { value } = await issue();
     const operations = operationsOf(await describeWith());
 
-    for (const path of new Set(operations.map(([, place]) => place))) {
+    for (const path of new Set(operations.map(([, target]) => target))) {
       const { headers } = await call('OPTIONS', path.replace('{token}', '0'.repeat(22)), {
         ...(path === '/token/derive' && { headers: { authorization: `Bearer ${value}` } }),
       });
-      const described = operations.filter(([, place]) => place === path).map(([method]) => method);
+      const described = operations
+        .filter(([, target]) => target === path)
+        .map(([method]) => method);
       const allowed = headers.get('allow')?.split(', ');
       expect(allowed?.filter((method) => method !== 'HEAD').sort()).toEqual(described.sort());
     }
@@ -242,7 +244,7 @@ describe('the examples of failures', () => {
     ['uri_too_long', `GET /token?x=${'x'.repeat(20_000)}`, {}],
     ['unsupported_media_type', 'POST /token', { raw: '{}', headers: { 'content-type': 'x/y' } }],
     ['catalog_empty', 'POST /token', bad({}), { catalog: [] }],
-  ])('say of %s what %s says', async (code, target, options, setup = {}) => {
+  ])('match, for %s, the answer of %s', async (code, target, options, setup = {}) => {
     const document = await describeWith();
     const catalog = [orders];
     const { call, tokens } = setUp({
@@ -284,7 +286,7 @@ function problemsOf(validate: ValidateFunction, value: unknown): unknown[] {
 
 const ITEMS = 'GET:shop.example/items';
 
-/** What to send for a call to succeed; `ID` and `VALUE` stand for a token that is there. */
+/** A request that succeeds for each operation; `ID` and `VALUE` stand for an existing token. */
 const GOOD: Readonly<Record<string, { readonly path: string } & CallOptions>> = {
   issueToken: { path: '/token', json: { scopes: [ORDERS] } },
   deriveToken: {
@@ -332,7 +334,7 @@ const broken = (methods: readonly (typeof ALL_METHODS)[number][], error: Error):
   before: ({ store }) => store.break(methods, () => Promise.reject(error)),
 });
 
-/** Ways to make calls fail, each of them done to every call. */
+/** Ways to make a call fail; each is tried on every call. */
 const PROVOCATIONS: readonly Provocation[] = [
   { call: (good) => ({ ...good, raw: '{', headers: { ...good.headers } }) },
   { call: (good) => ({ ...good, path: `${good.path}?token=x` }) },
@@ -399,22 +401,22 @@ const PROVOCATIONS: readonly Provocation[] = [
   },
   {
     options: {
-      authenticate: () => Promise.reject(new Error('away')),
-      introspection: { authenticate: () => Promise.reject(new Error('away')) },
+      authenticate: () => Promise.reject(new Error('down')),
+      introspection: { authenticate: () => Promise.reject(new Error('down')) },
     },
   },
-  broken(ALL_METHODS, new Error('away')),
+  broken(ALL_METHODS, new Error('down')),
   broken(ALL_METHODS, new TokenError('store_corrupt', 'corrupt')),
   broken(['insert', 'replace', 'revoke'], new TokenError('durability_unconfirmed', 'no replica')),
 ];
 
-/** Two scopes instead of one, which every catalog and parent here has. */
+/** Asks for two scopes instead of one; every catalog and parent here covers both. */
 function askForTwo(good: { readonly path: string } & CallOptions) {
   const { scopes } = (good.json ?? {}) as { scopes?: unknown };
   return scopes === undefined ? good : { ...good, json: { scopes: [`${ITEMS}/1`, `${ITEMS}/2`] } };
 }
 
-/** One call that never ends takes the only place there is. */
+/** Makes a call that never ends take the only slot. */
 function fillUp(handler: Setup['handler']): void {
   const body = new ReadableStream({ pull: () => new Promise(() => {}) });
   const headers = { authorization: basic('ada'), 'content-type': 'application/json' };
@@ -422,17 +424,17 @@ function fillUp(handler: Setup['handler']): void {
   void handler(new Request('http://localhost/token', init as RequestInit));
 }
 
-describe('what is described of a call', () => {
+describe('the description of a call', () => {
   let document: Document;
   beforeAll(async () => {
     document = await describeWith();
   });
 
-  it.each(Object.keys(GOOD))('is how it succeeds and fails: %s', async (operationId) => {
+  it.each(Object.keys(GOOD))('matches how the call succeeds and fails: %s', async (operationId) => {
     const [method, , operation] = operationsOf(document).find(
       ([, , one]) => one.operationId === operationId,
     ) ?? ['', '', undefined];
-    const told = new Set<string>();
+    const failures = new Set<string>();
 
     for (const provocation of [{}, ...PROVOCATIONS]) {
       const answer = await provoked(method, operationId, provocation);
@@ -443,17 +445,17 @@ describe('what is described of a call', () => {
       for (const header of Object.keys(response?.headers ?? {}).filter((name) => name !== 'Link')) {
         expect(answer.headers.has(header)).toBe(true);
       }
-      if (answer.status !== 200) told.add(nameOf(answer));
+      if (answer.status !== 200) failures.add(nameOf(answer));
     }
 
-    // That there is a fault in code of ours cannot be brought about in what is only read out.
+    // `describe` only returns a prepared document, so no provocation makes it fail with 500.
     const described = namesIn(operation).filter(
       (name) => operationId !== 'describe' || name !== '500 internal',
     );
-    expect([...told].sort()).toEqual(described);
+    expect([...failures].sort()).toEqual(described);
   });
 
-  it('is each call of the service', () => {
+  it('exists for exactly the operations that are tested here', () => {
     const described = operationsOf(document).map(([, , { operationId }]) => operationId);
 
     expect(described.sort()).toEqual(Object.keys(GOOD).sort());
@@ -497,7 +499,7 @@ describe('what is described of a call', () => {
   }
 });
 
-/** A failure by its status and its code, or its error in the words of OAuth. */
+/** A failure by its status and its code, or its OAuth error. */
 function nameOf({ status, body }: Answer): string {
   return `${status} ${body['code'] ?? body['error']}`;
 }
@@ -512,7 +514,7 @@ function namesIn(operation: Operation | undefined): string[] {
 }
 
 describe('the schema of a scope', () => {
-  it('accepts what the service parses, and nothing else', async () => {
+  it('accepts exactly the scopes that the service parses', async () => {
     const { components } = await describeWith({});
     const { pattern } = components.schemas['Scope'] as { pattern: string };
     const expression = new RegExp(pattern, 'u');
@@ -656,7 +658,7 @@ describe('the schema of a scope', () => {
   });
 });
 
-/** Times, of which the good ones are later than now. */
+/** Valid and invalid times; the valid ones are in the future. */
 const TIMES = [
   '2100-06-01T12:00:00Z',
   '2100-06-01T12:00Z',
@@ -674,7 +676,7 @@ const TIMES = [
   '12100-06-01T12:00:00Z',
 ];
 
-/** Durations, of which the good ones are not too long. */
+/** Valid and invalid durations; the valid ones are short enough. */
 const DURATIONS = [
   '30s',
   '059s',
@@ -723,7 +725,7 @@ describe('the schema of a body', () => {
     fc.dictionary(fc.string({ maxLength: 5 }), fc.jsonValue({ maxDepth: 2 })),
   );
   const seconds = fc.oneof(any, fc.constantFrom(1, 60, 31_536_000, 31_536_001, 1e21, true));
-  // What is a time, but none at which a token may expire, no schema can tell.
+  // No schema can tell whether a valid time is an allowed expiry, so other integers are left out.
   const expire = fc.oneof(
     any.filter((value) => !Number.isInteger(value)),
     fc.constantFrom(START + 1, START + 60, START + 60.5, String(START + 60), 8_640_000_000_001),
@@ -758,7 +760,7 @@ describe('the schema of a body', () => {
     'invalid_expire',
     'invalid_limits',
   ];
-  /** What a body for this call may have: near enough to it that many are accepted. */
+  /** Bodies that often have only members of this call, so that many are accepted. */
   const near = (members: readonly (keyof typeof parts)[]) =>
     fc.oneof(
       body,
@@ -783,17 +785,17 @@ describe('the schema of a body', () => {
     ['patchToken', '/token/ID', ['expire', 'expiresIn'], {}],
     ['patchToken', '/token/ID', ['addScopes', 'removeScopes', 'name'], {}],
     ['rotateToken', '/token/ID/rotate', ['activate', 'graceSeconds', 'cancel'], {}],
-  ])('accepts what is not called malformed, and nothing else: %s %s %s %o', async (...row) => {
+  ])('accepts exactly the bodies that are not malformed: %s %s %s %o', async (...row) => {
     const [operationId, path, members, options] = row;
-    const { accepts, isTaken, seen } = await compared(operationId, path, options);
+    const { accepts, serviceAccepts, seen } = await compared(operationId, path, options);
 
     await fc.assert(
       fc.asyncProperty(near(members), async (sent) => {
         const isAccepted = accepts(sent);
         seen.add(isAccepted);
-        expect({ isAccepted: await isTaken(sent) }).toEqual({ isAccepted });
+        expect({ isAccepted: await serviceAccepts(sent) }).toEqual({ isAccepted });
       }),
-      // One of these is accepted by each call, and one is not.
+      // Each call accepts one of these and refuses another.
       { numRuns: 400, examples: [[{ scopes: [ORDERS] }], [{}], [{ nmae: 1 }]] },
     );
 
@@ -812,11 +814,13 @@ describe('the schema of a body', () => {
     [{ scopes: [ORDERS], expiresIn: '30d', expire: 60 }, false],
     [{ scopes: [ORDERS], ttl: 60, expire: 60 }, false],
     [{ scopes: [ORDERS], ttl: -1 }, false],
-  ])('of older clients, where they are served: %j is taken: %s', async (sent, isExpected) => {
-    const { accepts, isTaken } = await compared('issueToken', '/token', { acceptLegacyBody: true });
+  ])('agrees with the service on %j under acceptLegacyBody: %s', async (sent, isExpected) => {
+    const { accepts, serviceAccepts } = await compared('issueToken', '/token', {
+      acceptLegacyBody: true,
+    });
 
     expect(accepts(sent)).toBe(isExpected);
-    expect(await isTaken(sent)).toBe(isExpected);
+    expect(await serviceAccepts(sent)).toBe(isExpected);
   });
 
   async function compared(operationId: string, path: string, options: SetUpOptions) {
@@ -827,16 +831,16 @@ describe('the schema of a body', () => {
     const validate = validatorOf(document, schema);
     const { call, tokens } = setUp({ ...options, catalog: null });
     const held = 'DELETE:held.example/a';
-    // A scope that is left keeps a removal from being refused for what the token holds.
+    // A removal that leaves no scope is refused because of the token, not because of the body.
     const isLeft = (sent: unknown) => !removedFrom(sent).some((one) => coversAll(one, held));
     const seen = new Set<boolean>();
     const accepts = (sent: unknown) => validate(sent) && isLeft(sent);
-    const isTaken = async (sent: unknown) => {
+    const serviceAccepts = async (sent: unknown) => {
       const { id } = await tokens.issue({ account: 'ada', scopes: [held] });
       const answer = await call(method, path.replace('ID', id), { json: sent });
       return !MALFORMED.includes(String(answer.body['code'])) && isLeft(sent);
     };
-    return { accepts, isTaken, seen };
+    return { accepts, serviceAccepts, seen };
   }
 
   function removedFrom(sent: unknown): unknown[] {
@@ -875,7 +879,7 @@ describe('the schema of a query', () => {
     expect(status === 200).toBe(isExpected);
   });
 
-  it('names all parameters', async () => {
+  it('lists all parameters', async () => {
     const { paths } = await describeWith({});
 
     expect(paths['/token']?.['get']?.parameters?.map(({ name }) => name)).toEqual([
@@ -948,7 +952,7 @@ export async function run(fetch: (request: Request) => Promise<Response>, basic:
 }
 `;
 
-/** Calls that the service would refuse, and the types must. */
+/** Calls that the types must reject, as the service would. */
 const WRONG: [what: string, call: string][] = [
   ['no scopes', `client.POST('/token', { body: { ttl: 60 } })`],
   ['a lifetime as a text', `client.POST('/token', { body: { scopes: ['x'], ttl: '60' } })`],
@@ -963,12 +967,12 @@ const WRONG: [what: string, call: string][] = [
   ['no body', `client.PUT('/token/{token}', { params: { path: { token: 'x' } } })`],
   ['an unknown match', `client.GET('/token', { params: { query: { match: 'like' } } })`],
   ['no token in the path', `client.GET('/token/{token}')`],
-  ['another address', `client.GET('/tokens')`],
-  ['another method', `client.PUT('/scopes')`],
+  ['an unknown path', `client.GET('/tokens')`],
+  ['a method that is not allowed', `client.PUT('/scopes')`],
   ['no token in the form', `client.POST('/introspect', { body: {} })`],
 ];
 
-describe('a client that is made from the description', () => {
+describe('a client generated from the OpenAPI document', () => {
   let folder: string;
   beforeAll(async () => {
     folder = mkdtempSync(join(ROOT, 'test/node_modules/.tokenwright-client-'));
@@ -986,20 +990,20 @@ describe('a client that is made from the description', () => {
     expect(faultsOf('client.ts')).toEqual([]);
   });
 
-  it('is refused what the service would refuse, and nothing else', () => {
+  it('fails to compile for each wrong call and for no other', () => {
     const lines = new Set(faultsOf('wrong.ts').map(({ line }) => line));
 
     expect([...lines]).toEqual(WRONG.map((_, i) => i + 3));
   });
 
-  it('makes every call of the service', async () => {
+  it('can make every call of the service', async () => {
     faultsOf('client.ts');
     const { run } = await import(pathToFileURL(join(folder, 'client.js')).href);
     const { handler } = setUp(EVERYTHING);
 
     const { statuses, found, refused } = await run(handler, basic('ada'));
 
-    // Rotation and explanation are called in two ways.
+    // Rotation and explanation are each called in two ways.
     expect(statuses).toHaveLength(Object.keys(GOOD).length + 2);
     expect(statuses.filter(([, status]: [string, number]) => status !== 200)).toEqual([]);
     expect(found).toEqual({
@@ -1018,7 +1022,7 @@ describe('a client that is made from the description', () => {
   });
 
   it.each(WRONG.filter(([what]) => /scopes|lifetime|expiry|match/.test(what)))(
-    'would be refused by the service as well, with %s',
+    'is refused by the service, too, with %s',
     async (_, call) => {
       const { handler } = setUp(EVERYTHING);
       const { default: createClient } = await import('openapi-fetch');
@@ -1034,7 +1038,7 @@ describe('a client that is made from the description', () => {
     },
   );
 
-  /** One call a line, from the fourth on. */
+  /** One call per line, starting at the fourth line. */
   function withClient(calls: readonly string[]): string {
     const head = `import createClient from 'openapi-fetch';
 import type { paths } from './service.js';
@@ -1042,7 +1046,7 @@ const client = createClient<paths>({ baseUrl: 'http://localhost' });`;
     return [head, ...calls.map((call) => `await ${call};`)].join('\n');
   }
 
-  /** What the compiler says of a file; it writes the JavaScript beside it. */
+  /** The compiler diagnostics of a file; also writes the JavaScript beside it. */
   function faultsOf(file: string): { readonly line: number; readonly text: string }[] {
     const program = ts.createProgram([join(folder, file)], {
       target: ts.ScriptTarget.ES2023,

@@ -2,19 +2,19 @@ import { describe, expect, it } from 'vitest';
 import { PasswordQueue } from '../../src/http/password-queue.ts';
 
 const DEADLINE_MS = 10_000;
-const PLACES = 64;
-const PLACES_OF_ADDRESS = 8;
+const SLOTS = 64;
+const SLOTS_PER_ADDRESS = 8;
 
-/** A queue whose checks end when the test says so. */
+/** A queue whose checks end when the test ends them. */
 function setUp(runs = 1) {
   const time = { ms: 0 };
   const queue = new PasswordQueue({ runs, now: () => time.ms });
-  const begun: string[] = [];
+  const started: string[] = [];
   const ends = new Map<string, (isRight: boolean) => void>();
   const answers = new Map<string, Promise<boolean | string>>();
   const add = (key: string, network = key): Promise<boolean | string> => {
     const answer = queue.run(key, network, () => {
-      begun.push(key);
+      started.push(key);
       return new Promise((resolve) => void ends.set(key, resolve));
     });
     answers.set(
@@ -26,7 +26,7 @@ function setUp(runs = 1) {
   const addMany = (network: string, count: number) => {
     for (let i = 1; i <= count; i++) add(`${network}${i}`, network);
   };
-  /** Ends what is under way, and what then begins, until nothing is. */
+  /** Ends the running checks, and those that start next, until none is left. */
   const endAll = async () => {
     while (ends.size > 0) {
       const [[key, end] = ['', () => {}]] = ends;
@@ -36,7 +36,7 @@ function setUp(runs = 1) {
       await settle();
     }
   };
-  return { time, queue, begun, answers, add, addMany, endAll };
+  return { time, queue, started, answers, add, addMany, endAll };
 }
 
 /** Lets all promises that can settle do so. */
@@ -45,17 +45,17 @@ function settle(): Promise<void> {
 }
 
 describe('PasswordQueue', () => {
-  it('begins as many checks as it may, and the next when one ends', async () => {
-    const { add, begun, endAll } = setUp(2);
+  it('runs checks up to its limit and starts the next when one ends', async () => {
+    const { add, started, endAll } = setUp(2);
 
     for (const key of ['a', 'b', 'c']) add(key);
-    expect(begun).toEqual(['a', 'b']);
+    expect(started).toEqual(['a', 'b']);
     await endAll();
 
-    expect(begun).toEqual(['a', 'b', 'c']);
+    expect(started).toEqual(['a', 'b', 'c']);
   });
 
-  it('tells what a check says, and what it throws', async () => {
+  it('passes on the result or the error of a check', async () => {
     const { queue } = setUp();
 
     expect(await queue.run('a', '', async () => true)).toBe(true);
@@ -65,33 +65,33 @@ describe('PasswordQueue', () => {
   });
 
   it('lets addresses take turns', async () => {
-    const { add, addMany, begun, endAll } = setUp();
+    const { add, addMany, started, endAll } = setUp();
     addMany('x', 5);
     addMany('y', 2);
     add('single');
 
     await endAll();
 
-    expect(begun).toEqual(['x1', 'x2', 'y1', 'single', 'x3', 'y2', 'x4', 'x5']);
+    expect(started).toEqual(['x1', 'x2', 'y1', 'single', 'x3', 'y2', 'x4', 'x5']);
   });
 
-  it('does one check for all callers with the same key', async () => {
-    const { add, begun, endAll } = setUp();
+  it('runs one check for all concurrent callers with the same key', async () => {
+    const { add, started, endAll } = setUp();
     const both = [add('a'), add('a')];
     await endAll();
     expect(await Promise.all(both)).toEqual([true, true]);
-    expect(begun).toEqual(['a']);
+    expect(started).toEqual(['a']);
 
     const later = add('a');
     await endAll();
 
     expect(await later).toBe(true);
-    expect(begun).toEqual(['a', 'a']);
+    expect(started).toEqual(['a', 'a']);
   });
 
-  it('takes eight checks of one address, and refuses the ninth without beginning it', async () => {
-    const { add, addMany, answers, begun, endAll } = setUp();
-    addMany('x', PLACES_OF_ADDRESS);
+  it('accepts eight checks of one address and refuses the ninth without starting it', async () => {
+    const { add, addMany, answers, started, endAll } = setUp();
+    addMany('x', SLOTS_PER_ADDRESS);
 
     expect(await add('x9', 'x')).toBe('overloaded');
     add('y');
@@ -99,13 +99,13 @@ describe('PasswordQueue', () => {
 
     expect(await answers.get('x8')).toBe(true);
     expect(await answers.get('y')).toBe(true);
-    expect(begun).not.toContain('x9');
+    expect(started).not.toContain('x9');
     expect(await Promise.race([add('x9', 'x'), settle()])).toBeUndefined();
   });
 
-  it('bounds callers of no known address by the limit for all alone', async () => {
+  it('limits callers without a known address only by the overall limit', async () => {
     const { add, addMany, answers, endAll } = setUp();
-    addMany('', PLACES);
+    addMany('', SLOTS);
 
     expect(await add('one more', '')).toBe('overloaded');
     await endAll();
@@ -113,9 +113,9 @@ describe('PasswordQueue', () => {
     expect(await answers.get('64')).toBe(true);
   });
 
-  it('makes place for an address with fewer checks: the newest of the one with the most goes', async () => {
-    const { add, addMany, answers, begun, endAll } = setUp();
-    addMany('', PLACES);
+  it('drops the newest check of the busiest address to make room for another address', async () => {
+    const { add, addMany, answers, started, endAll } = setUp();
+    addMany('', SLOTS);
 
     add('newcomer');
     await settle();
@@ -124,21 +124,21 @@ describe('PasswordQueue', () => {
     await endAll();
     expect(await answers.get('newcomer')).toBe(true);
     expect(await answers.get('63')).toBe(true);
-    expect(begun.indexOf('newcomer')).toBeLessThan(3);
+    expect(started.indexOf('newcomer')).toBeLessThan(3);
   });
 
-  it('lets no address be displaced by one with as many', async () => {
+  it('does not drop a check for an address that has as many checks', async () => {
     const { add, answers, endAll } = setUp();
-    for (let i = 1; i <= PLACES; i++) add(`${i}`);
+    for (let i = 1; i <= SLOTS; i++) add(`${i}`);
 
     expect(await add('newcomer')).toBe('overloaded');
     await endAll();
 
-    for (let i = 1; i <= PLACES; i++) expect(await answers.get(`${i}`)).toBe(true);
+    for (let i = 1; i <= SLOTS; i++) expect(await answers.get(`${i}`)).toBe(true);
   });
 
-  it('begins no check whose callers have stopped waiting', async () => {
-    const { add, answers, begun, endAll, time } = setUp();
+  it('does not start a check whose callers have stopped waiting', async () => {
+    const { add, answers, started, endAll, time } = setUp();
     add('a');
     add('late');
     time.ms = 1;
@@ -147,13 +147,13 @@ describe('PasswordQueue', () => {
     time.ms = DEADLINE_MS + 1;
     await endAll();
 
-    expect(begun).toEqual(['a', 'in time']);
+    expect(started).toEqual(['a', 'in time']);
     expect(await answers.get('late')).toBe('overloaded');
     expect(await answers.get('in time')).toBe(true);
   });
 
-  it('waits as long as the last of its callers', async () => {
-    const { add, begun, endAll, time } = setUp();
+  it('keeps a check waiting until the deadline of its last caller', async () => {
+    const { add, started, endAll, time } = setUp();
     add('a');
     const first = add('b');
     time.ms = 5000;
@@ -162,7 +162,7 @@ describe('PasswordQueue', () => {
     time.ms = DEADLINE_MS + 5000;
     await endAll();
 
-    expect(begun).toEqual(['a', 'b']);
+    expect(started).toEqual(['a', 'b']);
     expect(await first).toBe(true);
   });
 
@@ -179,9 +179,9 @@ describe('PasswordQueue', () => {
     expect(await answer).toBe(expected);
   });
 
-  it('gives the places of late checks to new ones', async () => {
+  it('gives the slots of late checks to new ones', async () => {
     const { add, addMany, answers, endAll, time } = setUp();
-    addMany('x', PLACES_OF_ADDRESS);
+    addMany('x', SLOTS_PER_ADDRESS);
     expect(await add('too many', 'x')).toBe('overloaded');
 
     time.ms = DEADLINE_MS + 1;

@@ -10,8 +10,8 @@ const CALLS: [method: string, tail: string, json?: unknown][] = [
   ['DELETE', ''],
 ];
 
-describe('paths that take ids only', () => {
-  it.each(CALLS)('refuse a value: %s /token/{token}%s', async (method, tail, json) => {
+describe('pathTokens: id-only', () => {
+  it.each(CALLS)('refuses a token value: %s /token/{token}%s', async (method, tail, json) => {
     const store = new RecordingStore();
     const { call, issue } = setUp({ pathTokens: 'id-only', store });
     const { value, id } = await issue();
@@ -26,7 +26,7 @@ describe('paths that take ids only', () => {
     expect(await call(method, `/token/${id}${tail}`, { json })).toMatchObject({ status: 200 });
   });
 
-  it('refuse the same whosever the value is, and whether it is one at all', async () => {
+  it('refuses own, foreign, revoked and malformed values with the same answer', async () => {
     const { call, issue, tokens } = setUp({ pathTokens: 'id-only' });
     const [own, revoked, foreign] = [await issue(), await issue(), await issue('bob')];
     await tokens.revoke('ada', revoked.id);
@@ -37,7 +37,7 @@ describe('paths that take ids only', () => {
     }
   });
 
-  it('do not know what is neither an id nor a value', async () => {
+  it('answers not_found to text that is neither an id nor a value', async () => {
     const { call } = setUp({ pathTokens: 'id-only' });
 
     const answer = await call('GET', `/token/${CANARY}`);
@@ -46,7 +46,7 @@ describe('paths that take ids only', () => {
     expect((await call('GET', `/token/${'0'.repeat(22)}`)).text).toBe(answer.text);
   });
 
-  it('ask for credentials, method and body first', async () => {
+  it('checks credentials, method and body first', async () => {
     const { call, issue } = setUp({ pathTokens: 'id-only' });
     const { value } = await issue();
 
@@ -55,14 +55,14 @@ describe('paths that take ids only', () => {
     expectFailure(await call('PUT', `/token/${value}`, { raw: '{' }), 'invalid_json');
   });
 
-  it.each([undefined, 'any'] as const)('are not the default: %s', async (pathTokens) => {
+  it.each([undefined, 'any'] as const)('does not apply if the option is %s', async (pathTokens) => {
     const { call, issue } = setUp({ pathTokens });
     const { value } = await issue();
 
     expect(await call('GET', `/token/${value}`)).toMatchObject({ status: 200 });
   });
 
-  it('are asked for by name', () => {
+  it('cannot be misspelled', () => {
     expect(() => setUp({ pathTokens: 'ids' as never })).toThrow(
       expect.objectContaining({ code: 'invalid_options' }),
     );

@@ -5,21 +5,21 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { toNodeListener } from '../../src/http/index.ts';
 import { basic, CANARY, ORDERS, PASSWORD, setUp } from './support.ts';
 
-// What no client library would send, as bytes over a socket.
+// Sends raw bytes over a socket that no client library would send.
 
 const AUTHORIZATION = `Authorization: ${basic('ada')}`;
 const JSON_TYPE = 'Content-Type: application/json';
 const BODY = JSON.stringify({ scopes: [ORDERS] });
 const LENGTH = `Content-Length: ${BODY.length}`;
 const MAX_BODY = 4096;
-/** Far longer than anything takes: whoever still waits then, hangs. */
+/** Far longer than any answer takes: a connection that is still open then hangs. */
 const HANG_MS = 20_000;
 
 const faults: unknown[] = [];
 const note = (fault: unknown) => faults.push(fault);
 const servers: http.Server[] = [];
 
-/** The service on a server as `serve` makes it; the times are its own. */
+/** The service on a server like that of `serve`, with its own timeouts. */
 async function listen(bodyTimeoutMs: number, headersTimeout: number) {
   const { handler, tokens } = setUp({
     maxBodyBytes: MAX_BODY,
@@ -59,8 +59,8 @@ afterAll(async () => {
 });
 
 /**
- * Sends bytes, and reads until so many answers have come and the other side has ended, too. Who
- * leaves waits for nothing.
+ * Sends bytes and reads until `answers` answers have come and the other side has ended. With
+ * `leaves`, disconnects right after sending.
  */
 async function send(
   text: string,
@@ -88,7 +88,7 @@ async function send(
   return received;
 }
 
-/** The statuses of what was answered. */
+/** The statuses of all answers received. */
 function statusesOf(received: string): number[] {
   return [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
 }
@@ -108,7 +108,7 @@ const post = (...headers: string[]) =>
   lines('POST /token HTTP/1.1', 'Host: x', AUTHORIZATION, JSON_TYPE, ...headers);
 const CHUNKED = 'Transfer-Encoding: chunked';
 
-/** None: the connection is closed without a word, or nothing is answered before the client ends. */
+/** Empty if the connection is closed without an answer, or the client ends it before one. */
 type Expected = readonly number[];
 
 const REQUEST_LINES: [string, string, Expected][] = [
@@ -126,8 +126,8 @@ const REQUEST_LINES: [string, string, Expected][] = [
   ['an empty target', 'GET  HTTP/1.1\r\nHost: x\r\n\r\n', [400]],
   ['a method in lower case', 'get /token HTTP/1.1\r\nHost: x\r\n\r\n', [400]],
   ['an unknown method', `${CANARY} /token HTTP/1.1\r\nHost: x\r\n\r\n`, [400]],
-  ['a space before', ' GET /token HTTP/1.1\r\nHost: x\r\n\r\n', [400]],
-  ['a NUL before', '\0GET /token HTTP/1.1\r\nHost: x\r\n\r\n', [400]],
+  ['a leading space', ' GET /token HTTP/1.1\r\nHost: x\r\n\r\n', [400]],
+  ['a leading NUL', '\0GET /token HTTP/1.1\r\nHost: x\r\n\r\n', [400]],
   ['a NUL in the target', 'GET /tok\0en HTTP/1.1\r\nHost: x\r\n\r\n', [400]],
   ['a space in the target', 'GET /to ken HTTP/1.1\r\nHost: x\r\n\r\n', [400]],
   ['a tab in the target', 'GET /to\tken HTTP/1.1\r\nHost: x\r\n\r\n', [400]],
@@ -135,11 +135,11 @@ const REQUEST_LINES: [string, string, Expected][] = [
   ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', [400]],
   ['SOCKS', '\x05\x01\x00', [400]],
   ['SSH', 'SSH-2.0-OpenSSH_9.9\r\n', [400]],
-  ['a proxy’s first line', 'PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n', [400]],
+  ['a PROXY protocol line', 'PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n', [400]],
   ['random bytes', '\xff\xfe\xfd\x80\x81\x00\x01', [400]],
   ['a hundred thousand letters', 'A'.repeat(100_000), [400]],
   [
-    'a target of a hundred thousand',
+    'a target of a hundred thousand characters',
     `GET /${'a'.repeat(100_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
     [431],
   ],
@@ -152,7 +152,7 @@ const TARGETS: [string, string, Expected][] = [
   ['another scheme', get('ftp://localhost/token'), [404]],
   ['no scheme', get('//localhost/token'), [404]],
   ['an asterisk', lines('OPTIONS * HTTP/1.1', 'Host: x', AUTHORIZATION), [404]],
-  ['an asterisk to get', get('*'), [404]],
+  ['an asterisk with GET', get('*'), [404]],
   ['authority form', lines('CONNECT localhost:80 HTTP/1.1', 'Host: x', AUTHORIZATION), []],
   ['dot segments', get('/x/../token'), [404]],
   ['encoded dot segments', get('/x/%2e%2e/token'), [404]],
@@ -160,17 +160,21 @@ const TARGETS: [string, string, Expected][] = [
   ['a fragment', get('/token#x'), [404]],
   ['bytes beyond ASCII', get('/t\xf6ken'), [400]],
   ['bytes beyond ASCII in the query', get('/token?x=\xf6'), [400]],
-  ['a broken encoding', get('/token/%zz'), [404]],
-  ['an address of 8192', get(`/token?x=${'a'.repeat(8192 - 9)}`), [200]],
-  ['an address of 8193', get(`/token?x=${'a'.repeat(8193 - 9)}`), [414]],
+  ['an invalid percent-encoding', get('/token/%zz'), [404]],
+  ['a URL of 8192 characters', get(`/token?x=${'a'.repeat(8192 - 9)}`), [200]],
+  ['a URL of 8193 characters', get(`/token?x=${'a'.repeat(8193 - 9)}`), [414]],
 ];
 
 const HEADERS: [string, string, Expected][] = [
   ['no Host', lines('GET /token HTTP/1.1', AUTHORIZATION), [400]],
   ['two Hosts', lines('GET /token HTTP/1.1', 'Host: x', 'Host: y', AUTHORIZATION), [200]],
-  ['a Host of nonsense', lines('GET /token HTTP/1.1', `Host: ${CANARY}/..`, AUTHORIZATION), [200]],
+  ['a nonsense Host', lines('GET /token HTTP/1.1', `Host: ${CANARY}/..`, AUTHORIZATION), [200]],
   ['HTTP/1.0', lines('GET /token HTTP/1.0', AUTHORIZATION), [200]],
-  ['HTTP/1.0 kept alive', lines('GET /token HTTP/1.0', AUTHORIZATION, 'Connection: x'), [200]],
+  [
+    'HTTP/1.0 with a Connection header',
+    lines('GET /token HTTP/1.0', AUTHORIZATION, 'Connection: x'),
+    [200],
+  ],
   ['bare line feeds', `GET /token HTTP/1.1\nHost: x\n${AUTHORIZATION}\n\n`, [400]],
   ['one bare line feed', `GET /token HTTP/1.1\r\nHost: x\nX: y\r\n${AUTHORIZATION}\r\n\r\n`, [400]],
   ['a folded header', get('/token', 'X-Note: a\r\n b'), [400]],
@@ -183,16 +187,16 @@ const HEADERS: [string, string, Expected][] = [
   ['a carriage return in a value', get('/token', 'X-Note: a\rb'), [400]],
   ['bytes beyond ASCII in a value', get('/token', 'X-Note: \xff\xfe'), [200]],
   ['bytes beyond ASCII in a name', get('/token', 'X\xffY: a'), [400]],
-  ['a header of 15 000', get('/token', `X-Note: ${'a'.repeat(15_000)}`), [200]],
-  ['a header of 20 000', get('/token', `X-Note: ${CANARY.repeat(3000)}`), [431]],
-  ['a header without end', `GET /token HTTP/1.1\r\nX-Note: ${'a'.repeat(100_000)}`, [431]],
+  ['a header of 15,000 characters', get('/token', `X-Note: ${'a'.repeat(15_000)}`), [200]],
+  ['a header of 21,000 characters', get('/token', `X-Note: ${CANARY.repeat(3000)}`), [431]],
+  ['a header that never ends', `GET /token HTTP/1.1\r\nX-Note: ${'a'.repeat(100_000)}`, [431]],
   ['500 headers', get('/token', ...Array.from({ length: 500 }, (_, i) => `X${i}: `)), [200]],
   ['5000 headers', get('/token', ...Array.from({ length: 5000 }, (_, i) => `X${i}: `)), [431]],
   ['two credentials', get('/token', `Authorization: ${basic('bob')}`), [401]],
   ['an upgrade', get('/token', 'Connection: Upgrade', 'Upgrade: websocket'), [200]],
   ['an upgrade to HTTP/2', get('/token', 'Connection: Upgrade', 'Upgrade: h2c'), [200]],
   ['an unknown expectation', get('/token', `Expect: ${CANARY}`), [417]],
-  ['a half request', 'GET /token HTTP/1.1\r\nHost: x\r\n', [400]],
+  ['an incomplete request', 'GET /token HTTP/1.1\r\nHost: x\r\n', [400]],
 ];
 
 const chunk = (text: string, size = text.length.toString(16)) => `${size}\r\n${text}\r\n`;
@@ -208,15 +212,15 @@ const BODIES: [string, string, Expected][] = [
   ['a hexadecimal length', `${post('Content-Length: 0x10')}${BODY}`, [400]],
   ['a length with a space inside', `${post('Content-Length: 1 2')}${BODY}`, [400]],
   ['an empty length', `${post('Content-Length:')}${BODY}`, [400]],
-  ['a length beyond all numbers', post(`Content-Length: ${'9'.repeat(40)}`), [400]],
+  ['a length of 40 digits', post(`Content-Length: ${'9'.repeat(40)}`), [400]],
   ['a length beyond the limit', post(`Content-Length: ${MAX_BODY + 1}`), [413]],
   ['an unknown coding', `${post('Transfer-Encoding: x')}${BODY}`, [400]],
   ['chunked twice', `${post('Transfer-Encoding: chunked, chunked')}0\r\n\r\n`, [400]],
   ['chunked and not last', `${post('Transfer-Encoding: chunked, identity')}0\r\n\r\n`, [400]],
-  ['chunked in disguise', `${post('Transfer-Encoding: \x0bchunked')}0\r\n\r\n`, [400]],
+  ['chunked after a vertical tab', `${post('Transfer-Encoding: \x0bchunked')}0\r\n\r\n`, [400]],
   ['two codings in two headers', `${post(CHUNKED, 'Transfer-Encoding: x')}0\r\n\r\n`, [400]],
   ['gzip, chunked', `${post('Transfer-Encoding: gzip, chunked')}${chunk(BODY)}0\r\n\r\n`, [200]],
-  ['a chunk size that is none', `${post(CHUNKED)}${chunk(BODY, 'zz')}0\r\n\r\n`, [400]],
+  ['an invalid chunk size', `${post(CHUNKED)}${chunk(BODY, 'zz')}0\r\n\r\n`, [400]],
   ['a negative chunk size', `${post(CHUNKED)}${chunk(BODY, '-1')}0\r\n\r\n`, [400]],
   ['a chunk size of many digits', `${post(CHUNKED)}${chunk(BODY, 'f'.repeat(40))}`, [400]],
   ['a chunk size that is too small', `${post(CHUNKED)}${chunk(BODY, '1')}0\r\n\r\n`, [400]],
@@ -227,7 +231,11 @@ const BODIES: [string, string, Expected][] = [
     `${post(CHUNKED)}${chunk(BODY, `${BODY.length.toString(16)};a=b`)}0\r\n\r\n`,
     [200],
   ],
-  ['an extension of 20 000', `${post(CHUNKED)}2;${'a'.repeat(20_000)}\r\n{}\r\n0\r\n\r\n`, [413]],
+  [
+    'an extension of 20,000 characters',
+    `${post(CHUNKED)}2;${'a'.repeat(20_000)}\r\n{}\r\n0\r\n\r\n`,
+    [413],
+  ],
   ['a trailer with credentials', `${post(CHUNKED)}0\r\n${AUTHORIZATION}\r\n\r\n`, [400]],
   ['chunks beyond the limit', `${post(CHUNKED)}${chunk(' '.repeat(MAX_BODY + 1))}0\r\n\r\n`, [413]],
   ['4000 chunks of a byte', `${post(CHUNKED)}${chunk(' ').repeat(4000)}0\r\n\r\n`, [400]],
@@ -240,7 +248,7 @@ const BODIES: [string, string, Expected][] = [
   ],
   ['an expectation', `${post(LENGTH, 'Expect: 100-continue')}${BODY}`, [100, 200]],
   [
-    'an expectation that comes to nothing',
+    'an expectation before an invalid body',
     `${post('Content-Length: 2', 'Expect: 100-continue')}[]`,
     [100, 400],
   ],
@@ -249,15 +257,15 @@ const BODIES: [string, string, Expected][] = [
 const ALL = [...REQUEST_LINES, ...TARGETS, ...HEADERS, ...BODIES];
 
 describe('broken HTTP', () => {
-  it('comes in many kinds, each once', () => {
+  it('is tested in at least 90 distinct variants', () => {
     expect(new Set(ALL.map(([, text]) => text)).size).toBe(ALL.length);
     expect(ALL.length).toBeGreaterThanOrEqual(90);
   });
 
-  it.each(ALL)('is answered or cut off, and harms nothing: %s', async (_, text, expected) => {
+  it.each(ALL)('is answered or cut off; the service stays up: %s', async (_, text, expected) => {
     const received = await send(text, { answers: expected.length });
 
-    // Whose answer comes while he still sends may be cut off before he reads it.
+    // A client that is still sending may be cut off before it reads the answer.
     const isCut = text.length > 16_384 && received === '';
     expect(statusesOf(received)).toEqual(isCut ? [] : expected);
     expect(received).not.toContain(CANARY);
@@ -265,14 +273,14 @@ describe('broken HTTP', () => {
     await expectAlive();
   });
 
-  it.each(ALL)('harms nothing either where its sender leaves: %s', async (_, text) => {
+  it.each(ALL)('does not stop the service when its sender disconnects: %s', async (_, text) => {
     await send(text, { leaves: true });
     await send(text.slice(0, text.length >> 1), { leaves: true });
 
     await expectAlive();
   });
 
-  it('that is cut anywhere harms nothing', async () => {
+  it('issues no token from a valid request that is truncated at any point', async () => {
     const whole = `${post(CHUNKED)}${chunk(BODY)}0\r\n\r\n`;
     const before = (await patient.tokens.list({ account: 'ada' })).tokens.length;
 
@@ -286,17 +294,17 @@ describe('broken HTTP', () => {
   });
 });
 
-describe('many requests in one', () => {
+describe('many requests over one connection', () => {
   const bad = lines('GET /nowhere HTTP/1.1', 'Host: x');
 
   it.each<[string, string[], number[]]>([
-    ['good ones', [get('/scopes').repeat(5)], [200, 200, 200, 200, 200]],
-    ['good and bad ones', [get('/scopes'), bad, get('/scopes')], [200, 404, 200]],
-    ['a body and what follows', [post(LENGTH), BODY, get('/scopes')], [200, 200]],
+    ['valid ones', [get('/scopes').repeat(5)], [200, 200, 200, 200, 200]],
+    ['valid and refused ones', [get('/scopes'), bad, get('/scopes')], [200, 404, 200]],
+    ['a body and the request that follows', [post(LENGTH), BODY, get('/scopes')], [200, 200]],
     ['a broken one in the middle', [get('/scopes'), '\0\r\n\r\n', get('/scopes')], [400]],
-    // What nobody read of a body must not be taken for a request.
+    // The unread rest of a body must not be parsed as a request.
     [
-      'one in a body that is not read',
+      'one inside an unread body',
       [
         lines('POST /nowhere HTTP/1.1', 'Host: x', `Content-Length: ${MAX_BODY + 99}`),
         get('/token'),
@@ -304,36 +312,36 @@ describe('many requests in one', () => {
       [404],
     ],
     [
-      'one in a body that is too large',
+      'one inside a body that is too large',
       [post(`Content-Length: ${MAX_BODY + 99}`), get('/token')],
       [413],
     ],
     [
-      'one behind a length and chunks',
+      'one after a length and chunks',
       [`${post(LENGTH, CHUNKED)}0\r\n\r\n`, get('/token'), BODY],
       [400],
     ],
-    ['one behind HTTP/1.0', [lines('GET /scopes HTTP/1.0', AUTHORIZATION), get('/token')], [400]],
-  ])('are taken apart as they are meant: %s', async (_, pieces, expected) => {
+    ['one after HTTP/1.0', [lines('GET /scopes HTTP/1.0', AUTHORIZATION), get('/token')], [400]],
+  ])('are separated correctly: %s', async (_, pieces, expected) => {
     const received = await send(pieces.join(''), { answers: expected.length });
 
     expect(statusesOf(received)).toEqual(expected);
     await expectAlive();
   });
 
-  it('come a thousand times', async () => {
+  it('are all answered when a thousand are pipelined', async () => {
     const received = await send(get('/scopes').repeat(1000), { answers: 1000 });
 
     const statuses = statusesOf(received);
     expect(statuses).toHaveLength(1000);
-    // They are worked on at once, up to `maxInFlight`.
+    // They run concurrently, up to `maxInFlight`; the service refuses the rest with 503.
     expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([]);
     await expectAlive();
   });
 });
 
-describe('a sender that waits', () => {
-  /** Sends a beginning and then nothing; what it has got when it is cut off. */
+describe('a sender that stalls', () => {
+  /** Sends a beginning and then stalls; returns what it received until it was cut off. */
   async function stall(beginning: string): Promise<string> {
     const socket = net.connect(impatient.port, '127.0.0.1');
     let received = '';
@@ -359,7 +367,7 @@ describe('a sender that waits', () => {
     await expectAlive(impatient);
   });
 
-  it('is not let keep a connection that holds up others', async () => {
+  it('does not hold up other clients before it is cut off', async () => {
     const stalled = Array.from({ length: 50 }, () => stall(`${post(LENGTH)}{`));
 
     await expectAlive(impatient);

@@ -29,7 +29,7 @@ interface Finding {
 const findingsOf = ({ body }: Answer) => body['data'] as Finding[];
 const codesOf = (answer: Answer) => findingsOf(answer).map(({ code }) => code);
 
-/** Reads all pages by their links. */
+/** Follows the Link headers and returns all pages. */
 async function allPages(
   review: (query?: string) => Promise<Answer>,
   query = '',
@@ -48,14 +48,14 @@ async function allPages(
 }
 
 describe('GET /review', () => {
-  it('finds nothing about new and narrow tokens', async () => {
+  it('returns no finding for a new, narrow token', async () => {
     const { issue, review } = setUpReview();
     await issue();
 
     expectSuccess(await review(), { data: [] });
   });
 
-  it('has a finding with what is needed to act on it', async () => {
+  it('returns a finding with the data needed to act on it', async () => {
     const { clock, tokens, review } = setUpReview();
     const { id, masked } = await tokens.issue({ account: 'ada', scopes: [ORDERS], name: 'ci' });
     clock.advance(90 * DAY);
@@ -85,7 +85,7 @@ describe('GET /review', () => {
     });
   });
 
-  it('has the facts of each kind of finding, in UNIX seconds', async () => {
+  it('returns the facts of each kind of finding in UNIX seconds', async () => {
     const { clock, tokens, review } = setUpReview({ catalog: null });
     const issue = (name: string, scopes: string[], ttlSeconds = 365 * DAY) =>
       tokens.issue({ account: 'ada', scopes, name, ttlSeconds });
@@ -130,7 +130,7 @@ describe('GET /review', () => {
     });
   });
 
-  it('says how much of the catalog a broad token covers', async () => {
+  it('reports how much of the catalog a broad token covers', async () => {
     const { review, issue } = setUpReview();
     await issue('ada', [ORDERS, DENIED, 'GET:shop.example/items']);
 
@@ -139,7 +139,7 @@ describe('GET /review', () => {
     ]);
   });
 
-  it('takes its thresholds from the query', async () => {
+  it('reads its thresholds from the query', async () => {
     const { clock, issue, review, tokens } = setUpReview();
     const { value } = await issue();
     clock.advance(40 * DAY);
@@ -154,7 +154,7 @@ describe('GET /review', () => {
     expect(codesOf(await review('?expiringWithinDays=324'))).toEqual([]);
   });
 
-  it('finds nothing about the tokens of others, or about those that have ended', async () => {
+  it('leaves out tokens that belong to another account, are revoked or have expired', async () => {
     const { clock, issue, review, tokens } = setUpReview();
     const theirs = await issue('bob');
     const revoked = await issue();
@@ -166,7 +166,7 @@ describe('GET /review', () => {
     expect(findingsOf(await review('', 'bob'))).toMatchObject([{ token: { id: theirs.id } }]);
   });
 
-  it('finds what does not depend on use if the service does not record it', async () => {
+  it('returns only findings that do not depend on usage if usage is not recorded', async () => {
     const { clock, issue, review } = setUpReview({ usage: undefined });
     await issue();
     clock.advance(200 * DAY);
@@ -174,7 +174,7 @@ describe('GET /review', () => {
     expect(codesOf(await review())).toEqual(['stale_secret']);
   });
 
-  it('never has a value, and no use if that is not recorded', async () => {
+  it('never contains a token value, nor usage if that is not recorded', async () => {
     const { clock, issue, call, review } = setUpReview({ usage: undefined, reveal: 'always' });
     const { id, value } = await issue();
     clock.advance(200 * DAY);
@@ -188,7 +188,7 @@ describe('GET /review', () => {
   });
 
   describe('in pages', () => {
-    it('has each finding once, newest first, and keeps those of one token together', async () => {
+    it('returns each finding once, newest first, and keeps those of a token together', async () => {
       const { clock, issue, review } = setUpReview();
       const ids: string[] = [];
       for (let i = 0; i < 130; i++) {
@@ -208,7 +208,7 @@ describe('GET /review', () => {
       }
     });
 
-    it('gets past tokens about which there is nothing to find', async () => {
+    it('gets past many tokens without findings', async () => {
       const { clock, issue, review } = setUpReview();
       const { id } = await issue();
       clock.advance(89 * DAY);
@@ -220,7 +220,7 @@ describe('GET /review', () => {
       expect(found).toMatchObject([{ token: { id }, code: 'never_used' }]);
     });
 
-    it('keeps the thresholds in its links, and its cursors to them and to the account', async () => {
+    it('keeps the thresholds in its links and binds cursors to them and the account', async () => {
       const { clock, issue, review } = setUpReview();
       for (let i = 0; i < 101; i++) await issue();
       for (let i = 0; i < 101; i++) await issue('bob');
@@ -244,7 +244,7 @@ describe('GET /review', () => {
       }
     });
 
-    it('takes no cursor of a list', async () => {
+    it('refuses a cursor of GET /token', async () => {
       const { call, issue, review } = setUpReview();
       await issue();
       await issue();
@@ -255,7 +255,7 @@ describe('GET /review', () => {
   });
 
   it.each(['unusedForDays', 'expiringWithinDays', 'secretOlderThanDays'])(
-    'refuses %s that is no number of days',
+    'refuses an invalid number of days for %s',
     async (name) => {
       const { review } = setUpReview();
 
@@ -271,7 +271,7 @@ describe('GET /review', () => {
     },
   );
 
-  it('refuses a misspelled or repeated parameter, and one that names an owner', async () => {
+  it('refuses a misspelled or repeated parameter and one that names an owner', async () => {
     const { review } = setUpReview();
 
     const misspelled = await review('?expiringWithinDay=3');
@@ -282,7 +282,7 @@ describe('GET /review', () => {
     expect(await review('?_=1')).toMatchObject({ status: 200 });
   });
 
-  it('needs credentials, and answers GET and HEAD alone', async () => {
+  it('requires credentials and answers only GET and HEAD', async () => {
     const { call } = setUpReview();
 
     expectFailure(await call('GET', '/review', { as: null }), 'unauthenticated');
@@ -291,7 +291,7 @@ describe('GET /review', () => {
     expectFailure(await call('GET', '/review/'), 'not_found');
   });
 
-  it('is 503 while the counts cannot be read', async () => {
+  it('answers 503 while the usage store is down', async () => {
     const { issue, review, usage } = setUpReview();
     await issue();
     Object.assign(usage, { read: () => Promise.reject(new Error(CANARY)) });

@@ -13,7 +13,7 @@ import {
   setUp,
 } from './support.ts';
 
-/** A service with revocation, and whoever has a value. */
+/** A service with revocation, and a call that revokes by value. */
 function setUpRevocation(options: SetUpOptions = {}) {
   const store = new RecordingStore();
   const setup = setUp({ revocation: true, store, ...options });
@@ -37,7 +37,7 @@ const DONE = {
 };
 
 describe('POST /revoke', () => {
-  it('revokes the token of a value, and no other', async () => {
+  it('revokes only the token of the value', async () => {
     const { revoke, issue, isLive } = setUpRevocation();
     const [token, other] = [await issue(), await issue()];
 
@@ -48,7 +48,7 @@ describe('POST /revoke', () => {
     expect(await isLive(other.value)).toBe(true);
   });
 
-  it('revokes the whole token by a value that still has its time of grace', async () => {
+  it('revokes the whole token by an old value in its grace period', async () => {
     const { revoke, issue, tokens, isLive } = setUpRevocation();
     const token = await issue();
     const rotated = await tokens.rotate('ada', token.id, { graceSeconds: 60 });
@@ -59,7 +59,7 @@ describe('POST /revoke', () => {
     expect(await isLive(rotated.value)).toBe(false);
   });
 
-  it('revokes the whole token by a value that waits for its first use', async () => {
+  it('revokes the whole token by a pending value', async () => {
     const { revoke, issue, tokens, isLive } = setUpRevocation();
     const token = await issue();
     const rotated = await tokens.rotate('ada', token.id, { activate: 'first-use' });
@@ -70,7 +70,7 @@ describe('POST /revoke', () => {
     expect(await isLive(rotated.value)).toBe(false);
   });
 
-  it('revokes a suspended token, which could be resumed otherwise', async () => {
+  it('revokes a suspended token', async () => {
     const { revoke, issue, tokens } = setUpRevocation();
     const token = await issue();
     await tokens.patch('ada', token.id, { suspended: true });
@@ -80,7 +80,7 @@ describe('POST /revoke', () => {
     expect((await tokens.verify(token.value, { scope: ORDERS })).reason).toBe('revoked');
   });
 
-  it('leaves a token alone whose value was replaced', async () => {
+  it('does not revoke a token by a value that was replaced', async () => {
     const { revoke, issue, tokens, isLive } = setUpRevocation();
     const token = await issue();
     const rotated = await tokens.rotate('ada', token.id);
@@ -91,7 +91,7 @@ describe('POST /revoke', () => {
   });
 
   it.each([undefined, 'access_token', 'refresh_token', 'pat'])(
-    'does not depend on the hint %s',
+    'ignores the token type hint %s',
     async (hint) => {
       const { revoke, issue, isLive } = setUpRevocation();
       const { value } = await issue();
@@ -102,7 +102,7 @@ describe('POST /revoke', () => {
     },
   );
 
-  it('answers the same where there is nothing to revoke, and changes nothing', async () => {
+  it('answers 200 and changes nothing when there is nothing to revoke', async () => {
     const { revoke, issue, tokens, store, clock, isLive } = setUpRevocation();
     const [revoked, live] = [await issue(), await issue()];
     const expired = await tokens.issue({ account: 'ada', scopes: [ORDERS], ttlSeconds: 60 });
@@ -119,7 +119,7 @@ describe('POST /revoke', () => {
     expect(await isLive(live.value)).toBe(true);
   });
 
-  it('answers the same a second time', async () => {
+  it('answers 200 a second time', async () => {
     const { revoke, issue } = setUpRevocation();
     const { value } = await issue();
 
@@ -127,7 +127,7 @@ describe('POST /revoke', () => {
     expect(await revoke({ token: value })).toMatchObject({ status: 200, text: '' });
   });
 
-  it('asks for no credentials, and takes no notice of any', async () => {
+  it('requires no credentials and ignores any', async () => {
     const { revoke, issue, isLive } = setUpRevocation({ authenticate: () => null });
     const { value } = await issue();
     const headers = { ...asForm('').headers, authorization: basic('eve', 'wrong') };
@@ -138,15 +138,15 @@ describe('POST /revoke', () => {
   });
 
   it.each<['find' | 'revoke', string, Error]>([
-    ['find', 'is away', new Error(CANARY)],
-    ['find', 'is corrupt', new TokenError('store_corrupt', CANARY)],
-    ['revoke', 'goes away', new Error(CANARY)],
+    ['find', 'fails', new Error(CANARY)],
+    ['find', 'meets a corrupt record', new TokenError('store_corrupt', CANARY)],
+    ['revoke', 'fails', new Error(CANARY)],
     [
       'revoke',
       'is not confirmed',
       new TokenError('durability_unconfirmed' as TokenErrorCode, CANARY),
     ],
-  ])('is never 200 while %s of the store %s', async (method, _, error) => {
+  ])('answers 503, never 200, while %s of the store %s', async (method, _, error) => {
     const { revoke, issue, store, isLive } = setUpRevocation();
     const { value } = await issue();
     store.break(method, () => Promise.reject(error));
@@ -162,16 +162,16 @@ describe('POST /revoke', () => {
   });
 });
 
-describe('a bad call of /revoke', () => {
+describe('the request checks of /revoke', () => {
   it.each<[string, CallOptions, number]>([
     ['no body', { headers: asForm('').headers ?? {} }, 400],
     ['no token', asForm('token_type_hint=access_token'), 400],
     ['an empty token', asForm('token='), 400],
-    ['a token twice', asForm(`token=${CANARY}&token=${CANARY}`), 400],
-    ['a hint twice', asForm('token=x&token_type_hint=a&token_type_hint=a'), 400],
+    ['a repeated token', asForm(`token=${CANARY}&token=${CANARY}`), 400],
+    ['a repeated hint', asForm('token=x&token_type_hint=a&token_type_hint=a'), 400],
     ['JSON', { json: { token: CANARY } }, 415],
     ['a body that is too large', asForm(`token=${'x'.repeat(1000)}`), 413],
-  ])('is refused with %s', async (_, options, status) => {
+  ])('refuse a call with %s', async (_, options, status) => {
     const { call, store } = setUpRevocation({ maxBodyBytes: 1000 });
 
     const answer = await call('POST', '/revoke', { as: null, ...options });
@@ -180,7 +180,7 @@ describe('a bad call of /revoke', () => {
     expect(store.takeCalls()).toEqual([]);
   });
 
-  it('has the token in the query, which is not looked at', async () => {
+  it('refuse a token in the query and do not revoke it', async () => {
     const { call, issue, isLive } = setUpRevocation();
     const { value } = await issue();
 
@@ -191,7 +191,7 @@ describe('a bad call of /revoke', () => {
     expect(await isLive(value)).toBe(true);
   });
 
-  it.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('has the method %s', async (method) => {
+  it.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('refuse the method %s', async (method) => {
     const { call } = setUpRevocation();
 
     const answer = await call(method, '/revoke', { as: null });
@@ -201,8 +201,8 @@ describe('a bad call of /revoke', () => {
   });
 });
 
-describe('revocation that was not asked for', () => {
-  it.each([undefined, false])('is nowhere, with %s', async (revocation) => {
+describe('the option revocation', () => {
+  it.each([undefined, false])('makes /revoke answer not_found if it is %s', async (revocation) => {
     const { call, issue, tokens } = setUp({ revocation });
     const { value } = await issue();
 
@@ -212,7 +212,7 @@ describe('revocation that was not asked for', () => {
     expect((await tokens.verify(value, { scope: ORDERS })).ok).toBe(true);
   });
 
-  it('refuses an option that is no yes or no', () => {
+  it('must be a boolean', () => {
     expect(() => setUp({ revocation: 'yes' as never })).toThrow(
       expect.objectContaining({ code: 'invalid_options' }),
     );

@@ -8,10 +8,10 @@ import { sendByNode, toFetchResponse } from '../../src/http/sending.ts';
 
 const LONG = 600_000;
 const PIECE = 'x'.repeat(65_536);
-/** More than the system takes for a client that does not read. */
+/** More pieces than the system buffers for a client that does not read. */
 const COUNT = 1000;
 
-/** An answer in pieces that counts those that were made. */
+/** An answer in pieces, which counts the pieces it has produced. */
 function longAnswer(count = COUNT): { readonly answer: HttpResponse; readonly made: () => number } {
   let made = 0;
   function* pieces() {
@@ -25,16 +25,16 @@ const large: HttpResponse = { status: 200, headers: {}, body: PIECE.repeat(COUNT
 
 type Sent = Promise<void> | undefined;
 
-/** A server that answers each request with this, and what became of it. */
+/** A server that sends `answer` to each request, and the result of sending it. */
 async function serving(answer: HttpResponse, timeoutMs: number) {
-  let tell: (sent: { readonly left: Sent; readonly response: ServerResponse }) => void;
+  let report: (sent: { readonly left: Sent; readonly response: ServerResponse }) => void;
   const sent = new Promise<{ readonly left: Sent; readonly response: ServerResponse }>(
     (resolve) => {
-      tell = resolve;
+      report = resolve;
     },
   );
   const server = createServer((request: IncomingMessage, response) => {
-    tell({ left: sendByNode(answer, request.method ?? '', response, timeoutMs), response });
+    report({ left: sendByNode(answer, request.method ?? '', response, timeoutMs), response });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -46,7 +46,7 @@ async function serving(answer: HttpResponse, timeoutMs: number) {
   return { port, sent };
 }
 
-/** Asks and does not read. */
+/** Sends a request and does not read the answer. */
 async function askOnly(port: number) {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});
@@ -65,7 +65,7 @@ async function bytesOf(port: number, method = 'GET'): Promise<number> {
 }
 
 describe('an answer in pieces over node:http', () => {
-  it('comes whole to whoever reads', async () => {
+  it('arrives completely at a client that reads', async () => {
     const { answer, made } = longAnswer(50);
     const { port, sent } = await serving(answer, LONG);
 
@@ -74,7 +74,7 @@ describe('an answer in pieces over node:http', () => {
     expect(made()).toBe(50);
   });
 
-  it('is made only as far as it is taken, and ends with whoever does not read', async () => {
+  it('is produced only as far as it is read, and ends at the timeout', async () => {
     const { answer, made } = longAnswer();
     const { port, sent } = await serving(answer, 100);
     await askOnly(port);
@@ -86,7 +86,7 @@ describe('an answer in pieces over node:http', () => {
     expect(response.destroyed).toBe(true);
   });
 
-  it('ends with a client that goes', async () => {
+  it('ends when the client disconnects', async () => {
     const { answer, made } = longAnswer();
     const { port, sent } = await serving(answer, LONG);
     const socket = await askOnly(port);
@@ -97,7 +97,7 @@ describe('an answer in pieces over node:http', () => {
     expect(made()).toBeLessThan(COUNT / 2);
   });
 
-  it('has no body for HEAD, and makes none', async () => {
+  it('has no body for HEAD and produces none', async () => {
     const { answer, made } = longAnswer();
     const { port } = await serving(answer, LONG);
 
@@ -105,7 +105,7 @@ describe('an answer in pieces over node:http', () => {
     expect(made()).toBe(0);
   });
 
-  it('ends over HTTP/2 with a client that goes', async () => {
+  it('ends over HTTP/2 when the client disconnects', async () => {
     const { answer, made } = longAnswer();
     const { promise: left, resolve } = Promise.withResolvers<Sent>();
     const server = http2.createServer((_, response) => {
@@ -128,14 +128,14 @@ describe('an answer in pieces over node:http', () => {
 });
 
 describe('a whole answer over node:http', () => {
-  it('has left at once when the system takes it', async () => {
+  it('is done immediately when the system buffers it', async () => {
     const { port, sent } = await serving(whole, LONG);
 
     expect(await bytesOf(port)).toBe('short'.length);
     expect((await sent).left).toBeUndefined();
   });
 
-  it('that is not read keeps its connection only for so long', async () => {
+  it('loses its connection at the timeout if it is not read', async () => {
     const { port, sent } = await serving(large, 100);
     await askOnly(port);
     const { left, response } = await sent;
@@ -147,7 +147,7 @@ describe('a whole answer over node:http', () => {
 });
 
 describe('an answer in pieces over Fetch', () => {
-  it('makes a piece when it is read', async () => {
+  it('produces a piece only when it is read', async () => {
     const { answer, made } = longAnswer(3);
     const { response, sent } = toFetchResponse('GET', answer, LONG);
     const reader = response.body?.getReader() as ReadableStreamDefaultReader<Uint8Array>;
@@ -162,7 +162,7 @@ describe('an answer in pieces over Fetch', () => {
     await sent;
   });
 
-  it('is as it would be in one piece', async () => {
+  it('has the same text as an answer in one piece', async () => {
     const items = Array.from({ length: 9000 }, (_, i) => ({ name: `item ${i}`, text: 'é"\\' }));
     const answer = succeedWithList(items, (item) => item, { cursor: 'c' }, { link: 'x' });
     const short = succeedWithList(items.slice(0, 2), (item) => item, { cursor: 'c' });
@@ -179,7 +179,7 @@ describe('an answer in pieces over Fetch', () => {
     );
   });
 
-  it.each([0, 1, 700, 701])('is one JSON text whatever there is of it: %i items', async (count) => {
+  it.each([0, 1, 700, 701])('is one valid JSON text for %i items', async (count) => {
     const items = Array.from({ length: count }, (_, i) => 'x'.repeat(80 + (i % 30)));
     const { response } = toFetchResponse(
       'GET',

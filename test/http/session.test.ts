@@ -24,12 +24,13 @@ import {
   PASSWORD,
   type SetUpOptions,
   setUp,
+  slowBody,
 } from './support.ts';
 
 const SCRIPT = { 'x-tokenwright': 'console' };
 const OWN = { ...SCRIPT, 'sec-fetch-site': 'same-origin' };
 
-/** The session is a cookie that holds the account. */
+/** A session function that reads the account from the cookie. */
 const session: SessionAccount = ({ headers }) => headers.get('cookie') || null;
 
 function setUpSession(options: SetUpOptions = {}) {
@@ -51,7 +52,7 @@ function isBasic({ headers }: Answer): boolean {
   return /basic/i.test(headers.get('www-authenticate') ?? '');
 }
 
-/** All calls that change something, or that a browser may only make for its own page. */
+/** All calls that a browser must not make for another site. */
 const UNSAFE: [method: string, path: string, json?: object][] = [
   ['POST', '/token', { scopes: [ORDERS] }],
   ['PUT', '/token/ID', { scopes: [ORDERS] }],
@@ -62,7 +63,7 @@ const UNSAFE: [method: string, path: string, json?: object][] = [
 ];
 
 describe('a session', () => {
-  it('opens the tokens of its account, and of no other', async () => {
+  it('gives access only to the tokens of its account', async () => {
     const { call, issue } = setUpSession();
     const [mine, others] = [await issue(), await issue('bob')];
 
@@ -71,7 +72,7 @@ describe('a session', () => {
     expect(await call('GET', `/token/${others.id}`, { as: 'bob' })).toMatchObject({ status: 200 });
   });
 
-  it('names its account as a mark, and refuses a call that was meant for another one', async () => {
+  it('sends an opaque account mark and refuses a call with the mark of another account', async () => {
     const { call, issue, tokens } = setUpSession();
     const { id } = await issue();
     const markOf = async (as: string) =>
@@ -94,7 +95,7 @@ describe('a session', () => {
     });
   });
 
-  it('alone has the mark of an account: credentials are sent with each call anyway', async () => {
+  it('does not send the account mark to a call with credentials', async () => {
     const { callWithBasic } = setUpSession({ authenticate: () => 'ada' });
 
     const { status, headers } = await callWithBasic('GET', '/token');
@@ -102,7 +103,7 @@ describe('a session', () => {
     expect([status, headers.has('x-tokenwright-account')]).toEqual([200, false]);
   });
 
-  it('is needed', async () => {
+  it('is required if there is no authenticate', async () => {
     const { call, issue } = setUpSession();
     const { id } = await issue();
 
@@ -118,7 +119,7 @@ describe('a session', () => {
     }
   });
 
-  it('is not asked for where everybody may call, or nothing is', async () => {
+  it('is not looked up for public or unknown paths', async () => {
     const asked = vi.fn(session);
     const { call } = setUpSession({ session: asked });
 
@@ -129,7 +130,7 @@ describe('a session', () => {
     expect(asked).toHaveBeenCalledTimes(1);
   });
 
-  it('opens nothing for resource servers', async () => {
+  it('does not authenticate a resource server', async () => {
     const authenticate = () => null;
     const { call, issue } = setUpSession({ introspection: { authenticate } });
     const { value } = await issue();
@@ -145,13 +146,13 @@ describe('a session', () => {
   });
 });
 
-describe('a call that changes something, with a session', () => {
+describe('cross-site protection of a session', () => {
   it.each<[string, Record<string, string>]>([
-    ['the header', SCRIPT],
-    ['the header with any value', { 'x-tokenwright': 'settings' }],
-    ['both headers', OWN],
-    ['both, where no page made the call', { ...SCRIPT, 'sec-fetch-site': 'none' }],
-  ])('is made with %s', async (_, headers) => {
+    ['X-Tokenwright', SCRIPT],
+    ['any value of X-Tokenwright', { 'x-tokenwright': 'settings' }],
+    ['X-Tokenwright and same-origin', OWN],
+    ['X-Tokenwright and a Sec-Fetch-Site of none', { ...SCRIPT, 'sec-fetch-site': 'none' }],
+  ])('accepts a change with %s', async (_, headers) => {
     for (const [method, path, json] of UNSAFE) {
       const { call, issue } = setUpSession();
       const { id } = await issue();
@@ -163,14 +164,14 @@ describe('a call that changes something, with a session', () => {
   });
 
   it.each<[string, Record<string, string>]>([
-    ['without both headers', {}],
-    ['with that of the browser alone', { 'sec-fetch-site': 'same-origin' }],
-    ['with that of the browser alone, where no page made it', { 'sec-fetch-site': 'none' }],
-    ['with an empty header', { ...OWN, 'x-tokenwright': '' }],
-    ['from another site, though it has the header', { ...SCRIPT, 'sec-fetch-site': 'cross-site' }],
-    ['from a sibling, though it has the header', { ...SCRIPT, 'sec-fetch-site': 'same-site' }],
-    ['from a site that is not known', { ...SCRIPT, 'sec-fetch-site': 'same-origin, none' }],
-  ])('is refused %s', async (_, headers) => {
+    ['without either header', {}],
+    ['with only a Sec-Fetch-Site of same-origin', { 'sec-fetch-site': 'same-origin' }],
+    ['with only a Sec-Fetch-Site of none', { 'sec-fetch-site': 'none' }],
+    ['with an empty X-Tokenwright', { ...OWN, 'x-tokenwright': '' }],
+    ['from another site, even with X-Tokenwright', { ...SCRIPT, 'sec-fetch-site': 'cross-site' }],
+    ['from a sibling site, even with X-Tokenwright', { ...SCRIPT, 'sec-fetch-site': 'same-site' }],
+    ['with an unknown Sec-Fetch-Site', { ...SCRIPT, 'sec-fetch-site': 'same-origin, none' }],
+  ])('refuses a change %s', async (_, headers) => {
     const { call, issue, tokens } = setUpSession();
     const { id } = await issue();
     const before = await tokens.get('ada', id);
@@ -183,14 +184,14 @@ describe('a call that changes something, with a session', () => {
     expect((await tokens.list({ account: 'ada' })).tokens).toHaveLength(1);
   });
 
-  it('is refused before its body is read', async () => {
+  it('refuses a change before its body is read', async () => {
     const { call } = setUpSession();
 
     expectFailure(await call('POST', '/token', { raw: '{' }), 'cross_site');
     expectFailure(await call('POST', '/token', { raw: '{', headers: OWN }), 'invalid_json');
   });
 
-  it('needs neither header to read', async () => {
+  it('requires neither header for a read', async () => {
     const { call, issue } = setUpSession();
     const { id } = await issue();
 
@@ -206,7 +207,7 @@ describe('a session beside passwords', () => {
     password === PASSWORD ? username : null;
   const both = (options: SetUpOptions = {}) => setUpSession({ authenticate, ...options });
 
-  it('is used without credentials, and credentials count alone', async () => {
+  it('is used only if no credentials are sent', async () => {
     const { call, issue } = both();
     const [ada, bob] = [await issue(), await issue('bob')];
     const idsOf = async (headers: Record<string, string>) => {
@@ -219,7 +220,7 @@ describe('a session beside passwords', () => {
   });
 
   it.each([basic('ada', 'wrong'), 'Bearer x', 'Basic !', ''])(
-    'does not help where %j is sent',
+    'is not used when Authorization is %j',
     async (authorization) => {
       const asked = vi.fn(session);
       const { call } = both({ session: asked });
@@ -229,7 +230,7 @@ describe('a session beside passwords', () => {
     },
   );
 
-  it('needs the header, which passwords do not need', async () => {
+  it('requires X-Tokenwright, which Basic credentials do not', async () => {
     const { call } = both();
     const json = { scopes: [ORDERS] };
 
@@ -242,7 +243,7 @@ describe('a session beside passwords', () => {
     expectFailure(await call('POST', '/token', { json, headers }), 'cross_site');
   });
 
-  it('lets the browser ask for a password, but not in front of a page that asks itself', async () => {
+  it('keeps the Basic challenge, except for a script that sends X-Tokenwright', async () => {
     const { call } = both();
     const { callWithBasic } = setUpSession({ authenticate, session: undefined });
     const wrong = { authorization: basic('ada', 'wrong') };
@@ -261,7 +262,7 @@ describe('a session beside passwords', () => {
     }
   });
 
-  it('without passwords takes no notice of credentials, such as those of a proxy', async () => {
+  it('is used without authenticate even if a proxy sends Authorization', async () => {
     const { call, issue } = setUpSession();
     const { id } = await issue();
 
@@ -272,7 +273,7 @@ describe('a session beside passwords', () => {
   });
 });
 
-describe('a session that misbehaves', () => {
+describe('the session function', () => {
   afterEach(() => {
     vi.useRealTimers();
   });
@@ -283,16 +284,16 @@ describe('a session that misbehaves', () => {
   it.each<[string, () => unknown]>([
     ['throws', boom],
     ['rejects', () => Promise.reject(new Error(CANARY))],
-    ['says undefined', () => undefined],
-    ['says false', () => false],
-    ['says a number', () => 7],
-    ['says an object', () => ({ account: 'ada' })],
-    ['says an empty text', () => ''],
-    ['says a promise of undefined', () => Promise.resolve(undefined)],
-    ['says what cannot be read', () => new Proxy({}, { get: boom, has: boom })],
-    // biome-ignore lint/suspicious/noThenProperty: a thenable of the host
-    ['says a thenable that throws', () => ({ then: boom })],
-  ])('and %s opens nothing', async (_, fault) => {
+    ['returns undefined', () => undefined],
+    ['returns false', () => false],
+    ['returns a number', () => 7],
+    ['returns an object', () => ({ account: 'ada' })],
+    ['returns an empty text', () => ''],
+    ['returns a promise of undefined', () => Promise.resolve(undefined)],
+    ['returns an unreadable object', () => new Proxy({}, { get: boom, has: boom })],
+    // biome-ignore lint/suspicious/noThenProperty: the host can return a thenable
+    ['returns a thenable that throws', () => ({ then: boom })],
+  ])('grants nothing when it %s', async (_, fault) => {
     const onError = vi.fn();
     const authenticate = vi.fn(() => 'ada');
     const faulty = (request: Request, incoming: IncomingMessage | undefined) =>
@@ -311,7 +312,7 @@ describe('a session that misbehaves', () => {
     expect(await call('GET', '/token')).toMatchObject({ status: 200 });
   });
 
-  it('and does not answer is 503 after ten seconds', async () => {
+  it('causes a 503 when it does not answer within ten seconds', async () => {
     vi.useFakeTimers();
     const onError = vi.fn();
     const { call } = setUpSession({ session: () => new Promise(() => {}), onError });
@@ -330,11 +331,11 @@ describe('a session that misbehaves', () => {
   it.each([
     [{ session: 'ada' }, 'session must be a function'],
     [{ session, authenticate: 'ada' }, 'authenticate must be a function'],
-  ])('is refused by the constructor: %o', (options, message) => {
+  ])('is validated at construction: %o', (options, message) => {
     expect(() => setUpSession(options as never)).toThrow(message);
   });
 
-  it('is needed where there are no passwords', () => {
+  it('is required by tokenHandler if there is no authenticate', () => {
     const { tokens } = setUp();
 
     expect(() => tokenHandler({ tokens })).toThrow('or give session');
@@ -343,19 +344,11 @@ describe('a session that misbehaves', () => {
   });
 });
 
-describe('a session is bounded like a password:', () => {
-  it('its account takes at most its share of the slots', async () => {
+describe('the limits for calls with a session', () => {
+  it('give an account at most its share of the slots', async () => {
     const { call } = setUpSession({ maxInFlight: 4 });
-    let end: () => void = () => {};
-    const raw = new ReadableStream<Uint8Array>({
-      start(controller) {
-        end = () => {
-          controller.enqueue(new TextEncoder().encode(JSON.stringify({ scopes: [ORDERS] })));
-          controller.close();
-        };
-      },
-    });
-    const pending = call('POST', '/token', { raw: raw as never, headers: OWN });
+    const { raw, end } = slowBody();
+    const pending = call('POST', '/token', { raw, headers: OWN });
     await new Promise(setImmediate);
     const json = { scopes: [ORDERS] };
 
@@ -367,7 +360,7 @@ describe('a session is bounded like a password:', () => {
     expect(await call('POST', '/token', { json, headers: OWN })).toMatchObject({ status: 200 });
   });
 
-  it('a session that is still being looked up holds a slot', async () => {
+  it('count a session that is still being looked up', async () => {
     let found: (account: string) => void = () => {};
     const slow: SessionAccount = ({ headers }) =>
       headers.get('cookie') === 'slow'
@@ -385,14 +378,14 @@ describe('a session is bounded like a password:', () => {
     expect(await call('GET', '/token')).toMatchObject({ status: 200 });
   });
 
-  it('an address that cannot be read is 503', async () => {
+  it('answer 503 when the client address is invalid', async () => {
     const { call } = setUpSession({ clientAddress: () => 'nowhere' });
 
     expectFailure(await call('GET', '/token'), 'store_unavailable');
     expect(await call('GET', '/openapi.json')).toMatchObject({ status: 200 });
   });
 
-  it('but it is no sign-in, so neither the limiter nor the audit is asked', async () => {
+  it('involve neither the failure limiter nor onSignIn', async () => {
     const onSignIn = vi.fn();
     const points = new RateLimiterMemory({ points: 1, duration: 900 });
     const limiter = failureLimiter({ userAndAddress: points });
@@ -406,7 +399,7 @@ describe('a session is bounded like a password:', () => {
   });
 });
 
-describe('the description of a service', () => {
+describe('the OpenAPI document', () => {
   const schemesOf = async (options: SetUpOptions) => {
     const { call } = setUpSession(options);
     const { security, components } = (await call('GET', '/openapi.json')).body as never as {
@@ -418,7 +411,7 @@ describe('the description of a service', () => {
     return names;
   };
 
-  it('says which ways there are to sign in', async () => {
+  it('lists the configured ways to sign in', async () => {
     const authenticate = () => 'ada';
 
     expect(await schemesOf({})).toEqual(['session']);
@@ -435,7 +428,7 @@ describe('a session of a Node framework', () => {
   async function serve(handler: RequestListener) {
     return callAt(
       createServer((request, response) => {
-        // What a middleware such as express-session does.
+        // Attaches the session as a middleware such as express-session does.
         Object.assign(request, { account: request.headers.cookie });
         handler(request, response);
       }),
@@ -472,7 +465,7 @@ describe('a session of a Node framework', () => {
     return { tokens, handler };
   };
 
-  it('is read from the request of Node, and the body is not there', async () => {
+  it('is read from the Node request, and its function gets no body', async () => {
     const asked = vi.fn();
     const { handler, tokens } = handlerOf(asked);
 
@@ -485,13 +478,13 @@ describe('a session of a Node framework', () => {
     expect(request.body).toBeNull();
   });
 
-  it('is read through a function of the host around the handler', async () => {
+  it('is read when a host function wraps the handler', async () => {
     const { handler } = handlerOf(() => {});
 
     expect((await serve(toNodeListener((request) => handler(request)))).status).toBe(200);
   });
 
-  it('is 503 where there is no Node, and an account of nobody 401', async () => {
+  it('answers 503 without a Node request and 401 without an account', async () => {
     const { handler } = handlerOf(() => {});
     const call = (cookie: string) =>
       handler(new Request('http://localhost/auth/token', { headers: { cookie } }));
@@ -548,7 +541,7 @@ describe('a session of a Node framework', () => {
         return app.listen(0, '127.0.0.1');
       },
     ],
-  ])('is read from the request that %s hands over', async (_, start) => {
+  ])('is read from the request that %s passes on', async (_, start) => {
     const { handler, tokens } = handlerOf(() => {});
     const server = await start(toNodeListener(handler));
     if (!server.listening) await once(server, 'listening');

@@ -15,25 +15,25 @@ afterEach(() => {
 });
 
 function signing(options: SetUpOptions = {}) {
-  const told: SignIn[] = [];
-  const setup = setUp({ clientAddress, onSignIn: (signIn) => told.push(signIn), ...options });
+  const signIns: SignIn[] = [];
+  const setup = setUp({ clientAddress, onSignIn: (signIn) => signIns.push(signIn), ...options });
   const list = (username: string, password: string = PASSWORD, address = '192.0.2.1') =>
     setup.call('GET', '/token', {
       headers: { authorization: basic(username, password), [ADDRESS]: address },
     });
-  return { ...setup, told, list };
+  return { ...setup, signIns, list };
 }
 
 describe('onSignIn', () => {
   const limiter = () =>
     failureLimiter({ userAndAddress: new RateLimiterMemory({ points: 1, duration: 900 }) });
 
-  it('is told of each outcome', async () => {
+  it('receives each outcome', async () => {
     const authenticate = ({ username, password }: { username: string; password: string }) => {
       if (username === 'down') throw new Error('down');
       return password === PASSWORD ? `account of ${username}` : null;
     };
-    const { list, told } = signing({ limiter: limiter(), authenticate });
+    const { list, signIns } = signing({ limiter: limiter(), authenticate });
 
     await list('ada');
     await list('bob', `${CANARY}-wrong`);
@@ -41,7 +41,7 @@ describe('onSignIn', () => {
     await list('down');
 
     const common = { address: '192.0.2.1', at: new Date() };
-    expect(told).toEqual([
+    expect(signIns).toEqual([
       { outcome: 'accepted', username: 'ada', account: 'account of ada', ...common },
       { outcome: 'refused', username: 'bob', ...common },
       { outcome: 'limited', username: 'bob', ...common },
@@ -53,54 +53,57 @@ describe('onSignIn', () => {
     ['[2001:DB8:1:2::1]:443', '2001:db8:1:2::1'],
     ['::ffff:192.0.2.1', '192.0.2.1'],
     ['192.0.2.1:5678', '192.0.2.1'],
-  ])('is told the whole address of %s', async (given, address) => {
-    const { list, told } = signing();
+  ])('receives the full normalized address of %s', async (given, address) => {
+    const { list, signIns } = signing();
 
     await list('ada', PASSWORD, given);
 
-    expect(told).toMatchObject([{ address }]);
+    expect(signIns).toMatchObject([{ address }]);
   });
 
   it.each<[string, SetUpOptions]>([
-    ['nothing asks for it', { clientAddress: undefined }],
-    ['all callers are taken for one', { clientAddress: () => '' }],
-  ])('is told no address where %s', async (_, options) => {
-    const { list, told } = signing(options);
+    ['clientAddress is not set', { clientAddress: undefined }],
+    ['clientAddress returns an empty text', { clientAddress: () => '' }],
+  ])('receives no address if %s', async (_, options) => {
+    const { list, signIns } = signing(options);
 
     await list('ada');
 
-    expect(told).toEqual([
+    expect(signIns).toEqual([
       { outcome: 'accepted', username: 'ada', account: 'ada', at: new Date() },
     ]);
   });
 
-  it('is told of an address that is none as unavailable', async () => {
-    const { list, told } = signing();
+  it('receives the outcome unavailable for an invalid address', async () => {
+    const { list, signIns } = signing();
 
     expectFailure(await list('ada', PASSWORD, 'unknown'), 'store_unavailable');
 
-    expect(told).toEqual([{ outcome: 'unavailable', username: 'ada', at: new Date() }]);
+    expect(signIns).toEqual([{ outcome: 'unavailable', username: 'ada', at: new Date() }]);
   });
 
-  it('is told of resource servers as well, and of no call without credentials', async () => {
+  it('is called for resource servers, too, but not without credentials', async () => {
     const introspection = { authenticate: () => 'shop' };
-    const { call, list, told } = signing({ introspection });
+    const { call, list, signIns } = signing({ introspection });
 
     await call('GET', '/token', { as: null });
     await call('GET', '/nowhere');
-    expect(told).toEqual([]);
+    expect(signIns).toEqual([]);
     await call('POST', '/introspect', { as: 'shop' });
     await list('ada');
 
-    expect(told.map(({ account }) => account)).toEqual(['shop', 'ada']);
+    expect(signIns.map(({ account }) => account)).toEqual(['shop', 'ada']);
   });
 
-  it.each([
-    () => {
-      throw new Error('full disk');
-    },
-    () => Promise.reject(new Error('full disk')) as never,
-  ])('may throw', async (onSignIn) => {
+  it.each<[string, () => never]>([
+    [
+      'throws',
+      () => {
+        throw new Error('full disk');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('full disk')) as never],
+  ])('does not affect the call when it %s', async (_, onSignIn) => {
     const { list } = signing({ onSignIn });
 
     expect(await list('ada')).toMatchObject({ status: 200 });
@@ -108,8 +111,8 @@ describe('onSignIn', () => {
   });
 });
 
-describe('an authenticate that does not answer', () => {
-  it('is told once in a minute, without a stack', async () => {
+describe('an authenticate that fails', () => {
+  it('is reported once a minute, without a stack, if it does not answer', async () => {
     const onError = vi.fn();
     const authenticate = () => new Promise<null>(() => {});
     const { list } = signing({ authenticate, onError });
@@ -132,7 +135,7 @@ describe('an authenticate that does not answer', () => {
     }
   });
 
-  it('is told of each time where it throws instead', async () => {
+  it('is reported each time if it rejects', async () => {
     const onError = vi.fn();
     const authenticate = () => Promise.reject(new Error('down'));
     const { list } = signing({ authenticate, onError });
@@ -143,13 +146,13 @@ describe('an authenticate that does not answer', () => {
   });
 });
 
-describe('an address that is none', () => {
+describe('an invalid client address', () => {
   it.each<[string, (request: Request) => unknown, RegExp]>([
     ['garbage', () => `for="\u001b[2J${'x'.repeat(200)}"`, /^[ -~]{1,120}$/],
     ['a list', () => '192.0.2.1, 192.0.2.2', /IP address; got "192\.0\.2\.1, 192\.0\.2\.2"$/],
-    ['nothing', () => undefined, /must return an IP address; got none$/],
-    ['a client that has gone', remoteAddress, /address of the client is not known/],
-  ])('such as %s is 503 for each call, and told once in a minute', async (_, address, message) => {
+    ['undefined', () => undefined, /must return an IP address; got none$/],
+    ['that of a disconnected client', remoteAddress, /address of the client is not known/],
+  ])('such as %s causes a 503 per call and one report a minute', async (_, address, message) => {
     const onError = vi.fn();
     const authenticate = vi.fn(() => 'ada');
     const options = { clientAddress: address as () => string, authenticate, onError };
@@ -167,7 +170,7 @@ describe('an address that is none', () => {
     expect(authenticate).not.toHaveBeenCalled();
   });
 
-  it('is told of though clients go before', async () => {
+  it('is reported even after a report about a disconnected client', async () => {
     const onError = vi.fn();
     const address = (request: Request) =>
       request.headers.get(ADDRESS) === 'gone' ? remoteAddress(request) : 'unknown';
@@ -182,7 +185,7 @@ describe('an address that is none', () => {
     ]);
   });
 
-  it('does not stop those with a good one', async () => {
+  it('does not affect a call with a valid address', async () => {
     const { list } = signing();
 
     expectFailure(await list('ada', PASSWORD, '192.0.2.1:'), 'store_unavailable');

@@ -10,6 +10,7 @@ import {
   ORDERS,
   type SetUpOptions,
   setUp,
+  slowBody,
   toRequest,
 } from './support.ts';
 
@@ -25,7 +26,7 @@ describe('slots', () => {
     [4, 1],
     [5, 2],
     [1000, 250],
-  ])('of %i are at most %i for one party', (total, share) => {
+  ])('out of %i are limited to %i for one party', (total, share) => {
     const slots = new Slots(total);
     for (let i = 0; i < share; i++) expect(reserve(slots, 'a').hold(1)).toBe(true);
 
@@ -34,7 +35,7 @@ describe('slots', () => {
     expect(one.claim('a') && one.hold(1)).toBe(false);
   });
 
-  it('are bounded in all', () => {
+  it('are limited in total', () => {
     const slots = new Slots(8);
     const reservations = ['a', 'b', 'c', 'd'].flatMap((party) => [
       reserve(slots, party),
@@ -47,7 +48,7 @@ describe('slots', () => {
     expect(reserve(slots, 'e').hold(1)).toBe(true);
   });
 
-  it('count for each party of a call, also for one that is known only later', () => {
+  it('count for each party of a call, even one that becomes known later', () => {
     const slots = new Slots(8);
     const first = reserve(slots, 'address');
     expect(first.hold(1) && first.claim('account')).toBe(true);
@@ -61,14 +62,14 @@ describe('slots', () => {
     expect(third.claim('account')).toBe(true);
   });
 
-  it('are taken by what they hold in memory, and given back', () => {
+  it('are taken by the bytes that a call holds, and given back', () => {
     const slots = new Slots(40);
     const one = reserve(slots, 'a');
     const other = reserve(slots, 'a');
 
     expect(one.holdBytes(1)).toBe(true);
     expect(other.hold(9)).toBe(true);
-    // One more would fit, nine more do not.
+    // Both calls already hold the whole share, so there is no room for nine more slots.
     expect(one.holdBytes(10 * 131_072)).toBe(false);
     other.release();
     expect(one.holdBytes(10 * 131_072)).toBe(true);
@@ -77,38 +78,22 @@ describe('slots', () => {
     expect(other.hold(9)).toBe(true);
   });
 
-  it('are never more than a share for one call, which would wait for more in vain', () => {
+  it('are capped at one share per call, since a larger call could never run', () => {
     const reservation = reserve(new Slots(4), 'a');
     expect(reservation.holdBytes(100 * 131_072)).toBe(true);
   });
 
-  it('are nobody’s where nobody is known', () => {
+  it('are limited only in total for an unknown party', () => {
     const slots = new Slots(4);
     for (let i = 0; i < 4; i++) expect(reserve(slots, undefined).hold(1)).toBe(true);
     expect(reserve(slots, undefined).hold(1)).toBe(false);
   });
 });
 
-/** A body that is begun and not ended until the test says so. */
-function slowBody(text = '{"scopes":["GET:shop') {
-  let end: (rest: string) => void = () => {};
-  const encoder = new TextEncoder();
-  const raw = new ReadableStream<Uint8Array>({
-    start(controller) {
-      controller.enqueue(encoder.encode(text));
-      end = (rest) => {
-        controller.enqueue(encoder.encode(rest));
-        controller.close();
-      };
-    },
-  });
-  return { raw: raw as never, end: (rest = '.example/orders"]}') => end(rest) };
-}
-
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-describe('a body that takes its time', () => {
-  it('keeps nobody from working', async () => {
+describe('a slow body', () => {
+  it('does not block other calls', async () => {
     const { call } = setUp({ maxInFlight: 1 });
     const { raw, end } = slowBody();
     const pending = call('POST', '/token', { raw });
@@ -119,7 +104,7 @@ describe('a body that takes its time', () => {
     expect((await pending).status).toBe(200);
   });
 
-  it('keeps its account, and not another one, from sending more of them than a share', async () => {
+  it('counts toward the share of its account, and not of another one', async () => {
     const { call } = setUp({ maxInFlight: 4 });
     const { raw, end } = slowBody();
     const pending = call('POST', '/token', { raw });
@@ -133,7 +118,7 @@ describe('a body that takes its time', () => {
     expect((await call('POST', '/token', { json })).status).toBe(200);
   });
 
-  it('takes more slots as more of it is there', async () => {
+  it('takes more slots as it grows', async () => {
     const { call } = setUp({ maxInFlight: 16, maxBodyBytes: 2 * 1_048_576 });
     const { raw, end } = slowBody(' '.repeat(2 * 131_072 + 1));
     const pending = call('POST', '/token', { raw });
@@ -142,7 +127,7 @@ describe('a body that takes its time', () => {
     const other = call('POST', '/token', { raw: second.raw });
     await turn();
 
-    // Four are the share of sixteen.
+    // The share of one account is four of sixteen slots.
     expectFailure(await call('POST', '/token', { json: { scopes: [ORDERS] } }), 'overloaded');
     end(JSON.stringify({ scopes: [ORDERS] }));
     second.end();
@@ -150,7 +135,7 @@ describe('a body that takes its time', () => {
     expect((await other).status).toBe(200);
   });
 
-  it('in a form takes slots of another kind than one of an account', async () => {
+  it('takes slots of another kind if it is a form', async () => {
     const { call } = setUp({ maxInFlight: 1, revocation: true });
     const { raw, end } = slowBody('token=');
     const form = asForm('');
@@ -168,7 +153,7 @@ describe('a body that takes its time', () => {
   it.each([
     [4096, 200],
     [4097, 413],
-  ])('in a form of %i bytes is answered with %i', async (length, status) => {
+  ])('that is a form of %i bytes is answered with %i', async (length, status) => {
     const { call } = setUp({ revocation: true });
     const answer = await call('POST', '/revoke', {
       ...asForm('token='.padEnd(length, 'x')),
@@ -187,7 +172,7 @@ describe('an answer that nobody reads', () => {
     return { ...setting, list: () => setting.handler(toRequest('GET', '/token')) };
   }
 
-  it('is worked on until it has left', async () => {
+  it('holds its slots until it has been sent', async () => {
     const { call, list } = await filled({ maxInFlight: 4 });
     const response = await list();
 
@@ -197,7 +182,7 @@ describe('an answer that nobody reads', () => {
     expect((await call('GET', '/scopes')).status).toBe(200);
   });
 
-  it('is given up', async () => {
+  it('is given up after the send timeout', async () => {
     const { call, list } = await filled({ maxInFlight: 4, sendTimeoutMs: 20 });
     const response = await list();
     expectFailure(await call('GET', '/token'), 'overloaded');
@@ -208,7 +193,7 @@ describe('an answer that nobody reads', () => {
     await expect(abandoned.text()).rejects.toThrow('not read in time');
   });
 
-  it('ends when its reader goes', async () => {
+  it('frees its slots when its reader cancels', async () => {
     const { call, list } = await filled({ maxInFlight: 4 });
     const response = await list();
     await response.body?.cancel();
@@ -220,15 +205,15 @@ describe('an answer that nobody reads', () => {
 describe('an answer that cannot be sent', () => {
   const failures: readonly (readonly [string, () => Promise<void>])[] = [
     [
-      'at first',
+      'throws',
       () => {
         throw new Error('gone');
       },
     ],
-    ['later', () => Promise.reject(new Error('gone'))],
+    ['rejects', () => Promise.reject(new Error('gone'))],
   ];
 
-  it.each(failures)('gives its slot back: %s', async (_, send) => {
+  it.each(failures)('gives its slot back when sending %s', async (_, send) => {
     const { handler, call } = setUp({ maxInFlight: 1 });
     const answer = ownForms.get(handler)?.answer;
     await answer?.(fromFetch(toRequest('GET', '/scopes')), send).catch(() => {});
@@ -255,12 +240,12 @@ describe('calls of one address', () => {
 
   it.each<[string, SetUpOptions, number]>([
     [
-      'hold no more than a share, where it is known',
+      'are limited to a share if the address is known',
       { clientAddress: ({ headers }) => headers.get(ADDRESS) ?? '' },
       2,
     ],
-    ['hold all where it is not', {}, 8],
-    ['hold all where all are taken for one', { clientAddress: () => '' }, 8],
+    ['can take all slots if the address is unknown', {}, 8],
+    ['can take all slots if every address is empty', { clientAddress: () => '' }, 8],
   ])('%s', async (_, options, share) => {
     const { from, open } = gated(options);
     const pending = Array.from({ length: share }, (__, i) => from('192.0.2.1', `user${i}`));

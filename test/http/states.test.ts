@@ -6,7 +6,7 @@ const statesOf = ({ body }: Answer) => (body['data'] as { state: string }[]).map
 const patch = ({ call }: Setup, id: string, json: object) =>
   call('PATCH', `/token/${id}`, { json });
 
-/** A token in each state, by their names. */
+/** One token in each state, named after it. */
 async function setUpStates() {
   const setup = setUp({ reveal: 'always' });
   const { clock, tokens } = setup;
@@ -24,8 +24,8 @@ async function setUpStates() {
   return { ...setup, tokensOf: { active, suspended, expired, revoked } };
 }
 
-describe('the member suspended of PATCH', () => {
-  it('suspends a token, and resumes it', async () => {
+describe('the PATCH member suspended', () => {
+  it('suspends and resumes a token', async () => {
     const setup = setUp();
     const { id, value } = await setup.issue();
     const suspended = await patch(setup, id, { suspended: true });
@@ -39,7 +39,7 @@ describe('the member suspended of PATCH', () => {
     expect((await setup.tokens.verify(value, { scope: ORDERS })).ok).toBe(true);
   });
 
-  it.each([['true'], [1], [null], [[true]]])('is not %j', async (suspended) => {
+  it.each([['true'], [1], [null], [[true]]])('cannot be %j', async (suspended) => {
     const setup = setUp();
     const { id } = await setup.issue();
     const answer = await patch(setup, id, { suspended });
@@ -48,7 +48,7 @@ describe('the member suspended of PATCH', () => {
     expect(answer.body['details']).toMatchObject({ member: 'suspended' });
   });
 
-  it('is of PATCH alone', async () => {
+  it('is refused by PUT and POST', async () => {
     const { call, issue } = setUp();
     const { id } = await issue();
     const json = { scopes: [ORDERS], suspended: true };
@@ -58,7 +58,7 @@ describe('the member suspended of PATCH', () => {
   });
 });
 
-describe('the query of a list by state and name', () => {
+describe('the state and name filters of a list', () => {
   it.each<[string, string[]]>([
     ['', ['active']],
     ['?state=active', ['active']],
@@ -70,7 +70,7 @@ describe('the query of a list by state and name', () => {
     ['?state=all&name=', ['active', 'expired', 'revoked', 'suspended']],
     ['?name=SUSP', []],
     [`?state=all&name=e&scope=${ORDERS}`, ['active', 'expired', 'revoked', 'suspended']],
-  ])('%s', async (query, expected) => {
+  ])('find, for "%s", tokens in the states %j', async (query, expected) => {
     const { call } = await setUpStates();
     const answer = await call('GET', `/token${query}`);
 
@@ -78,7 +78,7 @@ describe('the query of a list by state and name', () => {
     expect(statesOf(answer).sort()).toEqual(expected);
   });
 
-  it('is in the link to the next page', async () => {
+  it('are kept in the link to the next page', async () => {
     const { call } = await setUpStates();
     const states: string[] = [];
     let path: string | undefined = '/token?state=all&name=e&limit=1';
@@ -93,14 +93,14 @@ describe('the query of a list by state and name', () => {
   });
 });
 
-describe('GET of one token with a state', () => {
+describe('GET /token/{token} with a state filter', () => {
   it.each<[string, string[]]>([
     ['', ['active', 'suspended', 'expired']],
     ['?state=all', ['active', 'suspended', 'expired', 'revoked']],
     ['?state=revoked', ['revoked']],
     ['?state=suspended', ['suspended']],
     ['?unknown=1', ['active', 'suspended', 'expired']],
-  ])('%s shows %j', async (query, expected) => {
+  ])('shows, for "%s", tokens in the states %j', async (query, expected) => {
     const { call, tokensOf } = await setUpStates();
     const shown: string[] = [];
     for (const [state, { id }] of Object.entries(tokensOf)) {
@@ -125,7 +125,7 @@ describe('GET of one token with a state', () => {
     },
   );
 
-  it('never shows the value of a revoked one', async () => {
+  it('never reveals the value of a revoked token', async () => {
     const { call, tokensOf } = await setUpStates();
     const { id, value } = tokensOf.revoked;
     const answer = await call('GET', `/token/${id}?state=revoked`);
@@ -144,7 +144,7 @@ describe('a revoked token over HTTP', () => {
     ['PATCH', '', { suspended: false }],
     ['DELETE', '', undefined],
     ['POST', '/rotate', {}],
-  ])('is not found by %s%s, whatever the query says', async (method, path, json) => {
+  ])('is not found by %s%s, whatever state the query asks for', async (method, path, json) => {
     const { call, tokensOf } = await setUpStates();
     const { id } = tokensOf.revoked;
     for (const query of ['', '?state=revoked', '?state=all']) {
@@ -153,7 +153,7 @@ describe('a revoked token over HTTP', () => {
     }
   });
 
-  it('is revoked once, and a suspended one as well', async () => {
+  it('cannot be revoked again, even if it was suspended before', async () => {
     const { call, tokensOf } = await setUpStates();
 
     expectSuccess(await call('DELETE', `/token/${tokensOf.suspended.id}`), { data: null });

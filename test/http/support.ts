@@ -5,13 +5,12 @@ import {
   MemoryTokenStore,
   TokenService,
   type TokenServiceOptions,
-  type TokenStore,
 } from '../../src/index.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import { keepInspected, keepPassword } from '../canary.ts';
 
-/** Where the manual clock stands at the start, in UNIX seconds. */
+/** The start of the manual clock, in UNIX seconds. */
 export const START = Date.UTC(2100, 0, 1) / 1000;
 export const ONE_YEAR = 31_536_000;
 export const PASSWORD = 'correct horse';
@@ -24,7 +23,7 @@ export const CATALOG = [
   'GET:billing.example/invoices',
 ];
 
-/** Put into bad input, and then looked for in every answer. */
+/** Put into invalid input; no answer may contain it. */
 export const CANARY = 'CaNaRy7';
 
 /** The code table of the specification: HTTP status and number. */
@@ -76,7 +75,7 @@ export interface CallOptions {
   readonly as?: string | null;
   /** Sent as JSON. */
   readonly json?: unknown;
-  /** Sent as it is, as JSON by its header. */
+  /** Sent unchanged, with the content type of JSON. */
   readonly raw?: NonNullable<RequestInit['body']>;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -86,13 +85,13 @@ export type Setup = ReturnType<typeof setUp>;
 export interface SetUpOptions
   extends Partial<Omit<TokenServiceOptions, 'catalog'>>,
     Partial<Omit<TokenHandlerOptions, 'tokens'>> {
-  /** Without one, and without a `session`, everybody who knows `PASSWORD` is the account of their name. */
+  /** By default, if there is no `session`, every user name with `PASSWORD` is an account. */
   readonly authenticate?: Authenticate | undefined;
-  /** `null` for a service without one. @default CATALOG */
+  /** `null` for a service without a catalog. @default CATALOG */
   readonly catalog?: readonly string[] | null;
 }
 
-/** A service with a catalog, a clock that stands still, and the accounts `ada`, `bob` and so on. */
+/** A service with a catalog, a manual clock, and accounts such as `ada` and `bob`. */
 export function setUp({
   catalog = CATALOG,
   store = new MemoryTokenStore(),
@@ -153,7 +152,7 @@ export function toRequest(
   return new Request(`http://localhost${path}`, init as RequestInit);
 }
 
-/** A form for `call`, as a text or of parameters. */
+/** A form for `call`, from text or parameters. */
 export function asForm(
   form: string | Readonly<Record<string, string>>,
 ): Pick<CallOptions, 'raw' | 'headers'> {
@@ -161,7 +160,7 @@ export function asForm(
   return { raw, headers: { 'content-type': 'application/x-www-form-urlencoded' } };
 }
 
-/** Expects a failure as RFC 6749 section 5.2 has it. */
+/** Expects a failure in the format of RFC 6749 section 5.2. */
 export function expectOAuthFailure(answer: Answer, status: number, error: string): void {
   expect(answer.body).toEqual({
     error,
@@ -177,7 +176,7 @@ export async function readAnswer(response: Response): Promise<Answer> {
   return { status, headers, text, body: text === '' ? {} : JSON.parse(text) };
 }
 
-/** Expects just this failure: status, number, code, envelope and headers. */
+/** Expects exactly this failure: status, number, code, envelope and headers. */
 export function expectFailure(answer: Answer, code: Code): void {
   const [status, error] = CODES[code];
   const { message, details: _, ...envelope } = answer.body;
@@ -194,7 +193,7 @@ export function expectSuccess(answer: Answer, members: Readonly<Record<string, u
   expectHeaders(answer);
 }
 
-/** Expects what every answer has, and no word of the address or of a bad input. */
+/** Expects the headers that every answer has, and the canary nowhere. */
 export function expectHeaders({ headers, status, text }: Answer): void {
   expect(headers.get('content-type')).toBe('application/json');
   expect(headers.get('cache-control')).toBe('no-store');
@@ -208,18 +207,23 @@ export function expectHeaders({ headers, status, text }: Answer): void {
   expect(shown).not.toContain(CANARY.toLowerCase());
 }
 
-/** A store that is down while the switch is off. */
-export function breakable(): { store: TokenStore; outage: { isOn: boolean } } {
-  const outage = { isOn: false };
-  const store = new Proxy<TokenStore>(new MemoryTokenStore(), {
-    get(target, name) {
-      const member: unknown = Reflect.get(target, name, target);
-      if (typeof member !== 'function') return member;
-      return async (...args: unknown[]) => {
-        if (outage.isOn) throw new Error(`${CANARY} connection refused`);
-        return member.apply(target, args);
+/** Everything that a caller can see of an answer, starting with its status. */
+export function bytesOf({ status, headers, text }: Answer): string {
+  return `${status} ${JSON.stringify([...headers])} ${text}`;
+}
+
+/** A create body that starts with `text` and ends when the test calls `end`. */
+export function slowBody(text = '{"scopes":["GET:shop') {
+  let end: (rest: string) => void = () => {};
+  const encoder = new TextEncoder();
+  const raw = new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(encoder.encode(text));
+      end = (rest) => {
+        controller.enqueue(encoder.encode(rest));
+        controller.close();
       };
     },
   });
-  return { store, outage };
+  return { raw, end: (rest = '.example/orders"]}') => end(rest) };
 }

@@ -6,11 +6,11 @@ import { failureLimiter, fixedAccounts, hashPassword } from '../../src/http/inde
 import { basic, PASSWORD, type SetUpOptions, setUp } from './support.ts';
 
 const ADDRESS = 'x-address';
-/** What one address may have in the queue of passwords. */
-const PLACES_OF_ADDRESS = 8;
+/** How many checks of one address the password queue holds. */
+const SLOTS_PER_ADDRESS = 8;
 const passwordHash = hashPassword(PASSWORD);
 
-/** The service as `serve` has it: real hashes, 100 failures of a user and 1000 of an address. */
+/** A service with the limits of `serve`: 100 failures by user and address, 1000 by address. */
 function serving(options: SetUpOptions = {}) {
   const limiter = (points: number) => new RateLimiterMemory({ points, duration: 900 });
   const { call } = setUp({
@@ -34,7 +34,7 @@ function count(statuses: readonly number[], status: number): number {
 }
 
 describe('many guesses under load', () => {
-  it('are limited, the right one beyond the limit among them', async () => {
+  it('are limited, and so is the right password after the limit', async () => {
     const { signIn, guess } = serving({ maxInFlight: 4000 });
     const load = guess('bob', '192.0.2.2', 100);
 
@@ -43,15 +43,15 @@ describe('many guesses under load', () => {
 
     expect(count(wrong, 200)).toBe(0);
     expect(count(wrong, 429)).toBe(200);
-    expect(count(wrong, 401)).toBeLessThanOrEqual(PLACES_OF_ADDRESS);
+    expect(count(wrong, 401)).toBeLessThanOrEqual(SLOTS_PER_ADDRESS);
     expect(count(wrong, 401) + count(wrong, 503)).toBe(100);
     expect(right).toBe(429);
-    // The control: it is the right one.
+    // Control: the password is right.
     expect(await signIn('ada', PASSWORD, '192.0.2.4')).toBe(200);
     await Promise.all(load);
   });
 
-  it('keep no user at another address from signing in', async () => {
+  it('do not keep a user at another address from signing in', async () => {
     const { signIn, guess } = serving();
     const guesses = Array.from({ length: 99 }, (_, i) => guess(`user ${i}`, '192.0.2.1', 10));
 
@@ -59,11 +59,11 @@ describe('many guesses under load', () => {
 
     expect(await answer).toBe(200);
     const statuses = await Promise.all(guesses.flat());
-    expect(count(statuses, 401)).toBeLessThanOrEqual(PLACES_OF_ADDRESS);
+    expect(count(statuses, 401)).toBeLessThanOrEqual(SLOTS_PER_ADDRESS);
     expect(count(statuses, 401) + count(statuses, 503)).toBe(990);
   });
 
-  it('leave nothing in memory', async () => {
+  it('do not make the heap grow', async () => {
     setFlagsFromString('--expose-gc');
     const collect: () => void = runInNewContext('gc');
     const { guess } = serving({ maxInFlight: 2000 });

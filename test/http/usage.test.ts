@@ -29,8 +29,8 @@ async function setUpUsage(options: SetUpOptions = {}) {
   return { ...setup, usage, token, use, path, tokenAt };
 }
 
-describe('a token in the answers to GET', () => {
-  it.each(['/token', '/token?limit=1', '/token/ID'])('has its use: %s', async (at) => {
+describe('the usage of a token', () => {
+  it.each(['/token', '/token?limit=1', '/token/ID'])('is shown by GET %s', async (at) => {
     const { clock, token, use, tokenAt } = await setUpUsage();
     clock.advance(60);
     await use(ORDERS);
@@ -41,7 +41,7 @@ describe('a token in the answers to GET', () => {
     expect(shown).toMatchObject({ id: token.id, uses: 2, lastUsed: START + 60 });
   });
 
-  it('that was never used has null and 0', async () => {
+  it('is 0 and null if the token was never used', async () => {
     const { path, use, tokenAt } = await setUpUsage();
     await use(DENIED);
 
@@ -50,7 +50,7 @@ describe('a token in the answers to GET', () => {
     }
   });
 
-  it('has neither member if the service does not record usage', async () => {
+  it('is left out if the service does not record it', async () => {
     const { path, use, tokenAt } = await setUpUsage({ usage: undefined });
     await use(ORDERS);
 
@@ -67,7 +67,7 @@ describe('a token in the answers to GET', () => {
     ['PUT', '/token/ID', { scopes: [ORDERS] }],
     ['PATCH', '/token/ID', { name: 'ci' }],
     ['POST', '/token/ID/rotate', {}],
-  ])('differs in that from the answer to %s %s', async (method, at, json) => {
+  ])('is not shown by %s %s', async (method, at, json) => {
     const { token, use, call } = await setUpUsage();
     await use(ORDERS);
 
@@ -78,8 +78,8 @@ describe('a token in the answers to GET', () => {
   });
 });
 
-describe('POST /introspect', () => {
-  it('counts as a use by no scope in particular, and a refusal as one', async () => {
+describe('the usage counters', () => {
+  it('count an introspection as a use of "other", or as a refusal if it fails', async () => {
     const { send, clock, call, token, path } = await setUpUsage({
       introspection: { authenticate: ({ username }) => username },
     });
@@ -98,7 +98,7 @@ describe('POST /introspect', () => {
     });
   });
 
-  it('and POST /revoke counts none', async () => {
+  it('do not count POST /revoke', async () => {
     const { send, usage, token, tokens } = await setUpUsage({ revocation: true });
     const { status } = await send(toRequest('POST', '/revoke', asForm({ token: token.value })));
     await tokens.close();
@@ -109,7 +109,7 @@ describe('POST /introspect', () => {
 });
 
 describe('GET /token/{token}/usage', () => {
-  it('has the counts in total and by scope, unused ones with 0', async () => {
+  it('returns the counts in total and by scope, with 0 for unused scopes', async () => {
     const { clock, use, call, path } = await setUpUsage();
     clock.advance(60);
     await use(ORDERS);
@@ -130,7 +130,7 @@ describe('GET /token/{token}/usage', () => {
     });
   });
 
-  it('has what other processes wrote', async () => {
+  it('includes uses that other processes have written', async () => {
     const { call, path, usage, token } = await setUpUsage();
     const lastUsedAt = new Date((START - 5) * 1000 + 999);
     await usage.add([{ id: token.id, scope: 'other', uses: 7, lastUsedAt }]);
@@ -141,7 +141,7 @@ describe('GET /token/{token}/usage', () => {
     expect(data.scopes.at(-1)).toEqual({ scope: 'other', uses: 7, lastUsed: START - 5 });
   });
 
-  it('takes a value for the token, unless paths take ids only', async () => {
+  it('accepts a token value unless pathTokens is id-only', async () => {
     const any = await setUpUsage();
     const ids = await setUpUsage({ pathTokens: 'id-only' });
 
@@ -152,7 +152,7 @@ describe('GET /token/{token}/usage', () => {
     expect(await ids.call('GET', `${ids.path}/usage`)).toMatchObject({ status: 200 });
   });
 
-  it('answers the same for tokens that the account does not have', async () => {
+  it('gives the same not_found answer for every token that the account does not own', async () => {
     const { call, issue, tokens } = await setUpUsage();
     const [others, revoked] = [await issue('bob'), await issue()];
     await tokens.revoke('ada', revoked.id);
@@ -167,7 +167,7 @@ describe('GET /token/{token}/usage', () => {
     });
   });
 
-  it('shows an expired token, and needs credentials', async () => {
+  it('includes an expired token and requires credentials', async () => {
     const { call, clock, use, path } = await setUpUsage();
     await use(ORDERS);
     clock.advance(400 * 86_400);
@@ -176,7 +176,7 @@ describe('GET /token/{token}/usage', () => {
     expectFailure(await call('GET', `${path}/usage`, { as: null }), 'unauthenticated');
   });
 
-  it('answers HEAD, and no other method', async () => {
+  it('answers GET and HEAD and no other method', async () => {
     const { call, path } = await setUpUsage();
     const get = await call('GET', `${path}/usage`);
     const head = await call('HEAD', `${path}/usage`);
@@ -190,13 +190,16 @@ describe('GET /token/{token}/usage', () => {
     }
   });
 
-  it.each(['/usage/', '/Usage', '/usage/x', '//usage', '/usages'])('is not at %s', async (tail) => {
-    const { call, path } = await setUpUsage();
+  it.each(['/usage/', '/Usage', '/usage/x', '//usage', '/usages'])(
+    'is not served at %s',
+    async (tail) => {
+      const { call, path } = await setUpUsage();
 
-    expectFailure(await call('GET', path + tail), 'not_found');
-  });
+      expectFailure(await call('GET', path + tail), 'not_found');
+    },
+  );
 
-  it('says so if the service does not record usage, whatever the token', async () => {
+  it('answers usage_not_recorded for any token if usage is not recorded', async () => {
     const { call, path } = await setUpUsage({ usage: undefined });
     const known = await call('GET', `${path}/usage`);
     const unknown = await call('GET', `/token/${'0'.repeat(22)}/usage`);
@@ -207,7 +210,7 @@ describe('GET /token/{token}/usage', () => {
     expectFailure(await call('GET', `${path}/usage`, { as: null }), 'unauthenticated');
   });
 
-  it('is 503 while the usage store is down, and verdicts go on', async () => {
+  it('answers 503 while the usage store is down, and verify keeps working', async () => {
     const { call, path, usage, use, tokenAt } = await setUpUsage();
     const down = () => Promise.reject(new Error(CANARY));
     const [read, totals] = [usage.read.bind(usage), usage.totals.bind(usage)];
@@ -228,7 +231,7 @@ describe('GET /token/{token}/usage', () => {
 describe('GET /token/{token}/advice', () => {
   const DAY = 86_400;
 
-  it('names the scopes that were not used for 30 days, and changes nothing', async () => {
+  it('lists the scopes that were not used for 30 days and changes nothing', async () => {
     const { clock, use, call, path } = await setUpUsage();
     clock.advance(DAY);
     await use(ITEMS);
@@ -243,7 +246,7 @@ describe('GET /token/{token}/advice', () => {
     expect(body['data']).toMatchObject([{ scopes: [ITEMS, ORDERS], version: 1 }]);
   });
 
-  it('takes the days from the query', async () => {
+  it('reads the number of days from the query', async () => {
     const { clock, use, call, path } = await setUpUsage();
     const unusedFor = async (days: number) => {
       const { body } = await call('GET', `${path}/advice?unusedForDays=${days}`);
@@ -259,7 +262,7 @@ describe('GET /token/{token}/advice', () => {
     expect(await unusedFor(3650)).toEqual([]);
   });
 
-  it('gives none for a new token', async () => {
+  it('lists no scope of a new token as unused', async () => {
     const { call, path } = await setUpUsage();
 
     expect((await call('GET', `${path}/advice`)).body['data']).toEqual({
@@ -269,7 +272,7 @@ describe('GET /token/{token}/advice', () => {
     });
   });
 
-  it('gives none while a server that asks for introspection uses the token', async () => {
+  it('lists no scope as unused while introspection uses the token', async () => {
     const { clock, use, send, call, token, path } = await setUpUsage({
       introspection: { authenticate: ({ username }) => username },
     });
@@ -295,7 +298,7 @@ describe('GET /token/{token}/advice', () => {
     expect(answer.body['details']).toEqual({ member: 'unusedForDays' });
   });
 
-  it('refuses a misspelled or repeated parameter, and ignores others', async () => {
+  it('refuses misspelled, repeated and owner parameters and ignores unknown ones', async () => {
     const { call, path } = await setUpUsage();
     const ask = (query: string) => call('GET', `${path}/advice?${query}`);
 
@@ -305,7 +308,7 @@ describe('GET /token/{token}/advice', () => {
     expect(await ask('_=1')).toMatchObject({ status: 200 });
   });
 
-  it('answers the same for tokens that the account does not have', async () => {
+  it('gives the same not_found answer for every token that the account does not own', async () => {
     const { call, issue, tokens } = await setUpUsage();
     const [others, revoked] = [await issue('bob'), await issue()];
     await tokens.revoke('ada', revoked.id);
@@ -319,7 +322,7 @@ describe('GET /token/{token}/advice', () => {
     expect(texts.size).toBe(1);
   });
 
-  it('says so if the service does not record usage', async () => {
+  it('answers usage_not_recorded if usage is not recorded', async () => {
     const { call, path } = await setUpUsage({ usage: undefined });
 
     expectFailure(await call('GET', `${path}/advice`), 'usage_not_recorded');

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { AddressBlocks, parseAddress, readBlock } from '../../src/limits/addresses.ts';
 import { CompiledBlocks } from '../../src/limits/blocks.ts';
 
-/** The block of a text, as a token keeps it. */
+/** A block as a token stores it, or why it is refused. */
 function blockOf(text: string): string {
   const reading = readBlock(text);
   return reading.ok ? reading.text : reading.fault;
@@ -27,7 +27,7 @@ describe('readBlock', () => {
     ['::ffff:a00:1', '10.0.0.1'],
     ['::ffff:0:0/96', '0.0.0.0/0'],
     ['::10.0.0.1', '::a00:1'],
-  ])('keeps %s as %s', (text, expected) => {
+  ])('normalizes %s to %s', (text, expected) => {
     expect(blockOf(text)).toBe(expected);
     expect(blockOf(expected)).toBe(expected);
   });
@@ -72,7 +72,7 @@ describe('parseAddress', () => {
     'unknown',
     '',
     `::${'0'.repeat(10_000)}1`,
-  ])('does not read %s', (text) => {
+  ])('returns undefined for $0', (text) => {
     expect(parseAddress(text)).toBeUndefined();
   });
 });
@@ -87,25 +87,25 @@ describe('AddressBlocks', () => {
     ['0.0.0.0/0', '203.0.113.8', true],
     ['2001:db8::/33', '2001:db8:7fff:ffff::', true],
     ['2001:db8::/33', '2001:db8:8000::', false],
-    // One address of IPv4, in all its spellings.
+    // The same IPv4 address in all its spellings.
     ['10.0.0.1', '::ffff:10.0.0.1', true],
     ['10.0.0.1', '::FFFF:A00:1', true],
     ['10.0.0.1', '0:0:0:0:0:ffff:0a00:0001', true],
     ['::ffff:10.0.0.1', '10.0.0.1', true],
-    // An address that only looks like one of IPv4.
+    // IPv6 addresses that only look like IPv4.
     ['10.0.0.1', '::10.0.0.1', false],
     ['::10.0.0.1', '10.0.0.1', false],
     ['10.0.0.1', '64:ff9b::10.0.0.1', false],
-    // All of IPv6 is not all of IPv4, in whatever spelling, and the reverse.
+    // The block of all IPv6 addresses contains no IPv4 address, in any spelling, nor the reverse.
     ['::/0', '10.0.0.1', false],
     ['::/0', '::ffff:10.0.0.1', false],
     ['0.0.0.0/0', '2001:db8::1', false],
     ['::/0', '2001:db8::1', true],
-  ])('of %s have %s: %s', (block, address, expected) => {
+  ])('of %s contain %s: %s', (block, address, expected) => {
     expect(isIn([block], address)).toBe(expected);
   });
 
-  it('of several have what one of them has', () => {
+  it('contain an address if one of several blocks does', () => {
     const blocks = ['192.0.2.0/24', '2001:db8::/32', '198.51.100.7'];
 
     expect(isIn(blocks, '198.51.100.7')).toBe(true);
@@ -114,18 +114,21 @@ describe('AddressBlocks', () => {
     expect(isIn([], '198.51.100.8')).toBe(false);
   });
 
-  it.each(['nonsense', '10.0.0.0/99', 'fe80::1%eth0', '10.0.0.0/x'])('refuse %s', (text) => {
-    expect(() => new AddressBlocks([text])).toThrow();
-  });
+  it.each(['nonsense', '10.0.0.0/99', 'fe80::1%eth0', '10.0.0.0/x'])(
+    'refuse the block %s',
+    (text) => {
+      expect(() => new AddressBlocks([text])).toThrow();
+    },
+  );
 
-  it('agree with arithmetic over random blocks, addresses and spellings', () => {
+  it('agree with arithmetic for random blocks, addresses and spellings', () => {
     const runs = Number(process.env['ADDRESS_RUNS'] ?? 3000);
     fc.assert(
       fc.property(
         fc.array(anyBlock(), { minLength: 1, maxLength: 5 }),
         anyAddress(),
         (blocks, one) => {
-          // Half of the addresses are beside the edge of a block.
+          // About half of the addresses are next to the edge of a block.
           const address = one.isNear ? near(blocks[0] as RandomBlock, one) : one;
           const expected = blocks.some((block) => holds(block, address));
           const texts = blocks.map((block) => `${spelled(block, block.spelling)}/${bitsOf(block)}`);
@@ -148,9 +151,9 @@ describe('CompiledBlocks', () => {
   }
 
   it.each([
-    ['that stays', Object.freeze(['10.0.0.0/8', '2001:db8::/32'])],
-    ['that may change', ['10.0.0.0/8', '2001:db8::/32']],
-  ])('judge each address by itself, with a list %s', (_, allowed) => {
+    ['frozen', Object.freeze(['10.0.0.0/8', '2001:db8::/32'])],
+    ['mutable', ['10.0.0.0/8', '2001:db8::/32']],
+  ])('decide each address separately, with a list that is %s', (_, allowed) => {
     const inside = ['10.0.0.1', '::ffff:10.0.0.1', '2001:db8::1'];
     const outside = ['11.0.0.1', '::10.0.0.1', '2001:db9::1'];
     const unknown = ['', '10.0.0.1:80', undefined];
@@ -163,7 +166,7 @@ describe('CompiledBlocks', () => {
     ]);
   });
 
-  it('mix up no lists', () => {
+  it('do not mix up two lists', () => {
     const blocks = new CompiledBlocks(() => new Error('corrupt'));
     const [one, two] = [Object.freeze(['10.0.0.0/8']), Object.freeze(['11.0.0.0/8'])];
     const answers = [one, two, one, two].map((list) => blocks.refusalOf(list, '10.0.0.1'));
@@ -207,14 +210,14 @@ function holds(block: RandomBlock, address: Numbered): boolean {
 
 function near({ isIPv4, value, bits }: RandomBlock, { flipped }: RandomAddress): Numbered {
   const width = isIPv4 ? 32 : 128;
-  const place = Math.min(width - 1, Math.max(0, width - bits + (flipped % 3) - 1));
-  const beside = value ^ (1n << BigInt(place));
-  // One of IPv4 after all.
+  const bit = Math.min(width - 1, Math.max(0, width - bits + (flipped % 3) - 1));
+  const beside = value ^ (1n << BigInt(bit));
+  // The changed bit can make it an IPv4 address.
   if (!isIPv4 && beside >> 32n === 0xffffn) return { isIPv4: true, value: beside & 0xffffffffn };
   return { isIPv4, value: beside };
 }
 
-/** Random bits, and runs of zeros, which are spelled in other ways. */
+/** Random bits, or values with many zeros, which have shorter spellings. */
 function anyValue(bits: number): fc.Arbitrary<bigint> {
   const all = (1n << BigInt(bits)) - 1n;
   const any = fc.bigInt({ min: 0n, max: all });
@@ -242,7 +245,7 @@ function anyBlock(): fc.Arbitrary<RandomBlock> {
         const rest = BigInt(width(one) - bits);
         return { ...one, value: (one.value >> rest) << rest, bits, spelling };
       })
-      // The network of such a block is one of IPv4.
+      // Leaves out IPv6 blocks whose network is an IPv4 address.
       .filter(({ isIPv4, value }) => isIPv4 || value >> 32n !== 0xffffn)
   );
 }
@@ -253,7 +256,7 @@ function anyAddress(): fc.Arbitrary<RandomAddress> {
     .map(([one, isNear, flipped, spelling]) => ({ ...one, isNear, flipped, spelling }));
 }
 
-/** The prefix of a block as its spelling needs it: IPv4 within IPv6 has 96 bits more. */
+/** The prefix length for the spelling of a block: IPv4 spelled as IPv6 has 96 bits more. */
 function bitsOf({ isIPv4, bits, spelling }: RandomBlock): number {
   return isIPv4 && spelling > 0 ? bits + 96 : bits;
 }

@@ -1,30 +1,19 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { LEASE_IDLE_MS } from '../../src/bounds.ts';
 import { CheckedLeaseStore } from '../../src/limits/checked-lease-store.ts';
 import { Leases } from '../../src/limits/leases.ts';
-import type { TokenId, TokenLimits, TokenRecord } from '../../src/token.ts';
+import type { TokenLimits, TokenRecord } from '../../src/token.ts';
+import { CREATED, newRecord } from '../stores/support.ts';
 import { RecordingLeases } from './support.ts';
 
-const START = Date.UTC(2100, 0, 1);
-const ID = 'A'.repeat(22) as TokenId;
+const START = CREATED.getTime();
 
 function recordWith(limits: TokenLimits, version = 1): TokenRecord {
-  return {
-    id: ID,
-    account: 'ada',
-    prefix: 'acme',
-    kid: 'k1',
-    digest: new Uint8Array(32),
-    scopes: ['GET:shop.example/orders'],
-    requested: ['GET:shop.example/orders'],
-    createdAt: new Date(START),
-    expiresAt: new Date(START + 86_400_000),
-    version,
-    limits,
-  };
+  return newRecord('lease', { limits, version });
 }
 
-/** One process, on a store and a clock that several may share. */
+/** One process, on a store and a clock that several can share. */
 function nodeOn(inner: RecordingLeases, time: { now: number }, deadlineMs = 1000): Leases {
   const store = new CheckedLeaseStore(inner, { deadlineMs, onFailure: () => {} });
   return new Leases({ store, deadlineMs, now: () => time.now });
@@ -36,7 +25,7 @@ function setUp() {
   return { store, time, leases: nodeOn(store, time) };
 }
 
-/** Spends uses one after the other, with so many milliseconds between them; how many there were. */
+/** Tries to spend uses one after the other, `everyMs` apart. Resolves to how many it got. */
 async function spend(
   { leases, time }: Pick<ReturnType<typeof setUp>, 'leases' | 'time'>,
   record: TokenRecord,
@@ -47,7 +36,7 @@ async function spend(
     const now = leases.spend([record], time.now) ?? (await leases.spendLater([record]));
     spent += Number(now === true);
     time.now += everyMs;
-    // What is fetched in the background arrives.
+    // Lets leases arrive that are fetched in the background.
     await new Promise(setImmediate);
   }
   return spent;
@@ -58,7 +47,7 @@ function wantsOf({ takes }: RecordingLeases): number[] {
 }
 
 describe('a lease', () => {
-  it('begins with one use and doubles while it is used up quickly, to a sixteenth', async () => {
+  it('starts at one use and doubles while it is used up quickly, up to a sixteenth of the limit', async () => {
     const setting = setUp();
     await spend(setting, recordWith({ uses: 320 }), { tries: 100 });
 
@@ -72,7 +61,7 @@ describe('a lease', () => {
     expect(Math.max(...wantsOf(setting.store))).toBe(1000);
   });
 
-  it('stays at one use for a token that is used now and then, and fetches nothing ahead', async () => {
+  it('stays at one use for a token that is used rarely, without fetching ahead', async () => {
     const setting = setUp();
     await spend(setting, recordWith({ uses: 1000 }), { tries: 10, everyMs: 60_000 });
 
@@ -80,7 +69,7 @@ describe('a lease', () => {
     expect(setting.store.taken).toBe(10);
   });
 
-  it('becomes one use again when it lasts long', async () => {
+  it('shrinks to one use again when it lasts long', async () => {
     const setting = setUp();
     const record = recordWith({ uses: 1000 });
     await spend(setting, record, { tries: 30 });
@@ -92,7 +81,7 @@ describe('a lease', () => {
     expect(wantsOf(setting.store).at(-1)).toBe(1);
   });
 
-  it('is fetched before the last one is used up, so that nobody waits', async () => {
+  it('is fetched before the last one is used up, so that no caller waits', async () => {
     const setting = setUp();
     const record = recordWith({ uses: 100_000 });
     await spend(setting, record, { tries: 20 });
@@ -104,7 +93,7 @@ describe('a lease', () => {
   });
 
   it.each([1, 4, 8])(
-    'costs at most one call of the store for 100 uses, of 10 000 a second in %i processes',
+    'costs at most one store call per 100 uses, at 10 000 uses a second in %i processes',
     async (count) => {
       const { store, time } = setUp();
       let calls = 0;
@@ -125,7 +114,7 @@ describe('a lease', () => {
     },
   );
 
-  it('is fetched for all who wait in one call', async () => {
+  it('is fetched in one call for all callers that wait', async () => {
     const { store, leases } = setUp();
     const record = recordWith({ uses: 10_000 });
 
@@ -135,7 +124,7 @@ describe('a lease', () => {
     expect(wantsOf(store)[0]).toBe(64);
   });
 
-  it('of several limits is fetched in one call', async () => {
+  it('is fetched in one call for several limits', async () => {
     const { store, leases } = setUp();
     await leases.spendLater([recordWith({ uses: 9, rate: { uses: 9, seconds: 60 } })]);
 
@@ -143,7 +132,7 @@ describe('a lease', () => {
     expect(store.takes[0]).toHaveLength(2);
   });
 
-  it('that nobody needs goes back, and one that is in use does not', async () => {
+  it('is given back when it is idle, but not while it is in use', async () => {
     const setting = setUp();
     const { leases, store } = setting;
     const record = recordWith({ uses: 1000 });
@@ -161,7 +150,7 @@ describe('a lease', () => {
     expect(store.taken).toBe(21);
   });
 
-  it('goes back at the end, also one that is on its way, and nothing is spent after that', async () => {
+  it('is given back on close, even while it is fetched, and no use is spent after that', async () => {
     const setting = setUp();
     const { leases, store } = setting;
     const record = recordWith({ uses: 1000 });
@@ -179,7 +168,7 @@ describe('a lease', () => {
     await expect(leases.spendLater([record])).rejects.toMatchObject({ code: 'store_unavailable' });
   });
 
-  it('whose answer is lost is lost, and never spent twice', async () => {
+  it('is lost if its answer is lost, and never spent twice', async () => {
     const setting = setUp();
     const { store, leases } = setting;
     const record = recordWith({ uses: 3 });
@@ -194,7 +183,7 @@ describe('a lease', () => {
     expect(await spend(setting, record, { tries: 10 })).toBe(2);
   });
 
-  it('of a limit without a use is asked for once in a second, and then again', async () => {
+  it('is not requested again within a second if the limit has no uses left', async () => {
     const setting = setUp();
     const { store, time } = setting;
     const record = recordWith({ uses: 2 });
@@ -203,22 +192,22 @@ describe('a lease', () => {
 
     await spend(setting, record, { tries: 100 });
     expect(store.takes).toHaveLength(length);
-    await store.giveBack([{ key: `${ID}/uses`, window: 0, amount: 1 }]);
+    await store.giveBack([{ key: `${record.id}/uses`, window: 0, amount: 1 }]);
     time.now += 1000;
     expect(await spend(setting, record, { tries: 10 })).toBe(1);
   });
 
-  it('belongs to the newest version that was seen', async () => {
+  it('follows the limit of the newest version that was seen', async () => {
     const setting = setUp();
     const [old, next] = [recordWith({ uses: 1000 }), recordWith({ uses: 5 }, 2)];
     await spend(setting, old, { tries: 3 });
     await spend(setting, next, { tries: 1 });
 
-    // Read before the change, and judged after it.
+    // A record that was read before the change still has the old limit.
     expect(await spend(setting, old, { tries: 10 })).toBe(1);
   });
 
-  it('is asked for until the token can have ended, and a year longer', async () => {
+  it('is kept for a year after the expiry of the token, or until the end of its window', async () => {
     const setting = setUp();
     const record = recordWith({ uses: 5, rate: { uses: 5, seconds: 60 } });
     await spend(setting, record, { tries: 1 });
@@ -229,8 +218,282 @@ describe('a lease', () => {
   });
 });
 
+/** Lets everything arrive that the store has answered. */
+const settled = () => new Promise<void>(setImmediate);
+
+/** Holds the answers of a store until they are released. */
+function held(store: RecordingLeases, call: keyof RecordingLeases): () => Promise<void> {
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  store.fault = (name) => (name === call ? released : undefined);
+  return async () => {
+    store.fault = () => undefined;
+    release();
+    await settled();
+  };
+}
+
+describe('the next lease', () => {
+  it.each([
+    ['doubles if the last one was asked for less than a second ago', 999, 2],
+    ['stays as large after a second', 1000, 1],
+  ])('%s', async (_, everyMs, want) => {
+    const setting = setUp();
+    await spend(setting, recordWith({ uses: 1000 }), { tries: 2, everyMs });
+
+    expect(wantsOf(setting.store).slice(0, 2)).toEqual([1, want]);
+  });
+
+  it.each([
+    ['keeps its size if the last one lasted ten seconds', 10_000, 4],
+    ['starts at one use again if the last one lasted longer', 10_001, 1],
+  ])('%s', async (_, lastedMs, want) => {
+    const setting = setUp();
+    const record = recordWith({ uses: 1000 });
+    const release = await startedAtFour(setting, record);
+    setting.time.now += lastedMs;
+    await release();
+
+    expect(wantsOf(setting.store).at(-1)).toBe(want);
+  });
+
+  /** Spends until leases have four uses each and all are spent; the result asks for the next one. */
+  async function startedAtFour(
+    setting: ReturnType<typeof setUp>,
+    record: TokenRecord,
+  ): Promise<() => Promise<void>> {
+    await spend(setting, record, { tries: 3 });
+    const inHand = setting.store.taken - 3;
+    const before = wantsOf(setting.store).at(-1);
+    expect([before, inHand]).toEqual([4, 4]);
+    return async () => {
+      await spend(setting, record, { tries: 2 });
+    };
+  }
+
+  it('is fetched when half of the last one is spent, once, and not before', async () => {
+    const setting = setUp();
+    const { leases, store, time } = setting;
+    const record = recordWith({ uses: 10_000 });
+    await Promise.all(Array.from({ length: 8 }, () => leases.spendLater([record])));
+    await spend(setting, record, { tries: 1 });
+    const { length } = store.takes;
+    const full = store.taken - 9;
+    const release = held(store, 'take');
+
+    for (let left = full; left * 2 > full + 2; left -= 1) leases.spend([record], time.now);
+    await settled();
+    expect(store.takes).toHaveLength(length);
+    leases.spend([record], time.now);
+    leases.spend([record], time.now);
+    leases.spend([record], time.now);
+    await settled();
+    expect(store.takes).toHaveLength(length + 1);
+    await release();
+  });
+
+  it('is of one use if the store granted less than was asked for', async () => {
+    const setting = setUp();
+    const { store } = setting;
+    const record = recordWith({ uses: 320 });
+    await spend(setting, record, { tries: 64 });
+    const { length } = wantsOf(store);
+    store.take = async (wants) => {
+      store.takes.push(wants);
+      return wants.map(({ want }) => Math.min(want, 3));
+    };
+    await spend(setting, record, { tries: 40 });
+
+    expect(wantsOf(store).slice(length, length + 3)).toEqual([20, 1, 2]);
+  });
+
+  it('is not fetched ahead while the limit is known to have no use left', async () => {
+    const setting = setUp();
+    const { leases, store, time } = setting;
+    const record = recordWith({ uses: 64 });
+    // Four in hand, and nothing left in the store.
+    await Promise.all(Array.from({ length: 4 }, () => leases.spendLater([record])));
+    await spend(setting, record, { tries: 60 });
+    const { length } = store.takes;
+    await store.giveBack([{ key: `${record.id}/uses`, window: 0, amount: 4 }]);
+    await spend(setting, record, { tries: 1 });
+    expect(store.takes).toHaveLength(length);
+    time.now += 1000;
+    expect(await spend(setting, record, { tries: 10 })).toBe(4);
+  });
+
+  it('is dropped if its window has ended before it arrives', async () => {
+    const { leases, store, time } = setUp();
+    const record = recordWith({ rate: { uses: 320, seconds: 1 } });
+    const release = held(store, 'take');
+    const waiting = Array.from({ length: 8 }, () => leases.spendLater([record]));
+    await settled();
+    time.now += 1000;
+    // A verification of the new window.
+    expect(leases.spend([record], time.now)).toBeUndefined();
+    await release();
+    await Promise.all(waiting);
+
+    // All eight were leased again, from the new window.
+    const [first, second] = store.takes.flat();
+    expect(second?.window).toBe((first?.window ?? 0) + 1);
+    expect(second?.want).toBe(8);
+  });
+});
+
+describe('a change of the limits', () => {
+  it('gives back what was leased of a rate with other windows', async () => {
+    const setting = setUp();
+    const { leases, store, time } = setting;
+    const old = recordWith({ rate: { uses: 320, seconds: 60 } });
+    await spend(setting, old, { tries: 10 });
+    expect(store.taken).toBeGreaterThan(10);
+
+    leases.spend([recordWith({ rate: { uses: 320, seconds: 10 } }, 2)], time.now);
+    await settled();
+
+    expect(store.taken).toBe(10);
+  });
+
+  it('keeps what was leased of a rate with the same windows and more uses', async () => {
+    const setting = setUp();
+    const { leases, store, time } = setting;
+    await spend(setting, recordWith({ rate: { uses: 320, seconds: 60 } }), { tries: 10 });
+    const { taken } = store;
+    const { length } = store.takes;
+
+    const next = recordWith({ rate: { uses: 640, seconds: 60 } }, 2);
+    expect(leases.spend([next], time.now)).toBe(true);
+    expect([store.taken, store.takes.length]).toEqual([taken, length]);
+  });
+
+  it('asks the store again if it raises a limit that had no use left, and only then', async () => {
+    const setting = setUp();
+    const { store } = setting;
+    await spend(setting, recordWith({ uses: 2 }), { tries: 5 });
+    const { length } = store.takes;
+
+    expect(await spend(setting, recordWith({ uses: 2 }, 2), { tries: 5 })).toBe(0);
+    expect(store.takes).toHaveLength(length);
+    expect(await spend(setting, recordWith({ uses: 4 }, 3), { tries: 5 })).toBe(2);
+  });
+
+  it('lowers a limit of which nothing is in hand without a call of the store', async () => {
+    const setting = setUp();
+    const { store } = setting;
+    const giveBack = vi.spyOn(store, 'giveBack');
+    await spend(setting, recordWith({ uses: 100 }), { tries: 1 });
+
+    expect(await spend(setting, recordWith({ uses: 2 }, 2), { tries: 3 })).toBe(1);
+    expect(giveBack).not.toHaveBeenCalled();
+  });
+
+  it('waits for what goes back before it leases by the lower limit', async () => {
+    const setting = setUp();
+    const { leases, store, time } = setting;
+    await spend(setting, recordWith({ uses: 1000 }), { tries: 20 });
+    const release = held(store, 'giveBack');
+    const { length } = store.takes;
+    const next = recordWith({ uses: 30 }, 2);
+
+    expect(leases.spend([next], time.now)).toBeUndefined();
+    const waiting = leases.spendLater([next]);
+    await settled();
+    expect(store.takes).toHaveLength(length);
+    await release();
+    expect(await waiting).toBe(true);
+    expect(store.taken).toBeGreaterThan(20);
+    expect(store.taken).toBeLessThanOrEqual(30);
+  });
+});
+
+describe('idle leases', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** A process with some uses in hand; `tick` lets the time pass that its timer waits. */
+  async function setUpIdle() {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const setting = setUp();
+    const record = recordWith({ uses: 1000 });
+    await spend(setting, record, { tries: 20 });
+    const tick = async () => {
+      vi.advanceTimersByTime(LEASE_IDLE_MS);
+      await settled();
+    };
+    return { ...setting, setting, record, tick };
+  }
+
+  it('are given back by a timer, which ends with the last of them', async () => {
+    const { store, tick } = await setUpIdle();
+    await tick();
+    expect(store.taken).toBeGreaterThan(20);
+    await tick();
+    expect(store.taken).toBe(20);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('are looked for again when there are new ones', async () => {
+    const { setting, store, record, tick } = await setUpIdle();
+    await tick();
+    await tick();
+    await spend(setting, record, { tries: 5 });
+    expect(vi.getTimerCount()).toBe(1);
+    await tick();
+    await tick();
+    expect(store.taken).toBe(25);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('are looked for by one timer, and by none after close', async () => {
+    const { setting, leases } = await setUpIdle();
+    const other = newRecord('other', { limits: { uses: 1000 } });
+    await spend(setting, other, { tries: 20 });
+    expect(vi.getTimerCount()).toBe(1);
+    await leases.close();
+    expect(vi.getTimerCount()).toBe(0);
+    await expect(leases.spendLater([other])).rejects.toThrow();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('stay while the next one is being fetched, so that nothing of it is lost', async () => {
+    const { setting, leases, store } = await setUpIdle();
+    const rare = newRecord('rare', { limits: { uses: 1000 } });
+    await spend(setting, rare, { tries: 3 });
+    const release = held(store, 'take');
+    const waiting = leases.spendLater([newRecord('rarer', { limits: { uses: 1000 } })]);
+    await settled();
+    leases.giveBackIdle();
+    leases.giveBackIdle();
+    leases.giveBackIdle();
+    await release();
+    expect(await waiting).toBe(true);
+    leases.giveBackIdle();
+    leases.giveBackIdle();
+    await settled();
+
+    expect(store.taken).toBe(20 + 3 + 1);
+  });
+
+  it('cost no call of the store if nothing is left of them', async () => {
+    const { setting, leases, store } = await setUpIdle();
+    await leases.close();
+    const giveBack = vi.spyOn(store, 'giveBack');
+    const other = nodeOn(store, setting.time);
+    await other.spendLater([recordWith({ uses: 1000 })]);
+    other.giveBackIdle();
+    other.giveBackIdle();
+    await other.close();
+
+    expect(giveBack).not.toHaveBeenCalled();
+  });
+});
+
 describe('several processes', () => {
-  /** What happens next: a node spends, is killed, closes or looks for what is idle, or time goes on. */
+  /** A node spends, is killed, closes or gives back idle leases; or time passes; or the store goes down or up. */
   const step = fc.oneof(
     {
       weight: 20,
@@ -246,7 +509,7 @@ describe('several processes', () => {
   );
   const runs = Number(process.env['SCHEDULES'] ?? 2000) / 10;
 
-  it(`never use more than a limit, in ${runs} schedules`, { timeout: 600_000 }, async () => {
+  it(`never use more than a limit, in ${runs} random schedules`, { timeout: 600_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { maxLength: 40 }),
@@ -286,7 +549,7 @@ describe('several processes', () => {
     );
   });
 
-  it('that close in order use exactly the limit', async () => {
+  it('use exactly the limit if they close properly', async () => {
     const store = new RecordingLeases();
     const time = { now: START };
     const record = recordWith({ uses: 10_000 });

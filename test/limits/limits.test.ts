@@ -15,7 +15,7 @@ function issue(
   return tokens.issue({ account: 'ada', scopes: [SCOPE], limits });
 }
 
-/** How often a token is accepted in a row. */
+/** How many of several uses in a row are accepted. */
 async function acceptedOf(
   { tokens }: Pick<LimitSetting, 'tokens'>,
   value: string,
@@ -38,7 +38,7 @@ describe('limits of a token', () => {
   };
   const KEPT = { ...LIMITS, addresses: ['10.0.0.0/8', '2001:db8::/32'] };
 
-  it('are kept in canonical spelling, and shown', async () => {
+  it('are stored in canonical form, and shown', async () => {
     const { tokens, store, leases } = setUpLimits();
     const token = await issue({ tokens }, LIMITS);
 
@@ -50,7 +50,7 @@ describe('limits of a token', () => {
     expect(await tokens.issue({ account: 'ada', scopes: [SCOPE] })).not.toHaveProperty('limits');
   });
 
-  it('are replaced whole by patch, stay without them, and are removed by null', async () => {
+  it('are replaced as a whole by patch, left unchanged if omitted, and removed by null', async () => {
     const { tokens } = setUpLimits();
     const { id } = await issue({ tokens }, LIMITS);
 
@@ -59,7 +59,7 @@ describe('limits of a token', () => {
     expect(await tokens.patch('ada', id, { limits: null })).not.toHaveProperty('limits');
   });
 
-  it('are replaced whole by modify, stay without them, and are removed by null', async () => {
+  it('are replaced as a whole by modify, left unchanged if omitted, and removed by null', async () => {
     const { tokens } = setUpLimits();
     const { id } = await issue({ tokens }, LIMITS);
     const scopes = [SCOPE];
@@ -90,7 +90,7 @@ describe('limits of a token', () => {
     [{ addresses: '::1' }, /limits\.addresses must be a list; got a text/],
     [{ addresses: ['::1', '10.0.0.1/8'] }, /limits\.addresses\[1\] .*"10\.0\.0\.1\/8" has bits/],
     [{ addresses: ['::1', 'secret-word'] }, /limits\.addresses\[1\] .*; a text is neither/],
-  ])('%j are refused by issue, modify and patch alike', async (limits, message) => {
+  ])('are refused by issue, modify and patch: $0', async (limits, message) => {
     const { tokens } = setUpLimits();
     const scopes = [SCOPE];
     const { id } = await tokens.issue({ account: 'ada', scopes });
@@ -107,7 +107,7 @@ describe('limits of a token', () => {
   });
 
   it.each<TokenLimits>([{ uses: 1 }, { rate: { uses: 1, seconds: 1 } }])(
-    '%j need a service that counts uses',
+    'need a service that counts uses: %j',
     async (limits) => {
       const { tokens } = setUp();
       const { id } = await issue({ tokens }, { addresses: ['::1'] });
@@ -133,7 +133,7 @@ describe('a token with addresses', () => {
     ['10.1.2.3:80', 'address_unknown'],
     ['nonsense', 'address_unknown'],
     [undefined, 'address_unknown'],
-  ])('from %s is decided as %s', async (address, expected) => {
+  ])('used from %s gets the answer %s', async (address, expected) => {
     const { tokens } = setUpLimits();
     const { value } = await issue({ tokens }, limits);
 
@@ -142,7 +142,7 @@ describe('a token with addresses', () => {
     expect(await tokens.allows(value, NEED, { address })).toBe(expected === 'ok');
   });
 
-  it('says nothing about its scopes to other addresses, and is refused as ended before that', async () => {
+  it('is checked in order: state, address, scopes', async () => {
     const { tokens } = setUpLimits();
     const { id, value } = await issue({ tokens }, limits);
     const elsewhere = { address: '192.0.2.1' };
@@ -153,7 +153,7 @@ describe('a token with addresses', () => {
     expect(reasonOf(await tokens.verify(value, NEED, elsewhere))).toBe('suspended');
   });
 
-  it('loses no use to other addresses', async () => {
+  it('spends no use on a refusal of another address', async () => {
     const { tokens, leases } = setUpLimits();
     const { value } = await issue({ tokens }, { ...limits, uses: 1 });
 
@@ -162,7 +162,7 @@ describe('a token with addresses', () => {
     expect(await tokens.allows(value, NEED, HERE)).toBe(true);
   });
 
-  it('may be used from elsewhere after a change, and no longer from here', async () => {
+  it('accepts the new addresses after a change, and no longer the old ones', async () => {
     const { tokens } = setUpLimits();
     const { id, value } = await issue({ tokens }, limits);
     expect(await tokens.allows(value, NEED, HERE)).toBe(true);
@@ -173,7 +173,7 @@ describe('a token with addresses', () => {
     expect(await tokens.allows(value, NEED, { address: '192.0.2.1' })).toBe(true);
   });
 
-  it('that cannot be read is an error, never accepted', async () => {
+  it('makes verify fail with store_corrupt if the stored addresses are malformed', async () => {
     const { tokens, store } = setUpLimits({ cache: {} });
     const { id, value } = await issue({ tokens }, limits);
     const record = await recordOf(store, id);
@@ -182,7 +182,7 @@ describe('a token with addresses', () => {
     expect(await codeOf(tokens.verify(value, NEED, HERE))).toBe('store_corrupt');
   });
 
-  it('takes the address as a text only', async () => {
+  it('makes verify refuse an address that is not a string', async () => {
     const { tokens } = setUpLimits();
     const { value } = await issue({ tokens }, limits);
     const bad = { address: 7 as unknown as string };
@@ -191,7 +191,7 @@ describe('a token with addresses', () => {
     expect(() => tokens.verifySync(value, NEED, bad)).toThrow(/address must be/);
   });
 
-  it('emits its refusals with their reason, and counts them', async () => {
+  it('emits refused with the reason', async () => {
     const events: TokenEvent[] = [];
     const { tokens } = setUpLimits({ onEvent: (event) => events.push(event) });
     const { id, value } = await issue({ tokens }, limits);
@@ -207,7 +207,7 @@ describe('a token with addresses', () => {
   });
 });
 
-describe('a token with a number of uses', () => {
+describe('a token with a limit on uses', () => {
   it.each([1, 2, 16, 100])('is accepted %d times, and not once more', async (uses) => {
     const setting = setUpLimits();
     const { value } = await issue(setting, { uses });
@@ -216,7 +216,7 @@ describe('a token with a number of uses', () => {
     expect(reasonOf(await setting.tokens.verify(value, NEED))).toBe('limit_exceeded');
   });
 
-  it('says nothing of a later try when it has none left', async () => {
+  it('gives no time to retry after its last use', async () => {
     const setting = setUpLimits();
     const { value } = await issue(setting, { uses: 1 });
     await acceptedOf(setting, value, 1);
@@ -227,7 +227,7 @@ describe('a token with a number of uses', () => {
     });
   });
 
-  it('is accepted as often by many callers together', async () => {
+  it('is accepted 500 times by 1000 concurrent calls', async () => {
     const { tokens } = setUpLimits();
     const { value } = await issue({ tokens }, { uses: 500 });
 
@@ -238,7 +238,7 @@ describe('a token with a number of uses', () => {
     expect(verdicts.filter(({ ok }) => ok)).toHaveLength(500);
   });
 
-  it('is accepted as often by several services that close in order', async () => {
+  it('loses no uses to services that are closed', async () => {
     const leases = new RecordingLeases();
     const { tokens, store, clock } = setUpLimits({}, leases);
     const { value } = await issue({ tokens }, { uses: 200 });
@@ -256,7 +256,7 @@ describe('a token with a number of uses', () => {
     expect(await acceptedOf({ tokens }, value, 100)).toBe(80);
   });
 
-  it('loses none to a refusal, a dry run, a question or an explanation', async () => {
+  it('spends no use on a refusal, explain, a dry run, introspect or verifySync', async () => {
     const { tokens, leases } = setUpLimits();
     const { id, value } = await issue({ tokens }, { uses: 1 });
 
@@ -270,7 +270,7 @@ describe('a token with a number of uses', () => {
     expect(await tokens.allows(value, NEED)).toBe(true);
   });
 
-  it('is decided without waiting while a use is in hand, or known to be missing', async () => {
+  it('is decided by verifySync while a leased use is left, or the limit is known to be reached', async () => {
     const { tokens } = setUpLimits();
     const { value } = await issue({ tokens }, { uses: 1000 });
     expect(tokens.verifySync(value, NEED)).toBeUndefined();
@@ -281,7 +281,7 @@ describe('a token with a number of uses', () => {
     expect(reasonOf(tokens.verifySync(value, NEED))).toBe('limit_exceeded');
   });
 
-  it('gets more uses by a higher limit', async () => {
+  it('gets more uses from a higher limit', async () => {
     const setting = setUpLimits();
     const { id, value } = await issue(setting, { uses: 10 });
     expect(await acceptedOf(setting, value, 20)).toBe(10);
@@ -291,7 +291,7 @@ describe('a token with a number of uses', () => {
     expect(await acceptedOf(setting, value, 20)).toBe(5);
   });
 
-  it('has none left by a limit below what was spent, also of those in hand', async () => {
+  it('has no uses left if the limit is lowered to the number spent, not even leased ones', async () => {
     const setting = setUpLimits();
     const { id, value } = await issue(setting, { uses: 1000 });
     expect(await acceptedOf(setting, value, 50)).toBe(50);
@@ -303,7 +303,7 @@ describe('a token with a number of uses', () => {
     expect(setting.leases.taken).toBe(50);
   });
 
-  it('keeps what is left by a lower limit', async () => {
+  it('keeps the uses that a lower limit leaves', async () => {
     const setting = setUpLimits();
     const { id, value } = await issue(setting, { uses: 1000 });
     expect(await acceptedOf(setting, value, 50)).toBe(50);
@@ -313,7 +313,7 @@ describe('a token with a number of uses', () => {
     expect(await acceptedOf(setting, value, 100)).toBe(10);
   });
 
-  it('is not limited any more when the limit is removed', async () => {
+  it('is no longer limited when the limit is removed', async () => {
     const setting = setUpLimits();
     const { id, value } = await issue(setting, { uses: 1 });
     await acceptedOf(setting, value, 2);
@@ -323,7 +323,7 @@ describe('a token with a number of uses', () => {
     expect(await acceptedOf(setting, value, 50)).toBe(50);
   });
 
-  it('keeps its count when its value is replaced', async () => {
+  it('keeps its count when it is rotated', async () => {
     const setting = setUpLimits();
     const { id, value } = await issue(setting, { uses: 10 });
     expect(await acceptedOf(setting, value, 4)).toBe(4);
@@ -334,7 +334,7 @@ describe('a token with a number of uses', () => {
     expect(await acceptedOf(setting, value, 20)).toBe(2);
   });
 
-  it('activates a waiting value by an accepted use alone', async () => {
+  it('activates a pending value only with an accepted use', async () => {
     const setting = setUpLimits();
     const { tokens } = setting;
     const { id, value } = await issue(setting, { uses: 1 });
@@ -349,7 +349,7 @@ describe('a token with a number of uses', () => {
     expect((await recordOf(setting.store, id)).pending).toBeUndefined();
   });
 
-  it('is refused while its store does not answer, and works when it does', async () => {
+  it('makes verify fail with store_unavailable while the lease store is down, and works afterwards', async () => {
     const setting = setUpLimits();
     const { tokens, leases } = setting;
     const { value } = await issue(setting, { uses: 10 });
@@ -362,7 +362,7 @@ describe('a token with a number of uses', () => {
     expect(await acceptedOf(setting, value, 20)).toBe(10);
   });
 
-  it('is refused within the deadline if its store hangs', async () => {
+  it('makes verify fail with store_unavailable at the deadline if the lease store hangs', async () => {
     const setting = setUpLimits({ deadlineMs: 20 });
     const { value } = await issue(setting, { uses: 10 });
     setting.leases.fault = () => new Promise(() => {});
@@ -370,7 +370,7 @@ describe('a token with a number of uses', () => {
     expect(await codeOf(setting.tokens.verify(value, NEED))).toBe('store_unavailable');
   });
 
-  it('goes on with the uses in hand while its store does not answer', async () => {
+  it('goes on with leased uses while the lease store is down', async () => {
     const setting = setUpLimits();
     const { value } = await issue(setting, { uses: 1000 });
     await acceptedOf(setting, value, 100);
@@ -383,7 +383,7 @@ describe('a token with a number of uses', () => {
     expect(await codeOf(setting.tokens.verify(value, NEED))).toBe('store_unavailable');
   });
 
-  it('is refused by a service that does not count uses, which says so', async () => {
+  it('makes verify fail in a service without limits, with a message that names the option', async () => {
     const events: TokenEvent[] = [];
     const { tokens, store } = setUpLimits();
     const { value } = await issue({ tokens }, { uses: 10 });
@@ -400,13 +400,13 @@ describe('a token with a number of uses', () => {
   });
 
   it.each([
-    ['more than it wanted', (want: number) => [want + 1]],
-    ['less than nothing', () => [-1]],
-    ['a part of one', () => [0.5]],
-    ['too few', () => []],
-    ['a text', () => ['1']],
-    ['nothing', () => undefined],
-  ])('is refused if its store grants %s', async (_, answer) => {
+    ['more than asked for', (want: number) => [want + 1]],
+    ['a negative number', () => [-1]],
+    ['a fraction', () => [0.5]],
+    ['too few numbers', () => []],
+    ['a string', () => ['1']],
+    ['undefined', () => undefined],
+  ])('makes verify fail with store_corrupt if the lease store grants %s', async (_, answer) => {
     const leases = new RecordingLeases();
     leases.take = async ([want]) => answer(want?.want ?? 0) as number[];
     const { tokens } = setUpLimits({}, leases);
@@ -415,7 +415,7 @@ describe('a token with a number of uses', () => {
     expect(await codeOf(tokens.verify(value, NEED))).toBe('store_corrupt');
   });
 
-  it('counts an introspection that is a use, and is not active without one', async () => {
+  it('spends a use on introspect with countsAsUse, which returns undefined without one', async () => {
     const { tokens } = setUpLimits();
     const { value } = await issue({ tokens }, { uses: 2, addresses: ['::1'] });
     const use = { countsAsUse: true, address: '::1' };
@@ -432,7 +432,7 @@ describe('a token with a number of uses', () => {
 describe('a token with a rate', () => {
   const limits = { rate: { uses: 3, seconds: 60 } };
 
-  it('is accepted as often in each window, and says when the next one begins', async () => {
+  it('is accepted up to its rate in each window, and says when the next window begins', async () => {
     const setting = setUpLimits();
     const { value } = await issue(setting, limits);
     setting.clock.advance(50.5);
@@ -451,7 +451,7 @@ describe('a token with a rate', () => {
     expect(await acceptedOf(setting, value, 10)).toBe(3);
   });
 
-  it('takes no use of a window into the next', async () => {
+  it('carries no uses from one window over to the next', async () => {
     const setting = setUpLimits();
     const { value } = await issue(setting, { rate: { uses: 100, seconds: 60 } });
     await acceptedOf(setting, value, 50);
@@ -460,7 +460,7 @@ describe('a token with a rate', () => {
     expect(await acceptedOf(setting, value, 200)).toBe(100);
   });
 
-  it('spends a use of each of its limits or of none', async () => {
+  it('spends a use of both its limits or of neither', async () => {
     const setting = setUpLimits();
     const { id, value } = await issue(setting, { ...limits, uses: 5 });
 
@@ -475,7 +475,7 @@ describe('a token with a rate', () => {
     expect(await acceptedOf(setting, value, 10)).toBe(1);
   });
 
-  it('waits for a use in the window in which it is granted', async () => {
+  it('spends a use of the window in which the lease arrives', async () => {
     const setting = setUpLimits();
     const { value } = await issue(setting, { rate: { uses: 1, seconds: 60 } });
     let isFirst = true;
@@ -491,7 +491,7 @@ describe('a token with a rate', () => {
     ]);
   });
 
-  it('counts anew by windows of another length', async () => {
+  it('starts a new count when the length of the window changes', async () => {
     const setting = setUpLimits();
     const { id, value } = await issue(setting, limits);
     expect(await acceptedOf(setting, value, 10)).toBe(3);
@@ -503,7 +503,7 @@ describe('a token with a rate', () => {
 });
 
 describe('the counts of limits', () => {
-  it('are purged when they matter no more, by purge and by the upkeep', async () => {
+  it('are purged by purge, with the same instant', async () => {
     const setting = setUpLimits();
     const purged: Date[] = [];
     setting.leases.purge = async (before: Date) => {
@@ -518,16 +518,16 @@ describe('the counts of limits', () => {
     expect(purged).toEqual([before]);
   });
 
-  it('that cannot be purged do not keep records from it', async () => {
+  it('do not stop the purge of records if they cannot be purged themselves', async () => {
     const { tokens, leases, clock } = setUpLimits();
     await tokens.issue({ account: 'ada', scopes: [SCOPE], ttlSeconds: 1 });
     clock.advance(60);
-    leases.fault = () => Promise.reject(new Error('away'));
+    leases.fault = () => Promise.reject(new Error('down'));
 
     expect(await tokens.purge({ before: clock.now() })).toBe(1);
   });
 
-  it('are kept longer when a token lives longer, also if nobody uses it', async () => {
+  it('are kept longer when the expiry of a token moves, even if the token is not used', async () => {
     const { tokens, leases, clock } = setUpLimits();
     const year = 31_536_000_000;
     const limits = { uses: 5 };
@@ -541,12 +541,12 @@ describe('the counts of limits', () => {
 
     const until = new Date(expiresAt.getTime() + year);
     expect(leases.takes).toEqual([[{ key: `${id}/uses`, window: 0, limit: 5, want: 0, until }]]);
-    leases.fault = () => Promise.reject(new Error('away'));
+    leases.fault = () => Promise.reject(new Error('down'));
     const later = new Date(expiresAt.getTime() + 1000);
     expect((await tokens.patch('ada', id, { expiresAt: later })).expiresAt).toEqual(later);
   });
 
-  it('are closed with the service, after what was leased is given back', async () => {
+  it('are closed with the service, after unspent leases were given back', async () => {
     const calls: string[] = [];
     const leases = new RecordingLeases();
     leases.fault = (call) => calls.push(call);

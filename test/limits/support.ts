@@ -2,7 +2,7 @@ import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/lease-store.
 import type { TokenServiceOptions } from '../../src/options.ts';
 import { type Setting, setUp } from '../support.ts';
 
-/** Counts in memory, writes down what it is asked, and fails when told to. */
+/** A lease store in memory that records its calls, and fails when a test wants it to. */
 export class RecordingLeases implements LeaseStore {
   readonly takes: (readonly LeaseWant[])[] = [];
   readonly #taken = new Map<string, number>();
@@ -36,7 +36,7 @@ export class RecordingLeases implements LeaseStore {
     return this.#taken.get(`${key}#${window}`) ?? 0;
   }
 
-  /** All that is leased and not given back, of all limits. */
+  /** The uses of all limits that are leased and not given back. */
   get taken(): number {
     return [...this.#taken.values()].reduce((sum, amount) => sum + amount, 0);
   }

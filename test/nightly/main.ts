@@ -1,6 +1,6 @@
-// The long forms of the tests, all of them or parts by name, two at a time:
-// `npm run test:nightly -- [part …] [--share 0.1] [--seed 7]`. Ends with a table, and with 1 where
-// something failed. What a part prints is in `.cache/nightly`.
+// Runs the long forms of the tests, two at a time: all of them, or the parts you name.
+// `npm run test:nightly -- [part …] [--share 0.1] [--seed 7]`. Prints a table at the end and exits with 1 if
+// anything failed. The output of each part is in `.cache/nightly`.
 import { spawn } from 'node:child_process';
 import { createWriteStream, mkdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -22,19 +22,19 @@ const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
 interface Job {
   readonly part: string;
   readonly name: string;
-  /** What is counted, as the table shows it. */
+  /** The number of cases, as the table shows it. */
   readonly cases: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** What measures times or kills servers has the machine to itself. */
+  /** Whether the job runs alone, because it measures times or kills servers. */
   readonly isAlone?: boolean;
 }
 
-/** A share that is too small would leave nothing to count. */
+/** A small share must not round down to nothing. */
 const LEAST = 10;
 const sized = (cases: number): number => Math.max(LEAST, Math.round(cases * share));
 
-/** Test files with one of the variables that say how long they go on. */
+/** Test files, with the environment variable that sets how many cases they run. */
 function tests(
   part: string,
   files: readonly string[],
@@ -63,7 +63,7 @@ const fuzzers = Object.keys(SURFACES).map((name): Job => {
   return { part: 'fuzz', name, cases: `${count(cases)} inputs`, args };
 });
 
-/** The longest first, so that no core is idle at the end. */
+/** Starts the longest jobs first, so that no core is idle at the end. */
 const LONGEST: readonly string[] = ['http', 'forms', 'cursors'];
 const faults = { project: 'faults', isAlone: true };
 
@@ -131,7 +131,9 @@ interface Row {
 const parts = [...new Set(JOBS.map(({ part }) => part))];
 const unknown = positionals.find((name) => !parts.includes(name));
 if (unknown !== undefined || !(share > 0)) {
-  say(`there is no part "${unknown ?? ''}": give none for all, or some of ${parts.join(', ')}`);
+  const reason =
+    unknown === undefined ? '--share must be above 0' : `there is no part "${unknown}"`;
+  say(`${reason}; name no part to run all, or some of ${parts.join(', ')}`);
   process.exit(2);
 }
 const wanted = JOBS.filter(({ part }) => positionals.length === 0 || positionals.includes(part));
@@ -151,7 +153,7 @@ const rows = [
 report(rows);
 process.exitCode = rows.some(({ failures }) => failures > 0) ? 1 : 0;
 
-async function runAll(jobs: readonly Job[], atOnce: number): Promise<Row[]> {
+async function runAll(jobs: readonly Job[], concurrency: number): Promise<Row[]> {
   const waiting = [...jobs];
   const done: Row[] = [];
   const lane = async () => {
@@ -161,7 +163,7 @@ async function runAll(jobs: readonly Job[], atOnce: number): Promise<Row[]> {
       done.push(row);
     }
   };
-  await Promise.all(Array.from({ length: atOnce }, lane));
+  await Promise.all(Array.from({ length: concurrency }, lane));
   return done.toSorted((a, b) => JOBS.indexOf(a.job) - JOBS.indexOf(b.job));
 }
 

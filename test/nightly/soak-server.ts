@@ -1,4 +1,4 @@
-// The service of the soak run: on SQLite, over HTTP, and ready to say what it holds.
+// The service of the soak run: tokenwright over HTTP on SQLite. Reports its memory and handles on request.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tokenHandler, toNodeListener } from '../../src/http/index.ts';
@@ -6,7 +6,7 @@ import { systemClock, TokenService } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 
 const [file = '', leak = ''] = process.argv.slice(2);
-const kept: Buffer[] = [];
+const leaked: Buffer[] = [];
 const store = SqliteTokenStore.open(file);
 const tokens = new TokenService({
   store,
@@ -18,12 +18,12 @@ const authenticate = ({ username }: { username: string }) => username;
 const handler = tokenHandler({ tokens, authenticate, introspection: { authenticate } });
 const listener = toNodeListener(handler);
 const server = createServer((request, response) => {
-  // The control: what a listener that is never taken off keeps.
-  if (leak === 'leak') kept.push(Buffer.alloc(32_768, 1));
+  // The control leaks on each call, like a listener that is never removed.
+  if (leak === 'leak') leaked.push(Buffer.alloc(32_768, 1));
   void listener(request, response);
 });
 
-/** What is in use when all that can be collected is. */
+/** Memory and handles in use after garbage collection. */
 async function inUse(): Promise<{ bytes: number; handles: number }> {
   for (let turn = 0; turn < 10; turn++) {
     globalThis.gc?.();
@@ -33,9 +33,9 @@ async function inUse(): Promise<{ bytes: number; handles: number }> {
   return { bytes: heapUsed + external, handles: process.getActiveResourcesInfo().length };
 }
 
-process.on('message', async (word) => {
-  if (word === 'purge') await tokens.purge({ before: systemClock.now() });
-  if (word === 'measure') process.send?.(await inUse());
+process.on('message', async (command) => {
+  if (command === 'purge') await tokens.purge({ before: systemClock.now() });
+  if (command === 'measure') process.send?.(await inUse());
 });
 process.on('disconnect', () => process.exit());
 server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));

@@ -1,5 +1,5 @@
-// A service over HTTP on SQLite under mixed calls for as long as it takes: all are answered right, and
-// afterwards it holds no more than before. `node test/nightly/soak.ts <calls>`
+// Sends mixed calls to a service over HTTP on SQLite, checks every answer, and compares the memory and
+// handles of the service before and after. Run it with `node test/nightly/soak.ts <calls>`.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { Agent, request as open } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** What a service may hold more than at first: its cache and statistics fill up. */
+/** Allowed growth: the cache and the statistics fill up. */
 const BOUND_BYTES = 16 * 1_048_576;
 const CLIENTS = 16;
 const CALLS_A_ROUND = 10;
@@ -16,14 +16,14 @@ const SCOPE = 'GET:shop.example/orders';
 
 export interface SoakReport {
   readonly calls: number;
-  /** The first things that were wrong. */
+  /** The first wrong answers. */
   readonly wrong: readonly string[];
   readonly grownBytes: number;
   readonly grownHandles: number;
 }
 
-/** What the server says next; it may also end, and then it says no more. */
-function told(server: ChildProcess): Promise<unknown> {
+/** The next message of the server. Rejects if the server exits first. */
+function nextMessage(server: ChildProcess): Promise<unknown> {
   return new Promise((resolve, reject) => {
     server.once('message', resolve);
     server.once('exit', () => reject(new Error('the server has ended')));
@@ -35,7 +35,7 @@ interface InUse {
   readonly handles: number;
 }
 
-/** Makes so many calls, after some more that warm up. */
+/** Makes `calls` calls after a warm-up. */
 export async function soak(calls: number, { leaks }: { leaks: boolean }): Promise<SoakReport> {
   const folder = mkdtempSync(join(tmpdir(), 'tokenwright-soak-'));
   const server = fork(
@@ -45,7 +45,7 @@ export async function soak(calls: number, { leaks }: { leaks: boolean }): Promis
   );
   const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
   try {
-    const port = (await told(server)) as number;
+    const port = (await nextMessage(server)) as number;
     const wrong: string[] = [];
     await work(Math.max(calls / 10, 2 * CLIENTS * CALLS_A_ROUND), { port, agent, server, wrong });
     const before = await measure(server);
@@ -69,33 +69,33 @@ export async function soak(calls: number, { leaks }: { leaks: boolean }): Promis
 
 async function measure(server: ChildProcess): Promise<InUse> {
   server.send('measure');
-  return (await told(server)) as InUse;
+  return (await nextMessage(server)) as InUse;
 }
 
-interface Bench {
+interface Run {
   readonly port: number;
   readonly agent: Agent;
   readonly server: ChildProcess;
   readonly wrong: string[];
 }
 
-async function work(calls: number, bench: Bench): Promise<void> {
+async function work(calls: number, run: Run): Promise<void> {
   let rounds = Math.ceil(calls / CALLS_A_ROUND);
   const client = async (account: string) => {
     while (rounds-- > 0) {
-      await round(account, bench);
-      if (rounds % ROUNDS_A_PURGE === 0) bench.server.send('purge');
+      await round(account, run);
+      if (rounds % ROUNDS_A_PURGE === 0) run.server.send('purge');
     }
   };
   await Promise.all(Array.from({ length: CLIENTS }, (_, i) => client(`account${i}`)));
 }
 
-/** The life of a token, in ten calls. */
-async function round(account: string, bench: Bench): Promise<void> {
+/** Takes one token through its life in ten calls. */
+async function round(account: string, run: Run): Promise<void> {
   const call = (method: string, path: string, body?: object | string) =>
-    exchange({ account, method, path, body }, bench);
+    exchange({ account, method, path, body }, run);
   const expectStatus = (what: string, status: number, expected: number) => {
-    if (status !== expected) bench.wrong.push(`${what}: ${status}`);
+    if (status !== expected) run.wrong.push(`${what}: ${status}`);
   };
   const isActive = async (value: string) =>
     (await call('POST', '/introspect', `token=${value}`)).body['active'];
@@ -103,17 +103,17 @@ async function round(account: string, bench: Bench): Promise<void> {
   const issued = await call('POST', '/token', { scopes: [SCOPE], ttl: 3600 });
   expectStatus('issue', issued.status, 200);
   const { id, token: value } = issued.body as { id: string; token: string };
-  if ((await isActive(value)) !== true) bench.wrong.push('a new token is not active');
+  if ((await isActive(value)) !== true) run.wrong.push('a new token is not active');
   expectStatus('get', (await call('GET', `/token/${id}`)).status, 200);
   expectStatus('list', (await call('GET', '/token?limit=10')).status, 200);
   expectStatus('put', (await call('PUT', `/token/${id}`, { scopes: [SCOPE] })).status, 200);
   expectStatus('bad put', (await call('PUT', `/token/${id}`, { scopes: ['x'] })).status, 422);
   const rotated = await call('POST', `/token/${id}/rotate`);
   expectStatus('rotate', rotated.status, 200);
-  if ((await isActive(value)) !== false) bench.wrong.push('a rotated value is active');
+  if ((await isActive(value)) !== false) run.wrong.push('a rotated value is active');
   expectStatus('revoke', (await call('DELETE', `/token/${id}`)).status, 200);
   const last = String(rotated.body['token']);
-  if ((await isActive(last)) !== false) bench.wrong.push('a revoked token is active');
+  if ((await isActive(last)) !== false) run.wrong.push('a revoked token is active');
 }
 
 interface Sent {
@@ -125,7 +125,7 @@ interface Sent {
 
 function exchange(
   { account, method, path, body }: Sent,
-  { port, agent }: Bench,
+  { port, agent }: Run,
 ): Promise<{ status: number; body: Record<string, unknown> }> {
   const isForm = typeof body === 'string';
   const text = isForm ? body : JSON.stringify(body);
@@ -151,12 +151,12 @@ function exchange(
   });
 }
 
-/** What is wrong with a run, in a line; empty where nothing is. */
+/** Describes in one line what is wrong with a run; empty if nothing is. */
 export function complaintOf({ wrong, grownBytes, grownHandles }: SoakReport): string {
   const parts = [...wrong];
   if (grownBytes > BOUND_BYTES)
     parts.push(`${(grownBytes / 1_048_576).toFixed(1)} MiB more in use`);
-  // A connection of a client may be new.
+  // Clients may have opened more connections since the first measurement.
   if (grownHandles > 2 * CLIENTS) parts.push(`${grownHandles} handles more`);
   return parts.join('; ');
 }

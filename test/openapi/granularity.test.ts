@@ -9,7 +9,7 @@ function shop(paths: readonly string[], url = 'https://shop.example'): object {
   return { openapi: '3.1.0', servers: [{ url }], paths: Object.fromEntries(items) };
 }
 
-/** What one path gives. */
+/** The path of the entry that is made from one path of a document. */
 async function pathOf(path: string, options?: OpenApiOptions, url?: string): Promise<string> {
   const [entry = '', ...others] = (await catalogFromOpenApi(shop([path], url), options)).toArray();
   expect(others).toEqual([]);
@@ -29,40 +29,45 @@ describe('the default granularity', () => {
     ['a slash at the end', '/orders/', 'orders$', 'orders'],
     ['a template', '/orders/{id}', 'orders/{}$', 'orders'],
     ['a template with a slash at the end', '/orders/{id}/', 'orders/{}$', 'orders'],
-    ['what follows a template', '/orders/{id}/items', 'orders/{}/items$', 'orders'],
+    ['a path after a template', '/orders/{id}/items', 'orders/{}/items$', 'orders'],
     ['several templates', '/repos/{owner}/{repo}/issues', 'repos/{}/{}/issues$', 'repos'],
-    ['a template with something after it', '/orders/{id}.json', 'orders/{}$', 'orders'],
-    ['a template with something before it', '/orders/x-{id}', 'orders/{}$', 'orders'],
+    ['a template with a suffix', '/orders/{id}.json', 'orders/{}$', 'orders'],
+    ['a template with a prefix', '/orders/x-{id}', 'orders/{}$', 'orders'],
     ['two templates in a segment', '/compare/{base}...{head}', 'compare/{}$', 'compare'],
-    ['a method of a template', '/orders/{id}:cancel', 'orders/{}$', 'orders'],
+    ['a template with a custom method', '/orders/{id}:cancel', 'orders/{}$', 'orders'],
     ['a template in parentheses', "/Orders('{id}')/Lines", '{}/Lines$', undefined],
-    ['a template that is optional', '/orders/{id?}', 'orders/{}$', 'orders'],
+    ['an optional template', '/orders/{id?}', 'orders/{}$', 'orders'],
     ['a template with an expression', '/orders/{id:[0-9]+}', 'orders/{}$', 'orders'],
-    ['a template with an expression for all', '/orders/{rest:.*}', 'orders/{}$', 'orders'],
+    ['a template with a catch-all expression', '/orders/{rest:.*}', 'orders/{}$', 'orders'],
     ['a template of several words', '/orders/{order id+}', 'orders/{}$', 'orders'],
     ['a template without a name', '/orders/{}', 'orders/{}$', 'orders'],
     ['a template at the start', '/{id}', '{}$', undefined],
-    ['nothing but templates', '/{a}/{b}', '{}/{}$', undefined],
+    ['only templates', '/{a}/{b}', '{}/{}$', undefined],
     ['a template for several segments', '/files/{path+}', 'files', 'files'],
-    ['one of AWS', '/files/{proxy+}', 'files', 'files'],
-    ['one with a star', '/files/{path*}', 'files', 'files'],
-    ['one of RFC 6570', '/files/{+path}', 'files', 'files'],
-    ['one of ASP.NET', '/files/{**path}', 'files', 'files'],
-    ['what follows one', '/files/{path+}/meta', 'files', 'files'],
-    ['one in a part of a segment', '/files/x-{path+}', 'files', 'files'],
-    ['one with a suffix', '/files/{+path}.json', 'files', 'files'],
-    ['one after a template', '/repos/{owner}/contents/{path+}', 'repos/{}/contents', 'repos'],
-    ['one after nothing but templates', '/{tenant}/{path+}', '{}', undefined],
-    ['a sign at the end', '/reports/$', 'reports/$$', undefined],
-    ['a sign at the end of a segment', '/price$', 'price$$', undefined],
-    ['two of them', '/price$$', 'price$$$', undefined],
-    ['a sign alone', '/$', '$$', undefined],
-    ['a sign elsewhere', '/$metadata/a$b', '$metadata/a$b$', '$metadata/a$b'],
-    ['a sign before a template', '/price$/{id}', 'price$/{}$', undefined],
+    ['a template for several segments in the form of AWS', '/files/{proxy+}', 'files', 'files'],
+    ['a template for several segments with a star', '/files/{path*}', 'files', 'files'],
+    ['a template for several segments in the form of RFC 6570', '/files/{+path}', 'files', 'files'],
+    ['a template for several segments in the form of ASP.NET', '/files/{**path}', 'files', 'files'],
+    ['a path after a template for several segments', '/files/{path+}/meta', 'files', 'files'],
+    ['a template for several segments within a segment', '/files/x-{path+}', 'files', 'files'],
+    ['a template for several segments with a suffix', '/files/{+path}.json', 'files', 'files'],
+    [
+      'a template for several segments after a template',
+      '/repos/{owner}/contents/{path+}',
+      'repos/{}/contents',
+      'repos',
+    ],
+    ['a template for several segments after only templates', '/{tenant}/{path+}', '{}', undefined],
+    ['a $ as the last segment', '/reports/$', 'reports/$$', undefined],
+    ['a $ at the end of a segment', '/price$', 'price$$', undefined],
+    ['two $ at the end of a segment', '/price$$', 'price$$$', undefined],
+    ['a lone $', '/$', '$$', undefined],
+    ['a $ elsewhere', '/$metadata/a$b', '$metadata/a$b$', '$metadata/a$b'],
+    ['a $ before a template', '/price$/{id}', 'price$/{}$', undefined],
     ['an encoded unreserved character', '/%6Frders/{id}/%7Eme', 'orders/{}/~me$', 'orders'],
     ['the root', '/', '$', undefined],
-    ['no path', '', '$', undefined],
-  ])('keeps %s: %s gives %s, a prefix %s', async (_, path, operation, prefix) => {
+    ['an empty path', '', '$', undefined],
+  ])('maps %s: %s gives %s, as a prefix %s', async (_, path, operation, prefix) => {
     expect(await pathOf(path)).toBe(operation);
     expect(await pathOf(path, { granularity: 'operation' })).toBe(operation);
     if (prefix === undefined) await refusal(path, { granularity: 'prefix' });
@@ -71,27 +76,31 @@ describe('the default granularity', () => {
 
   it.each([
     ['a template for several segments at the start', '/{proxy+}', 'would be the whole host'],
-    ['a part of a segment with one at the start', '/x{proxy+}', 'would be the whole host'],
-    ['a template that brings a slash', '/orders{/id}', '"{/id}" is not a part of a segment'],
-    ['a template that brings a query', '/orders{?page,size}', '"{?page,size}" is not'],
-    ['a template that brings more of one', '/orders/{id}{&page}', '"{&page}" is not'],
-    ['a template that brings a fragment', '/orders{#part}', '"{#part}" is not'],
-    ['an open path that a sign would close', '/price$/{path+}', 'would close it'],
+    [
+      'a template for several segments within the first segment',
+      '/x{proxy+}',
+      'would be the whole host',
+    ],
+    ['a template that expands to a slash', '/orders{/id}', '"{/id}" is not a part of a segment'],
+    ['a template that expands to a query', '/orders{?page,size}', '"{?page,size}" is not'],
+    ['a template that continues a query', '/orders/{id}{&page}', '"{&page}" is not'],
+    ['a template that expands to a fragment', '/orders{#part}', '"{#part}" is not'],
+    ['an open path that a $ would close', '/price$/{path+}', 'would close it'],
     ['nine templates', `/a${'/{b}'.repeat(9)}`, 'at most 8 templates'],
     ['33 segments', `${'/a'.repeat(32)}/{b}`, '32 segments'],
-    ['512 characters and the end', `/${'a'.repeat(512)}`, '512 characters'],
+    ['512 characters and the closing mark', `/${'a'.repeat(512)}`, '512 characters'],
     [
-      'a segment behind a template that no scope can spell',
+      'a segment with an illegal character after a template',
       '/orders/{id}/a,b',
       'illegal_character',
     ],
-    ['a wildcard behind a template', '/orders/{id}/*', 'wildcard_position'],
+    ['a wildcard after a template', '/orders/{id}/*', 'wildcard_position'],
     ['an encoded brace', '/orders/%7Bid%7D', 'percent_encoding'],
-    ['a dot segment behind a template', '/orders/{id}/..', 'path_dot_segment'],
-    ['an empty segment behind a template', '/orders/{id}//items', 'empty segment'],
+    ['a dot segment after a template', '/orders/{id}/..', 'path_dot_segment'],
+    ['an empty segment after a template', '/orders/{id}//items', 'empty segment'],
     ['a lone brace', '/orders/{id', 'lone brace'],
     ['a brace in a template', '/orders/{{id}}', 'lone brace'],
-    ['a sign of our own', '/orders/{{+}}', 'lone brace'],
+    ['the placeholder that the reader uses internally', '/orders/{{+}}', 'lone brace'],
   ])('refuses %s: %s', async (_, path, reason) => {
     const message = await refusal(path);
     expect(message).toContain(reason);
@@ -101,8 +110,8 @@ describe('the default granularity', () => {
   it.each([
     ['eight templates', `/a${'/{b}'.repeat(8)}`, `a${'/{}'.repeat(8)}$`],
     ['32 segments', '/a'.repeat(32), `${'a/'.repeat(31)}a$`],
-    ['511 characters and the end', `/${'a'.repeat(511)}`, `${'a'.repeat(511)}$`],
-  ])('takes %s', async (_, path, expected) => {
+    ['511 characters and the closing mark', `/${'a'.repeat(511)}`, `${'a'.repeat(511)}$`],
+  ])('accepts %s', async (_, path, expected) => {
     expect(await pathOf(path)).toBe(expected);
   });
 
@@ -118,7 +127,7 @@ describe('the default granularity', () => {
     expect(await pathOf(path, {}, url)).toBe(expected);
   });
 
-  it('takes no base path for more than it is', async () => {
+  it('checks the base path by the same rules', async () => {
     expect(await refusal('/{path+}', {}, 'https://shop.example/v1$')).toContain('would close it');
     expect(await refusal('/', {}, 'https://shop.example/v1//')).toContain('empty segment');
   });
@@ -128,7 +137,7 @@ describe('the default granularity', () => {
     ['/', '/v1', 'v1$', 'v1'],
     ['/root', '', 'root$', 'root'],
   ])(
-    'with a name for the root, %s of "%s" is %s, a prefix %s',
+    'with a rootName, the path "%s" below "%s" gives %s, as a prefix %s',
     async (path, base, closed, open) => {
       const url = `https://shop.example${base}`;
       expect(await pathOf(path, { rootName: 'root' }, url)).toBe(closed);
@@ -136,7 +145,7 @@ describe('the default granularity', () => {
     },
   );
 
-  it('is the same for Swagger 2.0', async () => {
+  it('applies to Swagger 2.0 as well', async () => {
     const document = { swagger: '2.0', host: 'shop.example', basePath: '/v1/' };
     const paths = { '/': { get: {} }, '/orders/{id}': { get: {} }, '/files/{path+}': { get: {} } };
     const { catalog } = await readOpenApi({ ...document, paths });
@@ -147,7 +156,7 @@ describe('the default granularity', () => {
     ]);
   });
 
-  it('keeps apart what prefixes hold together', async () => {
+  it('keeps operations apart that prefixes merge', async () => {
     const paths = ['/orders', '/orders/{id}', '/orders/{id}/items', '/orders/export'];
     const operations = await readOpenApi(shop(paths));
     const prefixes = await readOpenApi(shop(paths), { granularity: 'prefix' });
@@ -161,7 +170,7 @@ describe('the default granularity', () => {
     expect(prefixes.merged.map(({ operations: all }) => all.length)).toEqual([3]);
   });
 
-  it('tells what falls together', async () => {
+  it('reports the operations that share an entry', async () => {
     const paths = ['/a/{id}', '/a/{name}.json', '/a/{x}/', '/a/b', '/a/b/', '/c/{id}'];
     const { merged } = await readOpenApi(shop(paths));
     expect(merged.map(({ scope, operations }) => [scope, operations.length])).toEqual([
@@ -171,7 +180,7 @@ describe('the default granularity', () => {
   });
 });
 
-describe('a token', () => {
+describe('a token with scopes of an OpenAPI catalog', () => {
   const document = shop(['/orders', '/orders/{id}', '/orders/export', '/files/{path+}']);
 
   it.each([
@@ -183,7 +192,7 @@ describe('a token', () => {
     ],
     ['orders/export$', ['/orders/export', '/orders/%65xport'], ['/orders/7', '/orders']],
     ['files', ['/files', '/files/a/b'], ['/orders', '/']],
-  ])('of %s opens its operation and nothing else', async (path, opened, closed) => {
+  ])('with the scope %s opens only its own operation', async (path, opened, closed) => {
     const catalog = await catalogFromOpenApi(document);
     const { granted } = catalog.expand([`GET:shop.example/${path}`]);
     const opens = (target: string): boolean => {
@@ -195,7 +204,7 @@ describe('a token', () => {
     expect(closed.filter(opens)).toEqual([]);
   });
 
-  it('gains nothing by an operation that is added', async () => {
+  it('gains nothing when an operation is added later', async () => {
     const before = await catalogFromOpenApi(shop(['/orders', '/orders/{id}']));
     const after = await catalogFromOpenApi(document);
     const held = ScopeSet.from(before.expand(['*:*/*']).granted);
@@ -222,7 +231,7 @@ describe.skipIf(!isHere)(`real documents (skipped without ${folder.pathname})`, 
     JSON.parse(readFileSync(new URL(name, folder), 'utf8')),
   );
 
-  it('have 185 operations, of which each can be granted alone on each of its servers', async () => {
+  it('have 185 operations, and each can be granted alone on each of its servers', async () => {
     const { entries, merged } = await readOpenApi(documents);
     const keys = entries.flatMap(({ operations }) =>
       operations.map(({ document, method, path }) => `${document} ${method} ${path}`),
@@ -233,7 +242,7 @@ describe.skipIf(!isHere)(`real documents (skipped without ${folder.pathname})`, 
     expect(entries.filter(({ operations }) => operations.length !== 1)).toEqual([]);
   });
 
-  it('expand to every entry, which can be sent back', async () => {
+  it('expand *:*/* to every entry, and that result to itself', async () => {
     const catalog = await catalogFromOpenApi(documents);
     const { granted } = catalog.expand(['*:*/*']);
 
@@ -241,7 +250,7 @@ describe.skipIf(!isHere)(`real documents (skipped without ${folder.pathname})`, 
     expect(catalog.expand(granted)).toEqual({ granted, narrowed: [] });
   });
 
-  it('open by one entry only requests of its operations', async () => {
+  it('open with one entry only the requests of its operations', async () => {
     const catalog = await catalogFromOpenApi(documents);
     const requests = catalog.toArray().map((scope) => requestOf(scope));
     const readings = requests.map((request) => catalog.readRequest(request));
@@ -255,18 +264,18 @@ describe.skipIf(!isHere)(`real documents (skipped without ${folder.pathname})`, 
     }
   });
 
-  it('lint without anything but what names a token service or an apex', async () => {
+  it('lint without findings about nested entries or parameters', async () => {
     const codes = (await catalogFromOpenApi(documents)).lint().map(({ code }) => code);
     expect(codes.filter((code) => code === 'nested' || code === 'parameter')).toEqual([]);
   });
 
-  it('read as a catalog again', async () => {
+  it('give entries that ScopeCatalog.from accepts unchanged', async () => {
     const texts = (await catalogFromOpenApi(documents)).toArray();
     expect(ScopeCatalog.from(texts).toArray()).toEqual(texts);
   });
 });
 
-/** A request for an entry, with a text for each template that no document holds. */
+/** A request for an entry. Each template is filled with a text that no document uses. */
 function requestOf(scope: string) {
   const [, method = '', domain = '', path = ''] = /^([^:]*):([^/]*)\/(.*)\$$/.exec(scope) ?? [];
   return { method, domain, target: `/${path.replaceAll('{}', 'zz-7')}` };

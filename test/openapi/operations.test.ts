@@ -32,8 +32,8 @@ function documentOf({ base, operations }: Shop): object {
   return { openapi: '3.1.0', servers: [{ url: `https://${DOMAIN}${base}` }], paths };
 }
 
-/** The operations that a server takes for a request: the concrete before the templated (OpenAPI 3.1, 4.8.8). */
-function takenFor({ base, operations }: Shop, { method, target }: ScopeRequest): string[] {
+/** The operations that a server chooses for a request: concrete paths first (OpenAPI 3.1, 4.8.8). */
+function chosenFor({ base, operations }: Shop, { method, target }: ScopeRequest): string[] {
   const asked = target.split('/').filter(Boolean);
   const matching = operations.flatMap(([known, path]) => {
     const segments = `${base}/${path}`.split('/').filter(Boolean);
@@ -41,7 +41,7 @@ function takenFor({ base, operations }: Shop, { method, target }: ScopeRequest):
       known === method &&
       segments.length === asked.length &&
       segments.every((one, i) => one.includes('{') || one === asked[i]);
-    // Sorts by the first place from the left where one is concrete and another templated.
+    // Sorts concrete segments before templated ones, from the left.
     const shape = segments.map((one) => (one.includes('{') ? '1' : '0')).join('');
     return isMatch ? [{ name: `${known} ${path}`, shape }] : [];
   });
@@ -74,7 +74,7 @@ function opener(scopes: readonly string[], catalog: ScopeCatalog) {
 }
 
 describe('the catalog of a document with literal and templated siblings', () => {
-  it('grants by one entry its own operations and nothing else', { timeout }, async () => {
+  it('grants with one entry only the operations of that entry', { timeout }, async () => {
     await fc.assert(
       fc.asyncProperty(shop, async (one) => {
         const { catalog, entries } = await readOpenApi(documentOf(one));
@@ -82,8 +82,8 @@ describe('the catalog of a document with literal and templated siblings', () => 
         const owners = entries.map((entry) => new Set(namesOf(entry)));
 
         for (const request of requestsTo(one)) {
-          const taken = takenFor(one, request);
-          const expected = owners.map((names) => taken.some((name) => names.has(name)));
+          const chosen = chosenFor(one, request);
+          const expected = owners.map((names) => chosen.some((name) => names.has(name)));
           expect(openers.map((opens) => opens(request))).toEqual(expected);
           expect(expected.filter(Boolean).length).toBeLessThanOrEqual(1);
         }
@@ -92,7 +92,7 @@ describe('the catalog of a document with literal and templated siblings', () => 
     );
   });
 
-  it('holds an entry for every operation, of which those with equal shapes share one', {
+  it('holds an entry for every operation, shared by operations of the same shape', {
     timeout,
   }, async () => {
     await fc.assert(
@@ -116,7 +116,7 @@ describe('the catalog of a document with literal and templated siblings', () => 
     );
   });
 
-  it('expands *:*/* to every entry, which can be sent back', { timeout }, async () => {
+  it('expands *:*/* to every entry, and that result to itself', { timeout }, async () => {
     await fc.assert(
       fc.asyncProperty(shop, async (one) => {
         const { catalog } = await readOpenApi(documentOf(one));
@@ -129,7 +129,7 @@ describe('the catalog of a document with literal and templated siblings', () => 
     );
   });
 
-  it('gives nothing to tokens that exist by an operation that is added', { timeout }, async () => {
+  it('gives nothing to existing tokens when an operation is added', { timeout }, async () => {
     const asked = fc.constantFrom('*:*/*', 'GET:*/*', '*:shop.example/a', 'GET:shop.example/{}/{}');
     await fc.assert(
       fc.asyncProperty(shop, operation, asked, async (one, added, pattern) => {
@@ -143,10 +143,10 @@ describe('the catalog of a document with literal and templated siblings', () => 
         const opens = opener(held, after.catalog);
         const opened = requestsTo(one).filter(opens);
 
-        // Bound to a segment by its name, a token would open what is called so later.
+        // Skips tokens bound to a literal segment: they do open a later operation of that name.
         fc.pre(isNew && held.every((scope) => before.catalog.toArray().includes(scope)));
         const gained = opened.filter((request) =>
-          takenFor(later, request).includes(added.join(' ')),
+          chosenFor(later, request).includes(added.join(' ')),
         );
         expect(gained).toEqual([]);
       }),
@@ -159,7 +159,7 @@ describe('a template for several segments', () => {
   it.each([
     ['/files/{path+}', ['/files', '/files/a', '/files/a/b/c'], ['/filesa', '/a/files', '/']],
     ['/{tenant}/files/{path+}', ['/a/files', '/a/files/b'], ['/files/a', '/a/b/files']],
-  ])('opens by %s what is below, and no more', async (one, opened, closed) => {
+  ])('opens with %s only the paths below it', async (one, opened, closed) => {
     const { catalog, entries } = await readOpenApi(
       documentOf({ base: '', operations: [['GET', one]] }),
     );

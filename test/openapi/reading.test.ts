@@ -4,7 +4,7 @@ import { catalogFromOpenApi, readOpenApi } from '../../src/openapi/index.ts';
 const SHOP = { openapi: '3.1.0', servers: [{ url: 'https://shop.example' }] };
 
 describe('readOpenApi', () => {
-  it('tells which operations an entry was made of', async () => {
+  it('reports the operations that each entry was made from', async () => {
     const paths = {
       '/orders/{id}': { get: { operationId: 'getOrder', deprecated: true } },
       '/orders/{id}.json': { post: {}, get: { operationId: 7, deprecated: 'yes' } },
@@ -42,28 +42,32 @@ describe('readOpenApi', () => {
     ],
     ['only one of two is', { '/a': { get: { deprecated: true } }, '/a/': { get: {} } }, false],
     ['another method is', { '/a': { get: {}, put: { deprecated: true } } }, false],
-    ['it says so with a text', { '/a': { get: { deprecated: 'true' } } }, false],
-  ])('calls a scope deprecated when %s', async (_, paths, expected) => {
+    ['its flag is a text', { '/a': { get: { deprecated: 'true' } } }, false],
+  ])('reports a scope as deprecated when %s: $2', async (_, paths, expected) => {
     const { deprecated } = await readOpenApi({ ...SHOP, paths });
     expect(deprecated.includes('GET:shop.example/a$')).toBe(expected);
   });
 
   it.each([
-    ['paths that part at a template', [{ '/a': { get: {} }, '/a/{id}': { get: {} } }], 0],
-    ['a template and a part of one', [{ '/a/{id}': { get: {} }, '/a/{id}.json': { get: {} } }], 2],
-    ['a slash at the end', [{ '/a': { get: {} }, '/a/': { get: {} } }], 2],
+    ['paths that differ by a template', [{ '/a': { get: {} }, '/a/{id}': { get: {} } }], 0],
+    [
+      'a template with and without a suffix',
+      [{ '/a/{id}': { get: {} }, '/a/{id}.json': { get: {} } }],
+      2,
+    ],
+    ['a path with and without a trailing slash', [{ '/a': { get: {} }, '/a/': { get: {} } }], 2],
     ['paths of two documents', [{ '/a/{id}': { get: {} } }, { '/a/{name}': { get: {} } }], 2],
-    ['an x-scope', [{ '/a': { get: {} }, '/b': { get: { 'x-scope': 'a$' } } }], 2],
-    ['an x-scope that is open', [{ '/a': { get: {} }, '/b': { get: { 'x-scope': 'a' } } }], 0],
-    ['one path in two documents', [{ '/a': { get: {} } }, { '/a': { get: {} } }], 0],
+    ['a path and an equal x-scope', [{ '/a': { get: {} }, '/b': { get: { 'x-scope': 'a$' } } }], 2],
+    ['a path and an open x-scope', [{ '/a': { get: {} }, '/b': { get: { 'x-scope': 'a' } } }], 0],
+    ['the same path in two documents', [{ '/a': { get: {} } }, { '/a': { get: {} } }], 0],
     ['two methods of a path', [{ '/a': { get: {}, put: {} } }], 0],
     ['a path below another', [{ '/a': { get: {} }, '/a/b': { get: {} } }], 0],
-  ])('tells of operations that fall together: %s', async (_, list, count) => {
+  ])('reports different operations that share an entry: %s', async (_, list, count) => {
     const { merged } = await readOpenApi(list.map((paths) => ({ ...SHOP, paths })));
     expect(merged.flatMap(({ operations }) => operations)).toHaveLength(count);
   });
 
-  it('tells of prefixes what they have together', async () => {
+  it('reports the operations that share a prefix', async () => {
     const paths = {
       '/a': { get: {} },
       '/a/{id}': { get: { deprecated: true } },
@@ -85,7 +89,7 @@ describe('readOpenApi', () => {
     expect(merged).toEqual([]);
   });
 
-  it('keeps documents apart whose paths begin with figures', async () => {
+  it('keeps documents apart whose paths start with digits', async () => {
     const paths = (path: string) => ({ [path]: { get: { 'x-scope': 'a' } } });
     const list = Array.from({ length: 12 }, (_, i) => ({
       ...SHOP,
@@ -95,13 +99,13 @@ describe('readOpenApi', () => {
     expect(entries.map(({ operations }) => operations.length)).toEqual([12]);
   });
 
-  it('finds nothing in nothing', async () => {
+  it('returns an empty catalog for no documents', async () => {
     const reading = await readOpenApi([]);
     expect(reading).toMatchObject({ entries: [], deprecated: [], merged: [] });
     expect(reading.catalog.size).toBe(0);
   });
 
-  it('has the catalog that catalogFromOpenApi makes', async () => {
+  it('returns the same catalog as catalogFromOpenApi', async () => {
     const document = { ...SHOP, paths: { '/a': { get: {} }, '/': { get: {} } } };
     const options = { rootName: 'root' };
     const { catalog } = await readOpenApi(document, options);

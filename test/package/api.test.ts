@@ -5,15 +5,15 @@ import { ENTRIES, specifierOf } from './entries.ts';
 const published = surfaces(new URL('../../dist', import.meta.url).pathname);
 
 describe('the declarations', () => {
-  // When a change is meant: npm run build && npm run api, and a changeset.
+  // If a change is intended: npm run build && npm run api, and a changeset.
   it.each(ENTRIES.map((entry) => [specifierOf(entry), entry] as const))(
-    'of %s are those of test/api',
+    'of %s match test/api',
     (_, entry) => {
       expect(published.get(entry)).toBe(recorded(entry));
     },
   );
 
-  it('are read as they are published: with parameters, members, and what they name', () => {
+  it('are read as published: with parameters, members and imports, but without docstrings', () => {
     const text = published.get('index');
 
     expect(text).toContain('export declare function isTokenError(value: unknown): ');

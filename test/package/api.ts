@@ -1,5 +1,5 @@
-// What the package declares, entry by entry, as test/api holds it: `npm run api` writes it anew from
-// dist, `npm run api -- --check` tells what differs. A change there is a change of the contract.
+// Writes the public declarations of each entry to test/api: `npm run api` reads them from dist,
+// `npm run api -- --check` reports differences. A change there is a change of the contract.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
@@ -14,8 +14,8 @@ export function recorded(entry: Entry): string {
 }
 
 /**
- * What the declaration files in a folder state: per entry one text, by name, without docstrings,
- * whatever the chunks are into which the build divides them.
+ * The declarations in a folder: one text per entry, by name, without docstrings. The text does not
+ * depend on how the build splits them into chunks.
  */
 export function surfaces(dist: string): ReadonlyMap<Entry, string> {
   const files = new Map(ENTRIES.map((entry) => [entry, join(dist, `${entry}.d.ts`)]));
@@ -59,7 +59,7 @@ function surfaceOf(
   const note = (specifier: string, name: string) =>
     imports.set(specifier, (imports.get(specifier) ?? new Set()).add(name));
 
-  // Grows while it is walked: what is named by what is declared belongs to it.
+  // The set grows during the walk: a symbol that a declaration names belongs to the surface, too.
   for (const symbol of symbols) {
     for (const named of namesIn(symbol, checker)) {
       const target = declared(checker, named);
@@ -91,7 +91,7 @@ function surfaceOf(
   return parts.join('\n');
 }
 
-/** The symbols that the declarations of one name, as they are written there. */
+/** The symbols that the declarations of a symbol mention. */
 function namesIn(symbol: ts.Symbol, checker: ts.TypeChecker): ts.Symbol[] {
   const found: ts.Symbol[] = [];
   const visit = (node: ts.Node): void => {
@@ -112,7 +112,7 @@ function packageOf({ declarations = [] }: ts.Symbol): string | undefined {
   return specifier?.startsWith('.') ? undefined : specifier;
 }
 
-/** Whether it is declared in a file of the folder, on its own: no member, no type parameter. */
+/** Whether a symbol is a statement of a file in the folder, not a member or a type parameter. */
 function isBelow(dist: string, { declarations }: ts.Symbol): boolean {
   const node = declarations?.[0];
   const statement = node && ts.isVariableDeclaration(node) ? node.parent.parent : node;
@@ -142,8 +142,8 @@ if (import.meta.main) {
     const file = join(reports, `${entry}.d.ts`);
     if (!isCheck) writeFileSync(file, text);
     else if (recorded(entry) !== text) {
-      console.error(`${specifierOf(entry)} declares something else than test/api/${entry}.d.ts says;
-if that is meant, write it anew (npm run api) and add a changeset`);
+      console.error(`${specifierOf(entry)} differs from test/api/${entry}.d.ts;
+if the change is intended, run npm run api and add a changeset`);
       process.exitCode = 1;
     }
   }

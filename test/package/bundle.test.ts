@@ -4,7 +4,7 @@ import { bundle } from './bundle.ts';
 import { ENTRIES, specifierOf } from './entries.ts';
 
 describe('a bundler', () => {
-  it.each(ENTRIES.map(specifierOf))('leaves nothing of %s where nothing is used', async (entry) => {
+  it.each(ENTRIES.map(specifierOf))('drops all of %s if nothing is used', async (entry) => {
     const unused = [
       `import '${entry}';`,
       `import {} from '${entry}';`,
@@ -15,9 +15,9 @@ describe('a bundler', () => {
     expect((await bundle(`export * from '${entry}';`)).bytes).toBeGreaterThan(1000);
   });
 
-  // The name, and what a message of the left out part says.
+  // The third item is a message that only the omitted part contains.
   it.each([['parseScope', 'ScopeCatalog', 'an entry of a catalog']])(
-    'takes of tokenwright/scope %s without %s',
+    'bundles from tokenwright/scope %s without %s',
     async (name, other, text) => {
       const alone = await bundle(`export { ${name} } from 'tokenwright/scope';`);
       const both = await bundle(`export { ${name}, ${other} } from 'tokenwright/scope';`);
@@ -35,7 +35,7 @@ describe('a bundler', () => {
     'redact',
     'generateKey',
     'MemoryTokenStore',
-  ])('takes %s without zod', async (name) => {
+  ])('bundles %s without zod', async (name) => {
     const alone = await bundle(`export { ${name} } from 'tokenwright';`);
     const service = await bundle(`export { ${name}, TokenService } from 'tokenwright';`);
 
@@ -54,21 +54,21 @@ describe('a bundler', () => {
     ['tokenwright/mysql', []],
     ['tokenwright/redis', []],
     ['tokenwright/testing', []],
-  ])('finds that %s imports of other packages %j', async (entry, packages) => {
+  ])('keeps in %s only the imports of the packages %j', async (entry, packages) => {
     const { imports } = await bundle(`export * from '${entry}';`);
 
     expect(imports.filter((name) => !name.startsWith('node:'))).toEqual(packages);
   });
 });
 
-/** What changes outside of it when a module is imported; by a process of its own. */
+/** The global changes that importing a module makes, measured in a process of its own. */
 function effectsOf(specifier: string): unknown {
   const program = `
     const look = () => ({
       globals: Reflect.ownKeys(globalThis).map(String),
       listeners: process.eventNames().map((name) => [String(name), process.listenerCount(name)]),
       env: Object.keys(process.env),
-      // With the streams that node:assert would open.
+      // Opens the streams that node:assert would open.
       running: [process.stdout, process.stderr] && process.getActiveResourcesInfo().sort(),
       prototypes: [Object, Array, String, Function, Promise, Map, Error].map(
         ({ prototype }) => Reflect.ownKeys(prototype).length,
@@ -90,16 +90,16 @@ function effectsOf(specifier: string): unknown {
   );
 }
 
-// What sideEffects: false says of the code, which a bundler takes on trust.
+// Bundlers trust sideEffects: false in package.json without checking it.
 describe('an import', () => {
-  it.each(ENTRIES.map(specifierOf))('of %s changes nothing outside of it', async (entry) => {
+  it.each(ENTRIES.map(specifierOf))('of %s has no side effects of its own', async (entry) => {
     const { imports } = await bundle(`export * from '${entry}';`);
     const zods = imports.includes('zod') ? effectsOf('zod') : { changed: [], globals: [] };
 
     expect(effectsOf(entry)).toEqual(zods);
   });
 
-  it('is seen when it does (the control)', () => {
+  it('with side effects is detected (the control)', () => {
     const program = 'process.on("exit", () => {}); globalThis.left = 1;';
 
     expect(effectsOf(`data:text/javascript,${program}`)).toEqual({

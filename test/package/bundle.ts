@@ -4,13 +4,13 @@ import packageJson from '../../package.json' with { type: 'json' };
 
 export interface Bundle {
   readonly text: string;
-  /** Minified and compressed, without what the package asks its user to install. */
+  /** Minified and compressed, without the packages that users install themselves. */
   readonly bytes: number;
-  /** The packages and Node modules that are imported still, at once or later. */
+  /** The packages and Node modules that are still imported, statically or dynamically. */
   readonly imports: readonly string[];
 }
 
-/** What a bundler makes of a program that imports the package as it is built. */
+/** Bundles a program that imports the package from its build. */
 export async function bundle(program: string): Promise<Bundle> {
   const { outputFiles, metafile } = await build({
     stdin: { contents: program, resolveDir: import.meta.dirname },

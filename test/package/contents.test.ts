@@ -25,7 +25,7 @@ describe('the package', () => {
   const [packed] = JSON.parse(execFileSync('npm', options, { cwd: root, encoding: 'utf8' }));
   const files: string[] = packed.files.map(({ path }: { readonly path: string }) => path);
 
-  it('holds what runs, what describes it, and nothing else', () => {
+  it('contains the code, its documentation and nothing else', () => {
     const parts = ENTRIES.flatMap((entry) => [
       `${entry}.js`,
       `${entry}.cjs`,
@@ -51,7 +51,7 @@ describe('the package', () => {
     ]);
   });
 
-  it('runs nothing when it is installed', () => {
+  it('runs no script on installation, and depends only on zod', () => {
     const scripts = Object.keys(packageJson.scripts);
 
     expect(scripts.filter((name) => /^(?:pre|post)?(?:install|prepare|pack)$/.test(name))).toEqual(
@@ -60,7 +60,7 @@ describe('the package', () => {
     expect(Object.keys(packageJson.dependencies)).toEqual(['zod']);
   });
 
-  it('holds no list of the tools that made it', () => {
+  it('does not embed the devDependencies of package.json', () => {
     const code = files.filter((file) => /\.c?js$/.test(file));
 
     expect(code.filter((file) => read(file).includes('devDependencies'))).toEqual([]);
@@ -71,9 +71,9 @@ describe('the package', () => {
 });
 
 describe('the source maps', () => {
-  it('hold the sources, so that a stack can be read without the repository', () => {
+  it('contain the sources, so that a stack trace can be read without the repository', () => {
     const bare = MAPS.filter(([, { sources, sourcesContent = [], ignoreList = [] }]) =>
-      sources.some((_, place) => !ignoreList.includes(place) && !sourcesContent[place]),
+      sources.some((_, index) => !ignoreList.includes(index) && !sourcesContent[index]),
     );
 
     expect(MAPS.length).toBeGreaterThan(ENTRIES.length);
@@ -81,7 +81,7 @@ describe('the source maps', () => {
     expect(MAPS.every(([, { ignoreList = [] }]) => ignoreList.length <= 1)).toBe(true);
   });
 
-  it('name no folder of the machine that made them', () => {
+  it('contain no absolute path of the build machine', () => {
     const named = MAPS.flatMap(([, { file, sources }]) => [file ?? '', ...sources]);
 
     expect(named.filter(isAbsolute)).toEqual([]);
@@ -90,9 +90,9 @@ describe('the source maps', () => {
 });
 
 describe('the third-party notices', () => {
-  // Found by another way than the build, which asks the bundler.
+  // Taken from the source maps, so independent of the build, which asks the bundler.
   const bundled = new Set([
-    // Of the page of the console, which is a text in its entry, without a map.
+    // Part of the console page, which its entry embeds as a text without a source map.
     'preact',
     ...MAPS.flatMap(([, { sources }]) => sources).flatMap(
       (source) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(source)?.[1] ?? [],
@@ -100,14 +100,14 @@ describe('the third-party notices', () => {
   ]);
   const notices = read('dist/THIRD-PARTY-NOTICES.md');
 
-  it('name each package whose code is within, and no other', () => {
+  it('name each bundled package, and no other', () => {
     const named = [...notices.matchAll(/^## (\S+) \d/gm)].map(([, name]) => name);
 
     expect([...bundled]).toContain('nanoid');
     expect(named).toEqual([...bundled].sort());
   });
 
-  it('give the license of each, word for word', () => {
+  it('contain the license of each, word for word', () => {
     for (const name of bundled) {
       const [license = ''] = globSync('LICEN[CS]E*', { cwd: join(root, 'node_modules', name) });
 

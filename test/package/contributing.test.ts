@@ -25,7 +25,7 @@ describe('CONTRIBUTING.md', () => {
     expect(Object.keys(packageJson.scripts).filter((name) => !named.includes(name))).toEqual([]);
   });
 
-  it('names no script that is not there', () => {
+  it('names only scripts that exist', () => {
     const known = Object.keys(packageJson.scripts);
 
     expect(scriptsIn(text).length).toBeGreaterThan(10);
@@ -52,7 +52,7 @@ describe('CONTRIBUTING.md', () => {
 });
 
 describe('the workflows', () => {
-  it.each(WORKFLOWS)('%s runs scripts that exist, and actions by their commit', (file) => {
+  it.each(WORKFLOWS)('%s runs only scripts that exist, and pins actions to a commit', (file) => {
     const { jobs } = parse(read(file)) as {
       readonly jobs: Record<string, { readonly steps: { uses?: string; run?: string }[] }>;
     };
@@ -66,7 +66,7 @@ describe('the workflows', () => {
     expect(called.filter((name) => !Object.keys(packageJson.scripts).includes(name))).toEqual([]);
   });
 
-  it('publish only what was asked for by hand, from main', () => {
+  it('publish only when started by hand, from main', () => {
     const release = parse(read('.github/workflows/release.yml'));
 
     expect(Object.keys(release.on)).toEqual(['workflow_dispatch']);
@@ -75,7 +75,7 @@ describe('the workflows', () => {
     expect(release.jobs.publish.permissions['id-token']).toBe('write');
   });
 
-  it('give the identity to a job that runs none of our code, nor that of our tools', () => {
+  it('give the publishing identity only to a job that runs neither our code nor our tools', () => {
     interface Job {
       readonly permissions: Readonly<Record<string, string>>;
       readonly steps: readonly { readonly uses?: string; readonly run?: string }[];
@@ -102,9 +102,9 @@ describe('the workflows', () => {
   });
 });
 
-describe('the forms for issues', () => {
+describe('the issue forms', () => {
   it.each(globSync('.github/ISSUE_TEMPLATE/[!c]*.yml', { cwd: root }))(
-    '%s sends what is about security elsewhere',
+    '%s points security reports to SECURITY.md',
     (file) => {
       const { name, description, body } = parse(read(file));
 

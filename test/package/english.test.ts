@@ -39,7 +39,7 @@ describe('the check of the messages', () => {
     expect(phrasesOf(findingsInMessages('a.ts', text))).toEqual(only(phrase));
   });
 
-  it('say the line of a text', () => {
+  it('reports the line of a text', () => {
     const [finding] = findingsInMessages('a.ts', 'one();\ntwo("refused at once");');
     expect(finding?.position).toBe('a.ts:2');
   });

@@ -23,7 +23,7 @@ const RULES: readonly (readonly [phrase: RegExp, instead: string])[] = [
   [/\bbehaviour|honour|colour|neighbour|misspelt\b/, 'American spelling'],
 ];
 
-/** What comments may hold, but no text for users. */
+/** Also the phrases that comments may contain, but texts for users may not. */
 const RULES_FOR_USERS: typeof RULES = [
   ...RULES,
   [/\b(?:is|are) told\b/, 'receives, learns'],
@@ -31,7 +31,7 @@ const RULES_FOR_USERS: typeof RULES = [
   [/(?:[,;] else|(?:^|\. )Else)\b/, 'otherwise'],
 ];
 
-/** What begins a sentence in place of a noun. Questions and headings may begin so. */
+/** A relative clause that starts a sentence in place of a noun. Questions and headings may have one. */
 const RELATIVE =
   /(?:^|[.;] |\| )(What (?:is|was|are|were|can|cannot|has|comes|looks|holds)\b[^.?|]*)(?:[.|]|$)/;
 
@@ -90,8 +90,8 @@ function messageOf(node: ts.Node): string {
   return node.head.text + node.templateSpans.map(({ literal }) => `…${literal.text}`).join('');
 }
 
-function positionOf(tree: ts.SourceFile, place: number): string {
-  return `${tree.fileName}:${tree.getLineAndCharacterOfPosition(place).line + 1}`;
+function positionOf(tree: ts.SourceFile, offset: number): string {
+  return `${tree.fileName}:${tree.getLineAndCharacterOfPosition(offset).line + 1}`;
 }
 
 /** The findings in a page, without its code. Lines of a paragraph are read together. */
@@ -100,7 +100,7 @@ export function findingsInPage(file: string, text: string): Finding[] {
   const prose = text.replace(/^(```+)[^\n]*\n.*?^\1/gms, blank).replace(/`[^`\n]*`/g, '`…`');
   const lines = prose.split('\n');
   return lines.flatMap((line, index) => {
-    // A phrase may go on in the next line of a paragraph; what is in the next line alone is its own.
+    // A phrase can continue on the next line of a paragraph. A phrase that is only there belongs to it.
     const next = /^(?:$|[#|>*-]|\d+\.)/.test(lines[index + 1] ?? '')
       ? ''
       : (lines[index + 1] ?? '');
@@ -120,7 +120,7 @@ export function findingsInPage(file: string, text: string): Finding[] {
 }
 
 const PAGES = ['*.md', 'docs/**/*.md', '.changeset/*.md'];
-/** Made from the sources, which are checked. */
+/** Generated from the sources, which are checked themselves. */
 const MADE = /^docs\/(?:reference|service|\.vitepress)\/|^CHANGELOG\.md$/;
 
 if (import.meta.main) {

@@ -1,4 +1,4 @@
-/** The subpaths of the package, in the order in which one may name types of another. */
+/** The subpaths of the package. A type that several of them export belongs to the first one. */
 export const ENTRIES = [
   'scope',
   'index',
@@ -14,6 +14,6 @@ export const ENTRIES = [
 
 export type Entry = (typeof ENTRIES)[number];
 
-/** What a program imports. */
+/** The specifier that a program imports. */
 export const specifierOf = (entry: Entry): string =>
   entry === 'index' ? 'tokenwright' : `tokenwright/${entry}`;

@@ -8,7 +8,7 @@ const SRC = join(import.meta.dirname, '../../src');
 const MAX_LINES = 560;
 const MAX_FUNCTION_LINES = 50;
 const MAX_MEMBERS = 30;
-/** The list of a store's promises is read as one text. */
+/** The contract of stores is meant to be read as one text. */
 const LONG_FILES = ['testing/contract.ts'];
 
 interface Measured {
@@ -67,7 +67,7 @@ describe('the source', () => {
     expect(largerThan(classes, MAX_MEMBERS)).toEqual([]);
   });
 
-  it('would be measured right (the control)', () => {
+  it('is measured correctly (the control)', () => {
     const text = 'class A {\n  b = 1;\n  c() {\n    return () => {\n    };\n  }\n}\n';
 
     expect(measuresOf('a.ts', text)).toEqual({

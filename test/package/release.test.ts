@@ -10,17 +10,21 @@ const { homepage: _, ...HOMELESS } = READY;
 const { repository: __, ...ROOTLESS } = READY;
 
 describe('npm run release', () => {
-  it('goes on when nothing is missing', () => {
+  it('proceeds if nothing is missing', () => {
     expect(obstacles(READY, [])).toEqual([]);
   });
 
   it.each([
     ['a homepage on a reserved name', { ...READY, homepage: 'https://tokenwright.example' }, []],
-    ['one with a path', { ...READY, homepage: 'https://tokenwright.example/docs/' }, []],
+    [
+      'a homepage on a reserved name, with a path',
+      { ...READY, homepage: 'https://tokenwright.example/docs/' },
+      [],
+    ],
     ['no homepage', HOMELESS, []],
     ['no repository', ROOTLESS, []],
-    ['a change without a version', READY, ['stores.md']],
-    ['no version yet', { ...READY, version: '0.0.0' }, []],
+    ['a pending changeset', READY, ['stores.md']],
+    ['the version 0.0.0', { ...READY, version: '0.0.0' }, []],
   ])('refuses %s', (_, manifest, changesets) => {
     expect(obstacles(manifest, changesets)).toHaveLength(1);
   });

@@ -1,4 +1,4 @@
-// What stands in the way of a release, asked before anything is built: `npm run release`.
+// Checks what blocks a release, before anything is built: `npm run release`.
 import { readdirSync } from 'node:fs';
 import packageJson from '../../package.json' with { type: 'json' };
 
@@ -13,13 +13,13 @@ export function obstacles(manifest: Manifest, changesets: readonly string[]): st
   const host = manifest.homepage === undefined ? '' : new URL(manifest.homepage).hostname;
   return [
     ...(host === '' || host.endsWith('.example')
-      ? ['homepage in package.json is no address that a reader can open']
+      ? ['homepage in package.json must be an address that readers can open']
       : []),
     ...(manifest.repository === undefined
-      ? ['repository in package.json is missing: npm proves by it where the package was built']
+      ? ['repository in package.json is missing; npm needs it to prove where the package was built']
       : []),
     ...(changesets.length > 0 ? ['changesets are waiting: run npx changeset version, commit'] : []),
-    ...(manifest.version === '0.0.0' ? ['the version is 0.0.0, that of no release'] : []),
+    ...(manifest.version === '0.0.0' ? ['the version is still 0.0.0'] : []),
   ];
 }
 

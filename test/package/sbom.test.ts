@@ -4,14 +4,14 @@ import { bundledIn, trimmed } from './sbom.ts';
 const component = (ref: string) => ({ 'bom-ref': ref });
 
 describe('npm run sbom', () => {
-  it('finds what is bundled in the notices', () => {
+  it('reads the bundled packages from the notices', () => {
     const notices =
       '# Third-party\n\n## nanoid 6.0.2 (MIT)\n\n## a text\n\n## @a/b 1.0.0-rc.1 (ISC)\n';
 
     expect(bundledIn(notices)).toEqual({ nanoid: '6.0.2', '@a/b': '1.0.0-rc.1' });
   });
 
-  it('lists what users install with all it asks for, and of what is bundled just that', () => {
+  it('lists installed packages with all their dependencies, and bundled packages without theirs', () => {
     const document = {
       components: ['zod@4', 'deep@1', 'deeper@1', 'nanoid@6', 'of-nanoid@1'].map(component),
       dependencies: [

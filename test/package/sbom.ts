@@ -1,7 +1,8 @@
-// Prints what the package holds and needs at run time as a CycloneDX document: `npm run sbom`.
+// Prints the bundled packages and the run-time dependencies as a CycloneDX document: `npm run sbom`.
 //
-// npm makes it of a project that has just that. Of the whole repository it would list either every tool
-// or, with --omit dev, not even zod, which some tool needs as well; and never what is bundled.
+// npm makes the document from a project with exactly these packages. From the whole repository it would
+// list either every tool or, with --omit dev, not even zod, because some tool needs it as well; and it
+// would never list the bundled packages.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,23 +14,23 @@ const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 
 type Versions = Readonly<Record<string, string>>;
 
-/** As much of a CycloneDX document as is looked at. */
+/** The parts of a CycloneDX document that are read here. */
 interface Sbom {
   readonly components: readonly { readonly 'bom-ref': string }[];
   readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];
 }
 
-/** What is bundled, as its notices name it. */
+/** The bundled packages, as the notices name them. */
 export function bundledIn(notices: string): Versions {
   const titles = notices.matchAll(/^## (\S+) (\d\S*) \(/gm);
   return Object.fromEntries([...titles].map(([, name, version]) => [name, version]));
 }
 
 /**
- * Leaves out what is not in the package: what is bundled is there without what it asks for itself,
- * unless that is bundled as well.
+ * Removes packages that users do not get: the dependencies of a bundled package, unless they are
+ * bundled as well.
  *
- * @param needed by users, with all that this asks for
+ * @param needed packages that users install, with all their dependencies
  */
 export function trimmed<Document extends Sbom>(
   document: Document,
@@ -38,7 +39,7 @@ export function trimmed<Document extends Sbom>(
 ): Document {
   const edges = new Map(document.dependencies.map(({ ref, dependsOn }) => [ref, dependsOn]));
   const kept = new Set(refsOf(needed));
-  // A set goes through what is added meanwhile, too.
+  // Iterating over a set also visits members that are added meanwhile.
   for (const ref of kept) for (const next of edges.get(ref) ?? []) kept.add(next);
   for (const ref of refsOf(bundled)) kept.add(ref);
   return {

@@ -1,9 +1,9 @@
-// What each entry adds to a program that bundles all of it: `npm run size`. Minified and compressed
-// by brotli, with the parts of the package that it pulls in and without what its user installs.
+// Prints what each entry adds to a program that bundles all of it: `npm run size`. Minified and
+// compressed by brotli, with the parts of the package that it pulls in, without its dependencies.
 import { bundle } from './bundle.ts';
 import { ENTRIES, type Entry, specifierOf } from './entries.ts';
 
-/** In bytes, a little above what it is: whoever raises one says in the change what it buys. */
+/** In bytes, a little above the current size. A change that raises a budget says what it buys. */
 const BUDGETS: Readonly<Record<Entry, number>> = {
   scope: 8_650,
   index: 47_350,

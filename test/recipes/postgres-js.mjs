@@ -1,7 +1,7 @@
 import postgres from 'postgres';
 import { TokenService } from '../../src/index.ts';
 
-/** postgres.js has a pool of its own, beside the one of the store. */
+/** postgres.js uses its own pool, separate from the one of the store. */
 export async function addUser({ url, store, options, table, name, fails }) {
   const sql = postgres(url, { max: 2 });
   try {

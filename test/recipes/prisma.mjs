@@ -1,6 +1,6 @@
 import { TokenService } from '../../src/index.ts';
 
-/** Prisma with `@prisma/adapter-pg`, beside the pool of the store. */
+/** Prisma with `@prisma/adapter-pg`, separate from the pool of the store. */
 export async function addUser({ prisma, store, options, name, fails }) {
   return await prisma.$transaction(async (tx) => {
     await tx.user.create({ data: { name } });

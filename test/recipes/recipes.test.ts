@@ -11,7 +11,7 @@ const folder = new URL('.', import.meta.url);
 const recipes = ['kysely.mjs', 'drizzle.mjs', 'postgres-js.mjs', 'prisma.mjs'];
 const guide = readFileSync(new URL('../../docs/guides/transactions.md', import.meta.url), 'utf8');
 
-/** Installs the libraries once. Without a network there are none, which CI does not forgive. */
+/** Installs the libraries once. Without a network their recipes are skipped, except in CI. */
 function isInstalled(): boolean {
   const isThere = () => existsSync(new URL('node_modules/kysely/package.json', folder));
   if (isThere()) return true;
@@ -21,7 +21,7 @@ function isInstalled(): boolean {
   } catch (error) {
     if (process.env['CI'] === 'true') throw error;
     process.stderr.write(
-      'recipes: the libraries cannot be installed, so their recipes are not tried\n',
+      'recipes: the libraries cannot be installed, so their recipes are skipped\n',
     );
   }
   return isThere();
@@ -40,12 +40,12 @@ interface Recipe {
   }): Promise<{ readonly value: string }>;
 }
 
-/** The type of a column without values, which Prisma cannot read. */
+/** The OID of the type void, which Prisma cannot read. */
 const VOID = 2278;
 
 /**
- * What the recipe uses of Prisma. The real client is code that Prisma generates with a program that it
- * downloads, so it was tried by hand.
+ * The part of Prisma that the recipe uses. The real client is code that Prisma generates with a program
+ * that it downloads, so the recipe was tried with it by hand.
  */
 function prismaLike(pool: pg.Pool, table: string) {
   const transactionOn = (client: pg.PoolClient) => ({
@@ -101,7 +101,7 @@ async function setUp() {
 
 describe.skipIf(url === undefined)('the recipes for transactions', () => {
   it.skipIf(url === undefined || !isInstalled()).each(recipes)(
-    '%s stores the user and the token together, or neither',
+    '%s stores both the user and the token, or neither of them',
     async (file) => {
       const { addUser }: Recipe = await import(new URL(file, folder).href);
       const { tokens, host, names } = await setUp();
@@ -119,7 +119,7 @@ describe.skipIf(url === undefined)('the recipes for transactions', () => {
 });
 
 describe.skipIf(url === undefined)('a transaction of Prisma', () => {
-  it('changes and revokes tokens, which notifies others', async () => {
+  it('can patch and revoke tokens, although Prisma cannot read the void result of pg_notify', async () => {
     const { tokens, host } = await setUp();
     const { id } = await tokens.issue({ account: 'ada', scopes: ['GET:shop.example/orders'] });
 
@@ -137,26 +137,28 @@ describe.skipIf(url === undefined)('a transaction of Prisma', () => {
   });
 });
 
-describe('the guide', () => {
+describe('the guide to transactions', () => {
   const squeeze = (text: string) => text.replaceAll(/\s+/g, ' ').trim();
   const code = readdirSync(folder)
     .filter((name) => name.endsWith('.mjs'))
     .map((name) => squeeze(readFileSync(new URL(name, folder), 'utf8')));
   const shown = [...guide.matchAll(/^```typescript\n(.*?)^```$/gms)].map(([, text = '']) => text);
 
-  it('shows parts of the recipes that run', () => {
+  it('shows only code of the recipes that run here', () => {
     expect(shown).toHaveLength(recipes.length);
     for (const part of shown) {
       expect(code.filter((text) => text.includes(squeeze(part)))).toHaveLength(1);
     }
   });
 
-  it('notices a part that was changed in one place (the control)', () => {
+  it('no longer matches if a part is changed in one place (the control)', () => {
     const [part = ''] = shown.map((text) => squeeze(text).replace('inside', 'outside'));
     expect(code.filter((text) => text.includes(part))).toEqual([]);
   });
+});
 
-  it('is kept apart from private registries', () => {
+describe('the lock file of the recipes', () => {
+  it('names only the public registry', () => {
     const lock = readFileSync(new URL('package-lock.json', folder), 'utf8');
     const hosts = [...lock.matchAll(/"resolved": "https?:\/\/([^/"]+)/g)].map(([, host]) => host);
     expect(hosts.filter((host) => host !== 'registry.npmjs.org')).toEqual([]);

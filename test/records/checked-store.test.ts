@@ -9,7 +9,7 @@ const first = newRecord('first');
 const second = newRecord('second');
 const ids = [first.id, second.id];
 
-/** A store with two records, what was reported, and the same behind checks. */
+/** A store with two records, the checked store around it, and the failures that it reported. */
 async function setUp() {
   const store = new RecordingStore(new MemoryTokenStore(), { local: false });
   const quota = { tokens: 10, liveAt: first.createdAt };
@@ -26,7 +26,7 @@ function checkedOf(store: ConstructorParameters<typeof CheckedStore>[0], failure
 }
 
 describe('reads of several records', () => {
-  it('are one call, and give each its record', async () => {
+  it('take one store call, and return each record', async () => {
     const { store, checked, failures } = await setUp();
 
     expect(await checked.find(ids)).toEqual([first, second]);
@@ -35,11 +35,11 @@ describe('reads of several records', () => {
   });
 
   it.each([
-    ['no list', { 0: first, 1: second, length: 2 }],
-    ['too few', [first]],
-    ['too many', [first, second, first]],
-    ['nothing', undefined],
-  ])('that get %s are made one by one', async (_, answer) => {
+    ['an object', { 0: first, 1: second, length: 2 }],
+    ['too few records', [first]],
+    ['too many records', [first, second, first]],
+    ['undefined', undefined],
+  ])('are retried one by one if the store returns %s', async (_, answer) => {
     const { store, checked, failures } = await setUp();
     store.break('find', async (asked: readonly string[]) =>
       asked.length === 2 ? answer : store.inner.find(asked as never),
@@ -50,7 +50,7 @@ describe('reads of several records', () => {
     expect(failures).toContain('store_corrupt');
   });
 
-  it('show the others where one is not a record', async () => {
+  it('return the valid records if another one is malformed', async () => {
     const { store, checked, failures } = await setUp();
     store.break('find', async () => [first, { ...second, expiresAt: 'never' }]);
     const [found, corrupt] = await checked.find(ids);
@@ -60,7 +60,7 @@ describe('reads of several records', () => {
     expect(failures).toEqual(['store_corrupt']);
   });
 
-  it('show the others where one cannot be read', async () => {
+  it('return the other records if one cannot be read', async () => {
     const { store, checked } = await setUp();
     store.break('find', async (asked: readonly string[]) => {
       if (asked.includes(second.id)) throw new Error('a part of the store is down');
@@ -78,11 +78,11 @@ describe('an answer of purge', () => {
     ['a number', 2, { count: 2, ids: [] }],
     ['a number and ids', { count: 2, ids }, { count: 2, ids }],
     [
-      'ids that are none among them',
+      'a number and ids, of which it drops the malformed ones',
       { count: 2, ids: [first.id, 'x', 7] },
       { count: 2, ids: [first.id] },
     ],
-  ])('may be %s', async (_, answer, expected) => {
+  ])('can be %s', async (_, answer, expected) => {
     const { store, checked } = await setUp();
     store.break('purge', async () => answer);
 
@@ -90,14 +90,14 @@ describe('an answer of purge', () => {
   });
 
   it.each([
-    ['nothing', undefined],
+    ['undefined', undefined],
     ['a negative number', -1],
     ['a fraction', 0.5],
     ['ids alone', { ids }],
     ['a number alone', { count: 2 }],
-    ['ids that are no list', { count: 2, ids: first.id }],
-    ['no number', { count: '2', ids }],
-  ])('must not be %s', async (_, answer) => {
+    ['ids that are not a list', { count: 2, ids: first.id }],
+    ['a count that is not a number', { count: '2', ids }],
+  ])('is refused if it is %s', async (_, answer) => {
     const { store, checked } = await setUp();
     store.break('purge', async () => answer);
 
@@ -113,18 +113,18 @@ describe('an answer of scan', () => {
   it.each([
     ['records and a position', { records: [first, second], next: 'here' }],
     ['the last records', { records: [first] }],
-    ['none', { records: [] }],
-  ])('may be %s', async (_, answer) => {
+    ['no records', { records: [] }],
+  ])('can be %s', async (_, answer) => {
     expect(await scanning(answer).scan(query)).toEqual(answer);
   });
 
   it.each([
-    ['nothing', undefined],
+    ['undefined', undefined],
     ['null', null],
     ['a list', [first]],
-    ['records that are no list', { records: { 0: first } }],
-    ['a record that is none among them', { records: [first, { ...second, scopes: 'all' }] }],
-    ['a position that is no text', { records: [first], next: 7 }],
+    ['records that are not a list', { records: { 0: first } }],
+    ['records with a malformed one', { records: [first, { ...second, scopes: 'all' }] }],
+    ['a position that is not a string', { records: [first], next: 7 }],
     [
       'a getter that throws',
       {
@@ -133,11 +133,11 @@ describe('an answer of scan', () => {
         },
       },
     ],
-  ])('must not be %s', async (_, answer) => {
+  ])('is refused if it is %s', async (_, answer) => {
     expect(await codeOf(scanning(answer).scan(query))).toBe('store_corrupt');
   });
 
-  it('is missed by a store that cannot scan, which is a mistake of its host', async () => {
+  it('needs a store with scan, and fails with invalid_options otherwise', async () => {
     const store = new MemoryTokenStore() as { scan?: unknown };
     store.scan = undefined;
 
@@ -151,18 +151,18 @@ describe('a page', () => {
   const query = { account: first.account, limit: 10, liveAt: first.createdAt };
 
   it.each([
-    ['no list', { 0: first }],
-    ['nothing', undefined],
-    ['a record of another account', [first, { ...second, account: 'other' }]],
-    ['something that is no record', [first, { ...second, digest: 'x' }]],
-  ])('must not hold %s', async (_, answer) => {
+    ['is not a list', { 0: first }],
+    ['is undefined', undefined],
+    ['contains a record of another account', [first, { ...second, account: 'other' }]],
+    ['contains a malformed record', [first, { ...second, digest: 'x' }]],
+  ])('is refused if it %s', async (_, answer) => {
     const { store, checked } = await setUp();
     store.break('page', async () => answer);
 
     expect(await codeOf(checked.page(query, 60_000 + performance.now()))).toBe('store_corrupt');
   });
 
-  it('of children must not hold those of another token', async () => {
+  it('of children is refused if it contains a child of another token', async () => {
     const { store, checked } = await setUp();
     const child = { ...second, ancestors: [first.id] };
     store.break('page', async () => [child]);
@@ -177,14 +177,14 @@ describe('a page', () => {
 describe('an insertion', () => {
   const quota = { tokens: 10, liveAt: first.createdAt };
 
-  it.each(['id_taken', 'quota_exceeded'] as const)('tells that it ended by %s', async (code) => {
+  it.each(['id_taken', 'quota_exceeded'] as const)('returns %s', async (code) => {
     const { store, checked } = await setUp();
     store.break('insert', () => Promise.reject(new TokenError(code, 'no')));
 
     expect(await checked.insert(newRecord('third'), quota)).toBe(code);
   });
 
-  it('that fails otherwise is an outage', async () => {
+  it('that fails with another error rejects with store_unavailable', async () => {
     const { store, checked } = await setUp();
     store.break('insert', () => Promise.reject(new TokenError('not_found', 'no')));
 

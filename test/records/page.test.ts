@@ -12,14 +12,14 @@ const [one, two, three] = ['1', '2', '3'].map((label) => newRecord(label)) as [
 const BYTES = recordBytes(one);
 
 describe('a page', () => {
-  it('takes as many records as it may', () => {
+  it('takes records up to its limit', () => {
     const page = new Page(2, 1e6);
 
     expect([one, two, three].map((record) => page.add(record))).toEqual([true, true, false]);
     expect(page.records).toEqual([one, two]);
   });
 
-  it('takes records as long as they fit in', () => {
+  it('takes records as long as their bytes fit', () => {
     expect(new Page(9, 2 * BYTES).isFull).toBe(false);
     const exact = new Page(9, 2 * BYTES);
     expect([one, two, three].map((record) => exact.add(record))).toEqual([true, true, false]);
@@ -47,9 +47,9 @@ describe('an answer of a store', () => {
   it.each([
     ['fewer records than asked for', 3, undefined, true],
     ['as many records as asked for', 2, undefined, false],
-    ['fewer, and fewer bytes', 3, 2 * bytes + 1, true],
-    ['fewer, but all the bytes', 3, 2 * bytes, false],
-  ])('that has %s: is it the last page?', (_, limit, maxBytes, is) => {
+    ['fewer records and fewer bytes than asked for', 3, 2 * bytes + 1, true],
+    ['fewer records than asked for, but as many bytes', 3, 2 * bytes, false],
+  ])('that has %s is the last page: $3', (_, limit, maxBytes, is) => {
     expect(isLast([one, two], { ...query, limit, maxBytes })).toBe(is);
   });
 });

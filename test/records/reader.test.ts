@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { type StoreFailure, TokenError } from '../../src/errors.ts';
@@ -8,6 +9,7 @@ import type { TokenStore, Unsubscribe } from '../../src/store.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import type { IssuedToken, TokenId, TokenRecord } from '../../src/token.ts';
+import { newRecord } from '../stores/support.ts';
 import {
   codeOf,
   forge,
@@ -22,7 +24,7 @@ import {
 const need = { scope: SCOPE };
 const STALE = { maxStaleMs: 1000 };
 
-/** A service over a store that is asked as one over the network is. */
+/** A service over a store that counts as remote, so that concurrent reads are batched. */
 function setUpRemote(options: Parameters<typeof setUp>[0] = {}): Setting {
   const store = new RecordingStore(new MemoryTokenStore(), { local: false });
   const setting = setUp({ ...options, store });
@@ -35,18 +37,17 @@ async function issued({ tokens, store }: Setting, scopes = [SCOPE]): Promise<Iss
   return token;
 }
 
-const turn = () => new Promise(setImmediate);
 const typesOf = (events: readonly TokenEvent[]) => events.map(({ type }) => type);
 const LIMITS: CacheLimits = { maxStaleMs: 1000, maxEntries: 10, maxBytes: 1e6 };
 
-/** A reader of a store that is asked as one over the network is. */
+/** A reader over a store that counts as remote, so that concurrent reads are batched. */
 function readerOf(store: TokenStore, onFailure: (failure: StoreFailure) => void = () => {}) {
   const checked = new CheckedStore(store, { isLocal: false, deadlineMs: 60_000, onFailure });
   return new RecordReader(checked, LIMITS);
 }
 
-describe('reads of one turn', () => {
-  it('go to the store together', async () => {
+describe('concurrent reads', () => {
+  it('go to the store in one call', async () => {
     const setting = setUpRemote();
     const issues = Array.from({ length: 32 }, () => issued(setting));
     const values = (await Promise.all(issues)).map(({ value }) => value);
@@ -58,7 +59,7 @@ describe('reads of one turn', () => {
     expect(setting.store.calls[0]?.args[0]).toHaveLength(32);
   });
 
-  it('read one id once', async () => {
+  it('of the same id read it once', async () => {
     const setting = setUpRemote();
     const { value } = await issued(setting);
 
@@ -67,14 +68,14 @@ describe('reads of one turn', () => {
     expect(setting.store.calls.map(({ args }) => args[0])).toEqual([[expect.any(String)]]);
   });
 
-  it('wait for each other where another read is under way', async () => {
+  it('are sent together after a read that is running', async () => {
     const setting = setUpRemote();
     const { value } = await issued(setting);
     const store = holding(setting.store);
     const first = setting.tokens.verify(value, need);
     await turn();
 
-    // Each in a callback of its own, as requests come.
+    // Each starts in its own callback, like the requests of a server.
     const others = Array.from({ length: 8 }, () =>
       turn().then(() => setting.tokens.verify(value, need)),
     );
@@ -100,7 +101,7 @@ describe('reads of one turn', () => {
     expect(await late).toMatchObject({ ok: false, reason: 'revoked' });
   });
 
-  it('are read at once, and alone, from a store that is local', async () => {
+  it('go to a local store immediately and one by one', async () => {
     const setting = setUp();
     const tokens = await Promise.all([issued(setting), issued(setting)]);
 
@@ -110,7 +111,7 @@ describe('reads of one turn', () => {
     await Promise.all(verdicts);
   });
 
-  it('of more than a thousand go in several calls', async () => {
+  it('of more than 1000 ids take several calls', async () => {
     const setting = setUpRemote();
     const made = await Promise.all(Array.from({ length: 1001 }, () => issued(setting)));
 
@@ -120,10 +121,10 @@ describe('reads of one turn', () => {
     expect(sizes).toEqual([1000, 1]);
   });
 
-  it('fail together when the store does, and no other', async () => {
+  it('fail together if the store fails, and later reads succeed', async () => {
     const setting = setUpRemote();
     const tokens = await Promise.all([issued(setting), issued(setting)]);
-    setting.store.break('find', () => Promise.reject(new Error('away')));
+    setting.store.break('find', () => Promise.reject(new Error('down')));
 
     const codes = await Promise.all(
       tokens.map(({ value }) => codeOf(setting.tokens.verify(value, need))),
@@ -134,12 +135,12 @@ describe('reads of one turn', () => {
     expect((await setting.tokens.verify(tokens[0].value, need)).ok).toBe(true);
   });
 
-  it('do not all fail when only a part of the store is away', async () => {
+  it('do not all fail if only a part of the store is down', async () => {
     const setting = setUpRemote();
     const [lost, there] = await Promise.all([issued(setting), issued(setting)]);
     const { inner } = setting.store;
     setting.store.break('find', (async (ids: readonly TokenId[]) => {
-      if (ids.includes(lost.id)) throw new Error('this part is away');
+      if (ids.includes(lost.id)) throw new Error('this part is down');
       return inner.find(ids);
     }) as never);
 
@@ -155,14 +156,14 @@ describe('reads of one turn', () => {
     [50, ['find']],
     [1000, ['find']],
   ])(
-    'that failed after %i ms are tried one by one, or their time is over: %j',
+    'that fail after %i ms make the calls %j: only early failures are retried',
     async (ms, calls) => {
       const setting = setUpRemote();
       const tokens = await Promise.all([issued(setting), issued(setting)]);
       const clock = vi.spyOn(performance, 'now').mockReturnValue(1000);
       setting.store.break('find', async () => {
         clock.mockReturnValue(1000 + ms);
-        throw new Error('away');
+        throw new Error('down');
       });
 
       const codes = tokens.map(({ value }) => codeOf(setting.tokens.verify(value, need)));
@@ -174,11 +175,11 @@ describe('reads of one turn', () => {
   );
 
   it.each<[string, (record: TokenRecord) => unknown]>([
-    ['nothing', () => undefined],
-    ['no list', (record) => ({ 0: record, length: 1 })],
-    ['a list of none', () => []],
+    ['undefined', () => undefined],
+    ['an object', (record) => ({ 0: record, length: 1 })],
+    ['an empty list', () => []],
     ['a list of two', (record) => [record, record]],
-  ])('take %s for no answer of a store', async (_, answerWith) => {
+  ])('fail with store_corrupt if the store returns %s', async (_, answerWith) => {
     const setting = setUpRemote();
     const { id, value } = await issued(setting);
     const record = await recordOf(setting.store.inner, id);
@@ -191,17 +192,17 @@ describe('reads of one turn', () => {
 
   it.each<[string, (broken: TokenId) => (ids: readonly TokenId[]) => Promise<unknown>]>([
     [
-      'a store that hands out something else',
+      'a store that returns it',
       (broken) => async (ids) => ids.map((id) => (id === broken ? { id } : undefined)),
     ],
     [
-      'a store that rejects all of them',
+      'a store that rejects the whole call',
       (broken) => async (ids) => {
         if (ids.includes(broken)) throw new TokenError('store_corrupt', 'malformed');
         return ids.map(() => undefined);
       },
     ],
-  ])('are not spoilt by one malformed record: %s', async (_, answerWith) => {
+  ])('do not fail because of one malformed record: %s', async (_, answerWith) => {
     const setting = setUpRemote();
     const [broken, whole] = await Promise.all([issued(setting), issued(setting)]);
     setting.store.break('find', answerWith(broken.id));
@@ -214,7 +215,7 @@ describe('reads of one turn', () => {
   });
 });
 
-/** Lets reads of the store see the present, and answer only when told to. */
+/** Lets the store read immediately, but answer only after `release`. */
 function holding(store: RecordingStore): { release(): void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   store.break('find', (async (ids: readonly TokenId[]) => {
@@ -235,7 +236,7 @@ describe('the cache', () => {
     expect(setting.store.takeCalls()).toEqual(['find', 'find', 'find']);
   });
 
-  it('serves a record until it is as old as allowed, however often it is used', async () => {
+  it('serves a record for less than maxStaleMs, however often it is used', async () => {
     const setting = setUpRemote({ cache: STALE });
     const { value } = await issued(setting);
     const calls: number[] = [];
@@ -251,7 +252,7 @@ describe('the cache', () => {
   it.each([
     [0.999, 0],
     [1, 1],
-  ])('after %s s reads %s times', async (seconds, reads) => {
+  ])('with a maxStaleMs of 1000 causes, after %s s, %s reads', async (seconds, reads) => {
     const setting = setUpRemote({ cache: STALE });
     const { value } = await issued(setting);
     await setting.tokens.verify(value, need);
@@ -263,7 +264,7 @@ describe('the cache', () => {
     expect(setting.store.takeCalls()).toHaveLength(reads);
   });
 
-  it('counts by the clock of the machine as well, when the given one stands still', async () => {
+  it('also measures age by the clock of the machine if the given one stands still', async () => {
     const setting = setUpRemote({ cache: STALE });
     const { value } = await issued(setting);
     await setting.tokens.verify(value, need);
@@ -277,7 +278,7 @@ describe('the cache', () => {
     expect(setting.store.takeCalls()).toEqual(['find']);
   });
 
-  it('counts from the start of the read, not from its answer', async () => {
+  it('measures age from the start of the read, not from its answer', async () => {
     const setting = setUpRemote({ cache: STALE });
     const { value } = await issued(setting);
     const store = holding(setting.store);
@@ -294,7 +295,7 @@ describe('the cache', () => {
     expect(setting.store.takeCalls()).toEqual(['find']);
   });
 
-  it('judges what it serves by the present: an expired token is refused', async () => {
+  it('lets a cached token expire on time, without a read', async () => {
     const setting = setUpRemote({ cache: { maxStaleMs: 60_000 } });
     const { value } = await setting.tokens.issue({
       account: 'acme',
@@ -328,7 +329,7 @@ describe('the cache', () => {
       { reason: 'suspended' },
     ],
     ['rotate', ({ tokens }, id) => tokens.rotate('acme', id), { reason: 'unknown' }],
-  ])('shows a %s of this process at once', async (_, change, refusal) => {
+  ])('shows a %s of the same service immediately', async (_, change, refusal) => {
     const setting = setUpRemote({ cache: STALE });
     const { id, value } = await issued(setting);
     await setting.tokens.verify(value, need);
@@ -338,7 +339,7 @@ describe('the cache', () => {
     expect(await setting.tokens.verify(value, need)).toMatchObject({ ok: false, ...refusal });
   });
 
-  it('shows a change of another process when the record is as old as allowed', async () => {
+  it('shows a change of another process after maxStaleMs', async () => {
     const setting = setUpRemote({ cache: STALE });
     const { id, value } = await issued(setting);
     await setting.tokens.verify(value, need);
@@ -349,7 +350,7 @@ describe('the cache', () => {
     expect((await setting.tokens.verify(value, need)).ok).toBe(false);
   });
 
-  it('is passed by with fresh', async () => {
+  it('is skipped with fresh: true, which also updates it', async () => {
     const setting = setUpRemote({ cache: STALE });
     const { id, value } = await issued(setting);
     await setting.tokens.verify(value, need);
@@ -360,7 +361,7 @@ describe('the cache', () => {
     expect((await setting.tokens.verify(value, need)).ok).toBe(false);
   });
 
-  it('does not keep what was read before a change and came after it', async () => {
+  it('does not store a record that was read before a change and arrives after it', async () => {
     const setting = setUpRemote({ cache: STALE });
     const { id, value } = await issued(setting);
     const store = holding(setting.store);
@@ -374,7 +375,7 @@ describe('the cache', () => {
     expect((await setting.tokens.verify(value, need)).ok).toBe(false);
   });
 
-  it('sees the new value of a token that was rotated elsewhere, at once', async () => {
+  it('accepts the new value of a token that was rotated elsewhere immediately', async () => {
     const here = setUpRemote({ cache: STALE });
     const there = setUp({ store: here.store, clock: here.clock });
     const { id, value } = await issued(here);
@@ -385,7 +386,7 @@ describe('the cache', () => {
     expect((await here.tokens.verify(rotated.value, need)).ok).toBe(true);
   });
 
-  it('serves both values of a token in its grace period, and asks the store about any other', async () => {
+  it('serves both values of a token in its grace period, and reads the store for any other value', async () => {
     const setting = setUpRemote({ cache: STALE });
     const { id, value } = await issued(setting);
     const rotated = await setting.tokens.rotate('acme', id, { graceSeconds: 60 });
@@ -401,7 +402,7 @@ describe('the cache', () => {
     expect(setting.store.takeCalls()).toEqual(['find']);
   });
 
-  it('reads one token once for 32 callers that come one after the other', async () => {
+  it('reads a token once for 32 callers that arrive during the read', async () => {
     const setting = setUpRemote({ cache: STALE });
     const { value } = await issued(setting);
     const store = holding(setting.store);
@@ -416,7 +417,7 @@ describe('the cache', () => {
     expect(setting.store.takeCalls()).toEqual(['find']);
   });
 
-  it('does not take the answer of a read under way that grew too old meanwhile', async () => {
+  it('does not use the answer of a running read that becomes too old meanwhile', async () => {
     const setting = setUpRemote({ cache: STALE });
     const { id, value } = await issued(setting);
     const store = holding(setting.store);
@@ -433,7 +434,7 @@ describe('the cache', () => {
     clock.mockRestore();
   });
 
-  it('holds as many tokens as it may, and drops the one read longest ago', async () => {
+  it('holds maxEntries tokens, and evicts the one that was read longest ago', async () => {
     const setting = setUpRemote({ cache: { maxStaleMs: 1000, maxEntries: 2 } });
     const values: string[] = [];
     for (let i = 0; i < 3; i++) values.push((await issued(setting)).value);
@@ -446,7 +447,7 @@ describe('the cache', () => {
     expect(setting.store.takeCalls()).toEqual(['find']);
   });
 
-  it('holds as many bytes as it may, lists that several tokens share counted once', async () => {
+  it('holds maxBytes, and counts a list that tokens share once', async () => {
     const setting = setUpRemote({ cache: { maxStaleMs: 60_000, maxBytes: 1_048_576 } });
     const large = (token: number) =>
       Array.from({ length: 1000 }, (_, i) => `GET:shop.example/t${token}/${1000 + i}`);
@@ -471,7 +472,7 @@ describe('the cache', () => {
     expect(await heldOf(alike)).toBe(100);
   });
 
-  it('counts a token that was read again as read last', async () => {
+  it('evicts a token that was read again after the others', async () => {
     const setting = setUpRemote({ cache: { maxStaleMs: 1000, maxEntries: 2 } });
     const values: string[] = [];
     for (let i = 0; i < 3; i++) values.push((await issued(setting)).value);
@@ -487,7 +488,7 @@ describe('the cache', () => {
     expect(setting.store.takeCalls()).toEqual(['find']);
   });
 
-  it('serves what it read from a local store, too', async () => {
+  it('also serves records of a local store', async () => {
     const setting = setUp({ cache: STALE });
     const { value } = await issued(setting);
 
@@ -496,17 +497,17 @@ describe('the cache', () => {
     expect(setting.store.takeCalls()).toEqual(['find']);
   });
 
-  it('joins no read that failed', async () => {
+  it('does not reuse a read that failed', async () => {
     const setting = setUpRemote({ cache: STALE });
     const { value } = await issued(setting);
-    setting.store.break('find', () => Promise.reject(new Error('away')));
+    setting.store.break('find', () => Promise.reject(new Error('down')));
     expect(await codeOf(setting.tokens.verify(value, need))).toBe('store_unavailable');
 
     setting.store.mend();
     expect((await setting.tokens.verify(value, need)).ok).toBe(true);
   });
 
-  it('joins no read of another token', async () => {
+  it('does not reuse the running read of another token', async () => {
     const setting = setUpRemote({ cache: STALE });
     const [one, other] = [await issued(setting), await issued(setting)];
     const store = holding(setting.store);
@@ -520,7 +521,7 @@ describe('the cache', () => {
     expect(setting.store.takeCalls()).toEqual(['find', 'find']);
   });
 
-  it('keeps nothing for ids that are not there', async () => {
+  it('does not cache that an id does not exist', async () => {
     const setting = setUpRemote({ cache: STALE });
     const { id, value } = await issued(setting);
     const record = await recordOf(setting.store.inner, id);
@@ -531,7 +532,7 @@ describe('the cache', () => {
     expect((await setting.tokens.verify(value, need)).ok).toBe(true);
   });
 
-  it('hands out nothing that a caller could change for others', async () => {
+  it('is not affected by a caller that changes a verdict', async () => {
     const setting = setUpRemote({ cache: STALE });
     const { value } = await setting.tokens.issue({
       account: 'acme',
@@ -557,12 +558,12 @@ describe('the cache', () => {
     ['maxStaleMs', 0.5],
     ['maxEntries', 0],
     ['maxAge', 5],
-  ])('refuses %s %s', async (option, value) => {
+  ])('refuses %s of %s', async (option, value) => {
     expect(await codeOf(async () => setUp({ cache: { [option]: value } }))).toBe('invalid_options');
   });
 });
 
-/** A store whose hints a test sends by hand. */
+/** A store whose hints are sent by the test. */
 class HintingStore extends RecordingStore {
   listener: ((ids: readonly TokenId[] | 'all') => void) | undefined;
   failures = 0;
@@ -596,16 +597,16 @@ describe('hints of the store', () => {
     return { store, clock, tokens };
   }
 
-  it('are listened to only where something is kept', async () => {
+  it('are subscribed to only if the cache is on', async () => {
     expect(setUpHinting({ cache: {} }).store.listener).toBeUndefined();
     expect(setUpHinting().store.listener).toBeDefined();
   });
 
   it.each<[string, (id: TokenId) => readonly TokenId[] | 'all', boolean]>([
-    ['the id', (id) => [id], false],
-    ['all', () => 'all', false],
+    ['its id', (id) => [id], false],
+    ['all ids', () => 'all', false],
     ['another id', () => ['NobodyHasThisId0000000' as TokenId], true],
-  ])('of %s make the next verify read or not', async (_, hint, isServed) => {
+  ])('about %s let the cache go on serving a token: $2', async (_, hint, isServed) => {
     const { store, clock, tokens } = setUpHinting();
     const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
     await turn();
@@ -617,7 +618,7 @@ describe('hints of the store', () => {
     expect((await tokens.verify(value, need)).ok).toBe(isServed);
   });
 
-  it('never make it keep or accept anything', async () => {
+  it('never cause a read, and never fill the cache', async () => {
     const { store, tokens } = setUpHinting();
     const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
     store.takeCalls();
@@ -630,7 +631,7 @@ describe('hints of the store', () => {
     expect(store.takeCalls()).toEqual(['find']);
   });
 
-  it('are asked for again until the store can give them, and no more after close', async () => {
+  it('are requested again each second until the store can send them, and canceled by close', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout'] });
     const { store, tokens } = setUpHinting();
     store.failures = 2;
@@ -651,8 +652,8 @@ describe('hints of the store', () => {
   });
 });
 
-const ID = 'schedule00000000000000' as TokenId;
-const DIGEST = new Uint8Array(32).fill(7);
+const RECORD = newRecord('schedule');
+const ID = RECORD.id;
 const SCHEDULES = Number(process.env['SCHEDULES'] ?? 2000);
 
 describe('a reader', () => {
@@ -663,12 +664,11 @@ describe('a reader', () => {
   };
   const storeOf = (more: Partial<TokenStore> = {}): TokenStore =>
     ({
-      find: async (ids: readonly TokenId[]) =>
-        ids.map((id) => ({ ...newRecord(new Date(now)), id })),
+      find: async (ids: readonly TokenId[]) => ids.map((id) => ({ ...RECORD, id })),
       ...more,
     }) as unknown as TokenStore;
 
-  it('keeps nothing once it is closed, neither what it has nor what it reads', async () => {
+  it('caches nothing after close, neither old records nor those read later', async () => {
     const reader = readerOf(storeOf());
     expect(await holdsNow(reader)).toBe(true);
 
@@ -682,7 +682,7 @@ describe('a reader', () => {
     [[ID], false],
     [['NobodyHasThisId0000000' as TokenId], true],
     [[], true],
-  ])('told to forget %j keeps what it is reading: %s', async (ids, isKept) => {
+  ])('that evicts %j during a read caches the record: %s', async (ids, isKept) => {
     const reader = readerOf(storeOf());
     const reading = reader.read(ID, now);
     await new Promise((resolve) => process.nextTick(resolve));
@@ -692,7 +692,7 @@ describe('a reader', () => {
     expect(reader.cached(ID, now) !== undefined).toBe(isKept);
   });
 
-  it('forgets what it read before the store began to tell of changes', async () => {
+  it('drops the records that it read before its subscription began', async () => {
     const { promise, resolve } = Promise.withResolvers<Unsubscribe>();
     const reader = readerOf(storeOf({ watch: () => promise }));
     expect(await holdsNow(reader)).toBe(true);
@@ -703,7 +703,7 @@ describe('a reader', () => {
     expect(await holdsNow(reader)).toBe(true);
   });
 
-  it('that is closed before the store has answered stops listening then', async () => {
+  it('that is closed while it subscribes unsubscribes as soon as the store answers', async () => {
     const { promise, resolve } = Promise.withResolvers<Unsubscribe>();
     const unsubscribe = vi.fn(async () => {});
     const reader = readerOf(storeOf({ watch: () => promise }));
@@ -717,32 +717,29 @@ describe('a reader', () => {
   it.each([
     [[], []],
     [['b'], ['store_corrupt']],
-  ])(
-    'reports once that among the records read the store has malformed %j',
-    async (bad, reports) => {
-      const codes: unknown[] = [];
-      const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(22) as TokenId);
-      const find = async (asked: readonly TokenId[]) =>
-        asked.map((id) => ({
-          ...newRecord(new Date(now)),
-          id,
-          version: bad.includes(id[0] as never) ? 0 : 1,
-        }));
-      const reader = readerOf(storeOf({ find }), ({ code }) => codes.push(code));
+  ])('reports the malformed records of one read once: %j', async (bad, reports) => {
+    const codes: unknown[] = [];
+    const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(22) as TokenId);
+    const find = async (asked: readonly TokenId[]) =>
+      asked.map((id) => ({
+        ...RECORD,
+        id,
+        version: bad.includes(id[0] as never) ? 0 : 1,
+      }));
+    const reader = readerOf(storeOf({ find }), ({ code }) => codes.push(code));
 
-      const read = await Promise.allSettled(ids.map((id) => reader.read(id, now)));
-      expect(read.map(({ status }) => status === 'rejected')).toEqual(
-        ids.map((id) => bad.includes(id[0] as never)),
-      );
-      expect(codes).toEqual(reports);
-    },
-  );
+    const read = await Promise.allSettled(ids.map((id) => reader.read(id, now)));
+    expect(read.map(({ status }) => status === 'rejected')).toEqual(
+      ids.map((id) => bad.includes(id[0] as never)),
+    );
+    expect(codes).toEqual(reports);
+  });
 });
 
-describe('no interleaving', () => {
+describe('no interleaving of reads and revokes', () => {
   const schedules = fc.array(fc.nat(9), { minLength: 4, maxLength: 40 });
 
-  it(`of ${SCHEDULES} lets a read outlive a revoke`, { timeout: 600_000 }, async () => {
+  it(`lets a read outlive a revoke, in ${SCHEDULES} runs`, { timeout: 600_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(schedules, async (schedule) => {
         expect(await acceptedTooLate(schedule)).toBe(0);
@@ -751,7 +748,7 @@ describe('no interleaving', () => {
     );
   });
 
-  it('would be missed: a cache that evicts before a revoke and not after it is found out', async () => {
+  it('the check finds a cache that evicts before a revoke and not after it (the control)', async () => {
     const found = await fc.check(
       fc.asyncProperty(schedules, async (schedule) => {
         expect(await acceptedTooLate(schedule, 'before')).toBe(0);
@@ -763,10 +760,10 @@ describe('no interleaving', () => {
 });
 
 /**
- * Runs a schedule of verifies, revokes (here, and by another process), hints and steps of time over
- * a store whose calls take effect and answer when the schedule says so. How many verifies accepted
- * the token that began after a revoke of this process had resolved, or longer than allowed after one
- * of another process had taken effect.
+ * Runs a schedule of verifies, revokes (by this and by another process), hints and steps of time over a
+ * store. The schedule decides when each call takes effect and when its answer arrives. Resolves to the
+ * number of verifies that accepted the token too late: they began after a revoke of this process had
+ * resolved, or at least `maxStaleMs` after a revoke of another process.
  */
 async function acceptedTooLate(
   schedule: readonly number[],
@@ -775,7 +772,7 @@ async function acceptedTooLate(
   const clock = manualClock();
   const pending: (() => void)[] = [];
   const phase = () => new Promise<void>((resolve) => pending.push(resolve));
-  let record = newRecord(clock.now());
+  let record = RECORD;
   const store = {
     async find(ids: readonly TokenId[]) {
       await phase();
@@ -804,20 +801,20 @@ async function acceptedTooLate(
     if (found?.revokedAt === undefined && (began.isRevoked || began.isGone)) tooLate += 1;
   };
   const running: Promise<void>[] = [];
-  for (const [place, choice] of schedule.entries()) {
+  for (const [index, choice] of schedule.entries()) {
     if (choice < 3) running.push(verify());
-    else if (choice === 3 && place % 3 === 0) running.push(revokeHere());
-    else if (choice === 4 && place % 3 === 0) {
+    else if (choice === 3 && index % 3 === 0) running.push(revokeHere());
+    else if (choice === 4 && index % 3 === 0) {
       record = { ...record, revokedAt: clock.now() };
       goneFrom = Math.min(goneFrom, clock.now().getTime() + 1000);
     } else if (choice === 5) clock.advance(0.4);
     else if (choice === 6) reader.evict('all');
-    else pending.splice((choice * 7 + place) % Math.max(1, pending.length), 1)[0]?.();
-    await new Promise(setImmediate);
+    else pending.splice((choice * 7 + index) % Math.max(1, pending.length), 1)[0]?.();
+    await turn();
   }
   while (pending.length > 0) {
     pending.splice(0, 1)[0]?.();
-    await new Promise(setImmediate);
+    await turn();
   }
   await Promise.all(running);
   await verifyAll(verify, pending);
@@ -827,25 +824,10 @@ async function acceptedTooLate(
 async function verifyAll(verify: () => Promise<void>, pending: (() => void)[]): Promise<void> {
   const last = verify();
   for (let i = 0; i < 3; i++) {
-    await new Promise(setImmediate);
+    await turn();
     for (const release of pending.splice(0)) release();
   }
   await last;
-}
-
-function newRecord(now: Date): TokenRecord {
-  return {
-    id: ID,
-    account: 'acme',
-    prefix: 'acme',
-    kid: 'k1',
-    digest: DIGEST,
-    scopes: [SCOPE],
-    requested: [SCOPE],
-    createdAt: now,
-    expiresAt: new Date(now.getTime() + 1e9),
-    version: 1,
-  };
 }
 
 describe('a value that a rotation replaced', () => {
@@ -856,7 +838,7 @@ describe('a value that a rotation replaced', () => {
     [60, 60, false, ['reused']],
     [60, 3600, false, ['reused']],
   ])(
-    'with %s s of grace, after %s s: accepted %s, events %j',
+    'with a grace period of %s s, after %s s: accepted %s, events %j',
     async (graceSeconds, after, isAccepted, types) => {
       const events: TokenEvent[] = [];
       const setting = setUp({ onEvent: (event) => events.push(event) });
@@ -872,7 +854,7 @@ describe('a value that a rotation replaced', () => {
     },
   );
 
-  it('is told of by id, without the value, and a listener that throws breaks nothing', async () => {
+  it('emits reused with the id but not the value, and a listener that throws has no effect', async () => {
     const events: TokenEvent[] = [];
     const setting = setUp({
       onEvent: (event) => {
@@ -887,7 +869,7 @@ describe('a value that a rotation replaced', () => {
     expect(events).toContainEqual({ type: 'reused', id, account: 'acme', at: setting.clock.now() });
   });
 
-  it('with a secret that was never this token’s raises nothing', async () => {
+  it('the value of another service emits no reused event', async () => {
     const events: TokenEvent[] = [];
     const setting = setUp({ onEvent: (event) => events.push(event) });
     const other = setUp();

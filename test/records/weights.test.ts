@@ -7,7 +7,7 @@ import { newRecord } from '../stores/support.ts';
 const LIST = Object.freeze(['GET:shop.example/orders', 'POST:shop.example/orders']);
 const OTHER_LIST = Object.freeze(['GET:shop.example/*']);
 
-/** The bytes of some records together. */
+/** The bytes that records take together. */
 function weigh(...records: readonly TokenRecord[]): number {
   const weights = new RecordWeights();
   for (const record of records) weights.add(record);
@@ -16,17 +16,17 @@ function weigh(...records: readonly TokenRecord[]): number {
 
 const shared = newRecord('shared', { scopes: LIST, requested: LIST });
 const apart = newRecord('apart', { scopes: LIST, requested: OTHER_LIST });
-/** What a record takes without its lists. */
+/** The bytes that a record takes without its lists. */
 const OWN = weigh(shared) - listWeight(LIST);
 
 describe('the weight of records', () => {
-  it('has a part for each record and one for each list', () => {
+  it('has one part for each record and one for each list', () => {
     expect(OWN).toBeGreaterThan(0);
     expect(weigh(apart)).toBe(OWN + listWeight(LIST) + listWeight(OTHER_LIST));
     expect(weigh(shared, apart)).toBe(2 * OWN + listWeight(LIST) + listWeight(OTHER_LIST));
   });
 
-  it('counts an equal list that is another one again', () => {
+  it('counts an equal list again if it is another object', () => {
     expect(weigh(shared, { ...shared, scopes: [...LIST] })).toBe(2 * OWN + 2 * listWeight(LIST));
   });
 
@@ -40,7 +40,7 @@ describe('the weight of records', () => {
     expect(weigh({ ...shared, ...fields }) - weigh(shared)).toBe(2 * JSON.stringify(part).length);
   });
 
-  it('is nothing again when all are gone, in any order', () => {
+  it('is zero again after all records are removed, in any order', () => {
     const records = [shared, apart, { ...apart, metadata: { team: 'billing' } }];
     for (const order of [records, records.toReversed()]) {
       const weights = new RecordWeights();
@@ -51,7 +51,7 @@ describe('the weight of records', () => {
     }
   });
 
-  it('keeps a list until the last record with it is gone', () => {
+  it('includes a list until the last record with it is removed', () => {
     const weights = new RecordWeights();
     for (const record of [shared, shared, shared]) weights.add(record);
     weights.remove(shared);
@@ -62,7 +62,7 @@ describe('the weight of records', () => {
     expect(weights.bytes).toBe(2 * OWN + listWeight(LIST) + listWeight(OTHER_LIST));
   });
 
-  it('starts anew when it is cleared', () => {
+  it('starts again at zero after clear', () => {
     const weights = new RecordWeights();
     weights.add(shared);
     weights.clear();

@@ -16,7 +16,7 @@ import {
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT'];
 
-/** Pairs that differ in little and matter much: `meet` is null where they are disjoint. */
+/** Outer and inner scope, whether outer covers inner, and their meet: null if they are disjoint. */
 const pairs: readonly (readonly [string, string, boolean, string | null])[] = [
   ['GET:d.example/a', 'GET:d.example/a', true, 'GET:d.example/a'],
   ['*:*/*', '*:*/*', true, '*:*/*'],
@@ -121,7 +121,7 @@ const pairs: readonly (readonly [string, string, boolean, string | null])[] = [
   ['GET:*/*', 'POST:*/*', false, null],
 ];
 
-/** As they come, or such that most cross or cover each other. */
+/** Random scopes, or scopes of which most cross or cover each other. */
 const twoScopes = fc.oneof(
   fc.tuple(anyScope, anyScope),
   fc.tuple(crossingScope(), crossingScope()),
@@ -156,7 +156,7 @@ describe('covers', () => {
     expect(chains).toBeGreaterThan(LAW.numRuns / 5);
   });
 
-  it('is transitive along chains of meets', () => {
+  it('is true for a meet and each scope it was made from', () => {
     fc.assert(
       fc.property(threeScopes, ([a, b, c]) => {
         const ab = meet(a, b);
@@ -171,7 +171,7 @@ describe('covers', () => {
     );
   });
 
-  it('agrees with the requests that both denote', () => {
+  it('is true exactly if the outer scope allows every request of the inner one', () => {
     fc.assert(
       fc.property(twoScopes, ([a, b]) => {
         const universe = universeOf([a, b]);
@@ -182,7 +182,7 @@ describe('covers', () => {
     );
   });
 
-  it('never adds nine methods up to every method', () => {
+  it('is false for a wildcard method under any single method', () => {
     for (const method of METHODS) {
       expect(covers(`${method}:*/*`, '*:d.example/a')).toBe(false);
       expect(covers('*:d.example/a', `${method}:d.example/a`)).toBe(true);
@@ -191,12 +191,12 @@ describe('covers', () => {
 });
 
 describe('overlaps', () => {
-  it.each(pairs)('%s overlaps %s where they meet', (a, b, _, met) => {
+  it.each(pairs)('%s overlaps %s exactly if they have a meet', (a, b, _, met) => {
     expect(overlaps(a, b)).toBe(met !== null);
     expect(overlaps(b, a)).toBe(met !== null);
   });
 
-  it('is symmetric, follows from covers, and is to have a meet', () => {
+  it('is symmetric, follows from covers, and is true exactly if there is a meet', () => {
     fc.assert(
       fc.property(twoScopes, ([a, b]) => {
         expect(overlaps(a, b)).toBe(overlaps(b, a));
@@ -207,7 +207,7 @@ describe('overlaps', () => {
     );
   });
 
-  it('agrees with the requests that both denote', () => {
+  it('is true exactly if both scopes allow some request', () => {
     fc.assert(
       fc.property(twoScopes, ([a, b]) => {
         const universe = universeOf([a, b]);
@@ -244,7 +244,7 @@ describe('meet', () => {
     );
   });
 
-  it('is the inner one just where the outer one covers it', () => {
+  it('equals the inner scope exactly if the outer one covers it', () => {
     fc.assert(
       fc.property(twoScopes, ([a, b]) => {
         expect(meet(a, b)?.toString() === b).toBe(covers(a, b));
@@ -253,7 +253,7 @@ describe('meet', () => {
     );
   });
 
-  it('denotes just what both denote, and parses', () => {
+  it('allows exactly the requests that both allow, and parses', () => {
     fc.assert(
       fc.property(twoScopes, ([a, b]) => {
         const met = meet(a, b)?.toString();
@@ -282,7 +282,7 @@ describe('meet', () => {
     expect(below).toBeGreaterThan(LAW.numRuns / 2);
   });
 
-  it('leaves what it was given as it was', () => {
+  it('leaves its arguments unchanged', () => {
     const a = parseScope('*:d.example/a');
     const b = parseScope('GET:*.example/a/b');
 
@@ -291,11 +291,11 @@ describe('meet', () => {
   });
 });
 
-describe('a small universe, of which each scope is compared with each', () => {
+describe('all pairs of scopes in a small universe', () => {
   const paths = ['*', '$'];
   for (const length of [1, 2, 3]) {
     for (let bits = 0; bits < 2 ** length; bits++) {
-      const segments = Array.from({ length }, (_, place) => ((bits >> place) & 1 ? '{}' : 'a'));
+      const segments = Array.from({ length }, (_, index) => ((bits >> index) & 1 ? '{}' : 'a'));
       paths.push(segments.join('/'), `${segments.join('/')}$`);
     }
   }
@@ -303,7 +303,7 @@ describe('a small universe, of which each scope is compared with each', () => {
   const scopes = ['*', 'GET'].flatMap((method) =>
     domains.flatMap((domain) => paths.map((path) => `${method}:${domain}/${path}`)),
   );
-  /** Also a method, labels and segments that no scope mentions, and paths longer than any of them. */
+  /** Includes a method, labels and segments that no scope mentions, and paths longer than any scope. */
   const points = ['GET', 'FRESH'].flatMap((method) =>
     ['p', 'a.p', 'fresh.p', 'fresh.a.p', 'fresh'].flatMap((host) =>
       pathsOf(['a', 'fresh'], 4).map((segments): Point => ({ method, host, segments })),
@@ -313,9 +313,9 @@ describe('a small universe, of which each scope is compared with each', () => {
   const requests = new Map(scopes.map((text) => [text, requestsOf(text, points)]));
   const denoted = (text: string): bigint => requests.get(text) ?? requestsOf(text, points);
 
-  it('knows what it covers, overlaps and meets by the requests alone', () => {
-    for (const [place, a] of parsed.entries()) {
-      const ofA = denoted(scopes[place] as string);
+  it('cover, overlap and meet as the requests they allow do', () => {
+    for (const [index, a] of parsed.entries()) {
+      const ofA = denoted(scopes[index] as string);
       const wrong = parsed.filter((b, other) => {
         const ofB = denoted(scopes[other] as string);
         const met = meet(a, b);
@@ -329,7 +329,7 @@ describe('a small universe, of which each scope is compared with each', () => {
     }
   });
 
-  it('of two members covers a scope by one, but for an open one and what closes its gap', () => {
+  it('allow a scope only if one of them covers it, except that p$ and p/{} together allow p', () => {
     const some = paths.filter((path) => path.split('/').length < 3).map((path) => `GET:p/${path}`);
     let gaps = 0;
     for (const a of some) {
@@ -343,8 +343,8 @@ describe('a small universe, of which each scope is compared with each', () => {
         expect(wrong, `${a} ${b}`).toEqual([]);
       }
     }
-    // In both orders: `*` of `$` and `{}`; `{}` of `{}$` and `{}/{}`; `a` of `a$` or `{}$` and `a/{}`
-    // or `{}/{}`.
+    // In both orders: `$` and `{}` allow `*`; `{}$` and `{}/{}` allow `{}`; each of `a$` and `{}$`
+    // with each of `a/{}` and `{}/{}` allows `a`.
     expect(gaps).toBe(2 * (1 + 1 + 4));
   });
 });

@@ -75,8 +75,8 @@ describe('ScopeCatalog.from', () => {
     ['a wildcard domain', 'GET:*/a'],
     ['a parent pattern', 'GET:*.example/a'],
     ['a wildcard path', 'GET:d.example/*'],
-    ['the top', '*:*/*'],
-    ['what is no scope', 'get:d.example/a'],
+    ['the scope of everything', '*:*/*'],
+    ['a text that is not a scope', 'get:d.example/a'],
     ['an empty text', ''],
   ])('refuses to hold %s', (_, entry) => {
     const error = errorOf(() => ScopeCatalog.from(['GET:d.example/a', entry]));
@@ -85,7 +85,7 @@ describe('ScopeCatalog.from', () => {
     expect(error.scopes).toEqual([entry]);
   });
 
-  it('names every entry that it refuses, and keeps what is unprintable out of the message', () => {
+  it('names every refused entry, and keeps unprintable text out of the message', () => {
     const entries = ['GET:d.example/a', '*:*/*', 'bad\n', 7, 'GET:d.example/*', hostile()];
     const error = errorOf(() => ScopeCatalog.from(entries as string[]));
 
@@ -106,11 +106,11 @@ describe('ScopeCatalog.from', () => {
     ['a string', 'GET:d.example/a'],
     ['a number', 7],
     ['an object', {}],
-  ])('takes no %s for a list', (_, entries) => {
+  ])('refuses %s as a list', (_, entries) => {
     expect(errorOf(() => ScopeCatalog.from(entries as string[])).code).toBe('scopes_required');
   });
 
-  it('keeps nothing of the list it was made from', () => {
+  it('copies the list it is made from and the array it returns', () => {
     const entries = ['GET:d.example/a'];
     const catalog = ScopeCatalog.from(entries);
     entries.push('GET:d.example/b');
@@ -120,7 +120,7 @@ describe('ScopeCatalog.from', () => {
   });
 });
 
-describe('expand', () => {
+describe('ScopeCatalog.expand', () => {
   it.each<[readonly string[], readonly string[], readonly string[]]>([
     [['*:*/*'], SHOP, [...SHOP].sort()],
     [['GET:shop.example/orders'], SHOP, ['GET:shop.example/orders']],
@@ -180,7 +180,7 @@ describe('expand', () => {
     [['GET:d.example/r$', 'GET:d.example/r/s$'], HUB, ['GET:d.example/r$', 'GET:d.example/r/s$']],
     [['GET:d.example/a$'], ['GET:d.example/a'], ['GET:d.example/a$']],
     [['GET:d.example/a'], ['GET:d.example/a$'], ['GET:d.example/a$']],
-  ])('of %j in %j is %j', (requested, catalog, expected) => {
+  ])('grants for %j from %j the scopes %j', (requested, catalog, expected) => {
     expect(grant(requested, catalog)).toEqual(expected);
     expect(grant([...requested].reverse(), [...catalog].reverse())).toEqual(expected);
     expect(
@@ -200,7 +200,7 @@ describe('expand', () => {
       ['POST:mail.example/fields/b', 'GET:mail.example/layout', 'POST:mail.example/fields/a'],
       ['POST:mail.example/fields/a', 'POST:mail.example/fields/b'],
     ],
-  ])('tells of %j that %j lie below an entry', (requested, narrowed) => {
+  ])('reports for %j as narrowed %j', (requested, narrowed) => {
     expect(ScopeCatalog.from(SHOP).expand(requested).narrowed).toEqual(narrowed);
   });
 
@@ -214,13 +214,13 @@ describe('expand', () => {
     ['an object like a list', { 0: 'GET:shop.example/orders', length: 1 }],
     ['a number', 1],
     ['a ScopeSet', ScopeSet.from(['GET:shop.example/orders'])],
-    ['list that throws', new Proxy([], { get: () => hostile().toString() })],
-  ])('requires a list, and takes no %s for one', (_, requested) => {
+    ['a list that throws', new Proxy([], { get: () => hostile().toString() })],
+  ])('refuses %s as the requested scopes', (_, requested) => {
     expect(refusal(requested).code).toBe('scopes_required');
     expect(refusal(requested, []).code).toBe('scopes_required');
   });
 
-  it('takes 4096 scopes and no more, duplicates counted', () => {
+  it('accepts at most 4096 requested scopes, counting duplicates', () => {
     const many = (count: number): string[] =>
       Array.from({ length: count }, (_, i) => `GET:d.example/a${i}`);
 
@@ -232,7 +232,7 @@ describe('expand', () => {
     expect(refusal(new Array(1e9), many(1)).code).toBe('too_many_scopes');
   });
 
-  it('grants 4096 scopes and no more', () => {
+  it('grants at most 4096 scopes', () => {
     const many = (count: number): string[] =>
       Array.from({ length: count }, (_, i) => `GET:d${i % 7}.example/a${i}`);
 
@@ -281,7 +281,7 @@ describe('expand', () => {
     ]);
   });
 
-  it('names by its place a member that cannot be shown', () => {
+  it('names a member that cannot be shown by its index', () => {
     const odd = [undefined, null, 7, ['*:*/*'], {}, new String('*:*/*'), () => '*:*/*', hostile()];
     const texts = ['a\n', '\ud800', 'x'.repeat(1 << 20)];
     const holes: unknown[] = new Array(1);
@@ -289,7 +289,7 @@ describe('expand', () => {
     const error = refusal(requested);
 
     expect(error.code).toBe('scope_invalid');
-    expect(error.scopes).toEqual(requested.slice(1).map((_, place) => `scopes[${place + 1}]`));
+    expect(error.scopes).toEqual(requested.slice(1).map((_, index) => `scopes[${index + 1}]`));
     expect(error.refused?.map(({ code }) => code)).toEqual([
       ...odd.map(() => 'not_a_string'),
       'illegal_character',
@@ -300,7 +300,7 @@ describe('expand', () => {
     expect(error.message).toMatch(/^[\x20-\x7e]{1,2000}$/);
   });
 
-  it('names every member that meets nothing, with the nearest known scopes, and grants nothing', () => {
+  it('names every member that matches no entry, with the nearest entries, and grants nothing', () => {
     const requested = [
       'GET:shop.example/order',
       'GET:shop.example/orders',
@@ -324,7 +324,7 @@ describe('expand', () => {
     expect(error.refused?.[1]?.nearest).toContain('GET:shop.example/orders');
   });
 
-  it('speaks of five members, each with what would be right, and counts the others', () => {
+  it('describes five refused members with corrections, and counts the rest', () => {
     const bad = ['get:d.example/a', '*', '', 'GET:d.example/a/', 'GET:d.example/a?', 'b', 'c'];
     const five = [
       'get:d.example/a (method_invalid; did you mean GET:d.example/a?)',
@@ -343,7 +343,7 @@ describe('expand', () => {
     expect(refusal(bad).message).toContain(`${five} and 2 more`);
   });
 
-  it('says of a member that meets nothing what is known, where something is like it', () => {
+  it('names the nearest entries for a member that matches none, if any are similar', () => {
     const catalog = ['GET:d.example/a', 'GET:d.example/b'];
     const far = `GET:d.example/${'x'.repeat(70)}`;
 
@@ -354,7 +354,7 @@ describe('expand', () => {
   });
 
   it.each([10, 1000, 20_000])(
-    'among %i entries looks for what is like the first five members, and names all',
+    'suggests from %i entries for the first five members only, but names all members',
     (size) => {
       const catalog = Array.from({ length: size }, (_, i) => `GET:d.example/${i}`);
       const asked = Array.from({ length: 7 }, (_, i) => `PUT:d.example/${i}`);
@@ -377,10 +377,10 @@ describe('expand', () => {
     ['HEAD for GET', 'HEAD:shop.example/orders'],
     ['the host above', 'GET:example/orders'],
     ['the host below', 'GET:x.shop.example/orders'],
-    ['a pattern of which the host is the apex', 'GET:*.mail.example/*'],
+    ['a pattern whose apex is the host', 'GET:*.mail.example/*'],
     ['a pattern that ends like a host', 'GET:*.hop.example/*'],
-    ['a method that nothing has', 'FRESH:*/*'],
-  ])('meets nothing: %s', (_, member) => {
+    ['a method of no entry', 'FRESH:*/*'],
+  ])('refuses a member that matches no entry: %s', (_, member) => {
     const error = refusal(['*:*/*', member]);
 
     expect(error.code).toBe('scope_unmatched');
@@ -393,11 +393,11 @@ describe('expand', () => {
     ['scope_invalid', 'catalog_empty', ['bad'], []],
     ['scope_invalid', 'scope_unmatched', ['GET:none.example/a', 'bad'], SHOP],
     ['catalog_empty', 'scope_unmatched', ['GET:none.example/a'], []],
-  ])('answers %s before %s', (code, _, requested, catalog) => {
+  ])('reports %s before %s', (code, _, requested, catalog) => {
     expect(refusal(requested, catalog).code).toBe(code);
   });
 
-  it('takes scopes of another copy of the module', async () => {
+  it('accepts scopes from another copy of the module', async () => {
     vi.resetModules();
     const other = await import('../../src/scope/index.ts');
     const foreign = other.parseScope('*:shop.example/orders') as unknown as Scope;
@@ -406,7 +406,7 @@ describe('expand', () => {
     expect(() => ScopeCatalog.from([foreign])).toThrow(ScopeError);
   });
 
-  it('is a snapshot: what a catalog gains later is not in it', () => {
+  it('grants a snapshot that later entries of the catalog do not extend', () => {
     const before = grant(['*:d.example/*'], ['GET:d.example/a']);
 
     expect(before).toEqual(['GET:d.example/a']);
@@ -433,7 +433,7 @@ describe('expand', () => {
       ),
     }));
 
-  it('allows just what is requested and in the catalog, or nothing at all', () => {
+  it('grants exactly the requests that are requested and in the catalog, or nothing', () => {
     let granted = 0;
     fc.assert(
       fc.property(wanted, ({ catalog, requested }) => {
@@ -458,7 +458,7 @@ describe('expand', () => {
     expect(granted).toBeGreaterThan(LAW.numRuns / 5);
   });
 
-  it('holds no wildcard, is sorted and free of duplicates, and is idempotent', () => {
+  it('grants sorted scopes without wildcards or duplicates, and is idempotent', () => {
     fc.assert(
       fc.property(wanted, ({ catalog, requested }) => {
         const result = grantOrNothing(requested, catalog);
@@ -474,7 +474,7 @@ describe('expand', () => {
     );
   });
 
-  it('reports as narrowed just what was asked for as it is and is no entry', () => {
+  it('reports as narrowed exactly the requested concrete scopes that are below an entry', () => {
     fc.assert(
       fc.property(wanted, ({ catalog, requested }) => {
         if (grantOrNothing(requested, catalog).length === 0) return;
@@ -492,7 +492,7 @@ describe('expand', () => {
     );
   });
 
-  it('never gives less when more is asked for, nor when the catalog knows more', () => {
+  it('never grants less when more is requested or the catalog grows', () => {
     fc.assert(
       fc.property(
         wanted,
@@ -510,7 +510,7 @@ describe('expand', () => {
     );
   });
 
-  it('grants of many patterns just what each has in common with each entry', () => {
+  it('grants for many patterns exactly their meets with the entries', () => {
     const entries = fc.array(concreteScope, { minLength: 1, maxLength: 12 });
     fc.assert(
       fc.property(entries, fc.array(anyScope, { minLength: 1, maxLength: 12 }), (catalog, all) => {
@@ -526,7 +526,7 @@ describe('expand', () => {
     );
   });
 
-  it('is blind to order and duplicates on both sides', () => {
+  it('does not depend on order or duplicates in either list', () => {
     fc.assert(
       fc.property(wanted, ({ catalog, requested }) => {
         const twice = grantOrNothing([...requested].reverse().concat(requested), [
@@ -540,7 +540,7 @@ describe('expand', () => {
   });
 });
 
-describe('attribute', () => {
+describe('ScopeCatalog.attribute', () => {
   const catalog = ScopeCatalog.from([...SHOP, ...NESTED]);
   const nameOf = (method: string, domain: string, target: string): string | undefined =>
     catalog.attribute({ method, domain, target })?.toString();
@@ -557,18 +557,18 @@ describe('attribute', () => {
     ['GET', 'd.example', '/', undefined],
     ['GET', 'd.example', '/a/../a', undefined],
     ['get', 'd.example', '/a', undefined],
-  ])('names %s %s%s: %s', (method, domain, target, expected) => {
+  ])('names the entry of %s %s%s: %s', (method, domain, target, expected) => {
     expect(nameOf(method, domain, target)).toBe(expected);
   });
 
-  it('names a request that was read before', () => {
+  it('names the entry of a request that was already read', () => {
     const reading = readRequest({ method: 'GET', domain: 'd.example', target: '/a/b' });
 
     expect(reading.ok && String(catalog.attribute(reading.request))).toBe('GET:d.example/a/b');
   });
 });
 
-describe('knows', () => {
+describe('ScopeCatalog.knows', () => {
   it.each([
     ['GET:shop.example/orders', true],
     ['GET:shop.example/orders/7', true],
@@ -578,11 +578,11 @@ describe('knows', () => {
     ['GET:shop.example/order', false],
     ['PUT:*/*', false],
     ['GET:*.mail.example/*', false],
-  ])('%s: %s', (scope, expected) => {
+  ])('answers for %s: %s', (scope, expected) => {
     expect(ScopeCatalog.from(SHOP).knows(scope)).toBe(expected);
   });
 
-  it('agrees with having a meet', () => {
+  it('is true exactly if some entry has a meet with the scope', () => {
     fc.assert(
       fc.property(fc.array(concreteScope, { maxLength: 5 }), anyScope, (entries, scope) => {
         const isMet = entries.some((entry) => meet(entry, scope) !== null);
@@ -593,7 +593,7 @@ describe('knows', () => {
   });
 });
 
-describe('suggest', () => {
+describe('ScopeCatalog.suggest', () => {
   const catalog = ScopeCatalog.from(SHOP);
 
   it.each([
@@ -602,21 +602,21 @@ describe('suggest', () => {
     ['GET:shp.example/orders', 'GET:shop.example/orders'],
     ['POST:mail.example/feilds', 'POST:mail.example/fields'],
     ['*:mail.example/layuot', 'GET:mail.example/layout'],
-  ])('for %s begins with %s', (text, best) => {
+  ])('lists first for %s the entry %s', (text, best) => {
     expect(catalog.suggest(text)[0]).toBe(best);
     expect(catalog.suggest(text).length).toBeLessThanOrEqual(3);
   });
 
   it.each([
-    ['no shape of a scope', 'orders'],
+    ['a text without the form of a scope', 'orders'],
     ['an empty text', ''],
-    ['no path', 'GET:shop.example'],
-    ['what only ends like a scope', 'x/GET:shop.example/orders'],
+    ['a scope without a path', 'GET:shop.example'],
+    ['a text that only ends like a scope', 'x/GET:shop.example/orders'],
     ['1025 characters', `${'X'.repeat(1005)}:shop.example/orders`],
     ['a megabyte', `GET:shop.example/${'a'.repeat(1 << 20)}`],
-    ['another type', 7],
+    ['a number', 7],
     ['an array', ['GET:shop.example/order']],
-  ])('has nothing for %s', (_, text) => {
+  ])('returns nothing for %s', (_, text) => {
     expect(catalog.suggest(text as string)).toEqual([]);
   });
 
@@ -630,12 +630,12 @@ describe('suggest', () => {
     ['62 edits and a method', ['GET:d/a'], `PUT:d/${'x'.repeat(62)}`, undefined],
     ['63 edits of the host', ['GET:d/a'], `GET:${'x'.repeat(63)}/a`, 'GET:d/a'],
     ['64 edits of the host', ['GET:d/a'], `GET:${'x'.repeat(64)}/a`, undefined],
-    ['a pattern of a host', ['GET:q.xy/abb', 'GET:xyz/a'], 'GET:*.xy/a', 'GET:xyz/a'],
-  ])('for %s', (_, entries, text, best) => {
+    ['a host pattern', ['GET:q.xy/abb', 'GET:xyz/a'], 'GET:*.xy/a', 'GET:xyz/a'],
+  ])('finds for %s the nearest entry $3', (_, entries, text, best) => {
     expect(ScopeCatalog.from(entries).suggest(text)[0]).toBe(best);
   });
 
-  it('gives the three that are nearest by the distance that is promised', () => {
+  it('returns the three entries with the smallest documented distance', () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(concreteScope, { maxLength: 8 }),
@@ -652,7 +652,7 @@ describe('suggest', () => {
     );
   });
 
-  it('suggests nothing but entries, each once', () => {
+  it('suggests only entries, each once', () => {
     fc.assert(
       fc.property(fc.oneof(anyScope, fc.string()), (text) => {
         const suggested = catalog.suggest(text);
@@ -677,7 +677,7 @@ function distance(asked: string, known: string): number {
   );
 }
 
-/** What somebody might ask for who knows an entry: it, more, less, or something else. */
+/** A plausible request from someone who knows an entry: the entry, more, less, or something else. */
 function askFor(entry: string, how: number, other: string): string {
   const { method, domain, path } = parseScope(entry);
   const isClosed = path.endsWith('$');
@@ -696,7 +696,7 @@ function askFor(entry: string, how: number, other: string): string {
     `${method}:${domain}/${text(segments.slice(0, 1), '')}`,
     `${method}:${domain}/${text(segments, '$')}`,
     `${method}:${domain}/${text(
-      segments.map((_, place) => (place % 2 === 0 ? '{}' : 'a')),
+      segments.map((_, index) => (index % 2 === 0 ? '{}' : 'a')),
       isClosed ? '$' : '',
     )}`,
     `${method}:${domain}/${text(

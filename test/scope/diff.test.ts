@@ -13,7 +13,7 @@ import {
 } from '../../src/scope/index.ts';
 import { slopeOf } from '../growth.ts';
 
-/** Linear work that sorts, in memory that grows past the caches; a quadratic one is near 2. */
+/** Leaves room for sorting and for memory that outgrows the caches; quadratic work is near 2. */
 const MAX_SLOPE = 1.6;
 
 const A = 'GET:shop.example/a';
@@ -33,79 +33,79 @@ function token(scopes: readonly string[], requested: readonly string[] = scopes)
 
 describe('catalogDiff', () => {
   it.each([
-    ['nothing', [A], [A], [], [], []],
-    ['an entry more', [A], [B, A], [B], [], []],
-    ['an entry less', [A, B], [B], [], [A], []],
-    ['another one', [A], [B], [B], [A], []],
-    ['all of them', [], [B, A], [A, B], [], []],
-    ['an entry below another', [A], [A, AB], [], [], []],
-    ['an entry for the one above it', [AB], [A], [A], [], []],
-    ['an entry for one below it', [A], [AB], [], [A], [AB]],
-    ['operations for prefixes', [A, B], [LIST, ITEM, B], [], [A], [LIST, ITEM]],
-    ['prefixes for operations', [LIST, ITEM, B], [A, B], [A], [], []],
-    ['an operation beside a template', [LIST, ITEM], [LIST, ITEM, EXPORT], [EXPORT], [], []],
-    ['no operation beside a template', [ITEM, EXPORT], [ITEM], [], [EXPORT], []],
-    ['a template beside an operation', [EXPORT], [ITEM, EXPORT], [ITEM], [], []],
-    ['no template beside an operation', [ITEM, EXPORT], [EXPORT], [], [ITEM], [EXPORT]],
-    ['an operation below another', [ITEM], [ITEM, ITEMS], [ITEMS], [], []],
-    ['an operation below what is open', [A], [A, ITEMS, EXPORT], [], [], []],
-    ['a closed entry for an open one', [`${LIST.slice(0, -1)}`], [LIST], [], [A], [LIST]],
+    ['no change', [A], [A], [], [], []],
+    ['an added entry', [A], [B, A], [B], [], []],
+    ['a removed entry', [A, B], [B], [], [A], []],
+    ['a replaced entry', [A], [B], [B], [A], []],
+    ['a catalog that was empty', [], [B, A], [A, B], [], []],
+    ['an entry added below another', [A], [A, AB], [], [], []],
+    ['an entry replaced by one above it', [AB], [A], [A], [], []],
+    ['an entry replaced by one below it', [A], [AB], [], [A], [AB]],
+    ['a prefix replaced by operations', [A, B], [LIST, ITEM, B], [], [A], [LIST, ITEM]],
+    ['operations replaced by a prefix', [LIST, ITEM, B], [A, B], [A], [], []],
+    ['an operation added beside a template', [LIST, ITEM], [LIST, ITEM, EXPORT], [EXPORT], [], []],
+    ['an operation removed beside a template', [ITEM, EXPORT], [ITEM], [], [EXPORT], []],
+    ['a template added beside an operation', [EXPORT], [ITEM, EXPORT], [ITEM], [], []],
+    ['a template removed beside an operation', [ITEM, EXPORT], [EXPORT], [], [ITEM], [EXPORT]],
+    ['an operation added below another', [ITEM], [ITEM, ITEMS], [ITEMS], [], []],
+    ['operations added below an open entry', [A], [A, ITEMS, EXPORT], [], [], []],
+    ['an open entry replaced by a closed one', [`${LIST.slice(0, -1)}`], [LIST], [], [A], [LIST]],
     [
-      'the root',
+      'the root replaced by a named entry',
       ['GET:shop.example/$'],
       ['GET:shop.example/root$'],
       ['GET:shop.example/root$'],
       ['GET:shop.example/$'],
       [],
     ],
-  ])('tells what appears and vanishes: %s', (_, before, after, added, removed, kept) => {
+  ])('reports added, removed and kept entries: %s', (_, before, after, added, removed, kept) => {
     const diff = catalogDiff(before, after);
     expect(diff).toEqual({ added, removed, kept, tokens: [], isBreaking: removed.length > 0 });
     expect(catalogDiff(ScopeCatalog.from(before), ScopeCatalog.from(after))).toEqual(diff);
   });
 
   it.each([
-    ['holds what vanished', token([A]), [A], []],
+    ['holds a removed entry', token([A]), [A], []],
     [
-      'holds something below what vanished',
+      'holds a scope below a removed entry',
       token(['GET:shop.example/a/x']),
       ['GET:shop.example/a/x'],
       [],
     ],
-    ['holds what no entry ever covered', token(['GET:shop.example/z']), [], []],
-    ['holds a pattern over what vanished', token(['*:shop.example/a']), [A], []],
-    ['holds a pattern over what is still there', token(['*:*/b']), [], []],
-    ['holds a pattern over others', token(['PUT:shop.example/*']), [], []],
-    ['holds what is still there', token([B]), [], []],
-    ['would get more', token([B], ['GET:shop.example/*']), [], ['GET:shop.example/c']],
+    ['holds a scope that no entry covered', token(['GET:shop.example/z']), [], []],
+    ['holds a pattern over a removed entry', token(['*:shop.example/a']), [A], []],
+    ['holds a pattern over a remaining entry', token(['*:*/b']), [], []],
+    ['holds a pattern over no entry', token(['PUT:shop.example/*']), [], []],
+    ['holds a remaining entry', token([B]), [], []],
+    ['would gain an entry', token([B], ['GET:shop.example/*']), [], ['GET:shop.example/c']],
     [
-      'would get more, in place of what it lost',
+      'would gain an entry in place of one it loses',
       token([A, B], ['*:shop.example/*']),
       [A],
       ['GET:shop.example/c'],
     ],
-    ['holds a pattern over what it would get', token(['GET:*/*'], ['GET:shop.example/*']), [A], []],
-    ['asked for what meets nothing now', token([A, B], ['GET:shop.example/*', A]), [A], []],
-    ['asked for nothing', token([B], []), [], []],
-  ])('tells of a token that %s', (_, held, lost, gained) => {
+    ['holds a pattern over the added entry', token(['GET:*/*'], ['GET:shop.example/*']), [A], []],
+    ['requested a scope that no longer matches', token([A, B], ['GET:shop.example/*', A]), [A], []],
+    ['requested nothing', token([B], []), [], []],
+  ])('reports the losses and gains of a token that %s', (_, held, lost, gained) => {
     const { tokens, isBreaking } = catalogDiff([A, B], [B, 'GET:shop.example/c'], {
       tokens: [held],
     });
-    const isTold = lost.length > 0 || gained.length > 0;
-    expect(tokens).toEqual(isTold ? [{ id: 't', lost, kept: [], gained }] : []);
+    const isReported = lost.length > 0 || gained.length > 0;
+    expect(tokens).toEqual(isReported ? [{ id: 't', lost, kept: [], gained }] : []);
     expect(isBreaking).toBe(lost.length > 0);
   });
 
   it.each([
     ['no tokens are given', undefined, true],
-    ['there are none', [], false],
-    ['one holds what vanished', [token([B]), token([A])], true],
-    ['none does', [token([B])], false],
+    ['the list of tokens is empty', [], false],
+    ['a token holds a removed entry', [token([B]), token([A])], true],
+    ['no token holds a removed entry', [token([B])], false],
   ])('is breaking when %s: %s', (_, tokens, expected) => {
     expect(catalogDiff([A, B], [B], { tokens }).isBreaking).toBe(expected);
   });
 
-  it('keeps the order of the tokens, and takes any list of them', () => {
+  it('keeps the order of the tokens, and accepts any iterable', () => {
     const held = ['3', '1', '2'].map((id) => ({ ...token([id === '1' ? B : A]), id }));
     const { tokens } = catalogDiff([A, B], [B], { tokens: new Set(held) });
     expect(tokens.map(({ id }) => id)).toEqual(['3', '2']);
@@ -114,16 +114,16 @@ describe('catalogDiff', () => {
   it.each([
     [4096, 4096],
     [4097, 0],
-  ])('of %i entries a token would get %i', (count, expected) => {
+  ])('reports for %i added entries %i scopes that a token would gain', (count, expected) => {
     const after = Array.from({ length: count }, (_, i) => `GET:shop.example/p${i}`);
     const { tokens } = catalogDiff([], after, { tokens: [token([B], ['*:*/*'])] });
     expect(tokens[0]?.gained.length ?? 0).toBe(expected);
   });
 
   it.each([
-    ['its prefix becomes operations', [A], [LIST, ITEM], [A], [A], [A], [LIST, ITEM], []],
+    ['its prefix is replaced by operations', [A], [LIST, ITEM], [A], [A], [A], [LIST, ITEM], []],
     [
-      'a part of its prefix does',
+      'a prefix above its scope is replaced by operations',
       [A],
       [LIST, ITEM],
       ['GET:shop.example/a/7'],
@@ -133,7 +133,7 @@ describe('catalogDiff', () => {
       [],
     ],
     [
-      'an operation of its prefix vanishes',
+      'an operation below its prefix is removed',
       [LIST, ITEM, EXPORT],
       [LIST, ITEM],
       [A],
@@ -142,9 +142,18 @@ describe('catalogDiff', () => {
       [],
       [],
     ],
-    ['its operations become a prefix', [LIST, ITEM], [A], [LIST, ITEM], ['GET:*/*'], [], [], [A]],
     [
-      'its operation vanishes beside a template',
+      'its operations are replaced by a prefix',
+      [LIST, ITEM],
+      [A],
+      [LIST, ITEM],
+      ['GET:*/*'],
+      [],
+      [],
+      [A],
+    ],
+    [
+      'its operation is removed beside a template',
       [ITEM, EXPORT],
       [ITEM],
       [EXPORT],
@@ -154,7 +163,7 @@ describe('catalogDiff', () => {
       [],
     ],
     [
-      'an operation appears beside its template',
+      'an operation is added beside its template',
       [ITEM],
       [ITEM, EXPORT],
       [ITEM],
@@ -164,7 +173,7 @@ describe('catalogDiff', () => {
       [],
     ],
     [
-      'one appears, and it asked for all',
+      'an operation is added beside its template and it requested everything',
       [ITEM],
       [ITEM, EXPORT],
       [ITEM],
@@ -173,10 +182,19 @@ describe('catalogDiff', () => {
       [],
       [EXPORT],
     ],
-    ['one appears below what it holds open', [A], [A, EXPORT], [A], ['GET:*/*'], [], [], []],
-    ['one vanishes that it does not open', [ITEM, EXPORT], [ITEM], [ITEM], ['GET:*/*'], [], [], []],
+    ['an operation is added below its open scope', [A], [A, EXPORT], [A], ['GET:*/*'], [], [], []],
     [
-      'one vanishes that its pattern opens',
+      'an operation is removed that it could not call',
+      [ITEM, EXPORT],
+      [ITEM],
+      [ITEM],
+      ['GET:*/*'],
+      [],
+      [],
+      [],
+    ],
+    [
+      'an operation is removed that its pattern covers',
       [ITEM, EXPORT],
       [ITEM],
       ['GET:*/*'],
@@ -186,7 +204,7 @@ describe('catalogDiff', () => {
       [],
     ],
     [
-      'its template vanishes',
+      'its template is removed',
       [ITEM, EXPORT],
       [EXPORT],
       ['GET:shop.example/a/7$', EXPORT],
@@ -196,7 +214,7 @@ describe('catalogDiff', () => {
       [],
     ],
     [
-      'an endpoint lies below what it asks for',
+      'an entry is added below the scope that it requested',
       ...[[A], ['GET:shop.example/{}', EXPORT], ['GET:shop.example/{}'], [A]],
       ...[[], [], [A]],
     ],
@@ -210,29 +228,35 @@ describe('catalogDiff', () => {
       [],
       ['GET:shop.example/a/7$'],
     ],
-  ])('tells of a token where %s', (_, before, after, scopes, requested, lost, kept, gained) => {
-    const { tokens } = catalogDiff(before, after, { tokens: [token(scopes, requested)] });
-    const isTold = lost.length > 0 || gained.length > 0;
-    expect(tokens).toEqual(isTold ? [{ id: 't', lost, kept, gained }] : []);
-  });
+  ])(
+    'reports what a token loses, keeps and gains when %s',
+    (_, before, after, scopes, requested, lost, kept, gained) => {
+      const { tokens } = catalogDiff(before, after, { tokens: [token(scopes, requested)] });
+      const isReported = lost.length > 0 || gained.length > 0;
+      expect(tokens).toEqual(isReported ? [{ id: 't', lost, kept, gained }] : []);
+    },
+  );
 
-  it('agrees with the definition, which goes the long way', { timeout }, () => {
+  it('agrees with a naive implementation of the definition', { timeout }, () => {
     fc.assert(
       fc.property(catalogs, catalogs, scopeLists, scopeLists, (before, after, held, requested) => {
         const expected = naiveDiff(before, after, held, requested);
         const { tokens, ...diff } = catalogDiff(before, after, {
           tokens: [token(held, requested)],
         });
-        const [told = { lost: [], kept: [], gained: [] }] = tokens;
+        const [reported = { lost: [], kept: [], gained: [] }] = tokens;
 
         expect(diff).toMatchObject(expected.diff);
-        expect(told).toMatchObject({ ...expected.token, ...(tokens.length === 0 && { kept: [] }) });
+        expect(reported).toMatchObject({
+          ...expected.token,
+          ...(tokens.length === 0 && { kept: [] }),
+        });
       }),
       { numRuns: RUNS },
     );
   });
 
-  it('tells the truth about requests', { timeout }, () => {
+  it('reports every request that a token loses or gains', { timeout }, () => {
     const [few, fewScopes] = [catalogs.map(inUniverse), scopeLists.map(inUniverse)];
     fc.assert(
       fc.property(few, few, fewScopes, fewScopes, (before, after, held, requested) => {
@@ -263,12 +287,13 @@ describe('catalogDiff', () => {
           expect(opensMore(request)).toBeDefined();
           witnesses.add(opensMore(request) ?? '');
         }
-        // Open scopes may be closed again by several others, which nothing here joins.
+        // Several scopes together can allow an open one. Nothing here joins them, so only closed scopes
+        // are checked for reports without a witness.
         const isClosed = [...before, ...after, ...held, ...requested].every((s) => s.endsWith('$'));
-        const told = ScopeSet.from([...lost, ...gained])
+        const reported = ScopeSet.from([...lost, ...gained])
           .minimize()
           .toArray();
-        if (isClosed) expect(told.filter((one) => !witnesses.has(one))).toEqual([]);
+        if (isClosed) expect(reported.filter((one) => !witnesses.has(one))).toEqual([]);
       }),
       { numRuns: RUNS / 2 },
     );
@@ -280,7 +305,7 @@ describe('catalogDiff', () => {
     [[A], [A], [token(['a'])], 'missing_method'],
     [[A], [A], [token([A], ['GET:shop.example'])], 'missing_path'],
     [[A], [A], [token([A, 7 as unknown as string])], 'not_a_string'],
-  ])('refuses %j, %j, %j', (before, after, tokens, code) => {
+  ])('refuses the catalogs %j and %j with the tokens %j', (before, after, tokens, code) => {
     const error = thrownBy(() => catalogDiff(before, after, { tokens }));
     expect(error).toBeInstanceOf(ScopeError);
     expect(error).toMatchObject({ code });
@@ -350,7 +375,7 @@ const scopeLists = fc.oneof(
   fc.array(closedEntry, { minLength: 1, maxLength: 4 }),
 );
 
-/** Every request up to three segments and a fresh one, with a name that no scope holds. */
+/** Every request of up to three segments, and some of four, with a name that no scope holds. */
 const UNIVERSE: readonly ScopeRequest[] = ['GET', 'PUT'].flatMap((method) =>
   ['p.example', 'a.p.example', 'fresh.p.example'].flatMap((domain) =>
     targets(4).map((target) => ({ method, domain, target })),
@@ -370,7 +395,7 @@ function targets(depth: number): string[] {
   ];
 }
 
-/** The same with the names and hosts of the universe alone. */
+/** The scopes, rewritten to names and hosts of the universe. */
 function inUniverse(scopes: readonly string[]): string[] {
   const rename = (text: string) =>
     text
@@ -388,7 +413,7 @@ function allower(scopes: readonly string[]): (request: ScopeRequest) => string |
   };
 }
 
-/** As {@link allower}, of requests that a catalog reads. */
+/** Like {@link allower}, for requests that a catalog reads. */
 function opener(
   scopes: readonly string[],
   catalog: ScopeCatalog,
@@ -468,7 +493,7 @@ function naiveDiff(
   };
 }
 
-/** Whether an entry does not stand for what another one names, as far as a scope names it too. */
+/** Whether an entry meets a scope without a `{}` where the endpoint has a name. */
 function isNamed(entry: string, scope: Scope | string, endpoint: Scope | string): boolean {
   const common = meet(entry, scope);
   return common !== null && !blurs(entry, endpoint);
@@ -488,5 +513,5 @@ function thrownBy(call: () => unknown): unknown {
   } catch (error) {
     return error;
   }
-  return expect.unreachable('it was taken');
+  return expect.unreachable('it was accepted');
 }

@@ -4,13 +4,13 @@ import { editDistance } from '../../src/scope/distance.ts';
 import { edits, LAW } from './support.ts';
 
 const word = fc.string({ unit: fc.constantFrom('a', 'b', '/'), maxLength: 14 });
-/** A text and another one that comes of it by a few edits. */
+/** A text, and a copy with a few edits. */
 const similar = fc
   .tuple(fc.string({ maxLength: 40 }), fc.array(fc.tuple(fc.nat(40), fc.nat(2)), { maxLength: 6 }))
   .map(([text, changes]) => [text, changes.reduce(edit, text)] as const);
 
-function edit(text: string, [place, kind]: readonly [number, number]): string {
-  const at = Math.min(place, text.length);
+function edit(text: string, [position, kind]: readonly [number, number]): string {
+  const at = Math.min(position, text.length);
   return text.slice(0, at) + ['', 'x', 'y'][kind] + text.slice(at + (kind === 2 ? 0 : 1));
 }
 
@@ -24,14 +24,14 @@ describe('editDistance', () => {
     ['kitten', 'sitting', 3],
     ['abcdef', 'bcdefa', 2],
     ['aaaa', 'bbbb', 4],
-  ])('from %j to %j takes %i', (a, b, expected) => {
+  ])('from %j to %j is %i', (a, b, expected) => {
     expect(editDistance(a, b, 64)).toBe(expected);
     expect(editDistance(b, a, 64)).toBe(expected);
     expect(editDistance(a, b, expected + 1)).toBe(expected);
     expect(editDistance(a, b, expected)).toBe(expected);
   });
 
-  it('is what the whole matrix gives, up to the limit', () => {
+  it('equals the distance from the full matrix, capped at the limit', () => {
     fc.assert(
       fc.property(word, word, fc.nat(16), (a, b, limit) => {
         expect(editDistance(a, b, limit)).toBe(Math.min(edits(a, b), limit));
@@ -40,7 +40,7 @@ describe('editDistance', () => {
     );
   });
 
-  it('is what the whole matrix gives for texts that are alike', () => {
+  it('equals the distance from the full matrix for similar texts', () => {
     fc.assert(
       fc.property(similar, fc.integer({ min: 1, max: 64 }), ([a, b], limit) => {
         expect(editDistance(a, b, limit)).toBe(Math.min(edits(a, b), limit));
@@ -65,7 +65,7 @@ describe('editDistance', () => {
     );
   });
 
-  it('gives up when the budget runs out, at most one row later', () => {
+  it('gives up at most one row after the budget runs out', () => {
     const budget = { left: 1000 };
 
     expect(editDistance('ab'.repeat(250), 'ba'.repeat(250), 64, budget)).toBe(64);

@@ -4,7 +4,7 @@ import { type BuildOptions, build } from 'esbuild';
 import { describe, expect, it } from 'vitest';
 
 const root = new URL('../..', import.meta.url).pathname;
-/** More than the goal of 9 KiB. */
+/** The goal is 9 KiB; this leaves a little room. */
 const MAX_BYTES = 9.2 * 1024;
 
 async function bundle(options: BuildOptions) {
@@ -28,7 +28,7 @@ async function bundle(options: BuildOptions) {
 }
 
 describe('tokenwright/scope', () => {
-  it('is made of its own files alone', async () => {
+  it('bundles only its own files, without any import', async () => {
     const { inputs, imports } = await bundle({ format: 'esm' });
 
     expect(inputs.filter((file) => !/^src\/scope\/[a-z-]+\.ts$/.test(file))).toEqual([]);
@@ -42,7 +42,7 @@ describe('tokenwright/scope', () => {
     expect(text.length).toBeGreaterThan(MAX_BYTES);
   });
 
-  it('runs where there is nothing but ECMAScript', async () => {
+  it('runs in an environment with nothing but ECMAScript', async () => {
     const { text } = await bundle({ format: 'iife', globalName: 'scope' });
     const context = createContext({});
     const run = (code: string): unknown => JSON.parse(String(runInContext(code, context)));

@@ -48,26 +48,26 @@ describe('scopeFilter', () => {
     ['*:*/*', 'GET:d.example/a', true, false],
     ['*:*/*', '*:*/*', true, true],
     ['GET:d.example/a', 'GET:d.example/GET:d.example/a', false, false],
-  ])('looks for %s in %s', (scope, held, isOverlapped, isCovered) => {
+  ])('matches %s against the held scope %s', (scope, held, isOverlapped, isCovered) => {
     expect(overlaps(scope, [held])).toBe(isOverlapped);
     expect(covers(scope, [held])).toBe(isCovered);
     expect(overlaps(scope, ['PUT:none.example/z', held])).toBe(isOverlapped);
   });
 
-  it('finds nothing in an empty list', () => {
+  it('matches nothing in an empty list', () => {
     expect(overlaps('*:*/*', [])).toBe(false);
     expect(covers('*:*/*', [])).toBe(false);
     expect(scopeFilter(parseScope('*:*/*'), 'exact')([])).toBe(false);
   });
 
-  it('finds the very scope with exact, and nothing that means more or less', () => {
+  it('matches with exact only the same scope, neither a wider nor a narrower one', () => {
     const isHeld = scopeFilter(parseScope('GET:d.example/a'), 'exact');
 
     expect(isHeld(['GET:d.example/b', 'GET:d.example/a'])).toBe(true);
     expect(isHeld(['GET:d.example/a/b', 'GET:d.example/*', '*:d.example/a'])).toBe(false);
   });
 
-  it('looks for all of a scope in one held scope, never in several together', () => {
+  it('matches with covers only if a single held scope covers all of a scope', () => {
     expect(covers('GET:*/*', ['GET:a.example/*', 'GET:*.example/*', '*:*/a'])).toBe(false);
   });
 
@@ -121,10 +121,10 @@ describe('scopeFilter', () => {
     ['lower case', 'get:d.example/a'],
     ['a wildcard in the path', 'GET:d.example/a/*'],
     ['a brace in a segment', 'GET:d.example/a/{}b'],
-    ['a mark after a slash', 'GET:d.example/a/$'],
+    ['a $ after a slash', 'GET:d.example/a/$'],
     ['9 segments {}', `GET:d.example${'/{}'.repeat(9)}`],
-    ['a host that only ends well', 'GET:.example/a'],
-  ])('finds nothing in what is not a scope: %s', (_, text) => {
+    ['a host with an empty label', 'GET:.example/a'],
+  ])('does not match a held text that is not a scope: %s', (_, text) => {
     for (const scope of ['*:*/*', 'GET:d.example/a', '*:*.example/*', 'GET:d.example/a/b']) {
       expect(overlaps(scope, [text]), scope).toBe(false);
       expect(covers(scope, [text]), scope).toBe(false);
@@ -132,7 +132,7 @@ describe('scopeFilter', () => {
     }
   });
 
-  it('never throws, whatever the texts are', () => {
+  it('matches no random text, and never throws', () => {
     fc.assert(
       fc.property(fc.array(fc.string()), anyScope, (texts, scope) => {
         expect(overlaps(scope, texts)).toBe(false);

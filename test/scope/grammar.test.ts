@@ -12,7 +12,7 @@ import {
   safeParseScope,
   toScope,
 } from '../../src/scope/grammar.ts';
-import { anyScope, hostile, LAW } from './support.ts';
+import { anyScope, hostile, LAW, revoked } from './support.ts';
 
 type Outcome = ScopeErrorCode | 'ok';
 
@@ -38,7 +38,7 @@ function long(length: number): string {
   return `GET:d.example/${'a'.repeat(length)}`;
 }
 
-/** A host of just this many characters, in labels of 63 and a rest that is never empty. */
+/** A host of exactly this length: labels of 63 characters and a last one that is never empty. */
 function hostOf(length: number): string {
   let host = 'x';
   while (host.length < length) {
@@ -70,11 +70,11 @@ describe('parseScope', () => {
     ['GET:Shop.EXAMPLE/Orders', 'GET:shop.example/Orders'],
     ['GET:*.Shop.Example/A', 'GET:*.shop.example/A'],
     ['GET:XN--BCHER-KVA.example/a', 'GET:xn--bcher-kva.example/a'],
-  ])('folds the case of the domain of %s and of nothing else', (text, canonical) => {
+  ])('lowercases only the domain of %s', (text, canonical) => {
     expect(parseScope(text).toString()).toBe(canonical);
   });
 
-  it('throws a ScopeError with the code, and with the suggestion where there is one', () => {
+  it('throws a ScopeError with a code, and with a suggestion if there is one', () => {
     const fail = (text: unknown): ScopeError => {
       try {
         parseScope(text as string);
@@ -94,7 +94,7 @@ describe('parseScope', () => {
     expect(fail(hostile())).toMatchObject({ code: 'not_a_string' });
   });
 
-  it('answers with something that nobody can change', () => {
+  it('returns a scope that cannot be changed', () => {
     const scope = parseScope('GET:d.example/a') as { path: string };
 
     expect(() => {
@@ -103,7 +103,7 @@ describe('parseScope', () => {
     expect(String(scope)).toBe('GET:d.example/a');
   });
 
-  it('reads its own canonical text as the same scope', () => {
+  it('parses the canonical text of a scope to an equal scope', () => {
     fc.assert(
       fc.property(anyScope, (text) => {
         const scope = parseScope(text);
@@ -143,11 +143,11 @@ describe('safeParseScope', () => {
     ['a promise', Promise.resolve('GET:d.example/a')],
     ['a proxy that throws', hostile()],
     ['a revoked proxy', revoked()],
-  ])('answers not_a_string to %s', (_, value) => {
+  ])('reports not_a_string for %s', (_, value) => {
     expect(outcome(value)).toBe('not_a_string');
   });
 
-  it('never throws, whatever it is given', () => {
+  it('never throws for arbitrary values', () => {
     fc.assert(
       fc.property(fc.oneof(fc.anything({ withProxy: true } as object), fc.string()), (value) => {
         expect(() => safeParseScope(value)).not.toThrow();
@@ -160,7 +160,7 @@ describe('safeParseScope', () => {
     ['', 'empty'],
     [' ', 'illegal_character'],
     ['a', 'missing_method'],
-  ] as const)('answers to the shortest texts: %j is %s', (text, expected) => {
+  ] as const)('handles the shortest texts: %j is %s', (text, expected) => {
     expect(outcome(text)).toBe(expected);
   });
 
@@ -178,16 +178,16 @@ describe('safeParseScope', () => {
     ['\ufeffGET:d.example/a', 'non_ascii'],
     ['GET:d.example/a\u2028', 'non_ascii'],
     ['GET:d.example/a\u00a0', 'non_ascii'],
-  ])('takes ASCII only: %j is %s', (text, expected) => {
+  ])('accepts only ASCII: %j is %s', (text, expected) => {
     expect(outcome(text)).toBe(expected);
   });
 
-  it('trims nothing and holds no control character or space anywhere', () => {
+  it('refuses a space or control character anywhere, and trims nothing', () => {
     const controls = [...Array.from({ length: 0x21 }, (_, unit) => unit), 0x7f];
     for (const control of controls.map((unit) => String.fromCharCode(unit))) {
-      for (const place of [0, 1, 3, 4, 8, 13, 14, 15]) {
+      for (const index of [0, 1, 3, 4, 8, 13, 14, 15]) {
         const text = 'GET:d.example/a';
-        const smuggled = text.slice(0, place) + control + text.slice(place);
+        const smuggled = text.slice(0, index) + control + text.slice(index);
         expect(outcome(smuggled), JSON.stringify(smuggled)).toBe('illegal_character');
       }
     }
@@ -222,7 +222,7 @@ describe('safeParseScope', () => {
     ['[:d.example/a', 'method_invalid'],
     ['constructor:d.example/a', 'method_invalid'],
     ['__proto__:d.example/a', 'method_invalid'],
-  ])('begins with a method: %s is %s', (text, expected) => {
+  ])('requires a valid method: %s is %s', (text, expected) => {
     expect(outcome(text)).toBe(expected);
   });
 
@@ -235,7 +235,7 @@ describe('safeParseScope', () => {
     ['GET:https:/a', 'domain_port'],
     ['GET:d.example/https://d', 'path_empty_segment'],
     ['GET:d.example/https:/d', 'ok'],
-  ])('holds no scheme: %s is %s', (text, expected) => {
+  ])('refuses a scheme: %s is %s', (text, expected) => {
     expect(outcome(text)).toBe(expected);
   });
 
@@ -289,7 +289,7 @@ describe('safeParseScope', () => {
     ['GET:d\\example/a', 'domain_invalid'],
     ['GET:`.example/a', 'domain_invalid'],
     ['GET:xn--d.example/a', 'ok'],
-  ])('names a domain: %s is %s', (text, expected) => {
+  ])('requires a valid domain: %s is %s', (text, expected) => {
     expect(outcome(text)).toBe(expected);
   });
 
@@ -317,7 +317,7 @@ describe('safeParseScope', () => {
     ['d.00x', 'ok'],
     ['d.1-1', 'ok'],
     ['d.x0', 'ok'],
-  ])('names no address, by the last label: %s is %s', (domain, expected) => {
+  ])('refuses an IP address, judged by the last label: %s is %s', (domain, expected) => {
     expect(outcome(`GET:${domain}/a`)).toBe(expected);
   });
 
@@ -358,7 +358,7 @@ describe('safeParseScope', () => {
     ['GET:d.example/.well-known/x', 'ok'],
     ['GET:d.example/__proto__', 'ok'],
     ['GET:d.example/constructor/toString', 'ok'],
-  ])('ends in a path: %s is %s', (text, expected) => {
+  ])('requires a valid path: %s is %s', (text, expected) => {
     expect(outcome(text)).toBe(expected);
   });
 
@@ -393,7 +393,7 @@ describe('safeParseScope', () => {
     ['{a b}', 'illegal_character', undefined],
     ['{a?}', 'query_or_fragment', undefined],
     ['{%61}', 'percent_encoding', undefined],
-  ])('takes braces around a whole segment only: %s is %s', (path, expected, canonical) => {
+  ])('accepts braces only around a whole segment: %s is %s', (path, expected, canonical) => {
     const reading = safeParseScope(`GET:d.example/${path}`);
 
     expect(reading.ok ? 'ok' : reading.error).toBe(expected);
@@ -426,12 +426,15 @@ describe('safeParseScope', () => {
     ['a%$', 'percent_encoding'],
     ['a,$', 'illegal_character'],
     ['{$', 'path_template'],
-  ])('takes a $ at the end for the mark, and elsewhere for text: %s is %s', (path, expected) => {
-    expect(outcome(`GET:d.example/${path}`)).toBe(expected);
-    if (expected === 'ok') expect(parseScope(`GET:d.example/${path}`).path).toBe(path);
-  });
+  ])(
+    'reads a $ at the end as the closing mark, and elsewhere as text: %s is %s',
+    (path, expected) => {
+      expect(outcome(`GET:d.example/${path}`)).toBe(expected);
+      if (expected === 'ok') expect(parseScope(`GET:d.example/${path}`).path).toBe(path);
+    },
+  );
 
-  it('takes a $ nowhere but in the path', () => {
+  it('refuses a $ outside the path', () => {
     expect(outcome('$:d.example/a')).toBe('method_invalid');
     expect(outcome('GET$:d.example/a')).toBe('method_invalid');
     expect(outcome('GET:$/a')).toBe('domain_invalid');
@@ -439,7 +442,7 @@ describe('safeParseScope', () => {
     expect(outcome('GET:d.example$')).toBe('domain_invalid');
   });
 
-  it('holds in a path just the characters of the grammar', () => {
+  it('accepts in a path exactly the characters of the grammar', () => {
     const special: Readonly<Record<string, Outcome>> = {
       '?': 'query_or_fragment',
       '#': 'query_or_fragment',
@@ -500,8 +503,8 @@ describe('safeParseScope', () => {
     ['8 {} in 33 segments', `GET:d.example/${templates(8)}/${segments(25)}`, 'too_long'],
     ['names of 512 in all', `GET:d.example/${'{n}/'.repeat(8)}${'a'.repeat(480)}`, 'ok'],
     ['names of 513 in all', `GET:d.example/${'{n}/'.repeat(8)}${'a'.repeat(481)}`, 'too_long'],
-    ['every limit at once', `${'A'.repeat(32)}:${hostOf(253)}/${'a'.repeat(512)}`, 'ok'],
-  ])('has limits: %s', (_, text, expected) => {
+    ['every limit at the same time', `${'A'.repeat(32)}:${hostOf(253)}/${'a'.repeat(512)}`, 'ok'],
+  ])('enforces length limits: %s is $2', (_, text, expected) => {
     expect(outcome(text)).toBe(expected);
   });
 
@@ -566,7 +569,7 @@ describe('safeParseScope', () => {
     ['path_dot_segment', 'too_long', `GET:d.example/${'a'.repeat(513)}/..`],
     ['illegal_character', 'too_long', `GET:d.example/${','.repeat(513)}`],
     ['path_empty_segment', 'too_long', `GET:d.example/${segments(33)}/`],
-  ])('answers %s before %s', (expected, _, text) => {
+  ])('reports %s before %s', (expected, _, text) => {
     expect(outcome(text)).toBe(expected);
   });
 
@@ -652,7 +655,7 @@ describe('safeParseScope', () => {
     [' GET:d.example/a', undefined],
     ['GET:d.example/a ', undefined],
     ['', undefined],
-  ])('repairs what is safe to repair and nothing else: %s', (text, expected) => {
+  ])('suggests a repair only if it is safe: %s', (text, expected) => {
     expect(outcome(text)).not.toBe('ok');
     expect(suggestionFor(text)).toBe(expected);
   });
@@ -680,18 +683,18 @@ describe('safeParseScope', () => {
       `GET:d.example/${segments(32)}`,
     ],
     ['33 segments and a slash', `GET:d.example/${segments(33)}`, '/', undefined],
-  ])('repairs within the limits: %s', (_, text, tail, expected) => {
+  ])('suggests a repair only within the limits: %s', (_, text, tail, expected) => {
     expect(suggestionFor(text + tail)).toBe(expected);
   });
 
-  it('shows no text that could harm a log', () => {
+  it('keeps unprintable and long text out of its message', () => {
     for (const text of ['GET:d.example/a\n', '\u001b[2J', 'x'.repeat(5000), '\u202e']) {
       const reading = safeParseScope(text);
       expect(reading.ok ? '' : reading.message).toMatch(/^[\x20-\x7e\u2026]{1,500}$/);
     }
   });
 
-  it('agrees with the grammar as it is written', () => {
+  it('agrees with a second implementation of the grammar', () => {
     fc.assert(
       fc.property(nearlyScope, (text) => {
         expect(outcome(text) === 'ok').toBe(isInGrammar(text));
@@ -700,7 +703,7 @@ describe('safeParseScope', () => {
     );
   });
 
-  it('suggests only what parses, is canonical, has a real path and is no wider', () => {
+  it('suggests only canonical scopes with a real path that are no wider than the text', () => {
     let suggested = 0;
     fc.assert(
       fc.property(nearlyScope, (text) => {
@@ -719,7 +722,7 @@ describe('safeParseScope', () => {
           plain.replace(/\/\$$/, '$'),
           plain.replace(/(?<=\/)\*(?=\/|\$?$)/g, '{}'),
         ]).toContain(repaired);
-        // A `$` becomes the mark nowhere, nor is the mark lost.
+        // A repair must neither turn a literal `$` into the closing mark nor lose the mark.
         expect(suggestion.endsWith('$')).toBe(text.endsWith('$'));
       }),
       { numRuns: LAW.numRuns * 5 },
@@ -729,7 +732,7 @@ describe('safeParseScope', () => {
 });
 
 describe('toScope', () => {
-  it('hands back a scope as it is', () => {
+  it('returns a Scope unchanged', () => {
     const scope = parseScope('GET:d.example/a');
 
     expect(toScope(scope)).toBe(scope);
@@ -741,13 +744,13 @@ describe('toScope', () => {
     ['a String object', new String('GET:d.example/a')],
     ['an object with toString', { toString: () => 'GET:d.example/a' }],
     ['the fields of a scope', { method: '*', domain: '*', path: '*' }],
-  ])('takes no look-alike: %s', (_, value) => {
+  ])('refuses a look-alike: %s', (_, value) => {
     expect(() => toScope(value as Scope)).toThrow(ScopeError);
     expect(() => covers('*:*/*', value as Scope)).toThrow(ScopeError);
     expect(() => covers(value as Scope, 'GET:d.example/a')).toThrow(ScopeError);
   });
 
-  it('takes a scope of another copy of the module, and reads it again', async () => {
+  it('accepts a scope from another copy of the module by parsing it again', async () => {
     const other = await anotherCopy();
     const foreign = other.parseScope('GET:d.example/a/b') as unknown as Scope;
     const ours = toScope(foreign);
@@ -759,7 +762,7 @@ describe('toScope', () => {
     expect(String(meet('*:*/*', foreign))).toBe('GET:d.example/a/b');
   });
 
-  it('believes no word of what another copy says but its text', () => {
+  it('trusts only the text of a scope from another copy', () => {
     const brand = Symbol.for('tokenwright.Scope');
     const fields = { [brand]: true, method: '*', domain: '*', path: '*' };
 
@@ -783,7 +786,7 @@ describe('toScope', () => {
 describe('isScope', () => {
   const scope = parseScope('GET:d.example/a');
 
-  it('knows its own, and those of another copy by their brand', async () => {
+  it('is true for its own scopes, and for those of another copy by their brand', async () => {
     const other = await anotherCopy();
     const foreign: unknown = other.parseScope('GET:d.example/a');
 
@@ -798,16 +801,16 @@ describe('isScope', () => {
     ['null', null],
     ['a number', 7],
     ['true', true],
-    ['a list of one', [scope]],
-    ['the fields of one', { ...scope }],
+    ['a list of one scope', [scope]],
+    ['the fields of a scope', { ...scope }],
     ['a function', () => scope],
-  ])('does not take %s for one', (_, value) => {
+  ])('is false for %s', (_, value) => {
     expect(isScope(value)).toBe(false);
   });
 });
 
 describe('recallScope', () => {
-  it('reads as safeParseScope does, the first time and again', () => {
+  it('returns what safeParseScope returns, on the first call and later', () => {
     const texts: unknown[] = ['GET:D.example/a', 'get:d.example/a', '', 7, undefined, null];
 
     for (const text of [...texts, ...texts]) {
@@ -820,17 +823,17 @@ describe('recallScope', () => {
     [1, true],
     [999, true],
     [1000, false],
-  ])('after %i other scopes it still knows the first: %s', async (count, isKnown) => {
+  ])('still has the first scope cached after %i others: %s', async (count, isCached) => {
     const fresh = await anotherCopy();
     const first = scopeIn(fresh.recallScope('GET:d.example/a'));
     for (let i = 0; i < count; i++) fresh.recallScope(`GET:d.example/other/${i}`);
 
     const again = scopeIn(fresh.recallScope('GET:d.example/a'));
     expect(again).toEqual(first);
-    expect(again === first).toBe(isKnown);
+    expect(again === first).toBe(isCached);
   });
 
-  it('forgets nothing for texts that are no scopes', async () => {
+  it('does not evict a scope for texts that do not parse', async () => {
     const fresh = await anotherCopy();
     const first = scopeIn(fresh.recallScope('GET:d.example/a'));
     for (let i = 0; i < 2000; i++) fresh.recallScope(`GET:d.example/other/${i}/`);
@@ -842,12 +845,12 @@ describe('recallScope', () => {
     [256, true],
     [257, false],
     [500, false],
-  ])('keeps a scope of %i characters: %s', async (length, isKept) => {
+  ])('caches a scope of %i characters: %s', async (length, isCached) => {
     const fresh = await anotherCopy();
     const text = 'GET:d.example/'.padEnd(length, 'a');
 
     const first = scopeIn(fresh.recallScope(text));
-    expect(scopeIn(fresh.recallScope(text)) === first).toBe(isKept);
+    expect(scopeIn(fresh.recallScope(text)) === first).toBe(isCached);
   });
 });
 
@@ -875,8 +878,8 @@ describe('isSegment', () => {
     ['*', false],
     ['a b', false],
     ['a%20', false],
-  ])('%j is one: %s', (text, isOne) => {
-    expect(isSegment(text)).toBe(isOne);
+  ])('accepts %j: %s', (text, isAccepted) => {
+    expect(isSegment(text)).toBe(isAccepted);
   });
 });
 
@@ -885,13 +888,7 @@ async function anotherCopy(): Promise<typeof import('../../src/scope/grammar.ts'
   return import('../../src/scope/grammar.ts');
 }
 
-function revoked(): object {
-  const { proxy, revoke } = Proxy.revocable({}, {});
-  revoke();
-  return proxy;
-}
-
-/** The ABNF of section 2, said once more in another way. */
+/** The ABNF of the grammar, implemented a second time in another way. */
 function isInGrammar(text: string): boolean {
   const match = /^(\*|[A-Z](?:[A-Z-]{0,30}[A-Z])?):([^/]+)\/([^\n]+)$/.exec(text);
   if (match === null || text.length > 1024) return false;
@@ -922,7 +919,7 @@ function isPath(path: string): boolean {
   );
 }
 
-/** Scopes with a few characters put in, left out or replaced. */
+/** Scopes with a few characters inserted, removed or replaced. */
 const nearlyScope: fc.Arbitrary<string> = fc
   .tuple(
     anyScope,
@@ -943,14 +940,14 @@ const nearlyScope: fc.Arbitrary<string> = fc
     fc.integer({ min: 0, max: 5 }),
   )
   .map(([text, edits, tail, lower]) => {
-    const edited = edits.reduce((current, [place, left, put]) => {
-      const at = Math.min(place, current.length);
-      return current.slice(0, at) + put + current.slice(at + left);
+    const edited = edits.reduce((current, [position, removed, inserted]) => {
+      const at = Math.min(position, current.length);
+      return current.slice(0, at) + inserted + current.slice(at + removed);
     }, text + tail);
     return lower === 0 ? edited.toLowerCase() : edited;
   });
 
-describe('what a refusal shows', () => {
+describe('a refusal', () => {
   it.each<[string, string, boolean]>([
     ['a short text', 'get:d.example/a', true],
     ['a space and a tilde', 'GET:d.example/a ~', true],
@@ -959,7 +956,7 @@ describe('what a refusal shows', () => {
     ['a control character', 'get:d.example/a\u001f', false],
     ['a delete character', 'get:d.example/a\u007f', false],
     ['another script', 'get:d.example/ä', false],
-  ])('%s', (_, text, isShown) => {
+  ])('quotes %s in its message: $2', (_, text, isShown) => {
     const reading = safeParseScope(text);
     const message = reading.ok ? '' : reading.message;
 
@@ -968,7 +965,7 @@ describe('what a refusal shows', () => {
     expect(isShown || /^(?:a|it|the) [a-z]/.test(message)).toBe(true);
   });
 
-  it('holds a suggestion just where there is one', () => {
+  it('has a suggestion field only if there is a suggestion', () => {
     const errorOf = (text: string): unknown => {
       try {
         return parseScope(text);

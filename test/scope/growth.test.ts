@@ -25,8 +25,8 @@ import {
   slopeThrough,
 } from '../growth.ts';
 
-describe('the measure', () => {
-  it('tells quadratic from linear from flat', () => {
+describe('slopeOf', () => {
+  it('tells quadratic, linear and flat work apart', () => {
     const spin = (turns: number) => () => {
       let sum = 0;
       for (let i = 0; i < turns; i++) sum = (sum * 31 + i) | 0;
@@ -40,7 +40,7 @@ describe('the measure', () => {
     expect(slopeOf(() => spin(100_000), sizes, FLAT)).toBeLessThan(FLAT);
   });
 
-  it('notices the work of comparing each with each, however little', () => {
+  it('detects the quadratic work of comparing all pairs, however cheap', () => {
     const naive: Surface = (size) => {
       const set = ScopeSet.from(listOf((i) => `GET:*/p${i}`, size));
       const other = [...ScopeSet.from(listOf((i) => `*:h${i}.example/q${i}`, size))];
@@ -51,7 +51,7 @@ describe('the measure', () => {
   });
 });
 
-describe('a text grows and its cost with it', () => {
+describe('the cost of a growing text', () => {
   const UP_TO_LIMIT = [125, 250, 500, 1000];
 
   it.each<[string, (size: number) => string]>([
@@ -63,9 +63,9 @@ describe('a text grows and its cost with it', () => {
     ['no scheme', (size) => `GET:${'a+'.repeat(size / 2)}:/`],
     ['a long label', (size) => `GET:${'a'.repeat(size)}/a`],
     ['many labels', (size) => `GET:${'a.'.repeat(size / 4)}example/a`],
-    ['dots for a domain', (size) => `GET:${'.'.repeat(size)}/a`],
-    ['hyphens for a domain', (size) => `GET:a${'-'.repeat(size)}/a`],
-    ['a number for a domain', (size) => `GET:${'0'.repeat(size / 5)}x/a`],
+    ['a domain of dots', (size) => `GET:${'.'.repeat(size)}/a`],
+    ['a domain of hyphens', (size) => `GET:a${'-'.repeat(size)}/a`],
+    ['a numeric domain', (size) => `GET:${'0'.repeat(size / 5)}x/a`],
     ['a hexadecimal number', (size) => `GET:d.0x${'f'.repeat(size / 5)}g/a`],
     ['wildcard labels', (size) => `GET:${'*.'.repeat(size / 2)}/a`],
     ['a long path', (size) => `GET:d.example/${'a'.repeat(size / 2)}`],
@@ -75,13 +75,13 @@ describe('a text grows and its cost with it', () => {
     ['dots and one letter', (size) => `GET:d.example/${'.'.repeat(size / 2)}a`],
     ['percent signs', (size) => `GET:d.example/${'%'.repeat(size)}`],
     ['templates', (size) => `GET:d.example/${'{a}'.repeat(size / 3)}`],
-    ['a path that no scope holds', (size) => `GET:d.example/${'a'.repeat(size)},`],
+    ['a path with an illegal character', (size) => `GET:d.example/${'a'.repeat(size)},`],
     ['wildcards at the end', (size) => `GET:d.example/a${'/*'.repeat(size / 2)}`],
-    ['lower case, for a repair', (size) => `get:d.example/${'a'.repeat(size / 2)}`],
+    ['lower case that can be repaired', (size) => `get:d.example/${'a'.repeat(size / 2)}`],
     ['spaces', (size) => ' '.repeat(size)],
     ['control characters', (size) => '\n'.repeat(size)],
     ['letters beyond ASCII', (size) => `${'a'.repeat(size)}\u00e9`],
-  ])('%s', (_, make) => {
+  ])('is linear when parsing %s', (_, make) => {
     const surface: Surface = (size) => {
       const text = make(size);
       return () => safeParseScope(text);
@@ -96,7 +96,7 @@ describe('a text grows and its cost with it', () => {
     ['covers', (text) => covers(text, text)],
     ['overlaps', (text) => overlaps(text, text)],
     ['meet', (text) => meet(text, text)],
-  ])('%s', (_, run) => {
+  ])('is linear for %s', (_, run) => {
     const text = (size: number): string =>
       `GET:${'a.'.repeat(size / 8)}b/${'a/a'.repeat(size / 50)}`;
 
@@ -117,7 +117,7 @@ describe('a text grows and its cost with it', () => {
     ['expand', (text) => codeOf(() => CATALOG.expand([text]))],
     ['ScopeCatalog.from', (text) => codeOf(() => ScopeCatalog.from([text]))],
     ['suggest', (text) => CATALOG.suggest(text)],
-  ])('is not looked at beyond the limit: %s', (_, run) => {
+  ])('does not grow beyond the length limit: %s', (_, run) => {
     for (const unit of ['A', '/a', '\u00e9', 'GET:d.example/']) {
       const surface: Surface = (size) => {
         const text = unit.repeat(size / unit.length);
@@ -128,7 +128,7 @@ describe('a text grows and its cost with it', () => {
   });
 });
 
-describe('a request grows and its cost with it', () => {
+describe('the cost of a growing request', () => {
   const read = (request: object) => () =>
     readRequest({ method: 'GET', domain: 'd.example', target: '/a', ...request });
 
@@ -160,18 +160,18 @@ describe('a request grows and its cost with it', () => {
     ['two-byte characters', '%c3%a9'],
     ['four-byte characters', '%f0%9f%98%80'],
     ['broken bytes', '%c3%a9', '%c3'],
-    ['marks that have to be put in order', '%cc%80%cc%96'],
-    ['one letter and such marks', 'a%cc%80%cc%96', 'a'],
+    ['combining marks that must be reordered', '%cc%80%cc%96'],
+    ['one letter and combining marks', 'a%cc%80%cc%96', 'a'],
     ['characters with a long compatible form', '%ef%b7%ba'],
     ['characters that stand for dots', '%e2%80%a5', 'a'],
     ['characters that stand for slashes', 'a/%ef%bc%8f'],
     ['letters beyond ASCII', '\u00e9'],
     ['lone surrogates', '\ud800'],
     ['a query', '?'],
-    ['a query of anything', '?a/../%zz;'],
+    ['a query of arbitrary text', '?a/../%zz;'],
     ['a fragment', 'a', '#'],
     ['brackets', '[a]|'],
-  ])('a target of %s', (_, unit, tail = '') => {
+  ])('is linear for a target of %s', (_, unit, tail = '') => {
     const surface: Surface = (size) => {
       const units = unit.repeat(Math.floor((size - 10) / unit.length));
       return read({ target: `/x/${units}${tail}` });
@@ -186,13 +186,13 @@ describe('a request grows and its cost with it', () => {
     ['a host of hyphens', (size) => ({ domain: '-'.repeat(size) })],
     ['a method', (size) => ({ method: 'A'.repeat(size) })],
     ['a method of hyphens', (size) => ({ method: `A${'-'.repeat(size)}A` })],
-  ])('%s', (_, make) => {
+  ])('is linear for %s', (_, make) => {
     const slope = slopeOf((size) => read(make(size)), [32, 64, 128, 252], NEAR_LINEAR);
 
     expect(slope).toBeLessThan(NEAR_LINEAR);
   });
 
-  it('a long path that is asked about', () => {
+  it('is linear for explaining a long path', () => {
     const surface: Surface = (size) => {
       const target = '/a'.repeat(size / 2);
       return () => SMALL.explain({ method: 'GET', domain: 'd.example', target });
@@ -207,7 +207,7 @@ const name = (i: number): string =>
 const PREFIX = 'x/'.repeat(20);
 const LABELS = 'a.'.repeat(20);
 
-/** Lists that are hard in one way each. Members are distinct unless the name says otherwise. */
+/** Lists that each stress one thing. Members are distinct unless the name says otherwise. */
 const LISTS: Readonly<Record<string, (i: number) => string>> = {
   paths: (i) => `GET:d.example/a/b${i}`,
   hosts: (i) => `GET:h${i}.example/a`,
@@ -232,18 +232,18 @@ const listOf = (make: (i: number) => string, size: number): string[] =>
 const SMALL = ScopeSet.from(listOf((i) => `GET:d.example/b${i}`, 10));
 const CATALOG = ScopeCatalog.from(SMALL);
 
-describe('a set grows and its cost with it', () => {
+describe('the cost of a growing set', () => {
   const SIZES = [300, 600, 1200, 2400];
 
-  it.each(Object.entries(LISTS))('of %s', (_, make) => {
+  it.each(Object.entries(LISTS))('grows no faster than sorting for %s', (_, make) => {
     const operations: Readonly<Record<string, Surface>> = {
-      // The second of two sets lies apart by half, so that each has what the other one lacks.
+      // The second set is shifted by half its size, so that each set has members that the other lacks.
       everything: (size) => {
         const texts = listOf(make, size);
         const others = listOf((i) => make(i + size / 2), size);
         let turn = 0;
         return () => {
-          // Each time another set, as equal ones share their index.
+          // Equal sets share their index, so each call builds a different one.
           turn += 1;
           const set = ScopeSet.from([...texts, `GET:turn${turn}.example/a`]);
           const other = ScopeSet.from(others);
@@ -262,17 +262,33 @@ describe('a set grows and its cost with it', () => {
   });
 
   it.each<[string, (i: number) => string, (i: number) => string]>([
-    ['apart by methods', (i) => `${name(i)}:*/*`, (i) => `X${name(i)}:h${i}.example/a`],
-    ['apart by hosts', (i) => `GET:h${i}.example/*`, (i) => `*:x${i}.example/a`],
-    ['apart by paths', (i) => `GET:*/p${i}`, (i) => `*:h${i}.example/q${i}`],
-    ['apart by parents', (i) => `GET:*.h${i}.example/a`, (i) => `*:*.x${i}.example/a/b`],
-    ['apart by paths below', (i) => `*:d.example/a/p${i}`, (i) => `GET:*.example/a/q${i}`],
-    ['overlapping by half', (i) => `*:h${i}.example/a/b`, (i) => `GET:h${i}.example/a`],
-    ['overlapping crosswise', (i) => `*:h${i}.example/p${i}`, (i) => `GET:*.h${i}.example/p${i}`],
-    ['one over the other', (i) => `GET:*.h${i}.example/a`, (i) => `GET:x.h${i}.example/a/b`],
-    ['all over one', () => 'GET:*/*', (i) => `*:h${i}.example/a`],
-    ['few over all', (i) => `${name(i % 9)}:*/*`, (i) => `*:h${i}.example/a`],
-  ])('the intersection of two, %s', (_, left, right) => {
+    ['with different methods', (i) => `${name(i)}:*/*`, (i) => `X${name(i)}:h${i}.example/a`],
+    ['with different hosts', (i) => `GET:h${i}.example/*`, (i) => `*:x${i}.example/a`],
+    ['with different paths', (i) => `GET:*/p${i}`, (i) => `*:h${i}.example/q${i}`],
+    ['with different parents', (i) => `GET:*.h${i}.example/a`, (i) => `*:*.x${i}.example/a/b`],
+    [
+      'with different paths below one prefix',
+      (i) => `*:d.example/a/p${i}`,
+      (i) => `GET:*.example/a/q${i}`,
+    ],
+    ['that overlap in part', (i) => `*:h${i}.example/a/b`, (i) => `GET:h${i}.example/a`],
+    [
+      'with different host patterns',
+      (i) => `*:h${i}.example/p${i}`,
+      (i) => `GET:*.h${i}.example/p${i}`,
+    ],
+    [
+      'of which one covers the other',
+      (i) => `GET:*.h${i}.example/a`,
+      (i) => `GET:x.h${i}.example/a/b`,
+    ],
+    ['of which one is a single scope', () => 'GET:*/*', (i) => `*:h${i}.example/a`],
+    [
+      'of which one has few distinct scopes',
+      (i) => `${name(i % 9)}:*/*`,
+      (i) => `*:h${i}.example/a`,
+    ],
+  ])('grows no faster than sorting for the intersection of two sets %s', (_, left, right) => {
     const surface: Surface = (size) => {
       const set = ScopeSet.from(listOf(left, size));
       const other = ScopeSet.from(listOf(right, size));
@@ -286,7 +302,7 @@ describe('a set grows and its cost with it', () => {
     ['overlaps', (set) => set.overlaps('POST:none.example/z')],
     ['explain', (set) => set.explain('POST:none.example/z')],
     ['toArray', (set) => set.toArray()],
-  ])('%s', (_, run) => {
+  ])('grows no faster than sorting for the method %s', (_, run) => {
     const surface: Surface = (size) => {
       const set = ScopeSet.from(listOf(LISTS['paths'] as () => string, size));
       return () => run(set);
@@ -295,7 +311,7 @@ describe('a set grows and its cost with it', () => {
     expect(slopeOf(surface, SIZES, SORTED)).toBeLessThan(SORTED);
   });
 
-  it('many sets whose texts are equally long and differ at the end', () => {
+  it('grows no faster than sorting for many sets that differ only in the end of their last text', () => {
     const surface: Surface = (size) => {
       const first = listOf((i) => `GET:d.example/${'a'.repeat(490)}${i}`, 36);
       const lists = listOf((i) => `GET:d.example/z${10_000 + i}`, size).map((last) => [
@@ -313,7 +329,7 @@ describe('a set grows and its cost with it', () => {
   });
 
   it.each(Object.entries(LISTS).filter(([kind]) => kind !== 'one scope over and over'))(
-    'and what it is asked does not cost more: %s',
+    'stays flat for a single query: %s',
     (_, make) => {
       const reading = readRequest({ method: 'GET', domain: 'x.h1.example', target: '/a/b7/c' });
       if (!reading.ok) throw new Error(reading.reason);
@@ -332,36 +348,39 @@ describe('a set grows and its cost with it', () => {
   );
 });
 
-describe('a catalog grows and its cost with it', () => {
+describe('the cost of a growing catalog', () => {
   const SIZES = [512, 1024, 2048, 4096];
   const concrete = Object.entries(LISTS).filter(
     ([, make]) => !listOf(make, 4).join().includes('*'),
   );
 
-  it.each(concrete)('from, lint, toArray and suggest: %s', (_, make) => {
-    const operations: Readonly<Record<string, Surface>> = {
-      from: (size) => {
-        const texts = listOf(make, size);
-        return () => ScopeCatalog.from(texts);
-      },
-      lint: (size) => {
-        const catalog = ScopeCatalog.from(listOf(make, size));
-        return () => catalog.lint();
-      },
-      suggest: (size) => {
-        const catalog = ScopeCatalog.from(listOf(make, size));
-        return () => catalog.suggest('PSOT:h17.exmaple/a/b71');
-      },
-      'the whole of it': (size) => {
-        const catalog = ScopeCatalog.from(listOf(make, size));
-        return () => catalog.expand(['*:*/*', '*:*.example/*']);
-      },
-    };
-    for (const [operation, surface] of Object.entries(operations)) {
-      if (operation === 'the whole of it' && make(0) === make(1)) continue;
-      expect(slopeOf(surface, SIZES, SORTED), operation).toBeLessThan(SORTED);
-    }
-  });
+  it.each(concrete)(
+    'grows no faster than sorting in from, lint, suggest and expand: %s',
+    (_, make) => {
+      const operations: Readonly<Record<string, Surface>> = {
+        from: (size) => {
+          const texts = listOf(make, size);
+          return () => ScopeCatalog.from(texts);
+        },
+        lint: (size) => {
+          const catalog = ScopeCatalog.from(listOf(make, size));
+          return () => catalog.lint();
+        },
+        suggest: (size) => {
+          const catalog = ScopeCatalog.from(listOf(make, size));
+          return () => catalog.suggest('PSOT:h17.exmaple/a/b71');
+        },
+        expand: (size) => {
+          const catalog = ScopeCatalog.from(listOf(make, size));
+          return () => catalog.expand(['*:*/*', '*:*.example/*']);
+        },
+      };
+      for (const [operation, surface] of Object.entries(operations)) {
+        if (operation === 'expand' && make(0) === make(1)) continue;
+        expect(slopeOf(surface, SIZES, SORTED), operation).toBeLessThan(SORTED);
+      }
+    },
+  );
 
   it.each<[string, (i: number) => string, (i: number) => string]>([
     ['entries themselves', (i) => `GET:h${i}.example/a`, (i) => `GET:h${i}.example/a`],
@@ -373,16 +392,20 @@ describe('a catalog grows and its cost with it', () => {
     ['paths above', (i) => `GET:h${i % 9}.example/a/p${i}`, (i) => `*:*/a/p${i}`],
     ['paths of every host, one path', (i) => `GET:d.example/p${i}`, (i) => `*:*/p${i}`],
     ['wildcards that meet nothing', (i) => `GET:h${i}.example/a`, (i) => `GET:*/q${i}`],
-    ['methods that nothing has', (i) => `GET:h${i}.example/a`, (i) => `X${name(i)}:*/*`],
+    ['methods of no entry', (i) => `GET:h${i}.example/a`, (i) => `X${name(i)}:*/*`],
     ['deeper wildcards that meet nothing', (i) => `GET:h${i}.example/a/b`, (i) => `*:*/a/c${i}`],
-    ['parents that nothing is below', (i) => `GET:h${i}.example/a`, (i) => `*:*.h${i}.example/a`],
+    ['parents of no host', (i) => `GET:h${i}.example/a`, (i) => `*:*.h${i}.example/a`],
     ['scopes that meet nothing', (i) => `GET:h${i}.example/a`, (i) => `GET:x${i}.example/a`],
     ['long scopes that meet nothing', (i) => `GET:h${i}.example/a`, (i) => `GET:d/${PREFIX}${i}`],
     ['scopes that do not parse', (i) => `GET:h${i}.example/a`, (i) => `get:h${i}.example/a`],
     ['the same wildcard', (i) => `GET:h${i}.example/a`, () => '*:*/*'],
-    ['more than may be granted', (i) => `GET:h${i}.example/a`, (i) => `GET:*/a/b${i}`],
-    ['more, crosswise', (i) => `GET:h${i}.example/a`, (i) => `GET:*.example/a/b${i}`],
-  ])('expand, and what is asked for grows too: %s', (_, entry, member) => {
+    ['more than can be granted', (i) => `GET:h${i}.example/a`, (i) => `GET:*/a/b${i}`],
+    [
+      'more than can be granted, crosswise',
+      (i) => `GET:h${i}.example/a`,
+      (i) => `GET:*.example/a/b${i}`,
+    ],
+  ])('grows no faster than sorting in expand if the request grows too: %s', (_, entry, member) => {
     const surface: Surface = (size) => {
       const catalog = ScopeCatalog.from(listOf(entry, size));
       const requested = listOf(member, size);
@@ -392,7 +415,7 @@ describe('a catalog grows and its cost with it', () => {
     expect(slopeOf(surface, SIZES, SORTED)).toBeLessThan(SORTED);
   });
 
-  it('expand reads no more than 4096 members and one', () => {
+  it('is bounded in expand, which reads at most 4097 members', () => {
     const readsOf = (size: number): number => {
       const { list, reads } = countingReads(listOf((i) => `GET:d.example/a${i}`, size));
       expect(codeOf(() => CATALOG.expand(list))).toBe('too_many_scopes');
@@ -402,7 +425,7 @@ describe('a catalog grows and its cost with it', () => {
     expect([10_000, 40_000, 160_000].map(readsOf)).toEqual([4097, 4097, 4097]);
   });
 
-  it('suggest, when the text grows', () => {
+  it('is linear in suggest if the text grows', () => {
     const catalog = ScopeCatalog.from(listOf((i) => `GET:h${i}.example/${PREFIX}${i}`, 50));
     for (const unit of ['a', 'x/', 'h1.', '*', ':']) {
       const surface: Surface = (size) => {
@@ -413,7 +436,7 @@ describe('a catalog grows and its cost with it', () => {
     }
   });
 
-  it('what it names and knows', () => {
+  it('is flat in attribute, and grows no faster than sorting in knows', () => {
     const attribute: Surface = (size) => {
       const catalog = ScopeCatalog.from(listOf(LISTS['paths'] as () => string, size));
       return () => catalog.attribute({ method: 'GET', domain: 'd.example', target: '/a/b7/c' });
@@ -428,16 +451,16 @@ describe('a catalog grows and its cost with it', () => {
   });
 });
 
-/** Lists of deep scopes: each of those on the left lies below most of those on the right. */
+/** Deep scopes: each inner one is covered by most of the outer ones. */
 const DEEP_HOST = `${'x.'.repeat(120)}x`;
 const deepInner = (i: number): string => `GET:${'x.'.repeat(115)}y${i}/${'a/'.repeat(30)}b${i}`;
 const deepOuter = (i: number): string =>
   `GET:*.${DEEP_HOST.slice(0, 2 * (i % 120) + 1)}/a${'/a'.repeat((i / 120) % 31)}`;
 
-describe('what is held grows and what is removed with it', () => {
+describe('the cost of removing growing lists of scopes', () => {
   const SIZES = [300, 600, 1200, 2400];
 
-  /** As it was done before: each is compared with each. */
+  /** The naive way, which compares all pairs. */
   const removeEach = (
     held: readonly string[],
     removed: readonly Scope[],
@@ -449,7 +472,7 @@ describe('what is held grows and what is removed with it', () => {
     }),
   });
 
-  it('notices the work of comparing each with each', () => {
+  it('is measured as quadratic if all pairs are compared (the control)', () => {
     const surface: Surface = (size) => {
       const held = listOf((i) => `GET:d.example/a${i}`, size);
       const removed = held.slice(1).map((text) => parseScope(text));
@@ -466,13 +489,13 @@ describe('what is held grows and what is removed with it', () => {
     ['nothing', (i) => `GET:h${i}.example/a`, (i) => `GET:x${i}.example/a`],
     ['half of each', (i) => `GET:h${i}.example/a`, (i) => `*:h${i}.example/a/b`],
     [
-      'crosswise, in as many pairs as there can be',
+      'crosswise, with the largest possible number of pairs',
       (i) => `GET:h${i}.example/*`,
       (i) => `GET:*/p${i}`,
     ],
     ['methods', (i) => `${name(i)}:d.example/a`, (i) => `${name(i)}:*/*`],
     ['deep scopes', deepInner, deepOuter],
-  ])('%s', (_, make, remove) => {
+  ])('grows no faster than sorting when removing %s', (_, make, remove) => {
     const surface: Surface = (size) => {
       const held = listOf(make, size);
       const removed = [...new Set(listOf(remove, size))].map((text) => parseScope(text));
@@ -488,7 +511,7 @@ describe('what is held grows and what is removed with it', () => {
     ['missing', (left, right) => [left.missing(right), right.missing(left)]],
     ['diff', (left, right) => left.diff(right)],
     ['intersection', (left, right) => left.intersection(right)],
-  ])('%s of deep scopes', (_, run) => {
+  ])('grows no faster than sorting in %s of deep scopes', (_, run) => {
     const surface: Surface = (size) => {
       const left = ScopeSet.from(listOf(deepInner, size));
       const right = ScopeSet.from(listOf(deepOuter, size));
@@ -499,7 +522,7 @@ describe('what is held grows and what is removed with it', () => {
   });
 });
 
-describe('the lists that a search looks through grow', () => {
+describe('the cost of searching growing lists', () => {
   const isOverlapped = scopeFilter(parseScope('GET:api1.shop.example/zzz'), 'overlaps');
   const held = (size: number): string[] =>
     listOf((i) => `GET:api${i % 7}.shop.example/v1/${i}`, size);
@@ -513,24 +536,27 @@ describe('the lists that a search looks through grow', () => {
     return reads();
   };
 
-  it.each([1000, 4000, 16_000])('and a filter reads each of %i texts once', (size) => {
+  it.each([1000, 4000, 16_000])('is one read for each of %i texts', (size) => {
     expect(readsOf(held(size), isOverlapped)).toBe(size);
   });
 
-  it.each([1000, 4000, 16_000])('and a hit at the start ends the search of %i', (size) => {
-    const texts = ['GET:api1.shop.example/zzz', ...held(size)];
+  it.each([1000, 4000, 16_000])(
+    'is a single read if the first of more than %i texts matches',
+    (size) => {
+      const texts = ['GET:api1.shop.example/zzz', ...held(size)];
 
-    expect(readsOf(texts, isOverlapped)).toBe(1);
-  });
+      expect(readsOf(texts, isOverlapped)).toBe(1);
+    },
+  );
 
-  it('while parsing each list reads beyond a hit at the start (the control)', () => {
+  it('is a read for each text if the list is parsed first (the control)', () => {
     const texts = ['GET:api1.shop.example/zzz', ...held(1000)];
     const parse = (list: readonly string[]) => ScopeSet.from(list).overlaps(texts[0] as string);
 
     expect(readsOf(texts, parse)).toBeGreaterThanOrEqual(texts.length);
   });
 
-  it('and the cost of each text depends on its length alone', () => {
+  it('is linear in the length of the texts', () => {
     const surface: Surface = (size) => {
       const texts = listOf((i) => `GET:api1.shop.example/${'v1/'.repeat(size / 3)}${i}`, 100);
       return () => isOverlapped(texts);
@@ -541,13 +567,13 @@ describe('the lists that a search looks through grow', () => {
 });
 
 /**
- * A catalog that counts how often something of one of its entries is read, by whatever way it is found:
- * memory that grows past the caches would pass for work that grows.
+ * A catalog that counts how often a property of an entry is read. Timing would not do here: memory
+ * that outgrows the caches looks like work that grows.
  */
 function countingCatalog(make: (i: number) => string, size: number) {
   let reads = 0;
   const PARTS = Symbol('parts');
-  // One property for all scopes: with one for each of them, to make a catalog takes seconds.
+  // All scopes share these descriptors; separate ones would make building a catalog take seconds.
   const counting = (part: 'method' | 'domain' | 'path' | 'toString'): PropertyDescriptor => ({
     get(this: { readonly [PARTS]: Pick<Scope, typeof part> }) {
       reads += 1;
@@ -565,7 +591,7 @@ function countingCatalog(make: (i: number) => string, size: number) {
     Object.defineProperty(made, PARTS, { value: { ...made, toString: made.toString } });
     Object.defineProperties(made, properties);
   };
-  // A scope is frozen when it is made: the last moment at which a part of it can be exchanged.
+  // A scope is frozen when it is made, so this is the last moment to replace its properties.
   const freeze = vi.spyOn(Object, 'freeze').mockImplementation((made) => {
     count(made);
     return made as Readonly<unknown>;
@@ -580,7 +606,7 @@ function countingCatalog(make: (i: number) => string, size: number) {
   return { readsOf };
 }
 
-/** How what is read grows with a catalog: 0 where it does not, 1 where each entry is read. */
+/** How the reads grow with a catalog: 0 if they do not, 1 if every entry is read. */
 function slopeOfReads(
   sizes: readonly number[],
   make: (i: number) => string,
@@ -589,8 +615,8 @@ function slopeOfReads(
   return slopeThrough(sizes.map((size) => [size, 1 + countingCatalog(make, size).readsOf(run)]));
 }
 
-describe('a catalog grows and what is wrong with a request does not cost more', () => {
-  /** From where on the budget is what ends a search. */
+describe('the cost of correcting a request with a growing catalog', () => {
+  /** Large enough that the budget ends a search. */
   const SIZES = [40_000, 100_000];
   const long = 'abcdefgh'.repeat(55);
   const entry = (i: number): string => `GET:d.example/v1/${i}/items`;
@@ -600,23 +626,23 @@ describe('a catalog grows and what is wrong with a request does not cost more', 
     ['domains', (catalog) => [...catalog].filter(({ domain }) => domain === 'x')],
     ['paths', (catalog) => [...catalog].map(({ path }) => editDistance('v1/77', path, 9))],
     ['texts', (catalog) => [...catalog].map(String)],
-  ])('notices a search that looks at each entry: %s', (_, run) => {
+  ])('is measured as linear if a search reads each entry: %s (the control)', (_, run) => {
     expect(slopeOfReads([250, 1000, 4000], entry, run)).toBeGreaterThan(0.9);
   });
 
   it.each<[string, (i: number) => string, string]>([
-    ['a misspelt segment', entry, 'GET:d.example/v1/77/itmes'],
-    ['a misspelt host', (i) => `GET:h${i % 20}.example/v1/${i}`, 'GET:h1.exmaple/v1/77'],
-    ['a misspelt host of very many', (i) => `GET:h${i}.example/v1`, 'GET:h1.exmaple/v1'],
+    ['a misspelled segment', entry, 'GET:d.example/v1/77/itmes'],
+    ['a misspelled host', (i) => `GET:h${i % 20}.example/v1/${i}`, 'GET:h1.exmaple/v1/77'],
+    ['a misspelled host among very many', (i) => `GET:h${i}.example/v1`, 'GET:h1.exmaple/v1'],
     ['another method', (i) => `GET:d.example/v1/${i}`, 'PUT:d.example/v1/77'],
     ['nothing alike', (i) => `GET:d.example/v1/${i}`, `GET:none.test/${'q'.repeat(300)}`],
     ['long paths', (i) => `GET:d.example/${long}${i}`, `GET:d.example/x${long}y`],
     [
-      'long paths that differ at once',
+      'long paths that differ at the start',
       (i) => `GET:d.example/${i}${long}`,
       `GET:d.example/x${long}`,
     ],
-  ])('%s', (_, make, asked) => {
+  ])('stays flat for %s', (_, make, asked) => {
     const requested = [1, 2, 3, 4, 5, 6].map((i) => asked + i);
     const slope = slopeOfReads(SIZES, make, (catalog) => {
       expect(codeOf(() => catalog.expand(requested))).toBe('scope_unmatched');
@@ -632,7 +658,7 @@ describe('a catalog grows and what is wrong with a request does not cost more', 
     ['a long end', `a${long}`, `bcd${long}`],
     ['letters that lie apart', 'ab'.repeat(200), 'ba'.repeat(200)],
     ['lengths that lie apart', 'a', 'a'.repeat(400)],
-  ])('and to compare two takes from the budget what it reads: %s', (_, one, other) => {
+  ])('is charged to the budget for the characters that a comparison reads: %s', (_, one, other) => {
     const [a, b] = [countingUnits(one), countingUnits(other)];
     const budget = { left: 600_000 };
 
@@ -642,7 +668,7 @@ describe('a catalog grows and what is wrong with a request does not cost more', 
     expect(a.reads() + b.reads()).toBeLessThanOrEqual(3 * spent + 4);
   });
 
-  it('and looking up an exact scope does not', () => {
+  it('stays flat for looking up an exact scope', () => {
     const slope = slopeOfReads([2500, 5000, 10_000], entry, (catalog) => {
       catalog.knows('GET:d.example/v1/77');
       catalog.knows('PUT:d.example/v1/77');

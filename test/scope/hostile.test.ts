@@ -1,16 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import * as scope from '../../src/scope/index.ts';
-import { hostile, LAW } from './support.ts';
+import { hostile, LAW, revoked } from './support.ts';
 
 const { ScopeCatalog, ScopeError, ScopeSet } = scope;
 
 type Callable = (...values: unknown[]) => unknown;
 
-/** Each function, and each method of each class, as one that takes anything. */
 const set = ScopeSet.from(['GET:d.example/a', '*:*.example/a/b']);
 const catalog = ScopeCatalog.from(['GET:d.example/a', 'POST:a.example/a/b']);
-const doors: Readonly<Record<string, Callable>> = {
+/** Each function, and each method of each class, as a function that takes anything. */
+const calls: Readonly<Record<string, Callable>> = {
   ...functionsOf('', scope, Object.keys(scope)),
   ...functionsOf('ScopeSet.', ScopeSet, ['from']),
   ...functionsOf('ScopeSet#', set, methodsOf(ScopeSet.prototype)),
@@ -28,7 +28,7 @@ const doors: Readonly<Record<string, Callable>> = {
   'a typed wish for': (member) => scope.scopeIn(catalog as never, member as never),
 };
 
-/** They answer, and throw nothing at all. */
+/** These return an answer and never throw. */
 const ANSWERING = [
   'safeParseScope',
   'readRequest',
@@ -55,10 +55,10 @@ function atMost(count: number, result: unknown): () => unknown {
 
 const ODD: Readonly<Record<string, () => unknown>> = {
   'a proxy that throws': hostile,
-  'a list behind such a proxy': () => throwing([]),
-  'a list of one scope behind such a proxy': () => throwing(['GET:d.example/a']),
-  'a function behind such a proxy': () => throwing(() => 'GET:d.example/a'),
-  'a scope behind such a proxy': () => throwing(scope.parseScope('GET:d.example/a')),
+  'a list behind a proxy that throws': () => hostile([]),
+  'a list of one scope behind a proxy that throws': () => hostile(['GET:d.example/a']),
+  'a function behind a proxy that throws': () => hostile(() => 'GET:d.example/a'),
+  'a scope behind a proxy that throws': () => hostile(scope.parseScope('GET:d.example/a')),
   'a scope behind a plain proxy': () => new Proxy(scope.parseScope('GET:d.example/a'), {}),
   'a set behind a plain proxy': () => new Proxy(set, {}),
   'a revoked proxy': () => revoked({}),
@@ -100,24 +100,24 @@ const ODD: Readonly<Record<string, () => unknown>> = {
     new Proxy(['GET:d.example/a'], {
       get: (list, key) => (key === 'length' ? Number.NaN : Reflect.get(list, key)),
     }),
-  'a list of a length below nothing': () =>
+  'a list with a negative length': () =>
     new Proxy([], { get: (list, key) => (key === 'length' ? -1 : Reflect.get(list, key)) }),
   'a list with a symbol for a length': () =>
     new Proxy([], {
       get: (list, key) => (key === 'length' ? Symbol('1') : Reflect.get(list, key)),
     }),
   'a list of holes': () => new Array(100),
-  'a list in itself': () => {
+  'a list that contains itself': () => {
     const list: unknown[] = [];
     list.push(list, [list]);
     return list;
   },
-  'an iterator that cannot be had': () => ({ [Symbol.iterator]: fail }),
-  'an iterator that is none': () => ({ [Symbol.iterator]: () => 7 }),
+  'an iterator method that throws': () => ({ [Symbol.iterator]: fail }),
+  'an iterator that is a number': () => ({ [Symbol.iterator]: () => 7 }),
   'an iterator that throws': () => listLike(fail),
-  'an iterator that throws when it is left': () =>
+  'an iterator that throws on return': () =>
     listLike(atMost(3, { value: Symbol('x') }), { return: fail }),
-  'an iterator of no results': () => listLike(atMost(3, 7)),
+  'an iterator of numbers instead of results': () => listLike(atMost(3, 7)),
   'an iterator of results that throw': () =>
     listLike(atMost(3, Object.defineProperty({}, 'done', { get: fail }))),
   'an iterator of values that throw': () =>
@@ -129,25 +129,25 @@ const ODD: Readonly<Record<string, () => unknown>> = {
       fail();
     })(),
   'a foreign scope that throws': () => foreign(fail),
-  'a foreign scope of a symbol': () => foreign(() => Symbol('GET:d.example/a') as never),
-  'a foreign scope of itself': () =>
+  'a foreign scope whose text is a symbol': () => foreign(() => Symbol('GET:d.example/a') as never),
+  'a foreign scope whose text is itself': () =>
     foreign(function (this: object) {
       return this as never;
     }),
-  'a foreign scope without end': () =>
+  'a foreign scope that recurses without end': () =>
     foreign(function again(): string {
       return again();
     }),
-  'a foreign scope that is none': () => foreign(() => '*'),
-  'a foreign scope of what is none': () => Object.create({ [BRAND]: true, toString: null }),
+  'a foreign scope with an invalid text': () => foreign(() => '*'),
+  'a foreign scope without toString': () => Object.create({ [BRAND]: true, toString: null }),
   'a symbol': () => Symbol.iterator,
   'a bigint': () => 10n,
-  'not a number': () => Number.NaN,
+  'the number NaN': () => Number.NaN,
   'a function': () => fail,
   'a class': () => class Odd {},
   'an instance of a class': () => new (class Odd {})(),
   'a String object': () => new String('GET:d.example/a'),
-  'no prototype': () => Object.create(null),
+  'an object without a prototype': () => Object.create(null),
   'a date': () => new Date(Number.NaN),
   bytes: () => new Uint8Array(100),
   'a promise': () => Promise.resolve(1),
@@ -159,10 +159,11 @@ const ODD: Readonly<Record<string, () => unknown>> = {
   'a megabyte of wildcards': () => '*:*/*'.repeat(1 << 18),
   'a long list of scopes': () => Array.from({ length: 100_000 }, (_, i) => `GET:d.example/a${i}`),
   'a long list of one scope': () => new Array(100_000).fill('GET:d.example/a'),
-  'a long list of nothing': () => new Array(20_000).fill(undefined),
+  'a long list of undefined': () => new Array(20_000).fill(undefined),
   'a long list of wildcards': () => Array.from({ length: 20_000 }, (_, i) => `GET:*/a${i}`),
-  'a long list of what is no scope': () => Array.from({ length: 100_000 }, (_, i) => `get:${i}`),
-  'fields of a scope': () => ({ method: '*', domain: '*', path: '*' }),
+  'a long list of texts that are not scopes': () =>
+    Array.from({ length: 100_000 }, (_, i) => `get:${i}`),
+  'the fields of a scope': () => ({ method: '*', domain: '*', path: '*' }),
   ...Object.fromEntries(
     Object.getOwnPropertyNames(Object.prototype).map((name) => [`the name ${name}`, () => name]),
   ),
@@ -170,7 +171,7 @@ const ODD: Readonly<Record<string, () => unknown>> = {
 
 const BIG = /^(?:a megabyte|a long list|many )/;
 
-/** Stands for an odd value until it is used. */
+/** Represents an odd value until it is used. */
 class Folded {
   readonly kind: string;
   constructor(kind: string) {
@@ -185,33 +186,33 @@ function unfold(value: unknown): unknown {
     : value;
 }
 
-describe('no call throws anything but a ScopeError', () => {
-  it('of any function that is exported', () => {
+describe('every call of tokenwright/scope', () => {
+  it('is tested here, for each exported function', () => {
     const functions = Object.entries(scope).filter(([, value]) => typeof value === 'function');
     const classes = ['ScopeError', 'ScopeSet', 'ScopeCatalog'];
 
     expect(
       functions
         .map(([name]) => name)
-        .filter((name) => !(name in doors))
+        .filter((name) => !(name in calls))
         .sort(),
     ).toEqual(classes.sort());
   });
 
-  it.each(Object.keys(ODD))('for %s', (kind) => {
+  it.each(Object.keys(ODD))('throws nothing but a ScopeError for %s', (kind) => {
     const make = ODD[kind] as () => unknown;
     const big = BIG.test(kind) ? make() : undefined;
-    for (const [door, call] of Object.entries(doors)) {
-      expect(outcomeOf(door, call, big === undefined ? [make(), make()] : [big]), door).toBe(
+    for (const [name, call] of Object.entries(calls)) {
+      expect(outcomeOf(name, call, big === undefined ? [make(), make()] : [big]), name).toBe(
         'as promised',
       );
       if (big !== undefined) continue;
-      expect(outcomeOf(door, call, ['GET:d.example/a', make()]), door).toBe('as promised');
-      expect(outcomeOf(door, call, [[make()], make()]), door).toBe('as promised');
+      expect(outcomeOf(name, call, ['GET:d.example/a', make()]), name).toBe('as promised');
+      expect(outcomeOf(name, call, [[make()], make()]), name).toBe('as promised');
     }
   });
 
-  it('whatever the values are', () => {
+  it('throws nothing but a ScopeError for arbitrary values', () => {
     const anything = fc.oneof(
       fc.anything({
         withBigInt: true,
@@ -224,7 +225,7 @@ describe('no call throws anything but a ScopeError', () => {
         withSparseArray: true,
         withTypedArray: true,
       }),
-      // Folded, as fast-check itself looks into values.
+      // Folded, because fast-check itself inspects values.
       fc
         .constantFrom(...Object.keys(ODD).filter((kind) => !BIG.test(kind)))
         .map((kind) => new Folded(kind)),
@@ -235,8 +236,8 @@ describe('no call throws anything but a ScopeError', () => {
     });
     fc.assert(
       fc.property(values, (all) => {
-        for (const [door, call] of Object.entries(doors)) {
-          expect(outcomeOf(door, call, all.map(unfold)), door).toBe('as promised');
+        for (const [name, call] of Object.entries(calls)) {
+          expect(outcomeOf(name, call, all.map(unfold)), name).toBe('as promised');
         }
       }),
       LAW,
@@ -244,20 +245,20 @@ describe('no call throws anything but a ScopeError', () => {
   });
 });
 
-describe('what changes while it is read', () => {
-  /** A scope of another copy that says something else each time. */
+describe('a value that changes while it is read', () => {
+  /** A foreign scope that returns another text on each read. */
   function shifty(...texts: string[]): scope.Scope {
     let turn = 0;
     return foreign(() => texts[Math.min(turn++, texts.length - 1)] as string) as scope.Scope;
   }
 
-  it('does not bring a wildcard into a catalog', () => {
+  it('cannot smuggle a wildcard into a catalog', () => {
     const texts = ScopeCatalog.from([shifty('GET:d.example/a', '*:*/*')]).toArray();
 
     expect(texts).toEqual(['GET:d.example/a']);
   });
 
-  it('is read once in a list', () => {
+  it('is read only once in a list', () => {
     const [first, then] = ['GET:d.example/a', '*:*/*'];
 
     expect(ScopeSet.from([shifty(first, then)]).toArray()).toEqual([first]);
@@ -266,7 +267,7 @@ describe('what changes while it is read', () => {
     expect(String(scope.meet(shifty(first, then), shifty('*:*/*', 'x')))).toBe(first);
   });
 
-  it('does not get a longer list through', () => {
+  it('cannot smuggle in a longer list', () => {
     let asked = 0;
     const list = new Proxy(['GET:d.example/a'], {
       get: (target, key) => {
@@ -290,17 +291,6 @@ function request(fields: object): scope.ScopeRequest {
   return { method: 'GET', domain: 'd.example', target: '/a', ...fields };
 }
 
-function throwing(target: object): object {
-  const traps = Object.fromEntries(Object.getOwnPropertyNames(Reflect).map((name) => [name, fail]));
-  return new Proxy(target, traps as ProxyHandler<object>);
-}
-
-function revoked(target: object): object {
-  const { proxy, revoke } = Proxy.revocable(target, {});
-  revoke();
-  return proxy;
-}
-
 function methodsOf(prototype: object): string[] {
   return Object.getOwnPropertyNames(prototype).filter((name) => name !== 'constructor');
 }
@@ -318,11 +308,11 @@ function functionsOf(
   );
 }
 
-function outcomeOf(door: string, call: Callable, values: readonly unknown[]): string {
+function outcomeOf(name: string, call: Callable, values: readonly unknown[]): string {
   try {
     call(...values);
   } catch (error) {
-    if (error instanceof ScopeError && !ANSWERING.includes(door)) return 'as promised';
+    if (error instanceof ScopeError && !ANSWERING.includes(name)) return 'as promised';
     return `throws ${error instanceof Error ? error.stack : typeof error}`;
   }
   return 'as promised';

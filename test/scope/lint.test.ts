@@ -6,7 +6,7 @@ const found = (scopes: readonly string[]) =>
     .lint()
     .map(({ code, scopes: named }) => [code, ...named]);
 
-describe('lint', () => {
+describe('ScopeCatalog.lint', () => {
   it.each<[readonly string[], readonly (readonly string[])[]]>([
     [[], []],
     [['GET:d.example/a', 'GET:d.example/ab', 'POST:d.example/a/b'], []],
@@ -51,11 +51,11 @@ describe('lint', () => {
     [['GET:d.example/a/:id$'], [['parameter', 'GET:d.example/a/:id$']]],
     [['GET:d.example/a/{}$', 'GET:d.example/:$', 'GET:d.example/a/:'], []],
     [['GET:d.example/a:id', 'GET:d.example/a/7:cancel', 'GET:d.example/a/id:'], []],
-  ])('of %j finds %j', (scopes, findings) => {
+  ])('reports for %j the findings %j', (scopes, findings) => {
     expect(found(scopes)).toEqual(findings);
   });
 
-  it('says in words what each means', () => {
+  it('explains each finding in its message', () => {
     const [nested, apex] = ScopeCatalog.from([
       'GET:d.example/a',
       'GET:d.example/a/b',
@@ -74,19 +74,19 @@ describe('lint', () => {
     ['GET:d.example/:a$/b:c$', ':a$', 'GET:d.example/{}/b:c$', '/:a$/b:c', '/7/b:c'],
     ['GET:d.example/a/:id$$', ':id$', 'GET:d.example/a/{}$', '/a/:id$', '/a/7'],
     ['GET:d.example/b/:id/c/:key', ':id', 'GET:d.example/b/{}/c/{}', '/b/:id/c/:key', '/b/7/c/8'],
-  ])('tells what to write for %s', (scope, segment, cure, literal, value) => {
+  ])('suggests what to write instead of %s', (scope, segment, cure, literal, value) => {
     const [parameter] = ScopeCatalog.from([scope]).lint();
     const isAllowed = (held: string, target: string): boolean =>
       ScopeSet.from([held]).allows({ method: 'GET', domain: 'd.example', target }).allowed;
 
     expect(parameter?.message).toContain(`${scope} stands for "${segment}"`);
     expect(parameter?.message).toContain(`; ${cure} stands for any`);
-    // What it says of both is so.
+    // Both claims of the message must hold.
     expect([isAllowed(scope, literal), isAllowed(scope, value)]).toEqual([true, false]);
     expect([isAllowed(cure, literal), isAllowed(cure, value)]).toEqual([true, true]);
   });
 
-  it('is the same while an equal set is in use, with which it shares what is compiled', () => {
+  it('gives the same findings while an equal set in use shares the compiled index', () => {
     const scopes = ['GET:d.example/a', 'POST:d.example/a'];
     const equal = ScopeSet.from(scopes);
     expect(equal.covers('GET:d.example/a/b')).toBe(true);

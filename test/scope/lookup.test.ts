@@ -1,22 +1,12 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { ScopeSet } from '../../src/scope/set.ts';
-import { LAW } from './support.ts';
+import { heapBytes, LAW } from './support.ts';
 
 type Compiling = typeof import('../../src/scope/lookup.ts');
 type Matching = typeof import('../../src/scope/set.ts');
 
-setFlagsFromString('--expose-gc');
-const gc = runInNewContext('gc') as () => void;
-
-function heapBytes(): number {
-  gc();
-  return process.memoryUsage().heapUsed;
-}
-
-/** Copies in which paths of the same letters have the same hash, as `ab`, `ba` and `abcc`. */
+/** Copies of the modules in which paths such as `ab`, `ba` and `abcc` have the same hash. */
 async function weakCopies(): Promise<Compiling & Matching> {
   vi.resetModules();
   const random = vi.spyOn(Math, 'random').mockReturnValue(0);
@@ -26,7 +16,7 @@ async function weakCopies(): Promise<Compiling & Matching> {
   return { ...compiling, ...matching };
 }
 
-describe('scopes whose hashes fall together', () => {
+describe('scopes whose hashes collide', () => {
   const words = ['a', 'b', 'ab', 'ba', 'aa', 'aba', 'bab', 'abb', 'bba', 'aab', 'aaa'];
   const open = [
     ...['{}', ...words],
@@ -56,7 +46,7 @@ describe('scopes whose hashes fall together', () => {
     ['GET:d.example/aa', 'GET:d.example/{}'],
     ['GET:d.example/{}/aa', 'GET:d.example/aa/{}'],
     ['GET:d.example/{}/a$', 'GET:d.example/a/{}$'],
-  ])('%s is not taken for %s', (held, asked) => {
+  ])('%s is not mistaken for %s', (held, asked) => {
     const set = weak.ScopeSet.from([held]);
 
     expect(set.covers(held)).toBe(true);
@@ -73,7 +63,7 @@ describe('scopes whose hashes fall together', () => {
     [['GET:d.example/{}/aa', 'GET:d.example/aa/{}'], '/aa/aa', 'GET:d.example/aa/{}'],
     [['GET:d.example/{}/{}$', 'GET:d.example/{}/aa$'], '/aa/aa', 'GET:d.example/{}/aa$'],
     [['GET:d.example/{}/{}$', 'GET:d.example/{}/aa'], '/aa/aa/b', 'GET:d.example/{}/aa'],
-  ])('of %j, %s is allowed by the most specific: %s', (held, target, by) => {
+  ])('from %j, the most specific scope allows %s: %s', (held, target, by) => {
     for (const members of [held, [...held].reverse()]) {
       const decision = weak.ScopeSet.from(members).allows({
         method: 'GET',
@@ -84,7 +74,7 @@ describe('scopes whose hashes fall together', () => {
     }
   });
 
-  it('are told apart by their texts, whatever is held and asked', () => {
+  it('are distinguished by their text', () => {
     const some = fc.subarray(all, { minLength: 1, maxLength: 40 });
     fc.assert(
       fc.property(some, some, (held, asked) => {
@@ -99,8 +89,8 @@ describe('scopes whose hashes fall together', () => {
   });
 });
 
-describe('find', () => {
-  it('keeps in memory only some of the names that it was asked about', () => {
+describe('ScopeSet.covers', () => {
+  it('caches only some of the host names it is asked about', () => {
     const set = ScopeSet.from(['GET:d.example/a']);
     const ask = (round: number, count: number): void => {
       for (let i = 0; i < count; i++) set.covers(`GET:r${round}n${i}.${'x'.repeat(60)}.example/a`);
@@ -109,7 +99,7 @@ describe('find', () => {
     const before = heapBytes();
     ask(1, 50_000);
 
-    // Kept, they would be some 20 MB.
+    // All of them would take about 20 MB.
     expect(heapBytes() - before).toBeLessThan(5_000_000);
   });
 });

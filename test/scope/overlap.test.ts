@@ -13,15 +13,15 @@ const RELATIONS = {
 } as const;
 const relations = fc.constantFrom('overlapping', 'covering', 'covered', 'crossing');
 
-/** Up to 200, so that the bits of some take several words; some of them more than once. */
 const scope = fc.oneof(anyScope, crossingScope()).map((text) => parseScope(text));
+/** Up to 200 scopes, some of them repeated, so that the bit sets of some lists span several words. */
 const lists = fc
   .tuple(fc.array(scope, { maxLength: 160 }), fc.array(fc.nat(), { maxLength: 40 }))
   .map(([all, again]) => [
     ...all,
     ...again.flatMap((which) => all[which % Math.max(1, all.length)] ?? []),
   ]);
-/** Of the list, where there is one, or any other. */
+/** Lists with scopes to look for: members of the list, and others. */
 const wishes = fc
   .tuple(lists, fc.array(fc.tuple(fc.nat(), fc.boolean(), scope), { minLength: 1, maxLength: 5 }))
   .map(([all, picks]) => ({
@@ -40,7 +40,7 @@ function find(texts: readonly string[], relation: keyof typeof RELATIONS, asked:
   return index.find(relation, patternsOf(parseScope(asked))).map(String);
 }
 
-describe('find', () => {
+describe('OverlapIndex.find', () => {
   const HELD = ['GET:d.example/a', 'GET:d.example/a$', 'GET:d.example/{}/b$', '*:*.example/*'];
   const [A, CLOSED, CROSSED, WIDE] = HELD as [string, string, string, string];
 
@@ -57,14 +57,14 @@ describe('find', () => {
     ['PUT:d.example/a', [WIDE], [WIDE], []],
     ['GET:example/a', [], [], []],
     ['*:*/*', HELD, [], HELD],
-  ])('of %s finds what overlaps it, covers it and is covered by it', (asked, all, outer, inner) => {
+  ])('returns the scopes that overlap, cover and are covered by %s', (asked, all, outer, inner) => {
     expect(find(HELD, 'overlapping', asked)).toEqual(all);
     expect(find(HELD, 'covering', asked)).toEqual(outer);
     expect(find(HELD, 'covered', asked)).toEqual(inner);
     expect(find(HELD, 'crossing', asked)).toEqual(all.filter((one) => !inner.includes(one)));
   });
 
-  it('finds just what comparing one by one does, in the order given', () => {
+  it('returns the same scopes as comparing one by one, in the given order', () => {
     fc.assert(
       fc.property(wishes, relations, ({ all, asked }, relation) => {
         const index = new OverlapIndex(all);
@@ -83,8 +83,8 @@ describe('find', () => {
     [[1], ['GET:d.example/a/b', 'GET:d.example/{}/b']],
     [[0, 1], ['GET:d.example/a/b']],
     [[2], ['GET:d.example/a/{}', 'GET:d.example/a/b', 'GET:d.example/{}/b']],
-  ])('matches no {} where a segment is named: %j', (places, expected) => {
-    const named = places.reduce((bits, place) => bits | (FIRST_SEGMENT >>> place), 0);
+  ])('does not match {} at a position that is named: %j', (positions, expected) => {
+    const named = positions.reduce((bits, position) => bits | (FIRST_SEGMENT >>> position), 0);
     const index = new OverlapIndex(
       parseAll('GET:d.example/a/{}', 'GET:d.example/a/b', 'GET:d.example/{}/b'),
     );
@@ -93,7 +93,7 @@ describe('find', () => {
     expect(index.find('covering', asked, Infinity, named).map(String)).toEqual(expected);
   });
 
-  it('matches the wildcard of a domain wherever segments are named', () => {
+  it('matches domain wildcards regardless of named segments', () => {
     const wide = ['GET:*/a', 'GET:*.example/a', '*:*.d.example/*'];
     const asked = patternsOf(parseScope('GET:x.d.example/a/b$'));
 
@@ -102,13 +102,13 @@ describe('find', () => {
     );
   });
 
-  it('finds nothing among none', () => {
+  it('finds nothing in an empty index', () => {
     for (const relation of ['overlapping', 'covering', 'covered'] as const) {
       expect(find([], relation, '*:*/*')).toEqual([]);
     }
   });
 
-  it.each([1, 31, 32, 33, 63, 64, 65, 200])('finds each of %i, and no other', (count) => {
+  it.each([1, 31, 32, 33, 63, 64, 65, 200])('finds each of %i scopes and no other', (count) => {
     const texts = Array.from({ length: count }, (_, i) => `GET:d.example/${i}$`);
 
     for (const text of texts) expect(find(texts, 'covered', text)).toEqual([text]);
@@ -117,8 +117,8 @@ describe('find', () => {
   });
 });
 
-describe('a limit', () => {
-  it('gives no more than the first few', () => {
+describe('the limit of OverlapIndex.find', () => {
+  it('returns only the first matches', () => {
     const index = new OverlapIndex(parseAll(...Array.from({ length: 70 }, (_, i) => `GET:d/${i}`)));
     const every = patternsOf(parseScope('*:*/*'));
 

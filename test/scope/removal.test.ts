@@ -15,7 +15,7 @@ function remove(
   return { ...result, unmatched: result.unmatched.map(String) };
 }
 
-/** The definition, word for word: each is compared with each. */
+/** The definition, implemented by comparing all pairs. */
 function removeEach(
   held: readonly string[],
   requested: readonly string[],
@@ -54,7 +54,7 @@ describe('removeScopes', () => {
       ['GET:d.example/b', 'POST:d.example/a/c'],
       ['PUT:d.example/*'],
     ],
-  ])('of %j', (removed, kept, unmatched) => {
+  ])('removes %j, keeps %j and reports %j as unmatched', (removed, kept, unmatched) => {
     expect(remove(HELD, [], removed)).toEqual({ kept, requested: [], unmatched });
   });
 
@@ -69,9 +69,12 @@ describe('removeScopes', () => {
     [['GET:d.example/a/c$'], CLOSED, ['GET:d.example/a/c$']],
     [['GET:d.example/a/b'], ['GET:d.example/a$', 'GET:d.example/a/{}$'], ['GET:d.example/a/b']],
     [['GET:d.example/{}/{}/{}'], CLOSED, ['GET:d.example/{}/{}/{}']],
-  ])('of %j among closed ones', (removed, kept, unmatched) => {
-    expect(remove(CLOSED, [], removed)).toEqual({ kept, requested: [], unmatched });
-  });
+  ])(
+    'removes from closed scopes %j, keeps %j and reports %j as unmatched',
+    (removed, kept, unmatched) => {
+      expect(remove(CLOSED, [], removed)).toEqual({ kept, requested: [], unmatched });
+    },
+  );
 
   it.each<[readonly string[], readonly string[], readonly string[]]>([
     [['*:d.example/a'], ['GET:d.example/a'], ['*:d.example/a']],
@@ -80,11 +83,11 @@ describe('removeScopes', () => {
     [['GET:*/*'], ['GET:d.example/a'], ['GET:*/*']],
     [['GET:d.example/a/x', 'GET:d.example/b'], ['GET:d.example/a'], ['GET:d.example/b']],
     [['PUT:d.example/a'], [], []],
-  ])('leaves of %j asked for, without %j, %j', (requested, removed, expected) => {
+  ])('reduces the requested scopes %j, without %j, to %j', (requested, removed, expected) => {
     expect(remove(HELD, requested, removed).requested).toEqual(expected);
   });
 
-  it('keeps the order and the duplicates of what it is given', () => {
+  it('keeps the order and the duplicates of its lists', () => {
     const held = ['POST:d.example/a', 'GET:d.example/b', 'GET:d.example/a', 'GET:d.example/b'];
 
     expect(remove(held, held, ['GET:d.example/a'])).toEqual({
@@ -94,7 +97,7 @@ describe('removeScopes', () => {
     });
   });
 
-  it('gives back the unmatched scopes themselves', () => {
+  it('returns the unmatched Scope objects themselves', () => {
     const scope = parseScope('GET:d.example/x');
 
     expect(removeScopes(HELD, [], [scope]).unmatched[0]).toBe(scope);
@@ -105,7 +108,7 @@ describe('removeScopes', () => {
     expect(() => remove([], ['bad'], [])).toThrow(ScopeError);
   });
 
-  it('removes just what comparing each with each would', () => {
+  it('agrees with comparing all pairs', () => {
     fc.assert(
       fc.property(manyScopes, manyScopes, manyScopes, (held, requested, removed) => {
         expect(remove(held, requested, removed)).toEqual(removeEach(held, requested, removed));
@@ -114,7 +117,7 @@ describe('removeScopes', () => {
     );
   });
 
-  it('removes just that of scopes that cross', () => {
+  it('agrees with comparing all pairs of scopes that cross', () => {
     const crossing = fc.array(crossingScope(), { maxLength: 12 });
     fc.assert(
       fc.property(crossing, crossing, fc.array(crossingScope(), { maxLength: 4 }), (...all) => {
@@ -124,7 +127,7 @@ describe('removeScopes', () => {
     );
   });
 
-  it('removes just that of concrete scopes, too', () => {
+  it('agrees with comparing all pairs of concrete scopes', () => {
     const held = fc.array(concreteScope, { maxLength: 12 });
     fc.assert(
       fc.property(held, manyScopes, fc.array(anyScope, { maxLength: 3 }), (all, asked, removed) => {
@@ -134,7 +137,7 @@ describe('removeScopes', () => {
     );
   });
 
-  it('removes just that of scopes that cover one another', () => {
+  it('agrees with comparing all pairs of scopes that cover one another', () => {
     fc.assert(
       fc.property(threeScopes, threeScopes, ([a, b, c], [x, y, z]) => {
         expect(remove([c, x], [b, y], [a, z])).toEqual(removeEach([c, x], [b, y], [a, z]));

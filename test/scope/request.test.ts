@@ -1,6 +1,4 @@
 import { posix } from 'node:path';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseScope } from '../../src/scope/grammar.ts';
@@ -12,7 +10,7 @@ import {
   scopeOfRequest,
 } from '../../src/scope/request.ts';
 import { ScopeSet } from '../../src/scope/set.ts';
-import { hostile, LAW } from './support.ts';
+import { heapBytes, hostile, LAW } from './support.ts';
 
 type Outcome = RequestReason | 'ok';
 
@@ -48,7 +46,7 @@ const ODD_VALUES: readonly (readonly [string, unknown])[] = [
 ];
 
 describe('readRequest', () => {
-  it('reads method, domain and path of a plain request', () => {
+  it('reads the method, domain and path of a plain request', () => {
     const reading = readRequest({ method: 'GET', domain: 'D.Example', target: '/a/b?x=/c' });
 
     expect(reading).toMatchObject({
@@ -57,13 +55,13 @@ describe('readRequest', () => {
     });
   });
 
-  it.each(ODD_VALUES)('refuses as a method, domain or target: %s', (_, value) => {
+  it.each(ODD_VALUES)('refuses a method, domain or target that is %s', (_, value) => {
     expect(outcome({ method: value })).toBe('method_invalid');
     expect(outcome({ domain: value })).toBe('domain_invalid');
     expect(outcome({ target: value })).toBe('path_not_absolute');
   });
 
-  it.each(ODD_VALUES)('refuses as a request: %s', (_, value) => {
+  it.each(ODD_VALUES)('refuses a request that is %s', (_, value) => {
     expect(readRequest(value as ScopeRequest)).toEqual({ ok: false, reason: 'method_invalid' });
   });
 
@@ -91,7 +89,7 @@ describe('readRequest', () => {
     ['GET\ud800', 'method_invalid'],
     ['constructor', 'method_invalid'],
     ['__proto__', 'method_invalid'],
-  ])('takes a method name in upper case: %j is %s', (method, expected) => {
+  ])('accepts only an uppercase method name: %j is %s', (method, expected) => {
     expect(outcome({ method })).toBe(expected);
   });
 
@@ -134,7 +132,7 @@ describe('readRequest', () => {
     [`${'a.'.repeat(126)}a`, 'ok'],
     [`${'a.'.repeat(126)}ab`, 'domain_invalid'],
     ['a.'.repeat(1 << 19), 'domain_invalid'],
-  ])('takes a plain host: case %#', (domain, expected) => {
+  ])('accepts only a plain host name as the domain: case %# is $1', (domain, expected) => {
     expect(outcome({ domain })).toBe(expected);
   });
 
@@ -148,7 +146,7 @@ describe('readRequest', () => {
     ['2730 encoded characters', `/${'%61'.repeat(2730)}`, 'ok'],
     ['a megabyte of dots', '/..'.repeat(1 << 19), 'path_too_long'],
     ['a megabyte of lone surrogates', '\ud800'.repeat(1 << 20), 'path_too_long'],
-  ])('looks at 8192 characters of a target: %s', (_, target, expected) => {
+  ])('limits a target to 8192 characters: %s is $2', (_, target, expected) => {
     expect(ofTarget(target)).toBe(expected);
   });
 
@@ -310,7 +308,7 @@ describe('readRequest', () => {
     ['/100%25', 'ok'],
 
     ['/__proto__/constructor', 'ok'],
-  ])('reads or refuses a target: %j is %s', (target, expected) => {
+  ])('accepts or refuses the target %j: %s', (target, expected) => {
     expect(ofTarget(target)).toBe(expected);
   });
 
@@ -348,11 +346,11 @@ describe('readRequest', () => {
     ['path_encoded_slash', 'path_dot_segment', { target: '/..%3f%ef%bc%8f' }],
     ['path_encoded_slash', 'path_double_encoding', { target: '/%252e%ef%bc%8f' }],
     ['path_dot_segment', 'path_double_encoding', { target: '/..%3f%252e' }],
-  ])('answers %s before %s', (expected, _, request) => {
+  ])('reports %s before %s', (expected, _, request) => {
     expect(outcome(request)).toBe(expected);
   });
 
-  it('answers for the first segment that is ambiguous', () => {
+  it('reports the first ambiguous segment', () => {
     expect(ofTarget('/a/../%2f')).toBe('path_dot_segment');
     expect(ofTarget('/a/%2f/..')).toBe('path_encoded_slash');
     expect(ofTarget('/a/%252e/;')).toBe('path_double_encoding');
@@ -379,11 +377,11 @@ describe('readRequest', () => {
     ['/[', '['],
     ['/A', 'A'],
     ['/*', '*'],
-  ])('compares by RFC 3986 and no more: %s is %j', (target, path) => {
+  ])('normalizes a path only as RFC 3986 allows: %s becomes %j', (target, path) => {
     expect(pathOf(target)).toBe(path);
   });
 
-  it('compares an encoded unreserved character as the plain one, and no other', () => {
+  it('treats only unreserved characters as equal to their encoded form', () => {
     for (let unit = 0x21; unit <= 0x7e; unit++) {
       const character = String.fromCharCode(unit);
       const isUnreserved = /[A-Za-z0-9\-._~]/.test(character);
@@ -402,7 +400,7 @@ describe('readRequest', () => {
     }
   });
 
-  it('finds what the compatible form of a whole segment would show', () => {
+  it('refuses a segment whose NFKC form holds a slash or only dots', () => {
     const special =
       '\u2024\u2025\u2026\uff0e\uff0f\uff3c\ufe52\ufe68\u2100\u0338\u0300\u0316\u00e9./a';
     const unit = fc.oneof(fc.constantFrom(...special), fc.string({ unit: 'binary', minLength: 1 }));
@@ -419,7 +417,7 @@ describe('readRequest', () => {
     );
   });
 
-  it('never throws, whatever the three fields are', () => {
+  it('refuses arbitrary field values without throwing', () => {
     const field = fc.oneof(fc.anything({ withBigInt: true }), fc.string({ unit: 'binary' }));
     fc.assert(
       fc.property(field, field, field, (method, domain, target) => {
@@ -448,15 +446,8 @@ describe('readRequest', () => {
   });
 });
 
-describe('the hosts that were read', () => {
-  setFlagsFromString('--expose-gc');
-  const gc = runInNewContext('gc') as () => void;
-  const heapBytes = (): number => {
-    gc();
-    return process.memoryUsage().heapUsed;
-  };
-
-  it('are kept in memory only in part', () => {
+describe('the cache of read hosts', () => {
+  it('keeps hosts in memory only in part', () => {
     const end = `${'x'.repeat(60)}.${'y'.repeat(60)}.example`;
     const read = (round: number, count: number): void => {
       for (let i = 0; i < count; i++) outcome({ domain: `r${round}n${i}.${end}` });
@@ -465,13 +456,13 @@ describe('the hosts that were read', () => {
     const before = heapBytes();
     read(1, 50_000);
 
-    // Kept, they would be some 15 MB.
+    // All of them would take about 15 MB.
     expect(heapBytes() - before).toBeLessThan(5_000_000);
   });
 });
 
 describe('isReadRequest', () => {
-  it('knows what readRequest made, and no look-alike', () => {
+  it('is true only for requests that readRequest returned', () => {
     const reading = readRequest({ method: 'GET', domain: 'd.example', target: '/a' });
     const request = reading.ok ? reading.request : undefined;
 
@@ -516,7 +507,7 @@ describe('scopeOfRequest', () => {
     [`/b/${'a'.repeat(509)}`, `GET:d.example/b/${'a'.repeat(509)}$`],
     [`/b/${'a'.repeat(510)}`, 'GET:d.example/b'],
     [`/b$/${'a'.repeat(509)}`, 'GET:d.example/*'],
-  ])('is the narrowest scope that can be written: case %#', (target, expected) => {
+  ])('returns the narrowest scope that can express the request: case %#', (target, expected) => {
     const reading = readRequest({ method: 'GET', domain: 'd.example', target });
 
     expect(reading.ok && String(scopeOfRequest(reading.request))).toBe(expected);
@@ -526,7 +517,7 @@ describe('scopeOfRequest', () => {
     ).toBe(true);
   });
 
-  it('parses, and allows the request that it was made for', () => {
+  it('returns a scope that parses and allows the request it was made for', () => {
     const written = fc.constantFrom('a', 'a$', '$', '*', 'x%20y', '%24', 'b'.repeat(100));
     fc.assert(
       fc.property(fc.array(written, { maxLength: 40 }), (segments) => {
@@ -542,7 +533,7 @@ describe('scopeOfRequest', () => {
   });
 });
 
-describe('what an upstream may do to a path', () => {
+describe('a path that an upstream rewrites', () => {
   const tokens =
     'a b x . .. ... %2e %2E%2e .%2e %252e %25 %2525 25 2e 2f %61 %2f %252f %5c \\ %3b ; ;x %00 %0d %0a %09 %20 ' +
     '%3f %23 ? # %e2%80%a4 %e2%80%a5 %ef%bc%8e %ef%bc%8f %ef%bc%9b %e2%84%80 %c2%85 %c2%a0 %7f %c0%ae ' +
@@ -568,7 +559,7 @@ describe('what an upstream may do to a path', () => {
     return set.allows({ method: 'GET', domain: 'd.example', target: raw }).allowed;
   }
 
-  it('keeps every allowed target under the prefix that allowed it', () => {
+  it('stays under the prefix that allowed it', () => {
     let allowed = 0;
     fc.assert(
       fc.property(target, ([prefix, parts, glue, start, tail, isEncoded]) => {
@@ -578,13 +569,13 @@ describe('what an upstream may do to a path', () => {
         allowed += 1;
         expect(escapeOf(pathPart(raw), prefix, 3)).toBeUndefined();
       }),
-      // Most are refused; those that are not are the cases of this law.
+      // Most targets are refused, so it takes many runs to get enough allowed ones.
       { numRuns: LAW.numRuns * 10 },
     );
     expect(allowed).toBeGreaterThan(LAW.numRuns);
   });
 
-  /** With each `{}` filled by what is nasty, and more of it below. */
+  /** Targets that fill each `{}` of a pattern with a nasty segment and may add one below. */
   const filled = fc
     .tuple(
       fc.constantFrom(
@@ -597,17 +588,17 @@ describe('what an upstream may do to a path', () => {
     )
     .map(([pattern, fillers, below, tail]) => {
       const segments = pattern === '$' ? [] : pattern.replace(/\$$/, '').split('/');
-      const path = segments.map((one, place) => (one === '{}' ? fillers[place % 3] : one));
+      const path = segments.map((one, index) => (one === '{}' ? fillers[index % 3] : one));
       return { pattern, raw: `/${[...path, ...below].join('/')}${tail}` };
     });
 
-  it('keeps every allowed target under the scope with {} or $ that allowed it', () => {
+  it('stays under the scope with {} or $ that allowed it', () => {
     let allowed = 0;
     fc.assert(
       fc.property(filled, ({ pattern, raw }) => {
         if (!allowedUnder(pattern, raw)) return;
         allowed += 1;
-        // An upstream that decodes `%3F` or `%23` and cuts there keeps what is before the first `{}`.
+        // If an upstream decodes `%3F` or `%23` and cuts there, only the part before the first `{}` holds.
         const kept = /%(?:3f|23)/i.test(pathPart(raw)) ? prefixOf(pattern) : pattern;
         expect(escapeOf(pathPart(raw), kept, 3)).toBeUndefined();
       }),
@@ -616,7 +607,7 @@ describe('what an upstream may do to a path', () => {
     expect(allowed).toBeGreaterThan(LAW.numRuns);
   });
 
-  it('keeps every pair of tokens under the prefix', () => {
+  it('stays under the prefix for every pair of special characters', () => {
     let allowed = 0;
     for (const first of nasty) {
       for (const second of nasty) {
@@ -634,7 +625,7 @@ describe('what an upstream may do to a path', () => {
     expect(allowed).toBeGreaterThan(500);
   });
 
-  it('would notice an escape', () => {
+  it('is detected when it escapes (the control)', () => {
     expect(escapeOf('/a/../b', 'a', 1)).toBeDefined();
     expect(escapeOf('/a/%2e%2e/b', 'a', 1)).toBeDefined();
     expect(escapeOf('/a/%252e%252e/b', 'a', 0)).toBeUndefined();
@@ -661,7 +652,7 @@ describe('what an upstream may do to a path', () => {
   });
 });
 
-/** The path above the first `{}`, open; `*` where that is the root. */
+/** The path before the first `{}`, as an open path; `*` if that is the root. */
 function prefixOf(pattern: string): string {
   return pattern.split(/\/?\{\}/, 1)[0]?.replace(/\$$/, '') || '*';
 }
@@ -674,8 +665,8 @@ const steps: Readonly<Record<string, Step>> = {
     if (url === null) return path;
     return url.host === 'd.example' ? url.pathname : `/on-another-host${url.pathname}`;
   },
-  'URL parsing behind the authority': (path) => new URL(`http://d.example${path}`).pathname,
-  'POSIX normalisation': (path) => posix.normalize(path),
+  'URL parsing after the authority': (path) => new URL(`http://d.example${path}`).pathname,
+  'POSIX normalization': (path) => posix.normalize(path),
   'percent-decoding': (path) =>
     path.replace(/(?:%[0-9a-f]{2})+/gi, (run) =>
       Buffer.from(run.replaceAll('%', ''), 'hex').toString(),
@@ -683,18 +674,18 @@ const steps: Readonly<Record<string, Step>> = {
   'slash merging': (path) => path.replace(/\/+/g, '/'),
   'backslash folding': (path) => path.replaceAll('\\', '/'),
   '; stripping': (path) => path.replace(/;[^/]*/g, ''),
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what some servers cut at
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: some servers cut a path at these characters
   cutting: (path) => path.replace(/[\u0000#\r\n].*$/s, ''),
 };
 
-/** A query is no part of the path: whoever forwards a target normalises what is before it. */
+/** The query is not part of the path: a proxy normalizes only what comes before it. */
 function pathPart(target: string): string {
   return target.split('?')[0] ?? '';
 }
 
 /** The steps, at most `depth` of them, that lead a path out of its prefix; `undefined` when none do. */
 function escapeOf(path: string, prefix: string, depth: number): string | undefined {
-  if (!liesUnder(path, prefix)) return JSON.stringify(path);
+  if (!isUnder(path, prefix)) return JSON.stringify(path);
   if (depth === 0) return undefined;
   for (const [name, step] of Object.entries(steps)) {
     const next = step(path);
@@ -705,8 +696,8 @@ function escapeOf(path: string, prefix: string, depth: number): string | undefin
   return undefined;
 }
 
-/** Where a server ends up that drops the query, resolves dots and compares by RFC 3986. */
-function liesUnder(path: string, pattern: string): boolean {
+/** Whether a server that resolves dots and compares by RFC 3986 ends up under the pattern. */
+function isUnder(path: string, pattern: string): boolean {
   const resolved: string[] = [];
   for (const raw of (path.split('?')[0] ?? '').split('/').slice(1)) {
     const segment = raw.replace(/%[0-9a-f]{2}/gi, (triplet) => {
@@ -716,14 +707,14 @@ function liesUnder(path: string, pattern: string): boolean {
     if (segment === '..') resolved.pop();
     else if (segment !== '.') resolved.push(segment);
   }
-  // One trailing slash is neutral.
+  // A single trailing slash makes no difference.
   if (resolved.at(-1) === '') resolved.pop();
   const isClosed = pattern.endsWith('$');
   const segments = pattern === '$' || pattern === '*' ? [] : pattern.replace(/\$$/, '').split('/');
   return (
     (isClosed ? resolved.length === segments.length : resolved.length >= segments.length) &&
-    segments.every((one, place) =>
-      one === '{}' ? resolved[place] !== '' : one === resolved[place],
+    segments.every((one, index) =>
+      one === '{}' ? resolved[index] !== '' : one === resolved[index],
     )
   );
 }

@@ -38,7 +38,7 @@ function decide(scopes: Iterable<Scope | string>, line: string | ScopeRequest): 
 }
 
 describe('ScopeSet.from', () => {
-  it('sorts by code unit and drops duplicates, however they are spelled', () => {
+  it('sorts by code unit and drops duplicates in any spelling', () => {
     const set = ScopeSet.from([
       'POST:d.example/a',
       'GET:d.example/b',
@@ -73,7 +73,7 @@ describe('ScopeSet.from', () => {
     ['the keys of a Map', new Map([['GET:d.example/a', 1]]).keys()],
     ['a generator', one('GET:d.example/a')],
     ['a ScopeSet', ScopeSet.from(['GET:d.example/a']) as Iterable<unknown> as Iterable<string>],
-  ])('takes %s', (_, scopes) => {
+  ])('accepts %s', (_, scopes) => {
     expect(ScopeSet.from(scopes).toArray()).toEqual(['GET:d.example/a']);
   });
 
@@ -81,11 +81,11 @@ describe('ScopeSet.from', () => {
     ['undefined', undefined],
     ['null', null],
     ['a string', 'GET:d.example/a'],
-    ['number', 7],
+    ['a number', 7],
     ['an object', {}],
     ['a function', () => []],
-    ['an object that only claims to be a list', { [Symbol.iterator]: true }],
-  ])('takes no %s for a list', (_, scopes) => {
+    ['an object with a broken iterator', { [Symbol.iterator]: true }],
+  ])('refuses %s as a list', (_, scopes) => {
     expect(codeOf(() => ScopeSet.from(scopes as string[]))).toBe('scopes_required');
   });
 
@@ -98,7 +98,7 @@ describe('ScopeSet.from', () => {
     expect(codeOf(() => ScopeSet.from(['GET:d.example/a', member as string]))).toBe(code);
   });
 
-  it('takes scopes and sets of another copy of the module', async () => {
+  it('accepts scopes and sets from another copy of the module', async () => {
     vi.resetModules();
     const other = await import('../../src/scope/index.ts');
     const foreign = other.ScopeSet.from(['GET:d.example/b', 'GET:d.example/a']);
@@ -110,7 +110,7 @@ describe('ScopeSet.from', () => {
     expect(ours.covers(other.parseScope('GET:d.example/a/x') as unknown as Scope)).toBe(true);
   });
 
-  it('keeps nothing of the list it was made from', () => {
+  it('copies the list it is made from and the array it returns', () => {
     const list = ['GET:d.example/a'];
     const set = ScopeSet.from(list);
     list.push('*:*/*');
@@ -120,14 +120,14 @@ describe('ScopeSet.from', () => {
     expect(set.covers('GET:d.example/b')).toBe(false);
   });
 
-  it('hands back a set as it is', () => {
+  it('returns a ScopeSet unchanged', () => {
     const set = ScopeSet.from(['GET:d.example/a']);
 
     expect(ScopeSet.from(set)).toBe(set);
   });
 });
 
-describe('covers', () => {
+describe('ScopeSet.covers', () => {
   it.each<[readonly string[], string, boolean]>([
     [[], 'GET:d.example/a', false],
     [[], '*:*/*', false],
@@ -161,7 +161,7 @@ describe('covers', () => {
     expect(ScopeSet.from(members).coverOf(scope) !== undefined).toBe(expected);
   });
 
-  it('is true just where a single member covers the scope', () => {
+  it('is true exactly if a single member covers the scope', () => {
     fc.assert(
       fc.property(someScopes, anyScope, (members, scope) => {
         const answer = ScopeSet.from(members).covers(scope);
@@ -171,7 +171,7 @@ describe('covers', () => {
     );
   });
 
-  it('is true where requests say so, but for an open scope that p$ and p/{} allow together', () => {
+  it('is true only if all requests are allowed, but not for an open p that p$ and p/{} allow', () => {
     let gaps = 0;
     const withGap = fc.tuple(someScopes, anyScope, fc.boolean()).map(([members, scope, isGap]) => {
       const { method, domain, path } = parseScope(scope);
@@ -194,7 +194,7 @@ describe('covers', () => {
     expect(gaps).toBeGreaterThan(LAW.numRuns / 10);
   });
 
-  it('finds a cover that is a member, wherever it lies', () => {
+  it('is explained by coverOf, which returns a member that covers the scope', () => {
     fc.assert(
       fc.property(
         fc.array(anyScope, { minLength: 1, maxLength: 7 }),
@@ -210,7 +210,7 @@ describe('covers', () => {
     );
   });
 
-  it('never adds nine methods up to every method', () => {
+  it('is false for a wildcard method even if all nine methods are held', () => {
     const nine = ScopeSet.from(METHODS.map((method) => `${method}:*/*`));
 
     expect(nine.covers('*:d.example/a')).toBe(false);
@@ -221,7 +221,7 @@ describe('covers', () => {
   });
 });
 
-describe('overlaps', () => {
+describe('ScopeSet.overlaps', () => {
   it.each<[readonly string[], string, boolean]>([
     [[], '*:*/*', false],
     [['GET:d.example/a', 'GET:e.example/b'], '*:e.example/*', true],
@@ -235,7 +235,7 @@ describe('overlaps', () => {
     expect(ScopeSet.from(members).overlaps(scope)).toBe(expected);
   });
 
-  it('agrees with the requests that both denote', () => {
+  it('is true exactly if a member and the scope both allow some request', () => {
     fc.assert(
       fc.property(someScopes, anyScope, (members, scope) => {
         const isShared = universeOf([...members, scope]).some(
@@ -248,7 +248,7 @@ describe('overlaps', () => {
   });
 });
 
-describe('allows', () => {
+describe('ScopeSet.allows', () => {
   it.each<[readonly string[], string, string]>([
     [[], 'GET d.example/a', 'not_covered'],
     [['GET:d.example/a'], 'GET d.example/a', 'GET:d.example/a'],
@@ -333,7 +333,7 @@ describe('allows', () => {
     [['*:*/*'], 'GET *.example/a', 'domain_invalid'],
     [[], 'GET d.example/../a', 'path_dot_segment'],
     [[], 'get d.example/a', 'method_invalid'],
-  ])('%j and %s: %s', (members, line, expected) => {
+  ])('answers with %j for %s: %s', (members, line, expected) => {
     expect(decide(members, line)).toBe(expected);
   });
 
@@ -343,19 +343,19 @@ describe('allows', () => {
     ['then the longest parent', ['*:*.a.example/a', 'GET:*.example/a'], '*:*.a.example/a'],
     ['then any parent', ['*:*.example/a', 'GET:*/a'], '*:*.example/a'],
     ['then the exact method', ['*:*/a', 'GET:*/a'], 'GET:*/a'],
-    ['a path over none', ['*:*/a', 'GET:d.a.example/*'], '*:*/a'],
+    ['any path over none', ['*:*/a', 'GET:d.a.example/*'], '*:*/a'],
     [
       'the exact method on the exact host',
       ['*:d.a.example/a', 'GET:d.a.example/a'],
       'GET:d.a.example/a',
     ],
-    ['what is left', ['*:*/*', 'GET:d.a.example/b', 'POST:d.a.example/a'], '*:*/*'],
+    ['the only one that matches', ['*:*/*', 'GET:d.a.example/b', 'POST:d.a.example/a'], '*:*/*'],
   ])('names the most specific member: %s', (_, members, expected) => {
     expect(decide(members, 'GET d.a.example/a/b/c')).toBe(expected);
     expect(decide([...members].reverse(), 'GET d.a.example/a/b/c')).toBe(expected);
   });
 
-  it('names the most specific member, by a sort that shares nothing with the index', () => {
+  it('names the member that a plain sort by specificity puts first', () => {
     fc.assert(
       fc.property(someScopes, (members) => {
         const set = ScopeSet.from(members);
@@ -374,7 +374,7 @@ describe('allows', () => {
     );
   });
 
-  it('says of a request that was read before what it says of the raw one', () => {
+  it('decides a request that was already read like the raw one', () => {
     fc.assert(
       fc.property(someScopes, fc.nat(), (members, which) => {
         const set = ScopeSet.from(members);
@@ -390,14 +390,14 @@ describe('allows', () => {
     );
   });
 
-  it('believes no request that only looks as if it had been read', () => {
+  it('refuses a look-alike of a read request', () => {
     const fake = { method: 'GET', domain: 'd.example', path: 'a' } as unknown as ReadRequest;
 
     expect(decide(['*:*/*'], fake as unknown as ScopeRequest)).toBe('path_not_absolute');
   });
 
   it.each([undefined, null, 7, ['GET'], { toString: () => 'GET' }, hostile()])(
-    'allows nothing for a value of another type: case %#',
+    'refuses a field of another type: case %#',
     (value) => {
       const odd = value as unknown as string;
       const good = request('GET d.example/a');
@@ -408,7 +408,7 @@ describe('allows', () => {
     },
   );
 
-  it('knows no names but those it was given', () => {
+  it('is not confused by names of Object.prototype', () => {
     const names = Object.getOwnPropertyNames(Object.prototype);
     const plain = ScopeSet.from(['GET:d.example/a', '*:*.b.example/a/b']);
     for (const name of names) {
@@ -430,7 +430,7 @@ describe('allows', () => {
     }
   });
 
-  it('never turns from yes to no when a scope is added', () => {
+  it('keeps allowing a request when a scope is added', () => {
     fc.assert(
       fc.property(someScopes, anyScope, (members, more) => {
         const before = ScopeSet.from(members);
@@ -444,7 +444,7 @@ describe('allows', () => {
     );
   });
 
-  it('walks a long path and a long host to their end', () => {
+  it('compares long paths and long hosts to their end', () => {
     const set = ScopeSet.from([`GET:*/${Array(32).fill('a').join('/')}`, 'POST:*.a.example/*']);
 
     expect(set.allows(request(`GET d.example${'/a'.repeat(31)}`)).allowed).toBe(false);
@@ -455,8 +455,8 @@ describe('allows', () => {
   });
 });
 
-describe('a set that is asked again and again', () => {
-  it('answers as it did the first time, however many domains and methods were asked about', () => {
+describe('a ScopeSet that is queried repeatedly', () => {
+  it('gives the same answers after queries for many domains and methods', () => {
     const set = ScopeSet.from(['GET:d.example/a', '*:*.e.example/a', 'POST:*/a/b']);
     const name = (i: number): string => String.fromCharCode(65 + (i % 26), 65 + Math.floor(i / 26));
     const asked = Array.from({ length: 600 }, (_, i) => [
@@ -477,7 +477,7 @@ describe('a set that is asked again and again', () => {
     }
   });
 
-  it('answers every question as a set that was never asked before', () => {
+  it('answers like a fresh set', () => {
     fc.assert(
       fc.property(someScopes, fc.array(anyScope, { maxLength: 5 }), (members, scopes) => {
         const asked = ScopeSet.from(members);
@@ -492,8 +492,8 @@ describe('a set that is asked again and again', () => {
   });
 });
 
-describe('explain', () => {
-  it('names what allows a request', () => {
+describe('ScopeSet.explain', () => {
+  it('names the scope that allows a request', () => {
     const set = ScopeSet.from(['*:*/*', 'GET:d.example/a']);
 
     expect(plainly(set.explain(request('GET d.example/a/b')))).toEqual({
@@ -504,7 +504,7 @@ describe('explain', () => {
     });
   });
 
-  it('explains a scope as it does a request', () => {
+  it('explains a scope like a request', () => {
     const set = ScopeSet.from(['GET:d.example/a']);
 
     for (const need of ['GET:d.example/a/b', parseScope('GET:d.example/a/b')]) {
@@ -518,7 +518,7 @@ describe('explain', () => {
     expect(() => set.explain('get:d.example/a')).toThrow(ScopeError);
   });
 
-  it('says with a catalog what is known, and what is like the unknown', () => {
+  it('reports whether a catalog knows a request, and suggests similar scopes if not', () => {
     const catalog = ScopeCatalog.from(['GET:d.example/orders', 'POST:d.example/orders']);
     const set = ScopeSet.from(['GET:d.example/orders']);
 
@@ -535,7 +535,7 @@ describe('explain', () => {
     });
   });
 
-  it('asks a catalog about a scope too, and takes all for known without one', () => {
+  it('checks a scope against the catalog, and treats every scope as known without one', () => {
     const catalog = ScopeCatalog.from(['GET:d.example/orders', 'POST:d.example/orders']);
     const set = ScopeSet.from(['GET:d.example/orders']);
 
@@ -559,8 +559,8 @@ describe('explain', () => {
   it.each<[string, unknown]>([
     ['an object', {}],
     ['a list', ['GET:d.example/a']],
-    ['what throws', hostile()],
-  ])('takes no %s for a catalog', (_, catalog) => {
+    ['a proxy that throws', hostile()],
+  ])('refuses %s as a catalog', (_, catalog) => {
     const set = ScopeSet.from(['GET:d.example/a']);
 
     for (const need of [request('GET d.example/a'), 'GET:d.example/a', 'GET:d.example/b']) {
@@ -591,7 +591,7 @@ describe('explain', () => {
     ],
     [['*:d.example/a'], 'GET d.example/x%20y/a', '*:d.example/a', 'path', 'GET:d.example/{}/a$'],
   ])(
-    '%j comes nearest to %s with %s, but for the %s',
+    'names from %j for %s the nearest member %s, whose %s does not match',
     (members, line, nearest, failed, smallest) => {
       expect(plainly(ScopeSet.from(members).explain(request(line)))).toEqual({
         allowed: false,
@@ -605,7 +605,7 @@ describe('explain', () => {
     },
   );
 
-  it('names the member whose {} the routes of a catalog keep from a request', () => {
+  it('names the member whose {} does not match a segment that a catalog entry names', () => {
     const catalog = ScopeCatalog.from(['GET:d.example/a/{}$', 'GET:d.example/a/b$']);
     const set = ScopeSet.from(['GET:d.example/a/{}$', 'POST:d.example/a/b$']);
     const explained = (target: string): unknown => {
@@ -630,7 +630,7 @@ describe('explain', () => {
     });
   });
 
-  it('has no nearest member in an empty set, and nothing at all for an ambiguous request', () => {
+  it('names no nearest member in an empty set, and only the reason for an ambiguous request', () => {
     expect(plainly(ScopeSet.from([]).explain(request('GET d.example/a')))).toEqual({
       allowed: false,
       reason: 'not_covered',
@@ -646,7 +646,7 @@ describe('explain', () => {
     });
   });
 
-  it('decides as allows does, and its smallest scope would have been enough', () => {
+  it('decides like allows, and names a smallest scope that would be enough', () => {
     fc.assert(
       fc.property(someScopes, fc.nat(), (members, which) => {
         const set = ScopeSet.from(members);
@@ -664,8 +664,8 @@ describe('explain', () => {
   });
 });
 
-describe('nearestTo', () => {
-  it('finds nothing where a member covers the scope, or where there is none', () => {
+describe('ScopeSet.nearestTo', () => {
+  it('returns undefined if a member covers the scope or the set is empty', () => {
     const set = ScopeSet.from(['GET:d.example/a', 'GET:d.example/b', 'POST:d.example/a']);
 
     expect(set.nearestTo('POST:d.example/a/b')).toBeUndefined();
@@ -678,7 +678,7 @@ describe('nearestTo', () => {
   });
 });
 
-describe('minimize', () => {
+describe('ScopeSet.minimize', () => {
   it.each<[readonly string[], readonly string[]]>([
     [[], []],
     [['GET:d.example/a'], ['GET:d.example/a']],
@@ -709,11 +709,11 @@ describe('minimize', () => {
       ['GET:d.example/a/{}', 'GET:d.example/{}/b'],
     ],
     [['GET:d.example/*', 'GET:d.example/$', 'GET:d.example/{}'], ['GET:d.example/*']],
-  ])('%j is %j', (members, expected) => {
+  ])('reduces %j to %j', (members, expected) => {
     expect(ScopeSet.from(members).minimize().toArray()).toEqual(expected);
   });
 
-  it('keeps what is allowed, and is idempotent, an antichain and the members none else covers', () => {
+  it('keeps exactly the members that no other covers, allows the same, and is idempotent', () => {
     fc.assert(
       fc.property(someScopes, (members) => {
         const least = ScopeSet.from(members).minimize().toArray();
@@ -735,7 +735,7 @@ describe('minimize', () => {
     );
   });
 
-  it('is blind to order, duplicates and what is covered anyway', () => {
+  it('does not depend on order, duplicates or covered scopes', () => {
     const shuffled = someScopes.chain((members) =>
       fc.tuple(
         fc.constant(members),
@@ -758,7 +758,7 @@ describe('minimize', () => {
     );
   });
 
-  it('is equal just where each member of one is covered by the other', () => {
+  it('gives equal results exactly if each set covers all members of the other', () => {
     fc.assert(
       fc.property(someScopes, someScopes, fc.boolean(), (a, b, isPadded) => {
         const other = isPadded ? [...a, ...ScopeSet.from(a).intersection(b)].map(String) : b;
@@ -776,7 +776,7 @@ describe('minimize', () => {
     );
   });
 
-  it('is right for large sets too', () => {
+  it('halves a set of 4000 scopes of which half are covered', () => {
     const many = Array.from({ length: 2000 }, (_, i) => `GET:d${i % 100}.example/a/b${i}`);
     const set = ScopeSet.from([...many, ...many.map((text) => `${text}/c`)]);
 
@@ -787,7 +787,7 @@ describe('minimize', () => {
   });
 });
 
-describe('union and intersection', () => {
+describe('the union and the intersection of a ScopeSet', () => {
   const set = (scopes: readonly string[]): ScopeSet => ScopeSet.from(scopes);
 
   it.each<[readonly string[], readonly string[], readonly string[], readonly string[]]>([
@@ -814,12 +814,12 @@ describe('union and intersection', () => {
       ['GET:d.example/a/b$'],
     ],
     [['GET:d.example/a$'], ['GET:d.example/a'], ['GET:d.example/a'], ['GET:d.example/a$']],
-  ])('%j and %j: %j and %j', (a, b, union, intersection) => {
+  ])('of %j and %j are %j and %j', (a, b, union, intersection) => {
     expect(set(a).union(b).toArray()).toEqual(union);
     expect(set(a).intersection(b).toArray()).toEqual(intersection);
   });
 
-  it('allow what either and what both allow', () => {
+  it('allow the requests that either set allows and that both sets allow', () => {
     fc.assert(
       fc.property(someScopes, someScopes, (a, b) => {
         const union = set(a).union(b).toArray();
@@ -837,7 +837,7 @@ describe('union and intersection', () => {
     );
   });
 
-  it('intersect many as each with each', () => {
+  it('of many scopes give as the intersection the meets of all pairs', () => {
     fc.assert(
       fc.property(manyScopes, manyScopes, (a, b) => {
         const meets = a.flatMap((one) => b.flatMap((other) => meet(one, other) ?? []));
@@ -873,7 +873,7 @@ describe('union and intersection', () => {
   });
 });
 
-describe('missing and diff', () => {
+describe('ScopeSet.missing and ScopeSet.diff', () => {
   it.each<[readonly string[], readonly string[], readonly string[]]>([
     [[], [], []],
     [[], ['GET:d.example/a'], ['GET:d.example/a']],
@@ -884,7 +884,7 @@ describe('missing and diff', () => {
       ['POST:d.example/b', 'GET:d.example/a', 'HEAD:d.example/a', 'POST:d.example/b'],
       ['HEAD:d.example/a', 'POST:d.example/b'],
     ],
-  ])('%j of what %j requires lacks %j', (granted, required, expected) => {
+  ])('with %j granted and %j required report %j as missing', (granted, required, expected) => {
     expect(ScopeSet.from(granted).missing(required)).toEqual(expected);
   });
 
@@ -899,7 +899,7 @@ describe('missing and diff', () => {
     expect(ScopeSet.from(before).diff(after)).toEqual({ added, removed });
   });
 
-  it('miss nothing just where all is covered', () => {
+  it('list as missing exactly the required scopes that the set does not cover', () => {
     fc.assert(
       fc.property(someScopes, someScopes, (granted, required) => {
         const set = ScopeSet.from(granted);
@@ -916,26 +916,26 @@ describe('missing and diff', () => {
     );
   });
 
-  it('give and take what changed, and nothing when nothing did', () => {
+  it('list every change as added or removed, and nothing for equal sets', () => {
     fc.assert(
       fc.property(someScopes, someScopes, (before, after) => {
         const { added, removed } = ScopeSet.from(before).diff(after);
         expect(ScopeSet.from(after).diff(before)).toEqual({ added: removed, removed: added });
         expect(ScopeSet.from(before).equals(after)).toBe(added.length + removed.length === 0);
-        const untold = universeOf([...before, ...after]).filter((point) => {
+        const unreported = universeOf([...before, ...after]).filter((point) => {
           const [was, is] = [anyDenotes(before, point), anyDenotes(after, point)];
           if (was === is) return false;
           return !anyDenotes(is ? added : removed, point);
         });
-        expect(untold).toEqual([]);
+        expect(unreported).toEqual([]);
       }),
       LAW,
     );
   });
 });
 
-describe('scopes nested deeply in domain and path', () => {
-  /** Many labels and many segments, of few kinds, so that most scopes cover others. */
+describe('deeply nested scopes', () => {
+  /** Many labels and segments, but of few kinds, so that most scopes cover another one. */
   const deepScope = fc
     .tuple(
       fc.constantFrom('*', 'GET', 'PUT'),
@@ -947,14 +947,14 @@ describe('scopes nested deeply in domain and path', () => {
       return parseScope(`${method}:${domain}/a${'/a'.repeat(segments)}${last}`);
     });
   const deepScopes = fc.uniqueArray(deepScope, { minLength: 20, maxLength: 60, selector: String });
-  /** Those that none of the others covers, each compared with each. */
+  /** The scopes that no other scope covers, found by comparing all pairs. */
   const uncovered = (scopes: readonly Scope[], others: readonly Scope[]): string[] =>
     scopes
       .filter((scope) => !others.some((other) => other !== scope && covers(other, scope)))
       .map(String)
       .sort();
 
-  it('have the minimum that comparing each with each gives', () => {
+  it('minimize like a comparison of all pairs', () => {
     fc.assert(
       fc.property(deepScopes, (members) => {
         expect(ScopeSet.from(members).minimize().toArray()).toEqual(uncovered(members, members));
@@ -963,7 +963,7 @@ describe('scopes nested deeply in domain and path', () => {
     );
   });
 
-  it('miss what comparing each with each does not find', () => {
+  it('miss the scopes that a comparison of all pairs does not find', () => {
     fc.assert(
       fc.property(deepScopes, deepScopes, (granted, required) => {
         expect(ScopeSet.from(granted).missing(required)).toEqual(uncovered(required, granted));
@@ -973,7 +973,7 @@ describe('scopes nested deeply in domain and path', () => {
   });
 });
 
-/** A text that sorts as section 3 ranks members: path, end, literals, host, parent, then method. */
+/** A text that sorts by specificity: path, end, literals, host, parent, then method. */
 function rank(scope: string): string {
   const { method, domain, path } = parseScope(scope);
   const isClosed = path.endsWith('$');

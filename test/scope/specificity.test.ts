@@ -16,7 +16,7 @@ import {
   type Point,
 } from './support.ts';
 
-/** Negative where `a` comes first: section 3, word for word. */
+/** Negative if `a` ranks first, by the definition in section 3 of the scope specification. */
 function compare(a: string, b: string): number {
   const [left, right] = [rankedBy(a), rankedBy(b)];
   const yes = (isSo: boolean): number => (isSo ? 0 : 1);
@@ -26,7 +26,7 @@ function compare(a: string, b: string): number {
     yes(left.isClosed) - yes(right.isClosed) ||
     // then, segment by segment from the left, a literal before `{}`;
     left.segments
-      .map((segment, place) => yes(segment !== '{}') - yes(right.segments[place] !== '{}'))
+      .map((segment, index) => yes(segment !== '{}') - yes(right.segments[index] !== '{}'))
       .find((one) => one !== 0) ||
     // then exact host; then the longest parent; then exact method.
     yes(!left.domain.startsWith('*')) - yes(!right.domain.startsWith('*')) ||
@@ -45,17 +45,17 @@ function first(scopes: readonly string[]): string | undefined {
   return [...scopes].sort(compare)[0];
 }
 
-/** The entry that a request belongs to. */
+/** The most specific entry that matches a request. */
 function entryOf(catalog: readonly string[], point: Point): string | undefined {
   return first(catalog.filter((entry) => denotes(entry, point)));
 }
 
-/** The places of the segments which the entry of a request names literally. */
+/** The positions of the literal segments in the entry of a request. */
 function namedIn(catalog: readonly string[], point: Point): number[] {
   const entry = entryOf(catalog, point);
   if (entry === undefined) return [];
   const { path } = parseScope(entry);
-  return path.split('/').flatMap((segment, place) => (segment.startsWith('{}') ? [] : [place]));
+  return path.split('/').flatMap((segment, index) => (segment.startsWith('{}') ? [] : [index]));
 }
 
 function grantOf(
@@ -82,7 +82,7 @@ function readBy(catalog: ScopeCatalog, point: Point): ReadRequest {
 function allPaths(length: number): string[] {
   const paths: string[] = ['$'];
   let longest = [''];
-  for (let place = 0; place < length; place++) {
+  for (let depth = 0; depth < length; depth++) {
     longest = longest.flatMap((path) => ['a', '{}'].map((one) => (path ? `${path}/${one}` : one)));
     paths.push(...longest, ...longest.map((path) => `${path}$`));
   }
@@ -99,11 +99,11 @@ const many = fc
     };
     return [...paths, ...paths.slice(0, 50)].map(scopeOf).concat(more);
   });
-/** Each case costs hundreds of scopes. */
+/** Fewer runs, because each case builds hundreds of scopes. */
 const FEW = { numRuns: Math.ceil(LAW.numRuns / 10) } as const;
 const catalogs = fc.array(crossingEntry, { maxLength: 12 });
 const points = fc.array(crossingPoint(4), { minLength: 5, maxLength: 5 });
-/** As long as the longest of many paths, and longer. */
+/** With four to nine segments: up to one more than the longest path of `many`. */
 const longPoints = fc.array(
   fc.record({
     method: fc.constantFrom('GET', 'GET', 'GET', 'PUT'),
@@ -123,7 +123,7 @@ describe('the most specific scope', () => {
     ['/a/b', ['*:d/{}/{}', 'GET:*/{}/{}', '*:*/{}/{}']],
     ['/a', ['GET:d/a$', 'GET:d/{}$', 'GET:d/a', 'GET:d/{}', 'GET:d/*']],
     ['/', ['*:*/$', 'GET:d/*', 'GET:*/*', '*:*/*']],
-  ])('for %s is the first of those that are left of %j', (target, ranked) => {
+  ])('for %s is the first remaining scope of the ranking %j', (target, ranked) => {
     for (let start = 0; start < ranked.length; start++) {
       const set = ScopeSet.from(ranked.slice(start));
       expect(byOf(set, { method: 'GET', domain: 'd', target })).toBe(ranked[start]);
@@ -134,7 +134,7 @@ describe('the most specific scope', () => {
   it.each([
     ['of few scopes', few, LAW],
     ['of very many shapes', many, FEW],
-  ])('%s is the one that sorting all of them gives', (_, sets, runs) => {
+  ])('%s is the one that sorting all of them puts first', (_, sets, runs) => {
     let allowed = 0;
     fc.assert(
       fc.property(
@@ -160,11 +160,11 @@ describe('the most specific scope', () => {
   it.each([
     ['of few entries', catalogs, LAW],
     [
-      'of very many',
+      'of very many entries',
       many.map((all) => all.map((text) => text.replace('*:', 'GET:')).filter(isConcrete)),
       FEW,
     ],
-  ])('%s names a request', (_, lists, runs) => {
+  ])('is the entry that attribute returns in a catalog %s', (_, lists, runs) => {
     fc.assert(
       fc.property(lists, fc.oneof(points, longPoints), (entries, asked) => {
         const catalog = ScopeCatalog.from(entries);
@@ -178,7 +178,7 @@ describe('the most specific scope', () => {
 });
 
 describe('minimize of very many shapes', () => {
-  it('leaves out what another one covers, and nothing for itself', () => {
+  it('removes exactly the scopes that another scope covers', () => {
     fc.assert(
       fc.property(many, (members) => {
         const scopes = [...new Set(members)].map((text) => parseScope(text));
@@ -191,37 +191,40 @@ describe('minimize of very many shapes', () => {
     );
   });
 
-  it.each([8, 7])('of all 2^%i paths of a and {} is the one that covers all', (length) => {
-    const paths = allPaths(length).filter((path) => path.split('/').length === length);
-    const [open, closed] = [false, true].map((isClosed) =>
-      paths
-        .filter((path) => path.endsWith('$') === isClosed)
-        .map((path) => `GET:d.example/${path}`),
-    ) as [string[], string[]];
+  it.each([8, 7])(
+    'reduces all 2^%i paths of a and {} to the one that covers them all',
+    (length) => {
+      const paths = allPaths(length).filter((path) => path.split('/').length === length);
+      const [open, closed] = [false, true].map((isClosed) =>
+        paths
+          .filter((path) => path.endsWith('$') === isClosed)
+          .map((path) => `GET:d.example/${path}`),
+      ) as [string[], string[]];
 
-    expect(open).toHaveLength(2 ** length);
-    expect(ScopeSet.from(open).minimize().toArray()).toEqual([open.at(-1)]);
-    expect(ScopeSet.from(closed).minimize().toArray()).toEqual([closed.at(-1)]);
-    expect(
-      ScopeSet.from([...open, ...closed])
-        .minimize()
-        .toArray(),
-    ).toEqual([open.at(-1)]);
-    const uncovered = open
-      .slice(0, -1)
-      .filter((path) => path.match(/\{\}/g)?.length === length - 1);
-    expect(ScopeSet.from(uncovered).minimize().toArray()).toEqual(uncovered.sort());
-  });
+      expect(open).toHaveLength(2 ** length);
+      expect(ScopeSet.from(open).minimize().toArray()).toEqual([open.at(-1)]);
+      expect(ScopeSet.from(closed).minimize().toArray()).toEqual([closed.at(-1)]);
+      expect(
+        ScopeSet.from([...open, ...closed])
+          .minimize()
+          .toArray(),
+      ).toEqual([open.at(-1)]);
+      const uncovered = open
+        .slice(0, -1)
+        .filter((path) => path.match(/\{\}/g)?.length === length - 1);
+      expect(ScopeSet.from(uncovered).minimize().toArray()).toEqual(uncovered.sort());
+    },
+  );
 });
 
-describe('routes', () => {
-  /** As long as most entries. */
+describe('a request judged with a catalog', () => {
+  /** With two or three segments, like most entries. */
   const routed = fc.array(
     crossingPoint(3).filter(({ segments }) => segments.length > 1),
     { minLength: 5, maxLength: 5 },
   );
 
-  /** As long as the paths of very many shapes. */
+  /** With four to eight segments, like most paths of `many`. */
   const longEntries = fc.array(
     fc
       .array(fc.constantFrom('a', '{}', '{}', '{}'), { minLength: 4, maxLength: 8 })
@@ -250,7 +253,7 @@ describe('routes', () => {
     [[], ['a/{}$'], '/a/b', 'a/{}$'],
     [['$', '{}$'], ['{}$'], '/', undefined],
     [['$', '{}$'], ['{}$', '$'], '/', '$'],
-  ])('in %j, %j allows %s by %s', (entries, held, target, by) => {
+  ])('with the entries %j, the grant of %j for %s is %s', (entries, held, target, by) => {
     const scoped = (path: string): string => `GET:d.example/${path}`;
     const point = { method: 'GET', host: 'd.example', segments: target.split('/').filter(Boolean) };
     const asked = readBy(ScopeCatalog.from(entries.map(scoped)), point);
@@ -265,28 +268,31 @@ describe('routes', () => {
   it.each([
     ['few scopes', fc.array(crossingScope(2, 3), { maxLength: 4 }), catalogs, routed, LAW],
     ['very many shapes', many, longEntries, longPoints, FEW],
-  ])('keep of %s what has {} where an entry names the segment', (_, sets, lists, all, runs) => {
-    let kept = 0;
-    fc.assert(
-      fc.property(sets, lists, all, (members, entries, asked) => {
-        const set = ScopeSet.from(members);
-        const catalog = ScopeCatalog.from(entries);
-        for (const point of asked) {
-          const expected = grantOf(members, entries, point);
-          const request = readBy(catalog, point);
-          expect(byOf(set, request)).toBe(expected);
-          // And so it is by the members alone that can decide it.
-          const candidates = ScopeSet.from(candidatesFor(request, [...set].map(String)));
-          expect(byOf(candidates, request)).toBe(expected);
-          if (expected !== byOf(set, asRequest(point))) kept += 1;
-        }
-      }),
-      runs,
-    );
-    expect(kept).toBeGreaterThan(runs.numRuns / 50);
-  });
+  ])(
+    'is not matched by a {} of %s where its entry names the segment',
+    (_, sets, lists, all, runs) => {
+      let kept = 0;
+      fc.assert(
+        fc.property(sets, lists, all, (members, entries, asked) => {
+          const set = ScopeSet.from(members);
+          const catalog = ScopeCatalog.from(entries);
+          for (const point of asked) {
+            const expected = grantOf(members, entries, point);
+            const request = readBy(catalog, point);
+            expect(byOf(set, request)).toBe(expected);
+            // candidatesFor may drop only members that cannot change the decision.
+            const candidates = ScopeSet.from(candidatesFor(request, [...set].map(String)));
+            expect(byOf(candidates, request)).toBe(expected);
+            if (expected !== byOf(set, asRequest(point))) kept += 1;
+          }
+        }),
+        runs,
+      );
+      expect(kept).toBeGreaterThan(runs.numRuns / 50);
+    },
+  );
 
-  it('say the same of entries as grants, whatever was asked before', () => {
+  it('gets the same answer for each single entry, whatever was asked before', () => {
     let kept = 0;
     fc.assert(
       fc.property(
@@ -308,7 +314,7 @@ describe('routes', () => {
     expect(kept).toBeGreaterThan(FEW.numRuns / 4);
   });
 
-  it('take nothing where no entry covers the request', () => {
+  it('is decided as without the catalog if no entry covers it', () => {
     fc.assert(
       fc.property(few, catalogs, routed, (members, entries, asked) => {
         const set = ScopeSet.from(members);
@@ -322,7 +328,7 @@ describe('routes', () => {
     );
   });
 
-  it('never turn a yes into a no when a scope is added', () => {
+  it('stays allowed when a scope is added', () => {
     fc.assert(
       fc.property(few, crossingScope(), catalogs, routed, (members, more, entries, asked) => {
         const before = ScopeSet.from(members);
@@ -339,7 +345,7 @@ describe('routes', () => {
   const closedEntry = crossingEntry.map((entry) => entry.replace(/\$?$/, '$'));
   const closedEntries = fc.array(closedEntry, { minLength: 1, maxLength: 12 });
 
-  it('let a grant of one closed entry open no other', () => {
+  it('is allowed only by the grant of its own entry if all entries are closed', () => {
     let opened = 0;
     fc.assert(
       fc.property(closedEntries, routed, (entries, asked) => {
@@ -358,9 +364,9 @@ describe('routes', () => {
     expect(opened).toBeGreaterThan(LAW.numRuns / 10);
   });
 
-  // Of whole entries: `GET:d/a/b/{}$`, granted below the entry `GET:d/a/{}/{}$`, gains `/a/b/c` from the
-  // crossing entry `GET:d/a/{}/c$` on the day that it becomes an entry itself.
-  it('give a token of closed entries nothing when a closed entry is added later', () => {
+  // Holds for whole entries only: `GET:d/a/b/{}$`, granted below the entry `GET:d/a/{}/{}$`, gains
+  // `/a/b/c` from the crossing entry `GET:d/a/{}/c$` once it becomes an entry itself.
+  it('is not newly allowed to a token of closed entries when a closed entry is added', () => {
     let allowed = 0;
     fc.assert(
       fc.property(
@@ -384,7 +390,7 @@ describe('routes', () => {
     expect(allowed).toBeGreaterThan(LAW.numRuns / 10);
   });
 
-  it('give a token no more by what is expanded of a closed catalog than this denotes', () => {
+  it('is allowed by expanded scopes only if both the requested pattern and an entry match it', () => {
     fc.assert(
       fc.property(closedEntries, crossingScope(), routed, (entries, wish, asked) => {
         const catalog = ScopeCatalog.from(entries);

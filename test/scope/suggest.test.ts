@@ -5,7 +5,7 @@ import { ScopeError } from '../../src/scope/errors.ts';
 const METHODS = ['DELETE', 'GET', 'PATCH', 'POST', 'PUT'];
 const NOUNS = ['orders', 'invoices', 'customers', 'parcels', 'refunds', 'baskets', 'vouchers'];
 
-/** Entries as an API has them: some hosts, a version, nouns below nouns. */
+/** Entries like those of a real API: some hosts, a version, nested nouns. */
 function catalogOf(size: number): ScopeCatalog {
   const entries = Array.from({ length: size }, (_, i) => {
     const [a, b] = [NOUNS[i % 7], NOUNS[Math.floor(i / 7) % 7]];
@@ -30,13 +30,13 @@ function nearestOf(catalog: ScopeCatalog, ...asked: string[]): (readonly string[
   throw new Error('there was no error');
 }
 
-/** The same with two letters exchanged. */
+/** The text with two letters of a part swapped. */
 function misspell(text: string, part: string): string {
   const at = text.indexOf(part) + 1;
   return `${text.slice(0, at)}${text[at + 1]}${text[at]}${text.slice(at + 2)}`;
 }
 
-describe('a misspelt scope', () => {
+describe('a misspelled scope', () => {
   it.each([15, 1500, 100_000])('is recognized among %i entries', (size) => {
     const catalog = catalogOf(size);
     const entries = catalog.toArray();
@@ -46,7 +46,7 @@ describe('a misspelt scope', () => {
       for (const asked of [
         misspell(entry, noun),
         misspell(entry, 'part-'),
-        // In a very large catalog only a part of the hosts can be compared.
+        // In a very large catalog, the budget suffices for only some of the hosts.
         ...(size > 10_000 ? [] : [misspell(entry, 'shop')]),
         entry.slice(0, -1),
         `${entry}x`,
@@ -74,9 +74,9 @@ describe('a misspelt scope', () => {
     expect(nearestOf(catalog, ...asked).map((nearest) => nearest?.[0])).toEqual([entry, entry]);
   });
 
-  it('is recognized five times in one refusal', () => {
+  it('is recognized for each of the five members of a refusal', () => {
     const catalog = catalogOf(1500);
-    const entries = catalog.toArray().filter((_, place) => place % 300 === 7);
+    const entries = catalog.toArray().filter((_, index) => index % 300 === 7);
 
     expect(
       nearestOf(catalog, ...entries.map((entry) => misspell(entry, 'part-'))).map(
@@ -87,7 +87,7 @@ describe('a misspelt scope', () => {
 });
 
 describe('a refusal', () => {
-  it('names what it found before its budget ran out', () => {
+  it('names the nearest scope found before its budget runs out', () => {
     const long = 'abcdefgh'.repeat(60);
     const catalog = ScopeCatalog.from(
       Array.from({ length: 3000 }, (_, i) => `GET:d.example/${wordOf(i)}${long}`),
@@ -98,7 +98,7 @@ describe('a refusal', () => {
     expect(nearest?.[0]).toBe(entry);
   });
 
-  it('leaves each of its members a part of the budget', () => {
+  it('reserves a part of the budget for each member', () => {
     const far = Array.from({ length: 4 }, (_, i) => `GET:none${i}.example/${'q'.repeat(500)}`);
     const catalog = catalogOf(20_000);
     const entry = catalog.toArray()[777] as string;

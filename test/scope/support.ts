@@ -1,29 +1,46 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { vi } from 'vitest';
 import { covers } from '../../src/scope/algebra.ts';
 
-/** A request in the plainest form: what a scope is said to denote a set of. */
+/** A request in its simplest form. A scope denotes a set of these. */
 export interface Point {
   readonly method: string;
   readonly host: string;
   readonly segments: readonly string[];
 }
 
-/** A value that fails whoever looks into it. */
-export function hostile(): object {
+/** A proxy that throws on every access. */
+export function hostile(target: object = {}): object {
   const fail = (): never => {
     throw new Error('looked into');
   };
   const traps = Object.fromEntries(
     Object.getOwnPropertyNames(Reflect).map((name) => [name, fail]),
   ) as ProxyHandler<object>;
-  return new Proxy({}, traps);
+  return new Proxy(target, traps);
+}
+
+export function revoked(target: object = {}): object {
+  const { proxy, revoke } = Proxy.revocable(target, {});
+  revoke();
+  return proxy;
+}
+
+setFlagsFromString('--expose-gc');
+const gc = runInNewContext('gc') as () => void;
+
+/** The size of the heap right after a garbage collection. */
+export function heapBytes(): number {
+  gc();
+  return process.memoryUsage().heapUsed;
 }
 
 /**
- * Whether a scope's text denotes a request: sections 1.2 to 1.4, word for word.
+ * Whether a scope's text denotes a request, by sections 1.2 to 1.4 of the scope specification.
  *
- * @param named the places of segments that `{}` does not match
+ * @param named the positions of segments that `{}` does not match
  */
 export function denotes(scope: string, point: Point, named: readonly number[] = []): boolean {
   const { method, domain, segments, isClosed } = partsOf(scope);
@@ -35,16 +52,16 @@ export function denotes(scope: string, point: Point, named: readonly number[] = 
     (isClosed
       ? segments.length === point.segments.length
       : segments.length <= point.segments.length) &&
-    segments.every((segment, place) =>
-      segment === '{}' ? !named.includes(place) : segment === point.segments[place],
+    segments.every((segment, index) =>
+      segment === '{}' ? !named.includes(index) : segment === point.segments[index],
     )
   );
 }
 
-/** The domain patterns that a host lies strictly below. */
+/** The domain patterns that match a host through their wildcard. */
 function parentsOf(host: string): ReadonlySet<string> {
   const labels = host.split('.');
-  return new Set(labels.slice(1).map((_, place) => `*.${labels.slice(place + 1).join('.')}`));
+  return new Set(labels.slice(1).map((_, index) => `*.${labels.slice(index + 1).join('.')}`));
 }
 
 interface Parts {
@@ -55,7 +72,7 @@ interface Parts {
   readonly isClosed: boolean;
 }
 
-/** Each text is asked about many times over; to take it apart once keeps the laws fast. */
+/** Caches results per text: the laws ask about each text many times. */
 function remembered<Value>(
   memory: Map<string, Value>,
   text: string,
@@ -95,8 +112,8 @@ export function anyDenotes(scopes: readonly string[], point: Point): boolean {
 }
 
 /**
- * Requests enough to tell apart whatever these scopes can say: all that they name alone and in pairs,
- * what is just above and just below it, and a method, labels and segments that none of them mentions.
+ * Enough requests to tell these scopes apart: all that they name alone and in pairs, one level above
+ * and below, and requests with a method, labels and segments that none of them mentions.
  */
 export function universeOf(all: readonly string[]): Point[] {
   const methods = new Set(['FRESH-METHOD']);
@@ -118,26 +135,26 @@ export function universeOf(all: readonly string[]): Point[] {
       if (path.includes('/')) paths.add(path.slice(0, path.lastIndexOf('/')));
     }
   }
-  const places = [...paths].map((path) => (path === '' ? [] : path.split('/')));
+  const lists = [...paths].map((path) => (path === '' ? [] : path.split('/')));
   return [...methods].flatMap((method) =>
-    [...hosts].flatMap((host) => places.map((segments) => ({ method, host, segments }))),
+    [...hosts].flatMap((host) => lists.map((segments) => ({ method, host, segments }))),
   );
 }
 
-/** The segments of a request that two patterns match, or that the longer one would. */
+/** The segments of a request that both patterns match, at the length of the longer one. */
 function requestOf(a: readonly string[], b: readonly string[]): string[] | undefined {
   const [longer, shorter] = a.length < b.length ? [b, a] : [a, b];
   const isCrossed = shorter.some(
-    (segment, place) => segment !== '{}' && longer[place] !== '{}' && segment !== longer[place],
+    (segment, index) => segment !== '{}' && longer[index] !== '{}' && segment !== longer[index],
   );
   if (isCrossed) return undefined;
-  return longer.map((segment, place) => {
-    const literal = segment === '{}' ? (shorter[place] ?? '{}') : segment;
+  return longer.map((segment, index) => {
+    const literal = segment === '{}' ? (shorter[index] ?? '{}') : segment;
     return literal === '{}' ? 'fresh-segment' : literal;
   });
 }
 
-/** Whether the scopes allow all of a scope, one of them or, where it is open, several together. */
+/** Whether the scopes allow all of a scope: one of them does or, if it is open, several together do. */
 export function allowAll(scopes: readonly string[], scope: string): boolean {
   if (scopes.some((one) => covers(one, scope))) return true;
   const { path, isClosed } = partsOf(scope);
@@ -147,12 +164,12 @@ export function allowAll(scopes: readonly string[], scope: string): boolean {
   return scopes.some((one) => covers(one, start + itself)) && allowAll(scopes, start + below);
 }
 
-/** One request of that universe: for laws that cost too much for the whole of it. */
+/** One request of the universe, for laws that are too slow to check on all of it. */
 export function oneOf(universe: readonly Point[], which: number): Point {
   return universe[which % universe.length] as Point;
 }
 
-/** The request as a guard would put it. */
+/** The request in the form that a guard passes on. */
 export function asRequest({ method, host, segments }: Point): {
   method: string;
   domain: string;
@@ -161,7 +178,7 @@ export function asRequest({ method, host, segments }: Point): {
   return { method, domain: host, target: `/${segments.join('/')}` };
 }
 
-/** Levenshtein distance by the whole matrix. */
+/** Levenshtein distance by the full matrix. */
 export function edits(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
   for (let row = 1; row <= a.length; row++) {
@@ -180,7 +197,7 @@ export function edits(a: string, b: string): number {
   return rows[a.length]?.[b.length] ?? Number.NaN;
 }
 
-/** Mostly from a small alphabet, so that scopes meet; now and then a name that no other one has. */
+/** Mostly from a small alphabet, so that scopes overlap; sometimes a unique name. */
 function mostly<T>(known: readonly T[], fresh: fc.Arbitrary<T>): fc.Arbitrary<T> {
   return fc.oneof(
     { weight: 9, arbitrary: fc.constantFrom(...known) },
@@ -208,7 +225,7 @@ const pattern = fc.oneof(
   { weight: 3, arbitrary: segment },
   { weight: 1, arbitrary: fc.constant('{}') },
 );
-/** An open path cannot end in a `$`: there it is the mark. */
+/** An open path cannot end in a `$`, which is the closing mark there. */
 const path = fc
   .tuple(fc.array(pattern, { minLength: 1, maxLength: 4 }), fc.boolean())
   .map(([all, isClosed]) => {
@@ -242,16 +259,16 @@ export const manyScopes: fc.Arbitrary<string[]> = fc.array(anyScope, { maxLength
 function wider(scope: string): fc.Arbitrary<string> {
   const parts = partsOf(scope);
   const labels = parts.domain.split('.');
-  const domains = labels.map((_, place) => `*.${labels.slice(place + 1).join('.')}`).slice(0, -1);
+  const domains = labels.map((_, index) => `*.${labels.slice(index + 1).join('.')}`).slice(0, -1);
   const paths = parts.segments
-    .map((_, place) => parts.segments.slice(0, place + 1).join('/'))
+    .map((_, index) => parts.segments.slice(0, index + 1).join('/'))
     .filter((one) => !one.endsWith('$'));
   const isLiteral = fc.infiniteStream(fc.boolean());
   const templated = isLiteral.map((stream) => {
     const all = parts.path === '*' || parts.path === '$' ? [] : parts.path.split('/');
-    const segments = all.map((segment, place) => {
+    const segments = all.map((segment, index) => {
       if (stream.next().value) return segment;
-      return segment.endsWith('$') && place === all.length - 1 ? '{}$' : '{}';
+      return segment.endsWith('$') && index === all.length - 1 ? '{}$' : '{}';
     });
     return segments.join('/') || parts.path;
   });
@@ -264,14 +281,14 @@ function wider(scope: string): fc.Arbitrary<string> {
     .map(([aMethod, aDomain, aPath]) => `${aMethod}:${aDomain}/${aPath}`);
 }
 
-/** Three scopes: as they come, or two that cover the third, or a chain. */
+/** Three scopes: unrelated, or two that cover the third, or a chain in which each covers the next. */
 export const threeScopes: fc.Arbitrary<readonly [string, string, string]> = fc.oneof(
   fc.tuple(anyScope, anyScope, anyScope),
   anyScope.chain((c) => fc.tuple(wider(c), wider(c), fc.constant(c))),
   anyScope.chain((c) => wider(c).chain((b) => fc.tuple(wider(b), fc.constant(b), fc.constant(c)))),
 );
 
-/** From names so few that many scopes cross, cover or equal one another. */
+/** Uses so few names that many scopes cross, cover or equal one another. */
 function crossingPath(minDepth: number, maxDepth: number): fc.Arbitrary<string> {
   const one = fc.constantFrom('a', 'b', '{}', '{}');
   return fc
@@ -280,7 +297,7 @@ function crossingPath(minDepth: number, maxDepth: number): fc.Arbitrary<string> 
     .map(([all, isClosed]) => all.join('/') + (isClosed ? '$' : '') || '*');
 }
 
-/** Scopes of such paths. */
+/** Scopes with crossing paths. */
 export function crossingScope(minDepth = 0, maxDepth = 4): fc.Arbitrary<string> {
   return fc
     .tuple(
@@ -291,7 +308,7 @@ export function crossingScope(minDepth = 0, maxDepth = 4): fc.Arbitrary<string> 
     .map(([aMethod, aDomain, aPath]) => `${aMethod}:${aDomain}/${aPath}`);
 }
 
-/** An entry of such a path, mostly on the one host. */
+/** An entry with a crossing path, mostly on the same host. */
 export const crossingEntry: fc.Arbitrary<string> = fc
   .tuple(
     fc.constantFrom('d.example', 'd.example', 'd.example', 'a.d.example'),
@@ -302,7 +319,7 @@ export const crossingEntry: fc.Arbitrary<string> = fc
   )
   .map(([aDomain, aPath]) => `GET:${aDomain}/${aPath}`);
 
-/** A request that such scopes may denote. */
+/** A request that crossing scopes can match. */
 export function crossingPoint(maxDepth = 5): fc.Arbitrary<Point> {
   return fc.record({
     method: fc.constantFrom('GET', 'GET', 'GET', 'PUT'),
@@ -314,8 +331,7 @@ export function crossingPoint(maxDepth = 5): fc.Arbitrary<Point> {
 const runs = Number(process.env['LAW_RUNS'] ?? 1000);
 
 /**
- * How often each law of sections 3, 4 and 5 is tried: 1000 times, and every night 100,000 times with
- * `npm run test:laws`.
+ * How often each law is tried: 1000 times, and every night 100,000 times with `npm run test:laws`.
  */
 export const LAW = { numRuns: runs } as const;
 

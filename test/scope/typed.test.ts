@@ -4,7 +4,7 @@ import { catalogTypes } from '../../src/cli/catalog-types.ts';
 import { ScopeCatalog } from '../../src/scope/catalog.ts';
 import { ScopeError } from '../../src/scope/errors.ts';
 import { defineCatalog, scopeIn } from '../../src/scope/typed.ts';
-import { complaintsAbout, completionsAt } from '../types/support.ts';
+import { completionsAt, diagnosticsOf } from '../types/support.ts';
 import { anyScope, concreteScope } from './support.ts';
 
 const shop = defineCatalog(['POST:shop.example/orders', 'GET:shop.example/orders']);
@@ -16,20 +16,20 @@ void scopeIn;
 `;
 
 function messageAbout(line: string): string {
-  return complaintsAbout({ 'wrong.ts': SHOP + line })
+  return diagnosticsOf({ 'wrong.ts': SHOP + line })
     .map(({ message }) => message)
     .join('\n');
 }
 
 describe('defineCatalog', () => {
-  it('makes a catalog like any other', () => {
+  it('returns an ordinary ScopeCatalog', () => {
     expect(shop).toBeInstanceOf(ScopeCatalog);
     expect(shop.toArray()).toEqual(['GET:shop.example/orders', 'POST:shop.example/orders']);
     expect(shop.expand(['*:shop.example/*']).granted).toEqual(shop.toArray());
     expect(ScopeCatalog.from(shop)).toBe(shop);
   });
 
-  it('knows entries without the names in them, as the run time does', () => {
+  it('drops the names of templates from its types, as at run time', () => {
     const catalog = defineCatalog(['GET:d.example/orders/{order}$', 'GET:d.example/$']);
     const entries: ('GET:d.example/orders/{}$' | 'GET:d.example/$')[] = catalog.toArray();
 
@@ -37,19 +37,19 @@ describe('defineCatalog', () => {
     expect(scopeIn(catalog, 'GET:d.example/orders/{id}$')).toBe('GET:d.example/orders/{id}$');
   });
 
-  it('refuses at run time what the compiler cannot see', () => {
+  it('refuses at run time an invalid entry that the compiler accepts', () => {
     expect(() => defineCatalog(['GET:10.0.0.1/orders'])).toThrow(ScopeError);
     expect(() => defineCatalog(['GET:*/orders'] as unknown as ['GET:d/a'])).toThrow(ScopeError);
   });
 });
 
 describe('scopeIn', () => {
-  it('gives back what was asked for', () => {
+  it('returns the scope it is given', () => {
     expect(scopeIn(shop, 'GET:shop.example/orders/5')).toBe('GET:shop.example/orders/5');
     expect(scopeIn(shop, '*:*/*')).toBe('*:*/*');
   });
 
-  it('refuses at run time what the compiler was made to accept', () => {
+  it('refuses at run time an unknown scope that a cast hides from the compiler', () => {
     const asked = 'GET:shop.example/order' as 'GET:shop.example/orders';
     expect(() => scopeIn(shop, asked)).toThrow(
       expect.objectContaining({ code: 'scope_unmatched', scopes: [asked] }),
@@ -62,7 +62,7 @@ describe('the compiler', () => {
     ["catalog.expand(['GET:shop.example/order']);"],
     ["scopeIn(catalog, 'GET:shop.example/order');"],
     ["export const asked: Pattern = 'GET:shop.example/order';"],
-  ])('names the misspelt scope and the entries, or the nearest: %s', (line) => {
+  ])('names the misspelled scope and the nearest entry: %s', (line) => {
     const message = messageAbout(line);
 
     expect(message).toContain('"GET:shop.example/order"');
@@ -71,7 +71,7 @@ describe('the compiler', () => {
     expect(message.length).toBeLessThan(300);
   });
 
-  it('asks whether the nearest entry was meant', () => {
+  it('suggests the nearest entry', () => {
     expect(messageAbout("catalog.expand(['GET:shop.example/order']);")).toContain(
       `Did you mean '"GET:shop.example/orders"'?`,
     );
@@ -101,14 +101,14 @@ describe('the compiler', () => {
     "catalog.expand(['|']);",
     "catalog.expand(['*:*/*', 'GET|']);",
     "scopeIn(catalog, '|');",
-  ])('lets an editor offer the entries: %s', (line) => {
+  ])('completes the entries in an editor: %s', (line) => {
     expect(completionsAt(SHOP + line)).toEqual([
       'GET:shop.example/orders',
       'POST:shop.example/orders/open',
     ]);
   });
 
-  it('accepts in a call just what expand accepts', () => {
+  it('accepts in a call exactly the scopes that expand accepts', () => {
     const { catalog, asked, known } = sampled(30, 600, 7);
 
     expect(
@@ -121,18 +121,21 @@ describe('the compiler', () => {
     expect(known.filter((isKnown) => !isKnown).length).toBeGreaterThan(100);
   });
 
-  it.each([8, 9, 10, 11])('accepts the same in a small catalog (%i)', (seed) => {
-    const { catalog, asked, known } = sampled(4, 200, seed);
+  it.each([8, 9, 10, 11])(
+    'accepts the same scopes as expand for a small catalog (seed %i)',
+    (seed) => {
+      const { catalog, asked, known } = sampled(4, 200, seed);
 
-    expect(
-      compiling(
-        catalog,
-        asked.map((text) => `scopeIn(catalog, ${quoted(text)});`),
-      ),
-    ).toEqual(known);
-  });
+      expect(
+        compiling(
+          catalog,
+          asked.map((text) => `scopeIn(catalog, ${quoted(text)});`),
+        ),
+      ).toEqual(known);
+    },
+  );
 
-  it('accepts in an annotation just what expand accepts, but for templates', () => {
+  it('accepts in an annotation the same scopes as expand, templates aside', () => {
     const { catalog, asked, known } = sampled(60, 900, 7, (text) => !text.includes('{}'));
 
     expect(
@@ -159,7 +162,7 @@ describe('the compiler', () => {
     'GET:d.example/a/$',
     'GET:d.example/',
     'GET:d.example',
-  ])('refuses in a call what is not a scope: %s', (text) => {
+  ])('refuses in a call a text that is not a scope: %s', (text) => {
     const catalog = ScopeCatalog.from(['GET:d.example/a', 'GET:d.example/{}/{}']);
 
     expect(compiling(catalog, [`scopeIn(catalog, ${quoted(text)});`])).toEqual([false]);
@@ -178,18 +181,18 @@ describe('the compiler', () => {
     ['GET:d.example/{}/{}/{}/{}/{}/{}/{}/{}$', 'GET:d.example/1/2/3/4/5/6/7/8$', true],
     ['GET:d.example/1/{}/3/4/5/6/7/8/9/10$', 'GET:d.example/1/2/3/4/5/6/7/8/9/10$', true],
     ['GET:d.example/1/{}/3/4/5/6/7/8/9/10$', 'GET:d.example/1/2/3/4/5/6/7/8/9/11$', false],
-  ])('agrees with expand: an entry %s, asked for %s: %s', (entry, text, isKnown) => {
+  ])('agrees with expand that the entry %s matches %s: %s', (entry, text, isKnown) => {
     const catalog = ScopeCatalog.from([entry]);
 
     expect(catalog.knows(text)).toBe(isKnown);
     expect(compiling(catalog, [`scopeIn(catalog, ${quoted(text)});`])).toEqual([isKnown]);
   });
 
-  it('names the misspelt scope, and some entries of many', () => {
+  it('names the misspelled scope and only some entries of a large catalog', () => {
     const entries = Array.from({ length: 500 }, (_, i) => `GET:d.example/users/{}/things${i}$`);
-    const [message = ''] = complaintsAbout({
+    const [message = ''] = diagnosticsOf({
       'wrong.ts': `${head(entries)}scopeIn(catalog, 'GET:d.example/users/ada/thing7$'); void asked;`,
-    }).map((complaint) => complaint.message);
+    }).map((diagnostic) => diagnostic.message);
 
     expect(message).toContain('\'"GET:d.example/users/ada/thing7$"\' is not assignable');
     expect(message).toContain('more ...');
@@ -203,14 +206,14 @@ const catalog = defineCatalog(${JSON.stringify(entries)}); let asked: CatalogPat
 `;
 }
 
-/** Which of some lines about a catalog compile. */
+/** Whether each of the lines about a catalog compiles. */
 function compiling(catalog: ScopeCatalog, lines: readonly string[]): boolean[] {
   const text = `${head(catalog.toArray())}${lines.join('\n')}\nexport { asked };`;
-  const refused = new Set(complaintsAbout({ 'laws.ts': text }).map(({ line }) => line - 3));
-  return lines.map((_, place) => !refused.has(place));
+  const refused = new Set(diagnosticsOf({ 'laws.ts': text }).map(({ line }) => line - 3));
+  return lines.map((_, index) => !refused.has(index));
 }
 
-/** A catalog, and what is asked of it, some of which it knows. */
+/** A random catalog, scopes to ask it for, and whether it knows each of them. */
 function sampled(size: number, count: number, seed: number, isMeant = (_: string) => true) {
   const entries = fc.sample(concreteScope.filter(isMeant), { seed, numRuns: size });
   const catalog = ScopeCatalog.from(entries);
@@ -226,7 +229,7 @@ function quoted(text: string): string {
 describe('catalogTypes', () => {
   const entries = ["GET:d.example/it's/$1", 'GET:d.example/$x', 'GET:a.example/b'];
   const use = (line: string) =>
-    complaintsAbout({
+    diagnosticsOf({
       'catalog.d.ts': catalogTypes(ScopeCatalog.from(entries)),
       'use.ts': `import type { Catalog, Pattern, Scope } from './catalog.d.ts';
 declare const catalog: Catalog; void catalog;
@@ -234,7 +237,7 @@ export type All = Pattern | Scope;
 ${line}`,
     });
 
-  it('writes the same text for the same catalog, sorted', () => {
+  it('writes the entries sorted, so that equal catalogs give equal text', () => {
     const text = catalogTypes(ScopeCatalog.from(entries));
 
     expect(text).toBe(catalogTypes(ScopeCatalog.from(entries.toReversed())));
@@ -252,13 +255,13 @@ ${line}`,
     [`export const pattern: Pattern = "*:*.example/its";`, false],
     [`catalog.expand(['GET:d.example/$x/y', 'GET:*/*']);`, true],
     [`catalog.expand(['GET:d.example/$xy', 'GET:*/*']);`, false],
-  ])('gives types of which %s compiles: %s', (line, compiles) => {
-    const complaints = use(line);
+  ])('writes types with which %s compiles: %s', (line, compiles) => {
+    const diagnostics = use(line);
 
-    expect(complaints.map(({ file }) => file)).toEqual(compiles ? [] : ['use.ts']);
+    expect(diagnostics.map(({ file }) => file)).toEqual(compiles ? [] : ['use.ts']);
   });
 
-  it('takes a name for its types, which must be an identifier', () => {
+  it('prefixes its types with a name, which must be an identifier', () => {
     const text = catalogTypes(shop, 'Shop');
 
     expect(text.match(/export type \w+/g)).toEqual([
@@ -269,10 +272,10 @@ ${line}`,
     expect(() => catalogTypes(shop, 'my shop')).toThrow('must be an identifier');
   });
 
-  it('declares that nothing exists for an empty catalog', () => {
+  it('writes the type never for the scopes of an empty catalog', () => {
     const text = catalogTypes(ScopeCatalog.from([]));
 
-    expect(complaintsAbout({ 'catalog.d.ts': text })).toEqual([]);
+    expect(diagnosticsOf({ 'catalog.d.ts': text })).toEqual([]);
     expect(text).toContain('export type Scope = never;');
   });
 });

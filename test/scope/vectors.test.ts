@@ -13,7 +13,7 @@ import {
 interface Vector {
   readonly id: string;
   readonly op: 'parse' | 'covers' | 'overlaps' | 'matchesRequest' | 'expand';
-  // biome-ignore lint/suspicious/noExplicitAny: examples as they are written down
+  // biome-ignore lint/suspicious/noExplicitAny: the input differs per operation
   readonly input: any;
   readonly expect: unknown;
   readonly why: string;

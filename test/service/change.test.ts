@@ -37,7 +37,7 @@ async function issued(
 }
 
 describe('get', () => {
-  it('shows a token by id and by value', async () => {
+  it('returns a token by id and by value', async () => {
     const { tokens, token } = await issued();
     const { value, ...shown } = token;
 
@@ -45,7 +45,7 @@ describe('get', () => {
     expect(await tokens.get('acme', value)).toEqual(shown);
   });
 
-  it('shows the value where it is kept, also after changes', async () => {
+  it('shows the value with reveal: always, even after changes', async () => {
     const { tokens, token } = await issued({ reveal: 'always' });
     await tokens.patch('acme', token.id, { name: 'other' });
 
@@ -55,7 +55,7 @@ describe('get', () => {
     expect((await tokens.patch('acme', token.id, { name: null })).value).toBe(token.value);
   });
 
-  it('shows it once where it is not kept', async () => {
+  it('omits the value with reveal: once, and so do list, modify and patch', async () => {
     const { tokens, token } = await issued();
     const shown = [
       await tokens.get('acme', token.value),
@@ -64,19 +64,25 @@ describe('get', () => {
       await tokens.patch('acme', token.id, { name: null }),
     ];
 
-    for (const one of shown) expect(Object.hasOwn(one ?? {}, 'value')).toBe(false);
+    for (const one of shown) {
+      expect(one).toMatchObject({ id: token.id });
+      expect(one).not.toHaveProperty('value');
+    }
   });
 
-  it.each(['once', 'always'] as const)('never shows it in a verdict (%s)', async (reveal) => {
-    const { tokens, token } = await issued({ reveal });
-    const verdict = await tokens.verify(token.value, NEED);
+  it.each(['once', 'always'] as const)(
+    'a verdict of verify never holds the value (reveal: %s)',
+    async (reveal) => {
+      const { tokens, token } = await issued({ reveal });
+      const verdict = await tokens.verify(token.value, NEED);
 
-    expect(verdict.ok).toBe(true);
-    expect(JSON.stringify(verdict)).not.toContain(partsOf(token.value).secret);
-    expect(verdict.ok && Object.hasOwn(verdict.token, 'value')).toBe(false);
-  });
+      expect(verdict.ok).toBe(true);
+      expect(JSON.stringify(verdict)).not.toContain(partsOf(token.value).secret);
+      expect(verdict.ok && Object.hasOwn(verdict.token, 'value')).toBe(false);
+    },
+  );
 
-  it('shows no value any more once the service stops revealing', async () => {
+  it('omits a stored value in a service with reveal: once', async () => {
     const { store, clock, tokens, token } = await issued({ reveal: 'always' });
     const once = setUp({ store, clock }).tokens;
 
@@ -84,7 +90,7 @@ describe('get', () => {
     expect((await tokens.get('acme', token.id))?.value).toBe(token.value);
   });
 
-  it('shows an expired token as expired, from that very instant on', async () => {
+  it('reports the state expired from the instant of expiry on', async () => {
     const { clock, tokens, token } = await issued();
     clock.advance(YEAR - 0.001);
     expect((await tokens.get('acme', token.id))?.state).toBe('active');
@@ -92,7 +98,7 @@ describe('get', () => {
     expect((await tokens.get('acme', token.id))?.state).toBe('expired');
   });
 
-  it('is given away by nothing that a caller does to the answer', async () => {
+  it('returns a copy: a caller that changes it does not change the stored token', async () => {
     const { tokens, token } = await issued();
     const shown = (await tokens.get('acme', token.id)) as Token;
     shown.expiresAt.setTime(8e15);
@@ -106,7 +112,7 @@ describe('get', () => {
 });
 
 describe('modify', () => {
-  it('replaces scopes and expiry, and keeps the rest', async () => {
+  it('replaces scopes and expiry, and leaves the rest unchanged', async () => {
     const { clock, tokens, token } = await issued();
     clock.advance(60);
     const expiresAt = new Date(clock.now().getTime() + 1);
@@ -127,7 +133,7 @@ describe('modify', () => {
     expect(await tokens.get('acme', token.value)).toEqual(modified);
   });
 
-  it('is in force the moment it resolves', async () => {
+  it('is in effect when it resolves', async () => {
     const { tokens, token } = await issued();
     expect((await tokens.verify(token.value, NEED)).ok).toBe(true);
     await tokens.modify('acme', token.id, { scopes: [OTHER_SCOPE] });
@@ -135,7 +141,7 @@ describe('modify', () => {
     expect(await tokens.verify(token.value, NEED)).toMatchObject({ reason: 'insufficient_scope' });
   });
 
-  it('expands against the catalog of now', async () => {
+  it('expands scopes against the current catalog', async () => {
     let catalog = ScopeCatalog.from([SCOPE, OTHER_SCOPE]);
     const { tokens, token } = await issued({ catalog: () => catalog });
     catalog = ScopeCatalog.from([SCOPE, 'GET:shop.example/stock']);
@@ -148,13 +154,17 @@ describe('modify', () => {
   });
 
   it.each<[string, Record<string, unknown>, string]>([
-    ['no scopes', { scopes: undefined }, 'scopes_required'],
+    ['missing scopes', { scopes: undefined }, 'scopes_required'],
     ['an empty list', { scopes: [] }, 'scopes_required'],
     ['a bad scope', { scopes: ['x'] }, 'invalid_scope'],
     ['an unknown member', { scopes: [SCOPE], name: 'x' }, 'invalid_request'],
     ['a ttl', { scopes: [SCOPE], ttlSeconds: 60 }, 'invalid_request'],
-    ['an expiry in seconds', { scopes: [SCOPE], expiresAt: 4_102_444_860 }, 'invalid_expire'],
-    ['an expiry in text', { scopes: [SCOPE], expiresAt: '2100-06-01' }, 'invalid_expire'],
+    [
+      'an expiry as a number of seconds',
+      { scopes: [SCOPE], expiresAt: 4_102_444_860 },
+      'invalid_expire',
+    ],
+    ['an expiry as a string', { scopes: [SCOPE], expiresAt: '2100-06-01' }, 'invalid_expire'],
     ['an expiry of null', { scopes: [SCOPE], expiresAt: null }, 'invalid_expire'],
   ])('refuses %s without a store call', async (_, change, code) => {
     const { store, tokens, token } = await issued();
@@ -165,36 +175,36 @@ describe('modify', () => {
 
 describe('patch', () => {
   it.each<[string, PatchInput, object]>([
-    ['name', { name: 'other' }, { name: 'other' }],
-    ['no name', { name: null }, { name: undefined }],
-    ['metadata, whole', { metadata: { a: 1 } }, { metadata: { a: 1 } }],
-    ['no metadata', { metadata: null }, { metadata: undefined }],
-    ['scopes', { scopes: [SCOPE] }, { scopes: [SCOPE], requested: [SCOPE] }],
+    ['sets the name', { name: 'other' }, { name: 'other' }],
+    ['removes the name', { name: null }, { name: undefined }],
+    ['replaces the metadata as a whole', { metadata: { a: 1 } }, { metadata: { a: 1 } }],
+    ['removes the metadata', { metadata: null }, { metadata: undefined }],
+    ['replaces the scopes', { scopes: [SCOPE] }, { scopes: [SCOPE], requested: [SCOPE] }],
     [
-      'one scope more',
+      'adds a scope',
       { addScopes: ['GET:a.example/a'] },
       {
         scopes: ['GET:a.example/a', SCOPE, OTHER_SCOPE],
         requested: ['GET:a.example/a', SCOPE, OTHER_SCOPE],
       },
     ],
-    ['one scope that is held', { addScopes: [SCOPE] }, {}],
+    ['adds no scope that the token already holds', { addScopes: [SCOPE] }, {}],
     [
-      'one scope less',
+      'removes a scope',
       { removeScopes: [SCOPE] },
       { scopes: [OTHER_SCOPE], requested: [OTHER_SCOPE] },
     ],
     [
-      'one for all others',
+      'adds one scope, removes all others',
       { addScopes: ['GET:a.example/a'], removeScopes: ['*:shop.example/*'] },
       { scopes: ['GET:a.example/a'], requested: ['GET:a.example/a'] },
     ],
     [
-      'an expiry',
+      'sets the expiry',
       { expiresAt: new Date('2100-06-01T00:00:00.123Z') },
       { expiresAt: new Date('2100-06-01T00:00:00.123Z') },
     ],
-  ])('changes %s and nothing else', async (_, change, fields) => {
+  ])('%s, and changes nothing else', async (_, change, fields) => {
     const { clock, tokens, token } = await issued();
     clock.advance(60);
     const { value: _value, ...before } = token;
@@ -205,35 +215,40 @@ describe('patch', () => {
   });
 
   it.each<[string, string[], string[], string[] | string]>([
-    ['itself', ['GET:a.example/a', 'GET:b.example/b'], ['GET:a.example/a'], ['GET:b.example/b']],
     [
-      'one above it',
+      'a held scope',
+      ['GET:a.example/a', 'GET:b.example/b'],
+      ['GET:a.example/a'],
+      ['GET:b.example/b'],
+    ],
+    [
+      'a scope above a held one',
       ['GET:a.example/a/b', 'GET:b.example/b'],
       ['GET:a.example/a'],
       ['GET:b.example/b'],
     ],
-    ['one below it', ['GET:a.example/a'], ['GET:a.example/a/b'], 'scope_unmatched'],
-    ['one beside it', ['GET:a.example/a'], ['GET:a.example/ab'], 'scope_unmatched'],
+    ['a scope below the held one', ['GET:a.example/a'], ['GET:a.example/a/b'], 'scope_unmatched'],
+    ['a scope beside the held one', ['GET:a.example/a'], ['GET:a.example/ab'], 'scope_unmatched'],
     [
-      'one that cuts it',
+      'a scope that overlaps a held one in part',
       ['*:a.example/a', 'GET:b.example/b'],
       ['GET:a.example/a'],
       'scope_unmatched',
     ],
     [
-      'one that covers one and cuts another',
+      'a scope that covers one held scope and overlaps another',
       ['GET:a.example/a', '*:a.example/b'],
       ['GET:a.example/*'],
       'scope_unmatched',
     ],
     [
-      'one that covers, and one that covers none',
+      'a covering scope and one that covers nothing',
       ['GET:a.example/a', 'GET:b.example/b'],
       ['GET:a.example/a', 'GET:c.example/c'],
       'scope_unmatched',
     ],
-    ['all', ['GET:a.example/a'], ['*:*/*'], 'scopes_required'],
-  ])('removing by %s', async (_, scopes, removeScopes, expected) => {
+    ['the scope of everything', ['GET:a.example/a'], ['*:*/*'], 'scopes_required'],
+  ])('removing %s gives $3', async (_, scopes, removeScopes, expected) => {
     const { store, tokens } = setUp();
     const token = await tokens.issue({ account: 'acme', scopes });
     const before = await recordOf(store, token.id);
@@ -246,7 +261,7 @@ describe('patch', () => {
     }
   });
 
-  it('names what could not be removed', async () => {
+  it('names the scopes that it cannot remove', async () => {
     const { tokens, token } = await issued();
     const error = await refusalOf(
       tokens.patch('acme', token.id, { removeScopes: [SCOPE, 'GET:c.example/c'] }),
@@ -258,7 +273,7 @@ describe('patch', () => {
   it.each([
     [4095, true],
     [4096, false],
-  ])('holds %d scopes and one more: %s', async (count, isGood) => {
+  ])('adds a scope to a token that holds %d: %s', async (count, isGood) => {
     const { tokens } = setUp();
     const scopes = Array.from({ length: count }, (_, i) => `GET:a.example/${i}`);
     const { id } = await tokens.issue({ account: 'acme', scopes });
@@ -268,7 +283,7 @@ describe('patch', () => {
     else expect(await codeOf(patched)).toBe('too_many_scopes');
   });
 
-  it('adds only what the catalog has', async () => {
+  it('adds only scopes of the catalog', async () => {
     const { tokens, token } = await issued({ catalog: ScopeCatalog.from([SCOPE, OTHER_SCOPE]) });
     const patched = tokens.patch('acme', token.id, { addScopes: ['GET:a.example/a'] });
 
@@ -279,7 +294,7 @@ describe('patch', () => {
     ]);
   });
 
-  it('may take away what the catalog no longer has', async () => {
+  it('can remove a scope that the catalog no longer has', async () => {
     let catalog = ScopeCatalog.from([SCOPE, OTHER_SCOPE]);
     const { tokens, token } = await issued({ catalog: () => catalog });
     catalog = ScopeCatalog.from([SCOPE]);
@@ -290,18 +305,26 @@ describe('patch', () => {
   });
 
   it.each<[string, unknown, string]>([
-    ['nothing', {}, 'invalid_request'],
-    ['only undefined', { name: undefined, scopes: undefined }, 'invalid_request'],
-    ['scopes beside addScopes', { scopes: [SCOPE], addScopes: [SCOPE] }, 'invalid_request'],
-    ['scopes beside removeScopes', { scopes: [SCOPE], removeScopes: [SCOPE] }, 'invalid_request'],
+    ['an empty change', {}, 'invalid_request'],
+    [
+      'a change of only undefined members',
+      { name: undefined, scopes: undefined },
+      'invalid_request',
+    ],
+    ['scopes together with addScopes', { scopes: [SCOPE], addScopes: [SCOPE] }, 'invalid_request'],
+    [
+      'scopes together with removeScopes',
+      { scopes: [SCOPE], removeScopes: [SCOPE] },
+      'invalid_request',
+    ],
     ['an empty addScopes', { addScopes: [] }, 'scopes_required'],
     ['an empty removeScopes', { removeScopes: [] }, 'scopes_required'],
     ['a bad scope to remove', { removeScopes: ['x'] }, 'invalid_scope'],
     ['an account', { account: 'b' }, 'invalid_request'],
     ['an id', { id: NO_ID, name: 'x' }, 'invalid_request'],
     ['an own __proto__', JSON.parse('{"__proto__":{"name":"x"}}'), 'invalid_request'],
-    ['no expiry', { expiresAt: null }, 'invalid_expire'],
-    ['no object', null, 'invalid_request'],
+    ['an expiry of null', { expiresAt: null }, 'invalid_expire'],
+    ['null', null, 'invalid_request'],
     ['a list', [], 'invalid_request'],
   ])('refuses %s without a store call', async (_, change, code) => {
     const { store, tokens, token } = await issued();
@@ -327,7 +350,7 @@ describe('dryRun', () => {
           { dryRun: true },
         ),
     ],
-  ])('of %s tells the result and the difference, and writes nothing', async (_, change) => {
+  ])('of %s returns the result and the diff, and writes nothing', async (_, change) => {
     const { store, tokens, token } = await issued();
     const before = await recordOf(store, token.id);
     store.takeCalls();
@@ -342,7 +365,7 @@ describe('dryRun', () => {
     expect(await recordOf(store, token.id)).toEqual(before);
   });
 
-  it('refuses what the change itself would refuse', async () => {
+  it('refuses a change that would fail without it', async () => {
     const { clock, tokens, token } = await issued();
     const dry = (change: PatchInput, id: string = token.id) =>
       codeOf(tokens.patch('acme', id, change, { dryRun: true }));
@@ -356,13 +379,13 @@ describe('dryRun', () => {
     expect(await dry({ name: 'x' })).toBe('token_expired');
   });
 
-  it.each<[unknown]>([['yes'], [1], [null]])('is true or false, not %s', async (dryRun) => {
+  it.each<[unknown]>([['yes'], [1], [null]])('must be true or false, not %o', async (dryRun) => {
     const { tokens, token } = await issued();
     const patched = tokens.patch('acme', token.id, { name: 'x' }, { dryRun } as never);
     expect(await codeOf(patched)).toBe('invalid_request');
   });
 
-  it('gives no difference where it was not asked for', async () => {
+  it('adds no diff to the result if it is false', async () => {
     const { tokens, token } = await issued();
     const options = { dryRun: false };
     expect(await tokens.patch('acme', token.id, { name: 'x' }, options)).not.toHaveProperty('diff');
@@ -381,7 +404,7 @@ describe('ifVersion', () => {
     ['revoke', (tokens, id, ifVersion) => tokens.revoke('acme', id, { ifVersion })],
   ];
 
-  it.each(CHANGES)('of %s must be the version of now', async (_, change) => {
+  it.each(CHANGES)('of %s must be the current version', async (_, change) => {
     const { tokens, token } = await issued();
     await tokens.patch('acme', token.id, { name: 'second' });
 
@@ -394,7 +417,7 @@ describe('ifVersion', () => {
   });
 
   it.each<[unknown]>([[0], [-1], [1.5], ['1'], [Number.NaN], [null], [2 ** 53]])(
-    'is a whole number of 1 or more, not %s',
+    'must be a whole number of 1 or more, not %o',
     async (ifVersion) => {
       const { store, tokens, token } = await issued();
       for (const [, change] of CHANGES) {
@@ -405,11 +428,11 @@ describe('ifVersion', () => {
   );
 });
 
-describe('a change that others keep winning', () => {
+describe('a change that loses to concurrent writes', () => {
   it.each([
     [999, true],
     [1000, false],
-  ])('%d times in a row is made: %s', async (count, isMade) => {
+  ])('%d times in a row succeeds: %s', async (count, isMade) => {
     const { store, tokens, token } = await issued();
     let left = count;
     store.break('replace', async (next: TokenRecord) =>
@@ -423,14 +446,14 @@ describe('a change that others keep winning', () => {
   });
 });
 
-describe('a change of this process, where records are kept in memory', () => {
+describe('a change of a cached token by the same service', () => {
   it.each<[string, (tokens: TokenService, id: string) => Promise<unknown>, string]>([
     ['modify', (t, id) => t.modify('acme', id, { scopes: [OTHER_SCOPE] }), 'insufficient_scope'],
     ['patch', (t, id) => t.patch('acme', id, { removeScopes: [SCOPE] }), 'insufficient_scope'],
     ['rotate', (t, id) => t.rotate('acme', id), 'unknown'],
     ['revoke', (t, id) => t.revoke('acme', id), 'revoked'],
     ['revokeAll', (t) => t.revokeAll('acme'), 'revoked'],
-  ])('is in force the moment it resolves: %s', async (_, change, reason) => {
+  ])('is in effect when it resolves: %s', async (_, change, reason) => {
     const { store, tokens, token } = await issued({ cache: { maxStaleMs: 60_000 } });
     for (let i = 0; i < 2; i++) expect((await tokens.verify(token.value, NEED)).ok).toBe(true);
     expect(store.takeCalls()).toEqual(['find']);
@@ -442,7 +465,7 @@ describe('a change of this process, where records are kept in memory', () => {
 
 const COUNT = 64;
 
-/** Concurrent patches, each of which adds a scope of its own, by one or several services in turn. */
+/** Makes concurrent patches, each of which adds another scope. The services take turns. */
 function patchAll(services: readonly TokenService[], id: string, options: ChangeOptions = {}) {
   return Promise.all(
     Array.from({ length: COUNT }, (_, i) => {
@@ -456,7 +479,7 @@ function patchAll(services: readonly TokenService[], id: string, options: Change
   );
 }
 
-describe.each([1, 2])('64 changes at once, by %d processes', (processes) => {
+describe.each([1, 2])('64 concurrent changes by %d services', (processes) => {
   async function together(options: ChangeOptions) {
     const { store, tokens, token } = await issued();
     const services = [tokens, setUp({ store }).tokens].slice(0, processes);
@@ -464,7 +487,7 @@ describe.each([1, 2])('64 changes at once, by %d processes', (processes) => {
     return { outcomes, record: await recordOf(store, token.id) };
   }
 
-  it('with ifVersion: exactly one wins, and the rest are told', async () => {
+  it('with ifVersion: exactly one succeeds, and the rest fail with version_conflict', async () => {
     const { outcomes, record } = await together({ ifVersion: 1 });
 
     expect(outcomes.filter((outcome) => outcome === 2)).toHaveLength(1);
@@ -473,7 +496,7 @@ describe.each([1, 2])('64 changes at once, by %d processes', (processes) => {
     expect(record.scopes).toHaveLength(3);
   });
 
-  it('without: they are serial, and none is lost', async () => {
+  it('without ifVersion: all succeed one after the other, and none is lost', async () => {
     const { outcomes, record } = await together({});
 
     expect(outcomes.map(Number).sort((a, b) => a - b)).toEqual(
@@ -484,8 +507,8 @@ describe.each([1, 2])('64 changes at once, by %d processes', (processes) => {
   });
 });
 
-describe('64 changes at once', () => {
-  it('the control: by two processes over a store that does not compare, updates are lost', async () => {
+describe('concurrent changes of one token', () => {
+  it('lose updates over a store that ignores versions (the control)', async () => {
     const { store, tokens, token } = await issued();
     let kept = await recordOf(store, token.id);
     store.break('find', async () => [kept]);
@@ -498,7 +521,7 @@ describe('64 changes at once', () => {
     expect(kept.version).toBeLessThan(COUNT + 1);
   });
 
-  it('of one process take two reads and two writes', async () => {
+  it('take two reads and two writes for 64 changes by one service', async () => {
     const { store, tokens, token } = await issued();
     store.takeCalls();
 
@@ -508,7 +531,7 @@ describe('64 changes at once', () => {
     expect(store.takeCalls()).toEqual(['find', 'replace', 'find', 'replace']);
   });
 
-  it('are all made again over a change of another process', async () => {
+  it('are all retried together after a change by another service', async () => {
     const { store, tokens, token } = await issued();
     const other = setUp({ store: store.inner }).tokens;
     let writes = 0;
@@ -525,7 +548,7 @@ describe('64 changes at once', () => {
     expect((await recordOf(store, token.id)).scopes).toHaveLength(COUNT + 3);
   });
 
-  it('that are refused leave the others as they are', async () => {
+  it('succeed even if some of them are refused', async () => {
     const { store, tokens, token } = await issued();
     const patch = (change: PatchInput, ifVersion?: number) =>
       tokens.patch('acme', token.id, change, { ifVersion }).then(
@@ -546,9 +569,9 @@ describe('64 changes at once', () => {
     expect({ name, scopes, version }).toEqual({ name: 'last', scopes: [SCOPE], version: 4 });
   });
 
-  it('all fail when their write fails, and the next one is made', async () => {
+  it('all fail if their write fails, and a later change succeeds', async () => {
     const { store, tokens, token } = await issued();
-    store.break('replace', () => Promise.reject(new Error('away')));
+    store.break('replace', () => Promise.reject(new Error('down')));
 
     const outcomes = await patchAll([tokens], token.id);
 
@@ -557,7 +580,7 @@ describe('64 changes at once', () => {
     expect((await tokens.patch('acme', token.id, { name: 'back' })).version).toBe(2);
   });
 
-  it('a modify and a revoke: whichever comes first, the token is dead', async () => {
+  it('that include a revoke leave the token revoked, whatever their order', async () => {
     for (let round = 0; round < 20; round++) {
       const { tokens, token } = await issued();
       const calls = [
@@ -573,7 +596,7 @@ describe('64 changes at once', () => {
     }
   });
 
-  it('many revokes: exactly one says that it did it', async () => {
+  it('of 64 revokes exactly one returns true', async () => {
     const { tokens, token } = await issued();
     const outcomes = await Promise.all(
       Array.from({ length: COUNT }, () => tokens.revoke('acme', token.id)),
@@ -581,7 +604,7 @@ describe('64 changes at once', () => {
     expect(outcomes.filter(Boolean)).toHaveLength(1);
   });
 
-  it('many rotations: the last one alone is good, and each was told its own value', async () => {
+  it('of 64 rotations each returns its own value, and only the last value is accepted', async () => {
     const { tokens, token } = await issued();
     const rotated = await Promise.all(
       Array.from({ length: COUNT }, () => tokens.rotate('acme', token.id)),
@@ -595,13 +618,13 @@ describe('64 changes at once', () => {
   });
 });
 
-describe('a verb with the account forgotten', () => {
+describe('a call without an account', () => {
   it.each<[string, (tokens: TokenService, id: string) => Promise<unknown>]>([
     ['get', (tokens, id) => tokens.get(id, undefined as never)],
     ['modify', (tokens, id) => tokens.modify(id, undefined as never, { scopes: [SCOPE] })],
     ['revoke', (tokens, id) => tokens.revoke(id, undefined as never)],
     ['rotate', (tokens, id) => tokens.rotate(id, undefined as never)],
-  ])('%s says so, and changes nothing', async (_name, call) => {
+  ])('is refused with invalid_request, and changes nothing: %s', async (_name, call) => {
     const { tokens, token } = await issued();
 
     expect(await codeOf(call(tokens, token.id))).toBe('invalid_request');
@@ -610,17 +633,20 @@ describe('a verb with the account forgotten', () => {
 });
 
 describe('revoke', () => {
-  it.each(['id', 'value'] as const)('by %s works once, at once and for good', async (by) => {
-    const { tokens, token } = await issued();
+  it.each(['id', 'value'] as const)(
+    'by %s ends a token immediately and permanently, and returns true only once',
+    async (by) => {
+      const { tokens, token } = await issued();
 
-    expect(await tokens.revoke('acme', token[by])).toBe(true);
-    expect(await tokens.verify(token.value, NEED)).toEqual({ ok: false, reason: 'revoked' });
-    expect(await tokens.get('acme', token[by])).toBeUndefined();
-    expect((await tokens.list({ account: 'acme' })).tokens).toEqual([]);
-    expect(await tokens.revoke('acme', token[by])).toBe(false);
-  });
+      expect(await tokens.revoke('acme', token[by])).toBe(true);
+      expect(await tokens.verify(token.value, NEED)).toEqual({ ok: false, reason: 'revoked' });
+      expect(await tokens.get('acme', token[by])).toBeUndefined();
+      expect((await tokens.list({ account: 'acme' })).tokens).toEqual([]);
+      expect(await tokens.revoke('acme', token[by])).toBe(false);
+    },
+  );
 
-  it('by id asks the store once, whether there is such a token or not', async () => {
+  it('by id takes one store call, whether or not the token exists', async () => {
     const { store, tokens, token } = await issued();
 
     expect(await tokens.revoke('acme', token.id)).toBe(true);
@@ -628,13 +654,13 @@ describe('revoke', () => {
     expect(store.takeCalls()).toEqual(['revoke', 'revoke']);
   });
 
-  it('takes an expired token too', async () => {
+  it('accepts an expired token, too', async () => {
     const { clock, tokens, token } = await issued();
     clock.advance(YEAR);
     expect(await tokens.revoke('acme', token.id)).toBe(true);
   });
 
-  it('does not dry-run', async () => {
+  it('refuses dryRun, and revokes nothing', async () => {
     const { tokens, token } = await issued();
     expect(await codeOf(tokens.revoke('acme', token.id, { dryRun: true } as never))).toBe(
       'invalid_request',
@@ -642,7 +668,7 @@ describe('revoke', () => {
     expect((await tokens.verify(token.value, NEED)).ok).toBe(true);
   });
 
-  it('all takes those of the account, expired ones included, and no other', async () => {
+  it('revokeAll revokes the tokens of one account only, expired ones included', async () => {
     const { clock, tokens, token } = await issued();
     const short = await tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: 1 });
     const other = await tokens.issue({ account: 'acmf', scopes: [SCOPE] });
@@ -659,7 +685,7 @@ describe('revoke', () => {
     expect(await codeOf(tokens.revokeAll('acme', { onProgress }))).toBe('invalid_request');
   });
 
-  it('all goes in batches, between which others get a turn, and reports its progress', async () => {
+  it('revokeAll works in batches, lets other work run between them, and reports progress', async () => {
     const { tokens, store } = setUp({ quotas: { tokensPerAccount: 3000 } });
     for (let i = 0; i < 2500; i++) await tokens.issue({ account: 'acme', scopes: [SCOPE] });
     store.takeCalls();
@@ -676,7 +702,7 @@ describe('revoke', () => {
     expect((await tokens.list({ account: 'acme' })).tokens).toEqual([]);
   });
 
-  it('all that is cut says how far it came, and goes on where it ended', async () => {
+  it('revokeAll reports how many it revoked if it fails, and continues from there when repeated', async () => {
     const events: TokenEvent[] = [];
     const { tokens, store } = setUp({
       quotas: { tokensPerAccount: 3000 },
@@ -686,7 +712,7 @@ describe('revoke', () => {
     let batches = 0;
     store.break('revokeAll', (account: string, at: Date, limit: number) => {
       batches += 1;
-      if (batches === 3) throw new Error('away');
+      if (batches === 3) throw new Error('down');
       return store.inner.revokeAll(account, at, limit);
     });
 
@@ -703,7 +729,7 @@ describe('revoke', () => {
 });
 
 describe('rotate', () => {
-  it('gives a new value to the same token, and refuses the old one at once', async () => {
+  it('gives the same token a new value, and refuses the old one immediately', async () => {
     const { tokens, token } = await issued();
     const rotated = await tokens.rotate('acme', token.value);
     const { value: _, ...before } = token;
@@ -720,17 +746,20 @@ describe('rotate', () => {
     [59.999, true],
     [60, false],
     [61, false],
-  ])('with 60 seconds of grace, after %d s the old value is good: %s', async (seconds, isGood) => {
-    const { clock, tokens, token } = await issued();
-    const rotated = await tokens.rotate('acme', token.id, { graceSeconds: 60 });
-    clock.advance(seconds);
+  ])(
+    'with a grace period of 60 s, the old value is accepted after %d s: %s',
+    async (seconds, isGood) => {
+      const { clock, tokens, token } = await issued();
+      const rotated = await tokens.rotate('acme', token.id, { graceSeconds: 60 });
+      clock.advance(seconds);
 
-    expect((await tokens.verify(token.value, NEED)).ok).toBe(isGood);
-    expect((await tokens.get('acme', token.value)) !== undefined).toBe(isGood);
-    expect((await tokens.verify(rotated.value, NEED)).ok).toBe(true);
-  });
+      expect((await tokens.verify(token.value, NEED)).ok).toBe(isGood);
+      expect((await tokens.get('acme', token.value)) !== undefined).toBe(isGood);
+      expect((await tokens.verify(rotated.value, NEED)).ok).toBe(true);
+    },
+  );
 
-  it('forgets the value before the last one, whatever grace it had', async () => {
+  it('accepts no value older than the previous one, even within its grace period', async () => {
     const { tokens, token } = await issued();
     const second = await tokens.rotate('acme', token.id, { graceSeconds: 60 });
     const third = await tokens.rotate('acme', token.id, { graceSeconds: 60 });
@@ -745,7 +774,7 @@ describe('rotate', () => {
     expect((await tokens.verify(last.value, NEED)).ok).toBe(true);
   });
 
-  it('lets no old value outlive the token, and no grace lengthen its life', async () => {
+  it('ends the grace period at the expiry at the latest, and leaves the expiry unchanged', async () => {
     const { clock, store, tokens } = setUp();
     const token = await tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: 30 });
     const rotated = await tokens.rotate('acme', token.id, { graceSeconds: 3600 });
@@ -767,7 +796,7 @@ describe('rotate', () => {
     expect(await tokens.verify(rotated.value, NEED)).toMatchObject({ reason: 'revoked' });
   });
 
-  it('seals the new secret where values are shown, and drops a box where they are not', async () => {
+  it('stores the sealed new value with reveal: always, and none with reveal: once', async () => {
     const { store, clock, tokens, token } = await issued({ reveal: 'always' });
     const rotated = await tokens.rotate('acme', token.id);
     expect((await tokens.get('acme', token.id))?.value).toBe(rotated.value);
@@ -785,7 +814,7 @@ describe('rotate', () => {
     [0.5, false],
     ['60', false],
     [null, false],
-  ])('takes %s seconds of grace: %s', async (graceSeconds, isGood) => {
+  ])('accepts graceSeconds of %o: %s', async (graceSeconds, isGood) => {
     const { tokens, token } = await issued();
     const rotated = tokens.rotate('acme', token.id, { graceSeconds } as never);
     if (isGood) expect((await rotated).version).toBe(2);
@@ -796,7 +825,7 @@ describe('rotate', () => {
 describe('key rotation', () => {
   const BOTH = [K2, { ...K1, status: 'verify' as const }];
 
-  it('changes no token and loses none', async () => {
+  it('keeps existing tokens valid and readable, and uses the new key for new values', async () => {
     const { store, clock, token } = await issued({ reveal: 'always' });
     const { tokens } = setUp({ store, clock, keys: BOTH, reveal: 'always' });
     const fresh = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
@@ -810,7 +839,7 @@ describe('key rotation', () => {
     expect((await tokens.verify(rotated.value, NEED)).ok).toBe(true);
   });
 
-  it('refuses all values of a key that was dropped, without a store call', async () => {
+  it('refuses values of a removed key without a store call', async () => {
     const { store, clock, token } = await issued();
     const { store: outer, tokens } = setUp({ store, clock, keys: [K2] });
 
@@ -819,7 +848,7 @@ describe('key rotation', () => {
     expect(await tokens.get('acme', token.id)).toMatchObject({ id: token.id });
   });
 
-  it('a ring of verifier keys verifies and revokes, and can do nothing that needs a whole key', async () => {
+  it('a service with verifier keys verifies and revokes, but cannot issue, rotate or show values', async () => {
     const { store, clock, tokens, token } = await issued({ reveal: 'always' });
     const verifier = setUp({ store, clock, keys: tokens.verifierKeys(), reveal: 'always' });
 
@@ -839,7 +868,7 @@ describe('key rotation', () => {
   });
 });
 
-describe('what a managing account may not know', () => {
+describe('an account that manages tokens', () => {
   const CHANGE: ModifyInput = { scopes: [SCOPE] };
   const VERBS: [string, (tokens: TokenService, valueOrId: string) => Promise<unknown>][] = [
     ['get', (tokens, it) => tokens.get('acme', it)],
@@ -857,7 +886,7 @@ describe('what a managing account may not know', () => {
     ['explain', (tokens, it) => tokens.explain('acme', it, NEED)],
   ];
 
-  /** Everything that `acme` could observe of a call. */
+  /** Everything that the account can observe of a call. */
   async function outcomeOf(call: Promise<unknown>): Promise<unknown> {
     return call.then(
       (answer) => ({ answer }),
@@ -867,21 +896,21 @@ describe('what a managing account may not know', () => {
 
   for (const by of ['id', 'value'] as const) {
     it.each(VERBS)(
-      `%s by ${by} is the same for another's, an unknown and a revoked one`,
+      `cannot tell a foreign, an unknown and a revoked token apart: %s by ${by}`,
       async (_, verb) => {
         const { clock, store, tokens } = setUp();
-        const others = await tokens.issue({ account: 'other', scopes: [SCOPE] });
+        const foreign = await tokens.issue({ account: 'other', scopes: [SCOPE] });
         const expired = await tokens.issue({ account: 'other', scopes: [SCOPE], ttlSeconds: 1 });
         const revoked = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
         await tokens.revoke('acme', revoked.id);
         clock.advance(1);
         const unknown = by === 'id' ? NO_ID : forge();
-        const wrongSecret = by === 'id' ? NO_ID : forge(others.id);
+        const wrongSecret = by === 'id' ? NO_ID : forge(foreign.id);
         const before = await Promise.all(
-          [others, expired, revoked].map(({ id }) => recordOf(store, id)),
+          [foreign, expired, revoked].map(({ id }) => recordOf(store, id)),
         );
         const outcomes = [];
-        for (const it of [others[by], unknown, revoked[by], expired[by], wrongSecret]) {
+        for (const it of [foreign[by], unknown, revoked[by], expired[by], wrongSecret]) {
           store.takeCalls();
           outcomes.push({ outcome: await outcomeOf(verb(tokens, it)), calls: store.takeCalls() });
         }
@@ -894,14 +923,14 @@ describe('what a managing account may not know', () => {
         expect(outcomes[0]?.calls.length).toBeGreaterThan(0);
         expect(malformed).toEqual({ outcome: outcomes[0]?.outcome, calls: [] });
         const after = await Promise.all(
-          [others, expired, revoked].map(({ id }) => recordOf(store, id)),
+          [foreign, expired, revoked].map(({ id }) => recordOf(store, id)),
         );
         expect(after).toEqual(before);
       },
     );
   }
 
-  it('the control: its own token is another matter', async () => {
+  it('can tell its own token apart (the control)', async () => {
     const { tokens } = setUp();
     const own = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
 
@@ -912,7 +941,7 @@ describe('what a managing account may not know', () => {
     expect(await tokens.revoke('acme', own.id)).toBe(true);
   });
 
-  it('an own wrong secret opens nothing either', async () => {
+  it('cannot use the id of its own token with a wrong secret', async () => {
     const { tokens } = setUp();
     const own = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
     const forged = forge(own.id);

@@ -24,7 +24,7 @@ const NEED = { scope: SCOPE };
 const OTHER_NEED = { scope: OTHER_SCOPE };
 const BOTH = [SCOPE, OTHER_SCOPE];
 
-/** A token that holds both scopes, and one derived from it that holds the first. */
+/** A token with both scopes, and one derived from it with only the first. */
 async function family(options: Parameters<typeof setUp>[0] = {}) {
   const setting = setUp(options);
   const { tokens } = setting;
@@ -46,7 +46,7 @@ async function chainOf(tokens: TokenService, length: number): Promise<IssuedToke
 }
 
 describe('derive', () => {
-  it('makes a token of the same account that its value opens', async () => {
+  it('issues a token of the same account that allows only the scopes asked for', async () => {
     const { tokens, parent, child } = await family();
 
     expect(child).toMatchObject({
@@ -66,7 +66,7 @@ describe('derive', () => {
     expect(parent.parent).toBeUndefined();
   });
 
-  it('keeps its ancestors, root first', async () => {
+  it('stores the ids of the ancestors, root first', async () => {
     const { tokens, store } = setUp();
     const [root, middle, leaf] = (await chainOf(tokens, 3)) as [
       IssuedToken,
@@ -79,28 +79,37 @@ describe('derive', () => {
     expect(leaf.parent).toBe(middle.id);
   });
 
-  it('takes a name, metadata and each way to say how long it lives', async () => {
+  it('accepts a name and metadata', async () => {
     const { tokens, parent } = await family();
-    const scopes = [SCOPE];
-    const named = await tokens.derive(parent.value, { scopes, name: 'job', metadata: { run: 7 } });
-    const short = await tokens.derive(parent.value, { scopes, expiresIn: '10m' });
+    const facts = { name: 'job', metadata: { run: 7 } };
 
-    expect(named).toMatchObject({ name: 'job', metadata: { run: 7 } });
-    expect(short.expiresAt.getTime() - short.createdAt.getTime()).toBe(600_000);
+    expect(await tokens.derive(parent.value, { scopes: [SCOPE], ...facts })).toMatchObject(facts);
+  });
+
+  it.each([
+    ['expiresIn', () => ({ expiresIn: '10m' })],
+    ['ttlSeconds', () => ({ ttlSeconds: 600 })],
+    ['expiresAt', (now: Date) => ({ expiresAt: new Date(now.getTime() + 600_000) })],
+  ])('accepts %s', async (_, lifetime) => {
+    const { tokens, clock, parent } = await family();
+    const input = { scopes: [SCOPE], ...lifetime(clock.now()) };
+    const { createdAt, expiresAt } = await tokens.derive(parent.value, input);
+
+    expect(expiresAt.getTime() - createdAt.getTime()).toBe(600_000);
   });
 
   it.each([
     ['no lifetime', {}],
     ['a longer lifetime', { ttlSeconds: YEAR }],
     ['a later expiry', { expiresAt: new Date('2100-06-01T00:00:00Z') }],
-  ])('ends with its parent if it is asked for %s', async (_, asked) => {
+  ])('makes the token expire with its parent if asked for %s', async (_, asked) => {
     const { tokens, parent } = await family();
     const child = await tokens.derive(parent.value, { scopes: [SCOPE], ...asked });
 
     expect(child.expiresAt).toEqual(parent.expiresAt);
   });
 
-  it('ends before its parent if it is asked to', async () => {
+  it('makes the token expire before its parent if asked to', async () => {
     const { tokens, parent, clock } = await family();
     const child = await tokens.derive(parent.value, { scopes: [SCOPE], ttlSeconds: 60 });
     clock.advance(59.999);
@@ -111,7 +120,7 @@ describe('derive', () => {
     expect(await tokens.allows(parent.value, NEED)).toBe(true);
   });
 
-  it('expands wildcards against what the parent holds', async () => {
+  it('expands wildcards against the scopes of the parent', async () => {
     const { tokens, parent } = await family();
 
     const all = await tokens.derive(parent.value, { scopes: ['*:*/*'] });
@@ -121,7 +130,7 @@ describe('derive', () => {
     expect(narrow.scopes).toEqual([`${SCOPE}/7`]);
   });
 
-  it('narrows the wildcards that a parent without a catalog holds', async () => {
+  it('narrows the wildcards of a parent that was issued without a catalog', async () => {
     const { tokens } = setUp();
     const parent = await tokens.issue({ account: 'acme', scopes: ['*:shop.example/*'] });
 
@@ -142,8 +151,8 @@ describe('derive', () => {
   });
 
   it.each([
-    ['no scopes', { scopes: [] }, 'scopes_required'],
-    ['a scope that is none', { scopes: ['get:shop.example/orders'] }, 'invalid_scope'],
+    ['an empty list of scopes', { scopes: [] }, 'scopes_required'],
+    ['a malformed scope', { scopes: ['get:shop.example/orders'] }, 'invalid_scope'],
     ['a lifetime of zero', { scopes: [SCOPE], ttlSeconds: 0 }, 'invalid_ttl'],
     ['an account', { scopes: [SCOPE], account: 'evil' }, 'invalid_request'],
     ['a parent', { scopes: [SCOPE], parent: NO_ID }, 'invalid_request'],
@@ -153,7 +162,7 @@ describe('derive', () => {
     expect(await codeOf(tokens.derive(parent.value, input as never))).toBe(code);
   });
 
-  it('makes 8 generations, and no ninth', async () => {
+  it('allows 8 generations and refuses a ninth', async () => {
     const { tokens } = setUp();
     const chain = await chainOf(tokens, 8);
     const eighth = chain.at(-1) as IssuedToken;
@@ -205,7 +214,7 @@ describe('derive', () => {
       },
     ],
   ] as [string, (made: Family) => Promise<string>][])(
-    'refuses a value that is %s, and says so only to the host',
+    'refuses a parent value (%s), and keeps the reason out of the message',
     async (reason, prepare) => {
       const events: TokenEvent[] = [];
       const made = await family({ onEvent: (event) => events.push(event) });
@@ -219,14 +228,14 @@ describe('derive', () => {
     },
   );
 
-  it('counts towards the quota of the account', async () => {
+  it('counts toward the quota of the account', async () => {
     const { tokens } = setUp({ quotas: { tokensPerAccount: 1 } });
     const parent = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
 
     expect(await codeOf(tokens.derive(parent.value, { scopes: [SCOPE] }))).toBe('quota_exceeded');
   });
 
-  it('is an event with the parent', async () => {
+  it('emits an issued event with the id of the parent', async () => {
     const events: TokenEvent[] = [];
     const { parent, child } = await family({ onEvent: (event) => events.push(event) });
     const issued = events.filter(({ type }) => type === 'issued');
@@ -237,7 +246,7 @@ describe('derive', () => {
     ]);
   });
 
-  it('gives what the ancestors of the parent allow now, and not what it holds', async () => {
+  it('grants only the scopes and the lifetime that all ancestors of the parent still allow', async () => {
     const { tokens } = setUp();
     const [root, middle] = (await chainOf(tokens, 2)) as [IssuedToken, IssuedToken];
     await tokens.patch('acme', root.id, { removeScopes: [OTHER_SCOPE], expiresIn: 60 });
@@ -251,7 +260,7 @@ describe('derive', () => {
     );
   });
 
-  it('uses a value that waits for its first use', async () => {
+  it('activates a parent value that waits for its first use', async () => {
     const { tokens, parent } = await family();
     const { value } = await tokens.rotate('acme', parent.id, { activate: 'first-use' });
     await tokens.derive(value, { scopes: [SCOPE] });
@@ -292,7 +301,7 @@ describe('a derived token', () => {
       },
     ],
   ] as [string, string, (made: Family) => Promise<unknown>][])(
-    'is refused at once when its parent is %s, and so are its own children',
+    'is refused immediately when its parent is %s, and so are its own children',
     async (_, reason, change) => {
       for (const cache of [undefined, { maxStaleMs: 60_000 }]) {
         const made = await family({ ...(cache && { cache }) });
@@ -312,7 +321,7 @@ describe('a derived token', () => {
     },
   );
 
-  it('is accepted again when its parent is resumed, or widened', async () => {
+  it('is accepted again after its parent is resumed and gets the scope back', async () => {
     const { tokens, parent, child } = await family();
     await tokens.patch('acme', parent.id, { suspended: true, removeScopes: [SCOPE] });
     await tokens.patch('acme', parent.id, { suspended: false });
@@ -330,7 +339,7 @@ describe('a derived token', () => {
     expect(await tokens.allows(child.value, NEED)).toBe(true);
   });
 
-  it('never gets more when its parent does', async () => {
+  it('gets neither new scopes nor a later expiry when its parent does', async () => {
     const { tokens, parent, child } = await family();
     await tokens.patch('acme', parent.id, {
       addScopes: ['DELETE:shop.example/orders'],
@@ -342,7 +351,7 @@ describe('a derived token', () => {
     expect(shown).toMatchObject({ scopes: [SCOPE], expiresAt: child.expiresAt });
   });
 
-  it('is decided in one order: its own state, its ancestors, the request, its scopes, theirs', async () => {
+  it('is checked in order: own state, ancestors, request, own scopes, scopes of the ancestors', async () => {
     const { tokens } = setUp();
     const [root, middle, leaf] = (await chainOf(tokens, 3)) as [
       IssuedToken,
@@ -369,14 +378,14 @@ describe('a derived token', () => {
     expect(await reasonOf(NEED)).toBe('ancestor_revoked');
   });
 
-  it('is not changed when its parent is rotated', async () => {
+  it('stays valid when its parent is rotated', async () => {
     const { tokens, parent, child } = await family();
     await tokens.rotate('acme', parent.id);
 
     expect(await tokens.allows(child.value, NEED)).toBe(true);
   });
 
-  it('is rotated, shown and revoked like any other', async () => {
+  it('can be rotated and revoked without an effect on its parent', async () => {
     const { tokens, parent, child } = await family();
     const { value } = await tokens.rotate('acme', child.id);
 
@@ -390,7 +399,7 @@ describe('a derived token', () => {
     expect(await tokens.allows(parent.value, NEED)).toBe(true);
   });
 
-  it('shows a verifier only what its ancestors leave of it', async () => {
+  it('shows a verifier only the scopes and the expiry that its ancestors allow', async () => {
     const { tokens, parent } = await family();
     const child = await tokens.derive(parent.value, { scopes: BOTH });
     await tokens.patch('acme', parent.id, { removeScopes: [OTHER_SCOPE], expiresIn: 60 });
@@ -404,7 +413,7 @@ describe('a derived token', () => {
     expect(await tokens.get('acme', child.id)).toMatchObject({ scopes: BOTH });
   });
 
-  it('is introspected as inactive when an ancestor has ended, is suspended or leaves nothing', async () => {
+  it('is introspected as inactive if an ancestor is revoked, is suspended or allows none of its scopes', async () => {
     for (const change of ['revoke', 'suspend', 'narrow'] as const) {
       const { tokens, parent, child } = await family();
       expect(await tokens.introspect(child.value)).toMatchObject({ id: child.id });
@@ -416,7 +425,7 @@ describe('a derived token', () => {
     }
   });
 
-  it('counts its uses for itself and for its ancestors, by the scopes of each', async () => {
+  it('counts a use for itself and for its ancestors, under the scope that each of them holds', async () => {
     const { tokens, parent } = await family({ usage: { store: new MemoryUsageStore() } });
     const child = await tokens.derive(parent.value, { scopes: [`${SCOPE}/7`] });
     await tokens.verify(child.value, { scope: `${SCOPE}/7` });
@@ -433,38 +442,47 @@ describe('a change of a derived token', () => {
     ['modify', { scopes: ['*:*/*'] }],
     ['patch', { scopes: ['*:*/*'] }],
     ['patch', { addScopes: ['*:*/*'] }],
-  ] as const)('by %s of %o gets what its parent holds', async (verb, change) => {
-    const { tokens, parent, child } = await family();
-    const modified = await tokens[verb]('acme', child.id, change as never);
+  ] as const)(
+    'expands wildcards against the scopes of the parent: %s with %o',
+    async (verb, change) => {
+      const { tokens, parent, child } = await family();
+      const modified = await tokens[verb]('acme', child.id, change as never);
 
-    expect(modified).toMatchObject({ scopes: BOTH, parent: parent.id });
-  });
+      expect(modified).toMatchObject({ scopes: BOTH, parent: parent.id });
+    },
+  );
 
   it.each([
     ['modify', { scopes: ['PUT:shop.example/orders'] }, 'scopes'],
     ['patch', { scopes: ['PUT:shop.example/orders'] }, 'scopes'],
     ['patch', { addScopes: ['PUT:shop.example/orders'] }, 'addScopes'],
-  ] as const)('by %s of %o is refused, naming the member', async (verb, change, member) => {
-    const { tokens, child } = await family();
-    const error = await refusalOf(tokens[verb]('acme', child.id, change as never));
+  ] as const)(
+    'is refused for a scope that the parent does not hold, naming the member: %s with %o',
+    async (verb, change, member) => {
+      const { tokens, child } = await family();
+      const error = await refusalOf(tokens[verb]('acme', child.id, change as never));
 
-    expect(error).toMatchObject({ code: 'scope_unmatched', details: { member } });
-    expect(error.message).toMatch(/the parent token does not hold PUT:shop\.example\/orders/);
-  });
+      expect(error).toMatchObject({ code: 'scope_unmatched', details: { member } });
+      expect(error.message).toMatch(/the parent token does not hold PUT:shop\.example\/orders/);
+    },
+  );
 
-  it.each(['modify', 'patch'] as const)('by %s never outlives its parent', async (verb) => {
-    const { tokens, parent, child } = await family();
-    const change = { scopes: [SCOPE], expiresIn: YEAR };
+  it.each(['modify', 'patch'] as const)(
+    'by %s never moves the expiry beyond that of the parent',
+    async (verb) => {
+      const { tokens, parent, child } = await family();
+      const change = { scopes: [SCOPE], expiresIn: YEAR };
 
-    expect(await tokens[verb]('acme', child.id, change)).toMatchObject({
-      expiresAt: parent.expiresAt,
-    });
-    expect((await tokens.modify('acme', child.id, { scopes: [SCOPE] })).expiresAt).toEqual(
-      parent.expiresAt,
-    );
-  });
+      expect(await tokens[verb]('acme', child.id, change)).toMatchObject({
+        expiresAt: parent.expiresAt,
+      });
+      expect((await tokens.modify('acme', child.id, { scopes: [SCOPE] })).expiresAt).toEqual(
+        parent.expiresAt,
+      );
+    },
+  );
 
-  it('is within the catalog of the account as well', async () => {
+  it('stays within the catalog of the account as well', async () => {
     const { ScopeCatalog } = await import('../../src/scope/index.ts');
     let catalog = ScopeCatalog.from(BOTH);
     const { tokens, child } = await family({ catalog: () => catalog });
@@ -478,7 +496,7 @@ describe('a change of a derived token', () => {
     );
   });
 
-  it('is tried out by dryRun, within the same bounds', async () => {
+  it('can be tried with dryRun, within the same bounds', async () => {
     const { tokens, child } = await family();
     const change = { addScopes: ['*:*/*'] };
 
@@ -488,7 +506,7 @@ describe('a change of a derived token', () => {
     expect(await tokens.get('acme', child.id)).toMatchObject({ scopes: [SCOPE] });
   });
 
-  it('is refused when an ancestor has ended, unless it takes nothing from it', async () => {
+  it('is refused after an ancestor has ended, unless it only renames or suspends the token', async () => {
     const { tokens, parent, child } = await family();
     await tokens.revoke('acme', parent.id);
 
@@ -501,7 +519,7 @@ describe('a change of a derived token', () => {
     });
   });
 
-  it('does not need the parent to suspend it or to rename it', async () => {
+  it('can suspend and rename the token while its parent cannot be read', async () => {
     const { tokens, store, child, parent } = await family();
     store.break('find', (ids: readonly string[]) =>
       ids.includes(parent.id) ? Promise.reject(new Error('down')) : store.inner.find(ids as never),
@@ -510,11 +528,12 @@ describe('a change of a derived token', () => {
     expect(await tokens.patch('acme', child.id, { suspended: true })).toMatchObject({
       state: 'suspended',
     });
+    expect(await tokens.patch('acme', child.id, { name: 'old' })).toMatchObject({ name: 'old' });
   });
 });
 
 describe('list({ parent })', () => {
-  it('finds the children of a token, and not their children', async () => {
+  it('finds the children of a token, but not its grandchildren', async () => {
     const { tokens, parent, child } = await family();
     const second = await tokens.derive(parent.value, { scopes: [OTHER_SCOPE] });
     await tokens.derive(child.value, { scopes: [SCOPE] });
@@ -526,7 +545,7 @@ describe('list({ parent })', () => {
     expect(await tokens.list({ account: 'acme', parent: NO_ID })).toEqual({ tokens: [] });
   });
 
-  it('goes on page by page, and its cursor is good for no other parent', async () => {
+  it('pages through the children with a cursor that is valid for this parent only', async () => {
     const { tokens, parent, child } = await family();
     for (let i = 0; i < 4; i += 1) await tokens.derive(parent.value, { scopes: [SCOPE] });
     const all = await allOf(tokens.listAll({ account: 'acme', parent: parent.id, limit: 2 }));
@@ -541,7 +560,7 @@ describe('list({ parent })', () => {
     );
   });
 
-  it('refuses what is not an id', async () => {
+  it('refuses a parent that is not an id', async () => {
     const { tokens, parent } = await family();
 
     expect(await codeOf(tokens.list({ account: 'acme', parent: parent.value }))).toBe(
@@ -550,9 +569,9 @@ describe('list({ parent })', () => {
   });
 });
 
-describe('the reads of a derived token', () => {
+describe('the store reads for a derived token', () => {
   it.each([true, false])(
-    'are one for itself and one for all its ancestors (local: %s)',
+    'are one for the token and one for all its ancestors (local: %s)',
     async (local) => {
       const store = new RecordingStore(new MemoryTokenStore(), { local });
       const tokens = new TokenService({ store, keys: [K1], prefix: 'acme' });
@@ -567,7 +586,7 @@ describe('the reads of a derived token', () => {
     },
   );
 
-  it('are none when all are cached, and the hit is synchronous', async () => {
+  it('are zero when the token and its ancestors are cached, so that verifySync answers', async () => {
     const { tokens, store, child } = await family({ cache: { maxStaleMs: 60_000 } });
     expect(tokens.verifySync(child.value, NEED)).toBeUndefined();
     await tokens.verify(child.value, NEED);
@@ -577,7 +596,7 @@ describe('the reads of a derived token', () => {
     expect(store.takeCalls()).toEqual([]);
   });
 
-  it('are those of what is not cached: an ancestor that was changed', async () => {
+  it('are one after a change of a cached ancestor', async () => {
     const { tokens, store, parent, child } = await family({ cache: { maxStaleMs: 60_000 } });
     await tokens.verify(child.value, NEED);
     await tokens.patch('acme', parent.id, { name: 'changed' });
@@ -588,14 +607,14 @@ describe('the reads of a derived token', () => {
     expect(store.takeCalls()).toEqual(['find']);
   });
 
-  it('are as fresh as those of the token itself, on other nodes as well', async () => {
+  it('are repeated when a cached ancestor is too old, even if the token itself is not', async () => {
     const clock = manualClock();
     const store = new MemoryTokenStore();
     const options = { store, keys: [K1], prefix: 'acme', clock };
     const here = new TokenService(options);
     const there = new TokenService({ ...options, cache: { maxStaleMs: 1000 } });
     const [root, leaf] = (await chainOf(here, 2)) as [IssuedToken, IssuedToken];
-    // The token was read later than its ancestor: the older one counts.
+    // The ancestor is read first, so it becomes too old before the token does.
     await there.verify(root.value, NEED);
     clock.advance(0.9);
     expect(await there.allows(leaf.value, NEED)).toBe(true);
@@ -605,7 +624,7 @@ describe('the reads of a derived token', () => {
     expect(await there.verify(leaf.value, NEED)).toMatchObject({ reason: 'ancestor_revoked' });
   });
 
-  it('ask the store with fresh, whatever is cached', async () => {
+  it('are made with fresh: true, whatever is cached', async () => {
     const { tokens, store, child } = await family({ cache: { maxStaleMs: 60_000 } });
     await tokens.verify(child.value, NEED);
     store.takeCalls();
@@ -616,19 +635,22 @@ describe('the reads of a derived token', () => {
 
   it.each([
     ['fails', () => Promise.reject(new Error('down')), 'store_unavailable'],
-    ['lies', () => Promise.resolve([{ id: NO_ID }]), 'store_corrupt'],
-  ])('accept nobody if the store %s about an ancestor', async (_, answer, code) => {
-    const { tokens, store, parent, child } = await family();
-    store.break('find', (ids: readonly string[]) =>
-      ids.includes(parent.id) ? answer() : store.inner.find(ids as never),
-    );
+    ['returns a wrong record', () => Promise.resolve([{ id: NO_ID }]), 'store_corrupt'],
+  ])(
+    'make verify, introspect and explain fail if the store %s for an ancestor',
+    async (_, answer, code) => {
+      const { tokens, store, parent, child } = await family();
+      store.break('find', (ids: readonly string[]) =>
+        ids.includes(parent.id) ? answer() : store.inner.find(ids as never),
+      );
 
-    expect(await codeOf(tokens.verify(child.value, NEED))).toBe(code);
-    expect(await codeOf(tokens.introspect(child.value))).toBe(code);
-    expect(await codeOf(tokens.explain('acme', child.id, NEED))).toBe(code);
-  });
+      expect(await codeOf(tokens.verify(child.value, NEED))).toBe(code);
+      expect(await codeOf(tokens.introspect(child.value))).toBe(code);
+      expect(await codeOf(tokens.explain('acme', child.id, NEED))).toBe(code);
+    },
+  );
 
-  it('refuse an ancestor of another account', async () => {
+  it('treat an ancestor of another account as revoked', async () => {
     const { tokens, store, parent, child } = await family();
     store.break('find', async (ids: never) =>
       (await store.inner.find(ids)).map((record) =>
@@ -643,7 +665,7 @@ describe('the reads of a derived token', () => {
 describe('the limits of a derived token', () => {
   const counting = () => family({ limits: { store: new MemoryLeaseStore() } });
 
-  it('add to those of its parent, or lower them', async () => {
+  it('can equal or tighten those of its parent, but not loosen them', async () => {
     const { tokens } = await counting();
     const limits = {
       addresses: ['10.0.0.0/8'],
@@ -679,7 +701,7 @@ describe('the limits of a derived token', () => {
     ]);
   });
 
-  it('are bounded when they are changed, too, and can be removed', async () => {
+  it('have the same bound when they are changed, and can be removed', async () => {
     const { tokens, parent, child } = await counting();
     await tokens.patch('acme', parent.id, { limits: { uses: 5 } });
     const change = (limits: TokenLimits | null) => tokens.patch('acme', child.id, { limits });
@@ -689,7 +711,7 @@ describe('the limits of a derived token', () => {
     expect((await change(null)).limits).toBeUndefined();
   });
 
-  it('are counted on the token and on each limited ancestor', async () => {
+  it('count a use on the token and on each ancestor with limits', async () => {
     const { tokens, parent, child } = await counting();
     await tokens.patch('acme', parent.id, { limits: { uses: 3 } });
     await tokens.patch('acme', child.id, { limits: { uses: 2 } });
@@ -701,7 +723,7 @@ describe('the limits of a derived token', () => {
     expect(await tokens.verify(parent.value, NEED)).toMatchObject({ reason: 'limit_exceeded' });
   });
 
-  it('end with those of the parent, and a refused use costs neither', async () => {
+  it('are reached when those of the parent are, and refused uses do not count', async () => {
     const { tokens, parent, child } = await counting();
     await tokens.patch('acme', parent.id, { limits: { uses: 1 } });
     await tokens.patch('acme', child.id, { limits: { uses: 1 } });
@@ -711,7 +733,7 @@ describe('the limits of a derived token', () => {
     expect(await tokens.verify(child.value, NEED)).toMatchObject({ reason: 'limit_exceeded' });
   });
 
-  it('hold for addresses of each ancestor', async () => {
+  it('include the addresses of each ancestor', async () => {
     const { tokens, parent, child } = await counting();
     await tokens.patch('acme', parent.id, { limits: { addresses: ['10.0.0.0/8'] } });
     const from = async (address?: string) =>

@@ -30,7 +30,7 @@ describe.each(Object.entries(VERBS))('%s', (_, call) => {
     ['12h', 43_200],
     ['1s', 1],
     [3600, 3600],
-  ])('takes expiresIn %j', async (expiresIn, seconds) => {
+  ])('accepts expiresIn %j', async (expiresIn, seconds) => {
     const setting = await begin();
 
     const token = await call(setting, { expiresIn });
@@ -38,7 +38,7 @@ describe.each(Object.entries(VERBS))('%s', (_, call) => {
     expect(token.expiresAt.getTime()).toBe(setting.start + seconds * 1000);
   });
 
-  it('takes an instant', async () => {
+  it('accepts expiresAt', async () => {
     const setting = await begin();
     const expiresAt = new Date(setting.start + 5000);
 
@@ -46,7 +46,7 @@ describe.each(Object.entries(VERBS))('%s', (_, call) => {
   });
 
   it.each(['91d', '0d', '30', '30 days', 0, -1, 1.5, 90 * DAY + 1, Number.NaN, true, null, {}])(
-    'refuses expiresIn %j by its name',
+    'refuses expiresIn $0, naming the member',
     async (expiresIn) => {
       const setting = await begin();
 
@@ -57,7 +57,7 @@ describe.each(Object.entries(VERBS))('%s', (_, call) => {
     },
   );
 
-  it('refuses an instant that is past or too far', async () => {
+  it('refuses an expiresAt that is not in the future, or too far in it', async () => {
     const setting = await begin();
 
     for (const offset of [0, -1000, (90 * DAY + 1) * 1000]) {
@@ -66,7 +66,7 @@ describe.each(Object.entries(VERBS))('%s', (_, call) => {
     }
   });
 
-  it('refuses two lifetimes at once', async () => {
+  it('refuses expiresIn together with expiresAt', async () => {
     const setting = await begin();
     const expiresAt = new Date(setting.start + 5000);
 
@@ -80,7 +80,7 @@ describe.each(Object.entries(VERBS))('%s', (_, call) => {
 });
 
 describe('issue', () => {
-  it('refuses ttlSeconds beside another lifetime, and takes it alone', async () => {
+  it('refuses ttlSeconds together with another lifetime, and accepts it alone', async () => {
     const { tokens, start } = await begin();
 
     for (const other of [{ expiresIn: 60 }, { expiresAt: new Date(start + 5000) }]) {

@@ -17,7 +17,7 @@ import {
 import { K1 } from '../support.ts';
 
 const LIMIT = 4096;
-/** From where on no list is known from the last call: a thousand scopes are remembered. */
+/** More than the thousand scopes that are remembered, so that each call parses its list again. */
 const SCOPES = [1024, 1600, 2560, 4096];
 const TOKENS = [1250, 2500, 5000, 10_000];
 
@@ -45,10 +45,10 @@ function serviceOver(makeStore: MakeStore, catalogSize = LIMIT): TokenService {
   return tokens;
 }
 
-/** What is measured over a store of a kind. */
+/** A call to measure, over stores of one kind. */
 type OnStore = (makeStore: MakeStore) => CallSurface;
 
-/** A token with so many scopes, for calls that change nothing or can be made again. */
+/** Makes a call on a token with `size` scopes. The call changes nothing, or can be repeated. */
 type OnToken = (tokens: TokenService, id: string, size: number) => () => Promise<unknown>;
 
 const held =
@@ -72,7 +72,7 @@ const refused = (call: Promise<unknown>) =>
     () => 'refused',
   );
 
-/** By what a caller sends, or a token holds. */
+/** Calls whose cost depends on the scopes that a caller sends or a token holds. */
 const BY_SCOPES: readonly (readonly [string, OnStore])[] = [
   [
     'issue of named scopes',
@@ -86,14 +86,14 @@ const BY_SCOPES: readonly (readonly [string, OnStore])[] = [
     }),
   ],
   [
-    'issue of what no entry is like',
+    'issue of scopes unlike any entry',
     asked((t, size) => {
       const scopes = respelled(size, '/r', '/q');
       return () => refused(t.issue({ account: 'a', scopes }));
     }),
   ],
   [
-    'issue of what does not parse',
+    'issue of scopes that do not parse',
     asked((t, size) => {
       const scopes = entries(size).map((scope) => `${scope.toLowerCase()}/`);
       return () => refused(t.issue({ account: 'a', scopes }));
@@ -107,23 +107,26 @@ const BY_SCOPES: readonly (readonly [string, OnStore])[] = [
   ],
   ['modify', held((t, id, size) => () => t.modify('a', id, { scopes: entries(size) }))],
   ['patch of scopes', held((t, id, size) => () => t.patch('a', id, { scopes: entries(size) }))],
-  ['patch that adds', held((t, id, size) => () => t.patch('a', id, { addScopes: entries(size) }))],
   [
-    'patch that removes',
+    'patch that adds scopes',
+    held((t, id, size) => () => t.patch('a', id, { addScopes: entries(size) })),
+  ],
+  [
+    'patch that removes scopes',
     held((t, id, size) => {
       const removeScopes = entries(size).slice(1);
       return () => t.patch('a', id, { removeScopes }, { dryRun: true });
     }),
   ],
   [
-    'patch that removes what is not held',
+    'patch that removes scopes not held',
     held((t, id, size) => {
       const removeScopes = respelled(size, '/r', '/q');
       return () => refused(t.patch('a', id, { removeScopes }));
     }),
   ],
   [
-    'patch that lengthens the life',
+    'patch of a later expiry',
     held((t, id) => {
       let ms = manualClock().now().getTime() + 1_000_000;
       return () => t.patch('a', id, { expiresAt: new Date(ms++) });
@@ -153,17 +156,17 @@ const BY_SCOPES: readonly (readonly [string, OnStore])[] = [
   ],
 ];
 
-/** By how many scopes exist. */
+/** Calls whose cost depends on the size of the catalog. */
 const BY_CATALOG: readonly (readonly [string, CallSurface])[] = [
   [
-    'issue of one',
+    'issue of one scope',
     async (size) => {
       const tokens = serviceOver(sqlite, size);
       return () => tokens.issue({ account: 'a', scopes: [entryOf(7)] });
     },
   ],
   [
-    'issue of one that is misspelt',
+    'issue of a misspelled scope',
     async (size) => {
       const tokens = serviceOver(sqlite, size);
       return () =>
@@ -192,7 +195,7 @@ async function withTokens(size: number, makeStore = memory): Promise<TokenServic
   return tokens;
 }
 
-/** By how many tokens the account has. */
+/** Calls whose cost depends on the number of tokens of the account. */
 const BY_TOKENS: readonly (readonly [string, CallSurface, number])[] = [
   [
     'issue and revoke',
@@ -224,18 +227,21 @@ const BY_TOKENS: readonly (readonly [string, CallSurface, number])[] = [
 ];
 
 describe('the cost of a verb', () => {
-  it.each(BY_SCOPES)('grows no faster than its scopes: %s', async (_, over) => {
-    // In memory: a file has steps of its own, where a row no longer fits into a page or a block.
+  it.each(BY_SCOPES)('grows no faster than the number of scopes: %s', async (_, over) => {
+    // In memory: on a file, costs jump when a row no longer fits into a page or a block.
     expect(await slopeOfCalls(over(memory), SCOPES, NEAR_LINEAR)).toBeLessThan(NEAR_LINEAR);
   });
 
-  it.each(BY_CATALOG)('grows no faster than the catalog: %s', async (_, surface) => {
+  it.each(BY_CATALOG)('grows no faster than the size of the catalog: %s', async (_, surface) => {
     expect(await slopeOfCalls(surface, TOKENS, NEAR_LINEAR)).toBeLessThan(NEAR_LINEAR);
   });
 
-  it.each(BY_TOKENS)('grows no faster than the tokens: %s', async (_, surface, limit) => {
-    expect(await slopeOfCalls(surface, TOKENS, limit)).toBeLessThan(limit);
-  });
+  it.each(BY_TOKENS)(
+    'grows no faster than the number of tokens of the account: %s',
+    async (_, surface, limit) => {
+      expect(await slopeOfCalls(surface, TOKENS, limit)).toBeLessThan(limit);
+    },
+  );
 
   it.each<[string, (tokens: TokenService) => Promise<number>]>([
     ['revokeAll', (tokens) => tokens.revokeAll('a')],
@@ -246,7 +252,7 @@ describe('the cost of a verb', () => {
         return tokens.purge({ before: manualClock().now() });
       },
     ],
-  ])('of all tokens grows no faster than these: %s', async (_, call) => {
+  ])('on all tokens grows no faster than their number: %s', async (_, call) => {
     const surface: CallSurface = async (size) => {
       const tokens = await withTokens(size);
       return () => call(tokens);
@@ -255,7 +261,7 @@ describe('the cost of a verb', () => {
     expect(slope).toBeLessThan(NEAR_LINEAR);
   });
 
-  it('of a verify does not depend on the scopes, once they are compiled', async () => {
+  it('does not depend on the number of scopes for verify, once they are compiled', async () => {
     const surface: CallSurface = async (size) => {
       const tokens = serviceOver(memory);
       const { value } = await tokens.issue({ account: 'a', scopes: entries(size) });
@@ -264,13 +270,13 @@ describe('the cost of a verb', () => {
     expect(await slopeOfCalls(surface, SCOPES, FLAT)).toBeLessThan(FLAT);
   });
 
-  it('would be noticed where each scope is compared with each (the control)', async () => {
+  it('would fail this test if each scope were compared with each other one (the control)', async () => {
     const surface: CallSurface = async (size) => async () => comparedEachWithEach(size / 16);
     expect(await slopeOfCalls(surface, SCOPES)).toBeGreaterThan(1.6);
   });
 });
 
-/** How removing was done once. */
+/** The quadratic way in which scopes were removed once. */
 function comparedEachWithEach(size: number): number {
   const held = entries(size);
   const removed = held.slice(1);
@@ -282,11 +288,11 @@ function comparedEachWithEach(size: number): number {
 }
 
 describe('the event loop', () => {
-  it.each(BY_SCOPES)('is not held by 4096 scopes: %s', async (_, over) => {
+  it.each(BY_SCOPES)('is not blocked by 4096 scopes: %s', async (_, over) => {
     expect(await holdOf(await over(sqlite)(LIMIT), MAX_HOLD)).toBeLessThan(MAX_HOLD);
   });
 
-  it.each(BY_CATALOG)('is not held by a catalog of 10 000: %s', async (_, surface) => {
+  it.each(BY_CATALOG)('is not blocked by a catalog of 10 000 scopes: %s', async (_, surface) => {
     expect(await holdOf(await surface(10_000), MAX_HOLD)).toBeLessThan(MAX_HOLD);
   });
 
@@ -299,12 +305,12 @@ describe('the event loop', () => {
     ],
     ['revokeAll', (tokens) => tokens.revokeAll('a')],
     ['purge', (tokens) => tokens.purge({ before: manualClock().now() })],
-  ])('is not held by 10 000 tokens on SQLite: %s', async (_, call) => {
+  ])('is not blocked by 10 000 tokens on SQLite: %s', async (_, call) => {
     const tokens = await withTokens(10_000, sqlite);
     expect(await holdOf(() => call(tokens), MAX_HOLD)).toBeLessThan(MAX_HOLD);
   });
 
-  it('is not held by large tokens, of which there are many', async () => {
+  it('is not blocked by many large tokens', async () => {
     const tokens = serviceOver(sqlite);
     for (let i = 0; i < 120; i++) {
       await tokens.issue({ account: 'a', scopes: entries(LIMIT).slice(i) });
@@ -315,7 +321,7 @@ describe('the event loop', () => {
     }
   });
 
-  it('would be seen to be held (the control)', async () => {
+  it('would be seen as blocked if scopes were compared with each other (the control)', async () => {
     const compare = async () => comparedEachWithEach(256);
     expect(await holdOf(compare)).toBeGreaterThan(2 * MAX_HOLD);
   });

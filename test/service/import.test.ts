@@ -30,7 +30,7 @@ const FOREIGN = [
   formats.sha256({ pattern: /key-([0-9a-f]{32})/, name: 'own' }),
 ];
 
-/** Values with what the real systems have stored of them. */
+/** Values, with the hashes that the real systems stored for them. */
 const VECTORS: readonly (readonly [format: string, value: string, stored: string])[] = [
   ['sanctum', `12|${ENTROPY}`, '07da98e08cb36de97b721cc4a69f860e0ba17205db2e448052c6460df5b83749'],
   ['sanctum', ENTROPY, '07da98e08cb36de97b721cc4a69f860e0ba17205db2e448052c6460df5b83749'],
@@ -58,28 +58,33 @@ function rowOf(format: string, digest: string, more: Partial<ImportInput> = {}):
 }
 
 describe('import', () => {
-  it.each(VECTORS)('makes a value of %s work as it is: %s', async (format, value, digest) => {
-    const { tokens } = importing();
-    expect(await tokens.verify(value, NEED)).toMatchObject({ ok: false, reason: 'unknown' });
+  it.each(VECTORS)(
+    'makes an existing value of format %s verifiable: %s',
+    async (format, value, digest) => {
+      const { tokens } = importing();
+      expect(await tokens.verify(value, NEED)).toMatchObject({ ok: false, reason: 'unknown' });
 
-    const token = await tokens.import(rowOf(format, digest, { name: 'ci', metadata: { old: 7 } }));
+      const token = await tokens.import(
+        rowOf(format, digest, { name: 'ci', metadata: { old: 7 } }),
+      );
 
-    expect(token).toMatchObject({ account: 'acme', name: 'ci', metadata: { old: 7 } });
-    expect(token.masked).toBe(`${format}:${token.id.slice(0, 6)}…`);
-    expect(token.value).toBeUndefined();
-    expect(await tokens.verify(value, NEED)).toMatchObject({ ok: true, token: { id: token.id } });
-    expect(await tokens.verify(value, { scope: OTHER_SCOPE })).toMatchObject({
-      reason: 'insufficient_scope',
-    });
-  });
+      expect(token).toMatchObject({ account: 'acme', name: 'ci', metadata: { old: 7 } });
+      expect(token.masked).toBe(`${format}:${token.id.slice(0, 6)}…`);
+      expect(token.value).toBeUndefined();
+      expect(await tokens.verify(value, NEED)).toMatchObject({ ok: true, token: { id: token.id } });
+      expect(await tokens.verify(value, { scope: OTHER_SCOPE })).toMatchObject({
+        reason: 'insufficient_scope',
+      });
+    },
+  );
 
-  it('derives id and digest from what was stored, as documented', async () => {
+  it('derives id and digest from the stored hash as documented', async () => {
     const { tokens, store } = importing();
     const [format, , digest] = VECTORS[0] as (typeof VECTORS)[number];
     const { id } = await tokens.import(rowOf(format, digest));
     const record = await recordOf(store, id);
 
-    // Made by a program of another language.
+    // Computed by a program in another language.
     expect(id).toBe('9qtaCvDIEJDqSkCACu01Lo');
     expect(Buffer.from(record.digest).toString('hex')).toBe(
       'ddb2e7581a46ffee628f803b5d6d92796942d1e02c7caab0a6d22f38a6d64b48',
@@ -87,7 +92,7 @@ describe('import', () => {
     expect(record.format).toBe('sanctum');
   });
 
-  it('keeps nothing that can be presented, nor what the other system has kept', async () => {
+  it('stores neither the value nor the old hash, and no stored hash is accepted as a value', async () => {
     const { tokens, store } = importing();
     for (const [format, value, digest] of VECTORS) {
       const { id } = await tokens.import(rowOf(format, digest));
@@ -97,7 +102,7 @@ describe('import', () => {
 
       expect(kept.includes(value)).toBe(false);
       expect(kept.includes(bytes.toString('hex'))).toBe(false);
-      // The old hash, presented in any of its spellings, opens nothing.
+      // Neither hash is accepted as a value, in any spelling.
       for (const spelling of ['hex', 'base64', 'base64url'] as const) {
         for (const stored of [bytes, Buffer.from(record.digest)]) {
           const text = stored.toString(spelling);
@@ -109,7 +114,7 @@ describe('import', () => {
     }
   });
 
-  it('takes a digest as bytes, in hex, base64 and base64url, and knows them as one', async () => {
+  it('accepts a digest as bytes, hex, base64 or base64url, and treats them as the same', async () => {
     const { tokens } = importing();
     const bytes = createHash('sha256').update(ENTROPY).digest();
     const ids = new Set<string>();
@@ -145,10 +150,10 @@ describe('import', () => {
 
   it.each([
     ['a SHA-512', { digest: 'ab'.repeat(64) }, 'invalid_request'],
-    ['another length', { digest: 'ab'.repeat(16) }, 'invalid_request'],
-    ['no digest', { digest: undefined as never }, 'invalid_request'],
-    ['a format that is not there', { format: 'keypal' }, 'invalid_request'],
-    ['no scopes', { scopes: [] }, 'scopes_required'],
+    ['a digest of another length', { digest: 'ab'.repeat(16) }, 'invalid_request'],
+    ['a missing digest', { digest: undefined as never }, 'invalid_request'],
+    ['an unknown format', { format: 'keypal' }, 'invalid_request'],
+    ['an empty list of scopes', { scopes: [] }, 'scopes_required'],
     ['an expiry in the past', { expiresAt: new Date('2099-01-01') }, 'invalid_expire'],
     [
       'an expiry beyond the longest lifetime',
@@ -163,7 +168,7 @@ describe('import', () => {
     expect(await codeOf(tokens.import(rowOf(format, digest, more as never)))).toBe(code);
   });
 
-  it('can be repeated: the token stays as it is, also if it was revoked', async () => {
+  it('can be repeated: the token stays unchanged, even if it was revoked', async () => {
     const { tokens } = importing();
     const [format, value, digest] = VECTORS[0] as (typeof VECTORS)[number];
     const { id } = await tokens.import(rowOf(format, digest));
@@ -196,7 +201,7 @@ describe('an imported token', () => {
     return { ...setting, value, token: await setting.tokens.import(rowOf(format, digest)) };
   };
 
-  it('is listed, shown by its value, patched, suspended and revoked like any other', async () => {
+  it('can be listed, read by its value, suspended, resumed and revoked', async () => {
     const { tokens, token, value } = await imported();
 
     expect(await allOf(tokens.listAll({ account: 'acme' }))).toMatchObject([{ id: token.id }]);
@@ -208,7 +213,7 @@ describe('an imported token', () => {
     expect(await tokens.verify(value, NEED)).toMatchObject({ reason: 'revoked' });
   });
 
-  it('gets a value of ours by rotate; the old one has its grace', async () => {
+  it('gets a tokenwright value from rotate, and keeps the old one for the grace period', async () => {
     const { tokens, store, clock, token, value } = await imported();
     const rotated = await tokens.rotate('acme', token.id, { graceSeconds: 60 });
 
@@ -221,7 +226,7 @@ describe('an imported token', () => {
     expect(await tokens.verify(value, NEED)).toMatchObject({ reason: 'unknown' });
   });
 
-  it('keeps its value until the new one is used, if it is asked to', async () => {
+  it('keeps its value until the new one is used after a rotation with first-use', async () => {
     const { tokens, store, token, value } = await imported();
     const next = await tokens.rotate('acme', token.id, { activate: 'first-use' });
     expect(await tokens.allows(value, NEED)).toBe(true);
@@ -233,7 +238,7 @@ describe('an imported token', () => {
     expect(await tokens.allows(value, NEED)).toBe(false);
   });
 
-  it('can be derived from', async () => {
+  it('can be the parent of a derived token', async () => {
     const { tokens, token, value } = await imported();
     const child = await tokens.derive(value, { scopes: [SCOPE] });
 
@@ -242,7 +247,7 @@ describe('an imported token', () => {
     expect(await tokens.verify(child.value, NEED)).toMatchObject({ reason: 'ancestor_revoked' });
   });
 
-  it('is found synchronously when it is cached', async () => {
+  it('is verified synchronously when it is cached', async () => {
     const { tokens } = setUp({ foreign: FOREIGN, cache: { maxStaleMs: 60_000 } });
     const [format, value, digest] = VECTORS[0] as (typeof VECTORS)[number];
     await tokens.import(rowOf(format, digest));
@@ -252,17 +257,17 @@ describe('an imported token', () => {
   });
 });
 
-describe('a value that fits no format', () => {
+describe('a value that matches no format', () => {
   it.each([
     ['too short', '1|abc'],
     ['too long', 'a'.repeat(600)],
     ['with a space', `1| ${ENTROPY}`],
     ['with a wrong checksum', `1|${ENTROPY}6d0f5a11`],
     ['with another prefix', 'unx_3ZHgTRVY5wmFb4LqsWJX7P'],
-    ['with a character that base58 has not', 'unk_3ZHgTRVY5wmFb4LqsWJX70'],
+    ['with a character that is not base58', 'unk_3ZHgTRVY5wmFb4LqsWJX70'],
     ['not ASCII', `1|${ENTROPY.slice(1)}é`],
-    ['two in one', `1|${ENTROPY}\n1|${ENTROPY}`],
-  ])('is malformed and costs no read: %s', async (_, value) => {
+    ['two values in one', `1|${ENTROPY}\n1|${ENTROPY}`],
+  ])('is malformed and causes no store call: %s', async (_, value) => {
     const { tokens, store } = importing();
 
     expect(await tokens.verify(value, NEED)).toMatchObject({ reason: 'malformed' });
@@ -276,7 +281,7 @@ describe('a value that fits no format', () => {
     expect(store.takeCalls()).toEqual([]);
   });
 
-  it('never meets one if it begins as a value of ours', async () => {
+  it('is not passed to a format if it starts with the prefix of the service', async () => {
     const asked: string[] = [];
     const spy = {
       name: 'spy',
@@ -296,7 +301,7 @@ describe('a value that fits no format', () => {
     expect(asked).toEqual([`other_${ENTROPY}`]);
   });
 
-  it('is malformed if a format of the host throws', async () => {
+  it('is malformed if a custom format throws', async () => {
     const broken = {
       name: 'broken',
       hashedPart: () => {
@@ -311,12 +316,15 @@ describe('a value that fits no format', () => {
 
 describe('the option foreign', () => {
   it.each([
-    ['what is not a list', 'sanctum'],
-    ['what is not a format', [{}]],
-    ['a bad name', [{ name: 'My Format', hashedPart: () => undefined }]],
-    ['two of one name', [formats.sanctum(), formats.sanctum()]],
-    ['values that begin as ours', [formats.unkey({ prefix: 'acme' })]],
-    ['values that begin as ours, with more', [formats.betterAuth({ prefix: 'acme_live_' })]],
+    ['a value that is not a list', 'sanctum'],
+    ['an entry that is not a format', [{}]],
+    ['an entry with a bad name', [{ name: 'My Format', hashedPart: () => undefined }]],
+    ['two formats with the same name', [formats.sanctum(), formats.sanctum()]],
+    ['a format with the prefix of the service', [formats.unkey({ prefix: 'acme' })]],
+    [
+      'a format with a prefix that starts with that of the service',
+      [formats.betterAuth({ prefix: 'acme_live_' })],
+    ],
   ])('refuses %s', async (_, foreign) => {
     const make = () =>
       new TokenService({
@@ -329,7 +337,7 @@ describe('the option foreign', () => {
     expect(await codeOf(make)).toBe('invalid_options');
   });
 
-  it('takes no bad prefix and no bad pattern', async () => {
+  it('needs formats with a valid prefix, length and pattern', async () => {
     expect(await codeOf(() => formats.unkey({ prefix: '(' }))).toBe('invalid_options');
     expect(await codeOf(() => formats.betterAuth({ length: 1.5 }))).toBe('invalid_options');
     expect(await codeOf(() => formats.sha256({ pattern: 'x' as never }))).toBe('invalid_options');
@@ -342,7 +350,7 @@ describe('importMany', () => {
       rowOf('own', createHash('sha256').update(`${i}`).digest('base64url')),
     );
 
-  it('takes a stream, and reports each refused row by number and reason', async () => {
+  it('accepts a stream, and reports each refused row with its number and code', async () => {
     const { tokens } = importing();
     const rows = many(250);
     rows[2] = rowOf('own', '$2y$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy');
@@ -367,7 +375,7 @@ describe('importMany', () => {
     expect(await tokens.importMany(stream())).toMatchObject({ imported: 0, skipped: 248 });
   });
 
-  it('skips a row that comes twice, and refuses it for another account', async () => {
+  it('skips a repeated row, and refuses it for another account', async () => {
     const { tokens } = importing();
     const [row] = many(1) as [ImportInput];
 
@@ -376,7 +384,7 @@ describe('importMany', () => {
     expect(report).toEqual({ rows: 3, imported: 1, skipped: 1, refused: 1 });
   });
 
-  it('tries out without writing', async () => {
+  it('writes nothing with dryRun', async () => {
     const { tokens, store } = importing();
 
     expect(await tokens.importMany(many(3), { dryRun: true })).toMatchObject({ imported: 3 });
@@ -384,7 +392,7 @@ describe('importMany', () => {
     expect(await tokens.list({ account: 'acme' })).toEqual({ tokens: [] });
   });
 
-  it('goes on where it was interrupted', async () => {
+  it('continues after an interruption, and skips the rows already imported', async () => {
     const { tokens, store } = importing();
     let inserts = 0;
     store.break('insert', (record: never, quota: never) => {

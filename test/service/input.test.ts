@@ -6,7 +6,7 @@ import { codeOf, NO_ID, OTHER_SCOPE, refusalOf, SCOPE, setUp } from '../support.
 const ISSUE = { account: 'acme', scopes: [SCOPE] };
 const BAD_DATE = new Date(Number.NaN);
 
-/** What `issue` says when these members stand beside good ones. */
+/** The error message of `issue` when these members are added to valid ones. */
 async function messageFor(members: object): Promise<string> {
   const { tokens } = setUp({ lifetime: { maxSeconds: 60 } });
   return (await refusalOf(tokens.issue({ ...ISSUE, ...members } as typeof ISSUE))).message;
@@ -28,11 +28,11 @@ describe('an unknown member', () => {
     ['wxyzdata', 'metadata'],
     ['vwxyzata', undefined],
     ['x'.repeat(100), undefined],
-  ])('%s is taken for %s', async (name, meant) => {
+  ])('%s gets the suggestion %s', async (name, meant) => {
     expect(hintIn(await messageFor({ [name]: 1 }))).toBe(meant);
   });
 
-  it('gets a hint when one of the first twenty is like a known one', async () => {
+  it('gets a suggestion only if it is among the first twenty', async () => {
     const far = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, i) => [`zzzzzzzz${i}`, 1]));
 
@@ -44,27 +44,27 @@ describe('an unknown member', () => {
     ['zzzzzzzz', '"zzzzzzzz"'],
     ['x'.repeat(32), `"${'x'.repeat(32)}"`],
     ['hunter7', '(its name is not shown)'],
-  ])('%j is quoted as %s, beside the known ones', async (name, quoted) => {
+  ])('%j is quoted as %s, with a list of the known members', async (name, quoted) => {
     const known = 'account, scopes, ttlSeconds, expiresIn, expiresAt, name, metadata, limits';
 
     expect(await messageFor({ [name]: 1 })).toBe(`unknown member ${quoted} (known: ${known})`);
   });
 
-  it('is never quoted if it is a value', async () => {
+  it('is never quoted if its name is a token value', async () => {
     const { tokens } = setUp();
     const { value } = await tokens.issue(ISSUE);
 
     expect(await messageFor({ [value]: 1 })).toMatch(/^unknown member \(its name is not shown/);
   });
 
-  it('is named with the one that it stands in for, after others', async () => {
+  it('is the one named if it has a suggestion, even after others without one', async () => {
     const message = await messageFor({ zzzzzzzz: 1, ttl: 1 });
 
     expect(message).toMatch(/^unknown member "ttl"; did you mean ttlSeconds\? /);
   });
 });
 
-describe('what is refused', () => {
+describe('invalid input', () => {
   const { tokens, clock } = setUp();
   const now = clock.now();
   const year = 31_536_000;
@@ -176,14 +176,14 @@ describe('what is refused', () => {
       'metadata may take at most 4096 bytes as JSON; got 4097',
       metadata,
     ],
-  ])('%s is told so: %s', async (call, message, details) => {
+  ])('%s fails with the message: %s', async (call, message, details) => {
     const error = await refusalOf(call());
 
     expect(error.message).toEqual(message);
     if (details !== undefined) expect(error.details).toEqual(details);
   });
 
-  it('is nothing of this', async () => {
+  it('does not include the largest values allowed (the control)', async () => {
     const good = { ttlSeconds: year, name: 'x'.repeat(200), account: 'é'.repeat(127) };
 
     expect(await issue({ ...good, metadata: { a: 'x'.repeat(4088) } })).toMatchObject({
@@ -192,7 +192,7 @@ describe('what is refused', () => {
   });
 });
 
-describe('of several faults', () => {
+describe('input with several faults', () => {
   it.each<[string, (tokens: TokenService) => Promise<unknown>, string]>([
     [
       'scopes before the lifetime',
@@ -225,11 +225,11 @@ describe('of several faults', () => {
       'invalid_request',
     ],
     [
-      'the expiry before what the store knows',
+      'the expiry before the store is read',
       (t) => t.patch('acme', NO_ID, { expiresAt: BAD_DATE, name: 'x' }),
       'invalid_expire',
     ],
-  ])('%s', async (_, call, code) => {
+  ])('is refused for %s', async (_, call, code) => {
     expect(await codeOf(call(setUp().tokens))).toBe(code);
   });
 });
@@ -240,12 +240,12 @@ describe('the details of refused scopes', () => {
 
   it.each<[string, string[], object | undefined]>([
     [
-      'one that can be repaired',
+      'a scope that can be repaired',
       [SCOPE, repaired.scope],
       { scopes: [repaired.scope], refused: [repaired], member: 'scopes' },
     ],
     [
-      'one that the catalog does not know',
+      'a scope that the catalog does not know',
       [OTHER_SCOPE, SCOPE],
       {
         scopes: [OTHER_SCOPE],
@@ -253,8 +253,8 @@ describe('the details of refused scopes', () => {
         member: 'scopes',
       },
     ],
-    ['none', [], { member: 'scopes' }],
-  ])('name, of a list with %s, what is wrong with each', async (_, scopes, details) => {
+    ['no scopes', [], { member: 'scopes' }],
+  ])('name the member, and each refused scope, of a list with %s', async (_, scopes, details) => {
     const { tokens } = setUp({ catalog: known });
     const error = await refusalOf(tokens.issue({ account: 'acme', scopes }));
 
@@ -264,7 +264,7 @@ describe('the details of refused scopes', () => {
   it.each<[string, object | undefined]>([
     [repaired.scope, { suggestion: SCOPE }],
     ['nonsense', undefined],
-  ])('of the one scope %s are %o', async (scope, details) => {
+  ])('for the single scope %s are %o', async (scope, details) => {
     const { tokens } = setUp();
     const listed = await refusalOf(tokens.list({ account: 'acme', scope }));
     const verified = await refusalOf(tokens.verify('malformed', { scope }));

@@ -23,7 +23,7 @@ const CATALOG = ScopeCatalog.from([
 ]);
 
 describe('issue', () => {
-  it('gives a token for a year, with its value', async () => {
+  it('returns a token that is valid for a year, with its value', async () => {
     const { clock, tokens } = setUp();
     const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
 
@@ -42,7 +42,7 @@ describe('issue', () => {
     expect(Object.isFrozen(token)).toBe(true);
   });
 
-  it('keeps name and metadata, as a copy', async () => {
+  it('stores a copy of name and metadata', async () => {
     const { tokens } = setUp();
     const metadata = { team: { name: 'ops' } };
     const token = await tokens.issue({ account: 'acme', scopes: [SCOPE], name: 'CI', metadata });
@@ -53,7 +53,7 @@ describe('issue', () => {
     expect(token.name).toBe('CI');
   });
 
-  it('calls the store once, with what holds no secret', async () => {
+  it('calls the store once, without any secret', async () => {
     const { store, tokens } = setUp({ reveal: 'always' });
     const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
 
@@ -61,52 +61,57 @@ describe('issue', () => {
     expectNoSecret(store.calls, token.value);
   });
 
-  it.each(['once', 'always'] as const)('keeps nothing that opens a door (%s)', async (reveal) => {
-    const { store, tokens } = setUp({ reveal });
-    const { value, id } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
-    await tokens.rotate('acme', id, { graceSeconds: 60 });
-    const { secret } = partsOf(value);
-    const record = await recordOf(store, id);
-    const { createHash } = await import('node:crypto');
-    const forms = [value, secret, value.slice(5), id + secret].flatMap((text) => [
-      Buffer.from(text),
-      ...['sha256', 'sha1', 'sha512', 'md5'].map((name) => createHash(name).update(text).digest()),
-      Buffer.from(Buffer.from(text).toString('hex')),
-      Buffer.from(Buffer.from(text).toString('base64').replace(/=+$/, '')),
-    ]);
-    const kept = Object.values(record).map((field) =>
-      field instanceof Uint8Array ? Buffer.from(field) : Buffer.from(JSON.stringify(field) ?? ''),
-    );
+  it.each(['once', 'always'] as const)(
+    'stores neither a value nor a plain hash of one (reveal: %s)',
+    async (reveal) => {
+      const { store, tokens } = setUp({ reveal });
+      const { value, id } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+      await tokens.rotate('acme', id, { graceSeconds: 60 });
+      const { secret } = partsOf(value);
+      const record = await recordOf(store, id);
+      const { createHash } = await import('node:crypto');
+      const forms = [value, secret, value.slice(5), id + secret].flatMap((text) => [
+        Buffer.from(text),
+        ...['sha256', 'sha1', 'sha512', 'md5'].map((name) =>
+          createHash(name).update(text).digest(),
+        ),
+        Buffer.from(Buffer.from(text).toString('hex')),
+        Buffer.from(Buffer.from(text).toString('base64').replace(/=+$/, '')),
+      ]);
+      const kept = Object.values(record).map((field) =>
+        field instanceof Uint8Array ? Buffer.from(field) : Buffer.from(JSON.stringify(field) ?? ''),
+      );
 
-    for (const form of forms) expect(kept.some((field) => field.includes(form))).toBe(false);
-    expect(record.box === undefined).toBe(reveal === 'once');
-    // The control: the digest of the specification is there, so the search would find one.
-    const digest = createHash('sha256').update(`tokenwright/v1/verify\0${id}${secret}`).digest();
-    expect(kept.some((field) => field.includes(digest))).toBe(true);
-  });
+      for (const form of forms) expect(kept.some((field) => field.includes(form))).toBe(false);
+      expect(record.box === undefined).toBe(reveal === 'once');
+      // The control: the search finds the digest that the specification puts there.
+      const digest = createHash('sha256').update(`tokenwright/v1/verify\0${id}${secret}`).digest();
+      expect(kept.some((field) => field.includes(digest))).toBe(true);
+    },
+  );
 
   it.each<[string, Record<string, unknown>, string]>([
-    ['no account', { account: undefined }, 'invalid_request'],
+    ['a missing account', { account: undefined }, 'invalid_request'],
     ['an empty account', { account: '' }, 'invalid_request'],
     ['an account of 256 bytes', { account: 'a'.repeat(256) }, 'invalid_request'],
-    ['no scopes', { scopes: undefined }, 'scopes_required'],
-    ['an empty list', { scopes: [] }, 'scopes_required'],
-    ['a text', { scopes: SCOPE }, 'scopes_required'],
+    ['missing scopes', { scopes: undefined }, 'scopes_required'],
+    ['an empty list of scopes', { scopes: [] }, 'scopes_required'],
+    ['scopes as a string', { scopes: SCOPE }, 'scopes_required'],
     ['a bad scope', { scopes: [SCOPE, 'nonsense'] }, 'invalid_scope'],
-    ['a list in the list', { scopes: [[SCOPE]] }, 'invalid_scope'],
+    ['a list as a scope', { scopes: [[SCOPE]] }, 'invalid_scope'],
     ['4097 scopes', { scopes: Array(4097).fill(SCOPE) }, 'too_many_scopes'],
     ['a ttl of 0', { ttlSeconds: 0 }, 'invalid_ttl'],
     ['an empty name', { name: '' }, 'invalid_request'],
-    ['a name of 201', { name: 'n'.repeat(201) }, 'invalid_request'],
-    ['a name with a control', { name: 'a\u0007' }, 'invalid_request'],
+    ['a name of 201 characters', { name: 'n'.repeat(201) }, 'invalid_request'],
+    ['a name with a control character', { name: 'a\u0007' }, 'invalid_request'],
     ['a name of null', { name: null }, 'invalid_request'],
     ['metadata as a list', { metadata: [] }, 'invalid_request'],
     ['metadata of 4097 bytes', { metadata: { a: 'x'.repeat(4089) } }, 'invalid_request'],
     ['an unknown member', { scope: SCOPE }, 'invalid_request'],
     ['a past expiry', { expiresAt: new Date('2099-06-01') }, 'invalid_expire'],
     ['two lifetimes', { ttlSeconds: 1, expiresIn: 1 }, 'invalid_request'],
-    ['bad scope and bad ttl', { scopes: ['x'], ttlSeconds: 0 }, 'invalid_scope'],
-    ['bad name and bad scope', { scopes: ['x'], name: '' }, 'invalid_request'],
+    ['a bad scope and a bad ttl', { scopes: ['x'], ttlSeconds: 0 }, 'invalid_scope'],
+    ['a bad name and a bad scope', { scopes: ['x'], name: '' }, 'invalid_request'],
   ])('refuses %s without a store call', async (_, bad, code) => {
     const { store, tokens } = setUp();
     const good = { account: 'acme', scopes: [SCOPE] };
@@ -117,27 +122,27 @@ describe('issue', () => {
   });
 
   it.each<[string, object]>([
-    ['255 bytes of account', { account: 'a'.repeat(255) }],
-    ['200 characters of name', { name: 'n'.repeat(200) }],
-    ['4096 bytes of metadata', { metadata: { a: 'x'.repeat(4088) } }],
+    ['an account of 255 bytes', { account: 'a'.repeat(255) }],
+    ['a name of 200 characters', { name: 'n'.repeat(200) }],
+    ['metadata of 4096 bytes', { metadata: { a: 'x'.repeat(4088) } }],
     ['4096 scopes', { scopes: Array.from({ length: 4096 }, (_, i) => `GET:a.example/${i}`) }],
-    ['4096 times the same', { scopes: Array(4096).fill(SCOPE) }],
+    ['the same scope 4096 times', { scopes: Array(4096).fill(SCOPE) }],
     ['members that are undefined', { ttlSeconds: undefined, name: undefined, metadata: undefined }],
-  ])('takes %s', async (_, fields) => {
+  ])('accepts %s', async (_, fields) => {
     const { tokens } = setUp();
     const token = await tokens.issue({ account: 'acme', scopes: [SCOPE], ...fields });
     expect(await tokens.get(token.account, token.id)).toBeDefined();
   });
 
   it.each<[unknown]>([[undefined], [null], ['acme'], [[]], [42], [() => {}]])(
-    'refuses what is no object (%#)',
+    'refuses the input %o',
     async (input) => {
       const { tokens } = setUp();
       expect(await codeOf(tokens.issue(input as never))).toBe('invalid_request');
     },
   );
 
-  it('sorts scopes, drops duplicates and folds the case of the domain', async () => {
+  it('sorts scopes, removes duplicates and lowercases the domain', async () => {
     const { tokens } = setUp();
     const token = await tokens.issue({
       account: 'acme',
@@ -148,7 +153,7 @@ describe('issue', () => {
     expect(token.requested).toEqual([OTHER_SCOPE, SCOPE]);
   });
 
-  it('draws again when an id is taken, with a new secret', async () => {
+  it('retries with a new id and a new secret if an id is taken', async () => {
     const { store, tokens } = setUp();
     const drawn: TokenRecord[] = [];
     store.break('insert', async (record: TokenRecord) => {
@@ -164,7 +169,7 @@ describe('issue', () => {
     expect((await tokens.verify(token.value, { scope: SCOPE })).ok).toBe(true);
   });
 
-  it('gives up when each id is taken: that is no store', async () => {
+  it('gives up with store_corrupt if the store reports every id as taken', async () => {
     const { store, tokens } = setUp();
     store.break('insert', async () => {
       throw new TokenError('id_taken', 'this id is taken');
@@ -175,7 +180,7 @@ describe('issue', () => {
 });
 
 describe('issue with a catalog', () => {
-  it('expands wildcards to what exists, and tells what was asked for', async () => {
+  it('expands wildcards to the scopes that exist, and keeps the requested ones', async () => {
     const { tokens } = setUp({ catalog: CATALOG });
     const token = await tokens.issue({ account: 'acme', scopes: ['*:*.example/*'] });
 
@@ -184,21 +189,29 @@ describe('issue with a catalog', () => {
   });
 
   it.each<[string, string[], string]>([
-    ['what the catalog does not know', [SCOPE, 'GET:shop.example/secrets'], 'scope_unmatched'],
-    ['a domain that only ends alike', ['GET:evilshop.example/orders'], 'scope_unmatched'],
-    ['the apex of a wildcard', ['GET:*.api.shop.example/*'], 'scope_unmatched'],
-  ])('grants nothing when one scope is %s', async (_, scopes, code) => {
+    ['unknown to the catalog', [SCOPE, 'GET:shop.example/secrets'], 'scope_unmatched'],
+    [
+      'for a domain that only has the same ending',
+      ['GET:evilshop.example/orders'],
+      'scope_unmatched',
+    ],
+    [
+      'a wildcard for subdomains of which only the apex exists',
+      ['GET:*.api.shop.example/*'],
+      'scope_unmatched',
+    ],
+  ])('grants nothing if one scope is %s', async (_, scopes, code) => {
     const { store, tokens } = setUp({ catalog: CATALOG });
     expect(await codeOf(tokens.issue({ account: 'acme', scopes }))).toBe(code);
     expect(store.calls).toEqual([]);
   });
 
-  it('takes an empty catalog for a fault of the host', async () => {
+  it('fails with catalog_empty if the catalog is empty', async () => {
     const { tokens } = setUp({ catalog: ScopeCatalog.from([]) });
     expect(await codeOf(tokens.issue({ account: 'acme', scopes: [SCOPE] }))).toBe('catalog_empty');
   });
 
-  it('keeps wildcards as patterns where there is no catalog', async () => {
+  it('keeps wildcards as patterns if there is no catalog', async () => {
     const { tokens } = setUp();
     const token = await tokens.issue({ account: 'acme', scopes: ['*:*.example/*'] });
     const verdict = await tokens.verify(token.value, { scope: 'PUT:new.example/anything' });
@@ -208,7 +221,7 @@ describe('issue with a catalog', () => {
     expect((await tokens.verify(token.value, { scope: 'PUT:example/x' })).ok).toBe(false);
   });
 
-  it('gives existing tokens nothing of what the catalog gains later', async () => {
+  it('grants existing tokens no scopes that the catalog gains later', async () => {
     let catalog = CATALOG;
     const { tokens } = setUp({ catalog: () => catalog });
     const before = await tokens.issue({ account: 'acme', scopes: ['*:*/*'] });
@@ -220,7 +233,7 @@ describe('issue with a catalog', () => {
     expect((await tokens.verify(after.value, need)).ok).toBe(true);
   });
 
-  it('asks for the catalog of the very account', async () => {
+  it('uses the catalog of the account', async () => {
     const asked: string[] = [];
     const { tokens } = setUp({
       catalog: async (account) => {
@@ -248,32 +261,35 @@ describe('issue with a catalog', () => {
         throw new Error(String(K1.secret));
       },
     ],
-    ['gives nothing', () => undefined],
-    ['gives null', () => null],
-    ['gives a list', () => [SCOPE]],
-    ['gives an object', async () => ({})],
-    ['gives a text', async () => SCOPE],
+    ['returns undefined', () => undefined],
+    ['returns null', () => null],
+    ['returns a list', () => [SCOPE]],
+    ['returns an object', async () => ({})],
+    ['returns a string', async () => SCOPE],
     [
-      'gives a thenable that throws',
+      'returns a thenable that throws',
       () => ({
-        // biome-ignore lint/suspicious/noThenProperty: such things are given to await
+        // biome-ignore lint/suspicious/noThenProperty: a host can return a thenable
         get then() {
           throw new Error('no');
         },
       }),
     ],
     ['never answers', () => new Promise(() => {})],
-  ])('knows nothing of what an account may have when its function %s', async (_, catalog) => {
-    const { store, tokens } = setUp({ catalog: catalog as CatalogOption, deadlineMs: 5 });
-    const error = await refusalOf(tokens.issue({ account: 'acme', scopes: [SCOPE] }));
+  ])(
+    'fails with store_unavailable, and so does scopes, if the catalog function %s',
+    async (_, catalog) => {
+      const { store, tokens } = setUp({ catalog: catalog as CatalogOption, deadlineMs: 5 });
+      const error = await refusalOf(tokens.issue({ account: 'acme', scopes: [SCOPE] }));
 
-    expect(error.code).toBe('store_unavailable');
-    expect(store.calls).toEqual([]);
-    expect(await codeOf(tokens.scopes('acme'))).toBe('store_unavailable');
-  });
+      expect(error.code).toBe('store_unavailable');
+      expect(store.calls).toEqual([]);
+      expect(await codeOf(tokens.scopes('acme'))).toBe('store_unavailable');
+    },
+  );
 });
 
-describe('a catalog that fails', () => {
+describe('a catalog with an expand method that throws', () => {
   const failing = (error: unknown) =>
     Object.assign(Object.create(CATALOG) as ScopeCatalog, {
       expand() {
@@ -282,15 +298,19 @@ describe('a catalog that fails', () => {
     });
 
   it.each<[string, unknown, string]>([
-    ['with an error', new Error(String(K1.secret)), 'store_unavailable'],
-    ['with nothing', undefined, 'store_unavailable'],
-    ['with what is no error', { name: 'ScopeError', code: 'catalog_empty' }, 'store_unavailable'],
+    ['an error', new Error(String(K1.secret)), 'store_unavailable'],
+    ['undefined', undefined, 'store_unavailable'],
     [
-      'as one of another copy of the package does',
+      'an object that is not an error',
+      { name: 'ScopeError', code: 'catalog_empty' },
+      'store_unavailable',
+    ],
+    [
+      'a ScopeError of another copy of the package',
       Object.assign(new Error('empty'), { name: 'ScopeError', code: 'catalog_empty' }),
       'catalog_empty',
     ],
-  ])('%s grants nothing', async (_, error, code) => {
+  ])('%s makes issue fail with $2, without a store call', async (_, error, code) => {
     const { store, tokens } = setUp({ catalog: failing(error) });
 
     expect(await codeOf(tokens.issue({ account: 'acme', scopes: [SCOPE] }))).toBe(code);
@@ -299,7 +319,7 @@ describe('a catalog that fails', () => {
 });
 
 describe('scopes', () => {
-  it('are the catalog of the account, or all where there is none', async () => {
+  it('are the catalog of the account, or everything if there is no catalog', async () => {
     expect(await setUp({ catalog: CATALOG }).tokens.scopes('acme')).toEqual(CATALOG.toArray());
     expect(await setUp().tokens.scopes('acme')).toEqual(['*:*/*']);
     expect(await codeOf(setUp().tokens.scopes(''))).toBe('invalid_request');

@@ -4,7 +4,7 @@ import { K1, partsOf, recordOf, SCOPE, setUp } from '../support.ts';
 
 const HASHES = ['md5', 'sha1', 'sha256', 'sha512'];
 
-/** Whatever of a value must not be found in what is kept: it, its secret, and plain hashes of them. */
+/** The bytes that no record may hold: a value, its secret, and plain hashes of both. */
 function tracesOf(value: string): Buffer[] {
   const { id, secret, tag, prefix } = partsOf(value);
   const body = value.slice(prefix.length + 1);
@@ -16,7 +16,7 @@ function tracesOf(value: string): Buffer[] {
   return [...texts.slice(0, 4).map((text) => Buffer.from(text)), ...hashes, ...keyed];
 }
 
-/** Everything that a record holds, as bytes: as it is, and as what hex and base64 in it stand for. */
+/** All bytes of a record, as they are and decoded from hex and from base64. */
 function bytesOf(record: object): Buffer {
   const piecesOf = (member: unknown): Buffer[] => {
     if (typeof member === 'string') return [Buffer.from(member)];
@@ -32,7 +32,7 @@ function bytesOf(record: object): Buffer {
   return Buffer.concat([...parts, ...decoded]);
 }
 
-describe('what is kept of a token', () => {
+describe('the stored record of a token', () => {
   it.each([
     ['once', 'issue'],
     ['always', 'issue'],
@@ -41,7 +41,7 @@ describe('what is kept of a token', () => {
     ['once', 'rotate on first use'],
     ['always', 'rotate on first use'],
   ] as const)(
-    'with reveal %s after %s shows nothing that can be presented',
+    'with reveal: %s after %s holds neither a value nor a plain hash of one',
     async (reveal, verb) => {
       const { tokens, store } = setUp({ reveal });
       const issued = await tokens.issue({ account: 'acme', scopes: [SCOPE], name: 'deploy' });
@@ -58,7 +58,7 @@ describe('what is kept of a token', () => {
     },
   );
 
-  it('would be noticed', async () => {
+  it('would fail this test with a value or a plain hash in it (the control)', async () => {
     const { tokens, store } = setUp();
     const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
     const record = await recordOf(store.inner, id);

@@ -9,11 +9,11 @@ import { K1, RecordingStore } from '../support.ts';
 import { acceptedFromMemory, answersTo, newFamily } from './large-family.ts';
 import { forgettingAncestors } from './lineage-schedules.ts';
 
-/** As many as are promised with DESCENDANTS=10000. */
+/** Set `DESCENDANTS=10000` to test the promised number. */
 const SIZE = Number(process.env['DESCENDANTS'] ?? 1000);
 const MAX_STALE_MS = 60_000;
 
-/** A node that makes the family, and another one that has all of it in its cache. */
+/** A node that derives the tokens, and another one that has all of them in its cache. */
 async function twoNodes(storeOfTheOther = (store: TokenStore) => store) {
   const clock = manualClock();
   const store = new MemoryTokenStore();
@@ -33,37 +33,40 @@ async function twoNodes(storeOfTheOther = (store: TokenStore) => store) {
     store: Object.assign(asked, { watch }),
     cache: { maxStaleMs: MAX_STALE_MS, maxEntries: SIZE + 1 },
   });
-  // From then on it listens.
+  // The node subscribes to hints in this turn.
   await turn();
   expect(await answersTo(there, family.values)).toEqual({ accepted: SIZE });
   expect(acceptedFromMemory(there, family.values)).toBe(SIZE);
   asked.takeCalls();
-  const tell = (id: TokenId) => listener([id]);
-  return { here, there, ...family, clock, asked, tell };
+  const sendHint = (id: TokenId) => listener([id]);
+  return { here, there, ...family, clock, asked, sendHint };
 }
 
-describe(`the end of a token with ${SIZE} descendants`, () => {
+describe(`a token with ${SIZE} descendants`, () => {
   it.each([
     ['revoked', 'ancestor_revoked'],
     ['suspended', 'ancestor_suspended'],
     ['narrowed', 'ancestor_insufficient'],
-  ])('is seen by another node with the next read of one record: %s', async (how, reason) => {
-    const { here, there, root, values, asked, tell } = await twoNodes();
-    if (how === 'revoked') await here.revoke('acme', root.id);
-    else if (how === 'suspended') await here.patch('acme', root.id, { suspended: true });
-    else await here.patch('acme', root.id, { scopes: ['GET:shop.example/other'] });
-    expect(acceptedFromMemory(there, values)).toBe(SIZE);
+  ])(
+    'ends them all on another node with one read, once it is %s and a hint arrives',
+    async (how, reason) => {
+      const { here, there, root, values, asked, sendHint } = await twoNodes();
+      if (how === 'revoked') await here.revoke('acme', root.id);
+      else if (how === 'suspended') await here.patch('acme', root.id, { suspended: true });
+      else await here.patch('acme', root.id, { scopes: ['GET:shop.example/other'] });
+      expect(acceptedFromMemory(there, values)).toBe(SIZE);
 
-    tell(root.id);
+      sendHint(root.id);
 
-    expect(acceptedFromMemory(there, values)).toBe(0);
-    expect(await answersTo(there, values.slice(0, 1))).toEqual({ [reason]: 1 });
-    expect(asked.takeCalls()).toEqual(['find']);
-    expect(await answersTo(there, values)).toEqual({ [reason]: SIZE });
-    expect(asked.takeCalls()).toEqual([]);
-  });
+      expect(acceptedFromMemory(there, values)).toBe(0);
+      expect(await answersTo(there, values.slice(0, 1))).toEqual({ [reason]: 1 });
+      expect(asked.takeCalls()).toEqual(['find']);
+      expect(await answersTo(there, values)).toEqual({ [reason]: SIZE });
+      expect(asked.takeCalls()).toEqual([]);
+    },
+  );
 
-  it('is seen by another node when the bound on staleness is over, and nobody has told it', async () => {
+  it('ends them all on another node within maxStaleMs if no hint arrives', async () => {
     const { here, there, root, values, clock } = await twoNodes();
     await here.revoke('acme', root.id);
 
@@ -74,11 +77,11 @@ describe(`the end of a token with ${SIZE} descendants`, () => {
     expect(await answersTo(there, values)).toEqual({ ancestor_revoked: SIZE });
   });
 
-  it('would be missed by a node that knows no ancestors (the control)', async () => {
-    const { here, there, root, values, tell } = await twoNodes(forgettingAncestors);
+  it('would leave them valid on a node that ignores ancestors (the control)', async () => {
+    const { here, there, root, values, sendHint } = await twoNodes(forgettingAncestors);
     await here.revoke('acme', root.id);
 
-    tell(root.id);
+    sendHint(root.id);
 
     expect(await answersTo(there, values)).toEqual({ accepted: SIZE });
   });

@@ -12,7 +12,7 @@ import type { Token, TokenId } from '../../src/token.ts';
 import { K1 } from '../support.ts';
 
 const MAX_STALE_MS = 1000;
-/** Of each process: one reads the store each time, the others serve from memory and hear of nothing. */
+/** The `maxStaleMs` of each process: one always reads the store, the others serve from a cache without hints. */
 const STALE_MS = [0, MAX_STALE_MS, MAX_STALE_MS];
 
 const NEEDS = [
@@ -24,7 +24,7 @@ const NEEDS = [
 ];
 const SCOPES = [...NEEDS, 'GET:a.example/*', '*:a.example/x', '*:*/*'];
 
-/** Blocks of addresses, with the addresses of {@link FROM} in each. */
+/** Blocks of addresses, each with the addresses of {@link FROM} that it contains. */
 const BLOCKS: Readonly<Record<string, readonly string[]>> = {
   '10.0.0.0/8': ['10.1.0.1', '10.2.0.1'],
   '10.1.0.0/16': ['10.1.0.1'],
@@ -107,8 +107,8 @@ export interface Start {
   readonly clock: ManualClock;
 }
 
-/** Starts the process with a number, from 0 to 2. */
-export type StartProcess = (place: number, start: Start) => Process | Promise<Process>;
+/** Starts the process with an index from 0 to 2. */
+export type StartProcess = (index: number, start: Start) => Process | Promise<Process>;
 
 /** What a process works on. */
 export interface Stores {
@@ -116,7 +116,7 @@ export interface Stores {
   readonly leases: LeaseStore;
 }
 
-/** A service that hears of no change and closes nothing: the bound on staleness must hold without it. */
+/** A service that gets no hints and closes no store, because `maxStaleMs` must hold without hints. */
 export function processOn(
   { store, leases }: Stores,
   { maxStaleMs, clock }: Pick<Start, 'maxStaleMs'> & { readonly clock: Pick<ManualClock, 'now'> },
@@ -132,39 +132,39 @@ export function processOn(
   });
 }
 
-/** All processes on one store, in this one. */
+/** Starts all processes as services in this process, on one store. */
 export function inMemory(store: TokenStore): StartProcess {
   const leases = new MemoryLeaseStore();
   return (_, start) => processOn({ store, leases }, start);
 }
 
-/** The control: a store that forgets who descends from whom. */
+/** The control: a store that returns records without their ancestors. */
 export function forgettingAncestors(inner: TokenStore): TokenStore {
   const find: TokenStore['find'] = async (ids) =>
     (await inner.find(ids)).map((record) => record && { ...record, ancestors: undefined });
   return withOther(inner, { find });
 }
 
-type Others<Part> = { readonly [Member in keyof Part]?: Part[Member] | undefined };
+type Overrides<Part> = { readonly [Member in keyof Part]?: Part[Member] | undefined };
 
-/** A part with some other members. */
-export function withOther<Part extends object>(part: Part, others: Others<Part>): Part {
+/** An object with some of its members replaced. */
+export function withOther<Part extends object>(part: Part, overrides: Overrides<Part>): Part {
   return new Proxy(part, {
     get: (target, name) => {
-      if (Object.hasOwn(others, name)) return Reflect.get(others, name);
+      if (Object.hasOwn(overrides, name)) return Reflect.get(overrides, name);
       const member: unknown = Reflect.get(target, name);
       return typeof member === 'function' ? member.bind(target) : member;
     },
   });
 }
 
-/** What a token was, until it became something else. */
+/** A past state of a token. */
 interface Was {
   readonly scopes: readonly string[];
   readonly expiresAt: number;
   readonly isOpen: boolean;
   readonly addresses: readonly string[] | undefined;
-  /** The instant from which it was something else. */
+  /** When the state ended. */
   until: number;
 }
 
@@ -173,7 +173,7 @@ interface Node {
   readonly parent: Node | undefined;
   value: string;
   readonly past: Was[];
-  /** How many uses it may have had, and those below it; `undefined` from when nobody limits them. */
+  /** How many uses the token and its descendants may have together. `undefined` once the limit is removed. */
   uses: number | undefined;
   readonly wasCounted: boolean;
   used: number;
@@ -182,16 +182,16 @@ interface Node {
 /**
  * Runs a schedule and returns what was wrong. Rules:
  *
- * - a process without a cache accepts a token exactly if it and all its ancestors are live, cover the need and
- *   may be used from the address, unless their uses are counted
- * - one with a cache accepts it only if each of them did within the last `maxStaleMs`
- * - a token whose uses are limited is never used more often, its descendants included
- * - a derived token never gets more than its parent has, nor lives longer, nor is shown as if it did
+ * - A process without a cache accepts a token exactly if it and all its ancestors are live, cover the need and
+ *   allow the address. If a limit on uses applies, it can also refuse the token.
+ * - A process with a cache accepts a token only if each of them met this within the last `maxStaleMs`.
+ * - A token with limited uses is never used more often, its descendants included.
+ * - A derived token never gets more than its parent has, never lives longer, and is never shown as if it did.
  */
 export async function faultsOf(schedule: Schedule, start: StartProcess): Promise<string[]> {
   const clock = manualClock();
-  const places = STALE_MS.map((maxStaleMs, place) => start(place, { maxStaleMs, clock }));
-  const world = new World(await Promise.all(places), clock);
+  const processes = STALE_MS.map((maxStaleMs, index) => start(index, { maxStaleMs, clock }));
+  const world = new World(await Promise.all(processes), clock);
   await world.begin();
   for (const step of schedule) await world.take(step);
   await world.end();
@@ -236,7 +236,7 @@ class World {
     await this.#check(step.by);
   }
 
-  /** What the other verbs say about it all, and then all processes end. */
+  /** Checks introspect and explain for every token, and closes all processes. */
   async end(): Promise<void> {
     for (const node of this.#nodes) {
       await this.#checkIntrospection(node);
@@ -245,8 +245,8 @@ class World {
     await Promise.all(this.#processes.map((tokens) => tokens.close()));
   }
 
-  #at(place: number): Process {
-    return this.#processes[place] as Process;
+  #at(index: number): Process {
+    return this.#processes[index] as Process;
   }
 
   async #do(step: Step, node: Node, tokens: Process): Promise<void> {
@@ -303,7 +303,7 @@ class World {
     }
   }
 
-  /** A refusal is right if somebody had ended, or was asked for what it does not have. */
+  /** A refusal is right if a token had ended, or if it lacks what was asked for. */
   #allowRefusal(step: Step, node: Node, code: string): void {
     if (step.does === 'derive' && code === 'invalid_token' && this.#isLive(node)) {
       this.faults.push('a live token could not be derived from');
@@ -334,7 +334,7 @@ class World {
     );
   }
 
-  /** What a token has just got, each of its ancestors has now. */
+  /** Each ancestor must have the scopes that a token has just got. */
   #mustBeWithin(node: Node, got: readonly string[]): void {
     for (let above = node.parent; above !== undefined; above = above.parent) {
       const { scopes: held } = this.#is(above);
@@ -348,19 +348,19 @@ class World {
     if (Math.min(...ends) < this.#is(node).expiresAt) this.faults.push('a token got a longer life');
   }
 
-  /** Asks one process without a cache, the one that made the change and the next one, about all tokens. */
+  /** Verifies all tokens in the process without a cache, in the one that took the step and in the next one. */
   async #check(by: number): Promise<void> {
-    for (const place of new Set([0, by, (by + 1) % STALE_MS.length])) {
+    for (const index of new Set([0, by, (by + 1) % STALE_MS.length])) {
       for (const node of this.#nodes) {
-        for (const need of NEEDS) await this.#checkOne(place, node, need);
+        for (const need of NEEDS) await this.#checkOne(index, node, need);
       }
     }
   }
 
-  async #checkOne(place: number, node: Node, need: string): Promise<void> {
-    const staleMs = STALE_MS[place] as number;
+  async #checkOne(index: number, node: Node, need: string): Promise<void> {
+    const staleMs = STALE_MS[index] as number;
     const address = FROM[this.#asked++ % FROM.length] as string;
-    const verdict = await this.#at(place).verify(node.value, { scope: need }, { address });
+    const verdict = await this.#at(index).verify(node.value, { scope: need }, { address });
     const { ok, reason } = verdict;
     const lineage = lineageOf(node);
     const isCounted = lineage.some(({ wasCounted }) => wasCounted);
@@ -412,12 +412,12 @@ class World {
     if (allowed !== this.#mayEver(node, need)) this.faults.push('a token was explained wrongly');
   }
 
-  /** From some address, if there is a use left. */
+  /** Whether the token allows the need from some address, leaving limits on uses aside. */
   #mayEver(node: Node, need: string): boolean {
     return lineageOf(node).every((each) => grants(this.#is(each), need, this.#now));
   }
 
-  /** Whether it did at the instant or later. */
+  /** Whether a state of the token that lasted beyond the instant `since` allows the need. */
   #allowedSince(
     { past }: Node,
     need: string,
@@ -457,7 +457,7 @@ function lineageOf(node: Node): Node[] {
   return node.parent === undefined ? [node] : [node, ...lineageOf(node.parent)];
 }
 
-/** @param address without one, from anywhere */
+/** @param address if omitted, from any address */
 function grants(was: Was, need: string, now: number, address?: string): boolean {
   const isThere =
     address === undefined ||
@@ -469,7 +469,7 @@ function grants(was: Was, need: string, now: number, address?: string): boolean 
 
 const known = new Map<string, boolean>();
 
-/** Scopes are few, and the questions many. */
+/** Remembers the answers: there are few scopes and many questions. */
 function holds(held: readonly string[], scope: string): boolean {
   return held.some((outer) => {
     const question = `${outer} ${scope}`;

@@ -25,7 +25,7 @@ describe('a derived token', () => {
     ['read from the store', 0],
     ['served from the cache', 60_000],
   ])(
-    'allows what it holds and its parent allows, by the routes of a catalog, %s',
+    'allows exactly what it and its parent both allow, with the routes of a catalog, %s',
     {
       timeout: 3_600_000,
     },

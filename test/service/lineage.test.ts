@@ -13,7 +13,7 @@ import {
 const RUNS = Number(process.env['SCHEDULES'] ?? 200);
 const CONTROL_RUNS = 100;
 
-/** All that is found to be wrong in some schedules. */
+/** The distinct faults in a fixed sample of schedules. */
 async function faultsIn(start: () => StartProcess): Promise<string[]> {
   const found = new Set<string>();
   for (const schedule of fc.sample(SCHEDULES, { numRuns: CONTROL_RUNS, seed: 7 })) {
@@ -23,7 +23,7 @@ async function faultsIn(start: () => StartProcess): Promise<string[]> {
 }
 
 describe('derived tokens', () => {
-  it(`never outlive or exceed an ancestor, in ${RUNS} schedules`, {
+  it(`never outlive or exceed an ancestor, in ${RUNS} random schedules`, {
     timeout: 3_600_000,
   }, async () => {
     await fc.assert(
@@ -34,7 +34,7 @@ describe('derived tokens', () => {
     );
   });
 
-  it('would be caught if nobody looked at their ancestors (the control)', async () => {
+  it('would be caught if verification ignored their ancestors (the control)', async () => {
     const faults = await faultsIn(() => inMemory(forgettingAncestors(new MemoryTokenStore())));
 
     expect(faults).toEqual(
@@ -53,7 +53,7 @@ describe('derived tokens', () => {
   it('would be caught if a cache kept ancestors for too long (the control)', async () => {
     const faults = await faultsIn(() => {
       const start = inMemory(new MemoryTokenStore());
-      return (place, { maxStaleMs, clock }) => start(place, { maxStaleMs: maxStaleMs * 3, clock });
+      return (index, { maxStaleMs, clock }) => start(index, { maxStaleMs: maxStaleMs * 3, clock });
     });
 
     expect(faults).toEqual(['a token outlived or exceeded an ancestor']);

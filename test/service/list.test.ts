@@ -3,7 +3,17 @@ import type { ListInput } from '../../src/input.ts';
 import type { TokenService } from '../../src/service.ts';
 import type { PageQuery } from '../../src/store.ts';
 import type { Token, TokenId } from '../../src/token.ts';
-import { codeOf, K1, K2, OTHER_SCOPE, RecordingStore, recordOf, SCOPE, setUp } from '../support.ts';
+import {
+  allOf,
+  codeOf,
+  K1,
+  K2,
+  OTHER_SCOPE,
+  RecordingStore,
+  recordOf,
+  SCOPE,
+  setUp,
+} from '../support.ts';
 
 async function issueMany(tokens: TokenService, count: number, account = 'acme'): Promise<string[]> {
   const ids: string[] = [];
@@ -22,12 +32,6 @@ async function listAll(tokens: TokenService, input: ListInput): Promise<Token[]>
   return found;
 }
 
-async function collected(tokens: AsyncIterable<Token>): Promise<Token[]> {
-  const found: Token[] = [];
-  for await (const token of tokens) found.push(token);
-  return found;
-}
-
 const idsOf = (tokens: readonly Token[]): string[] => tokens.map(({ id }) => id);
 
 /** How many records the store was asked for, page by page. */
@@ -35,7 +39,7 @@ const limitsOf = (store: RecordingStore): number[] =>
   store.calls.splice(0).map(({ args: [query] }) => (query as PageQuery).limit);
 
 describe('list', () => {
-  it('shows the newest first, and of one instant the greatest id', async () => {
+  it('sorts by the newest first, then by the greatest id', async () => {
     const { clock, tokens } = setUp();
     const old = await issueMany(tokens, 5);
     clock.advance(0.001);
@@ -47,7 +51,7 @@ describe('list', () => {
     expect(cursor).toBeUndefined();
   });
 
-  it('shows what is active now, of this account alone', async () => {
+  it('shows only active tokens, and only those of the account', async () => {
     const { clock, tokens } = setUp();
     const kept = await tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: 61 });
     await tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: 60 });
@@ -65,7 +69,7 @@ describe('list', () => {
     [99, 1, 99],
     [100, 1, 100],
     [101, 2, 100],
-  ])('of %d tokens gives %d pages of 100', async (count, pages, first) => {
+  ])('splits %d tokens into %d pages of at most 100', async (count, pages, first) => {
     const { store, tokens } = setUp();
     await issueMany(tokens, count);
     const page = await tokens.list({ account: 'acme' });
@@ -86,14 +90,14 @@ describe('list', () => {
     ['10', false],
     [Number.NaN, false],
     [null, false],
-  ])('takes a limit of %s: %s', async (limit, isGood) => {
+  ])('accepts a limit of %o: %s', async (limit, isGood) => {
     const { tokens } = setUp();
     const listed = tokens.list({ account: 'acme', limit } as ListInput);
     if (isGood) expect((await listed).tokens).toEqual([]);
     else expect(await codeOf(listed)).toBe('invalid_request');
   });
 
-  it.each([1, 2, 3, 7])('pages of %d neither repeat nor lose a token', async (limit) => {
+  it.each([1, 2, 3, 7])('neither repeats nor loses a token in pages of %d', async (limit) => {
     const { clock, tokens } = setUp();
     for (let i = 0; i < 5; i++) {
       await issueMany(tokens, 3);
@@ -104,7 +108,7 @@ describe('list', () => {
     expect(idsOf(await listAll(tokens, { account: 'acme', limit }))).toEqual(all);
   });
 
-  it('goes on where it was when tokens come and go in between', async () => {
+  it('continues at the cursor if tokens are issued and revoked in between', async () => {
     const { clock, tokens } = setUp();
     const ids: string[] = [];
     for (let i = 0; i < 6; i++) {
@@ -121,7 +125,7 @@ describe('list', () => {
     ];
     const page = await tokens.list({ account: 'acme', limit: 2 });
     expect(idsOf(page.tokens)).toEqual([sixth, fifth]);
-    // One before the place, one after it, and the very token that the cursor names.
+    // One token before the cursor, the token that the cursor names, and one after it.
     await issueMany(tokens, 1);
     await tokens.revoke('acme', fifth);
     await tokens.revoke('acme', third);
@@ -131,7 +135,7 @@ describe('list', () => {
     expect(idsOf(rest.tokens)).toEqual([fourth, second, first]);
   });
 
-  it('keeps a cursor good when the token it names was purged', async () => {
+  it('accepts a cursor after the token that it names was purged', async () => {
     const { clock, tokens } = setUp();
     const [first] = await issueMany(tokens, 1);
     clock.advance(1);
@@ -157,24 +161,24 @@ describe('a cursor', () => {
     ['the same list', {}, {}, true],
     ['another limit', {}, { limit: 2 }, true],
     ['another account', {}, { account: 'acmf' }, false],
-    ['a filter', {}, { scope: SCOPE }, false],
+    ['an added filter', {}, { scope: SCOPE }, false],
     ['the same filter', { scope: SCOPE }, { scope: SCOPE }, true],
     [
-      'the same filter, spelled otherwise',
+      'the same filter in another spelling',
       { scope: SCOPE },
       { scope: 'GET:SHOP.example/orders' },
       true,
     ],
     ['another filter', { scope: SCOPE }, { scope: 'GET:*/*' }, false],
-    ['no filter', { scope: SCOPE }, {}, false],
+    ['a removed filter', { scope: SCOPE }, {}, false],
     ['the default match', { scope: SCOPE }, { scope: SCOPE, match: 'overlaps' }, true],
     ['another match', { scope: SCOPE }, { scope: SCOPE, match: 'covers' }, false],
     ['the default state', {}, { state: 'active' }, true],
     ['another state', {}, { state: 'all' }, false],
     ['the same state', { state: 'all' }, { state: 'all' }, true],
-    ['no state', { state: 'all' }, {}, false],
-    ['a name', {}, { name: 'ci' }, false],
-  ])('serves %s: %#', async (_, made, used, isGood) => {
+    ['a removed state', { state: 'all' }, {}, false],
+    ['an added name', {}, { name: 'ci' }, false],
+  ])('is valid for %s: $3', async (_, made, used, isGood) => {
     const { tokens, cursor } = await cursorFor(made);
     expect(cursor).not.toBe('');
     const listed = tokens.list({ account: 'acme', ...used, cursor });
@@ -183,13 +187,13 @@ describe('a cursor', () => {
     else expect(await codeOf(listed)).toBe('invalid_request');
   });
 
-  it('is refused when a character of it was changed', async () => {
+  it('is refused if any of its characters is changed', async () => {
     const { tokens, cursor, store } = await cursorFor();
     const genuine = Buffer.from(cursor, 'base64url').toString('latin1');
     store.takeCalls();
-    for (let place = 0; place < genuine.length; place++) {
-      const replaced = genuine[place] === '1' ? '2' : '1';
-      const text = genuine.slice(0, place) + replaced + genuine.slice(place + 1);
+    for (let index = 0; index < genuine.length; index++) {
+      const replaced = genuine[index] === '1' ? '2' : '1';
+      const text = genuine.slice(0, index) + replaced + genuine.slice(index + 1);
       const bad = Buffer.from(text, 'latin1').toString('base64url');
       expect(await codeOf(tokens.list({ account: 'acme', cursor: bad }))).toBe('invalid_request');
     }
@@ -198,9 +202,9 @@ describe('a cursor', () => {
 
   it.each([
     ['before', (text: string) => `1${text}`],
-    ['behind', (text: string) => `${text}1`],
-    ['before and behind', (text: string) => `k1.${text}.k1`],
-  ])('is refused with something %s it', async (_, around) => {
+    ['after', (text: string) => `${text}1`],
+    ['before and after', (text: string) => `k1.${text}.k1`],
+  ])('is refused with extra text %s it', async (_, around) => {
     const { tokens, cursor } = await cursorFor();
     const genuine = Buffer.from(cursor, 'base64url').toString('latin1');
     const bad = Buffer.from(around(genuine), 'latin1').toString('base64url');
@@ -218,14 +222,14 @@ describe('a cursor', () => {
     ['a number', 42],
     ['null', null],
     ['a list', ['x']],
-  ])('that is %s is refused', async (_, cursor) => {
+  ])('is refused if it is %s', async (_, cursor) => {
     const { tokens } = setUp();
     expect(await codeOf(tokens.list({ account: 'acme', cursor } as ListInput))).toBe(
       'invalid_request',
     );
   });
 
-  it('outlives a rotation of keys, but not the loss of its key', async () => {
+  it('survives a rotation of keys, but not the removal of its key', async () => {
     const { store, clock, tokens } = setUp();
     await issueMany(tokens, 2);
     const { cursor } = await tokens.list({ account: 'acme', limit: 1 });
@@ -260,7 +264,7 @@ describe('list with a scope', () => {
     ['covers', 'GET:shop.example/orders/7', ['exact', 'wider', 'below', 'every']],
     ['overlaps', 'GET:other.example/orders', ['every']],
     ['exact', 'GET:other.example/orders', []],
-  ])('that it %s %s finds %s', async (match, scope, expected) => {
+  ])('and match: %s finds for %s the tokens %j', async (match, scope, expected) => {
     const { tokens } = setUp();
     for (const [name, scopes] of Object.entries(HELD)) {
       await tokens.issue({ account: 'acme', scopes, name });
@@ -270,7 +274,7 @@ describe('list with a scope', () => {
     expect(found.map(({ name }) => name).sort()).toEqual([...expected].sort());
   });
 
-  it('pages through the wanted ones alone, also when they are rare', async () => {
+  it('pages through matching tokens only, even if they are rare', async () => {
     const { clock, tokens } = setUp();
     const rare: string[] = [];
     for (let i = 0; i < 1300; i++) {
@@ -284,7 +288,7 @@ describe('list with a scope', () => {
     expect(idsOf(found)).toEqual(rare);
   });
 
-  it('looks at ten thousand for one page, and goes on from there', async () => {
+  it('looks at up to 10 000 tokens for one page, and continues from there', async () => {
     const { clock, store, tokens } = setUp();
     const oldest = await tokens.issue({ account: 'acme', scopes: [OTHER_SCOPE] });
     clock.advance(1);
@@ -295,7 +299,7 @@ describe('list with a scope', () => {
       await store.inner.insert({ ...record, id: other });
     }
     store.takeCalls();
-    // A slow machine must not end the page earlier.
+    // A page also ends after some time; a slow machine must not end this one.
     vi.spyOn(performance, 'now').mockReturnValue(performance.now());
     onTestFinished(() => void vi.restoreAllMocks());
 
@@ -307,7 +311,7 @@ describe('list with a scope', () => {
     expect(rest.cursor).toBeUndefined();
   });
 
-  it('and without one asks the store for one token more than it shows', async () => {
+  it('reads 500 records per store call, and without a scope one more than the page shows', async () => {
     const { store, tokens } = setUp();
     await tokens.list({ account: 'acme', limit: 7 });
     await tokens.list({ account: 'acme' });
@@ -323,7 +327,7 @@ describe('list with a scope', () => {
     [{ match: 'any' as never }, 'invalid_request'],
     [{ account: '' }, 'invalid_request'],
     [{ offset: 1 }, 'invalid_request'],
-  ])('refuses %o', async (bad, code) => {
+  ])('refuses the input %o', async (bad, code) => {
     const { tokens, store } = setUp();
     expect(await codeOf(tokens.list({ account: 'acme', ...bad }))).toBe(code);
     expect(store.calls).toEqual([]);
@@ -356,7 +360,7 @@ describe('list by state', () => {
     ['expired', ['expired']],
     ['revoked', ['both', 'revoked']],
     ['all', ['active', 'both', 'expired', 'revoked', 'suspended']],
-  ])('%s finds %s', async (state, expected) => {
+  ])('state %s finds %j', async (state, expected) => {
     const { tokens } = await setUpStates();
     const found = await listAll(tokens, { account: 'acme', state });
     const paged = await listAll(tokens, { account: 'acme', state, limit: 1 });
@@ -369,14 +373,14 @@ describe('list by state', () => {
     expect((await tokens.list({ account: 'Acme', state })).tokens).toEqual([]);
   });
 
-  it('goes together with a scope and a name', async () => {
+  it('can be combined with a scope and a name', async () => {
     const { tokens } = await setUpStates();
     const found = { account: 'acme', state: 'all', scope: SCOPE, name: 'ED' } as const;
 
     expect((await tokens.list(found)).tokens).toHaveLength(3);
     expect((await tokens.list({ ...found, scope: OTHER_SCOPE })).tokens).toEqual([]);
     expect((await tokens.list({ ...found, state: 'revoked' })).tokens).toHaveLength(1);
-    expect((await collected(tokens.listAll({ ...found, limit: 1 }))).length).toBe(3);
+    expect((await allOf(tokens.listAll({ ...found, limit: 1 }))).length).toBe(3);
   });
 });
 
@@ -391,7 +395,7 @@ describe('list by name', () => {
     ['%', ['100%']],
     ['.', []],
     ['nothing', []],
-  ])('%j finds %j', async (name, expected) => {
+  ])('the name %j finds %j', async (name, expected) => {
     const { tokens } = setUp();
     for (const each of ['ci', 'CI two', 'xCix', 'É é', '100%', undefined]) {
       await tokens.issue({ account: 'acme', scopes: [SCOPE], name: each });
@@ -401,7 +405,7 @@ describe('list by name', () => {
     expect(found.map((token) => token.name).sort()).toEqual([...expected].sort());
   });
 
-  it('looks for one page at no more tokens than a scope does', async () => {
+  it('looks at up to 10 000 tokens for one page', async () => {
     const { store, tokens } = setUp();
     const { id } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
     const record = await recordOf(store, id);
@@ -418,26 +422,32 @@ describe('list by name', () => {
     expect(await tokens.list({ account: 'acme', name: 'ci', cursor })).toEqual({ tokens: [] });
   });
 
-  it.each([[''], ['x'.repeat(201)], ['a\n'], [7], [null]])('refuses %j', async (name) => {
+  it.each([[''], ['x'.repeat(201)], ['a\n'], [7], [null]])('refuses the name %j', async (name) => {
     const { tokens } = setUp();
 
     expect(await codeOf(tokens.list({ account: 'acme', name } as never))).toBe('invalid_request');
   });
 });
 
-describe('a page that the store answers', () => {
+describe('a page from the store', () => {
   it.each<[string, (page: unknown[]) => unknown]>([
-    ['no list', () => ({})],
-    ['nothing', () => undefined],
-    ['a hole', (page) => [...page, undefined]],
-    ['null', (page) => [...page, null]],
-    ['an id that is none', (page) => page.map((record) => ({ ...(record as object), id: 7 }))],
-    ['no id', (page) => page.map((record) => ({ ...(record as object), id: undefined }))],
+    ['is not a list', () => ({})],
+    ['is undefined', () => undefined],
+    ['contains undefined', (page) => [...page, undefined]],
+    ['contains null', (page) => [...page, null]],
     [
-      'the record of another account',
+      'contains a record with an id of another type',
+      (page) => page.map((record) => ({ ...(record as object), id: 7 })),
+    ],
+    [
+      'contains a record without an id',
+      (page) => page.map((record) => ({ ...(record as object), id: undefined })),
+    ],
+    [
+      'contains a record of another account',
       (page) => page.map((record) => ({ ...(record as object), account: 'b' })),
     ],
-  ])('and is %s is store_corrupt', async (_, spoil) => {
+  ])('is rejected as store_corrupt if it %s', async (_, spoil) => {
     const { store, tokens } = setUp();
     await issueMany(tokens, 1);
     store.break('page', async (query: never) => spoil(await store.inner.page(query)));
@@ -450,13 +460,13 @@ describe('a page that the store answers', () => {
 
 describe('purge', () => {
   it.each([
-    ['expired a millisecond before', 59.999, false],
-    ['expired at the very instant', 60, true],
-    ['expired after it', 61, true],
-  ])('of what %s keeps it: %s', async (_, seconds, isKept) => {
+    ['1 ms before the given instant', 59.999, false],
+    ['at the given instant', 60, true],
+    ['1 s after the given instant', 61, true],
+  ])('keeps a token that expired %s: $2', async (_, seconds, isKept) => {
     const { clock, tokens } = setUp();
     const before = new Date(clock.now().getTime() + 60_000);
-    // A lifetime is whole seconds; the expiry itself has milliseconds.
+    // Only an expiry has milliseconds; a lifetime is in whole seconds.
     const { id } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
     await tokens.patch('acme', id, { expiresAt: new Date(clock.now().getTime() + seconds * 1000) });
     clock.advance(3600);
@@ -465,7 +475,7 @@ describe('purge', () => {
     expect((await tokens.get('acme', id)) !== undefined).toBe(isKept);
   });
 
-  it('removes the revoked, leaves the living, and can be stopped and called again', async () => {
+  it('removes revoked tokens in several calls with a limit, and leaves live ones', async () => {
     const { clock, store, tokens } = setUp();
     const living = await issueMany(tokens, 3);
     for (const id of await issueMany(tokens, 5)) await tokens.revoke('acme', id);
@@ -486,7 +496,7 @@ describe('purge', () => {
     [2400, 2400, [1000, 1000, 400]],
     [2600, 2500, [1000, 1000, 600]],
   ])(
-    'of 2500 with limit %s takes %d, at most a thousand at a time',
+    'with limit %s removes %d of 2500 tokens, at most 1000 per store call',
     async (limit, count, sizes) => {
       const { clock, store, tokens } = setUp();
       let left = 2500;
@@ -501,7 +511,7 @@ describe('purge', () => {
     },
   );
 
-  it('refuses an instant that is still to come', async () => {
+  it('refuses an instant in the future, an invalid or missing one, and a limit of 0', async () => {
     const { clock, store, tokens } = setUp();
     const at = (ms: number) => new Date(clock.now().getTime() + ms);
 
@@ -514,36 +524,36 @@ describe('purge', () => {
   });
 });
 
-it('the recording store changes nothing of what it records', async () => {
+it('a recording store can wrap another recording store', async () => {
   const { tokens } = setUp({ store: new RecordingStore() });
   expect(await issueMany(tokens, 2)).toHaveLength(2);
 });
 
 describe('listAll', () => {
-  it('gives each token of each page once, newest first', async () => {
+  it('yields each token of all pages once, newest first', async () => {
     const { tokens } = setUp();
     await issueMany(tokens, 7);
     await issueMany(tokens, 1, 'other');
     const expected = await listAll(tokens, { account: 'acme' });
 
-    const found = await collected(tokens.listAll({ account: 'acme', limit: 3 }));
+    const found = await allOf(tokens.listAll({ account: 'acme', limit: 3 }));
 
     expect(found).toHaveLength(7);
     expect(idsOf(found)).toEqual(idsOf(expected));
   });
 
-  it('keeps the filter on each page, and starts after a cursor', async () => {
+  it('applies the filter to each page, and can start at a cursor', async () => {
     const { tokens } = setUp();
     await issueMany(tokens, 3);
     await tokens.issue({ account: 'acme', scopes: [OTHER_SCOPE] });
     const input = { account: 'acme', scope: OTHER_SCOPE, limit: 1 };
     const { cursor } = await tokens.list({ account: 'acme', limit: 1 });
 
-    expect(await collected(tokens.listAll(input))).toHaveLength(1);
-    expect(await collected(tokens.listAll({ account: 'acme', cursor }))).toHaveLength(3);
+    expect(await allOf(tokens.listAll(input))).toHaveLength(1);
+    expect(await allOf(tokens.listAll({ account: 'acme', cursor }))).toHaveLength(3);
   });
 
-  it('reads no page that nobody asks for', async () => {
+  it('reads a page only when the loop gets there', async () => {
     const { tokens, store } = setUp();
     await issueMany(tokens, 5);
     store.takeCalls();
@@ -556,10 +566,10 @@ describe('listAll', () => {
     expect(store.takeCalls()).toEqual(['page']);
   });
 
-  it('throws from the loop, as list does', async () => {
+  it('throws inside the loop if the input is invalid', async () => {
     const { tokens } = setUp();
 
-    const refused = (input: unknown) => codeOf(collected(tokens.listAll(input as ListInput)));
+    const refused = (input: unknown) => codeOf(allOf(tokens.listAll(input as ListInput)));
     expect(await refused({ account: '' })).toBe('invalid_request');
     expect(await refused({ account: 'acme', scope: 'orders' })).toBe('invalid_scope');
     expect(await refused(undefined)).toBe('invalid_request');

@@ -29,10 +29,16 @@ async function walk(tokens: TokenService, input: Omit<ListInput, 'account'>): Pr
   return pages;
 }
 
+const idsOf = (pages: readonly Token[][]): string[] =>
+  pages
+    .flat()
+    .map(({ id }) => id as string)
+    .sort();
+
 const bytesOf = (page: readonly Token[]) =>
   page.reduce((bytes, token) => bytes + recordBytes(token), 0);
 
-/** A store that takes no notice of `maxBytes`, as one written before there was such a thing. */
+/** A store that ignores `maxBytes`, like one written before the option existed. */
 class UnboundedStore extends MemoryTokenStore {
   override page({ maxBytes: _, ...query }: PageQuery) {
     return super.page(query);
@@ -41,26 +47,21 @@ class UnboundedStore extends MemoryTokenStore {
 
 describe('a page of large tokens', () => {
   it.each<[string, () => MemoryTokenStore]>([
-    ['of a store that ends at the bytes', () => new MemoryTokenStore()],
-    ['of one that does not', () => new UnboundedStore()],
-  ])('ends at its bytes, and the next goes on: %s', async (_, makeStore) => {
+    ['the store respects it', () => new MemoryTokenStore()],
+    ['the store ignores it', () => new UnboundedStore()],
+  ])('ends at maxBytes, and the next page continues from there: %s', async (_, makeStore) => {
     const { tokens } = setUp({ store: makeStore() });
     const ids = await issueLarge(tokens, 12, 4000);
 
     for (const limit of [100, 5, 1]) {
       const pages = await walk(tokens, { limit });
-      expect(
-        pages
-          .flat()
-          .map(({ id }) => id as string)
-          .sort(),
-      ).toEqual(ids);
+      expect(idsOf(pages)).toEqual(ids);
       for (const page of pages) expect(bytesOf(page)).toBeLessThanOrEqual(1_048_576);
     }
     expect((await walk(tokens, { limit: 100 })).map(({ length }) => length)).toEqual([5, 5, 2]);
   });
 
-  it('holds one that is larger than what was asked for, or nobody would get past it', async () => {
+  it('holds one token even if it is larger than maxBytes, so that paging can continue', async () => {
     const { tokens } = setUp();
     await issueLarge(tokens, 3, 100);
     const pages = await walk(tokens, { maxBytes: 1 });
@@ -69,7 +70,7 @@ describe('a page of large tokens', () => {
   });
 
   it.each<[unknown]>([[0], [-1], [1.5], ['1'], [1_048_577], [null]])(
-    'has no maxBytes of %s',
+    'is refused with maxBytes of %o',
     async (maxBytes) => {
       const { tokens } = setUp();
       const listed = tokens.list({ account: 'a', maxBytes: maxBytes as number });
@@ -77,23 +78,18 @@ describe('a page of large tokens', () => {
     },
   );
 
-  it('ends at its bytes among those that a filter wants', async () => {
+  it('ends at maxBytes with a filter, too', async () => {
     const { tokens } = setUp();
     const ids = await issueLarge(tokens, 9, 4000);
     const pages = await walk(tokens, { scope: 'GET:a.example/*' });
 
-    expect(
-      pages
-        .flat()
-        .map(({ id }) => id as string)
-        .sort(),
-    ).toEqual(ids);
+    expect(idsOf(pages)).toEqual(ids);
     for (const page of pages) expect(bytesOf(page)).toBeLessThanOrEqual(1_048_576);
   });
 });
 
-/** Time that stands still but for what is spent of it. */
-function standingTime() {
+/** Stops `performance.now`, which then moves only with `spend`. */
+function stopTime() {
   const clock = vi.spyOn(performance, 'now').mockReturnValue(0);
   onTestFinished(() => clock.mockRestore());
   return {
@@ -111,7 +107,7 @@ describe('a filter that finds nothing', () => {
     return tokens;
   }
 
-  // Ten pages of 500 are all of them, and an eleventh is empty. The budget is 50 ms.
+  // The tokens fill ten pages of 500, and an eleventh is empty. The budget is 50 ms.
   it.each([
     [30, 2, true],
     [25, 2, true],
@@ -119,11 +115,11 @@ describe('a filter that finds nothing', () => {
     [4, 11, false],
     [0, 11, false],
   ])(
-    'that works for %d ms a page reads %d pages; goes on with a cursor: %s',
+    'with %d ms of work per page reads %d pages; it returns a cursor: %s',
     async (ms, pages, goesOn) => {
       const store = new RecordingStore();
       const tokens = await filled(store);
-      const { spend } = standingTime();
+      const { spend } = stopTime();
       store.break('page', (query: PageQuery) => {
         spend(ms);
         return store.inner.page(query);
@@ -139,12 +135,12 @@ describe('a filter that finds nothing', () => {
     },
   );
 
-  it('goes on where the time is not its own', async () => {
+  it('does not count the time of other work toward its budget', async () => {
     const store = new RecordingStore(undefined, { local: false });
     const tokens = await filled(store);
-    const { spend } = standingTime();
+    const { spend } = stopTime();
     store.break('page', async (query: PageQuery) => {
-      // Meanwhile others are at work: for longer than the budget, and in all for less than the deadline.
+      // Other work runs meanwhile: for longer than the budget, but in total for less than the deadline.
       await nextTurn();
       spend(100);
       return store.inner.page(query);
@@ -156,7 +152,7 @@ describe('a filter that finds nothing', () => {
     expect(store.takeCalls()).toHaveLength(11);
   });
 
-  it('lets others have their turn between pages of a local store', async () => {
+  it('lets other work run between pages of a local store', async () => {
     const store = new RecordingStore();
     const tokens = await filled(store);
     let turns = 0;
@@ -183,12 +179,12 @@ describe('a cursor', () => {
   }
 
   it.each<[string, (cursor: string) => string, boolean]>([
-    ['as it was given', (cursor) => cursor, true],
+    ['unchanged', (cursor) => cursor, true],
     ['padded', (cursor) => `${cursor}=`, false],
-    ['with junk behind it', (cursor) => `${cursor}!`, false],
+    ['with junk after it', (cursor) => `${cursor}!`, false],
     ['with junk inside', (cursor) => `${cursor.slice(0, 9)} ${cursor.slice(9)}`, false],
-    ['with something behind its bytes', (cursor) => `${cursor}A`, false],
-  ])('is taken %s: %#', async (_, spell, isGood) => {
+    ['with an extra base64 character', (cursor) => `${cursor}A`, false],
+  ])('is accepted %s: $2', async (_, spell, isGood) => {
     const { tokens, cursor } = await withCursor();
     const listed = tokens.list({ account: 'a', cursor: spell(cursor) });
 
@@ -196,7 +192,7 @@ describe('a cursor', () => {
     else expect(await codeOf(listed)).toBe('invalid_request');
   });
 
-  it('that names a key which can only verify is none', async () => {
+  it('is refused if it names a key that can only verify', async () => {
     const { tokens, store, clock, cursor } = await withCursor();
     const [verifier] = tokens.verifierKeys();
     const active = {

@@ -15,7 +15,7 @@ const issue = (tokens: TokenService, account = 'acme') =>
 describe('tokensPerAccount', () => {
   const quotas = { tokensPerAccount: 2 };
 
-  it('refuses one token more, and keeps nothing of it', async () => {
+  it('refuses one token more, and stores nothing of it', async () => {
     const { tokens } = setUp({ quotas });
     await issue(tokens);
     await issue(tokens);
@@ -29,13 +29,13 @@ describe('tokensPerAccount', () => {
   });
 
   it.each<[string, (setting: ReturnType<typeof setUp>, id: string) => Promise<unknown>, boolean]>([
-    ['was revoked', ({ tokens }, id) => tokens.revoke('acme', id), true],
-    ['were all revoked', ({ tokens }) => tokens.revokeAll('acme'), true],
-    ['expired', async ({ clock }) => clock.advance(60), true],
-    ['was changed', ({ tokens }, id) => tokens.patch('acme', id, { name: 'x' }), false],
-    ['was rotated', ({ tokens }, id) => tokens.rotate('acme', id), false],
-    ['lives for another second', async ({ clock }) => clock.advance(59), false],
-  ])('has room again when one %s: %#', async (_, change, hasRoom) => {
+    ['a revoke', ({ tokens }, id) => tokens.revoke('acme', id), true],
+    ['revokeAll', ({ tokens }) => tokens.revokeAll('acme'), true],
+    ['an expiry', async ({ clock }) => clock.advance(60), true],
+    ['a new name', ({ tokens }, id) => tokens.patch('acme', id, { name: 'x' }), false],
+    ['a rotation', ({ tokens }, id) => tokens.rotate('acme', id), false],
+    ['all but the last second of a lifetime', async ({ clock }) => clock.advance(59), false],
+  ])('has room again after %s: $2', async (_, change, hasRoom) => {
     const setting = setUp({ quotas });
     const { id } = await setting.tokens.issue({
       account: 'acme',
@@ -49,7 +49,7 @@ describe('tokensPerAccount', () => {
     else expect(await codeOf(issue(setting.tokens))).toBe('quota_exceeded');
   });
 
-  it('counts each account by itself, byte by byte', async () => {
+  it('counts accounts separately, comparing their names byte by byte', async () => {
     const { tokens } = setUp({ quotas });
     await issue(tokens);
     await issue(tokens);
@@ -60,7 +60,7 @@ describe('tokensPerAccount', () => {
     expect(await codeOf(issue(tokens))).toBe('quota_exceeded');
   });
 
-  it('is 10 000 where nothing else is said', async () => {
+  it('is 10 000 by default', async () => {
     const { tokens } = setUp();
     for (let i = 0; i < 10_000; i++) await issue(tokens);
 
@@ -71,7 +71,7 @@ describe('tokensPerAccount', () => {
     expect(await issue(tokens, 'other')).toMatchObject({ account: 'other' });
   });
 
-  it('is one call of the store for each token', async () => {
+  it('takes one store call per token', async () => {
     const { store, tokens } = setUp({ quotas });
     await issue(tokens);
     await issue(tokens);
@@ -86,15 +86,15 @@ describe('scopesPerToken', () => {
   const catalog = ScopeCatalog.from(scopesTo(4));
 
   it.each<[string, (tokens: TokenService, id: string) => Promise<unknown>, boolean]>([
-    ['issue of as many', (tokens) => tokens.issue({ account: 'a', scopes: scopesTo(3) }), true],
-    ['issue of more', (tokens) => tokens.issue({ account: 'a', scopes: scopesTo(4) }), false],
+    ['issue of 3 scopes', (tokens) => tokens.issue({ account: 'a', scopes: scopesTo(3) }), true],
+    ['issue of 4 scopes', (tokens) => tokens.issue({ account: 'a', scopes: scopesTo(4) }), false],
     [
-      'issue of a wildcard over more',
+      'issue of a wildcard for 4 scopes',
       (tokens) => tokens.issue({ account: 'a', scopes: ['*:*/*'] }),
       false,
     ],
     [
-      'issue of more words for the same',
+      'issue of 4 patterns for the same scope',
       (tokens) =>
         tokens.issue({
           account: 'a',
@@ -102,13 +102,21 @@ describe('scopesPerToken', () => {
         }),
       false,
     ],
-    ['modify to more', (tokens, id) => tokens.modify('a', id, { scopes: scopesTo(4) }), false],
-    ['patch to as many', (tokens, id) => tokens.patch('a', id, { scopes: scopesTo(3) }), true],
-    ['patch to more', (tokens, id) => tokens.patch('a', id, { scopes: scopesTo(4) }), false],
-    ['adding up to it', (tokens, id) => tokens.patch('a', id, { addScopes: scopesTo(3) }), true],
-    ['adding more', (tokens, id) => tokens.patch('a', id, { addScopes: scopesTo(4) }), false],
+    ['modify to 4 scopes', (tokens, id) => tokens.modify('a', id, { scopes: scopesTo(4) }), false],
+    ['patch to 3 scopes', (tokens, id) => tokens.patch('a', id, { scopes: scopesTo(3) }), true],
+    ['patch to 4 scopes', (tokens, id) => tokens.patch('a', id, { scopes: scopesTo(4) }), false],
+    [
+      'adding scopes up to 3',
+      (tokens, id) => tokens.patch('a', id, { addScopes: scopesTo(3) }),
+      true,
+    ],
+    [
+      'adding scopes up to 4',
+      (tokens, id) => tokens.patch('a', id, { addScopes: scopesTo(4) }),
+      false,
+    ],
     ['a new name', (tokens, id) => tokens.patch('a', id, { name: 'x' }), true],
-  ])('%s: %#', async (_, change, isGood) => {
+  ])('of 3 allows %s: $2', async (_, change, isGood) => {
     const { tokens } = setUp({ quotas, catalog });
     const { id } = await tokens.issue({ account: 'a', scopes: ['GET:a.example/0'] });
     const before = await tokens.get('a', id);
@@ -121,7 +129,7 @@ describe('scopesPerToken', () => {
     return expect(await tokens.get('a', id)).toEqual(before);
   });
 
-  it('lowered later takes nothing away, and lets what is larger become smaller', async () => {
+  it('removes no scopes if it is lowered, and still lets a larger token shrink', async () => {
     const { store, clock, tokens } = setUp({ catalog });
     const { id } = await tokens.issue({ account: 'a', scopes: scopesTo(4) });
     const lower = setUp({ store, clock, quotas: { scopesPerToken: 2 }, catalog }).tokens;
@@ -140,7 +148,7 @@ describe('the bytes of a record', () => {
   const wide = (count: number, length: number) =>
     Array.from({ length: count }, (_, i) => `GET:a.example/${`${i}`.padStart(length, 'x')}`);
 
-  /** As asked for and as granted, so that each list takes half of the bound, less what is spared. */
+  /** Scopes of which both lists, requested and granted, take half of the bound less `spare` bytes. */
   const scopesLeaving = (spare: number): string[] => {
     const scopes = wide(2031, 241);
     const left = MAX_RECORD_BYTES / 2 - spare - listBytes(scopes);
@@ -158,7 +166,7 @@ describe('the bytes of a record', () => {
     expect(error.details).toEqual({ quota: 'recordBytes', max: MAX_RECORD_BYTES });
   });
 
-  it('count metadata as well', async () => {
+  it('include metadata', async () => {
     const { tokens } = setUp();
     const { id } = await tokens.issue({ account: 'a', scopes: scopesLeaving(100) });
     const patch = (length: number) =>
@@ -168,7 +176,7 @@ describe('the bytes of a record', () => {
     expect(await codeOf(patch(201 - '{"a":""}'.length))).toBe('quota_exceeded');
   });
 
-  it('are not believed of a store that hands out more', async () => {
+  it('above the bound make a stored record fail with store_corrupt', async () => {
     const { store, tokens } = setUp();
     const { id, value } = await tokens.issue({ account: 'a', scopes: [SCOPE] });
     const record = await recordOf(store, id);
@@ -180,12 +188,12 @@ describe('the bytes of a record', () => {
   });
 });
 
-describe('what was asked for', () => {
+describe('the requested scopes of a token', () => {
   const catalog = ScopeCatalog.from(
     Array.from({ length: 60 }, (_, i) => [`GET:a.example/s/${i}`, `POST:a.example/s/${i}`]).flat(),
   );
 
-  it('does not grow by adding and removing again', async () => {
+  it('do not grow by adding and removing scopes repeatedly', async () => {
     const { store, tokens } = setUp({ catalog });
     const { id } = await tokens.issue({ account: 'a', scopes: ['POST:a.example/s/0'] });
     for (let round = 0; round < 5; round++) {
@@ -200,7 +208,7 @@ describe('what was asked for', () => {
     expect(requested).toEqual(['POST:a.example/s/0']);
   });
 
-  it('is kept while something comes from it', async () => {
+  it('keep a wildcard while the token holds a scope from it', async () => {
     const { store, tokens } = setUp({ catalog });
     const { id } = await tokens.issue({ account: 'a', scopes: ['*:a.example/s/1'] });
     await tokens.patch('a', id, { removeScopes: ['GET:a.example/s/1'] });
@@ -210,7 +218,7 @@ describe('what was asked for', () => {
     expect(requested).toEqual(['*:a.example/s/1']);
   });
 
-  it('is bounded like what is held', async () => {
+  it('have the same bound as the granted scopes', async () => {
     const { tokens } = setUp();
     const { id } = await tokens.issue({ account: 'a', scopes: scopesTo(4096) });
     expect(await codeOf(tokens.patch('a', id, { addScopes: [OTHER_SCOPE] }))).toBe(
@@ -228,7 +236,7 @@ describe('quotas', () => {
     [{ scopesPerToken: 0 }],
     [{ scopesPerToken: 4097 }],
     [{ tokens: 5 }],
-  ])('refuse %o, by name', (quotas) => {
+  ])('refuse %o, naming the option', (quotas) => {
     const make = () => setUp({ store: new MemoryTokenStore(), quotas: quotas as QuotaOptions });
     const name = Object.keys(quotas)[0] === 'tokens' ? 'tokensPerAccount' : Object.keys(quotas)[0];
     expect(make).toThrow(expect.objectContaining({ code: 'invalid_options' }));

@@ -5,14 +5,14 @@ import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import { isRecord } from '../../src/token.ts';
 import { K1, recordOf, refusalOf, SCOPE, setUp } from '../support.ts';
 
-/** What a hostile argument throws: nothing of it may come out. */
+/** The error of a hostile argument. It must never reach the caller. */
 const RAW = new Error('raw');
 
 const raise = () => {
   throw RAW;
 };
 
-/** Throws at whatever is done with it, from the `nth` time on. */
+/** A proxy that throws on every operation, from the `nth` one on. */
 function hostile(target: object = {}, nth = 1): never {
   let left = nth;
   const trap = (work: (...args: never[]) => unknown) => {
@@ -59,7 +59,7 @@ describe('an argument that throws when it is read', () => {
     ['keys', make({ ...good, keys: hostile([]) }), 'invalid_options'],
     ['a key', make({ ...good, keys: [hostile()] }), 'invalid_options'],
     ['quotas', make({ ...good, quotas: hostile() }), 'invalid_options'],
-  ])('in the constructor is an option that cannot be read: %s', async (_, call, code) => {
+  ])('in the constructor makes it fail with invalid_options: %s', async (_, call, code) => {
     expect(await codeOfOurs(call)).toBe(code);
   });
 
@@ -87,7 +87,7 @@ describe('an argument that throws when it is read', () => {
     ['explain', (t, id) => t.explain('a', id, hostile())],
     ['purge', (t) => t.purge(hostile())],
     ['purge with a date', (t) => t.purge({ before: hostile() })],
-  ])('of %s is refused in our own words', async (_, call) => {
+  ])('of %s is refused with a TokenError', async (_, call) => {
     const { tokens } = setUp();
     const { id } = await tokens.issue({ account: 'a', scopes: [SCOPE] });
 
@@ -95,13 +95,13 @@ describe('an argument that throws when it is read', () => {
   });
 
   it.each([2, 3, 5, 8, 13, 21])(
-    'is refused also where it throws only the %ith time',
+    'never leaks its error if it throws only from operation %i on',
     async (nth) => {
       const { tokens } = setUp();
       const { id } = await tokens.issue({ account: 'a', scopes: [SCOPE] });
       const input = { account: 'a', scopes: [SCOPE], metadata: { a: 1 } };
 
-      // By then it may have been read, and then it is as good as any other.
+      // The call succeeds if it has read all of the input before that.
       expect(['none', 'invalid_request']).toContain(
         await codeOfOurs(() => tokens.issue(hostile(input, nth))),
       );
@@ -114,7 +114,7 @@ describe('an argument that throws when it is read', () => {
     },
   );
 
-  it('gets nothing past the limits by changing between two looks', async () => {
+  it('cannot exceed a limit by changing between two reads', async () => {
     const { store, tokens } = setUp();
     let looks = 0;
     const metadata = {
@@ -136,7 +136,7 @@ describe('an argument that throws when it is read', () => {
 
 describe('a store that throws when its members are read', () => {
   it.each([1, 2, 5, 8, 9, 10, 12, 15, 20])(
-    'from the %ith time on lets nothing raw out',
+    'from operation %i on never leaks its error',
     async (nth) => {
       const store = hostile(new MemoryTokenStore(), nth);
       let tokens: TokenService | undefined;
@@ -163,7 +163,7 @@ describe('a store that throws when its members are read', () => {
     },
   );
 
-  it('and hands out records that do, is corrupt', async () => {
+  it('or returns a record that throws makes get fail with a store error', async () => {
     const { store, tokens } = setUp();
     const { id } = await tokens.issue({ account: 'a', scopes: [SCOPE] });
     const record = await recordOf(store, id);

@@ -8,7 +8,7 @@ import { fixedSecret, K1, K2, OTHER_SCOPE, recordOf, refusalOf, SCOPE, setUp } f
 const OLD: KeyOptions = { ...K1, status: 'verify' };
 const K3: KeyOptions = { kid: 'k3', secret: fixedSecret(128), status: 'active' };
 
-/** Tokens of the first key, and a service for which the second one is active. */
+/** Tokens issued with the first key, and a service whose active key is the second one. */
 async function rotatedKeys(count = 1) {
   const setting = setUp({ reveal: 'always' });
   const { store, clock } = setting;
@@ -24,7 +24,7 @@ const shownValue = async (tokens: TokenService, id: string) =>
   (await tokens.get('acme', id))?.value;
 
 describe('reseal', () => {
-  it('seals every secret with the active key, and leaves the values as they are', async () => {
+  it('seals every secret with the active key, and leaves the values unchanged', async () => {
     const { tokens, store, issued, withKeys } = await rotatedKeys(3);
     const before = await recordOf(store, issued[0]?.id as never);
     expect(await tokens.reseal()).toEqual({ records: 3, resealed: 3, unreadable: 0, missed: 0 });
@@ -37,13 +37,13 @@ describe('reseal', () => {
     }
     const after = await recordOf(store, before.id);
     expect({ ...after, box: before.box }).toEqual(before);
-    // Only what verifies is left of the first key.
+    // Only the verifier key is left of the first key.
     const [verifier] = withKeys([K1]).verifierKeys();
     const without = withKeys([verifier as KeyOptions, K2]);
     expect(await shownValue(without, before.id)).toBe(issued[0]?.value);
   });
 
-  it('is what the value needs to be shown without the older key (the control)', async () => {
+  it('is needed to show a value without the older key (the control)', async () => {
     const { issued, withKeys } = await rotatedKeys();
     const [verifier] = withKeys([K1]).verifierKeys();
 
@@ -52,7 +52,7 @@ describe('reseal', () => {
     ).toBeUndefined();
   });
 
-  it('skips what is done, and can be done again with every new key', async () => {
+  it('skips secrets that are sealed with the active key, and can be repeated for every new key', async () => {
     const { tokens, issued, withKeys, store } = await rotatedKeys(2);
     await tokens.reseal();
     expect(await tokens.reseal()).toMatchObject({ records: 2, resealed: 0 });
@@ -65,7 +65,7 @@ describe('reseal', () => {
     expect(await shownValue(withKeys([K1]), issued[1]?.id ?? '')).toBe(issued[1]?.value);
   });
 
-  it('counts secrets that none of its keys opens, and leaves them', async () => {
+  it('counts secrets that none of its keys can open, and leaves them unchanged', async () => {
     const { issued, withKeys, store } = await rotatedKeys(2);
     const before = await recordOf(store, issued[0]?.id as never);
     const stranger = withKeys([K3]);
@@ -74,7 +74,7 @@ describe('reseal', () => {
     expect(await recordOf(store, before.id)).toEqual(before);
   });
 
-  it('leaves records without a secret, and revoked ones', async () => {
+  it('skips records without a sealed secret, and revoked ones', async () => {
     const { tokens, store, issued, clock } = await rotatedKeys(2);
     const once = new TokenService({ store, clock, keys: [K1], prefix: 'acme' });
     await once.issue({ account: 'acme', scopes: [SCOPE] });
@@ -83,7 +83,7 @@ describe('reseal', () => {
     expect(await tokens.reseal()).toEqual({ records: 3, resealed: 1, unreadable: 0, missed: 0 });
   });
 
-  it('seals a value that waits for its first use, too', async () => {
+  it('also seals a value that waits for its first use', async () => {
     const { tokens, store, issued } = await rotatedKeys();
     const record = await recordOf(store, issued[0]?.id as never);
     const { prefix, kid, digest, box } = record;
@@ -96,7 +96,7 @@ describe('reseal', () => {
     expect(sealed).toMatchObject({ prefix, kid, graceSeconds: 0 });
   });
 
-  it('counts a record once if only the value that waits cannot be opened, and leaves both', async () => {
+  it('counts a record once if only its pending value cannot be opened, and leaves it unchanged', async () => {
     const { withKeys, store, issued } = await rotatedKeys();
     const record = await recordOf(store, issued[0]?.id as never);
     const { prefix, digest, box } = record;
@@ -109,7 +109,7 @@ describe('reseal', () => {
     expect(await recordOf(store, record.id)).toEqual(before);
   });
 
-  it('seals only the value that waits if the other one is done', async () => {
+  it('seals only the pending value if the current one is already sealed', async () => {
     const { tokens, store, issued } = await rotatedKeys();
     const old = await recordOf(store, issued[0]?.id as never);
     await tokens.reseal();
@@ -125,7 +125,7 @@ describe('reseal', () => {
     expect(await tokens.reseal()).toMatchObject({ resealed: 0 });
   });
 
-  it('passes over a record that is removed in between', async () => {
+  it('skips a record that is removed concurrently', async () => {
     const { tokens, store, clock } = await rotatedKeys();
     store.break('replace', async () => {
       await store.inner.purge(new Date(clock.now().getTime() + 10 * 31_536_000_000), 10);
@@ -135,7 +135,7 @@ describe('reseal', () => {
     expect(await tokens.reseal()).toEqual({ records: 1, resealed: 0, unreadable: 0, missed: 0 });
   });
 
-  it('never loses a change that comes in between', async () => {
+  it('keeps a concurrent change', async () => {
     const { tokens, store, issued } = await rotatedKeys();
     const { id } = issued[0] as { id: string };
     let isFirst = true;
@@ -154,7 +154,7 @@ describe('reseal', () => {
     expect(await shownValue(tokens, id)).toBe(issued[0]?.value);
   });
 
-  it('keeps the value that a rotation has made in between', async () => {
+  it('keeps the value of a concurrent rotation', async () => {
     const { tokens, store, issued, withKeys } = await rotatedKeys();
     const { id } = issued[0] as { id: string };
     const other = withKeys([K1]);
@@ -172,7 +172,7 @@ describe('reseal', () => {
     expect(sealingKid(await recordOf(store, id as never))).toBe('k2');
   });
 
-  it('gives up on a record that others keep changing, and says so', async () => {
+  it('gives up on a record if every write conflicts, and counts it as missed', async () => {
     const { tokens, store } = await rotatedKeys(2);
     store.break('replace', async () => false);
 
@@ -181,7 +181,7 @@ describe('reseal', () => {
     expect(await tokens.reseal()).toMatchObject({ resealed: 2, missed: 0 });
   });
 
-  it('goes on after an outage where it was', async () => {
+  it('continues after an outage where it stopped', async () => {
     const { tokens, store } = await rotatedKeys(150);
     let writes = 0;
     store.break('replace', async (next: TokenRecord, version?: number) => {
@@ -195,7 +195,7 @@ describe('reseal', () => {
     expect(await tokens.reseal()).toMatchObject({ records: 150, resealed: 90 });
   });
 
-  it('reports its progress after each step', async () => {
+  it('reports progress after each batch, and ignores errors of the callback', async () => {
     const { tokens } = await rotatedKeys(150);
     const seen: number[] = [];
     await tokens.reseal({
@@ -208,7 +208,7 @@ describe('reseal', () => {
     expect(seen).toEqual([100, 150]);
   });
 
-  it('needs an active key, and reads nothing without', async () => {
+  it('needs an active key, and reads nothing without one', async () => {
     const { withKeys, store } = await rotatedKeys();
     const verifier = withKeys(withKeys([K1]).verifierKeys());
     store.takeCalls();
@@ -217,7 +217,7 @@ describe('reseal', () => {
     expect(store.takeCalls()).toEqual([]);
   });
 
-  it('refuses a progress that is no function', async () => {
+  it('refuses an onProgress that is not a function', async () => {
     const { tokens } = await rotatedKeys();
     const refusal = await refusalOf(tokens.reseal({ onProgress: 42 as never }));
 

@@ -7,7 +7,7 @@ const KEPT = 'GET:d.example/kept';
 const TAKEN = 'GET:d.example/admin';
 const NEW = 'GET:d.example/new';
 
-/** A token that holds two scopes, of which the account may have one no longer. */
+/** A token that holds two scopes, one of which its account has lost since. */
 async function shrunk(after: readonly string[] = [KEPT, NEW], scopes = [KEPT, TAKEN]) {
   let catalog = ScopeCatalog.from([KEPT, TAKEN, NEW]);
   const setting = setUp({ catalog: () => catalog });
@@ -20,17 +20,17 @@ async function shrunk(after: readonly string[] = [KEPT, NEW], scopes = [KEPT, TA
 
 type Shrunk = Awaited<ReturnType<typeof shrunk>>;
 
-describe('a right that was taken from an account', () => {
+describe('a right that an account has lost', () => {
   it.each<[string, (of: Shrunk) => Promise<unknown>, boolean]>([
-    ['a longer life', ({ patch, at }) => patch({ expiresAt: at(1001) }), false],
-    ['the same life', ({ patch, at }) => patch({ expiresAt: at(1000) }), true],
-    ['a shorter life', ({ patch, at }) => patch({ expiresAt: at(10) }), true],
-    ['more scopes', ({ patch }) => patch({ addScopes: [NEW] }), false],
-    ['what it holds once more', ({ patch }) => patch({ addScopes: [KEPT] }), false],
-    ['the right itself', ({ patch }) => patch({ addScopes: [TAKEN] }), false],
-    ['the right in place of all', ({ patch }) => patch({ scopes: [TAKEN] }), false],
+    ['a later expiry', ({ patch, at }) => patch({ expiresAt: at(1001) }), false],
+    ['the same expiry', ({ patch, at }) => patch({ expiresAt: at(1000) }), true],
+    ['an earlier expiry', ({ patch, at }) => patch({ expiresAt: at(10) }), true],
+    ['another scope', ({ patch }) => patch({ addScopes: [NEW] }), false],
+    ['a scope that it holds', ({ patch }) => patch({ addScopes: [KEPT] }), false],
+    ['the lost right', ({ patch }) => patch({ addScopes: [TAKEN] }), false],
+    ['only the lost right', ({ patch }) => patch({ scopes: [TAKEN] }), false],
     [
-      'the right by modify',
+      'the lost right by modify',
       ({ tokens, token }) => tokens.modify('a', token.id, { scopes: [KEPT, TAKEN] }),
       false,
     ],
@@ -39,21 +39,21 @@ describe('a right that was taken from an account', () => {
     ['fewer scopes', ({ patch }) => patch({ removeScopes: [KEPT] }), true],
     ['a new value', ({ tokens, token }) => tokens.rotate('a', token.id), true],
     [
-      'a longer life without it',
+      'a later expiry without the right',
       ({ patch, at }) => patch({ removeScopes: [TAKEN], expiresAt: at(YEAR) }),
       true,
     ],
     [
-      'other scopes without it',
+      'another scope without the right',
       ({ patch }) => patch({ removeScopes: [TAKEN], addScopes: [NEW] }),
       true,
     ],
     [
-      'other scopes in place of all, and a longer life',
+      'other scopes only, and a later expiry',
       ({ patch, at }) => patch({ scopes: [KEPT], expiresAt: at(YEAR) }),
       true,
     ],
-  ])('stands in the way of %s: %#', async (_, change, isGood) => {
+  ])('lets a token still get %s: $2', async (_, change, isGood) => {
     const setting = await shrunk();
     const before = await setting.tokens.get('a', setting.token.id);
     const changed = change(setting);
@@ -63,7 +63,7 @@ describe('a right that was taken from an account', () => {
     return expect(await setting.tokens.get('a', setting.token.id)).toEqual(before);
   });
 
-  it('is named, with how to go on', async () => {
+  it('is named in the error, which suggests removeScopes', async () => {
     const { patch, at } = await shrunk();
     const error = await refusalOf(patch({ expiresAt: at(2000) }));
 
@@ -72,7 +72,7 @@ describe('a right that was taken from an account', () => {
     expect(error.message).toContain('removeScopes');
   });
 
-  it('is named with all others, as far as there is room, and not one too few', async () => {
+  it('is named with the other lost rights as far as there is room; the rest are counted', async () => {
     const many = Array.from({ length: 4000 }, (_, i) => `GET:d.example/${'x'.repeat(80)}/${i}`);
     let catalog = ScopeCatalog.from([KEPT, ...many]);
     const { tokens, clock } = setUp({ catalog: () => catalog });
@@ -92,7 +92,7 @@ describe('a right that was taken from an account', () => {
     });
   });
 
-  it('opens nothing after the expiry that the token had, whatever its account does', async () => {
+  it('opens nothing after the original expiry of the token, whatever the account tries', async () => {
     const { tokens, token, clock, patch, at } = await shrunk();
     const opens = async (value: string) => (await tokens.verify(value, { scope: TAKEN })).ok;
     let { value } = token;
@@ -117,10 +117,10 @@ describe('a right that was taken from an account', () => {
   });
 
   it.each<[string, readonly string[], string[]]>([
-    ['all', [NEW], [KEPT, TAKEN]],
-    ['an entry that became narrower', [KEPT, `${TAKEN}/users`], [TAKEN]],
-    ['nothing but one method', [KEPT, TAKEN.replace('GET', 'POST')], [TAKEN]],
-  ])('may be %s', async (_, after, lost) => {
+    ['loses all scopes of the token', [NEW], [KEPT, TAKEN]],
+    ['narrows an entry', [KEPT, `${TAKEN}/users`], [TAKEN]],
+    ['changes the method of an entry', [KEPT, TAKEN.replace('GET', 'POST')], [TAKEN]],
+  ])('is detected if the catalog %s', async (_, after, lost) => {
     const { patch, at } = await shrunk(after);
     const error = await refusalOf(patch({ expiresAt: at(2000) }));
 
@@ -128,18 +128,18 @@ describe('a right that was taken from an account', () => {
     expect(error.details?.['scopes']).toEqual([...lost].sort());
   });
 
-  it('is none where a wider entry came in its place', async () => {
+  it('does not count as lost if a wider entry replaces it', async () => {
     const { patch, at } = await shrunk(['GET:d.example/kept', TAKEN], [KEPT, `${TAKEN}/users`]);
     expect(await patch({ expiresAt: at(2000) })).toMatchObject({ version: 2 });
   });
 
-  it('is everything where the catalog became empty', async () => {
+  it('can be every scope of the token, if the catalog becomes empty', async () => {
     const { patch, at } = await shrunk([]);
     const error = await refusalOf(patch({ expiresAt: at(2000) }));
     expect(error.details).toEqual({ scopes: [TAKEN, KEPT].sort() });
   });
 
-  it('is a wildcard of the time before there was a catalog', async () => {
+  it('can be a wildcard from before there was a catalog', async () => {
     const { store, clock, tokens } = setUp();
     const { id } = await tokens.issue({ account: 'a', scopes: ['*:*/*'], ttlSeconds: 10 });
     const later = setUp({ store, clock, catalog: ScopeCatalog.from([KEPT]) }).tokens;
@@ -154,23 +154,23 @@ describe('a right that was taken from an account', () => {
     });
   });
 
-  it('cannot be told while the catalog cannot be had', async () => {
-    let isAway = false;
+  it('is unknown while the catalog is down, so a later expiry fails with store_unavailable', async () => {
+    let isDown = false;
     const setting = setUp({
       catalog: () => {
-        if (isAway) throw new Error('away');
+        if (isDown) throw new Error('down');
         return ScopeCatalog.from([KEPT]);
       },
     });
     const { id } = await setting.tokens.issue({ account: 'a', scopes: [KEPT], ttlSeconds: 10 });
-    isAway = true;
+    isDown = true;
     const expiresAt = new Date(setting.clock.now().getTime() + 20_000);
 
     expect(await codeOf(setting.tokens.patch('a', id, { expiresAt }))).toBe('store_unavailable');
     expect(await setting.tokens.patch('a', id, { name: 'x' })).toMatchObject({ name: 'x' });
   });
 
-  it('would live on in a service that asks no catalog (the control)', async () => {
+  it('would survive in a service without a catalog (the control)', async () => {
     const { store, clock, token } = await shrunk();
     const without = setUp({ store, clock }).tokens;
     const expiresAt = new Date(clock.now().getTime() + 2_000_000);

@@ -1,4 +1,5 @@
 // Random schedules of rotations, uses, other changes, crashes and lost messages, over any store.
+import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { TokenEvent } from '../../src/events.ts';
 import type { PatchInput } from '../../src/input.ts';
@@ -9,18 +10,18 @@ import type { TokenRecord } from '../../src/token.ts';
 import { K1, OTHER_SCOPE, partsOf, reference, SCOPE } from '../support.ts';
 
 const NEED = { scope: SCOPE };
-/** The last one would end after the token. */
+/** The last one is longer than the lifetime of the token. */
 const GRACES = [0, 3, 10, 1000];
 const TTL_SECONDS = 300;
 const MAX_STALE_MS = 1000;
 const QUIET_TURNS = 3;
-/** Of each process: one reads the store for each use, the others serve uses from memory. */
+/** The `maxStaleMs` of each process: one reads the store for each use, the others serve from a cache. */
 const STALE_MS = [0, MAX_STALE_MS, MAX_STALE_MS];
 
-/** So many failed writes in a row, and a process takes a rest: `FAILURES_IN_A_ROW`. */
-const TIRING_LOSSES = 10;
+/** A process pauses its writes after this many failures in a row: `FAILURES_IN_A_ROW` of the source. */
+const LOSSES_BEFORE_PAUSE = 10;
 
-/** What happens, by which process, and which of several things it is about. */
+/** An action, the process that takes it, and a number that picks one of several messages or values. */
 type Step = readonly [action: Action, process: number, pick: number];
 
 const ACTIONS = [
@@ -45,10 +46,10 @@ export const SCHEDULES: fc.Arbitrary<readonly Step[]> = fc.array(
   { minLength: 5, maxLength: 50 },
 );
 
-/** A call on its way to the store, or its answer on its way back. */
+/** A call on the way to the store, or its answer on the way back. */
 interface Message {
   readonly from: Process;
-  /** Whether it asks for a change. */
+  /** Whether it is a call that writes. */
   readonly isWrite: boolean;
   go(): Promise<void>;
   loseRequest(): void;
@@ -58,7 +59,7 @@ interface Message {
 interface Process {
   readonly staleMs: number;
   readonly tokens: TokenService;
-  /** How many of its reads are under way. */
+  /** How many of its reads are running. */
   reads: number;
   /** How many of its writes were lost. */
   losses: number;
@@ -74,16 +75,16 @@ interface Commit {
 /**
  * Runs a schedule and returns what was wrong. Rules, for a token that is rotated only by `first-use`:
  *
- * - the accepted value is replaced only by the one that waits, when that was used and not before; the old
- *   one then has its grace, from that use on, and never beyond the token; nothing else changes it
- * - a rotation changes nothing else, and undoes no concurrent change
- * - whoever has all values that were delivered has one that works, always
- * - each verdict is right for a record that was stored when it was asked for, or at most `maxStaleMs` before
- * - a use is written when all messages have arrived; one whose write was lost is written by the next use,
- *   also by one in the same process
- * - a suspension ends when that was asked for, and not by a rotation
+ * - Only the pending value replaces the current one, and only after it was used. From that use on, the old
+ *   value has its grace period, which ends with the token at the latest. Nothing else changes the old value.
+ * - A rotation changes nothing else, and undoes no concurrent change.
+ * - A bearer who has all delivered values always has one that works.
+ * - Each verdict is right for a record that was stored at the time of the call, or at most `maxStaleMs` before.
+ * - A use is written when all messages have arrived. If its write was lost, the next use writes it, even a use
+ *   in the same process.
+ * - Only a request to resume ends a suspension, never a rotation.
  *
- * @param how `immediately`: the control, in which a rotation does not wait for the first use
+ * @param how `immediately` is the control: a rotation does not wait for the first use
  */
 export async function faultsOf(
   inner: TokenStore,
@@ -104,16 +105,17 @@ class World {
   readonly #clock = manualClock();
   readonly #messages: Message[] = [];
   readonly #commits: Commit[] = [];
-  /** The values that somebody has, and when each was accepted, by digest. */
+  /** The values that the bearer has received. */
   readonly #delivered: string[] = [];
+  /** The accepted uses of each value, by its digest. */
   readonly #uses = new Map<string, { readonly at: number; readonly by: Process }[]>();
   readonly #running = new Set<Promise<unknown>>();
   #activated = 0;
   #replaced = 0;
   #names = 0;
-  /** How often somebody asked to resume the token, and how often it was. */
+  /** How often a resume was requested, and how often the token was resumed. */
   #resumes = { asked: 0, made: 0 };
-  /** Made when they do something first. */
+  /** Each process starts with its first action. */
   readonly #processes = new Map<number, Process>();
   #id = '';
 
@@ -145,33 +147,33 @@ class World {
     this.#commits.push({ record: record as TokenRecord, at: this.#now });
   }
 
-  #at(place: number): Process {
-    const process = this.#processes.get(place) ?? this.#start(STALE_MS[place] ?? 0);
-    this.#processes.set(place, process);
+  #at(index: number): Process {
+    const process = this.#processes.get(index) ?? this.#start(STALE_MS[index] ?? 0);
+    this.#processes.set(index, process);
     return process;
   }
 
-  async take([action, place, pick]: Step): Promise<void> {
+  async take([action, index, pick]: Step): Promise<void> {
     const newest = this.#delivered.at(-1) as string;
     const any = this.#delivered[pick % this.#delivered.length] as string;
     await {
-      useNewest: () => void this.#use(this.#at(place), newest),
-      useAny: () => void this.#use(this.#at(place), any),
-      useWrongly: () => this.#run(this.#at(place).tokens.verify(newest, { scope: OTHER_SCOPE })),
-      // The first one fills the cache, out of which the second one is served.
-      useBoth: () => this.#useEach(this.#at(place), [this.#delivered.at(-2) ?? newest, newest]),
-      useInVain: () => this.#useInVain(this.#at(place), newest),
-      introspect: () => this.#introspect(this.#at(place), newest),
-      look: () => this.#run(this.#at(place).tokens.introspect(newest)),
-      rotate: () => this.#rotate(this.#at(place), { isDelivered: true, pick }),
-      rotateAndLose: () => this.#rotate(this.#at(place), { isDelivered: false, pick }),
-      cancel: () => this.#run(this.#at(place).tokens.rotate('acme', this.#id, { cancel: true })),
-      rename: () => this.#patch(this.#at(place), { name: `name ${this.#names++}` }),
-      suspend: () => this.#patch(this.#at(place), { suspended: true }),
-      resume: () => this.#resume(this.#at(place)),
+      useNewest: () => void this.#use(this.#at(index), newest),
+      useAny: () => void this.#use(this.#at(index), any),
+      useWrongly: () => this.#run(this.#at(index).tokens.verify(newest, { scope: OTHER_SCOPE })),
+      // The first use fills the cache, which then serves the second one.
+      useBoth: () => this.#useEach(this.#at(index), [this.#delivered.at(-2) ?? newest, newest]),
+      useInVain: () => this.#useInVain(this.#at(index), newest),
+      introspect: () => this.#introspect(this.#at(index), newest),
+      look: () => this.#run(this.#at(index).tokens.introspect(newest)),
+      rotate: () => this.#rotate(this.#at(index), { isDelivered: true, pick }),
+      rotateAndLose: () => this.#rotate(this.#at(index), { isDelivered: false, pick }),
+      cancel: () => this.#run(this.#at(index).tokens.rotate('acme', this.#id, { cancel: true })),
+      rename: () => this.#patch(this.#at(index), { name: `name ${this.#names++}` }),
+      suspend: () => this.#patch(this.#at(index), { suspended: true }),
+      resume: () => this.#resume(this.#at(index)),
       wait: () => void this.#clock.advance(0.4),
       waitLong: () => void this.#clock.advance(6),
-      crash: () => this.#crash(place),
+      crash: () => this.#crash(index),
       go: () => this.#message(pick)?.go(),
       goAll: () => this.#settle(),
       loseRequest: () => this.#message(pick)?.loseRequest(),
@@ -181,18 +183,18 @@ class World {
     this.#checkBearer();
   }
 
-  /** Lets all end, and then the processes write the use of what still waits. */
+  /** Delivers all messages. After that, uses must write whatever is still pending. */
   async end(): Promise<void> {
     await this.#drain();
     this.#resume(this.#start(0));
     await this.#settle();
-    // What was cached is too old now.
+    // Everything cached is too old after this.
     this.#clock.advance(MAX_STALE_MS / 1000);
-    // Those that have lost something first: a use in another process would write what they did not.
-    const rested = [...this.#processes.values()]
-      .filter(({ losses }) => losses < TIRING_LOSSES)
+    // Processes that lost messages go first: a use in another one would do their write for them.
+    const writing = [...this.#processes.values()]
+      .filter(({ losses }) => losses < LOSSES_BEFORE_PAUSE)
       .sort((one, other) => other.losses - one.losses);
-    for (const process of rested) await this.#useAll(process);
+    for (const process of writing) await this.#useAll(process);
     const accepted = await this.#useAll(this.#start(0));
     if (accepted === 0) this.faults.push('no value works at the end');
     if (this.#activated > this.#replaced) this.faults.push('activated was emitted twice');
@@ -213,7 +215,7 @@ class World {
     return accepted;
   }
 
-  /** Some turns without a message: nothing more will come. */
+  /** Delivers messages until none has come for some turns. */
   async #drain(losesWrites = false): Promise<void> {
     for (let quiet = 0; quiet < QUIET_TURNS; ) {
       const message = this.#message(0);
@@ -241,9 +243,9 @@ class World {
         process.reads -= 1;
       });
     });
-    const { watch: _, close: __, ...unheard } = store;
+    const { watch: _, close: __, ...unwatched } = store;
     const tokens = new TokenService({
-      store: unheard,
+      store: unwatched,
       keys: [K1],
       prefix: 'acme',
       clock: this.#clock,
@@ -257,7 +259,7 @@ class World {
     return process;
   }
 
-  /** A call takes effect when the schedule says so, and so does its answer. */
+  /** Queues a call. The schedule decides when it takes effect and when its answer arrives. */
   #send(
     { from, isWrite }: Pick<Message, 'from' | 'isWrite'>,
     run: () => Promise<unknown>,
@@ -299,18 +301,18 @@ class World {
     });
   }
 
-  #crash(place: number): void {
-    const process = this.#processes.get(place);
+  #crash(index: number): void {
+    const process = this.#processes.get(index);
     if (process === undefined) return;
     process.isGone = true;
     for (const message of this.#messages.splice(0)) {
       if (message.from === process) message.loseRequest();
       else this.#messages.push(message);
     }
-    this.#processes.delete(place);
+    this.#processes.delete(index);
   }
 
-  /** Lets all end: what was used is written then, unless something was lost. */
+  /** Delivers all messages. After that, uses must be written unless a message was lost. */
   async #settle(): Promise<void> {
     await this.#drain();
     const uses = this.#uses.get(`${hex(this.#stored.pending?.digest)}`) ?? [];
@@ -348,13 +350,13 @@ class World {
     }
   }
 
-  /** Nothing is written of this use. */
+  /** Makes a use whose writes are lost. */
   async #useInVain(process: Process, value: string): Promise<void> {
     this.#use(process, value);
     await this.#drain(true);
   }
 
-  /** A resource server asks about a value, which is a use of it. */
+  /** Introspects a value in a way that counts as a use. */
   #introspect(process: Process, value: string): void {
     const now = this.#now;
     const asked = process.tokens.introspect(value, { countsAsUse: true });
@@ -366,7 +368,7 @@ class World {
     this.#uses.set(digest, [...(this.#uses.get(digest) ?? []), { at, by }]);
   }
 
-  /** Resolves to whether the value was accepted; to undefined if nobody knows. */
+  /** Resolves to whether the value was accepted, or to undefined if the call failed. */
   #use(process: Process, value: string): Promise<boolean | undefined> {
     const { tokens, staleMs, reads } = process;
     const now = this.#now;
@@ -377,9 +379,9 @@ class World {
       ({ ok }) => {
         if (ok) this.#noteUse(process, value, now);
         const recent = this.#commits.slice(first).map(({ record }) => record);
-        // Only a suspension is refused from memory, but a use may join a read that is under way.
-        const isOfMemory = ok || reads > 0 || recent.some((record) => record.suspendedAt);
-        const from = isOfMemory ? 0 : latest - first;
+        // From the cache, only suspended tokens are refused. But a use can also join a running read.
+        const isFromMemory = ok || reads > 0 || recent.some((record) => record.suspendedAt);
+        const from = isFromMemory ? 0 : latest - first;
         const seen = recent.slice(from).map((record) => works(record, value, now));
         if (!seen.includes(ok))
           this.faults.push(`a use was ${ok ? 'accepted' : 'refused'} wrongly`);
@@ -436,7 +438,7 @@ class World {
   }
 
   #checkBearer(): void {
-    // Whoever suspends a token means it.
+    // A suspended token is refused on purpose, so look at it as if it were active.
     const { suspendedAt: _, ...stored } = this.#stored;
     if (this.#now >= stored.expiresAt.getTime()) return;
     const hasOne = this.#delivered.some((value) => works(stored, value, this.#now));
@@ -453,7 +455,7 @@ class World {
   }
 }
 
-/** The rule of acceptance, in words of the tests' own. */
+/** The rule of acceptance, written independently of the source. */
 function works(record: TokenRecord, value: string, now: number): boolean {
   if (record.suspendedAt !== undefined || now >= record.expiresAt.getTime()) return false;
   const digest = digestOf(value);
@@ -476,8 +478,4 @@ function digestOf(value: string): string {
 
 function hex(bytes: Uint8Array | undefined): string | undefined {
   return bytes && Buffer.from(bytes).toString('hex');
-}
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

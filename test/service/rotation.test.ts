@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { TokenEvent } from '../../src/events.ts';
@@ -30,7 +31,7 @@ interface Rotated extends Setting {
   readonly old: IssuedToken;
   readonly next: IssuedToken;
   readonly events: TokenEvent[];
-  /** Whether a value is accepted, and nothing is written for it any more. */
+  /** Whether a value is accepted. Resolves after the use was written. */
   accepts(value: string): Promise<boolean>;
 }
 
@@ -48,10 +49,8 @@ async function rotated(options: Parameters<typeof setUp>[0] = {}): Promise<Rotat
   return { ...setting, old, next, events, accepts };
 }
 
-const turn = () => new Promise((resolve) => setImmediate(resolve));
-
-describe('rotate on first use', () => {
-  it('makes a new value beside the old one, and changes nothing else', async () => {
+describe('rotate with activate: first-use', () => {
+  it('returns a pending value beside the old one, and changes nothing else', async () => {
     const { tokens, old, next, accepts } = await rotated();
     const { value: _, ...before } = old;
 
@@ -63,7 +62,7 @@ describe('rotate on first use', () => {
     expect(await tokens.get('acme', next.value)).toMatchObject({ id: old.id, pending: true });
   });
 
-  it('keeps the old value for any time, while the new one is not used', async () => {
+  it('keeps the old value valid until the token expires, while the new one is not used', async () => {
     const { tokens, clock, old, accepts } = await rotated();
     clock.advance(YEAR - 1);
 
@@ -77,7 +76,7 @@ describe('rotate on first use', () => {
     [59.999, true],
     [60, false],
   ])(
-    'ends the old value after its grace, counted from the first use: %d s',
+    'counts the grace period from the first use: the old value is accepted after %d s: %s',
     async (seconds, isGood) => {
       const { clock, old, next, events, accepts } = await rotated();
       clock.advance(1000);
@@ -91,7 +90,7 @@ describe('rotate on first use', () => {
     },
   );
 
-  it('writes the first use once, and shows it', async () => {
+  it('writes the first use once, even if 20 uses are concurrent', async () => {
     const { tokens, store, clock, old, next, events, accepts } = await rotated();
     clock.advance(5);
     const at = clock.now();
@@ -111,7 +110,7 @@ describe('rotate on first use', () => {
     expect(record.pending).toBeUndefined();
   });
 
-  it('tells that the new value waits', async () => {
+  it('emits rotated with pending: true', async () => {
     const { events, old, clock } = await rotated();
 
     expect(events.at(-1)).toEqual({
@@ -125,25 +124,33 @@ describe('rotate on first use', () => {
 
   it.each<[string, (setting: Rotated) => unknown, boolean]>([
     ['verify', ({ tokens, next }) => tokens.verify(next.value, NEED), true],
-    ['verify, fresh', ({ tokens, next }) => tokens.verify(next.value, NEED, { fresh: true }), true],
+    [
+      'verify with fresh',
+      ({ tokens, next }) => tokens.verify(next.value, NEED, { fresh: true }),
+      true,
+    ],
     ['allows', ({ tokens, next }) => tokens.allows(next.value, NEED), true],
-    ['introspect, as a use', ({ tokens, next }) => tokens.introspect(next.value, AS_USE), true],
+    [
+      'introspect with countsAsUse',
+      ({ tokens, next }) => tokens.introspect(next.value, AS_USE),
+      true,
+    ],
     ['introspect', ({ tokens, next }) => tokens.introspect(next.value), false],
     ['a use of the old value', ({ tokens, old }) => tokens.verify(old.value, NEED), false],
     [
-      'introspecting the old value',
+      'introspect of the old value',
       ({ tokens, old }) => tokens.introspect(old.value, AS_USE),
       false,
     ],
     [
-      'a use that needs more',
+      'a refused use',
       ({ tokens, next }) => tokens.verify(next.value, { scope: OTHER_SCOPE }),
       false,
     ],
     ['get', ({ tokens, next }) => tokens.get('acme', next.value), false],
     ['explain', ({ tokens, next }) => tokens.explain('acme', next.value, NEED), false],
     ['patch', ({ tokens, next }) => tokens.patch('acme', next.value, { name: 'x' }), false],
-  ])('counts %s as the first use or not', async (_, use, isUse) => {
+  ])('counts %s as the first use: $2', async (_, use, isUse) => {
     const setting = await rotated();
     await use(setting);
     await turn();
@@ -152,7 +159,7 @@ describe('rotate on first use', () => {
     expect(pending).toBe(isUse ? undefined : true);
   });
 
-  it('is activated from memory, without waiting', async () => {
+  it('activates the new value if verifySync accepts it from the cache', async () => {
     const { tokens, old, next } = await rotated({ cache: { maxStaleMs: 1000 } });
     await tokens.verify(old.value, NEED);
 
@@ -161,7 +168,7 @@ describe('rotate on first use', () => {
     expect((await tokens.get('acme', old.id))?.pending).toBeUndefined();
   });
 
-  it('is accepted by a process that has the token from before in memory', async () => {
+  it('returns a value that a service accepts even if it cached the token before', async () => {
     const { store, clock, tokens, old } = await rotated();
     const other = setUp({ store: store.inner, clock, cache: { maxStaleMs: 1000 } });
     await other.tokens.verify(old.value, NEED);
@@ -172,25 +179,32 @@ describe('rotate on first use', () => {
 
   it.each<[string, (setting: Rotated) => unknown, boolean]>([
     ['the store is down', ({ store }) => store.break('replace', () => Promise.reject()), true],
-    ['the store lies', ({ store }) => store.break('replace', async () => undefined), true],
+    [
+      'the store returns undefined',
+      ({ store }) => store.break('replace', async () => undefined),
+      true,
+    ],
     ['the answer is lost', ({ store }) => loseAnswers(store), false],
-  ])('is written by the next use if %s', async (_, fault, isPending) => {
-    const setting = await rotated();
-    const { tokens, store, clock, old, next, accepts } = setting;
-    fault(setting);
-    expect(await accepts(next.value)).toBe(true);
-    store.mend();
-    expect((await tokens.get('acme', old.id))?.pending).toBe(isPending || undefined);
-    clock.advance(1000);
-    expect(await accepts(old.value)).toBe(isPending);
-    const useAt = clock.now();
+  ])(
+    'makes up for a failed write of the first use on the next use if %s',
+    async (_, fault, isPending) => {
+      const setting = await rotated();
+      const { tokens, store, clock, old, next, accepts } = setting;
+      fault(setting);
+      expect(await accepts(next.value)).toBe(true);
+      store.mend();
+      expect((await tokens.get('acme', old.id))?.pending).toBe(isPending || undefined);
+      clock.advance(1000);
+      expect(await accepts(old.value)).toBe(isPending);
+      const useAt = clock.now();
 
-    expect(await accepts(next.value)).toBe(true);
-    expect((await tokens.get('acme', old.id))?.pending).toBeUndefined();
-    if (isPending) expect((await recordOf(store, old.id)).rotatedAt).toEqual(useAt);
-  });
+      expect(await accepts(next.value)).toBe(true);
+      expect((await tokens.get('acme', old.id))?.pending).toBeUndefined();
+      if (isPending) expect((await recordOf(store, old.id)).rotatedAt).toEqual(useAt);
+    },
+  );
 
-  it('does not ask a store for each use, once it has failed often', async () => {
+  it('stops writing on each use after 10 writes have failed', async () => {
     const { store, next, accepts } = await rotated();
     store.break('replace', () => Promise.reject(new Error('read-only')));
     store.takeCalls();
@@ -199,7 +213,7 @@ describe('rotate on first use', () => {
     expect(store.takeCalls().filter((call) => call === 'replace')).toHaveLength(10);
   });
 
-  it('writes nothing later to a store in a transaction of the host', async () => {
+  it('writes nothing in the background to a store inside a transaction of the host', async () => {
     const { store, clock, next, old, tokens } = await rotated();
     const inside = Object.assign(new MemoryTokenStore(), { inTransaction: true });
     Object.assign(inside, { find: store.inner.find.bind(store.inner) });
@@ -210,7 +224,7 @@ describe('rotate on first use', () => {
     expect((await tokens.get('acme', old.id))?.pending).toBe(true);
   });
 
-  it('is written before the service is closed', async () => {
+  it('writes the first use before close resolves', async () => {
     const { tokens, store, old, next } = await rotated();
     await tokens.verify(next.value, NEED);
     await tokens.close();
@@ -218,7 +232,7 @@ describe('rotate on first use', () => {
     expect((await recordOf(store.inner, old.id)).pending).toBeUndefined();
   });
 
-  it('gives no old value a longer life than the token has', async () => {
+  it('ends the grace period at the expiry of the token at the latest', async () => {
     const { clock, store, tokens } = setUp();
     const old = await tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: 30 });
     const next = await tokens.rotate('acme', old.id, FIRST_USE);
@@ -232,7 +246,7 @@ describe('rotate on first use', () => {
     expect((await tokens.verify(old.value, NEED)).ok).toBe(false);
   });
 
-  it('ends both values by a revoke, and at the expiry', async () => {
+  it('ends both values on a revoke and at the expiry', async () => {
     for (const end of ['revoke', 'expire'] as const) {
       const { tokens, clock, old, next } = await rotated();
       if (end === 'revoke') await tokens.revoke('acme', next.value);
@@ -244,7 +258,7 @@ describe('rotate on first use', () => {
     }
   });
 
-  it('shows the old value until the new one is used, where values are shown', async () => {
+  it('lets get and list show the old value until the new one is used', async () => {
     const { tokens, old, next, accepts } = await rotated({ reveal: 'always' });
     expect((await tokens.get('acme', old.id))?.value).toBe(old.value);
     await tokens.patch('acme', old.id, { name: 'other' });
@@ -254,7 +268,7 @@ describe('rotate on first use', () => {
     expect((await tokens.get('acme', old.id))?.value).toBe(next.value);
   });
 
-  it('shows the masked form of the value that it returns', async () => {
+  it('returns the masked form of the new value, while get shows the old one until the first use', async () => {
     const { store, clock, old } = await rotated();
     const keys = [K2, { ...K1, status: 'verify' as const }];
     const later = setUp({ store, clock, keys });
@@ -268,7 +282,7 @@ describe('rotate on first use', () => {
     expect((await later.tokens.get('acme', old.id))?.masked).toBe(next.masked);
   });
 
-  it('has no grace unless it is asked for', async () => {
+  it('gives the old value no grace period by default', async () => {
     const { tokens, old, accepts } = await rotated();
     const next = await tokens.rotate('acme', old.id, { activate: 'first-use' });
 
@@ -289,7 +303,7 @@ describe('a value that waits for its first use', () => {
     expect(await accepts(last.value)).toBe(true);
   });
 
-  it('is dropped by an immediate rotation, which is not for routine', async () => {
+  it('is dropped by an immediate rotation', async () => {
     const { tokens, old, next, accepts } = await rotated();
     const last = await tokens.rotate('acme', old.id, { graceSeconds: 60 });
 
@@ -311,7 +325,7 @@ describe('a value that waits for its first use', () => {
     expect(await accepts(old.value)).toBe(true);
   });
 
-  it('is not there to be canceled: nothing changes', async () => {
+  it('can no longer be canceled after its first use: cancel changes nothing', async () => {
     const { tokens, old, next, events, accepts } = await rotated();
     await accepts(next.value);
     events.length = 0;
@@ -323,7 +337,7 @@ describe('a value that waits for its first use', () => {
     expect(await codeOf(stale)).toBe('version_conflict');
   });
 
-  it('stays through other changes of the token', async () => {
+  it('survives other changes of the token', async () => {
     const { tokens, old, next, accepts } = await rotated();
     await tokens.patch('acme', old.id, { name: 'other' });
     await tokens.modify('acme', old.id, { scopes: [SCOPE, OTHER_SCOPE] });
@@ -333,7 +347,7 @@ describe('a value that waits for its first use', () => {
     expect(await accepts(next.value)).toBe(true);
   });
 
-  it('that was used is not lost to a rotation that is asked for after that', async () => {
+  it('stays valid if it is rotated right after its first use', async () => {
     const { tokens, old, next, accepts } = await rotated();
     const use = tokens.verify(next.value, NEED);
     expect((await use).ok).toBe(true);
@@ -344,7 +358,7 @@ describe('a value that waits for its first use', () => {
     expect(await accepts(last.value)).toBe(true);
   });
 
-  it('is forged no more easily', async () => {
+  it('is refused if a character is changed, and is hidden from other accounts', async () => {
     const { tokens, next } = await rotated();
     const last = next.value.at(-40) === 'x' ? 'y' : 'x';
     const forged = next.value.slice(0, -40) + last + next.value.slice(-39);
@@ -355,14 +369,14 @@ describe('a value that waits for its first use', () => {
   });
 });
 
-describe('rotate refuses', () => {
+describe('rotate', () => {
   it.each<[object, string]>([
     [{ activate: 'now' }, 'activate must be "first-use"; got a text'],
     [{ activate: true }, 'activate must be "first-use"; got true'],
     [{ cancel: false }, 'cancel must be true; got false'],
     [{ cancel: true, graceSeconds: 0 }, 'cancel makes no new value, so it cannot be given'],
     [{ cancel: true, activate: 'first-use' }, 'cancel makes no new value, so it cannot be given'],
-  ])('%j', async (options, message) => {
+  ])('refuses the options %j', async (options, message) => {
     const { tokens, old } = await rotated();
     const refusal = await refusalOf(() => tokens.rotate('acme', old.id, options as RotateOptions));
 
@@ -370,7 +384,7 @@ describe('rotate refuses', () => {
     expect(refusal.message).toContain(message);
   });
 
-  it('to cancel what is not there, has expired or has another version', async () => {
+  it('refuses to cancel for a token that is unknown, has expired or has another version', async () => {
     const { tokens, clock, old } = await rotated();
     const cancel = (id: string, ifVersion?: number) =>
       codeOf(tokens.rotate('acme', id, { cancel: true, ifVersion }));
@@ -382,8 +396,10 @@ describe('rotate refuses', () => {
   });
 });
 
-describe('no schedule', () => {
-  it(`of ${RUNS} locks a bearer out, or ends a value early`, { timeout: 3_600_000 }, async () => {
+describe('no schedule of rotations and uses', () => {
+  it(`locks a bearer out or ends a value early, in ${RUNS} runs`, {
+    timeout: 3_600_000,
+  }, async () => {
     await fc.assert(
       fc.asyncProperty(SCHEDULES, async (schedule) => {
         expect(await faultsOf(new MemoryTokenStore(), schedule)).toEqual([]);
@@ -392,7 +408,7 @@ describe('no schedule', () => {
     );
   });
 
-  it('would be missed: rotations that replace the value immediately are found out', async () => {
+  it('the check finds rotations that replace the value immediately (the control)', async () => {
     const found = await fc.check(
       fc.asyncProperty(SCHEDULES, async (schedule) => {
         const faults = await faultsOf(new MemoryTokenStore(), schedule, 'immediately');
@@ -404,7 +420,7 @@ describe('no schedule', () => {
   });
 });
 
-/** The store does what it is asked, and nobody hears of it. */
+/** Makes `replace` take effect and then fail, as if its answer were lost. */
 function loseAnswers(store: Setting['store']): void {
   store.break('replace', async (next: TokenRecord, version: number) => {
     await store.inner.replace(next, version);

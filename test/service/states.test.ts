@@ -11,8 +11,8 @@ interface Given extends Setting {
   readonly token: IssuedToken;
 }
 
-/** How a token gets into a state; the last two have met two fates. */
-const FATES = {
+/** Brings a token into a condition. The last two combine two changes. */
+const CONDITIONS = {
   active: async () => {},
   suspended: async ({ tokens, token }: Given) => {
     await tokens.patch('acme', token.id, { suspended: true });
@@ -25,18 +25,18 @@ const FATES = {
     await tokens.rotate('acme', token.id, { activate: 'first-use' });
   },
   'suspended, then expired': async (given: Given) => {
-    await FATES.suspended(given);
-    await FATES.expired(given);
+    await CONDITIONS.suspended(given);
+    await CONDITIONS.expired(given);
   },
   'suspended, then revoked': async (given: Given) => {
-    await FATES.suspended(given);
-    await FATES.revoked(given);
+    await CONDITIONS.suspended(given);
+    await CONDITIONS.revoked(given);
   },
 } as const satisfies Record<string, (given: Given) => Promise<unknown>>;
 
-type Fate = keyof typeof FATES;
+type Condition = keyof typeof CONDITIONS;
 
-async function givenToken(fate: Fate): Promise<Given> {
+async function givenToken(condition: Condition): Promise<Given> {
   const setting = setUp({ usage: { store: new MemoryUsageStore() }, reveal: 'always' });
   const token = await setting.tokens.issue({
     account: 'acme',
@@ -45,11 +45,11 @@ async function givenToken(fate: Fate): Promise<Given> {
     name: 'ci',
   });
   const given = { ...setting, token };
-  await FATES[fate](given);
+  await CONDITIONS[condition](given);
   return given;
 }
 
-/** What a verb answers, in a word; the code of its refusal. */
+/** The answer of a call, or the code of its error. */
 async function answerOf(call: Promise<unknown>): Promise<unknown> {
   try {
     return await call;
@@ -63,8 +63,8 @@ const stateIn = async (call: Promise<Token | undefined>) => (await call)?.state;
 const countIn = async (call: Promise<{ tokens: Token[] }>) => (await call).tokens.length;
 
 /**
- * For each verb, its answer about a token in each of the fates, in this order: active, suspended, expired,
- * revoked, suspended and then expired, suspended and then revoked.
+ * The answers of each verb for a token in each condition, in this order: active, suspended, expired, revoked,
+ * suspended and then expired, suspended and then revoked.
  */
 type Call = (given: Given) => Promise<unknown>;
 const ANSWERS: readonly (readonly [verb: string, call: Call, ...answers: readonly unknown[]])[] = [
@@ -84,7 +84,7 @@ const ANSWERS: readonly (readonly [verb: string, call: Call, ...answers: readonl
     ...['active', undefined, undefined, undefined, undefined, undefined],
   ],
   [
-    'introspect, also a suspended one',
+    'introspect with includeSuspended',
     ({ tokens, token }) => stateIn(tokens.introspect(token.value, { includeSuspended: true })),
     ...['active', 'suspended', undefined, undefined, undefined, undefined],
   ],
@@ -104,17 +104,17 @@ const ANSWERS: readonly (readonly [verb: string, call: Call, ...answers: readonl
     ...['active', 'suspended', 'expired', undefined, 'expired', undefined],
   ],
   [
-    'get, in any state',
+    'get with state: all',
     ({ tokens, token }) => stateIn(tokens.get('acme', token.id, { state: 'all' })),
     ...['active', 'suspended', 'expired', 'revoked', 'expired', 'revoked'],
   ],
   [
-    'get, if revoked',
+    'get with state: revoked',
     ({ tokens, token }) => stateIn(tokens.get('acme', token.value, { state: 'revoked' })),
     ...[undefined, undefined, undefined, 'revoked', undefined, 'revoked'],
   ],
   [
-    'get, if active',
+    'get with state: active',
     ({ tokens, token }) => stateIn(tokens.get('acme', token.id, { state: 'active' })),
     ...['active', undefined, undefined, undefined, undefined, undefined],
   ],
@@ -127,7 +127,7 @@ const ANSWERS: readonly (readonly [verb: string, call: Call, ...answers: readonl
   ...(['active', 'suspended', 'expired', 'revoked', 'all'] as const).map(
     (state, index) =>
       [
-        `list of ${state}`,
+        `list with state: ${state}`,
         ({ tokens }: Given) => countIn(tokens.list({ account: 'acme', state })),
         ...([
           [1, 0, 0, 0, 0, 0],
@@ -184,8 +184,8 @@ const ANSWERS: readonly (readonly [verb: string, call: Call, ...answers: readonl
   ],
 ];
 
-describe('what each verb answers about a token', () => {
-  const fates: readonly Fate[] = [
+describe('a token that is active, suspended, expired or revoked', () => {
+  const conditions: readonly Condition[] = [
     'active',
     'suspended',
     'expired',
@@ -195,10 +195,11 @@ describe('what each verb answers about a token', () => {
   ];
 
   it.each(ANSWERS.map(([verb, call, ...answers]) => [verb, call, answers] as const))(
-    '%s',
+    'gets the right answer from %s in each state',
     async (_, call, answers) => {
       const found: unknown[] = [];
-      for (const fate of fates) found.push(await answerOf(call(await givenToken(fate))));
+      for (const condition of conditions)
+        found.push(await answerOf(call(await givenToken(condition))));
 
       expect(found).toEqual(answers);
       // A value that waits for its first use changes no answer about the old one.
@@ -211,19 +212,22 @@ describe('what each verb answers about a token', () => {
     ['suspended', 'quota_exceeded'],
     ['expired', 'issued'],
     ['revoked', 'issued'],
-  ] as const)('issue, with a quota of one beside one that is %s: %s', async (fate, answer) => {
-    const setting = setUp({ quotas: { tokensPerAccount: 1 } });
-    const input = { account: 'acme', scopes: [SCOPE], ttlSeconds: TTL };
-    const token = await setting.tokens.issue(input);
-    await FATES[fate]({ ...setting, token });
-    const again = await answerOf(setting.tokens.issue(input).then(() => 'issued'));
+  ] as const)(
+    'if %s, lets another issue with a quota of one end in %s',
+    async (condition, answer) => {
+      const setting = setUp({ quotas: { tokensPerAccount: 1 } });
+      const input = { account: 'acme', scopes: [SCOPE], ttlSeconds: TTL };
+      const token = await setting.tokens.issue(input);
+      await CONDITIONS[condition]({ ...setting, token });
+      const again = await answerOf(setting.tokens.issue(input).then(() => 'issued'));
 
-    expect(again).toBe(answer);
-  });
+      expect(again).toBe(answer);
+    },
+  );
 });
 
 describe('suspending', () => {
-  it('changes nothing but the state, and resuming neither', async () => {
+  it('changes only the state, and resuming restores it', async () => {
     const { store, tokens, token, clock } = await givenToken('active');
     const before = await recordOf(store, token.id);
     clock.advance(1);
@@ -238,7 +242,7 @@ describe('suspending', () => {
     expect((await tokens.verify(token.value, NEED)).ok).toBe(true);
   });
 
-  it('again keeps the time of the first', async () => {
+  it('a suspended token again keeps the first suspendedAt', async () => {
     const { store, tokens, token, clock } = await givenToken('suspended');
     const { suspendedAt } = await recordOf(store, token.id);
     clock.advance(1);
@@ -247,7 +251,7 @@ describe('suspending', () => {
     expect(await recordOf(store, token.id)).toMatchObject({ suspendedAt, name: 'other' });
   });
 
-  it('refuses the new value of a rotation too, and the old one in its grace', async () => {
+  it('also refuses the new value of a rotation, and the old one in its grace period', async () => {
     const { tokens, token } = await givenToken('suspended');
     const { value } = await tokens.rotate('acme', token.id, { graceSeconds: 10 });
 
@@ -260,7 +264,7 @@ describe('suspending', () => {
     }
   });
 
-  it('keeps a value that waits for its first use from being used', async () => {
+  it('prevents the first use of a value that waits for it', async () => {
     const { store, tokens, token } = await givenToken('pending');
     const { value } = await tokens.rotate('acme', token.id, { activate: 'first-use' });
     await tokens.patch('acme', token.id, { suspended: true });
@@ -271,7 +275,7 @@ describe('suspending', () => {
     expect((await tokens.verify(value, NEED)).ok).toBe(true);
   });
 
-  it('does not stop the time', async () => {
+  it('does not pause the lifetime: the token still expires', async () => {
     const { tokens, token, clock } = await givenToken('suspended');
     clock.advance(TTL);
 
@@ -281,7 +285,7 @@ describe('suspending', () => {
     expect((await tokens.verify(token.value, NEED)).reason).toBe('expired');
   });
 
-  it('goes together with other changes, a version and a dry run', async () => {
+  it('can be combined with other changes, ifVersion and dryRun', async () => {
     const { tokens, token } = await givenToken('active');
     const change = { suspended: true, addScopes: [OTHER_SCOPE], name: 'off' };
     const tried = await tokens.patch('acme', token.id, change, { dryRun: true });
@@ -295,7 +299,7 @@ describe('suspending', () => {
     expect(changed.scopes).toContain(OTHER_SCOPE);
   });
 
-  it('asks no catalog, so that it works while that is down', async () => {
+  it('does not need the catalog, so it works while the catalog is down', async () => {
     const { tokens, store } = setUp();
     const { id } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
     const other = setUp({
@@ -307,7 +311,7 @@ describe('suspending', () => {
     expect(await codeOf(other.patch('acme', id, { addScopes: [SCOPE] }))).toBe('store_unavailable');
   });
 
-  it.each([[1], ['true'], [null], [{}]])('takes no %j', async (suspended) => {
+  it.each([[1], ['true'], [null], [{}]])('refuses suspended: %j', async (suspended) => {
     const { tokens, token } = await givenToken('active');
 
     expect(await codeOf(tokens.patch('acme', token.id, { suspended } as never))).toBe(
@@ -315,7 +319,7 @@ describe('suspending', () => {
     );
   });
 
-  it('is an event of its own after the one of the change, and so is resuming', async () => {
+  it('emits suspended after modified, and resuming emits resumed, once each', async () => {
     const events: TokenEvent[] = [];
     const { tokens } = setUp({ onEvent: (event) => events.push(event) });
     const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
@@ -337,7 +341,7 @@ describe('suspending', () => {
     expect(await typesOf(patch({ suspended: false }))).toEqual(['modified']);
   });
 
-  it('counts each refusal', async () => {
+  it('makes refused uses count as refusals', async () => {
     const { tokens, token } = await givenToken('suspended');
     await tokens.verify(token.value, NEED);
 
@@ -346,7 +350,7 @@ describe('suspending', () => {
 });
 
 describe('a revoked token that is shown', () => {
-  it('never has its value', async () => {
+  it('never includes its value', async () => {
     const { tokens, token } = await givenToken('revoked');
     const [listed] = (await tokens.list({ account: 'acme', state: 'all' })).tokens;
     const shown = await tokens.get('acme', token.id, { state: 'revoked' });
@@ -357,7 +361,7 @@ describe('a revoked token that is shown', () => {
     expect(shown).toEqual(listed);
   });
 
-  it('is gone once it is purged', async () => {
+  it('is not found after a purge', async () => {
     const { tokens, token, clock } = await givenToken('revoked');
     clock.advance(1);
     await tokens.purge({ before: clock.now() });
@@ -366,14 +370,17 @@ describe('a revoked token that is shown', () => {
     expect((await tokens.list({ account: 'acme', state: 'all' })).tokens).toEqual([]);
   });
 
-  it.each([['gone'], [''], [null], [1], [['all']]])('is not asked for by %j', async (state) => {
-    const { tokens, token } = await givenToken('revoked');
+  it.each([['gone'], [''], [null], [1], [['all']]])(
+    'cannot be asked for with state: %j',
+    async (state) => {
+      const { tokens, token } = await givenToken('revoked');
 
-    for (const call of [
-      () => tokens.get('acme', token.id, { state } as never),
-      () => tokens.list({ account: 'acme', state } as never),
-    ]) {
-      expect(await codeOf(call)).toBe('invalid_request');
-    }
-  });
+      for (const call of [
+        () => tokens.get('acme', token.id, { state } as never),
+        () => tokens.list({ account: 'acme', state } as never),
+      ]) {
+        expect(await codeOf(call)).toBe('invalid_request');
+      }
+    },
+  );
 });

@@ -5,7 +5,7 @@ import { FLUSH_MS, setUpUsage, turns, verifyTimes } from '../usage/support.ts';
 afterEach(() => void vi.useRealTimers());
 
 describe('stats', () => {
-  it('count reads from memory and from the store', async () => {
+  it('count cache hits and misses, but no fresh reads', async () => {
     const { tokens } = setUp({ cache: { maxStaleMs: 60_000 } });
     const { value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
 
@@ -20,7 +20,7 @@ describe('stats', () => {
     expect(tokens.stats().cache).toEqual({ hits: 2, misses: 1 });
   });
 
-  it('count nothing without a cache, and have no usage if none is recorded', async () => {
+  it('count nothing without a cache, and omit usage if it is not recorded', async () => {
     const { tokens } = setUp();
     const { value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
     await tokens.verify(value, { scope: SCOPE });
@@ -29,7 +29,7 @@ describe('stats', () => {
     expect(Object.isFrozen(tokens.stats())).toBe(true);
   });
 
-  it('tell for how long counts of usage have waited, until they are written', async () => {
+  it('report how many usage counts wait to be written, and for how long', async () => {
     vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
     const setting = await setUpUsage();
     const { tokens, usage } = setting;

@@ -12,14 +12,14 @@ afterAll(() => {
   else process.env['TZ'] = machineZone;
 });
 
-// Node reads the zone again when it is set.
+// Node applies a new value of TZ immediately.
 describe.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('time in %s', (zone) => {
   function setUpIn(start?: string, lifetime?: Partial<Lifetime>) {
     process.env['TZ'] = zone;
     return setUp({ clock: manualClock(new Date(start ?? '2100-01-01T00:00:00.000Z')), lifetime });
   }
 
-  it('is really that of the zone', () => {
+  it('has the offset of the zone (the control)', () => {
     process.env['TZ'] = zone;
     const offsets = { UTC: 0, 'America/New_York': 300, 'Asia/Kolkata': -330 };
     expect(new Date('2027-01-01T00:00:00Z').getTimezoneOffset()).toBe(
@@ -27,8 +27,8 @@ describe.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('time in %s', (zone) 
     );
   });
 
-  // The clocks of New York change on 2027-03-14 at 07:00Z and on 2027-11-07 at 06:00Z; a leap day
-  // and a turn of the year too must not count.
+  // The clocks of New York change on 2027-03-14 at 07:00Z and on 2027-11-07 at 06:00Z. A leap day and
+  // the turn of a year must not matter either.
   it.each([
     '2027-03-14T06:59:59.999Z',
     '2027-03-13T12:00:00.000Z',
@@ -36,7 +36,7 @@ describe.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('time in %s', (zone) 
     '2027-11-06T23:30:00.123Z',
     '2028-02-29T00:00:00.000Z',
     '2027-12-31T23:59:59.999Z',
-  ])('a life from %s on is as many seconds as it says', async (start) => {
+  ])('a lifetime that starts at %s lasts exactly its seconds', async (start) => {
     for (const ttlSeconds of [1, 3600, 86_400, 7 * 86_400, YEAR]) {
       const { tokens } = setUpIn(start);
       const token = await tokens.issue({ ...ISSUE, ttlSeconds });
@@ -55,7 +55,7 @@ describe.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('time in %s', (zone) 
     [3600, false],
     [3600.001, false],
     [10 * YEAR, false],
-  ])('an hour of life is over after %d s: valid %s', async (seconds, isValid) => {
+  ])('a token with a lifetime of an hour is valid after %d s: %s', async (seconds, isValid) => {
     const { clock, tokens } = setUpIn('2027-03-14T06:30:00.000Z');
     const token = await tokens.issue({ ...ISSUE, ttlSeconds: 3600 });
     clock.advance(seconds);
@@ -89,7 +89,7 @@ describe.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('time in %s', (zone) 
     [Number.POSITIVE_INFINITY, 'invalid_ttl'],
     [null, 'invalid_ttl'],
     [3600n, 'invalid_ttl'],
-  ])('a lifetime of %s seconds: %s', async (ttlSeconds, code) => {
+  ])('the error code of issue with ttlSeconds of %o is %s', async (ttlSeconds, code) => {
     const { clock, store, tokens } = setUpIn();
     const call = tokens.issue({ ...ISSUE, ttlSeconds: ttlSeconds as number });
 
@@ -111,7 +111,7 @@ describe.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('time in %s', (zone) 
     [YEAR * 1000 + 1, false],
     [Number.NaN, false],
     [8.64e15, false],
-  ])('an expiry %d ms from now may be asked for: %s', async (ms, isGood) => {
+  ])('an expiry %d ms from now is accepted: %s', async (ms, isGood) => {
     const { clock, store, tokens } = setUpIn('2027-11-07T05:30:00.000Z');
     const { id } = await tokens.issue({ ...ISSUE, ttlSeconds: 3600 });
     const expiresAt = new Date(clock.now().getTime() + ms);
@@ -130,7 +130,7 @@ describe.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('time in %s', (zone) 
     }
   });
 
-  it('counts the longest life from each call, so that none adds up', async () => {
+  it('the maximum lifetime counts from each call, so lifetimes do not add up', async () => {
     const { clock, tokens } = setUpIn(undefined, { maxSeconds: 60 });
     const { id } = await tokens.issue(ISSUE);
     clock.advance(30);
@@ -146,8 +146,8 @@ describe.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('time in %s', (zone) 
   });
 });
 
-describe('what looks like milliseconds', () => {
-  it('is told so', async () => {
+describe('a lifetime or an expiry in milliseconds', () => {
+  it('is refused with a message that says so', async () => {
     const { clock, tokens } = setUp();
     const ttl = await refusalOf(tokens.issue({ ...ISSUE, ttlSeconds: 3600 * 1000 * 1000 }));
     const { id } = await tokens.issue(ISSUE);
@@ -170,7 +170,7 @@ describe('lifetime options', () => {
     [{ maxSeconds: 60 }, 60, 60],
     [{ defaultSeconds: 60, maxSeconds: 60 }, 60, 60],
     [{ defaultSeconds: 1, maxSeconds: 3600 }, 1, 3600],
-  ])('%o', async (lifetime, byDefault, max) => {
+  ])('of %o set a default of %d s and a maximum of %d s', async (lifetime, byDefault, max) => {
     const { clock, tokens } = setUp({ lifetime });
     const lives = async (ttlSeconds?: number) =>
       ((await tokens.issue({ ...ISSUE, ttlSeconds })).expiresAt.getTime() - clock.now().getTime()) /
@@ -194,7 +194,7 @@ describe('lifetime options', () => {
     [{ maxSecond: 60 }],
     [null],
     [60],
-  ])('%o is refused', (lifetime) => {
+  ])('are refused: %o', (lifetime) => {
     expect(() => setUp({ lifetime: lifetime as Lifetime })).toThrow(
       expect.objectContaining({ code: 'invalid_options' }),
     );
@@ -202,7 +202,7 @@ describe('lifetime options', () => {
 });
 
 describe('the clock', () => {
-  it('is asked once by each verb', async () => {
+  it('is read once by each verb', async () => {
     let asked = 0;
     const manual = manualClock();
     const clock = {
@@ -239,19 +239,22 @@ describe('the clock', () => {
     ['a second', 1, 'expired'],
     ['two hours', 7200, 'expired'],
     // A larger step is a correction: the time that was seen before was wrong.
-    ['two hours and a bit', 7200.001, 'ok'],
-  ])('that steps back by %s after an expiry was seen', async (_, back, expected) => {
-    const { clock, tokens } = setUp();
-    const token = await tokens.issue({ ...ISSUE, ttlSeconds: 3600 });
-    clock.advance(3600);
-    expect((await tokens.verify(token.value, NEED)).ok).toBe(false);
-    clock.advance(-back);
-    const verdict = await tokens.verify(token.value, NEED);
+    ['two hours and 1 ms', 7200.001, 'ok'],
+  ])(
+    'that steps back by %s after an expiry was seen makes verify give $2',
+    async (_, back, expected) => {
+      const { clock, tokens } = setUp();
+      const token = await tokens.issue({ ...ISSUE, ttlSeconds: 3600 });
+      clock.advance(3600);
+      expect((await tokens.verify(token.value, NEED)).ok).toBe(false);
+      clock.advance(-back);
+      const verdict = await tokens.verify(token.value, NEED);
 
-    expect(verdict.ok ? 'ok' : verdict.reason).toBe(expected);
-  });
+      expect(verdict.ok ? 'ok' : verdict.reason).toBe(expected);
+    },
+  );
 
-  it('that steps back a little does not make new tokens live longer', async () => {
+  it('that steps back by a second makes new tokens expire as if it had not', async () => {
     const { clock, tokens } = setUp();
     const first = await tokens.issue(ISSUE);
     clock.advance(-1);
@@ -265,9 +268,9 @@ describe('the clock', () => {
         throw new Error('x');
       },
     ],
-    ['tells no time', () => new Date(Number.NaN)],
-    ['tells a number', () => 0],
-  ])('that %s is a fault of the options, and opens nothing', async (_, now) => {
+    ['returns an invalid Date', () => new Date(Number.NaN)],
+    ['returns a number', () => 0],
+  ])('that %s makes verify and issue fail with invalid_options', async (_, now) => {
     const { store, clock, tokens } = setUp();
     const token = await tokens.issue(ISSUE);
     const broken = setUp({ store, clock: { now } as typeof clock }).tokens;

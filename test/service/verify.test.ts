@@ -31,7 +31,7 @@ async function issued(options: Parameters<typeof setUp>[0] = {}) {
 }
 
 describe('allows', () => {
-  it('is true for what the token may do, and false for what it may not', async () => {
+  it('is true for requests that the token allows, and false for others', async () => {
     const { tokens, token } = await issued();
 
     expect(await tokens.allows(token.value, NEED)).toBe(true);
@@ -62,7 +62,7 @@ describe('allows', () => {
     expect(await tokens.allows(token.value, NEED)).toBe(true);
   });
 
-  it('reads the store with `fresh`, whatever the cache holds', async () => {
+  it('reads the store with fresh: true, whatever the cache holds', async () => {
     const { tokens, store, token } = await issued({ cache: { maxStaleMs: 60_000 } });
     await tokens.allows(token.value, NEED);
     store.takeCalls();
@@ -73,7 +73,7 @@ describe('allows', () => {
     expect(store.takeCalls()).toEqual(['find']);
   });
 
-  it('asks an overridden verify', async () => {
+  it('calls an overridden verify', async () => {
     const { tokens, token } = await issued();
 
     Object.assign(tokens, { verify: async () => ({ ok: false, reason: 'revoked' }) });
@@ -89,43 +89,62 @@ describe('verify', () => {
     ['/orders/9', 'GET:shop.example/orders/{}$'],
     ['/orders/export', undefined],
     ['/', undefined],
-  ])('says of %s the same of a long list whenever it is asked', async (target, grantedBy) => {
-    const many = Array.from({ length: 600 }, (_, i) => `GET:shop.example/repos/${i}$`);
-    const entries = [...many, 'GET:shop.example/orders/{}$', 'GET:shop.example/orders/export$'];
-    const { tokens } = setUp({ catalog: ScopeCatalog.from(entries) });
-    const held = entries.filter((entry) => !entry.includes('export'));
-    const { value } = await tokens.issue({ account: 'acme', scopes: held });
+  ])(
+    'finds the scope that grants %s among 601 scopes every time: %s',
+    async (target, grantedBy) => {
+      const many = Array.from({ length: 600 }, (_, i) => `GET:shop.example/repos/${i}$`);
+      const entries = [...many, 'GET:shop.example/orders/{}$', 'GET:shop.example/orders/export$'];
+      const { tokens } = setUp({ catalog: ScopeCatalog.from(entries) });
+      const held = entries.filter((entry) => !entry.includes('export'));
+      const { value } = await tokens.issue({ account: 'acme', scopes: held });
 
-    for (let time = 0; time < 3; time++) {
-      const verdict = await tokens.verify(value, { method: 'GET', domain: 'shop.example', target });
-      expect(verdict.ok ? verdict.grantedBy : undefined).toBe(grantedBy);
-      if (!verdict.ok) expect(verdict.explanation?.nearest).toBeDefined();
-    }
-  });
+      for (let time = 0; time < 3; time++) {
+        const verdict = await tokens.verify(value, {
+          method: 'GET',
+          domain: 'shop.example',
+          target,
+        });
+        expect(verdict.ok ? verdict.grantedBy : undefined).toBe(grantedBy);
+        if (!verdict.ok) expect(verdict.explanation?.nearest).toBeDefined();
+      }
+    },
+  );
 
   it.each<[string, Need, boolean]>([
     ['a held scope', { scope: SCOPE }, true],
-    ['one below it', { scope: 'GET:shop.example/orders/7' }, true],
-    ['one beside it', { scope: 'GET:shop.example/ordersx' }, false],
-    ['one above it', { scope: 'GET:shop.example/*' }, false],
+    ['a scope below a held one', { scope: 'GET:shop.example/orders/7' }, true],
+    ['a scope beside a held one', { scope: 'GET:shop.example/ordersx' }, false],
+    ['a scope above a held one', { scope: 'GET:shop.example/*' }, false],
     ['another method', { scope: 'HEAD:shop.example/orders' }, false],
     ['a subdomain', { scope: 'GET:a.shop.example/orders' }, false],
-    ['a request', { method: 'GET', domain: 'shop.example', target: '/orders/7?x=/../' }, true],
-    ['a request beside it', { method: 'GET', domain: 'shop.example', target: '/ordersx' }, false],
-    ['a request for the root', { method: 'GET', domain: 'shop.example', target: '/' }, false],
+    [
+      'a request below a held scope',
+      { method: 'GET', domain: 'shop.example', target: '/orders/7?x=/../' },
+      true,
+    ],
+    [
+      'a request beside a held scope',
+      { method: 'GET', domain: 'shop.example', target: '/ordersx' },
+      false,
+    ],
+    [
+      'a request for a root that is not held',
+      { method: 'GET', domain: 'shop.example', target: '/' },
+      false,
+    ],
     [
       'a request for a root that is held',
       { method: 'PUT', domain: 'api.example', target: '/' },
       true,
     ],
     ['a domain in upper case', { method: 'GET', domain: 'SHOP.EXAMPLE', target: '/orders' }, true],
-    ['all', { scope: '*:*/*' }, false],
-  ])('decides %s', async (_, need, isAllowed) => {
+    ['the scope of everything', { scope: '*:*/*' }, false],
+  ])('allows %s: $2', async (_, need, isAllowed) => {
     const { tokens, token } = await issued();
     expect((await tokens.verify(token.value, need)).ok).toBe(isAllowed);
   });
 
-  it('gives the token without its value, and the scope that allows it', async () => {
+  it('returns the token without its value, and the scope that grants the request', async () => {
     const { tokens, token } = await issued({ reveal: 'always' });
     const { value, ...shown } = token;
     const verdict = await tokens.verify(value, { scope: 'GET:shop.example/orders/7' });
@@ -135,7 +154,7 @@ describe('verify', () => {
     expect(Object.isFrozen(verdict)).toBe(true);
   });
 
-  it('asks the store once, by id alone, and writes nothing', async () => {
+  it('reads the store once, by id only, and writes nothing', async () => {
     const { store, tokens, token } = await issued();
     for (const need of [NEED, MISSING, DOT]) await tokens.verify(token.value, need);
     await tokens.verify(forge(token.id), NEED);
@@ -146,7 +165,7 @@ describe('verify', () => {
     expect(store.calls[0]?.args).toEqual([[token.id]]);
   });
 
-  it('refuses what is no value without a look at the store', async () => {
+  it('refuses a malformed value without a store call', async () => {
     const { store, tokens, token } = await issued();
     const bad = [...spoiled(token.value), '', token.id, forge(token.id, { key: K2 })];
 
@@ -160,7 +179,7 @@ describe('verify', () => {
     expect((await tokens.verify(token.value, NEED)).ok).toBe(true);
   });
 
-  it('refuses any value of JavaScript, and never throws', async () => {
+  it('refuses any other JavaScript value as malformed, and never throws', async () => {
     const { store, tokens } = await issued();
     await fc.assert(
       fc.asyncProperty(
@@ -176,7 +195,7 @@ describe('verify', () => {
     expect(store.calls).toEqual([]);
   });
 
-  it('decides in one order: malformed, unknown, revoked, expired, ambiguous_request, insufficient_scope', async () => {
+  it('checks in order: malformed, unknown, revoked, expired, ambiguous_request, insufficient_scope', async () => {
     const { clock, tokens } = setUp();
     const issue = (ttlSeconds: number) =>
       tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds });
@@ -207,7 +226,7 @@ describe('verify', () => {
     expect(await reasonOf(living.value, NEED)).toBe('ok');
   });
 
-  it('gives the detail of an ambiguous request, also to the widest token', async () => {
+  it('refuses an ambiguous request with its detail, even for a token that allows everything', async () => {
     const { tokens } = setUp();
     const token = await tokens.issue({ account: 'acme', scopes: ['*:*/*'] });
 
@@ -226,23 +245,23 @@ describe('verify', () => {
   });
 
   it.each<[string, Need, string]>([
-    ['a scope', MISSING, 'DELETE:shop.example/orders'],
+    ['a refused scope', MISSING, 'DELETE:shop.example/orders'],
     [
-      'a request',
+      'a refused request',
       { method: 'DELETE', domain: 'shop.example', target: '/orders/7/lines?x' },
       'DELETE:shop.example/orders',
     ],
     [
-      'a request that nothing names',
+      'a request with an escaped first segment and no catalog entry',
       { method: 'PUT', domain: 'shop.example', target: '/a%20b/c' },
       'PUT:shop.example/{}/c$',
     ],
     [
-      'a request for part of a path',
+      'a request with an escaped last segment and no catalog entry',
       { method: 'PUT', domain: 'shop.example', target: '/a/b%20c' },
       'PUT:shop.example/a/{}$',
     ],
-  ])('names what %s would have needed', async (_, need, needed) => {
+  ])('names the scope that is missing for %s', async (_, need, needed) => {
     const { tokens } = setUp({ catalog: ScopeCatalog.from([SCOPE, 'DELETE:shop.example/orders']) });
     const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
     const verdict = await tokens.verify(token.value, need);
@@ -263,13 +282,17 @@ describe('verify', () => {
       'PUT:shop.example/a/b/{}/c$',
     ],
     [
-      'a request that begins with it',
+      'the first segment of a request',
       (value) => ({ method: 'PUT', domain: 'shop.example', target: `/${value}/a` }),
       'PUT:shop.example/{}/a$',
     ],
     ['a scope', (value) => ({ scope: `PUT:shop.example/a/b/${value}` }), 'PUT:shop.example/a/b/{}'],
-    ['a closed one', (value) => ({ scope: `PUT:shop.example/${value}$` }), 'PUT:shop.example/{}$'],
-  ])('names %s with a value in it as any segment', async (_, needOf, needed) => {
+    [
+      'a scope that ends with $',
+      (value) => ({ scope: `PUT:shop.example/${value}$` }),
+      'PUT:shop.example/{}$',
+    ],
+  ])('replaces a token value in %s by {} in the scope that it names', async (_, needOf, needed) => {
     const { tokens, token } = await issued();
     const other = forge();
     const verdict = await tokens.verify(token.value, needOf(other));
@@ -278,12 +301,12 @@ describe('verify', () => {
     expect(verdict).toMatchObject({ reason: 'insufficient_scope', needed });
     expect(explanation).toMatchObject({ needed, smallest: needed });
     expectNoSecret([verdict, explanation, !verdict.ok && verdict.explanation], other);
-    // The control: who holds that much has enough.
+    // The control: a token with the needed scope is accepted.
     const { value } = await tokens.issue({ account: 'acme', scopes: [needed] });
     expect((await tokens.verify(value, needOf(other))).ok).toBe(true);
   });
 
-  it('judges by the scopes of now where a store hands out a list that may change', async () => {
+  it('uses the current scopes if the store changes a list that it has returned', async () => {
     const { store, tokens, token } = await issued();
     const record = { ...(await recordOf(store, token.id)), scopes: [SCOPE] };
     store.break('find', async () => [record]);
@@ -293,7 +316,7 @@ describe('verify', () => {
     expect(await tokens.verify(token.value, NEED)).toMatchObject({ reason: 'insufficient_scope' });
   });
 
-  it('still decides when the catalog cannot be had', async () => {
+  it('still decides when the catalog is not available', async () => {
     let isBroken = false;
     const catalog = () => {
       if (isBroken) throw new Error('no catalog');
@@ -313,24 +336,24 @@ describe('verify', () => {
   it.each<[string, unknown, string]>([
     ['a bad scope', { scope: 'nonsense' }, 'invalid_scope'],
     ['an empty scope', { scope: '' }, 'invalid_scope'],
-    ['no scope', { scope: undefined }, 'invalid_scope'],
-    ['a list', { scope: [SCOPE] }, 'invalid_scope'],
-    ['an object', { scope: {} }, 'invalid_scope'],
-    ['a symbol', { scope: Symbol('x') }, 'invalid_scope'],
-    ['an object without toString', { scope: Object.create(null) }, 'invalid_scope'],
-    ['nothing', undefined, 'invalid_request'],
+    ['a scope of undefined', { scope: undefined }, 'invalid_scope'],
+    ['a scope that is a list', { scope: [SCOPE] }, 'invalid_scope'],
+    ['a scope that is an object', { scope: {} }, 'invalid_scope'],
+    ['a scope that is a symbol', { scope: Symbol('x') }, 'invalid_scope'],
+    ['a scope that is an object without toString', { scope: Object.create(null) }, 'invalid_scope'],
+    ['undefined', undefined, 'invalid_request'],
     ['null', null, 'invalid_request'],
-    ['a text', SCOPE, 'invalid_request'],
+    ['a string', SCOPE, 'invalid_request'],
     ['an empty object', {}, 'invalid_request'],
-    ['a request for nothing', { method: 'GET', domain: 'shop.example' }, 'invalid_request'],
-    ['a request to nobody', { method: 'GET', target: '/orders' }, 'invalid_request'],
+    ['a request without a target', { method: 'GET', domain: 'shop.example' }, 'invalid_request'],
+    ['a request without a domain', { method: 'GET', target: '/orders' }, 'invalid_request'],
     ['a request without a method', { domain: 'shop.example', target: '/' }, 'invalid_request'],
     ['a target alone', { target: '/orders' }, 'invalid_request'],
-    ['both', { scope: SCOPE, ...DOT }, 'invalid_request'],
+    ['a scope and a whole request', { scope: SCOPE, ...DOT }, 'invalid_request'],
     ['a scope and a method', { scope: SCOPE, method: 'DELETE' }, 'invalid_request'],
     ['a scope and a domain', { scope: SCOPE, domain: 'shop.example' }, 'invalid_request'],
     ['a scope and a target', { scope: SCOPE, target: '/orders' }, 'invalid_request'],
-  ])('throws for a need that is %s, whatever the value', async (_, need, code) => {
+  ])('throws if the need is %s, whatever the value', async (_, need, code) => {
     const { store, tokens, token } = await issued();
     for (const value of [token.value, 'malformed']) {
       expect(await codeOf(tokens.verify(value, need as Need))).toBe(code);
@@ -339,7 +362,7 @@ describe('verify', () => {
   });
 
   it.each<[unknown]>([[undefined], [null], [42], [{}], [['/orders']], [Symbol('x')]])(
-    'takes a target that is no text for ambiguous (%#)',
+    'refuses a target of %o as ambiguous',
     async (target) => {
       const { tokens, token } = await issued();
       const verdict = await tokens.verify(token.value, { ...DOT, target: target as string });
@@ -348,11 +371,11 @@ describe('verify', () => {
   );
 });
 
-describe("a catalog of the host's own making that fails", () => {
+describe('a custom catalog that throws', () => {
   const own = ScopeCatalog.from([SCOPE, OTHER_SCOPE]);
   const REQUEST = { method: 'DELETE', domain: 'shop.example', target: '/orders' };
 
-  /** With a token that was issued before `broken` began to throw. */
+  /** A service with a token that was issued before the method `broken` began to throw. */
   async function setUpBroken(broken: string) {
     let isBroken = false;
     const catalog = new Proxy(own, {
@@ -377,18 +400,18 @@ describe("a catalog of the host's own making that fails", () => {
     ['knows', REQUEST],
     ['knows', MISSING],
     ['suggest', MISSING],
-  ])('in %s refuses all the same, and tells without its facts: %o', async (broken, need) => {
+  ])('in %s does not stop verify from refusing and explaining: %o', async (broken, need) => {
     const { tokens, token } = await setUpBroken(broken);
-    // What a request needs has an end.
+    // The scope that a request needs ends with `$`.
     const needed = 'scope' in need ? MISSING.scope : `${MISSING.scope}$`;
     const refusal = { ok: false, reason: 'insufficient_scope', needed };
 
-    const late = await tokens.verify(token.value, need);
-    expect(late).toMatchObject(refusal);
-    expect(!late.ok && late.explanation).toMatchObject({ allowed: false, needed });
-    const atOnce = tokens.verifySync(token.value, need);
-    expect(atOnce).toMatchObject(refusal);
-    expect(atOnce?.ok === false && atOnce.explanation).toMatchObject({ allowed: false });
+    const verdict = await tokens.verify(token.value, need);
+    expect(verdict).toMatchObject(refusal);
+    expect(!verdict.ok && verdict.explanation).toMatchObject({ allowed: false, needed });
+    const cached = tokens.verifySync(token.value, need);
+    expect(cached).toMatchObject(refusal);
+    expect(cached?.ok === false && cached.explanation).toMatchObject({ allowed: false });
     expect((await tokens.verify(token.value, NEED)).ok).toBe(true);
   });
 
@@ -401,13 +424,16 @@ describe("a catalog of the host's own making that fails", () => {
       (tokens, id) => tokens.explain('acme', id, { scope: 'GET:a.example/b' }),
     ],
     ['toArray', 'scopes', (tokens) => tokens.scopes('acme')],
-  ])('in %s makes %s unavailable, in our own words', async (broken, _, call) => {
-    const { tokens, token } = await setUpBroken(broken);
+  ])(
+    'in %s makes %s fail with store_unavailable, without the text of the host',
+    async (broken, _, call) => {
+      const { tokens, token } = await setUpBroken(broken);
 
-    const refusal = await refusalOf(call(tokens, token.id));
-    expect(refusal.code).toBe('store_unavailable');
-    expect(refusal.message).not.toContain('host');
-  });
+      const refusal = await refusalOf(call(tokens, token.id));
+      expect(refusal.code).toBe('store_unavailable');
+      expect(refusal.message).not.toContain('host');
+    },
+  );
 });
 
 describe('verify with a cache', () => {
@@ -417,7 +443,7 @@ describe('verify with a cache', () => {
     [{ fresh: undefined }, true],
     [{ fresh: false }, true],
     [{ fresh: true }, false],
-  ])('and options %o may answer from memory: %s', async (options, isKept) => {
+  ])('and options %o answers from memory: %s', async (options, isKept) => {
     const { clock, store, tokens, token } = await issued({ cache: { maxStaleMs: 60_000 } });
     expect((await tokens.verify(token.value, NEED)).ok).toBe(true);
     await setUp({ store: store.inner, clock }).tokens.revoke('acme', token.id);
@@ -441,7 +467,7 @@ describe('verify with a cache', () => {
   it.each([
     [1, ['find', 'find', 'find']],
     [2, ['find', 'find']],
-  ])('keeps at most %d tokens when told so', async (maxEntries, calls) => {
+  ])('caches at most maxEntries tokens: %d', async (maxEntries, calls) => {
     const { store, tokens, token } = await issued({ cache: { maxStaleMs: 60_000, maxEntries } });
     const other = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
     store.takeCalls();
@@ -453,15 +479,15 @@ describe('verify with a cache', () => {
 
 describe('explain', () => {
   const NEEDS: [string, Need][] = [
-    ['held', NEED],
-    ['below', { scope: 'GET:shop.example/orders/7' }],
-    ['missing', MISSING],
-    ['pattern', { scope: 'GET:*.example/*' }],
-    ['all', { scope: '*:*/*' }],
-    ['request', { method: 'GET', domain: 'shop.example', target: '/orders/7' }],
-    ['request missing', { method: 'PUT', domain: 'shop.example', target: '/orders' }],
-    ['ambiguous', DOT],
-    ['odd method', { ...DOT, method: 'get' }],
+    ['a held scope', NEED],
+    ['a scope below a held one', { scope: 'GET:shop.example/orders/7' }],
+    ['a missing scope', MISSING],
+    ['a pattern', { scope: 'GET:*.example/*' }],
+    ['the scope of everything', { scope: '*:*/*' }],
+    ['a request', { method: 'GET', domain: 'shop.example', target: '/orders/7' }],
+    ['a missing request', { method: 'PUT', domain: 'shop.example', target: '/orders' }],
+    ['an ambiguous request', DOT],
+    ['a request with a malformed method', { ...DOT, method: 'get' }],
   ];
 
   for (const catalog of [undefined, ScopeCatalog.from([SCOPE, OTHER_SCOPE, 'GET:api.example/a'])]) {
@@ -493,7 +519,7 @@ describe('explain', () => {
     );
   }
 
-  it('names nothing that would be needed for an ambiguous request', async () => {
+  it('names no needed scope for an ambiguous request', async () => {
     const { tokens, token } = await issued({
       catalog: ScopeCatalog.from([SCOPE, 'GET:api.example/a']),
     });
@@ -507,7 +533,7 @@ describe('explain', () => {
     });
   });
 
-  it('says unknown of a token that is not its own, and grants nothing', async () => {
+  it('reports the token of another account as unknown, and shows none of its scopes', async () => {
     const { tokens } = setUp();
     const token = await tokens.issue({ account: 'other', scopes: ['*:*/*'] });
 
@@ -519,7 +545,7 @@ describe('explain', () => {
     }
   });
 
-  it('suggests what the catalog knows', async () => {
+  it('suggests scopes of the catalog', async () => {
     const { tokens } = setUp({ catalog: ScopeCatalog.from([SCOPE, OTHER_SCOPE]) });
     const { id } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
 
@@ -530,7 +556,7 @@ describe('explain', () => {
     expect(await tokens.explain('acme', id, NEED)).toMatchObject({ known: true, suggestions: [] });
   });
 
-  it('throws as verify does', async () => {
+  it('throws for an invalid need or account', async () => {
     const { tokens, token } = await issued();
     expect(await codeOf(tokens.explain('acme', token.id, { scope: 'x' }))).toBe('invalid_scope');
     expect(await codeOf(tokens.explain('acme', token.id, null as never))).toBe('invalid_request');
@@ -538,8 +564,8 @@ describe('explain', () => {
   });
 });
 
-describe('a value in the wrong place', () => {
-  it('is in no error', async () => {
+describe('a token value in the wrong argument', () => {
+  it('does not appear in the error', async () => {
     const { tokens, token } = await issued({
       catalog: ScopeCatalog.from([SCOPE, 'GET:api.example/a']),
     });
@@ -562,14 +588,14 @@ describe('a value in the wrong place', () => {
     ]);
 
     for (const error of errors) expectNoSecret(error, value);
-    // The control: the scopes themselves are named.
+    // The control: errors do name scopes.
     const control = await refusalOf(tokens.issue({ account: 'acme', scopes: ['GET:a.example/a'] }));
     expect(control.message).toContain('GET:a.example/a');
   });
 });
 
 describe('introspect', () => {
-  it('tells of a live token, without its value', async () => {
+  it('returns a live token without its value', async () => {
     const { tokens } = setUp({ reveal: 'always' });
     const issued = await tokens.issue({ account: 'acme', scopes: [SCOPE], name: 'deploy' });
 
@@ -578,14 +604,14 @@ describe('introspect', () => {
   });
 
   it.each([
-    ['malformed', async () => 'nonsense'],
+    ['a malformed value', async () => 'nonsense'],
     ['an id', async ({ tokens }) => (await tokens.issue({ account: 'acme', scopes: [SCOPE] })).id],
     [
-      'unknown',
+      'an unknown value',
       async () => (await setUp().tokens.issue({ account: 'acme', scopes: [SCOPE] })).value,
     ],
     [
-      'revoked',
+      'a revoked token',
       async ({ tokens }) => {
         const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
         await tokens.revoke('acme', id);
@@ -593,7 +619,7 @@ describe('introspect', () => {
       },
     ],
     [
-      'rotated away',
+      'a replaced value',
       async ({ tokens }) => {
         const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
         await tokens.rotate('acme', id);
@@ -601,7 +627,7 @@ describe('introspect', () => {
       },
     ],
     [
-      'expired',
+      'an expired token',
       async ({ tokens, clock }) => {
         const { value } = await tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: 60 });
         clock.advance(60);
@@ -609,7 +635,7 @@ describe('introspect', () => {
       },
     ],
   ] satisfies [string, (setting: Setting) => Promise<string>][])(
-    'tells nothing of what is %s',
+    'returns undefined for %s',
     async (_, prepare) => {
       const setting = setUp();
       const value = await prepare(setting);
@@ -618,10 +644,10 @@ describe('introspect', () => {
     },
   );
 
-  it('says so when the store cannot', async () => {
+  it('fails with store_unavailable if the store is down', async () => {
     const { tokens, store } = setUp();
     const { value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
-    store.break('find', () => Promise.reject(new Error('away')));
+    store.break('find', () => Promise.reject(new Error('down')));
 
     await expect(tokens.introspect(value)).rejects.toMatchObject({ code: 'store_unavailable' });
   });

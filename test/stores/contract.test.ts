@@ -13,7 +13,7 @@ import { isListed, type TokenId, type TokenRecord } from '../../src/token.ts';
 
 type Found = (TokenRecord | undefined)[];
 
-/** Shows other records than those kept. */
+/** Lets subclasses return other records than the stored ones. */
 class Overlaid extends MemoryTokenStore {
   protected readonly overlay = new Map<TokenId, TokenRecord>();
 
@@ -23,7 +23,7 @@ class Overlaid extends MemoryTokenStore {
   }
 }
 
-class HandsOutShared extends MemoryTokenStore {
+class ReturnsSharedRecords extends MemoryTokenStore {
   readonly #shared = new Map<string, TokenRecord>();
 
   override async find(ids: readonly TokenId[]): Promise<Found> {
@@ -38,7 +38,7 @@ class HandsOutShared extends MemoryTokenStore {
   }
 }
 
-class KeepsWhatCameIn extends MemoryTokenStore {
+class KeepsGivenObjects extends MemoryTokenStore {
   readonly #given = new Map<string, TokenRecord>();
 
   override async insert(record: TokenRecord): Promise<void> {
@@ -97,7 +97,7 @@ class CountsAllAccounts extends MemoryTokenStore {
   }
 }
 
-class InsertsTheRefused extends MemoryTokenStore {
+class InsertsRefusedRecords extends MemoryTokenStore {
   override async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
     try {
       await super.insert(record, quota);
@@ -108,7 +108,7 @@ class InsertsTheRefused extends MemoryTokenStore {
   }
 }
 
-class HasQuotaForGood extends MemoryTokenStore {
+class NeverFreesQuota extends MemoryTokenStore {
   readonly #counts = new Map<string, number>();
 
   override async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
@@ -118,7 +118,7 @@ class HasQuotaForGood extends MemoryTokenStore {
   }
 }
 
-class TakesFullForTaken extends MemoryTokenStore {
+class ReportsTakenAsFull extends MemoryTokenStore {
   override async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
     const [taken] = await super.find([record.id]);
     if (taken !== undefined && quota !== undefined) {
@@ -128,7 +128,7 @@ class TakesFullForTaken extends MemoryTokenStore {
   }
 }
 
-class EndsPagesTooEarly extends MemoryTokenStore {
+class EndsPagesEarly extends MemoryTokenStore {
   override page({ maxBytes = 1e9, ...query }: PageQuery): Promise<TokenRecord[]> {
     return super.page({ ...query, maxBytes: maxBytes / 2 });
   }
@@ -315,7 +315,7 @@ class PagesByOffset extends MemoryTokenStore {
   }
 }
 
-class TiesUpwards extends MemoryTokenStore {
+class SortsTiesAscending extends MemoryTokenStore {
   override async page({ after, limit, ...query }: PageQuery): Promise<TokenRecord[]> {
     const all = await super.page({ ...query, limit: 1000 });
     all.sort((a, b) => Number(b.createdAt) - Number(a.createdAt) || (a.id < b.id ? -1 : 1));
@@ -324,7 +324,7 @@ class TiesUpwards extends MemoryTokenStore {
   }
 }
 
-class TiesByLocale extends MemoryTokenStore {
+class SortsTiesByLocale extends MemoryTokenStore {
   override async page({ after, limit, ...query }: PageQuery): Promise<TokenRecord[]> {
     const all = await super.page({ ...query, limit: 1000 });
     all.sort((a, b) => Number(b.createdAt) - Number(a.createdAt) || b.id.localeCompare(a.id));
@@ -340,7 +340,7 @@ class FiltersAfterLimit extends MemoryTokenStore {
   }
 }
 
-class LivesOneInstantLonger extends MemoryTokenStore {
+class ListsUntilOneMillisecondLater extends MemoryTokenStore {
   override page(query: PageQuery): Promise<TokenRecord[]> {
     return super.page({ ...query, liveAt: new Date(query.liveAt.getTime() - 1) });
   }
@@ -362,7 +362,7 @@ class ListsSuspendedAsActive extends MemoryTokenStore {
   }
 }
 
-class CountsNoSuspended extends MemoryTokenStore {
+class IgnoresSuspendedInQuota extends MemoryTokenStore {
   override async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
     const { account } = record;
     const suspended =
@@ -391,7 +391,7 @@ class IgnoresParent extends MemoryTokenStore {
   }
 }
 
-/** Lists all that descends from a token. */
+/** Lists all descendants of a token instead of its children. */
 class ListsDescendants extends MemoryTokenStore {
   override async page({ parent, ...query }: PageQuery): Promise<TokenRecord[]> {
     if (parent === undefined) return super.page(query);
@@ -407,13 +407,13 @@ class FiltersChildrenAfterLimit extends MemoryTokenStore {
   }
 }
 
-class PurgesTheInstantToo extends MemoryTokenStore {
+class PurgesAtTheInstant extends MemoryTokenStore {
   override purge(before: Date, limit: number): Promise<PurgedRecords> {
     return super.purge(new Date(before.getTime() + 1), limit);
   }
 }
 
-class TellsOfPurgedRecordsOnlyOnce extends MemoryTokenStore {
+class ReturnsOnlyOnePurgedId extends MemoryTokenStore {
   override async purge(before: Date, limit: number): Promise<PurgedRecords> {
     const { count, ids } = await super.purge(before, limit);
     return { count, ids: ids.slice(0, 1) };
@@ -434,7 +434,7 @@ class PollutesMetadata extends MemoryTokenStore {
   }
 }
 
-/** What a copy by assignment makes of a member named `__proto__`. */
+/** Copies by assignment, which loses a member named `__proto__`. */
 function assigned<Value extends object>(value: Value): Value {
   const copy = {};
   for (const [name, member] of Object.entries(value)) Reflect.set(copy, name, member);
@@ -477,7 +477,7 @@ class ScansByOffset extends MemoryTokenStore {
   }
 }
 
-class ScansShared extends MemoryTokenStore {
+class ScansSharedRecords extends MemoryTokenStore {
   readonly #shared = new Map<TokenId, TokenRecord>();
 
   override async scan(query: ScanQuery): Promise<ScannedRecords> {
@@ -489,7 +489,7 @@ class ScansShared extends MemoryTokenStore {
   }
 }
 
-/** A store of the host's own, written before there was `scan`. */
+/** A custom store that was written before `scan` existed. */
 class ScansNothing extends MemoryTokenStore {
   constructor() {
     super();
@@ -505,16 +505,16 @@ async function failures(open: () => TokenStore): Promise<string[]> {
   return failed;
 }
 
-describe('store contract', () => {
-  it('passes a store that keeps it', async () => {
+describe('storeContract', () => {
+  it('passes for a correct store', async () => {
     expect(await failures(() => new MemoryTokenStore())).toEqual([]);
   });
 
-  it('passes a store that ignores maxBytes', async () => {
+  it('passes for a store that ignores maxBytes', async () => {
     expect(await failures(() => new IgnoresMaxBytes())).toEqual([]);
   });
 
-  it('passes a store without scan', async () => {
+  it('passes for a store without scan', async () => {
     expect(await failures(() => new ScansNothing())).toEqual([]);
   });
 
@@ -522,13 +522,13 @@ describe('store contract', () => {
     [IgnoresQuota, 'insert: with a quota, refuses the record that would exceed it'],
     [CountsExpired, 'insert: a quota counts neither revoked nor expired records'],
     [CountsAllAccounts, 'insert: a quota counts records of the same account only'],
-    [InsertsTheRefused, 'insert: with a quota, keeps nothing of a refused record'],
-    [HasQuotaForGood, 'insert: a quota has room again after a revocation'],
-    [TakesFullForTaken, 'insert: with room in the quota, rejects a taken id'],
-    [EndsPagesTooEarly, 'page: with maxBytes, never ends before these are reached'],
+    [InsertsRefusedRecords, 'insert: with a quota, keeps nothing of a refused record'],
+    [NeverFreesQuota, 'insert: a quota has room again after a revocation'],
+    [ReportsTakenAsFull, 'insert: with room in the quota, rejects a taken id'],
+    [EndsPagesEarly, 'page: with maxBytes, never ends before these are reached'],
     [FillsPagesToTheBound, 'page: with maxBytes, has one record at least where there is any'],
-    [HandsOutShared, 'copies: what a caller does to an answer of find does not matter'],
-    [KeepsWhatCameIn, 'copies: what a caller does to an inserted record later does not matter'],
+    [ReturnsSharedRecords, 'copies: what a caller does to an answer of find does not matter'],
+    [KeepsGivenObjects, 'copies: what a caller does to an inserted record later does not matter'],
     [ChangesArguments, 'arguments: no verb changes what it is given'],
     [DropsMilliseconds, 'insert: keeps milliseconds'],
     [OverwritesOnInsert, 'insert: rejects a taken id and leaves the first record untouched'],
@@ -554,24 +554,27 @@ describe('store contract', () => {
     [CountsRevokedAgain, 'revokeAll: marks and counts what is not revoked, and nothing of others'],
     [RevokesWithoutLimit, 'revokeAll: marks at most limit records, and says when none are left'],
     [PagesByOffset, 'page: neither repeats nor skips when records come and go between pages'],
-    [TiesUpwards, 'page: puts records of one instant in descending order of id by code unit'],
-    [TiesByLocale, 'page: puts records of one instant in descending order of id by code unit'],
+    [
+      SortsTiesAscending,
+      'page: puts records of one instant in descending order of id by code unit',
+    ],
+    [SortsTiesByLocale, 'page: puts records of one instant in descending order of id by code unit'],
     [FiltersAfterLimit, 'page: fills itself past records that are left out'],
     [
-      LivesOneInstantLonger,
+      ListsUntilOneMillisecondLater,
       'page: the instant of expiry is already too late, one millisecond before is not',
     ],
     [IgnoresStates, 'page: lists each state alone, and all of them together'],
     [ListsSuspendedAsActive, 'page: a record is listed in the state that it has now'],
-    [CountsNoSuspended, 'insert: a quota counts suspended records'],
+    [IgnoresSuspendedInQuota, 'insert: a quota counts suspended records'],
     [ForgetsPending, 'insert: keeps each optional field without the others'],
     [ForgetsLimits, 'insert: keeps each optional field without the others'],
     [IgnoresParent, 'page: with a parent, lists the tokens that were derived from it'],
     [ListsDescendants, 'page: with a parent, lists the tokens that were derived from it'],
     [FiltersChildrenAfterLimit, 'page: with a parent, lists the tokens that were derived from it'],
-    [PurgesTheInstantToo, 'purge: removes what ended strictly before the instant'],
+    [PurgesAtTheInstant, 'purge: removes what ended strictly before the instant'],
     [
-      TellsOfPurgedRecordsOnlyOnce,
+      ReturnsOnlyOnePurgedId,
       'purge: tells the ids of what it removed, and no others, if it tells any',
     ],
     [PurgesWithoutLimit, 'purge: goes in steps of at most so many, over all accounts'],
@@ -583,13 +586,13 @@ describe('store contract', () => {
     [ScansForever, 'scan: goes in steps of at most limit, and ends'],
     [ScansOneStep, 'scan: gives hundreds of records'],
     [ScansByOffset, 'scan: misses no record while others come and go'],
-    [ScansShared, 'scan: what a caller does to an answer does not matter'],
+    [ScansSharedRecords, 'scan: what a caller does to an answer does not matter'],
     [PollutesMetadata, 'metadata: a member named __proto__ is a member like any other'],
-  ])('catches %o', async (Broken, caught) => {
+  ])('fails for %o', async (Broken, caught) => {
     expect(await failures(() => new Broken())).toContain(caught);
   });
 
-  it('has a name of its own for each case', () => {
+  it('has a unique name for each case', () => {
     const names = storeContract.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
   });

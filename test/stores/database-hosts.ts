@@ -1,4 +1,4 @@
-// The pools of hosts that tests of stores beside the one of the tokens work with.
+// Pools of a host, for tests of the lease stores and the usage stores.
 import { randomBytes } from 'node:crypto';
 import { createPool, type Pool as MysqlDriverPool, type PoolOptions } from 'mysql2';
 import pg from 'pg';
@@ -10,32 +10,32 @@ const urls = inject('servers');
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** A pool of a host, and what it notes of the statements of a store. */
+/** A pool of a host that records the statements of a store. */
 export interface DatabaseHost<Pool> {
   readonly pool: Pool;
   run(sql: string): Promise<readonly Row[]>;
   /** Begins a transaction. */
   begin(): Promise<HostTransaction>;
-  /** Creates a table of tokens. */
+  /** Creates a table for tokens. */
   tokenTable(table: string): Promise<void>;
-  /** The statements that were sent, and how many of them were the victim of a deadlock. */
+  /** The statements that were sent, and how many of them were aborted to end a deadlock. */
   readonly sent: string[];
   readonly deadlocks: () => number;
-  /** A host whose user may only do this with a table. */
+  /** A host whose user has only these privileges on the table. */
   restricted(table: string, rights: string): Promise<DatabaseHost<Pool>>;
 }
 
 export interface HostTransaction {
   run(sql: string): Promise<unknown>;
-  /** Rolls back if a statement has failed. */
+  /** Commits, or rolls back if a statement has failed. */
   end(): Promise<void>;
 }
 
-/** Of each connection. */
+/** Settings of each connection. */
 export interface HostSettings {
   readonly isolation?: string;
   readonly isReadOnly?: boolean;
-  /** Whether it is set in ways that must not matter to a store. */
+  /** Whether it has unusual settings that must not affect a store. */
   readonly isContrary?: boolean;
 }
 
@@ -44,7 +44,7 @@ export function newName(): string {
   return `side_${randomBytes(8).toString('hex')}`;
 }
 
-/** Under a strict isolation, 100 concurrent writes of one row take their time. */
+/** Long, because 100 concurrent writes of one row are slow under a strict isolation. */
 const CONNECT_MS = 20_000;
 
 export function postgresHost(settings: HostSettings = {}): DatabaseHost<pg.Pool> {
@@ -58,7 +58,7 @@ export function postgresHost(settings: HostSettings = {}): DatabaseHost<pg.Pool>
   return overPostgres({ options, ...(isContrary && { types: { getTypeParser: parserOf } }) });
 }
 
-/** The host reads texts as they are, and everything else in its own way. */
+/** A host that can read only texts: every other type is unreadable. */
 function parserOf(type: number): (text: string) => string {
   return type === pg.types.builtins.TEXT ? (text) => text : () => 'unreadable';
 }
@@ -110,7 +110,7 @@ function overPostgres(options: object): DatabaseHost<pg.Pool> {
   };
 }
 
-/** All that a host may have set for its own queries and that must not matter to us. */
+/** Settings that a host may have chosen for its own queries and that must not affect a store. */
 export const CONTRARY_OPTIONS: PoolOptions = {
   charset: 'latin1_swedish_ci',
   flags: ['-FOUND_ROWS'],

@@ -13,14 +13,14 @@ describe('measureSkew', () => {
   });
 
   it.each([
-    ['of the question', 0, 0],
-    ['of the answer', ROUND_TRIP_MS, 0],
-    ['just before the question', -1, 1],
-    ['just after the answer', ROUND_TRIP_MS + 1, 1],
-    ['long before the question', -60_000, 60_000],
-    ['long after the answer', ROUND_TRIP_MS + 60_000, 60_000],
+    ['at the request', 0, 0],
+    ['at the response', ROUND_TRIP_MS, 0],
+    ['just before the request', -1, 1],
+    ['just after the response', ROUND_TRIP_MS + 1, 1],
+    ['long before the request', -60_000, 60_000],
+    ['long after the response', ROUND_TRIP_MS + 60_000, 60_000],
   ])(
-    'counts only the time outside of the round trip: a server time %s',
+    'counts only time outside the round trip, with a server time %s',
     async (_, offset, expected) => {
       const { answer, skewMs } = await measureSkew(
         async () => {

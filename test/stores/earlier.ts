@@ -2,7 +2,7 @@ import { pendingText } from '../../src/stores/pending.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { CREATED, newRecord } from './support.ts';
 
-// Rows as earlier schema versions had them, which do not know all columns.
+// Rows of earlier schema versions, which do not have all columns.
 
 /** The schema versions before this one. */
 export type EarlierVersion = 1 | 2 | 3;
@@ -32,7 +32,7 @@ function columnsOf(version: EarlierVersion): readonly string[] {
   return [...EARLIER_COLUMNS, 'suspended_at', 'scopes_changed_at', 'rotated_at', 'pending'];
 }
 
-/** What those versions wrote, in that order. */
+/** The values that those versions wrote, in the order of the columns. */
 export function earlierValues(record: TokenRecord, version: EarlierVersion = 2): Values {
   return [
     record.id,
@@ -107,7 +107,7 @@ export const EARLIER_RECORDS: readonly TokenRecord[] = [
   newRecord('theirs', { account: 'Acme ' }),
 ];
 
-/** What only later versions write. */
+/** Fields that only later versions write. */
 export const LATER_FIELDS = {
   suspendedAt: new Date(CREATED.getTime() + 1),
   scopesChangedAt: new Date(CREATED.getTime() + 2),

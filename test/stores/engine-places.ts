@@ -1,10 +1,8 @@
-// A place for the tokens of one test, on each engine.
+// A place for the tokens of a test, on each engine.
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { inject, onTestFinished } from 'vitest';
 import type { TokenStore } from '../../src/store.ts';
+import { newFile } from './sqlite-handles.ts';
 import { openStore, prepareStore, type StoreEngine, type StorePlace } from './store-engines.ts';
 
 const servers = inject('servers');
@@ -12,7 +10,7 @@ const servers = inject('servers');
 export interface EnginePlaces {
   readonly name: string;
   readonly isMissing: boolean;
-  /** Makes a place that no other test has. */
+  /** Creates a place that no other test uses. */
   newPlace(): Promise<StorePlace>;
 }
 
@@ -35,13 +33,7 @@ async function placeOn(engine: StoreEngine, url: string): Promise<StorePlace> {
   return place;
 }
 
-function newFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return join(folder, 'tokens.db');
-}
-
-/** Opens the store of a place until the end of the test. */
+/** Opens the store of a place, and closes it at the end of the test. */
 export function opened(place: StorePlace): TokenStore {
   const { store, close } = openStore(place);
   onTestFinished(close);

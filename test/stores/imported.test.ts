@@ -21,15 +21,15 @@ const servers = inject('servers');
 const NEED = { scope: SCOPE };
 const LETTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ';
 
-/** Every text and every byte that is stored at a place. */
+/** Reads every text and every byte that the store holds. */
 type Dump = () => Promise<readonly (string | Buffer)[]>;
 
-interface Place {
+interface DumpableStore {
   readonly store: TokenStore;
   readonly dump: Dump;
 }
 
-async function inMemory(): Promise<Place> {
+async function inMemory(): Promise<DumpableStore> {
   const store = new MemoryTokenStore();
   const dump = async () => {
     const { records } = await store.scan({ limit: 1000 });
@@ -39,7 +39,7 @@ async function inMemory(): Promise<Place> {
   return { store, dump };
 }
 
-async function inSqlite(): Promise<Place> {
+async function inSqlite(): Promise<DumpableStore> {
   const data = newFolder();
   const { store, close } = await storeTarget({ data, store: undefined, table: undefined }).open();
   onTestFinished(close);
@@ -97,7 +97,7 @@ async function keysIn(client: Redis, prefix: string): Promise<(string | Buffer)[
   return [...keys, ...cells.flatMap(cellsOf)];
 }
 
-async function onServer(engine: Engine): Promise<Place> {
+async function onServer(engine: Engine): Promise<DumpableStore> {
   const { url, table } = newStore(engine);
   const opened = await storeTarget({ store: url, table, data: '' }).open();
   await opened.migrate?.();
@@ -113,18 +113,18 @@ function cellsOf(row: object): (string | Buffer)[] {
   });
 }
 
-interface Old {
+interface OldValue {
   readonly format: string;
   readonly value: string;
-  /** The part of it that the old system has hashed. */
+  /** The part that the old system hashed. */
   readonly part: string;
 }
 
 const drawn = (length: number, alphabet: string) =>
   Array.from(randomBytes(length), (byte) => alphabet[byte % alphabet.length]).join('');
 
-/** A value of each system. */
-async function oldValues(): Promise<Old[]> {
+/** One value of each old system. */
+async function oldValues(): Promise<OldValue[]> {
   const digits = '0123456789';
   const sanctum = drawn(40, LETTERS + digits);
   const whole = (format: string, value: string) => ({ format, value, part: value });
@@ -145,16 +145,16 @@ const FOREIGN = [
   formats.unkey({ prefix: 'unk' }),
   formats.prefixedApiKey({ prefix: 'mycompany' }),
   formats.keypal({ prefix: 'sk_' }),
-  // As careless as a format can be: it takes nearly anything.
+  // The most careless format: its pattern matches nearly anything.
   formats.sha256({ name: 'own', pattern: /[\w+/=|-]{16,200}/ }),
 ];
 
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest();
 const SPELLINGS = ['hex', 'base64', 'base64url'] as const;
 
-/** What somebody who has read the store could present of a cell: it, its bytes, and hashes of them. */
+/** What somebody who has read a cell could present: its text, its bytes, and hashes of both. */
 function presentableOf(cell: string | Buffer): string[] {
-  // Some databases give bytes for texts.
+  // Some databases return text as bytes.
   const text = typeof cell === 'string' ? cell : cell.toString('latin1');
   const texts = [text, ...(text.match(/[\w+/=|-]{16,}/g) ?? [])];
   const bytes = [
@@ -182,7 +182,7 @@ async function acceptedOf(tokens: TokenService, values: Iterable<string>): Promi
   return accepted;
 }
 
-async function importInto({ store }: Place) {
+async function importInto({ store }: DumpableStore) {
   const tokens = new TokenService({ store, keys: [K1], prefix: 'acme', foreign: FOREIGN });
   const olds = await oldValues();
   const expiresAt = new Date(Date.now() + 86_400_000);
@@ -196,19 +196,19 @@ async function importInto({ store }: Place) {
   return { tokens, olds };
 }
 
-const PLACES: readonly (readonly [string, () => Promise<Place>])[] = [
+const STORES: readonly (readonly [string, () => Promise<DumpableStore>])[] = [
   ['memory', inMemory],
   ['SQLite', inSqlite],
   ...engines.map((engine) => [engine, () => onServer(engine)] as const),
 ];
 
-describe.each(PLACES)('imported tokens in %s', (_, open) => {
-  it('are opened by their values, and by nothing that is stored', {
+describe.each(STORES)('imported tokens in %s', (_, open) => {
+  it('are accepted by their original value, and by nothing that the store holds', {
     timeout: 120_000,
   }, async () => {
-    const place = await open();
-    const { tokens, olds } = await importInto(place);
-    const dump = await place.dump();
+    const opened = await open();
+    const { tokens, olds } = await importInto(opened);
+    const dump = await opened.dump();
     const bytes = Buffer.concat(
       dump.map((cell) => Buffer.concat([Buffer.from(cell as string), NUL])),
     );
@@ -227,31 +227,33 @@ describe.each(PLACES)('imported tokens in %s', (_, open) => {
     expect(await acceptedOf(tokens, values)).toEqual(values);
   });
 
-  it('are opened by no digest of the old system', async () => {
+  it('are not accepted by a digest of the old system', async () => {
     const { tokens, olds } = await importInto(await open());
     const digests = olds.map(({ part }) => sha256(part));
 
     expect(await acceptedOf(tokens, digests.flatMap(presentableOf))).toEqual([]);
   });
 
-  it('would show a value that is stored by mistake (the control)', async () => {
-    const place = await open();
-    const { tokens, olds } = await importInto(place);
+  it('are accepted by a value that was stored by mistake (the control)', async () => {
+    const opened = await open();
+    const { tokens, olds } = await importInto(opened);
     const [{ id } = { id: '' }] = (await tokens.list({ account: 'ada' })).tokens;
     const value = olds[2]?.value ?? '';
     await tokens.patch('ada', id, { metadata: { note: `was ${value}` } });
 
-    const accepted = await acceptedOf(tokens, (await place.dump()).flatMap(presentableOf));
+    const accepted = await acceptedOf(tokens, (await opened.dump()).flatMap(presentableOf));
     expect(accepted.includes(value)).toBe(true);
   });
 });
 
 const NUL = Buffer.from([0]);
 
-describe('a value of another system', () => {
-  it('is refused if it is altered, cut or grown in any place', { timeout: 60_000 }, async () => {
+describe('the original value of an imported token', () => {
+  it('is refused if it is altered, shortened or extended at any position', {
+    timeout: 60_000,
+  }, async () => {
     const { tokens, olds } = await importInto(await inMemory());
-    // Of Sanctum, the number before the bar is not hashed, nor is the short part of a prefixed key.
+    // Sanctum does not hash the number before the bar, and prefixed-api-key does not hash the short token.
     const same = /^(?:[0-9A-Za-z-]{1,36}\||mycompany_[0-9A-Za-z]{1,64}_)/;
     for (const { value, part } of olds) {
       const altered = spoiled(value).filter((text) => text.replace(same, '') !== part);

@@ -27,7 +27,7 @@ function want(fields: Partial<LeaseWant> = {}): LeaseWant {
   return { key: KEY, window: 0, limit: 10, want: 1, until: FAR, ...fields };
 }
 
-/** What a host makes of a table. */
+/** A host with functions for lease tables. */
 interface Host extends DatabaseHost<unknown> {
   store(table: string): LeaseStore;
   migrate(table: string): Promise<void>;
@@ -73,23 +73,23 @@ describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
     return { table, admin, host, store: host.store(table) };
   }
 
-  describe.skipIf(url === undefined)('as it is set up by most', () => {
+  describe.skipIf(url === undefined)('with default settings', () => {
     it.each(leaseContract)('$name', (promise) => promise.run(async () => (await setUp()).store));
   });
 
-  describe.skipIf(url === undefined)('with contrary settings of the host', () => {
+  describe.skipIf(url === undefined)('with unusual settings of the host', () => {
     it.each(leaseContract)('$name', (promise) =>
       promise.run(async () => (await setUp({ isContrary: true, isolation: 'serializable' })).store),
     );
   });
 
   describe.skipIf(url === undefined)('take', () => {
-    it('has one row for a total, and two for all windows of a rate', async () => {
+    it('uses one row for a total, and two rows for all windows of a rate', async () => {
       const { table, store, admin } = await setUp();
       await store.take([want()]);
       for (const window of [1000, 1001, 1002, 1003, 1004, 1005]) {
         expect(await store.take([want({ key: 'rate', window, want: 7 })])).toEqual([7]);
-        // As if it had ended.
+        // Ends the window.
         await admin.run(`UPDATE ${table} SET ends_at = 1000 WHERE lease_key = 'rate'`);
       }
 
@@ -97,11 +97,11 @@ describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
       expect(rows.map(({ period }) => Number(period))).toEqual([1004, 1005, 0]);
     });
 
-    it('grants nothing of a window that was replaced, or that comes too early', async () => {
+    it('grants nothing in a window that was replaced or that is too early', async () => {
       const { table, store, admin } = await setUp();
       const take = async (window: number) => (await store.take([want({ window, want: 7 })]))[0];
       expect(await take(1002)).toBe(7);
-      // The one before may go on in another process.
+      // Another process may still be in the window before.
       expect([await take(1001), await take(1003)]).toEqual([7, 0]);
       expect([await take(1000), await take(1004)]).toEqual([0, 0]);
       await admin.run(`UPDATE ${table} SET ends_at = 1000 WHERE period = 1002`);
@@ -109,13 +109,13 @@ describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
       expect([await take(1002), await take(1004)]).toEqual([0, 3]);
     });
 
-    it('goes by the clock of the server', async () => {
+    it('uses the clock of the server', async () => {
       const { store } = await setUp();
       const at = (ms: number) => want({ key: `at${ms}`, until: new Date(Date.now() + ms) });
       expect(await store.take([at(-2000), at(-60_000), at(30_000)])).toEqual([0, 0, 1]);
     });
 
-    it('sends nothing for no wants', async () => {
+    it('sends no statement for an empty list', async () => {
       const { store, host } = await setUp();
       await store.take([]);
       await store.giveBack([]);
@@ -131,7 +131,7 @@ describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
       { want: -1 },
       { window: Number.NaN },
       { until: new Date(Number.NaN) },
-    ])('refuses %j, and grants nothing of its call', async (broken) => {
+    ])('refuses %j and grants nothing in the same call', async (broken) => {
       const { store } = await setUp();
       const taking = store.take([want({ want: 10 }), want(broken)]);
 
@@ -139,7 +139,7 @@ describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
       expect(await store.take([want({ want: 10 })])).toEqual([10]);
     });
 
-    it('rejects where the server takes no writes', async () => {
+    it('rejects if the server is read-only', async () => {
       const { store } = await setUp({ isReadOnly: true });
       const { code } = await refusalOf(store.take([want()]));
       expect(code).toBe('store_unavailable');
@@ -147,7 +147,7 @@ describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
   });
 
   describe.skipIf(url === undefined)('migrateLeases', () => {
-    it('may be called again, and by many at once', async () => {
+    it('can be called repeatedly and concurrently', async () => {
       const { table, admin, store } = await setUp();
       await store.take([want({ want: 4 })]);
       await Promise.all([1, 2, 3, 4].map(() => on().migrate(table)));
@@ -158,7 +158,7 @@ describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
       expect(await admin.store(fresh).take([want({ want: 10 })])).toEqual([10]);
     });
 
-    it('is as good as its SQL, run by hand', async () => {
+    it('accepts a table that was created with leaseMigrationSql', async () => {
       const { admin } = await setUp();
       const table = newName();
       onTestFinished(async () => void (await admin.run(`DROP TABLE IF EXISTS ${table}`)));
@@ -168,13 +168,13 @@ describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
       expect(await admin.store(table).take([want()])).toEqual([1]);
     });
 
-    it('says what to do while there is no table', async () => {
+    it('is named in the error of a store whose table is missing', async () => {
       const { code, message } = await refusalOf(on().store(newName()).take([want()]));
       expect(code).toBe('store_unavailable');
       expect(message).toContain('migrateLeases');
     });
 
-    it('refuses a table of tokens, and one of a later version', async () => {
+    it('refuses a table of tokens, and one of a later schema version', async () => {
       const { table, admin } = await setUp();
       const tokens = newName();
       onTestFinished(async () => void (await admin.run(`DROP TABLE IF EXISTS ${tokens}`)));
@@ -192,8 +192,8 @@ describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
   });
 });
 
-describe.skipIf(urls.postgres === undefined)('lease store of PostgreSQL', () => {
-  it('asks for many with one statement', async () => {
+describe.skipIf(urls.postgres === undefined)('PostgresLeaseStore', () => {
+  it('takes or gives back many leases with one statement', async () => {
     const host = onPostgres();
     const table = newName();
     onTestFinished(async () => void (await onPostgres().run(`DROP TABLE ${table}`)));
@@ -204,7 +204,7 @@ describe.skipIf(urls.postgres === undefined)('lease store of PostgreSQL', () => 
     expect(host.sent).toHaveLength(2);
   });
 
-  it('waits for the disk when it grants, even if the host does not', async () => {
+  it('sets synchronous_commit when it grants, even if the host turned it off', async () => {
     const { sent, store } = onPostgres({ isContrary: true });
     const table = newName();
     const admin = onPostgres();
@@ -223,7 +223,7 @@ const PLACES: readonly (readonly [LeaseEngine, string | undefined])[] = [
   ['redisCluster', urls.redisCluster],
 ];
 
-describe.each(PLACES)('eight processes on %s', (engine, server) => {
+describe.each(PLACES)('eight processes that share a limit on %s', (engine, server) => {
   function newPlace(): LeasePlace {
     if (engine !== 'sqlite') return { engine, url: server as string, name: newName() };
     const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
@@ -231,32 +231,28 @@ describe.each(PLACES)('eight processes on %s', (engine, server) => {
     return { engine, url: join(folder, 'leases.db'), name: '' };
   }
 
-  it.skipIf(server === undefined)(
-    'spend exactly the limit together',
-    { timeout: 120_000 },
-    async () => {
-      const place = newPlace();
-      await prepareLeases(place);
-      const limit = 2000;
-      const job = JSON.stringify({ place, key: KEY, limit, callers: 8 });
-      const script = join(import.meta.dirname, 'taking-process.ts');
-      const children = Array.from({ length: 8 }, () => fork(script, [job]));
-      onTestFinished(() => {
-        for (const child of children) child.kill('SIGKILL');
-      });
-      await Promise.all(children.map((child) => once(child, 'message')));
-      const ends = children.map((child) => once(child, 'message') as Promise<[number]>);
-      for (const child of children) child.send('go');
-      const spent = (await Promise.all(ends)).map(([count]) => count);
+  it.skipIf(server === undefined)('spend exactly that limit', { timeout: 120_000 }, async () => {
+    const place = newPlace();
+    await prepareLeases(place);
+    const limit = 2000;
+    const job = JSON.stringify({ place, key: KEY, limit, callers: 8 });
+    const script = join(import.meta.dirname, 'taking-process.ts');
+    const children = Array.from({ length: 8 }, () => fork(script, [job]));
+    onTestFinished(() => {
+      for (const child of children) child.kill('SIGKILL');
+    });
+    await Promise.all(children.map((child) => once(child, 'message')));
+    const ends = children.map((child) => once(child, 'message') as Promise<[number]>);
+    for (const child of children) child.send('go');
+    const spent = (await Promise.all(ends)).map(([count]) => count);
 
-      const total = spent.reduce((sum, count) => sum + count, 0);
-      const { store, close } = openLeases(place);
-      const [rest = 0] = await store.take([want({ limit, want: limit })]);
-      await close();
-      // Others held the rest when the last one looked.
-      expect(total).toBeLessThanOrEqual(limit);
-      expect(total + rest).toBe(limit);
-      expect(spent.filter((count) => count > 0).length).toBeGreaterThan(1);
-    },
-  );
+    const total = spent.reduce((sum, count) => sum + count, 0);
+    const { store, close } = openLeases(place);
+    const [rest = 0] = await store.take([want({ limit, want: limit })]);
+    await close();
+    // Other processes may have held the rest when the last one found nothing left.
+    expect(total).toBeLessThanOrEqual(limit);
+    expect(total + rest).toBe(limit);
+    expect(spent.filter((count) => count > 0).length).toBeGreaterThan(1);
+  });
 });

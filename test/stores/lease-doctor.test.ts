@@ -12,17 +12,16 @@ import { SqliteLeaseStore } from '../../src/stores/sqlite/index.ts';
 const urls = inject('servers');
 const DAY_MS = 86_400_000;
 
-/** A place for leases, and how a test changes it behind the store. */
-interface Place {
+/** A store for leases, and statements that change its table directly. */
+interface LeaseTable {
   readonly store: LeaseStore;
   readonly table: string;
   run(sql: string): Promise<unknown>;
-  /** Statements on the table. */
   readonly dropIndex: string;
   readonly setVersion?: (text: string) => string;
 }
 
-type Open = (migrates?: boolean) => Promise<Place>;
+type Open = (migrates?: boolean) => Promise<LeaseTable>;
 
 function newName(): string {
   return `leases_${randomBytes(8).toString('hex')}`;
@@ -83,17 +82,17 @@ async function codesOf(store: LeaseStore): Promise<string[]> {
   return (await doctor(store)).map(({ code }) => code);
 }
 
-/** Leases of so many tokens, which ended some time ago. */
-async function takeEnded({ store, table, run }: Place, count: number, agoMs: number) {
+/** Takes leases for `count` tokens, and lets them end `agoMs` ago. */
+async function takeEnded({ store, table, run }: LeaseTable, count: number, agoMs: number) {
   await store.take(Array.from({ length: count }, (_, i) => want(`token${i}/uses`)));
   await run(`UPDATE ${table} SET ends_at = ${Date.now() - agoMs}`);
 }
 
-describe.each(Object.entries(OPEN))('the doctor of leases in %s', (name, opens) => {
+describe.each(Object.entries(OPEN))('doctor of a lease store in %s', (name, opens) => {
   const open = opens as Open;
 
   it.skipIf(opens === undefined)(
-    'finds nothing in a new table, nor in one that is used',
+    'finds nothing in a new table or in one that is used',
     async () => {
       const { store } = await open();
 
@@ -103,7 +102,7 @@ describe.each(Object.entries(OPEN))('the doctor of leases in %s', (name, opens) 
     },
   );
 
-  it.skipIf(opens === undefined)('names the missing index', async () => {
+  it.skipIf(opens === undefined)('names a missing index', async () => {
     const { store, run, dropIndex } = await open();
     await run(dropIndex);
 
@@ -114,38 +113,41 @@ describe.each(Object.entries(OPEN))('the doctor of leases in %s', (name, opens) 
     expect(others).toEqual([]);
   });
 
-  it.skipIf(opens === undefined)('counts rows that nobody purges, until they are', async () => {
-    const place = await open();
-    await takeEnded(place, 3, 2 * DAY_MS);
+  it.skipIf(opens === undefined)(
+    'counts rows that should have been purged, until they are',
+    async () => {
+      const leases = await open();
+      await takeEnded(leases, 3, 2 * DAY_MS);
 
-    const [finding, ...others] = await doctor(place.store);
+      const [finding, ...others] = await doctor(leases.store);
 
-    expect(finding?.code).toBe('leases_not_purged');
-    expect(finding?.message).toContain('3 of its rows ended more than a day ago');
-    expect(others).toEqual([]);
-    expect(await place.store.purge(new Date(Date.now() - 3_600_000), 1000)).toBe(3);
-    expect(await doctor(place.store)).toEqual([]);
+      expect(finding?.code).toBe('leases_not_purged');
+      expect(finding?.message).toContain('3 of its rows ended more than a day ago');
+      expect(others).toEqual([]);
+      expect(await leases.store.purge(new Date(Date.now() - 3_600_000), 1000)).toBe(3);
+      expect(await doctor(leases.store)).toEqual([]);
+    },
+  );
+
+  it.skipIf(opens === undefined)('ignores rows that ended an hour ago', async () => {
+    const leases = await open();
+    await takeEnded(leases, 3, DAY_MS / 24);
+
+    expect(await doctor(leases.store)).toEqual([]);
   });
 
-  it.skipIf(opens === undefined)('does not mind rows that ended an hour ago', async () => {
-    const place = await open();
-    await takeEnded(place, 3, DAY_MS / 24);
+  it.skipIf(opens === undefined)('stops counting after 1000 rows', async () => {
+    const leases = await open();
+    await takeEnded(leases, 1002, 2 * DAY_MS);
 
-    expect(await doctor(place.store)).toEqual([]);
-  });
-
-  it.skipIf(opens === undefined)('stops counting after a thousand', async () => {
-    const place = await open();
-    await takeEnded(place, 1002, 2 * DAY_MS);
-
-    const [finding] = await doctor(place.store);
+    const [finding] = await doctor(leases.store);
 
     expect(finding?.message).toContain('more than 1000 of its rows');
   });
 
   const isFile = name === 'SQLite';
 
-  it.skipIf(opens === undefined || isFile)('says that the table is missing', async () => {
+  it.skipIf(opens === undefined || isFile)('reports a missing table', async () => {
     const { store } = await open(false);
 
     const [finding, ...others] = await doctor(store);
@@ -164,32 +166,35 @@ describe.each(Object.entries(OPEN))('the doctor of leases in %s', (name, opens) 
     ['2, needs 1', []],
     ['2, needs 2', ['leases_newer']],
     ['of a later form', ['leases_newer']],
-  ])('judges a table of version %s: %j', async (version, codes) => {
+  ])('reports for a table of schema version %s: %j', async (version, codes) => {
     const { store, run, setVersion } = await open();
     await run(setVersion?.(version) ?? '');
 
     expect(await codesOf(store)).toEqual(codes);
   });
 
-  it.skipIf(opens === undefined || isFile)('names the missing column and key', async () => {
-    const { store, run, table } = await open();
-    await run(`ALTER TABLE ${table} DROP COLUMN latest`);
+  it.skipIf(opens === undefined || isFile)(
+    'names missing columns and a missing primary key',
+    async () => {
+      const { store, run, table } = await open();
+      await run(`ALTER TABLE ${table} DROP COLUMN latest`);
 
-    expect((await doctor(store))[0]?.message).toContain('it lacks the column latest');
-    await run(`DROP TABLE ${table}`);
-    await run(`CREATE TABLE ${table} (ends_at bigint)`);
-    expect((await doctor(store))[0]?.message).toMatch(
-      /it lacks the column lease_key.*(?:the primary key|the index PRIMARY)/,
-    );
-  });
+      expect((await doctor(store))[0]?.message).toContain('it lacks the column latest');
+      await run(`DROP TABLE ${table}`);
+      await run(`CREATE TABLE ${table} (ends_at bigint)`);
+      expect((await doctor(store))[0]?.message).toMatch(
+        /it lacks the column lease_key.*(?:the primary key|the index PRIMARY)/,
+      );
+    },
+  );
 });
 
-describe('the doctor of leases', () => {
-  it('finds nothing where a store has none', async () => {
+describe('doctor of a lease store', () => {
+  it('finds nothing if the store has no doctor method', async () => {
     expect(await doctor(new MemoryLeaseStore())).toEqual([]);
   });
 
-  it('says that a server is down', async () => {
+  it('rejects if the server is down', async () => {
     const pool = new pg.Pool({ connectionString: 'postgres://127.0.0.1:1/acme' });
     onTestFinished(() => pool.end());
 

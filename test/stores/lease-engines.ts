@@ -16,16 +16,16 @@ export interface OpenedLeases {
   close(): Promise<void>;
 }
 
-/** Where leases are kept: a server and a table or a prefix of keys there, or a file. */
+/** Where leases are stored: a table or a key prefix on a server, or a file. */
 export interface LeasePlace {
   readonly engine: LeaseEngine;
-  /** Of the server, or the path of a file. */
+  /** The URL of the server, or the path of the file. */
   readonly url: string;
-  /** A table, or a prefix of keys. */
+  /** The table or key prefix. */
   readonly name: string;
 }
 
-/** Makes the table; opening a file makes its own. */
+/** Creates the table; opening a file creates its own. */
 export async function prepareLeases({ engine, url, name: table }: LeasePlace): Promise<void> {
   if (engine === 'postgres') {
     const pool = new pg.Pool({ connectionString: url });
@@ -76,8 +76,8 @@ function overRedis(client: Redis | Cluster, keyPrefix: string): OpenedLeases {
   };
 }
 
-/** The addresses in the URL of the cluster of the tests. */
-export function nodesOf(url: string): { host: string; port: number }[] {
+/** The addresses in the URL of a cluster. */
+export function nodesOf(url = ''): { host: string; port: number }[] {
   const addresses = url.slice(url.indexOf('//') + 2).split(',');
   return addresses.map((address) => {
     const [host = '', port] = address.split(':');

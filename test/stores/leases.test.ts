@@ -23,7 +23,7 @@ function want(fields: Partial<LeaseWant> = {}): LeaseWant {
 describe('memory lease store', () => {
   it.each(leaseContract)('$name', (promise) => promise.run(() => new MemoryLeaseStore()));
 
-  it('goes by the clock that it is given', async () => {
+  it('uses the clock it is given', async () => {
     const clock = manualClock(new Date('2001-01-01T00:00:00.000Z'));
     const store = new MemoryLeaseStore({ clock });
     const ended = want({ until: new Date('2001-01-01T00:00:10.000Z') });
@@ -33,11 +33,11 @@ describe('memory lease store', () => {
     clock.advance(0.001);
     expect(await store.take([ended])).toEqual([0]);
 
-    // By the time of the machine, that window has ended long ago.
+    // By the clock of the machine, that window ended long ago.
     expect(await new MemoryLeaseStore().take([ended])).toEqual([0]);
   });
 
-  it('holds a service with the same clock to its rate, in the past as well', async () => {
+  it('enforces the rate of a service with the same clock, even in the past', async () => {
     const clock = manualClock(new Date('2001-01-01T00:00:00.000Z'));
     const { tokens } = setUp({ clock, limits: { store: new MemoryLeaseStore({ clock }) } });
     const limits = { uses: 3, rate: { uses: 2, seconds: 60 } };
@@ -50,8 +50,8 @@ describe('memory lease store', () => {
   });
 
   it.each([
-    ['is no clock', 7],
-    ['has no valid time', { now: () => new Date(Number.NaN) }],
+    ['is not a clock', 7],
+    ['returns an invalid date', { now: () => new Date(Number.NaN) }],
   ])('refuses a clock that %s', (_, clock) => {
     expect(() => new MemoryLeaseStore({ clock: clock as Clock })).toThrow(
       expect.objectContaining({ code: 'invalid_options' }),
@@ -64,7 +64,7 @@ describe.each(PLACES)('SQLite lease store %s', (_, make) => {
 });
 
 describe('SqliteLeaseStore', () => {
-  it('keeps what was granted from one opening to the next', async () => {
+  it('still counts granted leases when the file is opened again', async () => {
     const file = newFile();
     const first = SqliteLeaseStore.open(file);
     expect(await first.take([want({ want: 7 })])).toEqual([7]);
@@ -77,14 +77,14 @@ describe('SqliteLeaseStore', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
-  it('has one row for a total, and two for all windows of a rate', async () => {
+  it('uses one row for a total, and two rows for all windows of a rate', async () => {
     const handle = opened(new DatabaseSync(newFile()));
     const store = SqliteLeaseStore.open(handle);
     await store.take([want()]);
     for (let window = 1000; window <= 1005; window += 1) {
       expect(await store.take([want({ key: 'rate', window, want: 7 })])).toEqual([7]);
       expect(await store.take([want({ key: 'rate', window: window + 2 })])).toEqual([0]);
-      // As if it had ended.
+      // Ends the window.
       handle.exec("UPDATE leases SET ends_at = 1000 WHERE lease_key = 'rate'");
     }
     expect(await store.take([want({ key: 'rate', window: 1003 })])).toEqual([0]);
@@ -93,7 +93,7 @@ describe('SqliteLeaseStore', () => {
     expect(rows).toEqual([{ period: 0 }, { period: 1004 }, { period: 1005 }]);
   });
 
-  it('grants nothing of a call of which a part is refused', async () => {
+  it('grants nothing in a call if one of its wants is refused', async () => {
     const store = opened(SqliteLeaseStore.open(newFile()));
     const taking = store.take([want({ want: 10 }), want({ key: 'x'.repeat(65) })]);
 
@@ -111,7 +111,7 @@ describe('SqliteLeaseStore', () => {
     expect(await store.take([want({ want: 10 })])).toEqual([10]);
   });
 
-  it('waits for another process, and rejects in the end', async () => {
+  it('waits for the lock of another connection, and rejects if it is held too long', async () => {
     const file = newFile();
     const store = opened(SqliteLeaseStore.open(file));
     const other = opened(new DatabaseSync(file));
@@ -127,7 +127,7 @@ describe('SqliteLeaseStore', () => {
     expect(await store.take([want({ want: 10 })])).toEqual([9]);
   });
 
-  it('writes what comes in one turn in one transaction', async () => {
+  it('writes concurrent calls in one transaction', async () => {
     const handle = opened(new DatabaseSync(newFile()));
     const sent: string[] = [];
     const exec = handle.exec.bind(handle);
@@ -148,7 +148,7 @@ describe('SqliteLeaseStore', () => {
     expect(sent).toEqual(['SAVEPOINT tokenwright', 'RELEASE tokenwright']);
   });
 
-  it('lets a call that fails take no other one with it', async () => {
+  it('does not fail concurrent calls when one of them fails', async () => {
     const handle = opened(new DatabaseSync(newFile()));
     const store = SqliteLeaseStore.open(handle);
     handle.exec(`CREATE TRIGGER refused BEFORE INSERT ON leases WHEN NEW.lease_key = 'bad'
@@ -163,7 +163,7 @@ describe('SqliteLeaseStore', () => {
     ]);
   });
 
-  it('closes when its calls are done', async () => {
+  it('carries out pending calls before it closes', async () => {
     const file = newFile();
     const store = SqliteLeaseStore.open(file);
     const other = opened(new DatabaseSync(file));
@@ -181,7 +181,7 @@ describe('SqliteLeaseStore', () => {
   it.each([
     ['tokens', (file: string) => SqliteTokenStore.open(file)],
     ['usage', (file: string) => SqliteUsageStore.open(file)],
-  ])('refuses a database of %s', async (_, open) => {
+  ])('refuses a database with %s', async (_, open) => {
     const file = newFile();
     await open(file).close();
     expect(() => SqliteLeaseStore.open(file)).toThrow(
@@ -189,7 +189,7 @@ describe('SqliteLeaseStore', () => {
     );
   });
 
-  it('refuses a database of a later version', () => {
+  it('refuses a database of a later schema version', () => {
     const handle = opened(new DatabaseSync(newFile()));
     SqliteLeaseStore.open(handle);
     handle.exec('PRAGMA user_version = 2');
@@ -198,14 +198,14 @@ describe('SqliteLeaseStore', () => {
     );
   });
 
-  it('lets no commit be lost with the power', () => {
+  it('sets synchronous = FULL', () => {
     const handle = opened(new DatabaseSync(newFile()));
     SqliteLeaseStore.open(handle);
     expect(handle.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
   });
 });
 
-/** Reads what is granted, and writes it later: two callers may read the same. */
+/** Is not atomic: two callers may read the same count before one of them writes. */
 class ReadsThenWrites implements LeaseStore {
   protected readonly counts = new Map<string, { amount: number; until: number }>();
 
@@ -240,9 +240,9 @@ class ReadsThenWrites implements LeaseStore {
   }
 }
 
-/** Stores that each break one promise, and the cases that have to notice. */
+/** Stores that each break one promise, and the cases that must fail. */
 const BROKEN: [string, new () => LeaseStore, RegExp][] = [
-  ['reads, and writes later', ReadsThenWrites, /to many at the same time$/],
+  ['reads first and writes later', ReadsThenWrites, /to many at the same time$/],
   [
     'grants all or nothing',
     class extends MemoryLeaseStore {
@@ -271,7 +271,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
     /counts each window apart/,
   ],
   [
-    'folds case',
+    'ignores the case of keys',
     class extends MemoryLeaseStore {
       override take(wants: readonly LeaseWant[]) {
         return super.take(wants.map((want) => ({ ...want, key: want.key.toLowerCase() })));
@@ -280,7 +280,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
     /compares keys byte by byte/,
   ],
   [
-    'grants what has ended',
+    'grants leases in ended windows',
     class extends MemoryLeaseStore {
       override take(wants: readonly LeaseWant[]) {
         return super.take(wants.map((want) => ({ ...want, until: new Date(8.64e15) })));
@@ -289,7 +289,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
     /grants nothing of what has ended/,
   ],
   [
-    'goes by the limit that it was given first',
+    'keeps the first limit it was given',
     class extends MemoryLeaseStore {
       readonly #limits = new Map<string, number>();
       override take(wants: readonly LeaseWant[]) {
@@ -305,14 +305,14 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
     /a higher limit adds/,
   ],
   [
-    'lets nobody give back',
+    'ignores giveBack',
     class extends MemoryLeaseStore {
       override async giveBack() {}
     },
     /giveBack: makes what it is given available again/,
   ],
   [
-    'gives back more than was taken',
+    'adds more than was taken on giveBack',
     class extends MemoryLeaseStore {
       readonly #spare = new Map<string, number>();
       override async giveBack(leases: readonly UnspentLease[]) {
@@ -332,7 +332,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
     /never makes more than the limit available/,
   ],
   [
-    'forgets what goes on',
+    'purges windows that have not ended',
     class extends MemoryLeaseStore {
       override purge(_before: Date, limit: number) {
         return super.purge(new Date(8.64e15), limit);
@@ -341,7 +341,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
     /forgets only what ended before/,
   ],
   [
-    'keeps the first end',
+    'keeps the first end of a window',
     class extends MemoryLeaseStore {
       readonly #ends = new Map<string, Date>();
       override take(wants: readonly LeaseWant[]) {
@@ -369,7 +369,7 @@ describe('leaseContract', () => {
     expect(failed.length).toBeLessThan(leaseContract.length);
   });
 
-  it('has a name of its own for each case', () => {
+  it('has a unique name for each case', () => {
     const names = leaseContract.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
   });

@@ -1,14 +1,15 @@
-// A process that works on derived tokens as its parent tells it, one call after the other. Argument: its places in JSON.
+// A process that makes the calls of its parent to a service with derived tokens, one after the other.
+// Argument: the places of its stores as JSON.
 import { isTokenError, type TokenErrorCode } from '../../src/errors.ts';
 import { type Process, processOn } from '../service/lineage-schedules.ts';
 import { type LeasePlace, openLeases } from './lease-engines.ts';
 import { openStore, type StorePlace } from './store-engines.ts';
 
-/** A call of the service; `begin` makes a new one, with so much staleness. */
+/** A call of the service; `begin` creates a new service with a `maxStaleMs`. */
 export interface NodeCall {
   readonly verb: keyof Process | 'begin';
   readonly args: readonly unknown[];
-  /** The time that it is. */
+  /** The current time of the service. */
   readonly now: Date;
 }
 
@@ -57,7 +58,7 @@ async function resultOf(verb: NodeCall['verb'], args: readonly unknown[]): Promi
   }
 }
 
-/** Of a verdict, what has to be worked out only if somebody asks is left out. */
+/** A verdict without the fields that are computed on access. */
 function plain(result: unknown): unknown {
   if (typeof result !== 'object' || result === null || !('ok' in result)) return result;
   const { ok, reason, token } = result as Awaited<ReturnType<Process['verify']>>;

@@ -8,20 +8,20 @@ import { ENGINES } from './engine-places.ts';
 const url = inject('servers').postgres;
 const NEED = { scope: SCOPE };
 
-describe.skipIf(url === undefined)('a verification over PostgreSQL', () => {
+describe.skipIf(url === undefined)('verify over PostgreSQL', () => {
   it.each([
-    ['a token without ancestors', 0, 1],
-    ['a token with one ancestor', 1, 2],
-    ['a token with seven ancestors', 7, 2],
-  ])('of %s asks so often: %i, %i', async (_, ancestors, round) => {
+    [0, 1],
+    [1, 2],
+    [7, 2],
+  ])('of a token with %i ancestors takes this many queries: %i', async (ancestors, queries) => {
     const { tokens, chain, takeQueries } = await setUp(ancestors);
 
     expect(await tokens.allows(chain.at(-1) as string, NEED)).toBe(true);
 
-    expect(takeQueries()).toBe(round);
+    expect(takeQueries()).toBe(queries);
   });
 
-  it('of many tokens at once asks twice for all of them', async () => {
+  it('of eight tokens concurrently takes two queries for all of them', async () => {
     const { tokens, chain, takeQueries } = await setUp(7);
 
     const verdicts = await Promise.all(chain.map((value) => tokens.allows(value, NEED)));
@@ -31,7 +31,7 @@ describe.skipIf(url === undefined)('a verification over PostgreSQL', () => {
   });
 });
 
-/** Tokens, each derived from the one before, and a count of the queries that were sent. */
+/** Tokens, each derived from the one before, and a counter of queries. */
 async function setUp(ancestors: number) {
   const engine = ENGINES.find(({ name }) => name === 'PostgreSQL');
   const { name: table } = (await engine?.newPlace()) ?? {};

@@ -6,15 +6,15 @@ import { withOther } from '../service/lineage-schedules.ts';
 import { K1, SCOPE } from '../support.ts';
 import { ENGINES, opened } from './engine-places.ts';
 
-/** As many as are promised with DESCENDANTS=10000. */
+/** `DESCENDANTS=10000` tests the documented number. */
 const SIZE = Number(process.env['DESCENDANTS'] ?? 1000);
 const MAX_STALE_MS = 60_000;
 const WITHIN = { timeout: 10_000, interval: 5 };
 
-describe.each(ENGINES)('over $name', ({ isMissing, newPlace }) => {
+describe.each(ENGINES)('a revocation over $name', ({ isMissing, newPlace }) => {
   const test = it.skipIf(isMissing);
 
-  test(`a revoked token ends ${SIZE} descendants on another node, which hears of it`, {
+  test(`ends ${SIZE} descendants on another node when that receives a hint`, {
     timeout: 600_000,
   }, async ({ annotate }) => {
     const { here, there, root, values } = await twoNodes(true);
@@ -27,14 +27,14 @@ describe.each(ENGINES)('over $name', ({ isMissing, newPlace }) => {
       () => expect(there.verifySync(probe, { scope: SCOPE })?.ok).not.toBe(true),
       WITHIN,
     );
-    const heard = performance.now();
+    const hinted = performance.now();
     expect(await answersTo(there, values)).toEqual({ ancestor_revoked: SIZE });
-    const took = [revoked - since, heard - revoked, performance.now() - heard];
-    const [write, signal, refusals] = took.map((ms) => `${ms.toFixed(1)} ms`);
-    await annotate(`revoked in ${write}, heard of after ${signal}, all refused ${refusals} later`);
+    const took = [revoked - since, hinted - revoked, performance.now() - hinted];
+    const [write, hint, refusals] = took.map((ms) => `${ms.toFixed(1)} ms`);
+    await annotate(`revoked in ${write}, hint after ${hint}, all refused ${refusals} later`);
   });
 
-  test(`a revoked token ends ${SIZE} descendants when the bound is over, without a word`, {
+  test(`ends ${SIZE} descendants on another node after maxStaleMs without a hint`, {
     timeout: 600_000,
   }, async () => {
     const { here, there, root, values, clock } = await twoNodes(false);
@@ -46,8 +46,8 @@ describe.each(ENGINES)('over $name', ({ isMissing, newPlace }) => {
     expect(await answersTo(there, values)).toEqual({ ancestor_revoked: SIZE });
   });
 
-  /** One that makes the family, and one with a store of its own and all of it in its cache. */
-  async function twoNodes(isHearing: boolean) {
+  /** One node that issues the tokens, and one with its own store and all of them in its cache. */
+  async function twoNodes(hasHints: boolean) {
     const place = await newPlace();
     const clock = manualClock();
     const quotas = { tokensPerAccount: SIZE + 1 };
@@ -56,13 +56,13 @@ describe.each(ENGINES)('over $name', ({ isMissing, newPlace }) => {
     const store = opened(place);
     const there = new TokenService({
       ...common,
-      store: isHearing ? store : withOther(store, { watch: undefined }),
+      store: hasHints ? store : withOther(store, { watch: undefined }),
       cache: { maxStaleMs: MAX_STALE_MS, maxEntries: SIZE + 1 },
     });
     onTestFinished(() => there.close());
     const family = await newFamily(here, SIZE);
     expect(await answersTo(there, family.values)).toEqual({ accepted: SIZE });
-    // What was written before may be told now.
+    // Hints about the new tokens may still arrive and evict them.
     await vi.waitFor(async () => {
       await answersTo(there, family.values);
       expect(acceptedFromMemory(there, family.values)).toBe(SIZE);

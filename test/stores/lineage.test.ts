@@ -15,7 +15,7 @@ import { openLeases, prepareLeases } from './lease-engines.ts';
 import type { NodeAnswer, NodeCall } from './lineage-node.ts';
 import type { StorePlace } from './store-engines.ts';
 
-/** Each takes some thousand calls of the server. */
+/** Each schedule makes about a thousand calls to the server. */
 const RUNS = Number(process.env['ENGINE_SCHEDULES'] ?? 3);
 
 const script = new URL('lineage-node.ts', import.meta.url).pathname;
@@ -37,7 +37,7 @@ describe.each(ENGINES)('derived tokens over $name', ({ isMissing, newPlace }) =>
   );
 });
 
-/** Two services with stores of their own, and one in another process of the machine. */
+/** Two services with their own stores, and one in another process. */
 async function processesOn(place: StorePlace): Promise<StartProcess> {
   const leasePlace = {
     ...place,
@@ -58,13 +58,13 @@ async function processesOn(place: StorePlace): Promise<StartProcess> {
     await toNode('begin', [maxStaleMs]);
     return new Proxy({} as Process, {
       get: (_, verb) =>
-        // It is no promise.
+        // Without this, `await` would take the proxy for a promise.
         verb === 'then' ? undefined : (...args: unknown[]) => toNode(verb as keyof Process, args),
     });
   };
 }
 
-/** Starts the other process. Resolves to what calls it. */
+/** Starts the other process. Resolves to a function that calls it. */
 async function startNode(places: object) {
   const child = fork(script, [JSON.stringify(places)], { serialization: 'advanced' });
   const isGone = once(child, 'exit').then(() => Promise.reject(new Error('the node has ended')));

@@ -3,7 +3,7 @@ import type { TokenStore } from '../../src/store.ts';
 import type { TokenRecord } from '../../src/token.ts';
 import { newRecord } from './support.ts';
 
-/** Some 6 kB as JSON, of the same length for each mark of one character. */
+/** About 6 kB as JSON; the length is the same for every mark of one character. */
 export function longList(mark: string): string[] {
   return Array.from(
     { length: 100 },
@@ -11,21 +11,21 @@ export function longList(mark: string): string[] {
   );
 }
 
-/** A token with a long list; what it asked for is as long, and something else. */
+/** A record with two long lists that differ. */
 export function longRecord(mark: string, fields: Partial<TokenRecord> = {}): TokenRecord {
   return newRecord('long', { scopes: longList(mark), requested: longList(`${mark}?`), ...fields });
 }
 
 interface Setting {
   readonly store: TokenStore;
-  /** As of another process. */
+  /** A second store on the same table, as in another process. */
   readonly elsewhere: TokenStore;
-  /** Changes the lists of the row by hand, and nothing else. */
+  /** Changes only the lists of the row, without the store. */
   overwrite(record: TokenRecord): unknown;
-  /** Removes the row. */
+  /** Removes the row without the store. */
   remove(record: TokenRecord): unknown;
-  /** How many bytes of lists the store has been answered up to now. */
-  answered(): number;
+  /** How many bytes of lists the database has sent to the store so far. */
+  bytesRead(): number;
 }
 
 interface Case {
@@ -40,37 +40,37 @@ async function found({ store }: Setting, { id }: TokenRecord): Promise<TokenReco
   return alone;
 }
 
-/** Reads a record until its lists are remembered. */
-async function remembered(setting: Setting, record: TokenRecord): Promise<TokenRecord | undefined> {
+/** Reads a record until its lists are cached. */
+async function cached(setting: Setting, record: TokenRecord): Promise<TokenRecord | undefined> {
   await setting.elsewhere.insert(record);
   for (let times = 0; times < 3; times += 1) await setting.store.find([record.id]);
   return found(setting, record);
 }
 
-/** What a store over a database owes that does not read long lists again. */
+/** Cases for a database store that caches long lists. */
 export const longListCases: readonly Case[] = [
   {
-    name: 'reads a long list that is remembered no more',
+    name: 'does not read a cached list from the database again',
     async run(setting) {
       const record = longRecord('a');
       await setting.elsewhere.insert(record);
-      const before = setting.answered();
+      const before = setting.bytesRead();
       const [first] = await setting.store.find([record.id]);
-      expect(setting.answered() - before).toBeGreaterThan(10_000);
+      expect(setting.bytesRead() - before).toBeGreaterThan(10_000);
       await setting.store.find([record.id]);
 
-      const start = setting.answered();
+      const start = setting.bytesRead();
       const [again] = await setting.store.find([record.id]);
-      expect(setting.answered() - start).toBeLessThan(1000);
+      expect(setting.bytesRead() - start).toBeLessThan(1000);
       expect(again).toEqual(first);
       expect(again?.scopes).toBe(first?.scopes);
       expect(again?.requested).toBe(first?.requested);
     },
   },
   {
-    name: 'has the new lists after a change by another process',
+    name: 'returns the new lists after another process changed them',
     async run(setting) {
-      await remembered(setting, longRecord('a'));
+      await cached(setting, longRecord('a'));
       const next = longRecord('b', { version: 2 });
       expect(await setting.elsewhere.replace(next)).toBe(true);
       expect(await found(setting, next)).toMatchObject({ scopes: next.scopes, version: 2 });
@@ -78,19 +78,19 @@ export const longListCases: readonly Case[] = [
     },
   },
   {
-    name: 'has the new lists after a change of its own',
+    name: 'returns the new lists after it changed them itself',
     async run(setting) {
-      await remembered(setting, longRecord('a'));
+      await cached(setting, longRecord('a'));
       const next = longRecord('b', { version: 2 });
       expect(await setting.store.replace(next)).toBe(true);
       expect((await found(setting, next))?.scopes).toEqual(next.scopes);
     },
   },
   {
-    name: 'has one new list when the other stays',
+    name: 'returns one new list if only that one changed',
     async run(setting) {
       const record = longRecord('a');
-      await remembered(setting, record);
+      await cached(setting, record);
       await setting.elsewhere.replace({ ...record, scopes: longList('b'), version: 2 });
       const narrowed = await found(setting, record);
       expect([narrowed?.scopes, narrowed?.requested]).toEqual([longList('b'), record.requested]);
@@ -109,11 +109,11 @@ export const longListCases: readonly Case[] = [
     },
   },
   {
-    name: 'has the short lists that came instead of long ones, and long ones again',
+    name: 'returns short lists that replaced long ones, and long ones that replaced those',
     async run(setting) {
       const record = longRecord('a');
       const short = newRecord('long', { version: 2 });
-      await remembered(setting, record);
+      await cached(setting, record);
       await setting.elsewhere.replace(short);
       expect(await found(setting, short)).toMatchObject({
         scopes: short.scopes,
@@ -127,9 +127,9 @@ export const longListCases: readonly Case[] = [
     },
   },
   {
-    name: 'has other lists of the same id and version, as after a restore',
+    name: 'returns changed lists of the same id and version, as after a restore',
     async run(setting) {
-      await remembered(setting, longRecord('a'));
+      await cached(setting, longRecord('a'));
       await setting.overwrite(longRecord('b'));
       expect(await found(setting, longRecord('b'))).toMatchObject({
         scopes: longList('b'),
@@ -139,10 +139,10 @@ export const longListCases: readonly Case[] = [
     },
   },
   {
-    name: 'has nothing after a removal, and the new lists after the id came again',
+    name: 'returns nothing after a removal, and the new lists if the id is reused',
     async run(setting) {
       const record = longRecord('a');
-      await remembered(setting, record);
+      await cached(setting, record);
       await setting.remove(record);
       expect(await setting.store.find([record.id])).toEqual([undefined]);
       await setting.elsewhere.insert(longRecord('b'));
@@ -153,11 +153,11 @@ export const longListCases: readonly Case[] = [
     },
   },
   {
-    name: 'tells apart two tokens that swap their lists',
+    name: 'returns the right lists for two tokens that swapped theirs',
     async run(setting) {
       const [one, two] = [longRecord('a'), longRecord('b', { id: newRecord('two').id })];
-      await remembered(setting, one);
-      await remembered(setting, two);
+      await cached(setting, one);
+      await cached(setting, two);
       await setting.elsewhere.replace({ ...one, scopes: two.scopes, version: 2 });
       await setting.elsewhere.replace({ ...two, scopes: one.scopes, version: 2 });
       const both = await setting.store.find([one.id, two.id]);
@@ -165,16 +165,16 @@ export const longListCases: readonly Case[] = [
     },
   },
   {
-    name: 'has a revocation by another process',
+    name: 'returns a revocation by another process',
     async run(setting) {
       const record = longRecord('a');
-      const kept = await remembered(setting, record);
+      const kept = await cached(setting, record);
       await setting.elsewhere.revoke(record.id, record.account, record.expiresAt);
       expect(await found(setting, record)).toEqual({ ...kept, revokedAt: record.expiresAt });
     },
   },
   {
-    name: 'hands out copies of what it remembers',
+    name: 'returns copies, so that callers cannot change its cache',
     async run(setting) {
       const bytes = () => new Uint8Array(32).fill(7);
       const record = longRecord('a', {
@@ -183,7 +183,7 @@ export const longListCases: readonly Case[] = [
         previousUntil: new Date(5),
         metadata: { a: ['b'] },
       });
-      await remembered(setting, record);
+      await cached(setting, record);
       const [one] = await setting.store.find([record.id]);
       one?.box?.fill(0);
       one?.digest.fill(0);

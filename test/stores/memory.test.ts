@@ -2,22 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
-
-function newRecord(label: string, fields: Partial<TokenRecord> = {}): TokenRecord {
-  return {
-    id: label.padEnd(22, 'x') as TokenId,
-    account: 'acme',
-    prefix: 'acme',
-    kid: 'k1',
-    digest: new Uint8Array(32).fill(label.length),
-    scopes: ['GET:shop.example/orders'],
-    requested: ['GET:shop.example/*'],
-    createdAt: new Date('2100-01-01T00:00:00.000Z'),
-    expiresAt: new Date('2101-01-01T00:00:00.000Z'),
-    version: 1,
-    ...fields,
-  };
-}
+import { newRecord } from './support.ts';
 
 async function setUp(...records: TokenRecord[]): Promise<{
   store: MemoryTokenStore;
@@ -32,13 +17,13 @@ async function setUp(...records: TokenRecord[]): Promise<{
 describe('memory store', () => {
   it.each(storeContract)('$name', (promise) => promise.run(() => new MemoryTokenStore()));
 
-  it('answers without I/O', () => {
+  it('is local', () => {
     expect(new MemoryTokenStore().local).toBe(true);
   });
 });
 
-describe('scope lists', () => {
-  it('are one frozen array for records with equal ones, on every read', async () => {
+describe('scope lists in a memory store', () => {
+  it('are one shared frozen array for all records with equal lists', async () => {
     const [one, two] = [newRecord('one'), newRecord('two', { account: 'other' })];
     const { store, find } = await setUp(one, two);
     const { scopes } = await find(one);
@@ -52,10 +37,10 @@ describe('scope lists', () => {
   });
 
   it.each([
-    ['in another order', ['POST:shop.example/a', 'GET:shop.example/a']],
-    ['fewer', ['GET:shop.example/a']],
-    ['joined', ['GET:shop.example/a","POST:shop.example/a']],
-  ])('are different arrays when they are %s', async (_, scopes) => {
+    ['the same scopes in a different order', ['POST:shop.example/a', 'GET:shop.example/a']],
+    ['a shorter list', ['GET:shop.example/a']],
+    ['one joined scope', ['GET:shop.example/a","POST:shop.example/a']],
+  ])('are not shared with %s', async (_, scopes) => {
     const one = newRecord('one', { scopes: ['GET:shop.example/a', 'POST:shop.example/a'] });
     const two = newRecord('two', { scopes });
     const { find } = await setUp(one, two);
@@ -64,7 +49,7 @@ describe('scope lists', () => {
     expect((await find(two)).scopes).toEqual(scopes);
   });
 
-  it('stay shared while another record uses them', async () => {
+  it('stay cached while another record uses them', async () => {
     const [one, two] = [newRecord('one'), newRecord('two')];
     const { store, find } = await setUp(one, two);
     const { scopes } = await find(two);
@@ -81,7 +66,7 @@ describe('scope lists', () => {
       (store, one) => store.replace({ ...one, version: 2, scopes: ['a'], requested: ['b'] }),
     ],
     ['purged', (store) => store.purge(new Date('2102-01-01T00:00:00.000Z'), 10)],
-  ])('are forgotten with the last record that used them (%s)', async (_, leave) => {
+  ])('are evicted when the last record that used them is %s', async (_, leave) => {
     const one = newRecord('one');
     const { store, find } = await setUp(one);
     const { scopes } = await find(one);
@@ -90,14 +75,14 @@ describe('scope lists', () => {
     const two = newRecord('two');
     await store.insert(two);
 
-    // A new array shows that the store had let go of the old one.
+    // A new array proves that the store had evicted the old one.
     expect((await find(two)).scopes).not.toBe(scopes);
     expect((await find(two)).scopes).toEqual(scopes);
   });
 });
 
-describe('metadata', () => {
-  it('is one deeply frozen object on every read, and not the one given', async () => {
+describe('metadata in a memory store', () => {
+  it('is one deeply frozen copy, the same on every read', async () => {
     const one = newRecord('one', { metadata: { team: { tags: ['a'] } } });
     const { find } = await setUp(one);
     const metadata = (await find(one)).metadata as { team: { tags: string[] } };
@@ -111,8 +96,8 @@ describe('metadata', () => {
   });
 });
 
-describe('purge', () => {
-  it('finds all that ended, wherever the last step stopped', async () => {
+describe('purge of a memory store', () => {
+  it('finds every ended record, wherever the last step stopped', async () => {
     const ended = new Date('2100-06-01T00:00:00.000Z');
     const records = Array.from({ length: 50 }, (_, index) => newRecord(`n${index}`));
     const { store } = await setUp(...records);
@@ -122,7 +107,7 @@ describe('purge', () => {
     }
     const before = new Date(ended.getTime() + 1);
     await store.purge(before, 9);
-    // Behind the place where the first step stopped.
+    // The first step has already passed this record.
     await store.revoke(records[1]?.id as TokenId, 'acme', ended);
 
     expect((await store.purge(before, 100)).count).toBe(17 - 9 + 1);

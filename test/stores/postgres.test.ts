@@ -1,10 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { escapeLiteral, Pool, type PoolConfig, types } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
@@ -20,6 +16,8 @@ import {
 import { storeContract } from '../../src/testing/index.ts';
 import { LISTED_STATES, type TokenId, type TokenRecord } from '../../src/token.ts';
 import { freePort, type Server, startServer } from '../servers.ts';
+import { type Child, runTogether, startChild } from './child.ts';
+import { type DatabaseProxy, startDatabaseProxy } from './database-proxy.ts';
 import {
   EARLIER_RECORDS,
   earlierInsert,
@@ -39,7 +37,7 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0).reverse()) await clean();
 });
 
-/** A pool as a careful host makes it. */
+/** A pool with timeouts, as a careful host creates it. */
 function newPool(config: PoolConfig = {}): Pool {
   const pool = new Pool({
     connectionString: url,
@@ -56,7 +54,7 @@ function newName(): string {
   return `test_${randomBytes(8).toString('hex')}`;
 }
 
-/** A name of a table that is removed at the end. */
+/** The name of a table that is dropped at the end of the test. */
 function newTable(pool: Pool): string {
   const table = newName();
   cleanups.push(() => pool.query(`DROP TABLE IF EXISTS ${table}`));
@@ -70,7 +68,7 @@ interface Setting {
   readonly record: TokenRecord;
 }
 
-/** A store over a table of its own, with one record. */
+/** A store over a new table, with one record. */
 async function setUp(
   config: PoolConfig = {},
   options: PostgresStoreOptions = {},
@@ -125,7 +123,7 @@ const isolation = (level: string): PoolConfig => ({
   options: `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`,
 });
 
-describe.skipIf(url === undefined)('long lists in PostgreSQL', () => {
+describe.skipIf(url === undefined)('a PostgreSQL store with long scope lists', () => {
   async function setUpLong(options: PostgresStoreOptions = {}) {
     const { table, store: elsewhere, pool } = await setUp();
     const counted = newPool();
@@ -145,7 +143,7 @@ describe.skipIf(url === undefined)('long lists in PostgreSQL', () => {
     return {
       store: new PostgresTokenStore(counted, { table, ...options }),
       elsewhere,
-      answered: () => bytes,
+      bytesRead: () => bytes,
       write,
       overwrite: (record: TokenRecord) =>
         write(record, JSON.stringify(record.scopes), JSON.stringify(record.requested)),
@@ -160,7 +158,7 @@ describe.skipIf(url === undefined)('long lists in PostgreSQL', () => {
   );
 
   it.each(['', '=', '\x1e', '["a"]\x1e=', '[1]', '["a"', '{}'])(
-    'that were replaced by %j are corrupt',
+    'rejects with store_corrupt if a list was replaced by %j',
     async (text) => {
       const { store, elsewhere, overwrite, write } = await setUpLong();
       const record = longRecord('a');
@@ -178,15 +176,15 @@ describe.skipIf(url === undefined)('long lists in PostgreSQL', () => {
 
 describe.skipIf(url === undefined)('PostgreSQL store', () => {
   const ways: [string, PoolConfig, PostgresStoreOptions][] = [
-    ['as it comes', {}, {}],
+    ['with default options', {}, {}],
     ['without prepared statements', {}, { prepare: false }],
-    ['through one connection', { max: 1 }, {}],
+    ['over one connection', { max: 1 }, {}],
     ['over a driver that reads bigint', { types: { getTypeParser: readingBigInts } }, {}],
     ['under repeatable read', isolation('repeatable read'), {}],
     ['under serializable', isolation('serializable'), {}],
   ];
 
-  /** As some hosts set the driver up for all of their queries. */
+  /** Some hosts configure the driver like this for all of their queries. */
   function readingBigInts(type: number, format?: 'text' | 'binary'): (value: string) => unknown {
     return type === types.builtins.INT8 ? BigInt : types.getTypeParser(type, format as 'text');
   }
@@ -209,9 +207,9 @@ describe.skipIf(url === undefined)('PostgreSQL store', () => {
   });
 });
 
-describe.skipIf(url === undefined)('many callers at once', () => {
+describe.skipIf(url === undefined)('concurrent callers of a PostgreSQL store', () => {
   it.each(['read committed', 'repeatable read', 'serializable'])(
-    'of 64 replaces exactly one wins each version (%s)',
+    'let exactly one of 64 replaces win each version (%s)',
     async (level) => {
       const { pool, store, record } = await setUp(isolation(level));
       const { rows } = await pool.query('SHOW transaction_isolation');
@@ -231,7 +229,7 @@ describe.skipIf(url === undefined)('many callers at once', () => {
     },
   );
 
-  it('would be refused under a strict isolation if the statement were not repeated', async () => {
+  it('get serialization failures over a bare pool (the control)', async () => {
     const { pool, table, record } = await setUp(isolation('serializable'));
     const update = { text: `UPDATE ${table} SET version = version + 1 WHERE id = $1` };
     const outcomes = await Promise.allSettled(
@@ -247,7 +245,7 @@ describe.skipIf(url === undefined)('many callers at once', () => {
     ['40001', true],
     ['40P01', true],
     ['57014', false],
-  ])('are repeated when they lost against each other (%s): %s', async (code, isRepeated) => {
+  ])('are retried after SQLSTATE %s: %s', async (code, isRepeated) => {
     const { pool, table } = await setUp();
     let losses = 2;
     const { recording, queries } = recorder(pool, (rows) => {
@@ -263,7 +261,7 @@ describe.skipIf(url === undefined)('many callers at once', () => {
     expect(queries).toHaveLength(isRepeated ? 3 : 1);
   });
 
-  it('are not repeated for ever', async () => {
+  it('are not retried after the deadline', async () => {
     const { pool, table } = await setUp();
     const { recording } = recorder(pool, () => {
       throw Object.assign(new Error('lost'), { severity: 'ERROR', code: '40001' });
@@ -274,7 +272,7 @@ describe.skipIf(url === undefined)('many callers at once', () => {
   });
 });
 
-/** Until so many statements on a table wait for a lock. */
+/** Waits until `count` statements on a table wait for a lock. */
 async function waiting(pool: Pool, table: string, count: number): Promise<void> {
   await expect
     .poll(async () => {
@@ -287,8 +285,8 @@ async function waiting(pool: Pool, table: string, count: number): Promise<void> 
     .toBe(count);
 }
 
-describe.skipIf(url === undefined)('statements', () => {
-  it('are prepared, under names that no other table has', async () => {
+describe.skipIf(url === undefined)('statements of a PostgreSQL store', () => {
+  it('are prepared under names that no other table uses', async () => {
     const { pool, store } = await setUp({ max: 1 });
     const second = newTable(pool);
     await migrate(pool, { table: second });
@@ -307,7 +305,7 @@ describe.skipIf(url === undefined)('statements', () => {
     expect(await other.find([newRecord('one').id])).toEqual([undefined]);
   });
 
-  it('are not prepared where the host says so', async () => {
+  it('are not prepared with prepare: false', async () => {
     const { pool, store } = await setUp({ max: 1 }, { prepare: false });
     for (const [, call] of VERBS) await call(store);
 
@@ -324,8 +322,8 @@ describe.skipIf(url === undefined)('statements', () => {
   });
 });
 
-describe.skipIf(url === undefined)('a page with maxBytes', () => {
-  it('sends no more than it hands out', async () => {
+describe.skipIf(url === undefined)('page of a PostgreSQL store with maxBytes', () => {
+  it('reads no more rows than it returns', async () => {
     const { pool, table, store } = await setUp();
     const scopes = Array.from({ length: 4096 }, (_, index) => `GET:shop.example/${index}`);
     const records = Array.from({ length: 6 }, (_, index) =>
@@ -348,10 +346,10 @@ describe.skipIf(url === undefined)('a page with maxBytes', () => {
   });
 });
 
-/** Whether a statement only tells other processes of changes. */
+/** Whether a statement only notifies other processes of changes. */
 const isHint = ({ text }: PostgresQuery) => text.includes('pg_notify');
 
-/** A pool that writes down what it is asked, and may answer otherwise. */
+/** A pool that records its queries and can replace the rows of their results. */
 function recorder(
   pool: Pool,
   answer: (rows: readonly unknown[]) => readonly unknown[] = (rows) => rows,
@@ -373,10 +371,10 @@ function recorder(
   return { recording, queries };
 }
 
-describe.skipIf(url === undefined)('plans', () => {
+describe.skipIf(url === undefined)('query plans in PostgreSQL', () => {
   const tokens = 20_000;
 
-  /** A store over many tokens, and what the server would do for each verb. */
+  /** The query plan of each verb, over a table with many tokens. */
   async function plansOf(mode: string): Promise<Map<string, string>> {
     const { pool, table } = await setUp({ max: 1 });
     await pool.query(
@@ -402,8 +400,8 @@ describe.skipIf(url === undefined)('plans', () => {
 
   async function planOf(pool: Pool, { text, values = [] }: PostgresQuery): Promise<string> {
     await pool.query(`PREPARE it AS ${text}`);
-    const places = values.length === 0 ? '' : `(${values.map(literalOf).join(', ')})`;
-    const { rows } = await pool.query(`EXPLAIN (COSTS OFF) EXECUTE it${places}`);
+    const given = values.length === 0 ? '' : `(${values.map(literalOf).join(', ')})`;
+    const { rows } = await pool.query(`EXPLAIN (COSTS OFF) EXECUTE it${given}`);
     await pool.query('DEALLOCATE it');
     return rows.map((row) => row['QUERY PLAN']).join('\n');
   }
@@ -416,7 +414,7 @@ describe.skipIf(url === undefined)('plans', () => {
   }
 
   it.each(['force_custom_plan', 'force_generic_plan'])(
-    'read by index, and a page without sorting (%s)',
+    'use an index for every verb, and read pages without sorting (%s)',
     async (mode) => {
       const plans = await plansOf(mode);
 
@@ -491,26 +489,23 @@ describe.skipIf(url === undefined)('plans', () => {
       [verb, 'force_custom_plan'],
       [verb, 'force_generic_plan'],
     ]),
-  )(
-    'change one token by the primary key before the table was analyzed: %s (%s)',
-    async (verb, mode) => {
-      const { pool, table } = await neverAnalyzed();
-      await pool.query(`SET plan_cache_mode = ${mode}`);
-      const { recording, queries } = recorder(pool, () => []);
-      const [, call] = VERBS.find(([name]) => name === verb) ?? [];
-      await call?.(new PostgresTokenStore(recording, { table })).catch(() => {});
-      const [query] = queries;
-      const plan = await planOf(pool, query as PostgresQuery);
+  )('change one token by the primary key, even before ANALYZE: %s (%s)', async (verb, mode) => {
+    const { pool, table } = await neverAnalyzed();
+    await pool.query(`SET plan_cache_mode = ${mode}`);
+    const { recording, queries } = recorder(pool, () => []);
+    const [, call] = VERBS.find(([name]) => name === verb) ?? [];
+    await call?.(new PostgresTokenStore(recording, { table })).catch(() => {});
+    const [query] = queries;
+    const plan = await planOf(pool, query as PostgresQuery);
 
-      expect(plan).toMatch(/Update on .*\n *-> +Index Scan using test_\w+_pkey on /);
-      const naive = query?.text.replace("account || ''", 'account') as string;
-      expect(naive).not.toBe(query?.text);
-      const before = await planOf(pool, { ...query, text: naive });
-      expect(before).toMatch(/Scan (using|on) test_\w+_(by_account|live)/);
-    },
-  );
+    expect(plan).toMatch(/Update on .*\n *-> +Index Scan using test_\w+_pkey on /);
+    const naive = query?.text.replace("account || ''", 'account') as string;
+    expect(naive).not.toBe(query?.text);
+    const before = await planOf(pool, { ...query, text: naive });
+    expect(before).toMatch(/Scan (using|on) test_\w+_(by_account|live)/);
+  });
 
-  it('would show a scan and a sort', async () => {
+  it('show a scan and a sort for a query without an index (the control)', async () => {
     const { pool, table } = await setUp();
     const plan = await planOf(pool, { text: `SELECT * FROM ${table} ORDER BY name` });
 
@@ -519,8 +514,8 @@ describe.skipIf(url === undefined)('plans', () => {
   });
 });
 
-describe.skipIf(url === undefined)('commits', () => {
-  /** What each commit that wrote to the table was to wait for: read when it was about to commit. */
+describe.skipIf(url === undefined)('commits of a PostgreSQL store', () => {
+  /** Records the value of `synchronous_commit` at each commit that changed the table. */
   async function watchCommits(pool: Pool, table: string): Promise<() => Promise<string[]>> {
     const [log, procedure] = [newTable(pool), newName()];
     await pool.query(`CREATE TABLE ${log} (setting text)`);
@@ -541,7 +536,7 @@ describe.skipIf(url === undefined)('commits', () => {
   }
 
   it.each(WRITES)(
-    'wait for the disk although the host has turned that off: %s',
+    'wait for the disk even if the host set synchronous_commit = off: %s',
     async (_, call) => {
       const { pool, table, store } = await setUp({ options: '-c synchronous_commit=off' });
       const committed = await watchCommits(pool, table);
@@ -558,7 +553,7 @@ describe.skipIf(url === undefined)('commits', () => {
     },
   );
 
-  it('wait for more where the host asks for more', async () => {
+  it('keep a stricter synchronous_commit of the host', async () => {
     const { pool, table, store } = await setUp({ options: '-c synchronous_commit=remote_apply' });
     const committed = await watchCommits(pool, table);
     await store.insert(newRecord('two'));
@@ -567,7 +562,7 @@ describe.skipIf(url === undefined)('commits', () => {
   });
 });
 
-describe.skipIf(url === undefined)('revokeAll', () => {
+describe.skipIf(url === undefined)('revokeAll of a PostgreSQL store', () => {
   const fill = (pool: Pool, table: string, count: number) =>
     pool.query(
       `INSERT INTO ${table} (id, account, prefix, kid, digest, scopes, requested, created_at,
@@ -584,11 +579,11 @@ describe.skipIf(url === undefined)('revokeAll', () => {
     return Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks'];
   }
 
-  it('does not read again what earlier batches have revoked', async () => {
+  it('does not read rows again that earlier batches revoked', async () => {
     const { pool, table } = await setUp();
     await pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
     await fill(pool, table, 20_000);
-    // While another transaction may still see the rows as they were, nothing cleans up.
+    // Old row versions stay as long as another transaction may still see them.
     const other = await newPool().connect();
     cleanups.push(() => other.release(true));
     await other.query(`BEGIN ISOLATION LEVEL REPEATABLE READ`);
@@ -620,7 +615,7 @@ describe.skipIf(url === undefined)('revokeAll', () => {
     expect(readFromFront - read).toBeGreaterThan(500);
   });
 
-  it('says that none are left only after it has looked for newer ones', async () => {
+  it('returns 0 only after it has looked for newer tokens', async () => {
     const { store } = await setUp();
     const at = (ms: number) => ({ account: 'big', createdAt: new Date(CREATED.getTime() + ms) });
     for (const [n, ms] of [1, 2, 2, 3].entries()) await store.insert(newRecord(`n${n}`, at(ms)));
@@ -632,8 +627,8 @@ describe.skipIf(url === undefined)('revokeAll', () => {
   });
 });
 
-describe.skipIf(url === undefined)('purge', () => {
-  it('waits for what others hold, rather than say that none are left', async () => {
+describe.skipIf(url === undefined)('purge of a PostgreSQL store', () => {
+  it('waits for locked rows instead of skipping them', async () => {
     const { pool, table, store } = await setUp();
     await store.insert(newRecord('two'));
     const other = await pool.connect();
@@ -647,7 +642,7 @@ describe.skipIf(url === undefined)('purge', () => {
     expect(await purging).toMatchObject({ count: 2, ids: { length: 2 } });
   });
 
-  it('lets live what gets a later end while it waits', async () => {
+  it('keeps a record whose expiry is extended while it waits', async () => {
     const { pool, table, store, record } = await setUp();
     const other = await pool.connect();
     await other.query('BEGIN');
@@ -662,14 +657,14 @@ describe.skipIf(url === undefined)('purge', () => {
   });
 });
 
-describe.skipIf(url === undefined)('watch', () => {
+describe.skipIf(url === undefined)('watch of a PostgreSQL store', () => {
   interface Watching extends Setting {
-    /** What was heard so far. */
-    readonly heard: (readonly TokenId[] | 'all')[];
+    /** The hints so far. */
+    readonly hints: (readonly TokenId[] | 'all')[];
     readonly unsubscribe: () => Promise<void>;
-    /** Of a pool that is not the watching one, as another process would have. */
+    /** A store over another pool, as in another process. */
     readonly writer: PostgresTokenStore;
-    /** The watching pool has this name at the server. */
+    /** The name of the watching pool on the server. */
     readonly application: string;
   }
 
@@ -682,10 +677,10 @@ describe.skipIf(url === undefined)('watch', () => {
     const { table } = setting;
     const pool = newPool({ application_name: application, ...config });
     const store = new PostgresTokenStore(pool, { table, ...options });
-    const heard: (readonly TokenId[] | 'all')[] = [];
-    const unsubscribe = await store.watch((ids) => heard.push(ids));
+    const hints: (readonly TokenId[] | 'all')[] = [];
+    const unsubscribe = await store.watch((ids) => hints.push(ids));
     cleanups.push(unsubscribe);
-    return { ...setting, pool, store, writer: setting.store, heard, unsubscribe, application };
+    return { ...setting, pool, store, writer: setting.store, hints, unsubscribe, application };
   }
 
   async function connectionsOf(application: string): Promise<number[]> {
@@ -698,35 +693,35 @@ describe.skipIf(url === undefined)('watch', () => {
     return rows.map(({ pid }) => pid);
   }
 
-  it('hears of what is replaced and revoked elsewhere, and only of that', async () => {
-    const { writer, heard, record } = await watching();
+  it('reports tokens that another store replaces or revokes, and nothing else', async () => {
+    const { writer, hints, record } = await watching();
     const [one, two, last] = [record.id, newRecord('two').id, newRecord('last').id];
-    const hears = async (id: TokenId) => {
-      await expect.poll(() => heard).toEqual([[id]]);
-      heard.length = 0;
+    const expectHint = async (id: TokenId) => {
+      await expect.poll(() => hints).toEqual([[id]]);
+      hints.length = 0;
     };
     await writer.insert(newRecord('two'));
     await writer.replace({ ...record, version: 2 });
-    await hears(one);
+    await expectHint(one);
     await writer.replace({ ...record, version: 2 });
     await writer.revoke(one, 'other', CREATED);
     await writer.revoke(one, 'acme', CREATED);
-    await hears(one);
+    await expectHint(one);
     await writer.revoke(one, 'acme', CREATED);
     await writer.revokeAll('other', CREATED, 1000);
     await writer.revokeAll('acme', CREATED, 1000);
-    await hears(two);
+    await expectHint(two);
     await writer.purge(ENDED, 10);
     await writer.insert(newRecord('last'));
     await writer.revoke(last, 'acme', CREATED);
-    await hears(last);
+    await expectHint(last);
   });
 
-  it('hears of itself as well', async () => {
-    const { store, heard, record } = await watching();
+  it('reports changes of its own store as well', async () => {
+    const { store, hints, record } = await watching();
     await store.revoke(record.id, 'acme', CREATED);
 
-    await expect.poll(() => heard).toEqual([[record.id]]);
+    await expect.poll(() => hints).toEqual([[record.id]]);
   });
 
   it.each([
@@ -735,9 +730,9 @@ describe.skipIf(url === undefined)('watch', () => {
     [2000, 10, false],
     [2001, 1, true],
   ])(
-    'hears of %i revoked together in %i messages, as of all: %s',
+    'reports %i tokens revoked together in %i messages, as "all": %s',
     async (count, messages, isAll) => {
-      const { writer, heard, pool, table } = await watching();
+      const { writer, hints, pool, table } = await watching();
       await pool.query(
         `INSERT INTO ${table} (id, account, prefix, kid, digest, scopes, requested, created_at,
          expires_at, version)
@@ -746,50 +741,50 @@ describe.skipIf(url === undefined)('watch', () => {
       );
       await writer.revokeAll('many', CREATED, count);
 
-      await expect.poll(() => heard).toHaveLength(messages);
-      if (isAll) expect(heard).toEqual(['all']);
-      else expect(new Set(heard.flat()).size).toBe(count);
+      await expect.poll(() => hints).toHaveLength(messages);
+      if (isAll) expect(hints).toEqual(['all']);
+      else expect(new Set(hints.flat()).size).toBe(count);
     },
   );
 
-  it('hears of many changes that end together in few messages', async () => {
-    const { writer, heard, pool, table } = await watching();
+  it('reports many concurrent changes in few messages', async () => {
+    const { writer, hints, pool, table } = await watching();
     const ids = Array.from({ length: 100 }, (_, n) => newRecord(`n${n}`).id);
     for (const id of ids) await writer.insert({ ...newRecord('x'), id });
     const { recording, queries } = recorder(pool);
     const store = new PostgresTokenStore(recording, { table });
     await Promise.all(ids.map((id) => store.revoke(id, 'acme', CREATED)));
 
-    await expect.poll(() => new Set(heard.flat())).toEqual(new Set(ids));
+    await expect.poll(() => new Set(hints.flat())).toEqual(new Set(ids));
     expect(queries.filter(isHint).length).toBeLessThan(ids.length / 2);
   });
 
-  it('has sent what there is to hear when the writer is closed', async () => {
-    const { heard, record, table } = await watching();
+  it('reports changes of a store that is closed right after them', async () => {
+    const { hints, record, table } = await watching();
     const pool = newPool();
     const writer = new PostgresTokenStore(pool, { table });
     await writer.revoke(record.id, 'acme', CREATED);
     await writer.close();
     await pool.end();
 
-    await expect.poll(() => heard).toEqual([[record.id]]);
+    await expect.poll(() => hints).toEqual([[record.id]]);
   });
 
-  it('hears of a write that failed, as it may have gone through', async () => {
-    const { heard, record, table, pool } = await watching();
+  it('reports a write that failed, because it may have been carried out', async () => {
+    const { hints, record, table, pool } = await watching();
     const { recording } = recorder(pool, () => []);
     const writer = new PostgresTokenStore(recording, { table });
     expect(await refusalOf(writer.revoke(record.id, 'acme', CREATED))).toMatchObject({
       code: 'store_unavailable',
     });
 
-    await expect.poll(() => heard).toEqual([[record.id]]);
+    await expect.poll(() => hints).toEqual([[record.id]]);
   });
 
   it.each([
-    ['waits', async (): Promise<never> => new Promise(() => {})],
+    ['hangs', async (): Promise<never> => new Promise(() => {})],
     ['fails', async (): Promise<never> => Promise.reject(new Error('lost'))],
-  ])('does not hold up or fail a write when a hint %s', async (_, send) => {
+  ])('does not delay or fail a write if sending its hint %s', async (_, send) => {
     const { pool, table, record } = await setUp();
     const { recording } = recorder(pool);
     const query = recording.query.bind(recording);
@@ -803,72 +798,72 @@ describe.skipIf(url === undefined)('watch', () => {
     expect((await store.find([record.id]))[0]?.revokedAt).toEqual(CREATED);
   });
 
-  it('does not hear of another table', async () => {
-    const { writer, heard, record } = await watching();
+  it('does not report changes in another table', async () => {
+    const { writer, hints, record } = await watching();
     const other = await setUp();
     await other.store.revoke(record.id, 'acme', CREATED);
     await writer.replace({ ...record, version: 2 });
 
-    await expect.poll(() => heard).toEqual([[record.id]]);
-    expect(heard).toHaveLength(1);
+    await expect.poll(() => hints).toEqual([[record.id]]);
+    expect(hints).toHaveLength(1);
   });
 
-  it('hears of a table whether its schema is named or not', async () => {
-    const { heard, table, writer, record, pool } = await watching();
+  it('reports changes whether or not the schema of the table is named', async () => {
+    const { hints, table, writer, record, pool } = await watching();
     await new PostgresTokenStore(pool, { table: `public.${table}` }).revoke(
       record.id,
       'acme',
       CREATED,
     );
 
-    await expect.poll(() => heard).toEqual([[record.id]]);
+    await expect.poll(() => hints).toEqual([[record.id]]);
     expect(await writer.revoke(record.id, 'acme', CREATED)).toBe(false);
   });
 
-  it('tells of everything when its connection is lost and when it is back, and hears again', async () => {
-    const { writer, heard, record, application, pool } = await watching();
+  it('reports "all" when its connection is lost and again when it is restored', async () => {
+    const { writer, hints, record, application, pool } = await watching();
     const [pid] = await connectionsOf(application);
     const killedAt = performance.now();
     await newPool().query('SELECT pg_terminate_backend($1)', [pid]);
 
-    await expect.poll(() => heard[0]).toBe('all');
+    await expect.poll(() => hints[0]).toBe('all');
     expect(performance.now() - killedAt).toBeLessThan(1000);
-    await expect.poll(() => heard).toEqual(['all', 'all']);
+    await expect.poll(() => hints).toEqual(['all', 'all']);
     await writer.revoke(record.id, 'acme', CREATED);
-    await expect.poll(() => heard).toEqual(['all', 'all', [record.id]]);
+    await expect.poll(() => hints).toEqual(['all', 'all', [record.id]]);
     expect(await connectionsOf(application)).toHaveLength(1);
     expect(pool.totalCount).toBe(1);
   });
 
-  it('goes on trying while the server cannot be reached', async () => {
-    const proxy = await startProxy(url as string);
-    const { writer, heard, record } = await watching({ connectionString: proxy.url });
-    await proxy.refuse();
-    await expect.poll(() => heard).toEqual(['all']);
+  it('retries while the server is unreachable', async () => {
+    const proxy = await startProxy();
+    const { writer, hints, record } = await watching({ connectionString: proxy.url });
+    await proxy.set('refuse');
+    await expect.poll(() => hints).toEqual(['all']);
     await delay(300);
-    expect(heard).toEqual(['all']);
+    expect(hints).toEqual(['all']);
 
-    await proxy.listen();
-    await expect.poll(() => heard, { timeout: 2000 }).toEqual(['all', 'all']);
+    await proxy.set('pass');
+    await expect.poll(() => hints, { timeout: 2000 }).toEqual(['all', 'all']);
     await writer.revoke(record.id, 'acme', CREATED);
-    await expect.poll(() => heard).toEqual(['all', 'all', [record.id]]);
+    await expect.poll(() => hints).toEqual(['all', 'all', [record.id]]);
   });
 
-  it('notices a connection that went without a word', async () => {
-    const proxy = await startProxy(url as string);
-    const { writer, heard, record } = await watching(
+  it('detects a connection that died silently', async () => {
+    const proxy = await startProxy();
+    const { writer, hints, record } = await watching(
       { connectionString: proxy.url },
       { deadlineMs: 200 },
     );
-    proxy.silence();
+    await proxy.silence();
 
-    await expect.poll(() => heard, { timeout: 3000 }).toEqual(['all', 'all']);
+    await expect.poll(() => hints, { timeout: 3000 }).toEqual(['all', 'all']);
     await writer.revoke(record.id, 'acme', CREATED);
-    await expect.poll(() => heard).toEqual(['all', 'all', [record.id]]);
+    await expect.poll(() => hints).toEqual(['all', 'all', [record.id]]);
   });
 
-  it('stops when it is ended, twice if need be', async () => {
-    const { writer, heard, record, unsubscribe, application, store } = await watching();
+  it('stops on unsubscribe, which can be called twice', async () => {
+    const { writer, hints, record, unsubscribe, application, store } = await watching();
     const witness: unknown[] = [];
     await store.watch((ids) => witness.push(ids));
     await unsubscribe();
@@ -876,33 +871,33 @@ describe.skipIf(url === undefined)('watch', () => {
     await writer.revoke(record.id, 'acme', CREATED);
 
     await expect.poll(() => witness).toEqual([[record.id]]);
-    expect(heard).toEqual([]);
+    expect(hints).toEqual([]);
     await expect.poll(() => connectionsOf(application)).toHaveLength(1);
     await store.close();
     await expect.poll(() => connectionsOf(application)).toEqual([]);
   });
 
-  it('does not begin again when it is ended while its connection is lost', async () => {
-    const proxy = await startProxy(url as string);
-    const { heard, unsubscribe, application } = await watching({ connectionString: proxy.url });
-    await proxy.refuse();
-    await expect.poll(() => heard).toEqual(['all']);
+  it('does not reconnect if unsubscribed while its connection is lost', async () => {
+    const proxy = await startProxy();
+    const { hints, unsubscribe, application } = await watching({ connectionString: proxy.url });
+    await proxy.set('refuse');
+    await expect.poll(() => hints).toEqual(['all']);
     await unsubscribe();
-    await proxy.listen();
+    await proxy.set('pass');
     await delay(300);
 
-    expect(heard).toEqual(['all']);
+    expect(hints).toEqual(['all']);
     expect(await connectionsOf(application)).toEqual([]);
   });
 
-  it('ends with the pool, which does not wait for it for ever', async () => {
-    const { pool, heard } = await watching();
+  it('ends with the pool, and does not keep it from ending', async () => {
+    const { pool, hints } = await watching();
     await pool.end();
 
-    expect(heard).toEqual([]);
+    expect(hints).toEqual([]);
   });
 
-  it('refuses a pool that it would empty', async () => {
+  it('refuses a pool with only one connection', async () => {
     const { store, table } = await setUp({ max: 1 });
 
     expect(await refusalOf(store.watch(() => {}))).toMatchObject({ code: 'invalid_options' });
@@ -910,7 +905,7 @@ describe.skipIf(url === undefined)('watch', () => {
     await (await enough.watch(() => {}))();
   });
 
-  it('rejects when no connection can be had in time, and does not keep one that comes later', async () => {
+  it('rejects if no connection is available in time, and releases one that arrives later', async () => {
     const { pool, table } = await setUp({ max: 2, connectionTimeoutMillis: 0 });
     const held = await Promise.all([pool.connect(), pool.connect()]);
     const store = new PostgresTokenStore(pool, { table, deadlineMs: 50 });
@@ -920,7 +915,7 @@ describe.skipIf(url === undefined)('watch', () => {
     await expect.poll(() => pool.idleCount).toBe(2);
   });
 
-  it('keeps no connection when the store is closed while it begins', async () => {
+  it('keeps no connection if the store is closed while it starts', async () => {
     const { table } = await setUp();
     const pool = newPool();
     const store = new PostgresTokenStore(pool, { table });
@@ -931,31 +926,31 @@ describe.skipIf(url === undefined)('watch', () => {
     await expect.poll(() => pool.totalCount).toBe(0);
   });
 
-  it('keeps no connection on which it cannot listen', async () => {
+  it('keeps no connection on which LISTEN gets no answer', async () => {
     const { table } = await setUp();
-    const proxy = await startProxy(url as string);
+    const proxy = await startProxy();
     const pool = newPool({ connectionString: proxy.url });
     await pool.query('SELECT 1');
-    proxy.silence();
+    await proxy.silence();
     const store = new PostgresTokenStore(pool, { table, deadlineMs: 200 });
 
     expect(await refusalOf(store.watch(() => {}))).toMatchObject({ code: 'store_unavailable' });
     await expect.poll(() => pool.totalCount).toBe(0);
   });
 
-  it('does not hear of what the host listens to on all of its connections', async () => {
-    const { writer, heard, record, pool, unsubscribe, store } = await watching();
+  it('ignores notifications for channels of the host', async () => {
+    const { writer, hints, record, pool, unsubscribe, store } = await watching();
     await unsubscribe();
     const channel = newName();
     pool.on('connect', (client) => client.query(`LISTEN ${channel}`));
-    await store.watch((ids) => heard.push(ids));
+    await store.watch((ids) => hints.push(ids));
     await newPool().query(`NOTIFY ${channel}, 'theirs'`);
     await writer.revoke(record.id, 'acme', CREATED);
 
-    await expect.poll(() => heard).toEqual([[record.id]]);
+    await expect.poll(() => hints).toEqual([[record.id]]);
   });
 
-  it('rejects when the server cannot be reached', async () => {
+  it('rejects if the server is unreachable', async () => {
     const pool = newPool({
       connectionString: `postgres://nobody@127.0.0.1:${await freePort()}/no`,
     });
@@ -966,66 +961,21 @@ describe.skipIf(url === undefined)('watch', () => {
   });
 });
 
-interface TcpProxy {
-  readonly url: string;
-  /** Passes nothing on any more over the connections there are; new ones work. */
-  silence(): void;
-  /** Resets all connections, and accepts none. */
-  refuse(): Promise<void>;
-  listen(): Promise<void>;
+/** A proxy between a pool and the server, which is closed at the end of the test. */
+async function startProxy(): Promise<DatabaseProxy> {
+  const proxy = await startDatabaseProxy(url as string);
+  cleanups.push(() => proxy.close());
+  return proxy;
 }
 
-/** Stands between a pool and a server. */
-async function startProxy(to: string): Promise<TcpProxy> {
-  const target = new URL(to);
-  const sockets = new Set<Socket>();
-  const proxy = createServer((near) => {
-    const far = connect(Number(target.port), target.hostname);
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(socket);
-      socket.on('data', (chunk) => other.write(chunk));
-      socket.on('error', () => {});
-      socket.on('close', () => {
-        sockets.delete(socket);
-        other.destroy();
-      });
-    }
-  });
-  const listen = async (port: number): Promise<void> => {
-    proxy.listen(port, '127.0.0.1');
-    await once(proxy, 'listening');
-  };
-  await listen(0);
-  const { port } = proxy.address() as AddressInfo;
-  const refuse = async () => {
-    proxy.close();
-    for (const socket of sockets) socket.resetAndDestroy();
-    if (proxy.listening) await once(proxy, 'close');
-  };
-  cleanups.push(refuse);
-  const here = new URL(to);
-  here.port = String(port);
-  return {
-    url: here.href,
-    silence() {
-      for (const socket of sockets) socket.removeAllListeners('data').pause();
-    },
-    refuse,
-    listen: () => listen(port),
-  };
-}
-
-describe.skipIf(url === undefined)('doctor', () => {
+describe.skipIf(url === undefined)('doctor of a PostgreSQL store', () => {
   async function codesOf(store: PostgresTokenStore): Promise<string[]> {
     const findings = await doctor(store);
     for (const { message } of findings) expect(message).toMatch(/^[a-z].+: .+[^.]$/);
     return findings.map(({ code }) => code);
   }
 
-  it('finds nothing where all is well', async () => {
+  it('finds nothing in a healthy setup', async () => {
     const { store } = await setUp();
 
     expect(await codesOf(store)).toEqual([]);
@@ -1037,7 +987,7 @@ describe.skipIf(url === undefined)('doctor', () => {
     ['isolation_not_read_committed', isolation('serializable')],
     ['no_statement_timeout', { statement_timeout: false }],
     ['no_connection_timeout', { connectionTimeoutMillis: 0 }],
-  ])('finds %s', async (code, config) => {
+  ])('reports %s with %j', async (code, config) => {
     const { store } = await setUp(config);
 
     expect(await codesOf(store)).toEqual([code]);
@@ -1075,7 +1025,7 @@ describe.skipIf(url === undefined)('doctor', () => {
       'an account',
       (table) => `ALTER TABLE ${table} ALTER account TYPE text COLLATE "ucs_basic"`,
     ],
-  ])('finds %s: %s', async (code, _, change) => {
+  ])('reports %s: %s', async (code, _, change) => {
     const { pool, table, store } = await setUp();
     await pool.query(change(table));
 
@@ -1106,7 +1056,7 @@ describe.skipIf(url === undefined)('doctor', () => {
       'a default of theirs',
       (table) => `TRUNCATE ${table}; ALTER TABLE ${table} ADD theirs text NOT NULL`,
     ],
-  ])('finds schema_differs: %s', async (words, change) => {
+  ])('reports schema_differs and names %s', async (words, change) => {
     const { pool, table, store } = await setUp();
     await pool.query(`UPDATE ${table} SET metadata = '{}'`);
     await pool.query(change(table));
@@ -1117,7 +1067,7 @@ describe.skipIf(url === undefined)('doctor', () => {
     expect(others).toEqual([]);
   });
 
-  it('finds nothing in what others add, and in names of indexes', async () => {
+  it('ignores additional columns and indexes, and renamed indexes', async () => {
     const { pool, table, store } = await setUp();
     await pool.query(`ALTER TABLE ${table} ADD theirs text, ADD more text NOT NULL DEFAULT ''`);
     await pool.query(`CREATE INDEX ON ${table} (theirs)`);
@@ -1133,7 +1083,7 @@ describe.skipIf(url === undefined)('doctor', () => {
     [0, []],
     [900, []],
     [2000, ['clock_skew']],
-  ])('finds clock_skew with a server %i ms ahead: %j', async (ms, codes) => {
+  ])('reports for a server clock that is %i ms ahead: %j', async (ms, codes) => {
     const { pool, table } = await setUp();
     const { recording } = recorder(pool, ([row]) => {
       const seen = row as { now: string };
@@ -1146,7 +1096,7 @@ describe.skipIf(url === undefined)('doctor', () => {
   it.each<[string, (pool: Pool) => Promise<unknown>]>([
     ['closed', (pool) => pool.end()],
     ['exhausted', (pool) => pool.connect().then((client) => cleanups.push(() => client.release()))],
-  ])('rejects when it cannot look: a pool that is %s', async (_, spoil) => {
+  ])('rejects if the pool is %s', async (_, spoil) => {
     const pool = newPool({ max: 1, connectionTimeoutMillis: 0 });
     await spoil(pool);
 
@@ -1156,7 +1106,7 @@ describe.skipIf(url === undefined)('doctor', () => {
   });
 });
 
-describe.skipIf(url === undefined)('table', () => {
+describe.skipIf(url === undefined)('options of a PostgreSQL store', () => {
   const wrong = [
     '',
     ' tokens',
@@ -1176,7 +1126,7 @@ describe.skipIf(url === undefined)('table', () => {
     `${'x'.repeat(64)}.tokens`,
   ];
 
-  it.each(wrong)('is refused: %j', async (table) => {
+  it.each(wrong)('refuse the table name %j', async (table) => {
     const pool = newPool();
     const expected = { code: 'invalid_options', message: expect.not.stringContaining('DROP') };
 
@@ -1187,7 +1137,7 @@ describe.skipIf(url === undefined)('table', () => {
     expect(await refusalOf(migrate(pool, { table }))).toEqual(expected);
   });
 
-  it('is refused when it is no text', () => {
+  it('refuse a table name that is not a string', () => {
     const options = { table: ['tokens'] as unknown as string };
 
     expect(() => migrationSql(options)).toThrow(
@@ -1195,33 +1145,36 @@ describe.skipIf(url === undefined)('table', () => {
     );
   });
 
-  it.each(['Test_Upper', 'select', '_', 'x'.repeat(48)])('may be %j in a schema', async (name) => {
-    const pool = newPool();
-    const schema = `Schema_${newName()}`;
-    await pool.query(`CREATE SCHEMA "${schema}"`);
-    cleanups.push(() => pool.query(`DROP SCHEMA "${schema}" CASCADE`));
-    const table = `${schema}.${name}`;
-    await migrate(pool, { table });
-    await migrate(pool, { table });
-    const store = new PostgresTokenStore(pool, { table });
-    await store.insert(newRecord('one'));
+  it.each(['Test_Upper', 'select', '_', 'x'.repeat(48)])(
+    'accept the table name %j in a schema',
+    async (name) => {
+      const pool = newPool();
+      const schema = `Schema_${newName()}`;
+      await pool.query(`CREATE SCHEMA "${schema}"`);
+      cleanups.push(() => pool.query(`DROP SCHEMA "${schema}" CASCADE`));
+      const table = `${schema}.${name}`;
+      await migrate(pool, { table });
+      await migrate(pool, { table });
+      const store = new PostgresTokenStore(pool, { table });
+      await store.insert(newRecord('one'));
 
-    expect(await store.find([newRecord('one').id])).toEqual([newRecord('one')]);
-    const { rows } = await pool.query(
-      'SELECT indexname FROM pg_indexes WHERE schemaname = $1 AND tablename = $2',
-      [schema, name],
-    );
-    expect(rows).toHaveLength(7);
-  });
+      expect(await store.find([newRecord('one').id])).toEqual([newRecord('one')]);
+      const { rows } = await pool.query(
+        'SELECT indexname FROM pg_indexes WHERE schemaname = $1 AND tablename = $2',
+        [schema, name],
+      );
+      expect(rows).toHaveLength(7);
+    },
+  );
 
-  it.each([null, true, 'ALLOW', ''])('and standby is refused: %j', (standby) => {
+  it.each([null, true, 'ALLOW', ''])('refuse %j as standby', (standby) => {
     expect(() => new PostgresTokenStore(newPool(), { standby: standby as 'allow' })).toThrow(
       expect.objectContaining({ code: 'invalid_options' }),
     );
   });
 
   it.each([0, 1.5, 60_001, Number.NaN, '5' as unknown as number])(
-    'and deadlineMs is refused: %j',
+    'refuse %j as deadlineMs',
     (deadlineMs) => {
       expect(() => new PostgresTokenStore(newPool(), { deadlineMs })).toThrow(
         expect.objectContaining({ code: 'invalid_options' }),
@@ -1230,9 +1183,9 @@ describe.skipIf(url === undefined)('table', () => {
   );
 });
 
-describe('what is no pool', () => {
+describe('PostgresTokenStore and migrate', () => {
   it.each([[undefined], [null], ['postgres://ada@db.internal/acme'], [{}]])(
-    'is refused: %j',
+    'refuse %j as a pool',
     async (pool) => {
       const refused = expect.objectContaining({ code: 'invalid_options' });
 
@@ -1242,7 +1195,7 @@ describe('what is no pool', () => {
   );
 });
 
-describe.skipIf(url === undefined)('migrate', () => {
+describe.skipIf(url === undefined)('migrate in PostgreSQL', () => {
   async function shapeOf(pool: Pool, table: string): Promise<unknown> {
     const { rows } = await pool.query(
       `SELECT obj_description(oid, 'pg_class') AS comment, xmin,
@@ -1253,7 +1206,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     return rows;
   }
 
-  it('creates what is missing, once', async () => {
+  it('creates the table, and changes nothing when called again', async () => {
     const pool = newPool();
     const table = newTable(pool);
     await migrate(pool, { table });
@@ -1264,7 +1217,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     expect(await shapeOf(pool, table)).toEqual(shape);
   });
 
-  it('is as good as its SQL, run by hand', async () => {
+  it('accepts a table that was created with migrationSql', async () => {
     const pool = newPool();
     const table = newTable(pool);
     await pool.query(migrationSql({ table }));
@@ -1277,23 +1230,19 @@ describe.skipIf(url === undefined)('migrate', () => {
   });
 
   it.each(['read committed', 'serializable'])(
-    'works for four processes at once (%s)',
+    'can be called by four processes concurrently (%s)',
     async (level) => {
       const pool = newPool();
       const table = newTable(pool);
       const children = Array.from({ length: 4 }, () => migrateInChild(table, isolation(level)));
-      for (const { started } of children) await started;
-      for (const { go } of children) go();
 
-      expect(await Promise.all(children.map(({ ended }) => ended))).toEqual(
-        children.map(() => ({ code: 0, errors: '' })),
-      );
+      expect(await runTogether(children)).toEqual(children.map(() => ({ code: 0, errors: '' })));
       expect(await new PostgresTokenStore(pool, { table }).doctor()).toEqual([]);
     },
   );
 
-  describe.each([1, 2, 3] as const)('of schema version %i', (version) => {
-    /** As those versions made it: the second has an index for quotas, the third one columns for states. */
+  describe.each([1, 2, 3] as const)('of a table of schema version %i', (version) => {
+    /** The tables of those versions: the second added an index for quotas, the third columns for states. */
     const earlierSql = (name: string) => `
       CREATE TABLE "${name}" (
         id text COLLATE "C" PRIMARY KEY,
@@ -1349,7 +1298,7 @@ describe.skipIf(url === undefined)('migrate', () => {
       return { pool, table, store: new PostgresTokenStore(pool, { table }) };
     }
 
-    /** Of a table that is new, under the name of this one. */
+    /** The shape of a new table, with the name of this one. */
     async function newestShape(pool: Pool, table: string): Promise<unknown> {
       const other = newTable(pool);
       await migrate(pool, { table: other });
@@ -1362,7 +1311,7 @@ describe.skipIf(url === undefined)('migrate', () => {
       return rows.map((row) => ({ ...row, xmin: undefined }));
     }
 
-    it('is brought up to date, and its rows stay', async () => {
+    it('upgrades it and keeps its rows', async () => {
       const { pool, table, store } = await setUpOld();
       expect((await store.doctor()).map(({ code }) => code)).toEqual(['schema_missing']);
       for (const call of [() => store.find(ids), () => store.insert(newRecord('two'))]) {
@@ -1378,7 +1327,7 @@ describe.skipIf(url === undefined)('migrate', () => {
       expect(await store.doctor()).toEqual([]);
     });
 
-    it('is brought up to date where its owner has made the index before', async () => {
+    it('upgrades it if its owner has already created indexes', async () => {
       const { pool, table } = await setUpOld();
       for (const sql of [
         `CREATE INDEX CONCURRENTLY IF NOT EXISTS ${table}_live ON ${table} (account, expires_at)
@@ -1393,7 +1342,7 @@ describe.skipIf(url === undefined)('migrate', () => {
       expect(await plainShape(pool, table)).toEqual(await newestShape(pool, table));
     });
 
-    it('serves that version on, beside this one', async () => {
+    it('leaves it usable for processes of that version', async () => {
       const { pool, table, store } = await setUpOld();
       const [insert, replace] = [
         { name: 'old_insert', text: earlierInsert(table, version, placeholder) },
@@ -1418,7 +1367,7 @@ describe.skipIf(url === undefined)('migrate', () => {
       ]);
     });
 
-    it('is brought up to date without its comment', async () => {
+    it('upgrades it even without its comment', async () => {
       const { pool, table, store } = await setUpOld();
       await pool.query(`COMMENT ON TABLE ${table} IS NULL`);
       expect((await store.doctor()).map(({ code }) => code)).toEqual(['schema_missing']);
@@ -1428,7 +1377,7 @@ describe.skipIf(url === undefined)('migrate', () => {
       expect(await store.find(ids)).toEqual(EARLIER_RECORDS);
     });
 
-    it('is brought up to date in steps, each of which may be the last of a process', async () => {
+    it('finishes an upgrade that stopped halfway', async () => {
       const { pool, table, store } = await setUpOld();
       await pool.query(
         `ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS suspended_at bigint,
@@ -1440,7 +1389,7 @@ describe.skipIf(url === undefined)('migrate', () => {
       expect(await store.doctor()).toEqual([]);
     });
 
-    it('is left alone while a transaction holds it, and calls go on', async () => {
+    it('rejects and changes nothing while a transaction locks it, and upgrades it later', async () => {
       const { pool, table } = await setUpOld();
       const before = await shapeOf(pool, table);
       const holding = await pool.connect();
@@ -1456,20 +1405,16 @@ describe.skipIf(url === undefined)('migrate', () => {
       expect(await plainShape(pool, table)).toEqual(await newestShape(pool, table));
     });
 
-    it('is brought up to date by four processes at once', async () => {
+    it('upgrades it from four processes concurrently', async () => {
       const { pool, table, store } = await setUpOld();
       const children = Array.from({ length: 4 }, () => migrateInChild(table, {}));
-      for (const { started } of children) await started;
-      for (const { go } of children) go();
 
-      expect(await Promise.all(children.map(({ ended }) => ended))).toEqual(
-        children.map(() => ({ code: 0, errors: '' })),
-      );
+      expect(await runTogether(children)).toEqual(children.map(() => ({ code: 0, errors: '' })));
       expect(await plainShape(pool, table)).toEqual(await newestShape(pool, table));
       expect(await store.find(ids)).toEqual(EARLIER_RECORDS);
     });
 
-    it('is not brought up to date by a role that does not own it', async () => {
+    it('refuses to upgrade it as a role that does not own it', async () => {
       const { pool, table } = await setUpOld();
       const role = newName();
       await pool.query(`CREATE ROLE ${role}; GRANT SELECT ON ${table} TO ${role}`);
@@ -1483,7 +1428,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     });
   });
 
-  it('refuses a table of another owner, and changes nothing', async () => {
+  it('refuses a table of another application and changes nothing', async () => {
     const pool = newPool();
     const table = newTable(pool);
     await pool.query(`CREATE TABLE ${table} (theirs text)`);
@@ -1497,7 +1442,7 @@ describe.skipIf(url === undefined)('migrate', () => {
   });
 
   it.each(['tokenwright schema 6, needs 5', 'tokenwright schema 7: later', 'tokenwright schema '])(
-    'refuses a schema that it cannot use, and changes nothing: %s',
+    'refuses a later schema that it cannot use and changes nothing: %s',
     async (comment) => {
       const { pool, table } = await setUp();
       await pool.query(`COMMENT ON TABLE ${table} IS '${comment}'`);
@@ -1511,7 +1456,7 @@ describe.skipIf(url === undefined)('migrate', () => {
   );
 
   it.each(['tokenwright schema 5', 'tokenwright schema 6, needs 4'])(
-    'leaves a later schema alone that it can use: %s',
+    'leaves a later schema that it can use unchanged: %s',
     async (comment) => {
       const { pool, table, store } = await setUp();
       await pool.query(`COMMENT ON TABLE ${table} IS '${comment}'`);
@@ -1524,7 +1469,7 @@ describe.skipIf(url === undefined)('migrate', () => {
   );
 
   describe('of a table without its comment', () => {
-    it.each(['NULL', `'theirs'`])('takes it as it is: %s', async (comment) => {
+    it.each(['NULL', `'theirs'`])('accepts it and changes nothing: %s', async (comment) => {
       const { pool, table, store, record } = await setUp();
       await pool.query(`COMMENT ON TABLE ${table} IS ${comment}`);
       const shape = await shapeOf(pool, table);
@@ -1535,7 +1480,7 @@ describe.skipIf(url === undefined)('migrate', () => {
       expect(await store.find([record.id])).toEqual([record]);
     });
 
-    it('adds the indexes that are missing, and the comment', async () => {
+    it('adds missing indexes and the comment', async () => {
       const { pool, table, store } = await setUp();
       await pool.query(`COMMENT ON TABLE ${table} IS NULL`);
       await pool.query(`DROP INDEX ${table}_live, ${table}_by_account`);
@@ -1551,7 +1496,7 @@ describe.skipIf(url === undefined)('migrate', () => {
       ['a column is missing', (table) => `ALTER TABLE ${table} DROP digest`],
       ['a column has another type', (table) => `ALTER TABLE ${table} ALTER version TYPE integer`],
       [
-        'each row needs one more column',
+        'rows need a value for another column',
         (table) => `TRUNCATE ${table}; ALTER TABLE ${table} ADD theirs text NOT NULL`,
       ],
       [
@@ -1559,7 +1504,7 @@ describe.skipIf(url === undefined)('migrate', () => {
         (table) => `ALTER TABLE ${table} RENAME TO ${table}_;
           CREATE VIEW ${table} AS SELECT * FROM ${table}_`,
       ],
-    ])('would refuse it where %s', async (_, change) => {
+    ])('refuses it if %s', async (_, change) => {
       const { pool, table } = await setUp();
       cleanups.push(async () => {
         await pool.query(`DROP VIEW IF EXISTS ${table}`).catch(() => {});
@@ -1573,11 +1518,11 @@ describe.skipIf(url === undefined)('migrate', () => {
     });
   });
 
-  it('of a later version leaves this one working beside it, and keeps what that one writes', async () => {
+  it('to a later version leaves stores of this one working, which keep its columns', async () => {
     const { pool, table, store } = await setUp();
     const records = Array.from({ length: 20 }, (_, n) => newRecord(`n${n}`));
     for (const record of records) await store.insert(record);
-    // As a later version may do while this one is running.
+    // A later version may change the table like this while this one is running.
     await pool.query(
       `ALTER TABLE ${table} ADD note text, ADD kind text NOT NULL DEFAULT 'plain';
        COMMENT ON TABLE ${table} IS 'tokenwright schema 5'`,
@@ -1605,7 +1550,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     expect(rows).toEqual([{ note: '50', kind: '50' }]);
   });
 
-  it('of a breaking version makes this one fail, and misreads nothing', async () => {
+  it('to a breaking version makes stores of this one reject', async () => {
     const { pool, table, store, record } = await setUp();
     await pool.query(
       `ALTER TABLE ${table} RENAME scopes TO scopes_5;
@@ -1616,7 +1561,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     expect((await refusalOf(migrate(pool, { table }))).code).toBe('invalid_options');
   });
 
-  it('says so when the role may not create, and needs no such right when all is there', async () => {
+  it('names a missing CREATE privilege, and needs none if the table exists', async () => {
     const { pool, table } = await setUp();
     const [role, schema] = [newName(), newName()];
     await pool.query(`CREATE ROLE ${role}`);
@@ -1641,7 +1586,7 @@ describe.skipIf(url === undefined)('migrate', () => {
     for (const [, call] of VERBS) await call(refused);
   });
 
-  it('rejects when the server cannot be reached, without the text of the driver', async () => {
+  it('rejects if the server is unreachable, without the text of the driver', async () => {
     const pool = newPool({
       connectionString: `postgres://nobody@127.0.0.1:${await freePort()}/no`,
     });
@@ -1652,16 +1597,10 @@ describe.skipIf(url === undefined)('migrate', () => {
   });
 });
 
-interface Child {
-  readonly started: Promise<unknown>;
-  readonly ended: Promise<{ code: number; errors: string }>;
-  go(): void;
-}
-
-/** A process that waits for a word, then migrates. */
+/** A process that waits for a line, then migrates. */
 function migrateInChild(table: string, config: PoolConfig): Child {
   const module = new URL('../../src/stores/postgres/index.ts', import.meta.url).href;
-  const script = `
+  return startChild(`
     import { Pool } from 'pg';
     import { migrate } from ${JSON.stringify(module)};
     const pool = new Pool(${JSON.stringify({ connectionString: url, ...config })});
@@ -1672,19 +1611,10 @@ function migrateInChild(table: string, config: PoolConfig): Child {
       await pool.end();
       process.stdin.destroy();
     });
-  `;
-  const options = ['--no-warnings', '--input-type=module', '--eval', script];
-  const cwd = new URL('../..', import.meta.url);
-  const child: ChildProcess = spawn(process.execPath, options, { cwd });
-  const errors = text(child.stderr as NonNullable<typeof child.stderr>);
-  return {
-    started: once(child.stdout as NonNullable<typeof child.stdout>, 'data'),
-    ended: once(child, 'exit').then(async ([code]) => ({ code, errors: await errors })),
-    go: () => child.stdin?.write('go'),
-  };
+  `);
 }
 
-describe.skipIf(url === undefined)('a row that is not as it was written', () => {
+describe.skipIf(url === undefined)('a corrupt row in PostgreSQL', () => {
   it.each([
     ['digest', `'\\x00'`],
     ['previous_digest', `'\\x00'`],
@@ -1703,7 +1633,7 @@ describe.skipIf(url === undefined)('a row that is not as it was written', () => 
     ['pending', `'garbage'`],
     ['pending', `'{"prefix":"acme","kid":"k1","digest":"","graceSeconds":1}'`],
     ['version', '9007199254740993'],
-  ])('rejects with store_corrupt: %s = %s', async (column, value) => {
+  ])('makes find reject with store_corrupt: %s = %s', async (column, value) => {
     const { pool, table, store, record } = await setUp();
     const bystander = newRecord('two');
     await store.insert(bystander);
@@ -1718,38 +1648,44 @@ describe.skipIf(url === undefined)('a row that is not as it was written', () => 
   });
 });
 
-describe.skipIf(url === undefined)('a database that fails', () => {
-  it.each(VERBS)('closed, %s rejects, without the text of the driver', async (_, call) => {
-    const { table } = await setUp();
-    const pool = newPool();
-    const store = new PostgresTokenStore(pool, { table });
-    await pool.end();
+describe.skipIf(url === undefined)('a PostgreSQL database that fails', () => {
+  it.each(VERBS)(
+    'makes %s reject if the pool is closed, without the text of the driver',
+    async (_, call) => {
+      const { table } = await setUp();
+      const pool = newPool();
+      const store = new PostgresTokenStore(pool, { table });
+      await pool.end();
 
-    const { code, message } = await refusalOf(call(store));
-    expect(code).toBe('store_unavailable');
-    expect(message).not.toContain('after calling end');
-  });
+      const { code, message } = await refusalOf(call(store));
+      expect(code).toBe('store_unavailable');
+      expect(message).not.toContain('after calling end');
+    },
+  );
 
-  it.each(VERBS)('away, %s rejects, without the text of the driver', async (_, call) => {
-    const pool = newPool({
-      connectionString: `postgres://nobody@127.0.0.1:${await freePort()}/no`,
-    });
+  it.each(VERBS)(
+    'makes %s reject if the server is down, without the text of the driver',
+    async (_, call) => {
+      const pool = newPool({
+        connectionString: `postgres://nobody@127.0.0.1:${await freePort()}/no`,
+      });
 
-    const { code, message } = await refusalOf(call(new PostgresTokenStore(pool)));
-    expect(code).toBe('store_unavailable');
-    expect(message).not.toMatch(/ECONN|127|nobody/);
-  });
+      const { code, message } = await refusalOf(call(new PostgresTokenStore(pool)));
+      expect(code).toBe('store_unavailable');
+      expect(message).not.toMatch(/ECONN|127|nobody/);
+    },
+  );
 
-  it('says so when the primary key is missing', async () => {
+  it('makes insert name a missing primary key', async () => {
     const { pool, table, store } = await setUp();
     await pool.query(`ALTER TABLE ${table} DROP CONSTRAINT ${table}_pkey`);
     expect((await refusalOf(store.insert(newRecord('two')))).message).toContain('no primary key');
   });
 
   it.each<[string, RegExp, PoolConfig]>([
-    ['without the table', /migrate\(\)/, {}],
-    ['that takes no writes', /replica/, { options: '-c default_transaction_read_only=on' }],
-  ])('%s, it says so', async (_, words, config) => {
+    ['the table is missing', /migrate\(\)/, {}],
+    ['it is read-only', /replica/, { options: '-c default_transaction_read_only=on' }],
+  ])('makes insert name the reason if %s', async (_, words, config) => {
     const { table } = await setUp();
     const name = words.source.includes('migrate') ? newName() : table;
     const store = new PostgresTokenStore(newPool(config), { table: name });
@@ -1759,7 +1695,7 @@ describe.skipIf(url === undefined)('a database that fails', () => {
     expect(message).toMatch(words);
   });
 
-  it('says so when a pooler between does not know prepared statements', async () => {
+  it('makes find recommend prepare: false if a pooler lost the prepared statements', async () => {
     const { pool, store, record } = await setUp({ max: 1 });
     await store.find([record.id]);
     await pool.query('DEALLOCATE ALL');
@@ -1769,7 +1705,7 @@ describe.skipIf(url === undefined)('a database that fails', () => {
     expect(message).toContain('prepare: false');
   });
 
-  it.each(WRITES)('answers with less than was asked for, %s rejects', async (_, call) => {
+  it.each(WRITES)('makes %s reject if the result is empty', async (_, call) => {
     const { pool, table } = await setUp();
     const { recording } = recorder(pool, () => []);
 
@@ -1778,7 +1714,7 @@ describe.skipIf(url === undefined)('a database that fails', () => {
     });
   });
 
-  it('does not end the process when a connection is lost while it lies idle', async () => {
+  it('does not end the process when an idle connection is lost', async () => {
     const application = newName();
     const pool = new Pool({ connectionString: url, application_name: application });
     cleanups.push(() => pool.end());
@@ -1797,7 +1733,7 @@ describe.skipIf(url === undefined)('a database that fails', () => {
     expect(() => new Pool().emit('error', new Error('lost'))).toThrow('lost');
   });
 
-  it('leaves it to a host that listens itself', async () => {
+  it('gets no error listener on a pool that already has one', async () => {
     const pool = newPool();
     const before = pool.listenerCount('error');
     expect(before).toBe(1);
@@ -1806,7 +1742,7 @@ describe.skipIf(url === undefined)('a database that fails', () => {
     expect(pool.listenerCount('error')).toBe(before);
   });
 
-  it('gives up what is locked, and the pool is whole again', async () => {
+  it('makes calls on locked rows reject at the deadline, and leaves the pool usable', async () => {
     const { pool, table, record } = await setUp({ statement_timeout: false, max: 3 });
     const store = new PostgresTokenStore(pool, { table, deadlineMs: 200 });
     const other = await pool.connect();
@@ -1819,7 +1755,7 @@ describe.skipIf(url === undefined)('a database that fails', () => {
     }
     expect(await store.find([record.id])).toEqual([record]);
     expect(pool.waitingCount).toBe(0);
-    // As the documentation says: what was given up goes on in the server.
+    // As documented, statements that timed out go on in the server.
     await waiting(pool, table, 4);
     await other.query('COMMIT');
     other.release();
@@ -1827,7 +1763,7 @@ describe.skipIf(url === undefined)('a database that fails', () => {
     expect((await store.find([record.id]))[0]?.revokedAt).toEqual(CREATED);
   });
 
-  it('leaves nothing behind in the server where that has a statement_timeout', async () => {
+  it('ends statements that timed out if there is a statement_timeout', async () => {
     const { pool, table, record } = await setUp({ statement_timeout: 200 });
     const store = new PostgresTokenStore(pool, { table });
     const other = await pool.connect();
@@ -1843,9 +1779,9 @@ describe.skipIf(url === undefined)('a database that fails', () => {
     expect(await store.find([record.id])).toEqual([record]);
   });
 
-  it('costs one call its deadline when all connections went without a word', async () => {
+  it('makes only one call wait for its deadline if all connections died silently', async () => {
     const { table, record } = await setUp();
-    const proxy = await startProxy(url as string);
+    const proxy = await startProxy();
     const config = { connectionString: proxy.url, max: 5 };
     const [pool, plain] = [newPool(config), newPool({ ...config, query_timeout: 200 })];
     for (const each of [pool, plain]) {
@@ -1853,18 +1789,18 @@ describe.skipIf(url === undefined)('a database that fails', () => {
       expect(each.idleCount).toBe(5);
     }
     const store = new PostgresTokenStore(pool, { table, deadlineMs: 200 });
-    proxy.silence();
+    await proxy.silence();
 
     expect(await refusalOf(store.find([record.id]))).toMatchObject({ code: 'store_unavailable' });
     expect(await store.find([record.id])).toEqual([record]);
     expect(pool.totalCount).toBe(1);
-    // The driver by itself loses one after the other.
+    // The control: the driver by itself fails once for each connection.
     for (let left = 5; left > 0; left -= 1) await expect(plain.query('SELECT 1')).rejects.toThrow();
     await plain.query('SELECT 1');
   });
 });
 
-describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
+describe.skipIf(url === undefined)('a PostgreSQL server', { timeout: 60_000 }, () => {
   let server: Server;
   beforeAll(async () => {
     server = await startServer('postgres', { settings: { autovacuum: 'off' } });
@@ -1882,7 +1818,7 @@ describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
     return { pool, table, store };
   }
 
-  /** Its processes, without the first one. */
+  /** The child processes of the server. */
   function children(): number[] {
     const list = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8');
     return list.trim().split(' ').filter(Boolean).map(Number);
@@ -1892,7 +1828,7 @@ describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
     for (const pid of [server.pid, ...children()]) process.kill(pid, name);
   }
 
-  /** As a loss of power would, as far as one process after the other can. */
+  /** Kills all processes of the server, similar to a power failure. */
   async function crash(): Promise<void> {
     const all = children();
     await server.signal('SIGSTOP');
@@ -1900,7 +1836,7 @@ describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
     await server.signal('SIGKILL');
   }
 
-  it('that is killed loses nothing that was acknowledged, although it commits without waiting', async () => {
+  it('that is killed loses no acknowledged change, even with synchronous_commit = off', async () => {
     const { pool, table, store } = await setUpOwn({
       options: '-c synchronous_commit=off',
       max: 2,
@@ -1908,7 +1844,7 @@ describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
     const { rows } = await pool.query<{ pid: number }>(
       `SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'`,
     );
-    // Nobody else is to write down what a commit did not wait for.
+    // Keeps the server from writing commits to disk that did not wait for that.
     process.kill(rows[0]?.pid as number, 'SIGSTOP');
     const records = Array.from({ length: 20 }, (_, n) => newRecord(`n${n}`));
     for (const record of records) await store.insert(record);
@@ -1927,13 +1863,13 @@ describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
     ]);
   });
 
-  it('that hangs is given up in time, and used again when it goes on', async () => {
+  it('that hangs makes calls reject in time, and is used again when it continues', async () => {
     const options = { max: 2, connectionTimeoutMillis: 500, statement_timeout: false } as const;
     const { pool, table, store } = await setUpOwn(options, { deadlineMs: 500 });
     const plain = own();
     await plain.query('SELECT 1');
     signalAll('SIGSTOP');
-    // Also if this fails, or no other test gets an answer.
+    // Resume the server even if this test fails: other tests need it.
     cleanups.push(() => signalAll('SIGCONT'));
     const stoppedAt = performance.now();
     const endless = vi.fn();
@@ -1948,29 +1884,29 @@ describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
     signalAll('SIGCONT');
 
     const find = () => store.find([newRecord('one').id]);
-    await expect.poll(() => find().catch(() => 'away'), { timeout: 2000 }).toHaveLength(1);
+    await expect.poll(() => find().catch(() => 'down'), { timeout: 2000 }).toHaveLength(1);
     for (let n = 0; n < 10; n++) await find();
     expect(pool.totalCount).toBeLessThanOrEqual(2);
     await control;
   });
 
-  it('that is killed and started again is used again', async () => {
+  it('that is killed and restarted is used again', async () => {
     const { pool, store } = await setUpOwn({ max: 2 });
-    const heard: unknown[] = [];
-    cleanups.push(await store.watch((ids) => heard.push(ids)));
+    const hints: unknown[] = [];
+    cleanups.push(await store.watch((ids) => hints.push(ids)));
     await crash();
     expect(await refusalOf(store.find([newRecord('one').id]))).toMatchObject({
       code: 'store_unavailable',
     });
     await server.restart();
 
-    const find = () => store.find([newRecord('one').id]).catch(() => 'away');
+    const find = () => store.find([newRecord('one').id]).catch(() => 'down');
     await expect.poll(find, { timeout: 2000 }).toEqual([newRecord('one')]);
-    await expect.poll(() => heard, { timeout: 2000 }).toEqual(['all', 'all']);
+    await expect.poll(() => hints, { timeout: 2000 }).toEqual(['all', 'all']);
     expect(pool.totalCount).toBeLessThanOrEqual(2);
   });
 
-  it('is looked at by the doctor', async () => {
+  it('is checked by doctor for fsync, full_page_writes and standby mode', async () => {
     const { pool, table, store } = await setUpOwn();
     const codes = async () => (await store.doctor()).map(({ code }) => code);
     expect(await codes()).toEqual([]);
@@ -1998,6 +1934,6 @@ describe.skipIf(url === undefined)('a server', { timeout: 60_000 }, () => {
     await crash();
     rmSync(signal);
     await server.restart();
-    await expect.poll(() => codes().catch(() => 'away'), { timeout: 2000 }).toEqual([]);
+    await expect.poll(() => codes().catch(() => 'down'), { timeout: 2000 }).toEqual([]);
   });
 });

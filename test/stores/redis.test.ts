@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster, RESP_TYPES } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
@@ -13,13 +12,20 @@ import { KeySpace, SHARDS, shardOf } from '../../src/stores/redis/layout.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { startProxy, type TcpProxy } from '../faults/proxy.ts';
-import { isInstalled, type Server, startServer } from '../servers.ts';
+import { isInstalled } from '../servers.ts';
 import { refusalOf } from '../support.ts';
-import { nodesOf } from './redis/support.ts';
+import {
+  connectionsOf,
+  intercepted,
+  newPrefix,
+  nodesOf,
+  ownPair,
+  ownServer,
+  removeKeys,
+} from './redis/support.ts';
 import { newRecord } from './support.ts';
 
 const { redis: loneUrl, redisCluster: clusterUrl } = inject('servers');
-const RUN = `test:${randomUUID()}`;
 const NOW = new Date('2100-01-01T00:00:00.000Z');
 const LATER = new Date('2100-06-01T00:00:00.000Z');
 const WITHIN = { timeout: 5000, interval: 20 };
@@ -28,6 +34,7 @@ const cleanups: (() => unknown)[] = [];
 const lastCleanups: (() => unknown)[] = [];
 afterEach(() => clean(cleanups));
 afterAll(() => clean(lastCleanups));
+afterAll(removeKeys);
 
 async function clean(tasks: (() => unknown)[]): Promise<void> {
   for (const task of tasks.splice(0).reverse()) await task();
@@ -62,7 +69,7 @@ async function nodeRedisCluster(tasks = cleanups) {
   return client.connect();
 }
 
-/** Without a cast: the clients of the drivers are what the store asks for. */
+/** Without a cast, which proves that the clients of the drivers fit the type. */
 const CLIENTS: readonly {
   readonly name: string;
   readonly isMissing: boolean;
@@ -79,22 +86,16 @@ const CLIENTS: readonly {
     connect: (tasks) => nodeRedis(loneUrl, tasks),
   },
   {
-    name: 'a cluster by ioredis',
+    name: 'an ioredis cluster',
     isMissing: clusterUrl === undefined,
     connect: async (tasks) => ioredisCluster(tasks),
   },
   {
-    name: 'a cluster by node-redis',
+    name: 'a node-redis cluster',
     isMissing: clusterUrl === undefined,
     connect: (tasks) => nodeRedisCluster(tasks),
   },
 ];
-
-let prefixes = 0;
-function newPrefix(): string {
-  prefixes += 1;
-  return `${RUN}:${prefixes}`;
-}
 
 function openOver(client: RedisClient, options: RedisStoreOptions = {}): RedisTokenStore {
   const store = new RedisTokenStore(client, { keyPrefix: newPrefix(), ...options });
@@ -139,7 +140,7 @@ const WRITES = VERBS.filter(([verb]) =>
   ['insert', 'replace', 'revoke', 'revokeAll'].includes(verb),
 );
 
-/** The ids of records that all have their names in one shard. */
+/** Ids that all belong to one shard. */
 function idsInOneShard(count: number): TokenId[] {
   const ids: TokenId[] = [];
   for (let index = 0; ids.length < count; index += 1) {
@@ -149,23 +150,7 @@ function idsInOneShard(count: number): TokenId[] {
   return ids;
 }
 
-/** A client before which something stands, that may do anything with a command. */
-function intercepted(
-  client: Redis,
-  intercept: (command: string, args: string[], run: () => Promise<unknown>) => Promise<unknown>,
-): Redis {
-  const call = (command: string, args: string[]) =>
-    intercept(command, args, () => client.call(command, args));
-  const replaced: Record<string, unknown> = { call };
-  return new Proxy(client, {
-    get(target, name) {
-      const value = replaced[String(name)] ?? Reflect.get(target, name);
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
-}
-
-/** Writes down which commands go through a client. */
+/** Records the commands that go through a client. */
 function recorded(client: Redis): { client: Redis; takeCommands(): string[] } {
   const commands: string[] = [];
   return {
@@ -188,22 +173,7 @@ describe.each(CLIENTS)('Redis store over $name', ({ isMissing, connect: connectT
   );
 });
 
-afterAll(async () => {
-  const urls = loneUrl === undefined ? [] : [loneUrl];
-  if (clusterUrl !== undefined) {
-    urls.push(...nodesOf(clusterUrl).map(({ host, port }) => `redis://${host}:${port}`));
-  }
-  for (const url of urls) {
-    const client = new Redis(url);
-    for await (const keys of client.scanStream({ match: `${RUN}:*`, count: 1000 })) {
-      // A replica refuses; its primary is among these.
-      await Promise.all(keys.map((key: string) => client.unlink(key).catch(() => {})));
-    }
-    client.disconnect();
-  }
-});
-
-describe('options', () => {
+describe('options of a Redis store', () => {
   const idle = () => ioredis('redis://127.0.0.1:1', { lazyConnect: true });
 
   it.each([
@@ -211,7 +181,7 @@ describe('options', () => {
     ['replicas', [0, 1, 10], [-1, 11, 0.5, Number.NaN]],
     ['waitMs', [1, 500, 10_000], [0, 10_001, 1.5, Number.POSITIVE_INFINITY]],
     ['onEvent', [() => {}, undefined], ['text', {}, null]],
-  ])('%s is checked', (name, good, bad) => {
+  ])('check %s', (name, good, bad) => {
     const client = idle();
     for (const value of good) {
       expect(() => new RedisTokenStore(client, { [name]: value })).not.toThrow();
@@ -227,7 +197,7 @@ describe('options', () => {
   });
 
   it.each([undefined, null, {}, 'redis://127.0.0.1', { call() {} }])(
-    'refuses what is no client: %s',
+    'refuse %s as a client',
     (client) => {
       expect(() => new RedisTokenStore(client as never)).toThrow(
         expect.objectContaining({ code: 'invalid_options' }),
@@ -236,7 +206,7 @@ describe('options', () => {
   );
 
   it.each(['slave', 'all', () => undefined] as const)(
-    'refuses to read from replicas: %s',
+    'refuse a cluster client with scaleReads: %s',
     (scaleReads) => {
       const nodes = [{ host: '127.0.0.1', port: 1 }];
       const replicated = new Cluster(nodes, { lazyConnect: true, scaleReads });
@@ -250,9 +220,9 @@ describe('options', () => {
   );
 });
 
-describe.skipIf(loneUrl === undefined)('clients with settings of the host', () => {
+describe.skipIf(loneUrl === undefined)('a Redis client of the host', () => {
   it.each<[string, () => RedisClient | Promise<RedisClient>]>([
-    ['keyPrefix', () => ioredis(loneUrl, { keyPrefix: `${RUN}:` })],
+    ['keyPrefix', () => ioredis(loneUrl, { keyPrefix: newPrefix() })],
     ['enableAutoPipelining', () => ioredis(loneUrl, { enableAutoPipelining: true })],
     ['stringNumbers', () => ioredis(loneUrl, { stringNumbers: true })],
     ['RESP 2', () => ioredis(loneUrl, { protocol: 2 })],
@@ -262,7 +232,7 @@ describe.skipIf(loneUrl === undefined)('clients with settings of the host', () =
       'replies as buffers',
       async () => (await nodeRedis()).withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer }),
     ],
-  ])('are good enough: %s', async (_, connectTo) => {
+  ])('can have the setting %s', async (_, connectTo) => {
     const store = openOver(await connectTo());
     const hints: unknown[] = [];
     await store.watch((ids) => hints.push(ids));
@@ -280,7 +250,7 @@ describe.skipIf(loneUrl === undefined)('clients with settings of the host', () =
     await vi.waitFor(() => expect(hints).toEqual([[one.id], [one.id], [two.id]]), WITHIN);
   });
 
-  it('shows the same tokens to both drivers', async () => {
+  it('can be of either driver: both show the same tokens', async () => {
     const keyPrefix = newPrefix();
     const first = openOver(ioredis(), { keyPrefix });
     const second = openOver(await nodeRedis(), { keyPrefix });
@@ -293,7 +263,7 @@ describe.skipIf(loneUrl === undefined)('clients with settings of the host', () =
     expect(await elsewhere.find([one.id])).toEqual([undefined]);
   });
 
-  it('may be connecting still', async () => {
+  it('can still be connecting', async () => {
     const client = createClient({ url: loneUrl as string });
     cleanups.push(() => client.destroy());
     const connecting = client.connect();
@@ -303,12 +273,12 @@ describe.skipIf(loneUrl === undefined)('clients with settings of the host', () =
   });
 });
 
-describe.skipIf(loneUrl === undefined)('scan', () => {
-  // Redis answers for a short set with all of it, and goes through a longer one by a cursor.
+describe.skipIf(loneUrl === undefined)('scan of a Redis store', () => {
+  // Redis returns a short set as a whole, and a longer one by a cursor.
   it.each([
     [100, 7],
     [300, 40],
-  ])('gives each of %i tokens of one shard, %i in a step', async (count, limit) => {
+  ])('returns each of %i tokens of one shard, %i in a step', async (count, limit) => {
     const store = openOver(ioredis());
     const ids = idsInOneShard(count);
     await insertAll(
@@ -326,18 +296,18 @@ describe.skipIf(loneUrl === undefined)('scan', () => {
     expect(new Set(found)).toEqual(new Set(ids));
   });
 
-  it.each(['x', '1', '1 x', '-1 0', '100 0'])('refuses a position of others: %s', async (after) => {
+  it.each(['x', '1', '1 x', '-1 0', '100 0'])('refuses an invalid position: %s', async (after) => {
     expect(await refusalOf(openOver(ioredis()).scan({ after, limit: 1 }))).toMatchObject({
       code: 'invalid_request',
     });
   });
 });
 
-describe.skipIf(loneUrl === undefined)('round trips', () => {
-  it('are one for each verb that needs no read before it, whole or not at all', async () => {
+describe.skipIf(loneUrl === undefined)('round trips of a Redis store', () => {
+  it('are one for each verb, except page and revokeAll', async () => {
     const { client, takeCommands } = recorded(ioredis());
     const store = openOver(client);
-    // Afterwards the server knows the scripts.
+    // After this, the server knows the scripts.
     for (const [, call] of VERBS) await call(store);
     await store.purge(LATER, 10);
     await store.insert(one);
@@ -356,13 +326,13 @@ describe.skipIf(loneUrl === undefined)('round trips', () => {
       page: ['evalsha', 'evalsha'],
       replace: ['evalsha'],
       revoke: ['evalsha'],
-      // What is there, and what becomes of it.
+      // One command lists the tokens, the other one revokes them.
       revokeAll: ['evalsha', 'evalsha'],
       purge: ['evalsha'],
     });
   });
 
-  it('sends a script in full to a server that has forgotten it', async () => {
+  it('send a script in full if the server has forgotten it', async () => {
     const plain = ioredis();
     const { client, takeCommands } = recorded(plain);
     const store = openOver(client);
@@ -374,7 +344,7 @@ describe.skipIf(loneUrl === undefined)('round trips', () => {
     expect(takeCommands()).toEqual(['evalsha']);
   });
 
-  it('are two for a page, however many were revoked above it', async () => {
+  it('are two for a page, however many newer tokens were revoked', async () => {
     const { client, takeCommands } = recorded(ioredis());
     const store = openOver(client);
     const revoked = newRecords(1500);
@@ -388,7 +358,7 @@ describe.skipIf(loneUrl === undefined)('round trips', () => {
     expect(takeCommands()).toEqual(['evalsha', 'getex']);
   });
 
-  it('are a few for a page, however many have expired above it', async () => {
+  it('are fewer than ten for a page, however many newer tokens have expired', async () => {
     const { client, takeCommands } = recorded(ioredis());
     const store = openOver(client);
     const old = newRecord('old', { createdAt: new Date(0) });
@@ -400,15 +370,15 @@ describe.skipIf(loneUrl === undefined)('round trips', () => {
   });
 });
 
-describe.skipIf(loneUrl === undefined)('a quota', () => {
+describe.skipIf(loneUrl === undefined)('a quota in a Redis store', () => {
   const quotaOf = (tokens: number) => ({ tokens, liveAt: NOW });
 
-  /** A store with so many tokens, and how many round trips an insert takes. */
+  /** A store with some tokens, and a function that counts the round trips of an insert. */
   async function setUp(records: readonly TokenRecord[]) {
     const { client, takeCommands } = recorded(ioredis());
     const store = openOver(client);
     await insertAll(store, records);
-    // Afterwards the server knows the script.
+    // After this, the server knows the script.
     await store.insert(newRecord('warm', { account: 'other' }), quotaOf(1));
     const insert = async (label: string, tokens: number) => {
       takeCommands();
@@ -421,7 +391,7 @@ describe.skipIf(loneUrl === undefined)('a quota', () => {
     return { store, insert };
   }
 
-  it('takes one round trip far below it, and counts first where it is small', async () => {
+  it('takes one round trip far below the limit, and counts first if the limit is small', async () => {
     const { insert } = await setUp(newRecords(10));
 
     expect(await insert('one', 10_000)).toEqual(['kept', 1]);
@@ -431,8 +401,8 @@ describe.skipIf(loneUrl === undefined)('a quota', () => {
     expect(await insert('three', 12)).toEqual(['quota_exceeded', 2]);
   });
 
-  it('counts where a list is not far below its share', async () => {
-    // A share of 100 on average, without six deviations of 10 is 40.
+  it('counts if a list is close to its share of the limit', async () => {
+    // The average share is 100; minus six deviations of 10 it is 40.
     const { store, insert } = await setUp(newRecords(64 * 70));
     const outcomes = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
@@ -448,7 +418,7 @@ describe.skipIf(loneUrl === undefined)('a quota', () => {
     expect(await insert('over', 64 * 70 + 1)).toEqual(['quota_exceeded', 3]);
   });
 
-  it('passes over what has expired and is not purged', async () => {
+  it('does not count expired tokens that were not purged', async () => {
     const expired = newRecords(1000, { expiresAt: NOW });
     const live = Array.from({ length: 20 }, (_, index) => newRecord(`live${index}`));
     const { insert } = await setUp([...expired, ...live]);
@@ -457,7 +427,7 @@ describe.skipIf(loneUrl === undefined)('a quota', () => {
     expect(await insert('one', 21)).toEqual(['kept', 3]);
   });
 
-  it('takes an insert that the driver sends twice for one', async () => {
+  it('counts an insert only once if the driver sends it twice', async () => {
     const client = intercepted(ioredis(), async (command, _, run) => {
       if (command.startsWith('eval')) await run();
       return run();
@@ -473,10 +443,10 @@ describe.skipIf(loneUrl === undefined)('a quota', () => {
   });
 });
 
-describe.skipIf(loneUrl === undefined)('a page with maxBytes', () => {
+describe.skipIf(loneUrl === undefined)('page of a Redis store with maxBytes', () => {
   const longList = (label: string) => [`GET:shop.example/${label}/${'x'.repeat(100_000)}`];
 
-  it('takes as many round trips as one without, unless records are long', async () => {
+  it('takes no additional round trips unless records are long', async () => {
     const { client, takeCommands } = recorded(ioredis());
     const store = openOver(client);
     const records = newRecords(30).reverse();
@@ -489,7 +459,7 @@ describe.skipIf(loneUrl === undefined)('a page with maxBytes', () => {
     expect(takeCommands()).toEqual(['evalsha', 'evalsha']);
   });
 
-  it('reads little more than it hands out', async () => {
+  it('reads little more than it returns', async () => {
     let bytes = 0;
     const client = intercepted(ioredis(), async (_, __, run) => {
       const answer = await run();
@@ -513,19 +483,16 @@ describe.skipIf(loneUrl === undefined)('a page with maxBytes', () => {
   });
 });
 
-describe.skipIf(loneUrl === undefined)('a driver that sends each script twice', () => {
+describe.skipIf(loneUrl === undefined)('a Redis store whose driver sends each script twice', () => {
   function setUp() {
-    let answers: 'first' | 'second' = 'second';
     const client = intercepted(ioredis(), async (command, _, run) => {
-      if (!command.startsWith('eval')) return run();
-      const first = await run();
-      const second = await run();
-      return answers === 'first' ? first : second;
+      if (command.startsWith('eval')) await run();
+      return run();
     });
-    return { store: openOver(client), trust: (which: 'first' | 'second') => (answers = which) };
+    return { store: openOver(client) };
   }
 
-  it('gets the same answer the second time', async () => {
+  it('returns the same answer as for one script', async () => {
     const { store } = setUp();
     await insertAll(store, [one, two]);
 
@@ -538,7 +505,7 @@ describe.skipIf(loneUrl === undefined)('a driver that sends each script twice', 
     ]);
   });
 
-  it('does not make two calls of the store one', async () => {
+  it('still carries out two calls as two', async () => {
     const { store } = setUp();
     await store.insert(one);
 
@@ -551,8 +518,8 @@ describe.skipIf(loneUrl === undefined)('a driver that sends each script twice', 
   });
 });
 
-describe.skipIf(loneUrl === undefined)('many at once', () => {
-  it('have one winner for each version, also over both drivers', async () => {
+describe.skipIf(loneUrl === undefined)('concurrent calls of Redis stores', () => {
+  it('have one winner for each version, even over different drivers', async () => {
     const keyPrefix = newPrefix();
     const stores = [
       openOver(ioredis(), { keyPrefix }),
@@ -573,20 +540,20 @@ describe.skipIf(loneUrl === undefined)('many at once', () => {
     }
   });
 
-  it('leave each token that is issued beside a revokeAll revoked or not, and listed or not', async () => {
+  it('leave tokens that are inserted during revokeAll either revoked or listed', async () => {
     const store = openOver(ioredis());
     const before = newRecords(50);
-    const beside = newRecords(50).map((record) => ({
+    const during = newRecords(50).map((record) => ({
       ...record,
       id: record.id.replace('n', 'm') as TokenId,
     }));
     await insertAll(store, before);
 
-    const inserts = beside.map((record) => store.insert(record));
+    const inserts = during.map((record) => store.insert(record));
     const count = await store.revokeAll('acme', LATER, 1000);
     await Promise.all(inserts);
 
-    const revoked = (await store.find(idsOf([...before, ...beside]) as TokenId[])).filter(
+    const revoked = (await store.find(idsOf([...before, ...during]) as TokenId[])).filter(
       (record) => record?.revokedAt !== undefined,
     );
     expect(revoked).toHaveLength(count);
@@ -596,7 +563,7 @@ describe.skipIf(loneUrl === undefined)('many at once', () => {
     expect(listed.filter(({ revokedAt }) => revokedAt !== undefined)).toEqual([]);
   });
 
-  it('fill a page although what was listed is revoked before it is read', async () => {
+  it('fill a page even if listed tokens are revoked before they are read', async () => {
     const plain = ioredis();
     const keyPrefix = newPrefix();
     const other = openOver(plain, { keyPrefix });
@@ -605,7 +572,7 @@ describe.skipIf(loneUrl === undefined)('many at once', () => {
     let commands = 0;
     const client = intercepted(plain, async (_, __, run) => {
       commands += 1;
-      // After the list.
+      // Revokes between the command that lists and the one that reads.
       if (commands === 2) {
         await Promise.all(records.slice(17).map((record) => other.revoke(record.id, 'acme', NOW)));
       }
@@ -617,8 +584,8 @@ describe.skipIf(loneUrl === undefined)('many at once', () => {
   });
 });
 
-describe.skipIf(loneUrl === undefined)('revokeAll', () => {
-  it('revokes more than one script takes', async () => {
+describe.skipIf(loneUrl === undefined)('revokeAll of a Redis store', () => {
+  it('revokes more tokens than one script can', async () => {
     const store = openOver(ioredis());
     await insertAll(store, newRecords(1200));
     await store.insert(newRecord('other', { account: 'other' }));
@@ -628,7 +595,7 @@ describe.skipIf(loneUrl === undefined)('revokeAll', () => {
     expect(await store.page(pageOf('other'))).toHaveLength(1);
   });
 
-  it('that breaks in the middle rejects, and can be called again', async () => {
+  it('rejects if a command fails halfway, and can be called again', async () => {
     let batches = 0;
     const client = intercepted(ioredis(), (_, args, run) => {
       if (Number(args[1]) <= 64) return run();
@@ -649,7 +616,7 @@ describe.skipIf(loneUrl === undefined)('revokeAll', () => {
     expect(await store.page(pageOf())).toEqual([]);
   });
 
-  it('marks as many as it may, in few steps, also if all are in one shard', async () => {
+  it('revokes up to limit tokens in few commands, even if all are in one shard', async () => {
     const { client, takeCommands } = recorded(ioredis());
     const store = openOver(client);
     const { tag } = shardOf(one.id);
@@ -667,11 +634,11 @@ describe.skipIf(loneUrl === undefined)('revokeAll', () => {
     expect(await store.revokeAll('acme', NOW, 1)).toBe(0);
   });
 
-  it('reads and changes little at once, whatever the account holds', async () => {
+  it('reads and changes few tokens per command, however many the account has', async () => {
     const sizes: number[] = [];
     const client = intercepted(ioredis(), async (_, args, run) => {
       const answer = (await run()) as unknown[];
-      // Of the script that lists, all keys are lists of the account; others have four for each token.
+      // The script that lists returns arrays; the other scripts have four keys for each token.
       const isList = Array.isArray(answer[0]);
       sizes.push(isList ? answer.flat().length : Number(args[1]) / 4);
       return answer;
@@ -686,7 +653,7 @@ describe.skipIf(loneUrl === undefined)('revokeAll', () => {
     expect(changed).toEqual([100, 100]);
   });
 
-  it('marks as many as it may while another process revokes the same', async () => {
+  it('revokes up to limit tokens while another store revokes the same ones', async () => {
     const plain = ioredis();
     const keyPrefix = newPrefix();
     const other = openOver(plain, { keyPrefix });
@@ -705,7 +672,7 @@ describe.skipIf(loneUrl === undefined)('revokeAll', () => {
   });
 });
 
-describe.skipIf(loneUrl === undefined)('a record that is not as it was written', () => {
+describe.skipIf(loneUrl === undefined)('a corrupt record in Redis', () => {
   async function setUp() {
     const client = ioredis();
     const keyPrefix = newPrefix();
@@ -721,10 +688,10 @@ describe.skipIf(loneUrl === undefined)('a record that is not as it was written',
     ['a version', 1, ''],
     ['a version', 1, 'x'],
     ['a version', 1, '9007199254740993'],
-    ['a place', 4, ''],
-    ['a place', 4, `1${'x'.repeat(16)}${one.id} 4133980799999`],
-    ['a place', 4, `10004102444800000${one.id} `],
-    ['a place', 4, `10004102444800000${one.id} 9000000000000000`],
+    ['an index entry', 4, ''],
+    ['an index entry', 4, `1${'x'.repeat(16)}${one.id} 4133980799999`],
+    ['an index entry', 4, `10004102444800000${one.id} `],
+    ['an index entry', 4, `10004102444800000${one.id} 9000000000000000`],
     ['an account', 5, ''],
     ['an account', 5, '"a\\"'],
     ['a prefix', 6, ''],
@@ -738,13 +705,13 @@ describe.skipIf(loneUrl === undefined)('a record that is not as it was written',
     ['scopes', 10, 'garbage'],
     ['scopes', 10, '{"a":"secret"}'],
     ['scopes', 10, '["a",1]'],
-    ['what was asked for', 11, 'null'],
+    ['requested scopes', 11, 'null'],
     ['a name', 12, '"\\x"'],
     ['metadata', 13, '[1]'],
     ['metadata', 13, 'garbage'],
-    ['a digest of before', 14, 'AAAA'],
-    ['a time until', 15, 'x'],
-  ])('is store_corrupt: %s (line %i: %j)', async (_, index, line) => {
+    ['a previous digest', 14, 'AAAA'],
+    ['a grace period', 15, 'x'],
+  ])('makes find and page reject with store_corrupt: %s (line %i: %j)', async (_, index, line) => {
     const { client, store, key, lines } = await setUp();
     await client.set(key, lines.with(index, line).join('\n'));
 
@@ -757,7 +724,7 @@ describe.skipIf(loneUrl === undefined)('a record that is not as it was written',
     await expect(store.page(pageOf())).rejects.toMatchObject({ code: 'store_corrupt' });
   });
 
-  it.each(['', 'garbage', 'a\nb'])('is not written over, but can be purged: %j', async (value) => {
+  it.each(['', 'garbage', 'a\nb'])('is not overwritten, but can be purged: %j', async (value) => {
     const { client, store, key } = await setUp();
     await client.set(key, value);
 
@@ -765,7 +732,7 @@ describe.skipIf(loneUrl === undefined)('a record that is not as it was written',
     for (const call of [
       () => store.replace({ ...one, version: 2 }),
       () => store.revoke(one.id, 'acme', NOW),
-      // The rest is revoked all the same.
+      // This still revokes the other token.
       () => store.revokeAll('acme', NOW, 1000),
     ]) {
       await expect(call()).rejects.toMatchObject({ code: 'store_corrupt' });
@@ -776,16 +743,19 @@ describe.skipIf(loneUrl === undefined)('a record that is not as it was written',
     expect(await client.exists(key)).toBe(0);
   });
 
-  it.each([[], [[]], ['OK']])('is store_corrupt where lists are missing: %j', async (...lists) => {
-    const client = intercepted(ioredis(), async (name, _, run) =>
-      name.startsWith('eval') ? lists : run(),
-    );
+  it.each([[], [[]], ['OK']])(
+    'makes revokeAll reject with store_corrupt if lists are missing: %j',
+    async (...lists) => {
+      const client = intercepted(ioredis(), async (name, _, run) =>
+        name.startsWith('eval') ? lists : run(),
+      );
 
-    const refusal = await refusalOf(openOver(client).revokeAll('acme', NOW, 1000));
-    expect(refusal.code).toBe('store_corrupt');
-  });
+      const refusal = await refusalOf(openOver(client).revokeAll('acme', NOW, 1000));
+      expect(refusal.code).toBe('store_corrupt');
+    },
+  );
 
-  it('is store_corrupt where a key of another kind stands', async () => {
+  it('makes calls reject with store_corrupt if its key has another type', async () => {
     const { client, store, key } = await setUp();
     await client.del(key);
     await client.rpush(key, 'x');
@@ -799,7 +769,7 @@ describe.skipIf(loneUrl === undefined)('a record that is not as it was written',
     }
   });
 
-  it('that is gone leaves nothing behind in lists', async () => {
+  it('leaves nothing behind in lists after its key was deleted', async () => {
     const { client, store, key } = await setUp();
     await client.del(key);
 
@@ -812,7 +782,7 @@ describe.skipIf(loneUrl === undefined)('a record that is not as it was written',
   });
 });
 
-describe('a server that refuses', () => {
+describe('a Redis server that answers with an error', () => {
   it.each([
     `READONLY You can't write against a read only replica.`,
     'LOADING Redis is loading the dataset in memory',
@@ -829,7 +799,7 @@ describe('a server that refuses', () => {
     'MISCONF Redis is configured to save RDB snapshots',
     'ERR max number of clients reached',
     'Connection is closed.',
-  ])('is away, for each verb: %s', async (message) => {
+  ])('makes every verb reject with store_unavailable: %s', async (message) => {
     const refusing = async () => Promise.reject(new Error(message));
     const idle = ioredis('redis://127.0.0.1:1', { lazyConnect: true });
     const store = openOver(intercepted(idle, refusing));
@@ -842,35 +812,22 @@ describe('a server that refuses', () => {
   });
 });
 
-/** Those that a test may do anything to. */
+/** Clients for servers of a single test. */
 const OWN_CLIENTS: readonly (readonly [string, (url: string) => Promise<RedisClient>])[] = [
   ['ioredis', async (url) => ioredis(url, { maxRetriesPerRequest: 0 })],
   ['node-redis', (url) => nodeRedis(url)],
 ];
 
-async function ownServer(settings: Readonly<Record<string, string>> = {}): Promise<Server> {
-  const server = await startServer('redis', { settings });
-  cleanups.push(() => server.stop());
-  return server;
-}
-
-/** Of a server of one's own, with the addresses of its clients. */
-async function connectionsOf(admin: Redis): Promise<number> {
-  return String(await admin.client('LIST'))
-    .trim()
-    .split('\n').length;
-}
-
 describe.skipIf(!isInstalled('redis')).each(OWN_CLIENTS)(
-  'a server that goes, %s',
+  'a Redis server that is killed, over %s',
   (_, connectTo) => {
-    it('is away at once, and back when it comes again', async () => {
+    it('makes calls reject immediately, and is used again after a restart', async () => {
       const server = await ownServer();
       const store = openOver(await connectTo(server.url));
       await store.insert(one);
       await server.signal('SIGKILL');
 
-      // Once the driver knows it: a command on its way may be lost.
+      // Wait until the driver knows it: a command on its way may be lost.
       await vi.waitFor(() => refusalOf(store.insert(two)), WITHIN);
       const start = performance.now();
       const refusals = await Promise.all(VERBS.map(([, call]) => refusalOf(call(store))));
@@ -884,7 +841,7 @@ describe.skipIf(!isInstalled('redis')).each(OWN_CLIENTS)(
       expect(await store.revoke(one.id, 'acme', NOW)).toBe(true);
     });
 
-    it('does not get later what was given up', async () => {
+    it('does not receive abandoned commands after a restart', async () => {
       const server = await ownServer();
       const store = openOver(await connectTo(server.url));
       await store.insert(one);
@@ -899,7 +856,7 @@ describe.skipIf(!isInstalled('redis')).each(OWN_CLIENTS)(
 );
 
 it.skipIf(loneUrl === undefined)(
-  'is away at once when the host has closed its client',
+  'a Redis store rejects immediately if the host has closed its client',
   async () => {
     for (const client of [ioredis(), await nodeRedis()]) {
       const store = openOver(client);
@@ -915,72 +872,78 @@ it.skipIf(loneUrl === undefined)(
   },
 );
 
-describe.each(CLIENTS)('watch, over $name', ({ isMissing, connect: connectTo }) => {
-  async function setUp() {
-    const keyPrefix = newPrefix();
-    const store = openOver(await connectTo(), { keyPrefix });
-    const other = openOver(await connectTo(), { keyPrefix });
-    const hints: unknown[] = [];
-    const end = await other.watch((ids) => hints.push(ids));
-    await insertAll(store, [one, two]);
-    return { store, other, hints, end };
-  }
+describe.each(CLIENTS)(
+  'watch of a Redis store, over $name',
+  ({ isMissing, connect: connectTo }) => {
+    async function setUp() {
+      const keyPrefix = newPrefix();
+      const store = openOver(await connectTo(), { keyPrefix });
+      const other = openOver(await connectTo(), { keyPrefix });
+      const hints: unknown[] = [];
+      const end = await other.watch((ids) => hints.push(ids));
+      await insertAll(store, [one, two]);
+      return { store, other, hints, end };
+    }
 
-  it.skipIf(isMissing)('tells of what others replace and revoke, and only of that', async () => {
-    const { store, hints } = await setUp();
-    expect(await store.replace({ ...one, version: 3 })).toBe(false);
-    expect(await store.revoke(one.id, 'other', NOW)).toBe(false);
+    it.skipIf(isMissing)(
+      'reports tokens that another store replaces or revokes, and nothing else',
+      async () => {
+        const { store, hints } = await setUp();
+        expect(await store.replace({ ...one, version: 3 })).toBe(false);
+        expect(await store.revoke(one.id, 'other', NOW)).toBe(false);
 
-    await store.replace({ ...one, version: 2 });
-    await vi.waitFor(() => expect(hints).toEqual([[one.id]]), WITHIN);
-    await store.revoke(two.id, 'acme', NOW);
-    await vi.waitFor(() => expect(hints).toEqual([[one.id], [two.id]]), WITHIN);
-    await store.revokeAll('acme', NOW, 1000);
-    await vi.waitFor(() => expect(hints).toEqual([[one.id], [two.id], [one.id]]), WITHIN);
-  });
+        await store.replace({ ...one, version: 2 });
+        await vi.waitFor(() => expect(hints).toEqual([[one.id]]), WITHIN);
+        await store.revoke(two.id, 'acme', NOW);
+        await vi.waitFor(() => expect(hints).toEqual([[one.id], [two.id]]), WITHIN);
+        await store.revokeAll('acme', NOW, 1000);
+        await vi.waitFor(() => expect(hints).toEqual([[one.id], [two.id], [one.id]]), WITHIN);
+      },
+    );
 
-  it.skipIf(isMissing)('tells all ids of a revokeAll', async () => {
-    const { store, hints } = await setUp();
-    await store.revokeAll('acme', NOW, 1000);
+    it.skipIf(isMissing)('reports all ids of a revokeAll', async () => {
+      const { store, hints } = await setUp();
+      await store.revokeAll('acme', NOW, 1000);
 
-    await vi.waitFor(() => expect(hints.flat().sort()).toEqual([one.id, two.id]), WITHIN);
-  });
-
-  it.skipIf(isMissing)('ends when it is told to, and with the store', async () => {
-    const { store, other, hints, end } = await setUp();
-    const late: unknown[] = [];
-    await other.watch((ids) => late.push(ids));
-    await end();
-    await end();
-    await store.revoke(one.id, 'acme', NOW);
-    await vi.waitFor(() => expect(late).toEqual([[one.id]]), WITHIN);
-    expect(hints).toEqual([]);
-
-    await other.close();
-    const witness: unknown[] = [];
-    await store.watch((ids) => witness.push(ids));
-    await store.revoke(two.id, 'acme', NOW);
-    await vi.waitFor(() => expect(witness).toEqual([[two.id]]), WITHIN);
-    expect(late).toEqual([[one.id]]);
-    expect(await other.find([one.id])).toEqual([{ ...one, revokedAt: NOW }]);
-  });
-
-  it.skipIf(isMissing)('goes on when a listener throws', async () => {
-    const { store, other } = await setUp();
-    let calls = 0;
-    await other.watch(() => {
-      calls += 1;
-      throw new Error('of the listener');
+      await vi.waitFor(() => expect(hints.flat().sort()).toEqual([one.id, two.id]), WITHIN);
     });
-    await store.revoke(one.id, 'acme', NOW);
-    await vi.waitFor(() => expect(calls).toBe(1), WITHIN);
-    await store.revoke(two.id, 'acme', NOW);
-    await vi.waitFor(() => expect(calls).toBe(2), WITHIN);
-  });
-});
+
+    it.skipIf(isMissing)('ends on unsubscribe and when the store is closed', async () => {
+      const { store, other, hints, end } = await setUp();
+      const late: unknown[] = [];
+      await other.watch((ids) => late.push(ids));
+      await end();
+      await end();
+      await store.revoke(one.id, 'acme', NOW);
+      await vi.waitFor(() => expect(late).toEqual([[one.id]]), WITHIN);
+      expect(hints).toEqual([]);
+
+      await other.close();
+      const witness: unknown[] = [];
+      await store.watch((ids) => witness.push(ids));
+      await store.revoke(two.id, 'acme', NOW);
+      await vi.waitFor(() => expect(witness).toEqual([[two.id]]), WITHIN);
+      expect(late).toEqual([[one.id]]);
+      expect(await other.find([one.id])).toEqual([{ ...one, revokedAt: NOW }]);
+    });
+
+    it.skipIf(isMissing)('continues if a listener throws', async () => {
+      const { store, other } = await setUp();
+      let calls = 0;
+      await other.watch(() => {
+        calls += 1;
+        throw new Error('thrown by the listener');
+      });
+      await store.revoke(one.id, 'acme', NOW);
+      await vi.waitFor(() => expect(calls).toBe(1), WITHIN);
+      await store.revoke(two.id, 'acme', NOW);
+      await vi.waitFor(() => expect(calls).toBe(2), WITHIN);
+    });
+  },
+);
 
 describe.skipIf(!isInstalled('redis')).each(OWN_CLIENTS)(
-  'watch that is lost, %s',
+  'watch of a Redis store that loses its connection, over %s',
   (_, connectTo) => {
     async function setUp(port?: (port: number) => Promise<number>) {
       const server = await ownServer();
@@ -1000,7 +963,7 @@ describe.skipIf(!isInstalled('redis')).each(OWN_CLIENTS)(
       await vi.waitFor(() => expect(hints).toEqual(['all', 'all', [one.id]]), WITHIN);
     }
 
-    it('tells all when its connection is killed, and again when it has another', async () => {
+    it('reports "all" when its connection is killed and again when it is restored', async () => {
       const { store, hints, admin } = await setUp();
       await admin.call('client', 'kill', 'type', 'pubsub');
 
@@ -1008,7 +971,7 @@ describe.skipIf(!isInstalled('redis')).each(OWN_CLIENTS)(
       await listensAgain(store, hints);
     });
 
-    it('comes back with the server, again and again', async () => {
+    it('recovers each time the server restarts', async () => {
       const { server, store, hints } = await setUp();
       for (let round = 0; round < 2; round += 1) {
         hints.length = 0;
@@ -1021,7 +984,7 @@ describe.skipIf(!isInstalled('redis')).each(OWN_CLIENTS)(
       await vi.waitFor(() => expect(hints).toContainEqual([two.id]), WITHIN);
     });
 
-    it('notices a connection that is open on this side only', async () => {
+    it('detects a half-open connection', async () => {
       let proxy: TcpProxy | undefined;
       const { store, hints } = await setUp(async (port) => {
         proxy = await startProxy(port);
@@ -1048,7 +1011,7 @@ describe.skipIf(!isInstalled('redis')).each(OWN_CLIENTS)(
       await vi.waitFor(async () => expect(await connectionsOf(admin)).toBe(before - 1), WITHIN);
     });
 
-    it('rejects when it cannot listen yet', async () => {
+    it('rejects if the server is down when it starts', async () => {
       const { server, other } = await setUp();
       await server.signal('SIGKILL');
 
@@ -1057,114 +1020,111 @@ describe.skipIf(!isInstalled('redis')).each(OWN_CLIENTS)(
   },
 );
 
-/** A primary and a replica that follows it. */
-async function ownPair(): Promise<{ primary: Server; replica: Server }> {
-  const primary = await ownServer({ 'repl-diskless-sync-delay': '0' });
-  const replica = await ownServer();
-  await ioredis(replica.url).replicaof('127.0.0.1', primary.port);
-  const admin = ioredis(primary.url);
-  await vi.waitFor(async () => {
-    await admin.set('written', 'to be confirmed');
-    expect(await admin.wait(1, 1000)).toBe(1);
-  }, WITHIN);
-  return { primary, replica };
-}
+describe.skipIf(!isInstalled('redis')).each(OWN_CLIENTS)(
+  'replicas of a Redis server, over %s',
+  (_, connectTo) => {
+    const waiting = { replicas: 1, waitMs: 1000 };
 
-describe.skipIf(!isInstalled('redis')).each(OWN_CLIENTS)('replicas, %s', (_, connectTo) => {
-  const waiting = { replicas: 1, waitMs: 1000 };
+    it.each(WRITES)(
+      'that are missing make %s reject with durability_unconfirmed, but it is carried out',
+      async (_, call) => {
+        const server = await ownServer();
+        const client = await connectTo(server.url);
+        const keyPrefix = newPrefix();
+        const plain = openOver(client, { keyPrefix });
+        const events: RedisStoreEvent[] = [];
+        const store = openOver(client, {
+          ...{ keyPrefix, ...waiting, waitMs: 10 },
+          onEvent(event) {
+            events.push(event);
+            throw new Error('thrown by the listener');
+          },
+        });
+        await plain.insert(one);
 
-  it.each(WRITES)('that are missing: %s is made, and durability_unconfirmed', async (_, call) => {
-    const server = await ownServer();
-    const client = await connectTo(server.url);
-    const keyPrefix = newPrefix();
-    const plain = openOver(client, { keyPrefix });
-    const events: RedisStoreEvent[] = [];
-    const store = openOver(client, {
-      ...{ keyPrefix, ...waiting, waitMs: 10 },
-      onEvent(event) {
-        events.push(event);
-        throw new Error('of the listener');
+        const { code } = await refusalOf(call(store));
+        expect(code).toBe('durability_unconfirmed');
+        expect(events).toEqual([{ type: 'durability_unconfirmed', confirmations: 0, needed: 1 }]);
+        const [kept, inserted] = await plain.find([one.id, two.id]);
+        expect([kept?.version, kept?.revokedAt, inserted?.id]).not.toEqual([
+          1,
+          undefined,
+          undefined,
+        ]);
       },
+    );
+
+    it('are not waited for if nothing was changed', async () => {
+      const server = await ownServer();
+      const client = await connectTo(server.url);
+      const keyPrefix = newPrefix();
+      const store = openOver(client, { keyPrefix, ...waiting, waitMs: 10 });
+      await openOver(client, { keyPrefix }).insert(one);
+
+      await expect(store.insert(one)).rejects.toMatchObject({ code: 'id_taken' });
+      expect(await store.replace({ ...one, version: 3 })).toBe(false);
+      expect(await store.revoke(one.id, 'other', NOW)).toBe(false);
+      expect(await store.revokeAll('other', NOW, 1000)).toBe(0);
+      expect((await store.purge(LATER, 10)).count).toBe(0);
     });
-    await plain.insert(one);
 
-    const { code } = await refusalOf(call(store));
-    expect(code).toBe('durability_unconfirmed');
-    expect(events).toEqual([{ type: 'durability_unconfirmed', confirmations: 0, needed: 1 }]);
-    const [kept, inserted] = await plain.find([one.id, two.id]);
-    expect([kept?.version, kept?.revokedAt, inserted?.id]).not.toEqual([1, undefined, undefined]);
-  });
+    it('that do not answer delay no reads, and concurrent writes only once', async () => {
+      const { primary, replica } = await ownPair();
+      const store = openOver(await connectTo(primary.url), waiting);
+      await store.insert(one);
+      await replica.signal('SIGSTOP');
 
-  it('are not waited for where nothing was changed', async () => {
-    const server = await ownServer();
-    const client = await connectTo(server.url);
-    const keyPrefix = newPrefix();
-    const store = openOver(client, { keyPrefix, ...waiting, waitMs: 10 });
-    await openOver(client, { keyPrefix }).insert(one);
+      const start = performance.now();
+      const writes = [
+        refusalOf(store.insert(two)),
+        refusalOf(store.replace({ ...one, version: 2 })),
+        ...newRecords(20).map((record) => refusalOf(store.insert(record))),
+      ];
+      for (let round = 0; round < 10; round += 1) await store.find([one.id]);
+      expect(performance.now() - start).toBeLessThan(500);
+      for (const { code } of await Promise.all(writes)) expect(code).toBe('durability_unconfirmed');
+      // One after the other they would take 22 seconds.
+      expect(performance.now() - start).toBeLessThan(3000);
 
-    await expect(store.insert(one)).rejects.toMatchObject({ code: 'id_taken' });
-    expect(await store.replace({ ...one, version: 3 })).toBe(false);
-    expect(await store.revoke(one.id, 'other', NOW)).toBe(false);
-    expect(await store.revokeAll('other', NOW, 1000)).toBe(0);
-    expect((await store.purge(LATER, 10)).count).toBe(0);
-  });
+      await replica.signal('SIGCONT');
+      await vi.waitFor(() => store.revoke(one.id, 'acme', NOW), WITHIN);
+      expect(await store.page(pageOf())).toHaveLength(21);
+    });
 
-  it('confirm what they have, and hold up no reads when they do not answer', async () => {
-    const { primary, replica } = await ownPair();
-    const store = openOver(await connectTo(primary.url), waiting);
-    await store.insert(one);
-    await replica.signal('SIGSTOP');
+    it('are waited for again after an outage of the primary', async () => {
+      const { primary } = await ownPair();
+      const store = openOver(await connectTo(primary.url), waiting);
+      await store.insert(one);
+      await primary.signal('SIGKILL');
+      expect((await refusalOf(store.insert(two))).code).toBe('store_unavailable');
+      await primary.restart();
 
-    const start = performance.now();
-    const writes = [
-      refusalOf(store.insert(two)),
-      refusalOf(store.replace({ ...one, version: 2 })),
-      ...newRecords(20).map((record) => refusalOf(store.insert(record))),
-    ];
-    for (let round = 0; round < 10; round += 1) await store.find([one.id]);
-    expect(performance.now() - start).toBeLessThan(500);
-    for (const { code } of await Promise.all(writes)) expect(code).toBe('durability_unconfirmed');
-    // One after the other they would take 22 seconds.
-    expect(performance.now() - start).toBeLessThan(3000);
+      // The replica has to reconnect as well.
+      const insert = () => store.insert(newRecord(`n${Math.round(performance.now())}`));
+      await vi.waitFor(insert, WITHIN);
+      expect(await store.find([one.id, two.id])).toEqual([one, undefined]);
+    });
 
-    await replica.signal('SIGCONT');
-    await vi.waitFor(() => store.revoke(one.id, 'acme', NOW), WITHIN);
-    expect(await store.page(pageOf())).toHaveLength(21);
-  });
+    it('leave no connection open after close', async () => {
+      const { primary } = await ownPair();
+      const admin = ioredis(primary.url);
+      const client = await connectTo(primary.url);
+      const before = await connectionsOf(admin);
+      const store = openOver(client, waiting);
+      await store.insert(one);
+      expect(await connectionsOf(admin)).toBe(before + 1);
+      await store.close();
+      await store.close();
 
-  it('are waited for again after the server was away', async () => {
-    const { primary } = await ownPair();
-    const store = openOver(await connectTo(primary.url), waiting);
-    await store.insert(one);
-    await primary.signal('SIGKILL');
-    expect((await refusalOf(store.insert(two))).code).toBe('store_unavailable');
-    await primary.restart();
+      await vi.waitFor(async () => expect(await connectionsOf(admin)).toBe(before), WITHIN);
+      expect((await refusalOf(store.insert(two))).code).toBe('store_unavailable');
+      expect(await store.find([one.id])).toEqual([one]);
+    });
+  },
+);
 
-    // The replica has to come back as well.
-    const insert = () => store.insert(newRecord(`n${Math.round(performance.now())}`));
-    await vi.waitFor(insert, WITHIN);
-    expect(await store.find([one.id, two.id])).toEqual([one, undefined]);
-  });
-
-  it('leave no connection behind', async () => {
-    const { primary } = await ownPair();
-    const admin = ioredis(primary.url);
-    const client = await connectTo(primary.url);
-    const before = await connectionsOf(admin);
-    const store = openOver(client, waiting);
-    await store.insert(one);
-    expect(await connectionsOf(admin)).toBe(before + 1);
-    await store.close();
-    await store.close();
-
-    await vi.waitFor(async () => expect(await connectionsOf(admin)).toBe(before), WITHIN);
-    expect((await refusalOf(store.insert(two))).code).toBe('store_unavailable');
-    expect(await store.find([one.id])).toEqual([one]);
-  });
-});
-
-describe.skipIf(loneUrl === undefined)('changes that a server has lost', () => {
-  /** What `lose` takes all tokens back to is what they are now. */
+describe.skipIf(loneUrl === undefined)('changes that a Redis server has lost', () => {
+  /** `lose` resets all tokens to their current state. */
   async function setUp() {
     const client = ioredis();
     const keyPrefix = newPrefix();
@@ -1183,8 +1143,8 @@ describe.skipIf(loneUrl === undefined)('changes that a server has lost', () => {
     return { store, witness, events, lose };
   }
 
-  /** As long as a store needs that has lost something at the same time. */
-  async function passes(): Promise<void> {
+  /** Waits for as long as another store needs to write a lost change again. */
+  async function checkPasses(): Promise<void> {
     const { store, events, lose } = await setUp();
     await store.revoke(one.id, 'acme', NOW);
     await lose();
@@ -1231,7 +1191,7 @@ describe.skipIf(loneUrl === undefined)('changes that a server has lost', () => {
         [2, undefined],
       ],
     ],
-  ])('are made again: %s', async (_, call, expected) => {
+  ])('are written again: %s', async (_, call, expected) => {
     const { store, witness, events, lose } = await setUp();
     await call(store);
     await lose();
@@ -1244,18 +1204,18 @@ describe.skipIf(loneUrl === undefined)('changes that a server has lost', () => {
     expect(await witness.page(pageOf())).toEqual(live.reverse());
   });
 
-  it('stay lost when the store is closed', async () => {
+  it('stay lost if the store was closed', async () => {
     const { store, witness, events, lose } = await setUp();
     await store.revoke(one.id, 'acme', NOW);
     await store.close();
     await lose();
 
-    await passes();
+    await checkPasses();
     expect(await witness.find([one.id, two.id])).toEqual([one, two]);
     expect(events).toEqual([]);
   });
 
-  it('are not made to another token that has the id of one that was purged', async () => {
+  it('are not applied to a new token with the id of a purged one', async () => {
     const { store, witness, events } = await setUp();
     await store.replace({ ...two, version: 2 });
     await store.revoke(two.id, 'acme', NOW);
@@ -1263,52 +1223,55 @@ describe.skipIf(loneUrl === undefined)('changes that a server has lost', () => {
     await witness.purge(LATER, 10);
     await insertAll(witness, [one, two]);
 
-    await passes();
+    await checkPasses();
     expect(await witness.find([one.id, two.id])).toEqual([one, two]);
     expect(events).toEqual([]);
   });
 
-  it('are not sought in what others have changed since', async () => {
+  it('are not written over later changes of another store', async () => {
     const { store, witness, events } = await setUp();
     await store.replace({ ...one, version: 2 });
     await witness.replace({ ...one, version: 3 });
     await witness.revoke(one.id, 'acme', NOW);
 
-    await passes();
+    await checkPasses();
     expect(await witness.find([one.id])).toEqual([{ ...one, version: 3, revokedAt: NOW }]);
     expect(events).toEqual([]);
   });
 });
 
-describe.skipIf(!isInstalled('redis'))('doctor', () => {
+describe.skipIf(!isInstalled('redis'))('doctor of a Redis store', () => {
   async function codesOf(store: RedisTokenStore): Promise<string[]> {
     return (await store.doctor()).map(({ code }) => code);
   }
 
-  it.each(OWN_CLIENTS)('tells what settings weaken, and no more, over %s', async (_, connectTo) => {
-    const server = await ownServer();
-    const admin = ioredis(server.url);
-    const store = openOver(await connectTo(server.url));
-    expect(await codesOf(store)).toEqual([]);
-
-    for (const [code, name, worse, better] of [
-      ['append_only_off', 'appendonly', 'no', 'yes'],
-      ['append_fsync_not_always', 'appendfsync', 'everysec', 'always'],
-      ['append_fsync_not_always', 'appendfsync', 'no', 'always'],
-      ['eviction_possible', 'maxmemory-policy', 'allkeys-lru', 'noeviction'],
-    ] as const) {
-      await admin.config('SET', 'maxmemory', '100mb');
-      await admin.config('SET', name, worse);
-      expect(await codesOf(store)).toEqual([code]);
-      await admin.config('SET', name, better);
+  it.each(OWN_CLIENTS)(
+    'reports each setting that weakens durability, and nothing else, over %s',
+    async (_, connectTo) => {
+      const server = await ownServer();
+      const admin = ioredis(server.url);
+      const store = openOver(await connectTo(server.url));
       expect(await codesOf(store)).toEqual([]);
-    }
-    await admin.config('SET', 'maxmemory', '0');
-    await admin.config('SET', 'maxmemory-policy', 'allkeys-lru');
-    expect(await codesOf(store)).toEqual([]);
-  });
 
-  it('tells of replicas that are missing, not waited for, or not needed', async () => {
+      for (const [code, name, worse, better] of [
+        ['append_only_off', 'appendonly', 'no', 'yes'],
+        ['append_fsync_not_always', 'appendfsync', 'everysec', 'always'],
+        ['append_fsync_not_always', 'appendfsync', 'no', 'always'],
+        ['eviction_possible', 'maxmemory-policy', 'allkeys-lru', 'noeviction'],
+      ] as const) {
+        await admin.config('SET', 'maxmemory', '100mb');
+        await admin.config('SET', name, worse);
+        expect(await codesOf(store)).toEqual([code]);
+        await admin.config('SET', name, better);
+        expect(await codesOf(store)).toEqual([]);
+      }
+      await admin.config('SET', 'maxmemory', '0');
+      await admin.config('SET', 'maxmemory-policy', 'allkeys-lru');
+      expect(await codesOf(store)).toEqual([]);
+    },
+  );
+
+  it('reports replicas that are missing, not required or not awaited', async () => {
     const { primary, replica } = await ownPair();
     const admin = ioredis(primary.url);
     const client = ioredis(primary.url);
@@ -1318,7 +1281,7 @@ describe.skipIf(!isInstalled('redis'))('doctor', () => {
 
     await admin.config('SET', 'min-replicas-to-write', '1');
     expect(await codesOf(patient)).toEqual([]);
-    // Without a cluster, nobody replaces a primary by itself.
+    // Outside of a cluster, no primary is replaced automatically.
     expect(await patient.doctor({ full: true })).toEqual([]);
     expect(await codesOf(openOver(client, { replicas: 2 }))).toEqual(['replicas_missing']);
     expect(await codesOf(openOver(client))).toEqual(['replicas_not_awaited']);
@@ -1328,7 +1291,7 @@ describe.skipIf(!isInstalled('redis'))('doctor', () => {
     ['redis_too_old', 'info', 'redis_version:6.0.16\r\nrole:master\r\n'],
     ['cluster_not_ok', 'info', 'redis_version:7.0.15\r\ncluster_state:fail\r\n'],
     ['clock_skew', 'time', ['1', '0']],
-  ])('tells of %s', async (code, command, answer) => {
+  ])('reports %s', async (code, command, answer) => {
     const client = intercepted(ioredis((await ownServer()).url), async (name, _, run) =>
       name === command ? answer : run(),
     );
@@ -1336,7 +1299,7 @@ describe.skipIf(!isInstalled('redis'))('doctor', () => {
     expect(await codesOf(openOver(client))).toEqual([code]);
   });
 
-  it('says what to look at where it may not read settings', async () => {
+  it('names the settings to check if it cannot read them', async () => {
     const server = await ownServer();
     const rights = ['on', 'nopass', '~*', '&*', '+@all', '-config'];
     await ioredis(server.url).acl('SETUSER', 'app', ...rights);
@@ -1348,7 +1311,7 @@ describe.skipIf(!isInstalled('redis'))('doctor', () => {
     ]);
   });
 
-  it('rejects when a server does not answer', async () => {
+  it('rejects if the server is down', async () => {
     const server = await ownServer();
     const store = openOver(ioredis(server.url));
     await store.find([one.id]);
@@ -1358,41 +1321,44 @@ describe.skipIf(!isInstalled('redis'))('doctor', () => {
   });
 });
 
-describe.each(CLIENTS.slice(2))('doctor, over $name', ({ isMissing, connect: connectTo }) => {
-  it.skipIf(isMissing)('looks at each primary, and names them', async () => {
-    const findings = await openOver(await connectTo()).doctor();
+describe.each(CLIENTS.slice(2))(
+  'doctor of a Redis store, over $name',
+  ({ isMissing, connect: connectTo }) => {
+    it.skipIf(isMissing)('checks each primary and names it', async () => {
+      const findings = await openOver(await connectTo()).doctor();
 
-    expect(findings.map(({ code }) => code)).toEqual(['min_replicas_not_set']);
-    expect(findings[0]?.message.match(/127\.0\.0\.1:\d+/g)).toHaveLength(3);
-  });
+      expect(findings.map(({ code }) => code)).toEqual(['min_replicas_not_set']);
+      expect(findings[0]?.message.match(/127\.0\.0\.1:\d+/g)).toHaveLength(3);
+    });
 
-  it.skipIf(isMissing)('says with full what a replaced primary can do, and when', async () => {
-    const store = openOver(await connectTo());
-    const findings: StoreFinding[] = await store.doctor({ full: true });
-    const message = findings.find(({ code }) => code === 'primary_replaceable')?.message;
+    it.skipIf(isMissing)('reports primary_replaceable with full: true', async () => {
+      const store = openOver(await connectTo());
+      const findings: StoreFinding[] = await store.doctor({ full: true });
+      const message = findings.find(({ code }) => code === 'primary_replaceable')?.message;
 
-    expect(message?.match(/127\.0\.0\.1:\d+/g)).toHaveLength(3);
-    expect(message).toContain('cluster-node-timeout (2000 ms)');
-    expect(message).toContain('half a second');
-  });
+      expect(message?.match(/127\.0\.0\.1:\d+/g)).toHaveLength(3);
+      expect(message).toContain('cluster-node-timeout (2000 ms)');
+      expect(message).toContain('half a second');
+    });
 
-  it.skipIf(isMissing)('tells a client that knows of one server only', async () => {
-    const [address] = (clusterUrl ?? '').slice('redis+cluster://'.length).split(',');
-    const findings = await openOver(ioredis(`redis://${address}`), { replicas: 1 }).doctor();
+    it.skipIf(isMissing)('reports a client that knows only one server of the cluster', async () => {
+      const [address] = (clusterUrl ?? '').slice('redis+cluster://'.length).split(',');
+      const findings = await openOver(ioredis(`redis://${address}`), { replicas: 1 }).doctor();
 
-    expect(findings.map(({ code }) => code)).toContain('client_knows_no_cluster');
-  });
-});
+      expect(findings.map(({ code }) => code)).toContain('client_knows_no_cluster');
+    });
+  },
+);
 
-describe('layout', () => {
-  it('puts a token into a shard by its id, for ever', () => {
+describe('key layout in Redis', () => {
+  it('never changes the shard of an id', () => {
     expect(SHARDS.map(({ tag }) => tag).join()).toBe(
       '10,18,113,342,29,21,3,122,69,61,72,162,50,58,153,43,11,19,112,343,28,20,2,123,68,60,73,163,51,59,152,42,12,102,111,119,133,23,1,9,173,63,70,78,52,142,49,41,13,103,110,118,132,22,0,8,172,62,71,79,53,143,48,40',
     );
     expect(['one', 'two', 'three'].map((id) => shardOf(id).tag)).toEqual(['53', '43', '23']);
   });
 
-  it('spreads shards over the slots, and tokens over the shards', () => {
+  it('spreads shards evenly over the slots, and tokens over the shards', () => {
     expect(SHARDS.map(({ slot }) => Math.floor(slot / 256))).toEqual([...SHARDS.keys()]);
     const counts = new Map<string, number>();
     for (let number = 0; number < 6400; number += 1) {
@@ -1403,7 +1369,7 @@ describe('layout', () => {
     expect(Math.max(...counts.values())).toBeLessThan(150);
   });
 
-  it.skipIf(clusterUrl === undefined)('knows the slots as the servers do', async () => {
+  it.skipIf(clusterUrl === undefined)('computes the same slots as the server', async () => {
     const [{ host, port } = { host: '', port: 0 }] = nodesOf(clusterUrl);
     const admin = ioredis(`redis://${host}:${port}`);
     const keys = new KeySpace('any');
@@ -1412,7 +1378,7 @@ describe('layout', () => {
     expect(await Promise.all(slots)).toEqual(SHARDS.map(({ slot }) => slot));
   });
 
-  it.skipIf(loneUrl === undefined)('is read as it was first written', async () => {
+  it.skipIf(loneUrl === undefined)('still reads records in the first format', async () => {
     const client = ioredis();
     const keyPrefix = newPrefix();
     const lines = [
@@ -1438,7 +1404,7 @@ describe('layout', () => {
     ]);
   });
 
-  it.skipIf(loneUrl === undefined)('sorts the times of all ages', async () => {
+  it.skipIf(loneUrl === undefined)('sorts all possible dates', async () => {
     const store = openOver(ioredis());
     const times = [-8.64e15, -8.64e15 + 1, -1000, -1, 0, 1, 999, 1e12, 8.64e15 - 1, 8.64e15];
     const records = times.map((ms, index) =>

@@ -3,13 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { faultsOf, SCHEDULES } from '../service/rotation-schedules.ts';
 import { ENGINES, opened } from './engine-places.ts';
 
-/** Each takes some hundred calls of the server. */
+/** Each schedule makes about a hundred calls to the server. */
 const RUNS = Number(process.env['ENGINE_SCHEDULES'] ?? 10);
 
-describe.each(ENGINES)('no schedule over $name', ({ isMissing, newPlace }) => {
+describe.each(ENGINES)('rotation over $name', ({ isMissing, newPlace }) => {
   const test = it.skipIf(isMissing);
 
-  test(`of ${RUNS} locks a bearer out, or ends a value early`, { timeout: 3_600_000 }, async () => {
+  test(`no schedule of ${RUNS} locks a bearer out or ends a value early`, {
+    timeout: 3_600_000,
+  }, async () => {
     const store = opened(await newPlace());
 
     await fc.assert(

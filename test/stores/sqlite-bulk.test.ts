@@ -1,26 +1,19 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { statSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { generateKey, TokenService } from '../../src/index.ts';
 import { type SqliteHandle, SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
-import { DRIVERS, type Handle } from './sqlite-handles.ts';
+import { DRIVERS, type Handle, newFile, opened } from './sqlite-handles.ts';
 import { CREATED, newRecord } from './support.ts';
 
 const LATER = new Date('2200-01-01T00:00:00Z');
 const MOST_A_TURN = 100;
-/** A few less than it takes to change a thousand. */
+/** Fewer than it takes to change a thousand records. */
 const MANY_TURNS = 6;
 const MAX_LOG = 16_777_216;
 
 async function setUp(connect: (path: string) => Handle, count: number) {
-  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
-  const path = join(folder, 'tokens.db');
-  const handle = connect(path);
-  onTestFinished(() => {
-    handle.close();
-    rmSync(folder, { recursive: true });
-  });
+  const path = newFile();
+  const handle = opened(connect(path));
   const changes: number[] = [];
   const store = SqliteTokenStore.open(recording(handle, changes));
   await fill(store, count);
@@ -34,7 +27,7 @@ async function fill(store: SqliteTokenStore, count: number): Promise<void> {
   await Promise.all(labels.map((label) => store.insert(newRecord(label))));
 }
 
-/** Notes how many records each statement changed. */
+/** Records how many rows each statement changes. */
 function recording(handle: SqliteHandle, changes: number[]): SqliteHandle {
   return {
     exec: (sql) => handle.exec(sql),
@@ -52,7 +45,7 @@ function recording(handle: SqliteHandle, changes: number[]): SqliteHandle {
   };
 }
 
-/** The turns of the event loop that others have until the work is done. */
+/** How many turns of the event loop other code gets until the work is done. */
 async function turnsDuring(work: Promise<unknown>): Promise<number> {
   let turns = 0;
   let isOver = false;
@@ -66,23 +59,26 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
-describe.each(DRIVERS)('many records, over %s', (_, connect) => {
+describe.each(DRIVERS)('a SQLite store with many records, over %s', (_, connect) => {
   it.each<[string, (store: SqliteTokenStore, limit: number) => Promise<number>]>([
     ['revokeAll', (store, limit) => store.revokeAll('acme', CREATED, limit)],
     ['purge', async (store, limit) => (await store.purge(LATER, limit)).count],
-  ])('%s changes a few in each turn, and all that was asked for', async (_verb, call) => {
-    const { store, changes } = await setUp(connect, 1250);
-    const first = call(store, 1000);
+  ])(
+    'changes at most 100 records in each turn, and as many as asked for in total: %s',
+    async (_verb, call) => {
+      const { store, changes } = await setUp(connect, 1250);
+      const first = call(store, 1000);
 
-    expect(await turnsDuring(first)).toBeGreaterThan(MANY_TURNS);
-    expect(await first).toBe(1000);
-    expect(changes).toEqual(Array(10).fill(MOST_A_TURN));
-    expect(await call(store, 120)).toBe(120);
-    expect(await call(store, 1000)).toBe(130);
-    expect(await call(store, 1000)).toBe(0);
-  });
+      expect(await turnsDuring(first)).toBeGreaterThan(MANY_TURNS);
+      expect(await first).toBe(1000);
+      expect(changes).toEqual(Array(10).fill(MOST_A_TURN));
+      expect(await call(store, 120)).toBe(120);
+      expect(await call(store, 1000)).toBe(130);
+      expect(await call(store, 1000)).toBe(0);
+    },
+  );
 
-  it('would notice a statement that changes all of them in one turn', async () => {
+  it('would change all of them in one turn with a single statement (the control)', async () => {
     const { handle, changes } = await setUp(connect, 1250);
     const all = recording(handle, changes).prepare('UPDATE tokens SET revoked_at = 1');
     const once = (async () => all.run())();
@@ -91,7 +87,7 @@ describe.each(DRIVERS)('many records, over %s', (_, connect) => {
     expect(Math.max(...changes)).toBeGreaterThan(MOST_A_TURN);
   });
 
-  it('looks at no record that is revoked already', async () => {
+  it('reads no records that are already revoked', async () => {
     const { handle } = await setUp(connect, 0);
     const plan = handle
       .prepare(
@@ -99,13 +95,13 @@ describe.each(DRIVERS)('many records, over %s', (_, connect) => {
       )
       .all('acme') as { detail: string }[];
 
-    // Indexes that hold only records that are not revoked.
+    // These indexes contain only records that are not revoked.
     expect(plan.map(({ detail }) => detail).join()).toMatch(
       /^SEARCH tokens USING COVERING INDEX tokens_(?:live|by_account) \(account=\?\)$/,
     );
   });
 
-  it('keep the log short while all of them are revoked and removed', async () => {
+  it('keeps the log short while it revokes and purges all of them', async () => {
     const { store, log } = await setUp(connect, 30_000);
     const clock = { now: () => LATER };
     const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme', clock });
@@ -121,7 +117,7 @@ describe.each(DRIVERS)('many records, over %s', (_, connect) => {
     expect(Math.max(longest, log())).toBeLessThan(MAX_LOG);
   });
 
-  it('are cut from a log that another process made long', async () => {
+  it('shortens a log that another connection made long', async () => {
     const { path, store, log } = await setUp(connect, 1);
     const other = connect(path);
     other.exec(`UPDATE tokens SET box = zeroblob(${MAX_LOG * 2})`);
@@ -132,7 +128,7 @@ describe.each(DRIVERS)('many records, over %s', (_, connect) => {
     other.exec('PRAGMA journal_size_limit = -1');
     other.exec(`UPDATE tokens SET box = zeroblob(${MAX_LOG * 2})`);
     other.exec('UPDATE tokens SET name = 1');
-    // As a control: what SQLite does by itself.
+    // The control: what SQLite does by itself.
     const uncut = log();
     other.close();
 

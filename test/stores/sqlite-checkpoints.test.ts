@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -9,21 +8,16 @@ import { Checkpoints } from '../../src/stores/sqlite/checkpoints.ts';
 import { Connection } from '../../src/stores/sqlite/connection.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import type { OpenFiles } from '../../src/stores/sqlite/open-files.ts';
+import { newFile } from './sqlite-handles.ts';
 import { CREATED, newRecord } from './support.ts';
 
-/** More than it takes to start the thread, and less than commits wait for. */
+/** Enough to start the checkpoint thread, but less than what makes a commit checkpoint. */
 const LOG_BYTES = 5_000_000;
 const MAX_LOG = 16_777_216;
-/** As many as start a run. */
+/** Enough changes to start a checkpoint. */
 const RECORDS = 400;
 
-function newFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  return join(folder, 'tokens.db');
-}
-
-/** A long log, of a connection that copies none of it. */
+/** Writes a long log over a connection without automatic checkpoints. */
 async function fillLog(path: string, store: SqliteTokenStore): Promise<void> {
   await store.insert(newRecord('first'));
   const other = new DatabaseSync(path);
@@ -39,12 +33,12 @@ async function insertMany(store: SqliteTokenStore, count = RECORDS, from = 0): P
 
 type Files = ReturnType<OpenFiles['identities']>;
 
-/** As if one of the files were another one. */
+/** Pretends that one of the files was replaced. */
 function moved(index: number): (files: Files) => Files {
   return (files) => files.map((file, at) => (at === index ? { ...file, ino: 1 } : file));
 }
 
-/** What the program prints, with these flags of Node.js. */
+/** Runs the program with flags of Node.js. */
 function runProgram(...flags: string[]) {
   const module = join(import.meta.dirname, '../../src/stores/sqlite/index.ts');
   const args = [pathToFileURL(module).href, newFile(), JSON.stringify(newRecord('first'))];
@@ -55,7 +49,7 @@ function runProgram(...flags: string[]) {
   );
 }
 
-/** Starts a run, waits for its end, and ends without closing the store. */
+/** Waits for a checkpoint in the background, and ends without closing the store. */
 const PROGRAM = `
   import { statSync } from 'node:fs';
   import { DatabaseSync } from 'node:sqlite';
@@ -86,8 +80,8 @@ async function until(isSo: () => boolean): Promise<void> {
   await vi.waitFor(() => expect(isSo()).toBe(true), { timeout: 20_000, interval: 5 });
 }
 
-describe('the log of a file that was opened by path', () => {
-  it('is copied to the file without a commit that does it', async () => {
+describe('the log of a SQLite store that opened its file by path', () => {
+  it('is checkpointed in the background, earlier than a commit would do it', async () => {
     const [path, shared] = [newFile(), newFile()];
     const store = SqliteTokenStore.open(path);
     const handle = new DatabaseSync(shared);
@@ -99,14 +93,14 @@ describe('the log of a file that was opened by path', () => {
     await insertMany(control);
     await until(() => sizeOf(path) > LOG_BYTES);
 
-    // As a control: over a handle of the host, commits do it, later.
+    // The control: over a handle of the host, commits do it, and later.
     expect(sizeOf(shared)).toBeLessThan(LOG_BYTES);
     await store.close();
     await control.close();
     handle.close();
   });
 
-  it('is left to commits while it is short', async () => {
+  it('is not checkpointed while it is short', async () => {
     const path = newFile();
     const store = SqliteTokenStore.open(path);
     const before = sizeOf(path);
@@ -115,11 +109,11 @@ describe('the log of a file that was opened by path', () => {
 
     expect(sizeOf(path)).toBe(before);
     await store.close();
-    // As a control: what was in the log.
+    // The control: the content of the log was missing in the file.
     expect(sizeOf(path)).toBeGreaterThan(before);
   });
 
-  it('stays short while many records are revoked and removed', async () => {
+  it('stays short while many records are revoked and purged', async () => {
     const path = newFile();
     const store = SqliteTokenStore.open(path);
     onTestFinished(() => store.close());
@@ -141,7 +135,7 @@ describe('the log of a file that was opened by path', () => {
     expect(longest).toBeLessThan(MAX_LOG);
   });
 
-  it('is gone after the store is closed in the middle of a run', async () => {
+  it('is removed if the store is closed during a checkpoint', async () => {
     const path = newFile();
     const store = SqliteTokenStore.open(path);
     await store.insert(newRecord('first'));
@@ -158,7 +152,7 @@ describe('the log of a file that was opened by path', () => {
     await again.close();
   });
 
-  it('does not keep a process alive', () => {
+  it('does not keep the process alive after a checkpoint', () => {
     const { stdout, signal } = runProgram();
 
     expect(stdout.trim()).toBe('copied');
@@ -166,12 +160,12 @@ describe('the log of a file that was opened by path', () => {
   });
 });
 
-describe('a run', () => {
+describe('a checkpoint in the background', () => {
   it.each([
-    ['is made over the files of the store', (files: Files) => files, true],
-    ['leaves a file alone that took its place', moved(0), false],
-    ['leaves a log alone that took its place', moved(1), false],
-    ['leaves an index alone that took its place', moved(2), false],
+    ['copies the log into the files of the store', (files: Files) => files, true],
+    ['leaves a file unchanged that replaced the database', moved(0), false],
+    ['does nothing if another file replaced the log', moved(1), false],
+    ['does nothing if another file replaced the index of the log', moved(2), false],
   ])('%s', async (_, change, isMade) => {
     const path = newFile();
     const store = SqliteTokenStore.open(path);
@@ -191,13 +185,13 @@ describe('a run', () => {
 
     expect(connection.isCheckpointing).toBe(false);
     expect(sizeOf(path) > LOG_BYTES).toBe(isMade);
-    // With a thread that works, commits wait longer before they do it themselves.
+    // As long as the thread works, commits checkpoint only at a higher limit.
     expect(limit).toHaveBeenLastCalledWith(isMade ? 4000 : 2000);
     connection.close();
     await store.close();
   });
 
-  it('is left to commits where no thread can be made', async () => {
+  it('is left to commits if no thread can be started', async () => {
     const { stdout, stderr } = runProgram(
       '--permission',
       '--allow-fs-read=*',

@@ -49,7 +49,7 @@ async function setUp(path = newFile()) {
   return { path, store };
 }
 
-/** A whole database, of a process that has ended. */
+/** A complete database that no process has open. */
 async function newDatabase(...records: (typeof record)[]): Promise<string> {
   const path = newFile();
   const store = SqliteTokenStore.open(path);
@@ -69,14 +69,14 @@ function removeLog(path: string): void {
   rmSync(`${path}-shm`);
 }
 
-/** As if nothing had come or gone in the folder for an hour. */
+/** Makes the folder look unchanged for an hour. */
 async function settle(path: string, store: SqliteTokenStore): Promise<void> {
   const before = new Date(Date.now() - 3_600_000);
   utimesSync(dirname(path), before, before);
   await store.find([record.id]);
 }
 
-/** What a process sees that opens the file now. */
+/** What another store finds when it opens the file now. */
 async function seenByOthers(path: string, id = record.id): Promise<unknown> {
   const other = SqliteTokenStore.open(path);
   const [found] = await other.find([id]);
@@ -84,12 +84,12 @@ async function seenByOthers(path: string, id = record.id): Promise<unknown> {
   return found;
 }
 
-describe('a store whose files go away while it is open', () => {
+describe('a SQLite store whose files are removed or replaced', () => {
   const table = FAULTS.flatMap(([fault, cause]) =>
     VERBS.map(([verb, call]) => ({ fault, cause, verb, call })),
   );
 
-  it.each(table)('refuses $verb when the $fault', async ({ cause, call }) => {
+  it.each(table)('rejects $verb when the $fault', async ({ cause, call }) => {
     const { path, store } = await setUp();
     await settle(path, store);
     cause(path);
@@ -99,23 +99,20 @@ describe('a store whose files go away while it is open', () => {
     expect(message).toMatch(/removed or replaced.*put it back, or restart this process$/);
   });
 
-  it.each(FAULTS)(
-    'refuses the next call, too, over a handle of the host when the %s',
-    async (_, cause) => {
-      for (const [, connect] of DRIVERS) {
-        const path = newFile();
-        const store = SqliteTokenStore.open(opened(connect(path)));
-        await store.insert(record);
-        cause(path);
+  it.each(FAULTS)('keeps rejecting over a handle of the host when the %s', async (_, cause) => {
+    for (const [, connect] of DRIVERS) {
+      const path = newFile();
+      const store = SqliteTokenStore.open(opened(connect(path)));
+      await store.insert(record);
+      cause(path);
 
-        for (const [, call] of [...VERBS, ...VERBS]) {
-          expect(await refusalOf(call(store))).toMatchObject({ code: 'store_corrupt' });
-        }
+      for (const [, call] of [...VERBS, ...VERBS]) {
+        expect(await refusalOf(call(store))).toMatchObject({ code: 'store_corrupt' });
       }
-    },
-  );
+    }
+  });
 
-  it('does not acknowledge writes when the file goes away in the midst of them', async () => {
+  it('does not acknowledge writes if the file is removed during the commit', async () => {
     const path = newFile();
     const handle = opened(new DatabaseSync(path));
     const store = SqliteTokenStore.open(handle);
@@ -132,7 +129,7 @@ describe('a store whose files go away while it is open', () => {
     ]);
   });
 
-  it('would notice a store that acknowledges into a file that nobody else sees', async () => {
+  it('would acknowledge writes that nobody else sees over a bare handle (the control)', async () => {
     const { path } = await setUp();
     const bare = opened(new DatabaseSync(path));
     const revoke = bare.prepare('UPDATE tokens SET revoked_at = 1 WHERE id = ?');
@@ -144,7 +141,7 @@ describe('a store whose files go away while it is open', () => {
     expect(await seenByOthers(path)).toEqual(record);
   });
 
-  it('is noticed through a link to the file, as is a link that leads elsewhere', async () => {
+  it('rejects if a symbolic link loses its file or points to another one', async () => {
     for (const cause of [rmSync, relink]) {
       const real = newFile();
       const link = join(dirname(newFile()), 'link.db');
@@ -157,7 +154,7 @@ describe('a store whose files go away while it is open', () => {
     }
   });
 
-  it('says so by an event of the service, and in doctor', async () => {
+  it('is reported by a store_trouble event and by doctor', async () => {
     const { path, store } = await setUp();
     const events: TokenEvent[] = [];
     const tokens = new TokenService({
@@ -175,7 +172,7 @@ describe('a store whose files go away while it is open', () => {
     expect(events.map(({ type }) => type)).toEqual(['store_trouble']);
   });
 
-  it('goes on without failure while other files come and go beside it', async () => {
+  it('keeps working while other files in its folder are created and removed', async () => {
     const { path, store } = await setUp();
     await settle(path, store);
     writeFileSync(join(dirname(path), 'other'), '');
@@ -187,7 +184,7 @@ describe('a store whose files go away while it is open', () => {
     expect(await store.revoke(record.id, 'acme', CREATED)).toBe(true);
   });
 
-  it('does not concern a database in memory', async () => {
+  it('works over a database in memory, which has no files', async () => {
     const { store } = await setUp(':memory:');
 
     expect(await store.find([record.id])).toEqual([record]);
@@ -199,8 +196,8 @@ function relink(link: string): void {
   symlinkSync(newFile(), link);
 }
 
-describe('a store that opened its file itself', () => {
-  it('takes the file that came in the place of its own, from the second call on', async () => {
+describe('a SQLite store that opened its file by path', () => {
+  it('uses a replaced file from the second call on', async () => {
     const { path, store } = await setUp();
     renameSync(await newDatabase(two), path);
     await refusalOf(store.find([record.id]));
@@ -211,7 +208,7 @@ describe('a store that opened its file itself', () => {
     expect(await seenByOthers(path)).toBeUndefined();
   });
 
-  it('lets no change of the old file into the new one', async () => {
+  it('does not carry changes of the old file into a new one', async () => {
     const { path, store } = await setUp();
     await store.revoke(record.id, 'acme', CREATED);
     renameSync(await newDatabase(record), path);
@@ -222,7 +219,7 @@ describe('a store that opened its file itself', () => {
   });
 
   it.each(FAULTS.filter(([name]) => /log/.test(name) && !/file/.test(name)))(
-    'keeps all that was acknowledged when the %s',
+    'keeps every acknowledged change when the %s',
     async (_, cause) => {
       const { path, store } = await setUp();
       await store.revoke(record.id, 'acme', CREATED);
@@ -241,7 +238,7 @@ describe('a store that opened its file itself', () => {
     ['log is removed', (path: string) => rmSync(`${path}-wal`)],
     ['log and its index are removed', (path: string) => removeLog(path)],
     ['index of the log is removed', (path: string) => rmSync(`${path}-shm`)],
-  ])('acknowledges only what a new process finds when the %s', async (_, cause) => {
+  ])('acknowledges only changes that a new process finds when the %s', async (_, cause) => {
     const { path, store } = await setUp();
     cause(path, await newDatabase(two));
     await refusalOf(store.insert(newRecord('lost')));
@@ -251,7 +248,7 @@ describe('a store that opened its file itself', () => {
     expect(countInProcess(path, ['three', 'four'])).toBe('2');
   });
 
-  it('loses nothing to another connection that goes on after the log was removed', async () => {
+  it('loses no change if another connection goes on after the log was removed', async () => {
     const path = newFile();
     const [first, second] = [await setUp(path), await setUpSecond(path)];
     await second.revoke(record.id, 'acme', CREATED);
@@ -266,7 +263,7 @@ describe('a store that opened its file itself', () => {
     expect(await seenByOthers(path, newRecord('three').id)).toEqual(newRecord('three'));
   });
 
-  it('goes on when the file is put back', async () => {
+  it('works again when the file is put back', async () => {
     const { path, store } = await setUp();
     renameSync(path, `${path}.old`);
     await refusalOf(store.find([record.id]));
@@ -281,8 +278,8 @@ describe('a store that opened its file itself', () => {
 
   it.each([
     ['is empty', ''],
-    ['is no database', 'this is not a database at all, whatever its name may say'],
-  ])('takes no file that %s, and takes a right one later', async (_, content) => {
+    ['is not a database', 'this is not a database at all, whatever its name may say'],
+  ])('does not use a new file that %s, but uses a valid one later', async (_, content) => {
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const { path, store } = await setUp();
@@ -299,7 +296,7 @@ describe('a store that opened its file itself', () => {
     expect(await store.find([two.id])).toEqual([two]);
   });
 
-  it('takes no file with another schema', async () => {
+  it('does not use a new file with another schema version', async () => {
     const { path, store } = await setUp();
     const other = await newDatabase(record);
     const handle = new DatabaseSync(other);
@@ -312,7 +309,7 @@ describe('a store that opened its file itself', () => {
     }
   });
 
-  it('reads long lists of the new file, not remembered ones', async () => {
+  it('returns long lists of a new file, not cached ones', async () => {
     const scopes = (name: string) =>
       Array.from({ length: 300 }, (_, index) => `GET:shop.example/${name}/${index}`);
     const path = newFile();
@@ -326,7 +323,7 @@ describe('a store that opened its file itself', () => {
     expect(found?.scopes).toEqual(scopes('b'));
   });
 
-  it('tells who watches of a new file', async () => {
+  it('reports "all" to watchers when the file is replaced', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
     const { path, store } = await setUp();
@@ -336,7 +333,7 @@ describe('a store that opened its file itself', () => {
     vi.advanceTimersByTime(25);
     expect(hints).toEqual(['all']);
 
-    // The watch took nothing away from the call that has to fail.
+    // The call that must fail still fails, although watch has already noticed the new file.
     await refusalOf(store.find([record.id]));
     await store.find([record.id]);
     vi.advanceTimersByTime(25);
@@ -345,7 +342,7 @@ describe('a store that opened its file itself', () => {
     expect(hints).toEqual(['all', 'all']);
   });
 
-  it('is not disturbed by a backup that is restored into the open file', async () => {
+  it('reads a backup that is restored into the open file', async () => {
     const { path, store } = await setUp();
     const source = opened(new DatabaseSync(await newDatabase(two)));
     const inode = statSync(path).ino;
@@ -356,7 +353,7 @@ describe('a store that opened its file itself', () => {
   });
 });
 
-/** Another process does not share what SQLite knows of a file within a process. */
+/** Counts in another process, because connections in one process share state of the file. */
 function countInProcess(path: string, labels: readonly string[]): string {
   const ids = JSON.stringify(labels.map((label) => newRecord(label).id));
   const script = `

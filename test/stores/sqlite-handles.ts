@@ -18,7 +18,7 @@ export const DRIVERS: readonly (readonly [name: string, connect: (path: string) 
   ['better-sqlite3', (path) => new BetterSqlite3(path)],
 ];
 
-/** What stores open; each time something new. */
+/** The kinds of databases that a store can open; each call makes a new one. */
 export const PLACES: readonly (readonly [name: string, make: () => string | Handle])[] = [
   ['in a file', newFile],
   ['over better-sqlite3', () => opened(new BetterSqlite3(newFile()))],
@@ -28,7 +28,7 @@ export const PLACES: readonly (readonly [name: string, make: () => string | Hand
   ],
 ];
 
-/** The path of a file that is not there, in a folder of its own. */
+/** The path of a file that does not exist yet, in its own folder. */
 export function newFile(): string {
   const home = mkdtempSync(join(tmpdir(), 'tokenwright-'));
   onTestFinished(() => rmSync(home, { recursive: true }));
@@ -38,7 +38,7 @@ export function newFile(): string {
 }
 
 /** Closes something at the end of the test. */
-export function opened<Kept extends { close(): unknown }>(kept: Kept): Kept {
-  onTestFinished(async () => void (await kept.close()));
-  return kept;
+export function opened<Closable extends { close(): unknown }>(closable: Closable): Closable {
+  onTestFinished(async () => void (await closable.close()));
+  return closable;
 }

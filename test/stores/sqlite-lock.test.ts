@@ -1,15 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { nextTurn } from '../../src/deadline.ts';
 import { type SqliteHandle, SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
-import { DRIVERS, type Handle } from './sqlite-handles.ts';
+import { DRIVERS, type Handle, newFile, opened } from './sqlite-handles.ts';
 import { CREATED, newRecord } from './support.ts';
 
 const GIVE_UP_MS = 1500;
 const LONGEST_PAUSE_MS = 15;
-/** A call of the driver takes 2 ms here; on a busy machine it may have to wait for its turn. */
+/** A call of the driver takes about 2 ms, and more on a busy machine. */
 const HELD_MS = 500;
 
 const record = newRecord('one');
@@ -28,14 +25,10 @@ beforeEach(() => {
   return () => vi.useRealTimers();
 });
 
-/** A store, a second connection that takes its lock, and how long the store's calls of the driver took. */
+/** A store, a second connection that can lock the database, and the longest driver call of the store. */
 async function setUp(connect: (path: string) => Handle) {
-  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
-  const [handle, other] = [connect(join(folder, 'tokens.db')), connect(join(folder, 'tokens.db'))];
-  onTestFinished(() => {
-    for (const each of [handle, other]) each.close();
-    rmSync(folder, { recursive: true });
-  });
+  const path = newFile();
+  const [handle, other] = [opened(connect(path)), opened(connect(path))];
   const { timed, longestMs } = timing(handle);
   const store = SqliteTokenStore.open(timed);
   await Promise.all([store.insert(record), store.insert(two)]);
@@ -74,7 +67,7 @@ function timing(handle: SqliteHandle): { timed: SqliteHandle; longestMs: () => n
   return { timed, longestMs: () => Number(longest / 1_000_000n) };
 }
 
-/** What became of a call so far. */
+/** The outcome of a call so far. */
 function watched(call: Promise<unknown>): { outcome: unknown } {
   const seen: { outcome: unknown } = { outcome: 'waits' };
   call.then(
@@ -94,151 +87,157 @@ async function pass(ms: number): Promise<void> {
   await nextTurn();
 }
 
-describe.each(DRIVERS)('while another process has the lock, over %s', (_, connect) => {
-  it.each(WRITES)(
-    '%s waits without the event loop, and is made once the lock is free',
-    async (_verb, call, answer) => {
-      const { store, longestMs, lock, unlock } = await setUp(connect);
+describe.each(DRIVERS)(
+  'a SQLite store while another connection holds the lock, over %s',
+  (_, connect) => {
+    it.each(WRITES)(
+      'makes %s wait without blocking the event loop, and succeed once the lock is free',
+      async (_verb, call, answer) => {
+        const { store, longestMs, lock, unlock } = await setUp(connect);
+        lock();
+        const seen = watched(call(store));
+        await pass(GIVE_UP_MS - LONGEST_PAUSE_MS);
+        expect(seen.outcome).toBe('waits');
+        expect(longestMs()).toBeLessThan(HELD_MS);
+
+        unlock();
+        await pass(LONGEST_PAUSE_MS);
+        expect(seen.outcome).toBe(answer);
+      },
+    );
+
+    it.each(WRITES)('makes %s reject in time, and does not carry it out later', async (_, call) => {
+      const { store, lock, unlock } = await setUp(connect);
       lock();
       const seen = watched(call(store));
-      await pass(GIVE_UP_MS - LONGEST_PAUSE_MS);
-      expect(seen.outcome).toBe('waits');
-      expect(longestMs()).toBeLessThan(HELD_MS);
+      await pass(GIVE_UP_MS + LONGEST_PAUSE_MS);
+      expect(seen.outcome).toBe('store_unavailable');
+
+      unlock();
+      await pass(GIVE_UP_MS);
+      expect(await store.find([record.id, two.id, newRecord('three').id])).toEqual([
+        record,
+        two,
+        undefined,
+      ]);
+    });
+
+    it('reads immediately between attempts to write', async () => {
+      const { store, lock, unlock } = await setUp(connect);
+      lock();
+      const writes = Promise.allSettled(WRITES.map(([, call]) => call(store)));
+      for (let times = 0; times < 10; times += 1) {
+        await pass(LONGEST_PAUSE_MS);
+        expect(await store.find([record.id])).toEqual([record]);
+        const page = { account: 'acme', limit: 10, liveAt: CREATED };
+        expect(await store.page(page)).toHaveLength(2);
+      }
 
       unlock();
       await pass(LONGEST_PAUSE_MS);
-      expect(seen.outcome).toBe(answer);
-    },
-  );
+      await writes;
+      expect(await store.find([record.id])).toEqual([undefined]);
+    });
 
-  it.each(WRITES)('%s is refused in time, and is not made later', async (_, call) => {
-    const { store, lock, unlock } = await setUp(connect);
-    lock();
-    const seen = watched(call(store));
-    await pass(GIVE_UP_MS + LONGEST_PAUSE_MS);
-    expect(seen.outcome).toBe('store_unavailable');
-
-    unlock();
-    await pass(GIVE_UP_MS);
-    expect(await store.find([record.id, two.id, newRecord('three').id])).toEqual([
-      record,
-      two,
-      undefined,
-    ]);
-  });
-
-  it('reads answer immediately, between the attempts of writes', async () => {
-    const { store, lock, unlock } = await setUp(connect);
-    lock();
-    const writes = Promise.allSettled(WRITES.map(([, call]) => call(store)));
-    for (let times = 0; times < 10; times += 1) {
+    it('carries out writes in the order of the calls', async () => {
+      const { store, lock, unlock } = await setUp(connect);
+      lock();
+      const first = watched(store.replace({ ...record, version: 2 }));
       await pass(LONGEST_PAUSE_MS);
-      expect(await store.find([record.id])).toEqual([record]);
-      const page = { account: 'acme', limit: 10, liveAt: CREATED };
-      expect(await store.page(page)).toHaveLength(2);
-    }
+      const second = watched(store.replace({ ...record, version: 3 }));
+      const third = watched(store.revoke(record.id, 'acme', CREATED, 2));
+      await pass(LONGEST_PAUSE_MS);
+      unlock();
+      await pass(LONGEST_PAUSE_MS);
 
-    unlock();
-    await pass(LONGEST_PAUSE_MS);
-    await writes;
-    expect(await store.find([record.id])).toEqual([undefined]);
-  });
+      expect([first, second, third].map(({ outcome }) => outcome)).toEqual([true, true, false]);
+    });
 
-  it('writes are made in the order in which they came', async () => {
-    const { store, lock, unlock } = await setUp(connect);
-    lock();
-    const first = watched(store.replace({ ...record, version: 2 }));
-    await pass(LONGEST_PAUSE_MS);
-    const second = watched(store.replace({ ...record, version: 3 }));
-    const third = watched(store.revoke(record.id, 'acme', CREATED, 2));
-    await pass(LONGEST_PAUSE_MS);
-    unlock();
-    await pass(LONGEST_PAUSE_MS);
+    it('does not give up a later write together with an earlier one', async () => {
+      const { store, lock, unlock } = await setUp(connect);
+      lock();
+      const first = watched(store.revoke(record.id, 'acme', CREATED));
+      await pass(GIVE_UP_MS / 2);
+      const second = watched(store.revoke(two.id, 'acme', CREATED));
+      await pass(GIVE_UP_MS / 2 + LONGEST_PAUSE_MS);
+      expect([first.outcome, second.outcome]).toEqual(['store_unavailable', 'waits']);
+      unlock();
+      await pass(LONGEST_PAUSE_MS);
 
-    expect([first, second, third].map(({ outcome }) => outcome)).toEqual([true, true, false]);
-  });
+      expect(second.outcome).toBe(true);
+    });
 
-  it('a write that came later does not give up with an earlier one', async () => {
-    const { store, lock, unlock } = await setUp(connect);
-    lock();
-    const first = watched(store.revoke(record.id, 'acme', CREATED));
-    await pass(GIVE_UP_MS / 2);
-    const second = watched(store.revoke(two.id, 'acme', CREATED));
-    await pass(GIVE_UP_MS / 2 + LONGEST_PAUSE_MS);
-    expect([first.outcome, second.outcome]).toEqual(['store_unavailable', 'waits']);
-    unlock();
-    await pass(LONGEST_PAUSE_MS);
+    it('pauses after a write that had to wait, to let other connections write', async () => {
+      const { store, lock, unlock } = await setUp(connect);
+      lock();
+      const first = watched(store.revoke(record.id, 'acme', CREATED));
+      await pass(0);
+      unlock();
+      while (first.outcome === 'waits') await pass(1);
+      const second = watched(store.revoke(two.id, 'acme', CREATED));
+      await nextTurn();
+      expect([first.outcome, second.outcome]).toEqual([true, 'waits']);
+      await pass(LONGEST_PAUSE_MS);
+      expect(second.outcome).toBe(true);
 
-    expect(second.outcome).toBe(true);
-  });
+      // The write before did not have to wait.
+      const third = watched(store.insert(newRecord('three')));
+      await nextTurn();
+      expect(third.outcome).toBe(undefined);
+    });
 
-  it('a store that had to wait leaves a pause for others after its write', async () => {
-    const { store, lock, unlock } = await setUp(connect);
-    lock();
-    const first = watched(store.revoke(record.id, 'acme', CREATED));
-    await pass(0);
-    unlock();
-    while (first.outcome === 'waits') await pass(1);
-    const second = watched(store.revoke(two.id, 'acme', CREATED));
-    await nextTurn();
-    expect([first.outcome, second.outcome]).toEqual([true, 'waits']);
-    await pass(LONGEST_PAUSE_MS);
-    expect(second.outcome).toBe(true);
+    it('waits for pending writes on close', async () => {
+      const { store, lock, unlock } = await setUp(connect);
+      lock();
+      const write = watched(store.revoke(record.id, 'acme', CREATED));
+      const close = watched(store.close());
+      await pass(100);
+      expect([write.outcome, close.outcome]).toEqual(['waits', 'waits']);
+      unlock();
+      await pass(LONGEST_PAUSE_MS);
 
-    // This one did not wait.
-    const third = watched(store.insert(newRecord('three')));
-    await nextTurn();
-    expect(third.outcome).toBe(undefined);
-  });
+      expect([write.outcome, close.outcome]).toEqual([true, undefined]);
+    });
 
-  it('close waits for the writes', async () => {
-    const { store, lock, unlock } = await setUp(connect);
-    lock();
-    const write = watched(store.revoke(record.id, 'acme', CREATED));
-    const close = watched(store.close());
-    await pass(100);
-    expect([write.outcome, close.outcome]).toEqual(['waits', 'waits']);
-    unlock();
-    await pass(LONGEST_PAUSE_MS);
+    it('would block the process if the driver waited (the control)', async () => {
+      const { store, handle, longestMs, lock, unlock } = await setUp(connect);
+      handle.exec(`PRAGMA busy_timeout = ${HELD_MS + 100}`);
+      lock();
+      const seen = watched(store.revoke(record.id, 'acme', CREATED));
+      await nextTurn();
 
-    expect([write.outcome, close.outcome]).toEqual([true, undefined]);
-  });
+      expect(longestMs()).toBeGreaterThan(HELD_MS);
+      unlock();
+      await pass(LONGEST_PAUSE_MS);
+      expect(seen.outcome).toBe(true);
+    });
+  },
+);
 
-  it('would notice a store that waits inside the driver', async () => {
-    const { store, handle, longestMs, lock, unlock } = await setUp(connect);
-    handle.exec(`PRAGMA busy_timeout = ${HELD_MS + 100}`);
-    lock();
-    const seen = watched(store.revoke(record.id, 'acme', CREATED));
-    await nextTurn();
+describe.each(DRIVERS)(
+  'a SQLite store while another process recovers the log, over %s',
+  (_, connect) => {
+    it('makes reads wait without blocking the event loop, and succeed afterwards', async () => {
+      const { handle } = await setUp(connect);
+      const failing = failingReads(handle, busyError(connect));
+      const store = SqliteTokenStore.open(failing.handle);
+      failing.fail(true);
+      const seen = watched(store.find([record.id]));
+      await pass(GIVE_UP_MS - LONGEST_PAUSE_MS);
+      expect(seen.outcome).toBe('waits');
+      failing.fail(false);
+      await pass(LONGEST_PAUSE_MS);
+      expect(seen.outcome).toEqual([record]);
 
-    expect(longestMs()).toBeGreaterThan(HELD_MS);
-    unlock();
-    await pass(LONGEST_PAUSE_MS);
-    expect(seen.outcome).toBe(true);
-  });
-});
+      failing.fail(true);
+      const refused = watched(store.find([record.id]));
+      await pass(GIVE_UP_MS + LONGEST_PAUSE_MS);
+      expect(refused.outcome).toBe('store_unavailable');
+    });
+  },
+);
 
-describe.each(DRIVERS)('while another process recovers the log, over %s', (_, connect) => {
-  it('reads wait without the event loop, and answer once that is done', async () => {
-    const { handle } = await setUp(connect);
-    const failing = failingReads(handle, busyError(connect));
-    const store = SqliteTokenStore.open(failing.handle);
-    failing.fail(true);
-    const seen = watched(store.find([record.id]));
-    await pass(GIVE_UP_MS - LONGEST_PAUSE_MS);
-    expect(seen.outcome).toBe('waits');
-    failing.fail(false);
-    await pass(LONGEST_PAUSE_MS);
-    expect(seen.outcome).toEqual([record]);
-
-    failing.fail(true);
-    const refused = watched(store.find([record.id]));
-    await pass(GIVE_UP_MS + LONGEST_PAUSE_MS);
-    expect(refused.outcome).toBe('store_unavailable');
-  });
-});
-
-/** A handle whose reads fail as when another process recovers the log. */
+/** A handle whose reads can fail as if another process recovered the log. */
 function failingReads(inner: SqliteHandle, error: Error) {
   let isFailing = false;
   const handle: SqliteHandle = {
@@ -263,8 +262,8 @@ function failingReads(inner: SqliteHandle, error: Error) {
 }
 
 function busyError(connect: (path: string) => Handle): Error {
-  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
-  const [holder, second] = [connect(join(folder, 'a.db')), connect(join(folder, 'a.db'))];
+  const path = newFile();
+  const [holder, second] = [connect(path), connect(path)];
   holder.exec('BEGIN EXCLUSIVE');
   second.exec('PRAGMA busy_timeout = 0');
   try {
@@ -274,7 +273,6 @@ function busyError(connect: (path: string) => Handle): Error {
   } finally {
     holder.close();
     second.close();
-    rmSync(folder, { recursive: true });
   }
   throw new Error('was not locked');
 }

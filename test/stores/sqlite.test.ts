@@ -1,12 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
-import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { nextTurn } from '../../src/deadline.ts';
-import { isTokenError } from '../../src/errors.ts';
 import { COLUMNS } from '../../src/stores/rows.ts';
 import {
   type SqliteHandle,
@@ -15,6 +11,7 @@ import {
 } from '../../src/stores/sqlite/index.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenRecord } from '../../src/token.ts';
+import { type Child, runTogether, startChild } from './child.ts';
 import {
   EARLIER_COLUMNS,
   EARLIER_RECORDS,
@@ -26,7 +23,7 @@ import {
 } from './earlier.ts';
 import { longList, longListCases, longRecord } from './long-lists.ts';
 import { BetterSqlite3, DRIVERS, type Handle, newFile, opened } from './sqlite-handles.ts';
-import { CREATED, newRecord } from './support.ts';
+import { CREATED, newRecord, refusalOf } from './support.ts';
 
 async function setUp(path = newFile()): Promise<{
   store: SqliteTokenStore;
@@ -40,17 +37,6 @@ async function setUp(path = newFile()): Promise<{
   return { store, other: opened(new DatabaseSync(path)), record };
 }
 
-/** What a host sees of a refusal. */
-async function refusalOf(call: Promise<unknown>): Promise<{
-  code: string;
-  message: string;
-  cause: unknown;
-}> {
-  const answer = await call.catch((error: unknown) => error);
-  if (!isTokenError(answer)) throw new Error('was not refused by a TokenError');
-  return { code: answer.code, message: answer.message, cause: answer.cause };
-}
-
 function failureOf(work: () => unknown): Error {
   try {
     work();
@@ -60,7 +46,7 @@ function failureOf(work: () => unknown): Error {
   throw new Error('did not fail');
 }
 
-/** All that says how a database is made. */
+/** Everything that describes the schema of a database. */
 function schemaOf(handle: DatabaseSync): unknown[] {
   const numbers = ['user_version', 'application_id'].map((name) =>
     handle.prepare(`PRAGMA ${name}`).get(),
@@ -92,11 +78,11 @@ describe('SQLite store over a handle that reads bigint', () => {
   );
 });
 
-describe.each(DRIVERS)('writes of one turn, over %s', (_, connect) => {
+describe.each(DRIVERS)('concurrent writes of a SQLite store, over %s', (_, connect) => {
   const records = ['one', 'two', 'three', 'four'].map((label) => newRecord(label));
   const ids = records.map(({ id }) => id);
 
-  /** A store, what it executes, and a way to make that fail. */
+  /** A store, the statements it executes, and errors with which these can fail. */
   function setUpSpied() {
     const handle = opened(connect(newFile()));
     const store = opened(SqliteTokenStore.open(handle));
@@ -112,7 +98,7 @@ describe.each(DRIVERS)('writes of one turn, over %s', (_, connect) => {
     return { handle, store, executed, faults };
   }
 
-  it('are one transaction, and a lone one is none', async () => {
+  it('share one transaction, and a single write uses none', async () => {
     const { store, executed } = setUpSpied();
 
     await Promise.all(records.map((record) => store.insert(record)));
@@ -131,7 +117,7 @@ describe.each(DRIVERS)('writes of one turn, over %s', (_, connect) => {
     expect(executed).toEqual([]);
   });
 
-  it('do not fall together with one that cannot be made', async () => {
+  it('succeed even if one of them fails', async () => {
     const { store } = setUpSpied();
     const broken = { ...newRecord('broken'), account: undefined as unknown as string };
 
@@ -146,7 +132,7 @@ describe.each(DRIVERS)('writes of one turn, over %s', (_, connect) => {
     expect(await store.find(ids)).toEqual(records);
   });
 
-  it('are all refused when they do not get to the disk, and none is made', async () => {
+  it('all reject if the commit fails, and none is carried out', async () => {
     const { store, faults } = setUpSpied();
     faults.set('COMMIT', new Error('disk I/O error'));
 
@@ -161,7 +147,7 @@ describe.each(DRIVERS)('writes of one turn, over %s', (_, connect) => {
     expect(await store.find(ids)).toEqual(records);
   });
 
-  it('are tried again together while another writer has the lock', async () => {
+  it('are retried together while another connection holds the lock', async () => {
     const path = newFile();
     const { store, executed, faults } = setUpSpied();
     faults.set('BEGIN IMMEDIATE', lockedOut(connect, path));
@@ -184,7 +170,7 @@ describe.each(DRIVERS)('writes of one turn, over %s', (_, connect) => {
     expect(await store.find(ids)).toEqual(records);
   });
 
-  it('take part in a transaction that the host has begun', async () => {
+  it('take part in a transaction of the host', async () => {
     const { handle, store } = setUpSpied();
     handle.exec('BEGIN');
     await Promise.all(records.map((record) => store.insert(record)));
@@ -194,7 +180,7 @@ describe.each(DRIVERS)('writes of one turn, over %s', (_, connect) => {
     expect(await store.find(ids)).toEqual(ids.map(() => undefined));
   });
 
-  it('are made when the store is closed over them', async () => {
+  it('are still carried out if the store is closed', async () => {
     const { handle, store } = setUpSpied();
     const writing = Promise.all(records.map((record) => store.insert(record)));
     await store.close();
@@ -204,12 +190,12 @@ describe.each(DRIVERS)('writes of one turn, over %s', (_, connect) => {
   });
 });
 
-describe('open', () => {
-  it('answers without I/O worth waiting for', () => {
+describe('SqliteTokenStore.open', () => {
+  it('returns a local store', () => {
     expect(opened(SqliteTokenStore.open(':memory:')).local).toBe(true);
   });
 
-  it('lets two stores on one file see each other', async () => {
+  it('lets two stores on one file see each other’s changes', async () => {
     const path = newFile();
     const { store, record } = await setUp(path);
     const second = opened(SqliteTokenStore.open(path));
@@ -219,14 +205,14 @@ describe('open', () => {
     expect(await store.find([record.id])).toEqual([{ ...record, revokedAt: CREATED }]);
   });
 
-  it('keeps two files apart', async () => {
+  it('keeps the tokens of two files separate', async () => {
     const { record } = await setUp();
     const second = opened(SqliteTokenStore.open(newFile()));
 
     expect(await second.find([record.id])).toEqual([undefined]);
   });
 
-  it('keeps what is in the file when it is opened again', async () => {
+  it('finds the tokens of a file that is opened again', async () => {
     const path = newFile();
     const first = SqliteTokenStore.open(path);
     await first.insert(newRecord('one'));
@@ -236,7 +222,7 @@ describe('open', () => {
     expect(await second.find([newRecord('one').id])).toEqual([newRecord('one')]);
   });
 
-  it('creates a file for its owner alone', async () => {
+  it('creates files that only their owner can access', async () => {
     const path = newFile();
     await setUp(path);
 
@@ -245,7 +231,7 @@ describe('open', () => {
     }
   });
 
-  it('leaves the mode of a file that exists', async () => {
+  it('leaves the mode of an existing file unchanged', async () => {
     const path = newFile();
     writeFileSync(path, '');
     chmodSync(path, 0o640);
@@ -260,7 +246,7 @@ describe('open', () => {
     expect(existsSync(':memory:')).toBe(false);
   });
 
-  it.each(DRIVERS)('sets what makes writes durable and waits bounded (%s)', (_, connect) => {
+  it.each(DRIVERS)('sets WAL, synchronous = FULL and a short busy_timeout (%s)', (_, connect) => {
     const handle = opened(connect(newFile()));
     SqliteTokenStore.open(handle);
 
@@ -269,21 +255,17 @@ describe('open', () => {
     expect(handle.prepare('PRAGMA busy_timeout').get()).toEqual({ timeout: 2 });
   });
 
-  it('works for four processes that open a new file at once', async () => {
+  it('works for four processes that open a new file concurrently', async () => {
     const path = newFile();
     const children = ['a', 'b', 'c', 'd'].map((label) => openInChild(path, label));
-    for (const { started } of children) await started;
-    for (const { go } of children) go();
 
-    expect(await Promise.all(children.map(({ ended }) => ended))).toEqual(
-      children.map(() => ({ code: 0, errors: '' })),
-    );
+    expect(await runTogether(children)).toEqual(children.map(() => ({ code: 0, errors: '' })));
     const store = opened(SqliteTokenStore.open(path));
     const page = await store.page({ account: 'acme', limit: 1000, liveAt: CREATED });
     expect(page).toHaveLength(4 * 25);
   });
 
-  it.each(DRIVERS)('goes on trying while the switch to WAL is locked (%s)', (_, connect) => {
+  it.each(DRIVERS)('retries while the switch to WAL is locked (%s)', (_, connect) => {
     const path = newFile();
     const busy = lockedOut(connect, path);
     const handle = opened(connect(path));
@@ -303,7 +285,7 @@ describe('open', () => {
     expect(exec.mock.calls[0]).toEqual(['PRAGMA busy_timeout = 1500']);
   });
 
-  it('does not try again when the switch to WAL fails for another reason', () => {
+  it('does not retry if the switch to WAL fails for another reason', () => {
     let tries = 0;
     const database = opened(new DatabaseSync(newFile()));
     const handle: SqliteHandle = {
@@ -321,7 +303,7 @@ describe('open', () => {
     expect(tries).toBe(1);
   });
 
-  it('migrates once', () => {
+  it('creates the schema only once', () => {
     const path = newFile();
     const handle = opened(new DatabaseSync(path));
     SqliteTokenStore.open(handle);
@@ -333,13 +315,16 @@ describe('open', () => {
     expect(schema()).toEqual(before);
   });
 
-  it.each([[undefined], [null], [42], [{}], [new URL('file:///a.db')]])('opens no %j', (given) => {
-    const failure = failureOf(() => SqliteTokenStore.open(given as never));
+  it.each([[undefined], [null], [42], [{}], [new URL('file:///a.db')]])(
+    'refuses to open %j',
+    (given) => {
+      const failure = failureOf(() => SqliteTokenStore.open(given as never));
 
-    expect(failure).toMatchObject({ code: 'invalid_options' });
-  });
+      expect(failure).toMatchObject({ code: 'invalid_options' });
+    },
+  );
 
-  it.each(DRIVERS)('marks a database as its own (%s)', (_, connect) => {
+  it.each(DRIVERS)('sets the application_id of a database (%s)', (_, connect) => {
     const path = newFile();
     const handle = opened(connect(path));
     SqliteTokenStore.open(handle);
@@ -350,23 +335,26 @@ describe('open', () => {
     expect(readFileSync(path).subarray(68, 72).toString('latin1')).toBe('TWRT');
   });
 
-  it.each(DRIVERS)('goes on with a file made before there was a mark (%s)', async (_, connect) => {
-    const path = newFile();
-    const { store, other, record } = await setUp(path);
-    await store.close();
-    // As where the file of an application was used, too.
-    other.exec('PRAGMA application_id = 0; CREATE TABLE orders (id)');
+  it.each(DRIVERS)(
+    'accepts a file from before it set an application_id, and sets it (%s)',
+    async (_, connect) => {
+      const path = newFile();
+      const { store, other, record } = await setUp(path);
+      await store.close();
+      // Back then, tokenwright could share the file of an application.
+      other.exec('PRAGMA application_id = 0; CREATE TABLE orders (id)');
 
-    const again = SqliteTokenStore.open(opened(connect(path)));
-    const mark = other.prepare('PRAGMA application_id').get();
+      const again = SqliteTokenStore.open(opened(connect(path)));
+      const mark = other.prepare('PRAGMA application_id').get();
 
-    expect(await again.find([record.id])).toEqual([record]);
-    expect(mark).toEqual({ application_id: 1415008852 });
-    expect(() => opened(SqliteTokenStore.open(path))).not.toThrow();
-  });
+      expect(await again.find([record.id])).toEqual([record]);
+      expect(mark).toEqual({ application_id: 1415008852 });
+      expect(() => opened(SqliteTokenStore.open(path))).not.toThrow();
+    },
+  );
 
-  describe.each([1, 2, 3] as const)('of schema version %i', (version) => {
-    /** As those versions made it: the second has an index for quotas, the third one columns for states. */
+  describe.each([1, 2, 3] as const)('with a file of schema version %i', (version) => {
+    /** The tables of those versions: the second added an index for quotas, the third columns for states. */
     const TABLE = `
       CREATE TABLE tokens (
         id TEXT NOT NULL PRIMARY KEY,
@@ -427,12 +415,12 @@ describe('open', () => {
       return withoutPages(schemaOf(handle));
     }
 
-    /** Where in the file a table begins depends on its history. */
+    /** Leaves out the position in the file, which depends on the history of a table. */
     function withoutPages(schema: unknown[]): unknown[] {
       return schema.map((row) => ({ ...(row as object), rootpage: undefined, sql: undefined }));
     }
 
-    it.each(DRIVERS)('is brought up to date, and its rows stay (%s)', async (_, connect) => {
+    it.each(DRIVERS)('upgrades it and keeps its rows (%s)', async (_, connect) => {
       const path = newOldFile();
       const store = SqliteTokenStore.open(opened(connect(path)));
 
@@ -444,22 +432,18 @@ describe('open', () => {
       ).rejects.toMatchObject({ code: 'quota_exceeded' });
     });
 
-    it('is brought up to date by four processes at once', async () => {
+    it('upgrades it from four processes concurrently', async () => {
       const path = newOldFile();
       const children = ['a', 'b', 'c', 'd'].map((label) => openInChild(path, label));
-      for (const { started } of children) await started;
-      for (const { go } of children) go();
 
-      expect(await Promise.all(children.map(({ ended }) => ended))).toEqual(
-        children.map(() => ({ code: 0, errors: '' })),
-      );
+      expect(await runTogether(children)).toEqual(children.map(() => ({ code: 0, errors: '' })));
       const store = opened(SqliteTokenStore.open(path));
       const page = await store.page({ account: 'acme', limit: 1000, liveAt: CREATED });
       expect(page).toHaveLength(3 + 4 * 25);
       expect(withoutPages(schemaOf(opened(new DatabaseSync(path))))).toEqual(newest());
     });
 
-    it.each(DRIVERS)('serves that version on, beside this one (%s)', async (_, connect) => {
+    it.each(DRIVERS)('leaves it usable for processes of that version (%s)', async (_, connect) => {
       const path = newOldFile();
       const old = opened(connect(path));
       const [insert, replace] = [
@@ -478,7 +462,7 @@ describe('open', () => {
       expect(await store.find([first.id, two.id])).toEqual([renamed, two]);
     });
 
-    it('stays as it was if it cannot be brought up to date', () => {
+    it('leaves it unchanged if the upgrade fails', () => {
       const handle = opened(new DatabaseSync(newOldFile()));
       handle.exec('CREATE VIEW tokens_by_parent AS SELECT 1');
       const before = schemaOf(handle);
@@ -491,7 +475,7 @@ describe('open', () => {
     });
   });
 
-  it('takes no lock to open what is its own', async () => {
+  it('needs no lock to open an existing database of its own', async () => {
     const path = newFile();
     const { other } = await setUp(path);
     other.exec('BEGIN IMMEDIATE');
@@ -503,8 +487,8 @@ describe('open', () => {
   it.each([
     ['that lacks a column', 'user_version = 5; ALTER TABLE tokens RENAME name TO title', 5],
     ['that needs later code', `user_version = ${6 + 5 * 65_536}`, 6],
-    ['of another table', 'user_version = 5; DROP TABLE tokens; CREATE TABLE tokens (newer)', 5],
-  ])('refuses a later schema %s, and changes nothing', (_, sql, version) => {
+    ['with another table', 'user_version = 5; DROP TABLE tokens; CREATE TABLE tokens (newer)', 5],
+  ])('refuses a later schema %s and changes nothing', (_, sql, version) => {
     const handle = opened(new DatabaseSync(newFile()));
     SqliteTokenStore.open(handle);
     handle.exec(`PRAGMA ${sql}`);
@@ -521,9 +505,9 @@ describe('open', () => {
   });
 
   it.each([
-    ['for all code', 5],
-    ['for code of this version', 6 + 4 * 65_536],
-  ])('works beside a later schema %s that only adds, and keeps what it adds', async (_, mark) => {
+    ['without a required version', 5],
+    ['that requires this version', 6 + 4 * 65_536],
+  ])('works with a later schema %s, and keeps the columns and indexes it adds', async (_, mark) => {
     const handle = opened(new DatabaseSync(newFile()));
     const running = SqliteTokenStore.open(handle);
     const record = newRecord('one');
@@ -563,23 +547,23 @@ describe('open', () => {
       'PRAGMA user_version = 4; CREATE TABLE tokens (id, account)',
     ],
     [
-      'a table as ours, without its version',
+      'a table like ours, without its version',
       `CREATE TABLE tokens (${COLUMNS.join(', ')}); CREATE TABLE users (a)`,
     ],
     [
-      'a table as ours, and an application_id',
+      'a table like ours, and an application_id',
       `CREATE TABLE tokens (${COLUMNS.join(', ')}); PRAGMA user_version = 4; PRAGMA application_id = 1`,
     ],
     [
-      'our mark, and a table of the version before',
+      'our application_id, and a table of the version before',
       `CREATE TABLE tokens (${EARLIER_COLUMNS.join(', ')}); PRAGMA user_version = 4;
        PRAGMA application_id = 1415008852`,
     ],
     [
-      'our mark, and another table',
+      'our application_id, and another table',
       'CREATE TABLE tokens (theirs); PRAGMA user_version = 4; PRAGMA application_id = 1415008852',
     ],
-  ])('refuses a database of something else, with %s, and changes nothing', (_, sql) => {
+  ])('refuses a database of another application, with %s, and changes nothing', (_, sql) => {
     const path = newFile();
     const theirs = new DatabaseSync(path);
     theirs.exec(sql);
@@ -599,7 +583,7 @@ describe('open', () => {
     expect(readFileSync(path)).toEqual(before);
   });
 
-  it('takes a file that is there and holds nothing', () => {
+  it('accepts an existing file that is empty', () => {
     const path = newFile();
     writeFileSync(path, '');
     const vacant = opened(new DatabaseSync(newFile()));
@@ -610,8 +594,8 @@ describe('open', () => {
   });
 
   it.each([
-    ['a file that is no database', 'this is not a database at all, whatever its name may say'],
-    ['a directory that is not there', undefined],
+    ['a file that is not a database', 'this is not a database at all, whatever its name may say'],
+    ['a path in a directory that does not exist', undefined],
   ])('rejects %s without the text of the driver', (_, content) => {
     const path = content === undefined ? join(newFile(), 'tokens.db') : newFile();
     if (content !== undefined) writeFileSync(path, content);
@@ -622,7 +606,7 @@ describe('open', () => {
     expect(failure.message).not.toMatch(/not a database|ENOENT|unable|tokens\.db/);
   });
 
-  it('says what to do when Node.js has no node:sqlite', () => {
+  it('explains what to do if Node.js has no node:sqlite', () => {
     const spy = vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined as never);
     onTestFinished(() => spy.mockRestore());
     const path = newFile();
@@ -635,8 +619,8 @@ describe('open', () => {
   });
 });
 
-describe('close', () => {
-  it('ends what the store opened itself, once', async () => {
+describe('SqliteTokenStore.close', () => {
+  it('closes a file that the store opened, and can be called twice', async () => {
     const store = SqliteTokenStore.open(newFile());
     await store.close();
     await store.close();
@@ -655,7 +639,7 @@ describe('close', () => {
   });
 });
 
-describe('a row that is not as it was written', () => {
+describe('a corrupt row in SQLite', () => {
   it.each([
     ['digest', `x'00'`],
     ['digest', 'zeroblob(33)'],
@@ -677,15 +661,15 @@ describe('a row that is not as it was written', () => {
     ['pending', `'garbage'`],
     ['pending', `'{"prefix":"acme","kid":"k1","digest":"","graceSeconds":1}'`],
     ['version', '9007199254740993'],
-  ])('rejects with store_corrupt: %s = %s', async (column, value) => {
+  ])('makes find reject with store_corrupt: %s = %s', async (column, value) => {
     const { store, other, record } = await setUp();
     const bystander = newRecord('two');
     await store.insert(bystander);
     other.exec(`UPDATE tokens SET ${column} = ${value} WHERE id = '${record.id}'`);
 
     for (const ids of [[record.id], [bystander.id, record.id]]) {
-      const { code, message, cause } = await refusalOf(store.find(ids));
-      expect({ code, cause }).toEqual({ code: 'store_corrupt', cause: undefined });
+      const { code, message } = await refusalOf(store.find(ids));
+      expect(code).toBe('store_corrupt');
       expect(message).not.toMatch(/garbage|secret|JSON/);
     }
     expect(await store.find([bystander.id])).toEqual([bystander]);
@@ -701,24 +685,27 @@ describe('a row that is not as it was written', () => {
     ['version', `x'00'`],
     ['name', `x'00'`],
     ['metadata', `x'00'`],
-  ])('rejects with store_corrupt when %s has another type: %s', async (column, value) => {
-    const { store, other, record } = await setUp();
-    await store.close();
-    // As a tool that rebuilds tables without our types would leave it.
-    other.exec('ALTER TABLE tokens RENAME TO strict');
-    other.exec('CREATE TABLE loose AS SELECT * FROM strict; DROP TABLE strict');
-    other.exec('ALTER TABLE loose RENAME TO tokens; CREATE UNIQUE INDEX one ON tokens (id)');
-    other.exec(`UPDATE tokens SET ${column} = ${value}`);
-    const again = SqliteTokenStore.open(other);
+  ])(
+    'makes find and page reject with store_corrupt if %s has another type: %s',
+    async (column, value) => {
+      const { store, other, record } = await setUp();
+      await store.close();
+      // A tool that rebuilds tables can lose the column types like this.
+      other.exec('ALTER TABLE tokens RENAME TO strict');
+      other.exec('CREATE TABLE loose AS SELECT * FROM strict; DROP TABLE strict');
+      other.exec('ALTER TABLE loose RENAME TO tokens; CREATE UNIQUE INDEX one ON tokens (id)');
+      other.exec(`UPDATE tokens SET ${column} = ${value}`);
+      const again = SqliteTokenStore.open(other);
 
-    await expect(again.find([record.id])).rejects.toMatchObject({ code: 'store_corrupt' });
-    await expect(
-      again.page({ account: 'acme', limit: 1, liveAt: new Date(0) }),
-    ).rejects.toMatchObject({ code: 'store_corrupt' });
-  });
+      await expect(again.find([record.id])).rejects.toMatchObject({ code: 'store_corrupt' });
+      await expect(
+        again.page({ account: 'acme', limit: 1, liveAt: new Date(0) }),
+      ).rejects.toMatchObject({ code: 'store_corrupt' });
+    },
+  );
 });
 
-describe('a database that fails', () => {
+describe('a SQLite database that fails', () => {
   const record = newRecord('one');
   const verbs: [string, (store: SqliteTokenStore) => Promise<unknown>][] = [
     ['insert', (store) => store.insert(newRecord('two'))],
@@ -735,47 +722,50 @@ describe('a database that fails', () => {
   );
 
   it.each(table)(
-    'closed, $verb rejects, without the text of $driver',
+    'makes $verb reject if it is closed, without the text of $driver',
     async ({ connect, call }) => {
       const handle = connect(newFile());
       const store = SqliteTokenStore.open(handle);
       const statement = handle.prepare('SELECT 1');
       handle.close();
 
-      const { code, message, cause } = await refusalOf(call(store));
-      expect({ code, cause }).toEqual({ code: 'store_unavailable', cause: undefined });
+      const { code, message } = await refusalOf(call(store));
+      expect(code).toBe('store_unavailable');
       expect(message).not.toContain(failureOf(() => statement.get()).message);
     },
   );
 
-  it.each(table)('locked by another writer, $verb ($driver)', async ({ connect, verb, call }) => {
-    // One driver for all: two copies of SQLite in one process do not see each other's locks.
-    const path = newFile();
-    const [other, handle] = [opened(connect(path)), opened(connect(path))];
-    const first = SqliteTokenStore.open(other);
-    await first.insert(record);
-    const store = SqliteTokenStore.open(handle);
-    other.exec('BEGIN IMMEDIATE');
+  it.each(table)(
+    'lets reads through and makes writes reject while it is locked: $verb ($driver)',
+    async ({ connect, verb, call }) => {
+      // Both handles need the same driver: two copies of SQLite in one process do not see each other's locks.
+      const path = newFile();
+      const [other, handle] = [opened(connect(path)), opened(connect(path))];
+      const first = SqliteTokenStore.open(other);
+      await first.insert(record);
+      const store = SqliteTokenStore.open(handle);
+      other.exec('BEGIN IMMEDIATE');
 
-    if (verb.startsWith('find') || verb === 'page') {
-      expect(await call(store)).toContainEqual(record);
-    } else {
-      vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
-      onTestFinished(() => void vi.useRealTimers());
-      const refusal = refusalOf(call(store));
-      await nextTurn();
-      vi.advanceTimersByTime(1515);
-      const { code, message, cause } = await refusal;
-      expect({ code, cause }).toEqual({ code: 'store_unavailable', cause: undefined });
-      expect(message).not.toContain('database is locked');
-    }
-    other.exec('ROLLBACK');
-    expect(await first.find([record.id])).toEqual([record]);
-    await call(store);
-  });
+      if (verb.startsWith('find') || verb === 'page') {
+        expect(await call(store)).toContainEqual(record);
+      } else {
+        vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
+        onTestFinished(() => void vi.useRealTimers());
+        const refusal = refusalOf(call(store));
+        await nextTurn();
+        vi.advanceTimersByTime(1515);
+        const { code, message } = await refusal;
+        expect(code).toBe('store_unavailable');
+        expect(message).not.toContain('database is locked');
+      }
+      other.exec('ROLLBACK');
+      expect(await first.find([record.id])).toEqual([record]);
+      await call(store);
+    },
+  );
 });
 
-describe('query plans', () => {
+describe('query plans in SQLite', () => {
   function plans(): [sql: string, plan: string][] {
     const handle = opened(new DatabaseSync(':memory:'));
     const prepare = vi.fn((sql: string) => handle.prepare(sql));
@@ -791,7 +781,7 @@ describe('query plans', () => {
     return steps.map((step) => step['detail']).join('\n');
   }
 
-  it('read a page and a pass over all records off an index, without sorting', () => {
+  it('read pages and scans from an index, without sorting', () => {
     const sorted = plans().filter(([sql]) => sql.includes('ORDER BY'));
 
     const pageBy = (index: string) =>
@@ -800,10 +790,10 @@ describe('query plans', () => {
     expect(sorted.map(([, plan]) => plan).sort()).toEqual([
       `MERGE (UNION ALL)\nLEFT\n${open}\nRIGHT\n${revoked}`,
       'SEARCH tokens USING INDEX sqlite_autoindex_tokens_1 (id>?)',
-      // Of active tokens, and of expired ones.
+      // Pages of active tokens and of expired ones.
       open,
       open,
-      // Of the children of a token in each state, and in all.
+      // Pages of the children of a token in each state, and in all states.
       ...Array(5).fill(
         'SEARCH tokens USING INDEX tokens_by_parent (parent=? AND (created_at,id)<(?,?))',
       ),
@@ -822,7 +812,7 @@ describe('query plans', () => {
     expect(details).toContain('tokens_by_end');
   });
 
-  it('count live tokens in an index that holds no expired ones first', () => {
+  it('count live tokens in an index, without reading expired ones', () => {
     const counts = plans().filter(([sql]) => sql.includes('OFFSET'));
 
     expect(counts).toHaveLength(2);
@@ -833,7 +823,7 @@ describe('query plans', () => {
     }
   });
 
-  it('would show a sort and a scan', () => {
+  it('show a sort and a scan for a query without an index (the control)', () => {
     const handle = opened(new DatabaseSync(':memory:'));
     SqliteTokenStore.open(handle);
     const plan = planOf(handle, 'SELECT * FROM tokens ORDER BY expires_at');
@@ -843,8 +833,8 @@ describe('query plans', () => {
   });
 });
 
-describe('scope lists', () => {
-  it('are one frozen array for records with equal ones, on every read', async () => {
+describe('scope lists in a SQLite store', () => {
+  it('are one shared frozen array for all records with equal lists', async () => {
     const { store, record } = await setUp();
     const two = newRecord('two', { account: 'other', requested: record.scopes });
     await store.insert(two);
@@ -869,9 +859,9 @@ describe('scope lists', () => {
     );
 
   it.each([
-    ['many others', 700, 8],
-    ['a few long others', 30, 500],
-  ])('are forgotten while %s are read', async (_, count, length) => {
+    ['many other lists', 700, 8],
+    ['a few long lists', 30, 500],
+  ])('are evicted when %s are read', async (_, count, length) => {
     const store = opened(SqliteTokenStore.open(':memory:', { maxListBytes: 1_048_576 }));
     const record = newRecord('one');
     await store.insert(record);
@@ -888,9 +878,9 @@ describe('scope lists', () => {
   });
 
   it.each([
-    ['stay in part', 'a few more than have room', 8, 3],
-    ['are all parsed again', 'far more than have room', 40, 0],
-  ])('%s when %s take turns', async (_, __, count, least) => {
+    ['stay cached in part', 'slightly more lists than fit', 8, 3],
+    ['are all evicted', 'far more lists than fit', 40, 0],
+  ])('%s when %s are read in turn', async (_, __, count, least) => {
     const store = opened(SqliteTokenStore.open(':memory:', { maxListBytes: 1_048_576 }));
     const records = others(count, 400);
     for (const record of records) await store.insert(record);
@@ -902,14 +892,14 @@ describe('scope lists', () => {
     await lists();
     const before = await lists();
     const after = await lists();
-    const kept = after.filter((list, place) => list === before[place]).length;
+    const kept = after.filter((list, index) => list === before[index]).length;
 
     expect(kept).toBeGreaterThanOrEqual(least);
     expect(kept).toBeLessThan(6);
   });
 
   it.each([0, 1_048_575, 1_048_576.5, 17_179_869_185, '2000000', Number.NaN])(
-    'take no memory of %o bytes',
+    'refuse %o as maxListBytes',
     (maxListBytes) => {
       const open = () =>
         SqliteTokenStore.open(':memory:', { maxListBytes: maxListBytes as number });
@@ -920,7 +910,7 @@ describe('scope lists', () => {
     },
   );
 
-  it('are not kept where one would evict most of the others', async () => {
+  it('are not cached if one would evict most of the others', async () => {
     const { store, record } = await setUp(':memory:');
     const scopes = async ({ id }: TokenRecord) => (await store.find([id]))[0]?.scopes;
     const before = await scopes(record);
@@ -936,9 +926,9 @@ describe('scope lists', () => {
   });
 });
 
-describe('long lists', () => {
-  /** Counts the bytes of texts in answers to `get` and `all`. */
-  function counting(handle: Handle): { handle: Handle; answered: () => number } {
+describe('a SQLite store with long scope lists', () => {
+  /** Estimates the bytes of scopes in the results of `get` and `all`. */
+  function counting(handle: Handle): { handle: Handle; bytesRead: () => number } {
     let bytes = 0;
     const counted = <Answer>(answer: Answer): Answer => {
       for (const text of JSON.stringify(answer ?? null).match(/GET:shop/g) ?? [])
@@ -966,14 +956,14 @@ describe('long lists', () => {
         },
         close: () => handle.close(),
       },
-      answered: () => bytes,
+      bytesRead: () => bytes,
     };
   }
 
   function setUpLong(open: (path: string) => Handle) {
     const path = newFile();
     const raw = opened(open(path));
-    const { handle, answered } = counting(raw);
+    const { handle, bytesRead } = counting(raw);
     const store = SqliteTokenStore.open(handle);
     const elsewhere = opened(SqliteTokenStore.open(opened(open(path))));
     const other = opened(open(path));
@@ -985,7 +975,7 @@ describe('long lists', () => {
       path,
       store,
       elsewhere,
-      answered,
+      bytesRead,
       raw,
       write,
       overwrite: (record: TokenRecord) => write(other, record),
@@ -996,7 +986,7 @@ describe('long lists', () => {
   describe.each(DRIVERS)('over %s', (_, open) => {
     it.each(longListCases)('$name', (one) => one.run(setUpLong(open)));
 
-    it('has the lists that the host has written over the same connection', async () => {
+    it('returns lists that the host wrote over the same connection', async () => {
       const { store, raw, write } = setUpLong(open);
       await store.insert(longRecord('a'));
       for (let times = 0; times < 3; times += 1) await store.find([longRecord('a').id]);
@@ -1006,7 +996,7 @@ describe('long lists', () => {
       expect(found?.scopes).toEqual(longList('b'));
     });
 
-    it('has the lists as they were when the host rolls back', async () => {
+    it('returns the former lists after the host rolled back', async () => {
       const { store, raw, write } = setUpLong(open);
       const find = async () => (await store.find([longRecord('a').id]))[0]?.scopes;
       await store.insert(longRecord('a'));
@@ -1019,24 +1009,24 @@ describe('long lists', () => {
       for (let times = 0; times < 3; times += 1) expect(await find()).toEqual(longList('a'));
     });
 
-    it('does not read a list again after other tokens were issued and revoked', async () => {
-      const { store, answered } = setUpLong(open);
+    it('does not read a cached list again after other tokens were issued and revoked', async () => {
+      const { store, bytesRead } = setUpLong(open);
       await store.insert(longRecord('a'));
       for (let times = 0; times < 3; times += 1) await store.find([longRecord('a').id]);
       await store.insert(newRecord('two'));
       await store.revoke(newRecord('two').id, 'acme', CREATED);
-      const before = answered();
+      const before = bytesRead();
       await store.find([longRecord('a').id]);
-      expect(answered()).toBe(before);
-      // As a control: a change that the store does not know of.
+      expect(bytesRead()).toBe(before);
+      // The control: the store does not know which records a revokeAll changed, so it reads again.
       await store.purge(new Date('2200-01-01T00:00:00Z'), 0);
       await store.revokeAll('acme', CREATED, 1000);
       await store.find([longRecord('a').id]);
-      expect(answered()).toBeGreaterThan(before);
+      expect(bytesRead()).toBeGreaterThan(before);
     });
   });
 
-  it('has the lists of a backup that was restored into the open file', async () => {
+  it('returns the lists of a backup that was restored into the open file', async () => {
     const { store, elsewhere, path } = setUpLong((file) => new DatabaseSync(file));
     const find = async () => (await store.find([longRecord('a').id]))[0];
     await elsewhere.insert(longRecord('a'));
@@ -1048,13 +1038,13 @@ describe('long lists', () => {
 
     await backup(opened(new DatabaseSync(copy)), path);
     expect(await find()).toMatchObject({ scopes: longList('a'), version: 1 });
-    // The same version again, with other scopes.
+    // Writes the same version again, with other scopes.
     await elsewhere.replace(longRecord('c', { version: 2 }));
     expect(await find()).toMatchObject({ scopes: longList('c'), version: 2 });
   });
 });
 
-describe('a page with maxBytes', () => {
+describe('page of a SQLite store with maxBytes', () => {
   const query = { account: 'acme', limit: 100, liveAt: CREATED };
   const records = Array.from({ length: 20 }, (_, index) =>
     newRecord(`n${String(index).padStart(2, '0')}`, {
@@ -1063,7 +1053,7 @@ describe('a page with maxBytes', () => {
     }),
   );
 
-  it.each(DRIVERS)('reads no more rows than it hands out, over %s', async (_, connect) => {
+  it.each(DRIVERS)('reads no more rows than it returns, over %s', async (_, connect) => {
     const handle = opened(connect(newFile()));
     let rows = 0;
     const counted: SqliteHandle = {
@@ -1103,7 +1093,7 @@ describe('a page with maxBytes', () => {
     expect(checkpoint).toMatchObject({ busy: 0, log: 0 });
   });
 
-  it('is as short over a handle that reads all rows at once', async () => {
+  it('returns the same rows over a handle without iterate', async () => {
     const handle = opened(new DatabaseSync(newFile()));
     const store = SqliteTokenStore.open({
       exec: (sql) => handle.exec(sql),
@@ -1122,8 +1112,8 @@ describe('a page with maxBytes', () => {
   });
 });
 
-describe('a quota', () => {
-  it.each(DRIVERS)('holds for inserts of one turn, over %s', async (_, connect) => {
+describe('a quota in a SQLite store', () => {
+  it.each(DRIVERS)('is enforced for concurrent inserts, over %s', async (_, connect) => {
     const store = SqliteTokenStore.open(opened(connect(newFile())));
     const quota = { tokens: 3, liveAt: CREATED };
     const inserts = ['a', 'b', 'b', 'c', 'd', 'e'].map((label) =>
@@ -1135,7 +1125,7 @@ describe('a quota', () => {
 
     expect(await Promise.all(inserts)).toEqual([
       ...['kept', 'kept'],
-      // Why it was refused is looked up later, when the account is full.
+      // The second `b` gets quota_exceeded, because the reason is looked up when the account is full.
       ...['quota_exceeded', 'kept', 'quota_exceeded', 'quota_exceeded'],
     ]);
   });
@@ -1152,17 +1142,11 @@ function lockedOut(connect: (path: string) => Handle, path: string): Error {
   return error;
 }
 
-interface Child {
-  readonly started: Promise<unknown>;
-  readonly ended: Promise<{ code: number; errors: string }>;
-  go(): void;
-}
-
-/** A process that waits for a word, then opens a store and inserts 25 tokens. */
+/** A process that waits for a line, then opens a store and inserts 25 tokens. */
 function openInChild(path: string, label: string): Child {
   const module = new URL('../../src/stores/sqlite/index.ts', import.meta.url).href;
   const record = newRecord('');
-  const script = `
+  return startChild(`
     import { SqliteTokenStore } from ${JSON.stringify(module)};
     process.stdout.write('ready');
     process.stdin.once('data', async () => {
@@ -1179,18 +1163,10 @@ function openInChild(path: string, label: string): Child {
       await store.close();
       process.stdin.destroy();
     });
-  `;
-  const options = ['--no-warnings', '--input-type=module', '--eval', script];
-  const child: ChildProcess = spawn(process.execPath, options);
-  const errors = text(child.stderr as NonNullable<typeof child.stderr>);
-  return {
-    started: once(child.stdout as NonNullable<typeof child.stdout>, 'data'),
-    ended: once(child, 'exit').then(async ([code]) => ({ code, errors: await errors })),
-    go: () => child.stdin?.write('go'),
-  };
+  `);
 }
 
-describe('watch', () => {
+describe('watch of a SQLite store', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   });
@@ -1199,7 +1175,7 @@ describe('watch', () => {
   });
 
   it.each(DRIVERS)(
-    'tells of commits of another connection, not of its own: %s',
+    'reports commits of another connection, but not its own: %s',
     async (_, open) => {
       const path = newFile();
       const { record } = await setUp(path);
@@ -1222,9 +1198,9 @@ describe('watch', () => {
   );
 
   it.each<[string, (store: SqliteTokenStore, end: () => Promise<void>) => Promise<void>]>([
-    ['it is ended', (_, end) => end()],
-    ['the store is closed', (store) => store.close()],
-  ])('tells nothing more once %s', async (_, finish) => {
+    ['unsubscribing', (_, end) => end()],
+    ['closing the store', (store) => store.close()],
+  ])('reports nothing more after %s', async (_, finish) => {
     const path = newFile();
     const { store } = await setUp(path);
     const other = opened(SqliteTokenStore.open(path));
@@ -1239,7 +1215,7 @@ describe('watch', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('takes a database that does not answer for one where something may have changed', async () => {
+  it('reports "all" if the database does not answer', async () => {
     const handle = new DatabaseSync(newFile());
     const store = SqliteTokenStore.open(handle);
     const hints: unknown[] = [];
@@ -1253,8 +1229,8 @@ describe('watch', () => {
   });
 });
 
-describe('doctor', () => {
-  it('finds nothing to say of a store as it opens it', async () => {
+describe('doctor of a SQLite store', () => {
+  it('finds nothing in a newly opened store', async () => {
     const { store } = await setUp();
     expect(await store.doctor()).toEqual([]);
     expect(await opened(SqliteTokenStore.open(':memory:')).doctor()).toEqual([]);
@@ -1264,7 +1240,7 @@ describe('doctor', () => {
     ['PRAGMA synchronous = NORMAL', 'synchronous_off'],
     ['PRAGMA synchronous = OFF', 'synchronous_off'],
     ['PRAGMA journal_mode = DELETE', 'journal_not_wal'],
-  ])('tells of %s', async (pragma, code) => {
+  ])('reports %s', async (pragma, code) => {
     const handle = opened(new DatabaseSync(newFile()));
     const store = SqliteTokenStore.open(handle);
     handle.exec(pragma);
@@ -1272,16 +1248,19 @@ describe('doctor', () => {
     expect((await store.doctor()).map((finding) => finding.code)).toEqual([code]);
   });
 
-  it.each(['tokens_by_account', 'tokens_by_end', 'tokens_live'])('misses %s', async (index) => {
-    const { store, other } = await setUp();
-    other.exec(`DROP INDEX ${index}`);
+  it.each(['tokens_by_account', 'tokens_by_end', 'tokens_live'])(
+    'reports the missing index %s',
+    async (index) => {
+      const { store, other } = await setUp();
+      other.exec(`DROP INDEX ${index}`);
 
-    expect(await store.doctor()).toMatchObject([
-      { code: 'index_missing', message: expect.stringContaining(index) },
-    ]);
-  });
+      expect(await store.doctor()).toMatchObject([
+        { code: 'index_missing', message: expect.stringContaining(index) },
+      ]);
+    },
+  );
 
-  it('reads the whole file only if it is asked to', async () => {
+  it('finds damage in the file only with full: true', async () => {
     const path = await damagedFile();
     const store = opened(SqliteTokenStore.open(path));
 
@@ -1291,7 +1270,7 @@ describe('doctor', () => {
     ]);
   });
 
-  it('finds no damage in a file that has none', async () => {
+  it('finds no damage in an intact file', async () => {
     const { store } = await setUp();
 
     expect(await store.doctor({ full: true })).toEqual([]);
@@ -1309,7 +1288,7 @@ async function damagedFile(): Promise<string> {
   const { rootpage } = find.get() as { rootpage: number };
   handle.close();
   const content = readFileSync(path);
-  // The number of cells in the page, in the header of the page.
+  // Sets the number of cells in the header of the page to 0.
   content.writeUInt16BE(0, (rootpage - 1) * 4096 + 3);
   writeFileSync(path, content);
   return path;

@@ -12,12 +12,12 @@ import { type LeaseEngine, nodesOf } from './lease-engines.ts';
 
 export type StoreEngine = LeaseEngine;
 
-/** Where tokens are kept: a server and a table or a prefix of keys there, or a file. */
+/** Where tokens are stored: a table or a key prefix on a server, or a file. */
 export interface StorePlace {
   readonly engine: StoreEngine;
-  /** Of the server, or the path of a file. */
+  /** The URL of the server, or the path of the file. */
   readonly url: string;
-  /** A table, or a prefix of keys. */
+  /** The table or key prefix. */
   readonly name: string;
 }
 
@@ -30,7 +30,7 @@ const CONNECTIONS = 5;
 /** The machine may be busy with other tests. */
 const DEADLINE_MS = 20_000;
 
-/** Makes the table; opening a file makes its own. */
+/** Creates the table; opening a file creates its own. */
 export async function prepareStore({ engine, url, name: table }: StorePlace): Promise<void> {
   if (engine === 'postgres') {
     const pool = new pg.Pool({ connectionString: url });

@@ -1,5 +1,5 @@
-// One of many processes that take from one limit: spends a part of each lease and gives the rest back,
-// until there is nothing left. Says how many uses it has spent.
+// One of several processes that share a limit: spends a part of each lease and gives the rest back, until
+// nothing is left. Reports how many uses it has spent.
 import { type LeasePlace, openLeases } from './lease-engines.ts';
 
 interface Job {
@@ -26,7 +26,7 @@ async function spend(caller: number): Promise<number> {
   }
 }
 
-// The others wait for the last one to be ready.
+// The parent starts all processes together when the last one is ready.
 process.send?.('ready');
 process.once('message', async () => {
   const spent = await Promise.all(Array.from({ length: callers }, (_, caller) => spend(caller)));

@@ -15,25 +15,25 @@ const SCOPE = 'GET:shop.example/orders';
 const need = { scope: SCOPE };
 const options = { keys: [generateKey()], prefix: 'acme' };
 
-/** What the tests do in the same way with both engines. */
-interface Bench {
+/** The operations that the tests need from both engines. */
+interface Host {
   readonly store: TokenStore;
-  /** A connection with an open transaction, and the store in it. */
-  begin(): Promise<Open>;
+  /** Begins a transaction on a connection, with the store in it. */
+  begin(): Promise<HostTransaction>;
   /** Another store on the same table. */
   another(): TokenStore;
-  /** Changes a table of the host itself, and reads it. */
+  /** Counts the rows in a table of the host itself. */
   rows(): Promise<number>;
 }
 
-interface Open {
+interface HostTransaction {
   readonly store: TokenStore;
   run(sql: string): Promise<unknown>;
   commit(): Promise<unknown>;
   rollback(): Promise<unknown>;
 }
 
-const BENCHES: readonly (readonly [string, boolean, () => Promise<Bench>])[] = [
+const HOSTS: readonly (readonly [string, boolean, () => Promise<Host>])[] = [
   ['PostgreSQL', servers.postgres === undefined, onPostgres],
   ['MariaDB, with callbacks', servers.mariadb === undefined, () => onMysql('callback')],
   ['MariaDB, with promises', servers.mariadb === undefined, () => onMysql('promise')],
@@ -41,7 +41,7 @@ const BENCHES: readonly (readonly [string, boolean, () => Promise<Bench>])[] = [
 
 const newTable = () => `in_${randomBytes(6).toString('hex')}`;
 
-async function onPostgres(): Promise<Bench> {
+async function onPostgres(): Promise<Host> {
   const pool = new pg.Pool({ connectionString: servers.postgres as string, max: 5 });
   const [table, own] = [newTable(), newTable()];
   await postgres.migrate(pool, { table });
@@ -72,7 +72,7 @@ async function onPostgres(): Promise<Bench> {
   };
 }
 
-async function onMysql(kind: 'callback' | 'promise'): Promise<Bench> {
+async function onMysql(kind: 'callback' | 'promise'): Promise<Host> {
   const callbacks = mysqlCallback.createPool(servers.mariadb as string);
   const pool = mysql.createPool(servers.mariadb as string);
   const [table, own] = [newTable(), newTable()];
@@ -109,12 +109,12 @@ async function onMysql(kind: 'callback' | 'promise'): Promise<Bench> {
   };
 }
 
-describe.each(BENCHES)('a store in a transaction of the host on %s', (name, isMissing, open) => {
+describe.each(HOSTS)('a store in a transaction of the host on %s', (name, isMissing, open) => {
   const test = it.skipIf(isMissing);
   const serviceOn = (store: TokenStore, more: object = {}) =>
     new TokenService({ ...options, ...more, store });
 
-  test('writes no first use of a new value, which could come after its end', async () => {
+  test('does not write the first use of a new value, which could happen after its end', async () => {
     const { store, begin } = await open();
     const tokens = serviceOn(store);
     const { id } = await tokens.issue({ account: 'ada', scopes: [SCOPE] });
@@ -126,14 +126,14 @@ describe.each(BENCHES)('a store in a transaction of the host on %s', (name, isMi
     await inside.close();
     await transaction.commit();
     expect((await tokens.get('ada', id))?.pending).toBe(true);
-    // The control: outside it is written.
+    // The control: outside of the transaction, the first use is written.
     await tokens.verify(value, need);
     await tokens.close();
     const after = serviceOn(store);
     expect((await after.get('ada', id))?.pending).toBeUndefined();
   });
 
-  test('commits what it issued and revoked with the rows of the host', async () => {
+  test('commits issued and revoked tokens together with the rows of the host', async () => {
     const { store, begin, rows } = await open();
     const tokens = serviceOn(store);
     const old = await tokens.issue({ account: 'ada', scopes: [SCOPE] });
@@ -143,7 +143,7 @@ describe.each(BENCHES)('a store in a transaction of the host on %s', (name, isMi
     await transaction.run('INSERT INTO own VALUES (1)');
     const issued = await inside.issue({ account: 'ada', scopes: [SCOPE] });
     expect(await inside.revoke('ada', old.id)).toBe(true);
-    // Inside it has happened, outside not yet.
+    // The changes are visible inside the transaction, but not yet outside.
     expect([
       (await inside.verify(issued.value, need)).ok,
       (await inside.verify(old.value, need)).ok,
@@ -162,7 +162,7 @@ describe.each(BENCHES)('a store in a transaction of the host on %s', (name, isMi
     expect(await rows()).toBe(1);
   });
 
-  test('rolls all of it back', async () => {
+  test('rolls back all changes of tokens together with the rows of the host', async () => {
     const { store, begin, rows } = await open();
     const tokens = serviceOn(store);
     const old = await tokens.issue({ account: 'ada', scopes: [SCOPE] });
@@ -181,7 +181,7 @@ describe.each(BENCHES)('a store in a transaction of the host on %s', (name, isMi
     expect(await tokens.verify(old.value, need)).toMatchObject({ ok: true, token: { version: 1 } });
   });
 
-  test('writes at once without one (the control)', async () => {
+  test('writes immediately if the store is used outside the transaction (the control)', async () => {
     const { store, begin } = await open();
     const tokens = serviceOn(store);
 
@@ -192,7 +192,7 @@ describe.each(BENCHES)('a store in a transaction of the host on %s', (name, isMi
     expect((await tokens.verify(outside.value, need)).ok).toBe(true);
   });
 
-  test('evicts from caches after the commit, and nothing after a rollback', async () => {
+  test('evicts from caches after a commit, but not after a rollback', async () => {
     const { store, begin, another } = await open();
     const other = another();
     const cached = serviceOn(store, { cache: { maxStaleMs: 60_000 } });
@@ -224,7 +224,7 @@ describe.each(BENCHES)('a store in a transaction of the host on %s', (name, isMi
     if (name === 'PostgreSQL') expect(hints.flat().filter((hint) => hint === id)).toHaveLength(1);
   });
 
-  test('goes on after a taken id', async () => {
+  test('can be used further after an id_taken error', async () => {
     const { store, begin } = await open();
     await store.insert(newRecord('taken'));
     const transaction = await begin();
@@ -236,12 +236,12 @@ describe.each(BENCHES)('a store in a transaction of the host on %s', (name, isMi
     expect(await store.find([newRecord('free').id])).toMatchObject([{ version: 1 }]);
   });
 
-  test('refuses everything after a call that failed', async () => {
+  test('rejects every call after one that failed', async () => {
     const { store, begin } = await open();
     await store.insert(newRecord('one'));
     const [first, second] = [await begin(), await begin()];
     await first.store.revoke(newRecord('one').id, 'acme', new Date());
-    // The second waits for the first, and gives up.
+    // The second transaction waits for the first, and times out.
     await second.run(
       name === 'PostgreSQL'
         ? "SET LOCAL lock_timeout = '50ms'"
@@ -256,7 +256,7 @@ describe.each(BENCHES)('a store in a transaction of the host on %s', (name, isMi
     expect(await store.find([newRecord('two').id])).toEqual([undefined]);
   });
 
-  test('scans, pages and purges, and has nothing that outlives the transaction', async () => {
+  test('scans, pages and purges, but has no watch and no close', async () => {
     const { begin } = await open();
     const transaction = await begin();
     const { store } = transaction;
@@ -272,7 +272,7 @@ describe.each(BENCHES)('a store in a transaction of the host on %s', (name, isMi
     await transaction.rollback();
   });
 
-  test('tells events when the call resolves, so that a host can hold them until the commit', async () => {
+  test('emits events when the call resolves, so that a host can hold them until the commit', async () => {
     const { begin } = await open();
     const transaction = await begin();
     const held: TokenEvent[] = [];
@@ -303,8 +303,8 @@ describe('in()', () => {
   });
 });
 
-describe.skipIf(servers.postgres === undefined)('a transaction of PostgreSQL', () => {
-  it('waits for the disk at its commit, even if the session would not', async () => {
+describe.skipIf(servers.postgres === undefined)('a store in a transaction of PostgreSQL', () => {
+  it('turns on synchronous_commit when it writes, even if the session turned it off', async () => {
     const { store, begin } = await onPostgres();
     await store.insert(newRecord('one'));
     const transaction = await begin();

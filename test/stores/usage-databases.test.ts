@@ -27,7 +27,7 @@ interface StoreOptions {
   readonly deadlineMs?: number;
 }
 
-/** What a host makes of a table. */
+/** A host with functions for usage tables. */
 interface Host extends Omit<DatabaseHost<unknown>, 'pool' | 'restricted'> {
   store(table: string, options?: StoreOptions): Store;
   migrate(table: string): Promise<void>;
@@ -39,7 +39,7 @@ interface Engine {
   readonly name: string;
   readonly url: string | undefined;
   host(settings?: HostSettings): Host;
-  /** Statements that one `add` sends. */
+  /** The statements that one `add` sends. */
   readonly perAdd: readonly RegExp[];
 }
 
@@ -104,7 +104,7 @@ async function usesOf(store: UsageStore, id = ID): Promise<number> {
 }
 
 describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, perAdd }) => {
-  /** A table of its own that is removed at the end. */
+  /** A new table that is dropped at the end of the test. */
   async function newTable(made = host()): Promise<string> {
     const table = newName();
     onTestFinished(async () => void (await made.run(`DROP TABLE IF EXISTS ${table}`)));
@@ -122,22 +122,22 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
   const stored = async ({ run }: Host, table: string) =>
     Number((await run(`SELECT count(*) AS number FROM ${table} WHERE id <> ''`))[0]?.['number']);
 
-  describe.skipIf(url === undefined)('as it is set up by most', () => {
+  describe.skipIf(url === undefined)('with default settings', () => {
     it.each(usageContract)('$name', (promise) => promise.run(async () => (await setUp()).store));
   });
 
-  describe.skipIf(url === undefined)('with contrary settings of the host', () => {
+  describe.skipIf(url === undefined)('with unusual settings of the host', () => {
     it.each(usageContract)('$name', (promise) =>
       promise.run(async () => {
         const setting = { isolation: 'serializable', isContrary: true };
-        // Each conflict is tried again.
+        // Long, because each conflict is retried.
         return (await setUp(setting, { deadlineMs: 20_000 })).store;
       }),
     );
   });
 
   describe.skipIf(url === undefined)('add', () => {
-    it('writes a thousand tokens with one statement', async () => {
+    it('sends no more statements for a thousand tokens than for one', async () => {
       const { own, store } = await setUp();
       const batch = range(1000).map((index) => use(idOf(index), ORDERS, index + 1));
       await store.add(batch);
@@ -151,7 +151,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       expect(own.sent).toHaveLength(1);
     });
 
-    it('adds with one statement alone to what it has written before', async () => {
+    it('sends only an INSERT for tokens and scopes that it has written before', async () => {
       const { own, store } = await setUp();
       const batch = range(10).flatMap((index) => [
         use(idOf(index), ORDERS),
@@ -174,7 +174,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       expect(await usesOf(store, idOf(1))).toBe(4);
     });
 
-    it('sends nothing for an empty batch', async () => {
+    it('sends no statement for an empty batch', async () => {
       const { own, store } = await setUp();
       await store.add([]);
       await store.forget([]);
@@ -195,7 +195,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       expect(await store.read([ID])).toEqual([undefined]);
     });
 
-    it('adds nothing of a batch of which the server refuses a part', async () => {
+    it('adds nothing of a batch if the server refuses a part of it', async () => {
       const { admin, store, table } = await setUp();
       await store.add([use(idOf(1), ORDERS)]);
       await admin.run(`UPDATE ${table} SET uses = 9223372036854775807 WHERE id = '${idOf(1)}'`);
@@ -209,7 +209,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       expect(await usesOf(store, idOf(1))).toBe(8);
     });
 
-    it('tells the longest scopes apart by their last character', async () => {
+    it('distinguishes the longest scopes by their last characters', async () => {
       const { store } = await setUp();
       const scopes = range(300).map(
         (index) => `GET:shop.example/${'x'.repeat(1003)}${`${index}`.padStart(4, '0')}`,
@@ -224,7 +224,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       );
     });
 
-    it('keeps the rows of a token few, however many scopes it uses', async () => {
+    it('limits the rows of a token, however many scopes it uses', async () => {
       const { admin, store, table } = await setUp();
       for (const turn of range(4)) {
         const scopes = range(100).map((index) => `${ORDERS}/${turn * 100 + index}`);
@@ -232,18 +232,18 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       }
 
       expect(await usesOf(store)).toBe(400);
-      // 256 scopes, the others, and the refusals.
+      // 256 scopes, one row for all further scopes, and one for refusals.
       expect(await stored(admin, table)).toBe(258);
     });
 
-    it('counts at most 256 scopes apart also if several processes add new ones at once', async () => {
+    it('counts at most 256 scopes separately, even if several stores add new ones concurrently', async () => {
       const { table, store } = await setUp();
       const stores = range(8).map(() => host().store(table));
       const rounds = range(3);
       for (const round of rounds) {
         await Promise.all(
-          stores.map((each, place) =>
-            each.add(range(64).map((index) => use(ID, `${ORDERS}/${place}/${index}`, 1, round))),
+          stores.map((each, writer) =>
+            each.add(range(64).map((index) => use(ID, `${ORDERS}/${writer}/${index}`, 1, round))),
           ),
         );
       }
@@ -255,7 +255,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       expect(await usesOf(store)).toBe(8 * 64 * rounds.length);
     });
 
-    it('rejects in time while another transaction holds a row, and adds later', async () => {
+    it('rejects at its deadline while another transaction holds a row, and adds afterwards', async () => {
       const { admin, own, store, table } = await setUp({}, { deadlineMs: 300 });
       const patient = own.store(table);
       await patient.add([use(ID, ORDERS)]);
@@ -264,7 +264,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       expect(await codeOf(store.add([use(ID, ORDERS)]))).toBe('store_unavailable');
       await other.end();
       await patient.add([use(ID, ORDERS)]);
-      // The one that was given up may have been carried out.
+      // The batch that timed out may have been carried out.
       expect([11, 12]).toContain(await usesOf(patient));
     });
   });
@@ -272,43 +272,46 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
   describe.skipIf(url === undefined)('concurrent writers of overlapping batches', () => {
     const SCOPES = [ORDERS, `${ORDERS}/{}`, 'POST:shop.example/orders'];
 
-    /** Batches in orders of their own, of tokens that all writers share. */
+    /** A batch of tokens that all writers share, in an order that differs by writer. */
     function batchOf(writer: number, round: number): UsageDelta[] {
       const step = [7, 11, 13, 17][writer % 4] ?? 1;
       return range(150).flatMap((index) => {
-        const place = (index * step + round) % 150;
-        const scope = SCOPES[place % 3] ?? ORDERS;
+        const token = (index * step + round) % 150;
+        const scope = SCOPES[token % 3] ?? ORDERS;
         return [
-          use(idOf(place), scope, writer + 1, (writer * 37 + round * 101) % 1000),
-          ...(place % 5 === 0 ? [{ id: idOf(place), refusals: 1 }] : []),
+          use(idOf(token), scope, writer + 1, (writer * 37 + round * 101) % 1000),
+          ...(token % 5 === 0 ? [{ id: idOf(token), refusals: 1 }] : []),
         ];
       });
     }
 
-    it.each(['read committed', 'repeatable read'])('add up exactly (%s)', async (isolation) => {
-      const { table, store } = await setUp();
-      const [writers, rounds] = [range(6), range(8)];
-      const hosts = writers.map(() => host({ isolation }));
-      await Promise.all(
-        hosts.map(async (own, writer) => {
-          const each = own.store(table, { deadlineMs: 20_000 });
-          for (const round of rounds) await each.add(batchOf(writer, round));
-        }),
-      );
+    it.each(['read committed', 'repeatable read'])(
+      'add up exactly and without deadlocks (%s)',
+      async (isolation) => {
+        const { table, store } = await setUp();
+        const [writers, rounds] = [range(6), range(8)];
+        const hosts = writers.map(() => host({ isolation }));
+        await Promise.all(
+          hosts.map(async (own, writer) => {
+            const each = own.store(table, { deadlineMs: 20_000 });
+            for (const round of rounds) await each.add(batchOf(writer, round));
+          }),
+        );
 
-      const all = writers.flatMap((writer) => rounds.flatMap((round) => batchOf(writer, round)));
-      const latest = Math.max(...all.map(({ scope, ...delta }) => timeOf(delta)));
-      const usages = await store.read(range(150).map(idOf));
-      for (const [place, usage] of usages.entries()) {
-        const scope = SCOPES[place % 3] ?? ORDERS;
-        // 1 + 2 + … + 6 in each round.
-        expect(usage?.scopes).toEqual([
-          { scope, uses: 21 * rounds.length, lastUsedAt: new Date(latest) },
-        ]);
-        expect(usage?.refusals).toBe(place % 5 === 0 ? writers.length * rounds.length : 0);
-      }
-      expect(hosts.map(({ deadlocks }) => deadlocks())).toEqual(writers.map(() => 0));
-    });
+        const all = writers.flatMap((writer) => rounds.flatMap((round) => batchOf(writer, round)));
+        const latest = Math.max(...all.map(({ scope, ...delta }) => timeOf(delta)));
+        const usages = await store.read(range(150).map(idOf));
+        for (const [index, usage] of usages.entries()) {
+          const scope = SCOPES[index % 3] ?? ORDERS;
+          // The writers add 1 + 2 + … + 6 in each round.
+          expect(usage?.scopes).toEqual([
+            { scope, uses: 21 * rounds.length, lastUsedAt: new Date(latest) },
+          ]);
+          expect(usage?.refusals).toBe(index % 5 === 0 ? writers.length * rounds.length : 0);
+        }
+        expect(hosts.map(({ deadlocks }) => deadlocks())).toEqual(writers.map(() => 0));
+      },
+    );
 
     it('survive a deadlock with a transaction of the host (the control)', async () => {
       const { admin, own, store, table } = await setUp({}, { deadlineMs: 20_000 });
@@ -320,7 +323,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       for (const id of rest) await other.run(changed(id));
       const adding = store.add(ids.map((id) => use(id, ORDERS)));
       await expect.poll(() => isLocked(admin, table, first), { timeout: 5000 }).toBe(true);
-      // The batch holds the first row and waits for another one, as this transaction does now.
+      // The batch holds the first row and waits for another one. Now this transaction waits for the first row.
       const isVictim = await other.run(changed(first)).then(
         () => false,
         () => true,
@@ -332,7 +335,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       expect(await usesOf(store, first)).toBe(isVictim ? 2 : 102);
     });
 
-    it('of several processes add up exactly', async () => {
+    it('add up exactly across processes', async () => {
       const { table, store } = await setUp();
       const children = range(3).map((writer) => startFlusher(name, `${url}#${table}`, writer));
       const ends = await Promise.all(
@@ -353,7 +356,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
   });
 
   describe.skipIf(url === undefined)('migrateUsage', () => {
-    it('may be called by many at once and again, and keeps what is there', async () => {
+    it('can be called concurrently and repeatedly, and keeps the counts', async () => {
       const made = host();
       const table = newName();
       onTestFinished(async () => void (await made.run(`DROP TABLE IF EXISTS ${table}`)));
@@ -367,7 +370,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       expect(await store.since()).toEqual(since);
     });
 
-    it('creates what the printed SQL creates', async () => {
+    it('creates the same table as usageMigrationSql', async () => {
       const { admin, table } = await setUp();
       const printed = newName();
       onTestFinished(async () => void (await admin.run(`DROP TABLE IF EXISTS ${printed}`)));
@@ -405,13 +408,13 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       expect(await codeOf(made.store(table).add([use(ID, ORDERS)]))).toBe('store_unavailable');
     });
 
-    it('makes a table that is refused as one of tokens', async () => {
+    it('creates a table that the migration for tokens refuses', async () => {
       const { admin, table } = await setUp();
 
       expect(await codeOf(admin.tokenTable(table))).toBe('invalid_options');
     });
 
-    it('refuses a table of a later version that says so, and takes one that does not', async () => {
+    it('refuses a later schema that needs later code, and accepts one that does not', async () => {
       const { admin, table } = await setUp();
       const comment = (text: string) =>
         name === 'MariaDB'
@@ -424,7 +427,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       await admin.migrate(table);
     });
 
-    it('needs no right to create if the table is there', async () => {
+    it('needs no CREATE privilege if the table exists', async () => {
       const { admin, table } = await setUp();
       const user = await admin.restricted(table, 'SELECT, INSERT, UPDATE, DELETE');
       await user.migrate(table);
@@ -435,7 +438,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       expect(await store.read([ID])).toEqual([undefined]);
     });
 
-    it('takes a name that is longer than one of a table of tokens by its end', async () => {
+    it('accepts a table name of the maximum length for tokens plus the suffix _usage', async () => {
       const made = host();
       const table = `${newName().padEnd(48, 'x')}_usage`;
       onTestFinished(async () => void (await made.run(`DROP TABLE IF EXISTS ${table}`)));
@@ -446,7 +449,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
     });
 
     it.each(['no name', 'a.b.c', '', "x'y", 'x'.repeat(65)])(
-      'refuses the name %j',
+      'refuses the table name %j',
       async (table) => {
         expect(await codeOf(host().migrate(table))).toBe('invalid_options');
         expect(await codeOf(() => host().store(table))).toBe('invalid_options');
@@ -468,7 +471,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       expect(await admin.store(table).since()).toEqual(since);
     });
 
-    it('begins now if somebody has emptied the table', async () => {
+    it('starts over if the table was emptied', async () => {
       const { admin, store, table } = await setUp();
       await admin.run(`UPDATE ${table} SET last_used_at = 1000 WHERE id = ''`);
       expect(await store.since()).toEqual(new Date(1000));
@@ -479,7 +482,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       expect(await store.since()).toEqual(since);
     });
 
-    it('outlives forget', async () => {
+    it('does not change on forget', async () => {
       const { store } = await setUp();
       const since = await store.since();
       await store.add([use(ID, ORDERS)]);
@@ -490,7 +493,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
   });
 
   describe.skipIf(url === undefined)('a call', () => {
-    it('says how to create the table if it is missing', async () => {
+    it('names migrateUsage in its error if the table is missing', async () => {
       const store = host().store(newName());
       const calls = [
         () => store.add([use(ID, ORDERS)]),
@@ -504,7 +507,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       }
     });
 
-    it('is refused by a user who may only read, if it writes', async () => {
+    it('rejects if it writes as a user who can only read', async () => {
       const { admin, store, table } = await setUp();
       await store.add([use(ID, ORDERS)]);
       const reader = (await admin.restricted(table, 'SELECT')).store(table);
@@ -517,7 +520,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       expect(await usesOf(reader)).toBe(1);
     });
 
-    it('that writes rejects on connections that are read-only', async () => {
+    it('rejects if it writes over a read-only connection', async () => {
       const { store } = await setUp({ isReadOnly: true });
 
       for (const call of [() => store.add([use(ID, ORDERS)]), () => store.forget([ID])]) {
@@ -537,23 +540,23 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
     });
   });
 
-  describe.skipIf(url === undefined)('a service', () => {
-    it('counts in it, shows it in other processes, and leaves the pool of the host open', async () => {
+  describe.skipIf(url === undefined)('below a service', () => {
+    it('counts uses, shows them to another service, and leaves the pool of the host open', async () => {
       const { admin, table, store } = await setUp();
-      const kept = new MemoryTokenStore();
+      const records = new MemoryTokenStore();
       const keys = [generateKey()];
       const serviceOn = (usage: UsageStore) =>
-        new TokenService({ store: kept, keys, prefix: 'acme', usage: { store: usage } });
+        new TokenService({ store: records, keys, prefix: 'acme', usage: { store: usage } });
       const tokens = serviceOn(store);
       const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
       await tokens.verify(value, { scope: SCOPE });
       await tokens.verify(value, { scope: 'PUT:shop.example/orders' });
-      const before = await kept.find([id]);
+      const before = await records.find([id]);
       await tokens.close();
 
       const elsewhere = serviceOn(admin.store(table));
       expect(await elsewhere.usage('acme', id)).toMatchObject({ uses: 1, refusals: 1 });
-      expect(await kept.find([id])).toEqual(before);
+      expect(await records.find([id])).toEqual(before);
       expect(await usesOf(store, id)).toBe(1);
     });
   });
@@ -568,7 +571,7 @@ function shapeOf({ run }: Host, table: string): Promise<unknown> {
   );
 }
 
-/** Whether somebody else has locked the row of a token. */
+/** Whether another transaction has locked the row of a token. */
 async function isLocked({ begin }: Host, table: string, id: TokenId): Promise<boolean> {
   const probe = await begin();
   try {
@@ -584,7 +587,7 @@ async function isLocked({ begin }: Host, table: string, id: TokenId): Promise<bo
 const FLUSHED = 400;
 const FLUSHES = 15;
 
-/** Adds to the counts of all tokens, in an order of its own. */
+/** Adds to the counts of all tokens, in an order that differs by writer. */
 const FLUSHER = `
   import { USAGE_ENGINES } from './test/usage/engines.ts';
   const [engine, place, writer] = process.argv.slice(1);

@@ -23,7 +23,7 @@ async function usesIn(store: UsageStore): Promise<number | undefined> {
 describe('memory usage store', () => {
   it.each(usageContract)('$name', (promise) => promise.run(() => new MemoryUsageStore()));
 
-  it('counts since it was made, by the clock that it is given', async () => {
+  it('counts since it was created, by the clock it is given', async () => {
     const start = new Date('2026-01-01T00:00:00.000Z');
     const clock = manualClock(start);
     const store = new MemoryUsageStore({ clock });
@@ -33,7 +33,7 @@ describe('memory usage store', () => {
     expect(await new MemoryUsageStore({ clock }).since()).toEqual(clock.now());
   });
 
-  it('refuses what is no clock', async () => {
+  it('refuses a clock that returns an invalid date', async () => {
     const clock = { now: () => new Date(Number.NaN) };
 
     expect(await codeOf(() => new MemoryUsageStore({ clock }))).toBe('invalid_options');
@@ -44,10 +44,10 @@ describe.each(PLACES)('SQLite usage store %s', (_, make) => {
   it.each(usageContract)('$name', (promise) => promise.run(() => SqliteUsageStore.open(make())));
 });
 
-/** Stores that each break one promise, and the cases that have to notice. */
+/** Stores that each break one promise, and the cases that must fail. */
 const BROKEN: [string, new () => UsageStore, RegExp][] = [
   [
-    'keeps the last time it was given',
+    'keeps the last given time instead of the latest',
     class extends MemoryUsageStore {
       override async add(batch: readonly UsageDelta[]): Promise<void> {
         for (const delta of batch) {
@@ -69,7 +69,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
     /never moves the time/,
   ],
   [
-    'has no bound on scopes',
+    'drops the uses after the first 256 of a batch',
     class extends MemoryUsageStore {
       override async add(batch: readonly UsageDelta[]): Promise<void> {
         for (const [index, delta] of batch.entries()) {
@@ -89,14 +89,14 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
     /keeps refusals apart/,
   ],
   [
-    'forgets nothing',
+    'ignores forget',
     class extends MemoryUsageStore {
       override async forget(): Promise<void> {}
     },
     /forget: removes uses and refusals/,
   ],
   [
-    'adds refusals to the uses of totals',
+    'counts refusals as uses in totals',
     class extends MemoryUsageStore {
       override async totals(ids: readonly TokenId[]) {
         const totals = await super.totals(ids);
@@ -106,7 +106,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
     /totals: sums up what read returns/,
   ],
   [
-    'leaves out of totals what is not counted apart',
+    'leaves uses of the scope "other" out of totals',
     class extends MemoryUsageStore {
       override async totals(ids: readonly TokenId[]) {
         const usages = await super.read(ids);
@@ -123,7 +123,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
     /totals: counts all scopes/,
   ],
   [
-    'folds case',
+    'ignores the case of scopes',
     class extends MemoryUsageStore {
       override add(batch: readonly UsageDelta[]): Promise<void> {
         return super.add(
@@ -136,7 +136,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
     /compares scopes byte by byte/,
   ],
   [
-    'answers in an order of its own',
+    'returns usages in its own order',
     class extends MemoryUsageStore {
       override async read(ids: readonly TokenId[]) {
         return super.read([...new Set(ids)].sort());
@@ -145,7 +145,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
     /in the order of the ids/,
   ],
   [
-    'starts again with each batch',
+    'moves since with each batch',
     class extends MemoryUsageStore {
       #batches = 0;
       override async add(batch: readonly UsageDelta[]): Promise<void> {
@@ -159,7 +159,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
     /since: is one time/,
   ],
   [
-    'has no valid start',
+    'returns an invalid date for since',
     class extends MemoryUsageStore {
       override async since() {
         return new Date(Number.NaN);
@@ -182,7 +182,7 @@ describe('usageContract', () => {
 });
 
 describe('SqliteUsageStore', () => {
-  it('keeps counts from one opening to the next', async () => {
+  it('keeps counts when the file is opened again', async () => {
     const file = newFile();
     const first = SqliteUsageStore.open(file);
     await first.add([useOf(2)]);
@@ -193,7 +193,7 @@ describe('SqliteUsageStore', () => {
     expect(await usesIn(second)).toBe(5);
   });
 
-  it('counts since its file was made, whoever opens it later', async () => {
+  it('counts since its file was created, also when that is opened again', async () => {
     const file = newFile();
     const first = SqliteUsageStore.open(file);
     const since = await first.since();
@@ -205,7 +205,7 @@ describe('SqliteUsageStore', () => {
     expect(await second.since()).toEqual(new Date(since.getTime() - 1000));
   });
 
-  it('takes over a database of version 1, whose counts are complete from then on', async () => {
+  it('upgrades a database of version 1, keeps its counts, and starts since at the upgrade', async () => {
     const file = newFile();
     const first = SqliteUsageStore.open(file);
     await first.add([useOf(2)]);
@@ -219,7 +219,7 @@ describe('SqliteUsageStore', () => {
     expect(await usesIn(second)).toBe(2);
   });
 
-  it('adds up what several connections write to one file', async () => {
+  it('adds up the counts of several connections to one file', async () => {
     const file = newFile();
     const [one, two] = [opened(SqliteUsageStore.open(file)), opened(SqliteUsageStore.open(file))];
     await Promise.all(
@@ -230,7 +230,7 @@ describe('SqliteUsageStore', () => {
     expect(await usesIn(two)).toBe(20);
   });
 
-  it('waits for a lock of another process by a timer', async () => {
+  it('waits for the lock of another connection without blocking the process', async () => {
     const file = newFile();
     const store = opened(SqliteUsageStore.open(file));
     const other = opened(new DatabaseSync(file));
@@ -244,7 +244,7 @@ describe('SqliteUsageStore', () => {
     expect(await usesIn(store)).toBe(1);
   });
 
-  it('refuses the database of the tokens and leaves it unchanged', async () => {
+  it('refuses the database of a token store and leaves that usable', async () => {
     const file = newFile();
     await SqliteTokenStore.open(file).close();
 
@@ -252,7 +252,7 @@ describe('SqliteUsageStore', () => {
     expect(opened(SqliteTokenStore.open(file)).local).toBe(true);
   });
 
-  it('is refused by the token store', async () => {
+  it('has a database that a token store refuses and leaves usable', async () => {
     const file = newFile();
     await SqliteUsageStore.open(file).close();
 
@@ -260,7 +260,7 @@ describe('SqliteUsageStore', () => {
     expect(await usesIn(opened(SqliteUsageStore.open(file)))).toBeUndefined();
   });
 
-  it('refuses a database of a later version', async () => {
+  it('refuses a database of a later schema version', async () => {
     const file = newFile();
     await SqliteUsageStore.open(file).close();
     const handle = opened(new DatabaseSync(file));
@@ -275,7 +275,7 @@ describe('SqliteUsageStore', () => {
     expect(await codeOf(() => SqliteUsageStore.open(thing as never))).toBe('invalid_options');
   });
 
-  it('adds nothing of a batch of which a part fails', async () => {
+  it('adds nothing of a batch if a part of it fails', async () => {
     const store = opened(SqliteUsageStore.open(newFile()));
     await store.add([useOf(1)]);
     const broken = { id: ID, refusals: Number.NaN };
@@ -298,7 +298,7 @@ describe('SqliteUsageStore', () => {
     expect(await usesIn(store)).toBe(1);
   });
 
-  it('rejects after it was closed, and leaves a handle of the host open', async () => {
+  it('rejects after close, but leaves a handle of the host open', async () => {
     const own = SqliteUsageStore.open(newFile());
     await own.close();
     const handle = opened(new DatabaseSync(newFile()));

@@ -22,15 +22,15 @@ describe.each(
   STORES.flatMap(([store, open]) =>
     HARMLESS.map(([name, chosen]) => [store, name, () => withFaults(open(), ...chosen)] as const),
   ),
-)('%s with %s', (_, __, open) => {
+)('%s store with %s', (_, __, open) => {
   it.each(storeContract)('$name', (promise) => promise.run(open));
 });
 
-describe('a store that loses calls', () => {
+describe('storeContract', () => {
   it.each([
     ['requests', faults.lostRequest()],
     ['answers', faults.lostAnswer()],
-  ])('of %s breaks nearly every promise', async (_, fault) => {
+  ])('fails in nearly every case if the store loses %s', async (_, fault) => {
     const open = () => withFaults(new MemoryTokenStore(), fault);
     const outcomes = await Promise.allSettled(storeContract.map((promise) => promise.run(open)));
     const broken = outcomes.filter(({ status }) => status === 'rejected');
@@ -38,25 +38,28 @@ describe('a store that loses calls', () => {
   });
 });
 
-describe('a service over a store', () => {
+describe('a service whose store has faults', () => {
   it.each([
-    ['lost requests', faults.lostRequest, false],
-    ['lost answers', faults.lostAnswer, true],
-  ])('with %s of revoke does not know, and says so', async (_, fault, isRevoked) => {
-    const inner = new MemoryTokenStore();
-    const store = withFaults(
-      inner,
-      fault(({ method }) => method === 'revoke'),
-    );
-    const { tokens } = setUp({ store });
-    const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    ['a lost request', faults.lostRequest, false],
+    ['a lost answer', faults.lostAnswer, true],
+  ])(
+    'rejects revoke with store_unavailable after %s, and verify follows the store',
+    async (_, fault, isRevoked) => {
+      const inner = new MemoryTokenStore();
+      const store = withFaults(
+        inner,
+        fault(({ method }) => method === 'revoke'),
+      );
+      const { tokens } = setUp({ store });
+      const { id, value } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
 
-    expect(await codeOf(tokens.revoke('acme', id))).toBe('store_unavailable');
-    expect((await recordOf(inner, id)).revokedAt !== undefined).toBe(isRevoked);
-    expect((await tokens.verify(value, need)).ok).toBe(!isRevoked);
-  });
+      expect(await codeOf(tokens.revoke('acme', id))).toBe('store_unavailable');
+      expect((await recordOf(inner, id)).revokedAt !== undefined).toBe(isRevoked);
+      expect((await tokens.verify(value, need)).ok).toBe(!isRevoked);
+    },
+  );
 
-  it('with a read that hangs answers at its deadline, and goes on after', async () => {
+  it('rejects verify at its deadline while reads hang, and works again afterwards', async () => {
     let isHanging = false;
     const store = withFaults(
       new MemoryTokenStore(),
@@ -70,7 +73,7 @@ describe('a service over a store', () => {
     expect((await tokens.verify(value, need)).ok).toBe(true);
   });
 
-  it('keeps its id when a taken one is delivered twice', async () => {
+  it('issues a token that exists, even if the insert is delivered twice', async () => {
     const { tokens } = setUp({ store: withFaults(new MemoryTokenStore(), faults.duplicate()) });
     const { id } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
     expect((await tokens.get('acme', id))?.id).toBe(id);
@@ -78,7 +81,7 @@ describe('a service over a store', () => {
 });
 
 describe('withFaults', () => {
-  it('befalls the calls it is told to, the first fault outermost', async () => {
+  it('applies the faults to each call, the first one outermost', async () => {
     const seen: string[] = [];
     const note =
       (name: string): StoreFault =>
@@ -92,7 +95,7 @@ describe('withFaults', () => {
     expect(seen).toEqual(['outer find', 'inner find']);
   });
 
-  it('leaves out what the store does not have, and is never local', () => {
+  it('has only the optional methods that the store has, and is never local', () => {
     const wrapped = withFaults(new MemoryTokenStore());
     expect([wrapped.local, wrapped.watch, wrapped.doctor]).toEqual([false, undefined, undefined]);
     const sqlite = withFaults(SqliteTokenStore.open(':memory:'));

@@ -1,4 +1,5 @@
-// What must and what must not compile. Each line that must not has one beside it that does.
+// Lines that must compile, and lines that must not. Each line that must not has a similar one beside it
+// that does.
 import { MemoryTokenStore, TokenService } from '../../src/index.ts';
 import {
   type CatalogPattern,
@@ -10,10 +11,7 @@ import {
   scopeIn,
   type TypedCatalog,
 } from '../../src/scope/index.ts';
-
-type Equal<A, B> =
-  (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
-const same = <A, B>(_: Equal<A, B>): void => {};
+import { same } from './same.ts';
 
 declare const id: string;
 
@@ -41,7 +39,7 @@ plain.expand([id]);
 ScopeCatalog.from(catalog).expand([id]);
 new TokenService({ store: new MemoryTokenStore(), keys: [], prefix: 'tw', catalog });
 new TokenService({ store: new MemoryTokenStore(), keys: [], prefix: 'tw', catalog: () => catalog });
-// @ts-expect-error: and not the other way round
+// @ts-expect-error: a plain catalog is not a typed one
 const typed: TypedCatalog<Entry> = plain;
 
 // Entries.
@@ -104,9 +102,9 @@ defineCatalog(["GET:shop.example/it's/$1:2@3", 'GET:shop.example/a/$$', 'GET:sho
 defineCatalog(['M-SEARCH:shop.example/orders', 'GET:d/a']);
 defineCatalog([]);
 
-// Patterns asked for.
+// Requested patterns.
 catalog.expand(['GET:shop.example/orders', '*:*/*']);
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 catalog.expand(['GET:shop.example/order', '*:*/*']);
 catalog.expand(['GET:shop.example/orders/5']);
 // @ts-expect-error: not on a segment boundary
@@ -127,7 +125,7 @@ catalog.expand(['POST:*/orders/open/deep']);
 // @ts-expect-error: each part meets an entry, but all three meet none
 catalog.expand(['POST:*/x:y/z']);
 catalog.expand([`GET:shop.example/orders/${id}`]);
-// @ts-expect-error: may name something else than what lies below
+// @ts-expect-error: could name something other than a path below
 catalog.expand([`GET:shop.example/orders${id}`]);
 // @ts-expect-error: any method
 catalog.expand([`${id}:shop.example/orders`]);
@@ -135,20 +133,20 @@ catalog.expand([`${id}:shop.example/orders`]);
 catalog.expand([`GET:*.${id}/orders`]);
 // @ts-expect-error: any text
 catalog.expand([id]);
-// @ts-expect-error: a path in a path does not pass for a domain
+// @ts-expect-error: a part of a path is not a domain
 catalog.expand(['GET:y/z']);
 same<ReturnType<typeof catalog.toArray>, Entry[]>(true);
 
-// Annotated ones.
+// Annotated patterns.
 const defaults: Pattern[] = ['GET:shop.example/orders', 'GET:shop.example/orders/5', '*:*/*'];
-// @ts-expect-error: misspelt
-const misspelt: Pattern[] = ['GET:shop.example/orders', 'GET:shop.example/order'];
+// @ts-expect-error: misspelled
+const misspelled: Pattern[] = ['GET:shop.example/orders', 'GET:shop.example/order'];
 const entry: Entry = 'GET:shop.example/orders';
 // @ts-expect-error: below an entry, and not one
 const below: Entry = 'GET:shop.example/orders/5';
 catalog.expand(defaults);
 catalog.expand([...defaults, entry]);
-// @ts-expect-error: misspelt beside good ones
+// @ts-expect-error: misspelled beside good ones
 catalog.expand([...defaults, 'GET:shop.example/order']);
 // @ts-expect-error: patterns of a larger catalog
 shop.expand(defaults);
@@ -164,12 +162,12 @@ function one() {
   return scopeIn(catalog, 'GET:shop.example/orders');
 }
 scopeIn(catalog, `GET:shop.example/orders/${id}`);
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 scopeIn(catalog, 'GET:shop.example/order');
 // @ts-expect-error: any text
 scopeIn(catalog, id);
 
-// Any one segment, and the end of a path.
+// Templates and closed paths.
 const hub = defineCatalog([
   'GET:api.example/repos/{owner}/{repo}/issues$',
   'GET:api.example/repos/{}/{}/git',
@@ -184,7 +182,7 @@ same<
   | 'GET:api.example/$'
 >(true);
 scopeIn(hub, 'GET:api.example/repos/acme/site/issues$');
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 scopeIn(hub, 'GET:api.example/repos/acme/site/isues$');
 scopeIn(hub, 'GET:api.example/repos/acme/site/issues');
 // @ts-expect-error: below a closed entry
@@ -212,13 +210,13 @@ scopeIn(hub, 'POST:api.example/orders/*');
 // @ts-expect-error: a slash at the end
 scopeIn(hub, 'GET:api.example/repos/acme/site/git/');
 scopeIn(hub, `GET:api.example/repos/${id}/${id}/issues$`);
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 scopeIn(hub, `GET:api.example/repos/${id}/${id}/isues$`);
 scopeIn(hub, `*:*.example/repos/${id}/${id}/issues$`);
-// @ts-expect-error: no entry holds any segment here
+// @ts-expect-error: no entry has a template here
 scopeIn(hub, `GET:api.example/${id}/acme/site/issues$`);
 hub.expand([`POST:api.example/orders/${id}$`, `POST:api.example/orders/A-${id}$`]);
-// @ts-expect-error: where the entry holds a literal
+// @ts-expect-error: a variable part where the entry has a literal
 hub.expand([`POST:api.example/ord${id}/7$`]);
 
 type HubPattern = CatalogPattern<typeof hub>;
@@ -232,9 +230,9 @@ const ofHub: HubPattern[] = [
   '*:*/$',
 ];
 hub.expand(ofHub);
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 const offHub: HubPattern[] = [...ofHub, 'GET:api.example/repos/acme/site/isues$'];
-// @ts-expect-error: an annotation knows what fills an entry whole, not a part of one
+// @ts-expect-error: an annotation accepts filled templates only in a whole entry
 const partOfHub: HubPattern[] = [...ofHub, 'GET:api.example/repos/acme'];
 
 // Without a catalog.
@@ -247,4 +245,4 @@ const pathless: ScopeText[] = ['GET:shop.example/orders', 'GET:shop.example'];
 // @ts-expect-error: in lower case
 const lowerText: ScopeText[] = ['GET:shop.example/orders', 'get:shop.example/orders'];
 
-export { below, lower, lowerText, methods, misspelt, offHub, partOfHub, pathless, texts, typed };
+export { below, lower, lowerText, methods, misspelled, offHub, partOfHub, pathless, texts, typed };

@@ -1,6 +1,6 @@
 // Measures what typed catalogs cost the compiler: node test/types/measure.ts
-// For 10 to 1500 entries and 50 uses each: the catalog alone, the uses as calls of `expand`,
-// and as annotations with `CatalogPattern`. All include the check of src/scope, as the first row.
+// For 10 to 1500 entries and 50 uses each: the catalog alone, the uses as calls of `expand`, and as
+// annotations with `CatalogPattern`. All rows include the check of src/scope, shown in the first row.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -20,8 +20,8 @@ const WAYS: Readonly<Record<string, (asked: readonly string[]) => string[]>> = {
   'expand, 50 calls': (asked) => asked.map((text) => `catalog.expand([${quoted(text)}]);`),
   'CatalogPattern, 50': (asked) =>
     asked.map(
-      (text, place) =>
-        `export const asked${place}: CatalogPattern<typeof catalog> = ${quoted(text)};`,
+      (text, index) =>
+        `export const asked${index}: CatalogPattern<typeof catalog> = ${quoted(text)};`,
     ),
 };
 
@@ -39,7 +39,7 @@ for (const size of SIZES) {
   }
 }
 
-/** The best of some runs, for the machine may be busy. */
+/** The best of several runs, because the machine can be busy. */
 function measure(
   folder: string,
   entries: readonly string[],
@@ -85,8 +85,8 @@ function writeProgram(folder: string, lines: readonly string[]): void {
 }
 
 /**
- * In the manner of a large API: up to 60 domains of two to five labels, the first of which has every
- * other entry, five methods, and closed paths of one to seven segments.
+ * Entries like those of a large API: five methods, up to 60 domains of two to five labels, of which
+ * the first has every other entry, and closed paths of one to seven segments.
  */
 function makeEntries(count: number): string[] {
   const entries = new Set<string>();
@@ -111,18 +111,18 @@ function makeEntries(count: number): string[] {
   return [...entries];
 }
 
-function word(place: number): string {
-  return WORDS[place % WORDS.length] ?? '';
+function word(index: number): string {
+  return WORDS[index % WORDS.length] ?? '';
 }
 
-/** Entries, what they cover, and wildcards of every kind. */
+/** Entries, scopes that they cover, and wildcards of every kind. */
 function makeUses(entries: readonly string[]): string[] {
-  return Array.from({ length: USES }, (_, place) => {
-    const entry = entries[(place * 37) % entries.length] ?? '';
+  return Array.from({ length: USES }, (_, index) => {
+    const entry = entries[(index * 37) % entries.length] ?? '';
     const [, method, domain = '', path = ''] = /^([^:]+):([^/]+)\/(.*)$/.exec(entry) ?? [];
     const labels = domain.split('.');
-    const parent = `*.${labels.slice(1 + (place % (labels.length - 1))).join('.')}`;
-    const filled = path.replaceAll('{}', `x${place}`);
+    const parent = `*.${labels.slice(1 + (index % (labels.length - 1))).join('.')}`;
+    const filled = path.replaceAll('{}', `x${index}`);
     const kinds = [
       entry,
       `${method}:${domain}/${filled}`,
@@ -133,7 +133,7 @@ function makeUses(entries: readonly string[]): string[] {
       `*:${parent}/${path}`,
       `${method}:${domain}/*`,
     ];
-    return kinds[place % kinds.length] ?? '';
+    return kinds[index % kinds.length] ?? '';
   });
 }
 

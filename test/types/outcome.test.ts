@@ -1,6 +1,6 @@
 import type ts from 'typescript';
 import { describe, expect, it } from 'vitest';
-import { complaintsAbout } from './support.ts';
+import { diagnosticsOf } from './support.ts';
 
 const HEAD = `import type { GuardOutcome } from './src/http/index.ts';
 import type { Verdict } from './src/index.ts';
@@ -8,7 +8,7 @@ declare const outcome: GuardOutcome;
 declare const verdict: Verdict;
 `;
 
-/** The tsconfig that Next.js writes by itself, and the one of this project. */
+/** Like the tsconfig that Next.js generates, and like the one of this project. */
 const SETTINGS: readonly (readonly [string, ts.CompilerOptions])[] = [
   ['without strict', { strict: false, exactOptionalPropertyTypes: false, types: ['node'] }],
   ['with strict', { types: ['node'] }],
@@ -22,13 +22,13 @@ export const reason: string = verdict.ok ? verdict.token.id : verdict.reason;
 export const needed: string | undefined = verdict.ok ? undefined : verdict.needed;
 `;
 
-describe.each(SETTINGS)('the outcome of a guard, and a verdict, %s', (_, options) => {
+describe.each(SETTINGS)('the types of a guard outcome and a verdict, %s', (_, options) => {
   const messages = (text: string) =>
-    complaintsAbout({ 'outcome.ts': HEAD + text }, { ...options, skipLibCheck: true }).map(
+    diagnosticsOf({ 'outcome.ts': HEAD + text }, { ...options, skipLibCheck: true }).map(
       ({ message }) => message,
     );
 
-  it('may be used as the pages show it', () => {
+  it('compile as the documentation uses them', () => {
     expect(messages(CANONICAL)).toEqual([]);
   });
 
@@ -40,8 +40,8 @@ describe.each(SETTINGS)('the outcome of a guard, and a verdict, %s', (_, options
 });
 
 describe('with strict', () => {
-  it('a response is not there before ok was asked for', () => {
-    const messages = complaintsAbout(
+  it('the response of an outcome cannot be used before ok is checked', () => {
+    const messages = diagnosticsOf(
       { 'outcome.ts': `${HEAD}export const response: Response = outcome.response;` },
       { types: ['node'], skipLibCheck: true },
     ).map(({ message }) => message);

@@ -1,5 +1,5 @@
-// Which scopes a service with a typed catalog accepts. Each line that must not compile has one beside it
-// that does.
+// Which scopes a service with a typed catalog accepts. Each line that must not compile has a similar one
+// beside it that does.
 import type { IncomingMessage } from 'node:http';
 import {
   type BearerGuard,
@@ -33,10 +33,7 @@ import {
   ScopeCatalog,
   scopeIn,
 } from '../../src/scope/index.ts';
-
-type Equal<A, B> =
-  (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
-const same = <A, B>(_: Equal<A, B>): void => {};
+import { same } from './same.ts';
 
 declare const text: string;
 declare const texts: readonly string[];
@@ -55,7 +52,7 @@ const options = { store: new MemoryTokenStore(), keys: [], prefix: 'tw' };
 const account = 'ada';
 const tokens = new TokenService({ ...options, catalog });
 
-// The service learns the entries from its catalog, however it gets it.
+// The service infers the entries from its catalog: given directly, by a function, or by a promise.
 same<typeof tokens, TokenService<Entry>>(true);
 const byAccount = new TokenService({ ...options, catalog: () => catalog });
 same<typeof byAccount, TokenService<Entry>>(true);
@@ -63,7 +60,7 @@ const later = new TokenService({ ...options, catalog: async () => catalog });
 same<typeof later, TokenService<Entry>>(true);
 same<Awaited<ReturnType<typeof tokens.scopes>>, Entry[]>(true);
 
-// Without types it knows none, and accepts any text.
+// Without a typed catalog it accepts any text.
 const untyped = new TokenService(options);
 same<typeof untyped, TokenService>(true);
 const plain = new TokenService({ ...options, catalog: ScopeCatalog.from(['GET:a.example/b']) });
@@ -79,27 +76,27 @@ new TokenService({ ...options, catalog: ['GET:a.example/b'] });
 
 // issue
 tokens.issue({ account, scopes: ['GET:shop.example/orders', 'GET:shop.example/orders/7'] });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 tokens.issue({ account, scopes: ['GET:shop.example/ordrs'] });
 tokens.issue({ account, scopes: ['*:shop.example/*', 'GET:*.example/users/7$'] });
 // @ts-expect-error: a wildcard that overlaps no entry
 tokens.issue({ account, scopes: ['*:hop.example/*'] });
-// @ts-expect-error: misspelt beside a good one
+// @ts-expect-error: misspelled beside a good one
 tokens.issue({ account, scopes: ['GET:shop.example/orders', 'GET:shop.example/ordrs'] });
 tokens.issue({ account, scopes: [`GET:shop.example/users/${text}$`] });
-// @ts-expect-error: misspelt before a part that is known at run time
+// @ts-expect-error: misspelled before a part that is known at run time
 tokens.issue({ account, scopes: [`GET:shop.example/user/${text}$`] });
 tokens.issue({ account, scopes: [scopeIn(catalog, 'GET:shop.example/orders')] });
 tokens.issue({ account, scopes: patterns });
 tokens.issue({ account, scopes: [] });
 byAccount.issue({ account, scopes: ['GET:shop.example/orders'] });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 byAccount.issue({ account, scopes: ['GET:shop.example/ordrs'] });
 later.issue({ account, scopes: ['GET:shop.example/orders'] });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 later.issue({ account, scopes: ['GET:shop.example/ordrs'] });
 
-// Texts that are known only at run time are checked then, all in one list with them as well.
+// Texts known only at run time are checked then, and so are all others in the same list.
 declare const input: IssueInput;
 tokens.issue(input);
 tokens.issue({ account, scopes: texts });
@@ -110,19 +107,19 @@ tokens.issue({ account, scopes: [7] });
 
 // modify and patch
 tokens.modify(account, text, { scopes: ['GET:shop.example/orders'] });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 tokens.modify(account, text, { scopes: ['GET:shop.example/ordrs'] });
 tokens.patch(account, text, { scopes: ['GET:shop.example/orders'] });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 tokens.patch(account, text, { scopes: ['GET:shop.example/ordrs'] });
 tokens.patch(account, text, { addScopes: ['GET:shop.example/orders'] });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 tokens.patch(account, text, { addScopes: ['GET:shop.example/ordrs'] });
-// What the catalog no longer has can be dropped.
+// A scope that the catalog no longer has can still be removed.
 tokens.patch(account, text, { removeScopes: ['GET:shop.example/gone'] });
 tokens.patch(account, text, { name: 'reader' });
 
-// rotate: a new value, unless one is canceled
+// rotate: returns a new value, unless it cancels a rotation
 declare const rotation: RotateOptions;
 const rotations = [
   tokens.rotate(account, text),
@@ -132,17 +129,17 @@ const rotations = [
 same<typeof rotations, Promise<IssuedToken>[]>(true);
 const canceled = tokens.rotate(account, text, { cancel: true, ifVersion: 1 });
 same<typeof canceled, Promise<Token>>(true);
-// @ts-expect-error: to cancel makes no new value
+// @ts-expect-error: canceling makes no new value
 tokens.rotate(account, text, { cancel: true, graceSeconds: 60 });
-// @ts-expect-error: there is no other time
+// @ts-expect-error: 'first-use' is the only value
 tokens.rotate(account, text, { activate: 'now' });
 
 // list
 tokens.list({ account, scope: 'GET:shop.example/orders' });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 tokens.list({ account, scope: 'GET:shop.example/ordrs' });
 tokens.listAll({ account, scope: 'GET:shop.example/orders' });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 tokens.listAll({ account, scope: 'GET:shop.example/ordrs' });
 tokens.list({ account });
 tokens.list({ account, scope: text });
@@ -151,18 +148,18 @@ tokens.list({ account, scope: text });
 declare const need: Need;
 tokens.verify(text, need);
 tokens.verify(text, { scope: 'GET:shop.example/orders/7' });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 tokens.verify(text, { scope: 'GET:shop.example/ordrs/7' });
 tokens.verifySync(text, { scope: 'GET:shop.example/orders' });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 tokens.verifySync(text, { scope: 'GET:shop.example/ordrs' });
 tokens.allows(text, { scope: 'GET:shop.example/orders' });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 tokens.allows(text, { scope: 'GET:shop.example/ordrs' });
 tokens.verify(text, { scope: parseScope('GET:shop.example/ordrs') });
 tokens.verify(text, { scope: text });
 tokens.verify(text, { method: 'GET', domain: 'shop.example', target: '/ordrs' });
-// What nobody can ask for can be explained.
+// A scope that cannot be requested can still be explained.
 tokens.explain(account, text, { scope: 'GET:shop.example/ordrs' });
 
 // Guards.
@@ -172,25 +169,25 @@ guard(request);
 guard(request, { target: '/orders' });
 guard(request, { scope: text });
 guard(request, { scope: 'GET:shop.example/orders' });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 guard(request, { scope: 'GET:shop.example/ordrs' });
 expressGuard(guard, { scope: 'GET:shop.example/orders' });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 expressGuard(guard, { scope: 'GET:shop.example/ordrs' });
 fastifyGuard(guard, { scope: 'GET:shop.example/orders' });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 fastifyGuard(guard, { scope: 'GET:shop.example/ordrs' });
 honoGuard(guard, { scope: 'GET:shop.example/orders' });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 honoGuard(guard, { scope: 'GET:shop.example/ordrs' });
 koaGuard(guard, { scope: 'GET:shop.example/orders' });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 koaGuard(guard, { scope: 'GET:shop.example/ordrs' });
 nestGuard(guard, { scope: 'GET:shop.example/orders' });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 nestGuard(guard, { scope: 'GET:shop.example/ordrs' });
 nextGuard(guard, { scope: 'GET:shop.example/orders' });
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 nextGuard(guard, { scope: 'GET:shop.example/ordrs' });
 bearerGuard({ tokens: untyped, domain: 'shop.example' })(request, { scope: 'anything' });
 
@@ -211,28 +208,28 @@ const wrapped = (of: GuardedRequest, asked?: GuardNeed): GuardOutcome | Promise<
 expressGuard(wrapped, { scope: 'anything' });
 expressGuard(guard);
 
-// A typed service and guard are a service and a guard, and not the other way round.
+// A typed service is a service, but not the other way round. The same holds for guards.
 const service: TokenService = tokens;
 service.issue({ account, scopes: ['anything'] });
-// @ts-expect-error: nobody knows its entries
+// @ts-expect-error: its entries are unknown
 const unknown: TokenService<Entry> = untyped;
 const anyGuard: BearerGuard = guard;
 anyGuard(request, { scope: 'anything' });
 const made: TokenService = new TokenService({ ...options, catalog });
 tokenHandler({ tokens, authenticate: () => account });
 
-// A session may name the request of its framework; an account that may be missing is not one.
+// A session may use the request type of its framework. It must return an account or null.
 interface WithSession extends IncomingMessage {
   readonly session: { readonly account?: string };
 }
 tokenHandler({ tokens, session: (_, incoming: WithSession) => incoming.session.account ?? null });
 tokenHandler({ tokens, session: async ({ headers }) => headers.get('cookie') });
-// @ts-expect-error undefined is no answer
+// @ts-expect-error undefined is not an answer
 tokenHandler({ tokens, session: (_, incoming: WithSession) => incoming.session.account });
-// @ts-expect-error the request is one of Fetch
+// @ts-expect-error the first argument is a Fetch request
 tokenHandler({ tokens, session: (request: WithSession) => request.session.account ?? null });
 
-// A subclass names no types.
+// A subclass needs no type parameters.
 class Counted extends TokenService {
   override async issue(given: IssueInput): Promise<IssuedToken> {
     return await super.issue(given);
@@ -240,13 +237,13 @@ class Counted extends TokenService {
 }
 new Counted({ ...options, catalog }).issue({ account, scopes: ['anything'] });
 
-// Functions of the host pass scopes on, to any service.
+// Functions of the host can pass scopes on to any service.
 const grant = (scope: Pattern): unknown[] => [
   tokens.issue({ account, scopes: [scope] }),
   untyped.issue({ account, scopes: [scope] }),
 ];
 grant('GET:shop.example/orders/7');
-// @ts-expect-error: misspelt
+// @ts-expect-error: misspelled
 grant('GET:shop.example/ordrs/7');
 const pass = <Scope extends string>(scope: Scope): unknown =>
   untyped.issue({ account, scopes: [scope] });
@@ -259,7 +256,7 @@ interface Facts {
 }
 declare const facts: Facts;
 tokens.issue({ account, scopes: texts, metadata: { ...facts } });
-// @ts-expect-error: an interface may get members that are not JSON
+// @ts-expect-error: an interface can be extended with members that are not JSON
 tokens.issue({ account, scopes: texts, metadata: facts });
 // @ts-expect-error: a Date is not JSON
 tokens.issue({ account, scopes: texts, metadata: { ...facts, since: new Date(0) } });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { complaintsAbout, completionsAt, hoverAt } from './support.ts';
+import { completionsAt, diagnosticsOf, hoverAt } from './support.ts';
 
 const ENTRIES = ['GET:shop.example/orders', 'POST:shop.example/orders/open'];
 
@@ -20,8 +20,8 @@ void [request, value, untyped, guard, expressGuard];
 
 const LINES = head(ENTRIES).split('\n').length;
 
-/** Every place for a scope, with another one in each. */
-const PLACES: readonly ((scope: string) => string)[] = [
+/** Every position in the API that takes a scope. */
+const POSITIONS: readonly ((scope: string) => string)[] = [
   (scope) => `void tokens.issue({ account: 'ada', scopes: ['${scope}'] });`,
   (scope) => `void tokens.issue({ account: 'ada', scopes: ['*:*/*', '${scope}'] });`,
   (scope) => `void tokens.modify('ada', value, { scopes: ['${scope}'] });`,
@@ -36,21 +36,21 @@ const PLACES: readonly ((scope: string) => string)[] = [
   (scope) => `void expressGuard(guard, { scope: '${scope}' });`,
 ];
 
-/** What the compiler says about each of some lines. */
+/** The errors that the compiler reports for each line. */
 function messagesAbout(lines: readonly string[], entries: readonly string[] = ENTRIES): string[] {
   const text = head(entries) + lines.join('\n');
-  const complaints = complaintsAbout({ 'asked.ts': text }, { types: ['node'], skipLibCheck: true });
-  return lines.map((_, place) =>
-    complaints
-      .filter(({ line }) => line === LINES + place)
+  const diagnostics = diagnosticsOf({ 'asked.ts': text }, { types: ['node'], skipLibCheck: true });
+  return lines.map((_, index) =>
+    diagnostics
+      .filter(({ line }) => line === LINES + index)
       .map(({ message }) => message)
       .join('\n'),
   );
 }
 
-describe('a service whose catalog the compiler knows', () => {
-  it('refuses a misspelled scope in every place, in one line that names the nearest entry', () => {
-    const lines = PLACES.map((place) => place('GET:shop.example/ordrs'));
+describe('a service with a typed catalog', () => {
+  it('refuses a misspelled scope in every position, with one line that names the nearest entry', () => {
+    const lines = POSITIONS.map((lineWith) => lineWith('GET:shop.example/ordrs'));
 
     for (const [index, message] of messagesAbout(lines).entries()) {
       expect(message, lines[index]).toContain(`'"GET:shop.example/ordrs"' is not assignable`);
@@ -60,17 +60,20 @@ describe('a service whose catalog the compiler knows', () => {
     }
   });
 
-  it('accepts an entry in every place', () => {
-    const lines = PLACES.map((place) => place('GET:shop.example/orders'));
+  it('accepts an entry in every position', () => {
+    const lines = POSITIONS.map((lineWith) => lineWith('GET:shop.example/orders'));
 
     expect(messagesAbout(lines).join('')).toBe('');
   });
 
-  it.each(PLACES.map((place) => place('|')))('lets an editor offer the entries: %s', (line) => {
-    expect(completionsAt(head(ENTRIES) + line)).toEqual(ENTRIES);
-  });
+  it.each(POSITIONS.map((lineWith) => lineWith('|')))(
+    'completes the entries in an editor: %s',
+    (line) => {
+      expect(completionsAt(head(ENTRIES) + line)).toEqual(ENTRIES);
+    },
+  );
 
-  it('offers no scope without a typed catalog (the control)', () => {
+  it('completes nothing without a typed catalog (the control)', () => {
     const line = "void untyped.issue({ account: 'ada', scopes: ['|'] });";
 
     expect(completionsAt(head(ENTRIES) + line)).toEqual([]);
@@ -90,7 +93,7 @@ describe('a service whose catalog the compiler knows', () => {
     expect(hover).not.toContain('AskedScope');
   });
 
-  it('may have 1500 entries, of which a message names a few', () => {
+  it('can have 1500 entries, of which a message names only a few', () => {
     const entries = Array.from({ length: 1500 }, (_, i) => `GET:d.example/users/{}/things${i}$`);
     const [good, bad = ''] = messagesAbout(
       [

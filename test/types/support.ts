@@ -3,23 +3,23 @@ import ts from 'typescript';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** One complaint of the compiler. */
-export interface Complaint {
+/** One error of the compiler. */
+export interface Diagnostic {
   readonly file: string;
-  /** From 1. */
+  /** Counts from 1. */
   readonly line: number;
   readonly message: string;
 }
 
 /**
- * What the compiler says about some files, by name, that exist in memory only. They lie in the root
- * of the project, so that `./src/…` and `tokenwright/scope` lead to the sources. The options are those
- * of the project, but for `others`.
+ * The errors that the compiler reports for files, by name, that exist only in memory. The files are
+ * placed in the root of the project, so that `./src/…` and `tokenwright/scope` resolve to the sources.
+ * `others` override the options of the project.
  */
-export function complaintsAbout(
+export function diagnosticsOf(
   files: Readonly<Record<string, string>>,
   others: ts.CompilerOptions = {},
-): Complaint[] {
+): Diagnostic[] {
   const texts = new Map(Object.entries(files).map(([name, text]) => [join(ROOT, name), text]));
   const options = { ...readOptions(), ...others };
   const host = ts.createCompilerHost(options);
@@ -44,25 +44,25 @@ export function complaintsAbout(
   });
 }
 
-/** What an editor offers at the `|` of a file in memory. */
+/** The completions that an editor offers at the `|` of a file in memory. */
 export function completionsAt(marked: string): string[] {
-  const { service, path, place } = edited(marked);
-  return service.getCompletionsAtPosition(path, place, undefined)?.entries.map(nameOf) ?? [];
+  const { service, path, position } = edited(marked);
+  return service.getCompletionsAtPosition(path, position, undefined)?.entries.map(nameOf) ?? [];
 }
 
-/** What an editor shows over the name behind the `|` of a file in memory. */
+/** The hover text that an editor shows for the name after the `|` of a file in memory. */
 export function hoverAt(marked: string): string {
-  const { service, path, place } = edited(marked);
-  return ts.displayPartsToString(service.getQuickInfoAtPosition(path, place)?.displayParts);
+  const { service, path, position } = edited(marked);
+  return ts.displayPartsToString(service.getQuickInfoAtPosition(path, position)?.displayParts);
 }
 
 const nameOf = ({ name }: ts.CompletionEntry): string => name;
 
-/** Parses the files that all editors read only once. */
+/** Shared by all editors, so that each file is parsed only once. */
 const PARSED = ts.createDocumentRegistry();
 
-/** An editor with a file in memory, and the place of its `|`. */
-function edited(marked: string): { service: ts.LanguageService; path: string; place: number } {
+/** An editor with a file in memory, and the position of its `|`. */
+function edited(marked: string): { service: ts.LanguageService; path: string; position: number } {
   const path = join(ROOT, 'completed.ts');
   const text = marked.replace('|', '');
   const read = (name: string) => (name === path ? text : ts.sys.readFile(name));
@@ -79,10 +79,10 @@ function edited(marked: string): { service: ts.LanguageService; path: string; pl
     fileExists: (name) => name === path || ts.sys.fileExists(name),
     readFile: read,
   };
-  return { service: ts.createLanguageService(host, PARSED), path, place: marked.indexOf('|') };
+  return { service: ts.createLanguageService(host, PARSED), path, position: marked.indexOf('|') };
 }
 
-/** Those of the project; a declaration file in memory is checked too. */
+/** The options of the project, but declaration files in memory are checked too. */
 function readOptions(): ts.CompilerOptions {
   const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile);
   const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, ROOT);

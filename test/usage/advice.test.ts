@@ -18,7 +18,7 @@ async function adviceOf({ tokens, token }: UsageSetting, unusedForDays = 30): Pr
 }
 
 describe('advise', () => {
-  it('names the scopes that were not used in that time', async () => {
+  it('names the scopes that were not used in the period', async () => {
     const setting = await setUpUsage();
     setting.clock.advance(40 * DAY);
     await verifyTimes(setting, 1);
@@ -30,7 +30,7 @@ describe('advise', () => {
     });
   });
 
-  it('takes 30 days if none are given', async () => {
+  it('uses a period of 30 days by default', async () => {
     const setting = await setUpUsage();
     await verifyTimes(setting, 1);
     const { clock, tokens, token } = setting;
@@ -40,7 +40,7 @@ describe('advise', () => {
     expect((await tokens.advise('acme', token.id))?.kept).toEqual([]);
   });
 
-  it('counts a use at the first instant of that time, and none before it', async () => {
+  it('counts a use at the first instant of the period, but none before it', async () => {
     const setting = await setUpUsage();
     setting.clock.advance(DAY);
     await verifyTimes(setting, 1);
@@ -50,7 +50,7 @@ describe('advise', () => {
     expect((await adviceOf(setting)).kept).toEqual([]);
   });
 
-  it('counts what is stored and what is still in memory', async () => {
+  it('counts stored uses and those that are still in memory', async () => {
     const setting = await setUpUsage();
     const { clock, token, usage } = setting;
     clock.advance(40 * DAY);
@@ -62,7 +62,7 @@ describe('advise', () => {
     expect((await adviceOf(setting)).unused).toEqual([]);
   });
 
-  it('is none for a token that is younger than that time', async () => {
+  it('names no scope if the token is younger than the period', async () => {
     const setting = await setUpUsage();
     setting.clock.advance(30 * DAY - 1);
     const advice = { unused: [], kept: [SCOPE, OTHER_SCOPE], since: setting.token.createdAt };
@@ -86,17 +86,20 @@ describe('advise', () => {
       'removeScopes',
       ({ tokens, token }) => tokens.patch('acme', token.id, { removeScopes: [OTHER_SCOPE] }),
     ],
-  ])('is none after a change of the scopes by %s', async (_, change) => {
-    const setting = await setUpUsage();
-    setting.clock.advance(40 * DAY);
-    await change(setting);
-    const since = setting.clock.now();
-    setting.clock.advance(30 * DAY - 1);
-    expect(await adviceOf(setting)).toMatchObject({ unused: [], since });
-    setting.clock.advance(1);
+  ])(
+    'names no scope until a whole period after a change of the scopes by %s',
+    async (_, change) => {
+      const setting = await setUpUsage();
+      setting.clock.advance(40 * DAY);
+      await change(setting);
+      const since = setting.clock.now();
+      setting.clock.advance(30 * DAY - 1);
+      expect(await adviceOf(setting)).toMatchObject({ unused: [], since });
+      setting.clock.advance(1);
 
-    expect((await adviceOf(setting)).kept).toEqual([]);
-  });
+      expect((await adviceOf(setting)).kept).toEqual([]);
+    },
+  );
 
   it.each<[string, (setting: UsageSetting) => Promise<unknown>]>([
     ['a new name', ({ tokens, token }) => tokens.patch('acme', token.id, { name: 'reader' })],
@@ -107,11 +110,11 @@ describe('advise', () => {
     ],
     ['a rotation', ({ tokens, token }) => tokens.rotate('acme', token.id)],
     [
-      'a change that was only tried out',
+      'a dry run',
       ({ tokens, token }) =>
         tokens.patch('acme', token.id, { removeScopes: [SCOPE] }, { dryRun: true }),
     ],
-  ])('goes on after %s', async (_, change) => {
+  ])('does not start the period again after %s', async (_, change) => {
     const setting = await setUpUsage();
     setting.clock.advance(40 * DAY);
     await change(setting);
@@ -122,7 +125,7 @@ describe('advise', () => {
     });
   });
 
-  it('is none for the time before the counts began', async () => {
+  it('names no scope until the store has counted for the whole period', async () => {
     const setting = await setUpUsage();
     const began = new Date(setting.clock.now().getTime() + 5 * DAY * 1000);
     Object.assign(setting.usage, { since: async () => began });
@@ -133,7 +136,7 @@ describe('advise', () => {
     expect((await adviceOf(setting)).unused).toHaveLength(2);
   });
 
-  it('takes the start of the service if the store does not tell when counting began', async () => {
+  it('counts from the start of the service if the store does not say when counting began', async () => {
     const setting = await setUpUsage();
     const { clock, store, token } = setting;
     expect(Reflect.has(setting.usage, 'since')).toBe(false);
@@ -146,15 +149,18 @@ describe('advise', () => {
     expect((await restarted.tokens.advise('acme', token.id))?.unused).toHaveLength(2);
   });
 
-  it.each(['now', null, new Date(Number.NaN)])('rejects if counting began at %s', async (since) => {
-    const setting = await setUpUsage();
-    Object.assign(setting.usage, { since: async () => since });
-    const refusal = await refusalOf(setting.tokens.advise('acme', setting.token.id));
+  it.each(['now', null, new Date(Number.NaN)])(
+    'fails with store_corrupt if the store says that counting began at %o',
+    async (since) => {
+      const setting = await setUpUsage();
+      Object.assign(setting.usage, { since: async () => since });
+      const refusal = await refusalOf(setting.tokens.advise('acme', setting.token.id));
 
-    expect(refusal.code).toBe('store_corrupt');
-  });
+      expect(refusal.code).toBe('store_corrupt');
+    },
+  );
 
-  it('is none while uses in that time are counted as other', async () => {
+  it('names no scope while uses in the period are counted as other', async () => {
     const setting = await setUpUsage();
     const { clock, token, usage } = setting;
     clock.advance(100 * DAY);
@@ -174,7 +180,7 @@ describe('advise', () => {
     ['is covered by a used one', ['GET:a.example/*', 'GET:a.example/x/y'], 'GET:a.example/x', []],
     ['crosses a used one', ['GET:*/x', '*:a.example/x'], 'GET:b.example/x', []],
     [
-      'overlaps one that has to stay',
+      'overlaps one that must stay',
       ['*:a.example/*', 'GET:a.example/x', 'POST:a.example/y'],
       'GET:a.example/x',
       [],
@@ -191,7 +197,7 @@ describe('advise', () => {
       'PUT:c.example/x',
       ['*:b.a.example/x', 'GET:*.a.example/x', 'GET:a.example/*', 'GET:a.example/x'],
     ],
-  ])('of a scope that %s can be followed', async (_, scopes, used, unused) => {
+  ])('can be followed if an unused scope %s', async (_, scopes, used, unused) => {
     const setting = await setUpUsage();
     const { clock, tokens } = setting;
     const token = await tokens.issue({ account: 'acme', scopes });
@@ -218,7 +224,7 @@ describe('advise', () => {
     expect([unused, kept].every(Object.isFrozen)).toBe(true);
   });
 
-  it('takes a value, and is undefined for a token that the account does not have', async () => {
+  it('accepts a value, and returns undefined for a token that the account does not have', async () => {
     const { tokens, token } = await setUpUsage();
 
     expect((await tokens.advise('acme', token.value))?.kept).toHaveLength(2);
@@ -230,7 +236,7 @@ describe('advise', () => {
     expect((await refusalOf(setUp().tokens.advise('acme', NO_ID))).code).toBe('invalid_options');
   });
 
-  it.each([0, -1, 1.5, 3651, '30', Number.NaN])('refuses %s days', async (unusedForDays) => {
+  it.each([0, -1, 1.5, 3651, '30', Number.NaN])('refuses %o days', async (unusedForDays) => {
     const { tokens, token } = await setUpUsage();
     const options = { unusedForDays: unusedForDays as number };
     const { code, message } = await refusalOf(tokens.advise('acme', token.id, options));
@@ -239,13 +245,13 @@ describe('advise', () => {
     expect(message).toMatch(/^unusedForDays must be a whole number from 1 to 3650/);
   });
 
-  it.each([1, 3650])('takes %d days', async (unusedForDays) => {
+  it.each([1, 3650])('accepts %d days', async (unusedForDays) => {
     const { tokens, token } = await setUpUsage();
 
     expect(await tokens.advise('acme', token.id, { unusedForDays })).toBeDefined();
   });
 
-  it('rejects while the usage store is down', async () => {
+  it('fails with store_unavailable while the usage store is down', async () => {
     const { tokens, token, usage } = await setUpUsage();
     usage.break(() => Promise.reject(new Error('down')));
 
@@ -253,8 +259,8 @@ describe('advise', () => {
   });
 });
 
-describe('a tally that dropped uses', () => {
-  it('is complete since the instant after the last of them', () => {
+describe('a tally', () => {
+  it('that dropped uses is complete since the instant after the last of them', () => {
     const tally = new Tally(2);
     for (const [index, at] of [10, 20, 30].entries()) {
       tally.add(`${index}`.padStart(22, '0') as never, SCOPE, at);
@@ -265,7 +271,7 @@ describe('a tally that dropped uses', () => {
     expect(tally.completeSince).toBe(21);
   });
 
-  it('is complete from the start if none were dropped', () => {
+  it('that dropped nothing is complete from the start', () => {
     const tally = new Tally(1);
     tally.add(NO_ID, SCOPE, 10);
 
@@ -273,16 +279,16 @@ describe('a tally that dropped uses', () => {
   });
 });
 
-/** Counts two scopes of a token apart, so that few uses show what happens to the rest. */
+/** Counts only two scopes by name and the rest as `other`, so that a few uses are enough to get there. */
 class SmallUsageStore extends MemoryUsageStore {
-  readonly #apart = new Set<string>();
+  readonly #named = new Set<string>();
 
   override async add(batch: readonly UsageDelta[]): Promise<void> {
     await super.add(
       batch.map((delta) => {
         if (delta.scope === undefined) return delta;
-        if (this.#apart.size < 2) this.#apart.add(delta.scope);
-        return this.#apart.has(delta.scope) ? delta : { ...delta, scope: 'other' };
+        if (this.#named.size < 2) this.#named.add(delta.scope);
+        return this.#named.has(delta.scope) ? delta : { ...delta, scope: 'other' };
       }),
     );
   }
@@ -337,7 +343,7 @@ interface Seen {
   readonly grantedBy: string;
 }
 
-/** Lives through a history, and writes down all that was allowed. */
+/** Plays a history, and records all uses that were allowed. */
 async function live({
   scopes,
   isSmall,
@@ -368,7 +374,7 @@ async function live({
   return { tokens, clock, token, seen };
 }
 
-/** What would be wrong with following an advice; `undefined` if nothing. */
+/** What is wrong with the advice, or `undefined` if it can be followed. */
 async function faultOf(
   { tokens, clock, token, seen }: Awaited<ReturnType<typeof live>>,
   unused: readonly string[],
@@ -379,7 +385,7 @@ async function faultOf(
   if (named !== undefined) return `names ${named.grantedBy}, which was used`;
   const { scopes = [] } = (await tokens.get('acme', token.id)) ?? {};
   if (unused.length === 0 || unused.length === scopes.length) return undefined;
-  // A change of the scopes may have taken rights away since the use.
+  // A later change of the scopes may have removed the right to an earlier request.
   const before = ScopeSet.from(scopes);
   const due = recent.filter(({ need }) => before.allows(need).allowed);
   try {
@@ -393,7 +399,7 @@ async function faultOf(
   return undefined;
 }
 
-/** Without a look at what overlaps. */
+/** Advice that does not look at overlapping scopes or at uses counted as `other`. */
 async function naiveAdvice({ tokens, clock, token }: Awaited<ReturnType<typeof live>>) {
   const usage = await tokens.usage('acme', token.id);
   const from = clock.now().getTime() - 30 * DAY * 1000;
@@ -405,10 +411,10 @@ async function naiveAdvice({ tokens, clock, token }: Awaited<ReturnType<typeof l
 
 describe('advice after any history', () => {
   const RUNS = { numRuns: 400 };
-  // Always the same histories, among which there are some of each kind.
+  // A fixed seed, whose histories show each kind of fault.
   const CONTROL = { numRuns: 1000, seed: 3 };
 
-  it('names nothing that was used in that time, and refuses nothing when it is followed', async () => {
+  it('names no scope that was used, and following it refuses none of the recent requests', async () => {
     let followed = 0;
     await fc.assert(
       fc.asyncProperty(history, async (past) => {
@@ -425,7 +431,7 @@ describe('advice after any history', () => {
     expect(followed).toBeGreaterThan(0);
   });
 
-  it('would be seen to fail if it took every count of 0 for unused (the control)', async () => {
+  it('would fail this test if it named every scope without a recent count (the control)', async () => {
     const faults = new Set<string>();
     await fc.assert(
       fc.asyncProperty(history, async (past) => {

@@ -35,7 +35,7 @@ async function openAt({ open }: UsageEngine, place: string): Promise<OpenedUsage
   return opened;
 }
 
-/** Verifies, waits for the write if one is to come, and then to be killed. */
+/** Verifies, waits for the write if told to, and then runs until it is killed. */
 const CHILD = `
   import { MemoryTokenStore, TokenService, generateKey } from './src/index.ts';
   import { USAGE_ENGINES } from './test/usage/engines.ts';
@@ -78,24 +78,24 @@ async function usesAfterKill(
 }
 
 describe.each(USAGE_ENGINES)('kill -9 of a process that counts in $name', (engine) => {
-  it.skipIf(isMissing(engine))('loses nothing that was written', async () => {
+  it.skipIf(isMissing(engine))('loses no counts that were written', async () => {
     expect(await usesAfterKill(engine, 100, true)).toBe(50);
   });
 
-  it.skipIf(isMissing(engine))('loses what waits for flushMs (the control)', async () => {
+  it.skipIf(isMissing(engine))('loses counts that wait for flushMs (the control)', async () => {
     expect(await usesAfterKill(engine, 3_600_000, false)).toBeUndefined();
   });
 });
 
 describe.each(USAGE_ENGINES)('four services that count in $name', (engine) => {
-  it.skipIf(isMissing(engine))('add up exactly, and lastUsedAt never moves backwards', async () => {
+  it.skipIf(isMissing(engine))('add up exactly, and never move lastUsedAt backward', async () => {
     const place = newPlace(engine);
     const store = new MemoryTokenStore();
     const clock = manualClock();
     const services = await Promise.all(
       Array.from({ length: 4 }, async (_, index) => {
         const opened = await openAt(engine, place);
-        // One whose clock is behind writes after the others.
+        // The later services have slower clocks, so they write older times after newer ones.
         const ownClock = { now: () => new Date(clock.now().getTime() - index * 5000) };
         const usage = { store: opened.store, flushMs: 100 };
         return new TokenService({ store, keys: [K1], prefix: 'acme', clock: ownClock, usage });

@@ -1,4 +1,4 @@
-// The usage stores that several processes can share. Without vitest: processes of their own import it.
+// The usage stores that several processes can share. Child processes import this file, so it cannot use vitest.
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { Cluster, Redis } from 'ioredis';
@@ -14,19 +14,19 @@ import type { Engine } from '../servers.ts';
 /** A store over a connection of its own. */
 export interface OpenedUsage {
   readonly store: UsageStore;
-  /** Ends the connection of the host; the store is to be closed before. */
+  /** Ends the connection of the host. Close the store first. */
   end(): Promise<void>;
 }
 
 export interface UsageEngine {
   readonly name: string;
-  /** Absent without a server. */
+  /** The server that it needs, if any. */
   readonly server?: Engine;
-  /** Opens what is at a place, which {@link placeOn} makes. */
+  /** Opens the store at a place: the path of a file, or a result of {@link placeOn}. */
   open(place: string): Promise<OpenedUsage>;
 }
 
-/** Processes that wait for each other wait longer on a busy machine, and a call that was given up may count. */
+/** Long, for busy machines: a call that is given up can still be counted, which would spoil exact sums. */
 const DEADLINE_MS = 20_000;
 
 export const USAGE_ENGINES: readonly UsageEngine[] = [
@@ -89,7 +89,7 @@ async function overIoredis(
   };
 }
 
-/** A new place on a server that others use, too: a prefix of keys, or a table. */
+/** A new key prefix or table on a shared server. */
 export function placeOn(url: string): string {
   return `${url}#usage_${randomUUID().replaceAll('-', '')}`;
 }

@@ -5,7 +5,7 @@ import { setUpUsage, type UsageSetting, verifyTimes } from './support.ts';
 
 const DAY = 86_400;
 
-/** A token that ended 91 days ago and one that is live, both with counts in the store. */
+/** A token that ended 91 days ago and a live one, both with counts in the usage store. */
 async function setUpEnded(options: Parameters<typeof setUpUsage>[0] = {}) {
   const setting = await setUpUsage(options);
   const { tokens, clock, usage, token } = setting;
@@ -27,7 +27,7 @@ async function purge({ tokens, clock }: UsageSetting): Promise<number> {
 }
 
 describe('purge', () => {
-  it('removes the usage of the tokens that it removes, and no other', async () => {
+  it('removes the usage of the tokens that it removes, and of no other token', async () => {
     const setting = await setUpEnded();
     const { usage, ended, token } = setting;
     expect(await purge(setting)).toBe(1);
@@ -40,7 +40,7 @@ describe('purge', () => {
     ]);
   });
 
-  it('also removes what is not written yet', async () => {
+  it('also removes counts that are not written yet', async () => {
     const setting = await setUpEnded();
     const { tokens, usage, ended } = setting;
     await tokens.verify(ended.value, { scope: OTHER_SCOPE });
@@ -50,14 +50,14 @@ describe('purge', () => {
     expect(await usage.inner.read([ended.id])).toEqual([undefined]);
   });
 
-  it('would leave the usage if it did not ask for that (the control)', async () => {
+  it('would leave the usage in place if it did not call forget (the control)', async () => {
     const { usage, ended, store, clock } = await setUpEnded();
     await store.purge(clock.now(), 10);
 
     expect(await usage.inner.read([ended.id])).toMatchObject([{ refusals: 1 }]);
   });
 
-  it('removes records all the same while the usage store is down', async () => {
+  it('still removes records while the usage store is down', async () => {
     const setting = await setUpEnded();
     const { usage, events } = setting;
     events.length = 0;
@@ -70,7 +70,7 @@ describe('purge', () => {
     ]);
   });
 
-  it('takes a store that only counts, whose usage stays', async () => {
+  it('accepts a store that returns only a count, and leaves the usage in place', async () => {
     class Counting extends MemoryTokenStore {
       override async purge(before: Date, limit: number): Promise<never> {
         return (await super.purge(before, limit)).count as never;
@@ -88,16 +88,16 @@ describe('purge', () => {
     ['no ids', { count: 1 }],
     ['no count', { ids: [] }],
     ['a count below 0', { count: -1, ids: [] }],
-    ['a text', '1'],
+    ['a string', '1'],
     ['null', null],
-  ])('rejects a store that answers with %s', async (_, answer) => {
+  ])('fails with store_corrupt if the store returns %s', async (_, answer) => {
     const setting = await setUpEnded();
     setting.store.break('purge', async () => answer);
 
     expect(await codeOf(purge(setting))).toBe('store_corrupt');
   });
 
-  it('passes on no id that is none', async () => {
+  it('passes only valid ids on to the usage store', async () => {
     const setting = await setUpEnded();
     const { usage, ended, store } = setting;
     store.break('purge', async () => ({ count: 2, ids: ['garbage', ended.id] }));

@@ -11,13 +11,13 @@ import { SCOPE } from '../support.ts';
 import { FLUSH_MS, turns } from './support.ts';
 
 const PER_SECOND = 10_000;
-/** Longer than it takes to fill up, and for the map to grow to its last size. */
+/** Long enough for the tally to fill up and for its map to reach the final size. */
 const FIRST_SECONDS = 60;
-/** `OUTAGE_SECONDS=3600 npm run vitest -- test/usage/growth.test.ts` takes the store away for an hour. */
+/** `OUTAGE_SECONDS=3600 npm run vitest -- test/usage/growth.test.ts` makes the outage last an hour. */
 const OUTAGE_SECONDS = Math.max(2 * FIRST_SECONDS, Number(process.env['OUTAGE_SECONDS']) || 0);
 const TIMEOUT_MS = 60_000 + OUTAGE_SECONDS * 100;
 const MAX_ENTRIES = 100_000;
-/** Three times as many as may wait, so that each use is one of a token that does not wait (any more). */
+/** Three times as many as can wait, so that no use is of a token that still has a waiting count. */
 const IDS = Array.from({ length: 3 * MAX_ENTRIES }, (_, i) => `${i}`.padStart(22, '0') as TokenId);
 const BOUND_BYTES = 10 * 1_048_576;
 
@@ -41,7 +41,7 @@ describe('minutes without the usage store, at 10 000 verifications a second', ()
   });
 
   it(
-    'takes no more memory than its first seconds, and accounts for each count',
+    'need no more memory than the first minute, and account for each count',
     async () => {
       const store = new MemoryUsageStore();
       const add = vi.spyOn(store, 'add').mockRejectedValue(new Error('down'));
@@ -83,7 +83,7 @@ describe('minutes without the usage store, at 10 000 verifications a second', ()
     TIMEOUT_MS,
   );
 
-  it('would take more if nothing were dropped (the control)', async () => {
+  it('would need more memory if no counts were dropped (the control)', async () => {
     const tally = new Tally(Number.POSITIVE_INFINITY);
     const count = (from: number, to: number) => {
       for (const id of IDS.slice(from, to)) tally.add(id, SCOPE, 0);
@@ -97,8 +97,8 @@ describe('minutes without the usage store, at 10 000 verifications a second', ()
   });
 });
 
-it('counts for which others are dropped cost the same each, however many wait', () => {
-  // As many as it takes for the places that are freed to be used again: one alone may be cheap.
+it('a count that makes the tally drop another one costs the same, however many are waiting', () => {
+  // Enough counts for freed slots to be used again, because a single count may be cheap.
   const slope = slopeOf(
     (size) => {
       const tally = new Tally(size);

@@ -9,8 +9,9 @@ import type { UsageDelta } from '../../src/usage-store.ts';
 import { codeOf, K1, SCOPE } from '../support.ts';
 import {
   FLUSH_MS,
+  passTime,
   SpiedUsageStore,
-  settlesAtOnce,
+  settlesImmediately,
   setUpUsage,
   turns,
   verifyTimes,
@@ -29,14 +30,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Lets time pass for timers, and everything happen that they bring about. */
-async function pass(ms: number): Promise<void> {
-  await turns();
-  vi.advanceTimersByTime(ms);
-  await turns();
-}
-
-/** A recorder alone, for many tokens. */
+/** A recorder without a service, and a function that uses many tokens. */
 function setUpRecorder(): {
   store: SpiedUsageStore;
   recorder: UsageRecorder;
@@ -44,9 +38,9 @@ function setUpRecorder(): {
   use: (from: number, to: number) => void;
 } {
   const store = new SpiedUsageStore();
-  const heard: TokenEvent[] = [];
+  const emitted: TokenEvent[] = [];
   const events = new Events(
-    (event) => heard.push(event),
+    (event) => emitted.push(event),
     () => 0,
   );
   const recorder = new UsageRecorder({
@@ -59,7 +53,7 @@ function setUpRecorder(): {
   const use = (from: number, to: number) => {
     for (let index = from; index < to; index += 1) recorder.used(idAt(index), SCOPE, index);
   };
-  return { store, recorder, events: heard, use };
+  return { store, recorder, events: emitted, use };
 }
 
 function idAt(index: number): TokenId {
@@ -72,20 +66,20 @@ async function storedUses(store: SpiedUsageStore, id: TokenId): Promise<number> 
 }
 
 describe('verify', () => {
-  it('waits for no write: a usage store that never answers holds nothing up', async () => {
+  it('does not wait for a usage store that never answers', async () => {
     const setting = await setUpUsage({ cache: { maxStaleMs: 60_000 } });
     const { tokens, token, usage } = setting;
     usage.break(NEVER);
     await verifyTimes(setting, 1);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     expect(usage.count('add')).toBe(1);
 
-    expect(await settlesAtOnce(tokens.verify(token.value, { scope: SCOPE }))).toBe(true);
+    expect(await settlesImmediately(tokens.verify(token.value, { scope: SCOPE }))).toBe(true);
     expect(tokens.verifySync(token.value, { scope: SCOPE })?.ok).toBe(true);
     expect(tokens.decide(token.value, { scope: SCOPE })).not.toBeInstanceOf(Promise);
   });
 
-  it('would be seen to wait if it awaited the write (the control)', async () => {
+  it('would fail this test if it awaited the write (the control)', async () => {
     const { tokens, token, usage } = await setUpUsage();
     usage.break(NEVER);
     const awaited = async () => {
@@ -93,12 +87,12 @@ describe('verify', () => {
       await usage.add([]);
     };
 
-    expect(await settlesAtOnce(awaited())).toBe(false);
+    expect(await settlesImmediately(awaited())).toBe(false);
     usage.mend();
-    expect(await settlesAtOnce(awaited())).toBe(true);
+    expect(await settlesImmediately(awaited())).toBe(true);
   });
 
-  it('never calls the usage store itself, however many counts have gathered', () => {
+  it('never calls the usage store itself, however many counts are waiting', () => {
     const { store, use } = setUpRecorder();
     use(0, 10_001);
 
@@ -114,28 +108,28 @@ describe('verify', () => {
         throw new Error('down');
       },
     ],
-    ['answers nothing', () => undefined],
+    ['returns undefined', () => undefined],
   ])('gives the same verdicts while the usage store %s', async (_, fault) => {
     const { tokens, token, usage } = await setUpUsage();
     usage.break(fault);
     for (let round = 0; round < 3; round += 1) {
       expect(await tokens.allows(token.value, { scope: SCOPE })).toBe(true);
       expect(await tokens.allows(token.value, { scope: 'PUT:shop.example/orders' })).toBe(false);
-      await pass(FLUSH_MS + DEADLINE_MS);
+      await passTime(FLUSH_MS + DEADLINE_MS);
     }
     expect(usage.count('add')).toBeGreaterThan(0);
   });
 });
 
 describe('counts', () => {
-  it('are written after flushMs at the latest, and not before four fifths of it', async () => {
+  it('are written after flushMs at the latest, but not before four fifths of it', async () => {
     const setting = await setUpUsage();
     const { usage, token } = setting;
     await verifyTimes(setting, 3);
-    await pass(FLUSH_MS * 0.8 - 1);
+    await passTime(FLUSH_MS * 0.8 - 1);
     expect(usage.count('add')).toBe(0);
 
-    await pass(FLUSH_MS * 0.2 + 1);
+    await passTime(FLUSH_MS * 0.2 + 1);
     expect(usage.count('add')).toBe(1);
     expect(await storedUses(usage, token.id)).toBe(3);
   });
@@ -150,12 +144,12 @@ describe('counts', () => {
     const setting = await setUpUsage();
     await verifyTimes(setting, 1);
     expect(vi.getTimerCount()).toBe(1);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
 
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('are written without the timer when 10 000 have gathered', async () => {
+  it('are written without waiting for the timer once there are 10 000', async () => {
     const { store, use } = setUpRecorder();
     use(0, 9999);
     await turns();
@@ -168,39 +162,36 @@ describe('counts', () => {
     expect(await storedUses(store, idAt(9999))).toBe(1);
   });
 
-  it('go to the store many in one call, each token and scope once', async () => {
+  it('are batched in one store call, with one sum for each token and scope', async () => {
     const { store, use } = setUpRecorder();
     for (let round = 0; round < 5; round += 1) use(0, 1000);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
 
     expect(store.count('add')).toBe(1);
     expect(await storedUses(store, idAt(999))).toBe(5);
   });
 
-  it('that come during a write are written by the next one', async () => {
+  it('that arrive during a write are written by the next one', async () => {
     const { store, use } = setUpRecorder();
-    let release = () => {};
-    const gate = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
     store.break((_, run) => gate.then(run));
     use(0, 2);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     use(1, 3);
     release();
     await turns();
     expect([await storedUses(store, idAt(1)), await storedUses(store, idAt(2))]).toEqual([1, 0]);
 
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     const uses = await Promise.all([0, 1, 2].map((index) => storedUses(store, idAt(index))));
     expect(uses).toEqual([1, 2, 1]);
   });
 
-  it('add up exactly, whatever is written when', async () => {
+  it('add up exactly, whenever they are written', async () => {
     const { store, use, recorder } = setUpRecorder();
     for (let round = 0; round < 30; round += 1) {
       use(0, round * 7);
-      if (round % 3 === 0) await pass(FLUSH_MS);
+      if (round % 3 === 0) await passTime(FLUSH_MS);
     }
     await recorder.close();
     const expected = (index: number) =>
@@ -213,24 +204,24 @@ describe('counts', () => {
 });
 
 describe('an outage of the usage store', () => {
-  it('loses nothing: counts are written when it is over, once', async () => {
+  it('loses no counts: they are written once, when it is over', async () => {
     const setting = await setUpUsage();
     const { usage, token, tokens, events } = setting;
     usage.break(FAIL);
     await verifyTimes(setting, 2);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     await verifyTimes(setting, 3);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     expect(await storedUses(usage, token.id)).toBe(0);
 
     usage.mend();
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     expect(await storedUses(usage, token.id)).toBe(5);
     expect((await tokens.usage('acme', token.id))?.uses).toBe(5);
     expect(events.filter(({ type }) => type === 'usage_dropped')).toEqual([]);
   });
 
-  it('in the middle of a write may count a batch twice, and no more', async () => {
+  it('in the middle of a write can count a batch twice, but not more often', async () => {
     const setting = await setUpUsage();
     const { usage, token } = setting;
     usage.break(async (_, run) => {
@@ -238,17 +229,17 @@ describe('an outage of the usage store', () => {
       throw new Error('the answer is lost');
     });
     await verifyTimes(setting, 4);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     usage.mend();
-    await pass(FLUSH_MS);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
+    await passTime(FLUSH_MS);
 
     expect(await storedUses(usage, token.id)).toBe(8);
   });
 
   it.each([
-    ['does not count again what a failed write says it has counted', ['added', 1]],
-    ['may count again what it does not say (the control)', ['else', 2]],
+    ['does not repeat counts that a failed write reports as added', ['added', 1]],
+    ['can repeat counts that a failed write does not report (the control)', ['else', 2]],
   ] as const)('%s', async (_, [member, expected]) => {
     const { store, use } = setUpRecorder();
     const partly = { [member]: [idAt(0)] };
@@ -257,72 +248,72 @@ describe('an outage of the usage store', () => {
       throw new TokenError('store_unavailable', 'one of two servers is down', partly);
     });
     use(0, 2);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     store.mend();
     use(0, 2);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
 
     expect(await storedUses(store, idAt(0))).toBe(expected + 1);
     expect(await storedUses(store, idAt(1))).toBe(2);
   });
 
-  it('of a part of a cluster keeps no other count waiting', async () => {
+  it('of one part of a cluster does not delay the other counts', async () => {
     const { store, use, recorder } = setUpRecorder();
-    const isAway = ({ id }: UsageDelta) => Number(id.slice(-1)) === 7;
+    const isDown = ({ id }: UsageDelta) => Number(id.slice(-1)) === 7;
     store.break(async () => {
       const batch = store.calls.at(-1)?.args[0] as UsageDelta[];
-      const rest = batch.filter((delta) => !isAway(delta));
+      const rest = batch.filter((delta) => !isDown(delta));
       await store.inner.add(rest);
       const added = rest.map(({ id }) => id);
       throw new TokenError('store_unavailable', 'one of ten servers is down', { added });
     });
     use(0, 3500);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
 
     expect(store.count('add')).toBe(4);
     expect(recorder.waiting.counts).toBe(350);
     expect(await storedUses(store, idAt(3499))).toBe(1);
     expect(await storedUses(store, idAt(3497))).toBe(0);
     store.mend();
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     expect(await storedUses(store, idAt(3497))).toBe(1);
     expect(recorder.waiting.counts).toBe(0);
   });
 
-  it('of the whole store ends a flush with its first batch', async () => {
+  it('of the whole store ends a flush after its first batch', async () => {
     const { store, use, recorder } = setUpRecorder();
     store.break(FAIL);
     use(0, 3500);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
 
     expect(store.count('add')).toBe(1);
     expect(recorder.waiting.counts).toBe(3500);
   });
 
-  it('ends a call that never answers by the deadline, and tries again', async () => {
+  it('makes a call that never answers fail at the deadline and be retried', async () => {
     const setting = await setUpUsage();
     const { usage, token } = setting;
     usage.break(NEVER);
     await verifyTimes(setting, 1);
-    await pass(FLUSH_MS);
-    await pass(DEADLINE_MS);
+    await passTime(FLUSH_MS);
+    await passTime(DEADLINE_MS);
     usage.mend();
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
 
     expect(await storedUses(usage, token.id)).toBe(1);
   });
 
-  it('is an event that names the usage store', async () => {
+  it('emits store_trouble for the usage store', async () => {
     const setting = await setUpUsage();
     setting.usage.break(FAIL);
     await verifyTimes(setting, 1);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
 
     const trouble = setting.events.filter(({ type }) => type === 'store_trouble');
     expect(trouble).toMatchObject([{ code: 'store_unavailable', store: 'usage' }]);
   });
 
-  it('is tried again by the timer alone, however much gathers', async () => {
+  it('leaves retries to the timer, however many counts are waiting', async () => {
     const { store, use } = setUpRecorder();
     store.break(FAIL);
     use(0, 10_000);
@@ -332,24 +323,24 @@ describe('an outage of the usage store', () => {
     await turns();
     expect(store.count('add')).toBe(1);
 
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     expect(store.count('add')).toBe(2);
   });
 
-  it('keeps 100 000 counts, and tells how many older ones it dropped', async () => {
+  it('keeps 100 000 counts waiting, and reports how many older ones were dropped', async () => {
     const { store, use, events } = setUpRecorder();
     store.break(FAIL);
     use(0, 100_000);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     expect(events.filter(({ type }) => type === 'usage_dropped')).toEqual([]);
 
     use(100_000, 100_003);
     use(50_000, 50_001);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     expect(events.filter(({ type }) => type === 'usage_dropped')).toMatchObject([{ count: 3 }]);
 
     store.mend();
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     const uses = await Promise.all(
       [0, 2, 3, 50_000, 100_002].map((index) => storedUses(store, idAt(index))),
     );
@@ -358,7 +349,7 @@ describe('an outage of the usage store', () => {
 });
 
 describe('lastUsedAt', () => {
-  it('never moves backwards, in memory and in the store', async () => {
+  it('never moves backward, in memory or in the store', async () => {
     const setting = await setUpUsage();
     const { clock, tokens, token } = setting;
     const start = clock.now();
@@ -367,9 +358,9 @@ describe('lastUsedAt', () => {
     await verifyTimes(setting, 1);
     expect((await tokens.usage('acme', token.id))?.lastUsedAt).toEqual(start);
 
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     await verifyTimes(setting, 1);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     expect((await tokens.usage('acme', token.id))?.lastUsedAt).toEqual(start);
     clock.advance(86_401);
     await verifyTimes(setting, 1);
@@ -378,21 +369,18 @@ describe('lastUsedAt', () => {
   });
 });
 
-describe('a read', () => {
-  it('never counts twice what is just being written', async () => {
+describe('a read of usage', () => {
+  it('does not count uses twice that are being written', async () => {
     const setting = await setUpUsage();
     const { usage, tokens, token } = setting;
-    let release = () => {};
-    const gate = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
     usage.break(async (method, run) => {
       const answer = await run();
       if (method === 'add') await gate;
       return answer;
     });
     await verifyTimes(setting, 5);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
     expect(await storedUses(usage, token.id)).toBe(5);
     const reading = tokens.usage('acme', token.id);
     release();
@@ -402,7 +390,7 @@ describe('a read', () => {
 });
 
 describe('close', () => {
-  it('writes what has not been written, and closes the store after it', async () => {
+  it('writes the waiting counts, and then closes the usage store', async () => {
     const setting = await setUpUsage();
     const { usage, token, tokens } = setting;
     await verifyTimes(setting, 4);
@@ -413,7 +401,7 @@ describe('close', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('writes also what came during the last write', async () => {
+  it('also writes counts that arrive during the last write', async () => {
     const setting = await setUpUsage();
     const { usage, token, tokens } = setting;
     usage.break(async (_, run) => {
@@ -429,7 +417,7 @@ describe('close', () => {
     expect(await storedUses(usage, token.id)).toBe(3);
   });
 
-  it('tells what it could not write, and closes the token store all the same', async () => {
+  it('reports counts that it cannot write, and still closes the token store', async () => {
     const closed = vi.fn();
     class Closing extends MemoryTokenStore {
       async close(): Promise<void> {
@@ -454,11 +442,11 @@ describe('close', () => {
     expect(closed).toHaveBeenCalledTimes(1);
   });
 
-  it('counts nothing any more after it', async () => {
+  it('ends the counting, and leaves no timer', async () => {
     const { store, recorder, use } = setUpRecorder();
     await recorder.close();
     use(0, 1);
-    await pass(FLUSH_MS);
+    await passTime(FLUSH_MS);
 
     expect(store.count('add')).toBe(0);
     expect(vi.getTimerCount()).toBe(0);

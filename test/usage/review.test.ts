@@ -35,7 +35,7 @@ describe('review', () => {
     expect(await findingsOf(tokens)).toEqual([]);
   });
 
-  it('finds a token that was never used, once it is older than that', async () => {
+  it('finds a token that was never used, once it is 90 days old', async () => {
     const { tokens, token, clock } = await setUpUsage();
     clock.advance(90 * DAY);
     const { value: _, ...shown } = token;
@@ -51,7 +51,7 @@ describe('review', () => {
     ]);
   });
 
-  it('finds a token that was not used for that time', async () => {
+  it('finds a token whose last use is more than 90 days ago', async () => {
     const setting = await setUpUsage();
     const { tokens, clock } = setting;
     await verifyTimes(setting, 2, SCOPE);
@@ -66,7 +66,7 @@ describe('review', () => {
     expect(finding).toMatchObject({ code: 'unused', lastUsedAt, token: { uses: 3, lastUsedAt } });
   });
 
-  it('takes the time of unusedForDays', async () => {
+  it('counts a token as unused after unusedForDays', async () => {
     const { tokens, clock } = await setUpUsage();
     clock.advance(10 * DAY);
 
@@ -74,7 +74,7 @@ describe('review', () => {
     expect(await codesOf(tokens, { unusedForDays: 11 })).toEqual([]);
   });
 
-  it('finds no unused token as long as counting has not gone on for that time', async () => {
+  it('finds no unused token until the store has counted for the whole period', async () => {
     const { tokens, clock, usage } = await setUpUsage();
     const since = new Date(clock.now().getTime() + 10 * DAY * 1000);
     Object.assign(usage, { since: async () => since });
@@ -85,7 +85,7 @@ describe('review', () => {
     expect(await findingsOf(tokens)).toMatchObject([{ code: 'never_used', since }]);
   });
 
-  it('finds a token of which more than half of the scopes are not used', async () => {
+  it('finds a token with more than half of its scopes unused', async () => {
     const { tokens, clock } = await setUpUsage();
     const paths = ['a', 'b', 'c', 'd'];
     const scopes = paths.map((path) => `GET:shop.example/${path}`);
@@ -108,7 +108,7 @@ describe('review', () => {
     ['GET:shop.example/$', false],
     ['GET:shop.example/{}', false],
     ['GET:*/orders', false],
-  ])('of %s finds that it is broad: %s', async (scope, isBroad) => {
+  ])('finds that the scope %s is broad: %s', async (scope, isBroad) => {
     const { tokens } = setUp();
     await tokens.issue({ account: 'acme', scopes: [scope, SCOPE] });
     const found = await findingsOf(tokens);
@@ -123,7 +123,7 @@ describe('review', () => {
     const { tokens } = setUp({ catalog: ScopeCatalog.from(entries) });
     const [a = '', , b = '', c = ''] = entries;
     await tokens.issue({ account: 'half', scopes: [b, c] });
-    // The first one opens the second one, too.
+    // The first entry covers the second one, too.
     const most = await tokens.issue({ account: 'most', scopes: [a, b] });
     await tokens.issue({ account: 'open', scopes: [a] });
 
@@ -140,7 +140,7 @@ describe('review', () => {
     ]);
   });
 
-  it('finds nothing broad about the only entry of a catalog', async () => {
+  it('does not call the only entry of a catalog broad', async () => {
     const { tokens } = setUp({ catalog: ScopeCatalog.from([SCOPE]) });
     await tokens.issue({ account: 'acme', scopes: [SCOPE] });
 
@@ -168,7 +168,7 @@ describe('review', () => {
     expect(await soon()).toMatchObject([{ code: 'expiring' }]);
   });
 
-  it('finds a value that is old, counted from its last rotation', async () => {
+  it('finds a value that is old, counted from the last rotation', async () => {
     const { tokens, clock, store } = setUp();
     const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
     clock.advance(180 * DAY);
@@ -184,7 +184,7 @@ describe('review', () => {
     expect(await findingsOf(tokens)).toEqual([]);
   });
 
-  it('finds scopes that the catalog no longer knows', async () => {
+  it('finds scopes that the catalog no longer has', async () => {
     let entries = [SCOPE, OTHER_SCOPE];
     const { tokens } = setUp({ catalog: () => ScopeCatalog.from(entries) });
     await tokens.issue({ account: 'acme', scopes: [SCOPE, OTHER_SCOPE] });
@@ -196,7 +196,7 @@ describe('review', () => {
     ]);
   });
 
-  it('goes on without the catalog of an account that fails', async () => {
+  it('goes on without the catalog of an account if it fails', async () => {
     const entries = [SCOPE, OTHER_SCOPE, 'GET:shop.example/a', 'GET:shop.example/b'];
     const asked: string[] = [];
     let isClosed = false;
@@ -218,7 +218,7 @@ describe('review', () => {
     ]);
   });
 
-  it('finds a token that has long been suspended, and nothing else about it', async () => {
+  it('finds a token that was suspended long ago, and nothing else about it', async () => {
     const { tokens, token, clock, store } = await setUpUsage();
     const suspendedAt = clock.now();
     const record = await recordOf(store, token.id);
@@ -231,7 +231,7 @@ describe('review', () => {
     expect(await findingsOf(tokens)).toMatchObject([{ code: 'suspended', suspendedAt }]);
   });
 
-  it('finds what use tells only where it is recorded', async () => {
+  it('has no findings about use if usage is not recorded', async () => {
     const { tokens, clock } = setUp();
     await tokens.issue({ account: 'acme', scopes: [SCOPE, OTHER_SCOPE] });
     clock.advance(179 * DAY);
@@ -239,7 +239,7 @@ describe('review', () => {
     expect(await findingsOf(tokens, { expiringWithinDays: 3650 })).toEqual([]);
   });
 
-  it('looks at live tokens only, of all accounts or of one', async () => {
+  it('reviews live tokens only, of all accounts or of one', async () => {
     const { tokens, clock } = await setUpUsage();
     const scopes = [SCOPE];
     const issue = (account: string, days = 300): Promise<IssuedToken> =>
@@ -260,7 +260,7 @@ describe('review', () => {
     expect(await accounts({ account: 'nobody' })).toEqual([]);
   });
 
-  it('reads usage once for each hundred tokens, and nothing twice', async () => {
+  it('reads usage once per hundred tokens, and reports no token twice', async () => {
     const { tokens, usage, clock } = await setUpUsage();
     for (let index = 0; index < 249; index += 1) {
       await tokens.issue({ account: `n${index % 7}`, scopes: [SCOPE] });
@@ -285,7 +285,7 @@ describe('review', () => {
     expect(usage.count('read')).toBe(3);
   });
 
-  it('reads on only when more is asked for', async () => {
+  it('reads the next batch only when the loop gets there', async () => {
     const { tokens, store, clock } = await setUpUsage();
     for (let index = 0; index < 250; index += 1) {
       await tokens.issue({ account: 'acme', scopes: [SCOPE] });
@@ -320,14 +320,14 @@ describe('review', () => {
     [{ secretOlderThanDays: 1.5 }, 'secretOlderThanDays'],
     [{ account: '' }, 'account'],
     [{ olderThan: 3 } as ReviewInput, 'olderThan'],
-  ])('refuses %j', async (input, member) => {
+  ])('refuses the input %j', async (input, member) => {
     const { code, message } = await refusalOf(findingsOf(setUp().tokens, input));
 
     expect(code).toBe('invalid_request');
     expect(message).toContain(member);
   });
 
-  it('rejects while the usage store is down', async () => {
+  it('fails with store_unavailable while the usage store is down', async () => {
     const { tokens, usage } = await setUpUsage();
     usage.break(() => Promise.reject(new Error('down')));
 
@@ -336,7 +336,7 @@ describe('review', () => {
 });
 
 describe('scan', () => {
-  it('hands out the tokens of all accounts, without values', async () => {
+  it('yields the tokens of all accounts and states, without values', async () => {
     const { tokens, clock } = setUp({ reveal: 'always' });
     const issue = (account: string, ttlSeconds = 3600) =>
       tokens.issue({ account, scopes: [SCOPE], ttlSeconds });
@@ -371,11 +371,11 @@ describe('scan', () => {
   });
 
   it.each<[string, unknown]>([
-    ['nothing', undefined],
+    ['undefined', undefined],
     ['no records', {}],
-    ['something else than records', { records: [42] }],
-    ['a position that is no text', { records: [], next: 7 }],
-  ])('rejects a store that answers with %s', async (_, answer) => {
+    ['malformed records', { records: [42] }],
+    ['a position that is not a string', { records: [], next: 7 }],
+  ])('fails with store_corrupt if the store returns %s', async (_, answer) => {
     const { tokens, store } = setUp();
     store.break('scan', async () => answer);
 
@@ -386,7 +386,7 @@ describe('scan', () => {
     ['scan', (tokens) => allOf(tokens.scan())],
     ['review', (tokens) => findingsOf(tokens)],
     ['reseal', (tokens) => tokens.reseal()],
-  ])('%s says what a store lacks that has no scan', async (_, call) => {
+  ])('is needed by %s, which otherwise fails with invalid_options', async (_, call) => {
     const inner = new MemoryTokenStore();
     Object.assign(inner, { scan: undefined });
     const { tokens } = setUp({ store: inner, usage: { store: new MemoryUsageStore() } });

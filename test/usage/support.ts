@@ -1,4 +1,4 @@
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { nextTurn } from '../../src/deadline.ts';
 import type { TokenEvent } from '../../src/events.ts';
 import type { TokenServiceOptions } from '../../src/options.ts';
@@ -9,13 +9,13 @@ import { OTHER_SCOPE, SCOPE, type Setting, setUp } from '../support.ts';
 
 type UsageMethod = 'add' | 'read' | 'forget' | 'close';
 
-/** Keeps in memory, writes down what it is asked, and does something else when told to. */
+/** A usage store in memory that records its calls, and fails when a test wants it to. */
 export class SpiedUsageStore implements UsageStore {
   readonly calls: { readonly method: UsageMethod; readonly args: readonly unknown[] }[] = [];
   readonly inner = new MemoryUsageStore();
   #fault: ((method: UsageMethod, run: () => Promise<unknown>) => unknown) | undefined;
 
-  /** From now on, calls do this instead; `run` carries a call out. */
+  /** Makes calls do this instead until `mend`. `run` carries out the call. */
   break(fault: (method: UsageMethod, run: () => Promise<unknown>) => unknown): void {
     this.#fault = fault;
   }
@@ -71,8 +71,8 @@ export async function setUpUsage(
   return { ...setting, usage, token, events };
 }
 
-/** Whether a promise settles although nothing but this process does anything: no timer, no I/O. */
-export async function settlesAtOnce(promise: Promise<unknown>): Promise<boolean> {
+/** Whether a promise settles without waiting for a timer or for I/O. */
+export async function settlesImmediately(promise: Promise<unknown>): Promise<boolean> {
   let isSettled = false;
   const note = () => {
     isSettled = true;
@@ -82,9 +82,16 @@ export async function settlesAtOnce(promise: Promise<unknown>): Promise<boolean>
   return isSettled;
 }
 
-/** Lets everything happen that waits for no timer. */
+/** Lets all work finish that does not wait for a timer. */
 export async function turns(count = 50): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await nextTurn();
+}
+
+/** Moves fake timers on, and lets all work finish that they start. */
+export async function passTime(ms: number): Promise<void> {
+  await turns();
+  vi.advanceTimersByTime(ms);
+  await turns();
 }
 
 export async function verifyTimes(

@@ -6,7 +6,7 @@ import { setUpUsage, verifyTimes } from './support.ts';
 const DENIED = 'PUT:shop.example/orders';
 
 describe('usage', () => {
-  it('has all scopes of a token, unused ones with 0', async () => {
+  it('lists all scopes of a token, unused ones with 0', async () => {
     const setting = await setUpUsage();
     const { clock, tokens, token } = setting;
     clock.advance(60);
@@ -24,7 +24,7 @@ describe('usage', () => {
     });
   });
 
-  it('of a token that was never used has no time', async () => {
+  it('has no lastUsedAt for a token that was never used', async () => {
     const { tokens, token } = await setUpUsage();
     const usage = await tokens.usage('acme', token.id);
 
@@ -43,7 +43,7 @@ describe('usage', () => {
     expect(usage?.uses).toBe(4);
   });
 
-  it('adds what is stored to what is still in memory', async () => {
+  it('adds stored counts to those still in memory', async () => {
     const setting = await setUpUsage();
     const { tokens, token, usage, clock } = setting;
     const { id } = token;
@@ -62,7 +62,7 @@ describe('usage', () => {
     });
   });
 
-  it('counts uses by scopes that the token does not hold any more in the total alone', async () => {
+  it('counts uses of a removed scope only in the total', async () => {
     const setting = await setUpUsage();
     const { tokens, token } = setting;
     await verifyTimes(setting, 2, OTHER_SCOPE);
@@ -73,7 +73,7 @@ describe('usage', () => {
     expect(usage?.scopes).toEqual([{ scope: SCOPE, uses: 0 }]);
   });
 
-  it('lists what was not counted apart as other', async () => {
+  it('lists uses that the store counts without a scope as other', async () => {
     const { tokens, token, usage } = await setUpUsage();
     const lastUsedAt = new Date(0);
     await usage.inner.add([{ id: token.id, scope: 'other', uses: 3, lastUsedAt }]);
@@ -83,7 +83,7 @@ describe('usage', () => {
     expect(scopes).toHaveLength(3);
   });
 
-  it('accepts a value, too', async () => {
+  it('also accepts a value', async () => {
     const { tokens, token } = await setUpUsage();
 
     expect(await tokens.usage('acme', token.value)).toMatchObject({ uses: 0 });
@@ -108,19 +108,19 @@ describe('usage', () => {
 
   it.each<[string, unknown]>([
     ['too few answers', []],
-    ['too many', [undefined, undefined]],
-    ['no list', undefined],
-    ['no usage', [42]],
+    ['too many answers', [undefined, undefined]],
+    ['undefined', undefined],
+    ['a number', [42]],
     ['null', [null]],
     ['a count below 0', [{ refusals: -1, scopes: [] }]],
-    ['a text as a count', [{ refusals: '1', scopes: [] }]],
+    ['a string as a count', [{ refusals: '1', scopes: [] }]],
     ['no scopes', [{ refusals: 0 }]],
     ['no time', [{ refusals: 0, scopes: [{ scope: SCOPE, uses: 1 }] }]],
     [
       'an invalid time',
       [{ refusals: 0, scopes: [{ scope: SCOPE, uses: 1, lastUsedAt: new Date(Number.NaN) }] }],
     ],
-  ])('rejects if the store answers with %s', async (_, answer) => {
+  ])('fails with store_corrupt if the store returns %s', async (_, answer) => {
     const { tokens, token, usage } = await setUpUsage();
     usage.break(async () => answer);
 
@@ -131,7 +131,7 @@ describe('usage', () => {
 });
 
 describe('refusals', () => {
-  it('of a known token are counted, for whatever reason', async () => {
+  it('of a known token are counted, whatever the reason', async () => {
     const { clock, tokens, token } = await setUpUsage();
     const { value } = token;
     await tokens.verify(value, { scope: DENIED });
@@ -146,7 +146,7 @@ describe('refusals', () => {
     expect(usage).toMatchObject({ refusals: 4, uses: 0 });
   });
 
-  it('of values that belong to no token are not', async () => {
+  it('of unknown values are not counted', async () => {
     const { tokens, usage, token } = await setUpUsage();
     await tokens.verify('nothing', { scope: SCOPE });
     const foreign = setUp();
@@ -158,7 +158,7 @@ describe('refusals', () => {
     expect(await usage.inner.read([token.id])).toEqual([undefined]);
   });
 
-  it('and uses are counted by introspect only if it is asked to', async () => {
+  it('and uses are counted by introspect only with countsAsUse', async () => {
     const { clock, tokens, token } = await setUpUsage();
     const asUse = { countsAsUse: true };
     await tokens.introspect(token.value);
@@ -187,7 +187,7 @@ describe('refusals', () => {
 });
 
 describe('tokens', () => {
-  it('that get and list return have their uses', async () => {
+  it('from get and list have uses and lastUsedAt', async () => {
     const setting = await setUpUsage();
     const { clock, tokens, token } = setting;
     await verifyTimes(setting, 2);
@@ -201,7 +201,7 @@ describe('tokens', () => {
     }
   });
 
-  it('have neither member if they were never used', async () => {
+  it('have neither uses nor lastUsedAt if they were never used', async () => {
     const { tokens, token } = await setUpUsage();
     await tokens.verify(token.value, { scope: DENIED });
     const got = await tokens.get('acme', token.id);
@@ -210,15 +210,18 @@ describe('tokens', () => {
     expect(got).not.toHaveProperty('lastUsedAt');
   });
 
-  it('have neither member if usage is not recorded', async () => {
+  it('have no uses if usage is not recorded', async () => {
     const { tokens } = setUp();
     const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
     await verifyTimes({ tokens, token }, 1);
 
-    expect(await tokens.get('acme', token.id)).not.toHaveProperty('uses');
+    const got = await tokens.get('acme', token.id);
+    for (const member of ['uses', 'lastUsedAt', 'usesUnknown']) {
+      expect(got).not.toHaveProperty(member);
+    }
   });
 
-  it('of one page cost one more call, whatever their number', async () => {
+  it('of one page take one call of the usage store, whatever their number', async () => {
     const { tokens, usage } = await setUpUsage();
     for (let index = 0; index < 20; index += 1) {
       await tokens.issue({ account: 'acme', scopes: [SCOPE] });
@@ -229,14 +232,14 @@ describe('tokens', () => {
     expect(usage.count('read')).toBe(1);
   });
 
-  it('of an empty page cost none', async () => {
+  it('of an empty page take no call of the usage store', async () => {
     const { tokens, usage } = await setUpUsage();
 
     expect((await tokens.list({ account: 'nobody' })).tokens).toEqual([]);
     expect(usage.count('read')).toBe(0);
   });
 
-  it('have the sums of a store that can add up, with what is not written yet', async () => {
+  it('have the totals of a store that adds up itself, plus the counts not written yet', async () => {
     const store = new MemoryUsageStore();
     const read = vi.spyOn(store, 'read');
     const totals = vi.spyOn(store, 'totals');
@@ -261,14 +264,14 @@ describe('tokens', () => {
   });
 
   it.each<[string, unknown]>([
-    ['too few sums', []],
-    ['no list', undefined],
-    ['no sum', [42]],
+    ['too few totals', []],
+    ['undefined', undefined],
+    ['a number', [42]],
     ['null', [null]],
     ['a count below 0', [{ uses: -1, refusals: 0 }]],
-    ['a text as a count', [{ uses: 1, refusals: '1' }]],
+    ['a string as a count', [{ uses: 1, refusals: '1' }]],
     ['an invalid time', [{ uses: 1, refusals: 0, lastUsedAt: new Date(Number.NaN) }]],
-  ])('are shown without uses if the store answers with %s', async (_, answer) => {
+  ])('have usesUnknown if the store returns %s', async (_, answer) => {
     const store = new MemoryUsageStore();
     const { tokens, token, events } = await setUpUsage({ usage: { store } });
     const totals = vi.spyOn(store, 'totals').mockResolvedValue(answer as never);
@@ -281,7 +284,7 @@ describe('tokens', () => {
     expect(await tokens.get('acme', token.id)).toMatchObject({ uses: 5 });
   });
 
-  it('are not shown as unused while the usage store is down', async () => {
+  it('have usesUnknown, and can be revoked, while the usage store is down', async () => {
     const { tokens, token, usage, events } = await setUpUsage({ reveal: 'always' });
     usage.break(() => Promise.reject(new Error('down')));
 
@@ -297,12 +300,12 @@ describe('tokens', () => {
 
 describe('the option usage', () => {
   it.each<[string, unknown, string]>([
-    ['no object', 42, 'usage must be an object { store, flushMs }'],
+    ['a number', 42, 'usage must be an object { store, flushMs }'],
     ['no store', {}, 'usage.store must be a UsageStore'],
     ['another store', { store: { find() {} } }, 'usage.store must be a UsageStore'],
     ['flushMs below 100', { flushMs: 99 }, 'usage.flushMs must be'],
     ['flushMs above an hour', { flushMs: 3_600_001 }, 'usage.flushMs must be'],
-    ['part of a millisecond', { flushMs: 100.5 }, 'usage.flushMs must be'],
+    ['a fractional flushMs', { flushMs: 100.5 }, 'usage.flushMs must be'],
     ['an unknown member', { flush: 1000 }, 'flush'],
   ])('is refused with %s', async (_, usage, message) => {
     const { usage: store } = await setUpUsage();
@@ -314,7 +317,7 @@ describe('the option usage', () => {
     expect(refusal.message).toContain(message);
   });
 
-  it.each([100, 3_600_000])('takes a flushMs of %d', async (flushMs) => {
+  it.each([100, 3_600_000])('accepts a flushMs of %d', async (flushMs) => {
     const { usage: store } = await setUpUsage();
 
     expect(setUp({ usage: { store, flushMs } }).tokens).toBeDefined();

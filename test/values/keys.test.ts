@@ -55,7 +55,7 @@ describe('known answers for the key 00 01 … 1f', () => {
     expect(new KeyRing([K1]).active.checksum(text)).toBe(checksum);
   });
 
-  it('checksums texts of every length up to 252, whole or their beginning, as node:crypto does', () => {
+  it('checksums of texts of up to 252 characters, or of a prefix of one, match node:crypto', () => {
     const key = new KeyRing([K1]).active;
     const lengths = [252, 0, 1, 51, 52, 59, 60, 61, 115, 116, 251, 2, 252, 0];
     const long = 'xyz'.repeat(100);
@@ -68,7 +68,7 @@ describe('known answers for the key 00 01 … 1f', () => {
     }
   });
 
-  it('are the same on a runtime without crypto.hash', async () => {
+  it('the checksums are the same on a runtime without crypto.hash', async () => {
     vi.resetModules();
     vi.doMock('node:crypto', async (load) => ({ ...(await load<object>()), hash: undefined }));
     const elsewhere = {
@@ -84,7 +84,7 @@ describe('known answers for the key 00 01 … 1f', () => {
     );
   });
 
-  it('opens a box that was sealed elsewhere, only as it is bound', () => {
+  it('a box sealed elsewhere opens only with the data it is bound to', () => {
     const key = new KeyRing([K1]).active;
     const box = Buffer.from(BOX, 'hex');
 
@@ -96,7 +96,7 @@ describe('known answers for the key 00 01 … 1f', () => {
     expect(new KeyRing([K2]).active.open(box, BOUND)).toBeUndefined();
   });
 
-  it('opens no box of which a bit was changed, or a byte cut or added', () => {
+  it('a box does not open if a bit is changed or a byte is cut or added', () => {
     const key = new KeyRing([K1]).active;
     const box = Buffer.from(BOX, 'hex');
 
@@ -111,18 +111,18 @@ describe('known answers for the key 00 01 … 1f', () => {
     expect(key.open(Buffer.concat([box, Buffer.from([0])]), BOUND)).toBeUndefined();
   });
 
-  it('opens no box of an empty text, but one of a single character', () => {
+  it('a box of an empty text does not open, one of a single character does', () => {
     const key = new KeyRing([K1]).active;
 
     expect(key.open(key.seal('', BOUND), BOUND)).toBeUndefined();
     expect(key.open(key.seal('x', BOUND), BOUND)).toBe('x');
   });
 
-  it('signs cursors with 128 bits', () => {
+  it('a cursor is signed with 128 bits', () => {
     expect(new KeyRing([K1]).active.sign('cursor text')).toBe('3Id4Ku1ushuvrZnChKpN8Q');
   });
 
-  it('seals with a fresh nonce of 12 bytes each time', () => {
+  it('a box is sealed with a fresh nonce of 12 bytes each time', () => {
     const key = new KeyRing([K1]).active;
     const nonces = Array.from({ length: 200 }, () =>
       Buffer.from(key.seal(SECRET, BOUND).subarray(0, 12)).toString('hex'),
@@ -134,30 +134,45 @@ describe('known answers for the key 00 01 … 1f', () => {
   });
 });
 
-describe('KeyRing refuses, and names the option', () => {
+describe('the constructor of KeyRing', () => {
   const verifier = new KeyRing([K2]).verifierKeys()[0] as KeyOptions;
   const good = (secret: unknown): unknown[] => [{ kid: 'k1', secret, status: 'active' }];
   const repeated = Uint8Array.from({ length: 32 }, () => 7);
   const nearlyRepeated = Uint8Array.from({ length: 32 }, (_, i) => (i === 31 ? 8 : 7));
 
   it.each<[string, unknown, unknown, RegExp]>([
-    ['31 bytes, not 32', good(bytes(31)), good(bytes(32)), /^keys\[0\]\.secret .*32/],
-    ['no bytes, not 64', good(bytes(0)), good(bytes(64)), /^keys\[0\]\.secret/],
+    ['a secret of 31 bytes', good(bytes(31)), good(bytes(32)), /^keys\[0\]\.secret .*32/],
+    ['a secret of no bytes', good(bytes(0)), good(bytes(64)), /^keys\[0\]\.secret/],
     [
-      '31 bytes of text, not 32',
+      'a secret text of 31 bytes',
       good(Buffer.from(bytes(31)).toString('base64url')),
       good(Buffer.from(bytes(32)).toString('base64url')),
       /^keys\[0\]\.secret/,
     ],
-    ['one repeated byte, not two', good(repeated), good(nearlyRepeated), /^keys\[0\]\.secret/],
-    ['text that begins otherwise', good(`*${fixedSecret()}`), good(fixedSecret()), /\.secret/],
-    ['text that is no base64url', good(`${fixedSecret()}!`), good(fixedSecret()), /\.secret/],
-    ['an empty text', good(''), good(`${fixedSecret()}=`), /\.secret/],
-    ['an array of numbers', good([...bytes(32)]), good(Buffer.from(bytes(32))), /\.secret/],
-    ['no secret', good(undefined), good(fixedSecret()), /\.secret/],
-    ['a number', good(42), good(fixedSecret()), /\.secret/],
+    ['a secret of one repeated byte', good(repeated), good(nearlyRepeated), /^keys\[0\]\.secret/],
     [
-      'a kid twice',
+      'a secret text with a wrong first character',
+      good(`*${fixedSecret()}`),
+      good(fixedSecret()),
+      /\.secret/,
+    ],
+    [
+      'a secret text that is not base64url',
+      good(`${fixedSecret()}!`),
+      good(fixedSecret()),
+      /\.secret/,
+    ],
+    ['an empty secret text', good(''), good(`${fixedSecret()}=`), /\.secret/],
+    [
+      'an array of numbers as the secret',
+      good([...bytes(32)]),
+      good(Buffer.from(bytes(32))),
+      /\.secret/,
+    ],
+    ['a missing secret', good(undefined), good(fixedSecret()), /\.secret/],
+    ['a number as the secret', good(42), good(fixedSecret()), /\.secret/],
+    [
+      'a duplicate kid',
       [K1, { ...K2, kid: 'k1', status: 'verify' }],
       [K1, { ...K2, status: 'verify' }],
       /^keys\[1\]\.kid/,
@@ -185,11 +200,16 @@ describe('KeyRing refuses, and names the option', () => {
     ['an unknown option', [{ ...K1, alg: 'x' }], [{ ...K1 }], /^keys\[0\] .*unknown/],
     ['an unknown status', [{ ...K1, status: 'Active' }], [K1], /^keys\[0\]\.status/],
     ['no status', [{ ...K1, status: undefined }], [K1], /^keys\[0\]\.status/],
-    ['a kid of 1', [{ ...K1, kid: 'k' }], [{ ...K1, kid: 'zZ' }], /^keys\[0\]\.kid/],
-    ['a kid of 3', [{ ...K1, kid: 'k12' }], [{ ...K1, kid: '00' }], /^keys\[0\]\.kid/],
+    ['a kid of one character', [{ ...K1, kid: 'k' }], [{ ...K1, kid: 'zZ' }], /^keys\[0\]\.kid/],
+    [
+      'a kid of three characters',
+      [{ ...K1, kid: 'k12' }],
+      [{ ...K1, kid: '00' }],
+      /^keys\[0\]\.kid/,
+    ],
     ['a kid with _', [{ ...K1, kid: 'k_' }], [{ ...K1, kid: 'A9' }], /^keys\[0\]\.kid/],
     ['a kid with a line end', [{ ...K1, kid: 'k1\n' }], [K1], /^keys\[0\]\.kid/],
-    ['a kid that is no text', [{ ...K1, kid: 11 }], [{ ...K1, kid: '11' }], /^keys\[0\]\.kid/],
+    ['a kid that is a number', [{ ...K1, kid: 11 }], [{ ...K1, kid: '11' }], /^keys\[0\]\.kid/],
     ['an active verifier', [{ ...verifier, status: 'active' }], [verifier], /^keys\[0\]\.status/],
     [
       'a short verifier',
@@ -198,34 +218,34 @@ describe('KeyRing refuses, and names the option', () => {
       /\.secret/,
     ],
     [
-      'a verifier with a byte more',
+      'a verifier with an extra byte',
       [{ ...verifier, secret: `${verifier.secret}AA` }],
       [verifier],
       /^keys\[0\]\.secret must be whole/,
     ],
     [
-      'a whole key that does not mint, beside a verifier',
+      'a key that does not mint, beside a verifier',
       [{ ...K1, status: 'verify' }, verifier],
       [K1, verifier],
       /exactly one/,
     ],
     ['an empty list', [], [K1], /^keys must/],
-    ['no list', K1, [K1], /^keys must/],
-    ['nothing', undefined, [K1], /^keys must/],
+    ['a key instead of a list', K1, [K1], /^keys must/],
+    ['undefined', undefined, [K1], /^keys must/],
     ['null in the list', [null], [K1], /^keys\[0\] must/],
     ['a text in the list', [fixedSecret()], [K1], /^keys\[0\] must/],
-  ])('%s', (_, bad, neighbour, message) => {
+  ])('refuses %s, and names the option', (_, bad, neighbor, message) => {
     const error = refusal(bad);
 
     expect(error.code).toBe('invalid_options');
     expect(error.message).toMatch(message);
     expectNoSecret(error);
-    expect(() => new KeyRing(neighbour as KeyOptions[])).not.toThrow();
+    expect(() => new KeyRing(neighbor as KeyOptions[])).not.toThrow();
   });
 });
 
 describe('KeyRing', () => {
-  it('shows nothing of a key, however it is printed', () => {
+  it('shows no secret, however it is printed', () => {
     const ring = new KeyRing([K1, { ...K2, status: 'verify' }]);
 
     expectNoSecret(ring, ...Object.values(HEX));
@@ -240,7 +260,7 @@ describe('KeyRing', () => {
     expect(Object.keys(ring.active).sort()).toEqual(['canMint', 'isActive', 'kid']);
   });
 
-  it('keeps a copy of the bytes it was given', () => {
+  it('copies the bytes it is given', () => {
     const secret = bytes(32);
     const ring = new KeyRing([{ kid: 'k1', secret, status: 'active' }]);
     const before = ring.active.checksum('text');
@@ -251,7 +271,7 @@ describe('KeyRing', () => {
   });
 
   it.each([K1.secret, bytes(32), Buffer.from(bytes(32)), `${K1.secret}=`])(
-    'takes the same key in every form',
+    'accepts the same key in every form (case %#)',
     (secret) => {
       const ring = new KeyRing([{ kid: 'k1', secret, status: 'active' }]);
       expect(ring.active.sign('cursor text')).toBe('3Id4Ku1ushuvrZnChKpN8Q');
@@ -259,7 +279,7 @@ describe('KeyRing', () => {
   );
 
   it.each(['k1', 'K1', '__', '', 'constructor', '__proto__'])(
-    'knows %s only if it is one',
+    'returns a key for "%s" only if that is its kid',
     (kid) => {
       expect(new KeyRing([K1]).get(kid)?.kid).toBe(kid === 'k1' ? 'k1' : undefined);
     },
@@ -270,7 +290,7 @@ describe('verifierKeys', () => {
   const ring = new KeyRing([K1, { ...K2, status: 'verify' }]);
   const verifiers = ring.verifierKeys();
 
-  it('hold the tag keys and nothing from which another key follows', () => {
+  it('hold the tag subkeys and no other key', () => {
     expect(verifiers.map(({ kid, status }) => [kid, status])).toEqual([
       ['k1', 'verify'],
       ['k2', 'verify'],
@@ -282,7 +302,7 @@ describe('verifierKeys', () => {
     }
   });
 
-  it('check tags, and can neither mint, open, seal nor sign', () => {
+  it('can check tags, but not mint, open, seal or sign', () => {
     const verifier = new KeyRing(verifiers);
     const key = verifier.get('k1');
 
@@ -298,13 +318,13 @@ describe('verifierKeys', () => {
     }
   });
 
-  it('of verifier keys are the same again', () => {
+  it('of verifier keys are those same keys', () => {
     expect(new KeyRing(verifiers).verifierKeys()).toEqual(verifiers);
   });
 });
 
 describe('generateKey', () => {
-  it('makes an active key of 32 new random bytes', () => {
+  it('returns an active key of 32 new random bytes', () => {
     const keys = Array.from({ length: 20 }, () => generateKey());
 
     expect(new Set(keys.map(({ secret }) => secret)).size).toBe(20);

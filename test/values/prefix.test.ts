@@ -22,7 +22,7 @@ describe('checkPrefix', () => {
     ['acme\n', false],
     ['_acme', false],
     ['', false],
-  ])('%j may be used: %s', (prefix, isGood) => {
+  ])('accepts %j: %s', (prefix, isGood) => {
     if (isGood) expect(checkPrefix(prefix)).toBe(prefix);
     else
       expect(() => checkPrefix(prefix)).toThrow(
@@ -48,7 +48,7 @@ describe('checkPrefix', () => {
     ['dop_v1', 'dop_v2'],
     ['hvs', 'hv'],
     ['dckr_pat', 'dckr'],
-  ])('refuses %s, of another vendor; %s is free', (foreign, free) => {
+  ])('refuses %s, a prefix of another vendor, and accepts %s', (foreign, free) => {
     const refusal = (() => {
       try {
         return checkPrefix(foreign);
@@ -62,7 +62,7 @@ describe('checkPrefix', () => {
   });
 
   it.each<[unknown]>([[undefined], [null], [42], [['acme']], [{}], [Symbol('acme')]])(
-    'refuses what is no text (%#)',
+    'refuses a value that is not a string (%#)',
     (prefix) => {
       expect(() => checkPrefix(prefix)).toThrow(
         expect.objectContaining({ code: 'invalid_options' }),

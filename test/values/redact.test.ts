@@ -26,13 +26,13 @@ describe('redact', () => {
     ['quotes', `'${KNOWN}' \`${KNOWN}\` "${KNOWN}"`, `'${MASKED}' \`${MASKED}\` "${MASKED}"`],
     ['a path', `/auth/token/${KNOWN}/rotate?x=1`, `/auth/token/${MASKED}/rotate?x=1`],
     ['a query', `/a?t=${KNOWN}&b=2#${KNOWN}`, `/a?t=${MASKED}&b=2#${MASKED}`],
-    ['escapes of a URL around it', `%22${KNOWN}%22`, `%22${MASKED}%22`],
-    ['several in a row', `${KNOWN},${KNOWN} ${KNOWN}`, `${MASKED},${MASKED} ${MASKED}`],
-    ['several without anything between', KNOWN.repeat(3), MASKED.repeat(3)],
+    ['URL escapes around it', `%22${KNOWN}%22`, `%22${MASKED}%22`],
+    ['several values in a row', `${KNOWN},${KNOWN} ${KNOWN}`, `${MASKED},${MASKED} ${MASKED}`],
+    ['several values without anything between', KNOWN.repeat(3), MASKED.repeat(3)],
     ['a word glued before it', `TOKEN${KNOWN}`, `TOKEN${MASKED}`],
     ['an environment variable glued before it', `MY_TOKEN_${KNOWN}`, `MY_TOKEN_${MASKED}`],
-    ['letters glued behind it', `${KNOWN}abc`, `${MASKED}abc`],
-    ['an underscore behind it', `${KNOWN}_old`, `${MASKED}_old`],
+    ['letters glued after it', `${KNOWN}abc`, `${MASKED}abc`],
+    ['an underscore after it', `${KNOWN}_old`, `${MASKED}_old`],
     ['another prefix', `acme_live_1${BODY}`, 'acme_live_1k1012345…'],
     ['the shortest prefix', `ab_1${BODY}`, 'ab_1k1012345…'],
     [
@@ -44,12 +44,12 @@ describe('redact', () => {
     ['lines', `${KNOWN}\r\n${KNOWN}`, `${MASKED}\r\n${MASKED}`],
     ['other scripts', `é${KNOWN}漢\u{1f600}${KNOWN}`, `é${MASKED}漢\u{1f600}${MASKED}`],
     ['a lookalike with a wrong tag', `${KNOWN.slice(0, -1)}0`, MASKED],
-  ])('masks values in %s', (_, text, expected) => {
+  ])('masks values: %s', (_, text, expected) => {
     expect(redact(text)).toBe(expected);
   });
 
   it.each<[string, string]>([
-    ['nothing', ''],
+    ['an empty text', ''],
     ['an id', ID],
     ['a path with an id', `/token/${ID}/rotate`],
     ['a masked value', MASKED],
@@ -59,18 +59,18 @@ describe('redact', () => {
     ['another version', KNOWN.replace('_1', '_2')],
     ['a prefix in upper case', KNOWN.replace('acme', 'ACME')],
     ['a body with a dash', KNOWN.replace('012345', '01-345')],
-    ['a value in two lines', `${KNOWN.slice(0, 30)}\n${KNOWN.slice(30)}`],
+    ['a value split over two lines', `${KNOWN.slice(0, 30)}\n${KNOWN.slice(30)}`],
     ['a long word', 'a'.repeat(1000)],
     ['a digest', 'sha256_0'.padEnd(72, 'f')],
     ['a digest in hex', DIGEST],
     ['long names in snake case', `${'some_1long_name_'.repeat(20)}end`],
     ['a UUID', '7f3b1c9e-1111-4c2a-9d52-1b1f6b1c9e11'],
     ['a JWT', `eyJhbGciOiJIUzI1NiJ9.${'eyJ'.repeat(30)}.${'x_1'.repeat(14)}`],
-  ])('leaves %s as it is', (_, text) => {
+  ])('leaves %s unchanged', (_, text) => {
     expect(redact(text)).toBe(text);
   });
 
-  it('masks what is minted, whatever the prefix, and leaves no character of the secret', () => {
+  it('masks minted values of any prefix in the way of maskValue', () => {
     for (const prefix of ['ab', 'acme', 'acme_live', 'acme_1', 'a234567890123456_12345678']) {
       for (let i = 0; i < 200; i++) {
         const { value, stored } = mintValue(RING, prefix, ID, undefined);
@@ -79,7 +79,7 @@ describe('redact', () => {
     }
   });
 
-  it('changes nothing the second time, and no text that holds no value', () => {
+  it('is idempotent, and leaves no value in any text', () => {
     const text = fc.array(
       fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(KNOWN, 'acme_1', '_1', BODY, ID)),
     );
@@ -100,11 +100,11 @@ describe('redact', () => {
     [{ toString: () => KNOWN }],
     [[KNOWN]],
     [Symbol()],
-  ])('makes the empty text of what is none (%#)', (thing) => {
+  ])('returns an empty text for a value that is not a string (%#)', (thing) => {
     expect(redact(thing as string)).toBe('');
   });
 
-  it('reads megabytes', () => {
+  it('handles megabytes', () => {
     const text = `${'a_1k'.repeat(1_000_000)} ${KNOWN} ${'a'.repeat(4_000_000)}`;
 
     expect(redact(text)).toBe(text.replace(KNOWN, MASKED));
@@ -132,7 +132,7 @@ describe('redactor', () => {
     [`sk_${LETTERS.slice(0, 32)},sk_${LETTERS.slice(0, 32)}`, 'sk_…,sk_…'],
     ['key-0123456789abcdef', 'key-…'],
     [`${KNOWN} key-0123456789abcdef`, 'acme_1k1012345… key-…'],
-  ])('masks what redact does not know: %#', (text, expected) => {
+  ])('masks values that redact does not know (case %#)', (text, expected) => {
     expect(mask(text)).toBe(expected);
     expect(redact(text)).not.toBe(expected);
   });
@@ -144,11 +144,11 @@ describe('redactor', () => {
     `${ENTROPY}`,
     'unk_short',
     'sk_learn',
-  ])('leaves other words as they are: %s', (text) => {
+  ])('leaves other words unchanged: %s', (text) => {
     expect(mask(text)).toBe(text);
   });
 
-  it('knows no values without a beginning of their own', () => {
+  it('does not mask values of formats that have no prefix', () => {
     const none = redactor([
       formats.betterAuth(),
       formats.keypal(),
@@ -160,13 +160,13 @@ describe('redactor', () => {
     expect(redactor([])(KNOWN)).toBe(redact(KNOWN));
   });
 
-  it('shows nothing of a value whose expression has no group', () => {
+  it('masks a whole value if the expression has no group', () => {
     const own = redactor([{ name: 'own', hashedPart: () => undefined, inText: 'key-[0-9]{16}' }]);
 
     expect(own('a key-0123456789012345 b')).toBe('a … b');
   });
 
-  it('refuses what is no regular expression', () => {
+  it('refuses an invalid regular expression', () => {
     const broken = { name: 'own', hashedPart: () => undefined, inText: '(key-' };
 
     expect(() => redactor([broken])).toThrow(

@@ -22,16 +22,20 @@ describe('safeUrl', () => {
     ['the fragment', `/a#${VALUE}`, `/a#${MASKED}`],
     ['all three', `/${VALUE}?${VALUE}#${VALUE}`, `/${MASKED}?${MASKED}#${MASKED}`],
     ['a host name', `https://${VALUE}.example/`, `https://${MASKED}.example/`],
-    ['a nested address', `/a?next=%2Ftoken%2F${VALUE}%3Fb`, `/a?next=%2Ftoken%2F${MASKED}%3Fb`],
+    ['a nested URL', `/a?next=%2Ftoken%2F${VALUE}%3Fb`, `/a?next=%2Ftoken%2F${MASKED}%3Fb`],
     ['an encoded separator', `/token/${VALUE.replace('_', '%5F')}`, `/token/${MASKED}`],
-    ['lower case', `/token/${VALUE.replace('_', '%5f')}`, `/token/${MASKED}`],
-    ['every character encoded', `/token/${encodeAll(VALUE)}`, `/token/${MASKED}`],
     [
-      'every character encoded twice',
+      'an encoded separator in lower case',
+      `/token/${VALUE.replace('_', '%5f')}`,
+      `/token/${MASKED}`,
+    ],
+    ['a path with every character encoded', `/token/${encodeAll(VALUE)}`, `/token/${MASKED}`],
+    [
+      'a path with every character encoded twice',
       `/token/${encodeAll(VALUE).replaceAll('%', '%25')}`,
       `/token/${MASKED}`,
     ],
-    ['a value behind an escape', `/a?q=%22${VALUE}%22`, `/a?q=%22${MASKED}%22`],
+    ['a query after an escape', `/a?q=%22${VALUE}%22`, `/a?q=%22${MASKED}%22`],
   ])('masks a value in %s', (_, url, expected) => {
     expect(safeUrl(url)).toBe(expected);
   });
@@ -44,14 +48,18 @@ describe('safeUrl', () => {
     ['an empty user', 'https://@a.example/', 'https://a.example/'],
     ['a port', `https://ada:${SECRET}@a.example:8443/b`, 'https://a.example:8443/b'],
     ['no path', `https://ada:${SECRET}@a.example`, 'https://a.example'],
-    ['a query at once', `https://ada:${SECRET}@a.example?b=1`, 'https://a.example?b=1'],
+    [
+      'a query right after the host',
+      `https://ada:${SECRET}@a.example?b=1`,
+      'https://a.example?b=1',
+    ],
     ['another scheme', `postgres://ada:${SECRET}@db/tokens`, 'postgres://db/tokens'],
     ['no scheme', `//ada:${SECRET}@a.example/b`, '//a.example/b'],
     ['too many slashes', `https:////ada:${SECRET}@a.example/b`, 'https:////a.example/b'],
     ['no slashes', `https:ada:${SECRET}@a.example/b`, 'https:a.example/b'],
     ['backslashes', `https:\\\\ada:${SECRET}@a.example\\b`, 'https:\\\\a.example\\b'],
     ['a space before it', ` https://ada:${SECRET}@a.example/b`, ' https://a.example/b'],
-  ])('leaves out the user information: %s', (_, url, expected) => {
+  ])('removes the user information: %s', (_, url, expected) => {
     expect(safeUrl(url)).toBe(expected);
   });
 
@@ -87,7 +95,7 @@ describe('safeUrl', () => {
     [`X-Amz-Credential=${SECRET}`, 'X-Amz-Credential=…'],
     [`X-Amz-Security-Token=${SECRET}`, 'X-Amz-Security-Token=…'],
     [`X-Goog-Signature=${SECRET}`, 'X-Goog-Signature=…'],
-  ])('masks what the parameter carries: %s', (parameters, expected) => {
+  ])('masks the values of sensitive parameters: %s', (parameters, expected) => {
     expect(safeUrl(`/a?${parameters}`)).toBe(`/a?${expected}`);
     expect(safeUrl(`/a#${parameters}`)).toBe(`/a#${expected}`);
     expect(safeUrl(`https://a.example/?${parameters}#${parameters}`)).toBe(
@@ -117,11 +125,11 @@ describe('safeUrl', () => {
     ['/a%41?b=%5F&c=%2541#%61'],
     ['/%zz?%=%&=&&'],
     ['https://[::1]:8080/a'],
-  ])('leaves %j as it is', (url) => {
+  ])('leaves %j unchanged', (url) => {
     expect(safeUrl(url)).toBe(url);
   });
 
-  it('takes a Fetch request and a URL', () => {
+  it('accepts a Fetch request and a URL', () => {
     const url = `https://a.example/token/${VALUE}?token=${SECRET}#x`;
 
     expect(safeUrl(new Request(url))).toBe(`https://a.example/token/${MASKED}?token=…#x`);
@@ -131,7 +139,7 @@ describe('safeUrl', () => {
     expect(safeUrl(withUser)).toBe(`https://a.example/token/${MASKED}?token=…#x`);
   });
 
-  it('takes a request of Node, with its raw target', async () => {
+  it('accepts a Node request and shows its raw target', async () => {
     const seen: string[] = [];
     const server = createServer((request: IncomingMessage, response) => {
       seen.push(safeUrl(request));
@@ -145,21 +153,21 @@ describe('safeUrl', () => {
     expect(seen).toEqual([`/token/${MASKED}?a=%41&token=…`]);
   });
 
-  it('shows what came in where a router has cut the target', () => {
+  it('prefers originalUrl, which keeps the target that a router has cut', () => {
     expect(safeUrl({ url: '/b', originalUrl: '/a/b' })).toBe('/a/b');
     expect(safeUrl({ url: '/b' })).toBe('/b');
   });
 
   it.each<[string, unknown]>([
-    ['nothing', undefined],
+    ['undefined', undefined],
     ['null', null],
     ['a number', 42],
     ['a symbol', Symbol('x')],
-    ['an object without an address', {}],
-    ['an address that is no text', { url: 42 }],
-    ['an address that hides in an object', { url: { toString: () => VALUE } }],
+    ['an object without a URL', {}],
+    ['a URL that is a number', { url: 42 }],
+    ['a URL that is an object with toString', { url: { toString: () => VALUE } }],
     [
-      'what throws when looked at',
+      'a proxy that throws when it is read',
       new Proxy(
         {},
         {
@@ -170,7 +178,7 @@ describe('safeUrl', () => {
       ),
     ],
     [
-      'what throws when asked what it has',
+      'a proxy that throws when its keys are checked',
       new Proxy(
         {},
         {
@@ -180,11 +188,11 @@ describe('safeUrl', () => {
         },
       ),
     ],
-  ])('makes the empty text of %s', (_, thing) => {
+  ])('returns an empty text for %s', (_, thing) => {
     expect(safeUrl(thing as string)).toBe('');
   });
 
-  it('never throws, and never shows a value, whatever stands around it', () => {
+  it('never throws and never shows a value, whatever text surrounds it', () => {
     const piece = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.constantFrom('/', '?', '#', '&', ';', '=', '@', ':', '%', '%25', '//', 'token=', '\ud800'),
@@ -211,7 +219,7 @@ describe('safeUrl', () => {
     ['?'],
     ['//'],
     [':'],
-  ])('reads megabytes of %j', (pattern) => {
+  ])('handles megabytes of %j', (pattern) => {
     const text = pattern.repeat(2_000_000 / pattern.length);
 
     expect(safeUrl(`${text}/${VALUE}`)).not.toContain(VALUE);

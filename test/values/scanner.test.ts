@@ -21,7 +21,7 @@ type Scan = (rules: ScannerRules, text: string) => string[];
 const groupsOf = (expression: string, text: string): string[] =>
   [...text.matchAll(new RegExp(expression, 'g'))].map(([, found = '']) => found);
 
-/** JavaScript writes the ends of a text otherwise than Hyperscan. */
+/** Hyperscan anchors with `\A` and `\z` where JavaScript uses `^` and `$`. */
 const inJavaScript = (expression: string) =>
   expression.replaceAll('\\A', '^').replaceAll('\\z', '$');
 
@@ -38,7 +38,7 @@ const SCANS: readonly [name: keyof ScannerRules, scan: Scan][] = [
   ],
 ];
 
-/** One rule, whose values are literal texts, numbers and lists of texts, each in one line. */
+/** Parses one rule whose values are literal texts, numbers and lists of texts, each on one line. */
 function tomlOf(rule: string): Record<string, string> {
   const [head, ...lines] = rule.trim().split('\n');
   expect(head).toBe('[[rules]]');
@@ -61,7 +61,7 @@ function detectorOf({ trufflehog }: ScannerRules) {
   };
 }
 
-/** As gitleaks and TruffleHog do: bits a character, over the text itself (Shannon). */
+/** Shannon entropy in bits per character, as gitleaks and TruffleHog compute it. */
 function entropyOf(text: string): number {
   const counts = new Map<string, number>();
   for (const character of text) counts.set(character, (counts.get(character) ?? 0) + 1);
@@ -78,7 +78,7 @@ describe('scannerRules', () => {
     rules = scannerRules({ prefix: 'acme' });
   });
 
-  it('are a rule for gitleaks with all that it reads', () => {
+  it('contain a complete rule for gitleaks', () => {
     const { id, description, secretGroup, entropy, keywords } = tomlOf(rules.gitleaks);
 
     expect({ id, description, secretGroup, entropy, keywords }).toEqual({
@@ -90,7 +90,7 @@ describe('scannerRules', () => {
     });
   });
 
-  it('are a custom detector for TruffleHog, without a verification that would send values away', () => {
+  it('contain a TruffleHog detector without verification, which would send values out', () => {
     const { name, keywords, regex, entropy, ...others } = detectorOf(rules);
 
     expect([name, keywords, Object.keys(regex), entropy]).toEqual([
@@ -102,7 +102,7 @@ describe('scannerRules', () => {
     expect(others).toEqual({});
   });
 
-  it('are a custom pattern for GitHub, with a test that it finds and that is no value', async () => {
+  it('contain a GitHub pattern with a test string that it finds and that is not a valid value', async () => {
     const { testString, secretFormat } = rules.github;
     const { tokens } = setUp();
 
@@ -114,7 +114,7 @@ describe('scannerRules', () => {
     expect(scannerRules({ prefix: 'acme_live' }).github.patternName).toBe('acme-live-token');
   });
 
-  it.each(SCANS)('find each of 1000 minted values with %s, of any prefix', (_, scan) => {
+  it.each(SCANS)('find each of 1000 minted values of any prefix with %s', (_, scan) => {
     for (const prefix of ['ab', 'acme', 'acme_live', 'acme_1', 'a234567890123456_12345678']) {
       const own = scannerRules({ prefix });
       for (let i = 0; i < 1000; i++) {
@@ -124,7 +124,7 @@ describe('scannerRules', () => {
     }
   });
 
-  it('ask for no more entropy than 1000 minted values have, and for more than placeholders have', () => {
+  it('require less entropy than 1000 minted values have, and more than placeholders have', () => {
     const least = Math.min(...Array.from({ length: 1000 }, () => entropyOf(mint('ab'))));
 
     expect(least).toBeGreaterThan(4.2);
@@ -132,7 +132,7 @@ describe('scannerRules', () => {
     expect(entropyOf(`acme_1${'0123456789'.repeat(6).slice(0, 57)}`)).toBeLessThan(4);
   });
 
-  it('name keywords that stand in each value, in lower case', () => {
+  it('name lowercase keywords that every value contains', () => {
     for (const prefix of ['ab', 'acme_live', 'acme_1']) {
       const own = scannerRules({ prefix });
       const { keywords } = tomlOf(own.gitleaks);
@@ -142,7 +142,7 @@ describe('scannerRules', () => {
     }
   });
 
-  describe.each(SCANS)('of %s', (_, scan) => {
+  describe.each(SCANS)('for %s', (_, scan) => {
     it.each<[string, string, number]>([
       ['alone', value, 1],
       ['in code', `const token = '${value}';`, 1],
@@ -151,13 +151,13 @@ describe('scannerRules', () => {
       ['in a shell', `export ACME_TOKEN=${value}`, 1],
       ['in JSON', JSON.stringify({ token: value }), 1],
       ['in JSON within JSON', JSON.stringify(JSON.stringify({ token: value })), 1],
-      ['behind an escaped line break', `"a\\n${value}\\n"`, 1],
-      ['behind an escaped tab', `"\\t${value}"`, 1],
-      ['behind a Unicode escape', `"\\u0022${value}\\u0022"`, 1],
+      ['after an escaped line break', `"a\\n${value}\\n"`, 1],
+      ['after an escaped tab', `"\\t${value}"`, 1],
+      ['after a Unicode escape', `"\\u0022${value}\\u0022"`, 1],
       ['in a path', `https://api.example/token/${value}/rotate`, 1],
       ['in a query', `/a?access_token=${value}&b=1`, 1],
-      ['behind an escape of URLs', `?q=%22${value}%22`, 1],
-      ['behind an escape in lower case', `?q=a%3d${value}`, 1],
+      ['after a URL escape', `?q=%22${value}%22`, 1],
+      ['after a URL escape in lower case', `?q=a%3d${value}`, 1],
       ['in YAML', `token: ${value}\n`, 1],
       ['in XML', `<token>${value}</token>`, 1],
       ['twice', `${value} ${value}`, 2],
@@ -169,20 +169,23 @@ describe('scannerRules', () => {
 
     it.each<[string, string]>([
       ['an id', NO_ID],
-      ['an id behind the prefix', `acme_1k1${NO_ID}`],
+      ['an id after the prefix', `acme_1k1${NO_ID}`],
       ['a masked value', redact(value)],
-      ['a value cut short', value.slice(0, -1)],
-      ['a value too long', `${value}0`],
+      ['a value that is cut short', value.slice(0, -1)],
+      ['a value that is too long', `${value}0`],
       ['a value without its prefix', value.slice(4)],
-      ['another prefix', forge(NO_ID, { prefix: 'acmf' })],
-      ['a prefix that goes on', forge(NO_ID, { prefix: 'acme_live' })],
-      ['a prefix that ends like it', forge(NO_ID, { prefix: 'xacme' })],
-      ['a prefix with it as its second part', forge(NO_ID, { prefix: 'live_acme' })],
-      ['upper case', value.toUpperCase()],
-      ['another version', value.replace('_1', '_2')],
-      ['a dash inside', value.replace(/.{6}$/, '-00000')],
-      ['a percent sign that escapes nothing', `%zz${value}`],
-      ['a backslash that escapes nothing', `\\x${value}`],
+      ['a value with another prefix', forge(NO_ID, { prefix: 'acmf' })],
+      ['a value with a longer prefix', forge(NO_ID, { prefix: 'acme_live' })],
+      ['a value whose prefix ends alike', forge(NO_ID, { prefix: 'xacme' })],
+      [
+        'a value with the prefix as the second part of its own',
+        forge(NO_ID, { prefix: 'live_acme' }),
+      ],
+      ['a value in upper case', value.toUpperCase()],
+      ['a value of another version', value.replace('_1', '_2')],
+      ['a value with a dash', value.replace(/.{6}$/, '-00000')],
+      ['a value after an invalid URL escape', `%zz${value}`],
+      ['a value after an invalid backslash escape', `\\x${value}`],
     ])('do not find %s', (_name, text) => {
       expect(scan(rules, text)).toEqual([]);
     });
@@ -196,7 +199,7 @@ describe('scannerRules', () => {
     expect(scan?.(rules, `${value}_old`)).toHaveLength(count);
   });
 
-  it('hold no lookaround, back reference or flag, which RE2 and Hyperscan do not know', () => {
+  it('use no lookaround, back reference or flag, which RE2 and Hyperscan do not support', () => {
     const { beforeSecret, secretFormat, afterSecret } = rules.github;
     const expressions = [
       tomlOf(rules.gitleaks)['regex'] ?? '',
@@ -212,7 +215,7 @@ describe('scannerRules', () => {
     expect('(?=a)(?<=b)\\1').toMatch(/\(\?[^:]|\\[1-9]|\\k|[*+?}][+]/);
   });
 
-  it('leave it to the tag which finds are values: a service with verifier keys alone can tell', async () => {
+  it('rely on the tag: a service with only verifier keys can tell which finds are values', async () => {
     const { tokens } = setUp();
     const { value: issued } = await tokens.issue({ account: 'ada', scopes: [SCOPE] });
     const verifier = new TokenService({
@@ -241,7 +244,7 @@ describe('scannerRules', () => {
     ['sk_live', 'skx_live'],
     [undefined, 'acme'],
     [42, 'a42'],
-  ])('refuse the prefix %j, and take %j', (bad, good) => {
+  ])('refuse the prefix %j, and accept %j', (bad, good) => {
     expect(codeOf({ prefix: bad })).toBe('invalid_options');
     expect(codeOf({ prefix: good })).toBeUndefined();
   });

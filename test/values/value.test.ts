@@ -44,7 +44,7 @@ function recordFor(fields: Partial<TokenRecord> = {}): TokenRecord {
 
 describe('mintValue', () => {
   it.each(['ab', 'acme', 'acme_live', 'a234567890123456', 'a234567890123456_12345678'])(
-    'gives %s the exact form',
+    'gives a value with the prefix %s the exact form',
     (prefix) => {
       const value = mint(prefix);
 
@@ -56,14 +56,14 @@ describe('mintValue', () => {
     },
   );
 
-  it('tags it as the specification says', () => {
+  it('tags a value as the specification says', () => {
     for (let round = 0; round < 200; round++) {
       const value = mint();
       expect(value.slice(-6)).toBe(reference.tag(String(K1.secret), value.slice(0, -6)));
     }
   });
 
-  it('keeps the digest of id and secret, and no part of the secret', () => {
+  it('stores the digest of id and secret, but not the secret', () => {
     const { value, stored } = mintValue(RING, 'acme', ID, undefined);
     const { id, secret } = partsOf(value);
 
@@ -72,7 +72,7 @@ describe('mintValue', () => {
     expect(Object.keys(stored).sort()).toEqual(['digest', 'kid', 'prefix']);
   });
 
-  it('seals the secret for an owner, and only then', () => {
+  it('seals the secret in a box for an owner', () => {
     const { value, stored } = mintValue(RING, 'acme', ID, 'acme');
 
     expect(stored.box).toHaveLength(12 + 27 + 16);
@@ -80,7 +80,7 @@ describe('mintValue', () => {
     expect(Buffer.from(stored.box ?? []).includes(partsOf(value).secret)).toBe(false);
   });
 
-  it('uses the whole alphabet, evenly, and never a secret twice', () => {
+  it('draws secrets evenly from the whole alphabet, and never one twice', () => {
     const secrets = Array.from({ length: 2000 }, () => partsOf(mint()).secret);
     const counts = new Map<string, number>();
     for (const character of secrets.join('')) {
@@ -116,7 +116,7 @@ describe('readValue', () => {
   it.each([
     ['158', '00485R'],
     ['98808', '4gf551'],
-  ])('pads a small tag with zeros, and keeps a large one within six (%s)', (number, tag) => {
+  ])('pads a small tag with zeros to six characters, and keeps a large one (%s)', (number, tag) => {
     const untagged = `acme_1k1${ID}${number.padStart(27, '0')}`;
 
     expect(reference.tag(String(K1.secret), untagged)).toBe(tag);
@@ -127,7 +127,7 @@ describe('readValue', () => {
     );
   });
 
-  it('refuses a value in which anything is changed, cut or added', () => {
+  it('refuses a value if anything in it is changed, cut or added', () => {
     expect(readValue(RING, 'acme', KNOWN)?.id).toBe(ID);
     for (const bad of spoiled(KNOWN)) expect(readValue(RING, 'acme', bad)).toBeUndefined();
   });
@@ -144,7 +144,7 @@ describe('readValue', () => {
     ['an id with é', forge('0123456789ABCDEFGHIJKé'), forge(ID)],
     ['a full-width digit', forge('0123456789ABCDEFGHIJK１'), forge(ID)],
     ['a secret with a NUL', forge(ID, { secret: `${'z'.repeat(26)}\0` }), forge(ID)],
-  ])('refuses %s, also with a right tag', (_, bad, good) => {
+  ])('refuses %s, even with a valid tag', (_, bad, good) => {
     expect(readValue(RING, 'acme', bad)).toBeUndefined();
     expect(readValue(RING, 'acme', good)?.id).toBe(ID);
   });
@@ -153,14 +153,14 @@ describe('readValue', () => {
     ['_', ID],
     ['-', undefined],
     ['x', undefined],
-  ])('takes %s between prefix and body for %s, also with a right tag', (separator, id) => {
+  ])('reads a value with %s before the body as %s, even with a valid tag', (separator, id) => {
     const untagged = `acme${separator}1k1${ID}${SECRET}`;
     const value = untagged + reference.tag(String(K1.secret), untagged);
 
     expect(readValue(RING, 'acme', value)?.id).toBe(id);
   });
 
-  it('is total: no value of JavaScript makes it throw, or is read', () => {
+  it('returns undefined for arbitrary JavaScript values, and never throws', () => {
     const anything = fc.anything({
       withBigInt: true,
       withBoxedValues: true,
@@ -181,9 +181,9 @@ describe('readValue', () => {
   });
 
   it.each<[string, unknown]>([
-    ['an array around it', [KNOWN]],
-    ['a boxed text', Object(KNOWN)],
-    ['an object that turns into it', { toString: () => KNOWN, length: KNOWN.length }],
+    ['an array that holds a value', [KNOWN]],
+    ['a String object', Object(KNOWN)],
+    ['an object with toString', { toString: () => KNOWN, length: KNOWN.length }],
     ['a symbol', Symbol(KNOWN)],
     ['a function', () => KNOWN],
     ['bytes', Buffer.from(KNOWN)],
@@ -204,7 +204,7 @@ describe('readValue', () => {
     expect(readId(value)).toBeUndefined();
   });
 
-  it('agrees with the exact form on texts that come near it', () => {
+  it('refuses random texts that come close to the exact form', () => {
     const body = fc.string({
       unit: fc.constantFrom(...reference.alphabet, '_', '-', 'é'),
       minLength: 55,
@@ -223,18 +223,18 @@ describe('key rotation', () => {
   const both = new KeyRing([K2, { ...K1, status: 'verify' }]);
   const dropped = new KeyRing([K2]);
 
-  it('reads values of each key in the ring, and makes new ones with the active one', () => {
+  it('reads values of each key in the ring, and mints with the active key', () => {
     expect(readValue(both, 'acme', KNOWN)?.id).toBe(ID);
     expect(partsOf(mint('acme', both)).kid).toBe('k2');
     expect(readValue(both, 'acme', mint('acme', both))).toBeDefined();
   });
 
-  it('refuses all values of a key that was dropped', () => {
+  it('refuses values of a key that was removed', () => {
     expect(readValue(dropped, 'acme', KNOWN)).toBeUndefined();
     expect(readValue(dropped, 'acme', mint('acme', both))).toBeDefined();
   });
 
-  it('reveals boxes of each key in the ring', () => {
+  it('opens boxes of each key in the ring', () => {
     const { value, stored } = mintValue(RING, 'acme', ID, 'acme');
 
     expect(revealValue(both, recordFor(stored))).toBe(value);
@@ -253,13 +253,13 @@ describe('revealValue', () => {
     ['no box', { box: undefined }],
     ['an empty box', { box: new Uint8Array() }],
     ['a box that is too short', { box: new Uint8Array(28) }],
-    ['the box of another', { box: mintValue(RING, 'acme', newId(), 'acme').stored.box }],
+    ['the box of another token', { box: mintValue(RING, 'acme', newId(), 'acme').stored.box }],
   ])('does not open the box for %s', (_, fields) => {
     expect(revealValue(RING, recordFor({ ...stored, ...fields }))).toBeUndefined();
     expect(revealValue(RING, recordFor(stored))).toBe(value);
   });
 
-  it('keeps accounts apart that would join to the same text', () => {
+  it('keeps accounts apart that could join to the same text', () => {
     const odd = 'a","b';
     const sealed = mintValue(RING, 'acme', ID, odd);
 
@@ -280,11 +280,11 @@ describe('proofOf', () => {
     ['previous', other, presented.digest],
     [undefined, other, undefined],
     [undefined, other, other],
-  ])('is %s by the digests of the record', (expected, digest, previousDigest) => {
+  ])('is %s by the digests of the record (case %#)', (expected, digest, previousDigest) => {
     expect(proofOf(presented, { ...recordFor({ digest }), previousDigest })).toBe(expected);
   });
 
-  it('knows the digest of a value that was read', () => {
+  it('recognizes the digest of a value that readValue read', () => {
     const read = readValue(RING, 'acme', KNOWN) as PresentedValue;
 
     expect(proofOf(read, recordFor({ digest: presented.digest }))).toBe('current');
@@ -307,7 +307,7 @@ describe('the memory of a process', () => {
 });
 
 describe('ids', () => {
-  it('are 22 characters of the alphabet, and new each time', () => {
+  it('are 22 characters of the alphabet, and unique', () => {
     const ids = Array.from({ length: 1000 }, newId);
 
     expect(new Set(ids).size).toBe(1000);
@@ -325,13 +325,13 @@ describe('ids', () => {
       false,
     ]),
     ['', false],
-  ])('%j is one: %s', (text, isOne) => {
-    expect(readId(text)).toBe(isOne ? text : undefined);
+  ])('are recognized by their form: %j: %s', (text, isId) => {
+    expect(readId(text)).toBe(isId ? text : undefined);
   });
 });
 
 describe('random bytes', () => {
-  it('are taken once each, and wiped where they came from', async () => {
+  it('are used once each, and wiped from the pool they came from', async () => {
     let fills = 0;
     let pool: Uint8Array = new Uint8Array();
     const randomFillSync = (bytes: Uint8Array) => {
@@ -365,7 +365,7 @@ describe('Values', () => {
     return minted.slice(0, count);
   };
 
-  it('reads as readValue does, the first time and again', () => {
+  it('reads what readValue reads, on the first call and later', () => {
     const reader = new Values(RING, 'acme', { reveal: 'once' });
     const foreign = [mint('other'), mint('acme', new KeyRing([{ ...K1, secret: K2.secret }]))];
     const texts = [KNOWN, ...spoiled(KNOWN), ...foreign, '', ID, 7, undefined, [KNOWN]];
@@ -377,7 +377,7 @@ describe('Values', () => {
     expect(reader.read(KNOWN)?.id).toBe(ID);
   });
 
-  it('does so of more values than it remembers', () => {
+  it('reads more values than its cache holds', () => {
     const reader = new Values(RING, 'acme', { reveal: 'once' });
 
     const isWrong = (value: string): boolean =>
@@ -394,28 +394,28 @@ describe('Values', () => {
     [9999, true],
     [10_010, false],
     [12_000, false],
-  ])('after %i other values it still knows the first: %s', (count, isKnown) => {
+  ])('still has the first value cached after %i others: %s', (count, isCached) => {
     const reader = new Values(RING, 'acme', { reveal: 'once' });
     const first = reader.read(KNOWN);
     for (const value of others(count)) reader.read(value);
 
     const again = reader.read(KNOWN);
     expect(again).toEqual(first);
-    expect(again === first).toBe(isKnown);
+    expect(again === first).toBe(isCached);
   });
 
-  it('goes on knowing a value that is in use', () => {
+  it('keeps a value cached that is in use', () => {
     const reader = new Values(RING, 'acme', { reveal: 'once' });
     const first = reader.read(KNOWN);
 
-    for (const [place, value] of others().entries()) {
+    for (const [index, value] of others().entries()) {
       reader.read(value);
-      if (place % 4000 === 0) expect(reader.read(KNOWN)).toBe(first);
+      if (index % 4000 === 0) expect(reader.read(KNOWN)).toBe(first);
     }
     expect(reader.read(KNOWN)).toBe(first);
   });
 
-  it('forgets nothing for values that are refused', () => {
+  it('does not evict a value for refused ones', () => {
     const reader = new Values(RING, 'acme', { reveal: 'once' });
     const first = reader.read(KNOWN);
     for (const value of others()) reader.read(`${value.slice(0, -1)}!`);

@@ -8,22 +8,22 @@ import type { Login, TokenClient } from './index.ts';
 export interface ClientUse {
   /** Whether `--account` is required. @default true */
   readonly isNeeded?: boolean;
-  /** Whether the value of a token is all the credentials: neither an account nor a user is asked for. */
+  /** Whether the value of a token is the only credential, so that no account or user is needed. */
   readonly isByValue?: boolean;
   /**
-   * The use of the catalog. Granting scopes and reading a request by its routes need it; naming the
-   * missing scope of a refused value works without. @default it is not read, so that a broken one
-   * stops nobody from revoking
+   * What the catalog is for. A catalog that cannot be read is an error for granting scopes and for
+   * finding the route of a request, but not for naming the missing scope of a refused value.
+   * @default it is not read, so that a broken catalog does not stop a revocation
    */
   readonly catalogFor?: 'granting' | 'routing' | 'naming';
-  /** Whether the uses of tokens are shown. A check by a person is not a use, so `verify` counts none. */
+  /** Whether uses are shown. If not, none are counted either: a person's check is not a use. */
   readonly showsUse?: boolean;
 }
 
 /**
- * Connects to the tokens that flags and variables lead to. A flag wins over a variable.
+ * Connects to the tokens that flags and variables select. A flag wins over a variable.
  *
- * @throws {CliError} when they lead nowhere, or to a service and a store
+ * @throws {CliError} when they select nothing, or both a service and a store
  */
 export async function withClient<Result>(
   flags: AccountFlags,
@@ -80,18 +80,31 @@ async function catalogOf(
   flags: AccountFlags,
   purpose: ClientUse['catalogFor'],
 ): Promise<ScopeCatalog | undefined> {
-  if (flags.patterns === true && flags.catalog !== undefined) {
-    throw usageError('--patterns and --catalog exclude each other');
-  }
-  const paths = readSettings(['catalog'], flags).catalog;
-  if (flags.patterns === true || paths.length === 0 || purpose === undefined) return undefined;
+  const paths = catalogPaths(flags);
+  if (paths.length === 0 || purpose === undefined) return undefined;
   const catalog = readCatalog(paths, flags);
   return purpose === 'naming' ? catalog.catch(() => undefined) : catalog;
 }
 
 /**
- * Refuses wildcards in a store without a catalog. A service would keep them as patterns, which grant
- * more than the scopes of a catalog.
+ * The paths of the catalog; none with `--patterns`.
+ *
+ * @throws {CliError} if the flags give both
+ */
+export function catalogPaths(flags: {
+  readonly catalog?: readonly string[] | undefined;
+  readonly patterns?: boolean | undefined;
+}): readonly string[] {
+  const { catalog, patterns = false } = flags;
+  if (patterns && catalog !== undefined) {
+    throw usageError('--patterns and --catalog exclude each other');
+  }
+  return patterns ? [] : readSettings(['catalog'], flags).catalog;
+}
+
+/**
+ * Refuses wildcards in a store without a catalog. A service would keep them as patterns, which
+ * grant more than the scopes of a catalog.
  *
  * @throws {CliError} unless `--patterns` asks for it
  */

@@ -14,12 +14,12 @@ const STORE_FLAGS = {
   foreign: { ...TEXT, multiple: true },
 } as const;
 
-// The help of these flags is a text below: each command shows it as one block.
+// These flags have no help of their own: commands show the texts below, each as one block.
 
 /** For commands that find tokens by their values. */
 export const CLIENT_FLAGS = { ...REMOTE_FLAGS, ...STORE_FLAGS } as const;
 
-/** For commands to which the value of a token is all the credentials. */
+/** For commands with the value of a token as their only credential. */
 export const BEARER_FLAGS = { ...URL_FLAG, ...STORE_FLAGS } as const;
 
 /** For commands that manage the tokens of an account. */
@@ -39,7 +39,7 @@ export const REVEAL_FLAGS = { reveal: TEXT } as const;
 
 const ALL_FLAGS = { ...ACCOUNT_FLAGS, ...CATALOG_FLAGS, ...REVEAL_FLAGS } as const;
 
-/** The flags as they are given, of which each command takes some. */
+/** All of these flags as they are given. Each command takes some of them. */
 export type AccountFlags = Given<typeof ALL_FLAGS>;
 
 /** The flags that make no sense with `--url`. */

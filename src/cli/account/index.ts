@@ -58,7 +58,7 @@ export interface TokenClient {
 /** The account has no such token. */
 export class NotFound extends Error {}
 
-/** A value that no live token has. */
+/** No live token has this value. */
 export class InvalidValue extends Error {}
 
 /** The credentials of an account of a service. */
@@ -67,7 +67,7 @@ export interface Login {
   readonly password: string;
 }
 
-/** What a command says about a token that it makes. */
+/** A token that a command asks for. */
 export type NewToken = Omit<IssueInput, 'account'> & DeriveInput;
 
 export type TokenFilter = Pick<ListInput, 'scope' | 'match' | 'state' | 'name' | 'parent'> & {
@@ -91,7 +91,7 @@ export type Verification =
     }
   | { readonly ok: false; readonly reason: string; readonly needed?: string | undefined };
 
-/** How old things are that a review finds. */
+/** The thresholds of a review, in days. */
 export type ReviewDays = Pick<
   ReviewInput,
   'unusedForDays' | 'expiringWithinDays' | 'secretOlderThanDays'
@@ -108,7 +108,7 @@ interface TokenPage {
   readonly cursor?: string | undefined;
 }
 
-/** Reads pages of at most `size` until there are `limit` tokens, or no more. */
+/** Reads pages of at most `size` tokens, until there are `limit` tokens or no more. */
 export async function listAll(
   limit: number,
   size: number,

@@ -7,7 +7,7 @@ import type { ScopeCatalog } from '../../scope/index.ts';
 import { TokenService } from '../../service.ts';
 import type { Token, Verdict } from '../../token.ts';
 import { type CliError, inputError } from '../errors.ts';
-import { keyFile, readKeys, usableKeys } from '../key-file.ts';
+import { keyFileOf, readUsableKeys } from '../key-file.ts';
 import { sharedStore } from '../live-service.ts';
 import {
   type ServeSettings,
@@ -38,8 +38,7 @@ export async function withLocalClient<Result>(
   use: (client: TokenClient) => Promise<Result>,
 ): Promise<Result> {
   const target = storeTarget(settings);
-  const path = settings.keys ?? keyFile(settings.data);
-  const keys = usableKeys(readKeys(path), path);
+  const keys = readUsableKeys(keyFileOf(settings));
   return withStore(target, async (opened) => {
     const { account, catalog } = settings;
     const isShown = settings.showsUse && settings.usage === 'on';
@@ -52,7 +51,7 @@ export async function withLocalClient<Result>(
     try {
       return await use(localClient(tokens, account, target.name));
     } finally {
-      // Writes the first use of a new value.
+      // Closing writes the first use of a new value.
       await tokens.close();
     }
   });
@@ -85,7 +84,7 @@ function localClient(tokens: TokenService, account: string, storeName: string): 
   };
 }
 
-/** What changes nothing. */
+/** The methods that only read. */
 function readsOf(
   tokens: TokenService,
   account: string,

@@ -28,7 +28,7 @@ const ANSWER_MS = 30_000;
 const PAGE_TOKENS = 100;
 
 /**
- * Connects to the tokens of an account behind a running service. Without a login, it only derives.
+ * Connects to the tokens of an account in a running service. Without a login, it only derives.
  *
  * @throws {CliError} that never repeats the URL, which may hold a password
  */
@@ -128,7 +128,7 @@ class HttpClient {
     return this.#read(tokenJson, single);
   }
 
-  /** What an answer has under `data`. */
+  /** Makes a call, and reads the `data` of its answer. */
   async data<Data>(path: string, schema: z.ZodType<Data>, body?: object): Promise<Data> {
     const answer = await this.call(body === undefined ? 'GET' : 'POST', path, body);
     const { data } = this.#read(z.object({ data: z.unknown() }), answer);
@@ -165,14 +165,14 @@ class HttpClient {
   }
 
   async derive(value: string, body: object): Promise<TokenJson> {
-    // A header cannot have other characters, and neither has a value.
+    // A header cannot have other characters, and no value has any.
     if (!/^[\x21-\x7e]+$/.test(value)) throw new InvalidValue();
     const response = await this.#fetch('/token/derive', {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: `Bearer ${value}` },
       body: JSON.stringify(body),
     });
-    // Without this call, the address is that of a token, for which a service asks for a password.
+    // A service without --derivation takes `derive` for the id of a token, and asks for a password.
     const challenge = response.headers.get('www-authenticate') ?? '';
     if (response.status === 401 && !challenge.startsWith('Bearer')) {
       throw inputError(
@@ -197,7 +197,7 @@ class HttpClient {
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-    // For a path without an id, it means that this is not the service.
+    // Every service has the paths without an id, so this is not one.
     if (response.status === 404 && !path.startsWith('/token/')) throw this.#noService(404);
     return this.#answer(response);
   }
@@ -271,7 +271,7 @@ function pathOf(id: string): string {
   );
 }
 
-/** Decides as a resource server does with nothing but the introspection response. */
+/** Decides from the introspection response alone, as a resource server does. */
 function judge(
   { active, scope = '', sub, exp, jti }: Introspection,
   need: WrittenNeed,

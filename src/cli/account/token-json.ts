@@ -76,7 +76,7 @@ export const explanationJson = z.object({
 
 export type ExplanationJson = z.infer<typeof explanationJson>;
 
-/** Something about a token that somebody should look at, as the service sends it. */
+/** A finding of a review, as the service sends it. */
 export const findingJson = z.looseObject({
   code: z.string(),
   token: tokenJson,
@@ -86,7 +86,7 @@ export const findingJson = z.looseObject({
 
 export type FindingJson = z.infer<typeof findingJson>;
 
-/** Replaces a value that may be revealed again: commands print only new values. */
+/** Replaces a value that was revealed again by the id: commands print only new values. */
 export function withoutValue(token: TokenJson): TokenJson {
   return { ...token, token: token.id };
 }

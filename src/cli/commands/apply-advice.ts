@@ -3,13 +3,13 @@ import type { TokenClient } from '../account/index.ts';
 import type { Outcome } from '../command.ts';
 import { adviceOutcome } from './token-output.ts';
 
-/** Removes what is unused, unless that is all that the token has. */
+/** Removes the unused scopes, unless the token has no others. */
 export async function applyAdvice(
   client: TokenClient,
   id: string,
   options: AdviseOptions,
 ): Promise<Outcome> {
-  // Before the advice, so that no change comes between the two.
+  // Read before the advice, so that the patch fails if the token changes between the two.
   const { version } = await client.get(id, {});
   const advice = await client.advise(id, options);
   const { unused, kept } = advice;

@@ -65,12 +65,12 @@ async function examine(
 ): Promise<Examined> {
   const found = await doctor(store, { full });
   const isMissing = found.some(({ code }) => code === 'schema_missing');
-  // To make one table makes the others.
+  // `migrate` makes all tables, so the finding about this one is enough.
   const isCounted = !isMissing && settings.usage !== 'off';
   const counts = isCounted ? await usageFindings(usage) : undefined;
   const isReadable = counts?.since !== undefined;
   const limits = isMissing ? [] : await leases.doctor();
-  // What is found may be a table that cannot be read.
+  // These reads may fail because of a table that was already found to be unreadable.
   const gone = full && isReadable ? await goneFindings(usage.open(), store).catch(() => []) : [];
   const keys = full ? await keyUse(store, systemClock.now().getTime()).catch(() => []) : undefined;
   return {
@@ -80,7 +80,7 @@ async function examine(
   };
 }
 
-/** Reads the ids of all tokens with counts. */
+/** Finds counts of tokens that are gone. Reads the ids of all tokens with counts. */
 async function goneFindings(usage: UsageStore, store: TokenStore): Promise<StoreFinding[]> {
   const gone = new Set<TokenId>();
   for await (const ids of goneTokens(usage, store)) for (const id of ids) gone.add(id);
@@ -89,7 +89,7 @@ async function goneFindings(usage: UsageStore, store: TokenStore): Promise<Store
   return [{ code: 'usage_left_over', message }];
 }
 
-/** A file that is missing is one that nobody has counted in. */
+/** Checks the counts of uses. A missing file is no fault: nothing has been counted yet. */
 async function usageFindings(
   usage: UsageTarget,
 ): Promise<{ readonly findings: readonly StoreFinding[]; readonly since: Date | undefined }> {

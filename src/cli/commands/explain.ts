@@ -3,10 +3,12 @@ import { command } from '../command.ts';
 import { inputError, nearest, usageError } from '../errors.ts';
 import { columns, indent, labeled, wrap } from '../layout.ts';
 
-/** Beside `dist` in the package, and in the repository. */
+/**
+ * The folder of the pages, seen from `dist` in the package, and from this file in the repository.
+ */
 const PLACES = ['../docs/errors/', '../../../docs/errors/'];
 
-/** Of a line, less a dash or the gap between two columns. */
+/** The width of a line without a dash or the gap between two columns. */
 const ITEM_WIDTH = 78;
 
 /** Pages that are not about a code. */
@@ -74,7 +76,7 @@ function readPage(folder: URL, code: string): string {
   return readFileSync(new URL(`${code}.md`, folder), 'utf8');
 }
 
-/** What the page says of itself. */
+/** The description in the frontmatter of a page. */
 function aboutOf(page: string): string {
   return /^description: "(.*)"$/m.exec(page)?.[1] ?? '';
 }
@@ -84,7 +86,9 @@ function withoutFrontmatter(page: string): string {
   return page.slice(end + '\n---\n'.length).trim();
 }
 
-/** Markdown as a terminal shows it: wrapped, with programs indented, headings and links as words. */
+/**
+ * Turns Markdown into text for a terminal: wraps it, indents code, and keeps the words of links.
+ */
 function asText(markdown: string): string {
   let isCode = false;
   return markdown

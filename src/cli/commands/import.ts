@@ -2,7 +2,7 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { systemClock } from '../../clock.ts';
 import type { ScopeCatalog } from '../../scope/index.ts';
 import { generateKey } from '../../values/keys.ts';
-import { refuseWildcards } from '../account/connect.ts';
+import { catalogPaths, refuseWildcards } from '../account/connect.ts';
 import { readCatalog } from '../catalog-files.ts';
 import { command, type Outcome } from '../command.ts';
 import { usageError } from '../errors.ts';
@@ -16,12 +16,12 @@ import { OWNER_ONLY } from '../private-file.ts';
 import { progressOn } from '../progress.ts';
 import { readSettings, SERVICE_SETTINGS, STORE_SETTINGS, serviceOptions } from '../settings.ts';
 import { storeTarget, withStore } from '../stores/open.ts';
-import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
+import { STORE_CATALOG_FLAGS, STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 import { readScopeFlags, SCOPE_FLAG } from './token-input.ts';
 
 const SYSTEM = choice('sanctum', 'better-auth', 'unkey-export', 'keypal', 'csv');
 
-/** Refused rows that are printed; a file takes all. */
+/** How many refused rows are printed; the file of --refused takes all. */
 const MAX_PRINTED = 20;
 
 /** Brings the tokens of another system. */
@@ -76,17 +76,7 @@ too many tokens.`,
       help: `write all refused rows to this file, one JSON object in a line; otherwise ${MAX_PRINTED} are printed`,
     },
     ...STORE_FLAGS,
-    catalog: {
-      type: 'string',
-      multiple: true,
-      value: 'FILE',
-      help: 'the scopes that exist, as for serve; or TOKENWRIGHT_CATALOG',
-    },
-    granularity: {
-      type: 'string',
-      value: 'KIND',
-      help: 'one scope for each operation or prefix of an OpenAPI document, as for serve',
-    },
+    ...STORE_CATALOG_FLAGS,
     patterns: {
       type: 'boolean',
       help: 'without --catalog: keep wildcards in scopes; otherwise they are refused',
@@ -175,15 +165,12 @@ async function rightsOf(
   flags: RightsFlags,
 ): Promise<{ readonly catalog: ScopeCatalog | undefined; readonly rights: Rights }> {
   const { map: path, patterns = false } = flags;
-  if (patterns && flags.catalog !== undefined) {
-    throw usageError('--patterns and --catalog exclude each other');
-  }
+  const paths = catalogPaths(flags);
   const scopes = await readScopeFlags(flags.scope ?? [], 'scope');
   if (path === undefined && scopes.length === 0 && flags.from !== 'csv') {
     throw usageError('--map or --scope is required: what the tokens may do here');
   }
   const map = path === undefined ? undefined : readPermissionMap(path);
-  const paths = patterns ? [] : readSettings(['catalog'], flags).catalog;
   const catalog = paths.length === 0 ? undefined : await readCatalog(paths, flags);
   const isFree = patterns || catalog !== undefined;
   const granted = scopes.map(String);
@@ -192,7 +179,7 @@ async function rightsOf(
   return { catalog, rights: new Rights({ map, scopes: granted, refuses }) };
 }
 
-/** Keeps the first refused rows, and writes all of them to a file if there is one. */
+/** Keeps the first refused rows to print them, and writes all of them to a file if one is given. */
 class RefusalReport {
   readonly first: Refusal[] = [];
   readonly path: string | undefined;
@@ -227,7 +214,7 @@ interface Result {
 
 function outcomeOf({ imported, dryRun, store, report, format, isAccepted }: Result): Outcome {
   const { rows, skipped, ended, suspended, shortened, refused } = imported;
-  // Rows that came within one step are refused in two places.
+  // Within a batch, some rows are refused here and others later by the service.
   const refusals = report.first.toSorted((one, other) => one.line - other.line);
   const isNew = imported.imported > 0;
   const facts = [

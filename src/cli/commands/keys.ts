@@ -3,19 +3,16 @@ import { isTokenError } from '../../errors.ts';
 import { generateKey, Key, type KeyOptions, KeyRing } from '../../values/keys.ts';
 import { type Command, command, findingsOutcome, type Given, type Outcome } from '../command.ts';
 import { inputError, usageError } from '../errors.ts';
-import { keyFile, makeKeys, readKeys, replaceKeys } from '../key-file.ts';
+import { keyFileOf, makeKeys, readKeys, replaceKeys } from '../key-file.ts';
 import { columns, count } from '../layout.ts';
 import { describeOpen, openToOthers } from '../permissions.ts';
 import { makeFolder } from '../private-file.ts';
 import { readSettings } from '../settings.ts';
 import { weakKeys } from '../weak-keys.ts';
+import { KEYS_FLAG } from './store-flags.ts';
 
 const KEY_FLAGS = {
-  keys: {
-    type: 'string',
-    value: 'FILE',
-    help: 'the key file, or TOKENWRIGHT_KEYS; default keys.json in the data folder, as for serve',
-  },
+  keys: KEYS_FLAG,
   data: {
     type: 'string',
     value: 'FOLDER',
@@ -80,7 +77,7 @@ they use keys.json in their data folder`,
     async run(_, { print, kid, ...flags }) {
       const keys = [newKey(kid ?? 'k1')];
       if (print === true) return { text: JSON.stringify(keys, null, 2), json: keys };
-      const file = keyFileOf(flags);
+      const file = fileOf(flags);
       if (flags.keys === undefined) makeFolder(dirname(file));
       if (!makeKeys(file, keys)) {
         throw inputError(`${file} already exists and was not changed; see keys rotate`);
@@ -128,7 +125,7 @@ changed keys.json; services read it again on SIGHUP`,
     },
     async run(_, flags) {
       const change = changeOf(flags);
-      const file = keyFileOf(flags);
+      const file = fileOf(flags);
       const keys = replaceKeys(file, change);
       return {
         text: columns(keys.map(({ kid, status }) => [kid, status])),
@@ -157,7 +154,7 @@ ${KEYS_HELP}`,
 1 finding in keys.json: k1 verifies, k2 is active`,
     },
     async run(_, flags) {
-      const file = keyFileOf(flags);
+      const file = fileOf(flags);
       return describeFindings(file, readKeys(file));
     },
   }),
@@ -175,7 +172,7 @@ verify --keys.`,
       output: '1 key that only verifies; let only the resource server read it',
     },
     async run(_, flags) {
-      const keys = new KeyRing(readKeys(keyFileOf(flags))).verifierKeys();
+      const keys = new KeyRing(readKeys(fileOf(flags))).verifierKeys();
       return {
         text: JSON.stringify(keys, null, 2),
         json: keys,
@@ -185,10 +182,8 @@ verify --keys.`,
   }),
 ];
 
-/** Finds the keys as serve does. */
-function keyFileOf(flags: Given<typeof KEY_FLAGS>): string {
-  const { keys, data } = readSettings(['keys', 'data'], flags);
-  return keys ?? keyFile(data);
+function fileOf(flags: Given<typeof KEY_FLAGS>): string {
+  return keyFileOf(readSettings(['keys', 'data'], flags));
 }
 
 function newKey(kid: string): KeyOptions {
@@ -283,7 +278,7 @@ function keyFindings(keys: readonly KeyOptions[]): KeyFinding[] {
   ];
 }
 
-/** Takes the message of the key ring, which never holds a secret. */
+/** Turns an error of the key ring into a finding. Its message never holds a secret. */
 function findingOf(code: KeyFinding['code'], make: () => unknown): KeyFinding[] {
   try {
     make();

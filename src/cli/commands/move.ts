@@ -11,7 +11,7 @@ import { type Compared, type Copied, compareRecords, copyRecords } from '../stor
 import { requireSqlite, type StoreTarget, storeTarget, withStore } from '../stores/open.ts';
 import { type EngineName, parseStoreUrl } from '../stores/url.ts';
 
-const KEYS_NOTE =
+const BACKUP_NOTE =
   'The keys are not in it: keep a copy of keys.json in another place. Without the same keys, no token of the backup is accepted. Nor is usage.db, the counts of uses, which no token needs.';
 
 const OTHER_TOOLS: Readonly<Record<EngineName, string>> = {
@@ -60,7 +60,7 @@ their own.`,
       // Opens the store first: it says what is wrong with a file, and takes over an unfinished log.
       const records = await withStore(target, async () => backUp(sqlite, source, file));
       const text = `wrote ${count(records, 'record')} from ${target.name} to ${file}`;
-      return { text, json: { file, records }, notes: KEYS_NOTE };
+      return { text, json: { file, records }, notes: BACKUP_NOTE };
     },
   }),
   command({
@@ -121,13 +121,14 @@ PostgreSQL at db.internal/acme; both are equal`,
   }),
 ];
 
-interface End {
+/** The source or the target of a copy. */
+interface CopyEnd {
   readonly target: StoreTarget;
-  /** Equal for two names of one store, as far as the names tell. */
+  /** Equal for two names of one store, as far as the names show that. */
   readonly place: string;
 }
 
-function endOf(flag: 'from' | 'to', given: string | undefined, table: string | undefined): End {
+function endOf(flag: 'from' | 'to', given: string | undefined, table: string | undefined): CopyEnd {
   if (given === undefined) {
     throw usageError(
       `--${flag} (TOKENWRIGHT_COPY_${flag.toUpperCase()}) is required; see tokenwright copy --help`,
@@ -135,10 +136,10 @@ function endOf(flag: 'from' | 'to', given: string | undefined, table: string | u
   }
   const store = /^[a-z+]+:/.test(given) ? given : `sqlite:${given}`;
   const target = storeTarget({ store, table, data: '' });
-  return { target, place: storeLabel(target, store, table) };
+  return { target, place: placeOf(target, store, table) };
 }
 
-function storeLabel({ file }: StoreTarget, url: string, table = ''): string {
+function placeOf({ file }: StoreTarget, url: string, table = ''): string {
   if (file === undefined) {
     const { engine, hosts, database } = parseStoreUrl(url);
     return JSON.stringify([engine, hosts, database, table]);
@@ -146,7 +147,7 @@ function storeLabel({ file }: StoreTarget, url: string, table = ''): string {
   try {
     return realpathSync(file);
   } catch {
-    // It is to be made.
+    // The file does not exist yet.
     return resolve(file);
   }
 }
@@ -195,10 +196,10 @@ function outcomeOf(report: Report): Outcome {
     ),
     ...(isEqual ? [] : [differenceOf(compared, conflicts.length)]),
   ];
-  return { text: parts.join('\n'), json: report, notes: KEYS, isNegative: !isEqual };
+  return { text: parts.join('\n'), json: report, notes: COPY_NOTE, isNegative: !isEqual };
 }
 
-const KEYS =
+const COPY_NOTE =
   'The keys are not copied: give the service at the new store the same keys.json, or the same --keys. The counts of uses are not copied either: they begin again.';
 
 function differenceOf({ missing, different }: Compared, conflicts: number): string {

@@ -1,11 +1,11 @@
 import type { ResealReport } from '../../token.ts';
 import { command, type Outcome } from '../command.ts';
-import { keyFile, readKeys, usableKeys } from '../key-file.ts';
+import { keyFileOf, readUsableKeys } from '../key-file.ts';
 import { count } from '../layout.ts';
 import { progressOn } from '../progress.ts';
 import { readSettings, STORE_SETTINGS } from '../settings.ts';
 import { type OpenStore, storeTarget, withStore } from '../stores/open.ts';
-import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
+import { KEYS_FLAG, STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 
 /** Encrypts the stored secrets again. */
 export const RESEAL = command({
@@ -17,14 +17,7 @@ whole older key. The values themselves stay, and those of an older key still nee
 
 All services need the new key before. It reads all records once, while services run, and may be
 stopped and run again: what is done is skipped. doctor --full counts what each key still seals.`,
-  flags: {
-    ...STORE_FLAGS,
-    keys: {
-      type: 'string',
-      value: 'FILE',
-      help: 'the key file, or TOKENWRIGHT_KEYS; default keys.json in the data folder, as for serve',
-    },
-  },
+  flags: { ...STORE_FLAGS, keys: KEYS_FLAG },
   json: '{ records, resealed, unreadable, missed } where unreadable are those that no key of the file opens, and missed those that others kept changing',
   exits: {
     0: 'all secrets are encrypted with the active key',
@@ -37,8 +30,7 @@ stopped and run again: what is done is skipped. doctor --full counts what each k
   },
   async run(_, flags) {
     const settings = readSettings([...STORE_SETTINGS, 'keys'], flags);
-    const path = settings.keys ?? keyFile(settings.data);
-    const keys = usableKeys(readKeys(path), path);
+    const keys = readUsableKeys(keyFileOf(settings));
     const target = storeTarget(settings);
     const progress = progressOn(process.stderr);
     const onProgress = progress.of('read');

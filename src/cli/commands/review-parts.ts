@@ -5,9 +5,10 @@ import type { Ending } from '../command.ts';
 import { readFlag, wholeNumber } from '../kinds.ts';
 import { count, listFindings } from '../layout.ts';
 
-// What the reviews of a store and of an account have in common.
+// The parts that the reviews of a store and of an account share.
 
-const DAYS = wholeNumber(1, MAX_REVIEWED_DAYS);
+/** A number of days that a review looks back or ahead. */
+export const DAYS = wholeNumber(1, MAX_REVIEWED_DAYS);
 
 /** Explains the codes. */
 export const FINDINGS_HELP = `  unused          was used, but not for --unused-for-days
@@ -36,7 +37,9 @@ export function readDays(
   };
 }
 
-/** The codes form a column, although the widest one may never come. */
+/**
+ * Findings are printed one by one, so the column of codes is as wide as the widest of all codes.
+ */
 const CODE_WIDTH = Math.max(
   ...Object.keys({
     unused: true,

@@ -19,7 +19,7 @@ import {
   findingText,
   readDays,
 } from './review-parts.ts';
-import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
+import { STORE_CATALOG_FLAGS, STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 
 /** Finds tokens that somebody should look at. */
 export const REVIEW = command({
@@ -35,17 +35,7 @@ broad and orphaned_scope.`,
     ...STORE_FLAGS,
     account: { type: 'string', value: 'NAME', help: 'only the tokens of this account' },
     ...DAYS_FLAGS,
-    catalog: {
-      type: 'string',
-      multiple: true,
-      value: 'FILE',
-      help: 'the scopes that exist, as for serve; or TOKENWRIGHT_CATALOG',
-    },
-    granularity: {
-      type: 'string',
-      value: 'KIND',
-      help: 'one scope for each operation or prefix of an OpenAPI document, as for serve',
-    },
+    ...STORE_CATALOG_FLAGS,
   },
   json: '[{ code, account, id, name, scopes, message }], with the facts of each finding, such as lastUsedAt',
   exits: { 0: 'nothing was found', 1: STORE_FAULT, 3: 'something was found' },
@@ -62,7 +52,7 @@ broad and orphaned_scope.`,
     const progress = progressOn(process.stderr);
     const onProgress = progress.of('reviewed');
     const printed: PrintPart = (part) => {
-      // They may share a terminal.
+      // The answer and the progress may share a terminal.
       progress.end();
       return print(part);
     };

@@ -31,8 +31,8 @@ node_modules/.bin/tokenwright serve, not npx: on SIGTERM npx ends, and leaves th
   async run(_, flags) {
     // Until the service can read its files again, this signal must not end it.
     process.on('SIGHUP', () => {});
-    // V8 lets the heap grow to four times what is alive before it collects. With twice, a service that
-    // is sent long lists of scopes takes a fifth less memory.
+    // V8 lets the heap grow to four times what is alive before it collects. With twice, a service
+    // that is sent long lists of scopes takes a fifth less memory.
     setFlagsFromString('--heap-growing-percent=100');
     // Loaded late: the other commands need no server and start sooner.
     const { serve } = await import('../server.ts');

@@ -17,5 +17,27 @@ export const STORE_FLAGS = {
   },
 } as const;
 
-/** The meaning of the exit code 1 of these commands. */
+/** The flags of those of them that read a catalog. */
+export const STORE_CATALOG_FLAGS = {
+  catalog: {
+    type: 'string',
+    multiple: true,
+    value: 'FILE',
+    help: 'the scopes that exist, as for serve; or TOKENWRIGHT_CATALOG',
+  },
+  granularity: {
+    type: 'string',
+    value: 'KIND',
+    help: 'one scope for each operation or prefix of an OpenAPI document, as for serve',
+  },
+} as const;
+
+/** The flag of commands that read or change a key file. */
+export const KEYS_FLAG = {
+  type: 'string',
+  value: 'FILE',
+  help: 'the key file, or TOKENWRIGHT_KEYS; default keys.json in the data folder, as for serve',
+} as const;
+
+/** The meaning of exit code 1 of the commands that work on a whole store. */
 export const STORE_FAULT = 'the store cannot be used, or its driver is not installed';

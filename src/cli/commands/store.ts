@@ -139,7 +139,7 @@ async function purge(opened: OpenStore, { before, limit }: Purge, name: string):
   return { text, json: { purged, before, forgotten }, notes };
 }
 
-/** Removes counts that stayed when the records of their tokens were removed. */
+/** Removes counts that were left when the records of their tokens were removed. */
 async function forgetGone({ store, usage }: OpenStore): Promise<number> {
   const counts = await usageToRead(usage, () => {});
   const gone = new Set<TokenId>();
@@ -202,7 +202,7 @@ async function migrateFiles(
   return { text: lines.join('\n'), json: { store: target.name, changed } };
 }
 
-/** Returns whether there was something to do. */
+/** Brings all tables up to date. Returns whether there was something to do. */
 async function migrate(
   { store, usage, leases, migrate }: OpenStore,
   settings: Pick<ServeSettings, 'usage'>,

@@ -1,4 +1,4 @@
-// What the help of several commands on tokens says.
+// Texts that the help of several token commands shares.
 
 export const CLIENT_FAULT = 'the service or the store refused the call, or cannot be reached';
 export const ABSENT = 'the account has no such token';

@@ -14,7 +14,7 @@ import { warnOfParameters } from '../start-checks.ts';
 import { namedTarget } from './request.ts';
 import { changesLimits, LIMIT_FLAGS, readLimits } from './token-limits.ts';
 
-/** The times that {@link SECONDS} takes, in words. */
+/** The durations that {@link SECONDS} reads, in words. */
 export const TTL = 'seconds, or 30m, 12h, 90d';
 
 export const SCOPE_FLAG = { type: 'string', multiple: true, value: 'LIST' } as const;
@@ -57,7 +57,9 @@ export function newTokenOf(
   };
 }
 
-/** The flags of a change, for {@link readChange}, and for `withLimits`. An empty limit removes it. */
+/**
+ * The flags of a change, for {@link readChange}, and for `withLimits`. An empty limit removes it.
+ */
 export const CHANGE_FLAGS = {
   scope: { ...SCOPE_FLAG, help: 'replace all scopes with these; repeatable' },
   'add-scope': { ...SCOPE_FLAG, help: 'add these scopes; repeatable' },

@@ -25,7 +25,7 @@ export const LIMIT_FLAGS = {
 
 type LimitFlags = Given<typeof LIMIT_FLAGS>;
 
-/** What flags say about each limit: `undefined` leaves it as it is, `null` removes it. */
+/** The change of each limit: `undefined` leaves it as it is, `null` removes it. */
 type LimitChange = {
   readonly [Limit in keyof TokenLimits]-?: NonNullable<TokenLimits[Limit]> | null | undefined;
 };
@@ -42,7 +42,7 @@ function readFlags({ address, uses, rate }: LimitFlags): LimitChange {
 
 /** The limits of a new token. */
 export function readLimits(flags: LimitFlags): TokenLimits | undefined {
-  return changed({}, readFlags(flags)) ?? undefined;
+  return limitsAfter({}, readFlags(flags)) ?? undefined;
 }
 
 /** Whether flags change limits. */
@@ -50,12 +50,12 @@ export function changesLimits(flags: LimitFlags): boolean {
   return Object.values(readFlags(flags)).some((limit) => limit !== undefined);
 }
 
-/** What `patch` and `tryPatch` of a client take. */
+/** The arguments of `patch` and `tryPatch` of a client. */
 type Patch = readonly [id: string, change: PatchInput, options: IfVersion];
 
 /**
- * Adds the limits of flags to a patch. The service replaces limits whole, so those that the token keeps are
- * read before, and the patch is refused if the token changes meanwhile.
+ * Adds the limits of flags to a patch. The service replaces all limits together, so this reads
+ * those that stay, and the patch is refused if the token changes meanwhile.
  */
 export async function withLimits(
   client: TokenClient,
@@ -65,11 +65,12 @@ export async function withLimits(
   if (!changesLimits(flags)) return patch;
   const [id, change, options] = patch;
   const { limits, version } = await client.get(id, {});
-  const after = changed(limits ?? {}, readFlags(flags));
+  const after = limitsAfter(limits ?? {}, readFlags(flags));
   return [id, { ...change, limits: after }, { ifVersion: options.ifVersion ?? version }];
 }
 
-function changed(before: TokenLimits, change: LimitChange): TokenLimits | null {
+/** The limits after a change; `null` if none is left. */
+function limitsAfter(before: TokenLimits, change: LimitChange): TokenLimits | null {
   const addresses = change.addresses === undefined ? before.addresses : change.addresses;
   const uses = change.uses === undefined ? before.uses : change.uses;
   const rate = change.rate === undefined ? before.rate : change.rate;
@@ -81,7 +82,7 @@ function changed(before: TokenLimits, change: LimitChange): TokenLimits | null {
   return Object.keys(after).length === 0 ? null : after;
 }
 
-/** The limits of a token, a line for each. */
+/** Describes the limits of a token, one per line. */
 export function limitLines({ addresses = [], uses, rate }: TokenLimits): string[] {
   return [
     ...addresses.map((block) => `from ${block}`),

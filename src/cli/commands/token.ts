@@ -1,4 +1,3 @@
-import { MAX_REVIEWED_DAYS } from '../../bounds.ts';
 import { LISTED_STATES } from '../../token.ts';
 import { checkWildcards, withClient } from '../account/connect.ts';
 import {
@@ -20,6 +19,7 @@ import { usageError } from '../errors.ts';
 import { choice, readFlag, SECONDS, wholeNumber } from '../kinds.ts';
 import { applyAdvice } from './apply-advice.ts';
 import { ROOT_NAME_FLAG } from './request.ts';
+import { DAYS } from './review-parts.ts';
 import { TOKEN_DERIVE } from './token-derive.ts';
 import { TOKEN_EXPLAIN } from './token-explain.ts';
 import { ABSENT, CLIENT_FAULT, ID_HELP, TOKEN_JSON } from './token-help.ts';
@@ -54,7 +54,7 @@ const ACTIVATE = choice('first-use');
 const MATCH = choice('overlaps', 'covers', 'exact');
 const STATE = choice(...LISTED_STATES);
 const LIMIT = wholeNumber(1, 1_000_000);
-const DAYS = wholeNumber(1, MAX_REVIEWED_DAYS);
+
 const VERSION = wholeNumber(1, 999_999_999_999_999);
 const DEFAULT_LISTED = 10_000;
 
@@ -494,7 +494,7 @@ interface Suspension {
   readonly suspended: boolean;
 }
 
-/** A command that suspends a token, or resumes it. */
+/** Makes a command that suspends or resumes a token. */
 function suspension({ name, summary, about, done, suspended }: Suspension): Command {
   return command({
     name,

@@ -21,8 +21,8 @@ export class Cells {
   }
 
   /**
-   * Refuses a row without one of these columns: a query that forgot an expiry would make tokens that live
-   * longer.
+   * Refuses a row that has none of these columns. If a query forgot the expiry, for example, the
+   * tokens would live longer.
    *
    * @throws {TokenError}
    */
@@ -61,13 +61,13 @@ export class Cells {
     );
   }
 
-  /** What a JSON text holds, or what stood in the row as JSON already. @throws {TokenError} */
+  /** The value of a JSON text, or of a cell that is JSON already. @throws {TokenError} */
   json(...names: readonly string[]): unknown {
     const cell = this.#find(names);
     if (typeof cell !== 'string') return cell;
     try {
       const value: unknown = JSON.parse(cell);
-      // Some adapters store the text of a text.
+      // Some adapters store text that was encoded as JSON twice.
       return typeof value === 'string' ? JSON.parse(value) : (value ?? undefined);
     } catch {
       throw refusal(`${names[0]} is not JSON`);
@@ -82,7 +82,7 @@ export class Cells {
     throw refusal(`${names[0]} must be a JSON object`);
   }
 
-  /** Names in a JSON list, or between spaces or commas. @throws {TokenError} */
+  /** Names in a JSON list, or separated by spaces or commas. @throws {TokenError} */
   list(...names: readonly string[]): readonly string[] | undefined {
     const cell = this.#find(names);
     const isPlain = typeof cell === 'string' && !/^\s*["[]/.test(cell);
@@ -92,7 +92,7 @@ export class Cells {
     throw refusal(`${names[0]} must be a JSON list of texts`);
   }
 
-  /** The columns that are none of these. */
+  /** The other columns of the row. */
   others(known: readonly string[]): readonly string[] {
     const names = new Set(known.map(plainName));
     return [...this.#columns.keys()].filter((name) => !names.has(name));
@@ -101,7 +101,7 @@ export class Cells {
 
 const SQL_TIME = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d{1,9})? ?(Z|[+-]\d\d(?::?\d\d)?)?$/i;
 
-/** The year 5138 in seconds, and 1973 in milliseconds. */
+/** A number from here on is in milliseconds: as seconds it would be after the year 5138. */
 const LEAST_MILLISECONDS = 100_000_000_000;
 
 function timeOf(cell: unknown): Date | undefined {

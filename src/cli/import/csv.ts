@@ -7,15 +7,15 @@ export interface CsvRecord {
 }
 
 /**
- * Reads CSV as RFC 4180 has it: commas, and double quotes around cells that hold commas, line ends or
- * quotes, which are doubled. Guesses nothing. Lines come one by one, so that a file of any size is read in
- * little memory.
+ * Reads CSV as RFC 4180 has it: commas, and double quotes around cells that hold commas, line ends
+ * or quotes, which are doubled. Guesses nothing. Lines come one by one, so that a file of any size
+ * is read in little memory.
  *
  * @throws {CliError} naming the line
  */
 export class CsvReader {
   readonly #maxLength: number;
-  /** The lines of a record that is not complete: one of its cells holds a line end. */
+  /** The lines so far of a record that goes on, because one of its cells holds a line end. */
   #open = '';
   #start = 0;
 
@@ -37,7 +37,7 @@ export class CsvReader {
     return { line: this.#start, cells: this.#cellsOf(whole) };
   }
 
-  /** To be called after the last line. */
+  /** Call it after the last line. @throws {CliError} if a record is not complete */
   end(): void {
     if (this.#open !== '') throw this.#fault('a quote is not closed');
   }

@@ -18,9 +18,9 @@ export interface Refusal {
 export interface Imported extends ImportReport {
   /** Rows that had expired or were revoked in the old system, and were left out. */
   readonly ended: number;
-  /** Rows whose tokens are suspended now, since they were disabled. */
+  /** Rows that were disabled in the old system, so that their tokens are suspended. */
   readonly suspended: number;
-  /** Rows whose tokens expire earlier than there, or at all. */
+  /** Rows with tokens that expire earlier than in the old system, or that never expired there. */
   readonly shortened: number;
 }
 
@@ -29,10 +29,10 @@ export interface ImportOptions {
   readonly read: ReadOldToken;
   readonly rights: Rights;
   readonly format: string;
-  /** Of all rows; otherwise each has its own. */
+  /** The account of all rows; otherwise each row names its own. */
   readonly account: string | undefined;
   readonly now: number;
-  /** Of tokens that never expired. */
+  /** The lifetime, from now, of tokens that never expired in the old system. */
   readonly ttlSeconds: number;
   /** The longest lifetime from now. */
   readonly maxSeconds: number;
@@ -42,9 +42,9 @@ export interface ImportOptions {
 }
 
 /**
- * Imports rows of another system, one after the other: none is kept.
+ * Imports the rows of another system as they are read, and keeps none of them.
  *
- * @throws {CliError} if the store fails, saying how far it came
+ * @throws {CliError} if the store fails, with the number of rows that were imported before
  */
 export async function importRows(
   rows: AsyncIterable<OldRow>,
@@ -71,14 +71,14 @@ export async function importRows(
   }
 }
 
-/** Keeps the lines of the rows that are under way. */
+/** One import. Keeps the line numbers of the rows that the service has not finished. */
 class ImportRun {
   readonly counts = { rows: 0, ended: 0, suspended: 0, shortened: 0 };
-  /** Rows that never came as far as the service. */
+  /** The number of rows that were refused before the service got them. */
   refused = 0;
   readonly #options: ImportOptions;
   readonly #lines: number[] = [];
-  /** The rows that the service is done with. */
+  /** The number of rows that the service has finished. */
   #done = 0;
 
   constructor(options: ImportOptions) {

@@ -9,9 +9,9 @@ type PermissionMap = ReadonlyMap<string, readonly string[]>;
 
 export interface RightsOptions {
   readonly map: PermissionMap | undefined;
-  /** For rows whose permissions say nothing, or for all without a map. */
+  /** The scopes of rows that have no permissions; without a map, of all rows. */
   readonly scopes: readonly string[];
-  /** Whether a scope of a row may not be granted as it is. */
+  /** Whether a scope must not be granted as it is. */
   readonly refuses: (scope: string) => boolean;
 }
 
@@ -43,8 +43,8 @@ export class Rights {
   }
 
   /**
-   * The scopes of a row. A permission that the map does not have is refused: a token that silently lost a
-   * right would break its bearer.
+   * The scopes of a row. Refuses a permission that the map does not have: if the token lost a right
+   * without a word, its bearer would break.
    *
    * @throws {TokenError}
    */
@@ -66,7 +66,7 @@ function ofName(map: PermissionMap, name: string): readonly string[] {
   throw refusal(`--map has no ${shownPermission(name)}: add it, with [] if it grants nothing`);
 }
 
-/** Names of permissions hold colons and stars, which those of keys do not. */
+/** Shows a permission in a message. Unlike other names, it may hold colons and stars. */
 function shownPermission(name: string): string {
   return /^[\w.:*/-]{1,64}$/.test(name) ? `"${name}"` : shownName(name);
 }

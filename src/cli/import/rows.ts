@@ -2,14 +2,14 @@ import { isTokenError, TokenError } from '../../errors.ts';
 import { inputError } from '../errors.ts';
 import { CsvReader, type CsvRecord } from './csv.ts';
 
-/** The columns of a row, by their names without `_` and in small letters: `referenceId` is `referenceid`. */
+/** The columns of a row, by lower-case names without `_`: `referenceId` is `referenceid`. */
 export type Columns = ReadonlyMap<string, unknown>;
 
 /** A row of the old system. */
 export interface OldRow {
   /** Where it begins in the input, counted from 1. */
   readonly line: number;
-  /** What it holds, or why it cannot be read. */
+  /** Its columns, or why it cannot be read. */
   readonly columns: Columns | TokenError;
 }
 
@@ -19,7 +19,7 @@ type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array | string>;
 const MAX_ROW_LENGTH = 1_048_576;
 
 /**
- * Reads rows, one after the other: JSON, an object in each line, or CSV with the names of its columns in
+ * Reads rows one by one: JSON with an object in each line, or CSV with the names of its columns in
  * the first line. The first character tells which.
  *
  * @throws {CliError} if it is neither
@@ -103,7 +103,7 @@ function columnsOf(entries: readonly (readonly [name: string, value: unknown])[]
   return columns;
 }
 
-/** A name as databases write it in one way or another. */
+/** Normalizes the name of a column: `reference_id` and `referenceId` are the same. */
 export function plainName(name: string): string {
   const known = KNOWN_NAMES.get(name);
   if (known !== undefined) return known;
@@ -112,11 +112,11 @@ export function plainName(name: string): string {
   return plain;
 }
 
-/** All rows have the same names. */
+/** A cache of plain names: all rows have the same columns. */
 const KNOWN_NAMES = new Map<string, string>();
 const MAX_KNOWN_NAMES = 100;
 
-/** Why a row is refused. */
+/** Makes the error that says why a row is refused. */
 export function refusal(message: string): TokenError {
   return new TokenError('invalid_request', message);
 }
@@ -137,7 +137,7 @@ async function* linesOf(input: Chunks): AsyncGenerator<string> {
   if (rest !== '') yield withoutReturn(rest);
 }
 
-/** Decodes chunks, and without one the end. Drops a byte order mark. */
+/** Makes a decoder of chunks. Call it without a chunk at the end. It drops a byte order mark. */
 function newDecoder(): (chunk?: Uint8Array) => string {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   return (chunk) => {

@@ -2,40 +2,40 @@ import type { JsonObject } from '../../token.ts';
 import { Cells } from './cells.ts';
 import { type Columns, plainName, refusal } from './rows.ts';
 
-/** What a row of the old system says about a token. */
+/** A token of the old system, as its row describes it. */
 export interface OldToken {
   readonly account: string | undefined;
   readonly digest: string | undefined;
-  /** What it may do, in the words of the old system; absent if the row does not say. */
+  /** Its permissions, as the old system names them; absent if the row does not say. */
   readonly permissions: readonly string[] | undefined;
   readonly createdAt: Date | undefined;
   /** Absent if it never expires. */
   readonly expiresAt: Date | undefined;
   readonly isDisabled: boolean;
-  /** Cannot be enabled again there. */
+  /** Whether it ended for good: it cannot be enabled again in the old system. */
   readonly isRevoked: boolean;
   readonly name: string | undefined;
   readonly metadata: JsonObject | undefined;
 }
 
-/** Reads a row, one after the other. @throws {TokenError} */
+/** Reads one row. A reader may remember the rows before it. @throws {TokenError} */
 export type ReadOldToken = (columns: Columns) => OldToken;
 
 /** A system whose tokens can be imported. */
 export interface OldSystem {
-  /** The name of its format; absent if `--format` has to tell. */
+  /** The name of the format of its values; absent if `--format` has to name it. */
   readonly format?: string;
   /** Makes a reader for one import. */
   reader(): ReadOldToken;
 }
 
-/** By what `--from` names. A column `account` wins over those of the system. */
+/** By the name in `--from`. A column `account` wins over the columns of the system. */
 export const SYSTEMS = {
   sanctum: { format: 'sanctum', reader: sanctumReader },
   'better-auth': { format: 'better-auth', reader: () => readBetterAuth },
   'unkey-export': { format: 'unkey', reader: () => readUnkey },
   keypal: { format: 'keypal', reader: () => readKeypal },
-  csv: { reader: () => readPlain },
+  csv: { reader: () => readCsv },
 } as const satisfies Readonly<Record<string, OldSystem>>;
 
 export type SystemName = keyof typeof SYSTEMS;
@@ -46,7 +46,7 @@ function sanctumReader(): ReadOldToken {
   const checkType = (type: string | undefined) => {
     first ??= type;
     if (type === first) return;
-    // Both may have the same number, and would become one account.
+    // Owners of two types may have the same number, and would become one account.
     throw refusal(
       'its tokenable_type is another one than that of the first row: select a column account that tells their owners apart',
     );
@@ -56,7 +56,7 @@ function sanctumReader(): ReadOldToken {
     for (const name of ['token', 'abilities', 'expires_at']) cells.require(name);
     if (!cells.has('account')) checkType(cells.text('tokenable_type'));
     return {
-      ...NOTHING,
+      ...DEFAULTS,
       account: cells.text('account', 'tokenable_id'),
       digest: cells.text('token'),
       permissions: cells.list('abilities'),
@@ -72,7 +72,7 @@ function readBetterAuth(columns: Columns): OldToken {
   const cells = new Cells(columns);
   for (const name of ['key', 'permissions', 'enabled', 'expiresAt']) cells.require(name);
   return {
-    ...NOTHING,
+    ...DEFAULTS,
     account: cells.text('account', 'referenceId', 'userId'),
     digest: cells.text('key'),
     permissions: pairsOf(cells.object('permissions'), 'permissions'),
@@ -90,7 +90,7 @@ function readUnkey(columns: Columns): OldToken {
   for (const name of ['hash', 'permissions', 'enabled', 'expires']) cells.require(name);
   cells.require('deleted_at_m', 'deleted_at');
   return {
-    ...NOTHING,
+    ...DEFAULTS,
     account: cells.text('account', 'external_id', 'owner_id'),
     digest: cells.text('hash'),
     permissions: cells.list('permissions'),
@@ -111,7 +111,7 @@ function readKeypal(columns: Columns): OldToken {
   const scopes = of.list('scopes');
   const resources = pairsOf(of.object('resources'), 'resources');
   return {
-    ...NOTHING,
+    ...DEFAULTS,
     account: cells.text('account') ?? of.text('ownerId'),
     digest: cells.text('key_hash'),
     permissions: scopes || resources ? [...(scopes ?? []), ...(resources ?? [])] : undefined,
@@ -127,17 +127,17 @@ function plainEntry([name, value]: readonly [string, unknown]): readonly [string
   return [plainName(name), value];
 }
 
-const PLAIN = [
+const CSV_COLUMNS = [
   ...['account', 'digest', 'scopes', 'expires_at', 'created_at', 'enabled', 'revoked_at'],
   ...['name', 'metadata'],
 ];
 
-/** A table of your own, in columns of our names. A misspelled one must not be overlooked. */
-function readPlain(columns: Columns): OldToken {
+/** A table with our own names of columns. Refuses any other, since it may be a misspelled one. */
+function readCsv(columns: Columns): OldToken {
   const cells = new Cells(columns);
   cells.require('digest');
-  if (cells.others(PLAIN).length > 0) {
-    throw refusal(`the columns may be ${PLAIN.join(', ')}: there is another one`);
+  if (cells.others(CSV_COLUMNS).length > 0) {
+    throw refusal(`the columns may be ${CSV_COLUMNS.join(', ')}: there is another one`);
   }
   return {
     account: cells.text('account'),
@@ -152,7 +152,7 @@ function readPlain(columns: Columns): OldToken {
   };
 }
 
-const NOTHING = { isDisabled: false, isRevoked: false, metadata: undefined } as const;
+const DEFAULTS = { isDisabled: false, isRevoked: false, metadata: undefined } as const;
 
 /** `{ orders: ['read'] }` as `orders:read`. */
 function pairsOf(object: JsonObject | undefined, name: string): readonly string[] | undefined {

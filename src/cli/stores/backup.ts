@@ -1,12 +1,12 @@
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, linkSync, openSync, rmSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { inputError } from '../errors.ts';
-import { draftOf, OWNER_ONLY } from '../private-file.ts';
+import { draftOf, fsyncPath, OWNER_ONLY } from '../private-file.ts';
 
 /**
- * Copies an SQLite file while others use it, as it was at one instant. The copy appears whole, under a
- * name that nothing had, for its owner only, and is on disk when this returns.
+ * Copies an SQLite file while others use it, as it was at one instant. The copy appears whole,
+ * under a name that nothing had, for its owner only, and is on disk when this returns.
  *
  * @returns how many records it holds
  * @throws {CliError} if the name is taken, or the copy cannot be written or read
@@ -14,18 +14,18 @@ import { draftOf, OWNER_ONLY } from '../private-file.ts';
 export function backUp(sqlite: typeof import('node:sqlite'), file: string, backup: string): number {
   const draft = draftOf(backup);
   try {
-    // Before a copy that may take long; the link at the end refuses a name that was taken meanwhile.
+    // Checked early, since a copy may take long. The link refuses a name that was taken since.
     if (existsSync(backup)) throw inputError(taken(backup));
-    // SQLite writes into an empty file, and would make one that others can read.
+    // SQLite accepts an empty file as the target. One that it makes itself could be read by others.
     closeSync(openSync(draft, 'wx', OWNER_ONLY));
-    // Waits for a writer in another process that has the file for itself for a moment.
+    // Waits if a writer in another process has locked the file for a moment.
     const source = new sqlite.DatabaseSync(resolve(file), { readOnly: true, timeout: BUSY_MS });
     run(source, (database) => database.prepare('VACUUM INTO ?').run(resolve(draft)));
-    sync(draft);
+    fsyncPath(draft);
     const copy = new sqlite.DatabaseSync(resolve(draft), { readOnly: true });
     const count = run(copy, checkedCount);
     linkSync(draft, backup);
-    sync(dirname(resolve(backup)));
+    fsyncPath(dirname(resolve(backup)));
     return count;
   } catch (error) {
     throw backupFailure(error, { file, backup });
@@ -48,15 +48,6 @@ function checkedCount(database: DatabaseSync): number {
   const [first] = database.prepare('PRAGMA quick_check(1)').all();
   if (first?.['quick_check'] !== 'ok') throw inputError(DAMAGED);
   return Number(database.prepare('SELECT count(*) AS count FROM tokens').get()?.['count']);
-}
-
-function sync(path: string): void {
-  const opened = openSync(path, 'r');
-  try {
-    fsyncSync(opened);
-  } finally {
-    closeSync(opened);
-  }
 }
 
 function taken(backup: string): string {

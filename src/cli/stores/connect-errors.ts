@@ -66,8 +66,8 @@ const CONNECT_REASONS: ReadonlyMap<string, string> = new Map([
   ['ERR This', 'it is not a cluster: begin the URL with redis://'],
 ]);
 
-/** What waiting does not change. */
-const LASTING: ReadonlySet<string> = new Set([
+/** Reasons that waiting does not change. */
+const PERMANENT: ReadonlySet<string> = new Set([
   WRONG_PASSWORD,
   NO_PASSWORD,
   NO_DATABASE,
@@ -77,8 +77,8 @@ const LASTING: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether somebody has to correct something before a connection can be made. */
-export function isLasting(reason: string): boolean {
-  return LASTING.has(reason);
+export function isPermanent(reason: string): boolean {
+  return PERMANENT.has(reason);
 }
 
 const UNKNOWN_REASON = 'it is down, does not answer, or wants TLS otherwise than the URL says';

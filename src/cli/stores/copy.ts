@@ -23,15 +23,15 @@ export interface Compared {
   different: number;
 }
 
-/** Concurrent writes: those that end together share the wait for the disk. */
-const AT_ONCE = 20;
+/** How many writes run concurrently: those that end together share the wait for the disk. */
+const CONCURRENCY = 20;
 
 type CopyOutcome = 'copied' | 'updated' | 'equal' | 'conflict';
 
 /**
- * Copies all records of a store into another one, with every field. It never overwrites another token,
- * never makes a revoked token valid, and never takes a later version back. If it is interrupted, call it
- * again.
+ * Copies all records of a store into another one, with every field. It never overwrites another
+ * token, never makes a revoked token valid, and never replaces a later version. If it is
+ * interrupted, call it again.
  */
 export async function copyRecords(
   from: TokenStore,
@@ -42,8 +42,8 @@ export async function copyRecords(
   let count = 0;
   for await (const records of stepsOf(from)) {
     const kept = await to.find(records.map(({ id }) => id));
-    for (let start = 0; start < records.length; start += AT_ONCE) {
-      const some = records.slice(start, start + AT_ONCE);
+    for (let start = 0; start < records.length; start += CONCURRENCY) {
+      const some = records.slice(start, start + CONCURRENCY);
       const outcomes = await all(some.map((one, i) => copyOne(to, one, kept[start + i])));
       for (const [index, outcome] of outcomes.entries()) {
         if (outcome === 'conflict') done.conflicts.push(some[index]?.id ?? '');
@@ -56,7 +56,7 @@ export async function copyRecords(
   return done;
 }
 
-/** Reads all records of a store, and looks for each in another one. */
+/** Reads all records of a store, and compares each with the one in another store. */
 export async function compareRecords(
   from: TokenStore,
   to: TokenStore,
@@ -103,10 +103,10 @@ async function update(
   const isSameToken =
     kept.account === account && kept.createdAt.getTime() === record.createdAt.getTime();
   if (!isSameToken || kept.revokedAt !== undefined) return 'conflict';
-  const open = { ...record, revokedAt: undefined };
+  const unrevoked = { ...record, revokedAt: undefined };
   const isLater = kept.version < record.version;
-  if (!isLater && !isSameRecord(open, kept)) return 'conflict';
-  const isReplaced = !isLater || (await to.replace(open, kept.version));
+  if (!isLater && !isSameRecord(unrevoked, kept)) return 'conflict';
+  const isReplaced = !isLater || (await to.replace(unrevoked, kept.version));
   const isRevoked = revokedAt === undefined || (await to.revoke(id, account, revokedAt));
   return isReplaced && isRevoked ? 'updated' : 'conflict';
 }
@@ -121,11 +121,11 @@ function plain(record: TokenRecord): unknown {
     if (value === undefined) return [];
     return [[name, value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value]];
   });
-  // Objects that JSON makes and those of a host may have other prototypes.
+  // Through JSON: objects of a host may have other prototypes than those that a store makes.
   return JSON.parse(JSON.stringify(Object.fromEntries(fields)));
 }
 
-/** Waits for all, also if one fails: a write must not go on after its command has ended. */
+/** Waits for all, even if one fails: a write must not go on after its command has ended. */
 async function all<Answer>(calls: readonly Promise<Answer>[]): Promise<Answer[]> {
   const settled = await Promise.allSettled(calls);
   return settled.map((each) => {

@@ -14,9 +14,9 @@ export const MAX_CONNECT_MS = CONNECT_MS + 1000;
 const MAX_PAUSE_MS = 500;
 
 interface Engine {
-  /** Of the tokens, of their uses and of their leases. */
+  /** The SQL of the tables of tokens, usage and leases. */
   migrationSql?(table: string | undefined): Promise<string>;
-  /** Loads the driver. Connects later. */
+  /** Loads the driver. Does not connect yet. */
   open(address: Address, table: string | undefined): Promise<Client>;
 }
 
@@ -30,16 +30,7 @@ interface Client {
 }
 
 const postgres: Engine = {
-  async migrationSql(table) {
-    const { leaseMigrationSql, migrationSql, usageMigrationSql } = await import(
-      '../../stores/postgres/index.ts'
-    );
-    return [
-      migrationSql({ table }),
-      usageMigrationSql({ table: usageTable(table) }),
-      leaseMigrationSql({ table: leaseTable(table) }),
-    ].join('\n');
-  },
+  migrationSql: async (table) => sqlOfTables(await import('../../stores/postgres/index.ts'), table),
   async open({ url }, table) {
     const { default: pg } = await driver('pg', () => import('pg'));
     const engine = await import('../../stores/postgres/index.ts');
@@ -71,16 +62,7 @@ const postgres: Engine = {
 };
 
 const mysql: Engine = {
-  async migrationSql(table) {
-    const { leaseMigrationSql, migrationSql, usageMigrationSql } = await import(
-      '../../stores/mysql/index.ts'
-    );
-    return [
-      migrationSql({ table }),
-      usageMigrationSql({ table: usageTable(table) }),
-      leaseMigrationSql({ table: leaseTable(table) }),
-    ].join('\n');
-  },
+  migrationSql: async (table) => sqlOfTables(await import('../../stores/mysql/index.ts'), table),
   async open({ url }, table) {
     const { createPool } = await driver('mysql2', () => import('mysql2'));
     const engine = await import('../../stores/mysql/index.ts');
@@ -113,11 +95,11 @@ const mysql: Engine = {
   },
 };
 
-/** Commands fail immediately while the server is down. */
+/** With these, commands fail immediately while the server is down. */
 const REDIS_OPTIONS = {
   lazyConnect: true,
   connectTimeout: CONNECT_MS,
-  // Above the time that a write waits for replicas.
+  // Longer than a write waits for replicas.
   socketTimeout: 600,
   maxRetriesPerRequest: 1,
   keepAlive: 1000,
@@ -175,12 +157,31 @@ function driver<Module>(name: string, load: () => Promise<Module>): Promise<Modu
   return optionalPackage(name, 'a store of this kind', load);
 }
 
+type TableSql = (options: { readonly table: string | undefined }) => string;
+
+interface SqlEngine {
+  readonly migrationSql: TableSql;
+  readonly usageMigrationSql: TableSql;
+  readonly leaseMigrationSql: TableSql;
+}
+
+function sqlOfTables(
+  { migrationSql, usageMigrationSql, leaseMigrationSql }: SqlEngine,
+  table: string | undefined,
+): string {
+  return [
+    migrationSql({ table }),
+    usageMigrationSql({ table: usageTable(table) }),
+    leaseMigrationSql({ table: leaseTable(table) }),
+  ].join('\n');
+}
+
 /** The table of usage beside a table of tokens; by default, the one that the library takes. */
 function usageTable(tokens: string | undefined): string | undefined {
   return tokens === undefined ? undefined : `${tokens}_usage`;
 }
 
-/** The table of leases beside it. */
+/** The table of leases beside a table of tokens; by default, the one that the library takes. */
 function leaseTable(tokens: string | undefined): string | undefined {
   return tokens === undefined ? undefined : `${tokens}_leases`;
 }
@@ -203,7 +204,7 @@ async function openRedis(
   };
   return {
     store: new engine.RedisTokenStore(client, options),
-    // Their keys differ from those of the tokens.
+    // With the same prefix: their keys differ from those of the tokens anyway.
     usage: { open: () => new engine.RedisUsageStore(client, { keyPrefix }) },
     leases: { open: () => new engine.RedisLeaseStore(client, options) },
     connect: () => connected(client),
@@ -211,7 +212,7 @@ async function openRedis(
   };
 }
 
-/** Rejects with the reason, which ioredis emits as an event, and prints without a listener. */
+/** Connects, or rejects with the reason, which ioredis emits, and prints without a listener. */
 async function connected(client: Redis | Cluster): Promise<void> {
   let reason: Error | undefined;
   client.on('error', (error: Error & { readonly lastNodeError?: Error }) => {

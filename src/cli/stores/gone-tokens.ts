@@ -2,11 +2,10 @@ import type { TokenStore } from '../../store.ts';
 import type { TokenId } from '../../token.ts';
 import type { UsageStore } from '../../usage-store.ts';
 
-/** How many tokens are looked at together. */
-const STEP = 1000;
+const BATCH = 1000;
 
 /**
- * Goes through the tokens that have counts of usage and no record, in steps: those whose record was removed
+ * Finds the tokens that have counts of usage but no record, in batches: the record was removed
  * while the counts could not be. A token may come twice.
  */
 export async function* goneTokens(
@@ -15,10 +14,10 @@ export async function* goneTokens(
 ): AsyncGenerator<readonly TokenId[], void> {
   let after: string | undefined;
   do {
-    const step = await usage.scan?.({ after, limit: STEP });
-    if (step === undefined) return;
-    const found = step.ids.length === 0 ? [] : await store.find(step.ids);
-    yield step.ids.filter((_, index) => found[index] === undefined);
-    after = step.next;
+    const batch = await usage.scan?.({ after, limit: BATCH });
+    if (batch === undefined) return;
+    const found = batch.ids.length === 0 ? [] : await store.find(batch.ids);
+    yield batch.ids.filter((_, index) => found[index] === undefined);
+    after = batch.next;
   } while (after !== undefined);
 }

@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../lease-store.ts';
 import { doctor, type StoreFinding } from '../../store.ts';
 import { describeError } from '../error-message.ts';
 
-/** How the {@link TokenLeases} of an engine are opened. */
+/** How an engine opens its {@link TokenLeases}. */
 export interface TokenLeasesOptions {
   readonly name: string;
   readonly file?: string;
@@ -12,16 +11,9 @@ export interface TokenLeasesOptions {
   open(): LeaseStore;
 }
 
-const FILE_NAME = 'leases.db';
-
-/** The file of leases beside a file of tokens. Several files of tokens in one folder share it. */
-export function leaseFile(tokens: string): string {
-  return tokens === ':memory:' ? tokens : join(dirname(tokens), FILE_NAME);
-}
-
 /**
- * Where the uses of limited tokens are counted, beside the store of the tokens. A file is made by the first
- * use of such a token: most services have none.
+ * Where the uses of limited tokens are counted, beside the store of the tokens. A file is made by
+ * the first use of such a token, since most services have no such tokens.
  */
 export class TokenLeases implements LeaseStore {
   /** Names it for people. */
@@ -35,7 +27,7 @@ export class TokenLeases implements LeaseStore {
   }
 
   /**
-   * Brings the table up to date. Does nothing if there is none; a file gets its tables when it is opened.
+   * Brings the table up to date, if there is one. A file gets its tables when it is opened.
    *
    * @throws {TokenError} `invalid_options`, `store_unavailable`
    */
@@ -53,13 +45,13 @@ export class TokenLeases implements LeaseStore {
 
   async purge(before: Date, limit: number): Promise<number> {
     const { file } = this.#options;
-    const isThere = file === undefined || existsSync(file);
-    return this.#opened !== undefined || isThere ? this.#open().purge(before, limit) : 0;
+    const exists = file === undefined || existsSync(file);
+    return this.#opened !== undefined || exists ? this.#open().purge(before, limit) : 0;
   }
 
   /**
-   * Says why uses cannot be counted, or will not be for long. A file that is missing is one that nobody has
-   * counted in. Never rejects.
+   * Says why uses cannot be counted, or soon could not be. A missing file is no fault: nothing has
+   * been counted yet. Never rejects.
    */
   async doctor(): Promise<StoreFinding[]> {
     const { file } = this.#options;

@@ -1,5 +1,5 @@
 import { closeSync, existsSync, lstatSync, openSync, readFileSync, realpathSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { withDeadline } from '../../deadline.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
@@ -7,11 +7,11 @@ import { doctor, type StoreFinding, type TokenStore } from '../../store.ts';
 import { type CliError, inputError, usageError } from '../errors.ts';
 import { OWNER_ONLY } from '../private-file.ts';
 import type { StoreSettings } from '../settings.ts';
-import { connectReason, isLasting } from './connect-errors.ts';
+import { connectReason, isPermanent } from './connect-errors.ts';
 import { ENGINES, MAX_CONNECT_MS } from './engines.ts';
-import { leaseFile, TokenLeases } from './leases.ts';
+import { TokenLeases } from './leases.ts';
 import { parseStoreUrl } from './url.ts';
-import { UsageTarget, usageFile } from './usage.ts';
+import { UsageTarget } from './usage.ts';
 
 /** The store of the settings, before it is opened. Needs no driver yet. */
 export interface StoreTarget {
@@ -43,7 +43,10 @@ export interface OpenStore {
   readonly leases: TokenLeases;
   /** Brings the schema up to date; absent if there is none. */
   migrate?(): Promise<void>;
-  /** Closes the store, what was opened by `usage` and `leases`, and the connections. The store may be closed already. */
+  /**
+   * Closes the store, what was opened by `usage` and `leases`, and the connections. The store may
+   * be closed already.
+   */
   close(): Promise<void>;
 }
 
@@ -64,25 +67,26 @@ export function storeTarget({ store: url, table, data }: StoreSettings): StoreTa
   );
 }
 
-/** A database that cannot be used now, and perhaps a moment later. */
-class StoreAway extends TokenError {}
+/** A database cannot be reached now, but perhaps a moment later. */
+class StoreUnreachable extends TokenError {}
 
-/** How long to wait for a database. */
-export interface Patience {
+export interface RetryOptions {
+  /** How long to retry. */
   readonly waitSeconds: number;
   /** Called once, before the first pause. */
   readonly onWait: (message: string) => void;
 }
 
 /**
- * Opens a store, and tries again for some time while its database is down: services often start together
- * with their database. Does not wait for what somebody has to correct, such as a wrong password.
+ * Opens a store, and retries for some time while its database is down: services often start
+ * together with their database. Does not retry if somebody has to correct something, such as a
+ * wrong password.
  *
- * @throws {TokenError} as `open`
+ * @throws {TokenError} like `open`
  */
-export async function openPatiently(
+export async function openWithRetry(
   { open }: StoreTarget,
-  { waitSeconds, onWait }: Patience,
+  { waitSeconds, onWait }: RetryOptions,
 ): Promise<OpenStore> {
   const until = performance.now() + waitSeconds * 1000;
   for (let tries = 1; ; tries++) {
@@ -90,7 +94,7 @@ export async function openPatiently(
     try {
       return await open();
     } catch (error) {
-      if (!(error instanceof StoreAway) || performance.now() + pauseMs > until) throw error;
+      if (!(error instanceof StoreUnreachable) || performance.now() + pauseMs > until) throw error;
       if (tries === 1) onWait(`${error.message}; trying again for ${waitSeconds} s`);
     }
     await delay(pauseMs);
@@ -129,7 +133,7 @@ export async function withStore<Result>(
   }
 }
 
-/** The message of a finding, with a command where the store names a function of the library. */
+/** The message of a finding. It names a command if the store names a function of the library. */
 export function messageOf({ code, message }: StoreFinding): string {
   return code === 'schema_missing' ? NO_SCHEMA : message;
 }
@@ -147,10 +151,10 @@ export async function migrateFile(
   file: string,
   open: () => Promise<void>,
 ): Promise<'made' | 'updated' | 'current'> {
-  const isThere = existsSync(file);
-  const before = isThere ? fileVersion(file) : undefined;
+  const exists = existsSync(file);
+  const before = exists ? fileVersion(file) : undefined;
   await open();
-  if (!isThere) return 'made';
+  if (!exists) return 'made';
   return before === fileVersion(file) ? 'current' : 'updated';
 }
 
@@ -173,7 +177,7 @@ function readFile(file: string, sql: string): unknown {
   }
 }
 
-/** The store itself advises to pass a handle, which a command cannot. */
+/** Replaces the message of the store, which advises to pass a handle: a command cannot do that. */
 const NO_SQLITE =
   'this Node.js has no node:sqlite, which keeps tokens in a file: use Node.js 22.13 or later, or give a database by --store (TOKENWRIGHT_STORE)';
 
@@ -195,24 +199,12 @@ function fileTarget(file: string): StoreTarget {
       makeLinkTarget(file);
       try {
         const store = engine.SqliteTokenStore.open(file);
-        const uses = usageFile(file);
-        const usage = new UsageTarget({
-          name: `SQLite in ${uses}`,
-          file: uses,
-          open() {
-            makeLinkTarget(uses);
-            return engine.SqliteUsageStore.open(uses);
-          },
-        });
-        const counts = leaseFile(file);
-        const leases = new TokenLeases({
-          name: `SQLite in ${counts}`,
-          file: counts,
-          open() {
-            makeLinkTarget(counts);
-            return engine.SqliteLeaseStore.open(counts);
-          },
-        });
+        const usage = new UsageTarget(
+          fileBeside(file, 'usage.db', (path) => engine.SqliteUsageStore.open(path)),
+        );
+        const leases = new TokenLeases(
+          fileBeside(file, 'leases.db', (path) => engine.SqliteLeaseStore.open(path)),
+        );
         const closeBeside = () => Promise.all([usage.close(), leases.close()]);
         const close = () =>
           closeBeside()
@@ -226,7 +218,20 @@ function fileTarget(file: string): StoreTarget {
   };
 }
 
-/** Whether a file begins as one of SQLite, which makes an empty one into its own. */
+/** A store in a file beside a file of tokens. Several files of tokens in one folder share it. */
+function fileBeside<Store>(tokens: string, name: string, open: (path: string) => Store) {
+  const file = tokens === ':memory:' ? tokens : join(dirname(tokens), name);
+  return {
+    name: `SQLite in ${file}`,
+    file,
+    open(): Store {
+      makeLinkTarget(file);
+      return open(file);
+    },
+  };
+}
+
+/** Whether SQLite may use a file: it begins like its own, or is empty, missing or not plain. */
 function isSqlite(file: string): boolean {
   if (!existsSync(file) || !lstatSync(realpathSync(file)).isFile()) return true;
   const start = readFileSync(file).subarray(0, SQLITE_START.length).toString('latin1');
@@ -272,7 +277,7 @@ function databaseTarget(url: string, table: string | undefined): StoreTarget {
       } catch (error) {
         await close();
         const reason = connectReason(error);
-        const Failure = isLasting(reason) ? TokenError : StoreAway;
+        const Failure = isPermanent(reason) ? TokenError : StoreUnreachable;
         throw new Failure('store_unavailable', `${name} cannot be used: ${reason}`);
       }
       return { ...opened, usage, leases, close };

@@ -69,8 +69,8 @@ const STORE_URL_PARTS = /^[^:]+:\/\/(?:([^/?#]*)@)?([^/?#@]*)(?:\/([^/?#@]*))?(?
 const HOST = /^(\[[\da-f:.]+\]|[^\s:[\]]+)(?::(\d{1,5}))?$/i;
 
 /**
- * Parses the URL of a database. Refuses characters that could make one part pass for another, so that
- * no part of a password ends up in `name`.
+ * Parses the URL of a database. Refuses characters that could make one part pass for another, so
+ * that no part of a password ends up in `name`.
  *
  * @throws {CliError} that never repeats the URL
  */

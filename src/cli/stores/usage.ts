@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import type { TokenId } from '../../token.ts';
 import type { UsageStore } from '../../usage-store.ts';
 import { describeError } from '../error-message.ts';
 
-/** How a {@link UsageTarget} is opened. */
+/** How an engine opens a {@link UsageTarget}. */
 export interface UsageTargetOptions {
   readonly name: string;
   readonly file?: string;
@@ -28,7 +27,7 @@ export class UsageTarget {
   }
 
   /**
-   * Brings the table up to date. Does nothing if there is none; a file gets its tables when it is opened.
+   * Brings the table up to date, if there is one. A file gets its tables when it is opened.
    *
    * @throws {TokenError} `invalid_options`, `store_unavailable`
    */
@@ -52,17 +51,11 @@ export class UsageTarget {
   }
 }
 
-const FILE_NAME = 'usage.db';
 const NO_ID = '0'.repeat(22) as TokenId;
 
-/** The file of usage beside a file of tokens. Several files of tokens in one folder share it. */
-export function usageFile(tokens: string): string {
-  return tokens === ':memory:' ? tokens : join(dirname(tokens), FILE_NAME);
-}
-
 /**
- * Opens what a service counts uses in, and makes it if it is missing. A service that cannot count still
- * verifies: if this fails, it calls `onTrouble` and returns nothing.
+ * Opens the usage store of a service, and makes it if it is missing. If that fails, calls
+ * `onTrouble` and returns nothing: a service that cannot count uses still verifies.
  */
 export async function usageToRecord(
   usage: UsageTarget,
@@ -77,7 +70,7 @@ export async function usageToRecord(
   }
 }
 
-/** Opens what a service has counted uses in, if it has. Makes nothing. */
+/** Opens the usage store if a service has made one. Makes nothing. */
 export async function usageToRead(
   usage: UsageTarget,
   onTrouble: (message: string) => void,
@@ -85,7 +78,7 @@ export async function usageToRead(
   if (usage.file !== undefined && !existsSync(usage.file)) return undefined;
   const fault = await usageFault(usage);
   if (fault === undefined) return usage.open();
-  // A database may never have had its tables.
+  // No trouble in a database: the tables of usage may never have been made.
   if (usage.file !== undefined) onTrouble(`the uses of tokens cannot be read: ${fault}`);
   return undefined;
 }
@@ -93,7 +86,7 @@ export async function usageToRead(
 /** Says why counts cannot be read, in one sentence; `undefined` if they can. Never rejects. */
 export async function usageFault(usage: UsageTarget): Promise<string | undefined> {
   try {
-    await readNothing(usage.open());
+    await probeUsage(usage.open());
     return undefined;
   } catch (error) {
     return `${usage.name}: ${describeError(error)}`;
@@ -101,10 +94,10 @@ export async function usageFault(usage: UsageTarget): Promise<string | undefined
 }
 
 /**
- * Reads the counts of a token that does not exist.
+ * Checks whether counts can be read: reads those of a token that does not exist.
  *
- * @throws {TokenError} if no counts can be read
+ * @throws {TokenError} if not
  */
-export async function readNothing(usage: UsageStore): Promise<void> {
+export async function probeUsage(usage: UsageStore): Promise<void> {
   await usage.read([NO_ID]);
 }

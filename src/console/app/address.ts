@@ -1,8 +1,9 @@
 import type { Question } from './api.ts';
 
 /**
- * Splits an address as people copy it, `https://api.example/orders/7?x=1`, into host and target. The target
- * stays exactly as it was typed: a parser of addresses would hide what a server may read differently.
+ * Splits an address as people copy it, `https://api.example/orders/7?x=1`, into host and target.
+ * The target stays exactly as it was typed: a URL parser would hide parts that servers may read
+ * differently.
  */
 export function readAddress(text: string): Omit<Question, 'method'> | undefined {
   const [, host = '', target = ''] =

@@ -5,8 +5,8 @@ import type { NewToken } from './new-token-draft.ts';
 import type { Session } from './session.ts';
 
 /**
- * A token as the page keeps it: never with its value. Where a service shows values again, the page asks
- * for one at the moment a person wants to see it ({@link Api.reveal}).
+ * A token as the page keeps it: never with its value. If the service can show a value again, the
+ * page asks for it only when a person wants to see it ({@link Api.reveal}).
  */
 export interface ShownToken extends Omit<WireToken, 'token'> {
   /** Whether the service can show the value again. */
@@ -66,7 +66,7 @@ export interface Explanation {
   readonly suggestions?: readonly string[];
 }
 
-/** Something about a token that somebody should look at. */
+/** A finding of the review, about one token. */
 export interface Finding extends Omit<WireFinding, 'code' | 'token'> {
   /** One of the codes that this page knows, or a later one. */
   readonly code: string;
@@ -78,7 +78,7 @@ export interface FindingPage {
   readonly cursor?: string;
 }
 
-/** A call that failed, with the words of the service. */
+/** A call that failed, with the message of the service. */
 export class ApiError extends Error {
   /** A code of the service, or `unreachable` if it did not answer. */
   readonly code: string;
@@ -106,8 +106,8 @@ export interface ApiOptions {
   readonly base: string;
   readonly session: Session;
   /**
-   * Called when a call is refused because nobody is signed in any more. Resolves with the session to
-   * try again with, or rejects.
+   * Called when a call is refused because nobody is signed in any more. Resolves with the session
+   * to try again with, or rejects.
    */
   readonly renew: () => Promise<Session>;
 }
@@ -129,13 +129,13 @@ export class Api {
     return { tokens: data.map(toShown), ...(cursor !== undefined && { cursor }) };
   }
 
-  /** A token in any state: also one that somebody has revoked meanwhile. */
+  /** A token in any state, even if somebody has revoked it meanwhile. */
   async get(id: string): Promise<ShownToken> {
     const { data } = await this.#call<TokenList>('GET', `/token/${id}?state=all`);
     return toShown(onlyOf(data));
   }
 
-  /** The value of a token, of a service that can show it again. */
+  /** The value of a token, from a service that can show it again. */
   async reveal(id: string): Promise<string> {
     const { data } = await this.#call<TokenList>('GET', `/token/${id}`);
     return onlyOf(data).token;
@@ -234,7 +234,7 @@ interface Call {
 
 type TokenList = { readonly data: readonly WireToken[]; readonly cursor?: string };
 
-/** What the service at an address can do, by its own description. */
+/** The abilities of a service, as its OpenAPI document describes them. */
 export interface Abilities {
   /** Whether it takes a user name and a password. */
   readonly takesPassword: boolean;
@@ -301,20 +301,21 @@ interface DescribedCall {
 }
 
 /**
- * The session, if it opens the service; that of a host with the account that it is for.
+ * Checks a session with the service; `undefined` if the service refuses it. A session of a host
+ * gets the account that it belongs to.
  *
- * @throws {ApiError} if the service cannot say
+ * @throws {ApiError} if the service cannot check it
  */
-export async function accepted(base: string, session: Session): Promise<Session | undefined> {
+export async function checkSession(base: string, session: Session): Promise<Session | undefined> {
   const answer = await send(`${base}/token?limit=1`, session, {});
   if (answer.status === 401) return undefined;
   await readAnswer(answer);
   const account = answer.headers.get(ACCOUNT_HEADER);
-  // Always another object, so that calls that were refused before know that they can try again.
+  // Always a new object, by which refused calls notice that they can try again.
   return { ...session, ...(session.kind === 'host' && account !== null && { account }) };
 }
 
-/** The service refuses the calls of a page that was opened by another account. */
+/** Names the account that opened the page. The service refuses the session of another account. */
 const ACCOUNT_HEADER = 'x-tokenwright-account';
 
 /** The value of a token, instead of a session. */
@@ -328,7 +329,7 @@ async function send(url: string, session: Session | Bearer, init: RequestInit): 
   headers.set('x-tokenwright', 'console');
   if (session.kind !== 'host') headers.set('authorization', session.authorization);
   else if (session.account !== undefined) headers.set(ACCOUNT_HEADER, session.account);
-  // Without the cookies, the browser also leaves its own dialog for passwords closed.
+  // Omitting cookies also keeps the browser from opening its own dialog for passwords.
   const credentials = session.kind === 'host' ? 'same-origin' : 'omit';
   try {
     return await fetch(url, {
@@ -352,7 +353,7 @@ async function readAnswer(answer: Response): Promise<unknown> {
   }
   if (answer.ok) return body;
   const { code, message, details } = body as Partial<ApiError>;
-  // A gateway in front of the service answers in words of its own.
+  // An answer in any other form is from a gateway in front of the service.
   if (typeof code !== 'string' || typeof message !== 'string') throw unreachable();
   const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN);
   throw new ApiError(code, message, {
@@ -375,7 +376,7 @@ function toShown({ token, ...rest }: WireToken): ShownToken {
   return { ...rest, isReadable: token !== rest.id };
 }
 
-/** The answer to a new token has its members beside the envelope. */
+/** The answer with a new token has its members next to those of the envelope. */
 function toFresh(
   answer: WireToken & Partial<Record<'success' | 'message' | 'error', unknown>>,
 ): FreshToken {

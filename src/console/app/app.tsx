@@ -1,5 +1,5 @@
 import { useCallback, useContext, useEffect, useMemo, useState } from 'preact/hooks';
-import { type Abilities, Api, ApiError, accepted, readAbilities } from './api.ts';
+import { type Abilities, Api, ApiError, checkSession, readAbilities } from './api.ts';
 import { type Console, ConsoleContext } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { keepFocus } from './controls/focus.ts';
@@ -69,13 +69,13 @@ function SignInScreen(props: SignInScreenProps) {
   );
 }
 
-/** The browser has a session of the host, or it has none: then a password may do as well. */
+/** Signs in with the session of the host. If there is none, asks for a password where possible. */
 function HostSignIn({
   base,
   onSignedIn,
   takesPassword,
 }: SignInScreenProps & { readonly takesPassword: boolean }) {
-  const check = useLoaded(base, () => accepted(base, HOST_SESSION));
+  const check = useLoaded(base, () => checkSession(base, HOST_SESSION));
   const session = check.state === 'ready' ? check.value : undefined;
   useEffect(() => {
     if (session !== undefined) onSignedIn(session);
@@ -100,7 +100,7 @@ function HostSignIn({
   );
 }
 
-/** What is read before the first screen. Until then, the title of the page is its heading. */
+/** Shows a value that is read before the first screen. Until then, the title is the heading. */
 function Start<Value>(props: LoadedPartProps<Value>) {
   const title = useContext(PageTitle);
   return (
@@ -171,7 +171,7 @@ function CurrentScreen({ route }: { readonly route: Route }) {
 /** How long a message is shown, in milliseconds. */
 const MESSAGE_MS = 6000;
 
-/** What just happened, for a moment. The same message twice is shown, and read out, twice. */
+/** A message that is shown for a moment. The same message twice is shown, and read out, twice. */
 function useMessage() {
   const [message, setMessage] = useState({ text: '', round: 0 });
   const announce = useCallback(
@@ -186,7 +186,7 @@ function useMessage() {
   return { message, announce };
 }
 
-/** Calls a function once; again if it failed. */
+/** Calls a function once and keeps its result. Calls it again only if it failed. */
 function onceDone<Value>(call: () => Promise<Value>): () => Promise<Value> {
   let done: Promise<Value> | undefined;
   return () => {

@@ -15,7 +15,7 @@ export interface BulkBarProps {
   readonly onSelectMatching: (tokens: readonly ShownToken[]) => void;
 }
 
-/** What can be done with the tokens that are selected. */
+/** The actions on the selected tokens. */
 export function BulkBar(props: BulkBarProps) {
   const { isAll, count, onToggleAll, onRevoke, read, onSelectMatching } = props;
   return (
@@ -41,7 +41,7 @@ interface SelectMatchingProps {
   readonly onRead: (tokens: readonly ShownToken[]) => void;
 }
 
-/** Reads all tokens that match, also those that are not shown. */
+/** Reads all tokens that match, including those that are not shown. */
 function SelectMatching({ read, onRead }: SelectMatchingProps) {
   const [count, setCount] = useState<number>();
   const [error, setError] = useState<ApiError>();

@@ -5,10 +5,11 @@ import { Button } from './controls/button.tsx';
 import { Dialog } from './controls/dialog.tsx';
 import { ErrorNotice, messageOf, Notice } from './controls/notice.tsx';
 import { type RevokeFailure, type RevokeProgress, revokeMany } from './revoke-many.ts';
+import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
 
-/** How many names the question and the report tell. */
-const NAMED = 8;
+/** How many names the question and the report show. */
+const MAX_NAMES = 8;
 
 export interface BulkRevokeProps {
   readonly tokens: readonly ShownToken[];
@@ -16,7 +17,7 @@ export interface BulkRevokeProps {
   readonly onCancel: () => void;
 }
 
-/** Revokes several tokens, tells how far it is, can be stopped, and reports what is left. */
+/** Revokes several tokens, shows the progress, can be stopped, and reports what is left. */
 export function BulkRevokeDialog({ tokens: given, onDone, onCancel }: BulkRevokeProps) {
   // The list may change while this runs.
   const [tokens] = useState(given);
@@ -28,14 +29,14 @@ export function BulkRevokeDialog({ tokens: given, onDone, onCancel }: BulkRevoke
         <Question tokens={tokens} onRevoke={() => run()} onCancel={onCancel} />
       ) : (
         <>
-          <Bar done={tokens.length - progress.left.length} total={tokens.length} />
+          <ProgressBar done={tokens.length - progress.left.length} total={tokens.length} />
           {!isRunning && <Report progress={progress} total={tokens.length} />}
           {isRunning ? (
             <div class="actions">
               <Button onClick={stop}>{TEXTS.bulk.stop}</Button>
             </div>
           ) : (
-            <WaysOn progress={progress} onGoOn={() => run(progress)} onClose={onDone} />
+            <ReportActions progress={progress} onGoOn={() => run(progress)} onClose={onDone} />
           )}
         </>
       )}
@@ -43,7 +44,7 @@ export function BulkRevokeDialog({ tokens: given, onDone, onCancel }: BulkRevoke
   );
 }
 
-/** The work on tokens: it goes on from where it was, with those that failed. */
+/** Revokes tokens. A second run goes on with those that are left and those that failed. */
 function useRevoking(tokens: readonly ShownToken[], onDone: () => void) {
   const { api, announce } = useConsole();
   const [progress, setProgress] = useState<RevokeProgress>();
@@ -60,12 +61,12 @@ function useRevoking(tokens: readonly ShownToken[], onDone: () => void) {
     const changed = new Set(failed.filter(hasChanged).map(({ token }) => token.id));
     const asked = before ? [...before.left, ...failed.map(({ token }) => token)] : tokens;
     const revokedBefore = before?.revoked ?? 0;
-    const told = (now: RevokeProgress) => ({ ...now, revoked: now.revoked + revokedBefore });
-    const all = told(
+    const inTotal = (now: RevokeProgress) => ({ ...now, revoked: now.revoked + revokedBefore });
+    const all = inTotal(
       await revokeMany(asked, {
         revoke: (token) => revokeNow(api, token, changed.has(token.id)),
         isWanted: () => isWanted.current,
-        onProgress: (now) => setProgress(told(now)),
+        onProgress: (now) => setProgress(inTotal(now)),
       }),
     );
     setProgress(all);
@@ -79,7 +80,9 @@ function useRevoking(tokens: readonly ShownToken[], onDone: () => void) {
 
 const hasChanged = ({ error }: RevokeFailure) => error.code === 'version_conflict';
 
-/** Of a token that was changed meanwhile, the person has been told; then it is revoked as it is. */
+/**
+ * Revokes a token. If a report has shown that it was changed meanwhile, revokes it as it is now.
+ */
 async function revokeNow(api: Api, token: ShownToken, isChanged: boolean): Promise<void> {
   await api.revoke(isChanged ? await api.get(token.id) : token);
 }
@@ -95,12 +98,14 @@ function Question({ tokens, onRevoke, onCancel }: QuestionProps) {
   return (
     <>
       <ul class="names">
-        {tokens.slice(0, NAMED).map(({ id, name = TEXTS.list.unnamed }) => (
-          <li key={id}>
-            <bdi>{name}</bdi>
+        {tokens.slice(0, MAX_NAMES).map((token) => (
+          <li key={token.id}>
+            <bdi>{nameOf(token)}</bdi>
           </li>
         ))}
-        {tokens.length > NAMED && <li>{TEXTS.bulk.andMore({ count: tokens.length - NAMED })}</li>}
+        {tokens.length > MAX_NAMES && (
+          <li>{TEXTS.bulk.andMore({ count: tokens.length - MAX_NAMES })}</li>
+        )}
       </ul>
       <p>{TEXTS.bulk.warning}</p>
       {abilities.has('/token/derive') && <p>{TEXTS.bulk.descendants}</p>}
@@ -116,7 +121,7 @@ function Question({ tokens, onRevoke, onCancel }: QuestionProps) {
   );
 }
 
-function Bar({ done, total }: { readonly done: number; readonly total: number }) {
+function ProgressBar({ done, total }: { readonly done: number; readonly total: number }) {
   const text = TEXTS.bulk.progress({ done, count: total });
   return (
     <>
@@ -131,7 +136,7 @@ interface ReportProps {
   readonly total: number;
 }
 
-/** What became of the tokens when the work has ended without all of them. */
+/** Reports the result of a run that has not revoked all tokens. */
 function Report({ progress: { revoked, failures, left, error }, total }: ReportProps) {
   return (
     <>
@@ -144,13 +149,13 @@ function Report({ progress: { revoked, failures, left, error }, total }: ReportP
         <Notice kind="error">
           <p>{TEXTS.bulk.failed({ count: failures.length })}</p>
           <ul class="names">
-            {failures.slice(0, NAMED).map(({ token: { id, name }, error: reason }) => (
-              <li key={id}>
-                <b dir="auto">{name ?? TEXTS.list.unnamed}</b>: {messageOf(reason)}
+            {failures.slice(0, MAX_NAMES).map(({ token, error: reason }) => (
+              <li key={token.id}>
+                <b dir="auto">{nameOf(token)}</b>: {messageOf(reason)}
               </li>
             ))}
-            {failures.length > NAMED && (
-              <li>{TEXTS.bulk.andMore({ count: failures.length - NAMED })}</li>
+            {failures.length > MAX_NAMES && (
+              <li>{TEXTS.bulk.andMore({ count: failures.length - MAX_NAMES })}</li>
             )}
           </ul>
         </Notice>
@@ -159,13 +164,13 @@ function Report({ progress: { revoked, failures, left, error }, total }: ReportP
   );
 }
 
-interface WaysOnProps {
+interface ReportActionsProps {
   readonly progress: RevokeProgress;
   readonly onGoOn: () => void;
   readonly onClose: () => void;
 }
 
-function WaysOn({ progress: { left, failures }, onGoOn, onClose }: WaysOnProps) {
+function ReportActions({ progress: { left, failures }, onGoOn, onClose }: ReportActionsProps) {
   const count = left.length + failures.length;
   return (
     <div class="actions">

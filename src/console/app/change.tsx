@@ -4,7 +4,7 @@ import { ConflictDialog } from './conflict.tsx';
 import { useConsole } from './context.ts';
 import { toApiError } from './loading.ts';
 
-/** Makes a change to a token as it is now: with the version that the person has seen. */
+/** Makes a change to a token, with the version of the token as the person has seen it. */
 export type Change = (api: Api, token: ShownToken) => Promise<void>;
 
 export interface Changing {
@@ -12,7 +12,7 @@ export interface Changing {
   readonly error: ApiError | undefined;
   /** Makes a change. If the token has changed meanwhile, shows how and asks before it goes on. */
   readonly run: (change: Change) => Promise<void>;
-  /** What is asked; a part of what the owner shows. */
+  /** The dialog that asks, if there is a conflict. The owner renders it. */
   readonly question: ReturnType<typeof ConflictDialog> | null;
 }
 
@@ -22,7 +22,7 @@ interface Conflict {
 }
 
 /**
- * Changes a token, with `If-Match` and the question that a conflict brings up.
+ * Changes a token with `If-Match`, and asks the person what to do if there is a conflict.
  *
  * @param onGone called with the token as it is now if it was revoked meanwhile
  * @param scopes those that the token would have after the change, if it changes them
@@ -77,7 +77,7 @@ function isAboutChange({ code }: ApiError): boolean {
   return code === 'version_conflict' || code === 'not_found';
 }
 
-/** The token as it is now; `undefined` if it is gone, or if that cannot be said. */
+/** The token as it is now; `undefined` if it is gone or cannot be read. */
 async function readOnceMore(api: Api, id: string): Promise<ShownToken | undefined> {
   try {
     return await api.get(id);

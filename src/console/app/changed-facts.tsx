@@ -2,9 +2,10 @@ import type { ShownToken } from './api.ts';
 import { exactTime } from './controls/time.tsx';
 import type { AskedLimits } from './limits-draft.ts';
 import { limitTexts } from './limits-text.ts';
+import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
 
-/** What can be different about a token, apart from its scopes. */
+/** The facts of a token that can change, apart from its scopes. */
 export interface Facts
   extends Pick<ShownToken, 'name' | 'expire' | 'state' | 'pending' | 'metadata'> {
   readonly limits?: AskedLimits;
@@ -16,7 +17,7 @@ interface ChangedFact {
   readonly to: string;
 }
 
-/** What is different between two versions of a token; nothing if that is nothing. */
+/** Shows the differences between two versions of a token. Renders nothing if there are none. */
 export function ChangedFacts({ before, after }: { readonly before: Facts; readonly after: Facts }) {
   const changed = changedFacts(before, after);
   if (changed.length === 0) return null;
@@ -42,10 +43,11 @@ export function changedFacts(before: Facts, after: Facts): readonly ChangedFact[
   });
 }
 
-function textsOf({ name, expire, state, pending, metadata, limits = {} }: Facts) {
+function textsOf(facts: Facts) {
+  const { expire, state, pending, metadata, limits = {} } = facts;
   const { addresses, uses, rate } = limitTexts(limits);
   return [
-    [TEXTS.token.name, name ?? TEXTS.list.unnamed],
+    [TEXTS.token.name, nameOf(facts)],
     [TEXTS.token.expires, exactTime(expire)],
     [TEXTS.token.state, TEXTS.states[state]],
     [TEXTS.token.value, pending ? TEXTS.token.valuePending : TEXTS.token.valueSettled],

@@ -13,7 +13,7 @@ export interface Console {
   readonly username: string | undefined;
   /** Shows a message for a moment, and reads it out. */
   readonly announce: (message: string) => void;
-  /** Asks before a screen is left that shows what cannot be shown again. */
+  /** Asks before a person leaves a screen with something that cannot be shown again. */
   readonly leaving: Leaving;
   /** The catalog of the account, read once. */
   readonly catalog: () => Promise<readonly string[]>;

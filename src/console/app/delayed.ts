@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** A value as it was when it last stayed the same for some time. */
+/** Debounces a value: follows it only when it has stayed the same for some time. */
 export function useDelayed<Value>(value: Value, milliseconds: number): Value {
   const [delayed, setDelayed] = useState(value);
   useEffect(() => {

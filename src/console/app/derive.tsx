@@ -4,21 +4,22 @@ import { Button } from './controls/button.tsx';
 import { Screen } from './controls/screen.tsx';
 import { exactTime } from './controls/time.tsx';
 import { deriveCurlOf } from './new-token-draft.ts';
+import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
 import { TokenForm } from './token-form.tsx';
 
 export interface DeriveScreenProps {
-  /** With its value, which is what allows to derive from it. */
+  /** With its value, which is needed to derive from it. */
   readonly parent: FreshToken;
   readonly onDerived: (token: FreshToken) => void;
   readonly onCancel: () => void;
 }
 
-/** Makes a narrower token from one whose value is at hand. */
+/** Derives a narrower token from one that has just been made, so that its value is at hand. */
 export function DeriveScreen({ parent, onDerived, onCancel }: DeriveScreenProps) {
   const { api, abilities, base } = useConsole();
   const leftSeconds = Math.floor(parent.expire - Date.now() / 1000);
-  const name = parent.name ?? TEXTS.list.unnamed;
+  const name = nameOf(parent);
   return (
     <Screen title={TEXTS.derive.title}>
       <p class="intro">{TEXTS.derive.intro({ name, date: exactTime(parent.expire) })}</p>

@@ -1,6 +1,7 @@
 import type { Api, TokenPage } from './api.ts';
+import { isLive } from './shown-token.ts';
 
-/** Calls after which counting ends: every token takes one. */
+/** Counting stops after this many calls. Every token takes at least one. */
 const MAX_CALLS = 100;
 const PAGE_SIZE = 100;
 
@@ -26,9 +27,9 @@ export async function countDescendants(
       calls += 1;
       const asked = { parent, state: 'all', limit: PAGE_SIZE, ...(cursor && { cursor }) };
       const page: TokenPage = await api.list(asked);
-      const live = page.tokens.filter(({ state }) => state === 'active' || state === 'suspended');
+      const live = page.tokens.filter(isLive);
       count += live.length;
-      // Whoever has ended has ended those below it.
+      // Tokens below one that has ended have ended with it.
       parents.push(...live.map((token) => token.id));
       cursor = page.cursor;
     } while (cursor !== undefined);

@@ -10,7 +10,7 @@ export interface DifferenceProps {
   readonly after: readonly string[];
 }
 
-/** What one list of scopes allows and the other does not. Nothing if they allow the same. */
+/** Shows what one list of scopes allows and the other does not; nothing if they allow the same. */
 export function Difference({ before, after }: DifferenceProps) {
   const { catalog } = useConsole();
   const loaded = useLoaded('catalog', catalog);
@@ -44,7 +44,7 @@ export interface ScopeListProps {
   readonly scopes: readonly string[];
 }
 
-/** Scopes with a sign before each, so that color alone says nothing. */
+/** A list of scopes with a sign before each, so that people need not see its color. */
 export function ScopeList({ title, kind, scopes }: ScopeListProps) {
   return (
     <section class={`scopes ${kind}`}>

@@ -82,7 +82,7 @@ function editedOf({ name = '', expire, limits }: ShownToken): Edited {
   return { name, expiry: localTime(expire), ...draftOf(limits) };
 }
 
-/** Only what was changed, so that changes that somebody else has made meanwhile stay. */
+/** Only the fields that were edited, so that changes that somebody else has made meanwhile stay. */
 function changeOf(
   token: ShownToken,
   before: Edited,
@@ -115,14 +115,14 @@ function factsOf(token: ShownToken, before: Edited, edited: Edited): Facts {
   };
 }
 
-/** A time as a field of a form has it: without its zone, which is that of the person. */
+/** A time for a `datetime-local` field: in the time zone of the person, without its name. */
 function localTime(seconds: number): string {
   const time = new Date(seconds * 1000);
   const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
   return local.toISOString().slice(0, 16);
 }
 
-/** The words of the service at the field that they are about; none for an error of no field. */
+/** The message of the service, by the field that it is about; none if it is about no field. */
 function errorsOf(error: ApiError | undefined): Partial<Record<FieldName, string>> {
   if (error === undefined) return {};
   const field = fieldOf(error);

@@ -2,7 +2,7 @@ import type { Finding } from './api.ts';
 import { exactTime, relativeTime } from './controls/time.tsx';
 import { LANGUAGE, TEXTS } from './texts.ts';
 
-/** The sentence of a finding; of one that this page does not know, that of the service. */
+/** The sentence of a finding. If this page does not know its code, the sentence of the service. */
 export function messageOfFinding(finding: Finding): string {
   const { messages } = TEXTS.review;
   const { code, scopes, token } = finding;

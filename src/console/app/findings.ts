@@ -1,7 +1,7 @@
 import type { Api, Finding } from './api.ts';
 import type { TEXTS } from './texts.ts';
 
-/** What people can do about a finding. */
+/** An action on a finding. */
 export type Action = keyof typeof TEXTS.review.actions;
 
 /** The fitting actions, the best first; none for a code that this page does not know. */

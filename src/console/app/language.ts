@@ -5,11 +5,11 @@ export interface Language {
   readonly plurals: Intl.PluralRules;
   readonly lists: Intl.ListFormat;
   readonly relative: Intl.RelativeTimeFormat;
-  /** `yesterday` is exact, `next month` would not be. */
+  /** For days only: `yesterday` is exact, but `next month` would not be. */
   readonly relativeDays: Intl.RelativeTimeFormat;
   readonly exact: Intl.DateTimeFormat;
   readonly order: Intl.Collator;
-  /** A name or an address inside of a sentence, kept from mixing its direction with that of the sentence. */
+  /** Isolates a name or an address in a sentence, so that their directions do not mix. */
   readonly isolated: (text: string) => string;
 }
 

@@ -4,9 +4,11 @@ import { Dialog } from './controls/dialog.tsx';
 import type { Leaving, WayOut } from './router.ts';
 import { TEXTS } from './texts.ts';
 
-/** What asks before a screen is left, and its question, which the page shows over everything. */
+/** Asks before a person leaves a screen. Also returns the question, to show it over everything. */
 export function useLeaving() {
-  /** The ends of all that holds. A value can be shown over another one. */
+  /**
+   * The functions that end the holds. There can be several: a value can be shown over another one.
+   */
   const holds = useRef(new Set<() => void>());
   const [way, setWay] = useState<WayOut>();
   const leaving = useMemo((): Leaving => {

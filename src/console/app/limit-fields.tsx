@@ -9,10 +9,10 @@ export interface LimitFieldsProps {
   readonly onEdit: (part: Partial<LimitsDraft>, field: LimitName) => void;
 }
 
-/** Where from, how often and how many times: closed at first if there are none, as with most tokens. */
+/** The fields of the limits. Closed at first if the token has none, like most tokens. */
 export function LimitFields({ draft, errors, onEdit }: LimitFieldsProps) {
   const hasError = [errors.addresses, errors.uses, errors.rate].some(Boolean);
-  // What an error has opened stays open when it is corrected.
+  // Fields that an error has opened stay open when it is corrected.
   const [isOpen, setOpen] = useState(limitsOf(draft) !== undefined);
   return (
     <details

@@ -4,14 +4,14 @@ export type Limits = NonNullable<WireToken['limits']>;
 
 /** The limits of a token, as fields of a form have them; empty for none. */
 export interface LimitsDraft {
-  /** Addresses and blocks, with anything between them. */
+  /** Addresses and blocks, separated by white space, commas or semicolons. */
   readonly addresses: string;
   readonly uses: string;
   readonly rateUses: string;
   readonly rateSeconds: string;
 }
 
-/** The limits of a draft. What cannot be right stays as it was entered: the service says what is wrong. */
+/** The limits of a draft. Invalid text stays as entered, so that the service says what is wrong. */
 export interface AskedLimits {
   readonly addresses?: readonly string[];
   readonly uses?: number | string;
@@ -48,8 +48,9 @@ export function limitsOf({
 }
 
 /**
- * The change from one draft to another, made to limits that somebody else may have changed meanwhile:
- * their change of another limit stays. `undefined` for no change, and `null` to remove all limits.
+ * Makes the change from one draft to another to the current limits. If somebody else has changed
+ * another limit meanwhile, that change stays. `undefined` for no change, and `null` to remove all
+ * limits.
  */
 export function changedLimits(
   limits: Limits | undefined,
@@ -71,7 +72,7 @@ const LIMITS: readonly LimitName[] = ['addresses', 'uses', 'rate'];
 
 type Parts = { readonly [Name in LimitName]: AskedLimits[Name] | undefined };
 
-/** Without what is not limited. */
+/** Leaves out the limits that are not set; `undefined` if none is. */
 function someOf({ addresses, uses, rate }: Parts): AskedLimits | undefined {
   const some = {
     ...(addresses !== undefined && { addresses }),

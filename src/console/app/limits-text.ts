@@ -6,7 +6,7 @@ export function limitsText(limits: AskedLimits): string {
   return Object.values(limitTexts(limits)).join('; ');
 }
 
-/** Each limit in words. Text that cannot be a number stays as it was entered. */
+/** Each limit in words. Text that is not a number stays as it was entered. */
 export function limitTexts({
   addresses,
   uses,

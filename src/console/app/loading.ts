@@ -1,22 +1,22 @@
 import { useCallback, useEffect, useState } from 'preact/hooks';
 import { ApiError } from './api.ts';
 
-/** Something that is read from the service. */
+/** The state of something that is read from the service. */
 export type Loading<Value> =
   | { readonly state: 'loading' }
   | { readonly state: 'failed'; readonly error: ApiError }
   | { readonly state: 'ready'; readonly value: Value };
 
 export type Loaded<Value> = Loading<Value> & {
-  /** Reads it again; what is shown stays until the answer. */
+  /** Reads it again. The current value stays until the answer. */
   readonly reload: () => void;
-  /** Replaces what was read, after a change whose answer is at hand. */
+  /** Replaces the value, for example by the answer to a change. */
   readonly set: (value: Value) => void;
 };
 
 /**
- * Reads something when a component appears, and again when `key` changes or the browser is back online
- * after a failure.
+ * Reads something when a component appears, and again when `key` changes or the browser is back
+ * online after a failure.
  */
 export function useLoaded<Value>(key: string, read: () => Promise<Value>): Loaded<Value> {
   const [loading, setLoading] = useState<Loading<Value> & { key: string }>({
@@ -43,7 +43,7 @@ export function useLoaded<Value>(key: string, read: () => Promise<Value>): Loade
     return () => removeEventListener('online', reload);
   }, [hasFailed, reload]);
   const set = useCallback((value: Value) => setLoading({ key, state: 'ready', value }), [key]);
-  // What was read for another key is not shown, not even for a moment.
+  // A value that was read for another key is never shown, not even for a moment.
   const current: Loading<Value> = loading.key === key ? loading : { state: 'loading' };
   return { ...current, reload, set };
 }

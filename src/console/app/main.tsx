@@ -8,12 +8,12 @@ if (root !== null) {
   const { api = '', title = '', brand = '', texts } = root.dataset;
   const { lang, dir } = document.documentElement;
   translate(languageOf(lang, dir), texts === undefined ? {} : await readTexts(texts));
-  // From this file: its address is right under any path that a proxy adds.
+  // Relative to this file: its address includes any path that a proxy adds.
   const base = new URL(api, import.meta.url).href.replace(/\/$/, '');
   render(<App base={base} title={title} brand={brand} />, root);
 }
 
-/** A translation that cannot be had is no reason to show nothing. */
+/** Reads a translation. If that fails, the page is shown in English. */
 async function readTexts(address: string): Promise<ConsoleTexts> {
   try {
     const answer = await fetch(address);

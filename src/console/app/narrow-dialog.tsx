@@ -17,7 +17,7 @@ export interface NarrowDialogProps {
   readonly onCancel: () => void;
 }
 
-/** Takes the scopes from a token that its use does not need. */
+/** Removes the scopes of a token that were not used. */
 export function NarrowDialog(props: NarrowDialogProps) {
   const { token, onCancel } = props;
   const { api } = useConsole();
@@ -41,7 +41,7 @@ export interface RemoveDialogProps extends NarrowDialogProps {
   readonly scopes: readonly string[];
 }
 
-/** Takes scopes from a token that its account may no longer have. */
+/** Removes scopes of a token that its account may no longer have. */
 export function RemoveDialog(props: RemoveDialogProps) {
   const { token, scopes, onCancel } = props;
   const kept = token.scopes.filter((scope) => !scopes.includes(scope));

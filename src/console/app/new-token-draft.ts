@@ -25,7 +25,7 @@ export type Expiry = (typeof LIFETIMES)[number] | 'default' | 'date';
 export interface Draft extends LimitsDraft {
   readonly name: string;
   readonly expiry: Expiry;
-  /** As a date field has it, `2027-01-31`; empty without one. */
+  /** The value of a date field, such as `2027-01-31`; empty for no date. */
   readonly date: string;
   readonly scopes: readonly string[];
 }
@@ -38,13 +38,15 @@ export const EMPTY_DRAFT: Draft = {
   scopes: [],
 };
 
-/** The seconds of a lifetime; `undefined` if the text is not one. */
+/** The seconds of a lifetime; `undefined` for the default and for a date. */
 export function secondsOf(expiry: Expiry): number | undefined {
   const days = Number.parseInt(expiry, 10);
   return Number.isNaN(days) ? undefined : days * 86_400;
 }
 
-/** The choices that a service with a longest lifetime allows, and which of them is chosen at first. */
+/**
+ * The choices that a service with a longest lifetime allows, and which of them is chosen at first.
+ */
 export function expiriesWithin(maxSeconds = Number.POSITIVE_INFINITY): {
   readonly choices: readonly Expiry[];
   readonly first: Expiry;
@@ -54,11 +56,11 @@ export function expiriesWithin(maxSeconds = Number.POSITIVE_INFINITY): {
   return { choices: [...usual, 'date'], first: usual.includes('30d') ? '30d' : '7d' };
 }
 
-/** The fields of the form, by which errors are shown. */
+/** The fields of the form that can show an error. */
 export type FieldName = 'name' | 'expiry' | 'scopes' | LimitName;
 
 /**
- * The body of the call. What cannot be right is sent as it was entered, so that the service says what is
+ * The body of the call. Invalid text is sent as it was entered, so that the service says what is
  * wrong with it.
  */
 export function bodyOf(draft: Draft): NewToken {
@@ -77,7 +79,7 @@ function lifetimeOf({ expiry, date }: Draft): Pick<NewToken, 'expire' | 'expires
   return expiry === 'date' ? { expire: endOf(date) } : { expiresIn: expiry };
 }
 
-/** The last second of a day, where the person is. */
+/** The last second of a day, in the time zone of the person. */
 function endOf(date: string): string {
   const [, year, month, day] = /^(\d{4,6})-(\d\d)-(\d\d)$/.exec(date) ?? [];
   if (year === undefined) return date;
@@ -85,14 +87,16 @@ function endOf(date: string): string {
   return end.toISOString().replace('.000Z', 'Z');
 }
 
-/** The day that is some days after another one, as a date field has it. */
+/** The day that is some days after another one, as the value of a date field. */
 export function dayAfter(now: Date, days: number): string {
   const day = new Date(now.getFullYear(), now.getMonth(), now.getDate() + days);
   const two = (part: number) => String(part).padStart(2, '0');
   return `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())}`;
 }
 
-/** Members of the body, from which an error is traced to its field. The longest come first. */
+/**
+ * The field of each member of the body, for errors. Longer names come first, such as `limits.uses`.
+ */
 const FIELDS: readonly (readonly [member: string, field: FieldName])[] = [
   ['limits.addresses', 'addresses'],
   ['limits.uses', 'uses'],
@@ -112,7 +116,7 @@ export function fieldOf(error: {
   readonly details: { readonly member?: string };
 }): FieldName | undefined {
   const { member } = error.details;
-  // The details may name `limits` alone, and the message then the part.
+  // If the details name only `limits`, the message may name the part.
   const isPart = (name: string) =>
     member === name || member?.startsWith(`${name}.`) || member?.startsWith(`${name}[`);
   const inMessage = (name: string) =>
@@ -120,7 +124,7 @@ export function fieldOf(error: {
   return (FIELDS.find(([name]) => inMessage(name)) ?? FIELDS.find(([name]) => isPart(name)))?.[1];
 }
 
-/** JSON in ASCII: no mark in a name changes the direction of what is shown or copied. */
+/** JSON in ASCII, so that no character in a name changes the direction of the text. */
 export function jsonOf(body: object, indent?: number): string {
   return JSON.stringify(body, undefined, indent).replace(
     /[\x7f-\uffff]/g,
@@ -128,7 +132,7 @@ export function jsonOf(body: object, indent?: number): string {
   );
 }
 
-/** Quotes a text for a POSIX shell, which then reads nothing in it. */
+/** Quotes a text for a POSIX shell, which then expands nothing in it. */
 export function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
@@ -138,7 +142,9 @@ export function curlOf(base: string, username: string | undefined, body: NewToke
   return curl(`${base}/token`, [userOf(username)], body);
 }
 
-/** The call that derives a token. The value is read by the shell, so that it is in no history. */
+/**
+ * The call that derives a token. The shell reads the value as input, so that it is in no history.
+ */
 export function deriveCurlOf(base: string, body: NewToken): string {
   const bearer = '--header "Authorization: Bearer $TOKEN"';
   return `read -rs TOKEN\n${curl(`${base}/token/derive`, [bearer], body)}`;

@@ -13,7 +13,7 @@ export interface ExpiryFieldsProps {
 /** How long the token lives: one of the usual lifetimes, or until a date. */
 export function ExpiryFields({ draft, error, maxSeconds, onEdit }: ExpiryFieldsProps) {
   const { expiry, date } = draft;
-  // A day that the service allows, wherever the person is.
+  // A day that the service allows in every time zone.
   const days = Math.min(30, Math.floor((maxSeconds ?? 30 * 86_400) / 86_400) - 1);
   return (
     <div class="expiry">
@@ -44,7 +44,9 @@ export function ExpiryFields({ draft, error, maxSeconds, onEdit }: ExpiryFieldsP
   );
 }
 
-/** All that may be chosen; a `Record`, because the rest is never shown. */
+/**
+ * The texts of the choices. Typed as a complete `Record`, because no other choice is ever shown.
+ */
 function textsOf(choices: readonly Expiry[]): Readonly<Record<Expiry, string>> {
   const texts = choices.map((choice) => [choice, TEXTS.newToken.expiries[choice]]);
   return Object.fromEntries(texts);

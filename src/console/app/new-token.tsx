@@ -9,7 +9,7 @@ import { TEXTS } from './texts.ts';
 import { TokenForm } from './token-form.tsx';
 import { ValueOnce } from './value-once.tsx';
 
-/** Makes a token, and then shows its value. The value is in no address: going back leaves it. */
+/** Makes a token and shows its value. The value has no address of its own: going back leaves it. */
 export function NewTokenScreen() {
   const { api, abilities, base, username, catalog } = useConsole();
   const loaded = useLoaded('catalog', catalog);

@@ -1,5 +1,5 @@
 import { useCallback, useRef, useState } from 'preact/hooks';
-import { accepted } from './api.ts';
+import { checkSession } from './api.ts';
 import { Button } from './controls/button.tsx';
 import { Dialog } from './controls/dialog.tsx';
 import { ErrorNotice, Notice } from './controls/notice.tsx';
@@ -79,7 +79,7 @@ function HostRenewal({ base, session, onRenewed }: Omit<RenewDialogProps, 'onLea
   const goOn = async () => {
     setCheck({ state: 'loading' });
     try {
-      const renewed = await accepted(base, session);
+      const renewed = await checkSession(base, session);
       if (renewed !== undefined) return onRenewed(renewed);
       setCheck({ state: 'ready', value: false });
     } catch (error) {

@@ -10,6 +10,7 @@ import { messageOfFinding } from './finding-message.ts';
 import { type Action, actionsOn, readFindings } from './findings.ts';
 import { toApiError } from './loading.ts';
 import { hrefOf } from './router.ts';
+import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
 import { type OpenDialog, TokenDialog } from './token-dialogs.tsx';
 import { ValueOnce } from './value-once.tsx';
@@ -27,7 +28,7 @@ interface Opened {
   readonly token: ShownToken;
 }
 
-/** What somebody should look at, with what to do about it. */
+/** The findings of the review, with the actions on each. */
 export function ReviewScreen() {
   const [round, setRound] = useState(0);
   const reading = useFindings(round);
@@ -41,7 +42,7 @@ export function ReviewScreen() {
   if (fresh !== undefined) return <ValueOnce token={fresh} onDone={again} />;
   const { findings, isDone, error } = reading;
   return (
-    // With each round, so that the heading gets the focus when a row is gone.
+    // A new screen in each round, so that the heading gets the focus when a row is gone.
     <Screen key={round} title={TEXTS.review.title}>
       <p class="intro">{TEXTS.review.intro}</p>
       {findings.length > 0 && (
@@ -133,7 +134,7 @@ function FindingRow({ finding, onOpen, onChanged }: FindingRowProps) {
     <li class="token finding">
       <div class="token-name">
         <a href={hrefOf({ screen: 'token', id: token.id })} dir="auto">
-          {token.name ?? TEXTS.list.unnamed}
+          {nameOf(token)}
         </a>
         <FindingBadge code={code} />
       </div>
@@ -145,7 +146,7 @@ function FindingRow({ finding, onOpen, onChanged }: FindingRowProps) {
             kind={action === 'revoke' ? 'danger' : 'plain'}
             label={TEXTS.review.actionOn({
               action: TEXTS.review.actions[action],
-              name: token.name ?? TEXTS.list.unnamed,
+              name: nameOf(token),
             })}
             isBusy={isBusy}
             onClick={() => act(action)}

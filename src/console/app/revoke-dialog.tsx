@@ -6,6 +6,7 @@ import { Button } from './controls/button.tsx';
 import { Dialog } from './controls/dialog.tsx';
 import { ErrorNotice, Notice } from './controls/notice.tsx';
 import { countDescendants, type Descendants } from './descendants.ts';
+import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
 import { LastUse } from './token-row.tsx';
 
@@ -20,7 +21,7 @@ export interface RevokeDialogProps {
 export function RevokeDialog({ token, onChanged, onRevoked, onCancel }: RevokeDialogProps) {
   const { announce, abilities } = useConsole();
   const { isBusy, error, run, question } = useChange(token, onChanged);
-  const name = token.name ?? TEXTS.list.unnamed;
+  const name = nameOf(token);
   const revoke = () =>
     run(async (api, seen) => {
       await api.revoke(seen);
@@ -33,7 +34,7 @@ export function RevokeDialog({ token, onChanged, onRevoked, onCancel }: RevokeDi
         <b dir="auto">{name}</b> <code dir="ltr">{token.masked}</code>
       </p>
       <p>{TEXTS.revoke.warning}</p>
-      {abilities.listsChildren && <EndingWith id={token.id} />}
+      {abilities.listsChildren && <DescendantsNotice id={token.id} />}
       <p class="hint">
         {TEXTS.list.lastUsed}: <LastUse token={token} />
       </p>
@@ -51,8 +52,8 @@ export function RevokeDialog({ token, onChanged, onRevoked, onCancel }: RevokeDi
   );
 }
 
-/** How many tokens a token takes with it; nothing while that is not known, and if there are none. */
-function EndingWith({ id }: { readonly id: string }) {
+/** Says how many tokens end with a token. Renders nothing before that is known, or for none. */
+function DescendantsNotice({ id }: { readonly id: string }) {
   const { api } = useConsole();
   const [found, setFound] = useState<Descendants>();
   useEffect(() => {

@@ -1,7 +1,7 @@
 import type { ApiError, ShownToken } from './api.ts';
 import { toApiError } from './loading.ts';
 
-/** Calls in progress: one account may have a share of those of the service only. */
+/** How many calls run concurrently: a service limits those of one account. */
 const CONCURRENCY = 4;
 
 /** Failures that are not about one token: the rest would fail as well. */
@@ -14,11 +14,11 @@ const PAUSING = [
   'internal',
 ];
 
-/** How far the work is. */
+/** The progress of the work. */
 export interface RevokeProgress {
   readonly revoked: number;
   readonly failures: readonly RevokeFailure[];
-  /** What was not tried, or has to be tried again. */
+  /** The tokens that were not tried, or have to be tried again. */
   readonly left: readonly ShownToken[];
   /** Why the work paused. */
   readonly error?: ApiError;
@@ -36,7 +36,7 @@ export interface RevokeManyOptions {
   readonly onProgress: (progress: RevokeProgress) => void;
 }
 
-/** Revokes tokens, a few at a time, until all are tried, nobody wants it any more, or the service is down. */
+/** Revokes tokens, a few at a time, until all are tried, it is stopped, or the service is down. */
 export async function revokeMany(
   tokens: readonly ShownToken[],
   { revoke, isWanted, onProgress }: RevokeManyOptions,

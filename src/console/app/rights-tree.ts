@@ -1,7 +1,8 @@
 import type { WireUsage } from '../../http/wire-reports.ts';
 import { parseScope } from '../../scope/index.ts';
+import { barePathOf, isOpenScope } from './picker/tree.ts';
 
-/** One method at a path, with its use; `undefined` where use is not recorded. */
+/** One method at a path, with its use; `undefined` if use is not recorded. */
 export interface RightLeaf {
   readonly scope: string;
   readonly method: string;
@@ -31,14 +32,15 @@ export function rightsTree(
   const uses = new Map(usage?.scopes.map((used) => [used.scope, used]));
   const hosts = new Map<string, Map<string, RightLeaf[]>>();
   for (const scope of scopes) {
-    const { method, domain, path } = parseScope(scope);
+    const parsed = parseScope(scope);
+    const { method, domain } = parsed;
     const used = uses.get(scope);
     const paths = hosts.get(domain) ?? new Map<string, RightLeaf[]>();
     hosts.set(domain, paths);
-    const isOpen = !path.endsWith('$');
-    const place = path === '*' ? '' : path.replace(/\$$/, '');
-    const leaves = paths.get(place) ?? [];
-    paths.set(place, leaves);
+    const isOpen = isOpenScope(parsed);
+    const path = barePathOf(parsed);
+    const leaves = paths.get(path) ?? [];
+    paths.set(path, leaves);
     leaves.push({ scope, method, isOpen, uses: used?.uses, lastUsed: used?.lastUsed });
   }
   return [...hosts].sort(byName).map(([host, paths]) => {

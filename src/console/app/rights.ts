@@ -16,7 +16,7 @@ export function summaryOf(scopes: readonly string[]): string {
   return LANGUAGE.lists.format(methods === '' ? [where] : [where, methods]);
 }
 
-/** A method at a path is an endpoint, whether it is written as one scope or several. */
+/** Counts each scope once, even if it is listed twice. */
 function endpointsOf(scopes: readonly Scope[]): number {
   return new Set(scopes.map(String)).size;
 }

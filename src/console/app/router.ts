@@ -25,7 +25,7 @@ export function readRoute(hash: string): Route {
   return { screen: 'list' };
 }
 
-/** A way out of the screen. */
+/** An attempt to leave the screen. */
 export interface WayOut {
   readonly leave: () => void;
   /** Undoes what has already happened, such as a change of the address. */
@@ -36,17 +36,17 @@ export interface WayOut {
 export interface Leaving {
   /** Leaves; asks first while something would be lost. */
   readonly ask: (way: WayOut) => void;
-  /** Takes the question back. */
+  /** Closes the question. */
   readonly dismiss: () => void;
-  /** From now on something would be lost, until the returned function is called. */
+  /** Makes `ask` ask, until the returned function is called. */
   readonly hold: () => () => void;
 }
 
-/** The route of the address, as it changes; where something would be lost, once that is agreed to. */
+/** Follows the route of the address. If something would be lost, the person must agree first. */
 export function useRoute({ ask, dismiss }: Leaving): Route {
   const [hash, setHash] = useState(location.hash);
   const shown = useRef(hash);
-  // Before the screen is seen: no change of the address comes earlier than this.
+  // A layout effect: it listens before the screen is seen, and so before the address can change.
   useLayoutEffect(() => {
     const leave = () => {
       shown.current = location.hash;

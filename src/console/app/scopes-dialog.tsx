@@ -17,13 +17,13 @@ import { TEXTS } from './texts.ts';
 
 export interface ScopesDialogProps {
   readonly token: ShownToken;
-  /** A scope to begin with, beside those of the token. */
+  /** A scope that is selected at first, in addition to those of the token. */
   readonly added?: string | undefined;
   readonly onChanged: (token: ShownToken) => void;
   readonly onCancel: () => void;
 }
 
-/** Changes what a token may do, and shows the difference before it happens. */
+/** Changes the scopes of a token, and shows the difference before the change is made. */
 export function ScopesDialog(props: ScopesDialogProps) {
   const { api, catalog } = useConsole();
   const { parent } = props.token;
@@ -80,7 +80,7 @@ function ScopesForm({ token, added, entries, onChanged, onCancel }: ScopesFormPr
   );
 }
 
-/** What the service would grant for scopes; none while they cannot be read. */
+/** The scopes that the service would grant; none while the entered ones cannot be expanded. */
 function grantedOf(entries: readonly string[], scopes: readonly string[]): readonly string[] {
   try {
     // A service without a catalog keeps scopes as they are.

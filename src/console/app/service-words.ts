@@ -3,8 +3,8 @@ import { phrase } from './phrases.ts';
 const WORDS = phrase('{message}');
 
 /**
- * What the page says about a failure, by its code: the message of the service, which is English. A translation
- * replaces the texts of those that people meet.
+ * The text for each code of a failure: the message of the service, which is English. A translation
+ * replaces the texts of the codes that people see.
  */
 export const SERVICE_WORDS = {
   // Of the service.

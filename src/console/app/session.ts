@@ -6,7 +6,7 @@ export type Session =
   | {
       /** The host's own session: the browser sends its cookie. */
       readonly kind: 'host';
-      /** Whose session it was when the page was opened, as the service marks accounts. */
+      /** The account whose session it was at first, as a mark that the service made of it. */
       readonly account?: string;
     }
   | {

@@ -17,7 +17,7 @@ export interface ShellProps {
   readonly message?: { readonly text: string; readonly round: number };
 }
 
-/** What surrounds every screen. */
+/** The frame around every screen. */
 export function Shell(props: ShellProps) {
   const { title, brand, children, route, hasReview, username, onSignOut, message } = props;
   return (
@@ -72,7 +72,7 @@ export function Shell(props: ShellProps) {
   );
 }
 
-/** No link: an address names a screen, not a place in it. */
+/** A button calls this, not a link: an address names a screen, not a place in it. */
 function skip(): void {
   document.getElementById('content')?.focus();
 }

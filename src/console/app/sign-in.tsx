@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { type ApiError, accepted } from './api.ts';
+import { type ApiError, checkSession } from './api.ts';
 import { Button } from './controls/button.tsx';
 import { TextField } from './controls/field.tsx';
 import { ErrorNotice, Notice } from './controls/notice.tsx';
@@ -9,7 +9,7 @@ import { TEXTS } from './texts.ts';
 
 export interface SignInFormProps {
   readonly base: string;
-  /** Only this user may sign in, when it is about going on with what was begun. */
+  /** If a session is to be renewed, the only user who may sign in. */
   readonly username?: string;
   readonly onSignedIn: (session: Session) => void;
 }
@@ -30,7 +30,7 @@ export function SignInForm({ base, username: only, onSignedIn }: SignInFormProps
     setBusy(true);
     setError(undefined);
     try {
-      const session = await accepted(base, basicSession(username, password));
+      const session = await checkSession(base, basicSession(username, password));
       if (session !== undefined) return onSignedIn(session);
       setError('refused');
     } catch (failure) {

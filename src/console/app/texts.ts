@@ -1,9 +1,11 @@
-// Every text of the page, in one place, so that it can be translated. Keys say where a text stands.
+// Every text of the page, in one place, so that it can be translated. Keys say where it is shown.
 import { type Language, languageOf } from './language.ts';
-import { phrase, plural, type Spoken, spoken, type Translation } from './phrases.ts';
+import { type CompiledTexts, compileTexts, phrase, plural, type Translation } from './phrases.ts';
 import { SERVICE_WORDS } from './service-words.ts';
 
-/** The English texts of the page, by the screen that they are on: what a translation may replace. */
+/**
+ * The English texts of the page, by the screen that they are on: what a translation may replace.
+ */
 export const ENGLISH_TEXTS = {
   shell: {
     title: 'Access tokens',
@@ -463,24 +465,24 @@ export const ENGLISH_TEXTS = {
 };
 
 /**
- * Texts of the page in another language: any part of `ENGLISH_TEXTS`, by the same keys. What is missing
- * stays English. A text may have the same places as the English one, such as `{name}`, or fewer of them; one
- * with `{count}` may have a form for each plural of its language.
+ * Texts of the page in another language: any part of `ENGLISH_TEXTS`, by the same keys. What is
+ * missing stays English. A text may have the placeholders of the English one, such as `{name}`, or
+ * fewer of them. A text with `{count}` may have a form for each plural of its language.
  */
 export type ConsoleTexts = Translation<typeof ENGLISH_TEXTS>;
 
 /** The language of the page. */
 export let LANGUAGE: Language = /* @__PURE__ */ languageOf('en');
 
-/** The texts of the page. Not read before the page is shown: a translation takes their place. */
-export let TEXTS: Spoken<typeof ENGLISH_TEXTS> = /* @__PURE__ */ spoken(
+/** The texts of the page. Do not read them before it is shown: a translation may replace them. */
+export let TEXTS: CompiledTexts<typeof ENGLISH_TEXTS> = /* @__PURE__ */ compileTexts(
   ENGLISH_TEXTS,
   {},
   LANGUAGE,
 );
 
-/** Before the page is shown. */
+/** Sets the language and the texts. Call it before the page is shown. */
 export function translate(language: Language, texts: ConsoleTexts): void {
   LANGUAGE = language;
-  TEXTS = spoken(ENGLISH_TEXTS, texts, language);
+  TEXTS = compileTexts(ENGLISH_TEXTS, texts, language);
 }

@@ -3,6 +3,7 @@ import type { ShownToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { LoadedPart } from './controls/screen.tsx';
 import { useLoaded } from './loading.ts';
+import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
 import { TokenRow } from './token-row.tsx';
 
@@ -53,19 +54,19 @@ function Children({ tokens, cursor }: ChildrenProps) {
   );
 }
 
-/** Read when it is opened: a token may have any number of descendants. */
-function Below({ token: { id, name = TEXTS.list.unnamed } }: { readonly token: ShownToken }) {
+/** Reads the children of a token when it is opened: a token may have any number of descendants. */
+function Below({ token }: { readonly token: ShownToken }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details
       class="token-below"
       onToggle={(event) => {
-        // Those below it tell of it, too.
+        // Nested `details` may report here that they were toggled.
         if (event.target === event.currentTarget) setOpen(event.currentTarget.open);
       }}
     >
-      <summary>{TEXTS.derive.below({ name })}</summary>
-      {isOpen && <OpenedBelow id={id} />}
+      <summary>{TEXTS.derive.below({ name: nameOf(token) })}</summary>
+      {isOpen && <OpenedBelow id={token.id} />}
     </details>
   );
 }

@@ -5,7 +5,7 @@ import { RevokeDialog } from './revoke-dialog.tsx';
 import { RotateDialog } from './rotate-dialog.tsx';
 import { ScopesDialog } from './scopes-dialog.tsx';
 
-/** A dialog about a token, with what it is about. */
+/** The kind of an open dialog about a token, with the scopes that some kinds need. */
 export type OpenDialog =
   | { readonly kind: 'revoke' | 'rotate' | 'edit' | 'narrow' }
   | { readonly kind: 'scopes'; readonly added?: string }

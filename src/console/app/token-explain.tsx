@@ -114,7 +114,9 @@ function Answer({ answer, token, onAdd }: AnswerProps) {
   );
 }
 
-/** An explanation is about scopes: whether a use is left is known when there is one. */
+/**
+ * An explanation is about scopes only. Whether limits allow a use is not known before it is tried.
+ */
 function OtherConditions({ token: { limits, parent } }: { readonly token: ShownToken }) {
   return (
     <>

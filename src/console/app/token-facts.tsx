@@ -9,10 +9,11 @@ import { Time } from './controls/time.tsx';
 import { limitsText } from './limits-text.ts';
 import { toApiError, useLoaded } from './loading.ts';
 import { hrefOf } from './router.ts';
+import { nameOf } from './shown-token.ts';
 import { LANGUAGE, TEXTS } from './texts.ts';
 import { LastUse } from './token-row.tsx';
 
-/** What is known about a token, apart from its rights. */
+/** The facts about a token, apart from its scopes. */
 export function TokenFacts({ token }: { readonly token: ShownToken }) {
   const { uses, metadata, parent, limits } = token;
   return (
@@ -68,11 +69,11 @@ function Fact({
   );
 }
 
-/** A token by its name, as far as it can be read. */
+/** A link to a token: its name, or its id until the token is read. */
 function TokenLink({ id }: { readonly id: string }) {
   const { api } = useConsole();
   const loaded = useLoaded(id, () => api.get(id));
-  const name = loaded.state === 'ready' ? (loaded.value.name ?? TEXTS.list.unnamed) : undefined;
+  const name = loaded.state === 'ready' ? nameOf(loaded.value) : undefined;
   return (
     <a href={hrefOf({ screen: 'token', id })} dir="auto">
       {name ?? <code dir="ltr">{id}</code>}
@@ -80,7 +81,7 @@ function TokenLink({ id }: { readonly id: string }) {
   );
 }
 
-/** The masked value. A service that can show values again is asked for it when a person wants it. */
+/** The masked value. If the service can show the value again, a button asks for it. */
 function Value({ token: { id, masked, isReadable } }: { readonly token: ShownToken }) {
   const { api } = useConsole();
   const [value, setValue] = useState<string>();
@@ -97,7 +98,7 @@ function Value({ token: { id, masked, isReadable } }: { readonly token: ShownTok
     <span class="inline">
       <code dir="ltr">{value ?? masked}</code>
       {value !== undefined && <CopyButton text={value} label={TEXTS.value.copyValue} />}
-      {/* One button, which keeps the focus. */}
+      {/* One button for both, so that it keeps the focus. */}
       {isReadable && (
         <Button onClick={value === undefined ? reveal : () => setValue(undefined)}>
           {value === undefined ? TEXTS.token.show : TEXTS.token.hide}

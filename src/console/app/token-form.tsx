@@ -26,7 +26,7 @@ type Errors = Partial<Record<FieldName, string>>;
 
 interface Failure {
   readonly errors: Errors;
-  /** What is about no field. */
+  /** An error that is about no field. */
   readonly error?: ApiError;
   readonly refused?: readonly RefusedScope[];
 }
@@ -43,7 +43,7 @@ export interface TokenFormProps {
   readonly cancel: ComponentChildren;
 }
 
-/** Asks what a token is to be, and makes it. */
+/** Asks for everything that a new token needs, and makes it. */
 export function TokenForm(props: TokenFormProps) {
   const { catalog, maxSeconds, issue, onIssued } = props;
   const { abilities } = useConsole();
@@ -123,7 +123,7 @@ function missingIn({ scopes, expiry, date }: Draft): Errors {
   };
 }
 
-/** Puts the words of the service at the field that they are about. */
+/** Shows the message of the service at the field that it is about. */
 function failureOf(error: ApiError): Failure {
   const field = fieldOf(error);
   if (field === undefined) return { errors: {}, error };

@@ -114,12 +114,12 @@ interface TokenRowsProps {
 
 const isRevocable = ({ state }: ShownToken) => state !== 'revoked';
 
-/** Tokens, of which any can be selected and revoked together. */
+/** A list of tokens. Any of them can be selected and revoked together. */
 function TokenRows({ tokens, read, onRevoked }: TokenRowsProps) {
   const findings = useFindingCodes();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [isRevoking, setRevoking] = useState(false);
-  /** All that match, also those that are not shown. */
+  /** All that match, including those that are not shown. */
   const [matching, setMatching] = useState<readonly ShownToken[]>();
   const revocable = tokens.filter(isRevocable);
   const chosen = matching ?? revocable.filter(({ id }) => selected.has(id));
@@ -178,7 +178,7 @@ interface ListedTokenProps {
   readonly onToggle: (id: string) => void;
 }
 
-/** A row that is rendered again only when something of it has changed: a list may have thousands. */
+/** A row that is rendered again only when its own token has changed: a list may have thousands. */
 class ListedToken extends Component<ListedTokenProps> {
   override shouldComponentUpdate(next: ListedTokenProps): boolean {
     const { token, findings, isSelected } = this.props;
@@ -200,7 +200,7 @@ class ListedToken extends Component<ListedTokenProps> {
 /** The most findings that the list reads for its badges; the review shows all. */
 const MAX_FINDINGS = 500;
 
-/** What the review has found, by the id of the token. The list works without it. */
+/** The codes of the findings, by the id of the token. The list works without them. */
 function useFindingCodes(): ReadonlyMap<string, readonly string[]> {
   const { api, abilities } = useConsole();
   const [codes, setCodes] = useState<ReadonlyMap<string, readonly string[]>>(new Map());
@@ -237,7 +237,9 @@ interface PageQuery {
   readonly cursor?: string;
 }
 
-/** The service may end a page early, even before the first match: then its cursor goes on. */
+/**
+ * Reads one page. The service may end a page before the first match; this goes on from its cursor.
+ */
 async function readPage(api: Api, query: PageQuery): Promise<TokenPage> {
   let page = await api.list({ ...query, limit: PAGE_SIZE });
   while (page.tokens.length === 0 && page.cursor !== undefined) {
@@ -263,7 +265,7 @@ function More({ page: { tokens, cursor }, read, onRead }: MoreProps) {
     setError(undefined);
     try {
       const next = await read(cursor);
-      // Its button is about to disappear.
+      // The button has the focus and is about to disappear.
       if (next.cursor === undefined) status.current?.focus();
       onRead(next);
     } catch (failure) {
@@ -306,7 +308,7 @@ function NoMatch({ onClear }: { readonly onClear: () => void }) {
   );
 }
 
-/** The service lists the newest first; other orders are of what is loaded. */
+/** Sorts the tokens that are loaded. The service itself lists the newest first. */
 function sorted(tokens: readonly ShownToken[], sort: Sort): readonly ShownToken[] {
   switch (sort) {
     case 'expires':

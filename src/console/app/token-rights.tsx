@@ -8,7 +8,7 @@ const OPEN_ENDPOINTS = 60;
 
 export interface TokenRightsProps {
   readonly scopes: readonly string[];
-  /** Absent where use is not recorded. */
+  /** Absent if use is not recorded. */
   readonly usage: WireUsage | undefined;
 }
 
@@ -81,7 +81,7 @@ function HostRights({ host, hasUsage }: HostRightsProps) {
   );
 }
 
-/** As the picker marks it. */
+/** Marks a scope that allows everything below its path, as the picker does. */
 function Below() {
   return (
     <>

@@ -4,21 +4,22 @@ import { FindingBadge, StateBadge } from './controls/badge.tsx';
 import { Time } from './controls/time.tsx';
 import { summaryOf } from './rights.ts';
 import { hrefOf } from './router.ts';
+import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
 
 export interface TokenRowProps {
   readonly token: ShownToken;
-  /** The codes of what the review has found about it. */
+  /** The codes of its findings in the review. */
   readonly findings?: readonly string[];
-  /** Absent where tokens cannot be selected. */
+  /** Absent if the token cannot be selected. */
   readonly selection?: { readonly isSelected: boolean; readonly onToggle: () => void };
-  /** What is below it. */
+  /** Shown below its facts. */
   readonly children?: ComponentChildren;
 }
 
 /** One token of the list. */
 export function TokenRow({ token, findings = [], selection, children }: TokenRowProps) {
-  const name = token.name ?? TEXTS.list.unnamed;
+  const name = nameOf(token);
   return (
     <li class={selection ? 'token selectable' : 'token'}>
       {selection && (

@@ -8,6 +8,7 @@ import { ErrorNotice, Notice } from './controls/notice.tsx';
 import { BackLink, LoadedPart, Screen } from './controls/screen.tsx';
 import { type Loaded, useLoaded } from './loading.ts';
 import { goTo } from './router.ts';
+import { isLive, nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
 import { TokenChildren } from './token-children.tsx';
 import { type OpenDialog, TokenDialog } from './token-dialogs.tsx';
@@ -43,8 +44,6 @@ export function TokenScreen({ id }: { readonly id: string }) {
   );
 }
 
-const nameOf = ({ name }: ShownToken) => name ?? TEXTS.list.unnamed;
-
 interface TokenDetailsProps {
   readonly token: ShownToken;
   readonly loaded: Loaded<ShownToken>;
@@ -55,7 +54,6 @@ function TokenDetails({ token, loaded, onRotated }: TokenDetailsProps) {
   const { abilities } = useConsole();
   const [open, setOpen] = useState<OpenDialog>();
   const close = () => setOpen(undefined);
-  const isLive = token.state === 'active' || token.state === 'suspended';
   const change = (changed: ShownToken) => {
     // The answer to a change has no use counts.
     loaded.set({ ...withUse(token), ...changed });
@@ -68,8 +66,8 @@ function TokenDetails({ token, loaded, onRotated }: TokenDetailsProps) {
         <PendingNotice token={token} onChanged={change} onDropped={loaded.reload} />
       )}
       <TokenFacts token={token} />
-      <Rights token={token} isLive={isLive} onOpen={setOpen} />
-      {isLive && abilities.has('/token/{token}/explain') && (
+      <Rights token={token} onOpen={setOpen} />
+      {isLive(token) && abilities.has('/token/{token}/explain') && (
         <TokenExplain token={token} onAdd={(added) => setOpen({ kind: 'scopes', added })} />
       )}
       {abilities.listsChildren && <TokenChildren id={token.id} />}
@@ -100,13 +98,12 @@ interface TokenBarProps {
   readonly onChanged: (token: ShownToken) => void;
 }
 
-/** What can be done with a token now. */
+/** The actions on a token in its current state. */
 function TokenBar({ token, onOpen, onChanged }: TokenBarProps) {
   const { announce } = useConsole();
   const { isBusy, error, run, question } = useChange(token, onChanged);
   const { state } = token;
   const isSuspended = state === 'suspended';
-  const isLive = state === 'active' || isSuspended;
   const toggle = () =>
     run(async (api, seen) => {
       onChanged(await api.patch(seen, { suspended: !isSuspended }));
@@ -116,7 +113,7 @@ function TokenBar({ token, onOpen, onChanged }: TokenBarProps) {
     <>
       {state !== 'revoked' && (
         <div class="actions">
-          {isLive && (
+          {isLive(token) && (
             <>
               <Button onClick={() => onOpen({ kind: 'edit' })}>{TEXTS.token.edit}</Button>
               <Button onClick={toggle} isBusy={isBusy}>
@@ -166,13 +163,12 @@ function PendingNotice({ token, onChanged, onDropped }: PendingNoticeProps) {
 
 interface RightsProps {
   readonly token: ShownToken;
-  readonly isLive: boolean;
   readonly onOpen: (dialog: OpenDialog) => void;
 }
 
-function Rights({ token, isLive, onOpen }: RightsProps) {
+function Rights({ token, onOpen }: RightsProps) {
   const { api } = useConsole();
-  // Nobody counts for a revoked one any more.
+  // The service does not show the uses of a revoked token.
   const isCounted = token.uses !== undefined && token.state !== 'revoked';
   const usage = useLoaded(`${token.id} ${token.version}`, async () =>
     isCounted ? api.usage(token.id) : undefined,
@@ -181,7 +177,7 @@ function Rights({ token, isLive, onOpen }: RightsProps) {
     <section class="card stack">
       <div class="section-head">
         <h2>{TEXTS.token.rights}</h2>
-        {isLive && (
+        {isLive(token) && (
           <div class="actions">
             {isCounted && (
               <Button onClick={() => onOpen({ kind: 'narrow' })}>{TEXTS.token.narrow}</Button>

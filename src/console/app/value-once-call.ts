@@ -1,14 +1,15 @@
 import { type Scope, safeParseScope } from '../../scope/grammar.ts';
 import { quoted } from './new-token-draft.ts';
+import { barePathOf } from './picker/tree.ts';
 
-/** A first call with a token. The value is read by the shell, so that it is in no history. */
+/** A first call with a token. The shell reads the value as input, so that it is in no history. */
 export interface FirstCall {
   readonly command: string;
   /** Whether a part of the address has to be filled in. */
   readonly isTemplate: boolean;
 }
 
-/** A call that a token allows, if possible one that can be made as it is; `undefined` if there is none. */
+/** A call that a token allows, preferably one that works as it is; `undefined` if there is none. */
 export function firstCallOf(scopes: readonly string[]): FirstCall | undefined {
   const known = scopes.flatMap((text) => {
     const reading = safeParseScope(text);
@@ -16,7 +17,7 @@ export function firstCallOf(scopes: readonly string[]): FirstCall | undefined {
   });
   const [best] = known.sort((a, b) => effort(a) - effort(b));
   if (best === undefined) return undefined;
-  const path = best.path === '*' ? '' : best.path.replace(/\$$/, '');
+  const path = barePathOf(best);
   const isTemplate = path.includes('{}');
   const address = `https://${best.domain}/${path.replaceAll('{}', '…')}`;
   const method = best.method === '*' ? 'GET' : best.method;
@@ -29,7 +30,7 @@ function optionsOf(method: string): string[] {
   return method === 'HEAD' ? ['--head'] : [`--request ${method}`];
 }
 
-/** Lower for calls that can be tried without a thought. */
+/** Ranks calls: the lowest is the safest and the easiest to try. */
 function effort({ method, path }: Scope): number {
   const isReading = method === 'GET' || method === '*';
   return (isReading ? 0 : 100) + 10 * (path.split('{}').length - 1) + path.split('/').length;

@@ -17,7 +17,7 @@ export interface ValueOnceProps {
   readonly token: FreshToken;
   /** Leaves the screen; after that, the value is nowhere in the page. */
   readonly onDone: () => void;
-  /** Where that leads. @default nowhere that has to be said */
+  /** The text of the button that calls it. @default 'Done', or its translation */
   readonly doneText?: string;
 }
 
@@ -30,7 +30,8 @@ export function ValueOnce({ token, onDone, doneText = TEXTS.value.done }: ValueO
   const again = useLoaded(token.id, () => api.get(token.id));
   const isReadable = again.state === 'ready' && again.value.isReadable;
   const isSafe = isCopied || isReadable;
-  // What was copied a moment ago is safe. After a derived token, the value is shown once more.
+  // A layout effect, so that a value is safe as soon as it is copied. `child` is a dependency
+  // because leaving a derived token ends all holds, and then this value is shown again.
   useLayoutEffect(() => (isSafe ? undefined : leaving.hold()), [isSafe, leaving, child]);
   const back = () => setChild(undefined);
   if (child === 'asked') {
@@ -70,12 +71,15 @@ interface ValueProps {
   readonly onCopied: () => void;
 }
 
-/** In a field and not as text, so that it is in no copy of the document that something makes. Whole, on a phone too. */
+/**
+ * Shows the value in a field, not as text of the document, so that copies of the document do not
+ * hold it. A text area shows all of it, even on a phone.
+ */
 function Value({ value, onCopied }: ValueProps) {
   const id = useId();
   const field = useRef<HTMLTextAreaElement>(null);
   const [isGone, setGone] = useState(false);
-  // A browser may keep the page as it is, for the way back to it.
+  // A browser may keep the page in its back/forward cache.
   useEffect(() => {
     const forget = () => {
       if (field.current !== null) field.current.value = '';

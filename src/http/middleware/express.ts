@@ -12,7 +12,7 @@ export type ExpressGuard = (
 ) => Promise<void>;
 
 /**
- * Makes a guard a middleware of Express. It sets `request.token` and continues, or sends the refusal:
+ * Turns a guard into a middleware for Express. It sets `request.token` and continues, or sends the refusal:
  * your handler is not called then. It looks at `originalUrl`, so a router's path does not change what a
  * request needs. It does not read the body. What the guard throws goes to `next`.
  *

@@ -20,7 +20,7 @@ export type FastifyGuard = (
 ) => Promise<unknown>;
 
 /**
- * Makes a guard a hook of Fastify, for all routes of a plugin or for one route. It sets `request.token`,
+ * Turns a guard into a hook for Fastify, for all routes of a plugin or for one route. It sets `request.token`,
  * or sends the refusal by `reply`, with the headers that earlier hooks have set there: your handler is
  * not called then. It looks at the target as the client sent it, so a prefix does not change what a
  * request needs. As `onRequest` it runs before the body is read. What the guard throws goes to your error
@@ -57,9 +57,9 @@ export function fastifyGuard<Entry extends string, const Asked extends string = 
     const { status, headers, body } = await readRefusal(outcome.response, request.raw);
     reply.code(status);
     reply.headers(headers);
-    // To a text Fastify would add a charset, which JSON has not.
+    // As bytes: to a text Fastify would add a charset, which JSON does not have.
     reply.send(Buffer.from(body));
-    // Fastify waits for a reply that it is given back, and runs no further hook.
+    // Returned, so that Fastify waits for the reply and runs no further hook.
     return reply;
   };
 }

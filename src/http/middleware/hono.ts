@@ -19,7 +19,7 @@ export type HonoGuard = (
 ) => Promise<Response | undefined>;
 
 /**
- * Makes a guard a middleware of Hono. It sets the variable `token`, for `c.get('token')`, and continues,
+ * Turns a guard into a middleware for Hono. It sets the variable `token`, for `c.get('token')`, and continues,
  * or returns the refusal: your handler is not called then. It does not read the body. What the guard
  * throws goes to `onError`.
  *

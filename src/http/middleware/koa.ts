@@ -23,7 +23,7 @@ export interface KoaContextLike {
 export type KoaGuard = (context: KoaContextLike, next: () => Promise<unknown>) => Promise<void>;
 
 /**
- * Makes a guard a middleware of Koa 2 and 3. It sets `ctx.state.token` and continues, or makes the
+ * Turns a guard into a middleware for Koa 2 and 3. It sets `ctx.state.token` and continues, or makes the
  * refusal the response: what follows is not called then. It looks at `ctx.originalUrl`, so koa-mount and
  * a router's prefix do not change what a request needs. It does not read the body. What the guard throws
  * goes to Koa.

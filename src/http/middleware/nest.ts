@@ -20,7 +20,7 @@ export interface NestGuard {
 }
 
 /**
- * Makes a guard a guard of Nest, on Express or Fastify, for the application, a controller or a route. It
+ * Turns a guard into a guard for Nest, on Express or Fastify, for the application, a controller or a route. It
  * sets `token` of the request, or sends the refusal: your handler is not called then. A global prefix
  * and versions in the path do not change what a request needs. It does not read the body. What the guard
  * throws goes to your exception filters.

@@ -12,7 +12,7 @@ export type NextGuard = <Req extends Request, Context extends object>(
 ) => (request: Req, context: Context) => Promise<Response>;
 
 /**
- * Makes a guard a wrapper for route handlers of Next.js, and of anything else that calls
+ * Turns a guard into a wrapper for route handlers of Next.js, and of anything else that calls
  * `(request, context)` for a `Response`. The handler gets `token` in its second argument, or is not
  * called: the refusal is the response then. It does not read the body. What the guard throws goes to
  * Next.js.

@@ -94,19 +94,19 @@ interface Execution {
 }
 
 /**
- * What tells a standby, as cells or columns: a primary has both off. Some servers answer with a number
- * and some with a word. Asked with each read, because a server becomes a standby without closing its
- * connections. Not a condition of a write: a replica that repeats the statement would leave it out.
+ * Two settings that tell a standby, as cells or columns: a primary has both off. Some servers answer with
+ * a number and some with a word. Each read asks for them, because a server can become a standby without
+ * closing its connections. They are not a condition of writes: a replica that repeats a write would skip it.
  */
 export const SERVER_STATE = '@@global.read_only, @@global.innodb_read_only';
 
-/** A user with the right to may write to a standby, so a write asks again after this. */
+/** Some users may write to a standby. So a write checks the state again if the last check is older. */
 const MAX_STATE_AGE_MS = 1000;
 
 interface SessionOptions {
   /** @default 'refuse' */
   readonly standby?: Standby;
-  /** What errors speak of. @default TOKENS */
+  /** The kind of table, for messages of errors. @default TOKENS */
   readonly kind?: TableKind;
 }
 
@@ -200,7 +200,7 @@ export class Session {
     }
   }
 
-  /** Ends once: with the answer, with an error, or at the deadline. */
+  /** Settles once: with the answer, with an error, or at the deadline. */
   #run(send: SendStatement, deadlineMs: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
       let connection: MysqlConnection | undefined;
@@ -282,7 +282,10 @@ export function standbyError({ standby: [risk, cure] }: TableKind = TOKENS): Tok
   );
 }
 
-/** Whether a connection can be used after an error. One to a standby may lead to the primary when new. */
+/**
+ * Whether a connection can be used after an error. One that leads to a standby is closed, because a new
+ * one may lead to the primary.
+ */
 function leavesUsable(error: unknown): boolean {
   if (isTokenError(error)) return error.code !== 'store_unavailable';
   return HARMLESS.has(errorNumber(error));

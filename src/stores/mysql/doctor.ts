@@ -6,6 +6,7 @@ import { AUTOCOMMIT_OFF, type Session } from './client.ts';
 import {
   COLUMN_BYTES,
   INDEXES,
+  indexesOf,
   isTable,
   SCHEMA_VERSION,
   type Table,
@@ -33,9 +34,7 @@ export async function examine(session: Session, table: Table): Promise<StoreFind
        CHARACTER_MAXIMUM_LENGTH AS bytes
      FROM information_schema.COLUMNS WHERE ${isTable(table)}`,
   );
-  const indexes = await session.query(
-    `SELECT INDEX_NAME AS name FROM information_schema.STATISTICS WHERE ${isTable(table)}`,
-  );
+  const indexes = await indexesOf(session, table);
   const { skewMs } = await measureSkew(
     () => session.query(`SELECT ${SERVER_TIME} AS server_time`),
     ([row]) => Number(row?.['server_time']) / 1000,
@@ -52,7 +51,7 @@ export async function examine(session: Session, table: Table): Promise<StoreFind
         { isText: Number(is_text) === 1, bytes: Number(bytes) },
       ]),
     ),
-    indexes: new Set(indexes.map(({ name }) => String(name))),
+    indexes,
     deadlineMs: session.deadlineMs,
     connectTimeoutMs: session.connectTimeoutMs,
   });

@@ -14,8 +14,15 @@ import type { TokenId, TokenRecord } from '../../token.ts';
 import { readStandby, readWholeNumber } from '../options.ts';
 import { Positions } from '../positions.ts';
 import { purgedOf } from '../purged.ts';
-import { digestsOf, type KnownOfIds, quotaExceeded, RowReader, SCOPES, scanned } from '../rows.ts';
-import { recordsOf } from '../transaction.ts';
+import {
+  digestsOf,
+  type KnownListsById,
+  quotaExceeded,
+  RowReader,
+  SCOPES,
+  scanned,
+} from '../rows.ts';
+import { storeInTransaction } from '../transaction.ts';
 import {
   type Cells,
   type MysqlPool,
@@ -66,17 +73,17 @@ export interface MysqlStoreOptions extends MysqlTableOptions {
   /** How long `watch` waits between two polls, in milliseconds, from 1 to 60 000. @default 50 */
   readonly pollMs?: number | undefined;
   /**
-   * Whether reads may come from a server that is only for reading (`read_only` or
-   * `innodb_read_only`), as replicas are. It still accepts what was revoked on the primary, for as long
-   * as it lags behind, also with `fresh`. `'refuse'` fails each call there with `store_unavailable`. Set
-   * `'allow'` only where a token may be accepted for that long after it was revoked; no setting of the
-   * cache bounds that time. @default 'refuse'
+   * Whether reads may come from a read-only server (`read_only` or `innodb_read_only`), such as a
+   * replica. It still accepts what was revoked on the primary, for as long as it lags behind, also with
+   * `fresh`. `'refuse'` fails each call there with `store_unavailable`. Set `'allow'` only if a token may
+   * be accepted for that long after it was revoked; no setting of the cache bounds that time.
+   * @default 'refuse'
    */
   readonly standby?: 'refuse' | 'allow' | undefined;
   /**
    * The memory for parsed lists of scopes, in bytes, as an estimate: from 1 048 576 to
-   * 17 179 869 184 (16 GiB). Equal lists count once. A token whose list has no room is still found; it
-   * takes longer. @default 33 554 432 (32 MiB)
+   * 17 179 869 184 (16 GiB). Equal lists count once. A token whose list does not fit is still found,
+   * but more slowly. @default 33 554 432 (32 MiB)
    */
   readonly maxListBytes?: number | undefined;
 }
@@ -85,10 +92,10 @@ export interface MysqlStoreOptions extends MysqlTableOptions {
  * Stores tokens in a MySQL or MariaDB database: a system of record for many nodes.
  *
  * The table must exist: see {@link migrate}. The pool belongs to the host and must lead to the
- * primary: calls on a server that is only for reading fail with `store_unavailable`. A replica must be
- * `read_only` to be known. Its connections must commit by themselves (`autocommit`, the default) and come back to
- * the pool without an open transaction; `sql_mode`, charset, time zone and how the driver forms rows
- * do not matter.
+ * primary: calls on a read-only server fail with `store_unavailable`. A replica is only recognized if it
+ * is `read_only`. The connections of the pool must commit by themselves (`autocommit`, the default) and
+ * come back to the pool without an open transaction; `sql_mode`, charset, time zone and how the driver
+ * forms rows do not matter.
  *
  * A call that is not answered within `deadlineMs` rejects with `store_unavailable`, and its
  * connection is destroyed. Only the pool can end an attempt to connect: set its `connectTimeout`
@@ -151,11 +158,11 @@ export class MysqlTokenStore implements TokenStore {
    */
   in(connection: MysqlTransactionConnection | MysqlPromiseConnection): TokenStore {
     const transaction = new Transaction(connection);
-    return recordsOf(new MysqlTokenStore(transaction as never, this.#options));
+    return storeInTransaction(new MysqlTokenStore(transaction as never, this.#options));
   }
 
   /**
-   * With a quota, counts first and inserts then, in two round trips. One statement for both would
+   * With a quota, first counts and then inserts, in two round trips. One statement for both would
    * lock the rows that it counts under `REPEATABLE READ`, and concurrent inserts would end in
    * deadlocks.
    */
@@ -192,7 +199,7 @@ export class MysqlTokenStore implements TokenStore {
     return this.#read(this.#sql.find(parameters.length), parameters);
   }
 
-  async #findKnown(ids: readonly TokenId[], known: KnownOfIds): Promise<Cells[]> {
+  async #findKnown(ids: readonly TokenId[], known: KnownListsById): Promise<Cells[]> {
     const parameters = padToPowerOfTwo(ids);
     const digests = (['scopes', 'requested'] as const).map((list) =>
       Buffer.from(digestsOf(known, list).join()),
@@ -242,15 +249,15 @@ export class MysqlTokenStore implements TokenStore {
   }
 
   /**
-   * Looks in the index first, without locks, and marks by the primary key then. An update that went by
-   * the index itself would lock the gaps in it, so that neither this account nor its neighbors could get
-   * new tokens meanwhile.
+   * First looks in the index, without locks, and then updates by the primary key. An update by the index
+   * itself would lock the gaps in it, so that neither this account nor its neighbors could get new tokens
+   * meanwhile.
    */
   async revokeAll(account: string, at: Date, limit: number): Promise<number> {
     let after = this.#positions.take(account);
     for (let count = 0; ; ) {
       const asked = Math.min(limit - count, MAX_FOUND);
-      const found = await this.#open(account, after, asked);
+      const found = await this.#unrevoked(account, after, asked);
       count += await this.#revokeMany(found, account, at);
       const isEnd = found.length < asked;
       // Records may have been added before the position, so the end counts only from the front.
@@ -262,11 +269,15 @@ export class MysqlTokenStore implements TokenStore {
     }
   }
 
-  /** What of an account is not revoked. */
-  async #open(account: string, after: Position | undefined, limit: number): Promise<Position[]> {
-    const { open } = after === undefined ? this.#sql.first : this.#sql.next;
+  /** The positions of an account's tokens that are not revoked. */
+  async #unrevoked(
+    account: string,
+    after: Position | undefined,
+    limit: number,
+  ): Promise<Position[]> {
+    const { unrevoked } = after === undefined ? this.#sql.first : this.#sql.next;
     const position = after === undefined ? [] : positionOf(after);
-    const rows = await this.#read(open, [Buffer.from(account), ...position, String(limit)]);
+    const rows = await this.#read(unrevoked, [Buffer.from(account), ...position, String(limit)]);
     return rows.map(([id, createdAt]) => ({
       id: String(id) as TokenId,
       createdAt: new Date(Number(createdAt)),

@@ -3,7 +3,7 @@ import { leaseFindings, MAX_OVERDUE, overdueBefore } from '../lease-doctor.ts';
 import { LEASES } from '../schema-mark.ts';
 import type { Session } from './client.ts';
 import { LEASE_COLUMNS, LEASE_INDEXES, LEASE_SCHEMA_VERSION } from './lease-schema.ts';
-import { isTable, type Table, tableStateOf } from './schema.ts';
+import { indexesOf, isTable, type Table, tableStateOf } from './schema.ts';
 
 /** Looks for faults of the table of leases. */
 export async function examineLeases(session: Session, table: Table): Promise<StoreFinding[]> {
@@ -21,18 +21,14 @@ export async function examineLeases(session: Session, table: Table): Promise<Sto
 }
 
 async function missingIn(session: Session, table: Table): Promise<string[]> {
-  const columns = await session.query(
+  const rows = await session.query(
     `SELECT COLUMN_NAME AS name FROM information_schema.COLUMNS WHERE ${isTable(table)}`,
   );
-  const indexes = await session.query(
-    `SELECT INDEX_NAME AS name FROM information_schema.STATISTICS WHERE ${isTable(table)}`,
-  );
-  const [known, indexed] = [columns, indexes].map(
-    (rows) => new Set(rows.map(({ name }) => String(name))),
-  );
+  const columns = new Set(rows.map(({ name }) => String(name)));
+  const indexes = await indexesOf(session, table);
   return [
-    ...LEASE_COLUMNS.filter((name) => !known?.has(name)).map((name) => `the column ${name}`),
-    ...LEASE_INDEXES.filter((name) => !indexed?.has(name)).map((name) => `the index ${name}`),
+    ...LEASE_COLUMNS.filter((name) => !columns.has(name)).map((name) => `the column ${name}`),
+    ...LEASE_INDEXES.filter((name) => !indexes.has(name)).map((name) => `the index ${name}`),
   ];
 }
 

@@ -20,15 +20,15 @@ export interface MysqlLeaseOptions extends MysqlLeaseTableOptions {
  * Counts the uses of limited tokens in MySQL or MariaDB, for many processes, in a table of its own.
  *
  * {@link migrateLeases} creates the table, or run the text of {@link leaseMigrationSql}. The pool belongs
- * to the host and stays open. It must lead to the primary: calls on a server that is only for reading
- * fail with `store_unavailable`. It may be the pool of the token store, and needs what that one needs.
+ * to the host and stays open. It must lead to the primary: calls on a read-only server fail with
+ * `store_unavailable`. It may be the pool of the token store, and has the same requirements.
  *
- * Each want is one statement, because MySQL does not tell what it has written to several rows. Those of
- * one call are sent concurrently, over as many connections of the pool as are free. The clock of the server
- * decides whether a window has ended. What was granted is as durable as the server: with
- * `innodb_flush_log_at_trx_commit` other than 1, a crash may forget it, and limits be exceeded by as much.
- * If the server does not answer within `deadlineMs`, the call rejects with `store_unavailable`, and what it
- * may have granted is lost.
+ * Each want is one statement, because MySQL does not report what it wrote to several rows. Those of one
+ * call are sent concurrently, over as many connections of the pool as are free. The clock of the server
+ * decides whether a window has ended. Grants are as durable as the server: with
+ * `innodb_flush_log_at_trx_commit` other than 1, a crash may forget some, and limits may be exceeded by
+ * that much. If the server does not answer within `deadlineMs`, the call rejects with
+ * `store_unavailable`, and what it may have granted is lost.
  *
  * @example
  * await migrateLeases(pool);
@@ -61,8 +61,8 @@ export class MysqlLeaseStore implements LeaseStore {
     });
   }
 
-  async #takeOne({ key, slot, window, first, limit, until }: LeaseRow): Promise<number> {
-    const values = [Buffer.from(key), slot, window, first, first, limit, until, until];
+  async #takeOne({ key, slot, window, wanted, limit, until }: LeaseRow): Promise<number> {
+    const values = [Buffer.from(key), slot, window, wanted, wanted, limit, until, until];
     const { insertId } = await this.#session.write(this.#sql.take, values);
     return Number(insertId);
   }
@@ -110,8 +110,8 @@ function statementsFor({ quoted }: Table) {
   const isOver = `period < VALUES(period) AND ends_at <= ${now}`;
   const left = 'GREATEST(0, LEAST(VALUES(granted), VALUES(most) - granted))';
   return {
-    // The server answers with the argument of LAST_INSERT_ID. Each assignment sees those before it, so
-    // the end comes last: if the window is another one by then, the old end was earlier.
+    // The server answers with the argument of LAST_INSERT_ID. Each assignment sees the results of those
+    // before it. So `ends_at` comes last: a window that replaced another one is the same by then.
     take: `INSERT INTO ${quoted} (lease_key, slot, period, latest, granted, most, ends_at)
       SELECT ?, ?, ?, LAST_INSERT_ID(?), ?, ?, ? FROM DUAL WHERE ? > ${now}
       ON DUPLICATE KEY UPDATE

@@ -200,6 +200,14 @@ export async function tableStateOf(
   return { engine: String(row['engine']), mark: readMark(String(row['comment']), kind) };
 }
 
+/** The names of the indexes that a table has. */
+export async function indexesOf(session: Session, table: Table): Promise<ReadonlySet<string>> {
+  const rows = await session.query(
+    `SELECT INDEX_NAME AS name FROM information_schema.STATISTICS WHERE ${isTable(table)}`,
+  );
+  return new Set(rows.map(({ name }) => String(name)));
+}
+
 /** A condition on `information_schema`. Names hold no quotes. */
 export function isTable({ database, name }: Table): string {
   const schema = database === undefined ? 'DATABASE()' : `'${database}'`;

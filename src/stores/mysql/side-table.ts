@@ -7,7 +7,7 @@ export interface SideTable extends Table {
   readonly kind: TableKind;
   readonly version: number;
   readonly create: string;
-  /** What a new table needs besides. */
+  /** A statement that fills a new table. */
   readonly fill?: string;
 }
 

@@ -120,8 +120,8 @@ function pagesOf(table: Table) {
     ...pagesIn({ position, isOfParent: false }),
     /** The same for the children of the second value after those of `page`. */
     children: pagesIn({ position, isOfParent: true }),
-    /** What is not revoked, in the index alone. */
-    open: withState(
+    /** The tokens that are not revoked, read from the index alone. */
+    unrevoked: withState(
       `SELECT id, created_at FROM ${quoted} FORCE INDEX (by_account)
       WHERE account = ? AND revoked_at IS NULL ${position}
       ORDER BY created_at DESC, id DESC LIMIT ?`,
@@ -213,7 +213,7 @@ function changesOf({ quoted }: Table) {
       SET revoked_at = ?, changed_at = ${SERVER_TIME}
       WHERE account = ? AND revoked_at IS NULL AND id IN (${marks(count)})`,
     ),
-    /** Looked for first: MySQL does not tell what it deletes. */
+    /** The tokens to purge. They are read first, because MySQL does not report what it deletes. */
     ended: withState(
       `SELECT id, ends_at FROM ${quoted} FORCE INDEX (by_end)
       WHERE ends_at < ? ORDER BY ends_at, id LIMIT ?`,

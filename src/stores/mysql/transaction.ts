@@ -20,7 +20,7 @@ export type MysqlTransactionConnection = Pick<MysqlConnection, 'execute' | 'quer
 
 /** A connection of `mysql2/promise`, which wraps a {@link MysqlTransactionConnection}. */
 export interface MysqlPromiseConnection {
-  /** The types of mysql2 call it a wrapped one, which it is not. */
+  /** Any object, because the types of mysql2 are wrong: they say that it is a wrapped connection, too. */
   readonly connection: object;
 }
 
@@ -89,7 +89,7 @@ export class TransactionSession {
     throw failedTransaction();
   }
 
-  /** Likewise. */
+  /** Rejects, too. */
   async query(): Promise<never> {
     throw failedTransaction();
   }
@@ -112,7 +112,7 @@ export class TransactionSession {
       return await withDeadline(answer, this.deadlineMs);
     } catch (error) {
       const failure = toTokenError(error);
-      // A taken id ends neither the transaction nor the statement before it.
+      // A taken id neither ends the transaction nor undoes earlier statements.
       this.#hasFailed = failure.code !== 'id_taken';
       throw failure;
     }

@@ -55,8 +55,8 @@ const SCHEMA_VERSION = 1;
 export const MAX_SCOPE_BYTES = 1024;
 
 /**
- * One row for each scope of a token that was used. All rows lie in the order of the primary key, and
- * there is no other index: an update that found its row by another one would lock the gap beside it.
+ * One row for each scope of a token that was used. Rows are in the order of the primary key, and there is
+ * no other index: an update that found its row by another one would lock the gap beside it.
  */
 function tableSql({ quoted }: Table): string {
   return `CREATE TABLE IF NOT EXISTS ${quoted} (

@@ -44,12 +44,13 @@ export interface MysqlUsageOptions extends MysqlUsageTableOptions {
  * use never changes the row of a token.
  *
  * {@link migrateUsage} creates the table, or run the text of {@link usageMigrationSql}. The pool belongs
- * to the host and stays open. It must lead to the primary: calls on a server that is only for reading
- * fail with `store_unavailable`. It may be the pool of the token store, and needs what that one needs.
+ * to the host and stays open. It must lead to the primary: calls on a read-only server fail with
+ * `store_unavailable`. It may be the pool of the token store, and has the same requirements.
  *
  * A batch is one statement. If it has scopes of tokens that this store has not written before, it first
- * reads which of the tokens have nearly as many scopes as are counted apart. If the server does not answer within `deadlineMs`, the call rejects with
- * `store_unavailable`, and the counts may still be added.
+ * reads which of the tokens have nearly as many scopes as are counted apart. If the server does not
+ * answer within `deadlineMs`, the call rejects with `store_unavailable`, and the counts may still be
+ * added.
  *
  * @example
  * await migrateUsage(pool);
@@ -86,8 +87,8 @@ export class MysqlUsageStore implements UsageStore {
   async #bounded(rows: readonly UsageRow[]): Promise<readonly UsageRow[]> {
     const fresh = new Set(this.#known.missing(rows));
     if (fresh.size === 0) return rows;
-    // Reads first: a statement that also reads the table locks what it reads, and concurrent ones end
-    // in deadlocks.
+    // Reads first: a statement that also reads the table locks what it reads, so that concurrent ones
+    // end in deadlocks.
     const bounded = withinBound([...fresh], await this.#crowded([...fresh]));
     return [...rows.filter((row) => !fresh.has(row)), ...bounded];
   }
@@ -239,9 +240,8 @@ function bytesOf(name: string, text: string, max: number): Buffer {
 }
 
 /**
- * In the order of the primary key: processes that write overlapping batches wait for each other, and
- * never in a circle. Adds nothing to the first row up to a power of two, so that few statements serve all
- * lengths.
+ * Sorts by the primary key, so that overlapping batches cannot deadlock. Fills up to a power of two with
+ * rows that add nothing to the first one, so that few statements serve all lengths.
  */
 function inOrderOfKey(rows: readonly Parameters[]): readonly Parameters[] {
   const sorted = [...rows].sort(

@@ -16,13 +16,13 @@ import { readStandby, readWholeNumber } from '../options.ts';
 import { Positions } from '../positions.ts';
 import {
   digestsOf,
-  type KnownOfIds,
+  type KnownListsById,
   quotaExceeded,
   RowReader,
   scanned,
   toValues,
 } from '../rows.ts';
-import { recordsOf } from '../transaction.ts';
+import { storeInTransaction } from '../transaction.ts';
 import { type PostgresPool, type PostgresQuery, readPool, Session, unavailable } from './client.ts';
 import { examine } from './doctor.ts';
 import { Hints } from './hints.ts';
@@ -65,15 +65,15 @@ export interface PostgresStoreOptions extends PostgresTableOptions {
   /**
    * Whether reads may come from a standby (a server in recovery, such as a read replica). A standby
    * still accepts what was revoked on the primary, for as long as it lags behind, also with `fresh`.
-   * `'refuse'` fails each call on a standby with `store_unavailable`. Set `'allow'` only where a token
-   * may be accepted for that long after it was revoked; no setting of the cache bounds that time.
+   * `'refuse'` fails each call on a standby with `store_unavailable`. Set `'allow'` only if a token may
+   * be accepted for that long after it was revoked; no setting of the cache bounds that time.
    * @default 'refuse'
    */
   readonly standby?: 'refuse' | 'allow' | undefined;
   /**
    * The memory for parsed lists of scopes, in bytes, as an estimate: from 1 048 576 to
-   * 17 179 869 184 (16 GiB). Equal lists count once. A token whose list has no room is still found; it
-   * takes longer. @default 33 554 432 (32 MiB)
+   * 17 179 869 184 (16 GiB). Equal lists count once. A token whose list does not fit is still found,
+   * but more slowly. @default 33 554 432 (32 MiB)
    */
   readonly maxListBytes?: number | undefined;
 }
@@ -82,10 +82,11 @@ export interface PostgresStoreOptions extends PostgresTableOptions {
  * Stores tokens in PostgreSQL: durable, the system of record for many processes.
  *
  * - **The pool** belongs to the host and must lead to the primary: calls on a standby, which may still
- *   accept a revoked token, fail with `store_unavailable`. Set `connectionTimeoutMillis` and `statement_timeout`, which have no limit by
- *   default. Without the first, calls pile up while the server is down. Without the second, statements
- *   that the store has given up fill the connections of the server. If the host does not listen to the
- *   pool's `error` event, the store does: otherwise, an idle connection that breaks ends the process.
+ *   accept a revoked token, fail with `store_unavailable`. Set `connectionTimeoutMillis` and
+ *   `statement_timeout`, which have no limit by default. Without the first, calls pile up while the server
+ *   is down. Without the second, statements that the store has given up fill the connections of the
+ *   server. If the host does not listen to the pool's `error` event, the store does: otherwise, an idle
+ *   connection that breaks ends the process.
  * - **Writes** are on disk before their promise resolves, even if the host has set
  *   `synchronous_commit = off`.
  * - **A call that takes longer** than `deadlineMs` rejects with `store_unavailable` and its
@@ -151,7 +152,7 @@ export class PostgresTokenStore implements TokenStore {
    * await client.query('COMMIT');
    */
   in(connection: PostgresConnection): TokenStore {
-    return recordsOf(new PostgresTokenStore(new Transaction(connection), this.#options));
+    return storeInTransaction(new PostgresTokenStore(new Transaction(connection), this.#options));
   }
 
   async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
@@ -177,7 +178,7 @@ export class PostgresTokenStore implements TokenStore {
 
   async #findMany(
     ids: readonly TokenId[],
-    known: KnownOfIds | undefined,
+    known: KnownListsById | undefined,
   ): Promise<(TokenRecord | undefined)[]> {
     const rows = await (known === undefined
       ? this.#read(this.#statements.findMany, [ids])
@@ -286,7 +287,7 @@ export class PostgresTokenStore implements TokenStore {
     return (rows as readonly { readonly cells: string }[]).map(({ cells }) => cellsIn(cells));
   }
 
-  /** Hints also when the write failed: it may have gone through. */
+  /** Sends a hint even if the write failed: it may have gone through. */
   async #changeOne(
     id: TokenId,
     query: PostgresQuery,
@@ -301,7 +302,7 @@ export class PostgresTokenStore implements TokenStore {
     }
   }
 
-  /** Waits only in a transaction, whose own statement it is. A hint never fails a write. */
+  /** Waits only in a transaction, where a hint is one more statement. A hint never fails a write. */
   async #hint(ids: readonly string[]): Promise<void> {
     if (this.#transaction === undefined) this.#hints.add(ids);
     else await this.#transaction.notify(this.#table.channel, ids).catch(() => {});
@@ -315,7 +316,7 @@ export class PostgresTokenStore implements TokenStore {
   }
 }
 
-/** What {@link PostgresTokenStore.revokeAll} is asked for. */
+/** The arguments of {@link PostgresTokenStore.revokeAll}. */
 interface ChangeBatch {
   readonly account: string;
   readonly at: Date;

@@ -14,8 +14,8 @@ export interface PostgresLeaseTableOptions {
 
 /**
  * Creates the table of a {@link PostgresLeaseStore}, apart from the table of the tokens. You may call it
- * as often as you like, also from many processes concurrently. If the table is there, it needs no right
- * to create.
+ * as often as you like, also from many processes concurrently. If the table exists, this needs no right
+ * to create one.
  *
  * @throws {TokenError} `store_unavailable`; `invalid_options` when the role may not create it, when
  * another table has its name, or when it was made by a newer version
@@ -62,7 +62,7 @@ export function readLeaseTable({
 }
 
 export const LEASE_SCHEMA_VERSION = 1;
-/** The server cuts off the rest of a longer name of an index. */
+/** The server truncates the name of an index if that of the table is longer. */
 const MAX_NAME = 56;
 
 export const LEASE_COLUMNS = [

@@ -68,13 +68,13 @@ export class PostgresLeaseStore implements LeaseStore {
     return granted;
   }
 
-  /** What ended has no answer. */
+  /** Resolves to how much of each row was granted. A row that has ended is missing. */
   async #takeEach(rows: readonly LeaseRow[]): Promise<ReadonlyMap<string, number>> {
     const [answer] = await this.#session.run(this.#statements.take, [
       rows.map(({ key }) => key),
       rows.map(({ slot }) => slot),
       rows.map(({ window }) => window),
-      rows.map(({ first }) => first),
+      rows.map(({ wanted }) => wanted),
       rows.map(({ limit }) => limit),
       rows.map(({ until }) => until),
     ]);
@@ -110,10 +110,10 @@ function nameOf(key: string, slot: number): string {
 
 type TakenCells = readonly (readonly [key: string, slot: number, amount: number])[];
 
-/** The rows come as one text: the host may have set how the driver reads other types. */
+/** The rows come as one text, because the host may have changed how the driver reads other types. */
 function cellsIn(answer: unknown): TakenCells {
   const text = (answer as { readonly cells?: unknown } | undefined)?.cells;
-  // Without an answer it is unknown what was granted.
+  // Without the text it is unknown how much was granted.
   if (typeof text !== 'string') {
     throw new TokenError('store_unavailable', 'PostgreSQL did not say what it has granted');
   }
@@ -124,7 +124,7 @@ function textsFor(name: string) {
   return {
     ...leaseInspection(name),
     take: takeFrom(name),
-    // Locks in the same order as `take`, so that they wait for each other and never in a circle.
+    // Locks rows in the same order as `take`, so that the two cannot deadlock.
     giveBack: `WITH given AS (
         SELECT * FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[])
           AS given (lease_key, slot, period, amount)
@@ -150,9 +150,9 @@ function textsFor(name: string) {
 }
 
 /**
- * Adds to each row what is left of the limit, in the order of the keys: processes that ask for the same
- * wait for each other, and never in a circle. `latest` is what the row has granted last: the answer cannot
- * have the row as it was before. One time for the whole statement: two might be before and after an end.
+ * Adds to each row as much as is wanted and left of the limit, in the order of the keys, so that two
+ * calls cannot deadlock. `latest` holds the last grant of a row, because RETURNING sees rows only after
+ * the update. The whole statement uses one time: of two, one could be before and one after an end.
  */
 function takeFrom(name: string): string {
   const now = 'floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
@@ -160,12 +160,12 @@ function takeFrom(name: string): string {
   const isOver = `leases.period < excluded.period AND leases.ends_at <= ${now}`;
   const left = 'greatest(0, least(excluded.granted, excluded.most - leases.granted))';
   return `WITH wants AS (
-      SELECT lease_key COLLATE "C" AS lease_key, slot, period, first, most, ends_at
+      SELECT lease_key COLLATE "C" AS lease_key, slot, period, wanted, most, ends_at
       FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
-        AS wants (lease_key, slot, period, first, most, ends_at)
+        AS wants (lease_key, slot, period, wanted, most, ends_at)
     ), taken AS (
       INSERT INTO ${name} AS leases (lease_key, slot, period, granted, latest, most, ends_at)
-      SELECT lease_key, slot, period, first, first, most, ends_at FROM wants
+      SELECT lease_key, slot, period, wanted, wanted, most, ends_at FROM wants
       WHERE ends_at > ${now} ORDER BY lease_key, slot
       ON CONFLICT (lease_key, slot) DO UPDATE SET
         latest = CASE WHEN ${isSame} THEN ${left} WHEN ${isOver} THEN excluded.granted ELSE 0 END,

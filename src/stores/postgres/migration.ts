@@ -64,7 +64,7 @@ async function stepOver(
   const [row] = await run(SHAPE, [name]);
   const sql = nextStep(row as Shape);
   if (sql !== undefined) {
-    // All calls of running processes wait behind a lock that is waited for, such as behind a dump.
+    // While this waits for its lock, such as behind a dump, all calls of running processes wait behind it.
     await run(`SET LOCAL lock_timeout = ${TABLE_LOCK_MS}`);
     await run(sql);
   }

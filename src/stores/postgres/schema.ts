@@ -128,7 +128,7 @@ CREATE INDEX ${byEnd} ON ${name} (least(expires_at, revoked_at));
 ${laterIndexesSql(table)}`;
 }
 
-/** For a table that has our columns and no comment, as some tools for schemas leave it. */
+/** For a table that has our columns and no comment, because a schema tool dropped the comment. */
 function adoptionSql(table: Table): string {
   const indexes = schemaSql(table).split(';\n').slice(1).join(';\n');
   return indexes.replaceAll(/CREATE INDEX (?!IF)/g, 'CREATE INDEX IF NOT EXISTS ');

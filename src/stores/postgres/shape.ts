@@ -104,7 +104,7 @@ function isInTheWay(
   return isRequired && !isGiven && !known.includes(name);
 }
 
-/** What a table lacks of the schema, in words. Columns and indexes of others are left alone. */
+/** The parts of the schema that a table lacks, in words. Ignores columns and indexes of others. */
 export function missingIn({ columns, indexes }: Shape, names: IndexNames): string[] {
   const byName = new Map(columns.map((column) => [column.name, column]));
   const wrong = COLUMNS.flatMap((name) => {
@@ -132,14 +132,14 @@ export function missingIn({ columns, indexes }: Shape, names: IndexNames): strin
   ];
 }
 
-/** Whether there is an index of just these parts, as the server writes them down; of any name. */
+/** Whether there is an index of exactly these parts, as the server prints them, with any name. */
 export function hasIndex({ indexes }: Shape, parts: string, kind?: 'unique'): boolean {
   return indexes.some(
     ({ isUnique, definition }) => (kind === undefined || isUnique) && partsOf(definition) === parts,
   );
 }
 
-/** As the server writes them down. Their names may be others. */
+/** The parts of our indexes, as the server prints them. Their names may differ. */
 function indexesOf(names: IndexNames): Readonly<Record<string, string>> {
   const { byAccount, byEnd, live, revoked, suspended, byParent } = names;
   return {
@@ -159,7 +159,7 @@ function partsOf(definition: string): string {
   return condition === undefined ? ours : `${ours} WHERE ${condition}`;
 }
 
-/** The texts that are not compared byte by byte. */
+/** The text columns that are not compared byte by byte. */
 export function collatedIn({ columns }: Shape): string[] {
   return columns
     .filter(({ name }) => COLUMNS.includes(name as Column))

@@ -47,8 +47,8 @@ function textsFor(table: Table, standby: StatementOptions['standby']) {
 
 /**
  * A condition that fails the statement on a standby, by a division by zero. The server evaluates it
- * once, before it looks for rows, so that "no such row" is not believed either. Within the statement,
- * because a pooler or a failover may put another server behind a connection.
+ * once, before it looks for rows, so an answer without rows also comes from the primary. It is a part of
+ * the statement, because a pooler or a failover may put another server behind a connection.
  */
 export const ON_PRIMARY = '(SELECT 1 / (NOT pg_is_in_recovery())::integer) = 1';
 
@@ -90,7 +90,7 @@ function readsOf({ name }: Table, guard: string) {
   };
 }
 
-/** Of each state: a page, and one that ends at a number of bytes. */
+/** For each state: a page, and one that ends at a number of bytes. */
 type PagePurpose = `${'page' | 'pageUpTo'}_${ListedState}`;
 
 function pagesOf(name: string, guard: string): Record<PagePurpose, string> {
@@ -105,7 +105,7 @@ function pagesOf(name: string, guard: string): Record<PagePurpose, string> {
   const pages: Record<ListedState, (cells: string) => string> = {
     // Without `coalesce`, the planner may take the index of live tokens, and sort the whole account.
     active: where('revoked_at IS NULL AND coalesce(expires_at, 0) > $2 AND suspended_at IS NULL'),
-    // This one keeps it off the index of all that is not revoked.
+    // The comparison of a text keeps it off the index of all tokens that are not revoked.
     suspended: where(
       `coalesce(revoked_at::text, '') = '' AND expires_at > $2 AND suspended_at IS NOT NULL`,
     ),
@@ -124,7 +124,7 @@ function pagesOf(name: string, guard: string): Record<PagePurpose, string> {
   return Object.fromEntries(entries);
 }
 
-/** Of each state: a page of the children of `$7`, which ends at a number of bytes. */
+/** For each state: a page of the children of `$7`, which ends at a number of bytes. */
 type ChildrenPurpose = `children_${ListedState}`;
 
 function childrenOf(name: string, guard: string): Record<ChildrenPurpose, string> {

@@ -54,7 +54,7 @@ export class Transaction implements PostgresPool {
 
   /**
    * Notifies in the transaction, so that listeners are notified after the commit, and not after a
-   * rollback. Not as {@link Hints} does: that would take the wait for the disk from the whole
+   * rollback. {@link Hints} turns off the wait for the disk, which here would concern the whole
    * transaction.
    */
   async notify(channel: string, ids: readonly string[]): Promise<void> {

@@ -14,8 +14,8 @@ export interface PostgresUsageTableOptions {
 
 /**
  * Creates the table of a {@link PostgresUsageStore}, apart from the table of the tokens. You may call it
- * as often as you like, also from many processes concurrently. If the table is there, it needs no right
- * to create.
+ * as often as you like, also from many processes concurrently. If the table exists, this needs no right
+ * to create one.
  *
  * @throws {TokenError} `store_unavailable`; `invalid_options` when the role may not create it, when
  * another table has its name, or when it was made by a newer version
@@ -53,7 +53,7 @@ export function readUsageTable({ table = 'tokenwright_usage' }: PostgresUsageTab
 }
 
 const SCHEMA_VERSION = 1;
-/** The server cuts off the rest of a longer one. */
+/** The server truncates longer names. */
 const MAX_NAME = 63;
 
 const TYPES = [

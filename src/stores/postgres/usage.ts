@@ -127,7 +127,7 @@ export class PostgresUsageStore implements UsageStore {
   }
 }
 
-/** An array as a statement takes it. The driver would spend four times as long on a thousand rows. */
+/** An array as a parameter. The driver would spend four times as long on a thousand rows. */
 function arrayText<Item>(
   items: readonly Item[],
   elementOf: (item: Item) => string | number,
@@ -139,7 +139,7 @@ function quoted(text: string): string {
   return /["\\]/.test(text) ? `"${text.replace(/["\\]/g, '\\$&')}"` : `"${text}"`;
 }
 
-/** A row comes as one text: the host may have set how the driver reads other types. */
+/** A row comes as one text, because the host may have changed how the driver reads other types. */
 function rowIn(row: unknown): UsageRow {
   const [id, scope, uses, lastUsedAt] = JSON.parse((row as { readonly cells: string }).cells);
   return { id, scope, uses, lastUsedAt };
@@ -175,7 +175,7 @@ function textsFor(name: string) {
            max(CASE scope WHEN '${REFUSALS}' THEN NULL ELSE last_used_at END) AS last_used_at
          FROM ${name} WHERE ${ON_PRIMARY} AND id = ANY($1) AND ${BY_INDEX} GROUP BY id
        ) AS totals`,
-    // Locks in the same order as `add`, so that they wait for each other and never in a circle.
+    // Locks rows in the same order as `add`, so that the two cannot deadlock.
     forget: `WITH locked AS (
          SELECT id, scope FROM ${name} WHERE id = ANY($1) ORDER BY id, scope FOR UPDATE
        )
@@ -192,7 +192,7 @@ const SUMS = `ON CONFLICT (id, scope) DO UPDATE SET
       uses = counted.uses + excluded.uses,
       last_used_at = greatest(counted.last_used_at, excluded.last_used_at)`;
 
-/** Adds to rows that are there, or need no place, in the order of {@link addTo}. */
+/** Adds to rows that exist, or that need no place, in the order of {@link addTo}. */
 function addKnownTo(name: string): string {
   return `INSERT INTO ${name} AS counted (id, scope, uses, last_used_at)
     SELECT id COLLATE "C", scope COLLATE "C", uses, last_used_at
@@ -201,10 +201,9 @@ function addKnownTo(name: string): string {
 }
 
 /**
- * Looks which scopes are stored, in one scan for the whole batch, then adds to the rows in their order:
- * processes that write overlapping batches wait for each other, and never in a circle. A new scope takes
- * one of the places that its token has left, in the order of the batch. Answers with the tokens that had
- * none left.
+ * Finds out which scopes are stored, in one scan for the whole batch, then adds to the rows in their order,
+ * so that overlapping batches cannot deadlock. A new scope takes one of the places that its token has
+ * left, in the order of the batch. Answers with the tokens that had none left.
  */
 function addTo(name: string): string {
   return `WITH given AS (

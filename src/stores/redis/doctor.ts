@@ -3,7 +3,7 @@ import type { DoctorOptions, StoreFinding } from '../../store.ts';
 import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../doctor.ts';
 import { ANSWER_MS, type Connection, type Driver } from './driver.ts';
 
-/** What a server reports about itself. */
+/** Facts that a server reports about itself. */
 interface ServerFacts {
   readonly address: string;
   /** Whether the client is a cluster client. */

@@ -2,14 +2,15 @@ import { withDeadline } from '../../deadline.ts';
 import { settingIn } from './doctor.ts';
 import { type Connection, type Driver, ignore } from './driver.ts';
 
-/** Assumed where a server does not let this user read its `cluster-node-timeout`. */
+/** Assumed if a server does not let this user read its `cluster-node-timeout`. */
 const ASSUMED_TIMEOUT_MS = 2000;
-/** In each timeout of the cluster, every primary is asked so often whether it is awake. */
-const BEATS = 4;
+/** How often each primary is asked within one timeout of the cluster. */
+const ASKS_PER_TIMEOUT = 4;
 /** A primary that wakes learns within milliseconds that it was replaced. This leaves it more. */
 const SETTLE_MS = 500;
-/** A read waits so long for a server that it can trust, and looks again so often. */
+/** How long a read waits for a server that it can trust. */
 const WAIT_MS = 1000;
+/** The pause before it reads again. */
 const POLL_MS = 50;
 
 /** How long a primary has been awake without a pause in which it could have been replaced. */
@@ -47,7 +48,7 @@ export class FailoverGuard {
 
   /** Reads from a slot. Reads again if the server that answered may have been replaced. */
   async read<Answer>(slot: number, read: () => Promise<Answer>): Promise<Answer> {
-    if (this.#timer === undefined) this.#beat();
+    if (this.#timer === undefined) this.#askAll();
     const deadline = performance.now() + WAIT_MS;
     for (;;) {
       const asked = this.#driver.ownerAddress(slot);
@@ -72,12 +73,12 @@ export class FailoverGuard {
     return since === undefined || now - since >= SETTLE_MS;
   }
 
-  #beat(): void {
+  #askAll(): void {
     if (this.#isClosed) return;
     for (const connecting of this.#driver.primaries()) {
       this.#ask(connecting).catch(ignore);
     }
-    this.#timer = setTimeout(() => this.#beat(), this.#gapMs / BEATS);
+    this.#timer = setTimeout(() => this.#askAll(), this.#gapMs / ASKS_PER_TIMEOUT);
     this.#timer.unref();
   }
 
@@ -91,13 +92,13 @@ export class FailoverGuard {
     if (!this.#awake.has(address)) this.#awake.set(address, { since: undefined, until: sentAt });
     try {
       this.#gapMs = await withDeadline(timeoutOf(connection), this.#gapMs);
-      this.#hear(address, sentAt);
+      this.#noteAnswer(address, sentAt);
     } finally {
       this.#asked.delete(address);
     }
   }
 
-  #hear(address: string, sentAt: number): void {
+  #noteAnswer(address: string, sentAt: number): void {
     const now = performance.now();
     const { since, until } = this.#awake.get(address) ?? { since: undefined, until: sentAt };
     const wasPaused = now - until > this.#gapMs;

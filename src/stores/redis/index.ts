@@ -12,16 +12,15 @@ import type {
   Unsubscribe,
 } from '../../store.ts';
 import type { TokenId, TokenRecord } from '../../token.ts';
-import { readWholeNumber } from '../options.ts';
 import { purgedOf } from '../purged.ts';
 import { quotaExceeded, RowReader } from '../rows.ts';
 import { driverOf, type RedisClient } from './client.ts';
 import { examine } from './doctor.ts';
 import { corruptRecord, type Driver, withDriver } from './driver.ts';
-import { idIn, KeySpace, readKeyPrefix, SHARDS } from './layout.ts';
+import { idIn, type KeySpace, keySpaceOf, SHARDS } from './layout.ts';
 import { FROM_THE_TOP, TokenReader } from './reader.ts';
 import { RecentWrites } from './recent-writes.ts';
-import { ReplicatedWrites } from './replicated-writes.ts';
+import { ReplicatedWrites, readReplication } from './replicated-writes.ts';
 import { LIST_FULL, numbersIn, runScript, type WriteCall } from './scripts.ts';
 import { ChangeListener } from './watch.ts';
 import { childrenIn, type ListedToken, type Revocation, WriteCalls } from './write-calls.ts';
@@ -61,7 +60,7 @@ export interface RedisStoreOptions {
 }
 
 /**
- * What a {@link RedisTokenStore} reports.
+ * An event of a {@link RedisTokenStore}.
  *
  * `durability_unconfirmed`: a write was made, but fewer replicas than `needed` have confirmed it.
  * `writes_reasserted`: a server had lost acknowledged changes to `count` tokens, for example in
@@ -131,15 +130,13 @@ export class RedisTokenStore implements TokenStore {
    */
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
     const driver = driverOf(client);
-    const { isCluster } = driver;
-    const { replicas = isCluster ? 1 : 0, waitMs = DEFAULT_WAIT_MS, onEvent = () => {} } = options;
-    const keyPrefix = readKeyPrefix(options.keyPrefix);
-    this.#replicas = readWholeNumber('replicas', replicas, [0, 10]);
-    readWholeNumber('waitMs', waitMs, [1, 10_000]);
+    const { onEvent = () => {} } = options;
+    this.#keys = keySpaceOf(driver, options.keyPrefix);
+    const { replicas, waitMs } = readReplication(options, driver);
+    this.#replicas = replicas;
     if (typeof onEvent !== 'function') throw invalidOptions('onEvent must be a function');
     this.#onEvent = onEvent;
     this.#driver = driver;
-    this.#keys = new KeySpace(keyPrefix, isCluster ? 'cluster' : 'lone');
     this.#calls = new WriteCalls(this.#keys);
     this.#reader = new TokenReader(driver, this.#keys, new RowReader(options));
     if (replicas > 0) this.#replicated = new ReplicatedWrites(driver, replicas, waitMs);
@@ -168,7 +165,7 @@ export class RedisTokenStore implements TokenStore {
     await this.#insert(record, writeId, '');
   }
 
-  /** Resolves to whether it was done: it is not if the list is full. */
+  /** Resolves to false if the account's list is full. */
   async #insert(record: TokenRecord, writeId: string, maxListed: string): Promise<boolean> {
     const outcome = await this.#write(this.#calls.insert(record, writeId, maxListed));
     if (outcome.generations[0] === LIST_FULL) return false;
@@ -334,8 +331,6 @@ export class RedisTokenStore implements TokenStore {
     notify(this.#onEvent, Object.freeze(event));
   }
 }
-
-const DEFAULT_WAIT_MS = 500;
 
 /** What a script has done, and how many replicas have confirmed it. */
 interface BatchOutcome {

@@ -14,10 +14,10 @@ import type { TokenId, TokenRecord } from '../../token.ts';
  *   {tag}:usage:<id>         its counts, if usage is recorded here
  *   {tag}:lease:<n>:<key>    what was granted of a limit in window n; its shard follows from <key>
  *
- * Earlier versions know no `aside` and no `children`, so what they have revoked is not in the first, and
- * what they have purged may still be in both: the record decides. An account has its lists in each shard; a page merges the tops of all of
- * them. A lone server has the same keys, but there one command reaches all shards. One key, in the first
- * shard, is not of a token:
+ * Earlier versions do not know `aside` and `children`. So a token that they revoked is missing in `aside`,
+ * and a token that they purged may still be in both: the record decides. An account has its lists in each
+ * shard; a page merges the tops of all of them. A lone server has the same keys, but there one command
+ * reaches all shards. One key, in the first shard, does not belong to a token:
  *
  *   {tag}:usage-start        the time from which usage is counted
  */
@@ -74,13 +74,24 @@ function crc16(text: string): number {
 }
 
 const DEFAULT_KEY_PREFIX = 'tokenwright';
-/** Without a brace, so that the tag follows the first one. */
+/** Without a brace: the first brace of a key begins its tag. */
 const KEY_PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
 
-/** @throws {TokenError} `invalid_options` */
-export function readKeyPrefix(keyPrefix: string = DEFAULT_KEY_PREFIX): string {
+function readKeyPrefix(keyPrefix: string = DEFAULT_KEY_PREFIX): string {
   if (typeof keyPrefix === 'string' && KEY_PREFIX.test(keyPrefix)) return keyPrefix;
   throw invalidOptions('keyPrefix must have 1 to 64 characters of A-Z, a-z, 0-9, _, -, . and :');
+}
+
+/**
+ * The keys of a store.
+ *
+ * @throws {TokenError} `invalid_options` for a bad prefix
+ */
+export function keySpaceOf(
+  { isCluster }: { readonly isCluster: boolean },
+  keyPrefix: string | undefined,
+): KeySpace {
+  return new KeySpace(readKeyPrefix(keyPrefix), isCluster ? 'cluster' : 'lone');
 }
 
 /** The keys and the channel of a store, and which keys one command may name together. */
@@ -112,7 +123,7 @@ export class KeySpace {
     return `${this.#prefixes.get(shard)}aside:${account}`;
   }
 
-  /** Of those children that are in the shard. */
+  /** The children of a token that are in the shard. */
   children(shard: Shard, parent: string): string {
     return `${this.#prefixes.get(shard)}children:${parent}`;
   }
@@ -138,7 +149,7 @@ export class KeySpace {
     return `${this.#prefixes.get(SHARDS[0] as Shard)}usage-start`;
   }
 
-  /** The list of its parent's children as well, if it has a parent. */
+  /** The keys of {@link ofToken}, and the list of the parent's children if the token has a parent. */
   ofRecord(record: TokenRecord): readonly string[] {
     const parent = record.ancestors?.at(-1);
     const keys = this.ofToken(record);

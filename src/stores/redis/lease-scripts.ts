@@ -1,8 +1,8 @@
 import { script } from './scripts.ts';
 
 /*
- * KEYS: the counts of windows, each a number. A count is there until its window has ended by the clock of
- * the server, and a minute longer, in case that clock steps back.
+ * KEYS: the counts of granted uses, one for each key and window. A count expires a minute after its window
+ * has ended by the clock of the server, in case that clock steps back.
  */
 
 const COUNT_OF = `

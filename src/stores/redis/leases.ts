@@ -1,11 +1,10 @@
 import { TokenError } from '../../errors.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../lease-store.ts';
 import { leaseRow, summedLeases } from '../lease-rows.ts';
-import { readWholeNumber } from '../options.ts';
 import { driverOf, type RedisClient } from './client.ts';
-import { KeySpace, readKeyPrefix } from './layout.ts';
+import { type KeySpace, keySpaceOf } from './layout.ts';
 import { GIVE_BACK_LEASES, TAKE_LEASES } from './lease-scripts.ts';
-import { ReplicatedWrites } from './replicated-writes.ts';
+import { ReplicatedWrites, readReplication } from './replicated-writes.ts';
 
 /** How a {@link RedisLeaseStore} works. */
 export interface RedisLeaseStoreOptions {
@@ -15,8 +14,8 @@ export interface RedisLeaseStoreOptions {
    */
   readonly keyPrefix?: string | undefined;
   /**
-   * How many replicas must know what was granted before its promise resolves, from 0 to 10. A failover
-   * forgets what had not reached the replica that takes over, and limits may be exceeded by as much.
+   * How many replicas must have a grant before its promise resolves, from 0 to 10. A failover loses the
+   * grants that had not reached the replica that takes over, and limits may be exceeded by that much.
    * @default 1 for a cluster, 0 for a lone server
    */
   readonly replicas?: number | undefined;
@@ -24,15 +23,13 @@ export interface RedisLeaseStoreOptions {
   readonly waitMs?: number | undefined;
 }
 
-const DEFAULT_WAIT_MS = 500;
-
 /** One count in Redis. */
 interface Count {
-  /** Its shard follows from this. */
+  /** The key of the lease, which decides the shard. */
   readonly id: string;
   readonly name: string;
   readonly values: readonly string[];
-  /** Its place among all counts of the call. */
+  /** Its index in the call. */
   readonly index: number;
 }
 
@@ -41,8 +38,8 @@ interface Count {
  *
  * Pass a client of ioredis or node-redis, such as the one of the token store. It is yours: closing the
  * store leaves it open. Calls go over connections of their own, which never send a command twice. A call
- * takes one round trip, in a cluster one to each server, concurrently; it rejects if one of them fails, and
- * what the others have granted is lost.
+ * takes one round trip, in a cluster one to each server, concurrently. It rejects if one of them fails,
+ * and what the others have granted is lost.
  *
  * The clock of the server decides whether a window has ended. Counts expire by themselves, so
  * `purge` has nothing to do. Redis is durable only with an append-only file, and forgets counts when it
@@ -65,20 +62,18 @@ export class RedisLeaseStore implements LeaseStore {
    */
   constructor(client: RedisClient, options: RedisLeaseStoreOptions = {}) {
     const driver = driverOf(client);
-    const { replicas = driver.isCluster ? 1 : 0, waitMs = DEFAULT_WAIT_MS } = options;
-    this.#replicas = readWholeNumber('replicas', replicas, [0, 10]);
-    readWholeNumber('waitMs', waitMs, [1, 10_000]);
-    const topology = driver.isCluster ? 'cluster' : 'lone';
-    this.#keys = new KeySpace(readKeyPrefix(options.keyPrefix), topology);
+    const { replicas, waitMs } = readReplication(options, driver);
+    this.#replicas = replicas;
+    this.#keys = keySpaceOf(driver, options.keyPrefix);
     this.#writes = new ReplicatedWrites(driver, replicas, waitMs);
   }
 
   async take(wants: readonly LeaseWant[]): Promise<number[]> {
     const granted = new Array<number>(wants.length).fill(0);
-    const counts = wants.map(leaseRow).map(({ key, window, first, limit, until }, index) => ({
+    const counts = wants.map(leaseRow).map(({ key, window, wanted, limit, until }, index) => ({
       id: key,
       name: this.#keys.lease(key, window),
-      values: [limit, first, until].map(String),
+      values: [limit, wanted, until].map(String),
       index,
     }));
     const parts = this.#keys.batched<Count>(counts).map(async (part) => {

@@ -10,7 +10,7 @@ import type { WriteCall } from './scripts.ts';
 
 const CHECK_MS = 1000;
 
-/** What came of running a write again. */
+/** The outcome of running a write again. */
 export interface Repetition {
   /** How many tokens it had to change again. */
   readonly changed: number;
@@ -164,7 +164,7 @@ interface RecentWrite {
   isSuperseded: boolean;
 }
 
-/** How much is remembered. */
+/** The size of what is remembered. */
 interface Size {
   count: number;
   characters: number;

@@ -6,7 +6,7 @@ import { corruptRecord } from './driver.ts';
 import { ANCESTORS_LINE, creationIn, entryOf, expiryIn, idIn, parentIn } from './layout.ts';
 
 const LINE_COUNT = 23;
-/** Of records of earlier versions: before limits and derivation, and before suspension. */
+/** The lines of records of earlier versions: before limits and derivation, and before suspension. */
 const EARLIER_LINE_COUNTS = [20, 16];
 
 /**

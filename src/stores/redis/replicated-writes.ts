@@ -1,4 +1,5 @@
 import { withDeadline } from '../../deadline.ts';
+import { readWholeNumber } from '../options.ts';
 import {
   ANSWER_MS,
   type Connection,
@@ -14,6 +15,32 @@ import { sendScript, type WriteCall } from './scripts.ts';
 export interface WriteAnswer {
   readonly answer: unknown;
   readonly confirmations: number;
+}
+
+/** How a store waits for replicas. */
+interface Replication {
+  /** How many replicas must confirm a write. */
+  readonly replicas: number;
+  /** How long a write waits for them, in milliseconds. */
+  readonly waitMs: number;
+}
+
+const DEFAULT_WAIT_MS = 500;
+
+/**
+ * Checks the options that say how to wait for replicas, and fills in their defaults.
+ *
+ * @throws {TokenError} `invalid_options`
+ */
+export function readReplication(
+  options: { readonly [name in keyof Replication]?: Replication[name] | undefined },
+  { isCluster }: Pick<Driver, 'isCluster'>,
+): Replication {
+  const { replicas = isCluster ? 1 : 0, waitMs = DEFAULT_WAIT_MS } = options;
+  return {
+    replicas: readWholeNumber('replicas', replicas, [0, 10]),
+    waitMs: readWholeNumber('waitMs', waitMs, [1, 10_000]),
+  };
 }
 
 /** The caller of a write has given up by then: a late write would surprise it. */

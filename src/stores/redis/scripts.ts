@@ -112,7 +112,7 @@ local function unknownLines(value, known)
 end
 `;
 
-/** Answered instead of a generation: nothing was inserted, because the list was too long. */
+/** The answer instead of a generation if nothing was inserted, because the list was too long. */
 export const LIST_FULL = 'crowded';
 
 /**

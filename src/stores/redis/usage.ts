@@ -13,7 +13,7 @@ import type {
 import { rowsOf, type TotalsRow, totalsOf, type UsageRow, usagesOf } from '../usage-rows.ts';
 import { driverOf, type RedisClient } from './client.ts';
 import { corruptRecord, type Driver, tokenErrorOf, withDriver } from './driver.ts';
-import { KeySpace, readKeyPrefix } from './layout.ts';
+import { type KeySpace, keySpaceOf } from './layout.ts';
 import { ReplicatedWrites } from './replicated-writes.ts';
 import { runScript, type Script, type WriteCall } from './scripts.ts';
 import { ADD_USAGE, READ_TOTALS, READ_USAGE, START_USAGE } from './usage-scripts.ts';
@@ -28,14 +28,14 @@ export interface RedisUsageStoreOptions {
 }
 
 /**
- * Below the default deadline of a service, which would not hear what was added. Above the time in which
- * a connection may open: what was rejected is not sent after that.
+ * Below the default deadline of a service, so that it still learns what was added. Above the time in which
+ * a connection may open, so that a write that was rejected is not sent later.
  */
 const ADD_MS = 1800;
 
 const FIRST_CURSOR = '0';
 
-/** What a batch adds to one token. */
+/** The rows of a batch for one token. */
 interface TokenRows {
   readonly id: TokenId;
   readonly rows: readonly UsageRow[];
@@ -69,7 +69,7 @@ export class RedisUsageStore implements UsageStore {
   readonly #driver: Driver;
   readonly #keys: KeySpace;
   readonly #writes: ReplicatedWrites;
-  /** Undefined until it is asked for, and after that failed. */
+  /** Undefined before the first `add`, and after a failure. */
   #start: Promise<unknown> | undefined;
 
   /**
@@ -79,8 +79,7 @@ export class RedisUsageStore implements UsageStore {
    */
   constructor(client: RedisClient, { keyPrefix }: RedisUsageStoreOptions = {}) {
     this.#driver = driverOf(client);
-    const topology = this.#driver.isCluster ? 'cluster' : 'lone';
-    this.#keys = new KeySpace(readKeyPrefix(keyPrefix), topology);
+    this.#keys = keySpaceOf(this.#driver, keyPrefix);
     this.#writes = new ReplicatedWrites(this.#driver, 0, 0);
   }
 
@@ -122,17 +121,17 @@ export class RedisUsageStore implements UsageStore {
     return totalsOf(ids, await this.#readAll(READ_TOTALS, ids, totalsIn));
   }
 
-  /** What a script reads of tokens. */
+  /** Runs a script that reads tokens, and parses its answer for each. */
   async #readAll<Answer, Row>(
     script: Script,
     ids: readonly TokenId[],
-    rowsIn: (id: TokenId, answer: Answer | undefined) => Row[],
+    parse: (id: TokenId, answer: Answer | undefined) => Row[],
   ): Promise<Row[]> {
     const groups = this.#keys.batched([...new Set(ids)].map((id) => ({ id })));
     const rows = groups.map(async (group) => {
       const keys = group.map(({ id }) => this.#keys.usage(id));
       const answers = await runScript(this.#driver, { script, keys, values: [] });
-      return group.flatMap(({ id }, index) => rowsIn(id, (answers as readonly Answer[])[index]));
+      return group.flatMap(({ id }, index) => parse(id, (answers as readonly Answer[])[index]));
     });
     return (await Promise.all(rows)).flat();
   }
@@ -179,7 +178,7 @@ export class RedisUsageStore implements UsageStore {
     return start;
   }
 
-  /** Awaited by nobody: without it, `since` is too late, but no count is lost. */
+  /** Nothing waits for this: if it fails, `since` is too late, but no count is lost. */
   #noteStart(): void {
     this.#start ??= this.since().catch(() => {
       this.#start = undefined;

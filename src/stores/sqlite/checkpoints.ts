@@ -4,13 +4,13 @@ import type { Connection, Opened } from './connection.ts';
 import type { OpenFiles } from './open-files.ts';
 import { CHECKPOINT_PAGES } from './schema.ts';
 
-/** A thread costs some megabytes, which a database with few changes is spared. */
+/** Without a log of this length, no thread is started: it costs some megabytes. */
 const MIN_LOG_BYTES = 4_194_304;
-/** A change of one record takes four pages or five, so that the log grows by 8 MB. */
-const RECORDS_A_RUN = 400;
+/** A change of one record takes four or five pages, so the log grows by 8 MB between two runs. */
+const RECORDS_PER_RUN = 400;
 /**
- * 16 MB. Commits copy what is left in the log if the thread does not get to its end, because others
- * write all the time. Mostly that is little.
+ * 16 MB. If the thread does not get to the end of the log, because others write all the time, commits
+ * copy the rest, which is usually short.
  */
 const PAGES_WITH_THREAD = 4000;
 
@@ -55,9 +55,9 @@ export class Checkpoints {
   readonly #connection: Connection;
   #canStart: boolean;
   #worker: Worker | undefined;
-  /** Changed since the last run. */
+  /** How many records were changed since the last run. */
   #records = 0;
-  /** The run that is on, and the end of its promise. */
+  /** The run in progress, and the function that resolves it. */
   #run: Promise<void> | undefined;
   #endRun = () => {};
 
@@ -72,17 +72,17 @@ export class Checkpoints {
   note({ files }: Opened, records: number): void {
     if (files === undefined || !this.#canStart) return;
     this.#records += records;
-    if (this.#records < RECORDS_A_RUN || this.#run !== undefined) return;
+    if (this.#records < RECORDS_PER_RUN || this.#run !== undefined) return;
     if (this.#worker === undefined && sizeOf(files.log) < MIN_LOG_BYTES) return;
     this.#start(files);
   }
 
-  /** Resolves at the end of the run that is on; `undefined` if none is. */
+  /** Resolves at the end of the run in progress; `undefined` if there is none. */
   running(): Promise<void> | undefined {
     return this.#run;
   }
 
-  /** To be called while no run is on. */
+  /** Ends the thread. Wait for {@link running} first. */
   close(): void {
     this.#canStart = false;
     void this.#worker?.terminate();
@@ -119,7 +119,7 @@ export class Checkpoints {
   }
 
   #finish(isDone: boolean): void {
-    // While nothing is to be done, the thread does not keep the process alive.
+    // An idle thread must not keep the process alive.
     this.#worker?.unref();
     this.#connection.isCheckpointing = false;
     this.#connection.checkpointAt(isDone ? PAGES_WITH_THREAD : CHECKPOINT_PAGES);

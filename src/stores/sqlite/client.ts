@@ -50,7 +50,16 @@ export interface SqliteHandle {
 /** A database that the store itself has opened. */
 export type OwnHandle = SqliteHandle & { close(): void };
 
-/** Opens a file, which is created if need be, or a database in memory. */
+/** @throws {TokenError} `invalid_options` for anything but a path or an open database */
+export function checkOpenable(pathOrHandle: string | SqliteHandle): void {
+  if (typeof pathOrHandle === 'string' || typeof pathOrHandle?.prepare === 'function') return;
+  throw new TokenError(
+    'invalid_options',
+    "what is opened must be the path of a file, ':memory:', or a database of node:sqlite or better-sqlite3",
+  );
+}
+
+/** Opens a file, or a database in memory. Creates a missing file. */
 export function openFile(path: string): OwnHandle {
   if (path === ':memory:') return connect(path);
   // SQLite never reads an absolute path as a `file:` URI.
@@ -105,7 +114,7 @@ const PAUSE_MS = 20;
 const MIN_PAUSE_MS = 5;
 const MAX_PAUSE_MS = 15;
 
-/** The time from one attempt to get a lock to the next; random, so that processes do not stay in step. */
+/** The pause between two attempts to get a lock. It is random, so that processes do not stay in step. */
 export function pauseMs(): number {
   return MIN_PAUSE_MS + Math.random() * (MAX_PAUSE_MS - MIN_PAUSE_MS);
 }
@@ -124,8 +133,18 @@ export function retryWhileBusy(work: () => unknown): void {
   }
 }
 
-/** Tries again by a timer, so that others have their turn, until the lock is free or the time is over. */
-export async function retryLater<Result>(work: () => Result): Promise<Result> {
+/** Reads immediately. If a lock is in the way, which is rare in WAL mode, retries by a timer. */
+export function readNow<Result>(read: () => Result): Result | Promise<Result> {
+  try {
+    return read();
+  } catch (error) {
+    if (!isBusy(error)) throw toTokenError(error);
+    return retryLater(read);
+  }
+}
+
+/** Retries by a timer, which leaves turns to others, until the lock is free or the time is up. */
+async function retryLater<Result>(work: () => Result): Promise<Result> {
   const until = performance.now() + SQLITE_BUSY_MS;
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, pauseMs()));
@@ -134,6 +153,18 @@ export async function retryLater<Result>(work: () => Result): Promise<Result> {
     } catch (error) {
       if (!isBusy(error) || performance.now() >= until) throw toTokenError(error);
     }
+  }
+}
+
+/** Runs work in a transaction that takes the write lock first. Rolls back if the work throws. */
+export function withWriteLock(handle: SqliteHandle, work: () => void): void {
+  handle.exec('BEGIN IMMEDIATE');
+  try {
+    work();
+    handle.exec('COMMIT');
+  } catch (error) {
+    handle.exec('ROLLBACK');
+    throw error;
   }
 }
 
@@ -149,7 +180,7 @@ const NOT_USABLE = 'the SQLite database cannot be used: it is locked, closed, fu
 export const NOT_OPENED =
   'the SQLite database does not open: it has to be a file of its own, in a directory this process may write to';
 
-/** Turns errors of the driver into ours. */
+/** Runs work, and turns errors of the driver into ours. */
 export function guarded<Result>(work: () => Result, message = NOT_USABLE): Result {
   try {
     return work();

@@ -26,7 +26,7 @@ const REOPEN_PAUSE_MS = 100;
 export class Connection {
   /** Whether the host has the handle, too. */
   readonly isShared: boolean;
-  /** Whether another thread has the files open, which must not be left meanwhile. */
+  /** Whether another thread has the files open. Until it is done, they are not opened again. */
   isCheckpointing = false;
   readonly #onWrite: (id: TokenId, changes: number) => void;
   /** Absent for a handle of the host, and for a database in memory. */
@@ -127,7 +127,7 @@ export class Connection {
     return isOpen && files !== undefined && isWithoutLog(handle, files);
   }
 
-  /** Opens what has the name now, if it is ours. Returns whether it did. */
+  /** Opens the file that has the path now, if it is a database of ours. Returns whether it did. */
   #reopen(): boolean {
     const { files, serial } = this.#opened;
     const path = this.#path;
@@ -139,7 +139,7 @@ export class Connection {
     if (!isReplaceable(fates)) return false;
     let handle: OwnHandle | undefined;
     try {
-      this.#leave(fates, files);
+      this.#closeReplaced(fates, files);
       handle = connect(path);
       prepareAgain(handle);
       this.#opened = this.#openedOver(handle, serial + 1);
@@ -151,8 +151,8 @@ export class Connection {
     }
   }
 
-  /** Closes the connection to files that have no name any more, without harm to those that have it. */
-  #leave(fates: Fates, { log, index }: OpenFiles): void {
+  /** Closes the connection to the replaced files, without harm to those that have their names now. */
+  #closeReplaced(fates: Fates, { log, index }: OpenFiles): void {
     const own = this.#own;
     if (own === undefined) return;
     const isLogElsewhere = fates.file === 'other' && fates.log === 'same';
@@ -160,7 +160,7 @@ export class Connection {
     this.#own = undefined;
     own.close();
     if (fates.file === 'same') return;
-    // They belong to the file that had the name before. SQLite would replay the log over the new one.
+    // They belong to the old file. SQLite would replay its log over the new one.
     if (fates.log === 'same') rmSync(log, { force: true });
     if (fates.index === 'same') rmSync(index, { force: true });
   }
@@ -188,7 +188,10 @@ function emptyLog(handle: SqliteHandle): void {
   if (Number(busy) !== 0) throw filesReplaced();
 }
 
-/** Whether the log is gone because the host left WAL mode, for which nobody else may have the file open. */
+/**
+ * Whether the log is gone because the host left WAL mode, which SQLite allows only while no other
+ * connection has the file open.
+ */
 function isWithoutLog(handle: SqliteHandle, files: OpenFiles): boolean {
   const { file, log } = files.fates();
   if (file !== 'same' || log !== 'gone') return false;

@@ -19,13 +19,12 @@ import { bytesOfLists, COLUMNS, quotaExceeded, RowReader, scanned, toValues } fr
 import { Checkpoints } from './checkpoints.ts';
 import {
   cellsOf,
+  checkOpenable,
   guarded,
-  isBusy,
   NOT_OPENED,
-  retryLater,
+  readNow,
   type SqliteHandle,
   type SqliteValue,
-  toTokenError,
 } from './client.ts';
 import { Connection, type Opened } from './connection.ts';
 import { examine } from './doctor.ts';
@@ -50,15 +49,16 @@ export interface SqliteStoreOptions {
  * Stores tokens in an SQLite database: durable, on one machine, also with several processes on one
  * file.
  *
- * Writes reach the disk before their promise resolves (`synchronous=FULL`); those of one turn of the
- * event loop share one transaction. In Node.js, a store that was opened by path moves a long log to the
- * file in a thread of its own, which starts with the first 4 MB and ends with the store. A write waits up to 1.5 s for another process and then rejects with
- * `store_unavailable`; neither the event loop nor reads wait with it.
+ * Writes reach the disk before their promise resolves (`synchronous=FULL`). Those of one turn of the
+ * event loop share one transaction. A write waits up to 1.5 s for another process and then rejects with
+ * `store_unavailable`; neither the event loop nor reads wait with it. In Node.js, a store that was opened
+ * by path moves a long log to the file in a thread of its own, which starts with the first 4 MB and ends
+ * with the store.
  *
  * If the file, or the `-wal` or `-shm` file beside it, is removed or replaced while it is open, the next
  * call rejects with `store_corrupt`, and no write is acknowledged. A store that was opened by path then
- * opens the file again when it is a whole one. Over a handle that you passed in it rejects until the
- * file is put back.
+ * opens the file again once it is whole. Over a handle that you passed in, it rejects until the file is
+ * put back.
  *
  * The database belongs to the store, so give it a file of its own: its
  * `application_id` is 1415008852 (`TWRT`), and its `user_version` is the version of our schema.
@@ -108,12 +108,7 @@ export class SqliteTokenStore implements TokenStore {
     pathOrHandle: string | SqliteHandle,
     options: SqliteStoreOptions = {},
   ): SqliteTokenStore {
-    if (typeof pathOrHandle !== 'string' && typeof pathOrHandle?.prepare !== 'function') {
-      throw new TokenError(
-        'invalid_options',
-        "what is opened must be the path of a file, ':memory:', or a database of node:sqlite or better-sqlite3",
-      );
-    }
+    checkOpenable(pathOrHandle);
     const rows = new RowReader(options);
     return guarded(() => new SqliteTokenStore(pathOrHandle, rows), NOT_OPENED);
   }
@@ -189,14 +184,8 @@ export class SqliteTokenStore implements TokenStore {
     return found;
   }
 
-  /** Reads now. Only if a lock is in the way, which is rare in WAL mode, it tries again by a timer. */
   #read<Result>(work: (opened: Opened) => Result): Result | Promise<Result> {
-    try {
-      return work(this.#connection.checkedQuickly());
-    } catch (error) {
-      if (!isBusy(error)) throw toTokenError(error);
-      return retryLater(() => work(this.#connection.checkedQuickly()));
-    }
+    return readNow(() => work(this.#connection.checkedQuickly()));
   }
 
   async page(query: PageQuery): Promise<TokenRecord[]> {
@@ -286,7 +275,7 @@ export class SqliteTokenStore implements TokenStore {
     }
   }
 
-  /** Without it, other processes would hardly ever find the lock free, and the log would not get shorter. */
+  /** Without pauses, others would hardly ever find the lock free, and the log would not get shorter. */
   async #pause(): Promise<void> {
     const run = this.#checkpoints.running();
     if (run === undefined) return delay(STEP_PAUSE_MS);
@@ -329,7 +318,7 @@ export class SqliteTokenStore implements TokenStore {
 }
 
 const STEP_PAUSE_MS = 1;
-/** For a slow disk: a call makes ten steps within the deadline for one answer of a store. */
+/** For a slow disk: even with this pause, a call makes ten steps within the deadline of the service. */
 const MAX_PAUSE_MS = 100;
 
 /** Later than any date: before the first record of a list. */

@@ -8,7 +8,7 @@ import { SideDatabase, type SideSchema } from './side-database.ts';
 
 /**
  * Counts the uses of limited tokens in an SQLite database of its own, for all processes on one machine: a
- * write to the file of the tokens would make every process drop what it has cached of them.
+ * write to the file of the tokens would make every process evict its cached tokens.
  *
  * What was granted stays granted: each call is on disk before its promise resolves (`synchronous=FULL`).
  * Calls of one turn of the event loop share one transaction. A write waits up to 1.5 s for another process,
@@ -54,10 +54,10 @@ export class SqliteLeaseStore implements LeaseStore {
     });
   }
 
-  #takeOne({ key, slot, window, first, limit, until }: LeaseRow, now: number): number {
+  #takeOne({ key, slot, window, wanted, limit, until }: LeaseRow, now: number): number {
     if (until <= now) return 0;
-    const values = [key, slot, window, first, first, limit, until];
-    const row = this.#statements.take.get(...values, ...Array<number>(TIMES).fill(now));
+    const values = [key, slot, window, wanted, wanted, limit, until];
+    const row = this.#statements.take.get(...values, ...Array<number>(TIME_PARAMETERS).fill(now));
     return Number(cellsOf(row)[0]);
   }
 
@@ -110,14 +110,14 @@ const LEASES: SideSchema = {
     `),
 };
 
-/** How often the time is a parameter of `take`. */
-const TIMES = 4;
+/** How many parameters of `take` are the time. */
+const TIME_PARAMETERS = 4;
 
 function prepare(handle: SqliteHandle) {
   const isSame = 'period = excluded.period';
   const isOver = 'period < excluded.period AND ends_at <= ?';
   return {
-    // Each expression has the row as it was before.
+    // Each expression sees the row as it was before the update.
     take: returnArrays(
       handle.prepare(`
         INSERT INTO leases (lease_key, slot, period, granted, latest, most, ends_at)

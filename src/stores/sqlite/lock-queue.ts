@@ -1,43 +1,44 @@
 import { SQLITE_BUSY_MS } from '../../bounds.ts';
 import { pauseMs, toTokenError } from './client.ts';
 
-/** Something to do with the lock of a file. */
-export interface Waiting<Task, Answer> {
+/** A task that needs the lock of a file. */
+export interface QueuedTask<Task, Answer> {
   readonly task: Task;
-  /** When it gives up, on `performance.now()`. */
+  /** The deadline, on `performance.now()`. */
   readonly until: number;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** What could not be done because another connection holds the lock. */
+/** The tasks that could not run because another connection holds the lock. */
 export interface Delayed<Entry> {
   readonly entries: readonly Entry[];
   readonly error: unknown;
 }
 
-/** Settles all that it is given, but for what it returns. */
+/** Runs tasks, and settles all of them except those that it returns. */
 type Attempt<Task, Answer> = (
-  entries: readonly Waiting<Task, Answer>[],
-) => Delayed<Waiting<Task, Answer>> | undefined;
+  entries: readonly QueuedTask<Task, Answer>[],
+) => Delayed<QueuedTask<Task, Answer>> | undefined;
 
-/** A transaction of more would hold the event loop for long. */
+/** The most tasks of one transaction: more would hold the event loop for long. */
 const MAX_TOGETHER = 500;
 
 /**
- * Collects what comes in one turn of the event loop, to be done in one transaction. While another process
- * holds the lock, it is tried again by a timer, because SQLite itself would wait inside of the call.
+ * Collects the tasks of one turn of the event loop, to run them in one transaction. While another process
+ * holds the lock, it retries by a timer, because SQLite itself would wait inside the call.
  *
- * SQLite gives the lock to whoever asks first, and has no queue. So a process that had to wait leaves a
- * pause after its transaction: else one that writes all the time would hardly ever let others in.
+ * SQLite gives the lock to the first process that asks, and has no queue. So a process that had to wait
+ * pauses after its transaction. Otherwise a process that writes all the time would hardly ever let others
+ * in.
  */
 export class LockQueue<Task, Answer> {
   readonly #attempt: Attempt<Task, Answer>;
-  #entries: Waiting<Task, Answer>[] = [];
+  #entries: QueuedTask<Task, Answer>[] = [];
   #isScheduled = false;
   /** Whether the last attempt found the lock taken. */
   #isDelayed = false;
-  /** When others have had their turn, on `performance.now()`. */
+  /** Until then, it leaves the lock to others; on `performance.now()`. */
   #pausesUntil = 0;
   #onIdle: (() => void)[] = [];
 
@@ -79,7 +80,7 @@ export class LockQueue<Task, Answer> {
     for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
-  #delay({ entries, error }: Delayed<Waiting<Task, Answer>>): void {
+  #delay({ entries, error }: Delayed<QueuedTask<Task, Answer>>): void {
     const now = performance.now();
     const waiting = [...entries, ...this.#entries];
     rejectAll(
@@ -94,7 +95,7 @@ export class LockQueue<Task, Answer> {
 }
 
 export function rejectAll(
-  entries: readonly Pick<Waiting<unknown, unknown>, 'reject'>[],
+  entries: readonly Pick<QueuedTask<unknown, unknown>, 'reject'>[],
   error: unknown,
 ): void {
   for (const { reject } of entries) reject(toTokenError(error));

@@ -12,7 +12,7 @@ export interface Fates {
   readonly index: Fate;
 }
 
-/** A file by its place and by what it is. */
+/** A file, by its path and by its device and inode. */
 export interface FileIdentity {
   readonly path: string;
   readonly dev: number | undefined;
@@ -27,7 +27,7 @@ const SETTLED_MS = 3000;
 
 /**
  * The files behind a connection, by device and inode. A file that is removed or replaced stays open
- * without a name: what is written to it is lost, and what others write does not arrive.
+ * without a name: own writes to it are lost, and writes of others do not arrive.
  */
 export class OpenFiles {
   readonly file: string;
@@ -36,7 +36,7 @@ export class OpenFiles {
   readonly #opened: Stats | undefined;
   #openedLog: Stats | undefined;
   #openedIndex: Stats | undefined;
-  /** Undefined if a link leads to the file, whose changes the folder would not show. */
+  /** Undefined if the path is a link: the folder would not show changes of its target. */
   readonly #folder: string | undefined;
   /** The folder at the last look, if it had not changed for a while. */
   #settled: Stats | undefined;

@@ -1,7 +1,7 @@
 import { SQLITE_BUSY_MS, SQLITE_TRY_MS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import { ADDED_COLUMNS, COLUMNS, type Column, FIRST_COLUMNS } from '../rows.ts';
-import { cellsOf, retryWhileBusy, type SqliteHandle } from './client.ts';
+import { cellsOf, retryWhileBusy, type SqliteHandle, withWriteLock } from './client.ts';
 
 /**
  * In `user_version`, as `version + needs * 65536`: `needs` is the oldest schema version that code must
@@ -18,7 +18,7 @@ const APPLICATION_ID = 0x54575254;
  * of 1000, it comes too often.
  */
 export const CHECKPOINT_PAGES = 2000;
-/** 16 MiB, to which a log is cut that has once become long. SQLite leaves it as it is otherwise. */
+/** 16 MiB. Cuts a log that has grown beyond this; otherwise SQLite would leave it long. */
 const MAX_LOG_BYTES = 16_777_216;
 
 /**
@@ -47,7 +47,7 @@ const PARENT_INDEX = `
     WHERE parent IS NOT NULL;
 `;
 
-/** What the store's statements rely on. */
+/** The indexes that the statements of the store rely on. */
 export const INDEXES = [
   'tokens_by_account',
   'tokens_by_end',
@@ -98,7 +98,7 @@ const SCHEMA = `
   ${MARKS}
 `;
 
-/** What an older table lacks, given the columns that it has. */
+/** Adds what an older table lacks, given the columns that it has. */
 function upgradeSql(columns: readonly unknown[]): string {
   const missing = ADDED_COLUMNS.filter((column) => !columns.includes(column));
   const added = missing.map((column) => {
@@ -135,8 +135,8 @@ export function prepareDatabase(handle: SqliteHandle): void {
 }
 
 /**
- * Likewise for a file that came in the place of another one, while calls wait: so without a wait for a
- * lock, and without a change of its schema.
+ * Sets our pragmas for a file that has replaced another one. Calls wait meanwhile, so this neither waits
+ * for a lock nor changes the schema.
  *
  * @throws {TokenError} `invalid_options` if the schema is not the one of this version
  */
@@ -160,17 +160,12 @@ function setPragmas(handle: SqliteHandle): void {
 
 function migrate(handle: SqliteHandle): void {
   if (contentOf(handle).state === 'current') return;
-  handle.exec('BEGIN IMMEDIATE');
-  try {
+  withWriteLock(handle, () => {
     // Another process may have migrated while this one waited for the lock.
     const { state, columns } = contentOf(handle);
     if (state === 'nothing') handle.exec(SCHEMA);
     if (state === 'older') handle.exec(upgradeSql(columns));
-    handle.exec('COMMIT');
-  } catch (error) {
-    handle.exec('ROLLBACK');
-    throw error;
-  }
+  });
 }
 
 interface Content {

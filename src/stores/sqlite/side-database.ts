@@ -2,21 +2,22 @@ import { SQLITE_BUSY_MS, SQLITE_TRY_MS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import {
   cellsOf,
+  checkOpenable,
   guarded,
   isBusy,
   NOT_OPENED,
   type OwnHandle,
   openFile,
-  retryLater,
+  readNow,
   retryWhileBusy,
   type SqliteHandle,
-  toTokenError,
+  withWriteLock,
 } from './client.ts';
-import { type Delayed, LockQueue, rejectAll, type Waiting } from './lock-queue.ts';
+import { type Delayed, LockQueue, type QueuedTask, rejectAll } from './lock-queue.ts';
 
-/** What a database beside the one of the tokens holds. */
+/** The content of a database beside the one of the tokens. */
 export interface SideSchema {
-  /** How messages name it. */
+  /** The name of the content in messages. */
   readonly holds: string;
   /** Its mark in the header of the file. The tokens have another one. */
   readonly applicationId: number;
@@ -28,11 +29,11 @@ export interface SideSchema {
   readonly synchronous: 'FULL' | 'NORMAL';
 }
 
-type Work = Waiting<() => unknown, unknown>;
+type Work = QueuedTask<() => unknown, unknown>;
 
 /**
- * A database beside the one of the tokens: a write to their file would make every process drop what it
- * has cached of them.
+ * A database beside the one of the tokens: a write to their file would make every process evict its
+ * cached tokens.
  */
 export class SideDatabase {
   readonly handle: SqliteHandle;
@@ -51,12 +52,7 @@ export class SideDatabase {
    * something else; `store_unavailable` if it does not open
    */
   static open(pathOrHandle: string | SqliteHandle, schema: SideSchema): SideDatabase {
-    if (typeof pathOrHandle !== 'string' && typeof pathOrHandle?.prepare !== 'function') {
-      throw new TokenError(
-        'invalid_options',
-        "what is opened must be the path of a file, ':memory:', or a database of node:sqlite or better-sqlite3",
-      );
-    }
+    checkOpenable(pathOrHandle);
     return guarded(() => {
       if (typeof pathOrHandle !== 'string') {
         prepareDatabase(pathOrHandle, schema);
@@ -73,25 +69,21 @@ export class SideDatabase {
     }, NOT_OPENED);
   }
 
-  /** Reads now. Only if a lock is in the way, it tries again by a timer. */
+  /** Reads immediately. If a lock is in the way, retries by a timer. */
   async read<Result>(work: () => Result): Promise<Result> {
-    try {
-      return work();
-    } catch (error) {
-      if (!isBusy(error)) throw toTokenError(error);
-      return retryLater(work);
-    }
+    return readNow(work);
   }
 
   /**
-   * Writes at the end of this turn, in one transaction with all that comes until then, or as a part of one
-   * of the host. All or nothing. Resolves once it is committed.
+   * Writes at the end of this turn, in one transaction with all other work of the turn. Writes all or
+   * nothing, and resolves after the commit. If the host has a transaction open on the handle, the write
+   * becomes part of that one, and resolves before its commit.
    */
   write<Result>(work: () => Result): Promise<Result> {
     return this.#queue.run(work) as Promise<Result>;
   }
 
-  /** Closes what it has opened, after all writes; may be called twice. */
+  /** Waits for all writes, and closes the file if it has opened one. You may call it twice. */
   async close(): Promise<void> {
     const idle = this.#queue.idle();
     // Without writes that wait, the file is closed when this returns.
@@ -125,7 +117,7 @@ export class SideDatabase {
     return undefined;
   }
 
-  /** One that fails must not take the others with it. */
+  /** Runs each work alone: one that fails must not fail the others. */
   #attemptEach(works: readonly Work[]): Delayed<Work> | undefined {
     const delayed = works.map((work) => this.#attempt([work])).filter((each) => each !== undefined);
     const entries = delayed.flatMap((each) => each.entries);
@@ -159,19 +151,13 @@ function prepareDatabase(handle: SqliteHandle, schema: SideSchema): void {
 }
 
 function create(handle: SqliteHandle, schema: SideSchema): void {
-  handle.exec('BEGIN IMMEDIATE');
-  try {
-    // Another process may have made them while this one waited for the lock.
-    if (!isCurrent(handle, schema)) {
-      schema.create(handle);
-      handle.exec(`PRAGMA user_version = ${schema.version}`);
-      handle.exec(`PRAGMA application_id = ${schema.applicationId}`);
-    }
-    handle.exec('COMMIT');
-  } catch (error) {
-    handle.exec('ROLLBACK');
-    throw error;
-  }
+  withWriteLock(handle, () => {
+    // Another process may have created the tables while this one waited for the lock.
+    if (isCurrent(handle, schema)) return;
+    schema.create(handle);
+    handle.exec(`PRAGMA user_version = ${schema.version}`);
+    handle.exec(`PRAGMA application_id = ${schema.applicationId}`);
+  });
 }
 
 function isCurrent(handle: SqliteHandle, schema: SideSchema): boolean {

@@ -28,7 +28,7 @@ export function prepareStatements(
   return { ...prepareReads(handle), ...prepareWrites(handle, write) };
 }
 
-/** One row if the account has as many live records as its quota. To skip is cheaper than to count. */
+/** One row if the account has as many live records as its quota. Skipping is cheaper than counting. */
 const LAST_OF_QUOTA = `
   SELECT 1 FROM tokens
   WHERE account = ? AND revoked_at IS NULL AND expires_at > ? LIMIT 1 OFFSET ? - 1

@@ -1,7 +1,7 @@
 import { systemClock } from '../../clock.ts';
 import type { SideSchema } from './side-database.ts';
 
-/** Makes the tables, or those that version 1 did not have: its counts are known to be complete from now on. */
+/** Creates the tables that are missing. Counts from version 1 are known to be complete only from now on. */
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS uses (
     id TEXT NOT NULL,

@@ -19,7 +19,7 @@ type Statements = ReturnType<typeof prepare>;
 
 /**
  * Stores how tokens are used in an SQLite database of its own: a write to the file of the tokens would
- * make every process drop what it has cached of them.
+ * make every process evict its cached tokens.
  *
  * A write waits up to 1.5 s for another process, by a timer, and then rejects with `store_unavailable`.
  * Counts survive the end of the process, but a loss of power may cost the last of them

@@ -1,7 +1,7 @@
 import type { Checkpoints } from './checkpoints.ts';
 import { changesIn, isBusy, type SqliteHandle, type SqliteValue, toTokenError } from './client.ts';
 import type { Connection, Opened } from './connection.ts';
-import { type Delayed, LockQueue, rejectAll, type Waiting } from './lock-queue.ts';
+import { type Delayed, LockQueue, type QueuedTask, rejectAll } from './lock-queue.ts';
 import type { WriteVerb } from './statements.ts';
 
 interface Statement {
@@ -9,7 +9,7 @@ interface Statement {
   readonly values: readonly SqliteValue[];
 }
 
-type Write = Waiting<Statement, number>;
+type Write = QueuedTask<Statement, number>;
 
 /** Writes of one turn of the event loop become one transaction. */
 export class WriteQueue {
@@ -32,7 +32,7 @@ export class WriteQueue {
     return this.#queue.idle();
   }
 
-  /** Returns those that the lock kept from being made; all others are settled. */
+  /** Returns the writes that have to wait for the lock, and settles all others. */
   #attempt(writes: readonly Write[]): Delayed<Write> | undefined {
     try {
       const opened = this.#connection.checked();
@@ -50,7 +50,7 @@ export class WriteQueue {
     try {
       handle.exec('BEGIN IMMEDIATE');
     } catch (error) {
-      // They have waited for the lock together. Run one by one, each would wait again.
+      // They have waited for the lock together. One by one, each would wait again.
       if (isBusy(error)) return { entries: writes, error };
       // A transaction of the host is open, and each write becomes part of it.
       return this.#runEach(opened, writes);
@@ -61,7 +61,7 @@ export class WriteQueue {
         changesIn(statements[verb].run(...values)),
       );
     } catch {
-      // A write that fails must not take the others with it.
+      // A write that fails must not fail the others.
       rollBack(handle);
       return this.#runEach(opened, writes);
     }

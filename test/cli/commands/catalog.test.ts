@@ -24,7 +24,7 @@ const OPERATIONS = [
 ];
 
 describe('catalog from-openapi', () => {
-  it('prints what --catalog reads, and tells what is deprecated and merged beside it', async () => {
+  it('prints a catalog for --catalog, and lists deprecated and merged operations on stderr', async () => {
     const file = filesOf({ 'shop.json': document });
     const printed = await run(['catalog', 'from-openapi', file('shop.json')]);
 
@@ -48,19 +48,22 @@ stand for several paths, which can only be granted together:
   it.each([
     ['prefix', [GET, 'GET:shop.example/root', POST]],
     ['operation', OPERATIONS],
-  ])('makes scopes of --granularity %s, also by its variable', async (granularity, scopes) => {
-    const file = filesOf({ 'shop.json': document });
-    const words = ['catalog', 'from-openapi', file('shop.json')];
-    const TOKENWRIGHT_GRANULARITY = granularity;
+  ])(
+    'creates scopes with --granularity %s, set by flag or variable',
+    async (granularity, scopes) => {
+      const file = filesOf({ 'shop.json': document });
+      const words = ['catalog', 'from-openapi', file('shop.json')];
+      const TOKENWRIGHT_GRANULARITY = granularity;
 
-    const given = await outcomeOf([...words, '--granularity', granularity]);
-    const found = await run([...words, '--json'], { TOKENWRIGHT_GRANULARITY });
+      const given = await outcomeOf([...words, '--granularity', granularity]);
+      const found = await run([...words, '--json'], { TOKENWRIGHT_GRANULARITY });
 
-    expect(given.json.scopes).toEqual(scopes);
-    expect(JSON.parse(found.stdout).scopes).toEqual(scopes);
-  });
+      expect(given.json.scopes).toEqual(scopes);
+      expect(JSON.parse(found.stdout).scopes).toEqual(scopes);
+    },
+  );
 
-  it('tells programs the same, with the files', async () => {
+  it('prints the same as JSON, with the file of each operation', async () => {
     const file = filesOf({ 'shop.json': document });
 
     const { json } = await outcomeOf(['catalog', 'from-openapi', file('shop.json'), '--json']);
@@ -81,7 +84,7 @@ stand for several paths, which can only be granted together:
     });
   });
 
-  it('tells of scopes on several servers once, and of nothing where there is nothing', async () => {
+  it('lists merged paths of several servers together, and omits empty sections', async () => {
     const servers = [{ url: 'https://b.example' }, { url: 'https://a.example' }];
     const file = filesOf({
       'two.json': { ...document, servers },
@@ -97,7 +100,7 @@ stand for several paths, which can only be granted together:
     expect(one.notes).toBe('1 scope of 1 operation in 1 document');
   });
 
-  it('takes hosts and the name of the root', async () => {
+  it('accepts --host and --root-name, and requires a host if the document has none', async () => {
     const { servers: _, ...nameless } = document;
     const file = filesOf({ 'shop.json': { ...nameless, paths: { '/': { get: {} } } } });
     const words = ['catalog', 'from-openapi', file('shop.json')];
@@ -110,7 +113,7 @@ stand for several paths, which can only be granted together:
     await expect(outcomeOf(words)).rejects.toThrow('hosts');
   });
 
-  it('follows references out of the folder of the document only as far as --root', async () => {
+  it('follows references outside the folder of the document only within --root', async () => {
     const file = filesOf({ 'shared.json': { get: {} } });
     mkdirSync(file('docs'));
     const paths = { '/orders': { $ref: '../shared.json' } };
@@ -119,16 +122,6 @@ stand for several paths, which can only be granted together:
 
     expect((await outcomeOf([...words, '--root', file('.')])).json.scopes).toEqual([`${GET}$`]);
     await expect(outcomeOf(words)).rejects.toThrow('leads to what cannot be read');
-  });
-
-  it('refuses a pipe, which might never end', async () => {
-    const ended = await runInShell(
-      'mkfifo "$1/a.json"; tokenwright catalog lint "$1/a.json"',
-      newFolder(),
-    );
-
-    expect(ended).toMatchObject({ code: 1, stdout: '' });
-    expect(ended.stderr).toMatch(/a\.json" must be a file or a folder\n$/);
   });
 
   it.each([
@@ -154,13 +147,13 @@ stand for several paths, which can only be granted together:
 
 describe('catalog lint', () => {
   it.each([
-    ['nothing', [GET, `${GET}2`], []],
-    ['an entry below another', [GET, `${GET}/old`], ['nested']],
-    ['a token service', [GET, 'POST:shop.example/token'], ['token_service']],
-    ['a host that has others below it', [GET, 'GET:eu.shop.example/orders'], ['apex']],
-    ['a parameter of a route', [GET, 'GET:shop.example/bills/:id'], ['parameter']],
-    ['nothing below what is closed', [`${GET}$`, `${GET}/{}$`], []],
-    ['what lies below an open one', [GET, `${GET}/{}$`], ['nested']],
+    ['nothing in unrelated entries', [GET, `${GET}2`], []],
+    ['an entry below an open entry', [GET, `${GET}/old`], ['nested']],
+    ['an endpoint of a token service', [GET, 'POST:shop.example/token'], ['token_service']],
+    ['a host with a subdomain in the catalog', [GET, 'GET:eu.shop.example/orders'], ['apex']],
+    ['a route parameter such as :id', [GET, 'GET:shop.example/bills/:id'], ['parameter']],
+    ['nothing below a closed entry', [`${GET}$`, `${GET}/{}$`], []],
+    ['a template below an open entry', [GET, `${GET}/{}$`], ['nested']],
   ])('finds %s', async (_, catalog, codes) => {
     const file = filesOf({ 'catalog.json': catalog });
 
@@ -174,7 +167,7 @@ describe('catalog lint', () => {
     );
   });
 
-  it('names the entries that a wildcard misses, and takes several files as one catalog', async () => {
+  it('names the entries that a wildcard misses, and reads several files as one catalog', async () => {
     const file = filesOf({ 'a.json': [GET, BILLS], 'b.json': ['GET:eu.shop.example/orders'] });
 
     const { text } = await outcomeOf(['catalog', 'lint', file('a.json'), file('b.json')]);
@@ -222,21 +215,24 @@ breaking: 1 of 2 tokens loses something`,
       false,
       `+ ${BILLS}\n- ${GET}\n\nnot breaking: none of 1 token loses anything`,
     ],
-  ])('tells what %j changes', async ([before = '', after = '', held], isNegative, text) => {
-    const file = filesOf(contents);
-    const flags = held === undefined ? [] : ['--tokens', file(held)];
+  ])(
+    'prints the changes for the files %j',
+    async ([before = '', after = '', held], isNegative, text) => {
+      const file = filesOf(contents);
+      const flags = held === undefined ? [] : ['--tokens', file(held)];
 
-    const outcome = await outcomeOf(['catalog', 'diff', file(before), file(after), ...flags]);
+      const outcome = await outcomeOf(['catalog', 'diff', file(before), file(after), ...flags]);
 
-    expect(outcome).toMatchObject({ isNegative, text });
-    expect(outcome.json.isBreaking).toBe(isNegative);
-    expect(Object.keys(outcome.json)).toEqual([
-      ...['added', 'removed', 'kept', 'tokens', 'isBreaking'],
-    ]);
-    expect(outcome.notes !== undefined).toBe(held === 'second.json');
-  });
+      expect(outcome).toMatchObject({ isNegative, text });
+      expect(outcome.json.isBreaking).toBe(isNegative);
+      expect(Object.keys(outcome.json)).toEqual([
+        ...['added', 'removed', 'kept', 'tokens', 'isBreaking'],
+      ]);
+      expect(outcome.notes !== undefined).toBe(held === 'second.json');
+    },
+  );
 
-  it('reads the answer of GET /token from standard input, and breaks a build', async () => {
+  it('reads a response of GET /token from standard input, and exits with 3 for a breaking change', async () => {
     const file = filesOf(contents);
     const words = ['catalog', 'diff', file('before.json'), file('after.json'), '--tokens', '-'];
 
@@ -252,7 +248,7 @@ breaking: 1 of 2 tokens loses something`,
     });
   });
 
-  it('shows what takes the place of prefixes', async () => {
+  it('marks operation scopes that replace prefix scopes', async () => {
     const file = filesOf({
       'shop.json': document,
       'tokens.json': [{ id: 'first', scopes: [GET], requested: [GET] }],
@@ -283,7 +279,7 @@ breaking: 1 of 1 token loses something`);
     expect(same.text).toBe('not breaking: no scope vanishes');
   });
 
-  it('masks a value that stands where the id should', async () => {
+  it('masks a token value that is given as an id', async () => {
     const value = `tw_1k1${'a'.repeat(55)}`;
     const file = filesOf({ ...contents, 'tokens.json': [{ id: value, scopes: [GET] }] });
     const words = ['catalog', 'diff', file('before.json'), file('after.json')];
@@ -304,7 +300,7 @@ breaking: 1 of 1 token loses something`);
     ['[{"id":"a","token":"canary"}]', 'token 1: scopes must be a JSON array'],
     ['[{"id":"a","scopes":[]},{"id":"b","scopes":["GET"]}]', 'token 2: scopes: scope 1: "GET"'],
     ['[{"id":"a","scopes":[],"requested":"canary"}]', 'token 1: requested must be a JSON array'],
-  ])('refuses the tokens %s', async (content, message) => {
+  ])('refuses the token file %s', async (content, message) => {
     const file = filesOf({ ...contents, 'tokens.json': content });
     const words = ['catalog', 'diff', file('before.json'), file('after.json')];
 
@@ -319,7 +315,7 @@ describe('catalog types', () => {
   it.each([
     [[], 'export type Scope ='],
     [['--name', 'Shop'], 'export type ShopScope ='],
-  ])('prints a declaration file with %j', async (flags, line) => {
+  ])('prints a declaration file with the flags %j', async (flags, line) => {
     const file = filesOf({ 'catalog.json': [GET] });
 
     const { text, json } = await outcomeOf(['catalog', 'types', file('catalog.json'), ...flags]);
@@ -328,7 +324,7 @@ describe('catalog types', () => {
     expect(json).toEqual({ types: `${text}\n` });
   });
 
-  it('refuses a name that is none', async () => {
+  it('refuses a name that is not an identifier', async () => {
     const file = filesOf({ 'catalog.json': [GET] });
 
     const ended = await run(['catalog', 'types', file('catalog.json'), '--name', 'my shop']);
@@ -345,7 +341,7 @@ describe('a catalog', () => {
     ['list.json', '{"a":"canary"}', 'is not an OpenAPI document'],
     ['list.json', '7', 'no catalog can be made'],
     ['list.yaml', 'a: canary', 'is not an OpenAPI document'],
-  ])('is refused with one line when %s holds %s', async (name, content, message) => {
+  ])('is refused with a one-line error if %s contains %s', async (name, content, message) => {
     const file = filesOf({ [name]: content });
     const outcome = outcomeOf(['catalog', 'lint', file(name)]);
 
@@ -353,7 +349,7 @@ describe('a catalog', () => {
     await expect(outcome).rejects.not.toThrow(/canary|\n/);
   });
 
-  it('may be a folder that holds one, and not one that is empty', async () => {
+  it('can be a folder with catalog files, but not an empty folder', async () => {
     const file = filesOf({ 'list.json': [GET], 'shop.json': document, 'notes.txt': 'canary' });
 
     expect((await outcomeOf(['catalog', 'lint', file('')])).notes).toContain('in 5 scopes');
@@ -362,11 +358,21 @@ describe('a catalog', () => {
     );
   });
 
+  it('cannot be a named pipe, which might never end', async () => {
+    const ended = await runInShell(
+      'mkfifo "$1/a.json"; tokenwright catalog lint "$1/a.json"',
+      newFolder(),
+    );
+
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr).toMatch(/a\.json" must be a file or a folder\n$/);
+  });
+
   it.each([
     [[GET, `${GET}/old`], 3, /^nested {2}/, /^1 finding/],
     [[GET], 0, /^$/, /^nothing found/],
     [['*:*/*'], 1, /^$/, /^tokenwright: .*catalog\.json: an entry of a catalog names .*\n$/],
-  ])('of %j ends lint with code %i', async (catalog, code, stdout, stderr) => {
+  ])('of %j makes lint exit with code %i', async (catalog, code, stdout, stderr) => {
     const file = filesOf({ 'catalog.json': catalog });
 
     const ended = await run(['catalog', 'lint', file('catalog.json')]);
@@ -377,7 +383,7 @@ describe('a catalog', () => {
   });
 });
 
-describe('the examples in the help', () => {
+describe('the help examples', () => {
   const paths = { '/orders': { get: {}, post: {} }, '/orders/{id}': { get: {} } };
   const contents = {
     'catalog.json': [
@@ -394,20 +400,20 @@ describe('the examples in the help', () => {
     ],
   };
 
-  it.each(COMMANDS)('$name prints what it says', async ({ example }) => {
+  it.each(COMMANDS)('$name prints the output that its help shows', async ({ example }) => {
     const file = filesOf(contents);
 
     const ended = await runInShell(`cd "$1" && tokenwright ${example.call}`, file(''));
 
-    // A part that goes into a file is not shown, nor what is told beside the rest.
+    // An example that redirects its output shows stderr, and any other shows stdout.
     const isRedirected = example.call.includes(' > ');
     expect((isRedirected ? ended.stderr : ended.stdout).trimEnd()).toBe(example.output);
     expect([0, 3]).toContain(ended.code);
   });
 });
 
-describe.skipIf(!existsSync(REAL_DATA))('catalog with real input', () => {
-  it('makes one catalog of 14 documents, compares, lints and types it', async () => {
+describe.skipIf(!existsSync(REAL_DATA))('catalog with real data', () => {
+  it('builds one catalog from 14 documents, and compares, lints and types it', async () => {
     const made = await outcomeOf(['catalog', 'from-openapi', `${REAL_DATA}oas`]);
     const file = filesOf({ 'made.json': made.text });
     const diff = (before: string, after: string) => outcomeOf(['catalog', 'diff', before, after]);
@@ -426,7 +432,7 @@ describe.skipIf(!existsSync(REAL_DATA))('catalog with real input', () => {
     expect(types.text.match(/^ {2}\| '/gm)).toHaveLength(made.json.scopes.length);
   });
 
-  it('finds the tokens that lose by it', async () => {
+  it('finds the tokens that lose scopes', async () => {
     const scopes = ['DELETE:oauth.openapi.it/token', 'GET:imprese.openapi.it/advance'];
     const file = filesOf({
       'tokens.json': [

@@ -5,7 +5,7 @@ import { outcomeOf, run } from '../support.ts';
 const ALL: readonly string[] = [...new Set(Object.values(CODES).flat())];
 
 describe('explain', () => {
-  it('prints the page about a code, without markup for the site', async () => {
+  it('prints the page of an error code without its website markup', async () => {
     const { code, stdout, stderr } = await run(['explain', 'invalid_ttl']);
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -14,16 +14,16 @@ describe('explain', () => {
     expect(stdout).not.toMatch(/^---|^#|```|\]\(|^description:/m);
   });
 
-  it.each(ALL)('knows %s, in lines that fit a terminal', async (code) => {
+  it.each(ALL)('prints a page for %s, in lines that fit a terminal', async (code) => {
     const { text } = await outcomeOf(['explain', code]);
-    // A message and a program are shown as they are.
+    // Messages and programs are printed verbatim, at any length.
     const lines = text.split('\n').filter((line) => !/^(?: {2}|"|- )/.test(line));
 
     expect(text.startsWith(`${code}\n`)).toBe(true);
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
   });
 
-  it('prints what the example in its help shows', async () => {
+  it('prints the output that its help shows', async () => {
     const { text } = await outcomeOf(['explain', 'uri_too_long']);
     const { stdout } = await run(['explain', '--help']);
     const [title, , sentence = ''] = text.split('\n');
@@ -31,7 +31,7 @@ describe('explain', () => {
     expect(stdout).toContain(`$ tokenwright explain uri_too_long\n  ${title}\n\n  ${sentence}`);
   });
 
-  it('lists all codes, and no page that is about none', async () => {
+  it('lists all error codes and no other pages', async () => {
     const { json, text } = await outcomeOf(['explain']);
 
     expect(json.map(({ code }: { code: string }) => code)).toEqual([...ALL].sort());
@@ -39,7 +39,7 @@ describe('explain', () => {
     for (const line of text.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
   });
 
-  it('gives the page as Markdown to programs', async () => {
+  it('returns the page as Markdown in JSON', async () => {
     const { json } = await outcomeOf(['explain', 'invalid_scope']);
 
     expect(json).toEqual({
@@ -54,7 +54,7 @@ describe('explain', () => {
     ['index', 'tokenwright explain lists all codes'],
     ['../guides/express', 'tokenwright explain lists all codes'],
     ['tw_1k1canary', 'tokenwright explain lists all codes'],
-  ])('refuses %s, and never repeats it', async (word, message) => {
+  ])('refuses %s without repeating it', async (word, message) => {
     const { code, stdout, stderr } = await run(['explain', word]);
 
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

@@ -22,7 +22,7 @@ const rowOf = (number: number, more: object = {}) => ({
 const linesOf = (...rows: readonly object[]) =>
   rows.map((row) => `${JSON.stringify(row)}\n`).join('');
 
-/** A data folder with an empty store and keys, and a file of what abilities mean. */
+/** A data folder with an empty store and keys, and a file that maps abilities to scopes. */
 async function newImport() {
   const data = newFolder();
   const map = filesOf({ 'map.json': MAP })('map.json');
@@ -37,22 +37,24 @@ async function newImport() {
 }
 
 describe('import', () => {
-  it('rehearses, imports, and can be repeated', async () => {
+  it('imports what --dry-run announced, and skips it when it is repeated', async () => {
     const { data, importOf } = await newImport();
     const rows = linesOf(rowOf(1), rowOf(2, { expires_at: '2026-02-01 00:00:00' }));
 
     const trial = await importOf(rows, '--dry-run');
     const first = await importOf(rows);
     const second = await importOf(rows);
-    const place = `SQLite in ${join(data, 'tokens.db')}`;
+    const storeName = `SQLite in ${join(data, 'tokens.db')}`;
 
     expect(trial.stdout).toBe(
-      `would import 1 of 2 rows into ${place}; nothing was written
+      `would import 1 of 2 rows into ${storeName}; nothing was written
   left out   1, expired or revoked there
   shortened  1, with an earlier expiry than there, or a first one\n`,
     );
-    expect(first.stdout).toContain(`imported 1 of 2 rows into ${place}\n`);
-    expect(second.stdout).toContain(`imported 0 of 2 rows into ${place}\n  skipped    1, imported`);
+    expect(first.stdout).toContain(`imported 1 of 2 rows into ${storeName}\n`);
+    expect(second.stdout).toContain(
+      `imported 0 of 2 rows into ${storeName}\n  skipped    1, imported`,
+    );
     for (const { code, stderr } of [trial, first, second]) {
       expect({ code, stderr }).toEqual({
         code: 0,
@@ -63,7 +65,7 @@ describe('import', () => {
     expect(JSON.parse(listed.stdout).tokens).toMatchObject([{ scopes: [READ], name: 'token 1' }]);
   });
 
-  it('makes values of the old system work in token verify, by a flag or a variable', async () => {
+  it('lets token verify accept old values with --foreign or its variable', async () => {
     const { data, importOf } = await newImport();
     await importOf(linesOf(rowOf(1)));
     const verify = (text: string, flags: readonly string[], environment = {}) =>
@@ -80,7 +82,7 @@ describe('import', () => {
     expect((await verify(textOf(1), ['--foreign', 'sanctum:x_'])).stdout).toContain('malformed');
   });
 
-  it('exits with 3 and names the lines that it refuses; a file has all of them', async () => {
+  it('exits with 3, lists some refused lines, and writes all of them to the --refused file', async () => {
     const { data, importOf } = await newImport();
     const bad = Array.from({ length: 25 }, (_, at) => rowOf(at, { abilities: '["none"]' }));
     const file = join(data, 'refused.jsonl');
@@ -114,7 +116,7 @@ describe('import', () => {
     });
   });
 
-  it('reads CSV of a table of one’s own, whose scopes are ours', async () => {
+  it('reads CSV of a custom table that holds tokenwright scopes', async () => {
     const { data } = await newImport();
     const digest = createHash('sha256').update('old-0123456789abcdef').digest('base64');
     const csv = `account,digest,scopes,expires_at,name
@@ -138,7 +140,7 @@ ada,${digest},*:shop.example/*,,
     expect(verify.code).toBe(0);
   });
 
-  it('expands scopes against a catalog, as serve does', async () => {
+  it('expands scopes against a catalog', async () => {
     const { data, importOf } = await newImport();
     const map = filesOf({ 'map.json': { all: ['*:shop.example/*'] } })('map.json');
     const catalog = filesOf({ 'c.json': [`${READ}$`, `${WRITE}$`] })('c.json');
@@ -150,7 +152,7 @@ ada,${digest},*:shop.example/*,,
     expect(JSON.parse(listed.stdout).tokens).toMatchObject([{ scopes: [`${READ}$`, `${WRITE}$`] }]);
   });
 
-  it('keeps within the longest lifetime of the service', async () => {
+  it('limits lifetimes to the maximum of the service', async () => {
     const { data, map } = await newImport();
     const flags = ['import', '--from', 'sanctum', '--map', map, '--data', data, '--ttl', '90d'];
     await run(flags, { TOKENWRIGHT_MAX_TTL: '1h' }, linesOf(rowOf(1)));
@@ -178,7 +180,7 @@ ada,${digest},*:shop.example/*,,
     expect(code).not.toBe(0);
   });
 
-  it('makes no store: a wrong folder would swallow the tokens', async () => {
+  it('does not create a store, since a wrong folder would swallow the tokens', async () => {
     const data = newFolder();
     const flags = ['import', '--from', 'sanctum', '--scope', READ, '--data', data];
     const { code, stderr } = await run(flags, {}, linesOf(rowOf(1)));
@@ -187,7 +189,7 @@ ada,${digest},*:shop.example/*,,
     expect(stderr).toContain('tokenwright migrate makes it');
   });
 
-  it('refuses an input that is no rows', async () => {
+  it('refuses a JSON array, and accepts empty input', async () => {
     const { importOf } = await newImport();
 
     expect(await importOf('[]')).toMatchObject({ code: 1 });
@@ -196,7 +198,7 @@ ada,${digest},*:shop.example/*,,
 });
 
 describe.skipIf(engines.length === 0).each(engines)('import into %s', (engine) => {
-  it('makes old values work in the ready service', { timeout: 60_000 }, async () => {
+  it('makes old values work in a running service', { timeout: 60_000 }, async () => {
     const { flags } = newStore(engine);
     const data = newFolder();
     const [map, catalog] = ['map.json', 'catalog.json'].map(
@@ -245,7 +247,7 @@ describe('serve --foreign', () => {
   it.each([
     ['sanctum,better-auth:old_:48,unkey:uk,prefixed-api-key:acme,keypal'],
     ['sha256:own:old-[0-9a-f]{16,64}(?:,x)?,sanctum:st_'],
-  ])('takes %s in its variable', async (formats) => {
+  ])('accepts %s from its variable', async (formats) => {
     const service = await serve(ACCOUNT.concat('--data', newFolder()), {
       TOKENWRIGHT_FOREIGN: formats,
     });

@@ -24,7 +24,7 @@ const SCOPE = 'GET:shop.example/orders';
 const DAY_SECONDS = 86_400;
 
 describe('keys new', () => {
-  it('makes a file for its owner only, of which nothing is printed', async () => {
+  it('creates a key file for its owner only, and prints no secret', async () => {
     const data = join(newFolder(), 'new');
     const file = join(data, 'keys.json');
 
@@ -42,7 +42,7 @@ describe('keys new', () => {
     expect((await service.stop()).code).toBe(0);
   });
 
-  it('never writes over a file', async () => {
+  it('never overwrites a file', async () => {
     const file = join(newFolder(), 'a.json');
     await outcomeOf(['keys', 'new', '--keys', file, '--kid', 'zz']);
     const before = readFileSync(file, 'utf8');
@@ -52,7 +52,7 @@ describe('keys new', () => {
     expect(keysIn(file)).toMatchObject([{ kid: 'zz' }]);
   });
 
-  it('prints keys for a vault only when asked to, and makes no file then', async () => {
+  it('prints keys with --print, and creates no file', async () => {
     const data = join(newFolder(), 'none');
 
     const printed = await outcomeOf(['keys', 'new', '--data', data, '--print']);
@@ -75,16 +75,16 @@ describe('a key file', () => {
     ['keys check'],
     ['keys rotate --data data'],
     ['serve --keys data/keys.json'],
-  ])('that is not there is looked for in the data, as %s tells', async (call) => {
-    const said = await inFolder(`tokenwright ${call}`);
+  ])('that is missing is reported by %s, with how to create it', async (call) => {
+    const printed = await inFolder(`tokenwright ${call}`);
 
-    expect(said).toContain('there is no key file "data/keys.json": ');
-    expect(said).toContain('serve and tokenwright keys new create it in the data folder');
-    expect(said).toContain('give --data or --keys (TOKENWRIGHT_KEYS)');
-    expect(said).not.toContain(elsewhere);
+    expect(printed).toContain('there is no key file "data/keys.json": ');
+    expect(printed).toContain('serve and tokenwright keys new create it in the data folder');
+    expect(printed).toContain('give --data or --keys (TOKENWRIGHT_KEYS)');
+    expect(printed).not.toContain(elsewhere);
   });
 
-  it('is found by what is said, where it was made in another place', async () => {
+  it('in the working directory is suggested if the data folder has none', async () => {
     const folder = newFolder();
     const made = await inFolder('tokenwright keys new --keys keys.json', folder);
     const missed = await inFolder('tokenwright keys check', folder);
@@ -93,14 +93,14 @@ describe('a key file', () => {
     expect(made).toContain('pass --keys keys.json to serve and token');
     expect(missed).toContain(elsewhere);
     expect(found).toContain('nothing found in keys.json');
-    // Where it is looked for anyway, there is nothing to be said.
-    const ours = await inFolder('tokenwright keys new');
-    expect(ours).toBe('created data/keys.json with the active key k1\n');
+    // No hint if the file is in the default location, or if no such file exists.
+    const created = await inFolder('tokenwright keys new');
+    expect(created).toBe('created data/keys.json with the active key k1\n');
     const missing = await inFolder('tokenwright keys check --keys keys.json');
     expect(missing).not.toContain(elsewhere);
   });
 
-  it('is named by serve, which says so when it leaves another one aside', async () => {
+  it('is named in the greeting of serve, with a hint about one that it ignores', async () => {
     const greeting = (folder: string, flags = '') =>
       inFolder(
         `exec 3< <(exec "$NODE" "$MAIN" serve --port 0 --data data --account ada:correct-horse ${flags}); sed /curl/q <&3; kill $!`,
@@ -116,7 +116,7 @@ describe('a key file', () => {
 });
 
 describe('keys rotate', () => {
-  it('adds an active key, and what was made before stays valid', async () => {
+  it('adds an active key, and keeps old values valid', async () => {
     const { file, rotate } = setUp();
     const old = await issued(file);
 
@@ -126,13 +126,13 @@ describe('keys rotate', () => {
       { kid: 'k1', status: 'verify' },
       { kid: 'k2', status: 'active' },
     ]);
-    expect(await old.isTaken()).toBe(true);
+    expect(await old.isAccepted()).toBe(true);
     expect((await issued(file)).value).toMatch(/^tw_1k2/);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(readdirSync(join(file, '..'))).toEqual(['keys.json']);
   });
 
-  it('leads through staging, so that no service meets a key that it does not know', async () => {
+  it('stages, activates and drops keys, so that no service meets an unknown key', async () => {
     const { file, rotate } = setUp();
     const old = await issued(file);
     const kids = async (...flags: string[]) =>
@@ -143,15 +143,15 @@ describe('keys rotate', () => {
     expect(staged.value).toMatch(/^tw_1k1/);
     expect(await kids('--activate', 'k2')).toEqual(['k1 verify', 'k2 active']);
     const next = await issued(file);
-    expect(await next.isTaken(behind)).toBe(true);
+    expect(await next.isAccepted(behind)).toBe(true);
 
     await expect(rotate('--drop', 'k1')).rejects.toThrow(
       'every token whose value was made with k1 would be refused from then on',
     );
-    expect(await old.isTaken()).toBe(true);
+    expect(await old.isAccepted()).toBe(true);
     expect(await kids('--drop', 'k1', '--yes')).toEqual(['k2 active']);
-    expect(await old.isTaken()).toBe(false);
-    expect(await next.isTaken()).toBe(true);
+    expect(await old.isAccepted()).toBe(false);
+    expect(await next.isAccepted()).toBe(true);
   });
 
   it.each([
@@ -172,7 +172,7 @@ describe('keys rotate', () => {
     expect(readdirSync(join(file, '..'))).toEqual(['keys.json']);
   });
 
-  it('names keys in turn as long as there are names', async () => {
+  it('names new keys k2 to k9, then ka', async () => {
     const { file, rotate } = setUp();
     for (let i = 2; i <= 10; i++) await rotate('--stage');
 
@@ -181,7 +181,7 @@ describe('keys rotate', () => {
     ]);
   });
 
-  it('lets only one of several change a file', async () => {
+  it('refuses to change a file while another command changes it', async () => {
     const { file, rotate } = setUp();
     writeFileSync(`${file}.new`, '');
 
@@ -191,7 +191,7 @@ describe('keys rotate', () => {
     expect(keysIn(file)).toHaveLength(1);
   });
 
-  it('loses no key when several change a file at once', async () => {
+  it('loses no key if several commands change a file concurrently', async () => {
     const { file } = setUp();
     const before = keysIn(file);
 
@@ -210,7 +210,7 @@ describe('keys rotate', () => {
     }
   });
 
-  it('changes the file that a link leads to', async () => {
+  it('changes the target of a symbolic link', async () => {
     const { file } = setUp();
     const link = join(newFolder(), 'keys.json');
     symlinkSync(file, link);
@@ -226,7 +226,7 @@ describe('keys rotate', () => {
     ['{"a":"canary"}', 'must be a JSON array of keys'],
     ['[canary', 'is not JSON'],
     ['[{"kid":"k1","secret":"canary","status":"active"}]', 'at least 32 random bytes'],
-  ])('touches no file that holds %s', async (content, message) => {
+  ])('refuses a file that contains %s, and leaves it unchanged', async (content, message) => {
     const file = join(newFolder(), 'keys.json');
     writeFileSync(file, content);
 
@@ -245,22 +245,34 @@ describe('keys check', () => {
 
   it.each<[string, unknown, string[]]>([
     ['nothing in good keys', [good, old], []],
-    ['nothing in those of a verifier', verifierKeys(good), []],
+    ['nothing in verifier keys', verifierKeys(good), []],
     [
-      'nothing in a hexadecimal one',
+      'nothing in a hexadecimal key',
       [{ ...good, secret: createHash('sha256').update('').digest('hex') }],
       [],
     ],
-    ['that none is active', [old], ['ring']],
-    ['that two are', [good, { ...good, kid: 'k2', secret: old.secret }], ['ring']],
-    ['a name that is used twice', [good, { ...old, kid: 'k1' }], ['ring']],
-    ['a secret that is used twice', [good, { ...old, secret: good.secret }], ['ring']],
+    ['a missing active key', [old], ['ring']],
+    ['two active keys', [good, { ...good, kid: 'k2', secret: old.secret }], ['ring']],
+    ['a duplicate kid', [good, { ...old, kid: 'k1' }], ['ring']],
+    ['a duplicate secret', [good, { ...old, secret: good.secret }], ['ring']],
     ['a secret that is too short', [{ ...good, secret: 'canary' }], ['key']],
-    ['a secret of one byte', [{ ...good, secret: 'A'.repeat(43) }], ['key']],
-    ['every key that is none', [{ kid: 'long' }, 'canary', good], ['key', 'key']],
-    ['words', [{ ...good, secret: 'canary-which-nobody-would-ever-guess-in-the-world' }], ['weak']],
-    ['text', [{ ...good, secret: base64url('Canary: Nobody Would Guess, 42 Times!') }], ['weak']],
-    ['few different bytes', [{ ...good, secret: base64url('Ab\u0001\u0002'.repeat(8)) }], ['weak']],
+    ['a secret of one repeated byte', [{ ...good, secret: 'A'.repeat(43) }], ['key']],
+    ['every malformed key', [{ kid: 'long' }, 'canary', good], ['key', 'key']],
+    [
+      'a secret of words',
+      [{ ...good, secret: 'canary-which-nobody-would-ever-guess-in-the-world' }],
+      ['weak'],
+    ],
+    [
+      'a secret of encoded text',
+      [{ ...good, secret: base64url('Canary: Nobody Would Guess, 42 Times!') }],
+      ['weak'],
+    ],
+    [
+      'a secret of few different bytes',
+      [{ ...good, secret: base64url('Ab\u0001\u0002'.repeat(8)) }],
+      ['weak'],
+    ],
   ])('finds %s', async (_, keys, codes) => {
     const file = fileOf(keys);
 
@@ -268,12 +280,12 @@ describe('keys check', () => {
 
     expect(outcome.json.map(({ code }: { code: string }) => code)).toEqual(codes);
     expect(outcome.isNegative).toBe(codes.length > 0);
-    const told = JSON.stringify(outcome);
-    expect(told).not.toContain(good.secret);
-    expect(told).not.toMatch(/canary/i);
+    const outcomeText = JSON.stringify(outcome);
+    expect(outcomeText).not.toContain(good.secret);
+    expect(outcomeText).not.toMatch(/canary/i);
   });
 
-  it('never takes a key that was made for a weak one', async () => {
+  it('never reports a generated key as weak', async () => {
     const keys = Array.from({ length: 60 }, (_, i) => ({
       ...generateKey(`a${'0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'[i]}`),
       status: i === 0 ? 'active' : 'verify',
@@ -291,7 +303,7 @@ describe('keys check', () => {
     [0o640, ['permissions']],
     [0o604, ['permissions']],
     [0o622, ['permissions']],
-  ])('looks at who may read the file: %o', async (mode, codes) => {
+  ])('checks the permissions of the file: %o', async (mode, codes) => {
     const file = fileOf([good]);
     chmodSync(file, mode);
 
@@ -300,7 +312,7 @@ describe('keys check', () => {
     expect(json.map(({ code }: { code: string }) => code)).toEqual(codes);
   });
 
-  it('ends with codes that a script can tell apart', async () => {
+  it('exits with different codes for no findings, findings and a missing file', async () => {
     const [right, wrong] = [fileOf([good]), fileOf([old])];
 
     const ends = await Promise.all(
@@ -313,22 +325,22 @@ describe('keys check', () => {
 });
 
 describe('keys verifier', () => {
-  it('prints keys that check values, and neither make nor show one', async () => {
+  it('prints keys that can only verify values, without the secret', async () => {
     const { file } = setUp();
-    const { value, isTaken } = await issued(file);
+    const { value, isAccepted } = await issued(file);
 
     const { json, notes } = await outcomeOf(['keys', 'verifier', '--keys', file]);
 
     expect(json).toEqual(verifierKeys(...keysIn(file)));
     expect(notes).toMatch(/^1 key that only verifies/);
-    expect(await isTaken(json)).toBe(true);
+    expect(await isAccepted(json)).toBe(true);
     expect(value).toMatch(/^tw_1k1/);
     expect(JSON.stringify(json)).not.toContain(String(keysIn(file)[0]?.secret));
   });
 });
 
-describe('the help on keys rotate', () => {
-  it('does not say that a year is enough, since a token may live longer with its old key', async () => {
+describe('the help for keys rotate', () => {
+  it('does not say that a year is enough, since an extended token keeps its old key longer', async () => {
     const { file, rotate } = setUp();
     const store = new MemoryTokenStore();
     const clock = manualClock();
@@ -351,8 +363,8 @@ describe('the help on keys rotate', () => {
   });
 });
 
-describe('the examples in the help on keys', () => {
-  it('print what they say, in order', async () => {
+describe('the help examples for keys', () => {
+  it('print the output that they show, in order', async () => {
     const folder = newFolder();
     const play = async (verb: string) => {
       const example = exampleOf(`keys ${verb}`);
@@ -384,15 +396,15 @@ function keysIn(file: string): KeyOptions[] {
   return JSON.parse(readFileSync(file, 'utf8'));
 }
 
-/** A value made with the keys of a file, and whether keys take it: those in the file by then. */
+/** A value issued with the keys of a file, and a check with these keys or those now in the file. */
 async function issued(file: string) {
   const store = new MemoryTokenStore();
   const serviceWith = (keys: readonly KeyOptions[]) =>
     new TokenService({ store, keys, prefix: 'tw' });
   const { value } = await serviceWith(keysIn(file)).issue({ account: 'ada', scopes: [SCOPE] });
-  const isTaken = async (keys = keysIn(file)) =>
+  const isAccepted = async (keys = keysIn(file)) =>
     (await serviceWith(keys).verify(value, { scope: SCOPE })).ok;
-  return { value, isTaken };
+  return { value, isAccepted };
 }
 
 function verifierKeys(...keys: readonly KeyOptions[]): KeyOptions[] {

@@ -27,7 +27,7 @@ import {
 const SCOPE = 'GET:shop.example/orders';
 
 describe('backup', () => {
-  it('copies the tokens of a running service, which work once the copy is restored', async () => {
+  it('copies the tokens of a running service, and they work after a restore', async () => {
     const [data, elsewhere] = [newFolder(), newFolder()];
     const service = await serve(['--data', data, ...ACCOUNT]);
     const issue = async () => {
@@ -40,7 +40,7 @@ describe('backup', () => {
     const kept = await issue();
     const backup = join(newFolder(), 'monday.db');
 
-    // Changes go on while the copy is made.
+    // Tokens are issued while the copy is made.
     const [made, ...more] = await Promise.all([
       run(['backup', backup, '--data', data]),
       ...range(20).map(issue),
@@ -59,7 +59,7 @@ describe('backup', () => {
     expect(made.stderr).toContain('keep a copy of keys.json in another place');
     expect(await restored.verify(kept, { scope: SERVED })).toMatchObject({ ok: true });
     expect(more).toHaveLength(20);
-    // The control: with other keys, nobody can use the same records.
+    // Control: with other keys, the same records accept no value.
     const others = new TokenService({
       store: SqliteTokenStore.open(join(elsewhere, 'tokens.db')),
       keys: [generateKey()],
@@ -69,7 +69,7 @@ describe('backup', () => {
     expect(await others.verify(kept, { scope: SERVED })).toMatchObject({ ok: false });
   });
 
-  it('is whole, for its owner only, and counts its records', async () => {
+  it('copies all records to a file for its owner only, and reports their number', async () => {
     const { data, folder } = await withTokens(3);
     const backup = join(folder, 'b.db');
 
@@ -82,7 +82,7 @@ describe('backup', () => {
     expect(await recordsIn(backup)).toEqual(await recordsIn(join(data, 'tokens.db')));
   });
 
-  it('leaves out a change that is not committed, and waits for nobody', async () => {
+  it('leaves out uncommitted changes, and does not wait for the writer', async () => {
     const { data, folder } = await withTokens(2);
     const writer = new DatabaseSync(join(data, 'tokens.db'));
     writer.exec('BEGIN IMMEDIATE; DELETE FROM tokens');
@@ -95,7 +95,7 @@ describe('backup', () => {
     expect([json.records, after.json.records]).toEqual([2, 0]);
   });
 
-  it('overwrites nothing, and leaves nothing where it fails', async () => {
+  it('overwrites nothing, and leaves no file behind if it fails', async () => {
     const { data, folder } = await withTokens(1);
     const taken = join(folder, 'taken.db');
     writeFileSync(taken, 'precious');
@@ -117,7 +117,7 @@ describe('backup', () => {
     ['mysql://ada:canary@db.internal/acme', 'mysqldump --single-transaction'],
     ['redis://ada:canary@db.internal', 'BGSAVE'],
     ['redis+cluster://ada:canary@db.internal', 'BGSAVE on each primary'],
-  ])('names the tool of the server for %s', async (store, tool) => {
+  ])('names the backup tool of the server for %s', async (store, tool) => {
     const refused = await run(['backup', join(newFolder(), 'b.db'), '--store', store]);
 
     expect(refused).toMatchObject({ code: 2, stdout: '' });
@@ -134,7 +134,7 @@ describe('backup', () => {
     expect(refused.stderr).toContain(message);
   });
 
-  it('says so where Node.js has no SQLite', async () => {
+  it('names the Node.js version to use if there is no node:sqlite', async () => {
     const { data, folder } = await withTokens(1);
     const refused = await run(['backup', join(folder, 'b.db'), '--data', data], {
       NODE_OPTIONS: '--no-experimental-sqlite',
@@ -143,7 +143,7 @@ describe('backup', () => {
     expect(refused.stderr).toContain('use Node.js 22.13 or later');
   });
 
-  it('prints what its example says', async () => {
+  it('prints the output that its help shows', async () => {
     const { data } = await withTokens(2);
     const example = exampleOf('backup');
     const { stdout } = await runInShell(`cd "$1" && tokenwright ${example.call}`, join(data, '..'));
@@ -151,10 +151,10 @@ describe('backup', () => {
   });
 });
 
-/** Of the example catalog. */
+/** A scope of the example catalog, which serve uses by default. */
 const SERVED = 'GET:acme.example/status';
 
-/** Bare, full, revoked, expired and rotated records of several accounts, more than one step. */
+/** Bare, full, revoked, expired and rotated records of several accounts, in more than one batch. */
 function records(): TokenRecord[] {
   const rotated = { previousDigest: new Uint8Array(32).fill(7), previousUntil: later(5) };
   return [
@@ -168,7 +168,7 @@ function records(): TokenRecord[] {
 }
 
 describe('copy', () => {
-  it.each(engines)('takes all records to %s and back, with every field', async (engine) => {
+  it.each(engines)('copies all records to %s and back, with every field', async (engine) => {
     const { url, table } = newStore(engine);
     const [first, last] = [await fileWith(records()), join(newFolder(), 'last.db')];
 
@@ -188,7 +188,7 @@ describe('copy', () => {
     expect(await recordsIn(last)).toEqual(await recordsIn(first));
   });
 
-  it('keeps values valid, with the same keys', async () => {
+  it('keeps values valid with the same keys', async () => {
     const { data, folder, tokens } = await withTokens(2);
     const target = join(folder, 'tokens.db');
     await outcomeOf(['copy', '--from', join(data, 'tokens.db'), '--to', `sqlite:${target}`]);
@@ -204,7 +204,7 @@ describe('copy', () => {
     expect(statSync(target).mode & 0o777).toBe(0o600);
   });
 
-  it('goes on where it was interrupted', async () => {
+  it('resumes after an interruption', async () => {
     const [from, to] = [await memoryWith(records()), new MemoryTokenStore()];
     let left = 30;
     const broken = withFaults(
@@ -226,7 +226,7 @@ describe('copy', () => {
     });
   });
 
-  it('counts a record that another copy has just made as copied before', async () => {
+  it('counts records of a concurrent copy as equal, and its own repeated inserts as copied', async () => {
     const [from, to] = [await memoryWith(records()), new MemoryTokenStore()];
     const twice = withFaults(to, faults.duplicate());
     expect(await copyRecords(from, twice, () => {})).toMatchObject({ copied: 125, equal: 0 });
@@ -238,7 +238,7 @@ describe('copy', () => {
     expect(await copyRecords(from, late, () => {})).toMatchObject({ copied: 0, equal: 125 });
   });
 
-  it('never overwrites another record of the same id, and tells of it', async () => {
+  it('never overwrites a different record with the same id, and reports the conflict', async () => {
     const other = newRecord('full', { account: 'eve' });
     const [from, to] = [await fileWith(records()), await fileWith([other])];
 
@@ -252,7 +252,7 @@ describe('copy', () => {
     expect((await recordsIn(to)).find(({ id }) => id === other.id)).toEqual(plain(other));
   });
 
-  it('brings what has changed since up to date, revocations among it', async () => {
+  it('updates records that changed since the last copy, including revocations', async () => {
     const from = await memoryWith([newRecord('one'), newRecord('two'), newRecord('three')]);
     const to = await memoryWith([newRecord('one'), newRecord('two'), newRecord('three')]);
     await from.revoke(newRecord('one').id, 'acme', later(1));
@@ -270,25 +270,29 @@ describe('copy', () => {
     ['a revocation', newRecord('one'), newRecord('one', { revokedAt: later(1) })],
     ['a later version', newRecord('one'), newRecord('one', { version: 2, name: 'new' })],
     [
-      'a difference in one version',
+      'the same version and other content',
       newRecord('one', { name: 'a' }),
       newRecord('one', { name: 'b' }),
     ],
     [
-      'a revocation at another time',
+      'another revocation time',
       newRecord('one', { revokedAt: later(1) }),
       newRecord('one', { revokedAt: later(2) }),
     ],
     ['another digest', newRecord('one', { digest: new Uint8Array(32) }), newRecord('one')],
-    ['another time', newRecord('one', { version: 2 }), newRecord('one', { createdAt: later(9) })],
-  ])('never takes %s of the target back', async (_, source, target) => {
+    [
+      'another creation time',
+      newRecord('one', { version: 2 }),
+      newRecord('one', { createdAt: later(9) }),
+    ],
+  ])('never overwrites a target record that has %s', async (_, source, target) => {
     const to = await memoryWith([target]);
     const done = await copyRecords(await memoryWith([source]), to, () => {});
     expect(done).toMatchObject({ copied: 0, updated: 0, conflicts: [source.id] });
     expect(await to.find([target.id])).toMatchObject([target]);
   });
 
-  it('says that a service still writes, if records differ that were no conflict', async () => {
+  it('reports a record that was inserted into the source after the copy as missing', async () => {
     const data = newFolder();
     const from = await fileWith(records());
     const to = join(data, 'tokens.db');
@@ -305,7 +309,7 @@ describe('copy', () => {
     expect(compared).toEqual({ records: 126, missing: 1, different: 0 });
   });
 
-  it('refuses an empty source, and makes nothing for it', async () => {
+  it('refuses an empty source, and creates no target', async () => {
     const [from, folder] = [await fileWith([]), newFolder()];
 
     const refused = await run(['copy', '--from', from, '--to', join(folder, 'to.db')]);
@@ -320,14 +324,14 @@ describe('copy', () => {
     ['./a.db', 'a.db'],
     ['postgres://ada:canary@db/acme', 'postgresql://eve@db/acme'],
     ['redis://db/0', 'redis://:canary@db/0'],
-  ])('refuses to copy %s to itself, which is %s', async (from, to) => {
+  ])('refuses to copy %s to the same store, given as %s', async (from, to) => {
     const { stderr, code } = await run(['copy', '--from', from, '--to', to]);
     expect(code).toBe(2);
     expect(stderr).toContain('--from and --to are the same store');
     expect(stderr).not.toContain('canary');
   });
 
-  it('takes both ends from the environment as well, and asks for one that is missing', async () => {
+  it('reads source and target from variables, and requires both', async () => {
     const [from, to] = [await fileWith(records()), join(newFolder(), 'to.db')];
     const both = { TOKENWRIGHT_COPY_FROM: from, TOKENWRIGHT_COPY_TO: to };
 
@@ -342,7 +346,7 @@ describe('copy', () => {
 });
 
 describe('progress', () => {
-  it('is one line of a terminal, and nothing elsewhere', () => {
+  it('is shown on one line of a terminal, and not elsewhere', () => {
     const written: string[] = [];
     const write = (text: string) => written.push(text);
 
@@ -355,7 +359,7 @@ describe('progress', () => {
   });
 });
 
-/** Tokens of a service in `data`, beside which there is room. */
+/** Tokens of a service in the folder `data`, which is the only entry of `folder`. */
 async function withTokens(count: number) {
   const folder = newFolder();
   const data = join(folder, 'data');

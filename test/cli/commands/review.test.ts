@@ -12,7 +12,7 @@ const BILLS = 'GET:shop.example/bills';
 
 const daysAgo = (days: number) => new Date(Date.now() - days * DAY_MS);
 
-/** A store with one narrow token of 200 days in the account `ada`, and a broad new one in `bob`. */
+/** A store with a narrow token of `ada` that is 200 days old, and a broad new token of `bob`. */
 async function storeWithTokens(data = newFolder()) {
   makeFolder(data);
   const store = SqliteTokenStore.open(join(data, 'tokens.db'));
@@ -29,7 +29,7 @@ const review = (data: string, ...flags: string[]) =>
   outcomeOf(['review', '--data', data, ...flags]);
 
 describe('review', () => {
-  it('prints what it finds, and exits with 3', async () => {
+  it('prints findings, and exits with 3', async () => {
     const data = await storeWithTokens();
     const { code, stdout, stderr } = await run(['review', '--data', data]);
 
@@ -44,7 +44,7 @@ describe('review', () => {
     expect(stderr).toBe(`2 findings about 2 tokens in SQLite in ${join(data, 'tokens.db')}\n`);
   });
 
-  it('prints a JSON array, finding by finding', async () => {
+  it('prints a JSON array with --json, also if nothing is found', async () => {
     const data = await storeWithTokens();
     const { code, stdout, stderr } = await run(['review', '--data', data, '--json']);
     const none = await run([...['review', '--data', data, '--json', '--account', 'nobody']]);
@@ -56,7 +56,7 @@ describe('review', () => {
     expect(none).toMatchObject({ code: 0, stdout: '[]\n', stderr: '' });
   });
 
-  it('ends well if its reader stops early', async () => {
+  it('exits normally if its reader closes the pipe early', async () => {
     const data = await storeWithTokens();
     const { stdout, stderr } = await runInShell(
       'set -o pipefail; tokenwright review --data "$1" --json | true; echo "$?"',
@@ -66,7 +66,7 @@ describe('review', () => {
     expect({ stdout, stderr }).toEqual({ stdout: '3\n', stderr: '' });
   });
 
-  it('finds nothing about one account that is well, and exits with 0', async () => {
+  it('finds nothing about an account without problems, and exits with 0', async () => {
     const data = await storeWithTokens();
     const { code, stdout, stderr } = await run([
       ...['review', '--data', data, '--account', 'ada', '--secret-older-than-days', '201'],
@@ -76,7 +76,7 @@ describe('review', () => {
     expect(stderr).toBe(`nothing found in SQLite in ${join(data, 'tokens.db')}\n`);
   });
 
-  it('prints the facts with --json, and never what is stored of a value', async () => {
+  it('prints the facts of a finding with --json, without the digest of the value', async () => {
     const data = await storeWithTokens();
     const { json } = await review(data, '--account', 'ada');
 
@@ -94,7 +94,7 @@ describe('review', () => {
     expect((await review(data, '--account', 'bob')).json).toMatchObject([{ code: 'broad' }]);
   });
 
-  it('reads the counts of a service, and the times of the flags', async () => {
+  it('uses the recorded usage, and the days in the flags', async () => {
     const data = await storeWithTokens();
     const usage = SqliteUsageStore.open(join(data, 'usage.db'));
     const { id } = newRecord('old');

@@ -25,13 +25,13 @@ describe('scopes explain', () => {
 
   it.each([
     [
-      'the scope that allows',
+      'a request that a scope allows',
       [`${GET},*:*.example/orders/7`, 'GET', 'shop.example', '/orders/7?x=1'],
       false,
       ['allowed  GET shop.example /orders/7', 'by       *:*.example/orders/7'],
     ],
     [
-      'a method that does not fit',
+      'a method that does not match',
       [GET, 'DELETE', 'shop.example', '/orders/7'],
       true,
       [
@@ -42,7 +42,7 @@ describe('scopes explain', () => {
       ],
     ],
     [
-      'a path that only begins alike',
+      'a path that only starts with the same text',
       [GET, 'GET', 'shop.example', '/orders2'],
       true,
       [
@@ -53,7 +53,7 @@ describe('scopes explain', () => {
       ],
     ],
     [
-      'the host that a wildcard does not reach',
+      'a host that a wildcard does not match',
       ['GET:*.shop.example/*', 'GET', 'shop.example', '/orders'],
       true,
       [
@@ -64,7 +64,7 @@ describe('scopes explain', () => {
       ],
     ],
     [
-      'a request that means two things',
+      'an ambiguous request',
       ['*:*/*', 'GET', 'shop.example', '/orders/../admin'],
       true,
       [
@@ -81,7 +81,7 @@ describe('scopes explain', () => {
         'reason   method_invalid: a method is a name in upper case, such as GET',
       ],
     ],
-  ])('tells of %s', async (_, words, isNegative, lines) => {
+  ])('explains %s', async (_, words, isNegative, lines) => {
     const outcome = await outcomeOf(['scopes', 'explain', ...words]);
 
     expect(outcome.text.split('\n')).toEqual(lines);
@@ -99,7 +99,7 @@ describe('scopes explain', () => {
         '           GET:shop.example/bills',
       ],
     ],
-  ])('tells what a catalog %s', async (_, target, lines) => {
+  ])('reports that the catalog %s the request', async (_, target, lines) => {
     const file = filesOf({ 'catalog.json': catalog });
     const words = [POST, 'GET', 'shop.example', target, '--catalog', file('catalog.json')];
 
@@ -110,7 +110,7 @@ describe('scopes explain', () => {
 
   it.each([
     [
-      'a template that does not stand for a named segment',
+      'a template, which does not match a named segment',
       'GET:shop.example/orders/{}$',
       '/orders/export',
       [
@@ -122,7 +122,7 @@ describe('scopes explain', () => {
       ],
     ],
     [
-      'a template that stands for any other',
+      'a template, which matches any other segment',
       'GET:shop.example/orders/{}$',
       '/orders/7',
       [
@@ -132,7 +132,7 @@ describe('scopes explain', () => {
       ],
     ],
     [
-      'a closed path, and what lies below it',
+      'a closed path, which does not match paths below it',
       'GET:shop.example/orders$',
       '/orders/7',
       [
@@ -144,7 +144,7 @@ describe('scopes explain', () => {
       ],
     ],
     [
-      'an open path, which opens all',
+      'an open path, which matches all paths below it',
       'GET:shop.example/orders',
       '/orders/export',
       [
@@ -154,7 +154,7 @@ describe('scopes explain', () => {
       ],
     ],
     [
-      'a request that means two things',
+      'an ambiguous request',
       '*:*/*',
       '/orders//7',
       [
@@ -162,7 +162,7 @@ describe('scopes explain', () => {
         'reason   path_empty_segment: the path contains an empty segment, which some servers drop',
       ],
     ],
-  ])('reads by the routes of a catalog %s', async (_, list, target, lines) => {
+  ])('applies the routes of a catalog to %s', async (_, list, target, lines) => {
     const routes = ['orders$', 'orders/{}$', 'orders/export$'];
     const file = filesOf({ 'catalog.json': routes.map((path) => `GET:shop.example/${path}`) });
     const request = ['GET', 'shop.example', target, '--catalog', file('catalog.json')];
@@ -172,7 +172,7 @@ describe('scopes explain', () => {
     expect(text.split('\n')).toEqual(lines);
   });
 
-  it('opens a named segment to a template without a catalog', async () => {
+  it('lets a template match a named segment without a catalog', async () => {
     const words = ['GET:shop.example/orders/{}$', 'GET', 'shop.example', '/orders/export'];
     expect((await outcomeOf(['scopes', 'explain', ...words])).text).toMatch(/^allowed/);
   });
@@ -180,7 +180,7 @@ describe('scopes explain', () => {
   it.each([
     ['operation', 'knows it as GET:shop.example/orders/{}$'],
     ['prefix', 'knows it as GET:shop.example/orders'],
-  ])('reads documents as catalogs of --granularity %s', async (granularity, line) => {
+  ])('reads OpenAPI documents with --granularity %s', async (granularity, line) => {
     const file = filesOf({
       'shop.json': {
         openapi: '3.1.0',
@@ -202,7 +202,7 @@ describe('scopes explain', () => {
     ['/', 'allowed  GET shop.example /root'],
     ['/?x=1', 'allowed  GET shop.example /root'],
     ['/x', 'refused  GET shop.example /x'],
-  ])('reads the target %s as a guard with a name for the root does', async (target, line) => {
+  ])('reads the target %s with --root-name, like a guard', async (target, line) => {
     const words = ['scopes', 'explain', 'GET:shop.example/root', 'GET', 'shop.example', target];
 
     const { text } = await outcomeOf([...words, '--root-name', 'root']);
@@ -212,7 +212,7 @@ describe('scopes explain', () => {
     await expect(outcomeOf([...words, '--root-name', 'a/b'])).rejects.toThrow('one segment');
   });
 
-  it('takes several catalogs as a shell spells them, after the operands and not before', async () => {
+  it('accepts several files after --catalog, but only after the operands', async () => {
     const file = filesOf({ 'a.json': ['GET:a.example/x'], 'b.json': ['GET:b.example/x'] });
     const request = ['*:*/*', 'GET', 'b.example', '/x'];
     const catalogs = ['--catalog', file('a.json'), file('b.json')];
@@ -225,7 +225,7 @@ describe('scopes explain', () => {
     );
   });
 
-  it('gives programs the same members as the library', async () => {
+  it('returns the same members as the library in JSON', async () => {
     const file = filesOf({ 'catalog.json': catalog, 'none.json': [] });
     const request = ['GET', 'shop.example', '/order', '--json'];
 
@@ -256,7 +256,7 @@ describe('scopes explain', () => {
     expect(empty.text).toContain('nothing: the list is empty');
   });
 
-  it('shows neither a query nor a control character', async () => {
+  it('prints neither a query string nor control characters', async () => {
     const words = [GET, 'GET', 'shop.example', '/a\u001b[31m?key=canary'];
 
     const { text } = await outcomeOf(['scopes', 'explain', ...words]);
@@ -292,7 +292,7 @@ describe('scopes expand', () => {
       ['GET:shop.example/bills', 'GET:shop.example/orders/7'],
       ['GET:shop.example/orders/7'],
     ],
-  ])('makes concrete scopes of %s', async (list, granted, narrowed) => {
+  ])('expands %s to concrete scopes', async (list, granted, narrowed) => {
     const file = filesOf(contents);
 
     const outcome = await outcomeOf(['scopes', 'expand', list, '--catalog', file('catalog.json')]);
@@ -307,7 +307,7 @@ describe('scopes expand', () => {
     ['GET:shop.example/order', 'catalog.json', 'known: GET:shop.example/orders'],
     ['GET:shop.example/bills/*', 'catalog.json', 'did you mean "GET:shop.example/bills"?'],
     ['GET:shop.example/orders', 'empty.json', 'the catalog is empty'],
-  ])('refuses %s with %s', async (list, catalog, message) => {
+  ])('refuses %s with the catalog %s', async (list, catalog, message) => {
     const file = filesOf(contents);
 
     const outcome = outcomeOf(['scopes', 'expand', list, '--catalog', file(catalog)]);
@@ -322,7 +322,7 @@ describe('scopes diff', () => {
     [GET, `${GET},${POST}`, `+ ${POST}`],
     [`${GET},${POST}`, GET, `- ${POST}`],
     [GET, `${GET},GET:shop.example/orders/7`, ''],
-  ])('tells what stands between %s and %s', async (before, after, text) => {
+  ])('prints the difference between %s and %s', async (before, after, text) => {
     const plain = await outcomeOf(['scopes', 'diff', before, after]);
     const strict = await outcomeOf(['scopes', 'diff', before, after, '--exit-code']);
 
@@ -343,7 +343,7 @@ describe('scopes minimize', () => {
     [`${GET}$,${GET}/{id},${GET}`, [GET]],
     [`${GET}$,${GET}/{id}$,${GET}/7$`, [`${GET}$`, `${GET}/{}$`]],
     [' GET:Shop.Example/orders , GET:shop.example/orders2', [GET, `${GET}2`]],
-  ])('writes %s in the fewest scopes', async (list, scopes) => {
+  ])('reduces %s to the fewest scopes', async (list, scopes) => {
     const outcome = await outcomeOf(['scopes', 'minimize', list]);
 
     expect(outcome).toMatchObject({ text: scopes.join('\n'), json: scopes });
@@ -372,7 +372,7 @@ describe('scopes minimize', () => {
     ['["GET:shop.example/orders"', 'is not JSON'],
     ['GET:shop.example/canary', 'is not JSON'],
     ['', 'is not JSON'],
-  ])('refuses a file with %s', async (content, message) => {
+  ])('refuses a file that contains %s', async (content, message) => {
     const file = filesOf({ 'list.json': content });
 
     const outcome = outcomeOf(['scopes', 'minimize', file('list.json')]);
@@ -386,8 +386,8 @@ describe('a LIST from standard input', () => {
   it.each([
     ['a JSON array', `\n ["${POST}", "${GET}"]`, `${GET}\n${POST}\n`],
     ['lines', `${POST}\r\n\n# a comment\n${GET}  # narrowed: below all\n`, `${GET}\n${POST}\n`],
-    ['nothing', '', ''],
-  ])('may be %s', async (_, input, stdout) => {
+    ['empty', '', ''],
+  ])('can be %s', async (_, input, stdout) => {
     expect(await run(['scopes', 'minimize', '-'], {}, input)).toEqual({
       code: 0,
       stdout,
@@ -399,7 +399,7 @@ describe('a LIST from standard input', () => {
     ['{"a":"canary"}', 'tokenwright: standard input must be a JSON array of scopes'],
     ['[canary', 'tokenwright: standard input is not JSON'],
     [`${GET}\nGET:canary example`, 'tokenwright: standard input: scope 2: '],
-  ])('is refused with one line when it is %s', async (input, message) => {
+  ])('is refused with a one-line error if it is %s', async (input, message) => {
     const ended = await run(['scopes', 'minimize', '-'], {}, input);
 
     expect(ended).toMatchObject({ code: 1, stdout: '' });
@@ -407,7 +407,7 @@ describe('a LIST from standard input', () => {
     expect(ended.stderr.trim()).not.toContain('\n');
   });
 
-  it('ends when standard input is closed, and when it is a folder', async () => {
+  it('is empty if standard input is closed, and refused if it is a folder', async () => {
     expect(await runInShell('tokenwright scopes minimize - <&-')).toEqual({
       code: 0,
       stdout: '',
@@ -430,7 +430,7 @@ describe('the commands', () => {
     ],
     [['scopes', 'diff', GET, POST], 0, /^\+ POST/],
     [['scopes', 'diff', GET, POST, '--exit-code'], 3, /^\+ POST/],
-  ])('end %j with code %i', async (words, code, stdout) => {
+  ])('called with %j exit with code %i', async (words, code, stdout) => {
     const ended = await run(words);
 
     expect(ended).toMatchObject({ code, stderr: '' });
@@ -451,7 +451,7 @@ describe('the commands', () => {
     [['scopes', 'minimize', 'get:a.example/b'], 1, 'did you mean "GET:a.example/b"?\n'],
     [['scopes', 'expand', GET, '--catalog', '/nowhere\n/at-all.json'], 1, 'there is no file'],
     [['scopes', 'minimize', `tw_1k1${'a'.repeat(55)}`], 1, '"tw_1k1aaaaaa…"'],
-  ])('end with one clear line for %j', async (words, code, message) => {
+  ])('called with %j fail with a one-line error', async (words, code, message) => {
     const ended = await run(words);
 
     expect(ended).toMatchObject({ code, stdout: '' });
@@ -460,7 +460,7 @@ describe('the commands', () => {
     expect(ended.stderr).not.toMatch(/=canary|"canary"|at file/);
   });
 
-  it('warn of a segment like :id, and of no other', async () => {
+  it('warn about a segment like :id, but not about an ordinary one', async () => {
     const file = filesOf({ 'catalog.json': CATALOG });
     const expand = (list: string) =>
       run(['scopes', 'expand', list, '--catalog', file('catalog.json')]);
@@ -482,14 +482,14 @@ describe('the commands', () => {
     [['scopes', 'minimize', GET, '-x'], "Unknown option '-x'"],
     [['scopes', 'minimize', GET, '--json=canary'], 'does not take an argument'],
     [['scopes', 'minimize', GET, '--exit-code'], "Unknown option '--exit-code'"],
-  ])('refuse the words %j', async (words, message) => {
+  ])('refuse the arguments %j', async (words, message) => {
     const outcome = outcomeOf(words.length === 2 ? [...words, '--'] : words);
 
     await expect(outcome).rejects.toThrow(message);
     await expect(outcome).rejects.not.toThrow(/canary|\n/);
   });
 
-  it('show help on all, on a group and on each', async () => {
+  it('show help for all commands, for a group and for one command', async () => {
     const all = await run(['--help']);
     const group = await run(['scopes', '--help']);
     const one = await run(['catalog', 'diff', '--nonsense', '-h']);
@@ -503,7 +503,7 @@ describe('the commands', () => {
   });
 
   it.each(ALL_COMMANDS)(
-    'tell flags, codes and members in the help on $name',
+    'document usage, exit codes and an example in the help for $name',
     ({ help, usage, name }) => {
       expect(help.startsWith(`tokenwright ${usage}\n`)).toBe(true);
       if (name !== 'migrate') expect(help).toContain('--json ');
@@ -512,7 +512,7 @@ describe('the commands', () => {
     },
   );
 
-  it('fit a terminal of 80 columns with their help, but for what they print', async () => {
+  it('print help that fits a terminal of 80 columns, except for its examples', async () => {
     const shown = new Set(
       ALL_COMMANDS.flatMap(({ example }) => `$ tokenwright ${example.call}\n${example.output}`)
         .flatMap((text) => text.split('\n'))
@@ -525,11 +525,11 @@ describe('the commands', () => {
       ...ALL_COMMANDS.map((each) => each.help),
       ...printed.map(({ stdout }) => stdout),
     ]) {
-      // What is shown as typed and printed may be as long as it is.
-      const said = help
+      // Examples show calls and their output verbatim, at any length.
+      const prose = help
         .split('\n')
         .filter((line) => !line.startsWith('  ') || !shown.has(line.trim()));
-      expect(said.filter((line) => line.length > 80)).toEqual([]);
+      expect(prose.filter((line) => line.length > 80)).toEqual([]);
     }
   });
 
@@ -543,7 +543,7 @@ describe('the commands', () => {
     [['token', 'lst'], 'did you mean list?'],
     [['keys', 'rotat'], 'did you mean rotate?'],
     [['token', 'canary'], 'a command is required after token: issue, derive, list, get'],
-  ])('name the nearest one when called as %j', async (words, message) => {
+  ])('suggest a command when called with %j', async (words, message) => {
     const ended = await run(words);
 
     expect(ended).toMatchObject({ code: 2, stdout: '' });
@@ -551,7 +551,7 @@ describe('the commands', () => {
     expect(ended.stderr).not.toContain(` ${words.at(-1)} `);
   });
 
-  it('end quietly when nobody reads what they print', async () => {
+  it('exit quietly if the reader of their output closes the pipe', async () => {
     const list = Array.from({ length: 4000 }, (_, i) => `${GET}/${'long-'.repeat(20)}${i}`);
     const file = filesOf({ 'list.json': list });
     const line = 'tokenwright scopes minimize "$1" | head -1; echo "$PIPESTATUS"';
@@ -561,17 +561,14 @@ describe('the commands', () => {
     expect(ended).toEqual({ code: 0, stdout: `${list[0]}\n0\n`, stderr: '' });
   });
 
-  it.skipIf(!existsSync('/dev/full'))(
-    'say so when there is no room for what they print',
-    async () => {
-      const ended = await runInShell('tokenwright scopes minimize "$1" > /dev/full', GET);
+  it.skipIf(!existsSync('/dev/full'))('report an error if the disk is full', async () => {
+    const ended = await runInShell('tokenwright scopes minimize "$1" > /dev/full', GET);
 
-      expect(ended.code).toBe(1);
-      expect(ended.stderr).toMatch(/^tokenwright: .*ENOSPC.*\n$/);
-    },
-  );
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toMatch(/^tokenwright: .*ENOSPC.*\n$/);
+  });
 
-  it('say so when a LIST is a folder', async () => {
+  it('report an error if a LIST is a folder', async () => {
     const ended = await run(['scopes', 'minimize', newFolder()]);
 
     expect(ended).toMatchObject({ code: 1, stdout: '' });
@@ -579,7 +576,7 @@ describe('the commands', () => {
   });
 });
 
-describe.skipIf(!existsSync(REAL_DATA))('scopes with real input', () => {
+describe.skipIf(!existsSync(REAL_DATA))('scopes with real data', () => {
   const catalog = `${REAL_DATA}catalog-270.json`;
 
   it('explains, expands, compares and minimizes 270 scopes', async () => {

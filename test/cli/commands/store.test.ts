@@ -11,30 +11,33 @@ const { postgres, redis, redisCluster } = inject('servers');
 const redisEngines = engines.filter((engine) => engine.startsWith('redis'));
 
 describe.skipIf(sqlEngines.length === 0)('migrate', () => {
-  it.each(sqlEngines)('makes the table in %s, and says whether it did', async (engine) => {
-    const { flags } = newStore(engine);
+  it.each(sqlEngines)(
+    'creates the tables in %s, and reports whether it changed anything',
+    async (engine) => {
+      const { flags } = newStore(engine);
 
-    const first = await run(['migrate', ...flags]);
-    const second = await run(['migrate', ...flags]);
-    const third = await run(['migrate', ...flags, '--json']);
+      const first = await run(['migrate', ...flags]);
+      const second = await run(['migrate', ...flags]);
+      const third = await run(['migrate', ...flags, '--json']);
 
-    expect(JSON.parse(third.stdout)).toEqual({
-      store: expect.stringContaining('at 127.0.0.1:'),
-      changed: false,
-    });
-    expect(first).toMatchObject({ code: 0, stderr: '' });
-    expect(first.stdout).toMatch(/at 127.0.0.1:\d+\/\w+: the tables are up to date now\n$/);
-    expect(second).toMatchObject({ code: 0, stderr: '' });
-    expect(second.stdout).toMatch(/the tables were up to date already\n$/);
-    const examined = await run(['doctor', ...flags, '--json']);
-    expect(examined.code).toBe(0);
-    expect(JSON.parse(examined.stdout)).toEqual({
-      findings: [],
-      countedSince: expect.stringMatching(/^20/),
-    });
-  });
+      expect(JSON.parse(third.stdout)).toEqual({
+        store: expect.stringContaining('at 127.0.0.1:'),
+        changed: false,
+      });
+      expect(first).toMatchObject({ code: 0, stderr: '' });
+      expect(first.stdout).toMatch(/at 127.0.0.1:\d+\/\w+: the tables are up to date now\n$/);
+      expect(second).toMatchObject({ code: 0, stderr: '' });
+      expect(second.stdout).toMatch(/the tables were up to date already\n$/);
+      const examined = await run(['doctor', ...flags, '--json']);
+      expect(examined.code).toBe(0);
+      expect(JSON.parse(examined.stdout)).toEqual({
+        findings: [],
+        countedSince: expect.stringMatching(/^20/),
+      });
+    },
+  );
 
-  it.each(sqlEngines)('makes the table of usage in %s, unless that is off', async (engine) => {
+  it.each(sqlEngines)('creates the usage table in %s, unless usage is off', async (engine) => {
     const { table, flags } = newStore(engine);
     const off = { TOKENWRIGHT_USAGE: 'off' };
     const readUsage = () => runSql(engine, `SELECT uses FROM ${table}_usage`);
@@ -51,33 +54,30 @@ describe.skipIf(sqlEngines.length === 0)('migrate', () => {
     await readUsage();
   });
 
-  it.each(sqlEngines)(
-    'prints for %s the SQL that makes the table, and touches nothing',
-    async (engine) => {
-      const { flags } = newStore(engine);
+  it.each(sqlEngines)('prints the SQL for %s, and changes nothing', async (engine) => {
+    const { flags } = newStore(engine);
 
-      const { code, stdout, stderr } = await run(['migrate', ...flags, '--print']);
-      const { stdout: json } = await run(['migrate', ...flags, '--print', '--json']);
-      expect(JSON.parse(json)).toEqual({ sql: stdout.trimEnd() });
-      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      expect(await run(['doctor', ...flags])).toMatchObject({ code: 3 });
+    const { code, stdout, stderr } = await run(['migrate', ...flags, '--print']);
+    const { stdout: json } = await run(['migrate', ...flags, '--print', '--json']);
+    expect(JSON.parse(json)).toEqual({ sql: stdout.trimEnd() });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(await run(['doctor', ...flags])).toMatchObject({ code: 3 });
 
-      await runSql(engine, stdout);
-      expect(await run(['doctor', ...flags])).toMatchObject({ code: 0, stdout: '' });
-      expect((await run(['migrate', ...flags])).stdout).toContain('were up to date already');
-    },
-  );
+    await runSql(engine, stdout);
+    expect(await run(['doctor', ...flags])).toMatchObject({ code: 0, stdout: '' });
+    expect((await run(['migrate', ...flags])).stdout).toContain('were up to date already');
+  });
 });
 
 describe.skipIf(redisEngines.length === 0)('migrate', () => {
-  it.each(redisEngines)('says that there is nothing to do in %s', async (engine) => {
+  it.each(redisEngines)('reports that there is nothing to do in %s', async (engine) => {
     const { flags } = newStore(engine);
 
-    const said = await run(['migrate', ...flags]);
+    const printed = await run(['migrate', ...flags]);
     const { stdout: json } = await run(['migrate', ...flags, '--json']);
 
-    expect(said).toMatchObject({ code: 0, stderr: '' });
-    expect(said.stdout).toMatch(/^Redis .*at .*: nothing to do, there is no schema\n$/);
+    expect(printed).toMatchObject({ code: 0, stderr: '' });
+    expect(printed.stdout).toMatch(/^Redis .*at .*: nothing to do, there is no schema\n$/);
     expect(JSON.parse(json)).toEqual({ store: expect.any(String), changed: false });
   });
 });
@@ -88,7 +88,7 @@ describe('migrate', () => {
     ['postgres://ada:canary@127.0.0.1:1/acme', 'CREATE TABLE "mine_usage"'],
     ['mariadb://ada:canary@127.0.0.1:1/acme', 'CREATE TABLE IF NOT EXISTS `mine`'],
     ['mariadb://ada:canary@127.0.0.1:1/acme', 'CREATE TABLE IF NOT EXISTS `mine_usage`'],
-  ])('needs neither a server nor a driver to print the SQL for %s', async (url, sql) => {
+  ])('prints SQL for %s without a server or a driver: %s', async (url, sql) => {
     const flags = ['--store', url, '--table', 'mine', '--print'];
 
     const printed = await run(['migrate', ...flags], withoutDrivers);
@@ -101,14 +101,14 @@ describe('migrate', () => {
   it.each([
     ['redis://127.0.0.1:1', 'Redis at 127.0.0.1:1'],
     ['redis+cluster://127.0.0.1:1', 'Redis Cluster at 127.0.0.1:1'],
-  ])('prints nothing for %s, and needs no server for it', async (store, name) => {
+  ])('prints no SQL for %s, without a server or a driver', async (store, name) => {
     const printed = await run(['migrate', '--store', store, '--print'], withoutDrivers);
 
     expect(printed).toMatchObject({ code: 0, stdout: '' });
     expect(printed.stderr).toBe(`${name}: nothing to do, there is no schema\n`);
   });
 
-  it.skipIf(postgres === undefined)('takes its settings from the environment too', async () => {
+  it.skipIf(postgres === undefined)('reads its settings from variables', async () => {
     const { url, table } = newStore('postgres');
     const environment = { TOKENWRIGHT_STORE: url, TOKENWRIGHT_TABLE: table };
 
@@ -117,7 +117,7 @@ describe('migrate', () => {
     expect(again.stdout).toContain('were up to date already');
   });
 
-  it.skipIf(postgres === undefined)('leaves a table alone that is not ours', async () => {
+  it.skipIf(postgres === undefined)('refuses a table with the wrong columns', async () => {
     const { table, flags } = newStore('postgres');
     await runSql('postgres', `CREATE TABLE ${table} (id text)`);
 
@@ -129,7 +129,7 @@ describe('migrate', () => {
 });
 
 describe('migrate of an SQLite file', () => {
-  it('makes the file for its owner only, and tells the next time that it is there', async () => {
+  it('creates the file for its owner only, and reports the next time that it is up to date', async () => {
     const data = join(newFolder(), 'data');
     const migrate = ['migrate', '--data', data];
     const file = join(data, 'tokens.db');
@@ -148,7 +148,7 @@ describe('migrate of an SQLite file', () => {
     expect((await run(['doctor', '--data', data])).code).toBe(0);
   });
 
-  it('brings an older one up to date, and refuses what is none', async () => {
+  it('brings an empty file up to date, and refuses a file that is not an SQLite database', async () => {
     const folder = newFolder();
     const [old, other] = [join(folder, 'old.db'), join(folder, 'other.db')];
     writeFileSync(old, '');
@@ -164,7 +164,7 @@ describe('migrate of an SQLite file', () => {
     expect(readFileSync(other, 'utf8')).toMatch(/^(?:no database )+$/);
   });
 
-  it('has no SQL to print, and makes nothing then', async () => {
+  it('refuses --print, and creates no file', async () => {
     const data = newFolder();
 
     const refused = await run(['migrate', '--data', data, '--print']);
@@ -176,7 +176,7 @@ describe('migrate of an SQLite file', () => {
 });
 
 describe('doctor', () => {
-  it.each(sqlEngines)('names faults of the table of leases in %s', async (engine) => {
+  it.each(sqlEngines)('reports a damaged or missing lease table in %s', async (engine) => {
     const { table, flags } = newStore(engine);
     await run(['migrate', ...flags]);
     const index = engine === 'postgres' ? `${table}_leases_by_end` : `by_end ON ${table}_leases`;
@@ -192,7 +192,7 @@ describe('doctor', () => {
     expect(await run(['doctor', ...flags])).toMatchObject({ code: 0, stdout: '' });
   });
 
-  it('examines the file of leases if there is one, and makes none', async () => {
+  it('examines the lease file if it exists, and creates none', async () => {
     const data = newFolder();
     const file = join(data, 'leases.db');
     await run(['migrate', '--data', data]);
@@ -208,35 +208,32 @@ describe('doctor', () => {
     expect(found.stdout).toMatch(/^leases_unusable {2}tokens with limited uses are refused/);
   });
 
-  it.skipIf(postgres === undefined)(
-    'tells what it found in words, and programs in JSON',
-    async () => {
-      const { flags } = newStore('postgres');
+  it.skipIf(postgres === undefined)('prints findings as text, or as JSON with --json', async () => {
+    const { flags } = newStore('postgres');
 
-      const found = await run(['doctor', ...flags]);
-      const listed = await run(['doctor', ...flags, '--json']);
+    const found = await run(['doctor', ...flags]);
+    const listed = await run(['doctor', ...flags, '--json']);
 
-      expect(found.code).toBe(3);
-      expect(found.stdout).toMatch(/^schema_missing {2}no token can be read/);
-      expect(found.stderr).toMatch(/^1 finding in PostgreSQL at 127\.0\.0\.1:\d+\/postgres\n$/);
-      expect(listed).toMatchObject({ code: 3, stderr: '' });
-      expect(JSON.parse(listed.stdout)).toEqual({
-        findings: [
-          {
-            code: 'schema_missing',
-            message: expect.stringContaining('run tokenwright migrate with'),
-          },
-        ],
-      });
-    },
-  );
+    expect(found.code).toBe(3);
+    expect(found.stdout).toMatch(/^schema_missing {2}no token can be read/);
+    expect(found.stderr).toMatch(/^1 finding in PostgreSQL at 127\.0\.0\.1:\d+\/postgres\n$/);
+    expect(listed).toMatchObject({ code: 3, stderr: '' });
+    expect(JSON.parse(listed.stdout)).toEqual({
+      findings: [
+        {
+          code: 'schema_missing',
+          message: expect.stringContaining('run tokenwright migrate with'),
+        },
+      ],
+    });
+  });
 
-  it('reads a whole SQLite file with --full', async () => {
+  it('reads the whole SQLite file with --full, and finds damage', async () => {
     const data = newFolder();
     await run(['migrate', '--data', data]);
     const file = join(data, 'tokens.db');
     const content = readFileSync(file);
-    // The kind of each page but the first, which is the second one at the earliest.
+    // Overwrites the type of every page except the first, which a quick check reads.
     for (let page = 4096; page < content.length; page += 4096) content[page] = 0;
     writeFileSync(file, content);
 
@@ -246,7 +243,7 @@ describe('doctor', () => {
     expect(JSON.parse(found.stdout).findings).toMatchObject([{ code: 'database_damaged' }]);
   });
 
-  it.skipIf(redis === undefined)('finds nothing where nothing is weak', async () => {
+  it.skipIf(redis === undefined)('finds nothing in a Redis without weak settings', async () => {
     const found = await run(['doctor', '--store', `${redis}/3`]);
 
     expect(found).toMatchObject({ code: 0, stdout: '' });
@@ -255,7 +252,7 @@ describe('doctor', () => {
     );
   });
 
-  it.skipIf(!isInstalled('redis'))('finds a Redis that keeps nothing', async () => {
+  it.skipIf(!isInstalled('redis'))('reports a Redis without persistence', async () => {
     const server = await startServer('redis', { settings: { appendonly: 'no' } });
     onTestFinished(() => server.stop());
 
@@ -265,28 +262,31 @@ describe('doctor', () => {
     expect(found.stdout).toMatch(/append-only|AOF|appendonly/i);
   });
 
-  it.skipIf(redis === undefined)('knows how many replicas are to be waited for', async () => {
-    const codes = async (url: string) => {
-      const { stdout } = await run(['doctor', '--store', url, '--json']);
-      return JSON.parse(stdout).findings.map(({ code }: { code: string }) => code);
-    };
+  it.skipIf(redis === undefined)(
+    'compares a Redis with the number of replicas in its URL',
+    async () => {
+      const codes = async (url: string) => {
+        const { stdout } = await run(['doctor', '--store', url, '--json']);
+        return JSON.parse(stdout).findings.map(({ code }: { code: string }) => code);
+      };
 
-    expect(await codes(`${redis}?replicas=0`)).toEqual([]);
-    expect(await codes(`${redis}?replicas=1`)).not.toEqual([]);
-    expect(await run(['doctor', '--store', `${redis}?replicas=many`])).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('replicas must be a whole number from 0 to 10'),
-    });
-  });
+      expect(await codes(`${redis}?replicas=0`)).toEqual([]);
+      expect(await codes(`${redis}?replicas=1`)).not.toEqual([]);
+      expect(await run(['doctor', '--store', `${redis}?replicas=many`])).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('replicas must be a whole number from 0 to 10'),
+      });
+    },
+  );
 
-  it.skipIf(redisCluster === undefined)('looks at a cluster', async () => {
+  it.skipIf(redisCluster === undefined)('examines a Redis cluster', async () => {
     const found = await run(['doctor', '--store', `${redisCluster}`, '--json']);
 
     expect([0, 3]).toContain(found.code);
     expect(Array.isArray(JSON.parse(found.stdout).findings)).toBe(true);
   });
 
-  it('looks at the SQLite file of a service, and makes none', async () => {
+  it('examines the SQLite file of a service, and fails if it is missing', async () => {
     const data = newFolder();
     const absent = await run(['doctor', '--data', data]);
     await (await serve(['--data', data, '--account', 'ada:correct-horse'])).stop();
@@ -300,7 +300,7 @@ describe('doctor', () => {
 });
 
 describe('doctor --full', () => {
-  it('counts the live tokens of each key', async () => {
+  it('counts the live values and the secrets of each key', async () => {
     const { data, as } = await storeWithTokens(3);
     const [first] = await tokensIn(data);
     await outcomeOf(['token', 'revoke', first ?? '', ...as]);
@@ -315,7 +315,7 @@ describe('doctor --full', () => {
 });
 
 describe('reseal', () => {
-  /** A store whose values can be shown again, and the flags of its commands. */
+  /** A store whose values can be shown again. */
   async function storeWithValues(count: number) {
     const data = newFolder();
     makeFolder(data);
@@ -329,7 +329,7 @@ describe('reseal', () => {
   const secretsOf = async (data: string) =>
     (await outcomeOf(['doctor', '--data', data, '--full'])).json.keys;
 
-  it('brings the secrets to the active key, once', async () => {
+  it('encrypts the secrets again with the active key, and only once', async () => {
     const { data } = await storeWithValues(3);
     await outcomeOf(['keys', 'rotate', '--data', data]);
     expect(await secretsOf(data)).toEqual([{ kid: 'k1', values: 3, secrets: 3 }]);
@@ -345,7 +345,7 @@ describe('reseal', () => {
     expect((await outcomeOf(['reseal', '--data', data])).json).toMatchObject({ resealed: 0 });
   });
 
-  it('says how many secrets no key opens, and exits with 3', async () => {
+  it('reports how many secrets no key can decrypt, and exits with 3', async () => {
     const { data } = await storeWithValues(2);
     const keys = join(newFolder(), 'keys.json');
     await outcomeOf(['keys', 'new', '--keys', keys, '--kid', 'k7']);
@@ -373,7 +373,7 @@ async function tokensIn(data: string): Promise<string[]> {
 }
 
 describe('purge', () => {
-  it('removes what ended long enough ago, and nothing that is valid', async () => {
+  it('removes records that ended before the given time, and no active token', async () => {
     const { data, tokens, as } = await storeWithTokens(3);
     const [kept, revoked, expired] = tokens;
     await outcomeOf(['token', 'revoke', revoked?.id ?? '', ...as]);
@@ -395,10 +395,10 @@ describe('purge', () => {
     expect(json.tokens.map(({ id }: { id: string }) => id)).toContain(kept?.id);
   });
 
-  it('removes at most as many as it is told to', async () => {
+  it('removes at most --limit records', async () => {
     const { data, as } = await storeWithTokens(3);
     await outcomeOf(['token', 'revoke', '--all', '--yes', ...as]);
-    // What was revoked in this very millisecond is not older.
+    // A record that was revoked in the current millisecond is not older than that.
     for (const revoked = Date.now(); Date.now() === revoked; );
     const purge = ['purge', '--data', data, '--older-than', '0s'];
 
@@ -406,7 +406,7 @@ describe('purge', () => {
     expect((await outcomeOf(purge)).json).toMatchObject({ purged: 1 });
   });
 
-  it('counts with --dry-run what would go, of how many, and removes nothing', async () => {
+  it('counts with --dry-run the records that it would remove, and removes nothing', async () => {
     const { data, tokens, as } = await storeWithTokens(5);
     for (const { id } of tokens.slice(0, 3)) await outcomeOf(['token', 'revoke', id, ...as]);
     for (const revoked = Date.now(); Date.now() === revoked; );
@@ -449,7 +449,7 @@ describe('purge', () => {
     await expect(outcomeOf(['purge', '--data', newFolder(), ...flags])).rejects.toThrow(message);
   });
 
-  it('prints what its example says', async () => {
+  it('prints the output that its help shows', async () => {
     const folder = newFolder();
     const { data, as } = await storeWithTokens(1, join(folder, 'data'));
     await outcomeOf(['token', 'revoke', '--all', '--yes', ...as]);
@@ -472,15 +472,15 @@ async function storeWithTokens(count: number, data = newFolder()) {
   return { data, tokens, as: ['--data', data, '--account', 'ada'] };
 }
 
-describe('the settings of a store', () => {
-  /** Without it, serve waits for a database that is away. */
-  const AT_ONCE = ['--store-wait', '0'];
+describe('the store settings', () => {
+  /** Without it, serve waits for a database that is down. */
+  const NO_WAIT = ['--store-wait', '0'];
   const url = 'postgres://ada:canary@127.0.0.1:1/acme';
 
   it.each([
     [
       'serve',
-      ['--store', url, ...AT_ONCE],
+      ['--store', url, ...NO_WAIT],
       1,
       'PostgreSQL at 127.0.0.1:1/acme cannot be used: nothing',
     ],
@@ -489,8 +489,8 @@ describe('the settings of a store', () => {
     ['migrate', ['--store', 'redis://ada:canary@127.0.0.1:1'], 1, 'Redis at 127.0.0.1:1 cannot be'],
     ['migrate', ['--store', 'redis://ada:canary@nowhere.invalid'], 1, 'no host of that name'],
     ['migrate', ['--store', 'redis+cluster://127.0.0.1:1'], 1, 'Cluster at 127.0.0.1:1 cannot be'],
-    ['serve', ['--store', 'mysql://ada:canary@127.0.0.1:1/acme', ...AT_ONCE], 1, 'MySQL at 127'],
-    ['serve', ['--store', 'redis://ada:canary@127.0.0.1:1', ...AT_ONCE], 1, 'Redis at 127.0.0.1:1'],
+    ['serve', ['--store', 'mysql://ada:canary@127.0.0.1:1/acme', ...NO_WAIT], 1, 'MySQL at 127'],
+    ['serve', ['--store', 'redis://ada:canary@127.0.0.1:1', ...NO_WAIT], 1, 'Redis at 127.0.0.1:1'],
     ['serve', ['--store', 'postgres//ada:canary@db.example'], 2, 'must begin with one of postgres'],
     ['serve', ['--store', 'postgres://ada:canary@db.example'], 2, 'postgres://user:password@host:'],
     ['serve', ['--store', url, '--table', 'can ary'], 1, 'table must be a name'],
@@ -504,23 +504,26 @@ describe('the settings of a store', () => {
     ['doctor', ['--store'], 2, 'argument missing'],
     ['serve', ['--max-stale-ms', '60001'], 2, 'must be a whole number from 0 to 60000'],
     ['serve', ['--max-stale-ms', '-1'], 2, 'must be a whole number from 0 to 60000'],
-  ])('end %s %j with one line that shows no password', async (verb, flags, code, message) => {
-    const environment = { TOKENWRIGHT_DATA: newFolder(), PORT: '0' };
+  ])(
+    'make %s %j fail with a one-line error that shows no password',
+    async (verb, flags, code, message) => {
+      const environment = { TOKENWRIGHT_DATA: newFolder(), PORT: '0' };
 
-    const ended = await run([verb, ...flags], environment);
+      const ended = await run([verb, ...flags], environment);
 
-    expect(ended).toMatchObject({ code, stdout: '' });
-    expect(ended.stderr).toContain(message);
-    expect(ended.stderr).toMatch(/^tokenwright: .*\n$/);
-    expect(ended.stderr).not.toMatch(/can.?ary/);
-  });
+      expect(ended).toMatchObject({ code, stdout: '' });
+      expect(ended.stderr).toContain(message);
+      expect(ended.stderr).toMatch(/^tokenwright: .*\n$/);
+      expect(ended.stderr).not.toMatch(/can.?ary/);
+    },
+  );
 
   it.each([
     ['serve', 'postgres://127.0.0.1:1/acme', 'pg'],
     ['migrate', 'mysql://127.0.0.1:1/acme', 'mysql2'],
     ['doctor', 'redis://127.0.0.1:1', 'ioredis'],
     ['serve', 'redis+cluster://127.0.0.1:1', 'ioredis'],
-  ])('tell %s with %s which package is missing', async (verb, store, name) => {
+  ])('make %s with %s name the package that is missing', async (verb, store, name) => {
     const environment = { TOKENWRIGHT_DATA: newFolder(), PORT: '0', ...withoutDrivers };
 
     const ended = await run([verb, '--store', store], environment);
@@ -531,7 +534,7 @@ describe('the settings of a store', () => {
   });
 });
 
-/** As if the package were installed alone: drivers are looked for where there are none. */
+/** Simulates an installation without drivers: they are looked up in a folder that has none. */
 const withoutDrivers = {
   NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(`
     import { registerHooks } from 'node:module';

@@ -7,21 +7,16 @@ import {
   MemoryTokenStore,
   TokenService,
 } from '../../../src/index.ts';
-import { listen, newFolder, outcomeOf, run, serve, serviceOn } from '../support.ts';
+import { hideVariables, listen, newFolder, outcomeOf, run, serve, serviceOn } from '../support.ts';
 
 const ORDERS = 'GET:shop.example/orders';
 const BILLS = 'GET:shop.example/bills';
 const BOTH = [BILLS, ORDERS];
 const VALUE = /^tw_1k1[0-9A-Za-z]{55}$/;
 
-beforeEach(() => {
-  for (const name of Object.keys(process.env)) {
-    if (name.startsWith('TOKENWRIGHT_')) vi.stubEnv(name, undefined);
-  }
-  return () => vi.unstubAllEnvs();
-});
+beforeEach(hideVariables);
 
-/** A token that holds both scopes, in a store as serve makes it. */
+/** A token with both scopes, in a store like that of serve. */
 async function stored() {
   const data = newFolder();
   const tokens = serviceOn(data);
@@ -32,7 +27,7 @@ async function stored() {
 }
 
 describe('token derive, with a store', () => {
-  it('makes a token of the account of the value, which names its parent', async () => {
+  it('issues a token for the account of the value, with the id of its parent', async () => {
     const { data, tokens, parent, derive } = await stored();
 
     const made = await derive('--scope', ORDERS);
@@ -53,7 +48,7 @@ describe('token derive, with a store', () => {
     expect(children.json.tokens).toMatchObject([{ id, parent: parent.id }]);
   });
 
-  it('takes what issue takes, and reads wildcards against the parent', async () => {
+  it('accepts the flags of issue, and expands wildcards against the parent', async () => {
     const { derive } = await stored();
 
     const made = await derive(
@@ -71,7 +66,7 @@ describe('token derive, with a store', () => {
     expect(made.json.expire - made.json.createdAt).toBe(900);
   });
 
-  it('reads the value from standard input, the variable, or the flag, which wins', async () => {
+  it('reads the value from standard input, the variable or the flag, and prefers the flag', async () => {
     const { data, parent } = await stored();
     const words = ['token', 'derive', '--scope', ORDERS, '--data', data];
     const TOKENWRIGHT_TOKEN = parent.value;
@@ -125,7 +120,7 @@ describe('token derive, with a store', () => {
     expect(stderr).not.toContain(parent.value);
   });
 
-  it('says no to the value of a token that has ended', async () => {
+  it('rejects the value of a revoked token', async () => {
     const { tokens, parent, derive } = await stored();
     await tokens.revoke('ada', parent.id);
 
@@ -139,7 +134,7 @@ describe('token derive, with a store', () => {
 });
 
 describe('token derive, with a service', () => {
-  it('needs no other credentials than the value', async () => {
+  it('needs no credentials other than the value', async () => {
     const { url, tokens, parent } = await served();
     const derive = (...words: readonly string[]) =>
       outcomeOf(['token', 'derive', '--url', url, '--token', parent.value, ...words]);
@@ -164,14 +159,14 @@ describe('token derive, with a service', () => {
     expect(await derive('--scope', ORDERS)).toMatchObject({ json: null, isNegative: true });
   });
 
-  it.each(['tw_nonsense', 'a\nb', 'ä'])('says no to %j', async (value) => {
+  it.each(['tw_nonsense', 'a\nb', 'ä'])('rejects the value %j', async (value) => {
     const { url } = await served();
     const words = ['token', 'derive', '--url', url, '--scope', ORDERS, '--token', value];
 
     expect(await outcomeOf(words)).toMatchObject({ json: null, isNegative: true });
   });
 
-  it('sends no password that a variable holds', async () => {
+  it('does not send the password of a variable', async () => {
     const { url, parent, headers } = await served();
     vi.stubEnv('TOKENWRIGHT_USER', 'ada');
     vi.stubEnv('TOKENWRIGHT_PASSWORD', 'canary');
@@ -181,7 +176,7 @@ describe('token derive, with a service', () => {
     expect(headers).toEqual([`Bearer ${parent.value}`]);
   });
 
-  it('says what the service must be run with', async () => {
+  it('names the flag that the service lacks, and reports an address without a service', async () => {
     const plain = await serve(['--data', newFolder(), '--account', 'ada:correct-horse']);
     const derive = (url: string) =>
       outcomeOf(['token', 'derive', '--url', url, '--scope', ORDERS, '--token', 'tw_canary']);
@@ -195,7 +190,7 @@ describe('token derive, with a service', () => {
   });
 });
 
-/** A service that derives, and the token of an account. */
+/** A service with derivation, and a token of an account. */
 async function served() {
   const tokens = new TokenService({
     store: new MemoryTokenStore(),

@@ -17,7 +17,7 @@ describe('token explain', () => {
   }
 
   it.each([[['GET', URL_OF_ORDERS]], [['--scope', `${ORDERS}/7`]]])(
-    'says by which scope %j is allowed',
+    'names the scope that allows %j',
     async (need) => {
       const { id, explain } = await setUpStore();
 
@@ -29,7 +29,7 @@ describe('token explain', () => {
     },
   );
 
-  it('says what does not match, and what would be enough', async () => {
+  it('names the part that does not match, and a scope that would be enough', async () => {
     const { id, explain } = await setUpStore();
 
     const { text, json, isNegative } = await explain(id, 'POST', URL_OF_ORDERS);
@@ -44,7 +44,7 @@ describe('token explain', () => {
     expect(isNegative).toBe(true);
   });
 
-  it('names similar scopes of a catalog', async () => {
+  it('suggests similar scopes of a catalog', async () => {
     const { id, explain } = await setUpStore();
 
     const { text, json } = await explain(
@@ -59,7 +59,7 @@ describe('token explain', () => {
     expect(text).toContain(`catalog  does not know it; did you mean\n           ${ORDERS}`);
   });
 
-  it('says that a token is suspended, and what is ambiguous about a request', async () => {
+  it('reports that a token is suspended, and why a request is ambiguous', async () => {
     const { id, explain, tokens } = await setUpStore();
     const dots = await explain(id, 'GET', 'https://shop.example/a/../orders');
     await tokens.patch('ada', id, { suspended: true });
@@ -80,7 +80,7 @@ describe('token explain', () => {
   });
 
   it.each([[['GET']], [[]], [['GET', URL_OF_ORDERS, '--scope', ORDERS]]])(
-    'needs one need, not %j',
+    'requires either a request or --scope, not %j',
     async (need) => {
       const { id, explain } = await setUpStore();
 
@@ -88,7 +88,7 @@ describe('token explain', () => {
     },
   );
 
-  it('says the same of a service', async () => {
+  it('gives the same answers for a service', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT, '--catalog', file()]);
     const { body } = await call(service, '/token', { method: 'POST', body: { scopes: [ORDERS] } });
     vi.stubEnv('TOKENWRIGHT_USER', 'ada');

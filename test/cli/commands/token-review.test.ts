@@ -31,7 +31,7 @@ async function storeWithTokens(count = 1): Promise<{ data: string; ids: string[]
 describe('token review', () => {
   const review = (...flags: string[]) => run(['token', 'review', ...flags]);
 
-  it('prints what it finds about the tokens of the account, and exits with 3', async () => {
+  it('prints findings about the tokens of one account, and exits with 3', async () => {
     const { data, ids } = await storeWithTokens();
 
     const { code, stdout, stderr } = await review('--data', data, '--account', 'ada');
@@ -47,7 +47,7 @@ describe('token review', () => {
     });
   });
 
-  it('takes the days', async () => {
+  it('applies --secret-older-than-days, and checks its range', async () => {
     const { data } = await storeWithTokens();
     const within = (days: string) =>
       review('--data', data, '--account', 'ada', '--secret-older-than-days', days);
@@ -57,7 +57,7 @@ describe('token review', () => {
     expect((await within('0')).stderr).toContain('1 to 3650');
   });
 
-  it('says the same of a service, which hands it out in pages', async () => {
+  it('prints the same findings for a service, which returns them in pages', async () => {
     const { data, ids } = await storeWithTokens(120);
     const local = await run(['token', 'review', '--data', data, '--account', 'ada', '--json'], {
       TOKENWRIGHT_USAGE: 'off',

@@ -10,6 +10,7 @@ import { engines, newStore } from '../databases.ts';
 import {
   exampleOf,
   filesOf,
+  hideVariables,
   listen,
   newFolder,
   outcomeOf,
@@ -24,12 +25,7 @@ const ORDERS = 'GET:shop.example/orders';
 const BILLS = 'GET:shop.example/bills';
 const VALUE = /^tw_1k1[0-9A-Za-z]{55}$/;
 
-beforeEach(() => {
-  for (const name of Object.keys(process.env)) {
-    if (name.startsWith('TOKENWRIGHT_')) vi.stubEnv(name, undefined);
-  }
-  return () => vi.unstubAllEnvs();
-});
+beforeEach(hideVariables);
 
 describe('the tokens of a store', () => {
   it('are issued, listed, shown, modified, rotated, verified and revoked', async () => {
@@ -76,7 +72,7 @@ describe('the tokens of a store', () => {
     expect((await outcomeOf(['token', 'list', ...as])).text).toBe('');
   });
 
-  it('have a new value that waits for its first use, or is canceled before that', async () => {
+  it('can get a new value that waits for its first use, or is canceled before that', async () => {
     const { flags, as } = setUp();
     const issued = await outcomeOf(['token', 'issue', ...as, '--scope', ORDERS]);
     const { id } = issued.json;
@@ -102,7 +98,7 @@ describe('the tokens of a store', () => {
     expect(await isGood(issued.text)).toBe(false);
   });
 
-  it('are limited by flags, one by one, and used as often as that allows', async () => {
+  it('get limits by flags, one by one, and verify enforces them', async () => {
     const { as, flags } = setUp();
     const limitFlags = ['--address', '10.0.0.1/32', '--address', '2001:db8::/32', '--uses', '2'];
     const issue = ['token', 'issue', ...as, '--scope', ORDERS];
@@ -122,16 +118,16 @@ describe('the tokens of a store', () => {
     expect(await limitsOf([...modify, '--name', 'x'])).toEqual({ addresses, uses: 3 });
 
     const verify = ['token', 'verify', ...flags, '--scope', ORDERS, '--token', issued.text];
-    const isTaken = async (...more: string[]) => (await outcomeOf([...verify, ...more])).json;
-    expect(await isTaken()).toMatchObject({ ok: false, reason: 'address_unknown' });
-    expect(await isTaken('--address', '::1')).toMatchObject({ reason: 'address_denied' });
-    // Each of these is a process of its own to the store.
+    const isAccepted = async (...more: string[]) => (await outcomeOf([...verify, ...more])).json;
+    expect(await isAccepted()).toMatchObject({ ok: false, reason: 'address_unknown' });
+    expect(await isAccepted('--address', '::1')).toMatchObject({ reason: 'address_denied' });
+    // For the store, each call is a separate process.
     for (let use = 0; use < 3; use++) {
-      expect(await isTaken('--address', '10.0.0.1')).toMatchObject({ ok: true });
+      expect(await isAccepted('--address', '10.0.0.1')).toMatchObject({ ok: true });
     }
-    expect(await isTaken('--address', '10.0.0.1')).toMatchObject({ reason: 'limit_exceeded' });
+    expect(await isAccepted('--address', '10.0.0.1')).toMatchObject({ reason: 'limit_exceeded' });
     expect(await limitsOf([...modify, '--address', '', '--uses', ''])).toBeUndefined();
-    expect(await isTaken()).toMatchObject({ ok: true });
+    expect(await isAccepted()).toMatchObject({ ok: true });
   });
 
   it.each([
@@ -139,7 +135,7 @@ describe('the tokens of a store', () => {
     [['--uses', '0'], /--uses must be/],
     [['--rate', '100'], /--rate must be a number and a time, such as 100\/60s/],
     [['--rate', '1/2d'], /--rate must be a whole number from 1 to 86400/],
-  ])('take no %j', async (args, message) => {
+  ])('refuse the limit %j', async (args, message) => {
     const { as } = setUp();
 
     const { code, stderr } = await run(['token', 'issue', ...as, '--scope', ORDERS, ...args]);
@@ -148,7 +144,7 @@ describe('the tokens of a store', () => {
     expect(stderr).toMatch(message);
   });
 
-  it('are nobody else’s: each verb tells the same of another account’s and of none', async () => {
+  it('look the same to another account as tokens that do not exist', async () => {
     const { token, as, flags } = await withToken();
     const verbs = [['get'], ['modify', '--ttl', '60'], ['revoke'], ['rotate']];
 
@@ -164,7 +160,7 @@ describe('the tokens of a store', () => {
     expect((await outcomeOf(['token', 'get', token.id, ...as])).json.version).toBe(1);
   });
 
-  it('are expanded against a catalog, and without one wildcards are not kept unasked', async () => {
+  it('with wildcards require a catalog to expand them, or --patterns to keep them', async () => {
     const { as } = setUp();
     const file = filesOf({ 'catalog.json': [ORDERS, BILLS] });
     const issue = (...flags: string[]) =>
@@ -193,7 +189,7 @@ describe('the tokens of a store', () => {
     'modify ID --ttl 60',
     `modify ID --remove-scope ${BILLS}`,
     `verify --scope ${ORDERS} --token VALUE`,
-  ])('need no catalog for %s', async (words) => {
+  ])('need no readable catalog for %s', async (words) => {
     const { tokens, flags, as } = setUp();
     const token = await tokens.issue({ account: 'ada', scopes: [ORDERS, BILLS] });
     vi.stubEnv('TOKENWRIGHT_CATALOG', broken());
@@ -208,7 +204,7 @@ describe('the tokens of a store', () => {
     `issue --scope ${ORDERS}`,
     `modify ID --scope ${ORDERS}`,
     `modify ID --add-scope ${BILLS}`,
-  ])('are granted nothing while the catalog cannot be read: %s', async (words) => {
+  ])('get no new scopes while the catalog cannot be read: %s', async (words) => {
     const { token, as } = await withToken();
     vi.stubEnv('TOKENWRIGHT_CATALOG', broken());
 
@@ -217,7 +213,7 @@ describe('the tokens of a store', () => {
     await expect(outcome).rejects.toThrow(/broken\.json/);
   });
 
-  it('are named by the catalog where a value is refused', async () => {
+  it('are refused with the entry of the catalog that was needed', async () => {
     const { token, flags } = await withToken();
     vi.stubEnv(
       'TOKENWRIGHT_CATALOG',
@@ -230,7 +226,7 @@ describe('the tokens of a store', () => {
     expect(refused.json).toMatchObject({ ok: false, needed: 'GET:shop.example/x' });
   });
 
-  it('are checked by the routes of a catalog', async () => {
+  it('are verified by the routes of a catalog', async () => {
     const { tokens, flags } = setUp();
     const scopes = [`${ORDERS}/{}$`];
     const { value } = await tokens.issue({ account: 'ada', scopes });
@@ -251,7 +247,7 @@ describe('the tokens of a store', () => {
     await expect(verify('7', ['--catalog', broken()])).rejects.toThrow(/broken\.json/);
   });
 
-  it('are listed by scope, in pages as far as wanted, and it is told when there are more', async () => {
+  it('are listed by scope and up to --limit, with a note if there are more', async () => {
     const { tokens, as } = setUp();
     for (const scope of [ORDERS, BILLS, ORDERS]) {
       await tokens.issue({ account: 'ada', scopes: [scope] });
@@ -308,7 +304,7 @@ describe('the tokens of a store', () => {
     expect(namesIn(await ask('list'))).toEqual(['CI one', 'ci two']);
   });
 
-  it('tell what a change would come to, and are not changed by that', async () => {
+  it('are not changed by modify --dry-run, which prints the difference', async () => {
     const { token, as } = await withToken();
     const change = ['--scope', BILLS, '--name', '', '--expire', '2026-12-31T12:00:00+01:00'];
 
@@ -325,7 +321,7 @@ describe('the tokens of a store', () => {
     expect(made.json).not.toHaveProperty('name');
   });
 
-  it('keep their expiry unless another is given, in seconds or with a unit', async () => {
+  it('keep their expiry unless --ttl sets another, in seconds or with a unit', async () => {
     const { token, as } = await withToken();
     const modify = (...change: string[]) =>
       outcomeOf(['token', 'modify', token.id, ...as, ...change]);
@@ -344,7 +340,7 @@ describe('the tokens of a store', () => {
     expect(after).not.toHaveProperty('metadata');
   });
 
-  it('are all revoked only by whoever means it', async () => {
+  it('are all revoked only with --yes', async () => {
     const { token, as } = await withToken();
     const all = ['token', 'revoke', '--all', ...as];
 
@@ -354,7 +350,7 @@ describe('the tokens of a store', () => {
     expect((await outcomeOf(['token', 'get', token.id, ...as])).isNegative).toBe(true);
   });
 
-  it('are shown again by the service only when they were made with --reveal always', async () => {
+  it('are shown again by the service only if they were issued with --reveal always', async () => {
     const { as, data } = setUp();
     const issue = async (when: string) =>
       (await outcomeOf(['token', 'issue', ...as, '--scope', ORDERS, '--reveal', when])).json;
@@ -383,7 +379,7 @@ describe('token verify', () => {
     [['POST', 'https://shop.example/orders'], 'enough   POST:shop.example/orders'],
     [['--scope', ORDERS], `allowed  ${ORDERS}\nby       ${ORDERS}\n`],
     [['--scope', '*:*/*'], 'enough   *:*/*'],
-  ])('decides %j', async (need, text) => {
+  ])('prints the verdict for %j', async (need, text) => {
     const { token, flags } = await withToken();
 
     const outcome = await outcomeOf(['token', 'verify', ...need, ...flags, '--token', token.value]);
@@ -393,7 +389,7 @@ describe('token verify', () => {
     expect(outcome.isNegative ?? false).toBe(!text.startsWith('allowed'));
   });
 
-  it('reads the value from standard input, the variable, or the flag, which wins', async () => {
+  it('reads the value from standard input, the variable or the flag, and prefers the flag', async () => {
     const { token, flags } = await withToken();
     const words = ['token', 'verify', '--scope', ORDERS, ...flags];
     const TOKENWRIGHT_TOKEN = token.value;
@@ -412,7 +408,7 @@ describe('token verify', () => {
     );
   });
 
-  it('is content with the keys of a verifier, with which nothing can be issued', async () => {
+  it('works with verifier keys, which cannot issue tokens', async () => {
     const { token, flags, data } = await withToken();
     const { text } = await outcomeOf(['keys', 'verifier', '--data', data]);
     const keys = filesOf({ 'verifier.json': text })('verifier.json');
@@ -498,7 +494,7 @@ describe('the tokens behind a service', () => {
     expect((await ask(['resume', first])).json).toMatchObject({ state: 'active', version: 3 });
   });
 
-  it('are listed over as many pages as there are', async () => {
+  it('are listed across all pages', async () => {
     const { ask } = await served();
     for (let i = 0; i < 3; i++) await ask(['issue', '--scope', ORDERS]);
 
@@ -510,7 +506,7 @@ describe('the tokens behind a service', () => {
     expect(two.json).toEqual({ tokens: all.json.tokens.slice(0, 2), isWhole: false });
   });
 
-  it('are not asked for by a value, which would end up in the logs of the service', async () => {
+  it('are never looked up by value, which would end up in the logs of the service', async () => {
     const { ask } = await served();
     const { json } = await ask(['issue', '--scope', ORDERS]);
 
@@ -532,15 +528,18 @@ describe('the tokens behind a service', () => {
     [['modify', 'x', '--ttl', '1', '--dry-run'], {}, 2, '--dry-run is for a store'],
     [['verify', '--scope', ORDERS, '--token', 'canary'], {}, 1, 'must be those of --introspection'],
     [['list', '--account', 'bob'], {}, 2, '--account is for a store'],
-  ])('end %j with %j as %i', async (words, environment, code, message) => {
-    const { ask } = await served();
+  ])(
+    'make %j with the variables %j exit with code %i',
+    async (words, environment, code, message) => {
+      const { ask } = await served();
 
-    const refused = ask(words, 'ada', environment);
+      const refused = ask(words, 'ada', environment);
 
-    await expect(refused).rejects.toThrow(message);
-    await expect(refused).rejects.toMatchObject({ exitCode: code });
-    await expect(refused).rejects.not.toThrow('canary');
-  });
+      await expect(refused).rejects.toThrow(message);
+      await expect(refused).rejects.toMatchObject({ exitCode: code });
+      await expect(refused).rejects.not.toThrow('canary');
+    },
+  );
 
   it.each([
     ['http://127.0.0.1:1', 1, 'http://127.0.0.1:1 cannot be reached'],
@@ -548,7 +547,7 @@ describe('the tokens behind a service', () => {
     ['ftp://canary.example', 2, 'must be like'],
     ['http://a.example/?canary', 2, 'must be like'],
     ['http://ada:canary@a.example', 2, 'must hold no user and password'],
-  ])('cannot be had at %s', async (url, code, message) => {
+  ])('are not available at %s', async (url, code, message) => {
     const environment = { TOKENWRIGHT_USER: 'ada', TOKENWRIGHT_PASSWORD: 'canary' };
 
     const ended = await run(['token', 'list', '--url', url], environment);
@@ -559,7 +558,7 @@ describe('the tokens behind a service', () => {
     expect(ended.stderr).not.toContain('canary');
   });
 
-  it('must be those of a token service, and its introspection must be on', async () => {
+  it('require a token service, and verify requires --introspection', async () => {
     const { url } = await served();
     vi.stubEnv('TOKENWRIGHT_USER', 'ada');
     vi.stubEnv('TOKENWRIGHT_PASSWORD', 'pw');
@@ -574,7 +573,7 @@ describe('the tokens behind a service', () => {
   });
 });
 
-describe('an answer that is not one of a token service', () => {
+describe('an unexpected response of a service', () => {
   it.each([
     [502, {}, '<h1>canary</h1>', 'does not answer as a token service does (502)'],
     [200, {}, 'canary', 'does not answer as a token service does (200)'],
@@ -582,7 +581,7 @@ describe('an answer that is not one of a token service', () => {
     [302, { location: 'http://127.0.0.1:1/canary' }, '', 'cannot be reached, or does not answer'],
     [503, { 'retry-after': '7' }, '{"message":"busy"}', 'with 503: busy; try again in 7 s'],
     [404, {}, '{"message":"x","code":"not_found"}', undefined],
-  ])('is told as what it is: %i %j %s', async (status, headers, body, message) => {
+  ])('is recognized and explained: %i %j %s', async (status, headers, body, message) => {
     const server = createServer((_, response) => response.writeHead(status, headers).end(body));
     vi.stubEnv('TOKENWRIGHT_USER', 'ada');
     vi.stubEnv('TOKENWRIGHT_PASSWORD', 'pw');
@@ -619,7 +618,7 @@ describe.skipIf(engines.length === 0).each(engines)('the tokens in %s', (engine)
   });
 });
 
-describe('where the tokens are', () => {
+describe('the location of the tokens', () => {
   const url = ['--url', 'http://127.0.0.1:1'];
 
   it.each<[string[], NodeJS.ProcessEnv, string]>([
@@ -641,7 +640,7 @@ describe('where the tokens are', () => {
       'lead to two places',
     ],
     [[], { TOKENWRIGHT_URL: 'http://127.0.0.1:1' }, '--user (TOKENWRIGHT_USER) is required'],
-  ])('is refused as %j with %j', async (flags, environment, message) => {
+  ])('cannot be given by %j with the variables %j', async (flags, environment, message) => {
     const { data } = setUp();
     vi.stubEnv('TOKENWRIGHT_DATA', data);
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
@@ -649,7 +648,7 @@ describe('where the tokens are', () => {
     await expect(outcomeOf(['token', 'list', ...flags])).rejects.toThrow(message);
   });
 
-  it('is told by flags before variables', async () => {
+  it('is taken from flags before variables', async () => {
     const { token, data, as } = await withToken();
     vi.stubEnv('TOKENWRIGHT_URL', 'http://127.0.0.1:1');
     const file = ['--store', `sqlite://${join(data, 'tokens.db')}`];
@@ -662,7 +661,7 @@ describe('where the tokens are', () => {
   });
 });
 
-describe('the words of token', () => {
+describe('invalid arguments of token', () => {
   it.each([
     [['issue'], '--scope is required'],
     [['issue', '--scope', 'canary'], '--scope must be scopes separated by commas'],
@@ -704,7 +703,7 @@ describe('the words of token', () => {
     [['verify', 'GET', 'https://a/x', '--scope', ORDERS, '--token', 'x'], 'either <METHOD>'],
     [['issue', '--scop', ORDERS], "Unknown option '--scop'; did you mean --scope?; see"],
     [['issue', '--password', 'canary'], "Unknown option '--password'; see"],
-  ])('are refused as %j', async (words, message) => {
+  ])('are refused: %j', async (words, message) => {
     const { as, flags } = setUp();
     const where = words[0] === 'verify' ? flags : as;
 
@@ -715,8 +714,8 @@ describe('the words of token', () => {
   });
 });
 
-describe('what token prints', () => {
-  it('is the value alone on standard output, once, and the rest beside it', async () => {
+describe('the output of token', () => {
+  it('shows the secret of a value exactly once, alone on standard output', async () => {
     const { data } = setUp();
     const as = `--data ${data} --account ada`;
     const line = `T=$(tokenwright token issue ${as} --scope ${ORDERS}) && echo "<$T>" &&
@@ -731,7 +730,7 @@ describe('what token prints', () => {
     expect((stdout + stderr).split(secretIn(value))).toHaveLength(2);
   });
 
-  it('names the token also where there is no room for its value', async () => {
+  it('names the id of a new token even if its value cannot be written', async () => {
     const { data } = setUp();
     const as = `--data ${data} --account ada`;
 
@@ -744,7 +743,7 @@ describe('what token prints', () => {
     expect(full.stderr).not.toMatch(/tw_1k1[0-9A-Za-z]{55}/);
   });
 
-  it('ends quietly when nobody reads on', async () => {
+  it('ends quietly if the reader closes the pipe', async () => {
     const { tokens, data } = setUp();
     for (let i = 0; i < 500; i++) {
       await tokens.issue({ account: 'ada', scopes: [`${ORDERS}/${'long-'.repeat(40)}${i}`] });
@@ -774,7 +773,7 @@ describe('what token prints', () => {
     expect(lines[1]).toMatch(/^\w{22} {2}\S+Z {2}n{19}… {2}GET:.*…$/);
   });
 
-  it('shows no control character of a name', async () => {
+  it('replaces control characters in a name', async () => {
     const { token, as } = await withToken();
 
     const shown = await outcomeOf(['token', 'modify', token.id, ...as, '--name', 'a\u202eb']);
@@ -783,8 +782,8 @@ describe('what token prints', () => {
   });
 });
 
-describe('the examples in the help on token', () => {
-  it('print what they say, in order', async () => {
+describe('the help examples for token', () => {
+  it('print the output that they show, in order', async () => {
     const folder = newFolder();
     const [data, file] = [join(folder, 'data'), join(folder, 'value.txt')];
     makeFolder(data);
@@ -818,7 +817,7 @@ describe('the examples in the help on token', () => {
   });
 });
 
-/** What is never the same twice, made the same. */
+/** Replaces values, ids and times, which differ in each run. */
 function plain({ stdout, stderr }: Pick<Run, 'stdout' | 'stderr'>): string {
   return (stdout + stderr)
     .replaceAll(/tw_1k1\w+…?/g, '<value>')
@@ -826,19 +825,19 @@ function plain({ stdout, stderr }: Pick<Run, 'stdout' | 'stderr'>): string {
     .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, '<time>');
 }
 
-/** The part of a value that nobody else may see. */
+/** The secret part of a value. */
 function secretIn(value: string): string {
   return value.slice('tw_1k1'.length + 22, -6);
 }
 
-/** A store of its own, as serve makes it, and what leads to it. */
+/** A store like that of serve, and the flags to use it. */
 function setUp(data = newFolder()) {
   const tokens = serviceOn(data);
   const flags = ['--data', data];
   return { data, tokens, flags, as: [...flags, '--account', 'ada'] };
 }
 
-/** A service that listens, whose account is `ada`, and which a resource server `rs` may ask. */
+/** A running service with the account `ada` and the resource server `rs`. */
 async function served() {
   const catalog = [BILLS, ORDERS];
   const tokens = new TokenService({
@@ -865,7 +864,7 @@ async function served() {
   return { url, ask, catalog };
 }
 
-/** The same, with a token in it. */
+/** Like `setUp`, with a token in the store. */
 async function withToken(): Promise<
   ReturnType<typeof setUp> & { token: Token & { value: string } }
 > {

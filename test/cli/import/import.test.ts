@@ -54,7 +54,7 @@ async function* linesOf(rows: readonly object[]) {
 }
 
 describe('importRows', () => {
-  it('imports rows, skips those that are there, and refuses each other one by its line', async () => {
+  it('imports valid rows, refuses each bad row by its line, and skips known rows when repeated', async () => {
     const { run, refused, progress, tokens } = importing();
     const rows = Array.from({ length: 250 }, (_, number) => rowOf(number));
     const faults = new Map<number, object>([
@@ -86,7 +86,7 @@ describe('importRows', () => {
     expect(await run(given)).toMatchObject({ imported: 0, skipped: 246, refused: 5 });
   });
 
-  it('leaves out what has ended, and suspends what was disabled', async () => {
+  it('leaves out expired and revoked rows, and suspends disabled ones', async () => {
     const { run, tokens, inDays } = importing();
     const report = await run([
       rowOf(1, { expires_at: inDays(-1) }),
@@ -109,7 +109,7 @@ describe('importRows', () => {
     expect(await reasonOf(4)).toBe('ok');
   });
 
-  it('gives an expiry to what never expired or lived too long, and no longer life to anything', async () => {
+  it('shortens rows that never expire or expire too late, and extends none', async () => {
     const { run, tokens, inDays } = importing();
     const report = await run([
       rowOf(1),
@@ -125,7 +125,7 @@ describe('importRows', () => {
     expect(expiries).toEqual([inDays(30), inDays(365), inDays(365), inDays(9)]);
   });
 
-  it('keeps name, metadata and the time of issue', async () => {
+  it('keeps the name, the metadata and the creation time', async () => {
     const { run, tokens, inDays } = importing();
     const facts = { name: 'ci', metadata: { team: 'web' } };
     await run([rowOf(1, { ...facts, created_at: inDays(-100) })]);
@@ -137,14 +137,14 @@ describe('importRows', () => {
     });
   });
 
-  it('gives all rows to the account that is given', async () => {
+  it('assigns all rows to the given account', async () => {
     const { run, tokens } = importing({ account: 'acme' });
     await run([rowOf(1), rowOf(2, { account: undefined })]);
 
     expect((await tokens.list({ account: 'acme' })).tokens).toHaveLength(2);
   });
 
-  it('writes nothing in a dry run, and reports the same', async () => {
+  it('writes nothing in a dry run, and returns the same report', async () => {
     const { run, store } = importing();
     const rows = [rowOf(1), rowOf(2, { digest: 'x' }), rowOf(3)];
     const trial = await run(rows, { dryRun: true });
@@ -156,7 +156,7 @@ describe('importRows', () => {
     expect(report).toMatchObject({ imported: 2, refused: 1 });
   });
 
-  it('says how far it came when the store fails, and goes on when it is run again', async () => {
+  it('reports its progress if the store fails, and resumes when it is run again', async () => {
     const { run, store } = importing();
     const rows = Array.from({ length: 300 }, (_, number) => rowOf(number));
     let calls = 0;
@@ -182,7 +182,7 @@ describe('the rights of a row', () => {
   const rights = (options: Partial<ConstructorParameters<typeof Rights>[0]> = {}) =>
     new Rights({ map: undefined, scopes: [], refuses: (scope) => scope.includes('*'), ...options });
 
-  it('are those of the map, each scope once', () => {
+  it('are the scopes of the map, each of them once', () => {
     expect(rights({ map: map() }).scopesOf(['orders:read', '*', 'old'])).toEqual([
       SCOPE,
       'POST:a.example/x',
@@ -190,7 +190,7 @@ describe('the rights of a row', () => {
     expect(rights({ map: map() }).scopesOf(['old'])).toEqual([]);
   });
 
-  it('are refused if the map does not have one of its permissions', () => {
+  it('are refused if the map lacks one of its permissions', () => {
     const of = (name: string) => () => rights({ map: map() }).scopesOf(['orders:read', name]);
 
     expect(of('orders:write')).toThrow('--map has no "orders:write": add it, with []');
@@ -198,7 +198,7 @@ describe('the rights of a row', () => {
     expect(of('a"b\u001b[2J')).toThrow('--map has no (its name is not shown)');
   });
 
-  it('are those of --scope for a row that says nothing, or for all without a map', () => {
+  it('are those of --scope for a row without permissions, or for all rows without a map', () => {
     const scopes = ['GET:a.example/y'];
 
     expect(rights({ map: map(), scopes }).scopesOf(undefined)).toEqual(scopes);
@@ -208,7 +208,7 @@ describe('the rights of a row', () => {
     expect(() => rights({ map: map() }).scopesOf(undefined)).toThrow('give --scope for such rows');
   });
 
-  it('are its own scopes without either, and no wildcards that nobody asked for', () => {
+  it('are its own scopes without a map and --scope, with wildcards only if they are allowed', () => {
     const refuses = () => false;
 
     expect(rights().scopesOf([SCOPE])).toEqual([SCOPE]);
@@ -221,7 +221,7 @@ describe('the rights of a row', () => {
     [{}, 'must be a JSON object'],
     [{ a: SCOPE }, '"a" must be a JSON array of scopes'],
     [{ a: [SCOPE, 'x'] }, '"a": scope 2: '],
-  ])('need a map that is one: %j', (content, message) => {
+  ])('require a valid map, not %j', (content, message) => {
     expect(() => mapOf(content)).toThrow(message);
   });
 });

@@ -9,7 +9,7 @@ async function* chunksOf(text: string | Uint8Array, size: number) {
     yield bytes.subarray(start, start + size);
 }
 
-/** What rows hold, or why they are refused, with their lines. */
+/** The columns of each row, or why it is refused, with its line. */
 async function read(text: string | Uint8Array, size = 1_000_000) {
   const rows = await allOf(readRows(chunksOf(text, size)));
   return rows.map(({ line, columns }: OldRow) => [
@@ -20,7 +20,7 @@ async function read(text: string | Uint8Array, size = 1_000_000) {
 
 describe('readRows', () => {
   it.each([1, 2, 7, 1000])(
-    'reads JSON, an object in each line, in chunks of %s bytes',
+    'reads one JSON object per line, in chunks of %s bytes',
     async (size) => {
       const text = '{"account_id":"é","n":1}\r\n\n{"x":null}\n';
 
@@ -31,19 +31,16 @@ describe('readRows', () => {
     },
   );
 
-  it.each([1, 3, 1000])(
-    'reads CSV by the names of its columns, in chunks of %s bytes',
-    async (size) => {
-      const text = '\ufeffid,Expires_At,"na,me"\r\n1,,"a ""b"", c\nd"\r\n\r\n2,"",é';
+  it.each([1, 3, 1000])('reads CSV by column name, in chunks of %s bytes', async (size) => {
+    const text = '\ufeffid,Expires_At,"na,me"\r\n1,,"a ""b"", c\nd"\r\n\r\n2,"",é';
 
-      expect(await read(text, size)).toEqual([
-        [2, { id: '1', expiresat: '', 'na,me': 'a "b", c\nd' }],
-        [5, { id: '2', expiresat: '', 'na,me': 'é' }],
-      ]);
-    },
-  );
+    expect(await read(text, size)).toEqual([
+      [2, { id: '1', expiresat: '', 'na,me': 'a "b", c\nd' }],
+      [5, { id: '2', expiresat: '', 'na,me': 'é' }],
+    ]);
+  });
 
-  it('reads nothing from nothing', async () => {
+  it('reads no rows from empty input', async () => {
     expect(await read('')).toEqual([]);
     expect(await read('\n\n')).toEqual([]);
     expect(await read('id,name\n')).toEqual([]);
@@ -54,7 +51,7 @@ describe('readRows', () => {
     ['{"a":1}\n[1]\n{"a":2}', 2, 'the line is not a JSON object'],
     ['{"a":1}\n{"a_b":1,"aB":2}\n{"a":2}', 2, 'two columns have the same name'],
     ['a,b\n1,2\n1\n3,4', 3, 'the row has 1 cells, and the first line names 2 columns'],
-  ])('refuses one row and goes on: %j', async (text, line, message) => {
+  ])('refuses one bad row and continues: %j', async (text, line, message) => {
     const rows = await read(text);
 
     expect(rows[1]).toEqual([line, message]);
@@ -69,11 +66,11 @@ describe('readRows', () => {
     ['a,a\n1,2\n', 'two columns have the same name'],
     [`{"a":"${'x'.repeat(1_048_600)}"`, 'longer than 1048576 bytes'],
     [Buffer.from([0x7b, 0xff, 0x7d]), 'must be UTF-8'],
-  ])('refuses an input that is neither: %#', async (text, message) => {
+  ])('refuses an input that is neither JSON lines nor CSV: case %#', async (text, message) => {
     await expect(read(text, 100_000)).rejects.toThrow(message);
   });
 
-  it('takes one row at a time, however many there are', async () => {
+  it('reads one row at a time from an endless input', async () => {
     let taken = 0;
     async function* endless() {
       for (;;) {

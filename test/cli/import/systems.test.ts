@@ -12,7 +12,7 @@ function readerOf(system: SystemName): (row: Row) => OldToken {
 const MAY = new Date('2027-05-01T12:00:00Z');
 const APRIL = new Date('2027-04-01T00:00:00Z');
 
-/** A whole row of each system, as its database prints it. */
+/** A complete row of each system, in the form of its export. */
 const ROWS = {
   sanctum: {
     tokenable_type: 'App\\Models\\User',
@@ -70,14 +70,14 @@ const ROWS = {
   },
 } as const satisfies Record<SystemName, Row>;
 
-describe('a row of', () => {
+describe('a row', () => {
   it.each([
     ['sanctum', ['orders:read', '*'], undefined],
     ['better-auth', ['orders:read', 'orders:write'], { team: 'web' }],
     ['unkey-export', ['orders:read'], { team: 'web' }],
     ['keypal', ['orders:read', 'shop:1:read'], undefined],
     ['csv', ['GET:a.example/x', 'POST:a.example/x'], { team: 'web' }],
-  ] as const)('%s is read', (system, permissions, metadata) => {
+  ] as const)('of %s is read with all its fields', (system, permissions, metadata) => {
     expect(readerOf(system)(ROWS[system])).toEqual({
       account: '7',
       digest: 'ab',
@@ -97,16 +97,19 @@ describe('a row of', () => {
     ['unkey-export', ['hash', 'permissions', 'enabled', 'expires', 'deleted_at_m']],
     ['keypal', ['keyHash', 'metadata']],
     ['csv', ['digest']],
-  ] as const)('%s needs the columns that decide about it', (system, columns) => {
+  ] as const)('of %s requires the columns that decide what it allows', (system, columns) => {
     for (const column of columns) {
       const { [column]: _, ...row } = ROWS[system] as Row;
       expect(() => readerOf(system)(row), column).toThrow('is missing: select it');
     }
   });
 
-  it.each(Object.keys(ROWS) as SystemName[])('%s may name its account itself', (system) => {
-    expect(readerOf(system)({ ...ROWS[system], account: 'acme' }).account).toBe('acme');
-  });
+  it.each(Object.keys(ROWS) as SystemName[])(
+    'of %s can name its account in a column of its own',
+    (system) => {
+      expect(readerOf(system)({ ...ROWS[system], account: 'acme' }).account).toBe('acme');
+    },
+  );
 
   it.each([
     ['better-auth', { enabled: 0 }, { isDisabled: true }],
@@ -119,7 +122,7 @@ describe('a row of', () => {
     ['csv', { enabled: 'false' }, { isDisabled: true }],
     ['csv', { revoked_at: '2027-04-01' }, 'revoked_at must be a time'],
     ['csv', { revoked_at: '2027-04-01 00:00:00' }, { isRevoked: true }],
-  ] as const)('%s says whether it is in force: %j', (system, change, expected) => {
+  ] as const)('of %s is disabled or revoked by its columns: %j', (system, change, expected) => {
     const read = () => readerOf(system)({ ...ROWS[system], ...change });
 
     if (typeof expected === 'string') expect(read).toThrow(expected);
@@ -137,11 +140,11 @@ describe('a row of', () => {
     ['better-auth', { referenceId: true }, 'must be a text or a whole number'],
     ['sanctum', { abilities: '[1]' }, 'abilities must be a JSON list'],
     ['csv', { expires: '2027-05-01' }, 'there is another one'],
-  ] as const)('%s is refused with %j', (system, change, message) => {
+  ] as const)('of %s is refused with %j', (system, change, message) => {
     expect(() => readerOf(system)({ ...ROWS[system], ...change })).toThrow(message);
   });
 
-  it('sanctum is of one type of owner, unless it names the account', () => {
+  it('of sanctum must have the owner type of the first row, unless it names its account', () => {
     const read = readerOf('sanctum');
     const team = { ...ROWS.sanctum, tokenable_type: 'App\\Models\\Team' };
 
@@ -151,7 +154,7 @@ describe('a row of', () => {
     expect(readerOf('sanctum')(team).account).toBe('7');
   });
 
-  it('without permissions says so; an empty list grants nothing', () => {
+  it('without permissions differs from a row with an empty list, which grants nothing', () => {
     const read = readerOf('better-auth');
 
     expect(read({ ...ROWS['better-auth'], permissions: null }).permissions).toBeUndefined();
@@ -159,7 +162,7 @@ describe('a row of', () => {
     expect(readerOf('sanctum')({ ...ROWS.sanctum, abilities: '[]' }).permissions).toEqual([]);
   });
 
-  it('may hold metadata that was stored as the text of a text', () => {
+  it('can hold metadata that was encoded as JSON twice', () => {
     const metadata = JSON.stringify('{"team":"web"}');
 
     expect(readerOf('better-auth')({ ...ROWS['better-auth'], metadata }).metadata).toEqual({

@@ -25,7 +25,7 @@ describe('storeTarget', () => {
     ['redis://:canary@db.example/', 'Redis at db.example'],
     ['rediss://ada:canary@db.example:6380/15', 'Redis at db.example:6380/15'],
     ['redis+cluster://ada:canary@a:1,[::1]:65535,c', 'Redis Cluster at a:1,[::1]:65535,c'],
-  ])('names %s without user and password', (store, name) => {
+  ])('names %s without its user and password', (store, name) => {
     expect(target(store).name).toBe(name);
   });
 
@@ -56,7 +56,7 @@ describe('storeTarget', () => {
     ['postgres://ada:12?canary@db.example/acme', 'percent-encoded'],
     ['postgres://ada:12#canary', 'percent-encoded'],
     ['postgres://ada:canary%@db.example/acme', 'percent-encoded'],
-  ])('refuses %j, and repeats nothing of it', (store, message) => {
+  ])('refuses %j without repeating any part of it', (store, message) => {
     const refusal = refusalOf(store);
 
     expect(refusal).toMatchObject({ exitCode: 2 });
@@ -65,7 +65,7 @@ describe('storeTarget', () => {
     expect(refusal.message).not.toMatch(/can\/?ary|ada|acme|db\.example/);
   });
 
-  it('is the SQLite file without a URL, which has no other table', async () => {
+  it('is the SQLite file of the data folder without a URL, and refuses --table', async () => {
     const data = newFolder();
     const file = storeTarget({ store: undefined, table: undefined, data });
     const { store, close } = await file.open();
@@ -82,14 +82,14 @@ describe('storeTarget', () => {
     ['sqlite://a.db', 'a.db'],
     ['sqlite:///var/a.db', '/var/a.db'],
     ['sqlite:/var/a.db', '/var/a.db'],
-  ])('is the SQLite file of %s', (store, file) => {
+  ])('is the SQLite file named by %s, and refuses --table', (store, file) => {
     expect(target(store)).toMatchObject({ name: `SQLite in ${file}`, file });
     expect(() => storeTarget({ store, table: 'acme', data: './data' })).toThrow('needs --store');
   });
 });
 
 describe('open', () => {
-  it('says what to do where Node.js has no node:sqlite, and makes no file', async () => {
+  it('says what to do if Node.js has no node:sqlite, and creates no file', async () => {
     const spy = vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined as never);
     onTestFinished(() => spy.mockRestore());
     const file = join(newFolder(), 'tokens.db');
@@ -118,7 +118,7 @@ describe('open', () => {
     ['postgres://ada:canary@nowhere.invalid/acme', 'nowhere.invalid', 'no host of that name'],
     ['mysql://ada:canary@nowhere.invalid/acme', 'nowhere.invalid', 'no host of that name'],
     ['redis://ada:canary@nowhere.invalid', 'nowhere.invalid', 'no host of that name'],
-  ])('says that %s cannot be used, and why', async (store, name, reason) => {
+  ])('reports that %s cannot be used, with the reason', async (store, name, reason) => {
     const refusal = await refusedOpen(store);
 
     expect(refusal).toMatchObject({ code: 'store_unavailable' });
@@ -129,7 +129,7 @@ describe('open', () => {
   });
 
   it.each(['postgres', 'mysql', 'redis', 'redis+cluster'])(
-    'does not wait for a %s that is silent',
+    'does not wait for a %s server that never answers',
     async (scheme) => {
       const port = await listen(createServer(() => {}));
 
@@ -144,7 +144,7 @@ describe('open', () => {
     },
   );
 
-  it.skipIf(!isInstalled('postgres'))('says why a user is refused by PostgreSQL', async () => {
+  it.skipIf(!isInstalled('postgres'))('reports why PostgreSQL refuses a user', async () => {
     const server = await startServer('postgres');
     onTestFinished(() => server.stop());
     const pool = new pg.Pool({ connectionString: server.url });
@@ -168,7 +168,7 @@ describe('open', () => {
     await close();
   });
 
-  it.skipIf(mariadb === undefined)('says why a user is refused by MariaDB', async () => {
+  it.skipIf(mariadb === undefined)('reports why MariaDB refuses a user', async () => {
     const right = new URL(mariadb ?? '');
     const as = (user: string, path: string) => `mysql://${user}@${right.host}${path}`;
 
@@ -181,7 +181,7 @@ describe('open', () => {
     await close();
   });
 
-  it.skipIf(redis === undefined)('says why a user is refused by Redis', async () => {
+  it.skipIf(redis === undefined)('reports why Redis refuses a user', async () => {
     const { host } = new URL(redis ?? '');
 
     await expectReasons([
@@ -193,7 +193,7 @@ describe('open', () => {
     await close();
   });
 
-  it('explains in its own words the errors of servers that do not run here', async () => {
+  it('explains the errors of simulated servers in its own words', async () => {
     const reasons: string[] = [];
     for (const [scheme, code, reason] of [
       ['postgres', '28P01', 'the user or the password is wrong'],
@@ -222,7 +222,7 @@ describe('open', () => {
     expect(new Set(reasons).size).toBe(12);
   });
 
-  it('says that a server hangs up', async () => {
+  it('reports that a server hangs up', async () => {
     const port = await listening((socket) => void socket.once('data', () => socket.destroy()));
     const mute = await listening((socket) => void socket.destroy());
 
@@ -235,16 +235,13 @@ describe('open', () => {
     }
   });
 
-  it.skipIf(redisCluster === undefined)(
-    'says that the password of a cluster is wrong',
-    async () => {
-      const stranger = await refusedOpen(`${redisCluster}`.replace('://', '://ada:canary@'));
+  it.skipIf(redisCluster === undefined)('reports a wrong password for a cluster', async () => {
+    const stranger = await refusedOpen(`${redisCluster}`.replace('://', '://ada:canary@'));
 
-      expect(stranger.message).toContain('the user or the password is wrong');
-    },
-  );
+    expect(stranger.message).toContain('the user or the password is wrong');
+  });
 
-  it('explains every reason that the page about the error lists', () => {
+  it('has every reason that docs/errors/store_unavailable.md lists', () => {
     const page = read('docs/errors/store_unavailable.md');
     const rows = page.slice(page.indexOf('| it says |')).split('\n').slice(2, -1);
     const files = [
@@ -260,7 +257,7 @@ describe('open', () => {
     expect(missing).toEqual([]);
   });
 
-  it('leaves nothing open when it fails', async () => {
+  it('closes every connection if it fails', async () => {
     const calls: unknown[] = [];
     const garbler = createServer((socket) => {
       calls.push(once(socket.on('error', () => {}).resume(), 'close'));
@@ -278,7 +275,7 @@ describe('open', () => {
   });
 });
 
-/** Says why nobody is let in, in words of which none may be repeated. */
+/** Handlers that refuse every client, with a text that must not be repeated. */
 const REFUSALS: Readonly<
   Record<'postgres' | 'mysql' | 'redis', (code: string) => (socket: Socket) => void>
 > = {
@@ -294,14 +291,14 @@ const REFUSALS: Readonly<
     socket.end(Buffer.concat([Buffer.from([text.length + 1, 0, 0, 0, 0xff]), text]));
   },
   redis: (code) => (socket) => {
-    // To each of the commands that come at once.
+    // One error for each of the pipelined commands.
     const answers = (data: Buffer) =>
       String(data).replaceAll(/\*\d+\r\n[^*]*/g, `-${code} canary\r\n`);
     socket.on('data', (data) => socket.write(answers(data)));
   },
 };
 
-/** The port of a server that does just this with each connection. */
+/** The port of a server that handles each connection with `answer`. */
 function listening(answer: (socket: Socket) => void): Promise<number> {
   return listen(createServer((socket) => answer(socket.on('error', () => {}))));
 }
@@ -334,7 +331,7 @@ function refusalOf(store: string): Error {
   } catch (error) {
     return error as Error;
   }
-  throw new Error('it was taken');
+  throw new Error('it was accepted');
 }
 
 async function refusedOpen(store: string): Promise<Error> {

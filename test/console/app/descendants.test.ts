@@ -4,7 +4,7 @@ import { countDescendants } from '../../../src/console/app/descendants.ts';
 
 type Family = Readonly<Record<string, readonly string[]>>;
 
-/** A service with these children, in pages of two. A name in brackets is of a revoked token. */
+/** A service with these children, in pages of two. A name in parentheses stands for a revoked token. */
 function serviceOf(family: Family): { readonly api: Pick<Api, 'list'>; readonly calls: string[] } {
   const calls: string[] = [];
   const list = async ({ parent = '', cursor }: ListQuery) => {
@@ -19,24 +19,24 @@ function serviceOf(family: Family): { readonly api: Pick<Api, 'list'>; readonly 
   return { api: { list }, calls };
 }
 
-describe('descendants', () => {
+describe('countDescendants', () => {
   it.each<[Family, number]>([
     [{}, 0],
     [{ a: ['b', 'c', 'd'], c: ['e'], e: ['f', 'g', 'h'] }, 7],
     [{ a: ['b', '(c)'], '(c)': ['d'] }, 1],
-  ])('of a in %j are %i', async (family, count) => {
+  ])('counts the descendants of a in %j: %i', async (family, count) => {
     expect(await countDescendants(serviceOf(family).api, 'a')).toEqual({ count, isAll: true });
   });
 
-  it('are not counted for ever', async () => {
-    const many = Array.from({ length: 300 }, (_, place) => `b${place}`);
+  it('stops after 100 requests', async () => {
+    const many = Array.from({ length: 300 }, (_, index) => `b${index}`);
     const { api, calls } = serviceOf({ a: many });
 
     expect(await countDescendants(api, 'a')).toMatchObject({ isAll: false });
     expect(calls.length).toBe(100);
   });
 
-  it('are not counted when nobody wants to know any more', async () => {
+  it('stops when the count is no longer wanted', async () => {
     const { api, calls } = serviceOf({ a: ['b'] });
 
     await countDescendants(api, 'a', () => calls.length === 0);

@@ -20,17 +20,17 @@ describe('limitsOf', () => {
     ['addresses', { addresses: ['192.0.2.7'] }],
     ['a total', { uses: Number.MAX_SAFE_INTEGER }],
     ['a rate', { rate: { uses: 1, seconds: 1 } }],
-  ])('reads what draftOf has written: %s', (_, limits) => {
+  ])('reads back what draftOf returns: %s', (_, limits) => {
     expect(limitsOf(draftOf(limits))).toEqual(limits);
   });
 
-  it('is nothing for an empty form', () => {
+  it('returns undefined for an empty form', () => {
     expect(limitsOf(NO_LIMITS)).toBeUndefined();
     expect(draftOf(undefined)).toEqual(NO_LIMITS);
   });
 
   it.each(['many', '1.5', '-1', '1e3', '9007199254740993'])(
-    'leaves %s for the service to refuse',
+    'passes %s on for the service to refuse',
     (uses) => {
       expect(limitsOf({ ...NO_LIMITS, uses })).toEqual({ uses });
     },
@@ -40,18 +40,18 @@ describe('limitsOf', () => {
 describe('changedLimits', () => {
   const before = draftOf(ALL);
 
-  it('is nothing without a change, whatever others have changed', () => {
+  it('returns undefined for an unchanged form, even if somebody else changed the limits', () => {
     expect(changedLimits(ALL, before, before)).toBeUndefined();
     expect(changedLimits({ uses: 1 }, before, { ...before, uses: ' 1000 ' })).toBeUndefined();
   });
 
-  it('keeps what somebody else has changed meanwhile', () => {
+  it('keeps a change that somebody else made meanwhile', () => {
     const now = { ...ALL, addresses: ['198.51.100.1'] };
 
     expect(changedLimits(now, before, { ...before, uses: '5' })).toEqual({ ...now, uses: 5 });
   });
 
-  it('removes one limit, and all with the last one', () => {
+  it('removes one limit, and returns null if none is left', () => {
     const { rate: _, ...rest } = ALL;
 
     expect(changedLimits(ALL, before, { ...before, rateUses: '' })).toEqual(rest);
@@ -60,7 +60,7 @@ describe('changedLimits', () => {
 });
 
 describe('limitTexts', () => {
-  it('tells each limit, and what is no number as it was entered', () => {
+  it('describes each limit, and shows an invalid number as it was entered', () => {
     expect(limitTexts(ALL)).toEqual({
       addresses: 'only from 192.0.2.0/24, 2001:db8::1',
       uses: '1,000 uses in total',

@@ -14,7 +14,7 @@ import {
 const scopes = ['GET:shop.example/orders$'];
 
 describe('bodyOf', () => {
-  it('has what was entered and nothing else', () => {
+  it('contains only what was entered', () => {
     expect(bodyOf({ ...EMPTY_DRAFT, scopes })).toEqual({ expiresIn: '30d', scopes });
     expect(bodyOf({ ...EMPTY_DRAFT, scopes, name: ' nightly ', expiry: '365d' })).toEqual({
       name: 'nightly',
@@ -23,18 +23,18 @@ describe('bodyOf', () => {
     });
   });
 
-  it('leaves the lifetime to the service if it is its default', () => {
+  it('omits the lifetime if the default of the service is chosen', () => {
     expect(bodyOf({ ...EMPTY_DRAFT, scopes, expiry: 'default' })).toEqual({ scopes });
   });
 
-  it('ends with the last second of a day, where the person is', () => {
+  it('expires in the last second of the chosen day, in local time', () => {
     const { expire = '' } = bodyOf({ ...EMPTY_DRAFT, scopes, expiry: 'date', date: '2027-01-31' });
 
     expect(expire).toMatch(/Z$/);
     expect(new Date(expire).getTime()).toBe(new Date(2027, 0, 31, 23, 59, 59).getTime());
   });
 
-  it('has limits as soon as one is entered', () => {
+  it('contains limits once one is entered', () => {
     const draft = { ...EMPTY_DRAFT, scopes, addresses: '10.0.0.0/8,\n ::1', uses: '100' };
 
     expect(bodyOf(draft).limits).toEqual({ addresses: ['10.0.0.0/8', '::1'], uses: 100 });
@@ -44,7 +44,7 @@ describe('bodyOf', () => {
     expect(bodyOf({ ...EMPTY_DRAFT, addresses: ' , ' }).limits).toBeUndefined();
   });
 
-  it('leaves it to the service to refuse what is no number', () => {
+  it('passes invalid numbers on for the service to refuse', () => {
     expect(bodyOf({ ...EMPTY_DRAFT, uses: 'many' }).limits).toEqual({ uses: 'many' });
     expect(bodyOf({ ...EMPTY_DRAFT, uses: '1e3' }).limits).toEqual({ uses: '1e3' });
   });
@@ -59,7 +59,7 @@ describe('expiriesWithin', () => {
     [365 * DAY - 1, ['7d', '30d', '90d', 'date'], '30d'],
     [30 * DAY - 1, ['7d', 'date'], '7d'],
     [7 * DAY - 1, ['default', 'date'], 'default'],
-  ])('%i seconds', (maxSeconds, choices, first) => {
+  ])('offers the expiries that fit into %s seconds', (maxSeconds, choices, first) => {
     expect(expiriesWithin(maxSeconds)).toEqual({ choices, first });
   });
 });
@@ -69,7 +69,7 @@ describe('dayAfter', () => {
     [new Date(2027, 0, 31), 1, '2027-02-01'],
     [new Date(2027, 11, 31, 23, 59), 0, '2027-12-31'],
     [new Date(2028, 1, 1), 28, '2028-02-29'],
-  ])('%s and %i days', (now, days, day) => {
+  ])('%s plus %i days is %s', (now, days, day) => {
     expect(dayAfter(now, days)).toBe(day);
   });
 });
@@ -87,7 +87,7 @@ describe('fieldOf', () => {
     ['limits', 'limits must be …', 'addresses'],
     ['metadata', '', undefined],
     [undefined, 'scopes', undefined],
-  ])('of member %s and message %j is %s', (member, message, field) => {
+  ])('maps member %s with message %j to the field %s', (member, message, field) => {
     const details = member === undefined ? {} : { member };
 
     expect(fieldOf({ code: 'invalid_request', message, details })).toBe(field);
@@ -104,7 +104,7 @@ const HOSTILE = [
 ];
 
 describe('quoted', () => {
-  it.each(HOSTILE)('gives a shell back exactly %j', (text) => {
+  it.each(HOSTILE)('quotes %j so that a shell reads it unchanged', (text) => {
     expect(execFileSync('sh', ['-c', `printf %s ${quoted(text)}`], { encoding: 'utf8' })).toBe(
       text,
     );
@@ -112,7 +112,7 @@ describe('quoted', () => {
 });
 
 describe('curlOf', () => {
-  it.each(HOSTILE)('passes a name %j on as it is, in ASCII', (name) => {
+  it.each(HOSTILE)('passes the name %j on unchanged, in ASCII', (name) => {
     const body = bodyOf({ ...EMPTY_DRAFT, name, scopes });
     const command = curlOf('https://auth.example', `ada'$(id)`, body);
     const shown = execFileSync('sh', ['-c', `curl() { printf '%s\\0' "$@"; }; ${command}`], {
@@ -125,13 +125,13 @@ describe('curlOf', () => {
     expect(JSON.parse(shown[6] ?? '')).toEqual(body);
   });
 
-  it('never has a password', () => {
+  it('never contains a password', () => {
     expect(curlOf('https://auth.example', undefined, bodyOf(EMPTY_DRAFT))).not.toContain(':@');
   });
 });
 
 describe('jsonOf', () => {
-  it('is the same JSON without characters that change how it is shown', () => {
+  it('escapes characters that change how the JSON is displayed', () => {
     const body = { name: 'a\u202Eb\u{1F600}é' };
 
     expect(jsonOf(body)).toMatch(/^[ -~]*$/);

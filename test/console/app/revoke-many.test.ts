@@ -3,10 +3,10 @@ import { ApiError, type ShownToken } from '../../../src/console/app/api.ts';
 import { type RevokeProgress, revokeMany } from '../../../src/console/app/revoke-many.ts';
 
 const tokensOf = (count: number) =>
-  Array.from({ length: count }, (_, place) => ({ id: `${place}` }) as ShownToken);
+  Array.from({ length: count }, (_, index) => ({ id: `${index}` }) as ShownToken);
 const idsOf = (tokens: readonly ShownToken[]) => tokens.map(({ id }) => id);
 
-/** Revokes; the calls for these ids fail. Remembers the order and how many ran together. */
+/** Revokes tokens, but fails for these ids. Records the order and the highest concurrency. */
 function serviceOf(codes: Readonly<Record<string, string>> = {}) {
   const asked: string[] = [];
   let running = 0;
@@ -25,21 +25,21 @@ function serviceOf(codes: Readonly<Record<string, string>> = {}) {
 
 const wanted = { isWanted: () => true, onProgress: () => {} };
 
-describe('revoking many tokens', () => {
-  it('revokes each once, at most four at a time, and tells how far it is', async () => {
+describe('revokeMany', () => {
+  it('revokes each token once, at most four concurrently, and reports its progress', async () => {
     const { revoke, asked, most } = serviceOf();
-    const told: number[] = [];
-    const onProgress = ({ revoked }: RevokeProgress) => told.push(revoked);
+    const progress: number[] = [];
+    const onProgress = ({ revoked }: RevokeProgress) => progress.push(revoked);
 
     const end = await revokeMany(tokensOf(10), { ...wanted, revoke, onProgress });
 
     expect(end).toEqual({ revoked: 10, failures: [], left: [] });
     expect(asked.toSorted()).toEqual(idsOf(tokensOf(10)));
     expect(most()).toBe(4);
-    expect(told).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(progress).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   });
 
-  it('goes on after a failure of one, and counts one that is gone', async () => {
+  it('continues after one failure, and counts a missing token as revoked', async () => {
     const { revoke } = serviceOf({ 3: 'version_conflict', 5: 'not_found' });
 
     const { revoked, failures, left } = await revokeMany(tokensOf(10), { ...wanted, revoke });
@@ -51,7 +51,7 @@ describe('revoking many tokens', () => {
   });
 
   it.each(['unreachable', 'overloaded', 'rate_limited', 'unauthenticated', 'store_unavailable'])(
-    'pauses at %s, and tries nothing twice',
+    'pauses at %s, and retries nothing',
     async (code) => {
       const { revoke, asked } = serviceOf({ 5: code });
 
@@ -68,7 +68,7 @@ describe('revoking many tokens', () => {
     },
   );
 
-  it('stops when nobody wants it any more, and waits for what has begun', async () => {
+  it('stops when it is no longer wanted, and waits for requests in progress', async () => {
     const { revoke, asked } = serviceOf();
 
     const isWanted = () => asked.length < 6;

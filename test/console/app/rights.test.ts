@@ -22,7 +22,7 @@ describe('the summary of rights', () => {
 describe('the tree of rights', () => {
   const scopes = ['POST:b.example/orders', 'GET:b.example/orders', 'GET:a.example/$'];
 
-  it('has hosts, their paths, and the methods there', () => {
+  it('groups paths by host, and methods by path', () => {
     const tree = rightsTree(scopes, undefined);
 
     expect(tree.map(({ host, paths }) => [host, paths.map(({ path }) => path)])).toEqual([
@@ -33,7 +33,7 @@ describe('the tree of rights', () => {
     expect(tree[1]?.uses).toBeUndefined();
   });
 
-  it('tells endpoints from those that include what is below them, at one path', () => {
+  it('distinguishes closed and open scopes at the same path', () => {
     const [host] = rightsTree(
       ['GET:b.example/a$', 'POST:b.example/a', 'GET:b.example/*'],
       undefined,
@@ -46,7 +46,7 @@ describe('the tree of rights', () => {
     ]);
   });
 
-  it('adds up the uses of a host', () => {
+  it('sums up the uses of a host', () => {
     const used = [{ scope: 'GET:b.example/orders', uses: 3, lastUsed: 1_800_000_000 }];
     const tree = rightsTree(scopes, { scopes: used });
 
@@ -54,7 +54,7 @@ describe('the tree of rights', () => {
   });
 });
 
-describe('an address', () => {
+describe('readAddress', () => {
   it.each([
     ['https://Api.example/orders/7?x=1#top', 'api.example', '/orders/7?x=1'],
     ['api.example:8443/orders/', 'api.example', '/orders/'],
@@ -62,7 +62,7 @@ describe('an address', () => {
     ['http://api.example?x=1', 'api.example', '/?x=1'],
     // A server may read dots and escapes differently, so they stay.
     ['https://api.example/a/../b%2Fc', 'api.example', '/a/../b%2Fc'],
-  ])('%s is split', (text, domain, target) => {
+  ])('splits %s into domain and target', (text, domain, target) => {
     expect(readAddress(text)).toEqual({ domain, target });
   });
 
@@ -73,7 +73,7 @@ describe('an address', () => {
     'ftp://api.example/',
     'https://ada:secret@api.example/',
     'a b',
-  ])('%j is none', (text) => {
+  ])('returns undefined for %j', (text) => {
     expect(readAddress(text)).toBeUndefined();
   });
 });
@@ -84,12 +84,12 @@ describe('a route', () => {
     { screen: 'new' },
     { screen: 'review' },
     { screen: 'token', id: '5sQ0bX8vK2mYt7RjW1cZpA' },
-  ])('%j comes back from its address', (route) => {
+  ])('%j can be read back from its address', (route) => {
     expect(readRoute(hrefOf(route))).toEqual(route);
   });
 
   it.each(['', '#', '#/token/short', '#/token/5sQ0bX8vK2mYt7RjW1cZpA/x', '#/else'])(
-    '%j is the list',
+    '%j leads to the list',
     (hash) => {
       expect(readRoute(hash)).toEqual({ screen: 'list' });
     },

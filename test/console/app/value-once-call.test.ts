@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { firstCallOf } from '../../../src/console/app/value-once-call.ts';
 
 describe('firstCallOf', () => {
-  it('prefers a call that reads and has nothing to fill in', () => {
+  it('prefers a call that reads and has no placeholder', () => {
     const call = firstCallOf([
       'DELETE:shop.example/orders$',
       'GET:shop.example/orders/{}$',
@@ -13,7 +13,7 @@ describe('firstCallOf', () => {
     expect(call?.isTemplate).toBe(false);
   });
 
-  it('says that something has to be filled in', () => {
+  it('marks a call with a placeholder', () => {
     expect(firstCallOf(['GET:shop.example/orders/{}$'])?.isTemplate).toBe(true);
   });
 
@@ -22,17 +22,17 @@ describe('firstCallOf', () => {
     ['HEAD:shop.example/orders$', '--head '],
     ['*:shop.example/*', "'https://shop.example/'"],
     ['GET:shop.example/$', "'https://shop.example/'"],
-  ])('%s', (scope, part) => {
+  ])('calls %s with %s', (scope, part) => {
     expect(firstCallOf([scope])?.command).toContain(part);
   });
 
-  it('lets the shell read the value, which is in no command', () => {
+  it('lets the shell read the value, so that no command contains it', () => {
     expect(firstCallOf(['GET:shop.example/orders$'])?.command).toMatch(
       /^read -rs TOKEN\ncurl .*\$TOKEN/,
     );
   });
 
-  it('has none for scopes of every host', () => {
+  it('returns undefined for scopes without a specific host', () => {
     expect(firstCallOf(['*:*/*', 'GET:*.example/orders'])).toBeUndefined();
   });
 });

@@ -1,5 +1,4 @@
-import type { Page } from 'playwright-core';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type IssuedToken, MemoryLeaseStore } from '../../../src/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import {
@@ -8,7 +7,8 @@ import {
   LOOKS,
   type Opened,
   type OpenOptions,
-  openConsole,
+  openForTest,
+  press,
   signIn,
 } from './support.ts';
 
@@ -18,25 +18,15 @@ const BILLS = `GET:${HOST}/bills$`;
 const PAY = `POST:${HOST}/bills$`;
 const catalog = ScopeCatalog.from([ORDERS, BILLS, PAY]);
 
-let opened: Opened | undefined;
-afterEach(async () => {
-  const { close } = opened ?? {};
-  opened = undefined;
-  await close?.();
-});
-
-async function open(options: OpenOptions = {}): Promise<Opened> {
-  opened = await openConsole({
+function open(options: OpenOptions = {}): Promise<Opened> {
+  return openForTest({
     derivation: true,
     ...options,
     service: { catalog, limits: { store: new MemoryLeaseStore() }, ...options.service },
   });
-  return opened;
 }
 
-const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
-
-/** A token of the page that may read orders and bills, on the screen with its value. */
+/** Creates a token that can read orders and bills, up to the screen with its value. */
 async function made(options: OpenOptions = {}): Promise<Opened & { readonly value: string }> {
   const shown = await open(options);
   const { page, url } = shown;
@@ -54,7 +44,7 @@ interface Family extends Opened {
   readonly grandchild: IssuedToken;
 }
 
-/** Three generations, and the page of the first. */
+/** Three generations of tokens, and the page of the first one. */
 async function family(options: OpenOptions = {}): Promise<Family> {
   const shown = await open(options);
   const { tokens, page } = shown;
@@ -68,8 +58,8 @@ async function family(options: OpenOptions = {}): Promise<Family> {
   return { ...shown, parent, child, grandchild };
 }
 
-describe.skipIf(!hasChromium)('deriving', () => {
-  it('makes a token within the one whose value is shown, and leads back to that value', async () => {
+describe.skipIf(!hasChromium)('deriving a token', () => {
+  it('creates a token within its parent, and leads back to the value of the parent', async () => {
     const { page, tokens, value } = await made();
     const calls: string[] = [];
     page.on('request', (request) => {
@@ -100,7 +90,7 @@ describe.skipIf(!hasChromium)('deriving', () => {
     expect((await page.getByLabel('Value of the token').inputValue()) === value).toBe(true);
   });
 
-  it('is offered lifetimes that end before the parent, and can be given up', async () => {
+  it('offers lifetimes that end before the parent, and can be canceled', async () => {
     const { page, value } = await made();
     await press(page, 'Derive a narrower token');
 
@@ -111,7 +101,7 @@ describe.skipIf(!hasChromium)('deriving', () => {
     expect((await page.getByLabel('Value of the token').inputValue()) === value).toBe(true);
   });
 
-  it('shows the same call, without the value', async () => {
+  it('shows the same call without the value', async () => {
     const { page, value, tokens, url } = await made();
     await press(page, 'Derive a narrower token');
     await page.getByRole('checkbox', { name: /GET.*orders/ }).check();
@@ -129,7 +119,7 @@ describe.skipIf(!hasChromium)('deriving', () => {
     expect((await tokens.list({ account: 'ada' })).tokens).toHaveLength(2);
   });
 
-  it('is refused in the words of the service when the parent has ended meanwhile', async () => {
+  it('shows an error if the parent was revoked meanwhile, and keeps the form', async () => {
     const { page, tokens } = await made();
     await press(page, 'Derive a narrower token');
     await page.getByRole('checkbox', { name: /GET.*orders/ }).check();
@@ -143,7 +133,7 @@ describe.skipIf(!hasChromium)('deriving', () => {
     expect(await page.getByRole('heading', { name: 'Derive a narrower token' }).count()).toBe(1);
   });
 
-  it('is not offered by a service that does not allow it', async () => {
+  it('is not offered if the service does not allow it', async () => {
     const { page } = await made({ derivation: false });
 
     await page.getByRole('button', { name: 'Done' }).waitFor();
@@ -152,7 +142,7 @@ describe.skipIf(!hasChromium)('deriving', () => {
 });
 
 describe.skipIf(!hasChromium)('derived tokens', () => {
-  it('are on the page of their parent, as a tree, and lead back to it', async () => {
+  it('are a tree on the page of their parent, and link back to it', async () => {
     const { page } = await family();
     const section = page.locator('section').filter({ hasText: 'Derived tokens' }).last();
     expect(await section.locator('.token-name a').allTextContents()).toEqual(['sibling', 'child']);
@@ -169,7 +159,7 @@ describe.skipIf(!hasChromium)('derived tokens', () => {
     await page.getByRole('heading', { name: 'child', exact: true }).waitFor();
   });
 
-  it('that end with a token are counted before it is revoked', async () => {
+  it('are counted before their parent is revoked, and end with it', async () => {
     const { page, tokens, grandchild } = await family();
     await press(page, 'Revoke');
     const dialog = page.getByRole('dialog');
@@ -182,7 +172,7 @@ describe.skipIf(!hasChromium)('derived tokens', () => {
     expect((await tokens.verify(grandchild.value, { scope: ORDERS })).ok).toBe(false);
   });
 
-  it('that have ended themselves are not counted, and nothing is said of none', async () => {
+  it('are not counted if they were revoked, and not mentioned if there are none', async () => {
     const { page, tokens, child } = await family();
     await tokens.revoke('ada', child.id);
     await press(page, 'Revoke');
@@ -196,9 +186,9 @@ describe.skipIf(!hasChromium)('derived tokens', () => {
     expect(await page.getByText('derived from it').count()).toBe(0);
   });
 
-  it('get scopes of their parent alone', async () => {
-    const { page, tokens, grandchild } = await family();
-    await page.goto(`${opened?.url}#/token/${grandchild.id}`);
+  it('can only get scopes of their parent', async () => {
+    const { page, url, tokens, grandchild } = await family();
+    await page.goto(`${url}#/token/${grandchild.id}`);
     await page.getByRole('heading', { name: 'grandchild' }).waitFor();
     await press(page, 'Edit scopes');
     const dialog = page.getByRole('dialog');
@@ -214,11 +204,11 @@ describe.skipIf(!hasChromium)('derived tokens', () => {
   it.each([
     ['suspended', 'A token that it was derived from is suspended.'],
     ['narrowed', 'A token that it was derived from may no longer do it.'],
-  ])('say that a call is refused because a token above is %s', async (change, sentence) => {
-    const { page, tokens, parent, grandchild } = await family();
+  ])('show that a request is refused because an ancestor is %s', async (change, sentence) => {
+    const { page, url, tokens, parent, grandchild } = await family();
     const patch = change === 'suspended' ? { suspended: true } : { removeScopes: [ORDERS] };
     await tokens.patch('ada', parent.id, patch);
-    await page.goto(`${opened?.url}#/token/${grandchild.id}`);
+    await page.goto(`${url}#/token/${grandchild.id}`);
     await page.getByRole('heading', { name: 'grandchild' }).waitFor();
     await page.getByLabel('Address').fill(`https://${HOST}/orders`);
     await press(page, 'Ask');
@@ -227,11 +217,11 @@ describe.skipIf(!hasChromium)('derived tokens', () => {
     expect(await page.getByRole('button', { name: 'Add this scope…' }).count()).toBe(0);
   });
 
-  it('say that limits count beside the scopes', async () => {
-    const { page, tokens, parent } = await family();
+  it('show that limits apply in addition to scopes', async () => {
+    const { page, url, tokens, parent } = await family();
     const limits = { uses: 5, addresses: ['192.0.2.0/24'] };
     const { id } = await tokens.derive(parent.value, { scopes: [ORDERS], name: 'few', limits });
-    await page.goto(`${opened?.url}#/token/${id}`);
+    await page.goto(`${url}#/token/${id}`);
     await page.getByRole('heading', { name: 'few' }).waitFor();
     await page.getByLabel('Address').fill(`https://${HOST}/orders`);
     await press(page, 'Ask');
@@ -245,11 +235,14 @@ describe.skipIf(!hasChromium)('derived tokens', () => {
     await page.getByText('Servers may read this address in different ways').waitFor();
   });
 
-  it.each(LOOKS)('are without faults in $viewport.width pixels, $colorScheme', async (browser) => {
-    const { page } = await family({ browser });
-    await page.getByText('What was derived from child').click();
-    await page.getByRole('link', { name: 'grandchild' }).waitFor();
+  it.each(LOOKS)(
+    'have no accessibility faults at $viewport.width px, $colorScheme',
+    async (browser) => {
+      const { page } = await family({ browser });
+      await page.getByText('What was derived from child').click();
+      await page.getByRole('link', { name: 'grandchild' }).waitFor();
 
-    expect(await faultsOf(page)).toEqual([]);
-  });
+      expect(await faultsOf(page)).toEqual([]);
+    },
+  );
 });

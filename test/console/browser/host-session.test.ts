@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { SessionAccount } from '../../../src/http/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import {
@@ -9,7 +9,7 @@ import {
   hasChromium,
   type Opened,
   type OpenOptions,
-  openConsole,
+  openForTest,
   signIn,
 } from './support.ts';
 
@@ -19,9 +19,13 @@ const catalog = ScopeCatalog.from([
 ]);
 const COOKIE = { name: 'session', value: 'of-bea', domain: '127.0.0.1', path: '/' };
 
-/** The cookie of somebody who is signed in to the application around the console. */
+/** Accepts the cookie of a person who is signed in to the application around the console. */
 const session: SessionAccount = ({ headers }) =>
   headers.get('cookie') === 'session=of-bea' ? 'bea' : null;
+/** Accepts a cookie for any account, which it names. */
+const accountOf: SessionAccount = ({ headers }) =>
+  /session=of-(\w+)/.exec(headers.get('cookie') ?? '')?.[1] ?? null;
+
 const SIGNED_IN = {
   storageState: {
     cookies: [{ ...COOKIE, expires: -1, httpOnly: true, secure: false, sameSite: 'Lax' as const }],
@@ -29,15 +33,8 @@ const SIGNED_IN = {
   },
 };
 
-let opened: Opened | undefined;
-afterEach(async () => {
-  await opened?.close();
-  opened = undefined;
-});
-
-async function open(options: OpenOptions): Promise<Opened> {
-  opened = await openConsole({ service: { catalog }, ...options });
-  return opened;
+function open(options: OpenOptions): Promise<Opened> {
+  return openForTest({ service: { catalog }, ...options });
 }
 
 const tokensOf = async ({ tokens }: Opened, account: string) =>
@@ -45,9 +42,9 @@ const tokensOf = async ({ tokens }: Opened, account: string) =>
 
 describe.skipIf(!hasChromium)('a console with the session of its host', () => {
   it.each([
-    ['alone', { session }],
-    ['beside passwords', { session, authenticate: byPassword }],
-  ])('asks for no password, %s, and makes tokens of its account', async (_, ways) => {
+    ['with sessions only', { session }],
+    ['with sessions and passwords', { session, authenticate: byPassword }],
+  ])('creates tokens for its account without a password, %s', async (_, ways) => {
     const shown = await open({ ways, browser: SIGNED_IN });
     const { page, url } = shown;
     await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor();
@@ -60,7 +57,7 @@ describe.skipIf(!hasChromium)('a console with the session of its host', () => {
     expect(await tokensOf(shown, 'bea')).toBe(1);
   });
 
-  it('sends those away who are not signed in, until they are', async () => {
+  it('refuses people without a session until they sign in', async () => {
     const { page, context } = await open({ ways: { session } });
 
     await page.getByText('You are not signed in.').waitFor();
@@ -71,9 +68,7 @@ describe.skipIf(!hasChromium)('a console with the session of its host', () => {
     await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor();
   });
 
-  it('never does for one account what another one has begun', async () => {
-    const accountOf: SessionAccount = ({ headers }) =>
-      /session=of-(\w+)/.exec(headers.get('cookie') ?? '')?.[1] ?? null;
+  it('never completes the action of one account for another', async () => {
     const shown = await open({ ways: { session: accountOf }, browser: SIGNED_IN });
     const { page, tokens, context, url } = shown;
     await tokens.issue({
@@ -102,9 +97,7 @@ describe.skipIf(!hasChromium)('a console with the session of its host', () => {
     ]);
   });
 
-  it('shows the other account after a sign-out, and nothing of the first one', async () => {
-    const accountOf: SessionAccount = ({ headers }) =>
-      /session=of-(\w+)/.exec(headers.get('cookie') ?? '')?.[1] ?? null;
+  it('shows another account after a sign-out, and nothing of the first one', async () => {
     const { page, tokens, context } = await open({
       ways: { session: accountOf },
       browser: SIGNED_IN,
@@ -124,13 +117,13 @@ describe.skipIf(!hasChromium)('a console with the session of its host', () => {
     expect(await page.content()).not.toContain('of bea');
   });
 
-  it('takes a password from those who have no session, if it may', async () => {
+  it('accepts a password without a session if both are enabled', async () => {
     const { page } = await open({ ways: { session, authenticate: byPassword } });
 
     await signIn(page);
   });
 
-  it('cannot be used by a program that another site puts on a page', async () => {
+  it('cannot be used by a script of another origin', async () => {
     const accounts: unknown[] = [];
     const noted: SessionAccount = async (request, incoming) => {
       const account = await session(request, incoming);
@@ -153,11 +146,11 @@ describe.skipIf(!hasChromium)('a console with the session of its host', () => {
         fetch(address, { method: 'POST', credentials: 'include', ...init }).catch(() => {});
       const body = '{"scopes":["GET:api.shop.example/orders$"]}';
       await post({ mode: 'no-cors', body });
-      // Browsers ask before they send such headers, and the answer is no.
+      // Browsers send a preflight request before such headers, and the service refuses it.
       await post({ headers: { 'content-type': 'application/json', 'x-tokenwright': 'x' }, body });
     }, api);
 
-    // It came with the session of the person, and was refused.
+    // The first request was sent with the session of the person, and was refused.
     expect(accounts).toEqual(['bea']);
     expect(await tokensOf(shown, 'bea')).toBe(0);
   });

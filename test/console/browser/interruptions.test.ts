@@ -1,9 +1,17 @@
 import type { Page, Request } from 'playwright-core';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { MemoryLeaseStore } from '../../../src/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
-import { faultsOf, hasChromium, type Opened, openConsole, PASSWORD, signIn } from './support.ts';
+import {
+  faultsOf,
+  hasChromium,
+  type Opened,
+  openForTest,
+  PASSWORD,
+  press,
+  signIn,
+} from './support.ts';
 
 const ORDERS = 'GET:api.shop.example/orders';
 const BILLS = 'GET:api.shop.example/bills';
@@ -11,17 +19,12 @@ const PAY = 'POST:api.shop.example/bills';
 const catalog = ScopeCatalog.from([ORDERS, BILLS, PAY]);
 
 let opened: Opened | undefined;
-afterEach(async () => {
-  const { close } = opened ?? {};
-  opened = undefined;
-  await close?.();
-});
 
-/** An account with a page and more of old tokens, of which one was used. */
+/** An account with more than one page of old tokens, one of which was used. */
 async function open(): Promise<Opened & { readonly answered: () => Promise<void> }> {
   const clock = manualClock(new Date());
   const limits = { store: new MemoryLeaseStore() };
-  opened = await openConsole({ service: { catalog, clock, limits } });
+  opened = await openForTest({ service: { catalog, clock, limits } });
   const { page, tokens } = opened;
   const waiting = new Set<Request>();
   page.on('request', (request) => waiting.add(request));
@@ -30,17 +33,17 @@ async function open(): Promise<Opened & { readonly answered: () => Promise<void>
   const old = { account: 'ada', scopes: [ORDERS, BILLS], ttlSeconds: 31_536_000 };
   for (let count = 1; count <= 54; count += 1) {
     await tokens.issue({ ...old, name: `t${count}` });
-    // One after the other in the list.
+    // Different times fix the order in the list.
     clock.advance(1);
   }
   const { value } = await tokens.issue({ ...old, name: 'build' });
   clock.advance(100 * 86_400);
   await tokens.verify(value, { scope: ORDERS });
   await signIn(page);
-  // The list is there, and what the review found.
+  // The list and the badges of the review are shown.
   await page.locator('.token-name .badge').first().waitFor();
   const answered = async () => {
-    // What has just appeared asks in the next frame; what it gets may let more appear.
+    // New elements send requests in the next frame, and their responses can add more elements.
     for (let frame = 0; frame < 3; frame += 1) {
       await page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done)))');
       await expect.poll(() => waiting.size).toBe(0);
@@ -49,19 +52,18 @@ async function open(): Promise<Opened & { readonly answered: () => Promise<void>
   return { ...opened, answered };
 }
 
-/** Something that people do on a screen. */
+/** An action of a person on a screen. */
 interface Step {
   /** Goes to the screen and enters what is needed. */
   readonly prepare: (page: Page) => Promise<void>;
-  /** Calls the service. */
+  /** Sends a request to the service. */
   readonly act: (page: Page) => Promise<void>;
-  /** Does it once more, after it has failed. @default as {@link act} */
+  /** Repeats the action after it has failed. @default same as {@link act} */
   readonly again?: (page: Page) => Promise<void>;
-  /** What shows that it is done, with all that was entered. */
+  /** Checks that the action is done, with everything that was entered. */
   readonly isDone: (page: Page) => Promise<void>;
 }
 
-const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 const retry = (page: Page) => press(page, 'Try again');
 const rows = (page: Page) => page.locator('ul.tokens > li');
 
@@ -217,8 +219,8 @@ const STEPS: Readonly<Record<string, Step>> = {
 
 const NAMED = Object.entries(STEPS);
 
-describe.skipIf(!hasChromium)('a session that ends in the middle', () => {
-  it.each(NAMED)('loses nothing of %s', async (_, { prepare, act, isDone }) => {
+describe.skipIf(!hasChromium)('a session that ends in the middle of an action', () => {
+  it.each(NAMED)('loses no input while %s', async (_, { prepare, act, isDone }) => {
     const { page, setPasswordsRight, answered } = await open();
     await prepare(page);
     await answered();
@@ -236,8 +238,8 @@ describe.skipIf(!hasChromium)('a session that ends in the middle', () => {
   });
 });
 
-describe.skipIf(!hasChromium)('a service that goes away and comes back', () => {
-  it.each(NAMED)('loses nothing of %s', async (_, { prepare, act, again = act, isDone }) => {
+describe.skipIf(!hasChromium)('a service that is down for a moment', () => {
+  it.each(NAMED)('loses no input while %s', async (_, { prepare, act, again = act, isDone }) => {
     const { page, goAway, comeBack, answered } = await open();
     await prepare(page);
     await answered();
@@ -252,10 +254,10 @@ describe.skipIf(!hasChromium)('a service that goes away and comes back', () => {
     await isDone(page);
   });
 
-  it('leaves the value of a new token on the screen', async () => {
+  it('keeps the value of a new token on the screen', async () => {
     const { page, goAway, comeBack } = await open();
     await STEPS['creating a token']?.prepare(page);
-    // The page asks once more, whether the service can show the value again.
+    // The page sends another request, to find out whether the service can show the value again.
     await page.route('**/auth/token/*', (route) => route.abort());
     await press(page, 'Create token');
     const value = await page.getByLabel('Value of the token').inputValue();
@@ -273,9 +275,8 @@ describe.skipIf(!hasChromium)('a service that goes away and comes back', () => {
     expect((await opened?.tokens.verify(value, { scope: PAY }))?.ok).toBe(true);
   });
 
-  it('lets the page start when it is back', async () => {
-    opened = await openConsole({ service: { catalog } });
-    const { page } = opened;
+  it('lets the page start once it is back', async () => {
+    const { page } = await openForTest({ service: { catalog } });
     await page.getByLabel('User name').waitFor();
     await page.route('**/openapi.json', (route) => route.abort());
     await page.reload();

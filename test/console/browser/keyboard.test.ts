@@ -1,24 +1,17 @@
 import type { Locator, Page } from 'playwright-core';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { bearerGuard } from '../../../src/http/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
 import { ACME, CODE, ORDERS, openStage } from './stage.ts';
-import { hasChromium, type Opened, openConsole, PASSWORD, signIn, USERNAME } from './support.ts';
+import { hasChromium, openForTest, PASSWORD, signIn, USERNAME } from './support.ts';
 
 const DAY = 86_400;
-
-let opened: Opened | undefined;
-afterEach(async () => {
-  const { close } = opened ?? {};
-  opened = undefined;
-  await close?.();
-});
 
 /** Counts presses of a mouse, a pen or a finger. */
 const COUNT_POINTERS = `window.pointers = 0; addEventListener('pointerdown', () => { window.pointers += 1; }, true);`;
 
-/** What is wrong with the place that has the focus: nobody sees it. Empty if all is well. */
+/** Why the focused element is not visible; empty if it is visible. */
 const FAULT_OF_FOCUS = `(() => {
   const element = document.activeElement;
   if (element === null || element === document.body) return 'nothing has the focus';
@@ -33,30 +26,30 @@ const FAULT_OF_FOCUS = `(() => {
   return isSeen ? '' : 'hidden below ' + above?.outerHTML + ': ' + element.outerHTML;
 })()`;
 
-/** Hands on a keyboard. */
+/** Keyboard actions on a page. */
 function keyboardOf(page: Page) {
   const press = async (...keys: readonly string[]) => {
     for (const key of keys) await page.keyboard.press(key);
   };
-  const hasFocus = (place: Locator) => place.evaluate((element) => element.matches(':focus'));
-  /** Presses Tab until a place has the focus. Each place on the way has to be seen. */
-  const tabTo = async (place: Locator, key: 'Tab' | 'Shift+Tab' = 'Tab') => {
-    await place.waitFor();
+  const hasFocus = (element: Locator) => element.evaluate((node) => node.matches(':focus'));
+  /** Presses Tab until an element has the focus. Every element on the way must be visible. */
+  const tabTo = async (element: Locator, key: 'Tab' | 'Shift+Tab' = 'Tab') => {
+    await element.waitFor();
     for (let presses = 0; presses < 100; presses += 1) {
       await press(key);
       expect(await page.evaluate(FAULT_OF_FOCUS)).toBe('');
-      if (await hasFocus(place)) return;
+      if (await hasFocus(element)) return;
     }
-    throw new Error(`${key} does not lead to ${place}`);
+    throw new Error(`${key} does not lead to ${element}`);
   };
-  const use = async (place: Locator, key?: 'Tab' | 'Shift+Tab') => {
-    await tabTo(place, key);
+  const use = async (element: Locator, key?: 'Tab' | 'Shift+Tab') => {
+    await tabTo(element, key);
     await press('Enter');
   };
-  /** Something that appears has the focus. */
-  const landsOn = async (place: Locator) => {
-    await place.waitFor();
-    await expect.poll(() => hasFocus(place)).toBe(true);
+  /** Waits until an element appears and has the focus. */
+  const landsOn = async (element: Locator) => {
+    await element.waitFor();
+    await expect.poll(() => hasFocus(element)).toBe(true);
     expect(await page.evaluate(FAULT_OF_FOCUS)).toBe('');
   };
   return { press, tabTo, use, landsOn, type: (text: string) => page.keyboard.type(text) };
@@ -65,15 +58,15 @@ function keyboardOf(page: Page) {
 const heading = (page: Page, name: string) => page.getByRole('heading', { name, exact: true });
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 const link = (page: Page, name: string) => page.getByRole('link', { name, exact: true });
-/** What a screen reader says of its own accord. */
-const said = (page: Page, text: string) =>
+/** Waits until a live region announces a text. */
+const announced = (page: Page, text: string) =>
   page.getByRole('status').filter({ hasText: text }).waitFor();
 
 describe.skipIf(!hasChromium)('the keyboard alone', () => {
-  it('makes a read-only token for one resource, sees it used, narrows it and revokes it', async () => {
+  it('is enough to create, watch, narrow and revoke a read-only token for one resource', async () => {
     const clock = manualClock(new Date());
-    opened = await openConsole({ service: { catalog: ScopeCatalog.from(ACME), clock } });
-    const { page, tokens, context } = opened;
+    const service = { catalog: ScopeCatalog.from(ACME), clock };
+    const { page, tokens, context } = await openForTest({ service });
     await context.grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.addInitScript(COUNT_POINTERS);
     await page.reload();
@@ -106,19 +99,19 @@ describe.skipIf(!hasChromium)('the keyboard alone', () => {
     await type('shop');
     await tabTo(button(page, 'Read-only: /repos/{}/{}'));
     await press('Space');
-    await said(page, `3 endpoints on ${CODE}. All of them only read data.`);
+    await announced(page, `3 endpoints on ${CODE}. All of them only read data.`);
     await use(button(page, 'Create token'));
     await landsOn(heading(page, 'Token created'));
 
     // Copies its value.
     await use(button(page, 'Copy the value'));
-    await said(page, 'Copied');
+    await announced(page, 'Copied');
     const value = String(await page.evaluate('navigator.clipboard.readText()'));
     expect(value === (await page.getByLabel('Value of the token').inputValue())).toBe(true);
     await use(button(page, 'Done'));
     await landsOn(heading(page, 'Docs bot'));
 
-    // Uses it, as a program does.
+    // Uses it like a program.
     clock.advance(99 * DAY);
     expect(await call(value, 'GET', '/repos/acme/shop/issues')).toBe(200);
     expect(await call(value, 'POST', '/repos/acme/shop/issues')).toBe(403);
@@ -136,7 +129,7 @@ describe.skipIf(!hasChromium)('the keyboard alone', () => {
     await use(button(page, 'Narrow to what was used'));
     const narrowing = page.getByRole('dialog', { name: 'Narrow to what was used' });
     await use(narrowing.getByRole('button', { name: 'Remove 2 scopes' }));
-    await said(page, 'Removed 2 scopes.');
+    await announced(page, 'Removed 2 scopes.');
     await landsOn(button(page, 'Narrow to what was used'));
     expect(await call(value, 'GET', '/repos/acme/shop/issues')).toBe(200);
     expect(await call(value, 'GET', '/repos/acme/shop')).toBe(403);
@@ -150,7 +143,7 @@ describe.skipIf(!hasChromium)('the keyboard alone', () => {
     await press('Enter');
     await use(revoking.getByRole('button', { name: 'Revoke token' }), 'Shift+Tab');
     await landsOn(heading(page, 'Tokens'));
-    await said(page, 'Revoked Docs bot.');
+    await announced(page, 'Revoked Docs bot.');
     expect(await call(value, 'GET', '/repos/acme/shop/issues')).toBe(401);
 
     // Signs out.
@@ -159,9 +152,8 @@ describe.skipIf(!hasChromium)('the keyboard alone', () => {
     expect(await page.evaluate('window.pointers')).toBe(0);
   });
 
-  it('skips what every screen begins with', async () => {
-    opened = await openConsole({ service: { catalog: ScopeCatalog.from(ACME) } });
-    const { page } = opened;
+  it('can skip the header of every screen', async () => {
+    const { page } = await openForTest({ service: { catalog: ScopeCatalog.from(ACME) } });
     await signIn(page);
     const { press, tabTo, landsOn } = keyboardOf(page);
 
@@ -171,13 +163,13 @@ describe.skipIf(!hasChromium)('the keyboard alone', () => {
     await landsOn(link(page, 'New token').first());
   });
 
-  it('is led on where the place that had the focus disappears', async () => {
-    opened = await openStage();
-    const { page, goAway, comeBack } = opened;
+  it('keeps a visible focus when the focused element disappears', async () => {
+    const { page, goAway, comeBack, close } = await openStage();
+    onTestFinished(close);
     await signIn(page);
     const { press, tabTo, use, landsOn } = keyboardOf(page);
 
-    // A button for an error that is over.
+    // The button to retry disappears after the retry.
     await page.getByRole('link', { name: 'Deploy bot' }).waitFor();
     goAway();
     await tabTo(page.getByLabel('State'));
@@ -187,25 +179,25 @@ describe.skipIf(!hasChromium)('the keyboard alone', () => {
     await press('Enter');
     await landsOn(heading(page, 'Tokens'));
 
-    // A button for a selection that is revoked.
+    // The button for the selected tokens disappears when they are revoked.
     await tabTo(page.getByLabel('Select Holiday cover'));
     await press('Space');
     await use(button(page, 'Revoke selected'), 'Shift+Tab');
     await use(button(page, 'Revoke 1 token'), 'Shift+Tab');
-    await said(page, 'Revoked 1 token.');
+    await announced(page, 'Revoked 1 token.');
     await landsOn(heading(page, 'Tokens'));
 
-    // A row of the review whose finding is gone.
+    // A row of the review disappears when its finding is resolved.
     await use(link(page, 'Review'), 'Shift+Tab');
     await landsOn(heading(page, 'Review'));
     await use(button(page, 'Resume: Migration of the ledger'));
-    await said(page, 'The token works again.');
+    await announced(page, 'The token works again.');
     await landsOn(heading(page, 'Review'));
   });
 
-  it('moves within the picker of a dialog, and what confirms it hides nothing', async () => {
-    opened = await openStage();
-    const { page } = opened;
+  it('moves through the picker of a dialog without hiding the focused element', async () => {
+    const { page, close } = await openStage();
+    onTestFinished(close);
     await signIn(page);
     const { use, tabTo, landsOn } = keyboardOf(page);
 

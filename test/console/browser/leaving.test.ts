@@ -1,52 +1,36 @@
 import type { Page } from 'playwright-core';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { openStage, type Stage } from './stage.ts';
 import { STATES, showState } from './states.ts';
-import { hasChromium, type OpenOptions } from './support.ts';
-
-let opened: Stage | undefined;
-afterEach(async () => {
-  const { close } = opened ?? {};
-  opened = undefined;
-  await close?.();
-});
+import { hasChromium, keepsValue, type OpenOptions } from './support.ts';
 
 type Shown = Stage & { readonly value: string };
 
-/** A value that was not copied. */
+/** A page that shows a value, which is not copied yet. */
 async function valueShown(options: OpenOptions = {}): Promise<Shown> {
-  opened = await openStage(options);
+  const stage = await openStage(options);
+  onTestFinished(stage.close);
   const state = STATES.find(({ name }) => name === 'value');
   if (state === undefined) throw new Error('there is no such state');
-  await showState(opened, state);
-  return { ...opened, value: await fieldOf(opened.page).inputValue() };
+  await showState(stage, state);
+  return { ...stage, value: await fieldOf(stage.page).inputValue() };
 }
 
 const fieldOf = (page: Page) => page.getByLabel('Value of the token');
 const question = (page: Page) => page.getByRole('dialog', { name: 'Leave without the value?' });
 const answer = (page: Page, name: string) => question(page).getByRole('button', { name }).click();
 
-/** All places where a value must not stay. */
-async function isKept({ page, value }: Shown): Promise<boolean> {
-  const kept =
-    await page.evaluate(`JSON.stringify([document.documentElement.outerHTML, location.href,
-    history.state, document.title, { ...localStorage }, { ...sessionStorage }, document.cookie,
-    [...document.querySelectorAll('input, textarea')].map((field) => field.value)])`);
-  return String(kept).includes(value);
-}
-
 const WAYS: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
-  'the way back': (page) => page.goBack(),
+  'the Back button': (page) => page.goBack(),
   'a link to the list': (page) => page.getByRole('link', { name: 'Tokens', exact: true }).click(),
   'a link to the review': (page) => page.getByRole('link', { name: 'Review' }).click(),
   'signing out': (page) => page.getByRole('button', { name: 'Sign out' }).click(),
-  'an address that was typed': (page) => page.evaluate(`location.hash = '#/review'`),
+  'a typed address': (page) => page.evaluate(`location.hash = '#/review'`),
 };
 
 describe.skipIf(!hasChromium)('a value that was not copied', () => {
-  it.each(Object.keys(WAYS))('is asked about before it is lost by %s', async (name) => {
-    const shown = await valueShown();
-    const { page, value } = shown;
+  it.each(Object.keys(WAYS))('causes a question before it is lost by %s', async (name) => {
+    const { page, value } = await valueShown();
     const address = page.url();
     const go = async () => WAYS[name]?.(page);
 
@@ -60,13 +44,13 @@ describe.skipIf(!hasChromium)('a value that was not copied', () => {
     await answer(page, 'Leave without it');
     await fieldOf(page).waitFor({ state: 'detached' });
     await page.getByRole('heading', { level: 1 }).waitFor();
-    expect(await isKept(shown)).toBe(false);
+    expect(await keepsValue(page, value)).toBe(false);
     expect(await question(page).count()).toBe(0);
-    await (name === 'the way back' ? page.goForward() : page.goBack());
-    expect(await isKept(shown)).toBe(false);
+    await (name === 'the Back button' ? page.goForward() : page.goBack());
+    expect(await keepsValue(page, value)).toBe(false);
   });
 
-  it('is not asked about any more once the way back is taken back', async () => {
+  it('no longer causes a question after Back is undone with Forward', async () => {
     const { page, value } = await valueShown();
 
     await page.goBack();
@@ -77,7 +61,7 @@ describe.skipIf(!hasChromium)('a value that was not copied', () => {
     expect((await fieldOf(page).inputValue()) === value).toBe(true);
   });
 
-  it('is asked about by the browser when its page is closed', async () => {
+  it('makes the browser ask before its page is closed', async () => {
     const { page } = await valueShown();
     const asked: string[] = [];
     page.on('dialog', (dialog) => {
@@ -93,12 +77,11 @@ describe.skipIf(!hasChromium)('a value that was not copied', () => {
   });
 });
 
-describe.skipIf(!hasChromium)('a value that is safe', () => {
-  it.each(['the way back', 'a link to the review', 'signing out'])(
-    'is left by %s without a question: it was copied',
+describe.skipIf(!hasChromium)('a value that was copied or can be shown again', () => {
+  it.each(['the Back button', 'a link to the review', 'signing out'])(
+    'can be left by %s without a question after it was copied',
     async (name) => {
-      const shown = await valueShown();
-      const { page, context } = shown;
+      const { page, context, value } = await valueShown();
       await context.grantPermissions(['clipboard-write']);
       await page.getByRole('button', { name: 'Copy the value' }).click();
       await page.locator('.toast').getByText('Copied').waitFor();
@@ -107,23 +90,22 @@ describe.skipIf(!hasChromium)('a value that is safe', () => {
 
       await fieldOf(page).waitFor({ state: 'detached' });
       expect(await question(page).count()).toBe(0);
-      expect(await isKept(shown)).toBe(false);
+      expect(await keepsValue(page, value)).toBe(false);
     },
   );
 
-  it('is left without a question where it can be shown again', async () => {
-    const shown = await valueShown({ service: { reveal: 'always' } });
-    const { page } = shown;
+  it('can be left without a question if the service can show it again', async () => {
+    const { page, value } = await valueShown({ service: { reveal: 'always' } });
     await page.getByText('You can see the value again later').waitFor();
 
     await page.goBack();
 
     await fieldOf(page).waitFor({ state: 'detached' });
     expect(await question(page).count()).toBe(0);
-    expect(await isKept(shown)).toBe(false);
+    expect(await keepsValue(page, value)).toBe(false);
   });
 
-  it('lets its page be closed', async () => {
+  it('does not make the browser ask before its page is closed', async () => {
     const { page, context } = await valueShown();
     await context.grantPermissions(['clipboard-write']);
     await page.getByRole('button', { name: 'Copy the value' }).click();

@@ -6,7 +6,7 @@ import { openStage, type Stage } from './stage.ts';
 import { STATES, type State, showState } from './states.ts';
 import { faultsOf, hasChromium, openConsole } from './support.ts';
 
-/** 640 pixels are what a window of 1280 has at 200 percent. */
+/** A window of 1280 pixels has 640 at 200 percent zoom. */
 const LOOKS = [
   { width: 1280, colorScheme: 'light' },
   { width: 1280, colorScheme: 'dark' },
@@ -16,12 +16,12 @@ const LOOKS = [
   { width: 320, colorScheme: 'dark' },
 ] as const satisfies readonly Look[];
 
-/** What is wrong in any look. The structure is the same in all of them: it is tried in the first. */
+/** The faults in all looks. The structure is the same in each of them, so only the first one checks it. */
 async function faultsInLooks(page: Page, name: string): Promise<string[]> {
   const faults: string[] = [];
   for (const [at, { width, colorScheme }] of LOOKS.entries()) {
     await page.setViewportSize({ width, height: 900 });
-    // Colors that are still on their way would be measured.
+    // During a transition, axe would measure the wrong colors.
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
     const found = [...(await faultsOf(page, at === 0 ? 'all' : 'looks')), ...(await cutIn(page))];
     faults.push(...found.map((fault) => `${width} ${colorScheme}: ${fault}`));
@@ -30,7 +30,7 @@ async function faultsInLooks(page: Page, name: string): Promise<string[]> {
   return faults;
 }
 
-/** What is cut off, or sticks out of the window, from right to left and with twice the distances. */
+/** Elements that overflow: from right to left, with wider spacing and with larger text. */
 async function faultsInShapes(page: Page): Promise<string[]> {
   const faults: string[] = [];
   for (const [width, ...shapes] of [
@@ -47,7 +47,7 @@ async function faultsInShapes(page: Page): Promise<string[]> {
   return faults;
 }
 
-/** Sheets that are made by a script are no inline styles, which the policy of the page forbids. */
+/** The policy of the page forbids inline styles, but not style sheets that a script constructs. */
 const sheetOf = (text: string) =>
   `{ const sheet = new CSSStyleSheet(); sheet.replaceSync(${JSON.stringify(text)}); document.adoptedStyleSheets = [sheet]; }`;
 
@@ -62,7 +62,7 @@ const SHAPES = {
   large: sheetOf('html { font-size: 200% }'),
 };
 
-/** What sticks out of the window or of its box. A long name may end in dots where its row leads to it. */
+/** Elements that overflow the window or their box. A long name can be truncated if it is a link. */
 function cutIn(page: Page): Promise<string[]> {
   return page.evaluate(`(() => {
     const faults = [];
@@ -85,7 +85,7 @@ describe.skipIf(!hasChromium)('every state of the console', () => {
   });
   afterAll(() => stage.close());
 
-  it.each(STATES)('is without faults in every look: $name', async (state: State) => {
+  it.each(STATES)('has no faults in any look: $name', async (state: State) => {
     await showState(stage, state);
 
     expect(await faultsInLooks(stage.page, state.name)).toEqual([]);
@@ -107,7 +107,7 @@ describe.skipIf(!hasChromium)('an account without tokens', () => {
     await close();
   });
 
-  it('takes scopes as text without faults, where there is no catalog', async () => {
+  it('has no faults in the form for scopes as text, without a catalog', async () => {
     const { page, url, close } = await openConsole({ ways: { session: () => 'ada' } });
     await page.goto(`${url}#/new`);
     await page.getByLabel('What the token may do').waitFor();
@@ -121,7 +121,7 @@ describe.skipIf(!hasChromium)('an account without tokens', () => {
     ['no session', async (page: Page) => page.getByText('You are not signed in.').waitFor()],
     ['no answer', async (page: Page) => page.getByRole('alert').waitFor()],
     ['no answer yet', async (page: Page) => page.getByText('Loading…').waitFor()],
-  ])('has no faults with %s', async (name, isShown) => {
+  ])('has no faults on the first screen with %s', async (name, isShown) => {
     const { page, close } = await openConsole({ ways: { session: () => null } });
     if (name === 'no answer') await page.route('**/openapi.json', (route) => route.abort());
     if (name === 'no answer yet') await page.route('**/openapi.json', () => {});

@@ -1,5 +1,5 @@
 import type { Locator, Page } from 'playwright-core';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { MemoryLeaseStore } from '../../../src/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { largeCatalog } from '../app/picker/support.ts';
@@ -9,7 +9,7 @@ import {
   LOOKS,
   type Opened,
   type OpenOptions,
-  openConsole,
+  openForTest,
   signIn,
   USERNAME,
 } from './support.ts';
@@ -26,7 +26,7 @@ const SHOP = [
   'GET:git.shop.example/users/me$',
 ];
 
-/** What a screen reader gets of it, with one endpoint selected. */
+/** The accessibility tree of the picker with one endpoint selected. */
 const TREE = `
 - list "Endpoints":
   - listitem:
@@ -55,16 +55,10 @@ const TREE = `
             - text: DELETE
 `.trim();
 
-let opened: Opened | undefined;
-afterEach(async () => {
-  await opened?.close();
-  opened = undefined;
-});
-
 /** The screen of a new token, for a service with a catalog. */
 async function newToken(scopes: readonly string[], options: OpenOptions = {}): Promise<Opened> {
   const service = { catalog: ScopeCatalog.from(scopes), ...options.service };
-  opened = await openConsole({ ...options, service });
+  const opened = await openForTest({ ...options, service });
   await signIn(opened.page);
   await opened.page.goto(`${opened.url}#/new`);
   await opened.page.getByRole('group', { name: 'What the token may do' }).waitFor();
@@ -75,7 +69,7 @@ const box = (page: Page, name: string) => page.getByRole('checkbox', { name, exa
 const create = (page: Page) => page.getByRole('button', { name: 'Create token' });
 const created = (page: Page) => page.getByRole('heading', { name: 'Token created' });
 
-/** What is said to be wrong with a field, as a screen reader reads it; empty if nothing is. */
+/** The error of a field as a screen reader reads it; empty if the field is valid. */
 async function errorOf(page: Page, field: Locator): Promise<string> {
   if ((await field.getAttribute('aria-invalid')) !== 'true') return '';
   const ids = (await field.getAttribute('aria-describedby'))?.split(' ') ?? [];
@@ -87,8 +81,8 @@ async function held({ tokens }: Opened): Promise<readonly string[]> {
   return page.tokens[0]?.scopes ?? [];
 }
 
-describe.skipIf(!hasChromium)('the screen of a new token', () => {
-  it('makes a token by keyboard alone', async () => {
+describe.skipIf(!hasChromium)('the screen for a new token', () => {
+  it('creates a token with the keyboard alone', async () => {
     const { page, tokens } = await newToken(SHOP);
     const press = async (...keys: string[]) => {
       for (const key of keys) await page.keyboard.press(key);
@@ -102,7 +96,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
       throw new Error(`Tab does not lead to ${name}`);
     };
 
-    // The heading has the focus: the way leads from there.
+    // A new screen focuses its heading, so Tab starts there.
     await press('Tab');
     await page.keyboard.type('nightly');
     await press('Tab', 'ArrowUp', 'Tab');
@@ -128,7 +122,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     expect(days).toBe(7);
   });
 
-  it('opens and closes branches, and moves between rows, by the arrow keys', async () => {
+  it('opens and closes branches, and moves between rows, with the arrow keys', async () => {
     const { page } = await newToken(largeCatalog());
     const twisty = page.getByRole('button', { name: 'What is below api0.example' });
 
@@ -143,7 +137,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     expect(await twisty.getAttribute('aria-expanded')).toBe('false');
   });
 
-  it('asks for one resource by its path, and shows exactly what that grants', async () => {
+  it('requests one resource by its path, and previews exactly the scopes that are granted', async () => {
     const it = await newToken(SHOP);
     const { page } = it;
 
@@ -168,7 +162,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     expect(await held(it)).toEqual(granted);
   });
 
-  it('reads out hosts, branches and methods by their full names', async () => {
+  it('gives hosts, branches and methods their full names for screen readers', async () => {
     const { page } = await newToken(SHOP.slice(0, 4));
 
     await box(page, 'GET /orders (api.shop.example)').check();
@@ -176,7 +170,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     expect(await page.getByRole('list', { name: 'Endpoints' }).ariaSnapshot()).toBe(TREE);
   });
 
-  it('shows boxes of branches as partly selected, for screen readers as well', async () => {
+  it('marks the checkbox of a branch as partly selected', async () => {
     const { page } = await newToken(SHOP);
     const branch = box(page, '/orders, everything below');
 
@@ -189,7 +183,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     expect(await box(page, 'GET /orders (api.shop.example)').isChecked()).toBe(false);
   });
 
-  it('refuses a name that no scope can spell, and never asks for more instead', async () => {
+  it('refuses an invalid resource name, and never requests more instead', async () => {
     const it = await newToken(SHOP);
     const { page } = it;
 
@@ -199,7 +193,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     await create(page).click();
 
     expect(await field.getAttribute('aria-invalid')).toBe('true');
-    // At the tree and in the preview.
+    // Once at the tree, and once in the preview.
     expect(await page.getByText('The name in /users/{} cannot be used.').count()).toBe(2);
     await expect.poll(() => page.evaluate('document.activeElement.value')).toBe('a/b');
     await field.fill('me');
@@ -211,7 +205,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     expect(await held(it)).toEqual(['GET:git.shop.example/users/ada$']);
   });
 
-  it('adds a scope as text, with what was probably meant', async () => {
+  it('adds a scope as text, and suggests a correction', async () => {
     const it = await newToken(SHOP);
     const { page } = it;
 
@@ -237,7 +231,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     ]);
   });
 
-  it('shows the words of the service at the field that they are about', async () => {
+  it('shows errors of the service at the field that they concern', async () => {
     const { page } = await newToken(SHOP);
     const name = page.getByLabel('Name', { exact: true });
     const date = page.getByLabel('Date');
@@ -261,7 +255,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     expect(await faultsOf(page)).toEqual([]);
   });
 
-  it('offers the lifetimes that the service allows', async () => {
+  it('offers only the lifetimes that the service allows', async () => {
     const it = await newToken(SHOP, {
       service: { lifetime: { defaultSeconds: 3600, maxSeconds: 86_400 } },
     });
@@ -278,7 +272,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     expect(Number(token?.expiresAt) - Number(token?.createdAt)).toBe(3_600_000);
   });
 
-  it('gives a token limits, with the words of the service at each', async () => {
+  it('sets limits, and shows errors of the service at each of them', async () => {
     const { page, tokens } = await newToken(SHOP, {
       service: { limits: { store: new MemoryLeaseStore() } },
     });
@@ -315,7 +309,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     });
   });
 
-  it('opens the limits to say what the service does not have', async () => {
+  it('opens the section of limits to show an error in it', async () => {
     const { page } = await newToken(SHOP);
     const uses = page.getByLabel('Uses in total');
 
@@ -329,9 +323,8 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     expect(await uses.isVisible()).toBe(true);
   });
 
-  it('has no limits for a service without them', async () => {
-    opened = await openConsole({ service: { catalog: ScopeCatalog.from(SHOP) } });
-    const { page, url } = opened;
+  it('offers no limits if the service has none', async () => {
+    const { page, url } = await openForTest({ service: { catalog: ScopeCatalog.from(SHOP) } });
     await page.route('**/openapi.json', async (route) => {
       const answer = await route.fetch();
       const text = (await answer.text()).replaceAll('"limits":', '"former":');
@@ -345,7 +338,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     expect(await page.getByText('Limits', { exact: true }).count()).toBe(0);
   });
 
-  it('offers what the service suggests for a scope that is gone since the page has read the catalog', async () => {
+  it('offers a suggestion of the service for a scope that has left the catalog', async () => {
     let catalog = ScopeCatalog.from(SHOP);
     const it = await newToken(SHOP, { service: { catalog: () => catalog } });
     const { page } = it;
@@ -358,8 +351,8 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     expect(await page.getByText('The catalog does not know').isVisible()).toBe(true);
   });
 
-  it('takes scopes as text where there is no catalog to choose from', async () => {
-    opened = await openConsole();
+  it('accepts scopes as text if there is no catalog', async () => {
+    const opened = await openForTest();
     const { page } = opened;
     await signIn(page);
     await page.goto(`${opened.url}#/new`);
@@ -374,7 +367,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
   });
 
   it.each(LOOKS)(
-    'has no fault that axe sees, at $viewport.width px, $colorScheme',
+    'has no accessibility faults at $viewport.width px, $colorScheme',
     async (browser) => {
       const { page } = await newToken(SHOP, { browser });
 
@@ -399,7 +392,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     },
   );
 
-  it('fits a window of 320 px with hosts and paths of the greatest length', async () => {
+  it('fits a window of 320 px with hosts and paths of maximum length', async () => {
     const label = 'a'.repeat(63);
     const host = [label, label, label, 'b'.repeat(57), 'example']
       .join('.')
@@ -420,7 +413,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     ['\u202Egnp.exe\u2066'],
     ['x'.repeat(200)],
     [`'; rm -rf / #`],
-  ])('takes the name %j for a name', async (name) => {
+  ])('shows the name %j as plain text', async (name) => {
     const { page, tokens } = await newToken(SHOP, { browser: LOOKS[1] });
 
     await page.getByLabel('Name', { exact: true }).fill(name);
@@ -435,11 +428,11 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     expect((await tokens.list({ account: USERNAME })).tokens[0]?.name).toBe(name);
   });
 
-  it('renders rows that are seen, and no others, of 1 500 entries', async () => {
+  it('renders only the visible rows of 1 500 entries', async () => {
     const { page } = await newToken(largeCatalog());
     const rows = page.locator('[data-row]');
 
-    // All hosts, and five of them.
+    // A row for all hosts, and one for each of five hosts.
     expect(await rows.count()).toBe(6);
     await page.getByRole('button', { name: 'What is below api0.example' }).click();
     expect(await rows.count()).toBe(6 + 21);
@@ -450,7 +443,7 @@ describe.skipIf(!hasChromium)('the screen of a new token', () => {
     expect(await page.getByText('200 endpoints on 5 hosts').isVisible()).toBe(true);
   });
 
-  it('renders the first hundred of a wide branch, and more if asked', async () => {
+  it('renders the first 100 entries of a wide branch, and more on request', async () => {
     const wide = Array.from({ length: 250 }, (_, at) => `GET:api.shop.example/p${at}$`);
     const { page } = await newToken(wide);
     const rows = page.locator('[data-row]');

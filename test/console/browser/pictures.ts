@@ -1,5 +1,5 @@
-// Pictures of the states that the tests look at. PICTURES=1 makes those of the guide anew, and
-// PICTURES=folder writes one of each state there, to look through.
+// Pictures of the states that the tests visit. PICTURES=1 updates those of the guide, and
+// PICTURES=folder writes one of each state to that folder.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
@@ -22,7 +22,7 @@ export interface Look {
   readonly colorScheme: 'light' | 'dark';
 }
 
-/** Writes a picture of a state, if somebody wants one. */
+/** Writes a picture of a state if PICTURES is set. */
 export async function takePicture(page: Page, state: string, look: Look): Promise<void> {
   const { width, colorScheme } = look;
   if (WANTED === undefined) return;
@@ -41,7 +41,7 @@ export async function takePicture(page: Page, state: string, look: Look): Promis
   writeFileSync(join(GUIDE, `console-${name}-${width}-${colorScheme}.webp`), picture);
 }
 
-/** A quarter of the bytes of a PNG. The browser that looks at the page knows how to make it. */
+/** WebP takes a quarter of the bytes of a PNG, and the browser of the tests can encode it. */
 async function asWebp(page: Page, png: Buffer): Promise<Buffer> {
   const painter = await page.context().newPage();
   const made = await painter.evaluate(`(async () => {

@@ -1,4 +1,4 @@
-// What people have asked of their browsers: less motion, colors of their own, the other direction.
+// Preferences of browsers: reduced motion, forced colors, and text from right to left.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
@@ -18,7 +18,7 @@ const movingIn = (page: Page) =>
   }).length + document.getAnimations().length`);
 
 describe('the styles', () => {
-  it('name sides by the direction of the text, not as left and right', () => {
+  it('use logical properties instead of left, right, width and height', () => {
     const sheets = globSync('**/*.css', { cwd: APP }).map((name) =>
       readFileSync(join(APP, name), 'utf8'),
     );
@@ -45,7 +45,7 @@ describe.skipIf(!hasChromium)('the console', () => {
     return stage.page;
   };
 
-  it('does not move anything for those who ask for that', async () => {
+  it('animates nothing if the browser asks for reduced motion', async () => {
     for (const name of ['list', 'new, one resource', 'token, revoke', 'value, copied']) {
       await stage.page.emulateMedia({ reducedMotion: 'reduce' });
       const page = await show(name);
@@ -55,7 +55,7 @@ describe.skipIf(!hasChromium)('the console', () => {
     }
   });
 
-  it('shows what is on, where you are and what has the focus in the colors of the system', async () => {
+  it('shows pressed switches and the current section with forced colors', async () => {
     const page = await show('new, one resource');
     await page.emulateMedia({ forcedColors: 'active' });
     const styleOf = (name: string, pressed: boolean) =>
@@ -79,7 +79,7 @@ describe.skipIf(!hasChromium)('the console', () => {
     await page.emulateMedia({ forcedColors: 'none' });
   });
 
-  it('is mirrored from right to left, but not what programs read', async () => {
+  it('is mirrored from right to left, except for code', async () => {
     const page = await show('new, one resource');
     await page.evaluate(`document.documentElement.dir = 'rtl'`);
     const middleOf = async (selector: string) => {

@@ -1,33 +1,37 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
-import { type StartedProxy, startProxy } from '../proxy.ts';
-import { hasChromium, type Opened, openConsole, signIn, USERNAME } from './support.ts';
+import { startProxy } from '../proxy.ts';
+import { hasChromium, openForTest, signIn, USERNAME } from './support.ts';
 
 const catalog = ScopeCatalog.from(['GET:api.shop.example/orders$']);
 const ADDED = '/tokens-ui';
-const asItIs = (path: string) => path;
+const unchanged = (path: string) => path;
 const renamed = (path: string) => path.replace(`${ADDED}/`, '/console/');
 const stripped = (path: string) => (path.startsWith(ADDED) ? path.slice(ADDED.length) : '/nowhere');
 
-let opened: Opened | undefined;
-let proxy: StartedProxy | undefined;
-afterEach(async () => {
-  await proxy?.close();
-  await opened?.close();
-  [opened, proxy] = [undefined, undefined];
-});
-
 describe.skipIf(!hasChromium)('the console behind a proxy that adds a path', () => {
   it.each([
-    ['strips it', '', `${ADDED}/console`, `${ADDED}/auth`, stripped],
-    ['strips it, with a slash at the end', '', `${ADDED}/console/`, `${ADDED}/auth`, stripped],
-    ['passes it on', ADDED, `${ADDED}/console`, `${ADDED}/auth`, asItIs],
-    ['passes it on, with a slash at the end', ADDED, `${ADDED}/console/`, `${ADDED}/auth`, asItIs],
+    ['strips the path', '', `${ADDED}/console`, `${ADDED}/auth`, stripped],
+    [
+      'strips the path, with a slash at the end',
+      '',
+      `${ADDED}/console/`,
+      `${ADDED}/auth`,
+      stripped,
+    ],
+    ['keeps the path', ADDED, `${ADDED}/console`, `${ADDED}/auth`, unchanged],
+    [
+      'keeps the path, with a slash at the end',
+      ADDED,
+      `${ADDED}/console/`,
+      `${ADDED}/auth`,
+      unchanged,
+    ],
     ['gives the page another name', '', `${ADDED}/`, '/auth', renamed],
-  ])('makes a token if the proxy %s', async (_, prefix, path, api, rewrite) => {
-    opened = await openConsole({ service: { catalog }, prefix });
-    const { page, tokens, url } = opened;
-    proxy = await startProxy(new URL(url).origin, rewrite);
+  ])('creates a token if the proxy %s', async (_, prefix, path, api, rewrite) => {
+    const { page, tokens, url } = await openForTest({ service: { catalog }, prefix });
+    const proxy = await startProxy(new URL(url).origin, rewrite);
+    onTestFinished(proxy.close);
 
     await page.goto(proxy.url + path);
     await signIn(page);

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
 import {
@@ -7,24 +7,17 @@ import {
   LOOKS,
   type Opened,
   type OpenOptions,
-  openConsole,
+  openForTest,
   signIn,
 } from './support.ts';
 
 const ORDERS = 'GET:api.shop.example/orders';
 const catalog = ScopeCatalog.from([ORDERS, 'GET:api.shop.example/bills', 'GET:b.example/c']);
 
-let opened: Opened | undefined;
-afterEach(async () => {
-  const { close } = opened ?? {};
-  opened = undefined;
-  await close?.();
-});
-
 /** The review of an account whose tokens are 100 days old. */
 async function reviewed(names: readonly string[], options: OpenOptions = {}): Promise<Opened> {
   const clock = manualClock(new Date());
-  opened = await openConsole({
+  const opened = await openForTest({
     ...options,
     service: { catalog, clock },
   });
@@ -39,14 +32,14 @@ async function reviewed(names: readonly string[], options: OpenOptions = {}): Pr
 }
 
 describe.skipIf(!hasChromium)('the review', () => {
-  it('says when there is nothing to do', async () => {
+  it('shows that there is nothing to do', async () => {
     const { page } = await reviewed([]);
 
     await page.getByText('Nothing to do').waitFor();
     expect(await faultsOf(page)).toEqual([]);
   });
 
-  it('shows findings with what to do about them', async () => {
+  it('shows findings, and revokes a token from its finding', async () => {
     const { page, tokens } = await reviewed(['forgotten', 'kept']);
     await page.getByText('2 findings').waitFor();
     const row = page.getByRole('listitem').filter({ hasText: 'forgotten' });
@@ -60,7 +53,7 @@ describe.skipIf(!hasChromium)('the review', () => {
     expect(left.tokens.map(({ name }) => name)).toEqual(['kept']);
   });
 
-  it('tells that the service is away', async () => {
+  it('shows that the service is down, and loads on retry', async () => {
     const { page, goAway, comeBack } = await reviewed(['forgotten']);
     await page.getByText('1 finding', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'Tokens' }).click();
@@ -74,10 +67,13 @@ describe.skipIf(!hasChromium)('the review', () => {
     await page.getByText('1 finding', { exact: true }).waitFor();
   });
 
-  it.each(LOOKS)('is without faults in $viewport.width pixels, $colorScheme', async (browser) => {
-    const { page } = await reviewed(['forgotten', 'x'.repeat(200)], { browser });
-    await page.getByText('2 findings').waitFor();
+  it.each(LOOKS)(
+    'has no accessibility faults at $viewport.width px, $colorScheme',
+    async (browser) => {
+      const { page } = await reviewed(['forgotten', 'x'.repeat(200)], { browser });
+      await page.getByText('2 findings').waitFor();
 
-    expect(await faultsOf(page)).toEqual([]);
-  });
+      expect(await faultsOf(page)).toEqual([]);
+    },
+  );
 });

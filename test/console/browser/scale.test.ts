@@ -5,8 +5,8 @@ import { largeCatalog } from '../app/picker/support.ts';
 import { hasChromium, type Opened, openConsole } from './support.ts';
 
 /**
- * How many tokens the account has. With 10 000 (`CONSOLE_TOKENS=10000`), the scripting is measured and
- * compared with its goals; run that on a machine that does nothing else.
+ * How many tokens the account has. With 10 000 (`CONSOLE_TOKENS=10000`), the time of scripts is measured
+ * and compared with its goals; run that on an idle machine.
  */
 const MANY = Number(process.env['CONSOLE_TOKENS'] ?? 120);
 const isMeasured = MANY >= 10_000;
@@ -43,7 +43,7 @@ afterAll(async () => {
   await opened.close();
 });
 
-/** By name, milliseconds of each round. */
+/** Milliseconds of each round, by name. */
 const measured = new Map<string, number[]>();
 
 function median(name: string): number {
@@ -51,7 +51,7 @@ function median(name: string): number {
   return rounds[Math.floor(rounds.length / 2)] ?? Number.NaN;
 }
 
-/** A page, and what its scripts cost. */
+/** A page, and the time that its scripts take. */
 class Measured {
   readonly page: Page;
   readonly #session: CDPSession;
@@ -62,7 +62,7 @@ class Measured {
     this.#session = session;
   }
 
-  /** In a context of its own, so that nothing is compiled yet. */
+  /** Uses a new context, so that no script is compiled yet. */
   static async open(): Promise<Measured> {
     const context = await opened.context.browser()?.newContext();
     if (context === undefined) throw new Error('there is no browser');
@@ -92,7 +92,7 @@ class Measured {
     return 1000 * (metrics.find((metric) => metric.name === 'ScriptDuration')?.value ?? Number.NaN);
   }
 
-  /** Waits until a page has so many elements, by the browser: a script that looks would be measured too. */
+  /** Waits until a page has this many elements. Uses no script, which would be measured too. */
   async until(selector: string, count = 1): Promise<void> {
     while ((await this.#countOf(selector)) < count);
   }
@@ -103,13 +103,13 @@ class Measured {
       const wanted = { nodeId: root.nodeId, selector };
       return (await this.#session.send('DOM.querySelectorAll', wanted)).nodeIds.length;
     } catch {
-      // Another document has just come.
+      // The document was replaced in between.
       return 0;
     }
   }
 }
 
-/** Does something in a page of its own, several times. */
+/** Runs something in a new page, once per round. */
 async function eachRound(run: (it: Measured) => Promise<void>): Promise<void> {
   for (let round = 0; round < ROUNDS; round += 1) {
     const it = await Measured.open();
@@ -129,7 +129,7 @@ function report(...names: string[]): void {
 }
 
 describe.skipIf(!hasChromium)(`a console of ${MANY} tokens and a catalog of 1500 entries`, () => {
-  it('shows its first screen, and badges when the review is read', {
+  it('shows its first screen, then badges once the review is loaded', {
     timeout: 300_000,
   }, async () => {
     await eachRound(async (it) => {
@@ -137,7 +137,7 @@ describe.skipIf(!hasChromium)(`a console of ${MANY} tokens and a catalog of 1500
       await it.page.goto(opened.url, { waitUntil: 'commit' });
       await it.until('ul.tokens > li', 50);
       await it.stop('first screen');
-      // The list reads the first 500 findings: of 10 000 tokens, perhaps none that is shown.
+      // The list reads only 500 findings; of 10 000 tokens, they may concern none that is shown.
       if (!isMeasured) await it.until('.badge.warning');
       await it.page.waitForLoadState('networkidle');
       await it.stop('first screen with all badges');
@@ -146,7 +146,7 @@ describe.skipIf(!hasChromium)(`a console of ${MANY} tokens and a catalog of 1500
     report('first screen', 'first screen with all badges');
   });
 
-  it('shows the picker, and what a search finds with each letter', {
+  it('shows the picker, and search results after each letter', {
     timeout: 300_000,
   }, async () => {
     await eachRound(async (it) => {
@@ -157,7 +157,7 @@ describe.skipIf(!hasChromium)(`a console of ${MANY} tokens and a catalog of 1500
       await it.until('.picker .row', 5);
       await it.stop('picker');
 
-      // A screen that appears takes the focus.
+      // A new screen moves the focus to its heading.
       await it.until('h1:focus');
       await it.page.locator('.picker input[type=search]').focus();
       for (const letter of 'items') {
@@ -171,7 +171,7 @@ describe.skipIf(!hasChromium)(`a console of ${MANY} tokens and a catalog of 1500
     report('picker', 'a letter of a search');
   });
 
-  it('selects endpoints in a tree of all', { timeout: 300_000 }, async () => {
+  it('selects and deselects endpoints in the whole tree', { timeout: 300_000 }, async () => {
     await eachRound(async (it) => {
       await it.page.goto(`${opened.url}#/new`);
       const all = it.page.getByRole('checkbox', { name: 'All hosts, everything below' });

@@ -1,20 +1,14 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
-import { hasChromium, type Opened, openConsole, signIn, USERNAME } from './support.ts';
+import { hasChromium, openForTest, signIn, USERNAME } from './support.ts';
 
 const USERS = ['GET:git.shop.example/users/me$', 'GET:git.shop.example/users/{}$'];
 const REPOS = ['GET', 'POST'].map((method) => `${method}:git.shop.example/repos/{}/{}/issues$`);
 
-let opened: Opened | undefined;
-afterEach(async () => {
-  await opened?.close();
-  opened = undefined;
-});
-
 /** The dialog that edits the scopes of a token. */
 async function editing(scopes: readonly string[], catalog?: ScopeCatalog) {
-  opened = await openConsole({ service: catalog === undefined ? {} : { catalog } });
-  const { page, tokens, url } = opened;
+  const service = catalog === undefined ? {} : { catalog };
+  const { page, tokens, url } = await openForTest({ service });
   const { id } = await tokens.issue({ account: USERNAME, scopes, name: 'nightly' });
   await signIn(page);
   await page.goto(`${url}#/token/${id}`);
@@ -25,7 +19,7 @@ async function editing(scopes: readonly string[], catalog?: ScopeCatalog) {
 }
 
 describe.skipIf(!hasChromium)('the dialog that edits scopes', () => {
-  it('adds an endpoint that a held scope covers without opening it', async () => {
+  it('adds a named endpoint that a held template does not match', async () => {
     const { page, save, held } = await editing(USERS.slice(1), ScopeCatalog.from(USERS));
 
     expect(await save.isDisabled()).toBe(true);
@@ -37,7 +31,7 @@ describe.skipIf(!hasChromium)('the dialog that edits scopes', () => {
     expect(await held()).toEqual(USERS);
   });
 
-  it('narrows to a name, which adds nothing', async () => {
+  it('narrows a template to a name without adding a scope', async () => {
     const { page, save, held } = await editing(USERS.slice(1), ScopeCatalog.from(USERS));
 
     await page.getByLabel('at the end of /users/{};').fill('ada');
@@ -49,7 +43,7 @@ describe.skipIf(!hasChromium)('the dialog that edits scopes', () => {
     expect(await held()).toEqual(['GET:git.shop.example/users/ada$']);
   });
 
-  it('keeps a second resource, and removes it by one press', async () => {
+  it('keeps a second resource, and removes it with one click', async () => {
     const names = ['docs', 'site'].map((name) => `*:git.shop.example/repos/acme/${name}`);
     const { page, save, held } = await editing(names, ScopeCatalog.from([...USERS, ...REPOS]));
 
@@ -62,7 +56,7 @@ describe.skipIf(!hasChromium)('the dialog that edits scopes', () => {
     expect(await held()).toEqual(REPOS.map((scope) => scope.replace('{}/{}', 'acme/docs')));
   });
 
-  it('takes scopes as text where there is no catalog to choose from', async () => {
+  it('accepts scopes as text if there is no catalog', async () => {
     const { page, save, held } = await editing(['GET:*.shop.example/*']);
 
     await page.getByLabel('What the token may do').fill('GET:git.shop.example/users');

@@ -1,5 +1,5 @@
-// What a screen reader gets of each screen: landmarks, headings, names, states and what is said of its own
-// accord. The trees are in the folder beside this file; `vitest -u` writes them anew.
+// What a screen reader gets of each screen: landmarks, headings, names, states and live regions. The
+// expected trees are in the folder next to this file; `vitest -u` updates them.
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ORDERS, openStage, type Stage } from './stage.ts';
@@ -21,7 +21,7 @@ const SHOWN = [
   'review',
 ];
 
-/** The tree, without what differs from day to day. */
+/** The tree, without the ids, values and times that differ in each run. */
 async function treeOf({ page, ids }: Stage): Promise<string> {
   let tree = await page.locator('body').ariaSnapshot();
   for (const id of ids.values()) tree = tree.replaceAll(id, 'ID');
@@ -42,7 +42,7 @@ describe.skipIf(!hasChromium)('a screen reader', () => {
   });
   afterAll(() => stage.close());
 
-  it.each(SHOWN)('gets all of it: %s', async (name) => {
+  it.each(SHOWN)('gets the landmarks, names and states of the screen: %s', async (name) => {
     const state = STATES.find((one) => one.name === name);
     if (state === undefined) throw new Error(`there is no state ${name}`);
 
@@ -52,7 +52,7 @@ describe.skipIf(!hasChromium)('a screen reader', () => {
     await expect(await treeOf(stage)).toMatchFileSnapshot(join(import.meta.dirname, 'trees', file));
   });
 
-  it('hears of boxes that are partly selected', async () => {
+  it('gets the mixed state of partly selected checkboxes', async () => {
     const state = STATES.find((one) => one.name === 'new, one resource');
     await showState(stage, state as (typeof STATES)[number]);
     const { page, context } = stage;
@@ -72,7 +72,7 @@ describe.skipIf(!hasChromium)('a screen reader', () => {
     expect(stateOf(`POST /orders (${ORDERS})`)).toEqual(['false']);
   });
 
-  it('has what will be read out before it says anything', async () => {
+  it('finds an empty live region before anything is announced', async () => {
     const { page, url } = stage;
     await page.goto(`${url}#/`);
 
@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium)('a screen reader', () => {
     expect(await live.textContent()).toBe('');
   });
 
-  it('hears the name of each screen as the title of the page', async () => {
+  it('gets the name of each screen as the title of the page', async () => {
     const { page, url, ids } = stage;
     const screens = {
       Tokens: '#/',

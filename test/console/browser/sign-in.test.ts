@@ -1,29 +1,22 @@
 import type { Page } from 'playwright-core';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import {
   faultsOf,
   hasChromium,
   LOOKS,
   type Opened,
+  type OpenOptions,
   OTHER_USERNAME,
-  openConsole,
+  openForTest,
   PASSWORD,
   signIn,
 } from './support.ts';
 
 const catalog = ScopeCatalog.from(['GET:api.shop.example/orders']);
 
-let opened: Opened | undefined;
-afterEach(async () => {
-  const { close } = opened ?? {};
-  opened = undefined;
-  await close?.();
-});
-
-async function open(options: Parameters<typeof openConsole>[0] = {}): Promise<Opened> {
-  opened = await openConsole({ ...options, service: { catalog } });
-  return opened;
+function open(options: OpenOptions = {}): Promise<Opened> {
+  return openForTest({ ...options, service: { catalog } });
 }
 
 async function enter(page: Page, password: string): Promise<void> {
@@ -33,7 +26,7 @@ async function enter(page: Page, password: string): Promise<void> {
 }
 
 describe.skipIf(!hasChromium)('the sign-in', () => {
-  it('asks for what is missing, and refuses a wrong password without a dialog of the browser', async () => {
+  it('asks for missing fields, and refuses a wrong password without a browser dialog', async () => {
     const { page } = await open();
     await page.getByRole('button', { name: 'Sign in' }).click();
     expect(await page.getByText('Enter your password.').isVisible()).toBe(true);
@@ -44,7 +37,7 @@ describe.skipIf(!hasChromium)('the sign-in', () => {
     expect(await faultsOf(page)).toEqual([]);
   });
 
-  it('by the keyboard alone leads to the list', async () => {
+  it('works with the keyboard alone, and leads to the list', async () => {
     const { page } = await open();
     await page.getByLabel('User name').focus();
     await page.keyboard.type('ada');
@@ -56,7 +49,7 @@ describe.skipIf(!hasChromium)('the sign-in', () => {
     await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Tokens');
   });
 
-  it('is forgotten by a reload', async () => {
+  it('is forgotten after a reload', async () => {
     const { page } = await open();
     await signIn(page);
 
@@ -66,7 +59,7 @@ describe.skipIf(!hasChromium)('the sign-in', () => {
     expect(await page.getByLabel('Password').inputValue()).toBe('');
   });
 
-  it('as another account shows nothing of the first one', async () => {
+  it('to another account shows nothing of the first one', async () => {
     const { page, tokens } = await open();
     await tokens.issue({ account: 'ada', scopes: ['GET:api.shop.example/orders'], name: 'of ada' });
     await signIn(page);
@@ -81,7 +74,7 @@ describe.skipIf(!hasChromium)('the sign-in', () => {
     expect(await page.content()).not.toContain('of ada');
   });
 
-  it('is asked for again in the middle, and what was entered is still there', async () => {
+  it('can be repeated in the middle of an edit without losing input', async () => {
     const { page, tokens, setPasswordsRight } = await open();
     await tokens.issue({ account: 'ada', scopes: ['GET:api.shop.example/orders'], name: 'build' });
     await signIn(page);
@@ -101,7 +94,7 @@ describe.skipIf(!hasChromium)('the sign-in', () => {
     await page.getByRole('heading', { name: 'nightly build' }).waitFor();
   });
 
-  it('does not let another account go on with what the first one began', async () => {
+  it('does not let another account continue an action of the first one', async () => {
     const { page, setPasswordsRight } = await open();
     await signIn(page);
     setPasswordsRight(false);
@@ -117,7 +110,7 @@ describe.skipIf(!hasChromium)('the sign-in', () => {
     await again.getByText('This is another account.').waitFor();
   });
 
-  it('waits for a service that is away', async () => {
+  it('can be retried after the service was down', async () => {
     const { page, goAway, comeBack } = await open();
     await page.getByLabel('User name').waitFor();
     goAway();
@@ -130,10 +123,13 @@ describe.skipIf(!hasChromium)('the sign-in', () => {
     await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor();
   });
 
-  it.each(LOOKS)('is without faults in $viewport.width pixels, $colorScheme', async (browser) => {
-    const { page } = await open({ browser });
-    await page.getByLabel('User name').waitFor();
+  it.each(LOOKS)(
+    'has no accessibility faults at $viewport.width px, $colorScheme',
+    async (browser) => {
+      const { page } = await open({ browser });
+      await page.getByLabel('User name').waitFor();
 
-    expect(await faultsOf(page)).toEqual([]);
-  });
+      expect(await faultsOf(page)).toEqual([]);
+    },
+  );
 });

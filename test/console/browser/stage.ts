@@ -1,4 +1,4 @@
-// An account with a bit of everything.
+// An account with tokens in every state.
 import { MemoryLeaseStore, MemoryUsageStore } from '../../../src/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
@@ -30,7 +30,7 @@ export interface Stage extends Opened {
   readonly ids: ReadonlyMap<string, string>;
 }
 
-/** A year in the life of an account, up to now. */
+/** Opens the console of an account with a history of 200 days. */
 export async function openStage(options: OpenOptions = {}): Promise<Stage> {
   const clock = manualClock(new Date(Date.now() - (200 * DAY + 60) * 1000));
   const service = {
@@ -57,7 +57,7 @@ export async function openStage(options: OpenOptions = {}): Promise<Stage> {
       ...more,
     });
     ids.set(name, token.id);
-    // One after the other in the list.
+    // Different times fix the order in the list.
     clock.advance(1);
     return token;
   };
@@ -115,7 +115,7 @@ export async function openStage(options: OpenOptions = {}): Promise<Stage> {
   return { ...opened, ids };
 }
 
-/** Signs in anew, with nothing left of what was shown before. */
+/** Opens the page again, before the sign-in and without anything that was shown before. */
 export async function restart({ page, url }: Opened): Promise<void> {
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   await page.goto('about:blank');

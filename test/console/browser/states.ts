@@ -1,9 +1,9 @@
-// What the page can show of an account: each state of each screen, and how it comes about.
+// Every state of every screen, and the way to reach it.
 import type { Page } from 'playwright-core';
 import { LONG_NAME, ORDERS, restart, type Stage } from './stage.ts';
-import { signIn } from './support.ts';
+import { press, signIn } from './support.ts';
 
-/** A state of a screen: how it comes about after the sign-in, or before it. */
+/** A state of a screen, and the way to reach it from the sign-in or from the list. */
 export interface State {
   readonly name: string;
   readonly isSignedOut?: boolean;
@@ -16,7 +16,6 @@ export async function showState(stage: Stage, { isSignedOut, show }: State): Pro
   await show(stage);
 }
 
-const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 const toNew = async ({ page, url }: Stage) => {
   await page.goto(`${url}#/new`);
   await page.getByRole('group', { name: 'What the token may do' }).waitFor();
@@ -396,7 +395,7 @@ const TOKEN: readonly State[] = [
     }),
   },
   {
-    // The last one: the token has another name after that.
+    // Must be the last state, since it renames the token.
     name: 'token, changed meanwhile',
     show: onToken('Deploy bot', async (page, { tokens, ids }) => {
       const removeScopes = [`GET:${ORDERS}/orders$`];
@@ -433,7 +432,7 @@ const REVIEW: readonly State[] = [
   },
 ];
 
-/** Every state of every screen, but those of an empty account. */
+/** Every state of every screen, except those of an empty account. */
 export const STATES: readonly State[] = [
   ...SIGN_IN,
   ...LIST,

@@ -9,7 +9,7 @@ import {
   chromium,
   type Page,
 } from 'playwright-core';
-import { afterAll, expect } from 'vitest';
+import { afterAll, expect, onTestFinished } from 'vitest';
 import { type TokenConsoleOptions, tokenConsole } from '../../../src/console/index.ts';
 import {
   fixedAccounts,
@@ -33,7 +33,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 /** Without Chromium, tests of the page are skipped; with `CI=true` they fail instead. */
 export const hasChromium = existsSync(CHROMIUM) || process.env['CI'] !== undefined;
 
-/** One for all tests of a file, each of which has a context of its own in it. */
+/** One browser for all tests of a file. Each test has its own context. */
 let launched: Promise<Browser> | undefined;
 afterAll(async () => (await launched)?.close());
 
@@ -42,19 +42,19 @@ export const PASSWORD = 'correct horse battery';
 /** Another account, with the same password. */
 export const OTHER_USERNAME = 'bob';
 
-/** A service with its console, and a browser that looks at it. */
+/** A service with its console, and a browser that shows it. */
 export interface Opened {
   readonly page: Page;
   readonly tokens: TokenService;
   readonly context: BrowserContext;
   /** The address of the page. */
   readonly url: string;
-  /** Answers no call any more until it is told to go on. Connections that are open are cut. */
+  /** Closes all connections, and drops each new one until `comeBack` is called. */
   readonly goAway: () => void;
   readonly comeBack: () => void;
-  /** From now on, the passwords are wrong; or right again. */
+  /** Makes the service refuse all passwords from now on, or accept them again. */
   readonly setPasswordsRight: (areRight: boolean) => void;
-  /** Ends all, and fails if the page broke a rule that holds everywhere. */
+  /** Closes everything, and fails if the page broke a rule that holds for every page. */
   readonly close: () => Promise<void>;
 }
 
@@ -66,7 +66,7 @@ export interface OpenOptions {
   readonly console?: Partial<TokenConsoleOptions>;
   /** Lets bearers derive. @default false */
   readonly derivation?: boolean;
-  /** A path before that of the page and that of the service. @default none */
+  /** A path prefix of the page and of the service. @default none */
   readonly prefix?: string;
 }
 
@@ -77,7 +77,7 @@ export const byPassword = fixedAccounts(
   [USERNAME, OTHER_USERNAME].map((username) => ({ username, password: PASSWORD })),
 );
 
-/** Starts a service and a browser, and shows the page where it asks to sign in. */
+/** Starts a service and a browser, and opens the page. */
 export async function openConsole({
   service,
   browser,
@@ -130,7 +130,14 @@ export async function openConsole({
   };
 }
 
-/** The service and its page, as one server whose outages the test decides. */
+/** Like {@link openConsole}, and closes everything when the test ends. */
+export async function openForTest(options: OpenOptions = {}): Promise<Opened> {
+  const opened = await openConsole(options);
+  onTestFinished(opened.close);
+  return opened;
+}
+
+/** The service and its page, as one server whose outages the test controls. */
 function serverOf(
   tokens: TokenService,
   { authenticate, session, derivation }: Ways,
@@ -166,7 +173,7 @@ function serverOf(
   return { server, state };
 }
 
-/** What no page may ever do: break its policy, throw, or call another origin. Grows as it happens. */
+/** Collects what no page may do: break its policy, throw, or call another origin. */
 function offensesOf(context: BrowserContext, origin: string): readonly string[] {
   const offenses: string[] = [];
   context.on('console', (message) => {
@@ -181,13 +188,22 @@ function offensesOf(context: BrowserContext, origin: string): readonly string[] 
   return offenses;
 }
 
-/** What the page has put where it would outlive the page. */
+/** What the page has stored, so that it outlives the page. */
 async function storedBy(page: Page): Promise<string[]> {
   if (page.isClosed()) return [];
   const stored = await page.evaluate(
     '[...Object.keys(localStorage), ...Object.keys(sessionStorage)]',
   );
   return (stored as string[]).map((name) => `stores ${name}`);
+}
+
+/** Whether a value is still in the page, its fields, its address or its storage. */
+export async function keepsValue(page: Page, value: string): Promise<boolean> {
+  const kept =
+    await page.evaluate(`JSON.stringify([document.documentElement.outerHTML, location.href,
+    history.state, document.title, { ...localStorage }, { ...sessionStorage }, document.cookie,
+    [...document.querySelectorAll('input, textarea')].map((field) => field.value)])`);
+  return String(kept).includes(value);
 }
 
 export async function signIn(page: Page, username: string = USERNAME): Promise<void> {
@@ -197,10 +213,15 @@ export async function signIn(page: Page, username: string = USERNAME): Promise<v
   await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor();
 }
 
-/** Rules whose answer depends on widths and colors. */
+/** Presses the button with exactly this name. */
+export function press(page: Page, name: string): Promise<void> {
+  return page.getByRole('button', { name, exact: true }).click();
+}
+
+/** Rules whose result depends on widths and colors. */
 const RULES_OF_LOOKS = ['color-contrast', 'target-size', 'scrollable-region-focusable'];
 
-/** What axe finds wrong with what is shown, and whether it is wider than the window; empty if all is well. */
+/** The faults that axe finds, and whether the page is wider than the window; empty if there are none. */
 export async function faultsOf(page: Page, rules: 'all' | 'looks' = 'all'): Promise<string[]> {
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(AXE);
   return page.evaluate(
@@ -238,7 +259,7 @@ export async function faultsOf(page: Page, rules: 'all' | 'looks' = 'all'): Prom
   );
 }
 
-/** Widths and themes in which every screen has to be right. */
+/** Widths and themes in which every screen is checked. */
 export const LOOKS = [
   { viewport: { width: 1280, height: 900 }, colorScheme: 'light' },
   { viewport: { width: 320, height: 640 }, colorScheme: 'dark' },

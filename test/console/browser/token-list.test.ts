@@ -1,5 +1,5 @@
 import type { Locator } from 'playwright-core';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import {
   faultsOf,
@@ -7,7 +7,7 @@ import {
   LOOKS,
   type Opened,
   type OpenOptions,
-  openConsole,
+  openForTest,
   signIn,
 } from './support.ts';
 
@@ -17,15 +17,10 @@ const catalog = ScopeCatalog.from([SCOPE, 'POST:api.shop.example/orders']);
 const MANY = Number(process.env['CONSOLE_TOKENS'] ?? 1000);
 
 let opened: Opened | undefined;
-afterEach(async () => {
-  const { close } = opened ?? {};
-  opened = undefined;
-  await close?.();
-});
 
 /** A list of tokens with these names, the last one first, as its owner sees it. */
 async function listed(names: readonly string[], options: OpenOptions = {}): Promise<Opened> {
-  opened = await openConsole({ ...options, service: { catalog, ...options.service } });
+  opened = await openForTest({ ...options, service: { catalog, ...options.service } });
   for (const name of names) await issue(name);
   await signIn(opened.page);
   return opened;
@@ -48,7 +43,7 @@ const HOSTILE = [
 ];
 
 describe.skipIf(!hasChromium)('the list of tokens', () => {
-  it('explains itself when it is empty', async () => {
+  it('explains what to do when it is empty', async () => {
     const { page } = await listed([]);
 
     await page.getByText('No tokens yet').waitFor();
@@ -57,7 +52,7 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     await page.getByRole('heading', { name: 'New token' }).waitFor();
   });
 
-  it('shows what a token may do, when it expires and when it was used', async () => {
+  it('shows the rights, the expiry and the last use of a token', async () => {
     const { page, tokens } = await listed([]);
     const { value } = await issue('build');
     await tokens.verify(value, { scope: SCOPE });
@@ -74,7 +69,7 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     expect(await row.locator('time').first().getAttribute('title')).toMatch(/\d{4}/);
   });
 
-  it('finds by name, filters by state and sorts', async () => {
+  it('searches by name, filters by state and sorts', async () => {
     const { page, tokens } = await listed(['beta', 'alpha', 'gamma']);
     const rows = page.locator('ul.tokens > li');
     await expect.poll(() => rows.count()).toBe(3);
@@ -94,7 +89,7 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     await expect.poll(async () => (await namesOf(rows)).sort()).toEqual(['alpha', 'beta']);
   });
 
-  it('shows names as text, whatever they hold', async () => {
+  it('shows hostile names as plain text', async () => {
     const { page } = await listed(HOSTILE);
     const rows = page.locator('ul.tokens > li');
 
@@ -103,7 +98,7 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     expect(await faultsOf(page)).toEqual([]);
   });
 
-  it('badges what the review has found', async () => {
+  it('shows a badge for a finding of the review', async () => {
     const { page } = await listed([]);
     await issue('everything', [SCOPE, 'POST:api.shop.example/orders']);
     await page.getByLabel('State').selectOption('all');
@@ -115,7 +110,7 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     await row.getByText('Broad').waitFor();
   });
 
-  it('revokes several at once, with progress', async () => {
+  it('revokes several selected tokens after a question that names them', async () => {
     const { page, tokens } = await listed(['one', 'two', 'three']);
     await page.getByLabel('Select one').check();
     await page.getByLabel('Select two').check();
@@ -131,7 +126,7 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     expect(left.tokens.map(({ name }) => name)).toEqual(['three']);
   });
 
-  it('reports a token that could not be revoked, and goes on with it', async () => {
+  it('reports a token that could not be revoked, and can retry it', async () => {
     const { page, tokens } = await listed(['one', 'two', 'three']);
     await page.getByLabel('Select all shown').check();
     const [two] = (await tokens.list({ account: 'ada', name: 'two' })).tokens;
@@ -150,8 +145,8 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     expect((await tokens.list({ account: 'ada' })).tokens).toEqual([]);
   });
 
-  it('pauses when the service goes away in the middle, and goes on with the rest', async () => {
-    const names = Array.from({ length: 30 }, (_, place) => `token ${place}`);
+  it('pauses a bulk revocation if the service goes down, and resumes with the rest', async () => {
+    const names = Array.from({ length: 30 }, (_, index) => `token ${index}`);
     const { page, tokens, goAway, comeBack } = await listed(names);
     let calls = 0;
     page.on('requestfinished', (request) => {
@@ -177,8 +172,8 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     expect((await tokens.list({ account: 'ada' })).tokens).toEqual([]);
   });
 
-  it('can be stopped while it revokes, and says what still works', async () => {
-    const names = Array.from({ length: 40 }, (_, place) => `token ${place}`);
+  it('can stop a bulk revocation, and reports how many tokens still work', async () => {
+    const names = Array.from({ length: 40 }, (_, index) => `token ${index}`);
     const { page, tokens, context } = await listed(names);
     const held: (() => void)[] = [];
     let calls = 0;
@@ -203,8 +198,8 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     await page.getByText('28 tokens shown').waitFor();
   });
 
-  it('selects all that match, also those that are not shown', async () => {
-    const names = Array.from({ length: 120 }, (_, place) => `job ${place}`);
+  it('selects all matching tokens, including those that are not shown', async () => {
+    const names = Array.from({ length: 120 }, (_, index) => `job ${index}`);
     const { page, tokens } = await listed([...names, 'kept']);
     await page.getByLabel('Search by name').fill('job');
     await expect.poll(() => page.getByRole('link', { name: 'kept' }).count()).toBe(0);
@@ -213,7 +208,7 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     await page.getByRole('button', { name: 'Select all that match' }).click();
     await page.getByText('120 tokens selected').waitFor();
     expect(await faultsOf(page)).toEqual([]);
-    // Whoever changes the selection by hand means what is shown.
+    // A change by hand reduces the selection to the tokens that are shown.
     await page.getByLabel('Select job 119').uncheck();
     await page.getByText('49 tokens selected').waitFor();
     await page.getByLabel('Select job 119').check();
@@ -229,7 +224,7 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     expect(left.tokens.map(({ name }) => name)).toEqual(['kept']);
   });
 
-  it('tells that the service is away, and goes on when it is back', async () => {
+  it('shows that the service is down, and loads on retry', async () => {
     const { page, goAway, comeBack } = await listed(['build']);
     await page.getByRole('link', { name: 'build' }).waitFor();
     goAway();
@@ -243,7 +238,7 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     await page.getByRole('link', { name: 'build' }).waitFor();
   });
 
-  it(`of ${MANY} tokens comes page by page`, { timeout: 120_000 }, async () => {
+  it(`loads ${MANY} tokens page by page`, { timeout: 120_000 }, async () => {
     const { page } = await listed([]);
     for (let count = 0; count < MANY; count += 1) await issue(`token ${count}`);
     await page.reload();
@@ -259,10 +254,13 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     await page.getByRole('link', { name: 'token 0', exact: true }).waitFor();
   });
 
-  it.each(LOOKS)('is without faults in $viewport.width pixels, $colorScheme', async (browser) => {
-    const { page } = await listed(['build', 'x'.repeat(200), 'שלום'], { browser });
-    await page.getByRole('link', { name: 'build' }).waitFor();
+  it.each(LOOKS)(
+    'has no accessibility faults at $viewport.width px, $colorScheme',
+    async (browser) => {
+      const { page } = await listed(['build', 'x'.repeat(200), 'שלום'], { browser });
+      await page.getByRole('link', { name: 'build' }).waitFor();
 
-    expect(await faultsOf(page)).toEqual([]);
-  });
+      expect(await faultsOf(page)).toEqual([]);
+    },
+  );
 });

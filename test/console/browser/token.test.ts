@@ -1,5 +1,4 @@
-import type { Page } from 'playwright-core';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type IssuedToken, MemoryLeaseStore } from '../../../src/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
@@ -9,8 +8,9 @@ import {
   LOOKS,
   type Opened,
   type OpenOptions,
-  openConsole,
+  openForTest,
   PASSWORD,
+  press,
   signIn,
   USERNAME,
 } from './support.ts';
@@ -20,20 +20,13 @@ const BILLS = 'GET:api.shop.example/bills';
 const PAY = 'POST:api.shop.example/bills';
 const catalog = ScopeCatalog.from([ORDERS, BILLS, PAY, 'GET:ship.shop.example/labels']);
 
-let opened: Opened | undefined;
-afterEach(async () => {
-  const { close } = opened ?? {};
-  opened = undefined;
-  await close?.();
-});
-
 interface Shown extends Opened {
   readonly token: IssuedToken;
 }
 
-/** One token that may read orders and bills, as its owner sees it. */
+/** The page of a token that can read orders and bills. */
 async function shown(options: OpenOptions = {}): Promise<Shown> {
-  opened = await openConsole({ ...options, service: { catalog, ...options.service } });
+  const opened = await openForTest({ ...options, service: { catalog, ...options.service } });
   const { tokens, page } = opened;
   const scopes = [ORDERS, BILLS];
   const token = await tokens.issue({ account: 'ada', scopes, name: 'build', ttlSeconds: 86_400 });
@@ -43,10 +36,8 @@ async function shown(options: OpenOptions = {}): Promise<Shown> {
   return { ...opened, token };
 }
 
-const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
-
-describe.skipIf(!hasChromium)('one token', () => {
-  it('shows its rights with their uses', async () => {
+describe.skipIf(!hasChromium)('the page of a token', () => {
+  it('shows the rights of the token with their uses', async () => {
     const { page, tokens, token } = await shown();
     await tokens.verify(token.value, { scope: ORDERS });
     await page.getByRole('link', { name: 'All tokens' }).click();
@@ -62,13 +53,13 @@ describe.skipIf(!hasChromium)('one token', () => {
     expect(await page.content()).toContain(token.masked);
   });
 
-  it('is edited: its name and its expiry', async () => {
+  it('edits the name and the expiry of the token', async () => {
     const { page, tokens, token } = await shown();
     await press(page, 'Edit');
     await page.getByLabel('Name').fill('nightly <build>');
     await page.getByLabel('Expires').fill('2040-01-31T12:00');
     await press(page, 'Save');
-    // More than a year: in the words of the service, at the field.
+    // The service refuses more than a year, and the page shows its error at the field.
     await page.locator('dialog .error').waitFor();
     expect(await page.locator('dialog .error').textContent()).toMatch(/expire/i);
     expect(await faultsOf(page)).toEqual([]);
@@ -79,7 +70,7 @@ describe.skipIf(!hasChromium)('one token', () => {
     expect((await tokens.get('ada', token.id))?.name).toBe('nightly <build>');
   });
 
-  it('is limited, after the difference was shown, and freed again', async () => {
+  it('sets limits after it has shown the difference, and removes them again', async () => {
     const { page, tokens, token } = await shown({
       service: { limits: { store: new MemoryLeaseStore() } },
     });
@@ -124,7 +115,7 @@ describe.skipIf(!hasChromium)('one token', () => {
     expect(await limits()).toBeUndefined();
   });
 
-  it('keeps a window that the form does not offer, and what was not edited', async () => {
+  it('keeps a rate window that the form does not offer, and limits that were not edited', async () => {
     const limits = { uses: Number.MAX_SAFE_INTEGER, rate: { uses: 5, seconds: 300 } };
     const { page, tokens, token } = await shown({
       service: { limits: { store: new MemoryLeaseStore() } },
@@ -150,7 +141,7 @@ describe.skipIf(!hasChromium)('one token', () => {
     });
   });
 
-  it('that was revoked says so, and offers nothing more', async () => {
+  it('offers no action for a revoked token', async () => {
     const { page, tokens, token } = await shown();
     await tokens.revoke('ada', token.id);
     await page.goBack();
@@ -163,7 +154,7 @@ describe.skipIf(!hasChromium)('one token', () => {
     expect(await faultsOf(page)).toEqual([]);
   });
 
-  it('is suspended and resumed', async () => {
+  it('suspends and resumes the token', async () => {
     const { page, tokens, token } = await shown();
     await press(page, 'Suspend');
     await page.getByRole('button', { name: 'Resume' }).waitFor();
@@ -175,7 +166,7 @@ describe.skipIf(!hasChromium)('one token', () => {
     expect((await tokens.get('ada', token.id))?.state).toBe('active');
   });
 
-  it('gets other scopes, after the difference was shown', async () => {
+  it('changes scopes after it has shown the difference', async () => {
     const { page, tokens, token } = await shown();
     await press(page, 'Edit scopes');
     const dialog = page.getByRole('dialog', { name: 'Edit scopes' });
@@ -190,7 +181,7 @@ describe.skipIf(!hasChromium)('one token', () => {
     expect((await tokens.get('ada', token.id))?.scopes).toEqual([BILLS, ORDERS, PAY]);
   });
 
-  it('shows the same change as JSON and curl, as it is picked', async () => {
+  it('shows the same change as JSON and curl while scopes are picked', async () => {
     const { page, tokens, token, url } = await shown();
     await press(page, 'Edit scopes');
     const dialog = page.getByRole('dialog', { name: 'Edit scopes' });
@@ -217,7 +208,7 @@ describe.skipIf(!hasChromium)('one token', () => {
     expect((await tokens.get('ada', token.id))?.scopes).toEqual([BILLS, ORDERS, PAY]);
   });
 
-  it('is narrowed to what was used, after the difference was shown', async () => {
+  it('narrows the token to its used scopes after it has shown the difference', async () => {
     const clock = manualClock(new Date());
     const { page, tokens } = await shown({
       service: { clock },
@@ -240,7 +231,7 @@ describe.skipIf(!hasChromium)('one token', () => {
     expect((await tokens.get('ada', id))?.scopes).toEqual([ORDERS]);
   });
 
-  it('is rotated: the new value is shown once, and the old one ends', async () => {
+  it('rotates the token, shows the new value once, and ends the old value', async () => {
     const { page, tokens, token } = await shown();
     await press(page, 'Rotate');
     const dialog = page.getByRole('dialog', { name: 'Rotate token' });
@@ -271,7 +262,7 @@ describe.skipIf(!hasChromium)('one token', () => {
     expect((await tokens.get('ada', token.id))?.pending).toBeUndefined();
   });
 
-  it('is revoked after a question that names it', async () => {
+  it('revokes the token after a question that names it', async () => {
     const { page, tokens, token } = await shown();
     await press(page, 'Revoke');
     const dialog = page.getByRole('dialog', { name: 'Revoke this token?' });
@@ -288,7 +279,7 @@ describe.skipIf(!hasChromium)('one token', () => {
     expect(await tokens.get('ada', token.id)).toBeUndefined();
   });
 
-  it('shows what somebody else changed, and asks before it goes on', async () => {
+  it('shows changes of somebody else, and asks before it continues', async () => {
     const { page, tokens, token } = await shown();
     await tokens.patch('ada', token.id, { name: 'renamed', removeScopes: [BILLS] });
 
@@ -304,7 +295,7 @@ describe.skipIf(!hasChromium)('one token', () => {
     expect((await tokens.get('ada', token.id))?.state).toBe('suspended');
   });
 
-  it('answers whether a call would be allowed, and offers the scope that would do', async () => {
+  it('answers whether a request would be allowed, and offers the missing scope', async () => {
     const { page } = await shown();
     const address = page.getByLabel('Address');
     await address.fill('/no/host');
@@ -325,7 +316,7 @@ describe.skipIf(!hasChromium)('one token', () => {
     await dialog.getByText('Adds 1 scope').waitFor();
   });
 
-  it('that is not there says so', async () => {
+  it('reports that a token does not exist', async () => {
     const { page, url } = await shown();
 
     await page.goto(`${url}#/token/5sQ0bX8vK2mYt7RjW1cZpA`);
@@ -334,7 +325,7 @@ describe.skipIf(!hasChromium)('one token', () => {
     expect(await faultsOf(page)).toEqual([]);
   });
 
-  it('shows its value again where the service can, only when it is asked', async () => {
+  it('shows the value again only on request, if the service can', async () => {
     const { page, token } = await shown({ service: { reveal: 'always' } });
     expect((await page.content()).includes(token.value)).toBe(false);
 
@@ -345,13 +336,16 @@ describe.skipIf(!hasChromium)('one token', () => {
     expect((await page.content()).includes(token.value)).toBe(false);
   });
 
-  it.each(LOOKS)('is without faults in $viewport.width pixels, $colorScheme', async (browser) => {
-    const { page } = await shown({ browser });
-    await page.getByText('Would it be allowed?').waitFor();
-    expect(await faultsOf(page)).toEqual([]);
+  it.each(LOOKS)(
+    'has no accessibility faults at $viewport.width px, $colorScheme',
+    async (browser) => {
+      const { page } = await shown({ browser });
+      await page.getByText('Would it be allowed?').waitFor();
+      expect(await faultsOf(page)).toEqual([]);
 
-    await press(page, 'Edit scopes');
-    await page.getByRole('dialog').getByRole('checkbox').first().waitFor();
-    expect(await faultsOf(page)).toEqual([]);
-  });
+      await press(page, 'Edit scopes');
+      await page.getByRole('dialog').getByRole('checkbox').first().waitFor();
+      expect(await faultsOf(page)).toEqual([]);
+    },
+  );
 });

@@ -1,11 +1,11 @@
-// A translation of every text into letters that English does not have shows what was forgotten.
+// Translating every text into Greek letters reveals the texts that cannot be translated.
 import type { Page } from 'playwright-core';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type ConsoleTexts, ENGLISH_TEXTS } from '../../../src/console/index.ts';
 import { MemoryLeaseStore } from '../../../src/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
-import { faultsOf, hasChromium, type Opened, openConsole, PASSWORD, USERNAME } from './support.ts';
+import { faultsOf, hasChromium, type Opened, openForTest, PASSWORD, USERNAME } from './support.ts';
 
 const HOST = 'api.shop.example';
 const SCOPES = ['orders', 'bills', 'users/{}'].flatMap((path) => [
@@ -15,20 +15,13 @@ const SCOPES = ['orders', 'bills', 'users/{}'].flatMap((path) => [
 const catalog = ScopeCatalog.from([...SCOPES, 'GET:ship.shop.example/labels']);
 const DAY = 86_400;
 
-let opened: Opened | undefined;
-afterEach(async () => {
-  const { close } = opened ?? {};
-  opened = undefined;
-  await close?.();
-});
-
 const GREEK = 'αβψδεφγηιξκλμνοπχρσθυωςχυζ';
 
-/** An English text in Greek letters, with the places that it has. */
+/** An English text in Greek letters, with its placeholders. */
 function greek(text: string): string {
   if (text === '{message}') return 'Λάθος.';
-  return text.replace(/(\{[a-z]*\})|[a-z]/gi, (letter, place) =>
-    place === undefined ? (GREEK[letter.toLowerCase().charCodeAt(0) - 97] as string) : letter,
+  return text.replace(/(\{[a-z]*\})|[a-z]/gi, (letter, placeholder) =>
+    placeholder === undefined ? (GREEK[letter.toLowerCase().charCodeAt(0) - 97] as string) : letter,
   );
 }
 
@@ -40,11 +33,11 @@ function translated(texts: unknown, translate: (text: string) => string): unknow
 
 const TEXTS = translated(ENGLISH_TEXTS, greek) as ConsoleTexts;
 
-/** What is no text of the page: names that people gave, scopes and parts of them, times in numbers. */
+/** Data in Latin letters that is not translated: names, scopes and parts of them, addresses. */
 const DATA =
   /acme_\w+…?|\b(?:Acme|ada)\b|[A-Z*]+:\S+|\b(?:api|ship)\.shop\.example\S*|https?:\S+|(?<!\w)\/[\w/{}$]+|\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\b|\b(?:orders|bills|users|labels)\b/g;
 
-/** The texts of a page, also those for screen readers, in which Latin letters are left. */
+/** The texts of a page, including those for screen readers, that still contain Latin letters. */
 async function leftOn(page: Page): Promise<string[]> {
   const texts = (await page.evaluate(`(() => {
     const texts = [document.title];
@@ -67,14 +60,14 @@ interface Greek extends Opened {
   /** Presses the button that has this English text. */
   readonly press: (name: string) => Promise<void>;
   readonly field: (label: string) => ReturnType<Page['getByLabel']>;
-  /** Waits for a text and looks for English. */
+  /** Waits for the translation of a text, and expects no English on the page. */
   readonly look: (english: string) => Promise<void>;
 }
 
-/** An account with tokens of every kind, up to its sign-in. */
+/** The sign-in of an account with tokens of every kind. */
 async function inGreek(): Promise<Greek> {
   const clock = manualClock(new Date());
-  opened = await openConsole({
+  const opened = await openForTest({
     service: { catalog, clock, limits: { store: new MemoryLeaseStore() } },
     console: { texts: TEXTS, language: 'el' },
     derivation: true,
@@ -185,7 +178,7 @@ describe.skipIf(!hasChromium)('a translation', () => {
     await look('This token was changed');
   });
 
-  it('leaves no English where a token is made', { timeout: 60_000 }, async () => {
+  it('leaves no English on the screens for a new token', { timeout: 60_000 }, async () => {
     const shown = await inGreek();
     const { page, press, look, field } = shown;
     await signInGreek(shown);
@@ -223,7 +216,7 @@ describe.skipIf(!hasChromium)('a translation', () => {
     await look('Leave without the value?');
   });
 
-  it('finds English where there is some (the control)', async () => {
+  it('that misses a text is detected (control)', async () => {
     const shown = await inGreek();
     await shown.page.getByRole('button').first().waitFor();
 
@@ -234,17 +227,16 @@ describe.skipIf(!hasChromium)('a translation', () => {
     expect(await leftOn(shown.page)).toEqual(['Forgotten']);
   });
 
-  it('that runs from right to left turns the page around', async () => {
+  it('from right to left changes the direction and the digits of the page', async () => {
     const texts = translated(ENGLISH_TEXTS, (text) => text) as ConsoleTexts;
     const all = { other: 'كل {count}' };
-    opened = await openConsole({
+    const { page, tokens } = await openForTest({
       service: { catalog },
       console: {
         language: 'ar-EG',
         texts: { ...texts, list: { ...texts.list, shown: all }, states: { active: 'نشط' } },
       },
     });
-    const { page, tokens } = opened;
     for (let count = 0; count < 3; count += 1) {
       await tokens.issue({ account: USERNAME, scopes: SCOPES, name: `${count}` });
     }
@@ -261,9 +253,10 @@ describe.skipIf(!hasChromium)('a translation', () => {
     expect(await faultsOf(page)).toEqual([]);
   });
 
-  it('that cannot be read leaves the page in English', async () => {
-    opened = await openConsole({ console: { texts: TEXTS, language: 'el' } });
-    const { page, context, url } = opened;
+  it('that cannot be loaded leaves the page in English', async () => {
+    const { page, context, url } = await openForTest({
+      console: { texts: TEXTS, language: 'el' },
+    });
     await context.route('**/texts-*.json', (route) => route.abort());
 
     await page.goto(`${url}?again`);

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type IssuedToken, MemoryLeaseStore } from '../../../src/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import {
@@ -7,7 +7,8 @@ import {
   hasChromium,
   type Opened,
   type OpenOptions,
-  openConsole,
+  openForTest,
+  press,
   signIn,
 } from './support.ts';
 
@@ -15,13 +16,6 @@ const ORDERS = 'GET:api.shop.example/orders';
 const BILLS = 'GET:api.shop.example/bills';
 const PAY = 'POST:api.shop.example/bills';
 const catalog = ScopeCatalog.from([ORDERS, BILLS, PAY]);
-
-let opened: Opened | undefined;
-afterEach(async () => {
-  const { close } = opened ?? {};
-  opened = undefined;
-  await close?.();
-});
 
 interface Shown extends Opened {
   readonly token: IssuedToken;
@@ -31,7 +25,7 @@ interface Shown extends Opened {
 /** One token, in two tabs of its owner. */
 async function shownTwice(options: OpenOptions = {}): Promise<Shown> {
   const service = { catalog, limits: { store: new MemoryLeaseStore() }, ...options.service };
-  opened = await openConsole({ ...options, service });
+  const opened = await openForTest({ ...options, service });
   const { page, tokens, context, url } = opened;
   const token = await tokens.issue({ account: 'ada', scopes: [ORDERS, BILLS], name: 'build' });
   const other = await context.newPage();
@@ -45,12 +39,10 @@ async function shownTwice(options: OpenOptions = {}): Promise<Shown> {
   return { ...opened, token, other };
 }
 
-const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
-
 const conflict = (page: Page) => page.getByRole('dialog', { name: 'This token was changed' });
 
 describe.skipIf(!hasChromium)('two tabs', () => {
-  it('that edit the same token lose nothing that either has saved', async () => {
+  it('can edit the same token without losing a saved change', async () => {
     const { page, other, tokens, token } = await shownTwice();
     await press(page, 'Edit');
     await page.getByLabel('Name').fill('nightly build');
@@ -74,7 +66,7 @@ describe.skipIf(!hasChromium)('two tabs', () => {
     expect(now?.limits).toEqual({ addresses: ['192.0.2.0/24'], uses: 500 });
   });
 
-  it('that edit the same scopes show what going on would undo', async () => {
+  it('that edit the same scopes show which saved changes would be undone', async () => {
     const { page, other, tokens, token } = await shownTwice();
     for (const tab of [page, other]) await press(tab, 'Edit scopes');
     await page.getByRole('checkbox', { name: /POST.*bills/ }).check();
@@ -96,7 +88,7 @@ describe.skipIf(!hasChromium)('two tabs', () => {
     expect((await tokens.get('ada', token.id))?.scopes).toEqual([BILLS, ORDERS, PAY]);
   });
 
-  it('that both rotate a token show a value each, and the last one works', async () => {
+  it('can both rotate a token: each shows its value, and only the last one works', async () => {
     const { page, other, tokens, token } = await shownTwice();
     const rotate = async (tab: Page) => {
       await press(tab, 'Rotate');
@@ -116,7 +108,7 @@ describe.skipIf(!hasChromium)('two tabs', () => {
       verdicts.push((await tokens.verify(value, { scope: ORDERS })).ok);
     }
     expect(verdicts).toEqual([false, false, true]);
-    // It is still in the one tab where it was shown, and in no other.
+    // The first value is still in the tab that showed it, and not in the other one.
     expect((await valueIn(page)) === first).toBe(true);
     expect((await other.content()).includes(first)).toBe(false);
     await press(page, 'Done');
@@ -125,7 +117,7 @@ describe.skipIf(!hasChromium)('two tabs', () => {
   });
 
   it.each([
-    ['a button', async () => {}, (page: Page) => press(page, 'Suspend')],
+    ['the page with its buttons', async () => {}, (page: Page) => press(page, 'Suspend')],
     [
       'the dialog that edits it',
       async (page: Page) => {
@@ -147,7 +139,7 @@ describe.skipIf(!hasChromium)('two tabs', () => {
       (page: Page) => press(page, 'Rotate'),
       (page: Page) => page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click(),
     ],
-  ])('of which one revokes the token: %s of the other says so', async (_, prepare, act) => {
+  ])('report in %s that the token was revoked in the other tab', async (_, prepare, act) => {
     const { page, other, tokens, token } = await shownTwice();
     await prepare(page);
     await press(other, 'Revoke');
@@ -166,7 +158,7 @@ describe.skipIf(!hasChromium)('two tabs', () => {
     expect((await tokens.get('ada', token.id, { state: 'all' }))?.name).toBe('build');
   });
 
-  it('that both revoke a token are both done', async () => {
+  it('can both revoke the same token', async () => {
     const { page, other, tokens, token } = await shownTwice();
     for (const tab of [page, other]) await press(tab, 'Revoke');
 
@@ -178,7 +170,7 @@ describe.skipIf(!hasChromium)('two tabs', () => {
     expect(await tokens.get('ada', token.id)).toBeUndefined();
   });
 
-  it('of which one signs out: the other goes on', async () => {
+  it('sign out independently of each other', async () => {
     const { page, other, tokens, token } = await shownTwice();
     await press(other, 'Sign out');
     await other.getByLabel('Password').waitFor();

@@ -1,21 +1,22 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
-import { hasChromium, type Opened, type OpenOptions, openConsole, signIn } from './support.ts';
+import {
+  hasChromium,
+  keepsValue,
+  type Opened,
+  type OpenOptions,
+  openForTest,
+  signIn,
+} from './support.ts';
 
 const catalog = ScopeCatalog.from([
   'GET:api.shop.example/orders$',
   'POST:api.shop.example/orders$',
 ]);
 
-let opened: Opened | undefined;
-afterEach(async () => {
-  await opened?.close();
-  opened = undefined;
-});
-
-/** A token that was just made, and its value. */
+/** A token that was just issued, and its value. */
 async function issued(options: OpenOptions = {}): Promise<Opened & { readonly value: string }> {
-  opened = await openConsole({ ...options, service: { catalog, ...options.service } });
+  const opened = await openForTest({ ...options, service: { catalog, ...options.service } });
   const { page, url } = opened;
   await signIn(page);
   await page.goto(`${url}#/new`);
@@ -25,8 +26,8 @@ async function issued(options: OpenOptions = {}): Promise<Opened & { readonly va
   return { ...opened, value: await page.getByLabel('Value of the token').inputValue() };
 }
 
-describe.skipIf(!hasChromium)('the value, once', () => {
-  it('shows the value of the token, and a call that does not hold it', async () => {
+describe.skipIf(!hasChromium)('the screen with a new value', () => {
+  it('shows the value, and a call that does not contain it', async () => {
     const { page, tokens, value } = await issued();
     const verdict = await tokens.verify(value, { scope: 'GET:api.shop.example/orders$' });
 
@@ -36,7 +37,7 @@ describe.skipIf(!hasChromium)('the value, once', () => {
     expect(await page.getByText('It cannot be shown again.').isVisible()).toBe(true);
   });
 
-  it('says that the service can show it again, if it can', async () => {
+  it('says that the value can be shown again, if the service can', async () => {
     const { page } = await issued({ service: { reveal: 'always' } });
 
     await page.getByText('You can see the value again later').waitFor();
@@ -45,7 +46,7 @@ describe.skipIf(!hasChromium)('the value, once', () => {
     await page.getByRole('heading', { name: 'Token created' }).waitFor({ state: 'detached' });
   });
 
-  it('copies by the clipboard', async () => {
+  it('copies the value to the clipboard', async () => {
     const { page, context, value } = await issued();
     await context.grantPermissions(['clipboard-read', 'clipboard-write']);
 
@@ -56,7 +57,7 @@ describe.skipIf(!hasChromium)('the value, once', () => {
       .toBe(true);
   });
 
-  it('copies where the page may not use the clipboard', async () => {
+  it('copies the value if the page cannot use the clipboard API', async () => {
     const { page, value } = await issued();
     await page.evaluate(`Object.defineProperty(navigator, 'clipboard', { value: undefined });
       addEventListener('copy', () => { window.copied = getSelection().toString() || document.activeElement.value; });`);
@@ -69,7 +70,7 @@ describe.skipIf(!hasChromium)('the value, once', () => {
     expect(await page.locator('.off-screen').count()).toBe(0);
   });
 
-  it('asks before it is left without a copy, and not after one', async () => {
+  it('asks before it is left without a copy', async () => {
     const { page } = await issued();
     const done = page.getByRole('button', { name: 'Done' });
 
@@ -82,7 +83,7 @@ describe.skipIf(!hasChromium)('the value, once', () => {
     await page.getByRole('heading', { name: 'Token created' }).waitFor({ state: 'detached' });
   });
 
-  it('is gone from the page, its history and its memory when it is left', async () => {
+  it('leaves no value in the page, its history or its memory', async () => {
     const { page, context, value } = await issued();
     const session = await context.newCDPSession(page);
     expect(await inHeap(session, value)).toBe(true);
@@ -91,18 +92,14 @@ describe.skipIf(!hasChromium)('the value, once', () => {
     await page.getByRole('button', { name: 'Leave without it' }).click();
     await page.getByRole('heading', { name: 'Unnamed token' }).waitFor();
 
-    const kept =
-      await page.evaluate(`JSON.stringify([document.documentElement.outerHTML, location.href,
-      history.state, { ...localStorage }, { ...sessionStorage }, document.cookie,
-      [...document.querySelectorAll('input, textarea')].map((field) => field.value)])`);
-    expect(String(kept).includes(value)).toBe(false);
+    expect(await keepsValue(page, value)).toBe(false);
     expect(await inHeap(session, value)).toBe(false);
     await page.goBack();
     await page.getByRole('heading', { name: 'New token' }).waitFor();
     expect((await page.content()).includes(value)).toBe(false);
   });
 
-  it('is gone as well after another token was derived from it, and so is the value of that one', async () => {
+  it('leaves no value in memory after another token was derived from it', async () => {
     const { page, context, value } = await issued({ derivation: true });
     const session = await context.newCDPSession(page);
     await page.getByRole('button', { name: 'Derive a narrower token' }).click();
@@ -124,7 +121,7 @@ describe.skipIf(!hasChromium)('the value, once', () => {
 
 type Session = Awaited<ReturnType<Opened['context']['newCDPSession']>>;
 
-/** Whether a text is in the heap of the page, once what nobody holds is collected. */
+/** Whether a text is in the heap of the page after garbage collection. */
 async function inHeap(session: Session, text: string): Promise<boolean> {
   await session.send('HeapProfiler.enable');
   for (let round = 0; round < 3; round++) await session.send('HeapProfiler.collectGarbage');

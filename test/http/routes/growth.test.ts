@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { attempts, MAX_HOLD, NEAR_LINEAR, slopeOfCosts } from '../../growth.ts';
 import { basic } from '../support.ts';
 import { entries } from './entries.ts';
-import type { Order, Told } from './server.ts';
+import type { Measurements, Order } from './server.ts';
 
 const CALLS = 5;
-/** From where on no list is known from the last call: a thousand scopes are remembered. */
+/** All above the thousand scopes that the service remembers from earlier calls. */
 const SIZES = [1024, 1600, 2560, 4096];
 const LIMIT = 4096;
 
@@ -18,7 +18,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** A service in a process of its own, so that its event loop is not that of its client. */
+/** A service in a separate process, so that it does not share its event loop with the client. */
 class Service {
   readonly #child: ChildProcess;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -40,11 +40,11 @@ class Service {
     await once(this.#child, 'exit');
   }
 
-  /** What it took since the last time; what an order takes does not count, unless it is to hold. */
-  async told(order: Order = { tell: 'took' }): Promise<Told> {
+  /** Measurements since the last call; an order itself counts only if it is `hold`. */
+  async measurements(order: Order = { measure: 'calls' }): Promise<Measurements> {
     this.#child.send(order);
-    const [told] = await once(this.#child, 'message');
-    return told as Told;
+    const [measurements] = await once(this.#child, 'message');
+    return measurements as Measurements;
   }
 
   call(
@@ -94,7 +94,7 @@ beforeAll(async () => {
 
 afterAll(() => service.stop());
 
-/** Makes a call of one size; each has an account of its own, so that its tokens are its own. */
+/** Prepares a call of one size, with its own account so that it sees only its own tokens. */
 type Route = (size: number, as: string) => Promise<() => Promise<Answer>>;
 
 const sending =
@@ -126,16 +126,16 @@ const ROUTES: readonly (readonly [string, Route, number])[] = [
     200,
   ],
   [
-    'POST of what no entry is like',
+    'POST of unknown scopes',
     sending('POST', toAll, (n) => ({ scopes: spoilt(n, (s) => s.replace('/r', '/q')) })),
     422,
   ],
   [
-    'POST of what does not parse',
+    'POST of malformed scopes',
     sending('POST', toAll, (n) => ({ scopes: spoilt(n, (s) => `${s.toLowerCase()}/`) })),
     422,
   ],
-  ['POST of members', sending('POST', toAll, members), 400],
+  ['POST of unknown members', sending('POST', toAll, members), 400],
   [
     'POST of metadata',
     sending('POST', toAll, (n) => ({ scopes: entries(1), metadata: { a: 'x'.repeat(n - 64) } })),
@@ -151,10 +151,10 @@ const ROUTES: readonly (readonly [string, Route, number])[] = [
     400,
   ],
   ['POST of deep lists', sending('POST', toAll, (n) => `${'['.repeat(n)}${']'.repeat(n)}`), 400],
-  ['POST of no JSON', sending('POST', toAll, (n) => '{"a":'.repeat(n)), 400],
+  ['POST of invalid JSON', sending('POST', toAll, (n) => '{"a":'.repeat(n)), 400],
   ['GET of one', reading(toOne), 200],
   ['GET of all', reading(toAll), 200],
-  ['GET of those with a scope', reading(() => '/token?scope=GET:api9.example.com/zzz'), 200],
+  ['GET of a list by scope', reading(() => '/token?scope=GET:api9.example.com/zzz'), 200],
   [
     'GET with a query',
     async (n, as) => () => service.call('GET', `/token?${'a=1&'.repeat(n / 4)}`, { as }),
@@ -181,7 +181,7 @@ const ROUTES: readonly (readonly [string, Route, number])[] = [
     200,
   ],
   [
-    'PATCH that removes what is not held',
+    'PATCH that removes scopes that are not held',
     sending('PATCH', toOne, (n) => ({ removeScopes: spoilt(n, (s) => s.replace('/r', '/q')) })),
     422,
   ],
@@ -220,7 +220,7 @@ const ROUTES: readonly (readonly [string, Route, number])[] = [
     400,
   ],
   [
-    'revocation of what is none',
+    'revocation of a malformed value',
     async (n, as) => () =>
       service.call('POST', '/revoke', { as, body: `token=${'x'.repeat(n - 7)}` }),
     200,
@@ -228,38 +228,38 @@ const ROUTES: readonly (readonly [string, Route, number])[] = [
 ];
 
 /**
- * For how long a route may hold the loop, in times of the reference work: beyond what its verb does, it
- * reads and writes thousands of scopes.
+ * The longest that a route may hold the event loop, in units of the reference work. It gets more than a
+ * verb, because it also parses and serializes thousands of scopes.
  */
 const MAX_ROUTE_HOLD = 1.5 * MAX_HOLD;
 
-/** The least that was measured of something, since a busy machine only ever adds. */
+/** Keeps the lowest measurements, because a busy machine only ever adds time. */
 class Least {
   #longestMs = Infinity;
   #referenceMs = Infinity;
 
-  /** For how long a call holds the loop, in times of the reference work. */
+  /** The longest that a call holds the event loop, in units of the reference work. */
   get hold(): number {
     return this.#longestMs / this.#referenceMs;
   }
 
-  /** What a call costs in time of the processor, this once. */
+  /** Measures the CPU time of a call. */
   async measure(call: () => Promise<Answer>, status: number): Promise<number> {
-    const { referenceMs } = await service.told({ tell: 'reference' });
+    const { referenceMs } = await service.measurements({ measure: 'reference' });
     this.#referenceMs = Math.min(this.#referenceMs, referenceMs);
     let cpuMs = 0;
     for (let i = 0; i < CALLS; i++) {
       expect((await call()).status).toBe(status);
-      const told = await service.told();
-      this.#longestMs = Math.min(this.#longestMs, told.longestMs);
-      cpuMs += told.cpuMs / CALLS;
+      const { longestMs, cpuMs: ms } = await service.measurements();
+      this.#longestMs = Math.min(this.#longestMs, longestMs);
+      cpuMs += ms / CALLS;
     }
     return cpuMs;
   }
 }
 
 describe('a route', () => {
-  it.each(ROUTES)('costs no more than what is sent or held: %s', async (name, route, status) => {
+  it.each(ROUTES)('takes time in proportion to its data: %s', async (name, route, status) => {
     const least = new Least();
     const calls = new Map<number, () => Promise<Answer>>();
     for (const size of SIZES) calls.set(size, await route(size, `${name} ${size}`));
@@ -281,7 +281,7 @@ describe('a route', () => {
   });
 
   describe('with ten thousand tokens', () => {
-    beforeAll(() => service.told({ tokens: 10_000 }));
+    beforeAll(() => service.measurements({ tokens: 10_000 }));
 
     const holdOf = async (path: string): Promise<number> => {
       const least = new Least();
@@ -294,23 +294,23 @@ describe('a route', () => {
 
     it.each<[string, string]>([
       ['a page', '/token?limit=100'],
-      ['those with a scope that none has', '/token?scope=GET:api9.example.com/zzz'],
-      ['all of them', '/token'],
+      ['a filter by a scope that no token has', '/token?scope=GET:api9.example.com/zzz'],
+      ['a whole list', '/token'],
       ['a review', '/review'],
-    ])('is not held: %s', async (_, path) => {
+    ])('does not hold up the process: %s', async (_, path) => {
       expect(await holdOf(path)).toBeLessThan(MAX_HOLD);
     });
   });
 
-  it('would be seen to be held (the control)', async () => {
-    const { referenceMs } = await service.told({ tell: 'reference' });
-    await service.told({ hold: 4 });
-    const { longestMs } = await service.told();
+  it('is detected if it holds up the process (control)', async () => {
+    const { referenceMs } = await service.measurements({ measure: 'reference' });
+    await service.measurements({ hold: 4 });
+    const { longestMs } = await service.measurements();
 
     expect(longestMs / referenceMs).toBeGreaterThan(MAX_ROUTE_HOLD);
   });
 
-  it('ends a list at a mebibyte, without a limit, too', async () => {
+  it('ends a list at a mebibyte even without a limit', async () => {
     for (let i = 0; i < 12; i++) await service.issue(entries(LIMIT), 'large');
     const { text, headers } = await service.call('GET', '/token', { as: 'large' });
     const { data, cursor } = JSON.parse(text);

@@ -1,5 +1,5 @@
-// A service in a process of its own, which tells over IPC for how long its event loop was held and how
-// much time of the processor it took: node test/http/routes/server.ts CATALOG_SIZE
+// A service in a separate process. Over IPC it reports how long its event loop was held and how much CPU
+// time it took: node test/http/routes/server.ts CATALOG_SIZE
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tokenHandler, toNodeListener } from '../../../src/http/index.ts';
@@ -26,20 +26,23 @@ const handler = tokenHandler({
   revocation: true,
 });
 const server = createServer(toNodeListener(handler));
-// On a busy machine the next call may come after the five seconds for which a connection is kept.
+// On a busy machine the next call may come after the default keep-alive timeout of five seconds.
 server.keepAliveTimeout = 0;
 
-/** Looks in each turn that takes longer than this. */
+/** How often it checks how long the event loop was held. */
 const LOOK_MS = 1;
 
 /**
- * What is asked over IPC: what it took since the last time, how long the reference work takes, to make
- * tokens, or to hold the loop for so many reference works.
+ * An order over IPC: report the measurements since the last order, measure the reference work, too,
+ * issue tokens, or hold the event loop for that many units of the reference work.
  */
-export type Order = { readonly tell: 'took' | 'reference' } | { tokens: number } | { hold: number };
+export type Order =
+  | { readonly measure: 'calls' | 'reference' }
+  | { tokens: number }
+  | { hold: number };
 
-/** What a process tells; the reference only when it is asked for. */
-export interface Told {
+/** The answer to an order; `referenceMs` is NaN unless the order asks for it. */
+export interface Measurements {
   readonly longestMs: number;
   readonly cpuMs: number;
   readonly referenceMs: number;
@@ -63,8 +66,11 @@ process.on('message', async (order: Order) => {
       await tokens.issue({ account: 'many', scopes: entries(1) });
     }
   }
-  const isAsked = 'tell' in order && order.tell === 'reference';
-  process.send?.({ ...took, referenceMs: isAsked ? referenceMs() : Number.NaN } satisfies Told);
+  const isAsked = 'measure' in order && order.measure === 'reference';
+  process.send?.({
+    ...took,
+    referenceMs: isAsked ? referenceMs() : Number.NaN,
+  } satisfies Measurements);
   longestMs = 0;
   before = process.cpuUsage();
   sinceLook = stopwatch();

@@ -4,8 +4,8 @@ import { LATER_FIELDS } from '../earlier.ts';
 import { intercepted } from './support.ts';
 
 /**
- * The store as the version before suspended tokens had it: it writes records without the last lines, has
- * three keys for each token, and sends the scripts below, which are as they were.
+ * A client that makes a store behave like the version before suspended tokens: it writes records without
+ * the last lines, uses three keys for each token, and sends the original scripts below.
  */
 export function ofEarlierVersion(client: Redis): Redis {
   return intercepted(client, (command, args, run) => {
@@ -18,7 +18,7 @@ export function ofEarlierVersion(client: Redis): Redis {
   });
 }
 
-/** The place of the key that is new. */
+/** The index of the new key among the four of a token. */
 const ASIDE = 2;
 const NEW_LINES = Object.keys(LATER_FIELDS).length;
 
@@ -141,7 +141,7 @@ end
 return {removed, 0, 0}
 `;
 
-/** By the hash of each script of today: what was sent then. */
+/** Maps the hash of each current script to the script that was sent then. */
 const EARLIER = new Map([
   [
     INSERT.sha,

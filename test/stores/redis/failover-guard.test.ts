@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Connection, Driver } from '../../../src/stores/redis/driver.ts';
 import { FailoverGuard } from '../../../src/stores/redis/failover-guard.ts';
 
-/** A primary that can be paused: it answers what was sent meanwhile when it wakes. */
+/** A primary that can be paused. When it wakes, it answers what was sent meanwhile. */
 function primaryOf(address: string, timeout: () => Promise<unknown>) {
   let isPaused = false;
   const held: (() => void)[] = [];
@@ -35,7 +35,7 @@ function setUp(timeout: () => Promise<unknown> = async () => ['cluster-node-time
   } as unknown as Driver;
   const guard = new FailoverGuard(driver);
   const read = (answer = async () => 'record') => guard.read(0, answer).catch(() => 'refused');
-  /** What a read has come to at once. */
+  /** The outcome of a read, if it does not have to wait. */
   const readNow = (answer?: () => Promise<string>) =>
     Promise.race([read(answer), passes(0).then(() => 'waits')]);
   return { primary, owner, guard, read, readNow };
@@ -51,7 +51,7 @@ describe('FailoverGuard', () => {
     vi.useRealTimers();
   });
 
-  it('trusts a primary that answers, also if nothing was read for long', async () => {
+  it('trusts a primary that answers, even after a long time without reads', async () => {
     const { readNow } = setUp();
     expect(await readNow()).toBe('record');
     await passes(3_600_000);
@@ -64,18 +64,21 @@ describe('FailoverGuard', () => {
     ['2000', 60_000, 'waits'],
     ['15000', 10_000, 'record'],
     ['15000', 20_000, 'waits'],
-  ])('with a timeout of %s ms, after a pause of %i ms: %s', async (timeout, pauseMs, expected) => {
-    const { primary, readNow } = setUp(async () => ['cluster-node-timeout', timeout]);
-    await readNow();
-    await passes(60_000);
-    primary.pause();
-    await passes(pauseMs);
-    primary.wake();
+  ])(
+    'with a cluster-node-timeout of %s ms, after a pause of %i ms, a read gets: %s',
+    async (timeout, pauseMs, expected) => {
+      const { primary, readNow } = setUp(async () => ['cluster-node-timeout', timeout]);
+      await readNow();
+      await passes(60_000);
+      primary.pause();
+      await passes(pauseMs);
+      primary.wake();
 
-    expect(await readNow()).toBe(expected);
-  });
+      expect(await readNow()).toBe(expected);
+    },
+  );
 
-  it('reads again until the primary has been awake for half a second', async () => {
+  it('repeats a read until the primary has been awake for half a second', async () => {
     const { primary, read } = setUp();
     await read();
     await passes(1000);
@@ -95,7 +98,7 @@ describe('FailoverGuard', () => {
     expect(found).toBe('after');
   });
 
-  it('rejects after a second without a server that it can trust', async () => {
+  it('rejects a read after a second without a trusted primary', async () => {
     const { primary, read } = setUp();
     await read();
     await passes(1000);
@@ -109,7 +112,7 @@ describe('FailoverGuard', () => {
   it.each([
     ['before', 'first', 'second'],
     ['after', 'second', 'first'],
-  ])('waits if the silent primary had the slot %s the read', async (_, before, after) => {
+  ])('waits if the silent primary owned the slot %s the read', async (_, before, after) => {
     const { primary, owner, readNow } = setUp();
     await readNow();
     await passes(1000);
@@ -126,7 +129,7 @@ describe('FailoverGuard', () => {
     expect(await readNow()).toBe('record');
   });
 
-  it('takes a refusal of the server for an answer, and assumes two seconds then', async () => {
+  it('treats an error of the server as an answer, and assumes a timeout of two seconds', async () => {
     const { primary, readNow } = setUp(() => Promise.reject(new Error('NOPERM no permissions')));
     await readNow();
     await passes(60_000);
@@ -137,14 +140,14 @@ describe('FailoverGuard', () => {
     expect(await readNow()).toBe('waits');
   });
 
-  it('takes no error of the driver for an answer', async () => {
+  it('does not treat an error of the driver as an answer', async () => {
     const { readNow } = setUp(() => Promise.reject(new Error('Connection is closed.')));
     await readNow();
     await passes(3000);
     expect(await readNow()).toBe('waits');
   });
 
-  it('asks a silent primary once at a time, and nobody after it was closed', async () => {
+  it('sends a silent primary one request at a time, and none after close', async () => {
     const { primary, guard, read } = setUp();
     await read();
     await passes(1000);

@@ -5,7 +5,7 @@ import { isInstalled } from '../../servers.ts';
 import { codeOf, OTHER_SCOPE, SCOPE, setUp } from '../../support.ts';
 import { CLIENTS, fill, intercepted, ioredis, openOver, ownServer } from './support.ts';
 
-/** Two tokens of ada and one of grace, on a server that is full since. */
+/** Two tokens of ada and one of grace, on a server that then runs out of memory. */
 async function setUpFull(connectTo: (url: string) => Promise<RedisClient>) {
   const { url } = await ownServer();
   const { tokens, clock } = setUp({ store: openOver(await connectTo(url)) });
@@ -16,47 +16,53 @@ async function setUpFull(connectTo: (url: string) => Promise<RedisClient>) {
   return { tokens, clock, issue, accepts, one, two, other };
 }
 
-describe.skipIf(!isInstalled('redis')).each(CLIENTS)('a full server, over %s', (_, connectTo) => {
-  it('takes no new token, but revokes', async () => {
-    const { tokens, issue, accepts, one, two, other } = await setUpFull(connectTo);
+describe.skipIf(!isInstalled('redis')).each(CLIENTS)(
+  'a Redis server without free memory, over %s',
+  (_, connectTo) => {
+    it('refuses new tokens, but still revokes', async () => {
+      const { tokens, issue, accepts, one, two, other } = await setUpFull(connectTo);
 
-    expect(await codeOf(issue('ada'))).toBe('store_unavailable');
-    expect(await tokens.revoke('ada', one.id)).toBe(true);
-    expect([await accepts(one.value), await accepts(two.value)]).toEqual([false, true]);
-    expect(await tokens.revokeAll('ada')).toBe(1);
-    expect([await accepts(two.value), await accepts(other.value)]).toEqual([false, true]);
-    expect((await tokens.list({ account: 'ada' })).tokens).toEqual([]);
-  });
+      expect(await codeOf(issue('ada'))).toBe('store_unavailable');
+      expect(await tokens.revoke('ada', one.id)).toBe(true);
+      expect([await accepts(one.value), await accepts(two.value)]).toEqual([false, true]);
+      expect(await tokens.revokeAll('ada')).toBe(1);
+      expect([await accepts(two.value), await accepts(other.value)]).toEqual([false, true]);
+      expect((await tokens.list({ account: 'ada' })).tokens).toEqual([]);
+    });
 
-  it('takes scopes away, but adds none', async () => {
-    const { tokens, accepts, one } = await setUpFull(connectTo);
-    const addScopes = [`GET:shop.example/${'x'.repeat(100)}`];
+    it('adds no scopes, but still removes them', async () => {
+      const { tokens, accepts, one } = await setUpFull(connectTo);
+      const addScopes = [`GET:shop.example/${'x'.repeat(100)}`];
 
-    expect(await codeOf(tokens.patch('ada', one.id, { addScopes }))).toBe('store_unavailable');
-    await tokens.patch('ada', one.id, { removeScopes: [SCOPE] });
-    expect(await accepts(one.value)).toBe(false);
-    expect((await tokens.list({ account: 'ada' })).tokens).toHaveLength(2);
-  });
+      expect(await codeOf(tokens.patch('ada', one.id, { addScopes }))).toBe('store_unavailable');
+      await tokens.patch('ada', one.id, { removeScopes: [SCOPE] });
+      expect(await accepts(one.value)).toBe(false);
+      expect((await tokens.list({ account: 'ada' })).tokens).toHaveLength(2);
+    });
 
-  it('purges', async () => {
-    const { tokens, clock, one } = await setUpFull(connectTo);
-    await tokens.revoke('ada', one.id);
-    clock.advance(1);
+    it('still purges', async () => {
+      const { tokens, clock, one } = await setUpFull(connectTo);
+      await tokens.revoke('ada', one.id);
+      clock.advance(1);
 
-    expect(await tokens.purge({ before: clock.now() })).toBe(1);
-  });
-});
+      expect(await tokens.purge({ before: clock.now() })).toBe(1);
+    });
+  },
+);
 
-it.skipIf(!isInstalled('redis'))('would notice a script that a full server refuses', async () => {
-  const source = REVOKE.source.replace(/^redis\.call\('ZREM'.*\n/m, '');
-  expect(source).not.toBe(REVOKE.source);
-  const { tokens, accepts, one } = await setUpFull(async (url) => {
-    const client = ioredis(url);
-    return intercepted(client, (_, args, run) =>
-      args[0] === REVOKE.sha ? client.call('eval', source, ...args.slice(1)) : run(args),
-    );
-  });
+it.skipIf(!isInstalled('redis'))(
+  'a full Redis server refuses a revocation whose script has no leading ZREM (the control)',
+  async () => {
+    const source = REVOKE.source.replace(/^redis\.call\('ZREM'.*\n/m, '');
+    expect(source).not.toBe(REVOKE.source);
+    const { tokens, accepts, one } = await setUpFull(async (url) => {
+      const client = ioredis(url);
+      return intercepted(client, (_, args, run) =>
+        args[0] === REVOKE.sha ? client.call('eval', source, ...args.slice(1)) : run(args),
+      );
+    });
 
-  expect(await codeOf(tokens.revoke('ada', one.id))).toBe('store_unavailable');
-  expect(await accepts(one.value)).toBe(true);
-});
+    expect(await codeOf(tokens.revoke('ada', one.id))).toBe('store_unavailable');
+    expect(await accepts(one.value)).toBe(true);
+  },
+);

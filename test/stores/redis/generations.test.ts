@@ -1,4 +1,4 @@
-// Older generations of the drivers, as most projects have them beside tokenwright.
+// Earlier major versions of the drivers, which many projects still use.
 import { randomUUID } from 'node:crypto';
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5';
 import { createClient as createClient5 } from 'redis5';
@@ -24,7 +24,7 @@ const GENERATIONS: readonly [string, string | undefined, () => Promise<Opened>][
     },
   ],
   [
-    'a cluster by ioredis 5',
+    'an ioredis 5 cluster',
     clusterUrl,
     async () => {
       const client = new Cluster5(nodesOf(clusterUrl));
@@ -42,7 +42,7 @@ const GENERATIONS: readonly [string, string | undefined, () => Promise<Opened>][
   ],
 ];
 
-describe.each(GENERATIONS)('over %s', (_, url, open) => {
+describe.each(GENERATIONS)('Redis store over %s', (_, url, open) => {
   let opened: Opened | undefined;
   beforeAll(async () => {
     if (url !== undefined) opened = await open();

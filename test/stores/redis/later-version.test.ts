@@ -28,7 +28,7 @@ function ofLaterVersion(client: Redis): Redis {
   });
 }
 
-/** Three versions on one server, which knows all scripts. */
+/** Stores of three versions on one server that knows all scripts. */
 async function setUp() {
   const { url } = await ownServer();
   const client = ioredis(url);
@@ -40,8 +40,8 @@ async function setUp() {
   return { client, earlier, today, later, linesOf };
 }
 
-describe.skipIf(!isInstalled('redis'))('a record that an earlier version has written', () => {
-  it('is read, listed and changed', async () => {
+describe.skipIf(!isInstalled('redis'))('a Redis record of an earlier version', () => {
+  it('can be read, listed and changed', async () => {
     const { earlier, today, linesOf } = await setUp();
     for (const record of EARLIER_RECORDS) await earlier.insert(record);
     const [first] = EARLIER_RECORDS as [TokenRecord];
@@ -56,7 +56,7 @@ describe.skipIf(!isInstalled('redis'))('a record that an earlier version has wri
     expect(await today.find([first.id])).toEqual([{ ...changed, revokedAt: NOW }]);
   });
 
-  it('keeps what that version does not know when it changes the record', async () => {
+  it('keeps later fields when the earlier version changes it', async () => {
     const { earlier, today } = await setUp();
     await today.insert({ ...one, ...LATER_FIELDS });
     const renamed = { ...one, version: 2, name: 'renamed' };
@@ -65,7 +65,7 @@ describe.skipIf(!isInstalled('redis'))('a record that an earlier version has wri
     expect(await today.find([one.id])).toEqual([{ ...renamed, ...LATER_FIELDS }]);
   });
 
-  it('is listed as what the record says, whatever that version knows of lists', async () => {
+  it('is listed by its state, even if the earlier version does not know the list', async () => {
     const { earlier, today } = await setUp();
     const listed = async (state: ListedState) => {
       const page = await today.page({ account: 'acme', limit: 10, liveAt: NOW, state });
@@ -78,7 +78,7 @@ describe.skipIf(!isInstalled('redis'))('a record that an earlier version has wri
     await earlier.insert(newRecord('four'));
     expect(await earlier.revoke(one.id, 'acme', NOW)).toBe(true);
     expect(await listed('suspended')).toEqual([two.id, three.id]);
-    // A version that does not know the list cannot put it there.
+    // A version that does not know the list of revoked tokens cannot add to it.
     expect(await listed('revoked')).toEqual([]);
     expect(await listed('active')).toEqual([newRecord('four').id]);
     expect(await earlier.replace({ ...two, version: 2, expiresAt: NOW })).toBe(true);
@@ -93,7 +93,7 @@ describe.skipIf(!isInstalled('redis'))('a record that an earlier version has wri
     expect(await listed('revoked')).toEqual([]);
   });
 
-  it('loses a field that this version removes', async () => {
+  it('loses a later field that this version removes', async () => {
     const { earlier, today } = await setUp();
     await today.insert({ ...one, ...LATER_FIELDS });
     expect(await today.replace({ ...one, version: 2 })).toBe(true);
@@ -103,7 +103,7 @@ describe.skipIf(!isInstalled('redis'))('a record that an earlier version has wri
   });
 });
 
-describe.skipIf(!isInstalled('redis'))('a record that a later version has written', () => {
+describe.skipIf(!isInstalled('redis'))('a Redis record of a later version', () => {
   it('is read and listed without its new field', async () => {
     const { today, later } = await setUp();
     await later.insert(one);
@@ -118,7 +118,7 @@ describe.skipIf(!isInstalled('redis'))('a record that a later version has writte
     ['replace', (store) => store.replace({ ...one, version: 2, name: 'new' }), { version: 2 }],
     ['revoke', (store) => store.revoke(one.id, 'acme', NOW, 1), { revokedAt: NOW }],
     ['revokeAll', (store) => store.revokeAll('acme', NOW, 10), { revokedAt: NOW }],
-  ])('keeps its new field: %s', async (_, change, changed) => {
+  ])('keeps its new field on %s', async (_, change, changed) => {
     const { today, later, linesOf } = await setUp();
     await later.insert(one);
     const before = await linesOf(one.id);
@@ -130,7 +130,7 @@ describe.skipIf(!isInstalled('redis'))('a record that a later version has writte
     expect(after.at(-1)).toBe(NEW_FIELD);
   });
 
-  it('has its new field once, whoever changes it', async () => {
+  it('has its new field only once, whichever version changes it', async () => {
     const { today, later, linesOf } = await setUp();
     await today.insert(one);
     for (const [index, store] of [later, today, later, later, today].entries()) {
@@ -147,7 +147,7 @@ describe.skipIf(!isInstalled('redis'))('a record that a later version has writte
     ['has a malformed time', (lines: string[]) => lines.with(15, 'x')],
     ['has a malformed last field', (lines: string[]) => lines.with(19, 'x')],
     ['has an empty digest', (lines: string[]) => lines.with(8, '')],
-  ])('is store_corrupt all the same if it %s', async (_, spoil) => {
+  ])('is still reported as store_corrupt if it %s', async (_, spoil) => {
     const { client, today, later, linesOf } = await setUp();
     await later.insert(one);
     await client.set(keys.record(one.id), spoil(await linesOf(one.id)).join('\n'));
@@ -155,7 +155,7 @@ describe.skipIf(!isInstalled('redis'))('a record that a later version has writte
     expect((await refusalOf(today.find([one.id]))).code).toBe('store_corrupt');
   });
 
-  it('is refused, and left alone, in a layout of its own', async () => {
+  it('is refused and left unchanged if its layout is later', async () => {
     const { client, today, linesOf } = await setUp();
     await today.insert(one);
     await today.insert(two);
@@ -177,7 +177,7 @@ describe.skipIf(!isInstalled('redis'))('a record that a later version has writte
   });
 });
 
-/** The same on each run. */
+/** A random generator that is the same in each run. */
 function randomly(seed = 1): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -187,24 +187,24 @@ function randomly(seed = 1): (below: number) => number {
 }
 
 const ROUNDS = 100;
-const AT_ONCE = 10;
+const CONCURRENT = 10;
 
 /**
- * A thousand operations, each by one of two stores, ten at once: what the tokens should be then, and
- * which of them the later version has written.
+ * Makes a thousand changes, each by one of two stores, ten of them concurrently. Returns the expected
+ * records, and the ids of those that the later version wrote.
  */
 async function workSideBySide(today: RedisTokenStore, later: RedisTokenStore) {
   const random = randomly();
   const expected = new Map<TokenId, TokenRecord>();
   const extended = new Set<TokenId>();
-  const work = async (place: number) => {
+  const work = async (lane: number) => {
     const known = [...expected.values()].filter(
-      ({ id, revokedAt }) => Number(id.slice(0, 2)) === place && revokedAt === undefined,
+      ({ id, revokedAt }) => Number(id.slice(0, 2)) === lane && revokedAt === undefined,
     );
     const record = known[random(known.length || 1)];
     const store = random(2) === 0 ? today : later;
     if (record === undefined || random(3) === 0) {
-      const label = `${String(place).padStart(2, '0')}n${expected.size}`;
+      const label = `${String(lane).padStart(2, '0')}n${expected.size}`;
       const inserted = newRecord(label);
       expected.set(inserted.id, inserted);
       if (store === later) extended.add(inserted.id);
@@ -221,12 +221,12 @@ async function workSideBySide(today: RedisTokenStore, later: RedisTokenStore) {
     return expect(await store.replace(next)).toBe(true);
   };
   for (let round = 0; round < ROUNDS; round += 1) {
-    await Promise.all(Array.from({ length: AT_ONCE }, (_, place) => work(place)));
+    await Promise.all(Array.from({ length: CONCURRENT }, (_, lane) => work(lane)));
   }
   return { expected, extended };
 }
 
-/** How many of these records have lost the field of the later version. */
+/** How many of these records lost the field of the later version. */
 async function countLost(
   { linesOf }: Awaited<ReturnType<typeof setUp>>,
   extended: ReadonlySet<TokenId>,
@@ -235,8 +235,8 @@ async function countLost(
   return kept.filter((lines) => lines.at(-1) !== NEW_FIELD).length;
 }
 
-describe.skipIf(!isInstalled('redis'))('a thousand operations of two versions', () => {
-  it('lose nothing, and no field', async () => {
+describe.skipIf(!isInstalled('redis'))('a thousand Redis operations of two versions', () => {
+  it('lose no change and no field', async () => {
     const setting = await setUp();
     const { today, later } = setting;
     const { expected, extended } = await workSideBySide(today, later);
@@ -248,7 +248,7 @@ describe.skipIf(!isInstalled('redis'))('a thousand operations of two versions', 
     expect(await countLost(setting, extended)).toBe(0);
   });
 
-  it('would notice a version that drops fields which it does not know', async () => {
+  it('lose fields if one version drops those it does not know (the control)', async () => {
     const setting = await setUp();
     const { client, later } = setting;
     const source = REPLACE.source.replace(/^changed = changed \.\..*\n/m, '');

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { LeaseWant } from '../../../src/lease-store.ts';
 import {
@@ -9,16 +8,9 @@ import {
 import { leaseContract } from '../../../src/testing/index.ts';
 import { isInstalled } from '../../servers.ts';
 import { refusalOf } from '../support.ts';
-import { fill, ioredis, ownPair, ownServer, SHARED_CLIENTS } from './support.ts';
+import { fill, ioredis, newPrefix, ownPair, ownServer, SHARED_CLIENTS } from './support.ts';
 
 const FAR = new Date('2100-01-01T00:00:00.000Z');
-const RUN = `test:${randomUUID()}`;
-
-let prefixes = 0;
-function newPrefix(): string {
-  prefixes += 1;
-  return `${RUN}:${prefixes}`;
-}
 
 function openOver(client: RedisClient, options: RedisLeaseStoreOptions = {}): RedisLeaseStore {
   const store = new RedisLeaseStore(client, { keyPrefix: newPrefix(), ...options });
@@ -38,7 +30,7 @@ describe.each(SHARED_CLIENTS)('Redis lease store over $name', ({ isMissing, conn
     });
   });
 
-  it.skipIf(isMissing)('never grants more than the limit to several stores', async () => {
+  it.skipIf(isMissing)('never grants more than the limit across several stores', async () => {
     const keyPrefix = newPrefix();
     const stores = await Promise.all(
       Array.from({ length: 4 }, async () => openOver(await connect(), { keyPrefix })),
@@ -53,8 +45,8 @@ describe.each(SHARED_CLIENTS)('Redis lease store over $name', ({ isMissing, conn
   });
 });
 
-describe.skipIf(!isInstalled('redis'))('counts of a Redis lease store', () => {
-  it('expire by themselves, a minute after their window', async () => {
+describe.skipIf(!isInstalled('redis'))('RedisLeaseStore', () => {
+  it('lets counts expire a minute after their window', async () => {
     const client = ioredis((await ownServer()).url);
     const store = openOver(client, { keyPrefix: 'acme' });
     const until = Date.now() + 30_000;
@@ -73,13 +65,13 @@ describe.skipIf(!isInstalled('redis'))('counts of a Redis lease store', () => {
     expect(await store.purge()).toBe(0);
   });
 
-  it('go by the clock of the server', async () => {
+  it('uses the clock of the server', async () => {
     const store = openOver(ioredis((await ownServer()).url));
     const at = (ms: number) => want({ key: `at${ms}`, until: new Date(Date.now() + ms) });
     expect(await store.take([at(-2000), at(-60_000), at(30_000)])).toEqual([0, 0, 1]);
   });
 
-  it('that are malformed are an error, and grant nothing', async () => {
+  it('rejects with store_corrupt if a count is malformed', async () => {
     const client = ioredis((await ownServer()).url);
     const store = openOver(client, { keyPrefix: 'acme' });
     await store.take([want()]);
@@ -90,7 +82,7 @@ describe.skipIf(!isInstalled('redis'))('counts of a Redis lease store', () => {
     }
   });
 
-  it('grant nothing while the memory of the server is full', async () => {
+  it('grants nothing while the server has no free memory', async () => {
     const client = ioredis((await ownServer()).url);
     const store = openOver(client);
     expect(await store.take([want()])).toEqual([1]);
@@ -98,7 +90,7 @@ describe.skipIf(!isInstalled('redis'))('counts of a Redis lease store', () => {
     expect((await refusalOf(store.take([want()]))).code).toBe('store_unavailable');
   });
 
-  it('wait for replicas, and reject without them', async () => {
+  it('waits for replicas, and rejects without them', async () => {
     const { primary, replica } = await ownPair();
     const store = openOver(ioredis(primary.url), { replicas: 1, keyPrefix: 'acme' });
     expect(await store.take([want({ want: 4 })])).toEqual([4]);

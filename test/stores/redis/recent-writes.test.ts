@@ -4,7 +4,7 @@ import { LIST, type WriteCall } from '../../../src/stores/redis/scripts.ts';
 
 const callOf = (name: string): WriteCall => ({ slot: 1, script: LIST, keys: [name], values: [] });
 
-/** A server that has lost changes, and can go down while they are repeated. */
+/** A server that has lost changes and can go down while they are repeated. */
 function setUp(names: readonly string[]) {
   const lost = new Set<string>();
   const asked: string[] = [];
@@ -12,7 +12,7 @@ function setUp(names: readonly string[]) {
   const server = { lost, asked, reported, answersLeft: Number.POSITIVE_INFINITY };
   const writes = new RecentWrites(
     async ({ keys: [name = ''] }) => {
-      if (server.answersLeft === 0) throw new Error('away');
+      if (server.answersLeft === 0) throw new Error('down');
       server.answersLeft -= 1;
       asked.push(name);
       const wasLost = lost.delete(name);
@@ -34,7 +34,7 @@ describe('RecentWrites', () => {
     vi.useRealTimers();
   });
 
-  it('repeats nothing while the newest write is there', async () => {
+  it('repeats nothing while the newest write is present', async () => {
     const { asked, reported, writes } = setUp(['a', 'b', 'c']);
     await look();
     await look();
@@ -61,7 +61,7 @@ describe('RecentWrites', () => {
     },
   );
 
-  it('does not let an account that writes much push out the writes of others', async () => {
+  it('does not let an account with many writes evict those of other accounts', async () => {
     const { lost, writes } = setUp(['a']);
     const big = 'x'.repeat(1_000_000);
     const names = Array.from({ length: 40 }, (_, index) => `big${index}`);

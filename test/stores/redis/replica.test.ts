@@ -17,7 +17,7 @@ type Call = (store: RedisTokenStore) => Promise<unknown>;
 const READS: readonly (readonly [string, Call])[] = [
   ['find', (store) => store.find([one.id])],
   ['find of several', (store) => store.find([one.id, two.id])],
-  ['find of what is not there', (store) => store.find([two.id])],
+  ['find of an unknown id', (store) => store.find([two.id])],
   ['page', (store) => store.page(page)],
   ['page with maxBytes', (store) => store.page({ ...page, maxBytes: 1000 })],
   ['scan', async (store) => (await store.scan({ limit: 10 })).records],
@@ -28,7 +28,7 @@ const VERBS: readonly (readonly [string, Call])[] = [
   ['insert with a quota', (store) => store.insert(two, { tokens: 1, liveAt: NOW })],
   ['replace', (store) => store.replace({ ...one, version: 2 })],
   ['revoke', (store) => store.revoke(one.id, 'acme', NOW)],
-  ['revoke of what is not there', (store) => store.revoke(two.id, 'acme', NOW)],
+  ['revoke of an unknown id', (store) => store.revoke(two.id, 'acme', NOW)],
   ['revokeAll', (store) => store.revokeAll('acme', NOW, 10)],
   ['purge', (store) => store.purge(NOW, 10)],
 ];
@@ -37,36 +37,39 @@ async function replicated(client: Redis): Promise<void> {
   await vi.waitFor(async () => expect(await client.wait(1, 1000)).toBe(1), WITHIN);
 }
 
-describe.skipIf(!isInstalled('redis')).each(CLIENTS)('a replica, over %s', (_, connectTo) => {
-  it('is refused by every verb', async () => {
-    const { primary, replica } = await ownPair();
-    const admin = ioredis(primary.url);
-    await openOver(admin).insert(one);
-    await replicated(admin);
-    const store = openOver(await connectTo(replica.url));
+describe.skipIf(!isInstalled('redis')).each(CLIENTS)(
+  'a store on a Redis replica, over %s',
+  (_, connectTo) => {
+    it('rejects every call', async () => {
+      const { primary, replica } = await ownPair();
+      const admin = ioredis(primary.url);
+      await openOver(admin).insert(one);
+      await replicated(admin);
+      const store = openOver(await connectTo(replica.url));
 
-    for (const [verb, call] of VERBS) {
-      expect([verb, (await refusalOf(call(store))).code]).toEqual([verb, 'store_unavailable']);
-    }
-  });
+      for (const [verb, call] of VERBS) {
+        expect([verb, (await refusalOf(call(store))).code]).toEqual([verb, 'store_unavailable']);
+      }
+    });
 
-  it('is refused once it has become one, on a connection that lasts', async () => {
-    const server = await ownServer();
-    const admin = ioredis(server.url);
-    const { tokens } = setUp({ store: openOver(await connectTo(server.url)) });
-    const { value } = await tokens.issue({ account: 'ada', scopes: [SCOPE] });
-    const verify = () => tokens.verify(value, { scope: SCOPE });
-    expect((await verify()).ok).toBe(true);
+    it('rejects once its server has become a replica, even on an open connection', async () => {
+      const server = await ownServer();
+      const admin = ioredis(server.url);
+      const { tokens } = setUp({ store: openOver(await connectTo(server.url)) });
+      const { value } = await tokens.issue({ account: 'ada', scopes: [SCOPE] });
+      const verify = () => tokens.verify(value, { scope: SCOPE });
+      expect((await verify()).ok).toBe(true);
 
-    await admin.replicaof('127.0.0.1', 1);
-    expect(await codeOf(verify)).toBe('store_unavailable');
-    await admin.replicaof('NO', 'ONE');
-    expect((await verify()).ok).toBe(true);
-  });
-});
+      await admin.replicaof('127.0.0.1', 1);
+      expect(await codeOf(verify)).toBe('store_unavailable');
+      await admin.replicaof('NO', 'ONE');
+      expect((await verify()).ok).toBe(true);
+    });
+  },
+);
 
-describe.skipIf(!isInstalled('redis'))('a revocation that has not reached a replica', () => {
-  /** A token that was revoked while the replica was cut off, and a service on that replica. */
+describe.skipIf(!isInstalled('redis'))('a Redis replica that has not received a revocation', () => {
+  /** A token that was revoked while the replica was disconnected, and a service on that replica. */
   async function setUpBehind(overReplica: (url: string) => Redis) {
     const { primary, replica } = await ownPair();
     const admin = ioredis(primary.url);
@@ -75,16 +78,16 @@ describe.skipIf(!isInstalled('redis'))('a revocation that has not reached a repl
     await replicated(admin);
     await ioredis(replica.url).replicaof('127.0.0.1', 1);
     await tokens.revoke('ada', id);
-    const believing = setUp({ store: openOver(overReplica(replica.url)), clock, keys: [K1] });
-    return () => believing.tokens.verify(value, { scope: SCOPE }, { fresh: true });
+    const behind = setUp({ store: openOver(overReplica(replica.url)), clock, keys: [K1] });
+    return () => behind.tokens.verify(value, { scope: SCOPE }, { fresh: true });
   }
 
-  it('does not let the token in there', async () => {
+  it('makes verify reject instead of accepting the token', async () => {
     const { code, details } = await refusalOf(await setUpBehind(ioredis));
     expect([code, details]).toEqual(['store_unavailable', { reason: 'standby' }]);
   });
 
-  it('would be noticed in a store that reads from replicas', async () => {
+  it('shows the token as active to a store without the check (the control)', async () => {
     const verify = await setUpBehind((url) => {
       const client = ioredis(url);
       const { sha } = READ;
@@ -97,8 +100,8 @@ describe.skipIf(!isInstalled('redis'))('a revocation that has not reached a repl
   });
 });
 
-describe.skipIf(clusterUrl === undefined)('a replica in a cluster', () => {
-  it('is refused, also by a client that is set up to read from it', async () => {
+describe.skipIf(clusterUrl === undefined)('a replica in a Redis Cluster', () => {
+  it('is refused even over a client that reads from replicas', async () => {
     const [first = ''] = clusterUrl?.slice('redis+cluster://'.length).split(',') ?? [];
     const { slot } = shardOf(one.id);
     const admin = ioredis(`redis://${first}`);
@@ -116,12 +119,12 @@ describe.skipIf(clusterUrl === undefined)('a replica in a cluster', () => {
 });
 
 describe.skipIf(!isInstalled('redis')).each(CLIENTS)(
-  'a primary that takes no writes, over %s',
+  'a Redis primary that refuses writes, over %s',
   (_, connectTo) => {
     it.each<[string, (admin: Redis) => Promise<unknown>]>([
       ['NOREPLICAS', (admin) => admin.config('SET', 'min-replicas-to-write', 1)],
       ['MISCONF', failToSave],
-    ])('is still read: %s', async (error, stopWrites) => {
+    ])('still answers reads: %s', async (error, stopWrites) => {
       const server = await ownServer({ 'enable-protected-configs': 'yes' });
       const admin = ioredis(server.url);
       const store = openOver(await connectTo(server.url));
@@ -131,14 +134,14 @@ describe.skipIf(!isInstalled('redis')).each(CLIENTS)(
 
       for (const [verb, call] of READS) {
         const found = ((await call(store)) as unknown[]).filter(Boolean);
-        expect([verb, found]).toEqual([verb, verb.endsWith('not there') ? [] : [one]]);
+        expect([verb, found]).toEqual([verb, verb.endsWith('unknown id') ? [] : [one]]);
       }
       expect(await codeOf(store.insert(two))).toBe('store_unavailable');
     });
   },
 );
 
-/** Makes a server look for a place where it cannot write. */
+/** Gives a server a folder to which it cannot write. */
 async function failToSave(admin: Redis): Promise<void> {
   await admin.config('SET', 'dir', '/proc');
   await admin.config('SET', 'save', '100000 100000');

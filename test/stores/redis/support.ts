@@ -1,22 +1,17 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster } from 'redis';
 import { expect, inject, onTestFinished, vi } from 'vitest';
 import { type RedisClient, RedisTokenStore } from '../../../src/stores/redis/index.ts';
 import { type Server, startServer } from '../../servers.ts';
+import { nodesOf } from '../lease-engines.ts';
+
+export { nodesOf };
 
 export const WITHIN = { timeout: 10_000, interval: 20 };
 
-/** The addresses in the URL of the cluster of the tests. */
-export function nodesOf(url = ''): { host: string; port: number }[] {
-  const addresses = url.slice(url.indexOf('//') + 2).split(',');
-  return addresses.map((address) => {
-    const [host = '', port] = address.split(':');
-    return { host, port: Number(port) };
-  });
-}
-
-/** A server for one test, which may do anything to it. */
+/** A server for one test, which may break it. */
 export async function ownServer(settings: Readonly<Record<string, string>> = {}): Promise<Server> {
   const server = await startServer('redis', { settings });
   onTestFinished(() => server.stop());
@@ -50,7 +45,7 @@ async function nodeRedis(url: string) {
   return client.connect();
 }
 
-/** Without a cast: the clients of the drivers are what the store asks for. */
+/** Without a cast, which proves that the clients of the drivers fit the type. */
 export const CLIENTS: readonly (readonly [string, (url: string) => Promise<RedisClient>])[] = [
   ['ioredis', async (url) => ioredis(url)],
   ['node-redis', nodeRedis],
@@ -58,11 +53,50 @@ export const CLIENTS: readonly (readonly [string, (url: string) => Promise<Redis
 
 const { redis: loneUrl, redisCluster: clusterUrl } = inject('servers');
 
-/** Of the servers of all tests; those of the cluster come last. */
+/** The start of all key prefixes of a test file. */
+const RUN = `test:${randomUUID()}`;
+
+let prefixes = 0;
+export function newPrefix(): string {
+  prefixes += 1;
+  return `${RUN}:${prefixes}`;
+}
+
+/** Removes all keys with the prefixes of this test file from the shared servers. */
+export async function removeKeys(): Promise<void> {
+  const urls = loneUrl === undefined ? [] : [loneUrl];
+  if (clusterUrl !== undefined) {
+    urls.push(...nodesOf(clusterUrl).map(({ host, port }) => `redis://${host}:${port}`));
+  }
+  for (const url of urls) {
+    const client = new Redis(url);
+    // A replica refuses; its primary is one of the other servers.
+    const keys = await keysIn(client, RUN);
+    await Promise.all(keys.map((key) => client.unlink(key).catch(() => {})));
+    client.disconnect();
+  }
+}
+
+export async function keysIn(client: Redis, prefix: string): Promise<string[]> {
+  const found: string[] = [];
+  for await (const keys of client.scanStream({ match: `${prefix}:*`, count: 1000 })) {
+    found.push(...keys);
+  }
+  return found;
+}
+
+/** How many connections a server has. */
+export async function connectionsOf(admin: Redis): Promise<number> {
+  return String(await admin.client('LIST'))
+    .trim()
+    .split('\n').length;
+}
+
+/** Clients of the servers that all tests share; the clients of the cluster come last. */
 export const SHARED_CLIENTS: readonly {
   readonly name: string;
   readonly isMissing: boolean;
-  /** To the servers of all tests, unless others are named. */
+  /** Connects to the shared servers, or to the ones in `url`. */
   connect(url?: string): Promise<RedisClient>;
 }[] = [
   ...CLIENTS.map(([name, connectTo]) => ({
@@ -71,7 +105,7 @@ export const SHARED_CLIENTS: readonly {
     connect: (url = loneUrl) => connectTo(url as string),
   })),
   {
-    name: 'a cluster by ioredis',
+    name: 'an ioredis cluster',
     isMissing: clusterUrl === undefined,
     async connect(url = clusterUrl) {
       const client = new Cluster(nodesOf(url));
@@ -82,7 +116,7 @@ export const SHARED_CLIENTS: readonly {
     },
   },
   {
-    name: 'a cluster by node-redis',
+    name: 'a node-redis cluster',
     isMissing: clusterUrl === undefined,
     async connect(url = clusterUrl) {
       const rootNodes = nodesOf(url).map((socket) => ({ socket }));
@@ -94,7 +128,7 @@ export const SHARED_CLIENTS: readonly {
   },
 ];
 
-/** Lowers the memory limit of a server below what it uses already. */
+/** Lowers the memory limit of a server below what it already uses. */
 export async function fill(admin: Redis): Promise<void> {
   await admin.config('SET', 'maxmemory-policy', 'noeviction');
   await admin.config('SET', 'maxmemory', 1);
@@ -110,13 +144,14 @@ export function openOver(client: RedisClient): RedisTokenStore {
 export type Intercept = (
   command: string,
   args: string[],
-  run: (args: string[]) => Promise<unknown>,
+  /** Sends the command, with other arguments if some are given. */
+  run: (args?: string[]) => Promise<unknown>,
 ) => Promise<unknown>;
 
-/** A client whose commands can be changed on their way. */
+/** A client whose commands can be changed or replaced. */
 export function intercepted(client: Redis, intercept: Intercept): Redis {
   const call = (command: string, args: string[]) =>
-    intercept(command, args, (changed) => client.call(command, changed));
+    intercept(command, args, (changed = args) => client.call(command, changed));
   return new Proxy(client, {
     get(target, name) {
       const value = name === 'call' ? call : Reflect.get(target, name);

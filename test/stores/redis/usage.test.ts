@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { Cluster, Redis } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import {
   type RedisClient,
@@ -14,25 +13,22 @@ import { isInstalled, type Server, startCluster } from '../../servers.ts';
 import { codeOf, OTHER_SCOPE, refusalOf, SCOPE, setUp } from '../../support.ts';
 import {
   CLIENTS,
+  connectionsOf,
   fill,
   ioredis,
+  keysIn,
+  newPrefix,
   nodesOf,
   ownPair,
   ownServer,
+  removeKeys,
   SHARED_CLIENTS,
   WITHIN,
 } from './support.ts';
 
 const { redis: loneUrl, redisCluster: clusterUrl } = inject('servers');
-const RUN = `test:${randomUUID()}`;
 const START = Date.parse('2100-01-01T00:00:00.000Z');
 const LONG_AGO = Date.parse('2001-01-01T00:00:00.000Z');
-
-let prefixes = 0;
-function newPrefix(): string {
-  prefixes += 1;
-  return `${RUN}:${prefixes}`;
-}
 
 function openOver(client: RedisClient, keyPrefix = newPrefix()): RedisUsageStore {
   const store = new RedisUsageStore(client, { keyPrefix });
@@ -43,27 +39,8 @@ function openOver(client: RedisClient, keyPrefix = newPrefix()): RedisUsageStore
 const opened: UsageStore[] = [];
 afterAll(async () => {
   for (const store of opened) await store.close?.();
-  const urls = loneUrl === undefined ? [] : [loneUrl];
-  if (clusterUrl !== undefined) {
-    urls.push(...nodesOf(clusterUrl).map(({ host, port }) => `redis://${host}:${port}`));
-  }
-  for (const url of urls) {
-    const client = new Redis(url);
-    for (const key of await keysIn(client, RUN)) {
-      // A replica refuses; its primary is among these.
-      await client.unlink(key).catch(() => {});
-    }
-    client.disconnect();
-  }
+  await removeKeys();
 });
-
-async function keysIn(client: Redis, prefix: string): Promise<string[]> {
-  const found: string[] = [];
-  for await (const keys of client.scanStream({ match: `${prefix}:*`, count: 1000 })) {
-    found.push(...keys);
-  }
-  return found;
-}
 
 function idAt(index: number): TokenId {
   return `n${index}`.padEnd(22, 'x') as TokenId;
@@ -93,32 +70,35 @@ describe.each(SHARED_CLIENTS)('Redis usage store over $name', ({ isMissing, conn
     });
   });
 
-  it.skipIf(isMissing)('adds up what many stores write, and keeps the latest time', async () => {
-    const keyPrefix = newPrefix();
-    const stores = await Promise.all(
-      Array.from({ length: 4 }, async () => openOver(await connect(), keyPrefix)),
-    );
-    const adding = Array.from({ length: 200 }, (_, ms) =>
-      stores[ms % 4]?.add([
-        use(ONE, ms + 1, SCOPE, (ms * 71) % 200),
-        use(TWO),
-        { id: TWO, refusals: 2 },
-      ]),
-    );
-    await Promise.all(adding);
+  it.skipIf(isMissing)(
+    'adds up the counts of several stores, and keeps the latest time',
+    async () => {
+      const keyPrefix = newPrefix();
+      const stores = await Promise.all(
+        Array.from({ length: 4 }, async () => openOver(await connect(), keyPrefix)),
+      );
+      const adding = Array.from({ length: 200 }, (_, ms) =>
+        stores[ms % 4]?.add([
+          use(ONE, ms + 1, SCOPE, (ms * 71) % 200),
+          use(TWO),
+          { id: TWO, refusals: 2 },
+        ]),
+      );
+      await Promise.all(adding);
 
-    for (const store of stores) {
-      expect(await store.read([ONE, TWO])).toEqual([
-        {
-          refusals: 0,
-          scopes: [{ scope: SCOPE, uses: 20_100, lastUsedAt: new Date(START + 199) }],
-        },
-        { refusals: 400, scopes: [{ scope: SCOPE, uses: 200, lastUsedAt: new Date(START) }] },
-      ]);
-    }
-  });
+      for (const store of stores) {
+        expect(await store.read([ONE, TWO])).toEqual([
+          {
+            refusals: 0,
+            scopes: [{ scope: SCOPE, uses: 20_100, lastUsedAt: new Date(START + 199) }],
+          },
+          { refusals: 400, scopes: [{ scope: SCOPE, uses: 200, lastUsedAt: new Date(START) }] },
+        ]);
+      }
+    },
+  );
 
-  it.skipIf(isMissing)('never shows a part of what it adds to one token', async () => {
+  it.skipIf(isMissing)('adds counts to a token atomically', async () => {
     const store = openOver(await connect());
     const others = usesOf(300).filter(({ id }) => id !== ONE);
     for (let round = 1; round <= 20; round += 1) {
@@ -130,7 +110,7 @@ describe.each(SHARED_CLIENTS)('Redis usage store over $name', ({ isMissing, conn
     }
   });
 
-  it.skipIf(isMissing)('shares a key prefix with the token store', async () => {
+  it.skipIf(isMissing)('can share a key prefix with a token store', async () => {
     const client = await connect();
     const keyPrefix = newPrefix();
     const store = new RedisTokenStore(client, { keyPrefix });
@@ -151,7 +131,7 @@ describe.each(SHARED_CLIENTS)('Redis usage store over $name', ({ isMissing, conn
     await tokens.close();
   });
 
-  it.skipIf(isMissing)('counts since the first count, whoever asks', async () => {
+  it.skipIf(isMissing)('counts since the first count of any store', async () => {
     const keyPrefix = newPrefix();
     const [first, second] = [
       openOver(await connect(), keyPrefix),
@@ -167,7 +147,7 @@ describe.each(SHARED_CLIENTS)('Redis usage store over $name', ({ isMissing, conn
     expect(await first.since()).toEqual(since);
   });
 
-  it.skipIf(isMissing)('says which tokens are counted if others cannot be', async () => {
+  it.skipIf(isMissing)('names the tokens that were counted if some could not be', async () => {
     const client = await connect();
     const keyPrefix = newPrefix();
     const store = openOver(client, keyPrefix);
@@ -208,7 +188,7 @@ describe.each(SHARED_CLIENTS)('Redis usage store over $name', ({ isMissing, conn
   });
 });
 
-/** Puts something else where the counts of a token belong. */
+/** Writes a value of another type to the key of a token. */
 async function poison(client: RedisClient, keyPrefix: string, id: TokenId): Promise<void> {
   const key = new KeySpace(keyPrefix).usage(id);
   const command = ['set', key, 'of somebody else'];
@@ -217,8 +197,8 @@ async function poison(client: RedisClient, keyPrefix: string, id: TokenId): Prom
   else await client.sendCommand(command);
 }
 
-describe.skipIf(loneUrl === undefined)('keys', () => {
-  it('of usage are never those of the token store', async () => {
+describe.skipIf(loneUrl === undefined)('keys of a Redis usage store', () => {
+  it('differ from those of a token store', async () => {
     const client = ioredis(loneUrl as string);
     const [ofTokens, ofUsage] = [newPrefix(), newPrefix()];
     const { tokens } = setUp({ store: new RedisTokenStore(client, { keyPrefix: ofTokens }) });
@@ -236,7 +216,7 @@ describe.skipIf(loneUrl === undefined)('keys', () => {
     );
   });
 
-  it('are others with another prefix', async () => {
+  it('differ by key prefix', async () => {
     const client = ioredis(loneUrl as string);
     const [one, two] = [openOver(client), openOver(client)];
     await one.add([use(ONE)]);
@@ -244,7 +224,7 @@ describe.skipIf(loneUrl === undefined)('keys', () => {
     expect([await countOf(one), await countOf(two)]).toEqual([1, 0]);
   });
 
-  it('hold one field for each scope, and one without a name for refusals', async () => {
+  it('have one field for each scope, and one with an empty name for refusals', async () => {
     const client = ioredis(loneUrl as string);
     const keyPrefix = newPrefix();
     await openOver(client, keyPrefix).add([use(ONE, 3, SCOPE, 5), { id: ONE, refusals: 2 }]);
@@ -254,23 +234,26 @@ describe.skipIf(loneUrl === undefined)('keys', () => {
     expect(await client.ttl(key)).toBe(-1);
   });
 
-  it.each(['garbage', '1', 'x 1', '-1 0', '1 2 3'])('with a malformed cell: %s', async (cell) => {
-    const client = ioredis(loneUrl as string);
-    const keyPrefix = newPrefix();
-    const store = openOver(client, keyPrefix);
-    await client.hset(new KeySpace(keyPrefix).usage(ONE), SCOPE, cell);
+  it.each(['garbage', '1', 'x 1', '-1 0', '1 2 3'])(
+    'with a malformed count make calls reject with store_corrupt: %s',
+    async (count) => {
+      const client = ioredis(loneUrl as string);
+      const keyPrefix = newPrefix();
+      const store = openOver(client, keyPrefix);
+      await client.hset(new KeySpace(keyPrefix).usage(ONE), SCOPE, count);
 
-    expect(await codeOf(store.read([ONE]))).toBe('store_corrupt');
-    // The first is not written either: otherwise each attempt would count it again.
-    expect(await codeOf(store.add([use(TWO), use(ONE)]))).toBe('store_corrupt');
-    expect(await countOf(store, TWO)).toBe(0);
-    await store.add([use(ONE, 1, OTHER_SCOPE), use(TWO)]);
-    await store.forget([ONE]);
-    expect(await store.read([ONE])).toEqual([undefined]);
-  });
+      expect(await codeOf(store.read([ONE]))).toBe('store_corrupt');
+      // TWO is not written either: otherwise each retry would count it again.
+      expect(await codeOf(store.add([use(TWO), use(ONE)]))).toBe('store_corrupt');
+      expect(await countOf(store, TWO)).toBe(0);
+      await store.add([use(ONE, 1, OTHER_SCOPE), use(TWO)]);
+      await store.forget([ONE]);
+      expect(await store.read([ONE])).toEqual([undefined]);
+    },
+  );
 });
 
-/** Counts how often something is sent after an answer has come. */
+/** Counts the round trips: how often a client sends something after an answer. */
 function countRounds<Client extends object>(
   client: Client,
 ): {
@@ -299,7 +282,7 @@ function countRounds<Client extends object>(
 
 type Track = <Answer>(answer: Promise<Answer>) => Promise<Answer>;
 
-/** A client of ioredis, with all that it hands out. */
+/** A client of ioredis, with the clients and pipelines that it returns. */
 function tracked<Client extends object>(client: Client, track: Track): Client {
   const nodes = new WeakMap<object, object>();
   const nodeOf = (node: object) => {
@@ -323,38 +306,41 @@ function tracked<Client extends object>(client: Client, track: Track): Client {
   });
 }
 
-describe.skipIf(loneUrl === undefined || clusterUrl === undefined)('round trips', () => {
-  const LARGE = usesOf(1000);
-  const IDS = LARGE.map(({ id }) => id);
+describe.skipIf(loneUrl === undefined || clusterUrl === undefined)(
+  'round trips of a Redis usage store',
+  () => {
+    const LARGE = usesOf(1000);
+    const IDS = LARGE.map(({ id }) => id);
 
-  it.each<[string, () => Redis | Cluster]>([
-    ['a server', () => ioredis(loneUrl as string)],
-    ['a cluster', () => new Cluster(nodesOf(clusterUrl))],
-  ])('to %s are one for each call, however many tokens', async (_, connect) => {
-    const plain = connect();
-    const { client, takeRounds } = countRounds(plain);
-    const store = openOver(client);
-    // Afterwards the servers know the scripts, and the connections are open.
-    await store.add(LARGE);
-    await store.read(IDS);
-    await store.since();
-    takeRounds();
+    it.each<[string, () => Redis | Cluster]>([
+      ['a server', () => ioredis(loneUrl as string)],
+      ['a cluster', () => new Cluster(nodesOf(clusterUrl))],
+    ])('to %s are one for each call, however many tokens', async (_, connect) => {
+      const plain = connect();
+      const { client, takeRounds } = countRounds(plain);
+      const store = openOver(client);
+      // After this, the servers know the scripts, and the connections are open.
+      await store.add(LARGE);
+      await store.read(IDS);
+      await store.since();
+      takeRounds();
 
-    const roundsOf = async (call: Promise<unknown>) => {
-      await call;
-      return takeRounds();
-    };
-    expect(await roundsOf(store.add(LARGE))).toBe(1);
-    expect(await roundsOf(store.read(IDS))).toBe(1);
-    expect(await roundsOf(store.since())).toBe(1);
-    expect(await roundsOf(store.forget(IDS))).toBe(1);
-    expect(await roundsOf(store.read(IDS).then(() => store.read(IDS)))).toBe(2);
-    plain.disconnect();
-  });
-});
+      const roundsOf = async (call: Promise<unknown>) => {
+        await call;
+        return takeRounds();
+      };
+      expect(await roundsOf(store.add(LARGE))).toBe(1);
+      expect(await roundsOf(store.read(IDS))).toBe(1);
+      expect(await roundsOf(store.since())).toBe(1);
+      expect(await roundsOf(store.forget(IDS))).toBe(1);
+      expect(await roundsOf(store.read(IDS).then(() => store.read(IDS)))).toBe(2);
+      plain.disconnect();
+    });
+  },
+);
 
 it.skipIf(loneUrl === undefined).each([Number.NaN, 0.5, 2 ** 53])(
-  'adds nothing of a batch with a count of %s',
+  'a Redis usage store adds nothing of a batch with a count of %s',
   async (refusals) => {
     const store = openOver(ioredis(loneUrl as string));
 
@@ -363,18 +349,18 @@ it.skipIf(loneUrl === undefined).each([Number.NaN, 0.5, 2 ** 53])(
   },
 );
 
-describe('options', () => {
+describe('options of a Redis usage store', () => {
   const idle = () => ioredis('redis://127.0.0.1:1', { lazyConnect: true });
 
   it.each(['a', 'acme:usage_2.x-y', 'x'.repeat(64), undefined])(
-    'takes %s as keyPrefix',
+    'accept %s as keyPrefix',
     (keyPrefix) => {
       expect(new RedisUsageStore(idle(), { keyPrefix })).toBeInstanceOf(RedisUsageStore);
     },
   );
 
   it.each(['', '{a}', 'a b', 'x'.repeat(65), 42, null])(
-    'refuses %s as keyPrefix',
+    'refuse %s as keyPrefix',
     async (keyPrefix) => {
       const open = () => new RedisUsageStore(idle(), { keyPrefix: keyPrefix as string });
       const refusal = await refusalOf(open);
@@ -384,16 +370,13 @@ describe('options', () => {
     },
   );
 
-  it.each([undefined, null, {}, 'redis://127.0.0.1'])(
-    'refuse what is no client: %s',
-    async (client) => {
-      expect(await codeOf(() => new RedisUsageStore(client as never))).toBe('invalid_options');
-    },
-  );
+  it.each([undefined, null, {}, 'redis://127.0.0.1'])('refuse %s as a client', async (client) => {
+    expect(await codeOf(() => new RedisUsageStore(client as never))).toBe('invalid_options');
+  });
 });
 
-describe.skipIf(!isInstalled('redis')).each(CLIENTS)('trouble, over %s', (_, connectTo) => {
-  it('with memory rejects and changes nothing, until there is some again', async () => {
+describe.skipIf(!isInstalled('redis')).each(CLIENTS)('RedisUsageStore, over %s', (_, connectTo) => {
+  it('rejects and changes nothing while the server has no free memory', async () => {
     const { url } = await ownServer();
     const store = openOver(await connectTo(url));
     await store.add([use(ONE), use(TWO)]);
@@ -410,7 +393,7 @@ describe.skipIf(!isInstalled('redis')).each(CLIENTS)('trouble, over %s', (_, con
     expect(await countOf(store, TWO)).toBe(2);
   });
 
-  it('with a server that is down rejects, until it is back', async () => {
+  it('rejects while the server is down, and works again after a restart', async () => {
     const server = await ownServer();
     const store = openOver(await connectTo(server.url));
     await store.add([use(ONE)]);
@@ -426,7 +409,7 @@ describe.skipIf(!isInstalled('redis')).each(CLIENTS)('trouble, over %s', (_, con
     expect([await countOf(store), await countOf(store, TWO)]).toEqual([1, 1]);
   });
 
-  it('with a replica refuses to add', async () => {
+  it('refuses to add on a replica', async () => {
     const { replica } = await ownPair();
     const store = openOver(await connectTo(replica.url));
     const { code, details } = await refusalOf(store.add([use(ONE)]));
@@ -435,7 +418,7 @@ describe.skipIf(!isInstalled('redis')).each(CLIENTS)('trouble, over %s', (_, con
     expect(details).toMatchObject({ reason: 'standby' });
   });
 
-  it('with a server that hangs counts a batch twice at most, however often it is tried', async () => {
+  it('counts a batch at most twice if the server hangs, however often it is retried', async () => {
     const server = await ownServer();
     const client = await connectTo(server.url);
     const store = openOver(client);
@@ -450,28 +433,24 @@ describe.skipIf(!isInstalled('redis')).each(CLIENTS)('trouble, over %s', (_, con
     expect([1, 2]).toContain(await countOf(store));
   });
 
-  it('ends with the connections of the store, and not with the one of the host', async () => {
+  it('closes its own connection, but not that of the host', async () => {
     const { url } = await ownServer();
     const admin = ioredis(url);
     const client = await connectTo(url);
-    const connections = async () =>
-      String(await admin.client('LIST'))
-        .trim()
-        .split('\n').length;
     const store = openOver(client);
     expect(await store.read([ONE])).toEqual([undefined]);
-    const before = await connections();
+    const before = await connectionsOf(admin);
     await store.add([use(ONE)]);
-    expect(await connections()).toBe(before + 1);
+    expect(await connectionsOf(admin)).toBe(before + 1);
     await store.close();
     await store.close();
 
-    await vi.waitFor(async () => expect(await connections()).toBe(before), WITHIN);
+    await vi.waitFor(async () => expect(await connectionsOf(admin)).toBe(before), WITHIN);
     expect(await codeOf(store.add([use(ONE)]))).toBe('store_unavailable');
     expect(await countOf(openOver(client))).toBe(0);
   });
 
-  it('that loses all keys lets counts start later', async () => {
+  it('returns a later since after the server lost all keys', async () => {
     const { url } = await ownServer();
     const store = openOver(await connectTo(url), 'lost');
     await store.add([use(ONE)]);
@@ -487,7 +466,7 @@ describe.skipIf(!isInstalled('redis')).each(CLIENTS)('trouble, over %s', (_, con
 describe.skipIf(!isInstalled('redis')).each(SHARED_CLIENTS.slice(2))(
   'an outage of one server of $name',
   ({ connect }) => {
-    it('lets no other server count twice, however often a write is tried', async () => {
+    it('makes no other server count twice, however often a write is retried', async () => {
       const cluster = await startCluster({ settings: { 'cluster-require-full-coverage': 'no' } });
       onTestFinished(() => cluster.stop());
       const store = openOver(await connect(cluster.url));
@@ -515,7 +494,7 @@ describe.skipIf(!isInstalled('redis')).each(SHARED_CLIENTS.slice(2))(
 );
 
 it.skipIf(!isInstalled('redis'))(
-  'would count a batch more often over the connection of the host (the control)',
+  'a hanging Redis server counts every retry over the connection of the host (the control)',
   async () => {
     const server = await ownServer();
     const client = ioredis(server.url);

@@ -3,7 +3,7 @@ import { CopyButton } from './copy-button.tsx';
 export interface CodeProps {
   readonly title: string;
   readonly text: string;
-  /** What its button copies. */
+  /** The label of the button that copies it. */
   readonly label: string;
 }
 

@@ -30,7 +30,7 @@ export function CopyButton({ text, label, kind = 'plain', onCopied }: CopyButton
   );
 }
 
-/** Copies a text, also where the page may not use the clipboard: on plain HTTP, for example. */
+/** Copies a text, even if the page may not use the clipboard, such as on plain HTTP. */
 async function copied(text: string, place: HTMLElement | null): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -40,7 +40,7 @@ async function copied(text: string, place: HTMLElement | null): Promise<boolean>
   }
 }
 
-/** By a selection, as people copy. It has to be inside of an open dialog to get the focus. */
+/** Copies a text by selecting it. In an open dialog, only elements of it can be selected. */
 function copiedBySelection(text: string, place: HTMLElement): boolean {
   const before = document.activeElement;
   const area = document.createElement('textarea');

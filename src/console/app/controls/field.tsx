@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
 
-/** What a control of a field needs, to be read out with its label, hint and error. */
+/** The attributes by which a control is read out with its label, hint and error. */
 export interface ControlAttributes {
   readonly id: string;
   readonly 'aria-describedby': string | undefined;
@@ -11,7 +11,7 @@ export interface ControlAttributes {
 export interface FieldProps {
   readonly label: string;
   readonly hint?: ComponentChildren;
-  /** What is wrong with it, in the words of the service. */
+  /** The message about what is wrong with it. */
   readonly error?: string | undefined;
   readonly children: (attributes: ControlAttributes) => ComponentChildren;
 }
@@ -63,7 +63,7 @@ export function TextField(props: TextFieldProps) {
         <input
           {...attributes}
           class={props.isMono ? 'mono' : undefined}
-          // The types of Preact want to know here which one it is.
+          // The types of Preact accept only one literal here.
           type={type as 'text'}
           value={value}
           dir="auto"

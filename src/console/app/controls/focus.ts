@@ -1,6 +1,7 @@
 /**
- * When what has the focus disappears, gives the focus to the heading of what it was a part of. The browser
- * would forget the place: Tab would begin at the top of the page, and a screen reader say nothing.
+ * When the element with the focus disappears, moves the focus to the heading of the part it was in.
+ * The browser would forget the place: Tab would begin at the top of the page, and a screen reader
+ * would say nothing.
  */
 export function keepFocus(): () => void {
   let focused: Element | undefined;
@@ -10,7 +11,7 @@ export function keepFocus(): () => void {
     focused = target;
     around = ancestorsOf(target);
   };
-  // Those who click beside all controls want no focus. What is gone was not left on purpose.
+  // A click beside all controls wants no focus. An element that is gone was not left on purpose.
   const forget = ({ target }: Event) =>
     setTimeout(() => {
       if (target === focused && focused?.isConnected && isLost()) focused = undefined;
@@ -34,12 +35,12 @@ function isLost(): boolean {
   return document.activeElement === null || document.activeElement === document.body;
 }
 
-/** From the nearest. */
+/** The ancestors of an element, the nearest first. */
 function ancestorsOf({ parentElement }: Element): readonly Element[] {
   return parentElement === null ? [] : [parentElement, ...ancestorsOf(parentElement)];
 }
 
-/** Without scrolling, so that those who use a mouse see nothing of it. */
+/** Focuses the nearest heading. Scrolls only for people who use a keyboard. */
 function focusHeading(around: readonly Element[]): void {
   const headings = around.map((part) =>
     part.isConnected ? part.querySelector<HTMLElement>('h1, h2, h3') : null,

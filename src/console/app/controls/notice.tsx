@@ -22,7 +22,7 @@ export interface ErrorNoticeProps {
   readonly onRetry?: () => void;
 }
 
-/** A failed call, in the words of the service, with the way on. */
+/** Shows the message of a failed call, with a button to try again. */
 export function ErrorNotice({ error, onRetry }: ErrorNoticeProps) {
   return (
     <Notice kind="error">
@@ -34,7 +34,7 @@ export function ErrorNotice({ error, onRetry }: ErrorNoticeProps) {
 
 type Failure = Pick<ApiError, 'code' | 'message'> & Partial<Pick<ApiError, 'retryAfterSeconds'>>;
 
-/** What to tell of a failed call. */
+/** The text that the page shows for a failed call. */
 export function messageOf({ code, message, retryAfterSeconds }: Failure): string {
   if (code === 'unreachable') return TEXTS.errors.unreachable;
   const texts: Readonly<Record<string, typeof TEXTS.errors.codes.internal>> = TEXTS.errors.codes;

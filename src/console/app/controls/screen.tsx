@@ -9,14 +9,14 @@ export interface ScreenProps {
   readonly title: string;
   /** After the title, such as a state. */
   readonly badge?: ComponentChildren;
-  /** At the other side of the title. */
+  /** At the other end of the line of the title. */
   readonly actions?: ComponentChildren;
   /** Above the title, such as a link back. */
   readonly above?: ComponentChildren;
   readonly children: ComponentChildren;
 }
 
-/** What all screens have in their titles. */
+/** The part of the document title that all screens share. */
 export const PageTitle = createContext('');
 
 /** A screen with its heading. A screen that appears takes the focus, so that it is read out. */
@@ -47,7 +47,7 @@ export function Screen({ title, badge, actions, above, children }: ScreenProps) 
   );
 }
 
-/** The way from a screen of one token to all of them. */
+/** A link from the screen of a token to the list of tokens. */
 export function BackLink() {
   return (
     <a class="back" href={hrefOf({ screen: 'list' })}>
@@ -61,7 +61,7 @@ export interface LoadedPartProps<Value> {
   readonly children: (value: Value) => ComponentChildren;
 }
 
-/** What was read, or that it is being read, or why it could not be. */
+/** Shows a value that was read, a note while it is being read, or why it could not be read. */
 export function LoadedPart<Value>({ loaded, children }: LoadedPartProps<Value>) {
   if (loaded.state === 'ready') return <>{children(loaded.value)}</>;
   if (loaded.state === 'failed')

@@ -3,12 +3,12 @@ import { LANGUAGE } from '../texts.ts';
 interface Unit {
   readonly unit: Intl.RelativeTimeFormatUnit;
   readonly seconds: number;
-  /** From how many of them on a distance is told in this unit. */
+  /** How many of them a distance must have to be shown in this unit. */
   readonly from: number;
 }
 
 const SECOND: Unit = { unit: 'second', seconds: 1, from: 0 };
-/** From the largest. 45 days say more than one month. */
+/** From the largest. `from` prefers the unit that says more: 45 days, not one month. */
 const UNITS: readonly Unit[] = [
   { unit: 'year', seconds: 365 * 86_400, from: 2 },
   { unit: 'month', seconds: 30 * 86_400, from: 3 },
@@ -37,7 +37,7 @@ export interface TimeProps {
   readonly isExact?: boolean;
 }
 
-/** A time as people tell it, exact on hover. */
+/** A time as a distance from now, and the exact time on hover. */
 export function Time({ seconds, isExact = false }: TimeProps) {
   const text = exactTime(seconds);
   return (

@@ -2,11 +2,11 @@ import { Fragment } from 'preact';
 import { useId } from 'preact/hooks';
 import { TEXTS } from '../texts.ts';
 import { usePicking } from './state.ts';
-import { type Branch, isTemplate, lineOf } from './tree.ts';
+import { type Branch, branchesTo, isTemplate } from './tree.ts';
 
-/** The path of a branch as text, `/repos/{}/{}`; of a host, the host. */
+/** The path of a branch as text, such as `/repos/{}/{}`; for a host, its name. */
 export function pathText(branch: Branch): string {
-  const [host, ...segments] = lineOf(branch);
+  const [host, ...segments] = branchesTo(branch);
   if (host === undefined) return TEXTS.picker.everything;
   return segments.length === 0 ? host.text : segments.map(({ text }) => `/${text}`).join('');
 }
@@ -45,8 +45,8 @@ function Segment({
   return labelFor === undefined ? <span>{text}</span> : <label for={labelFor}>{text}</label>;
 }
 
-/** As wide as what it holds, within limits. */
-const LEAST_CHARACTERS = 5;
+/** The least width of the field, in characters. It grows with the name. */
+const MIN_CHARACTERS = 5;
 
 function NameField({ branch }: { readonly branch: Branch }) {
   const { selection, change } = usePicking();
@@ -58,7 +58,7 @@ function NameField({ branch }: { readonly branch: Branch }) {
       <input
         class="mono"
         value={name}
-        size={Math.max(LEAST_CHARACTERS, name.length)}
+        size={Math.max(MIN_CHARACTERS, name.length)}
         placeholder={TEXTS.picker.any}
         aria-label={TEXTS.picker.nameOf({ path: pathText(branch) })}
         aria-invalid={problem !== undefined || undefined}
@@ -69,7 +69,7 @@ function NameField({ branch }: { readonly branch: Branch }) {
         maxLength={200}
         onInput={({ currentTarget }) => change(selection.withName(branch, currentTarget.value))}
         onKeyDown={(event) => {
-          // It would send the form around the picker.
+          // Enter would submit the form around the picker.
           if (event.key === 'Enter') event.preventDefault();
         }}
       />

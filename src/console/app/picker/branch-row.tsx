@@ -7,7 +7,9 @@ import { entriesOf, isReadOnly } from './selection.ts';
 import { usePicking } from './state.ts';
 import { type Branch, chainOf, isReading } from './tree.ts';
 
-/** A branch in its list: what is at one path, or a row that opens. A closed one renders nothing below it. */
+/**
+ * A branch in a list: its endpoints, or a row that opens. A closed row renders nothing below it.
+ */
 export function BranchItem({ branch }: { readonly branch: Branch }) {
   const { open } = usePicking();
   const chain = chainOf(branch);
@@ -40,18 +42,18 @@ function Below({ branch }: { readonly branch: Branch }) {
 
 export interface BranchRowProps {
   readonly branch: Branch;
-  /** What the row shows of its path; none for the root. */
+  /** The branches of the path that the row shows; none for the root. */
   readonly chain: readonly Branch[];
 }
 
-/** One row for all that a branch has: its checkbox, its path, how much is selected, and read-only. */
+/** The row of a branch: its checkbox, its path, how much is selected, and the read-only switch. */
 export function BranchRow({ branch, chain }: BranchRowProps) {
   const { selection, change, open, toggle } = usePicking();
   const id = useId();
   const box = useRef<HTMLInputElement>(null);
   const extent = selection.extentOf(branch);
   const path = pathText(branch);
-  // After each render: a click takes the state away.
+  // After each render, because a click resets `indeterminate`.
   useLayoutEffect(() => {
     if (box.current !== null) box.current.indeterminate = extent === 'some';
   });
@@ -88,7 +90,7 @@ export function BranchRow({ branch, chain }: BranchRowProps) {
   );
 }
 
-/** Only where there is a choice: the branch has endpoints that read and others. */
+/** Shown only if there is a choice: the branch has endpoints that only read, and others. */
 function ReadOnlySwitch({ branch, label }: { readonly branch: Branch; readonly label: string }) {
   const { selection, change } = usePicking();
   const entries = entriesOf(selection.tree, branch);

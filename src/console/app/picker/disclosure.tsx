@@ -26,7 +26,7 @@ export function Twisty({ label, isOpen, onToggle }: TwistyProps) {
   );
 }
 
-/** Rows that are shown at first, and more with each press of a button: rendering thousands is slow. */
+/** How many rows are shown at first, and by each press of a button: rendering thousands is slow. */
 const ROWS = 100;
 
 export interface RowsProps<Item> {
@@ -54,7 +54,7 @@ export function Rows<Item>({ items, children, class: name, label }: RowsProps<It
   );
 }
 
-/** The frame of a tree. The arrow keys move in it, which is a shorter way only: Tab and Enter do, too. */
+/** The frame of a tree. The arrow keys move in it, as a shortcut for Tab and Enter. */
 export function TreeFrame({ children }: { readonly children: ComponentChildren }) {
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: it only moves the focus between controls

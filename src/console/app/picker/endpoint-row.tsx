@@ -2,12 +2,12 @@ import { useId } from 'preact/hooks';
 import { TEXTS } from '../texts.ts';
 import { BranchPath, pathText } from './branch-path.tsx';
 import { usePicking } from './state.ts';
-import { type Branch, type Entry, isReading, lineOf } from './tree.ts';
+import { type Branch, branchesTo, type Entry, isOpenScope, isReading } from './tree.ts';
 
 export interface EndpointRowProps {
-  /** All at one path. */
+  /** All of them are at one path. */
   readonly entries: readonly Entry[];
-  /** The part of the path that is shown; none for what is at the path of the branch around it. */
+  /** The part of the path that is shown; none for endpoints at the path of the branch above. */
   readonly branches: readonly Branch[];
 }
 
@@ -32,9 +32,9 @@ export function EndpointRow({ entries, branches }: EndpointRowProps) {
 function MethodBox({ entry }: { readonly entry: Entry }) {
   const { selection, change } = usePicking();
   const id = useId();
-  const { method, path } = entry.scope;
+  const { scope } = entry;
   const includedBy = selection.includedBy(entry);
-  const isOpen = !path.endsWith('$');
+  const isOpen = isOpenScope(scope);
   return (
     <span class="method-box">
       <label class={`method ${isReading(entry) ? 'reading' : 'writing'}`}>
@@ -46,7 +46,7 @@ function MethodBox({ entry }: { readonly entry: Entry }) {
           aria-describedby={includedBy && id}
           onChange={({ currentTarget }) => change(selection.with([entry], currentTarget.checked))}
         />
-        {method}
+        {scope.method}
         {isOpen && <span class="quiet"> /…</span>}
       </label>
       {includedBy && (
@@ -60,7 +60,7 @@ function MethodBox({ entry }: { readonly entry: Entry }) {
 
 /** Names the host too: a screen reader reads a box without the branches around it. */
 function labelOf({ scope, branch }: Entry, isOpen: boolean): string {
-  const [host] = lineOf(branch);
+  const [host] = branchesTo(branch);
   const path = branch === host ? TEXTS.picker.root : pathText(branch);
   const label = `${scope.method} ${path} (${host?.text})`;
   return isOpen ? TEXTS.picker.below({ path: label }) : label;

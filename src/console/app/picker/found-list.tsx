@@ -4,9 +4,9 @@ import { TEXTS } from '../texts.ts';
 import { EndpointRow } from './endpoint-row.tsx';
 import type { Search } from './search.ts';
 import { usePicking } from './state.ts';
-import { type Branch, type Entry, lineOf } from './tree.ts';
+import { type Branch, branchesTo, type Entry } from './tree.ts';
 
-/** Endpoints that are shown. More are not read, and would take time with each letter. */
+/** How many endpoints are shown. Nobody reads more, and rendering them would delay each letter. */
 const SHOWN = 60;
 
 /** The endpoints that a search finds, by path. */
@@ -29,7 +29,7 @@ export function FoundList({ search, query }: { readonly search: Search; readonly
       <ul>
         {byBranch(shown).map(([branch, entries]) => (
           <li key={branch.index}>
-            <EndpointRow entries={entries} branches={lineOf(branch)} />
+            <EndpointRow entries={entries} branches={branchesTo(branch)} />
           </li>
         ))}
       </ul>

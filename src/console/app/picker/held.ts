@@ -4,9 +4,17 @@ import { type Scope, safeParseScope } from '../../../scope/grammar.ts';
 import { ScopeSet } from '../../../scope/set.ts';
 import { requestOf } from './request.ts';
 import { nameProblem, Selection } from './selection.ts';
-import { type Branch, type Entry, isTemplate, lineOf, type ScopeTree, segmentsOf } from './tree.ts';
+import {
+  type Branch,
+  branchesTo,
+  type Entry,
+  isOpenScope,
+  isTemplate,
+  type ScopeTree,
+  segmentsOf,
+} from './tree.ts';
 
-/** A held scope as an entry of the tree, with a name for each `{}` on its way that it narrows. */
+/** A held scope as an entry of the tree, with a name for each `{}` in its path that it narrows. */
 interface Placed {
   readonly scope: Scope;
   readonly entry: Entry;
@@ -14,8 +22,9 @@ interface Placed {
 }
 
 /**
- * Selects in a tree what a token holds. A branch has one name, the one that most of the scopes below it
- * have; scopes with another one, and those that the catalog does not know, are kept as `others`.
+ * Selects the scopes of a token in a tree. A branch has one name, the one that most of the scopes
+ * below it have. Scopes with other names, and those that the catalog does not know, are kept as
+ * `others`.
  */
 export function selectionOf(
   tree: ScopeTree,
@@ -31,16 +40,16 @@ export function selectionOf(
     if (found === undefined || found.includes(undefined)) others.push(text);
     else placed.push(...(found as Placed[]));
   }
-  const { selection, left } = agreed(tree, placed);
+  const { selection, left } = selectNamed(tree, placed);
   return selection.withOthers([...others, ...shortened(tree, catalog, left)]);
 }
 
-/** Selects what can have one name for each branch. */
-function agreed(
+/** Selects the scopes that agree on one name for each branch. Returns the others as `left`. */
+function selectNamed(
   tree: ScopeTree,
   placed: readonly Placed[],
 ): { readonly selection: Selection; readonly left: readonly Placed[] } {
-  const { names, kept, left } = agree(placed);
+  const { names, kept, left } = chooseNames(placed);
   const entries = kept.map(({ entry }) => entry);
   const ticked = Selection.none(tree).with(entries, true);
   const selection = [...names].reduce(
@@ -50,10 +59,10 @@ function agreed(
   return { selection, left };
 }
 
-/** More names of one place than this are kept scope by scope. */
+/** If a branch has more names than this, the scopes of the rest are kept one by one. */
 const SHORTENED_NAMES = 20;
 
-/** The fewest scopes for what has another name: often one for each name. */
+/** The fewest scopes for the entries with other names: often one for each name. */
 function shortened(
   tree: ScopeTree,
   catalog: ScopeCatalog,
@@ -62,7 +71,7 @@ function shortened(
   const scopes: string[] = [];
   let rest = placed;
   for (let round = 0; round < SHORTENED_NAMES && rest.length > 0; round++) {
-    const { selection, left } = agreed(tree, rest);
+    const { selection, left } = selectNamed(tree, rest);
     scopes.push(...requestOf(selection, catalog));
     rest = left;
   }
@@ -89,28 +98,29 @@ function place(
   const entry = byScope.get(String(known.coverOf(scope)));
   if (entry === undefined) return undefined;
   const segments = segmentsOf(scope);
-  const line = lineOf(entry.branch).slice(1);
-  const isClosed = scope.path.endsWith('$');
-  if (segments.length !== line.length || isClosed !== entry.scope.path.endsWith('$')) {
+  const line = branchesTo(entry.branch).slice(1);
+  if (segments.length !== line.length || isOpenScope(scope) !== isOpenScope(entry.scope)) {
     return undefined;
   }
   const names = line.flatMap((branch, index): [Branch, string][] =>
     isTemplate(branch) && segments[index] !== '{}' ? [[branch, segments[index] as string]] : [],
   );
-  // Such as a scope of /users/me, held by a name when that was no endpoint of its own.
+  // Such as `me`, a name in /users/{} before /users/me became an endpoint of its own.
   if (names.some(([branch, name]) => nameProblem(branch, name) !== undefined)) return undefined;
   return { scope, entry, names: new Map(names) };
 }
 
-/** Gives each branch one name, from the top down, and puts aside what has another one. */
-function agree(placed: readonly Placed[]): {
+/** Gives each branch one name, from the top down, and puts the scopes with other names aside. */
+function chooseNames(placed: readonly Placed[]): {
   readonly names: ReadonlyMap<Branch, string>;
   readonly kept: readonly Placed[];
   readonly left: readonly Placed[];
 } {
   const names = new Map<Branch, string>();
   let kept = placed;
-  const branches = new Set(placed.flatMap(({ entry }) => lineOf(entry.branch).filter(isTemplate)));
+  const branches = new Set(
+    placed.flatMap(({ entry }) => branchesTo(entry.branch).filter(isTemplate)),
+  );
   for (const branch of [...branches].sort((a, b) => a.index - b.index)) {
     const counts = new Map<string, Set<Entry>>();
     for (const { entry, names } of kept) {

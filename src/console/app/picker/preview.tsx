@@ -11,10 +11,10 @@ export interface PreviewPanelProps {
   readonly preview: Preview;
 }
 
-/** What the service would make of the selection. */
+/** Shows which scopes the service would grant for the selection. */
 export function PreviewPanel({ selection, preview }: PreviewPanelProps) {
   return (
-    // It may scroll by itself, which has to be possible by keyboard.
+    // It may scroll by itself, and keyboard users have to be able to scroll it.
     // biome-ignore lint/a11y/noNoninteractiveTabindex: see above
     <section class="preview" aria-label={TEXTS.picker.preview} tabIndex={0}>
       <h2>{TEXTS.picker.preview}</h2>

@@ -5,23 +5,23 @@ import { type Scope, safeParseScope } from '../../../scope/grammar.ts';
 import { ScopeSet } from '../../../scope/set.ts';
 import { Rights } from './rights.ts';
 import { entriesOf, type Selection } from './selection.ts';
-import { type Branch, type Entry, isReading, lineOf } from './tree.ts';
+import { type Branch, branchesTo, type Entry, isReading } from './tree.ts';
 
-/** What a selection asks for, and what the service would make of it. */
+/** The scopes that a selection asks for, and those that the service would grant. */
 export type Preview =
   | {
       readonly ok: true;
-      /** The fewest scopes that stand for the selection. */
+      /** The fewest scopes that expand to the selection. */
       readonly requested: readonly string[];
-      /** What the token would get. */
+      /** The scopes that the token would get. */
       readonly granted: readonly string[];
-      /** How many of them do not only read. */
+      /** How many of them can write. */
       readonly writing: number;
       readonly hosts: readonly string[];
     }
   | {
       readonly ok: false;
-      /** An error of the service; or a name cannot be used; or with the names a path is too long. */
+      /** An error of the service; or a name cannot be used, or makes a path too long. */
       readonly error: ScopeError | 'bad_name' | 'long_path';
     };
 
@@ -47,38 +47,39 @@ export function previewOf(selection: Selection, catalog: ScopeCatalog): Preview 
 }
 
 /**
- * The fewest scopes that the service expands to exactly what is selected, where each stands for all of one
- * branch, for what it has of one method, or for an entry. Leaves out entries that have no scope: check `isSpelled` first.
+ * The fewest scopes that the service expands to exactly the selected entries. Each stands for all
+ * entries of a branch, for those with one method, or for a single entry. Leaves out entries that
+ * have no scope: check `isSpelled` first.
  */
 export function requestOf(selection: Selection, catalog: ScopeCatalog): readonly string[] {
   const scopes = new Planner(selection, catalog).plan(selection.tree.root, 0);
   return new Rights([...scopes, ...selection.others]).fewest();
 }
 
-/** More full methods than this, and a branch asks for all of them or for none. */
+/** If a branch has more full methods than this, it asks for all of them or for none. */
 const MAX_WEIGHED_METHODS = 4;
-/** Methods are bits of an integer; those beyond are asked for entry by entry. */
+/** Methods are bits of an integer. Further methods are asked for entry by entry. */
 const MAX_METHODS = 30;
 
 /**
- * The scopes that are expanded to exactly what a branch has. They change with the names alone, so that a
- * tick costs little.
+ * A cache of the scopes that expand to exactly the entries of a branch. They depend on the names
+ * alone, so a tick costs little.
  */
 const exactScopes = new WeakMap<Selection['names'], Map<string, Scope | undefined>>();
 
 /** The methods of a branch, as bits. */
 interface Methods {
-  /** That some selected entry has. */
+  /** Those of at least one selected entry. */
   readonly some: number;
-  /** That some entry has which is not selected. */
+  /** Those of at least one entry that is not selected. */
   readonly lacking: number;
-  /** That at least two selected entries have. */
+  /** Those of at least two selected entries. */
   readonly many: number;
 }
 
 /**
- * Goes down the tree. At each branch, a scope may stand for all of it, or for all that it has of one
- * method; methods that a branch above has asked for are done.
+ * Goes down the tree. At each branch, a scope may stand for all its entries, or for those with one
+ * method. Methods that a branch above has asked for are done.
  */
 class Planner {
   readonly #selection: Selection;
@@ -92,7 +93,7 @@ class Planner {
     this.#selection = selection;
     this.#catalog = catalog;
     this.#exact = getOrMake(exactScopes, selection.names, () => new Map());
-    this.#look(selection.tree.root);
+    this.#collect(selection.tree.root);
   }
 
   /** @param done the methods that need no scope any more, as bits */
@@ -101,12 +102,12 @@ class Planner {
     const key = `${branch.index} ${done & some}`;
     const known = this.#plans.get(key);
     if (known !== undefined) return known;
-    const plan = this.#make(branch, done & some);
+    const plan = this.#newPlan(branch, done & some);
     this.#plans.set(key, plan);
     return plan;
   }
 
-  #make(branch: Branch, done: number): readonly Scope[] {
+  #newPlan(branch: Branch, done: number): readonly Scope[] {
     const { some, lacking, many } = this.#methods[branch.index] as Methods;
     const needed = some & ~done;
     const [only] = branch.children;
@@ -117,11 +118,11 @@ class Planner {
     const full = needed & many & ~lacking;
     const isOne = (needed & (needed - 1)) === 0;
     if (isOne && full === needed) {
-      const scope = this.#exactly(branch, full);
+      const scope = this.#exactScope(branch, full);
       if (scope !== undefined) return [scope];
     }
     if (!isOne && lacking === 0) {
-      const scope = this.#exactly(branch, undefined);
+      const scope = this.#exactScope(branch, undefined);
       if (scope !== undefined) return [scope];
     }
     return this.#best(branch, done, full);
@@ -131,11 +132,11 @@ class Planner {
   #best(branch: Branch, done: number, full: number): readonly Scope[] {
     let best: readonly Scope[] | undefined;
     for (const here of subsetsOf(full)) {
-      const scopes = bitsOf(here).map((bit) => this.#exactly(branch, bit));
+      const scopes = bitsOf(here).map((bit) => this.#exactScope(branch, bit));
       if (scopes.includes(undefined)) continue;
       const plan = [
         ...(scopes as Scope[]),
-        ...this.#own(branch, done | here),
+        ...this.#ownScopes(branch, done | here),
         ...branch.children.flatMap((child) => this.plan(child, done | here)),
       ];
       if (best === undefined || plan.length < best.length) best = plan;
@@ -143,16 +144,16 @@ class Planner {
     return best ?? [];
   }
 
-  /** The selected entries at the place of a branch, one by one. */
-  #own(branch: Branch, done: number): Scope[] {
+  /** The scopes of the selected entries at exactly the path of a branch, one by one. */
+  #ownScopes(branch: Branch, done: number): Scope[] {
     return branch.entries.flatMap((entry) => {
       if ((this.#bitOf(entry) & done) !== 0 || !this.#selection.isTicked(entry)) return [];
       return this.#selection.scopeOf(entry) ?? [];
     });
   }
 
-  /** The scope of all that a branch has, or has of one method, if it is expanded to exactly that. */
-  #exactly(branch: Branch, bit: number | undefined): Scope | undefined {
+  /** A scope that expands to exactly the entries of a branch, all or those with one method. */
+  #exactScope(branch: Branch, bit: number | undefined): Scope | undefined {
     const key = `${branch.index} ${bit}`;
     if (!this.#exact.has(key)) this.#exact.set(key, this.#findExact(branch, bit));
     return this.#exact.get(key);
@@ -163,7 +164,7 @@ class Planner {
       (entry) => bit === undefined || this.#bitOf(entry) === bit,
     );
     const method = bit === undefined ? '*' : (entries[0] as Entry).scope.method;
-    const domain = lineOf(branch)[0]?.text ?? '*';
+    const domain = branchesTo(branch)[0]?.text ?? '*';
     const path = this.#selection.pathOf(branch) || '*';
     const reading = safeParseScope(`${method}:${domain}/${path}`);
     if (!reading.ok) return undefined;
@@ -172,12 +173,13 @@ class Planner {
       const { granted } = this.#catalog.expand([reading.scope]);
       return new Rights(granted).equals(new Rights(meant)) ? reading.scope : undefined;
     } catch {
-      // Too many, for example.
+      // The scope may expand to too many, for example.
       return undefined;
     }
   }
 
-  #look(branch: Branch): Methods {
+  /** Finds the methods of a branch and of those below it. */
+  #collect(branch: Branch): Methods {
     let [some, lacking, many] = [0, 0, 0];
     const add = (more: Methods) => {
       many |= more.many | (some & more.some);
@@ -189,7 +191,7 @@ class Planner {
       const isSelected = this.#selection.isSelected(entry);
       add({ some: isSelected ? bit : 0, lacking: isSelected ? 0 : bit, many: 0 });
     }
-    for (const child of branch.children) add(this.#look(child));
+    for (const child of branch.children) add(this.#collect(child));
     const methods = { some, lacking, many };
     this.#methods[branch.index] = methods;
     return methods;
@@ -210,7 +212,7 @@ function bitsOf(set: number): number[] {
   return bits;
 }
 
-/** The subsets to try, the smallest first: of equally many scopes, the narrowest are asked for. */
+/** The subsets to try, the smallest first, so that of equally short plans the narrowest wins. */
 function subsetsOf(set: number): readonly number[] {
   const bits = bitsOf(set);
   if (bits.length > MAX_WEIGHED_METHODS) return [0, set];

@@ -4,9 +4,9 @@ import { segmentBits } from '../../../scope/request.ts';
 import { ScopeSet } from '../../../scope/set.ts';
 
 /**
- * Scopes as a service with a catalog reads them: a `{}` stands for no segment that an endpoint names. So
- * `GET:shop.example/users/{}$` does not cover `GET:shop.example/users/me$` if that is an endpoint of its
- * own. Without the catalog, any other scope counts as one.
+ * Scopes as a service with a catalog reads them: a `{}` stands for no segment that an endpoint
+ * names. So `GET:shop.example/users/{}$` does not cover `GET:shop.example/users/me$` if that is an
+ * endpoint of its own. Without the catalog, any other scope counts as one.
  */
 export class Rights {
   /** In canonical order, without duplicates. */
@@ -30,12 +30,12 @@ export class Rights {
     return this.missing(other).length === 0 && other.missing(this).length === 0;
   }
 
-  /** The others that none of these covers. */
+  /** The scopes of `other` that none of these covers. */
   missing(other: Rights): readonly string[] {
     return other.#scopes.filter((scope) => this.coverOf(scope) === undefined).map(String);
   }
 
-  /** Those that no other one covers. */
+  /** The scopes that no other one covers. */
   fewest(): readonly string[] {
     return this.#scopes
       .filter((scope, index) => this.coverOf(scope, index) === undefined)

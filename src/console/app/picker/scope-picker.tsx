@@ -18,7 +18,7 @@ import { AddScope, OtherScopes, Suggestions, TypedScopes } from './typed-scopes.
 export interface ScopePickerProps {
   /** All that may be picked. */
   readonly catalog: readonly string[];
-  /** What is picked; what a token holds, to begin with. */
+  /** The scopes that are picked; at first, those that a token holds. */
   readonly scopes: readonly string[];
   /** Gets the fewest scopes for the selection; none while the selection cannot be asked for. */
   readonly onChange: (scopes: readonly string[]) => void;
@@ -56,7 +56,9 @@ interface Known {
   readonly search: Search;
 }
 
-/** `undefined` for what is no catalog: a service without one names scopes with wildcards. */
+/**
+ * `undefined` if the entries are not a catalog: a service without one lists scopes with wildcards.
+ */
 function readCatalog(entries: readonly string[]): Known | undefined {
   try {
     const catalog = ScopeCatalog.from(entries);
@@ -70,7 +72,7 @@ function readCatalog(entries: readonly string[]): Known | undefined {
 interface Picked {
   readonly selection: Selection;
   readonly preview: Preview;
-  /** What the owner knows of. If it says anything else, it has changed the scopes. */
+  /** The scopes that the owner was told. If it passes others, it has changed them. */
   readonly scopes: readonly string[];
 }
 
@@ -78,7 +80,7 @@ function Picker(props: ScopePickerProps & { readonly known: Known }) {
   const { known, label, scopes, onChange } = props;
   const { catalog, tree } = known;
   const id = useId();
-  // Not a state: scopes that the owner has changed are shown in the same round.
+  // A ref, not a state: scopes that the owner has changed are shown in the same render.
   const picked = useRef<Picked>(undefined);
   const [, setRound] = useState(0);
   if (picked.current === undefined || !isSame(picked.current.scopes, scopes)) {
@@ -86,7 +88,7 @@ function Picker(props: ScopePickerProps & { readonly known: Known }) {
     picked.current = { selection, preview: previewOf(selection, catalog), scopes };
   }
   const { selection, preview } = picked.current;
-  // The owner only knows that there are no scopes.
+  // The owner knows only that there are no scopes, not why.
   const error = props.error && (problemOf(selection, preview) ?? props.error);
   const [open, setOpen] = useState(() => openAtFirst(tree, selection));
   const change = (next: Selection) => {
@@ -172,10 +174,10 @@ function isSame(a: readonly string[], b: readonly string[]): boolean {
   return a === b || (a.length === b.length && a.every((scope, index) => scope === b[index]));
 }
 
-/** Rows up to which all of a tree is open, or all that is partly selected. */
+/** How many rows may be open at first. */
 const OPEN_ROWS = 30;
 
-/** Little is shown whole; of much, a lone host and what is partly selected. */
+/** Opens a small tree as a whole; in a large one, a single host and partly selected branches. */
 function openAtFirst(tree: ScopeTree, selection: Selection): ReadonlySet<Branch> {
   if (tree.branches.length <= OPEN_ROWS) return new Set(tree.branches);
   const hosts = tree.root.children.length === 1 ? tree.root.children : [];

@@ -12,7 +12,7 @@ export class Search {
     );
   }
 
-  /** Those that have all words of a query, in the order of the tree; none without a word. */
+  /** The entries that have all words of a query, in the order of the tree; none without a word. */
   find(query: string): readonly Entry[] {
     const words = query.toLowerCase().split(/\s+/).filter(Boolean);
     if (words.length === 0) return [];

@@ -1,6 +1,14 @@
 import { isSegment, type Scope, safeParseScope } from '../../../scope/grammar.ts';
 import { Rights } from './rights.ts';
-import { type Branch, type Entry, isReading, isTemplate, lineOf, type ScopeTree } from './tree.ts';
+import {
+  type Branch,
+  branchesTo,
+  type Entry,
+  isOpenScope,
+  isReading,
+  isTemplate,
+  type ScopeTree,
+} from './tree.ts';
 
 /** How much of a branch is selected. */
 export type Extent = 'none' | 'some' | 'all';
@@ -15,7 +23,7 @@ interface Parts {
   readonly others: readonly string[];
 }
 
-/** What is selected in a tree of scopes. Immutable. */
+/** A selection in a tree of scopes. Immutable. */
 export class Selection {
   readonly tree: ScopeTree;
   /** The names that `{}` is narrowed to, as they were typed. */
@@ -46,20 +54,20 @@ export class Selection {
     return this.#changed({ ticks });
   }
 
-  /** Ticks all that a branch has at its place and below it, or takes the ticks away. */
+  /** Ticks all entries of a branch, or takes the ticks away. */
   withAll(branch: Branch, isTicked: boolean): Selection {
     return this.#changed({
       ticks: this.#ticks.slice().fill(isTicked ? 1 : 0, branch.start, branch.end),
     });
   }
 
-  /** Of a branch, ticks exactly what reads. */
+  /** Ticks exactly the entries of a branch that only read. */
   withReading(branch: Branch): Selection {
     const reading = entriesOf(this.tree, branch).filter(isReading);
     return this.withAll(branch, false).with(reading, true);
   }
 
-  /** Narrows `{}` to one name; with an empty one, to any again. */
+  /** Narrows `{}` to one name. With an empty name, it stands for any again. */
   withName(branch: Branch, name: string): Selection {
     const names = new Map(this.names);
     if (name === '') names.delete(branch);
@@ -112,7 +120,7 @@ export class Selection {
     return name === undefined ? undefined : nameProblem(branch, name);
   }
 
-  /** The first name that cannot be meant and that narrows something that is selected. */
+  /** The first wrong name that narrows a selected entry. */
   get problem(): { readonly branch: Branch; readonly problem: NameProblem } | undefined {
     for (const branch of this.names.keys()) {
       const problem = this.problemOf(branch);
@@ -121,7 +129,7 @@ export class Selection {
     return undefined;
   }
 
-  /** Whether all that is ticked has a scope. */
+  /** Whether every ticked entry has a scope. */
   get isSpelled(): boolean {
     return this.tree.entries.every(
       (entry) => !this.isTicked(entry) || this.scopeOf(entry) !== undefined,
@@ -130,7 +138,7 @@ export class Selection {
 
   /** The path of a branch, with the names; empty for a host. */
   pathOf(branch: Branch): string {
-    const segments = lineOf(branch).slice(1);
+    const segments = branchesTo(branch).slice(1);
     return segments.map((at) => this.names.get(at) ?? at.text).join('/');
   }
 
@@ -148,10 +156,10 @@ export class Selection {
 
   #narrowed({ scope, branch }: Entry): Scope | undefined {
     if (this.names.size === 0) return scope;
-    const line = lineOf(branch);
+    const line = branchesTo(branch);
     if (!line.some((at) => this.names.has(at))) return scope;
     if (line.some((at) => this.problemOf(at) !== undefined)) return undefined;
-    const end = scope.path.endsWith('$') ? '$' : '';
+    const end = isOpenScope(scope) ? '' : '$';
     const reading = safeParseScope(`${scope.method}:${scope.domain}/${this.pathOf(branch)}${end}`);
     return reading.ok ? reading.scope : undefined;
   }
@@ -160,8 +168,8 @@ export class Selection {
     const { entries } = this.tree;
     const ticked = entries.flatMap((entry) => {
       const scope = this.isTicked(entry) ? this.scopeOf(entry) : undefined;
-      // Only an open one covers others.
-      return scope === undefined || scope.path.endsWith('$') ? [] : [scope];
+      // Only an open scope covers others.
+      return scope !== undefined && isOpenScope(scope) ? [scope] : [];
     });
     if (ticked.length === 0) return [];
     const held = new Rights(ticked);
@@ -197,7 +205,7 @@ export function nameProblem(branch: Branch, name: string): NameProblem | undefin
   return isNamed ? 'endpoint' : undefined;
 }
 
-/** Whether exactly what reads is selected in a branch. */
+/** Whether exactly the entries that only read are selected in a branch. */
 export function isReadOnly(selection: Selection, branch: Branch): boolean {
   return entriesOf(selection.tree, branch).every(
     (entry) => selection.isSelected(entry) === isReading(entry),

@@ -3,7 +3,7 @@ import { useContext } from 'preact/hooks';
 import type { Selection } from './selection.ts';
 import type { Branch } from './tree.ts';
 
-/** What the rows of a picker work with. */
+/** The state of a picker, which all its rows share. */
 export interface Picking {
   readonly selection: Selection;
   readonly change: (next: Selection) => void;

@@ -7,7 +7,7 @@ const METHOD_ORDER: readonly string[] = ['*', 'GET', 'HEAD', 'POST', 'PUT', 'PAT
 
 /** All of a tree, a host, or one segment of a path below it. */
 export interface Branch {
-  /** Its place among all branches, each of which comes before those below it. */
+  /** Its index among all branches. A branch comes before those below it. */
   readonly index: number;
   /** `undefined` for the root. */
   readonly parent: Branch | undefined;
@@ -25,7 +25,7 @@ export interface Branch {
 
 /** One scope in a tree. */
 export interface Entry {
-  /** Its place among all entries, in the order in which the tree shows them. */
+  /** Its index among all entries, in the order in which the tree shows them. */
   readonly index: number;
   readonly scope: Scope;
   readonly branch: Branch;
@@ -38,7 +38,7 @@ export interface ScopeTree {
   readonly entries: readonly Entry[];
 }
 
-type Growing<Part> = { -readonly [Key in keyof Part]: Part[Key] };
+type Mutable<Part> = { -readonly [Key in keyof Part]: Part[Key] };
 interface Seed {
   readonly children: Map<string, Seed>;
   readonly scopes: Scope[];
@@ -59,7 +59,7 @@ export function scopeTree(scopes: Iterable<Scope>): ScopeTree {
   ): Branch {
     const start = entries.length;
     const index = branches.length;
-    const branch: Growing<Branch> = { ...place, index, children: [], entries: [], start, end: 0 };
+    const branch: Mutable<Branch> = { ...place, index, children: [], entries: [], start, end: 0 };
     branches.push(branch);
     branch.entries = scopes.sort(byMethod).map((scope) => {
       const entry = { index: entries.length, scope, branch };
@@ -89,8 +89,19 @@ function seedOf(root: Seed, scope: Scope): Seed {
 
 /** The segments of the path of a scope. */
 export function segmentsOf(scope: Scope): readonly string[] {
+  const path = barePathOf(scope);
+  return path === '' ? [] : path.split('/');
+}
+
+/** The path of a scope without its final `*` or `$`; empty for the root and for all paths. */
+export function barePathOf(scope: Scope): string {
   const { text, start, end } = pathTextOf(scope);
-  return start === end ? [] : text.slice(start, end).split('/');
+  return text.slice(start, end);
+}
+
+/** Whether a scope allows everything below its path, too. */
+export function isOpenScope({ path }: Scope): boolean {
+  return !path.endsWith('$');
 }
 
 function byMethod(a: Scope, b: Scope): number {
@@ -113,16 +124,16 @@ export function isTemplate({ text, depth }: Branch): boolean {
   return depth > 1 && text === '{}';
 }
 
-/** The branch and those above it, without the root; the host first. */
-export function lineOf(branch: Branch): readonly Branch[] {
-  const line: Branch[] = [];
-  for (let at: Branch = branch; at.parent !== undefined; at = at.parent) line.unshift(at);
-  return line;
+/** The branches from the host down to this one, without the root. */
+export function branchesTo(branch: Branch): readonly Branch[] {
+  const branches: Branch[] = [];
+  for (let at: Branch = branch; at.parent !== undefined; at = at.parent) branches.unshift(at);
+  return branches;
 }
 
 /**
- * The branch, and those below it that a list shows in one row with it: as long as there is nothing but
- * one branch. `repos / {} / {}` is one row.
+ * The branch and those below it that share one row of a list: they have one child each and no
+ * entries. `repos / {} / {}` is one row.
  */
 export function chainOf(branch: Branch): readonly Branch[] {
   const chain = [branch];

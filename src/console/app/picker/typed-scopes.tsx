@@ -44,7 +44,7 @@ export interface AddScopeProps {
   readonly onAdd: (scope: string) => void;
 }
 
-/** Adds a scope as text: for those who know what they want, and for a second name of one place. */
+/** Adds a scope as text: for people who know it, and for a second name in place of one `{}`. */
 export function AddScope({ catalog, onAdd }: AddScopeProps) {
   const [text, setText] = useState('');
   const [refusal, setRefusal] = useState<Refusal>();
@@ -62,7 +62,7 @@ export function AddScope({ catalog, onAdd }: AddScopeProps) {
   return (
     <details class="add-scope">
       <summary>{TEXTS.picker.add}</summary>
-      {/* Not a form: it would be inside of another one. */}
+      {/* Not a form, because it is inside another one. */}
       {/* biome-ignore lint/a11y/noStaticElementInteractions: Enter in the field is the button */}
       <div
         class="add-scope-field"

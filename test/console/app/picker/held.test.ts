@@ -16,7 +16,7 @@ const REPOS = [
 describe('selectionOf', () => {
   const { tree, catalog, branch, entry } = setUp(REPOS);
 
-  it('ticks held entries, and asks for them again', () => {
+  it('ticks held entries, and requests them again', () => {
     const held = ['GET:a.example/repos/{}/{}/issues$', 'GET:a.example/zen$'];
     const selection = selectionOf(tree, catalog, held);
 
@@ -25,13 +25,13 @@ describe('selectionOf', () => {
     expect(asked(selection, catalog).granted).toEqual(held);
   });
 
-  it('ticks all that a requested wildcard stands for', () => {
+  it('ticks all entries that a requested wildcard covers', () => {
     const selection = selectionOf(tree, catalog, ['GET:*/*']);
 
     expect(isReadOnly(selection, tree.root)).toBe(true);
   });
 
-  it('names the one resource that is held', () => {
+  it('fills in the name of the only held resource', () => {
     const held = ['GET:a.example/repos/acme/site$', 'GET:a.example/repos/acme/site/issues$'];
     const selection = selectionOf(tree, catalog, held);
 
@@ -41,7 +41,7 @@ describe('selectionOf', () => {
     expect(asked(selection, catalog).granted).toEqual(held);
   });
 
-  it('names the resource of most scopes, and keeps those of others', () => {
+  it('fills in the name of the resource with most scopes, and keeps the scopes of another one', () => {
     const held = [
       'GET:a.example/repos/acme/docs$',
       'GET:a.example/repos/acme/site$',
@@ -54,7 +54,7 @@ describe('selectionOf', () => {
     expect(asked(selection, catalog).granted).toEqual(held);
   });
 
-  it('keeps a second resource by its path, if all of it is held', () => {
+  it('keeps a second resource as one path if all of it is held', () => {
     const held = ['docs', 'site'].flatMap((name) =>
       ['GET', 'POST'].flatMap((method) => [`${method}:a.example/repos/acme/${name}/issues$`]),
     );
@@ -69,7 +69,7 @@ describe('selectionOf', () => {
     expect(asked(selection, catalog).granted).toEqual([...held, ...more].sort());
   });
 
-  it('keeps apart what is open and what is closed at the same path', () => {
+  it('distinguishes an open entry from a closed one at the same path', () => {
     const { tree, catalog, entry } = setUp(['GET:a.example/files', 'GET:a.example/files$']);
     const selection = selectionOf(tree, catalog, ['GET:a.example/files$']);
 
@@ -87,7 +87,7 @@ describe('selectionOf', () => {
     expect(selectionOf(tree, catalog, [scope]).others).toEqual([scope]);
   });
 
-  it('keeps a scope whose name is an endpoint of its own by now', () => {
+  it('keeps a scope whose name has become an endpoint of its own', () => {
     const { tree, catalog } = setUp(['GET:a.example/users/{}/keys$', 'GET:a.example/users/me$']);
     const held = ['GET:a.example/users/me/keys$'];
     const selection = selectionOf(tree, catalog, held);
@@ -98,7 +98,7 @@ describe('selectionOf', () => {
 
   const real = new URL('../../../../../shared/data/catalog-270.json', import.meta.url);
 
-  it.skipIf(!existsSync(real))('gets exactly what was held of a real catalog', () => {
+  it.skipIf(!existsSync(real))('requests exactly the held scopes of a real catalog', () => {
     const scopes: string[] = JSON.parse(readFileSync(real, 'utf8'));
     const { tree, catalog } = setUp(scopes);
     const held = scopes.filter((_, index) => index % 3 === 0);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { previewOf, requestOf } from '../../../../src/console/app/picker/request.ts';
 import { entriesOf, type Selection } from '../../../../src/console/app/picker/selection.ts';
-import { isTemplate, lineOf, type ScopeTree } from '../../../../src/console/app/picker/tree.ts';
+import { branchesTo, isTemplate, type ScopeTree } from '../../../../src/console/app/picker/tree.ts';
 import type { ScopeCatalog } from '../../../../src/scope/catalog.ts';
 import type { Scope } from '../../../../src/scope/grammar.ts';
 import { ScopeSet } from '../../../../src/scope/set.ts';
@@ -19,19 +19,19 @@ const SHOP = [
 ];
 
 describe('requestOf', () => {
-  it('asks for all of a catalog by one scope', () => {
+  it('requests a whole catalog with one scope', () => {
     const { none, tree, catalog } = setUp(SHOP);
 
     expect(requestOf(none.withAll(tree.root, true), catalog)).toEqual(['*:*/*']);
   });
 
-  it('asks for all that reads by one scope', () => {
+  it('requests all reading endpoints with one scope', () => {
     const { none, tree, catalog } = setUp(SHOP);
 
     expect(requestOf(none.withReading(tree.root), catalog)).toEqual(['GET:*/*']);
   });
 
-  it('asks for a branch, and for one endpoint by its own scope', () => {
+  it('requests a branch with one scope, and a single endpoint with its own scope', () => {
     const { none, branch, entries, catalog } = setUp(SHOP);
     const selection = none
       .withAll(branch('a.example', 'orders'), true)
@@ -40,7 +40,7 @@ describe('requestOf', () => {
     expect(requestOf(selection, catalog)).toEqual(['*:a.example/orders', 'GET:b.example/bills$']);
   });
 
-  it('asks by methods or by branches, by what needs fewer scopes', () => {
+  it('requests by method or by branch, whichever needs fewer scopes', () => {
     const { none, tree, entries, catalog } = setUp([
       ...['x', 'y', 'z'].flatMap((name) => [`GET:a.example/${name}$`, `POST:a.example/${name}$`]),
       'PUT:a.example/w$',
@@ -57,7 +57,7 @@ describe('requestOf', () => {
     expect(requestOf(byMethod, catalog)).toEqual(['GET:a.example/*', 'POST:a.example/x$']);
   });
 
-  it('does not ask for a branch whose scope also matches what is beside it', () => {
+  it('does not request a branch whose scope also matches endpoints beside it', () => {
     // The scope `GET:a.example/users/{}` covers the keys of /users/me as well.
     const { none, branch, catalog } = setUp([
       'GET:a.example/users/{}$',
@@ -72,7 +72,7 @@ describe('requestOf', () => {
     ]);
   });
 
-  it('does not ask for a branch below an open entry, of which it would get more than its endpoints', () => {
+  it('does not request a branch below an open entry, which would grant more than its endpoints', () => {
     const { none, branch, catalog } = setUp([
       'GET:a.example/orders',
       'GET:a.example/orders/x/one$',
@@ -86,7 +86,7 @@ describe('requestOf', () => {
     ]);
   });
 
-  it('asks for one resource by its path alone', () => {
+  it('requests one resource with a single path', () => {
     const { none, branch, catalog } = setUp([
       'GET:a.example/repos/{}/{}$',
       'DELETE:a.example/repos/{}/{}$',
@@ -116,7 +116,7 @@ describe('requestOf', () => {
     expect(requestOf(covering, catalog)).toEqual(['*:*/*']);
   });
 
-  it('asks for more methods than it can weigh', () => {
+  it('handles more methods than it can compare', () => {
     const methods = Array.from(
       { length: 40 },
       (_, at) => `M${String.fromCharCode(65 + (at % 26))}${at < 26 ? 'A' : 'B'}`,
@@ -155,14 +155,15 @@ describe('requestOf', () => {
   function pick(given: { scopes: string[]; ticks: boolean[]; named: number | undefined }) {
     const { tree, catalog, none } = setUp(given.scopes);
     const ticked = tree.entries.filter(({ index }) => given.ticks[index]);
-    const places = tree.branches.filter(isTemplate);
-    const place = given.named === undefined ? undefined : places[given.named % places.length];
+    const templates = tree.branches.filter(isTemplate);
+    const template =
+      given.named === undefined ? undefined : templates[given.named % templates.length];
     const plain = none.with(ticked, true);
-    const selection = place === undefined ? plain : plain.withName(place, 'n');
+    const selection = template === undefined ? plain : plain.withName(template, 'n');
     return { tree, catalog, selection, ticked };
   }
 
-  it('gets exactly the requests that are selected, whatever the catalog', () => {
+  it('grants exactly the selected endpoints for any catalog', () => {
     fc.assert(
       fc.property(picks, (given) => {
         const { catalog, selection, ticked } = pick(given);
@@ -176,7 +177,7 @@ describe('requestOf', () => {
     );
   });
 
-  it('gets an endpoint that has a name where a selected one has any', () => {
+  it('grants a named endpoint in addition to a template that does not match it', () => {
     // The scope of any user covers that of /users/me, and does not open it.
     const scopes = ['GET:a.example/users/me$', 'GET:a.example/users/{}$'];
     const { tree, none, catalog } = setUp([...scopes, 'GET:a.example/users/{}/keys$']);
@@ -188,7 +189,7 @@ describe('requestOf', () => {
     expect(asked(selection, catalog).granted).toEqual(scopes);
   });
 
-  it('asks by as few scopes as any choice of branches, methods and entries', () => {
+  it('needs as few scopes as the best choice of branches, methods and entries', () => {
     fc.assert(
       fc.property(picks, (given) => {
         const { tree, catalog, selection, ticked } = pick(given);
@@ -200,7 +201,7 @@ describe('requestOf', () => {
     );
   });
 
-  /** What a scope is expanded to, if that is exactly what a branch has. */
+  /** The requests that a scope allows, if these are exactly the ones that the entries allow. */
   function grants(
     catalog: ScopeCatalog,
     scope: string,
@@ -216,7 +217,7 @@ describe('requestOf', () => {
     }
   }
 
-  /** Tries all sets of scopes of branches and entries, the small ones first. */
+  /** The size of the smallest set of scopes of branches and entries that allows the selection. Tries all. */
   function fewest(tree: ScopeTree, catalog: ScopeCatalog, selection: Selection): number {
     const ticked = tree.entries.filter((entry) => selection.isTicked(entry));
     const scopes = ticked.flatMap((entry) => selection.scopeOf(entry) ?? []);
@@ -227,7 +228,7 @@ describe('requestOf', () => {
           ({ scope }) => method === '*' || scope.method === method,
         );
         const path = selection.pathOf(branch) || '*';
-        const asked = `${method}:${lineOf(branch)[0]?.text ?? '*'}/${path}`;
+        const asked = `${method}:${branchesTo(branch)[0]?.text ?? '*'}/${path}`;
         return grants(
           catalog,
           asked,
@@ -252,7 +253,7 @@ describe('requestOf', () => {
 
   const real = new URL('../../../../../shared/data/catalog-270.json', import.meta.url);
 
-  it.skipIf(!existsSync(real))('gets exactly what is selected of a real catalog', () => {
+  it.skipIf(!existsSync(real))('grants exactly the selected endpoints of a real catalog', () => {
     const { tree, none, catalog } = setUp(JSON.parse(readFileSync(real, 'utf8')));
     for (const step of [2, 3, 7]) {
       const ticked = tree.entries.filter(({ index }) => index % step !== 0);
@@ -264,7 +265,7 @@ describe('requestOf', () => {
 });
 
 describe('previewOf', () => {
-  it('says what would be granted, on which hosts, and how much of it writes', () => {
+  it('returns the scopes to be granted, their hosts, and how many of them write', () => {
     const { none, tree, catalog } = setUp(SHOP);
 
     expect(previewOf(none.withAll(tree.root, true), catalog)).toEqual({
@@ -276,7 +277,7 @@ describe('previewOf', () => {
     });
   });
 
-  it('gives the error of the service for a scope that the catalog does not know', () => {
+  it('returns the error of the service for a scope that the catalog does not know', () => {
     const { none, catalog } = setUp(SHOP);
     const preview = previewOf(none.withOthers(['GET:a.example/ordres$']), catalog);
 
@@ -289,29 +290,29 @@ describe('previewOf', () => {
     });
   });
 
-  it('refuses an empty selection, as the service does', () => {
+  it('refuses an empty selection, like the service', () => {
     const { none, catalog } = setUp(SHOP);
 
     expect(previewOf(none, catalog)).toMatchObject({ error: { code: 'scopes_required' } });
   });
 
-  it('asks for nothing while a name is bad or makes a path too long, and never for more', () => {
+  it('requests nothing while a name is invalid or makes a path too long', () => {
     const { none, tree, branch, catalog } = setUp(SHOP);
-    const place = branch('a.example', 'orders', '{}');
+    const template = branch('a.example', 'orders', '{}');
     const all = none.withAll(tree.root, true);
 
-    expect(previewOf(all.withName(place, 'a/b'), catalog)).toEqual({
+    expect(previewOf(all.withName(template, 'a/b'), catalog)).toEqual({
       ok: false,
       error: 'bad_name',
     });
-    expect(previewOf(all.withName(place, 'a'.repeat(600)), catalog)).toEqual({
+    expect(previewOf(all.withName(template, 'a'.repeat(600)), catalog)).toEqual({
       ok: false,
       error: 'long_path',
     });
-    expect(previewOf(all.withName(place, 'a'), catalog).ok).toBe(true);
+    expect(previewOf(all.withName(template, 'a'), catalog).ok).toBe(true);
   });
 
-  it('holds for 1 500 entries', () => {
+  it('handles 1 500 entries', () => {
     const { none, tree, catalog } = setUp(largeCatalog());
     const selection = none.with(
       tree.entries.filter(({ index }) => index % 7 !== 0),

@@ -27,13 +27,13 @@ describe('Rights', () => {
     expect(any.missing(new Rights(['GET:a.example/users/ada$', ME]))).toEqual([ME]);
   });
 
-  it('are the same if each covers the other', () => {
+  it('are equal if each covers the other', () => {
     expect(new Rights([OPEN, ME]).equals(new Rights([OPEN]))).toBe(true);
     expect(new Rights([ANY, ME]).equals(new Rights([ANY]))).toBe(false);
     expect(new Rights([]).equals(new Rights([]))).toBe(true);
   });
 
-  it('need those that no other one covers, each once', () => {
+  it('reduce to the scopes that no other scope covers, each of them once', () => {
     expect(new Rights([ME, ANY, ANY]).fewest()).toEqual([ME, ANY]);
     expect(new Rights([ME, ANY, OPEN]).fewest()).toEqual([OPEN]);
   });

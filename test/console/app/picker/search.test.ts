@@ -24,11 +24,11 @@ describe('Search', () => {
     ['', 0],
     ['  ', 0],
     ['.*', 0],
-  ])('finds %j: %i', (query, total) => {
+  ])('searches for %j: %i results', (query, total) => {
     expect(search.find(query)).toHaveLength(total);
   });
 
-  it('gives them in the order of the tree', () => {
+  it('returns results in the order of the tree', () => {
     expect(search.find('orders').map(({ index }) => index)).toEqual([0, 1, 2]);
   });
 });

@@ -11,7 +11,7 @@ const ORDERS = [
 ];
 
 describe('Selection', () => {
-  it('says of a branch whether none, some or all of it is selected', () => {
+  it('reports whether none, some or all of a branch is selected', () => {
     const { none, tree, branch, entries } = setUp(ORDERS);
     const some = none.with(entries('GET:a.example/orders/{}$'), true);
 
@@ -24,7 +24,7 @@ describe('Selection', () => {
     expect(some.count(tree.root)).toBe(1);
   });
 
-  it('never changes: each step gives a new selection', () => {
+  it('is immutable: each step returns a new selection', () => {
     const { none, tree } = setUp(ORDERS);
 
     none.withAll(tree.root, true).withAll(tree.root, false);
@@ -32,7 +32,7 @@ describe('Selection', () => {
     expect(none.count(tree.root)).toBe(0);
   });
 
-  it('selects what a branch has that reads, and nothing that writes', () => {
+  it('selects only the reading endpoints of a branch', () => {
     const { none, branch, tree } = setUp(ORDERS);
     const reading = none.withAll(tree.root, true).withReading(branch('a.example'));
 
@@ -42,7 +42,7 @@ describe('Selection', () => {
     expect(isReadOnly(reading.withAll(branch('a.example'), true), branch('a.example'))).toBe(false);
   });
 
-  it('counts what a selected open entry includes, and says which one includes it', () => {
+  it('counts the entries that a selected open entry includes, and reports which one includes them', () => {
     const open = [
       'GET:a.example/orders',
       'GET:a.example/orders/open$',
@@ -60,7 +60,7 @@ describe('Selection', () => {
     expect(selection.isTicked(entry('GET:a.example/orders/open$'))).toBe(false);
   });
 
-  it('does not count an endpoint of its own for one of any name, open or closed', () => {
+  it('does not count a named endpoint as part of a template, open or closed', () => {
     const { none, branch, entries } = setUp([
       'GET:a.example/users/{}',
       'GET:a.example/users/{}$',
@@ -79,7 +79,7 @@ describe('Selection', () => {
       'GET:a.example/users/me$',
     ];
 
-    it('narrows what is below it', () => {
+    it('narrows the scopes below it', () => {
       const { none, branch, entry } = setUp(REPOS);
       const selection = none
         .withName(branch('a.example', 'repos', '{}'), 'acme')
@@ -93,22 +93,22 @@ describe('Selection', () => {
       );
     });
 
-    it('narrows by the last one that was given', () => {
+    it('narrows by the last name that was given', () => {
       const { none, branch, entry } = setUp(REPOS);
-      const place = branch('a.example', 'users', '{}');
-      const ada = none.withName(place, 'ada');
+      const template = branch('a.example', 'users', '{}');
+      const ada = none.withName(template, 'ada');
       const scopeOf = (selection: typeof ada) =>
         String(selection.scopeOf(entry('GET:a.example/users/{}$')));
 
       expect(scopeOf(ada)).toBe('GET:a.example/users/ada$');
-      expect(scopeOf(ada.withName(place, 'bob'))).toBe('GET:a.example/users/bob$');
-      expect(scopeOf(ada.withAll(place, true))).toBe('GET:a.example/users/ada$');
+      expect(scopeOf(ada.withName(template, 'bob'))).toBe('GET:a.example/users/bob$');
+      expect(scopeOf(ada.withAll(template, true))).toBe('GET:a.example/users/ada$');
     });
 
-    it('takes an empty one for any', () => {
+    it('treats an empty name as any name', () => {
       const { none, branch, entry } = setUp(REPOS);
-      const place = branch('a.example', 'users', '{}');
-      const selection = none.withName(place, 'ada').withName(place, '');
+      const template = branch('a.example', 'users', '{}');
+      const selection = none.withName(template, 'ada').withName(template, '');
 
       expect(String(selection.scopeOf(entry('GET:a.example/users/{}$')))).toBe(
         'GET:a.example/users/{}$',
@@ -130,25 +130,27 @@ describe('Selection', () => {
       ['<img src=x onerror=alert(1)>', 'unspellable'],
       ['a'.repeat(600), undefined],
       ['me', 'endpoint'],
-    ])('judges %j: %s', (name, problem) => {
+    ])('reports the problem of the name %j: %s', (name, problem) => {
       const { none, branch } = setUp(REPOS);
-      const place = branch('a.example', 'users', '{}');
+      const template = branch('a.example', 'users', '{}');
 
-      expect(none.withName(place, name).problemOf(place)).toBe(problem);
+      expect(none.withName(template, name).problemOf(template)).toBe(problem);
     });
 
-    it('has no scope for an entry below a bad one, and never the wider scope', () => {
+    it('has no scope for an entry below an invalid name, instead of a wider scope', () => {
       const { none, branch, entry, entries } = setUp(REPOS);
-      const place = branch('a.example', 'users', '{}');
-      const selection = none.with(entries('GET:a.example/users/{}$'), true).withName(place, 'a/b');
+      const template = branch('a.example', 'users', '{}');
+      const selection = none
+        .with(entries('GET:a.example/users/{}$'), true)
+        .withName(template, 'a/b');
 
       expect(selection.scopeOf(entry('GET:a.example/users/{}$'))).toBeUndefined();
-      expect(selection.problem).toEqual({ branch: place, problem: 'unspellable' });
-      const tooLong = selection.withName(place, 'a'.repeat(600));
+      expect(selection.problem).toEqual({ branch: template, problem: 'unspellable' });
+      const tooLong = selection.withName(template, 'a'.repeat(600));
       expect(tooLong.scopeOf(entry('GET:a.example/users/{}$'))).toBeUndefined();
     });
 
-    it('minds no bad one where nothing is selected', () => {
+    it('ignores an invalid name if nothing is selected below it', () => {
       const { none, branch, entries } = setUp(REPOS);
       const selection = none
         .with(entries('GET:a.example/users/me$'), true)

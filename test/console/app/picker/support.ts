@@ -44,7 +44,7 @@ export function setUp(scopes: readonly string[]): Picked {
   };
 }
 
-/** What a selection asks for and gets. Fails if it gets an error. */
+/** The scopes that a selection requests and gets. Throws if it gets an error. */
 export function asked(selection: Selection, catalog: ScopeCatalog) {
   const preview = previewOf(selection, catalog);
   if (!preview.ok) throw preview.error;
@@ -52,8 +52,8 @@ export function asked(selection: Selection, catalog: ScopeCatalog) {
 }
 
 /**
- * The requests that scopes allow, of a few to and below each endpoint, as a guard with the catalog
- * decides them.
+ * The requests that scopes allow, out of a few to and below each endpoint, decided like a guard with the
+ * catalog decides them.
  */
 export function allowed(
   catalog: ScopeCatalog,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { chainOf, isTemplate, lineOf } from '../../../../src/console/app/picker/tree.ts';
+import { branchesTo, chainOf, isTemplate } from '../../../../src/console/app/picker/tree.ts';
 import { setUp } from './support.ts';
 
 describe('scopeTree', () => {
-  it('has a branch for each host and each segment, those of a branch side by side', () => {
+  it('has a branch for each host and each segment, and keeps the entries of a branch together', () => {
     const { tree, branch } = setUp([
       'GET:b.example/orders/{}$',
       'GET:a.example/orders$',
@@ -11,7 +11,7 @@ describe('scopeTree', () => {
     ]);
 
     expect(tree.root.children.map(({ text }) => text)).toEqual(['a.example', 'b.example']);
-    expect(lineOf(branch('b.example', 'orders', '{}')).map(({ text }) => text)).toEqual([
+    expect(branchesTo(branch('b.example', 'orders', '{}')).map(({ text }) => text)).toEqual([
       'b.example',
       'orders',
       '{}',
@@ -23,13 +23,13 @@ describe('scopeTree', () => {
     ]);
   });
 
-  it('keeps the root of a host, and scopes with wildcards, at the host', () => {
+  it('keeps the root path of a host at the host', () => {
     const { branch } = setUp(['GET:a.example/$', 'GET:a.example/orders$']);
 
     expect(branch('a.example').entries.map(({ scope }) => scope.path)).toEqual(['$']);
   });
 
-  it('sorts methods as people list them: GET, POST, PUT, PATCH, DELETE, then others', () => {
+  it('sorts methods in the order GET, POST, PUT, PATCH, DELETE, then any other', () => {
     const methods = ['DELETE', 'PURGE', 'PATCH', 'GET', 'PUT', 'POST'];
     const { branch } = setUp(methods.map((method) => `${method}:a.example/orders$`));
 
@@ -43,7 +43,7 @@ describe('scopeTree', () => {
     ]);
   });
 
-  it('takes names of Object.prototype for ordinary segments', () => {
+  it('treats names of Object.prototype as ordinary segments', () => {
     const { branch } = setUp(['GET:a.example/constructor/__proto__$']);
 
     expect(branch('a.example', 'constructor', '__proto__').entries).toHaveLength(1);
@@ -56,14 +56,14 @@ describe('chainOf', () => {
     'GET:a.example/repos/{}/{}/pulls$',
   ]);
 
-  it('joins branches with nothing but one branch', () => {
+  it('joins branches that contain only one branch', () => {
     const chain = chainOf(branch('a.example', 'repos'));
 
     expect(chain.map(({ text }) => text)).toEqual(['repos', '{}', '{}']);
     expect(chain.map(isTemplate)).toEqual([false, true, true]);
   });
 
-  it('does not join a host with what is below it', () => {
+  it('does not join a host with the branches below it', () => {
     expect(chainOf(branch('a.example')).map(({ text }) => text)).toEqual(['a.example']);
   });
 });

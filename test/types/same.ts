@@ -1,0 +1,5 @@
+type Equal<A, B> =
+  (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+
+/** Compiles with `true` only for two equal types. */
+export const same = <A, B>(_: Equal<A, B>): void => {};
