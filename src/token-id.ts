@@ -15,7 +15,7 @@ export function isId(value: unknown): value is TokenId {
 
 /** Whether a store returned the ids of ancestors. */
 export function isAncestors(value: unknown): value is readonly TokenId[] {
-  return (
-    Array.isArray(value) && value.length > 0 && value.length <= MAX_ANCESTORS && value.every(isId)
-  );
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_ANCESTORS) return false;
+  // Each once: a use is spent once of each.
+  return value.every(isId) && new Set(value).size === value.length;
 }

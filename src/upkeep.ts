@@ -280,13 +280,13 @@ export abstract class TokenUpkeep {
   async close(): Promise<void> {
     const { rotations, limits, view, records } = this.#parts;
     await Promise.all(Array.from(this.#upkeeps, (upkeep) => upkeep.stop()));
-    try {
-      await rotations.settled();
-      await limits.close();
-      await view.usage?.close();
-    } finally {
-      await records.close();
-    }
+    const ended = await Promise.allSettled([
+      rotations.settled(),
+      limits.close(),
+      view.usage?.close(),
+    ]);
+    await records.close();
+    for (const end of ended) if (end.status === 'rejected') throw end.reason;
   }
 
   /** Removes the counts of uses that no longer matter. */

@@ -17,6 +17,8 @@ import { YEAR } from './support.ts';
 const NOW = new Date('2100-01-01T00:00:00.000Z');
 const LIFETIME = { defaultSeconds: YEAR, maxSeconds: YEAR };
 const ID = '0123456789ABCDEFGHIJKL' as TokenId;
+const idsUpTo = (count: number) =>
+  Array.from({ length: count }, (_, index) => `${index}`.padEnd(22, 'a'));
 
 const later = (ms: number): Date => new Date(NOW.getTime() + ms);
 
@@ -261,8 +263,8 @@ describe('isRecord', () => {
     ],
     [
       'ancestors',
-      [undefined, [ID], Array(7).fill(ID)],
-      [null, '', ID, [], [7], [''], ['x'], [ID, undefined], [`${ID}x`], Array(8).fill(ID)],
+      [undefined, [ID], idsUpTo(7)],
+      [null, '', ID, [], [7], [''], ['x'], [ID, undefined], [`${ID}x`], idsUpTo(8), [ID, ID]],
     ],
     [
       'format',

@@ -47,7 +47,11 @@ export function expandWithin(
   const within = expanded(held, asked, member);
   if (granted === undefined) return within;
   const allowed = ScopeSet.from(granted);
-  const common = within.filter((scope) => allowed.covers(scope));
+  const covered = within.filter((scope) => allowed.covers(scope));
+  const others = within.filter((scope) => !allowed.covers(scope));
+  // A wildcard that the parent got when there was no catalog covers more than the catalog grants.
+  const meets = ScopeSet.from(others).intersection(allowed).toArray();
+  const common = meets.length === 0 ? covered : [...new Set([...covered, ...meets])].sort();
   const commonSet = ScopeSet.from(common);
   const unmatched = asked.filter((scope) => !commonSet.overlaps(scope));
   if (unmatched.length === 0) return Object.freeze(common);

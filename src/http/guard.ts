@@ -106,7 +106,10 @@ export type GuardReason =
 
 /** A refusal, for a log. */
 export interface GuardRefusal {
-  /** The reason. Malformed, unknown, revoked, expired and suspended look alike to the bearer, and so do the addresses. */
+  /**
+   * The reason. Malformed, unknown, revoked, expired and suspended look alike to the bearer, and so do the
+   * two reasons about addresses.
+   */
   readonly reason: GuardReason;
   /** With `insufficient_scope`: the scope that would be enough. */
   readonly needed?: string | undefined;

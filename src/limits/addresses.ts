@@ -129,12 +129,14 @@ export class AddressBlocks {
   }
 }
 
-/** Reads a block in its canonical spelling. */
+/** Reads a block in its canonical spelling, and refuses any other: it comes from the store. */
 function canonicalBlock(text: string): Block {
   const [start = '', prefix] = text.split('/', 2);
   const network = parseAddress(start);
   if (network === undefined) throw new Error('not an address');
-  const bits = prefix === undefined ? widthOf(network) : Number(prefix);
-  if (!(bits >= 0 && bits <= widthOf(network))) throw new Error('not a block');
-  return { network, bits };
+  const bits = prefix === undefined ? widthOf(network) : readPrefix(prefix, widthOf(network));
+  if (bits === undefined) throw new Error('not a block');
+  const block = { network: networkOf(network, bits), bits };
+  if (textOf(block) !== text) throw new Error('not in its canonical spelling');
+  return block;
 }

@@ -1,5 +1,6 @@
 import { corruptLeases } from '../errors.ts';
 import type { LeaseStore } from '../lease-store.ts';
+import { isCount } from '../store-answers.ts';
 import { type StoreCallOptions, StoreCalls } from '../store-calls.ts';
 
 type Wants = Parameters<LeaseStore['take']>[0];
@@ -17,11 +18,35 @@ export class CheckedLeaseStore {
     this.#calls = new StoreCalls(options);
   }
 
-  /** @throws {TokenError} `store_unavailable`, `store_corrupt` */
+  /**
+   * Takes uses. What is granted after the deadline goes back.
+   *
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`
+   */
   async take(wants: Wants): Promise<readonly number[]> {
-    const answer: unknown = await this.#calls.call(() => this.#store.take(wants));
+    let taking: Promise<readonly number[]> | undefined;
+    const take = () => {
+      taking = this.#store.take(wants);
+      return taking;
+    };
+    let answer: unknown;
+    try {
+      answer = await this.#calls.call(take);
+    } catch (error) {
+      void this.#giveBackLate(wants, taking);
+      throw error;
+    }
     if (isGranted(answer, wants)) return answer;
     throw this.#calls.failure(corruptLeases());
+  }
+
+  async #giveBackLate(wants: Wants, taking: Promise<readonly number[]> | undefined): Promise<void> {
+    const granted: unknown = await taking?.catch(() => undefined);
+    if (!isGranted(granted, wants)) return;
+    const leases = wants.map(({ key, window }, index) => {
+      return { key, window, amount: granted[index] as number };
+    });
+    await this.giveBack(leases.filter(({ amount }) => amount > 0));
   }
 
   /** Never rejects: if the call fails, the uses are lost, and no limit is exceeded. */
@@ -32,7 +57,7 @@ export class CheckedLeaseStore {
   /** @throws {TokenError} `store_unavailable`, `store_corrupt` */
   async purge(before: Date, limit: number): Promise<number> {
     const count: unknown = await this.#calls.call(() => this.#store.purge(before, limit));
-    if (Number.isSafeInteger(count)) return count as number;
+    if (isCount(count)) return count;
     throw this.#calls.failure(corruptLeases());
   }
 

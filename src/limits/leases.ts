@@ -45,6 +45,8 @@ export class Leases {
   #requests: LeaseRequest[] = [];
   /** Calls of the store that are in flight. */
   readonly #calls = new Set<Promise<unknown>>();
+  /** What is on its way back to the store, by the key of its lease. */
+  readonly #returning = new Map<string, Promise<void>>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
@@ -59,7 +61,9 @@ export class Leases {
   spend(records: readonly TokenRecord[], now: number): true | LimitHit | undefined {
     for (const record of records) {
       const { total, rate } = this.#limited(record, now);
-      if (total?.left === 0 || rate?.left === 0) return this.#hitOf(records, now);
+      // The verification began in an earlier window, or the clock was set back.
+      if (rate !== undefined && rate.window !== windowOf(now, rate.seconds)) return undefined;
+      if (isSpent(total) || isSpent(rate)) return this.#hitOf(records, now);
     }
     for (const { id } of records) {
       const { total, rate } = this.#tokens.get(id) as LimitedToken;
@@ -80,12 +84,13 @@ export class Leases {
     for (;;) {
       // The window may have ended while this waited.
       const now = this.#parts.now();
+      for (const record of records) this.#enterWindow(record, now);
       const spent = this.spend(records, now);
       if (spent !== undefined) return spent;
       const msLeft = end - performance.now();
       if (this.#isClosed || msLeft <= 0) throw storeOutage();
       const leases = records.flatMap((record) => leasesOf(this.#limited(record, now)));
-      const empty = leases.filter(({ left }) => left === 0);
+      const empty = leases.filter(isSpent);
       const refills = empty.map((lease) => this.#refill(lease, now));
       await withDeadline(Promise.all(refills), msLeft, storeOutage);
     }
@@ -136,8 +141,19 @@ export class Leases {
     // Reads may end out of order: an older record must not bring back older limits.
     if (isOther && version >= token.version) this.#adopt(token, record);
     const { rate } = token;
-    if (rate !== undefined) enterWindow(rate, windowOf(now, rate.seconds));
+    if (rate !== undefined) {
+      const window = windowOf(now, rate.seconds);
+      if (window > rate.window) moveTo(rate, window);
+    }
     return token;
+  }
+
+  /** Moves the lease of a rate to the window of this instant, also back if the clock was set back. */
+  #enterWindow(record: TokenRecord, now: number): void {
+    const { rate } = this.#limited(record, now);
+    if (rate === undefined) return;
+    const window = windowOf(now, rate.seconds);
+    if (window !== rate.window) moveTo(rate, window);
   }
 
   /** Applies the limits of a record. The lease of a limit that was lowered or removed goes back. */
@@ -150,7 +166,7 @@ export class Leases {
     const { uses, seconds = 0 } = limits.rate ?? {};
     const key = rateKey(id, seconds);
     const isSame = token.rate?.key === key;
-    if (!isSame && token.rate !== undefined) this.#giveBack([token.rate]);
+    if (!isSame && token.rate !== undefined) this.#drop(token.rate);
     token.rate = this.#adopted(isSame ? token.rate : undefined, key, uses, seconds);
   }
 
@@ -162,30 +178,33 @@ export class Leases {
   ): Lease | undefined {
     if (lease === undefined) return limit === undefined ? undefined : newLease(key, limit, seconds);
     if (limit === undefined) {
-      this.#giveBack([lease]);
+      this.#drop(lease);
       return undefined;
     }
-    if (limit < lease.limit) {
-      // The store must have these uses back before it grants any under the lower limit.
-      const giving = this.#giveBack([lease])?.finally(() => {
-        if (lease.taking === giving) lease.taking = undefined;
-      });
-      lease.taking = giving;
-    }
+    if (limit < lease.limit) this.#giveBack([lease]);
     if (limit !== lease.limit) lease.emptyUntil = Number.NEGATIVE_INFINITY;
     lease.limit = limit;
     return lease;
   }
 
-  /** A limit that is known to have no use left, without asking the store. */
+  /** Gives back a lease that is no longer needed; also what is still being fetched for it. */
+  #drop(lease: Lease): void {
+    lease.limit = 0;
+    this.#giveBack([lease]);
+  }
+
+  /** The limit that is known to have no use left, and for the longest time, without asking the store. */
   #hitOf(records: readonly TokenRecord[], now: number): LimitHit | undefined {
+    let hit: LimitHit | undefined;
     for (const record of records) {
       const { total, rate } = this.#limited(record, now);
-      // The total comes first: if it is spent, waiting for the next window does not help.
+      // If a total is spent, waiting for the next window does not help.
       if (isEmpty(total, now)) return {};
-      if (isEmpty(rate, now)) return hitOfRate(rate, now);
+      if (!isEmpty(rate, now)) continue;
+      const { retryAt, ...others } = hitOfRate(rate, now);
+      if (hit?.retryAt === undefined || retryAt > hit.retryAt) hit = { retryAt, ...others };
     }
-    return undefined;
+    return hit;
   }
 
   /** Waits until a call of the store has brought more uses, or has found none. */
@@ -216,24 +235,30 @@ export class Leases {
     return taking;
   }
 
-  #sendRequests(): void {
+  async #sendRequests(): Promise<void> {
     const requests = this.#requests;
     this.#requests = [];
+    // The store must have uses back before it grants more: it would refuse those, or exceed a lower limit.
+    const returning = requests.flatMap(({ lease }) => this.#returning.get(lease.key) ?? []);
+    if (returning.length > 0) await Promise.all(returning);
     const wants = requests.map(({ lease }) => wantOf(lease));
-    this.#parts.store.take(wants).then(
-      (granted) => {
-        for (const [index, { lease, resolve }] of requests.entries()) {
-          this.#grant(lease, wants[index] as Want, granted[index] as number);
-          resolve();
-        }
-      },
-      (error) => {
-        for (const { reject } of requests) reject(error);
-      },
-    );
+    try {
+      const granted = await this.#parts.store.take(wants);
+      const now = this.#parts.now();
+      for (const [index, { lease, resolve }] of requests.entries()) {
+        this.#grant(lease, wants[index] as Want, granted[index] as number, now);
+        resolve();
+      }
+    } catch (error) {
+      for (const { lease, reject } of requests) {
+        // An outage says nothing about how many uses are needed.
+        lease.askedAt = Number.NEGATIVE_INFINITY;
+        reject(error);
+      }
+    }
   }
 
-  #grant(lease: Lease, { window, limit, want }: Want, granted: number): void {
+  #grant(lease: Lease, { window, limit, want }: Want, granted: number, now: number): void {
     const isOld = lease.window !== window;
     if (this.#isClosed || (!isOld && limit > lease.limit)) {
       this.#giveBack([{ ...lease, window, left: granted }]);
@@ -245,20 +270,25 @@ export class Leases {
     lease.full = lease.left;
     // Little is left: the next lease is of one use again, so that no process holds the last ones idle.
     if (granted < want) lease.askedAt = Number.NEGATIVE_INFINITY;
-    const retryAt = this.#parts.now() + LEASE_RETRY_MS;
-    lease.emptyUntil = granted === 0 ? retryAt : Number.NEGATIVE_INFINITY;
+    lease.emptyUntil = granted === 0 ? now + LEASE_RETRY_MS : Number.NEGATIVE_INFINITY;
   }
 
-  /** Empties leases and gives their uses back to the store; `undefined` if all are empty. */
-  #giveBack(leases: readonly Lease[]): Promise<void> | undefined {
+  /** Empties leases and gives their uses back to the store. */
+  #giveBack(leases: readonly Lease[]): void {
     const given = leases.filter(({ left }) => left > 0);
-    if (given.length === 0) return undefined;
+    if (given.length === 0) return;
     const amounts = given.map(({ key, window, left }) => ({ key, window, amount: left }));
     for (const lease of given) {
       lease.left = 0;
       lease.full = 0;
     }
-    return this.#track(this.#parts.store.giveBack(amounts));
+    const giving = this.#track(this.#parts.store.giveBack(amounts));
+    for (const { key } of amounts) {
+      const all = Promise.all([this.#returning.get(key), giving]).then(() => {
+        if (this.#returning.get(key) === all) this.#returning.delete(key);
+      });
+      this.#returning.set(key, all);
+    }
   }
 
   #track(call: Promise<void>): Promise<void> {
@@ -343,8 +373,7 @@ function newLease(key: string, limit: number, seconds: number): Lease {
 }
 
 /** Moves a lease to another window. Uses of the former window cannot be spent in it. */
-function enterWindow(lease: Lease, window: number): void {
-  if (lease.window === window) return;
+function moveTo(lease: Lease, window: number): void {
   lease.window = window;
   lease.left = 0;
   lease.full = 0;
@@ -361,12 +390,17 @@ function wantOf(lease: Lease): Want {
   return { key, window, limit, want, until: new Date(ends) };
 }
 
-/** Whether the store has answered a short time ago that there is no use left. */
-function isEmpty(lease: Lease | undefined, now: number): lease is Lease {
-  return lease?.left === 0 && lease.emptyUntil > now;
+/** Whether a lease has no use in hand. */
+function isSpent(lease: Lease | undefined): lease is Lease {
+  return lease !== undefined && lease.left <= 0;
 }
 
-function hitOfRate({ limit: uses, seconds, window }: Lease, now: number): LimitHit {
+/** Whether the store has answered a short time ago that there is no use left. */
+function isEmpty(lease: Lease | undefined, now: number): lease is Lease {
+  return isSpent(lease) && lease.emptyUntil > now;
+}
+
+function hitOfRate({ limit: uses, seconds, window }: Lease, now: number): Required<LimitHit> {
   const retryAt = windowStart(window + 1, seconds);
   const retryAfterSeconds = Math.max(1, Math.ceil((retryAt - now) / 1000));
   return { rate: { uses, seconds }, retryAt, retryAfterSeconds };

@@ -24,7 +24,7 @@ export function writeCursor(ring: KeyRing, { createdAt, id }: Position, query: s
 export function readCursor(ring: KeyRing, cursor: string, query: string): Position {
   const bytes = Buffer.from(cursor.slice(0, MAX_CURSOR_LENGTH), 'base64url');
   const [, position, kid = '', time, id, signature] =
-    /^((\w{2})\.(\d{1,16})\.(\w{22}))\.([\w-]{22})$/.exec(bytes.toString('latin1')) ?? [];
+    /^((\w{2})\.(-?\d{1,16})\.(\w{22}))\.([\w-]{22})$/.exec(bytes.toString('latin1')) ?? [];
   const key = ring.get(kid);
   // A verifier key never signs a cursor.
   const expected = key?.canMint ? key.sign(JSON.stringify([position, query])) : undefined;

@@ -175,7 +175,7 @@ describe('withFlag', () => {
     ['limit must be', 'limit', [], 'limit must be'],
     ['constructor', 'constructor', [], 'constructor'],
     ['no member', undefined, [], 'no member'],
-  ])('rewrites %s about %s after %j to %s', (message, member, words, shown) => {
+  ])('rewrites %j about %s after the flags %j to %j', (message, member, words, shown) => {
     expect(withFlag(message, member, words)).toBe(shown);
   });
 });

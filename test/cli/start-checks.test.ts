@@ -42,24 +42,24 @@ function catalogFile(): string {
   return file;
 }
 
-describe('a file that other users can access', () => {
+describe('openToOthers', () => {
   it.each([
-    [0o600, undefined],
-    [0o400, undefined],
-    [0o711, undefined],
-    [0o640, 'other users can read FILE (mode 0640); run: chmod 600 FILE'],
-    [0o604, 'other users can read FILE (mode 0604); run: chmod 600 FILE'],
-    [0o620, 'other users can change FILE (mode 0620); run: chmod 600 FILE'],
-    [0o666, 'other users can read and change FILE (mode 0666); run: chmod 600 FILE'],
-  ])('is reported with the command that fixes it: %o', (mode, expected) => {
-    const file = keysWith(mode);
+    ['0600', undefined],
+    ['0400', undefined],
+    ['0711', undefined],
+    ['0640', 'other users can read FILE (mode 0640); run: chmod 600 FILE'],
+    ['0604', 'other users can read FILE (mode 0604); run: chmod 600 FILE'],
+    ['0620', 'other users can change FILE (mode 0620); run: chmod 600 FILE'],
+    ['0666', 'other users can read and change FILE (mode 0666); run: chmod 600 FILE'],
+  ])('reports a file with mode %s as: %s', (mode, expected) => {
+    const file = keysWith(Number.parseInt(mode, 8));
 
     const open = openToOthers(file);
 
     expect(open && describeOpen(open).replaceAll(file, 'FILE')).toBe(expected);
   });
 
-  it('is quoted for the shell, and a folder gets mode 700 instead of 600', () => {
+  it('quotes the path for the shell, and suggests mode 700 for a folder', () => {
     const file = keysWith(0o644, "it's.json");
     const folder = newFolder();
     chmodSync(folder, 0o755);
@@ -322,7 +322,7 @@ describe('a catalog with the scope', () => {
     ['GET:shop.example/orders/:id', 1],
     ['GET:shop.example/orders/{id}', 0],
     ['GET:shop.example/orders/a:b', 0],
-  ])('%s causes %i warnings when the service starts', async (scope, count) => {
+  ])('%s causes %i warning(s) when the service starts', async (scope, count) => {
     const data = newFolder();
     const catalog = join(newFolder(), 'catalog.json');
     writeFileSync(catalog, JSON.stringify([scope]));

@@ -114,10 +114,30 @@ describe('AddressBlocks', () => {
     expect(isIn([], '198.51.100.8')).toBe(false);
   });
 
-  it.each(['nonsense', '10.0.0.0/99', 'fe80::1%eth0', '10.0.0.0/x'])(
-    'refuse the block %s',
+  it.each([
+    'nonsense',
+    '10.0.0.0/99',
+    'fe80::1%eth0',
+    '10.0.0.0/x',
+    // A lenient reader would take these for a block of many addresses, or of all.
+    '10.0.0.1/',
+    '10.0.0.1/ ',
+    '0.0.0.0/-0',
+    '10.0.0.0/0x8',
+    '10.0.0.0/8/9',
+    '10.0.0.1/8',
+    '10.0.0.0/32',
+    '::ffff:10.0.0.1',
+    '2001:DB8::/32',
+  ])('refuse the stored block "%s"', (text) => {
+    expect(() => new AddressBlocks([text])).toThrow();
+    expect(() => new AddressBlocks(['10.0.0.0/8']).covers(text)).toThrow();
+  });
+
+  it.each(['10.0.0.0/8', '10.0.0.1', '0.0.0.0/0', '::/0', '2001:db8::/32', '::1'])(
+    'read the stored block %s',
     (text) => {
-      expect(() => new AddressBlocks([text])).toThrow();
+      expect(new AddressBlocks([text]).covers(text)).toBe(true);
     },
   );
 

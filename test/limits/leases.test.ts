@@ -223,14 +223,11 @@ const settled = () => new Promise<void>(setImmediate);
 
 /** Holds the answers of a store until they are released. */
 function held(store: RecordingLeases, call: keyof RecordingLeases): () => Promise<void> {
-  let release = () => {};
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  store.fault = (name) => (name === call ? released : undefined);
+  const released = Promise.withResolvers<void>();
+  store.fault = (name) => (name === call ? released.promise : undefined);
   return async () => {
     store.fault = () => undefined;
-    release();
+    released.resolve();
     await settled();
   };
 }
@@ -343,6 +340,110 @@ describe('the next lease', () => {
   });
 });
 
+describe('a verification that began in an earlier window', () => {
+  it('spends a use of the current window, and leaves its lease in hand', async () => {
+    const setting = setUp();
+    const { leases, store, time } = setting;
+    const record = recordWith({ rate: { uses: 320, seconds: 1 } });
+    const began = time.now;
+    time.now += 1000;
+    await spend(setting, record, { tries: 20 });
+
+    expect(leases.spend([record], began)).toBeUndefined();
+    expect(await leases.spendLater([record])).toBe(true);
+    expect(leases.spend([record], time.now)).toBe(true);
+    await leases.close();
+    expect(store.taken).toBe(22);
+  });
+
+  it('may follow a clock that was set back', async () => {
+    const setting = setUp();
+    const { leases, store, time } = setting;
+    const record = recordWith({ rate: { uses: 320, seconds: 1 } });
+    await spend(setting, record, { tries: 20 });
+    time.now -= 5000;
+
+    expect(leases.spend([record], time.now)).toBeUndefined();
+    expect(await leases.spendLater([record])).toBe(true);
+    expect(store.takes.at(-1)?.[0]?.window).toBe(START / 1000 - 5);
+  });
+});
+
+describe('a lease store that answers late', () => {
+  it('gets back what it grants after the deadline', async () => {
+    const { store } = setUp();
+    const failed = Promise.withResolvers<unknown>();
+    const checked = new CheckedLeaseStore(store, { deadlineMs: 1, onFailure: failed.resolve });
+    const want = { key: 'a', window: 0, limit: 1000, want: 8, until: CREATED };
+    const take = store.take.bind(store);
+    const late = Promise.withResolvers<void>();
+    store.take = async (wants) => {
+      const granted = await take(wants);
+      await late.promise;
+      return granted;
+    };
+    await expect(checked.take([want])).rejects.toMatchObject({ code: 'store_unavailable' });
+    await failed.promise;
+    expect(store.taken).toBe(8);
+    late.resolve();
+    await settled();
+
+    expect(store.taken).toBe(0);
+  });
+
+  it('is not asked for more each time', async () => {
+    const setting = setUp();
+    const { leases, store } = setting;
+    const record = recordWith({ uses: 1000 });
+    store.fault = () => Promise.reject(new Error('down'));
+    for (let tries = 0; tries < 5; tries += 1) {
+      await expect(leases.spendLater([record])).rejects.toThrow();
+    }
+
+    expect(wantsOf(store)).toEqual([1, 1, 1, 1, 1]);
+  });
+});
+
+it('a clock that fails when a lease arrives refuses those that wait', async () => {
+  const { store, time } = setUp();
+  let reads = 0;
+  const parts = { deadlineMs: 1000, onFailure: () => {} };
+  const leases = new Leases({
+    store: new CheckedLeaseStore(store, parts),
+    deadlineMs: 1000,
+    now: () => {
+      reads += 1;
+      if (reads === 2) throw new Error('no time');
+      return time.now;
+    },
+  });
+
+  await expect(leases.spendLater([recordWith({ uses: 5 })])).rejects.toThrow('no time');
+});
+
+describe('the limit that is named, of several tokens', () => {
+  /** The hit of tokens that have all used up their limits. */
+  async function hitOf(...limits: readonly TokenLimits[]) {
+    const setting = setUp();
+    const records = limits.map((each, index) => newRecord(`token${index}`, { limits: each }));
+    for (const record of records) await spend(setting, record, { tries: 3 });
+    return setting.leases.spend(records, setting.time.now);
+  }
+  const minute = { rate: { uses: 1, seconds: 60 } };
+  const day = { rate: { uses: 1, seconds: 86_400 } };
+
+  it.each([
+    ['a total, which no waiting brings back', [minute, { uses: 1 }], {}],
+    ['the longest wait, if it is the last', [minute, day], { retryAfterSeconds: 86_400 }],
+    ['the longest wait, if it is the first', [day, minute], { retryAfterSeconds: 86_400 }],
+  ])('is %s', async (_, limits, hit) => {
+    const found = await hitOf(...limits);
+
+    expect(found).toMatchObject(hit);
+    if (!('retryAfterSeconds' in hit)) expect(found).toEqual({});
+  });
+});
+
 describe('a change of the limits', () => {
   it('gives back what was leased of a rate with other windows', async () => {
     const setting = setUp();
@@ -378,6 +479,24 @@ describe('a change of the limits', () => {
     expect(await spend(setting, recordWith({ uses: 2 }, 2), { tries: 5 })).toBe(0);
     expect(store.takes).toHaveLength(length);
     expect(await spend(setting, recordWith({ uses: 4 }, 3), { tries: 5 })).toBe(2);
+  });
+
+  it.each([
+    ['that is removed', {}],
+    ['whose windows change', { rate: { uses: 320, seconds: 10 } }],
+  ])('gives back what was still being fetched for a limit %s', async (_, limits) => {
+    const { leases, store, time } = setUp();
+    const old = recordWith({ rate: { uses: 320, seconds: 60 } });
+    const release = held(store, 'take');
+    const waiting = leases.spendLater([old]);
+    await settled();
+    leases.spend([recordWith(limits, 2)], time.now);
+    await release();
+    await waiting;
+    await leases.close();
+
+    const [first] = store.takes.flat();
+    expect(store.takenOf(first?.key ?? '', first?.window ?? 0)).toBe(0);
   });
 
   it('lowers a limit of which nothing is in hand without a call of the store', async () => {
@@ -476,6 +595,22 @@ describe('idle leases', () => {
     await settled();
 
     expect(store.taken).toBe(20 + 3 + 1);
+  });
+
+  it('are back in the store before it is asked for the next one', async () => {
+    const { setting, leases, store, record } = await setUpIdle();
+    const release = held(store, 'giveBack');
+    const { length } = store.takes;
+    leases.giveBackIdle();
+    leases.giveBackIdle();
+    const waiting = leases.spendLater([record]);
+    await settled();
+    expect(store.takes).toHaveLength(length);
+    await release();
+
+    expect(await waiting).toBe(true);
+    expect(store.takes).toHaveLength(length + 1);
+    expect(setting.store.taken).toBe(21);
   });
 
   it('cost no call of the store if nothing is left of them', async () => {

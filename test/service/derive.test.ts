@@ -496,6 +496,23 @@ describe('a change of a derived token', () => {
     );
   });
 
+  it('grants the entries of a newer catalog for a wildcard that the parent holds', async () => {
+    const { ScopeCatalog } = await import('../../src/scope/index.ts');
+    const store = new MemoryTokenStore();
+    const { tokens } = setUp({ store });
+    const wide = { account: 'acme', scopes: ['*:shop.example/*', 'GET:a.example/a'] };
+    const { value } = await tokens.issue(wide);
+    const child = await tokens.derive(value, { scopes: wide.scopes });
+    const catalog = ScopeCatalog.from([SCOPE, OTHER_SCOPE, 'GET:a.example/a', 'GET:a.example/b']);
+    const later = setUp({ store, catalog }).tokens;
+
+    const asked = ['*:shop.example/*', 'GET:a.example/*'];
+    expect((await later.modify('acme', child.id, { scopes: asked })).scopes).toEqual([
+      'GET:a.example/a',
+      ...BOTH,
+    ]);
+  });
+
   it('can be tried with dryRun, within the same bounds', async () => {
     const { tokens, child } = await family();
     const change = { addScopes: ['*:*/*'] };

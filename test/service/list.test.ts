@@ -2,7 +2,9 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ListInput } from '../../src/input.ts';
 import type { TokenService } from '../../src/service.ts';
 import type { PageQuery } from '../../src/store.ts';
+import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import type { Token, TokenId } from '../../src/token.ts';
+import { newRecord } from '../stores/support.ts';
 import {
   allOf,
   codeOf,
@@ -133,6 +135,16 @@ describe('list', () => {
     const rest = await tokens.list({ account: 'acme', cursor: page.cursor });
 
     expect(idsOf(rest.tokens)).toEqual([fourth, second, first]);
+  });
+
+  it('goes through tokens that were made before 1970, as an import can bring them', async () => {
+    const store = new MemoryTokenStore();
+    const { tokens } = setUp({ store });
+    for (const label of ['first', 'second', 'third']) {
+      await store.insert(newRecord(label, { createdAt: new Date(-1000) }));
+    }
+
+    expect(await listAll(tokens, { account: 'acme', limit: 1 })).toHaveLength(3);
   });
 
   it('accepts a cursor after the token that it names was purged', async () => {

@@ -4,6 +4,8 @@ import { TokenError } from '../../src/errors.ts';
 import type { TokenServiceOptions } from '../../src/options.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryLeaseStore } from '../../src/stores/memory-leases.ts';
+import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
 import type { IssuedToken, TokenId, TokenRecord } from '../../src/token.ts';
 import { KeyRing } from '../../src/values/keys.ts';
 import { unseen } from '../canary.ts';
@@ -492,6 +494,24 @@ describe('close', () => {
 
     closable.close.mockRejectedValue(new Error('driver'));
     expect(await codeOf(service(closable).close())).toBe('store_unavailable');
+  });
+
+  it('writes the usage and closes the store although the lease store does not close', async () => {
+    const store = Object.assign(new MemoryTokenStore(), { close: vi.fn(async () => {}) });
+    const usage = new MemoryUsageStore();
+    const leases = Object.assign(new MemoryLeaseStore(), {
+      close: () => Promise.reject(new Error('driver')),
+    });
+    const service = new TokenService({
+      ...{ store, keys: [K1], prefix: 'acme' },
+      ...{ usage: { store: usage }, limits: { store: leases } },
+    });
+    const { id, value } = await service.issue({ account: 'acme', scopes: [NEED.scope] });
+    await service.verify(value, NEED);
+
+    expect(await codeOf(service.close())).toBe('store_unavailable');
+    expect(store.close).toHaveBeenCalledOnce();
+    expect((await usage.read([id]))[0]?.scopes).toMatchObject([{ scope: NEED.scope, uses: 1 }]);
   });
 
   it('unsubscribes from the changes of the store, and reports a failure as store_unavailable', async () => {

@@ -127,7 +127,7 @@ export class Connection {
     return isOpen && files !== undefined && isWithoutLog(handle, files);
   }
 
-  /** Opens the file that has the path now, if it is a database of ours. Returns whether it did. */
+  /** Opens the file that has the path now, if it is one of our databases. Returns whether it did. */
   #reopen(): boolean {
     const { files, serial } = this.#opened;
     const path = this.#path;

@@ -298,14 +298,14 @@ describe('keys check', () => {
   });
 
   it.each([
-    [0o600, []],
-    [0o400, []],
-    [0o640, ['permissions']],
-    [0o604, ['permissions']],
-    [0o622, ['permissions']],
-  ])('checks the permissions of the file: %o', async (mode, codes) => {
+    ['0600', []],
+    ['0400', []],
+    ['0640', ['permissions']],
+    ['0604', ['permissions']],
+    ['0622', ['permissions']],
+  ])('finds for a file with mode %s: %j', async (mode, codes) => {
     const file = fileOf([good]);
-    chmodSync(file, mode);
+    chmodSync(file, Number.parseInt(mode, 8));
 
     const { json } = await outcomeOf(['keys', 'check', '--keys', file]);
 

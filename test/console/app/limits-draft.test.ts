@@ -30,7 +30,7 @@ describe('limitsOf', () => {
   });
 
   it.each(['many', '1.5', '-1', '1e3', '9007199254740993'])(
-    'passes %s on for the service to refuse',
+    'passes the invalid number %j on for the service to refuse',
     (uses) => {
       expect(limitsOf({ ...NO_LIMITS, uses })).toEqual({ uses });
     },

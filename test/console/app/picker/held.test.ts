@@ -83,7 +83,7 @@ describe('selectionOf', () => {
     ['GET:a.example/gone$'],
     ['GET:z.example/zen$'],
     ['not a scope'],
-  ])('keeps %s, which the tree cannot show', (scope) => {
+  ])('keeps %j, which the tree cannot show', (scope) => {
     expect(selectionOf(tree, catalog, [scope]).others).toEqual([scope]);
   });
 
