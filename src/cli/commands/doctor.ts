@@ -89,7 +89,7 @@ async function goneFindings(usage: UsageStore, store: TokenStore): Promise<Store
   return [{ code: 'usage_left_over', message }];
 }
 
-/** Checks the counts of uses. A missing file is no fault: nothing has been counted yet. */
+/** Checks the counts of uses. A missing file is fine: nothing was counted yet. */
 async function usageFindings(
   usage: UsageTarget,
 ): Promise<{ readonly findings: readonly StoreFinding[]; readonly since: Date | undefined }> {

@@ -50,8 +50,8 @@ export class TokenLeases implements LeaseStore {
   }
 
   /**
-   * Says why uses cannot be counted, or soon could not be. A missing file is no fault: nothing has
-   * been counted yet. Never rejects.
+   * Says why uses cannot be counted, or soon could not be. A missing file is fine: nothing was
+   * counted yet. Never rejects.
    */
   async doctor(): Promise<StoreFinding[]> {
     const { file } = this.#options;

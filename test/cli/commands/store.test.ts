@@ -472,7 +472,7 @@ async function storeWithTokens(count: number, data = newFolder()) {
   return { data, tokens, as: ['--data', data, '--account', 'ada'] };
 }
 
-describe('the store settings', () => {
+describe('commands on a store', () => {
   /** Without it, serve waits for a database that is down. */
   const NO_WAIT = ['--store-wait', '0'];
   const url = 'postgres://ada:canary@127.0.0.1:1/acme';
@@ -505,7 +505,7 @@ describe('the store settings', () => {
     ['serve', ['--max-stale-ms', '60001'], 2, 'must be a whole number from 0 to 60000'],
     ['serve', ['--max-stale-ms', '-1'], 2, 'must be a whole number from 0 to 60000'],
   ])(
-    'make %s %j fail with a one-line error that shows no password',
+    'fail for %s %j with a one-line error that shows no password',
     async (verb, flags, code, message) => {
       const environment = { TOKENWRIGHT_DATA: newFolder(), PORT: '0' };
 
@@ -523,7 +523,7 @@ describe('the store settings', () => {
     ['migrate', 'mysql://127.0.0.1:1/acme', 'mysql2'],
     ['doctor', 'redis://127.0.0.1:1', 'ioredis'],
     ['serve', 'redis+cluster://127.0.0.1:1', 'ioredis'],
-  ])('make %s with %s name the package that is missing', async (verb, store, name) => {
+  ])('name the missing package for %s with %s', async (verb, store, name) => {
     const environment = { TOKENWRIGHT_DATA: newFolder(), PORT: '0', ...withoutDrivers };
 
     const ended = await run([verb, '--store', store], environment);

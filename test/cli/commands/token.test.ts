@@ -529,7 +529,7 @@ describe('the tokens behind a service', () => {
     [['verify', '--scope', ORDERS, '--token', 'canary'], {}, 1, 'must be those of --introspection'],
     [['list', '--account', 'bob'], {}, 2, '--account is for a store'],
   ])(
-    'make %j with the variables %j exit with code %i',
+    'are refused for %j with the variables %j and exit code %i',
     async (words, environment, code, message) => {
       const { ask } = await served();
 
