@@ -89,7 +89,9 @@ export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
     ...(clientAddress && { clientAddress }),
     onError: onUnknown,
   };
-  const guards = new Map(domains.map((domain) => [domain, guardFor({ ...shared, domain })]));
+  const guards = new Map(
+    domains.map((domain) => [domain.toLowerCase(), guardFor({ ...shared, domain })]),
+  );
   const read = READERS[check];
   const answerCall: RequestListener = async (request, response) => {
     try {

@@ -41,8 +41,15 @@ export const TEXT: Kind<string> = kindOf('a text', (text) => text);
 /** Several texts: a repeated flag, or a variable with commas. */
 export const LIST: Kind<readonly string[]> = {
   flag: { type: 'string', multiple: true },
-  read: (given) => (Array.isArray(given) ? given : String(given).split(',').filter(Boolean)),
+  read: (given) => (Array.isArray(given) ? given : textsIn(String(given))),
 };
+
+function textsIn(variable: string): string[] {
+  return variable
+    .split(',')
+    .map((text) => text.trim())
+    .filter(Boolean);
+}
 
 export const SWITCH: Kind<boolean> = {
   ...kindOf('true or false', (text) => {

@@ -30,6 +30,8 @@ interface Outage {
   failed: number;
   /** Those of them that the log has counted. */
   reported: number;
+  /** Whether the line about its start is written. */
+  isLogged: boolean;
 }
 
 /**
@@ -78,7 +80,10 @@ export class OutageLog {
 
   async #begin(now: number, fallback: Fallback): Promise<void> {
     const { quietMs } = fallback;
-    const outage = { start: now, quietMs, lastFailure: now, failed: 0, reported: 0 };
+    const outage = {
+      ...{ start: now, quietMs, lastFailure: now },
+      ...{ failed: 0, reported: 0, isLogged: false },
+    };
     this.#outage = outage;
     this.#reportLater(outage);
     const reason = await this.#options.diagnose();
@@ -86,12 +91,14 @@ export class OutageLog {
     const { name, remark, write } = this.#options;
     const more = remark === undefined ? '' : `; ${remark}`;
     write(`${name} fails: ${reason ?? fallback.reason}${more}`);
+    outage.isLogged = true;
   }
 
   /** Ends the outage after some seconds without a failure: single failures are one outage. */
   #recordAnswer(): void {
     const outage = this.#outage;
-    if (outage === undefined || this.#now() - outage.lastFailure < outage.quietMs) return;
+    // While the diagnosis is under way, its line is not written yet: it comes first.
+    if (outage?.isLogged !== true || this.#now() - outage.lastFailure < outage.quietMs) return;
     this.#outage = undefined;
     const seconds = Math.round((this.#now() - outage.start) / 1000);
     this.#options.write(

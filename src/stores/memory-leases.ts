@@ -84,9 +84,12 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 }
 
-/** Drops the windows that have ended, because a rate adds new ones all the time. */
+/** How long a window is counted after its end, in case the clock steps back. */
+const KEPT_MS = 60_000;
+
+/** Drops the windows that ended a minute ago, because a rate adds new ones all the time. */
 function forgetEnded(windows: Map<number, Granted>, now: number): void {
   for (const { window, until } of windows.values()) {
-    if (until <= now) windows.delete(window);
+    if (until + KEPT_MS <= now) windows.delete(window);
   }
 }

@@ -213,6 +213,12 @@ describe('the gateway check', () => {
     expect(answer.status).toBe(status);
   });
 
+  it('finds one of two domains whose setting is in upper case', async () => {
+    const address = await addressOf(start('nginx', ['bills.example', 'SHOP.example']));
+    const headers = nginxHeaders('GET', '/orders', 'shop.example');
+    expect((await call(address, 'GET', '/check', headers)).status).toBe(200);
+  });
+
   it('refuses a request with two target headers', async () => {
     const { port } = await addressOf(start('nginx'));
     const lines = [

@@ -71,6 +71,28 @@ describe('the outage log', () => {
     expect(await taken()).toEqual([]);
   });
 
+  it('reports the failure before the recovery, even if the diagnosis takes longer', async () => {
+    const { clock, write, schedule, take } = newLog();
+    const diagnosis = Promise.withResolvers<string>();
+    const diagnose = () => diagnosis.promise;
+    const log = new OutageLog({ name: 'Redis', diagnose, write, clock, schedule });
+    const store = log.observed(new MemoryTokenStore());
+    log.recordTrouble(FAILURE);
+    clock.advance(6);
+    await store.find([]);
+    await turn();
+    expect(take()).toEqual([]);
+    diagnosis.resolve(REASON);
+    await turn();
+    await store.find([]);
+    await turn();
+
+    expect(take()).toEqual([
+      `Redis fails: ${REASON}`,
+      'Redis works again after 6 s; 1 call failed',
+    ]);
+  });
+
   it('has no line while the store works', async () => {
     const { answer, minute, taken } = setUp();
 

@@ -60,7 +60,7 @@ export const PARTS = {
   },
   limits: {
     mutate: ['src/limits/*.ts'],
-    tests: ['test/limits/*.test.ts'],
+    tests: ['test/limits/*.test.ts', 'test/service/derive.test.ts'],
   },
   usage: {
     mutate: ['src/usage/*.ts'],

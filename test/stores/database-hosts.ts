@@ -131,7 +131,7 @@ export function mariadbHost(settings: HostSettings = {}): DatabaseHost<MysqlDriv
     if (isolation) connection.query(`SET SESSION tx_isolation = '${isolation.replace(' ', '-')}'`);
     if (isReadOnly) connection.query('SET SESSION TRANSACTION READ ONLY');
     if (isContrary) {
-      connection.query(`SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT',
+      connection.query(`SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,SIMULTANEOUS_ASSIGNMENT',
         time_zone = '+05:45', innodb_lock_wait_timeout = 20`);
     }
   });

@@ -49,6 +49,21 @@ describe('memory lease store', () => {
     expect([await verify(), await verify()]).toEqual([true, false]);
   });
 
+  it('grants nothing again if its clock steps back over the end of a window', async () => {
+    const start = new Date('2001-01-01T00:00:01.000Z');
+    let now = start;
+    const store = new MemoryLeaseStore({ clock: { now: () => now } });
+    const before = want({ window: 1, until: start, limit: 1 });
+    const after = want({ window: 2, until: new Date(start.getTime() + 1000), limit: 1 });
+    now = new Date(start.getTime() - 1);
+    expect(await store.take([before])).toEqual([1]);
+    now = start;
+    expect(await store.take([after])).toEqual([1]);
+    now = new Date(start.getTime() - 1);
+
+    expect(await store.take([before])).toEqual([0]);
+  });
+
   it.each([
     ['is not a clock', 7],
     ['returns an invalid date', { now: () => new Date(Number.NaN) }],

@@ -136,7 +136,7 @@ const WRITES = VERBS.filter(([verb]) => !verb.startsWith('find') && !verb.starts
 /** Unusual options of a driver, and unusual settings of its sessions. */
 const CONTRARY: HostOptions = {
   ...CONTRARY_OPTIONS,
-  first: `SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE',
+  first: `SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE,SIMULTANEOUS_ASSIGNMENT',
     time_zone = '+05:45', group_concat_max_len = 4`,
 };
 

@@ -68,7 +68,7 @@ function codesIn(folder: URL): string[] {
 /** Never repeats the word, which may be a value that was pasted. */
 function unknownCode(code: string, codes: readonly string[]): Error {
   const known = nearest(code.toLowerCase(), codes);
-  const hint = known === undefined ? '' : `; did you mean ${known}?`;
+  const hint = known === undefined ? '.' : `; did you mean ${known}?`;
   return usageError(`this error code is not known${hint} tokenwright explain lists all codes`);
 }
 

@@ -229,11 +229,10 @@ export function verificationOutcome(verification: Verification, need: WrittenNee
     };
   }
   const { reason, needed } = verification;
-  const words = VERDICT_REASONS[reason] ?? 'the request is ambiguous';
   return {
     text: columns([
       ['refused', asked],
-      ['reason', `${reason}: ${words}`],
+      ['reason', `${reason}: ${reasonInWords(reason)}`],
       ...(needed === undefined ? [] : [['enough', needed] as const]),
     ]),
     json: verification,

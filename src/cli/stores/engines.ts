@@ -200,7 +200,8 @@ async function openRedis(
   const replicas = parameters.get('replicas');
   const options = {
     keyPrefix,
-    replicas: replicas === null ? undefined : Number.parseInt(replicas, 10),
+    // Anything but digits is NaN, which the store refuses.
+    replicas: replicas === null ? undefined : Number(/^\d+$/.test(replicas) ? replicas : 'none'),
   };
   return {
     store: new engine.RedisTokenStore(client, options),

@@ -111,14 +111,15 @@ function statementsFor({ quoted }: Table) {
   const left = 'GREATEST(0, LEAST(VALUES(granted), VALUES(most) - granted))';
   return {
     // The server answers with the argument of LAST_INSERT_ID. Each assignment sees the results of those
-    // before it. So `ends_at` comes last: a window that replaced another one is the same by then.
+    // before it, or with the sql_mode SIMULTANEOUS_ASSIGNMENT of MariaDB the old row: the order makes both
+    // the same. `ends_at` comes after `period`, by which a window that replaced another one is the same.
     take: `INSERT INTO ${quoted} (lease_key, slot, period, latest, granted, most, ends_at)
       SELECT ?, ?, ?, LAST_INSERT_ID(?), ?, ?, ? FROM DUAL WHERE ? > ${now}
       ON DUPLICATE KEY UPDATE
         latest = LAST_INSERT_ID(IF(${isSame}, ${left}, IF(${isOver}, VALUES(granted), 0))),
-        granted = IF(${isSame}, granted + latest, IF(${isOver}, latest, granted)),
+        granted = IF(${isSame}, granted + ${left}, IF(${isOver}, VALUES(granted), granted)),
         period = IF(${isOver}, VALUES(period), period),
-        ends_at = IF(${isSame}, GREATEST(ends_at, VALUES(ends_at)), ends_at),
+        ends_at = IF(${isSame} OR ${isOver}, GREATEST(ends_at, VALUES(ends_at)), ends_at),
         most = VALUES(most)`,
     giveBack: `UPDATE ${quoted} SET granted = GREATEST(0, granted - ?)
       WHERE lease_key = ? AND slot = ? AND period = ?`,

@@ -137,12 +137,18 @@ function textsFor(name: string) {
       )
       UPDATE ${name} AS leases SET granted = greatest(0, leases.granted - locked.amount)
       FROM locked WHERE leases.lease_key = locked.lease_key AND leases.slot = locked.slot`,
+    // Also locks rows in that order, and looks again if one was taken meanwhile.
     purge: `WITH ended AS (
         SELECT lease_key, slot FROM ${name} WHERE ends_at < $1
-        ORDER BY ends_at LIMIT $2 FOR UPDATE
+        ORDER BY ends_at LIMIT $2
+      ), locked AS (
+        SELECT leases.lease_key, leases.slot FROM ${name} AS leases JOIN ended
+          ON leases.lease_key = ended.lease_key AND leases.slot = ended.slot
+        WHERE leases.ends_at < $1
+        ORDER BY leases.lease_key, leases.slot FOR UPDATE OF leases
       ), removed AS (
-        DELETE FROM ${name} AS leases USING ended
-        WHERE leases.lease_key = ended.lease_key AND leases.slot = ended.slot
+        DELETE FROM ${name} AS leases USING locked
+        WHERE leases.lease_key = locked.lease_key AND leases.slot = locked.slot
         RETURNING 1
       )
       SELECT count(*)::text AS count FROM removed`,

@@ -159,7 +159,8 @@ export class RedisUsageStore implements UsageStore {
     });
     // A server may have left the cluster meanwhile.
     const [next, names] = answer.found ?? [FIRST_CURSOR, []];
-    const ids = names.map((name) => String(name).split(':usage:')[1] as TokenId);
+    // The last one: the prefix of the host may hold it, too.
+    const ids = names.map((name) => String(name).split(':usage:').at(-1) as TokenId);
     const isOver = String(next) === FIRST_CURSOR;
     if (isOver && Number(place) + 1 >= answer.count) return { ids };
     return { ids, next: isOver ? `${Number(place) + 1} ${FIRST_CURSOR}` : `${place} ${next}` };

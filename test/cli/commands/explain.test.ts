@@ -51,7 +51,7 @@ describe('explain', () => {
   it.each([
     ['invalid_tll', 'did you mean invalid_ttl?'],
     ['INVALID_TTL', 'did you mean invalid_ttl?'],
-    ['index', 'tokenwright explain lists all codes'],
+    ['index', 'this error code is not known. tokenwright explain lists all codes'],
     ['../guides/express', 'tokenwright explain lists all codes'],
     ['tw_1k1canary', 'tokenwright explain lists all codes'],
   ])('refuses %s without repeating it', async (word, message) => {

@@ -131,6 +131,26 @@ describe.each(SHARED_CLIENTS)('Redis usage store over $name', ({ isMissing, conn
     await tokens.close();
   });
 
+  it.skipIf(isMissing)(
+    'names the counted tokens if its key prefix looks like a part of its keys',
+    async () => {
+      const usage = openOver(await connect(), `${newPrefix()}:usage:x`);
+      await usage.add([use(ONE)]);
+
+      const found: string[] = [];
+      for (let after: string | undefined; ; ) {
+        const { ids, next } = await usage.scan({
+          limit: 1000,
+          ...(after !== undefined && { after }),
+        });
+        found.push(...ids);
+        after = next;
+        if (after === undefined) break;
+      }
+      expect(found).toEqual([ONE]);
+    },
+  );
+
   it.skipIf(isMissing)('counts since the first count of any store', async () => {
     const keyPrefix = newPrefix();
     const [first, second] = [

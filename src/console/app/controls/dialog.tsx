@@ -29,6 +29,14 @@ export function Dialog({ title, children, onCancel, isWide = false }: DialogProp
         event.preventDefault();
         onCancel();
       }}
+      onClose={() => {
+        onCancel();
+        // Browsers close it without asking if Escape is pressed several times; its owner may still show it.
+        queueMicrotask(() => {
+          const dialog = element.current;
+          if (dialog?.isConnected && !dialog.open) dialog.showModal();
+        });
+      }}
     >
       <h2 id={titleId}>{title}</h2>
       {children}
