@@ -68,13 +68,20 @@ export const PARTS = {
   },
   service: {
     mutate: ['src/{service,issuance,events,schemas,options,clock,scope-refusals,list-size}.ts'],
-    tests: ['test/service/!(time|growth).test.ts', 'test/events.test.ts', 'test/clock.test.ts'],
+    tests: [
+      'test/service/!(time|growth).test.ts',
+      'test/{clock,events}.test.ts',
+      'test/limits/limits.test.ts',
+      'test/usage/{advice,usage}.test.ts',
+    ],
   },
   checks: {
     mutate: ['src/{checks,upkeep,derivation,imports,review}.ts'],
     tests: [
-      'test/service/{derive,import,introspect,lineage,reseal,states,stats,upkeep,verify}.test.ts',
+      'test/service/{derive,import,lineage,quotas,reseal,states,stats,trouble,upkeep,verify}.test.ts',
+      'test/limits/limits.test.ts',
       'test/usage/review.test.ts',
+      'test/http/review.test.ts',
       'test/events.test.ts',
     ],
   },

@@ -184,6 +184,41 @@ describe('import', () => {
     );
   });
 
+  it('brings a suspended token, with its name and metadata', async () => {
+    const { tokens } = importing();
+    const [format, value, digest] = VECTORS[0] as (typeof VECTORS)[number];
+    const facts = { name: 'ci', metadata: { team: 'web' } };
+    const token = await tokens.import(rowOf(format, digest, { ...facts, suspended: true }));
+
+    expect(token).toMatchObject({ ...facts, state: 'suspended' });
+    expect(await tokens.verify(value, NEED)).toMatchObject({ reason: 'suspended' });
+  });
+
+  it('brings no name and no metadata if there are none', async () => {
+    const { tokens } = importing();
+    const [format, , digest] = VECTORS[0] as (typeof VECTORS)[number];
+    const token = await tokens.import(rowOf(format, digest));
+
+    expect(token.state).toBe('active');
+    expect(token).not.toHaveProperty('name');
+    expect(token).not.toHaveProperty('metadata');
+  });
+
+  it.each([
+    ['tokens for each account', { tokensPerAccount: 1 }, 'tokensPerAccount'],
+    ['scopes for each token', { scopesPerToken: 1 }, 'scopesPerToken'],
+  ])('is refused beyond the quota of %s', async (_, quotas, quota) => {
+    const { tokens } = setUp({ foreign: FOREIGN, quotas });
+    const [first = '', second = ''] = ['a', 'b'].map((text) => text.repeat(64));
+    await tokens.import(rowOf('sanctum', first));
+    const row = rowOf('sanctum', second, { scopes: [SCOPE, OTHER_SCOPE] });
+
+    expect(await refusalOf(tokens.import(row))).toMatchObject({
+      code: 'quota_exceeded',
+      details: { quota, max: 1 },
+    });
+  });
+
   it('emits issued, with the format', async () => {
     const events: TokenEvent[] = [];
     const { tokens } = setUp({ foreign: FOREIGN, onEvent: (event) => events.push(event) });
