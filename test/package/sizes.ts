@@ -6,12 +6,12 @@ import { ENTRIES, type Entry, specifierOf } from './entries.ts';
 /** In bytes, a little above the current size. A change that raises a budget says what it buys. */
 const BUDGETS: Readonly<Record<Entry, number>> = {
   scope: 8_650,
-  index: 47_350,
+  index: 47_650,
   openapi: 15_000,
   http: 39_700,
   console: 57_500,
   sqlite: 12_750,
-  postgres: 15_100,
+  postgres: 15_150,
   mysql: 14_300,
   redis: 17_750,
   testing: 13_600,
