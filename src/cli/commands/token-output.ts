@@ -229,10 +229,11 @@ export function verificationOutcome(verification: Verification, need: WrittenNee
     };
   }
   const { reason, needed } = verification;
+  const words = VERDICT_REASONS[reason] ?? 'the request is ambiguous';
   return {
     text: columns([
       ['refused', asked],
-      ['reason', `${reason}: ${reasonInWords(reason)}`],
+      ['reason', `${reason}: ${words}`],
       ...(needed === undefined ? [] : [['enough', needed] as const]),
     ]),
     json: verification,
