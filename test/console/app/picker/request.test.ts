@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { previewOf, requestOf } from '../../../../src/console/app/picker/request.ts';
+import { Rights } from '../../../../src/console/app/picker/rights.ts';
 import { entriesOf, type Selection } from '../../../../src/console/app/picker/selection.ts';
 import { branchesTo, isTemplate, type ScopeTree } from '../../../../src/console/app/picker/tree.ts';
 import type { ScopeCatalog } from '../../../../src/scope/catalog.ts';
@@ -201,16 +202,23 @@ describe('requestOf', () => {
     );
   });
 
-  /** The requests that a scope allows, if these are exactly the ones that the entries allow. */
+  /**
+   * The requests that a scope allows, if these are exactly the ones that the entries allow, and it is
+   * granted nothing beside the entries. (`*:a.example/{}/{}` may get `GET:a.example/x/{}` of an open
+   * entry `GET:a.example/x`, too.)
+   */
   function grants(
     catalog: ScopeCatalog,
     scope: string,
     entries: readonly Scope[],
   ): readonly Set<string>[] {
     try {
-      const requests = new Set(allowed(catalog, catalog.expand([scope]).granted));
+      const { granted } = catalog.expand([scope]);
+      const requests = new Set(allowed(catalog, granted));
       const meant = allowed(catalog, entries);
-      const isSame = requests.size === meant.size && [...meant].every((one) => requests.has(one));
+      const isExact = new Rights(granted).equals(new Rights(entries));
+      const isSame =
+        isExact && requests.size === meant.size && [...meant].every((one) => requests.has(one));
       return isSame ? [requests] : [];
     } catch {
       return [];
@@ -227,6 +235,8 @@ describe('requestOf', () => {
         const entries = entriesOf(tree, branch).filter(
           ({ scope }) => method === '*' || scope.method === method,
         );
+        // An entry that is not selected is not requested, even if selected ones together allow the same.
+        if (!entries.every((entry) => selection.isSelected(entry))) return [];
         const path = selection.pathOf(branch) || '*';
         const asked = `${method}:${branchesTo(branch)[0]?.text ?? '*'}/${path}`;
         return grants(
@@ -240,10 +250,16 @@ describe('requestOf', () => {
       ...branches,
       ...scopes.map((scope) => new Set(allowed(catalog, [scope]))),
     ].filter((requests) => [...requests].every((request) => meant.includes(request)));
+    // Each entry needs a scope that allows all of its requests: two that allow half of them each are not enough.
+    const entries = scopes.map((scope) => [...allowed(catalog, [scope])]);
     const sets = parts.map((requests) =>
-      meant.reduce((bits, one, at) => bits | (requests.has(one) ? 1n << BigInt(at) : 0n), 0n),
+      entries.reduce(
+        (bits, needed, at) =>
+          bits | (needed.every((one) => requests.has(one)) ? 1n << BigInt(at) : 0n),
+        0n,
+      ),
     );
-    const all = (1n << BigInt(meant.length)) - 1n;
+    const all = (1n << BigInt(entries.length)) - 1n;
     let reached = new Set([0n]);
     for (let count = 1; ; count++) {
       reached = new Set([...reached].flatMap((bits) => sets.map((more) => bits | more)));
