@@ -22,6 +22,12 @@ export interface LeaseWant {
    * forgotten. If calls differ, the latest one applies.
    */
   readonly until: Date;
+  /**
+   * When the window of a rate begins; absent for a total. A store with few rows for each key grants
+   * nothing of a window that begins more than its own length from now: it could only count that one
+   * instead of the current one.
+   */
+  readonly start?: Date | undefined;
 }
 
 /** Uses that were granted and not spent. */
@@ -43,7 +49,8 @@ export interface UnspentLease {
  * - Each key and each window has a count of its own.
  * - If the store has a clock, such as that of a database server, that clock decides whether `until` has
  *   come. A process whose clock is late gets nothing of a window that has ended.
- * - It may refuse a window that begins only after the end of the next one, by its own clock.
+ * - It may refuse a window that begins only after the end of the next one, by its own clock. It never
+ *   refuses the current window and the next one because of what was asked for others.
  * - Granted uses stay granted, even if the server or the process ends. A store that cannot be sure of that
  *   rejects.
  *
@@ -70,8 +77,9 @@ export interface LeaseStore {
 
   /**
    * Forgets at most `limit` counts whose `until` is earlier than `before`, which must be at least a minute
-   * ago. Resolves to how many; fewer than `limit` means that none are left. A store that forgets by itself
-   * may always resolve to 0.
+   * ago, and has come by the clock of the store: a process whose clock is fast must not make uses available
+   * again. Resolves to how many; fewer than `limit` means that none are left. A store that forgets by
+   * itself may always resolve to 0.
    *
    * @throws {TokenError} `store_unavailable`
    */

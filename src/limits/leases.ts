@@ -386,8 +386,9 @@ function wantOf(lease: Lease): Want {
   const most = Math.max(1, Math.min(Math.floor(limit * LEASE_SHARE), MAX_LEASE));
   const want = Math.min(Math.max(lease.size, lease.waiting), most);
   lease.size = Math.min(lease.size, most);
-  const ends = seconds === 0 ? until : windowStart(window + 1, seconds);
-  return { key, window, limit, want, until: new Date(ends) };
+  if (seconds === 0) return { key, window, limit, want, until: new Date(until) };
+  const [start, end] = [windowStart(window, seconds), windowStart(window + 1, seconds)];
+  return { key, window, limit, want, start: new Date(start), until: new Date(end) };
 }
 
 /** Whether a lease has no use in hand. */

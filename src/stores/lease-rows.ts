@@ -5,7 +5,8 @@ import type { LeaseWant, UnspentLease } from '../lease-store.ts';
  * The rows in which the lease stores of databases count. A total has one row, and a rate has two, for odd
  * and for even windows. A window replaces an earlier one in its row once that has ended by the clock of
  * the database, so the table does not grow with time. Until then it gets nothing. An earlier window gets
- * nothing from a row that a later one has taken.
+ * nothing from a row that a later one has taken: so a row is not given to a window that a process with a
+ * fast clock asks for before the one in between has begun.
  */
 
 /** A want as the row that it inserts or updates. */
@@ -17,7 +18,9 @@ export interface LeaseRow {
   /** How many uses to grant at most. Never more than the limit, so a new row can grant all of them. */
   readonly wanted: number;
   readonly limit: number;
-  /** In milliseconds. */
+  /** From when on uses of it may be granted, in milliseconds: one length before it begins. */
+  readonly from: number;
+  /** Until when, in milliseconds. */
   readonly until: number;
 }
 
@@ -28,8 +31,11 @@ const KEY = /^[!-~ ]{1,64}$/;
 const TOTAL_SLOT = 0;
 
 /** @throws {TokenError} `invalid_request` */
-export function leaseRow({ key, window, limit, want, until }: LeaseWant): LeaseRow {
-  const numbers = [window, limit, want, until.getTime()];
+export function leaseRow(lease: LeaseWant): LeaseRow {
+  const { key, window, limit, want } = lease;
+  const until = lease.until.getTime();
+  const from = lease.start === undefined ? 0 : 2 * lease.start.getTime() - until;
+  const numbers = [window, limit, want, until, Math.max(0, from)];
   if (!KEY.test(key)) {
     throw new TokenError('invalid_request', 'the key of a lease must be 1 to 64 bytes of ASCII');
   }
@@ -40,7 +46,7 @@ export function leaseRow({ key, window, limit, want, until }: LeaseWant): LeaseR
     );
   }
   const wanted = Math.min(want, limit);
-  return { key, slot: slotOf(window), window, wanted, limit, until: until.getTime() };
+  return { key, slot: slotOf(window), window, wanted, limit, from, until };
 }
 
 /** Neighboring windows have rows of their own. */

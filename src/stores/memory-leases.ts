@@ -70,11 +70,12 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   async purge(before: Date, limit: number): Promise<number> {
+    const ended = Math.min(before.getTime(), timeOf(this.#clock));
     let left = limit;
     for (const [key, windows] of this.#counts) {
       for (const { window, until } of windows.values()) {
         if (left === 0) return limit;
-        if (until >= before.getTime()) continue;
+        if (until >= ended) continue;
         windows.delete(window);
         left -= 1;
       }

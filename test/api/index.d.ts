@@ -153,6 +153,7 @@ export interface LeaseWant {
   readonly limit: number;
   readonly want: number;
   readonly until: Date;
+  readonly start?: Date | undefined;
 }
 
 export interface Lifetime {

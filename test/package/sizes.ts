@@ -10,11 +10,11 @@ const BUDGETS: Readonly<Record<Entry, number>> = {
   openapi: 15_000,
   http: 39_700,
   console: 57_500,
-  sqlite: 12_750,
-  postgres: 15_150,
-  mysql: 14_300,
+  sqlite: 12_900,
+  postgres: 15_200,
+  mysql: 14_350,
   redis: 17_750,
-  testing: 13_600,
+  testing: 13_750,
 };
 
 for (const entry of ENTRIES) {

@@ -20,6 +20,7 @@ import { type LeaseEngine, type LeasePlace, openLeases, prepareLeases } from './
 import { refusalOf } from './support.ts';
 
 const urls = inject('servers');
+const DAY_MS = 86_400_000;
 const FAR = new Date('2100-01-01T00:00:00.000Z');
 const KEY = 'token/uses';
 
@@ -109,6 +110,19 @@ describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
       expect([await take(1002), await take(1004)]).toEqual([0, 3]);
     });
 
+    it('keeps the row of the current window for it when a process asks for a later one', async () => {
+      const { store } = await setUp();
+      const today = Math.floor(Date.now() / DAY_MS);
+      const take = async (window: number) => {
+        const [start, until] = [window, window + 1].map((each) => new Date(each * DAY_MS));
+        return (await store.take([want({ window, start, until: until as Date, want: 7 })]))[0];
+      };
+
+      expect(await take(today + 3)).toBe(0);
+      expect(await take(today + 1)).toBe(7);
+      expect(await take(today)).toBe(7);
+    });
+
     it('uses the clock of the server', async () => {
       const { store } = await setUp();
       const at = (ms: number) => want({ key: `at${ms}`, until: new Date(Date.now() + ms) });
@@ -131,6 +145,7 @@ describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
       { want: -1 },
       { window: Number.NaN },
       { until: new Date(Number.NaN) },
+      { start: new Date(Number.NaN) },
     ])('refuses %j and grants nothing in the same call', async (broken) => {
       const { store } = await setUp();
       const taking = store.take([want({ want: 10 }), want(broken)]);

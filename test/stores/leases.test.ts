@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -14,10 +14,16 @@ import { leaseContract, manualClock } from '../../src/testing/index.ts';
 import { codeOf, SCOPE, setUp } from '../support.ts';
 import { newFile, opened, PLACES } from './sqlite-handles.ts';
 
+const DAY_MS = 86_400_000;
 const FAR = new Date('2100-01-01T00:00:00.000Z');
 
 function want(fields: Partial<LeaseWant> = {}): LeaseWant {
   return { key: 'one/uses', window: 0, limit: 10, want: 1, until: FAR, ...fields };
+}
+
+function windowOf(window: number, ms: number): Pick<LeaseWant, 'window' | 'start' | 'until'> {
+  const [start, until] = [window, window + 1].map((each) => new Date(each * ms));
+  return { window, start, until: until as Date };
 }
 
 describe('memory lease store', () => {
@@ -108,6 +114,17 @@ describe('SqliteLeaseStore', () => {
     expect(rows).toEqual([{ period: 0 }, { period: 1004 }, { period: 1005 }]);
   });
 
+  it('keeps the row of the current window for it when a process asks for a later one', async () => {
+    const store = opened(SqliteLeaseStore.open(newFile()));
+    const today = Math.floor(Date.now() / DAY_MS);
+    const take = async (window: number) =>
+      (await store.take([want({ ...windowOf(window, DAY_MS), want: 7 })]))[0];
+
+    expect(await take(today + 3)).toBe(0);
+    expect(await take(today + 1)).toBe(7);
+    expect(await take(today)).toBe(7);
+  });
+
   it('grants nothing in a call if one of its wants is refused', async () => {
     const store = opened(SqliteLeaseStore.open(newFile()));
     const taking = store.take([want({ want: 10 }), want({ key: 'x'.repeat(65) })]);
@@ -124,6 +141,39 @@ describe('SqliteLeaseStore', () => {
     handle.exec('ROLLBACK');
 
     expect(await store.take([want({ want: 10 })])).toEqual([10]);
+  });
+
+  it.each([
+    ['removed', (file: string) => rmSync(file)],
+    ['renamed', (file: string) => renameSync(file, `${file}.old`)],
+    [
+      'replaced by a copy',
+      (file: string) => {
+        copyFileSync(file, `${file}.new`);
+        renameSync(`${file}.new`, file);
+      },
+    ],
+    ['left without its log', (file: string) => rmSync(`${file}-wal`)],
+  ])('grants nothing from a file that was %s', async (_, change) => {
+    const file = newFile();
+    const store = opened(SqliteLeaseStore.open(file));
+    expect(await store.take([want({ want: 4 })])).toEqual([4]);
+    change(file);
+
+    expect(await codeOf(store.take([want()]))).toBe('store_corrupt');
+    expect(await codeOf(store.giveBack([{ key: 'one/uses', window: 0, amount: 1 }]))).toBe(
+      'store_corrupt',
+    );
+    expect(await codeOf(store.doctor())).toBe('store_corrupt');
+  });
+
+  it('goes on when its host leaves WAL mode', async () => {
+    const handle = opened(new DatabaseSync(newFile()));
+    const store = SqliteLeaseStore.open(handle);
+    await store.take([want({ want: 4 })]);
+    handle.exec('PRAGMA journal_mode = DELETE');
+
+    expect(await store.take([want({ want: 9 })])).toEqual([6]);
   });
 
   it('waits for the lock of another connection, and rejects if it is held too long', async () => {
@@ -249,7 +299,8 @@ class ReadsThenWrites implements LeaseStore {
   }
 
   async purge(before: Date, limit: number): Promise<number> {
-    const ended = [...this.counts].filter(([, { until }]) => until < before.getTime());
+    const end = Math.min(before.getTime(), Date.now());
+    const ended = [...this.counts].filter(([, { until }]) => until < end);
     for (const [name] of ended.slice(0, limit)) this.counts.delete(name);
     return Math.min(limit, ended.length);
   }
@@ -354,6 +405,24 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
       }
     },
     /forgets only what ended before/,
+  ],
+  [
+    'purges by the clock of the caller',
+    class extends MemoryLeaseStore {
+      readonly #clock: { isFast: boolean };
+      constructor() {
+        const clock = { isFast: false };
+        super({ clock: { now: () => (clock.isFast ? new Date(8.64e15) : new Date()) } });
+        this.#clock = clock;
+      }
+      override async purge(before: Date, limit: number) {
+        this.#clock.isFast = true;
+        const count = await super.purge(before, limit);
+        this.#clock.isFast = false;
+        return count;
+      }
+    },
+    /keeps what has not ended/,
   ],
   [
     'keeps the first end of a window',

@@ -61,8 +61,8 @@ export class MysqlLeaseStore implements LeaseStore {
     });
   }
 
-  async #takeOne({ key, slot, window, wanted, limit, until }: LeaseRow): Promise<number> {
-    const values = [Buffer.from(key), slot, window, wanted, wanted, limit, until, until];
+  async #takeOne({ key, slot, window, wanted, limit, from, until }: LeaseRow): Promise<number> {
+    const values = [Buffer.from(key), slot, window, wanted, wanted, limit, until, from, until];
     const { insertId } = await this.#session.write(this.#sql.take, values);
     return Number(insertId);
   }
@@ -114,7 +114,7 @@ function statementsFor({ quoted }: Table) {
     // before it, or with the sql_mode SIMULTANEOUS_ASSIGNMENT of MariaDB the old row: the order makes both
     // the same. `ends_at` comes after `period`, by which a window that replaced another one is the same.
     take: `INSERT INTO ${quoted} (lease_key, slot, period, latest, granted, most, ends_at)
-      SELECT ?, ?, ?, LAST_INSERT_ID(?), ?, ?, ? FROM DUAL WHERE ? > ${now}
+      SELECT ?, ?, ?, LAST_INSERT_ID(?), ?, ?, ? FROM DUAL WHERE ? <= ${now} AND ? > ${now}
       ON DUPLICATE KEY UPDATE
         latest = LAST_INSERT_ID(IF(${isSame}, ${left}, IF(${isOver}, VALUES(granted), 0))),
         granted = IF(${isSame}, granted + ${left}, IF(${isOver}, VALUES(granted), granted)),
@@ -123,6 +123,6 @@ function statementsFor({ quoted }: Table) {
         most = VALUES(most)`,
     giveBack: `UPDATE ${quoted} SET granted = GREATEST(0, granted - ?)
       WHERE lease_key = ? AND slot = ? AND period = ?`,
-    purge: `DELETE FROM ${quoted} WHERE ends_at < ? ORDER BY ends_at LIMIT ?`,
+    purge: `DELETE FROM ${quoted} WHERE ends_at < LEAST(?, ${now}) ORDER BY ends_at LIMIT ?`,
   };
 }

@@ -68,7 +68,7 @@ export class PostgresLeaseStore implements LeaseStore {
     return granted;
   }
 
-  /** Resolves to how much of each row was granted. A row that has ended is missing. */
+  /** Resolves to how much of each row was granted. A row that has ended, or is too early, is missing. */
   async #takeEach(rows: readonly LeaseRow[]): Promise<ReadonlyMap<string, number>> {
     const [answer] = await this.#session.run(this.#statements.take, [
       rows.map(({ key }) => key),
@@ -76,6 +76,7 @@ export class PostgresLeaseStore implements LeaseStore {
       rows.map(({ window }) => window),
       rows.map(({ wanted }) => wanted),
       rows.map(({ limit }) => limit),
+      rows.map(({ from }) => from),
       rows.map(({ until }) => until),
     ]);
     const cells = cellsIn(answer);
@@ -139,12 +140,12 @@ function textsFor(name: string) {
       FROM locked WHERE leases.lease_key = locked.lease_key AND leases.slot = locked.slot`,
     // Also locks rows in that order, and looks again if one was taken meanwhile.
     purge: `WITH ended AS (
-        SELECT lease_key, slot FROM ${name} WHERE ends_at < $1
+        SELECT lease_key, slot FROM ${name} WHERE ends_at < least($1, ${NOW})
         ORDER BY ends_at LIMIT $2
       ), locked AS (
         SELECT leases.lease_key, leases.slot FROM ${name} AS leases JOIN ended
           ON leases.lease_key = ended.lease_key AND leases.slot = ended.slot
-        WHERE leases.ends_at < $1
+        WHERE leases.ends_at < least($1, ${NOW})
         ORDER BY leases.lease_key, leases.slot FOR UPDATE OF leases
       ), removed AS (
         DELETE FROM ${name} AS leases USING locked
@@ -155,24 +156,26 @@ function textsFor(name: string) {
   };
 }
 
+/** The time of the server, in milliseconds. The whole statement uses one: of two, one could be before and one after an end. */
+const NOW = 'floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
+
 /**
  * Adds to each row as much as is wanted and left of the limit, in the order of the keys, so that two
  * calls cannot deadlock. `latest` holds the last grant of a row, because RETURNING sees rows only after
- * the update. The whole statement uses one time: of two, one could be before and one after an end.
+ * the update.
  */
 function takeFrom(name: string): string {
-  const now = 'floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
   const isSame = 'leases.period = excluded.period';
-  const isOver = `leases.period < excluded.period AND leases.ends_at <= ${now}`;
+  const isOver = `leases.period < excluded.period AND leases.ends_at <= ${NOW}`;
   const left = 'greatest(0, least(excluded.granted, excluded.most - leases.granted))';
   return `WITH wants AS (
-      SELECT lease_key COLLATE "C" AS lease_key, slot, period, wanted, most, ends_at
-      FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
-        AS wants (lease_key, slot, period, wanted, most, ends_at)
+      SELECT lease_key COLLATE "C" AS lease_key, slot, period, wanted, most, starts_at, ends_at
+      FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+        $7::bigint[]) AS wants (lease_key, slot, period, wanted, most, starts_at, ends_at)
     ), taken AS (
       INSERT INTO ${name} AS leases (lease_key, slot, period, granted, latest, most, ends_at)
       SELECT lease_key, slot, period, wanted, wanted, most, ends_at FROM wants
-      WHERE ends_at > ${now} ORDER BY lease_key, slot
+      WHERE starts_at <= ${NOW} AND ends_at > ${NOW} ORDER BY lease_key, slot
       ON CONFLICT (lease_key, slot) DO UPDATE SET
         latest = CASE WHEN ${isSame} THEN ${left} WHEN ${isOver} THEN excluded.granted ELSE 0 END,
         granted = CASE WHEN ${isSame} THEN leases.granted + ${left}

@@ -1,9 +1,14 @@
 import { rmSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { TokenError } from '../../errors.ts';
 import type { TokenId } from '../../token.ts';
 import { cellsOf, connect, type OwnHandle, openFile, type SqliteHandle } from './client.ts';
-import { type Fates, OpenFiles } from './open-files.ts';
+import {
+  type Fates,
+  filesBehind,
+  filesReplaced,
+  isWithoutLog,
+  type OpenFiles,
+} from './open-files.ts';
 import { prepareAgain, prepareDatabase } from './schema.ts';
 import { prepareStatements, type Statements } from './statements.ts';
 
@@ -166,11 +171,10 @@ export class Connection {
   }
 
   #openedOver(handle: SqliteHandle, serial: number): Opened {
-    const file = databaseFileOf(handle);
     return {
       handle,
       statements: prepareStatements(handle, this.#onWrite),
-      files: file === '' ? undefined : new OpenFiles(this.#path ?? file, file),
+      files: filesBehind(handle, this.#path),
       serial,
     };
   }
@@ -186,32 +190,4 @@ function isReplaceable({ file, log, index }: Fates): boolean {
 function emptyLog(handle: SqliteHandle): void {
   const [busy] = cellsOf(handle.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get());
   if (Number(busy) !== 0) throw filesReplaced();
-}
-
-/**
- * Whether the log is gone because the host left WAL mode, which SQLite allows only while no other
- * connection has the file open.
- */
-function isWithoutLog(handle: SqliteHandle, files: OpenFiles): boolean {
-  const { file, log } = files.fates();
-  if (file !== 'same' || log !== 'gone') return false;
-  const [mode] = cellsOf(handle.prepare('PRAGMA journal_mode').get());
-  if (mode === 'wal') return false;
-  files.dropLog();
-  return true;
-}
-
-/** Empty for a database in memory. */
-function databaseFileOf(handle: SqliteHandle): string {
-  const databases = handle.prepare('PRAGMA database_list').all();
-  const [, , file] = databases.map(cellsOf).find(([, name]) => name === 'main') ?? [];
-  return typeof file === 'string' ? file : '';
-}
-
-function filesReplaced(): TokenError {
-  return new TokenError(
-    'store_corrupt',
-    'the database file, or the -wal or -shm file beside it, was removed or replaced while it was open: put it back, or restart this process',
-    { reason: 'file_replaced' },
-  );
 }

@@ -12,8 +12,9 @@ import { SideDatabase, type SideSchema } from './side-database.ts';
  *
  * What was granted stays granted: each call is on disk before its promise resolves (`synchronous=FULL`).
  * Calls of one turn of the event loop share one transaction. A write waits up to 1.5 s for another process,
- * by a timer, and then rejects with `store_unavailable`. The time of the machine decides whether a window
- * has ended.
+ * by a timer, and then rejects with `store_unavailable`. If the file is removed or replaced while it is
+ * open, calls reject with `store_corrupt` until it is opened again: others may count in a new file. The
+ * time of the machine decides whether a window has ended.
  *
  * @example
  * const limits = { store: SqliteLeaseStore.open('leases.db') };
@@ -54,8 +55,8 @@ export class SqliteLeaseStore implements LeaseStore {
     });
   }
 
-  #takeOne({ key, slot, window, wanted, limit, until }: LeaseRow, now: number): number {
-    if (until <= now) return 0;
+  #takeOne({ key, slot, window, wanted, limit, from, until }: LeaseRow, now: number): number {
+    if (now < from || until <= now) return 0;
     const values = [key, slot, window, wanted, wanted, limit, until];
     const row = this.#statements.take.get(...values, ...Array<number>(TIME_PARAMETERS).fill(now));
     return Number(cellsOf(row)[0]);
@@ -72,9 +73,10 @@ export class SqliteLeaseStore implements LeaseStore {
   }
 
   async purge(before: Date, limit: number): Promise<number> {
-    return this.#database.write(() =>
-      changesIn(this.#statements.purge.run(before.getTime(), limit)),
-    );
+    return this.#database.write(() => {
+      const ended = Math.min(before.getTime(), systemClock.now().getTime());
+      return changesIn(this.#statements.purge.run(ended, limit));
+    });
   }
 
   async doctor(): Promise<StoreFinding[]> {

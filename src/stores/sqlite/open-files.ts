@@ -1,6 +1,8 @@
 import { type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { systemClock } from '../../clock.ts';
+import { TokenError } from '../../errors.ts';
+import { cellsOf, type SqliteHandle } from './client.ts';
 
 /** What became of a file since the connection opened it. */
 export type Fate = 'same' | 'gone' | 'other';
@@ -90,6 +92,37 @@ export class OpenFiles {
     this.#openedLog = look(this.log);
     this.#openedIndex = look(this.index);
   }
+}
+
+/**
+ * The files behind a connection; `undefined` for a database in memory. `path` is the name under which it
+ * was opened, where that is known: it may be a link.
+ */
+export function filesBehind(handle: SqliteHandle, path?: string): OpenFiles | undefined {
+  const databases = handle.prepare('PRAGMA database_list').all();
+  const [, , file] = databases.map(cellsOf).find(([, name]) => name === 'main') ?? [];
+  return typeof file === 'string' && file !== '' ? new OpenFiles(path ?? file, file) : undefined;
+}
+
+/**
+ * Whether the log is gone because the host left WAL mode, which SQLite allows only while no other
+ * connection has the file open.
+ */
+export function isWithoutLog(handle: SqliteHandle, files: OpenFiles): boolean {
+  const { file, log } = files.fates();
+  if (file !== 'same' || log !== 'gone') return false;
+  const [mode] = cellsOf(handle.prepare('PRAGMA journal_mode').get());
+  if (mode === 'wal') return false;
+  files.dropLog();
+  return true;
+}
+
+export function filesReplaced(): TokenError {
+  return new TokenError(
+    'store_corrupt',
+    'the database file, or the -wal or -shm file beside it, was removed or replaced while it was open: put it back, or restart this process',
+    { reason: 'file_replaced' },
+  );
 }
 
 function look(path: string): Stats | undefined {

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { SQLITE_BUSY_MS, SQLITE_TRY_MS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import {
@@ -14,6 +15,7 @@ import {
   withWriteLock,
 } from './client.ts';
 import { type Delayed, LockQueue, type QueuedTask, rejectAll } from './lock-queue.ts';
+import { filesBehind, filesReplaced, isWithoutLog, type OpenFiles } from './open-files.ts';
 
 /** The content of a database beside the one of the tokens. */
 export interface SideSchema {
@@ -38,11 +40,13 @@ type Work = QueuedTask<() => unknown, unknown>;
 export class SideDatabase {
   readonly handle: SqliteHandle;
   readonly #queue = new LockQueue<() => unknown, unknown>((works) => this.#attempt(works));
+  /** Absent for a database in memory. */
+  readonly #files: OpenFiles | undefined;
   #own: OwnHandle | undefined;
 
-  private constructor(handle: SqliteHandle, own: OwnHandle | undefined) {
+  private constructor(handle: SqliteHandle, path?: string) {
     this.handle = handle;
-    this.#own = own;
+    this.#files = filesBehind(handle, path);
   }
 
   /**
@@ -56,12 +60,17 @@ export class SideDatabase {
     return guarded(() => {
       if (typeof pathOrHandle !== 'string') {
         prepareDatabase(pathOrHandle, schema);
-        return new SideDatabase(pathOrHandle, undefined);
+        return new SideDatabase(pathOrHandle);
       }
       const own = openFile(pathOrHandle);
       try {
         prepareDatabase(own, schema);
-        return new SideDatabase(own, own);
+        const database = new SideDatabase(
+          own,
+          pathOrHandle === ':memory:' ? undefined : resolve(pathOrHandle),
+        );
+        database.#own = own;
+        return database;
       } catch (error) {
         own.close();
         throw error;
@@ -69,15 +78,25 @@ export class SideDatabase {
     }, NOT_OPENED);
   }
 
-  /** Reads immediately. If a lock is in the way, retries by a timer. */
+  /**
+   * Reads immediately. If a lock is in the way, retries by a timer.
+   *
+   * @throws {TokenError} `store_unavailable`; `store_corrupt` if the files were removed or replaced
+   */
   async read<Result>(work: () => Result): Promise<Result> {
-    return readNow(work);
+    return readNow(() => {
+      this.#checkFiles();
+      return work();
+    });
   }
 
   /**
    * Writes at the end of this turn, in one transaction with all other work of the turn. Writes all or
    * nothing, and resolves after the commit. If the host has a transaction open on the handle, the write
    * becomes part of that one, and resolves before its commit.
+   *
+   * @throws {TokenError} `store_unavailable`; `store_corrupt` if the files were removed or replaced, so that
+   * nobody else sees the write
    */
   write<Result>(work: () => Result): Promise<Result> {
     return this.#queue.run(work) as Promise<Result>;
@@ -107,6 +126,7 @@ export class SideDatabase {
     }
     try {
       this.handle.exec('RELEASE tokenwright');
+      this.#checkFiles();
     } catch (error) {
       this.#undo();
       if (isBusy(error)) return { entries: works, error };
@@ -122,6 +142,13 @@ export class SideDatabase {
     const delayed = works.map((work) => this.#attempt([work])).filter((each) => each !== undefined);
     const entries = delayed.flatMap((each) => each.entries);
     return entries.length > 0 ? { entries, error: delayed[0]?.error } : undefined;
+  }
+
+  /** @throws {TokenError} `store_corrupt` */
+  #checkFiles(): void {
+    const files = this.#files;
+    if (files === undefined || files.areSame() || isWithoutLog(this.handle, files)) return;
+    throw filesReplaced();
   }
 
   #undo(): void {

@@ -23,7 +23,8 @@ type Statements = ReturnType<typeof prepare>;
  *
  * A write waits up to 1.5 s for another process, by a timer, and then rejects with `store_unavailable`.
  * Counts survive the end of the process, but a loss of power may cost the last of them
- * (`synchronous=NORMAL`). If the file is removed while it is open, what is counted from then on is lost.
+ * (`synchronous=NORMAL`). If the file is removed or replaced while it is open, calls reject with
+ * `store_corrupt` until it is opened again.
  *
  * @example
  * const store = SqliteUsageStore.open('usage.db');
