@@ -270,6 +270,16 @@ describe('patch', () => {
     expect(error.message).toMatch(/^removeScopes: /);
   });
 
+  it('names the member that leaves no scope, or that excludes another one', async () => {
+    const { tokens, token } = await issued();
+    const patch = (change: PatchInput) => refusalOf(tokens.patch('acme', token.id, change));
+
+    const empty = await patch({ removeScopes: [...token.scopes] });
+    expect([empty.code, empty.details]).toEqual(['scopes_required', { member: 'removeScopes' }]);
+    const both = await patch({ scopes: [SCOPE], addScopes: [SCOPE] });
+    expect([both.code, both.details]).toEqual(['invalid_request', { member: 'scopes' }]);
+  });
+
   it.each([
     [4095, true],
     [4096, false],

@@ -436,6 +436,48 @@ describe('a custom catalog that throws', () => {
   );
 });
 
+describe('a catalog that the host implements', () => {
+  const ANY = 'GET:shop.example/orders/{}$';
+  const own = ScopeCatalog.from([ANY, 'GET:shop.example/orders/export$']);
+
+  function hostCatalog(methods: Partial<ScopeCatalog> = {}): ScopeCatalog {
+    const all: Partial<ScopeCatalog> = {
+      expand: (requested) => own.expand(requested),
+      attribute: (request) => own.attribute(request),
+      suggest: (text) => own.suggest(text),
+      toArray: () => own.toArray(),
+      knows: (scope) => own.knows(scope),
+    };
+    return { ...all, ...methods } as ScopeCatalog;
+  }
+
+  const request = (target: string) => ({ method: 'GET', domain: 'shop.example', target });
+
+  it.each([
+    ['/orders/7', true],
+    // An endpoint of its own, which the token does not hold.
+    ['/orders/export', false],
+    ['/orders', false],
+  ])('reads a request to %s by its entries', async (target, isAllowed) => {
+    const { tokens } = setUp({ catalog: hostCatalog() });
+    const { value } = await tokens.issue({ account: 'acme', scopes: [ANY] });
+
+    expect((await tokens.verify(value, request(target))).ok).toBe(isAllowed);
+  });
+
+  it('grants nothing to a request that it fails to read', async () => {
+    const attribute = () => {
+      throw new Error('text of the host');
+    };
+    const { tokens } = setUp({ catalog: hostCatalog({ attribute }) });
+    const { value } = await tokens.issue({ account: 'acme', scopes: [ANY] });
+
+    const error = await refusalOf(tokens.verify(value, request('/orders/7')));
+    expect(error.code).toBe('store_unavailable');
+    expect(error.message).not.toContain('host');
+  });
+});
+
 describe('verify with a cache', () => {
   it.each<[VerifyOptions | undefined, boolean]>([
     [undefined, true],
