@@ -67,17 +67,17 @@ const test = contractCase<TokenStore>;
  * });
  */
 export const storeContract: readonly StoreContractCase[] = [
-  test('insert: keeps a record with every field', async (store) => {
+  test('insert: stores every field of a record', async (store) => {
     const record = await insertOne(store, fullRecord('full'));
     await assertKept(store, [record]);
   }),
 
-  test('insert: leaves the optional fields of a bare record absent', async (store) => {
+  test('insert: adds no optional field that a record does not have', async (store) => {
     const record = await insertOne(store, newRecord('bare'));
     await assertKept(store, [record]);
   }),
 
-  test('insert: keeps each optional field without the others', async (store) => {
+  test('insert: stores each optional field without the others', async (store) => {
     const full = fullRecord('full');
     const optional = [
       { box: full.box },
@@ -103,7 +103,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, records);
   }),
 
-  test('insert: keeps milliseconds', async (store) => {
+  test('insert: stores times to the millisecond', async (store) => {
     const records = [1, 10, 123, 999].map((ms) =>
       newRecord(`ms${ms}`, {
         createdAt: later(ms),
@@ -120,7 +120,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, records);
   }),
 
-  test('insert: keeps any bytes', async (store) => {
+  test('insert: stores any bytes', async (store) => {
     const records = [0, 127, 128, 255].map((byte) =>
       newRecord(`byte${byte}`, {
         digest: new Uint8Array(32).fill(byte),
@@ -146,7 +146,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [{ ...first, revokedAt: later(1) }]);
   }),
 
-  test('insert: of 100 concurrent ones with one id exactly one wins', async (store) => {
+  test('insert: lets exactly one of 100 concurrent calls have an id', async (store) => {
     const rivals = range(100).map((index) => newRecord('one', { name: `rival ${index}` }));
     const outcomes = await Promise.allSettled(rivals.map((rival) => store.insert(rival)));
     const winners = rivals.filter((_, index) => outcomes[index]?.status === 'fulfilled');
@@ -163,7 +163,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertOverQuota(store, newRecord('five'), quota);
   }),
 
-  test('insert: with a quota, keeps nothing of a refused record', async (store) => {
+  test('insert: with a quota, stores nothing of a refused record', async (store) => {
     const first = newRecord('one');
     const refused = fullRecord('two', { revokedAt: undefined });
     await store.insert(first, quotaOf(1));
@@ -175,7 +175,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [refused]);
   }),
 
-  test('insert: without a quota, has no bound', async (store) => {
+  test('insert: without a quota, takes any number of records', async (store) => {
     const records = range(12).map((index) => newRecord(`n${index}`));
     for (const record of records.slice(0, 2)) await store.insert(record, quotaOf(2));
     await insertAll(store, records.slice(2));
@@ -212,7 +212,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [...others, newRecord('one')]);
   }),
 
-  test('insert: a quota holds for a record that is revoked or expired as well', async (store) => {
+  test('insert: a quota also applies to a record that is revoked or expired', async (store) => {
     await store.insert(newRecord('one'), quotaOf(1));
     await assertOverQuota(store, newRecord('two', { revokedAt: later(1) }), quotaOf(1));
     await assertOverQuota(store, newRecord('three', { expiresAt: LONG_AGO }), quotaOf(1));
@@ -228,13 +228,13 @@ export const storeContract: readonly StoreContractCase[] = [
     await store.insert(newRecord('four'), quotaOf(1));
   }),
 
-  test('insert: a quota has room again from the very instant of an expiry', async (store) => {
+  test('insert: a quota has room again from the instant of an expiry', async (store) => {
     await store.insert(newRecord('one', { expiresAt: later(500) }));
     await assertOverQuota(store, newRecord('two'), quotaOf(1, later(499)));
     await store.insert(newRecord('two'), quotaOf(1, later(500)));
   }),
 
-  test('insert: a quota follows a record whose expiry is replaced', async (store) => {
+  test('insert: a quota counts a record by its current expiry', async (store) => {
     const record = await insertOne(store, newRecord('one'));
     await store.replace({ ...record, version: 2, expiresAt: later(0) });
     await store.insert(newRecord('two'), quotaOf(1));
@@ -242,7 +242,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertOverQuota(store, newRecord('three'), quotaOf(2));
   }),
 
-  test('insert: with room in the quota, rejects a taken id', async (store) => {
+  test('insert: rejects a taken id also if the quota has room', async (store) => {
     const [first, second] = [newRecord('taken'), newRecord('taken', { name: 'second' })];
     await store.insert(first, quotaOf(2));
     await assertTaken(store, second, quotaOf(2));
@@ -253,7 +253,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [{ ...first, revokedAt: later(1) }]);
   }),
 
-  test('insert: a quota holds for hundreds of records', async (store) => {
+  test('insert: a quota works with hundreds of records', async (store) => {
     const records = range(300).map((index) => newRecord(`n${index}`));
     await Promise.all(records.map((record) => store.insert(record)));
     await assertOverQuota(store, newRecord('more'), quotaOf(300));
@@ -264,13 +264,13 @@ export const storeContract: readonly StoreContractCase[] = [
     await store.insert(newRecord('more'), quotaOf(241));
   }),
 
-  test('copies: what a caller does to an inserted record later does not matter', async (store) => {
+  test('copies: a later change of an inserted record changes nothing', async (store) => {
     const given = await insertOne(store, fullRecord('given'));
     spoil(given);
     await assertKept(store, [fullRecord('given')]);
   }),
 
-  test('copies: what a caller does to a replacing record later does not matter', async (store) => {
+  test('copies: a later change of a replacing record changes nothing', async (store) => {
     await store.insert(newRecord('given'));
     const next = fullRecord('given', { version: 2 });
     await store.replace(next);
@@ -278,7 +278,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [fullRecord('given', { version: 2 })]);
   }),
 
-  test('copies: what a caller does to a date of a revocation does not matter', async (store) => {
+  test('copies: a later change of the date of a revocation changes nothing', async (store) => {
     const records = [newRecord('one'), newRecord('two'), newRecord('three')];
     await insertAll(store, records);
     const [at, atAll] = [later(1), later(1)];
@@ -292,7 +292,7 @@ export const storeContract: readonly StoreContractCase[] = [
     );
   }),
 
-  test('copies: what a caller does to an answer of find does not matter', async (store) => {
+  test('copies: a change of an answer of find changes nothing', async (store) => {
     const record = await insertOne(store, fullRecord('given'));
     spoil(await findOne(store, record.id));
     await assertKept(store, [record]);
@@ -302,7 +302,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [record]);
   }),
 
-  test('copies: what a caller does to a page does not matter', async (store) => {
+  test('copies: a change of a page changes nothing', async (store) => {
     const record = await insertOne(store, fullRecord('given', { revokedAt: undefined }));
     const all = pageOf('acme', { state: 'all' });
     for (const found of await store.page(all)) spoil(found);
@@ -310,7 +310,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assertSame(await store.page(all), [record]);
   }),
 
-  test('copies: records of one answer share nothing that can change', async (store) => {
+  test('copies: records of one answer share nothing mutable', async (store) => {
     const record = await insertOne(store, fullRecord('given'));
     const [first, second] = await store.find([record.id, record.id]);
     spoil(first as TokenRecord);
@@ -328,7 +328,7 @@ export const storeContract: readonly StoreContractCase[] = [
     );
   }),
 
-  test('arguments: no verb changes what it is given', async (store) => {
+  test('arguments: no method changes its arguments', async (store) => {
     const record = fullRecord('given', { revokedAt: undefined });
     const next = fullRecord('given', { revokedAt: undefined, version: 2 });
     const [ids, at] = [[record.id, idOf('absent'), record.id], later(1)];
@@ -346,7 +346,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.equal(JSON.stringify([facts(record), facts(next), ids, at, query]), before);
   }),
 
-  test('arguments: frozen ones are as good as any', async (store) => {
+  test('arguments: frozen ones are accepted', async (store) => {
     const record = deepFreeze(fullRecord('given', { revokedAt: undefined }));
     const next = deepFreeze(fullRecord('given', { revokedAt: undefined, version: 2 }));
     await store.insert(record);
@@ -362,7 +362,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(await store.find([]), []);
   }),
 
-  test('find: keeps order, duplicates and holes', async (store) => {
+  test('find: answers in the order of the ids, with duplicates and gaps', async (store) => {
     const records = ['c', 'a', 'b'].map((label) => newRecord(label));
     await insertAll(store, records);
     const [c, a, b] = records;
@@ -382,7 +382,7 @@ export const storeContract: readonly StoreContractCase[] = [
     );
   }),
 
-  test('find: gives revoked and expired records as well', async (store) => {
+  test('find: returns revoked and expired records, too', async (store) => {
     const records = [
       newRecord('revoked', { revokedAt: later(1) }),
       newRecord('expired', { createdAt: LONG_AGO, expiresAt: LONG_AGO }),
@@ -391,13 +391,13 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, records);
   }),
 
-  test('find: tells ids apart that differ in case only', async (store) => {
+  test('find: compares the case of ids', async (store) => {
     const records = ['abc', 'aBc', 'ABC', 'Abc'].map((label) => newRecord(label, { name: label }));
     await insertAll(store, records);
     await assertKept(store, records);
   }),
 
-  test('find: an id that only resembles a kept one is not there', async (store) => {
+  test('find: does not find an id that only resembles a stored one', async (store) => {
     const { id } = newRecord('abce');
     await store.insert(newRecord('abce'));
     const alike = [
@@ -420,7 +420,7 @@ export const storeContract: readonly StoreContractCase[] = [
     );
   }),
 
-  test('accounts: those that only resemble each other stay apart', async (store) => {
+  test('accounts: those that only resemble each other are different', async (store) => {
     const records = ALIKE_ACCOUNTS.map((account, index) => newRecord(`n${index}`, { account }));
     await insertAll(store, records);
     await assertKept(store, records);
@@ -429,7 +429,7 @@ export const storeContract: readonly StoreContractCase[] = [
     }
   }),
 
-  test('accounts: no verb takes one for another that resembles it', async (store) => {
+  test('accounts: no method confuses one with another that resembles it', async (store) => {
     const record = await insertOne(store, newRecord('one'));
     for (const account of ALIKE_ACCOUNTS.slice(1)) {
       assert.equal(await store.replace({ ...record, account, version: 2 }), false);
@@ -440,7 +440,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [record]);
   }),
 
-  test('accounts: may have 255 bytes, and all of them count', async (store) => {
+  test('accounts: may have 255 bytes, all of which are compared', async (store) => {
     const accounts = [
       `${'x'.repeat(254)}y`,
       `${'x'.repeat(254)}z`,
@@ -453,7 +453,7 @@ export const storeContract: readonly StoreContractCase[] = [
     for (const record of records) assertSame(await store.page(pageOf(record.account)), [record]);
   }),
 
-  test('scopes: those that only resemble each other stay apart, in order', async (store) => {
+  test('scopes: those that only resemble each other are different, and keep their order', async (store) => {
     const scopes = [
       'GET:shop.example/a',
       'GET:shop.example/A',
@@ -480,7 +480,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [next]);
   }),
 
-  test('names: quotes, emoji, SQL and the like are only text', async (store) => {
+  test('names: quotes, emoji and SQL are only text', async (store) => {
     const names = [
       '',
       ' ',
@@ -496,7 +496,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, records);
   }),
 
-  test('metadata: any JSON object comes back as it was', async (store) => {
+  test('metadata: any JSON object is returned unchanged', async (store) => {
     const all: JsonObject[] = [
       {},
       { a: [1, [2, { b: null }], true, false, ''], 'e\u0301': '\u00e9', '': {} },
@@ -509,7 +509,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, records);
   }),
 
-  test('scopes: a long list that was read before is the new one after a change', async (store) => {
+  test('scopes: a long list that was read before is read anew after a change', async (store) => {
     const record = newRecord('long', { scopes: longScopes('a'), requested: longScopes('b') });
     const next = { ...record, scopes: record.requested, requested: record.scopes, version: 2 };
     await store.insert(record);
@@ -518,7 +518,7 @@ export const storeContract: readonly StoreContractCase[] = [
     for (const _ of range(3)) await assertKept(store, [next]);
   }),
 
-  test('scopes: a long list goes with its record, also when the id comes again', async (store) => {
+  test('scopes: a long list is removed with its record, also if the id is used again', async (store) => {
     const record = newRecord('long', { scopes: longScopes('a'), requested: longScopes('b') });
     const again = { ...record, scopes: record.requested, requested: record.scopes };
     await store.insert(record);
@@ -545,7 +545,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(Object.keys(found).sort(), ['__proto__', 'a']);
   }),
 
-  test('page: is newest first', async (store) => {
+  test('page: lists the newest first', async (store) => {
     const records = [3, 1, 4, 0, 2].map((ms) => newRecord(`n${ms}`, { createdAt: later(ms) }));
     await insertAll(store, records);
     assert.deepEqual(
@@ -554,7 +554,7 @@ export const storeContract: readonly StoreContractCase[] = [
     );
   }),
 
-  test('page: puts records of one instant in descending order of id by code unit', async (store) => {
+  test('page: lists records of one instant by id, descending by code unit', async (store) => {
     const labels = ['a', 'Z', '9', 'z', 'A', '0', 'aB', 'ab', 'aA'];
     await insertAll(
       store,
@@ -566,7 +566,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(await walk(store, pageOf('acme', { limit: 2 })), expected);
   }),
 
-  test('page: gives at most so many, and all of them page by page', async (store) => {
+  test('page: returns at most limit records, and all of them page by page', async (store) => {
     const records = range(30).map((index) =>
       newRecord(`n${index}`, { createdAt: later(Math.floor(index / 4)) }),
     );
@@ -579,7 +579,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(await walk(store, pageOf('acme', { limit: 7 })), expected);
   }),
 
-  test('page: gives whole records', async (store) => {
+  test('page: returns whole records', async (store) => {
     const records = [fullRecord('full', { revokedAt: undefined }), newRecord('bare')];
     await insertAll(store, records);
     assertSame(await store.page(pageOf('acme', { state: 'all' })), newestFirst(records));
@@ -591,7 +591,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(await store.page(pageOf('nobody')), []);
   }),
 
-  test('page: goes on after a place to the millisecond, also one without a record', async (store) => {
+  test('page: goes on after any position, to the millisecond, even without a record there', async (store) => {
     const records = range(4).map((ms) => newRecord(`n${ms}`, { createdAt: later(ms) }));
     await insertAll(store, records);
     const after = (ms: number, label: string): Promise<TokenId[]> =>
@@ -603,7 +603,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(await after(-1, 'x'), []);
   }),
 
-  test('page: neither repeats nor skips when records come and go between pages', async (store) => {
+  test('page: neither repeats nor skips records while others come and go', async (store) => {
     const records = range(8).map((index) =>
       newRecord(`n${index}`, { createdAt: later(10 * index) }),
     );
@@ -640,7 +640,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(await pagedIds(store, pageOf('other')), []);
   }),
 
-  test('page: fills itself past records that are left out', async (store) => {
+  test('page: is full although records are left out', async (store) => {
     const records = range(12).map((index) =>
       newRecord(`n${index}`, {
         createdAt: later(index),
@@ -684,7 +684,7 @@ export const storeContract: readonly StoreContractCase[] = [
     }
   }),
 
-  test('page: a record is listed in the state that it has now', async (store) => {
+  test('page: lists a record in the state that it has now', async (store) => {
     const record = await insertOne(store, newRecord('one'));
     const suspended = { ...record, version: 2, suspendedAt: later(1) };
     const where = async (liveAt = later(0)): Promise<string[]> => {
@@ -714,7 +714,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(await store.page(pageOf('acme', { state: 'all' })), []);
   }),
 
-  test('page: the instant of expiry is already too late, one millisecond before is not', async (store) => {
+  test('page: counts a record as expired from the instant of its expiry, not a millisecond before', async (store) => {
     const expiresAt = later(DAY + 500);
     await store.insert(newRecord('one', { expiresAt }));
     const count = async (ms: number): Promise<number> =>
@@ -808,7 +808,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(await listed({ state: 'all' }), [one.id, four.id]);
   }),
 
-  test('page: with maxBytes, has one record at least where there is any', async (store) => {
+  test('page: with maxBytes, has at least one record if there is any', async (store) => {
     const records = range(3).map((ms) => newRecord(`n${ms}`, { createdAt: later(ms) }));
     await insertAll(store, records);
     const query = pageOf('acme', { maxBytes: 1 });
@@ -819,7 +819,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(await store.page({ ...query, account: 'nobody' }), []);
   }),
 
-  test('page: with maxBytes, never ends before these are reached', async (store) => {
+  test('page: with maxBytes, does not end before these are reached', async (store) => {
     const records = range(20).map((ms) => recordWithLists(`n${ms}`, ms, (ms * 7) % 5));
     await insertAll(store, records);
     const expected = newestFirst(records);
@@ -831,7 +831,7 @@ export const storeContract: readonly StoreContractCase[] = [
     }
   }),
 
-  test('page: with maxBytes, gives each record once, page by page', async (store) => {
+  test('page: with maxBytes, lists each record once, page by page', async (store) => {
     const records = range(25).map((index) =>
       recordWithLists(`n${index}`, Math.floor(index / 3), index === 11 ? 300 : index % 4),
     );
@@ -847,7 +847,7 @@ export const storeContract: readonly StoreContractCase[] = [
     }
   }),
 
-  test('page: with maxBytes, gives whole records and no more than the limit', async (store) => {
+  test('page: with maxBytes, returns whole records and at most limit', async (store) => {
     const records = [fullRecord('full', { revokedAt: undefined }), newRecord('bare')];
     await insertAll(store, records);
     const expected = newestFirst(records);
@@ -857,7 +857,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assertSame(await store.page(query), expected.slice(0, 1));
   }),
 
-  test('replace: puts all fields of the next version in place', async (store) => {
+  test('replace: stores all fields of the next version', async (store) => {
     const [bare, full] = [
       newRecord('one'),
       fullRecord('one', { version: 2, revokedAt: undefined }),
@@ -872,7 +872,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assertSame(await store.page(pageOf('acme')), [back]);
   }),
 
-  test('replace: moves a record whose creation time changes in the list', async (store) => {
+  test('replace: moves a record in the list when its creation time changes', async (store) => {
     await insertAll(
       store,
       range(3).map((ms) => newRecord(`n${ms}`, { createdAt: later(ms) })),
@@ -881,7 +881,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(await walk(store, pageOf('acme', { limit: 1 })), ['n0', 'n2', 'n1'].map(idOf));
   }),
 
-  test('replace: only over the version before', async (store) => {
+  test('replace: replaces only the version before', async (store) => {
     const record = await insertOne(store, newRecord('one', { version: 3 }));
     for (const version of [1, 2, 3, 5, 6]) {
       assert.equal(await store.replace({ ...record, version, name: 'changed' }), false);
@@ -893,7 +893,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [next]);
   }),
 
-  test('replace: keeps the version if it is given as the one to replace', async (store) => {
+  test('replace: accepts the same version as the one to replace', async (store) => {
     const record = await insertOne(store, fullRecord('one', { revokedAt: undefined }));
     const next = { ...record, box: bytesOf(7) };
     assert.equal(await store.replace(next, record.version), true);
@@ -902,7 +902,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.equal(await store.replace(next, record.version), false);
   }),
 
-  test('replace: only over the version that is given', async (store) => {
+  test('replace: replaces only the version that is given', async (store) => {
     const record = await insertOne(store, newRecord('one', { version: 4 }));
     const next = { ...record, version: 9, name: 'changed' };
     for (const version of [3, 5, 8]) assert.equal(await store.replace(next, version), false);
@@ -911,14 +911,14 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [next]);
   }),
 
-  test('replace: only for the same account', async (store) => {
+  test('replace: replaces only a record of the same account', async (store) => {
     const record = await insertOne(store, newRecord('one'));
     assert.equal(await store.replace({ ...record, account: 'other', version: 2 }), false);
     await assertKept(store, [record]);
     assert.deepEqual(await store.page(pageOf('other')), []);
   }),
 
-  test('replace: never over a revoked record', async (store) => {
+  test('replace: never replaces a revoked record', async (store) => {
     const record = await insertOne(store, newRecord('one'));
     await store.revoke(record.id, 'acme', later(1));
     assert.equal(await store.replace({ ...record, version: 2 }), false);
@@ -927,7 +927,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(await store.page(pageOf('acme')), []);
   }),
 
-  test('replace: never makes a record that is not there', async (store) => {
+  test('replace: never creates a record', async (store) => {
     const record = newRecord('one');
     assert.equal(await store.replace(record), false);
     assert.equal(await store.replace({ ...record, version: 2 }), false);
@@ -935,7 +935,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(await store.page(pageOf('acme')), []);
   }),
 
-  test('replace: does not judge an expiry', async (store) => {
+  test('replace: does not check the expiry', async (store) => {
     const record = newRecord('one', { createdAt: LONG_AGO, expiresAt: LONG_AGO });
     await store.insert(record);
     const next = { ...record, version: 2, expiresAt: later(DAY) };
@@ -943,7 +943,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [next]);
   }),
 
-  test('replace: of 100 concurrent ones exactly one wins', async (store) => {
+  test('replace: lets exactly one of 100 concurrent calls win', async (store) => {
     await store.insert(newRecord('one'));
     const rivals = range(100).map((index) =>
       newRecord('one', {
@@ -958,7 +958,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, winners);
   }),
 
-  test('replace: against a concurrent guarded revoke exactly one wins', async (store) => {
+  test('replace: lets exactly one win against a concurrent guarded revoke', async (store) => {
     const records = range(20).map((index) => newRecord(`n${index}`));
     await insertAll(store, records);
     const outcomes = await Promise.all(
@@ -984,7 +984,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [{ ...record, revokedAt: later(123) }]);
   }),
 
-  test('revoke: only once, and the first time stays', async (store) => {
+  test('revoke: revokes once, and keeps the first time', async (store) => {
     const record = await insertOne(store, newRecord('one'));
     assert.equal(await store.revoke(record.id, 'acme', later(1)), true);
     assert.equal(await store.revoke(record.id, 'acme', later(2)), false);
@@ -992,14 +992,14 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [{ ...record, revokedAt: later(1) }]);
   }),
 
-  test('revoke: only for the same account', async (store) => {
+  test('revoke: revokes only a record of the same account', async (store) => {
     const record = await insertOne(store, newRecord('one'));
     assert.equal(await store.revoke(record.id, 'other', later(1)), false);
     assert.equal(await store.revoke(record.id, 'other', later(1), 1), false);
     await assertKept(store, [record]);
   }),
 
-  test('revoke: only over the version that is given', async (store) => {
+  test('revoke: revokes only the version that is given', async (store) => {
     const record = await insertOne(store, newRecord('one', { version: 2 }));
     assert.equal(await store.revoke(record.id, 'acme', later(1), 1), false);
     assert.equal(await store.revoke(record.id, 'acme', later(1), 3), false);
@@ -1008,13 +1008,13 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [{ ...record, revokedAt: later(1) }]);
   }),
 
-  test('revoke: of a record that is not there does nothing', async (store) => {
+  test('revoke: does nothing without a record', async (store) => {
     assert.equal(await store.revoke(idOf('absent'), 'acme', later(1)), false);
     assert.equal(await store.revoke(idOf('absent'), 'acme', later(1), 1), false);
     assert.deepEqual(await store.find([idOf('absent')]), [undefined]);
   }),
 
-  test('revoke: does not judge an expiry', async (store) => {
+  test('revoke: does not check the expiry', async (store) => {
     const record = newRecord('one', { createdAt: LONG_AGO, expiresAt: LONG_AGO });
     await store.insert(record);
     assert.equal(await store.revoke(record.id, 'acme', later(1)), true);
@@ -1031,7 +1031,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [{ ...record, revokedAt: later(1) }]);
   }),
 
-  test('revoke: of 100 concurrent ones exactly one wins', async (store) => {
+  test('revoke: lets exactly one of 100 concurrent calls win', async (store) => {
     const record = await insertOne(store, newRecord('one'));
     const outcomes = await Promise.all(
       range(100).map((ms) => store.revoke(record.id, 'acme', later(ms))),
@@ -1040,7 +1040,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [{ ...record, revokedAt: later(outcomes.indexOf(true)) }]);
   }),
 
-  test('revokeAll: marks and counts what is not revoked, and nothing of others', async (store) => {
+  test('revokeAll: marks and counts what is not revoked, of one account only', async (store) => {
     const open = [
       newRecord('a1'),
       fullRecord('a2', { revokedAt: undefined }),
@@ -1106,7 +1106,7 @@ export const storeContract: readonly StoreContractCase[] = [
     );
   }),
 
-  test('purge: goes in steps of at most so many, over all accounts', async (store) => {
+  test('purge: removes at most limit records at a time, of all accounts', async (store) => {
     const dead = range(7).map((index) =>
       newRecord(`d${index}`, { account: `n${index % 3}`, expiresAt: LONG_AGO }),
     );
@@ -1129,7 +1129,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, live);
   }),
 
-  test('purge: a later one finds what ended since', async (store) => {
+  test('purge: removes later what has ended since', async (store) => {
     const records = range(6).map((index) => newRecord(`n${index}`));
     await insertAll(store, records);
     assert.equal(await purgeOf(store, later(1), 2), 0);
@@ -1142,7 +1142,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.equal(await purgeOf(store, later(2 * DAY), 10), 2);
   }),
 
-  test('purge: several concurrent ones count each record once', async (store) => {
+  test('purge: counts each record once in concurrent calls', async (store) => {
     const dead = range(12).map((index) => newRecord(`d${index}`, { expiresAt: LONG_AGO }));
     await insertAll(store, [...dead, newRecord('live')]);
     const counts = await Promise.all(range(4).map(() => purgeOf(store, later(0), 5)));
@@ -1154,7 +1154,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, [newRecord('live')]);
   }),
 
-  test('purge: tells the ids of what it removed, and no others, if it tells any', async (store) => {
+  test('purge: returns the ids of what it removed and no others, if it returns ids', async (store) => {
     const dead = range(5).map((index) => newRecord(`d${index}`, { expiresAt: LONG_AGO }));
     await insertAll(store, [...dead, newRecord('live')]);
     const told: TokenId[] = [];
@@ -1178,7 +1178,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assertSame(await store.page(pageOf('other')), [again]);
   }),
 
-  test('scan: gives all records of all accounts as they are, also revoked and expired ones', async (store) => {
+  test('scan: returns all records of all accounts as they are, also revoked and expired ones', async (store) => {
     const records = [
       newRecord('bare'),
       fullRecord('full'),
@@ -1197,7 +1197,7 @@ export const storeContract: readonly StoreContractCase[] = [
     }
   }),
 
-  test('scan: goes in steps of at most limit, and ends', async (store) => {
+  test('scan: returns at most limit records at a time, and ends', async (store) => {
     assert.equal((await scanAll(store, 3))?.length ?? 0, 0);
     const records = range(25).map((index) => newRecord(`n${index}`, { account: `a${index % 3}` }));
     await insertAll(store, records);
@@ -1207,7 +1207,7 @@ export const storeContract: readonly StoreContractCase[] = [
     }
   }),
 
-  test('scan: gives hundreds of records', async (store) => {
+  test('scan: returns hundreds of records', async (store) => {
     const records = range(300).map((index) => newRecord(`n${index}`));
     await Promise.all(records.map((record) => store.insert(record)));
     const found = await scanAll(store, 40);
@@ -1231,7 +1231,7 @@ export const storeContract: readonly StoreContractCase[] = [
     if (found !== undefined) assert.ok(staying.every(({ id }) => seen.has(id)));
   }),
 
-  test('scan: what a caller does to an answer does not matter', async (store) => {
+  test('scan: a change of an answer changes nothing', async (store) => {
     const record = await insertOne(store, fullRecord('given'));
     for (const found of (await scanAll(store, 10)) ?? []) spoil(found);
     await assertKept(store, [record]);
@@ -1239,7 +1239,7 @@ export const storeContract: readonly StoreContractCase[] = [
     if (again !== undefined) assertSameSet(again, [record]);
   }),
 
-  test('bystanders: a write touches exactly the addressed record', async (store) => {
+  test('bystanders: a write changes only the record that it names', async (store) => {
     const one = fullRecord('one', { revokedAt: undefined });
     const bystanders = [
       fullRecord('two', { revokedAt: undefined }),

@@ -45,7 +45,7 @@ export const leaseContract: readonly LeaseContractCase[] = [
     assert.deepEqual(await takeOf(store, [4, 4, 4, 4, 1]), [4, 4, 2, 0, 0]);
   }),
 
-  test('take: grants the limit and no more to one who asks for more', async (store) => {
+  test('take: grants at most the limit to a caller who asks for more', async (store) => {
     assert.deepEqual(await takeOf(store, [1000, 1]), [10, 0]);
   }),
 
@@ -107,14 +107,14 @@ export const leaseContract: readonly LeaseContractCase[] = [
     }
   }),
 
-  test('take: takes keys of 64 bytes, and all of them count', async (store) => {
+  test('take: accepts keys of 64 bytes, and compares all of them', async (store) => {
     const [one, other] = ['x'.repeat(64), `${'x'.repeat(63)}y`];
     assert.deepEqual([...(await store.take([wantOf({ key: one, want: 9 })]))], [9]);
     assert.deepEqual([...(await store.take([wantOf({ key: other, want: 9 })]))], [9]);
     assert.deepEqual([...(await store.take([wantOf({ key: one, want: 9 })]))], [1]);
   }),
 
-  test('take: counts each window apart', async (store) => {
+  test('take: counts each window separately', async (store) => {
     const windows = [41_000_000_007, 41_000_000_008];
     for (const window of windows) {
       assert.deepEqual([...(await store.take([wantOf({ window, want: 8 })]))], [8]);
@@ -124,14 +124,14 @@ export const leaseContract: readonly LeaseContractCase[] = [
     }
   }),
 
-  test('take: counts a total apart from the windows of a rate', async (store) => {
+  test('take: counts a total separately from the windows of a rate', async (store) => {
     for (const window of [0, 2, 3]) {
       assert.deepEqual([...(await store.take([wantOf({ window, want: 8 })]))], [8]);
     }
     assert.deepEqual([...(await store.take([wantOf({ want: 8 })]))], [2]);
   }),
 
-  test('take: grants nothing of what has ended, and counts nothing of it', async (store) => {
+  test('take: neither grants nor counts uses after the end', async (store) => {
     const wants = [wantOf({ until: ENDED, want: 8 }), wantOf({ window: 7, until: ENDED, want: 8 })];
     assert.deepEqual([...(await store.take(wants))], [0, 0]);
     assert.deepEqual(await takeOf(store, [10]), [10]);
@@ -178,7 +178,7 @@ export const leaseContract: readonly LeaseContractCase[] = [
     assert.deepEqual(await takeOf(store, [10]), [5]);
   }),
 
-  test('giveBack: makes what it is given available again, and no more', async (store) => {
+  test('giveBack: makes exactly the given uses available again', async (store) => {
     assert.deepEqual(await takeOf(store, [6, 4]), [6, 4]);
     await store.giveBack([{ key: KEY, window: 0, amount: 3 }]);
     assert.deepEqual(await takeOf(store, [10, 1]), [3, 0]);
@@ -237,7 +237,7 @@ export const leaseContract: readonly LeaseContractCase[] = [
     assert.deepEqual([...(await store.take(putOff(wants)))], [10 * forgotten, 0, 0]);
   }),
 
-  test('purge: goes in steps of at most so many', async (store) => {
+  test('purge: forgets at most limit counts at a time', async (store) => {
     const { end } = await takeEnded(store, 5);
     const steps: number[] = [];
     for (let step = 0; step < 4; step++) steps.push(await store.purge(new Date(end + 9), 2));
@@ -245,7 +245,7 @@ export const leaseContract: readonly LeaseContractCase[] = [
     assert.deepEqual(steps, isByItself ? [0, 0, 0, 0] : [2, 2, 1, 0]);
   }),
 
-  test('purge: keeps what a later call has put off', async (store) => {
+  test('purge: keeps a count whose end a later call has postponed', async (store) => {
     const { wants, end } = await takeEnded(store, 1, async ([want]) => {
       await store.take([{ ...(want as LeaseWant), want: 0, until: later(DAY) }]);
       await store.take([{ ...(want as LeaseWant), want: 1 }]);

@@ -50,12 +50,12 @@ const test = contractCase<UsageStore>;
  * });
  */
 export const usageContract: readonly UsageContractCase[] = [
-  test('add: keeps uses and their last time, to the millisecond', async (store) => {
+  test('add: stores uses and the time of the last one, to the millisecond', async (store) => {
     await store.add([use(ONE, ORDERS, 3, 789)]);
     await assertUsage(store, ONE, { [ORDERS]: [3, 789] });
   }),
 
-  test('add: keeps refusals apart from uses', async (store) => {
+  test('add: counts refusals separately from uses', async (store) => {
     await store.add([{ id: ONE, refusals: 2 }, use(TWO, ORDERS, 1, 0)]);
     await assertUsage(store, ONE, {}, 2);
     await assertUsage(store, TWO, { [ORDERS]: [1, 0] });
@@ -70,7 +70,7 @@ export const usageContract: readonly UsageContractCase[] = [
     await assertUsage(store, ONE, { [ORDERS]: [3, 3], [ITEMS]: [10, 2] }, 7);
   }),
 
-  test('add: sums up what one batch names twice', async (store) => {
+  test('add: sums up a scope that one batch has twice', async (store) => {
     const refusals = { id: ONE, refusals: 1 };
     await store.add([use(ONE, ORDERS, 1, 9), refusals, use(ONE, ORDERS, 5, 4), refusals]);
     await assertUsage(store, ONE, { [ORDERS]: [6, 9] }, 2);
@@ -90,7 +90,7 @@ export const usageContract: readonly UsageContractCase[] = [
     await assertUsage(store, ONE, { [ORDERS]: [1, 0] });
   }),
 
-  test('add: loses no count of 100 concurrent ones', async (store) => {
+  test('add: loses no count of 100 concurrent calls', async (store) => {
     const batches = range(100).map((ms) => [use(ONE, ORDERS, 1, ms), { id: TWO, refusals: 1 }]);
     await Promise.all(batches.map((batch) => store.add(batch)));
     await assertUsage(store, ONE, { [ORDERS]: [100, 99] });
@@ -127,7 +127,7 @@ export const usageContract: readonly UsageContractCase[] = [
     }
   }),
 
-  test('add: counts 256 scopes of a token apart and the rest together', async (store) => {
+  test('add: counts 256 scopes of a token separately and the rest together', async (store) => {
     const scopes = manyScopes(MAX_COUNTED_SCOPES + 2);
     const [first = '', ...others] = scopes;
     for (const scope of [first, ...others]) await store.add([use(ONE, scope, 1, 5)]);
@@ -137,7 +137,7 @@ export const usageContract: readonly UsageContractCase[] = [
     await assertUsage(store, ONE, counts as Counts);
   }),
 
-  test('add: counts 256 scopes apart also if they come in one batch', async (store) => {
+  test('add: counts 256 scopes separately also if they come in one batch', async (store) => {
     const scopes = manyScopes(MAX_COUNTED_SCOPES + 44);
     await store.add(scopes.map((scope) => use(ONE, scope, 1, 0)));
     const [usage] = await store.read([ONE]);
@@ -146,7 +146,7 @@ export const usageContract: readonly UsageContractCase[] = [
     assert.equal(other?.uses, 44);
   }),
 
-  test('add: bounds the scopes of each token alone', async (store) => {
+  test('add: limits the scopes of each token separately', async (store) => {
     await store.add(manyScopes(MAX_COUNTED_SCOPES + 1).map((scope) => use(ONE, scope, 1, 0)));
     await store.add([use(TWO, ORDERS, 1, 0)]);
     await assertUsage(store, TWO, { [ORDERS]: [1, 0] });
@@ -210,7 +210,7 @@ export const usageContract: readonly UsageContractCase[] = [
     await assertTotals(store, [ONE], [undefined]);
   }),
 
-  test('totals: counts all scopes, also those that are not counted apart', async (store) => {
+  test('totals: counts all scopes, also those that are not counted separately', async (store) => {
     const scopes = manyScopes(MAX_COUNTED_SCOPES + 10);
     await store.add(scopes.map((scope, index) => use(ONE, scope, 2, index)));
     const lastUsedAt = later(scopes.length - 1);
@@ -227,14 +227,14 @@ export const usageContract: readonly UsageContractCase[] = [
     await assertTotals(store, [], []);
   }),
 
-  test('forget: removes uses and refusals of these tokens alone', async (store) => {
+  test('forget: removes uses and refusals of these tokens only', async (store) => {
     for (const id of [ONE, TWO]) await store.add([use(id, ORDERS, 1, 0), { id, refusals: 1 }]);
     await store.forget([ONE, idOf('none')]);
     assert.deepEqual(await store.read([ONE]), [undefined]);
     await assertUsage(store, TWO, { [ORDERS]: [1, 0] }, 1);
   }),
 
-  test('forget: lets a token be counted again from the start', async (store) => {
+  test('forget: lets a token be counted again from zero', async (store) => {
     await store.add([use(ONE, ORDERS, 5, 9), { id: ONE, refusals: 1 }]);
     await store.forget([ONE]);
     await store.add([use(ONE, ORDERS, 1, 1)]);
@@ -247,7 +247,7 @@ export const usageContract: readonly UsageContractCase[] = [
     await assertUsage(store, ONE, { [ORDERS]: [1, 0] });
   }),
 
-  test('since: is one time, whatever is added or forgotten', async (store) => {
+  test('since: stays the same, whatever is added or forgotten', async (store) => {
     const since = await store.since?.();
     // The service does without it, so a store need not have it.
     if (since === undefined) return;

@@ -334,7 +334,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
         return super.take(wants.map((want) => ({ ...want, window: 0 })));
       }
     },
-    /counts each window apart/,
+    /counts each window separately/,
   ],
   [
     'ignores the case of keys',
@@ -352,7 +352,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
         return super.take(wants.map((want) => ({ ...want, until: new Date(8.64e15) })));
       }
     },
-    /grants nothing of what has ended/,
+    /neither grants nor counts uses after the end/,
   ],
   [
     'keeps the first limit it was given',
@@ -375,7 +375,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
     class extends MemoryLeaseStore {
       override async giveBack() {}
     },
-    /giveBack: makes what it is given available again/,
+    /giveBack: makes exactly the given uses available again/,
   ],
   [
     'adds more than was taken on giveBack',
@@ -438,7 +438,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
         );
       }
     },
-    /keeps what a later call has put off/,
+    /keeps a count whose end a later call has postponed/,
   ],
 ];
 

@@ -86,7 +86,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
         return super.add(batch.filter(({ scope }) => scope !== undefined));
       }
     },
-    /keeps refusals apart/,
+    /counts refusals separately/,
   ],
   [
     'ignores forget',
@@ -156,7 +156,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
         return new Date(this.#batches);
       }
     },
-    /since: is one time/,
+    /since: stays the same/,
   ],
   [
     'returns an invalid date for since',
@@ -165,7 +165,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
         return new Date(Number.NaN);
       }
     },
-    /since: is one time/,
+    /since: stays the same/,
   ],
 ];
 
