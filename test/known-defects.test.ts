@@ -108,14 +108,14 @@ describe('known defects of similar software', () => {
     },
   );
 
-  it.each<[string, () => Promise<TokenStore | undefined>]>([
+  it.for<[string, () => Promise<TokenStore | undefined>]>([
     ['memory', async () => new MemoryTokenStore()],
     ['SQLite', async () => SqliteTokenStore.open(':memory:')],
     ['PostgreSQL', openPostgres],
     ['MySQL', openMysql],
-  ])("a collation does not find another account's token: %s", async (_, open) => {
+  ])("a collation does not find another account's token: %s", async ([, open], { skip }) => {
     const store = await open();
-    if (store === undefined) return;
+    if (store === undefined) return skip();
     const record = newRecord('abc', { account: 'ada' });
     await store.insert(record);
     const liveAt = record.createdAt;

@@ -59,15 +59,16 @@ export function readOrMake(
   if (found !== undefined) return readFound();
   const draft = draftOf(path);
   const content = make();
-  writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: OWNER_ONLY, flush: true });
+  const text = `${JSON.stringify(content, null, 2)}\n`;
   try {
+    writeFileSync(draft, text, { mode: OWNER_ONLY, flush: true });
     linkSync(draft, path);
     return { content, isNew: true };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     return readFound();
   } finally {
-    rmSync(draft);
+    rmSync(draft, { force: true });
   }
 }
 

@@ -166,27 +166,30 @@ const RUNS = CASES.flatMap(({ tables, ...rest }) =>
 );
 
 describe('the export query', () => {
-  it.each(RUNS)('of $guide prints on $database a row that the import reads', async (run) => {
-    const { guide, from, token, database, script } = run;
-    const { isHere, print } = CLIENTS[database];
-    if (!isHere) return;
-    const printed = print(`${script}\n${queryOf(guide, database)}`);
-    const rows = await allOf(readRows([printed]));
-    const [row] = rows;
-    if (row === undefined || isTokenError(row.columns)) throw new Error(`no row: ${printed}`);
+  it.for(RUNS)(
+    'of $guide prints on $database a row that the import reads',
+    async (run, { skip }) => {
+      const { guide, from, token, database, script } = run;
+      const { isHere, print } = CLIENTS[database];
+      if (!isHere) return skip();
+      const printed = print(`${script}\n${queryOf(guide, database)}`);
+      const rows = await allOf(readRows([printed]));
+      const [row] = rows;
+      if (row === undefined || isTokenError(row.columns)) throw new Error(`no row: ${printed}`);
 
-    expect(rows).toHaveLength(1);
-    expect(SYSTEMS[from].reader()(row.columns)).toEqual({
-      account: '7',
-      digest: HASH,
-      permissions: ['orders:read'],
-      createdAt: new Date('2027-04-01T00:00:00Z'),
-      expiresAt: new Date('2027-05-01T12:00:00Z'),
-      isDisabled: false,
-      isRevoked: false,
-      name: 'ci "é"',
-      metadata: undefined,
-      ...token,
-    });
-  });
+      expect(rows).toHaveLength(1);
+      expect(SYSTEMS[from].reader()(row.columns)).toEqual({
+        account: '7',
+        digest: HASH,
+        permissions: ['orders:read'],
+        createdAt: new Date('2027-04-01T00:00:00Z'),
+        expiresAt: new Date('2027-05-01T12:00:00Z'),
+        isDisabled: false,
+        isRevoked: false,
+        name: 'ci "é"',
+        metadata: undefined,
+        ...token,
+      });
+    },
+  );
 });

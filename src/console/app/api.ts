@@ -352,7 +352,7 @@ async function readAnswer(answer: Response): Promise<unknown> {
     throw unreachable();
   }
   if (answer.ok) return body;
-  const { code, message, details } = body as Partial<ApiError>;
+  const { code, message, details }: Partial<ApiError> = body ?? {};
   // An answer in any other form is from a gateway in front of the service.
   if (typeof code !== 'string' || typeof message !== 'string') throw unreachable();
   const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN);
