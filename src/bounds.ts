@@ -30,9 +30,7 @@ export const MAX_METADATA_BYTES = 4096;
 /** Nested levels of metadata; each takes two of its bytes. */
 export const MAX_METADATA_DEPTH = 2048;
 
-/**
- * Bytes of the scopes, the requested scopes, the metadata and the limits of one token together, as JSON.
- */
+/** Bytes of the scopes, requested scopes, metadata and limits of one token together, as JSON. */
 export const MAX_RECORD_BYTES = 1_048_576;
 
 /** Addresses and CIDR blocks in the limits of a token. */
@@ -74,9 +72,7 @@ export const DEFAULT_TOKENS_PER_ACCOUNT = 10_000;
 /** The largest `quotas.tokensPerAccount`. */
 export const MAX_TOKENS_PER_ACCOUNT = 1_000_000;
 
-/**
- * Milliseconds for one answer of a store or of a `catalog` function, unless the host sets `deadlineMs`.
- */
+/** Milliseconds for one answer of a store or a `catalog` function, without `deadlineMs`. */
 export const DEFAULT_DEADLINE_MS = 2000;
 
 /** The largest `deadlineMs`, in milliseconds. */
@@ -181,10 +177,7 @@ export const MIN_FOREIGN_LENGTH = 16;
 /** The longest value of another system, in characters. */
 export const MAX_FOREIGN_LENGTH = 512;
 
-/**
- * Rows that `importMany` looks for together and inserts concurrently, so that they share the wait for
- * the disk.
- */
+/** Rows that `importMany` looks for together and inserts concurrently. */
 export const IMPORT_STEP = 100;
 
 /** Ids that one call of `find` asks a store for. */
@@ -232,10 +225,7 @@ export const SQLITE_BUSY_MS = 1500;
 /** Milliseconds of the event loop that one attempt to get the lock of an SQLite file takes. */
 export const SQLITE_TRY_MS = 2;
 
-/**
- * Records that `revokeAll` and `purge` change in SQLite, with their counts, in one turn of the event
- * loop.
- */
+/** Records that `revokeAll` and `purge` change in SQLite in one turn of the event loop. */
 export const SQLITE_STEP = 100;
 
 // A script takes some milliseconds in which the server does nothing else.
@@ -248,9 +238,7 @@ export const MAX_REDIS_SCAN = 1000;
 /** Places of each index that one Redis script counts for a quota. */
 export const MAX_REDIS_COUNTED = 100;
 
-/**
- * Milliseconds for which a process remembers its writes to Redis, to repeat those that a failover lost.
- */
+/** Milliseconds for which writes to Redis are remembered, to repeat those lost in a failover. */
 export const RECENT_WRITES_MS = 60_000;
 
 /** Writes to Redis that a process remembers. */
@@ -353,10 +341,7 @@ export const CONNECTION_CHECK_MS = 5000;
 /** Open connections to `tokenwright serve`. */
 export const MAX_CONNECTIONS = 10_000;
 
-/**
- * Milliseconds for which `tokenwright serve` still takes new connections when it is told to stop, at
- * most.
- */
+/** Milliseconds for which `tokenwright serve` still takes connections while it stops, at most. */
 export const ACCEPT_MS = 1000;
 
 /** Milliseconds between two lines of `tokenwright serve` that count failed calls of its store. */
@@ -396,9 +381,7 @@ export const POOL_CONNECTIONS = 10;
 export const MAX_POOL_QUEUE = 1000;
 
 // A file that anybody can fill is a disk that anybody can fill.
-/**
- * Failed sign-ins that the audit log writes in one second, and as many other events that callers cause.
- */
+/** Failed sign-ins, and other events that callers cause, in the audit log in one second. */
 export const MAX_AUDITED_FAILURES = 50;
 
 // A program signs in again with each call.
