@@ -509,7 +509,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, records);
   }),
 
-  test('scopes: a long list that was read before is read anew after a change', async (store) => {
+  test('scopes: a long list that was read before is read again after a change', async (store) => {
     const record = newRecord('long', { scopes: longScopes('a'), requested: longScopes('b') });
     const next = { ...record, scopes: record.requested, requested: record.scopes, version: 2 };
     await store.insert(record);

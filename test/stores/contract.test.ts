@@ -532,7 +532,7 @@ describe('storeContract', () => {
     [ChangesArguments, 'arguments: no method changes its arguments'],
     [DropsMilliseconds, 'insert: stores times to the millisecond'],
     [OverwritesOnInsert, 'insert: rejects a taken id and leaves the first record untouched'],
-    [RemembersListsOfIds, 'scopes: a long list that was read before is read anew after a change'],
+    [RemembersListsOfIds, 'scopes: a long list that was read before is read again after a change'],
     [
       RemembersListsOfVersions,
       'scopes: a long list is removed with its record, also if the id is used again',
