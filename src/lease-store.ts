@@ -49,8 +49,8 @@ export interface UnspentLease {
  * - Each key and each window has a count of its own.
  * - If the store has a clock, such as that of a database server, that clock decides whether `until` has
  *   come. A process whose clock is late gets nothing of a window that has ended.
- * - It may refuse a window that begins only after the end of the next one, by its own clock. It never
- *   refuses the current window and the next one because of what was asked for others.
+ * - It may refuse a window that begins only after the end of the next one, by its own clock. If wants
+ *   have their `start`, it never refuses the current window or the next one because it has granted others.
  * - Granted uses stay granted, even if the server or the process ends. A store that cannot be sure of that
  *   rejects.
  *

@@ -33,7 +33,8 @@ const test = contractCase<LeaseStore>;
  *
  * A store passes when no case rejects and none is skipped. `open` must return an empty store each
  * time. The cases of `purge` wait for a moment until something has ended, and need a store whose clock is
- * not seconds ahead of the one of this machine. To see that several processes never get more than the limit together, run some of your own.
+ * not seconds ahead of the one of this machine. To see that several processes never get more than the
+ * limit together, run some of your own.
  *
  * @example
  * describe('my lease store', () => {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import type { LeaseStore, LeaseWant } from '../../src/lease-store.ts';
+import { windowOf, windowStart } from '../../src/limits/windows.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { leaseContract } from '../../src/testing/index.ts';
@@ -20,7 +21,8 @@ import { type LeaseEngine, type LeasePlace, openLeases, prepareLeases } from './
 import { refusalOf } from './support.ts';
 
 const urls = inject('servers');
-const DAY_MS = 86_400_000;
+/** In seconds. */
+const DAY = 86_400;
 const FAR = new Date('2100-01-01T00:00:00.000Z');
 const KEY = 'token/uses';
 
@@ -112,10 +114,11 @@ describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
 
     it('keeps the row of the current window for it when a process asks for a later one', async () => {
       const { store } = await setUp();
-      const today = Math.floor(Date.now() / DAY_MS);
+      const today = windowOf(Date.now(), DAY);
       const take = async (window: number) => {
-        const [start, until] = [window, window + 1].map((each) => new Date(each * DAY_MS));
-        return (await store.take([want({ window, start, until: until as Date, want: 7 })]))[0];
+        const [start, until] = [windowStart(window, DAY), windowStart(window + 1, DAY)];
+        const dates = { start: new Date(start), until: new Date(until) };
+        return (await store.take([want({ window, ...dates, want: 7 })]))[0];
       };
 
       expect(await take(today + 3)).toBe(0);

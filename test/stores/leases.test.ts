@@ -4,6 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/lease-store.ts';
+import { windowOf, windowStart } from '../../src/limits/windows.ts';
 import { MemoryLeaseStore } from '../../src/stores/memory-leases.ts';
 import {
   SqliteLeaseStore,
@@ -14,16 +15,12 @@ import { leaseContract, manualClock } from '../../src/testing/index.ts';
 import { codeOf, SCOPE, setUp } from '../support.ts';
 import { newFile, opened, PLACES } from './sqlite-handles.ts';
 
-const DAY_MS = 86_400_000;
+/** In seconds. */
+const DAY = 86_400;
 const FAR = new Date('2100-01-01T00:00:00.000Z');
 
 function want(fields: Partial<LeaseWant> = {}): LeaseWant {
   return { key: 'one/uses', window: 0, limit: 10, want: 1, until: FAR, ...fields };
-}
-
-function windowOf(window: number, ms: number): Pick<LeaseWant, 'window' | 'start' | 'until'> {
-  const [start, until] = [window, window + 1].map((each) => new Date(each * ms));
-  return { window, start, until: until as Date };
 }
 
 describe('memory lease store', () => {
@@ -116,9 +113,12 @@ describe('SqliteLeaseStore', () => {
 
   it('keeps the row of the current window for it when a process asks for a later one', async () => {
     const store = opened(SqliteLeaseStore.open(newFile()));
-    const today = Math.floor(Date.now() / DAY_MS);
-    const take = async (window: number) =>
-      (await store.take([want({ ...windowOf(window, DAY_MS), want: 7 })]))[0];
+    const today = windowOf(Date.now(), DAY);
+    const take = async (window: number) => {
+      const [start, until] = [windowStart(window, DAY), windowStart(window + 1, DAY)];
+      const dates = { start: new Date(start), until: new Date(until) };
+      return (await store.take([want({ window, ...dates, want: 7 })]))[0];
+    };
 
     expect(await take(today + 3)).toBe(0);
     expect(await take(today + 1)).toBe(7);

@@ -156,7 +156,10 @@ function textsFor(name: string) {
   };
 }
 
-/** The time of the server, in milliseconds. The whole statement uses one: of two, one could be before and one after an end. */
+/**
+ * The time of the server, in milliseconds. A whole statement uses the same: of two times, one could be
+ * before an end and one after it.
+ */
 const NOW = 'floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
 
 /**

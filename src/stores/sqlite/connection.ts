@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { TokenId } from '../../token.ts';
 import { cellsOf, connect, type OwnHandle, openFile, type SqliteHandle } from './client.ts';
 import {
+  areReplaced,
   type Fates,
   filesBehind,
   filesReplaced,
@@ -87,7 +88,7 @@ export class Connection {
    * @throws {TokenError} `store_corrupt`
    */
   confirm({ handle, files }: Opened): void {
-    if (files === undefined || files.areSame() || isWithoutLog(handle, files)) return;
+    if (!areReplaced(handle, files)) return;
     this.#isLost = true;
     throw filesReplaced();
   }

@@ -104,6 +104,11 @@ export function filesBehind(handle: SqliteHandle, path?: string): OpenFiles | un
   return typeof file === 'string' && file !== '' ? new OpenFiles(path ?? file, file) : undefined;
 }
 
+/** Whether the files are not those that the connection opened, so that a write to them may be lost. */
+export function areReplaced(handle: SqliteHandle, files: OpenFiles | undefined): boolean {
+  return files !== undefined && !files.areSame() && !isWithoutLog(handle, files);
+}
+
 /**
  * Whether the log is gone because the host left WAL mode, which SQLite allows only while no other
  * connection has the file open.

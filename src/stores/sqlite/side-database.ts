@@ -15,7 +15,7 @@ import {
   withWriteLock,
 } from './client.ts';
 import { type Delayed, LockQueue, type QueuedTask, rejectAll } from './lock-queue.ts';
-import { filesBehind, filesReplaced, isWithoutLog, type OpenFiles } from './open-files.ts';
+import { areReplaced, filesBehind, filesReplaced, type OpenFiles } from './open-files.ts';
 
 /** The content of a database beside the one of the tokens. */
 export interface SideSchema {
@@ -44,8 +44,9 @@ export class SideDatabase {
   readonly #files: OpenFiles | undefined;
   #own: OwnHandle | undefined;
 
-  private constructor(handle: SqliteHandle, path?: string) {
+  private constructor(handle: SqliteHandle, own?: OwnHandle, path?: string) {
     this.handle = handle;
+    this.#own = own;
     this.#files = filesBehind(handle, path);
   }
 
@@ -65,12 +66,7 @@ export class SideDatabase {
       const own = openFile(pathOrHandle);
       try {
         prepareDatabase(own, schema);
-        const database = new SideDatabase(
-          own,
-          pathOrHandle === ':memory:' ? undefined : resolve(pathOrHandle),
-        );
-        database.#own = own;
-        return database;
+        return new SideDatabase(own, own, resolve(pathOrHandle));
       } catch (error) {
         own.close();
         throw error;
@@ -146,9 +142,7 @@ export class SideDatabase {
 
   /** @throws {TokenError} `store_corrupt` */
   #checkFiles(): void {
-    const files = this.#files;
-    if (files === undefined || files.areSame() || isWithoutLog(this.handle, files)) return;
-    throw filesReplaced();
+    if (areReplaced(this.handle, this.#files)) throw filesReplaced();
   }
 
   #undo(): void {
