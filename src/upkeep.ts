@@ -85,7 +85,8 @@ export abstract class TokenUpkeep {
     const { events } = this.#parts;
     const { before, limit } = readInput(purgeInput, input);
     if (before.getTime() > now) {
-      throw new TokenError('invalid_request', 'before must not be later than now');
+      const message = 'before must not be later than now';
+      throw new TokenError('invalid_request', message, { member: 'before' });
     }
     const remove = (most: number) => this.#purgeSome(before, most);
     const onEnd = (count: number) => events.purged(count, now);

@@ -81,10 +81,12 @@ function networkOf(address: Address, bits: number): Address {
     : ipaddr.IPv6.networkAddressFromCIDR(text);
 }
 
-/** Turns a block of IPv4-mapped addresses into the IPv4 block. Returns any other block as it is. */
+/**
+ * Turns a block of IPv4-mapped addresses into the IPv4 block. Returns any other block as it is: one of
+ * fewer bits has a network that is not mapped.
+ */
 function unmapped({ network, bits }: Block): Block {
-  const isIPv6Block = network instanceof ipaddr.IPv6 && bits >= MAPPED_BITS;
-  if (!isIPv6Block || !isMapped(network)) return { network, bits };
+  if (!(network instanceof ipaddr.IPv6 && isMapped(network))) return { network, bits };
   return { network: network.toIPv4Address(), bits: bits - MAPPED_BITS };
 }
 

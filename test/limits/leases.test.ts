@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { LEASE_IDLE_MS } from '../../src/bounds.ts';
 import { CheckedLeaseStore } from '../../src/limits/checked-lease-store.ts';
 import { Leases } from '../../src/limits/leases.ts';
@@ -132,6 +132,18 @@ describe('a lease', () => {
     expect(store.takes[0]).toHaveLength(2);
   });
 
+  it('is fetched only for the limits of which nothing is left', async () => {
+    const setting = setUp();
+    const { leases, store, time } = setting;
+    const record = recordWith({ uses: 6400, rate: { uses: 6400, seconds: 60 } });
+    await spend(setting, record, { tries: 8 });
+    const { length } = store.takes;
+    time.now += 60_000;
+
+    expect(await leases.spendLater([record])).toBe(true);
+    expect(store.takes[length]).toMatchObject([{ key: `${record.id}/rate/60` }]);
+  });
+
   it('is given back when it is idle, but not while it is in use', async () => {
     const setting = setUp();
     const { leases, store } = setting;
@@ -165,7 +177,9 @@ describe('a lease', () => {
     await leases.close();
 
     expect(store.taken).toBe(20 + 2 * (await outcome));
+    const { length } = store.takes;
     await expect(leases.spendLater([record])).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(store.takes).toHaveLength(length);
   });
 
   it('is lost if its answer is lost, and never spent twice', async () => {
@@ -402,6 +416,28 @@ describe('a lease store that answers late', () => {
 
     expect(wantsOf(store)).toEqual([1, 1, 1, 1, 1]);
   });
+});
+
+it('a verification ends at its deadline if each lease arrives after its window', async () => {
+  const store = new RecordingLeases();
+  const time = { now: START };
+  const checked = new CheckedLeaseStore(store, { deadlineMs: 1000, onFailure: () => {} });
+  const now = () => {
+    time.now += 1000;
+    return time.now;
+  };
+  const leases = new Leases({ store: checked, deadlineMs: 1000, now });
+  let elapsedMs = 0;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => {
+    elapsedMs += 100;
+    return elapsedMs;
+  });
+  onTestFinished(() => clock.mockRestore());
+  const record = recordWith({ rate: { uses: 5, seconds: 1 } });
+
+  await expect(leases.spendLater([record])).rejects.toMatchObject({ code: 'store_unavailable' });
+  expect(store.takes.length).toBeGreaterThan(2);
+  expect(store.takes.length).toBeLessThan(11);
 });
 
 it('a clock that fails when a lease arrives refuses those that wait', async () => {

@@ -106,18 +106,19 @@ describe('limits of a token', () => {
     await expect(tokens.patch('ada', id, { limits: bad })).rejects.toEqual(refusal);
   });
 
-  it.each<TokenLimits>([{ uses: 1 }, { rate: { uses: 1, seconds: 1 } }])(
-    'need a service that counts uses: %j',
-    async (limits) => {
-      const { tokens } = setUp();
-      const { id } = await issue({ tokens }, { addresses: ['::1'] });
-      const change = { scopes: [SCOPE], limits };
+  it.each<[string, TokenLimits]>([
+    ['limits.uses', { uses: 1 }],
+    ['limits.rate', { rate: { uses: 1, seconds: 1 } }],
+  ])('need a service that counts uses: %s', async (member, limits) => {
+    const { tokens } = setUp();
+    const { id } = await issue({ tokens }, { addresses: ['::1'] });
+    const change = { scopes: [SCOPE], limits };
+    const refusal = { code: 'invalid_limits', details: { member } };
 
-      expect(await codeOf(issue({ tokens }, limits))).toBe('invalid_limits');
-      expect(await codeOf(tokens.modify('ada', id, change))).toBe('invalid_limits');
-      expect(await codeOf(tokens.patch('ada', id, { limits }))).toBe('invalid_limits');
-    },
-  );
+    await expect(issue({ tokens }, limits)).rejects.toMatchObject(refusal);
+    await expect(tokens.modify('ada', id, change)).rejects.toMatchObject(refusal);
+    await expect(tokens.patch('ada', id, { limits })).rejects.toMatchObject(refusal);
+  });
 });
 
 describe('a token with addresses', () => {
@@ -411,6 +412,15 @@ describe('a token with a limit on uses', () => {
     leases.take = async ([want]) => answer(want?.want ?? 0) as number[];
     const { tokens } = setUpLimits({}, leases);
     const { value } = await issue({ tokens }, { uses: 10 });
+
+    expect(await codeOf(tokens.verify(value, NEED))).toBe('store_corrupt');
+  });
+
+  it('makes verify fail with store_corrupt if only one of two answers is possible', async () => {
+    const leases = new RecordingLeases();
+    leases.take = async (wants) => wants.map(({ want }, index) => (index === 0 ? want : want + 1));
+    const { tokens } = setUpLimits({}, leases);
+    const { value } = await issue({ tokens }, { uses: 10, rate: { uses: 10, seconds: 60 } });
 
     expect(await codeOf(tokens.verify(value, NEED))).toBe('store_corrupt');
   });

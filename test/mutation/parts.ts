@@ -80,7 +80,7 @@ export const PARTS = {
   checks: {
     mutate: ['src/{checks,upkeep,derivation,imports,review}.ts'],
     tests: [
-      'test/service/{derive,import,lineage,quotas,reseal,states,stats,trouble,upkeep,verify}.test.ts',
+      'test/service/{derive,import,lineage,list,quotas,reseal,states,stats,trouble,upkeep,verify}.test.ts',
       'test/limits/limits.test.ts',
       'test/usage/review.test.ts',
       'test/http/review.test.ts',
@@ -99,7 +99,7 @@ export const PARTS = {
     mutate: ['src/http/!(openapi-*|docs-page).ts'],
     // The others run frameworks, or belong to the next part.
     tests: [
-      'test/http/!(growth|fuzz|hostile|raw|docs-page|mounts|middleware|openapi-document).test.ts',
+      'test/http/!(growth|under-load|fuzz|hostile|raw|docs-page|mounts|middleware|openapi-document).test.ts',
     ],
   },
   description: {

@@ -142,7 +142,7 @@ describe('import', () => {
 
     const error = await refusalOf(tokens.import(rowOf('sanctum', digest)));
 
-    expect(error.code).toBe('invalid_request');
+    expect(error).toMatchObject({ code: 'invalid_request', details: { member: 'digest' } });
     expect(error.message).toContain(`looks like ${kind}`);
     expect(error.message).toContain('its owner needs a new token');
     expect(error.message).not.toContain(digest.slice(-10));
@@ -417,6 +417,10 @@ describe('importMany', () => {
     const report = await tokens.importMany([row, row, { ...row, account: 'other' }]);
 
     expect(report).toEqual({ rows: 3, imported: 1, skipped: 1, refused: 1 });
+    expect(await refusalOf(tokens.import({ ...row, account: 'other' }))).toMatchObject({
+      code: 'invalid_request',
+      details: { member: 'digest' },
+    });
   });
 
   it('writes nothing with dryRun', async () => {

@@ -117,6 +117,16 @@ describe('invalid input', () => {
       { member: 'graceSeconds', min: 0, max: year },
     ],
     [
+      () => rotate({ ifVersion: 0 }),
+      'ifVersion must be a whole number of 1 or more; got 0',
+      { member: 'ifVersion' },
+    ],
+    [
+      () => issue({ limits: { uses: 0 } }),
+      'limits.uses must be a whole number of 1 or more; got 0',
+      { member: 'limits.uses' },
+    ],
+    [
       () => rotate({ grace: 1 }),
       'unknown member "grace"; did you mean graceSeconds? (known: activate, graceSeconds, cancel, ifVersion)',
     ],

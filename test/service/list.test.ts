@@ -528,7 +528,10 @@ describe('purge', () => {
     const at = (ms: number) => new Date(clock.now().getTime() + ms);
 
     expect(await tokens.purge({ before: at(0) })).toBe(0);
-    expect(await codeOf(tokens.purge({ before: at(1) }))).toBe('invalid_request');
+    await expect(tokens.purge({ before: at(1) })).rejects.toMatchObject({
+      code: 'invalid_request',
+      details: { member: 'before' },
+    });
     expect(await codeOf(tokens.purge({ before: new Date(Number.NaN) }))).toBe('invalid_request');
     expect(await codeOf(tokens.purge({ before: at(0), limit: 0 }))).toBe('invalid_request');
     expect(await codeOf(tokens.purge({} as never))).toBe('invalid_request');
