@@ -56,7 +56,7 @@ export const PARTS = {
       'test/service/!(time|growth).test.ts',
       'test/events.test.ts',
       'test/limits/limits.test.ts',
-      'test/http/{explain,limits,review}.test.ts',
+      'test/http/{address,explain,limits,review}.test.ts',
       'test/usage/{review,usage}.test.ts',
     ],
   },
