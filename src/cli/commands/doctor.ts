@@ -26,7 +26,7 @@ changes no token and no setting.`,
       help: 'also look for damage, which reads a whole SQLite file, report risks that no setting removes, find counts of tokens that are gone, and count the live tokens of each key',
     },
   },
-  json: '{ findings: [{ code, message }], countedSince, keys: [{ kid, values, secrets }] } where countedSince is from when uses are counted, and keys come with --full: live tokens that depend on each key, by their values and by the secrets it seals',
+  json: '{ findings: [{ code, message }], countedSince, keys: [{ kid, values, secrets }] } where countedSince is from when uses are counted, and keys come with --full, unless damage prevents it: live tokens that depend on each key, by their values and by the secrets it seals',
   exits: { 0: 'no problem was found', 1: STORE_FAULT, 3: 'a problem was found' },
   example: {
     call: 'doctor --store postgres://ada@db.internal/acme',
@@ -72,12 +72,27 @@ async function examine(
   const limits = isMissing ? [] : await leases.doctor();
   // These reads may fail because of a table that was already found to be unreadable.
   const gone = full && isReadable ? await goneFindings(usage.open(), store).catch(() => []) : [];
-  const keys = full ? await keyUse(store, systemClock.now().getTime()).catch(() => []) : undefined;
   return {
     findings: [...found, ...limits, ...(counts?.findings ?? []), ...gone],
     countedSince: counts?.since,
-    keys,
+    keys: full ? await keysIn(store, found) : undefined,
   };
+}
+
+/**
+ * Counts what depends on each key. Returns `undefined` if a store in which something was found cannot be
+ * read: an empty list would say that no token needs a key.
+ */
+async function keysIn(
+  store: TokenStore,
+  found: readonly StoreFinding[],
+): Promise<readonly KeyUse[] | undefined> {
+  try {
+    return await keyUse(store, systemClock.now().getTime());
+  } catch (error) {
+    if (found.length === 0) throw error;
+    return undefined;
+  }
 }
 
 /** Finds counts of tokens that are gone. Reads the ids of all tokens with counts. */

@@ -240,7 +240,10 @@ describe('doctor', () => {
     expect(await run(['doctor', '--data', data])).toMatchObject({ code: 0, stdout: '' });
     const found = await run(['doctor', '--data', data, '--full', '--json']);
     expect(found.code).toBe(3);
-    expect(JSON.parse(found.stdout).findings).toMatchObject([{ code: 'database_damaged' }]);
+    const report = JSON.parse(found.stdout);
+    expect(report.findings).toMatchObject([{ code: 'database_damaged' }]);
+    // It is not known which keys are in use: an empty list would say that none is.
+    expect(report).not.toHaveProperty('keys');
   });
 
   it.skipIf(redis === undefined)('finds nothing in a Redis without weak settings', async () => {
