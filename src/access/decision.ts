@@ -134,9 +134,9 @@ export class Decider {
     if (presented === undefined) return this.#refuse('malformed', now);
     const cached = source === 'store' ? undefined : reader.cached(presented.id, now);
     // A value that does not belong to the cached record may belong to a newer one.
-    const proof = cached && proofOf(presented, cached);
+    const proof = cached?.proofOf(presented);
     if (cached !== undefined && proof !== undefined) {
-      const claim = { presented, record: cached, proof, ancestors: NO_ANCESTORS };
+      const claim = { presented, record: cached.record, proof, ancestors: NO_ANCESTORS };
       return this.#judge(claim, reading, call);
     }
     return source === 'cache' ? undefined : this.#decideLater(presented, reading, call);

@@ -2,7 +2,8 @@ import { MAX_FOUND_TOGETHER } from '../bounds.ts';
 import { isTokenError } from '../errors.ts';
 import { copyMetadata } from '../metadata.ts';
 import type { Unsubscribe } from '../store.ts';
-import { copyLimits, frozenList, type TokenId, type TokenRecord } from '../token.ts';
+import { copyLimits, frozenList, type Proof, type TokenId, type TokenRecord } from '../token.ts';
+import { type PresentedValue, proofOf } from '../values/value.ts';
 import type { ChangedIds, CheckedStore, Found } from './checked-store.ts';
 import { RecordWeights } from './weights.ts';
 
@@ -30,7 +31,7 @@ export class RecordReader {
   readonly #store: CheckedStore;
   readonly #limits: CacheLimits;
   readonly #isCaching: boolean;
-  readonly #entries = new Map<TokenId, Entry>();
+  readonly #entries = new Map<TokenId, CachedRecord>();
   readonly #weights = new RecordWeights();
   /** Batches that were sent and not yet answered. */
   readonly #inFlight = new Set<Batch>();
@@ -55,19 +56,19 @@ export class RecordReader {
   }
 
   /** The cached record of a token, if it is fresh enough. */
-  cached(id: TokenId, now: number): TokenRecord | undefined {
-    const record = this.#fresh(id, now);
-    if (record !== undefined) this.#reads.hits += 1;
-    return record;
+  cached(id: TokenId, now: number): CachedRecord | undefined {
+    const entry = this.#fresh(id, now);
+    if (entry !== undefined) this.#reads.hits += 1;
+    return entry;
   }
 
   /** The cached records of several ids; `undefined` unless all of them are fresh enough. */
   cachedAll(ids: readonly TokenId[], now: number): readonly TokenRecord[] | undefined {
     const records: TokenRecord[] = [];
     for (const id of ids) {
-      const record = this.#fresh(id, now);
-      if (record === undefined) return undefined;
-      records.push(record);
+      const entry = this.#fresh(id, now);
+      if (entry === undefined) return undefined;
+      records.push(entry.record);
     }
     return records;
   }
@@ -135,10 +136,10 @@ export class RecordReader {
     if (this.#unsubscribe !== undefined) await this.#store.unwatch(this.#unsubscribe);
   }
 
-  #fresh(id: TokenId, now: number): TokenRecord | undefined {
+  #fresh(id: TokenId, now: number): CachedRecord | undefined {
     const entry = this.#entries.get(id);
     if (entry === undefined) return undefined;
-    if (this.#isFresh(entry, now)) return entry.record;
+    if (this.#isFresh(entry, now)) return entry;
     this.#drop(id);
     return undefined;
   }
@@ -185,7 +186,7 @@ export class RecordReader {
       const record = deepFrozen(found);
       // Inserted at the end: the entry with the oldest read is evicted first.
       this.#drop(id);
-      this.#entries.set(id, { record, steady: batch.steady, wall: batch.wall });
+      this.#entries.set(id, new CachedRecord(record, batch));
       this.#weights.add(record);
       this.#dropOldest();
     }
@@ -239,8 +240,27 @@ interface ReadStart {
   readonly wall: number;
 }
 
-interface Entry extends ReadStart {
+/** A record in the cache. It never changes: a newer one takes its place. */
+export class CachedRecord implements ReadStart {
   readonly record: TokenRecord;
+  readonly steady: number;
+  readonly wall: number;
+  /** The value that was compared last, if it is the current one. */
+  #current: PresentedValue | undefined;
+
+  constructor(record: TokenRecord, { steady, wall }: ReadStart) {
+    this.record = record;
+    this.steady = steady;
+    this.wall = wall;
+  }
+
+  /** How a value belongs to the record; see {@link proofOf}. A value that comes again is compared once. */
+  proofOf(presented: PresentedValue): Proof | undefined {
+    if (presented === this.#current) return 'current';
+    const proof = proofOf(presented, this.record);
+    if (proof === 'current') this.#current = presented;
+    return proof;
+  }
 }
 
 /**

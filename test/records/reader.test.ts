@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { type StoreFailure, TokenError } from '../../src/errors.ts';
 import type { TokenEvent } from '../../src/events.ts';
 import { CheckedStore } from '../../src/records/checked-store.ts';
-import { type CacheLimits, RecordReader } from '../../src/records/reader.ts';
+import { CachedRecord, type CacheLimits, RecordReader } from '../../src/records/reader.ts';
 import type { TokenStore, Unsubscribe } from '../../src/store.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import { manualClock } from '../../src/testing/index.ts';
@@ -45,6 +45,26 @@ function readerOf(store: TokenStore, onFailure: (failure: StoreFailure) => void 
   const checked = new CheckedStore(store, { isLocal: false, deadlineMs: 60_000, onFailure });
   return new RecordReader(checked, LIMITS);
 }
+
+describe('a cached record', () => {
+  it('says how each value belongs to it, in any order and as often as it is asked', () => {
+    const digestOf = (byte: number) => new Uint8Array(32).fill(byte);
+    const pending = { prefix: 'acme', kid: 'k1', digest: digestOf(2), graceSeconds: 0 };
+    const record = newRecord('a', { digest: digestOf(1), pending, previousDigest: digestOf(3) });
+    const cached = new CachedRecord(record, { steady: 0, wall: 0 });
+    const proofs = ['current', 'pending', 'previous', undefined] as const;
+    const values = proofs.map((_, index) => ({ id: record.id, digest: digestOf(index + 1) }));
+
+    for (const order of [
+      [0, 0, 1, 2, 3],
+      [3, 2, 1, 0],
+      [0, 3, 0, 1, 0],
+    ]) {
+      const found = order.map((index) => cached.proofOf(values[index] as (typeof values)[0]));
+      expect(found).toEqual(order.map((index) => proofs[index]));
+    }
+  });
+});
 
 describe('concurrent reads', () => {
   it('go to the store in one call', async () => {
@@ -797,7 +817,7 @@ async function acceptedTooLate(
   const verify = async () => {
     const began = { isRevoked, isGone: clock.now().getTime() >= goneFrom };
     const now = clock.now().getTime();
-    const found = reader.cached(ID, now) ?? (await reader.load(ID, now));
+    const found = reader.cached(ID, now)?.record ?? (await reader.load(ID, now));
     if (found?.revokedAt === undefined && (began.isRevoked || began.isGone)) tooLate += 1;
   };
   const running: Promise<void>[] = [];
