@@ -281,6 +281,21 @@ describe('bearerGuard', () => {
       }
     });
 
+    it('answers 403 if an ancestor of the token no longer covers the need', async () => {
+      const { guard, value, id, tokens } = await setUp();
+      const derived = await tokens.derive(value, { scopes: [ORDERS], ttlSeconds: 900 });
+      const authorization = `Bearer ${derived.value}`;
+      expect((await ask(guard, { authorization })).ok).toBe(true);
+      await tokens.patch(account, id, { scopes: ['GET:shop.example/bills'] });
+
+      const { ok, reason, response } = await ask(guard, { authorization });
+
+      expect([ok, reason, response?.status]).toEqual([false, 'ancestor_insufficient', 403]);
+      expect(response?.headers.get('www-authenticate')).toBe(
+        `Bearer realm="shop.example", error="insufficient_scope", scope="${ORDERS}$"`,
+      );
+    });
+
     it.each<[string, Sent, string]>([
       ['a named scope that is held', { need: { scope: ORDERS } }, 'ok'],
       ['a parsed scope that is held', { need: { scope: parseScope(ORDERS) } }, 'ok'],
