@@ -94,25 +94,22 @@ function isListOf<Item>(
     const isKnown = (item: unknown) => item === undefined || isItem(item);
     return Array.isArray(answer) && answer.length === count && answer.every(isKnown);
   } catch {
-    // A proxy, or a getter that throws.
+    // No object, a proxy, or a getter that throws.
     return false;
   }
 }
 
 function isTotals(answer: unknown): answer is UsageTotals {
-  if (typeof answer !== 'object' || answer === null) return false;
   const { uses, refusals, lastUsedAt } = answer as Partial<Record<keyof UsageTotals, unknown>>;
   return isCount(uses) && isCount(refusals) && (lastUsedAt === undefined || isTime(lastUsedAt));
 }
 
 function isUsage(answer: unknown): answer is UsageRecord {
-  if (typeof answer !== 'object' || answer === null) return false;
   const { refusals, scopes } = answer as Partial<Record<keyof UsageRecord, unknown>>;
   return isCount(refusals) && Array.isArray(scopes) && scopes.every(isUsedScope);
 }
 
 function isUsedScope(entry: unknown): entry is UsedScope {
-  if (typeof entry !== 'object' || entry === null) return false;
   const { scope, uses, lastUsedAt } = entry as Partial<Record<keyof UsedScope, unknown>>;
   return typeof scope === 'string' && isCount(uses) && isTime(lastUsedAt);
 }

@@ -113,6 +113,16 @@ describe('usage', () => {
     ['a number', [42]],
     ['null', [null]],
     ['a count below 0', [{ refusals: -1, scopes: [] }]],
+    [
+      'a getter that throws',
+      [
+        {
+          get refusals() {
+            throw new Error('no');
+          },
+        },
+      ],
+    ],
     ['a string as a count', [{ refusals: '1', scopes: [] }]],
     ['no scopes', [{ refusals: 0 }]],
     ['no time', [{ refusals: 0, scopes: [{ scope: SCOPE, uses: 1 }] }]],
@@ -282,6 +292,8 @@ describe('tokens', () => {
     );
     totals.mockResolvedValue([{ uses: 5, refusals: 0, lastUsedAt: new Date(0) }]);
     expect(await tokens.get('acme', token.id)).toMatchObject({ uses: 5 });
+    totals.mockResolvedValue([{ uses: 0, refusals: 3 }]);
+    expect(await tokens.get('acme', token.id)).not.toHaveProperty('usesUnknown');
   });
 
   it('have usesUnknown, and can be revoked, while the usage store is down', async () => {
