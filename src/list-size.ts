@@ -27,6 +27,15 @@ export function listBytes(list: readonly unknown[]): number {
   return bytes;
 }
 
+/** The bytes of both lists of a record, as {@link listBytes} counts them. Often they are one list. */
+export function bytesOfLists({
+  scopes,
+  requested,
+}: Readonly<Record<'scopes' | 'requested', readonly unknown[]>>): number {
+  const bytes = listBytes(scopes);
+  return bytes + (requested === scopes ? bytes : listBytes(requested));
+}
+
 /**
  * The objects around a scope that is in use. Its text is in memory twice, in the list and in the parts
  * of the parsed scope. Measured in total: 310 bytes for 31 characters, 440 for 121.

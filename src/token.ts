@@ -8,7 +8,7 @@ import {
   MAX_RECORD_BYTES,
 } from './bounds.ts';
 import { TokenError } from './errors.ts';
-import { listBytes } from './list-size.ts';
+import { bytesOfLists, listBytes } from './list-size.ts';
 import type { RequestReason, ScopeDiff } from './scope/index.ts';
 import { isCount, isTime } from './store-answers.ts';
 import { isAncestors, type TokenId } from './token-id.ts';
@@ -463,7 +463,7 @@ export function isRecord(record: unknown, id: TokenId): record is TokenRecord {
     candidate.scopes.length > 0 &&
     Array.isArray(candidate.requested) &&
     // NaN, which is never less, if one of them holds anything but texts.
-    listBytes(candidate.scopes) + listBytes(candidate.requested) <= MAX_RECORD_BYTES &&
+    bytesOfLists(candidate as TokenRecord) <= MAX_RECORD_BYTES &&
     isTime(candidate.createdAt) &&
     isTime(candidate.expiresAt) &&
     Number.isSafeInteger(candidate.version) &&
@@ -534,13 +534,10 @@ export function isPending(value: unknown): value is NonNullable<TokenRecord['pen
 }
 
 /** The bytes of the parts of a record whose size its owner chooses, as JSON. */
-export function recordBytes({
-  scopes,
-  requested,
-  metadata,
-  limits,
-}: Pick<TokenRecord, 'scopes' | 'requested' | 'metadata' | 'limits'>): number {
-  return listBytes(scopes) + listBytes(requested) + jsonBytes(metadata) + jsonBytes(limits);
+export function recordBytes(
+  record: Pick<TokenRecord, 'scopes' | 'requested' | 'metadata' | 'limits'>,
+): number {
+  return bytesOfLists(record) + jsonBytes(record.metadata) + jsonBytes(record.limits);
 }
 
 function jsonBytes(part: object | undefined): number {

@@ -54,6 +54,8 @@ export interface Call {
 interface Claim {
   readonly presented: PresentedValue;
   readonly record: TokenRecord;
+  /** Its value for display, if the record was cached. */
+  readonly masked: string | undefined;
   readonly proof: Proof | undefined;
   /** Empty until they are read. */
   readonly ancestors: Ancestors;
@@ -136,7 +138,8 @@ export class Decider {
     // A value that does not belong to the cached record may belong to a newer one.
     const proof = cached?.proofOf(presented);
     if (cached !== undefined && proof !== undefined) {
-      const claim = { presented, record: cached.record, proof, ancestors: NO_ANCESTORS };
+      const { record, masked } = cached;
+      const claim = { presented, record, masked, proof, ancestors: NO_ANCESTORS };
       return this.#judge(claim, reading, call);
     }
     return source === 'cache' ? undefined : this.#decideLater(presented, reading, call);
@@ -152,7 +155,7 @@ export class Decider {
     const { id } = presented;
     const record = await (source === 'store' ? reader.read(id, now) : reader.load(id, now));
     if (record === undefined) return this.#refuse('unknown', now, { id });
-    const claim = { presented, record, proof: proofOf(presented, record), ancestors: NO_ANCESTORS };
+    const claim = claimOf(presented, record);
     return this.#judge(claim, reading, call) as Promise<Verdict>;
   }
 
@@ -241,14 +244,14 @@ export class Decider {
 
   #allow(claim: Claim, { by, above }: Grants, now: number): Verdict {
     const { events, usage, lineages } = this.#parts;
-    const { record, ancestors } = claim;
+    const { record, masked, ancestors } = claim;
     const grantedBy = by.toString();
     events.verified(record, grantedBy, now);
     usage?.used(record.id, grantedBy, now);
     // A use of a token is also a use of each ancestor.
     for (const grant of above) usage?.used(grant.id, grant.by.toString(), now);
     this.#activate(claim, now);
-    const token = tokenOf(lineages.within(record, ancestors), now);
+    const token = tokenOf(lineages.within(record, ancestors), now, masked);
     return Object.freeze({ ok: true, token, grantedBy });
   }
 
@@ -370,7 +373,7 @@ export class Decider {
     const { id } = presented;
     const record = await reader.read(id, now);
     if (record === undefined) return { reason: 'unknown', id };
-    const claim = { presented, record, proof: proofOf(presented, record), ancestors: NO_ANCESTORS };
+    const claim = claimOf(presented, record);
     const reason = this.#refusalOf(record, claim.proof, now);
     if (reason !== undefined) return { reason, claim, narrowed: record };
     const ancestors = await lineages.read(record, now);
@@ -422,8 +425,13 @@ function refusalOf(
   return state === 'active' ? undefined : state;
 }
 
-function withAncestors({ presented, record, proof }: Claim, ancestors: Ancestors): Claim {
-  return { presented, record, proof, ancestors };
+function claimOf(presented: PresentedValue, record: TokenRecord): Claim {
+  const proof = proofOf(presented, record);
+  return { presented, record, masked: undefined, proof, ancestors: NO_ANCESTORS };
+}
+
+function withAncestors({ presented, record, masked, proof }: Claim, ancestors: Ancestors): Claim {
+  return { presented, record, masked, proof, ancestors };
 }
 
 /** The token and its ancestors, without those whose uses are not counted. */

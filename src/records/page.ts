@@ -1,4 +1,4 @@
-import { listBytes } from '../list-size.ts';
+import { bytesOfLists } from '../list-size.ts';
 import type { PageQuery } from '../store.ts';
 import { recordBytes, type TokenRecord } from '../token.ts';
 
@@ -37,7 +37,7 @@ export function isLast(
 ): boolean {
   if (records.length >= limit) return false;
   let bytes = 0;
-  for (const { scopes, requested } of records) bytes += listBytes(scopes) + listBytes(requested);
+  for (const record of records) bytes += bytesOfLists(record);
   return bytes < maxBytes;
 }
 

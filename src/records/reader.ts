@@ -3,7 +3,7 @@ import { isTokenError } from '../errors.ts';
 import { copyMetadata } from '../metadata.ts';
 import type { Unsubscribe } from '../store.ts';
 import { copyLimits, frozenList, type Proof, type TokenId, type TokenRecord } from '../token.ts';
-import { type PresentedValue, proofOf } from '../values/value.ts';
+import { maskValue, type PresentedValue, proofOf } from '../values/value.ts';
 import type { ChangedIds, CheckedStore, Found } from './checked-store.ts';
 import { RecordWeights } from './weights.ts';
 
@@ -245,6 +245,8 @@ export class CachedRecord implements ReadStart {
   readonly record: TokenRecord;
   readonly steady: number;
   readonly wall: number;
+  /** Its value for display, the same in all tokens that are shown of it. */
+  readonly masked: string;
   /** The value that was compared last, if it is the current one. */
   #current: PresentedValue | undefined;
 
@@ -252,6 +254,7 @@ export class CachedRecord implements ReadStart {
     this.record = record;
     this.steady = steady;
     this.wall = wall;
+    this.masked = maskValue(record);
   }
 
   /** How a value belongs to the record; see {@link proofOf}. A value that comes again is compared once. */

@@ -41,7 +41,7 @@ export class TokenView {
   }
 
   #drafts(records: readonly TokenRecord[], now: number): Draft[] {
-    const drafts = records.map((record) => draftOf(record, now, this.#valueOf(record)));
+    const drafts = records.map((record) => this.#draftOf(record, now));
     const [first, ...others] = drafts.filter(({ value }) => value !== undefined);
     if (first !== undefined) this.#events.revealed(first.account, 1 + others.length, now);
     return drafts;
@@ -50,22 +50,29 @@ export class TokenView {
   /**
    * The value of a revoked token stays hidden: it would only serve somebody who can undo the revocation.
    */
-  #valueOf(record: TokenRecord): string | undefined {
-    return record.revokedAt === undefined ? this.#values.reveal(record) : undefined;
+  #draftOf(record: TokenRecord, now: number): Draft {
+    const draft = draftOf(record, now);
+    const value = record.revokedAt === undefined ? this.#values.reveal(record) : undefined;
+    if (value !== undefined) draft.value = value;
+    return draft;
   }
 }
 
 /** A token that is still being built. */
 type Draft = { -readonly [member in keyof Token]: Token[member] };
 
-/** A record as its account sees it, without its value. */
-export function tokenOf(record: TokenRecord, now: number): Token {
-  return Object.freeze(draftOf(record, now, undefined));
+/**
+ * A record as its account sees it, without its value.
+ *
+ * @param masked its value for display, if that is known
+ */
+export function tokenOf(record: TokenRecord, now: number, masked?: string): Token {
+  return Object.freeze(draftOf(record, now, masked));
 }
 
 /** As {@link tokenOf}, with its use if there was any. */
 export function usedTokenOf(record: TokenRecord, now: number, totals: UsageTotals): Token {
-  const draft = draftOf(record, now, undefined);
+  const draft = draftOf(record, now);
   addUse(draft, totals);
   return Object.freeze(draft);
 }
@@ -76,19 +83,20 @@ function addUse(draft: Draft, totals: UsageTotals | undefined): void {
   draft.lastUsedAt = totals.lastUsedAt;
 }
 
-function draftOf(record: TokenRecord, now: number, value: string | undefined): Draft {
+function draftOf(record: TokenRecord, now: number, masked = maskValue(record)): Draft {
+  const scopes = frozenList(record.scopes);
   const token: Draft = {
     id: record.id,
     account: record.account,
-    scopes: frozenList(record.scopes),
-    requested: frozenList(record.requested),
+    scopes,
+    // Often the same list.
+    requested: record.requested === record.scopes ? scopes : frozenList(record.requested),
     createdAt: new Date(record.createdAt),
     expiresAt: new Date(record.expiresAt),
     version: record.version,
     state: stateOf(record, now),
-    masked: maskValue(record),
+    masked,
   };
-  if (value !== undefined) token.value = value;
   const parent = record.ancestors?.at(-1);
   if (parent !== undefined) token.parent = parent;
   if (record.name !== undefined) token.name = record.name;

@@ -1,4 +1,5 @@
 import { TokenError } from '../errors.ts';
+import { bytesOfLists } from '../list-size.ts';
 import { copyMetadata } from '../metadata.ts';
 import type {
   AccountQuota,
@@ -17,7 +18,7 @@ import {
   type TokenState,
 } from '../token.ts';
 import { pendingText, readPending } from './pending.ts';
-import { bytesOfLists, quotaExceeded, scanned } from './rows.ts';
+import { quotaExceeded, scanned } from './rows.ts';
 
 /**
  * Stores tokens in this process: for tests, and for a single process that may lose everything when

@@ -96,11 +96,6 @@ export function scanned(records: TokenRecord[], { limit }: ScanQuery): ScannedRe
   return { records, ...(last !== undefined && { next: last.id }) };
 }
 
-/** The part of a record that counts towards the `maxBytes` of a page. */
-export function bytesOfLists(record: Pick<TokenRecord, 'scopes' | 'requested'>): number {
-  return listBytes(record.scopes) + listBytes(record.requested);
-}
-
 /** The remembered lists of records, by id. */
 export type KnownListsById = ReadonlyMap<string, KnownLists>;
 

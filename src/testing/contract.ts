@@ -10,7 +10,7 @@ import {
   assertSameSet,
   assertTaken,
   bytesOf,
-  bytesOfLists,
+  bytesOfAll,
   DAY,
   deepFreeze,
   facts,
@@ -827,7 +827,7 @@ export const storeContract: readonly StoreContractCase[] = [
       const page = await store.page(pageOf('acme', { maxBytes }));
       assertSame(page, expected.slice(0, page.length));
       const isWhole = page.length === expected.length;
-      assert.ok(isWhole || bytesOfLists(page) >= maxBytes, `ends before ${maxBytes} bytes`);
+      assert.ok(isWhole || bytesOfAll(page) >= maxBytes, `ends before ${maxBytes} bytes`);
     }
   }),
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { listBytes } from '../list-size.ts';
+import { bytesOfLists } from '../list-size.ts';
 import type { AccountQuota, PageQuery, TokenStore } from '../store.ts';
 import { TOKEN_STATES, type TokenId, type TokenRecord, type TokenState } from '../token.ts';
 
@@ -134,10 +134,8 @@ export function recordWithLists(label: string, ms: number, length: number): Toke
   return newRecord(label, { createdAt: later(ms), scopes, requested });
 }
 
-export function bytesOfLists(records: readonly TokenRecord[]): number {
-  return records
-    .map(({ scopes, requested }) => listBytes(scopes) + listBytes(requested))
-    .reduce((sum, bytes) => sum + bytes, 0);
+export function bytesOfAll(records: readonly TokenRecord[]): number {
+  return records.map(bytesOfLists).reduce((sum, bytes) => sum + bytes, 0);
 }
 
 export function quotaOf(tokens: number, liveAt = later(0)): AccountQuota {

@@ -1,8 +1,9 @@
 import { MAX_REDIS_COUNTED, MAX_REDIS_SCAN } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
+import { bytesOfLists } from '../../list-size.ts';
 import type { AccountQuota, PageQuery, ScannedRecords, ScanQuery } from '../../store.ts';
 import { isListed, type ListedState, type TokenId, type TokenRecord } from '../../token.ts';
-import { bytesOfLists, type RowReader } from '../rows.ts';
+import type { RowReader } from '../rows.ts';
 import { corruptRecord, type Driver, isReply, throwTokenError } from './driver.ts';
 import { FailoverGuard } from './failover-guard.ts';
 import {

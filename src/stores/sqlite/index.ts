@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SQLITE_STEP } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
+import { bytesOfLists } from '../../list-size.ts';
 import type {
   AccountQuota,
   DoctorOptions,
@@ -15,7 +16,7 @@ import type {
 import type { ListedState, TokenId, TokenRecord } from '../../token.ts';
 import type { KnownLists } from '../list-memory.ts';
 import { purgedOf } from '../purged.ts';
-import { bytesOfLists, COLUMNS, quotaExceeded, RowReader, scanned, toValues } from '../rows.ts';
+import { COLUMNS, quotaExceeded, RowReader, scanned, toValues } from '../rows.ts';
 import { Checkpoints } from './checkpoints.ts';
 import {
   cellsOf,
