@@ -36,15 +36,18 @@ export function readNeed(need: Need, routes: Routes | undefined): NeedReading {
 }
 
 function readNeedOf(need: Need, routes: Routes | undefined): NeedReading {
-  if (isReadRequest(need)) return { ok: true, need: routed(need, routes) };
   if ('scope' in need) {
     // Together with a part of a request, one of the two would be ignored.
     if ('method' in need || 'domain' in need || 'target' in need) throw needRequired();
     return { ok: true, need: readScope(need.scope) };
   }
-  if (!('method' in need && 'domain' in need && 'target' in need)) throw needRequired();
-  const reading = readRoutedRequest(need, routes);
-  return reading.ok ? { ok: true, need: reading.request } : reading;
+  // Before the check for a request that was read, because nearly all requests are not.
+  if ('method' in need && 'domain' in need && 'target' in need) {
+    const reading = readRoutedRequest(need, routes);
+    return reading.ok ? { ok: true, need: reading.request } : reading;
+  }
+  if (!isReadRequest(need)) throw needRequired();
+  return { ok: true, need: routed(need, routes) };
 }
 
 function readScope(value: Scope | string): Scope {
