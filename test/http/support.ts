@@ -3,6 +3,7 @@ import { type Authenticate, type TokenHandlerOptions, tokenHandler } from '../..
 import {
   generateKey,
   MemoryTokenStore,
+  MemoryUsageStore,
   TokenService,
   type TokenServiceOptions,
 } from '../../src/index.ts';
@@ -90,6 +91,16 @@ export interface SetUpOptions
   /** `null` for a service without a catalog. @default CATALOG */
   readonly catalog?: readonly string[] | null;
 }
+
+/** Turns on every feature. */
+export const EVERYTHING: SetUpOptions = {
+  introspection: { authenticate: ({ username }) => username },
+  revocation: true,
+  derivation: true,
+  limiter: { waitSeconds: async () => 0, failed: async () => 0, succeeded: () => {} },
+  clientAddress: () => '192.0.2.1',
+  usage: { store: new MemoryUsageStore() },
+};
 
 /** A service with a catalog, a manual clock, and accounts such as `ada` and `bob`. */
 export function setUp({

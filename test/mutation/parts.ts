@@ -99,7 +99,7 @@ export const PARTS = {
     mutate: ['src/http/!(openapi-*|docs-page).ts'],
     // The others run frameworks, or belong to the next part.
     tests: [
-      'test/http/!(growth|under-load|fuzz|hostile|raw|docs-page|mounts|middleware|openapi-document).test.ts',
+      'test/http/!(growth|under-load|fuzz|hostile|raw|docs-page|mounts|middleware|openapi-document|openapi-client).test.ts',
     ],
   },
   description: {
