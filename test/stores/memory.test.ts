@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { bytesOfLists } from '../../src/list-size.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
@@ -49,6 +50,40 @@ describe('scope lists in a memory store', () => {
     expect((await find(two)).scopes).toEqual(scopes);
   });
 
+  it('are one array if a record was granted what it requested', async () => {
+    const one = newRecord('one', { requested: [...newRecord('one').scopes] });
+    const { scopes, requested } = await (await setUp(one)).find(one);
+
+    expect(requested).toBe(scopes);
+  });
+
+  it.each([
+    ['the first of them', ['GET:shop.example/a']],
+    ['more than them', ['GET:shop.example/a', 'GET:shop.example/b', 'GET:shop.example/c']],
+    ['another one', ['GET:shop.example/a', 'GET:shop.example/c']],
+  ])('are two if it requested %s', async (_, requested) => {
+    const scopes = ['GET:shop.example/a', 'GET:shop.example/b'];
+    const one = newRecord('one', { scopes, requested });
+    const { find } = await setUp(one);
+
+    expect(await find(one)).toMatchObject({ scopes, requested });
+  });
+
+  it('end a page that has grown to maxBytes', async () => {
+    const records = Array.from({ length: 9 }, (_, index) => newRecord(`n${index}`));
+    const { store } = await setUp(...records);
+    const bytes = bytesOfLists(records[0] as TokenRecord);
+    const page = async (maxBytes: number) => {
+      const liveAt = (records[0] as TokenRecord).createdAt;
+      return (await store.page({ account: 'acme', limit: 9, liveAt, maxBytes })).length;
+    };
+
+    expect(await page(1)).toBe(1);
+    expect(await page(2 * bytes)).toBe(2);
+    expect(await page(2 * bytes + 1)).toBe(3);
+    expect(await page(9 * bytes)).toBe(9);
+  });
+
   it('stay cached while another record uses them', async () => {
     const [one, two] = [newRecord('one'), newRecord('two')];
     const { store, find } = await setUp(one, two);
@@ -64,6 +99,13 @@ describe('scope lists in a memory store', () => {
     [
       'replaced',
       (store, one) => store.replace({ ...one, version: 2, scopes: ['a'], requested: ['b'] }),
+    ],
+    [
+      'replaced by one that still has the scopes that it had requested, too',
+      async (store, one) => {
+        await store.replace({ ...one, version: 2, requested: one.scopes });
+        await store.replace({ ...one, version: 3, scopes: ['a'], requested: ['b'] });
+      },
     ],
     ['purged', (store) => store.purge(new Date('2102-01-01T00:00:00.000Z'), 10)],
   ])('are evicted when the last record that used them is %s', async (_, leave) => {
