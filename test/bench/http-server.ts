@@ -2,8 +2,9 @@
 // not. Arguments: the framework and the guard. It sends its port and what to put into the
 // Authorization header, and answers each message with the CPU it has used, in microseconds, and
 // its heap, in bytes. As framework `service`, it is the token service itself.
+import { hash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,6 +16,7 @@ import {
   type BearerGuard,
   bearerGuard,
   fixedAccounts,
+  type GuardOutcome,
   sendResponse,
   tokenHandler,
   toNodeListener,
@@ -56,6 +58,22 @@ async function ours(maxStaleMs: number): Promise<Guarding> {
   return { guard: bearerGuard({ tokens, domain: 'shop.example' }), values };
 }
 
+/** The least that a check of a stored token can be: a hash, a map, the expiry and a set of scopes. */
+async function byHand(): Promise<Guarding> {
+  const values = dummies();
+  const expiresAt = Date.now() + 3_600_000;
+  const records = new Map(
+    values.map((value) => [hash('sha256', value), { expiresAt, scopes: new Set(SCOPES) }]),
+  );
+  const guard = ({ method, url, headers }: IncomingMessage): Partial<GuardOutcome> => {
+    const record = records.get(hash('sha256', bearerIn(headers.authorization)));
+    const isLive = record !== undefined && record.expiresAt > Date.now();
+    if (isLive && record.scopes.has(`${method}:shop.example${url}`)) return { ok: true };
+    return { ok: false, response: new Response(null, { status: 401 }) };
+  };
+  return { guard: guard as unknown as BearerGuard, values };
+}
+
 async function jose(): Promise<Guarding> {
   const key = crypto.getRandomValues(new Uint8Array(32));
   const sign = (_: unknown, i: number) =>
@@ -81,6 +99,7 @@ const GUARDS: Readonly<Record<string, () => Promise<Guarding>>> = {
   'an empty one': async () => ({ isEmpty: true, values: dummies() }),
   cached: () => ours(60_000),
   uncached: () => ours(0),
+  'by hand': byHand,
   jose,
   async 'better-auth'() {
     const { verify, values } = await betterAuthKeys([...NAMES], 'e', COUNT);

@@ -20,7 +20,7 @@ const SUSTAINED_CONNECTIONS = 64;
 const SUSTAINED_SECONDS = 60;
 const SLICE_SECONDS = 10;
 const GUARDS = (
-  process.env['GUARDS'] ?? 'none,an empty one,cached,uncached,jose,better-auth'
+  process.env['GUARDS'] ?? 'none,an empty one,cached,uncached,by hand,jose,better-auth'
 ).split(',');
 const FRAMEWORKS = (process.env['FRAMEWORKS'] ?? 'node:http,Hono,Fastify').split(',');
 const script = new URL('http-server.ts', import.meta.url);
