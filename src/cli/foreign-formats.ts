@@ -62,7 +62,8 @@ function readFormat(text: string, flag: string): ForeignFormat {
 }
 
 function prefixAndLength(rest: string) {
-  const [prefix = '', length] = rest.split(':');
+  const [prefix = '', length, ...more] = rest.split(':');
+  if (more.length > 0) throw usageError('a prefix and a length are all that it takes');
   return { prefix, ...(length !== undefined && { length: Number(length) }) };
 }
 

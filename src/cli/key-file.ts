@@ -116,7 +116,8 @@ export function replaceKeys(
       writeFileSync(handle, `${JSON.stringify(keys, null, 2)}\n`);
       fsyncSync(handle);
       renameSync(draft, file);
-      syncFolder(dirname(file));
+      // So that the new name survives a power failure, too.
+      fsyncPath(resolve(dirname(file)));
       return keys;
     } finally {
       closeSync(handle);
@@ -136,9 +137,4 @@ function openDraft(draft: string): number {
       `${draft} exists: another command is changing the keys, or one was interrupted; in that case, remove it`,
     );
   }
-}
-
-/** Makes the new name survive a power failure, too. Windows has no such call. */
-function syncFolder(folder: string): void {
-  if (process.platform !== 'win32') fsyncPath(resolve(folder));
 }

@@ -72,8 +72,12 @@ export function readOrMake(
   }
 }
 
-/** Waits until a file, or the names in a folder, are on disk. */
+/**
+ * Waits until a file, or the names in a folder, are on disk. Does nothing on Windows, which has no such call
+ * for a folder or for a file that is open to be read.
+ */
 export function fsyncPath(path: string): void {
+  if (process.platform === 'win32') return;
   const handle = openSync(path, 'r');
   try {
     fsyncSync(handle);

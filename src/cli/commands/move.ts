@@ -8,7 +8,13 @@ import { type Progress, progressOn } from '../progress.ts';
 import { readSettings, readVariable, STORE_SETTINGS } from '../settings.ts';
 import { backUp } from '../stores/backup.ts';
 import { type Compared, type Copied, compareRecords, copyRecords } from '../stores/copy.ts';
-import { requireSqlite, type StoreTarget, storeTarget, withStore } from '../stores/open.ts';
+import {
+  requireSqlite,
+  type StoreTarget,
+  storeTarget,
+  withCopyTarget,
+  withStore,
+} from '../stores/open.ts';
 import { type EngineName, parseStoreUrl } from '../stores/url.ts';
 
 const BACKUP_NOTE =
@@ -158,22 +164,18 @@ async function copy(from: StoreTarget, to: StoreTarget, progress: Progress): Pro
     if (first.done || first.value.length === 0) {
       throw inputError(`${from.name} holds no records: there is nothing to copy`);
     }
-    const opened = await to.open();
-    try {
-      await opened.migrate?.();
-      const copied = await copyRecords(source, opened.store, progress.of('copied'));
-      const compared = await compareRecords(source, opened.store, progress.of('compared'));
+    return withCopyTarget(to, async (store) => {
+      const copied = await copyRecords(source, store, progress.of('copied'));
+      const compared = await compareRecords(source, store, progress.of('compared'));
       let target = 0;
-      for await (const records of stepsOf(opened.store)) target += records.length;
+      for await (const records of stepsOf(store)) target += records.length;
       return outcomeOf({
         from: from.name,
         to: to.name,
         ...copied,
         compared: { ...compared, target },
       });
-    } finally {
-      await opened.close();
-    }
+    });
   });
 }
 

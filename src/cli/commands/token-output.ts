@@ -175,7 +175,7 @@ const VERDICT_REASONS: Readonly<Record<string, string>> = {
 };
 
 export function explanationOutcome(explanation: ExplanationJson, need: WrittenNeed): Outcome {
-  const { allowed, reason, grantedBy, nearest, smallest, known, suggestions } = explanation;
+  const { allowed, reason, grantedBy, nearest, needed, smallest, known, suggestions } = explanation;
   const rows = [
     [allowed ? 'allowed' : 'refused', describeNeed(need)],
     ...(reason === undefined ? [] : [['reason', `${reason}: ${reasonInWords(reason)}`] as const]),
@@ -184,7 +184,8 @@ export function explanationOutcome(explanation: ExplanationJson, need: WrittenNe
       ? []
       : [['nearest', `${nearest.scope}, but its ${nearest.failed} does not match`] as const]),
     ...(smallest === undefined ? [] : [['enough', smallest] as const]),
-    ...(known || suggestions.length > 0 || reason === undefined
+    // What an ambiguous request needs cannot be told, nor whether a catalog knows it.
+    ...(known || suggestions.length > 0 || reason === undefined || needed === ''
       ? []
       : [['catalog', 'does not know it'] as const]),
     ...(suggestions.length === 0

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, lstatSync, openSync, readFileSync, realpathSync } from 'node:fs';
+import { closeSync, existsSync, lstatSync, openSync, readSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { withDeadline } from '../../deadline.ts';
@@ -67,8 +67,16 @@ export function storeTarget({ store: url, table, data }: StoreSettings): StoreTa
   );
 }
 
-/** A database cannot be reached now, but perhaps a moment later. */
-class StoreUnreachable extends TokenError {}
+/** An outage whose message names the store. */
+class StoreOutage extends TokenError {
+  /** Whether it may be over a moment later. */
+  readonly isTransient: boolean;
+
+  constructor(message: string, { isTransient = false } = {}) {
+    super('store_unavailable', message);
+    this.isTransient = isTransient;
+  }
+}
 
 export interface RetryOptions {
   /** How long to retry. */
@@ -94,7 +102,8 @@ export async function openWithRetry(
     try {
       return await open();
     } catch (error) {
-      if (!(error instanceof StoreUnreachable) || performance.now() + pauseMs > until) throw error;
+      const isTransient = error instanceof StoreOutage && error.isTransient;
+      if (!isTransient || performance.now() + pauseMs > until) throw error;
       if (tries === 1) onWait(`${error.message}; trying again for ${waitSeconds} s`);
     }
     await delay(pauseMs);
@@ -123,11 +132,42 @@ export async function withStore<Result>(
   try {
     return await use(opened);
   } catch (error) {
-    if (!isTokenError(error) || error.code !== 'store_unavailable') throw error;
-    const findings = await doctor(opened.store).catch(() => []);
-    const schema = findings.find(({ code }) => code.startsWith('schema_'));
-    const reason = schema === undefined ? error.message : messageOf(schema);
-    throw new TokenError('store_unavailable', `${target.name}: ${reason}`);
+    throw await named(error, target, opened.store);
+  } finally {
+    await opened.close();
+  }
+}
+
+/** Adds the name of a store to an outage, and what is wrong with its table. */
+async function named(error: unknown, { name }: StoreTarget, store: TokenStore): Promise<unknown> {
+  const isOutage = isTokenError(error) && error.code === 'store_unavailable';
+  if (!isOutage || error instanceof StoreOutage) return error;
+  const findings = await doctor(store).catch(() => []);
+  const schema = findings.find(({ code }) => code.startsWith('schema_'));
+  return new StoreOutage(`${name}: ${schema === undefined ? error.message : messageOf(schema)}`);
+}
+
+/**
+ * Opens the store that another one is copied to, makes its table, and closes it after use. Its outages
+ * name it, unlike those of the other store.
+ *
+ * @throws {TokenError} `store_unavailable`
+ */
+export async function withCopyTarget<Result>(
+  target: StoreTarget,
+  use: (store: TokenStore) => Promise<Result>,
+): Promise<Result> {
+  const opened = await target.open();
+  const { store } = opened;
+  try {
+    await opened.migrate?.();
+    return await use(store);
+  } catch (error) {
+    const answers = await doctor(store).then(
+      () => true,
+      () => false,
+    );
+    throw answers ? error : await named(error, target, store);
   } finally {
     await opened.close();
   }
@@ -234,8 +274,14 @@ function fileBeside<Store>(tokens: string, name: string, open: (path: string) =>
 /** Whether SQLite may use a file: it begins like its own, or is empty, missing or not plain. */
 function isSqlite(file: string): boolean {
   if (!existsSync(file) || !lstatSync(realpathSync(file)).isFile()) return true;
-  const start = readFileSync(file).subarray(0, SQLITE_START.length).toString('latin1');
-  return start === '' || start === SQLITE_START;
+  const handle = openSync(file, 'r');
+  try {
+    const start = Buffer.alloc(SQLITE_START.length);
+    const length = readSync(handle, start);
+    return length === 0 || start.toString('latin1') === SQLITE_START;
+  } finally {
+    closeSync(handle);
+  }
 }
 
 const SQLITE_START = 'SQLite format 3\0';
@@ -277,8 +323,8 @@ function databaseTarget(url: string, table: string | undefined): StoreTarget {
       } catch (error) {
         await close();
         const reason = connectReason(error);
-        const Failure = isPermanent(reason) ? TokenError : StoreUnreachable;
-        throw new Failure('store_unavailable', `${name} cannot be used: ${reason}`);
+        const isTransient = !isPermanent(reason);
+        throw new StoreOutage(`${name} cannot be used: ${reason}`, { isTransient });
       }
       return { ...opened, usage, leases, close };
     },

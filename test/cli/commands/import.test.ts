@@ -259,6 +259,7 @@ describe('serve --foreign', () => {
     ['auth0', '--foreign (TOKENWRIGHT_FOREIGN) must be sanctum[:PREFIX], better-auth'],
     ['unkey', 'unkey takes a prefix of 1 to 64 letters'],
     ['better-auth:old_:1', 'length must be a whole number from 16 to 512'],
+    ['keypal:k_:48:1', 'a prefix and a length are all that it takes'],
     ['sha256:own', 'sha256:NAME:PATTERN'],
     ['sha256:own:(', 'not a regular expression'],
     ['sanctum,sanctum:x_', 'there are two formats with the name sanctum'],

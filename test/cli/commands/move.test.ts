@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { progressOn } from '../../../src/cli/progress.ts';
 import { compareRecords, copyRecords } from '../../../src/cli/stores/copy.ts';
-import { storeTarget } from '../../../src/cli/stores/open.ts';
-import { generateKey, MemoryTokenStore, TokenService } from '../../../src/index.ts';
+import { storeTarget, withCopyTarget } from '../../../src/cli/stores/open.ts';
+import { generateKey, MemoryTokenStore, TokenError, TokenService } from '../../../src/index.ts';
 import type { TokenStore } from '../../../src/store.ts';
 import { SqliteTokenStore } from '../../../src/stores/sqlite/index.ts';
 import { faults, withFaults } from '../../../src/testing/index.ts';
@@ -23,6 +23,10 @@ import {
   serve,
   serviceOn,
 } from '../support.ts';
+
+async function outage(): Promise<never> {
+  throw new TokenError('store_unavailable', 'the store is down');
+}
 
 const SCOPE = 'GET:shop.example/orders';
 
@@ -317,6 +321,27 @@ describe('copy', () => {
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toContain('holds no records: there is nothing to copy');
     expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('says which store cannot be reached', async () => {
+    const from = await fileWith(records());
+
+    const refused = await run(['copy', '--from', from, '--to', 'redis://127.0.0.1:1']);
+
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toMatch(/^tokenwright: Redis at 127\.0\.0\.1:1 cannot be used: /);
+  });
+
+  it.each([
+    ['names the target if that no longer answers', outage, /^the target: the store is down$/],
+    ['does not name it if it still answers', async () => [], /^the store is down$/],
+  ])('%s', async (_, answer, message) => {
+    const store = Object.assign(new MemoryTokenStore(), { doctor: answer });
+    const close = vi.fn();
+    const target = { name: 'the target', open: async () => ({ store, close }) };
+
+    await expect(withCopyTarget(target as never, outage)).rejects.toThrow(message);
+    expect(close).toHaveBeenCalledOnce();
   });
 
   it.each([

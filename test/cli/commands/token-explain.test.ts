@@ -65,6 +65,7 @@ describe('token explain', () => {
     await tokens.patch('ada', id, { suspended: true });
 
     expect(dots.text).toContain('reason   path_dot_segment: the path contains a segment of dots');
+    expect(dots.text).not.toContain('catalog');
     expect((await explain(id, 'GET', URL_OF_ORDERS)).text).toContain(
       'reason   suspended: the token',
     );
