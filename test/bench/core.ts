@@ -438,7 +438,7 @@ console.log('\n| goal | at most | measured | |\n| --- | --- | --- | --- |');
 for (const { text, most, figure } of goals) {
   const isMet = figure <= most;
   console.log(
-    `| ${text} | ${most.toPrecision(2)} | ${figure.toPrecision(3)} | ${isMet ? 'met' : 'missed'} |`,
+    `| ${text} | ${most} | ${figure.toPrecision(3)} | ${isMet ? 'met' : 'missed'} |`,
   );
 }
 console.log(`\nNode ${process.version}, ${cpus().length} × ${cpus()[0]?.model}; ${ROUNDS} rounds`);

@@ -18,9 +18,9 @@ export interface Refusal {
 export interface Imported extends ImportReport {
   /** Rows that had expired or were revoked in the old system, and were left out. */
   readonly ended: number;
-  /** Rows that were disabled in the old system, so that their tokens are suspended. */
+  /** Rows that were not refused and were disabled in the old system, so that their tokens are suspended. */
   readonly suspended: number;
-  /** Rows with tokens that expire earlier than in the old system, or that never expired there. */
+  /** Rows that were not refused, with tokens that expire earlier than there, or never expired there. */
   readonly shortened: number;
 }
 
@@ -71,13 +71,20 @@ export async function importRows(
   }
 }
 
-/** One import. Keeps the line numbers of the rows that the service has not finished. */
+/** A row that the service has not finished. */
+interface SentRow {
+  readonly line: number;
+  readonly isSuspended: boolean;
+  readonly isShortened: boolean;
+}
+
+/** One import. */
 class ImportRun {
   readonly counts = { rows: 0, ended: 0, suspended: 0, shortened: 0 };
   /** The number of rows that were refused before the service got them. */
   refused = 0;
   readonly #options: ImportOptions;
-  readonly #lines: number[] = [];
+  readonly #sent: SentRow[] = [];
   /** The number of rows that the service has finished. */
   #done = 0;
 
@@ -96,7 +103,10 @@ class ImportRun {
           continue;
         }
         const input = this.#inputOf(old);
-        this.#lines.push(line);
+        const isSuspended = old.isDisabled;
+        const isShortened = input.expiresAt.getTime() !== old.expiresAt?.getTime();
+        this.#sent.push({ line, isSuspended, isShortened });
+        this.#count({ isSuspended, isShortened }, 1);
         yield input;
       } catch (error) {
         if (!isTokenError(error)) throw error;
@@ -110,14 +120,21 @@ class ImportRun {
     code,
     message,
   }: Pick<Refusal, 'code' | 'message'> & { row: number }) => {
-    this.#options.onRefused({ line: this.#lines[row - 1 - this.#done] ?? 0, code, message });
+    const sent = this.#sent[row - 1 - this.#done] as SentRow;
+    this.#count(sent, -1);
+    this.#options.onRefused({ line: sent.line, code, message });
   };
 
   readonly onProgress = ({ rows }: ImportReport): void => {
-    this.#lines.splice(0, rows - this.#done);
+    this.#sent.splice(0, rows - this.#done);
     this.#done = rows;
     this.#options.onProgress(this.counts.rows);
   };
+
+  #count({ isSuspended, isShortened }: Omit<SentRow, 'line'>, step: 1 | -1): void {
+    if (isSuspended) this.counts.suspended += step;
+    if (isShortened) this.counts.shortened += step;
+  }
 
   #refuse(line: number, { code, message }: TokenError): void {
     this.refused += 1;
@@ -128,7 +145,7 @@ class ImportRun {
     return isRevoked || (expiresAt !== undefined && expiresAt.getTime() <= this.#options.now);
   }
 
-  #inputOf(old: OldToken): ImportInput {
+  #inputOf(old: OldToken) {
     const { rights, format, account = old.account } = this.#options;
     if (account === undefined)
       throw refusal('the row has no account: give --account, or select one');
@@ -136,15 +153,12 @@ class ImportRun {
     const { name, metadata, createdAt } = old;
     const scopes = rights.scopesOf(old.permissions);
     const input = { account, digest: old.digest, format, scopes, expiresAt: this.#expiryOf(old) };
-    if (old.isDisabled) this.counts.suspended += 1;
     return { ...input, name, metadata, createdAt, suspended: old.isDisabled };
   }
 
   #expiryOf({ expiresAt }: OldToken): Date {
     const { now, ttlSeconds, maxSeconds } = this.#options;
     const latest = now + (expiresAt === undefined ? ttlSeconds : maxSeconds) * 1000;
-    const time = Math.min(expiresAt?.getTime() ?? latest, latest);
-    if (time !== expiresAt?.getTime()) this.counts.shortened += 1;
-    return new Date(time);
+    return new Date(Math.min(expiresAt?.getTime() ?? latest, latest));
   }
 }

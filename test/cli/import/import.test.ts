@@ -70,7 +70,7 @@ describe('importRows', () => {
 
     expect(report).toEqual({
       ...{ rows: 251, imported: 246, skipped: 0, refused: 5 },
-      ...{ ended: 0, suspended: 0, shortened: 246 + 3 },
+      ...{ ended: 0, suspended: 0, shortened: 246 },
     });
     expect(refused.map(({ line, code }) => [line, code]).sort(byLine)).toEqual([
       [1, 'invalid_request'],
@@ -107,6 +107,16 @@ describe('importRows', () => {
     const [token] = (await tokens.list({ account: 'ada', state: 'suspended' })).tokens;
     await tokens.patch('ada', token?.id ?? '', { suspended: false });
     expect(await reasonOf(4)).toBe('ok');
+  });
+
+  it('does not count a disabled row that is refused as suspended', async () => {
+    const { run } = importing();
+    const report = await run([
+      rowOf(1, { enabled: false }),
+      rowOf(2, { enabled: false, name: 'a\nb' }),
+    ]);
+
+    expect(report).toMatchObject({ imported: 1, refused: 1, suspended: 1, shortened: 1 });
   });
 
   it('shortens rows that never expire or expire too late, and extends none', async () => {
