@@ -1652,23 +1652,29 @@ describe.skipIf(url === undefined)('a MySQL database that fails', () => {
     ],
   ];
 
-  describe.each(states)('%s', (_, make, words) => {
+  describe.each(states)('%s', (state, make, words) => {
     it('makes no verb reject with the text of the driver', async () => {
       const [pool, table] = await make();
       const store = new MysqlTokenStore(pool, { table });
       const driverText = await textOf(pool, `SELECT prefix, ends_at FROM ${table}`);
+      const answered: string[] = [];
       for (const [verb, call] of VERBS) {
         const outcome = await call(store).then(
           () => verb,
           () => undefined,
         );
-        if (outcome !== undefined) continue;
+        if (outcome !== undefined) {
+          answered.push(verb);
+          continue;
+        }
         const { code, message } = await refusalOf(call(store));
         expect([verb, code]).toEqual([verb, 'store_unavailable']);
         expect(message).toMatch(words);
         expect(message).not.toContain(driverText);
         expect(message).not.toMatch(/ECONN|127\.0|hidden|test_/);
       }
+      // It needs no more than the columns that are left.
+      expect(answered).toEqual(state === 'without an index' ? ['revoke'] : []);
     });
   });
 
