@@ -42,13 +42,18 @@ interface Operation {
   >;
 }
 
+const BASIC = { type: 'http', scheme: 'basic' };
+
 interface Document {
   readonly openapi: string;
   readonly info: { readonly version: string };
   readonly security: readonly object[];
   readonly servers: readonly { readonly url: string }[];
   readonly paths: Record<string, Record<string, Operation>>;
-  readonly components: { readonly schemas: Record<string, object> };
+  readonly components: {
+    readonly schemas: Record<string, object>;
+    readonly securitySchemes: Record<string, { readonly description: string }>;
+  };
 }
 
 async function describeWith(options: SetUpOptions = EVERYTHING): Promise<Document> {
@@ -162,6 +167,28 @@ describe('GET /openapi.json', () => {
       '/introspect': 'resourceServer',
       '/revoke': '',
     });
+  });
+
+  it.each<[string, SetUpOptions, object]>([
+    ['accounts', {}, { account: BASIC }],
+    [
+      'sessions',
+      { session: async () => null },
+      { session: { type: 'apiKey', in: 'header', name: 'x-tokenwright' } },
+    ],
+    [
+      'accounts, bearers and resource servers',
+      EVERYTHING,
+      { account: BASIC, bearer: { type: 'http', scheme: 'bearer' }, resourceServer: BASIC },
+    ],
+  ])('describes the credentials of %s and no others', async (_, options, expected) => {
+    const { securitySchemes } = (await describeWith(options)).components;
+    const described = Object.entries(securitySchemes).map(([name, { description, ...facts }]) => {
+      expect(description).toMatch(/\.$/);
+      return [name, facts];
+    });
+
+    expect(Object.fromEntries(described)).toEqual(expected);
   });
 
   it('lists for each path exactly the methods that the service allows', async () => {
@@ -425,7 +452,12 @@ describe('the description of a call', () => {
       const response = operation?.responses[answer.status];
       const schema = response?.content?.['application/json']?.schema;
       if (schema === undefined) expect(answer.text).toBe('');
-      else expect(problemsOf(validatorOf(document, schema), answer.body)).toEqual([]);
+      else {
+        const validate = validatorOf(document, schema);
+        expect(problemsOf(validate, answer.body)).toEqual([]);
+        const wrong = answer.status === 200 ? [] : damaged(answer.body);
+        for (const body of wrong) expect([body, validate(body)]).toEqual([body, false]);
+      }
       for (const header of Object.keys(response?.headers ?? {}).filter((name) => name !== 'Link')) {
         expect(answer.headers.has(header)).toBe(true);
       }
@@ -482,6 +514,20 @@ describe('the description of a call', () => {
     return subject.call(method, path.replace('ID', id), sent as CallOptions);
   }
 });
+
+/** A failure without one of its members each, and with a wrong one. */
+function damaged({ details: _, ...failure }: Answer['body']): object[] {
+  return Object.keys(failure).flatMap((member) => {
+    const { [member]: __, ...rest } = failure;
+    return [rest, { ...failure, [member]: wrongOf(failure[member]) }];
+  });
+}
+
+/** A value that no member may have instead. */
+function wrongOf(value: unknown): unknown {
+  if (typeof value === 'number') return -value;
+  return value === null ? 'x' : null;
+}
 
 /** A failure by its status and its code, or its OAuth error. */
 function nameOf({ status, body }: Answer): string {
@@ -802,6 +848,18 @@ describe('the schema of a body', () => {
     const { accepts, serviceAccepts } = await compared('issueToken', '/token', {
       acceptLegacyBody: true,
     });
+
+    expect(accepts(sent)).toBe(isExpected);
+    expect(await serviceAccepts(sent)).toBe(isExpected);
+  });
+
+  it.each([
+    [{ activate: 'first-use', graceSeconds: 60 }, true],
+    [{ cancel: true }, true],
+    [{ cancel: true, activate: 'first-use' }, false],
+    [{ cancel: true, graceSeconds: 60 }, false],
+  ])('agrees with the service on %j for a rotation: %s', async (sent, isExpected) => {
+    const { accepts, serviceAccepts } = await compared('rotateToken', '/token/ID/rotate', {});
 
     expect(accepts(sent)).toBe(isExpected);
     expect(await serviceAccepts(sent)).toBe(isExpected);
