@@ -491,9 +491,12 @@ describe('a change of a derived token', () => {
     expect(await tokens.modify('acme', child.id, { scopes: ['*:*/*'] })).toMatchObject({
       scopes: [SCOPE],
     });
-    expect(await codeOf(tokens.modify('acme', child.id, { scopes: [OTHER_SCOPE] }))).toBe(
-      'scope_unmatched',
-    );
+    expect(
+      await refusalOf(tokens.modify('acme', child.id, { scopes: [OTHER_SCOPE] })),
+    ).toMatchObject({
+      code: 'scope_unmatched',
+      details: { scopes: [OTHER_SCOPE], member: 'scopes' },
+    });
   });
 
   it('grants the entries of a newer catalog for a wildcard that the parent holds', async () => {
