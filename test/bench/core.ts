@@ -437,9 +437,7 @@ for (const [entry, most] of [
 console.log('\n| goal | at most | measured | |\n| --- | --- | --- | --- |');
 for (const { text, most, figure } of goals) {
   const isMet = figure <= most;
-  console.log(
-    `| ${text} | ${most} | ${figure.toPrecision(3)} | ${isMet ? 'met' : 'missed'} |`,
-  );
+  console.log(`| ${text} | ${most} | ${figure.toPrecision(3)} | ${isMet ? 'met' : 'missed'} |`);
 }
 console.log(`\nNode ${process.version}, ${cpus().length} × ${cpus()[0]?.model}; ${ROUNDS} rounds`);
 const folder = new URL('../../.cache/bench/', import.meta.url);
