@@ -22,6 +22,7 @@ import {
 
 interface Operation {
   readonly operationId: string;
+  readonly tags: readonly string[];
   readonly security?: readonly object[];
   readonly parameters?: readonly { readonly name: string; readonly schema: object }[];
   readonly requestBody?: { readonly content: Record<string, { readonly schema: object }> };
@@ -47,6 +48,7 @@ const BASIC = { type: 'http', scheme: 'basic' };
 interface Document {
   readonly openapi: string;
   readonly info: { readonly version: string };
+  readonly tags: readonly { readonly name: string }[];
   readonly security: readonly object[];
   readonly servers: readonly { readonly url: string }[];
   readonly paths: Record<string, Record<string, Operation>>;
@@ -182,14 +184,65 @@ describe('GET /openapi.json', () => {
       { account: BASIC, bearer: { type: 'http', scheme: 'bearer' }, resourceServer: BASIC },
     ],
   ])('describes the credentials of %s and no others', async (_, options, expected) => {
-    const { securitySchemes } = (await describeWith(options)).components;
+    const document = await describeWith(options);
+    const { securitySchemes } = document.components;
     const described = Object.entries(securitySchemes).map(([name, { description, ...facts }]) => {
       expect(description).toMatch(/\.$/);
       return [name, facts];
     });
 
     expect(Object.fromEntries(described)).toEqual(expected);
+    const needed = operationsOf(document).flatMap(
+      ([, , { security = document.security }]) => security,
+    );
+    const names = Object.keys(expected);
+    expect(new Set(needed.flatMap(Object.keys))).toEqual(new Set(names));
+    // A list of scopes may stand here only for OAuth (OpenAPI 3.1 section 4.8.30).
+    expect(needed.flatMap(Object.values).flat()).toEqual([]);
   });
+
+  it.each<[string, SetUpOptions, readonly string[], readonly string[]]>([
+    ['nothing optional', {}, ['tokens', 'about'], []],
+    [
+      'introspection',
+      { introspection: EVERYTHING.introspection },
+      ['tokens', 'oauth', 'about'],
+      ['TokenForm'],
+    ],
+    [
+      'revocation',
+      { revocation: true },
+      ['tokens', 'oauth', 'about'],
+      ['Introspection', 'IntrospectionForm'],
+    ],
+  ])('has the tags and schemas of its operations, with %s', async (_, options, tags, others) => {
+    const document = await describeWith(options);
+    const used = operationsOf(document).flatMap(([, , operation]) => operation.tags);
+    const referred = JSON.stringify(document).matchAll(/#\/components\/schemas\/(\w+)/g);
+    const schemas = new Set([...referred].map(([, name]) => name));
+
+    expect(document.tags.map(({ name }) => name)).toEqual(tags);
+    expect(new Set(used)).toEqual(new Set(tags));
+    // The schemas of OAuth come together.
+    expect(Object.keys(document.components.schemas).sort()).toEqual([...schemas, ...others].sort());
+  });
+
+  it.each([
+    [undefined, true],
+    ['id-only', false],
+  ] as const)(
+    'describes what a path takes with pathTokens: %s',
+    async (pathTokens, takesValues) => {
+      const { paths } = await describeWith({ pathTokens });
+      const [parameter] = Object(paths['/token/{token}']).parameters as object[];
+      const { schema } = parameter as { schema: { type: string; pattern?: string } };
+      const { value, id } = await setUp().issue();
+
+      expect(schema.type).toBe('string');
+      expect(new RegExp(schema.pattern ?? '').test(id)).toBe(true);
+      expect(new RegExp(schema.pattern ?? '').test(value)).toBe(takesValues);
+    },
+  );
 
   it('lists for each path exactly the methods that the service allows', async () => {
     const { call, issue } = setUp(EVERYTHING);
@@ -519,14 +572,15 @@ describe('the description of a call', () => {
 function damaged({ details: _, ...failure }: Answer['body']): object[] {
   return Object.keys(failure).flatMap((member) => {
     const { [member]: __, ...rest } = failure;
-    return [rest, { ...failure, [member]: wrongOf(failure[member]) }];
+    return [rest, { ...failure, [member]: wrongOf(member, failure[member]) }];
   });
 }
 
-/** A value that no member may have instead. */
-function wrongOf(value: unknown): unknown {
+/** A value of the same type, if that type has one that is wrong. */
+function wrongOf(member: string, value: unknown): unknown {
   if (typeof value === 'number') return -value;
-  return value === null ? 'x' : null;
+  const isFree = member === 'message' || member === 'error_description';
+  return typeof value === 'string' && !isFree ? `${value}_` : value === null ? '' : null;
 }
 
 /** A failure by its status and its code, or its OAuth error. */
