@@ -48,7 +48,8 @@ export class TokenView {
   }
 
   /**
-   * The value of a revoked token stays hidden: it would only serve somebody who can undo the revocation.
+   * With its value, if it may be shown again. The value of a revoked token stays hidden: it would only serve
+   * somebody who can undo the revocation.
    */
   #draftOf(record: TokenRecord, now: number): Draft {
     const draft = draftOf(record, now);

@@ -197,7 +197,7 @@ describe('GET /openapi.json', () => {
     );
     const names = Object.keys(expected);
     expect(new Set(needed.flatMap(Object.keys))).toEqual(new Set(names));
-    // A list of scopes may stand here only for OAuth (OpenAPI 3.1 section 4.8.30).
+    // Only OAuth and OpenID Connect have scopes to list here.
     expect(needed.flatMap(Object.values).flat()).toEqual([]);
   });
 

@@ -166,7 +166,11 @@ describe('a document as a file', () => {
     ['is a pipe that nobody writes to', (at: (name: string) => string) => at('pipe'), 'cannot be'],
     ['is too large', (at: (name: string) => string) => at('large.json'), 'of at most 64 MiB'],
     ['has an impossible name', () => 'a\0b', 'cannot be read'],
-    ['is not UTF-8', (at: (name: string) => string) => at('latin.json'), 'neither JSON nor YAML'],
+    [
+      'is not UTF-8',
+      (at: (name: string) => string) => at('latin.json'),
+      'neither JSON nor YAML in UTF-8',
+    ],
     ['is empty', (at: (name: string) => string) => at('empty.yaml'), 'neither JSON nor YAML'],
     ['holds a list', (at: (name: string) => string) => at('list.json'), 'not an OpenAPI document'],
     [

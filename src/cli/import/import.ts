@@ -145,7 +145,7 @@ class ImportRun {
     return isRevoked || (expiresAt !== undefined && expiresAt.getTime() <= this.#options.now);
   }
 
-  #inputOf(old: OldToken) {
+  #inputOf(old: OldToken): ImportInput & { readonly expiresAt: Date } {
     const { rights, format, account = old.account } = this.#options;
     if (account === undefined)
       throw refusal('the row has no account: give --account, or select one');

@@ -132,19 +132,31 @@ export async function withStore<Result>(
   try {
     return await use(opened);
   } catch (error) {
-    throw await named(error, target, opened.store);
+    if (!isUnnamedOutage(error)) throw error;
+    throw named(error, target, (await findingsIn(opened.store)) ?? []);
   } finally {
     await opened.close();
   }
 }
 
-/** Adds the name of a store to an outage, and what is wrong with its table. */
-async function named(error: unknown, { name }: StoreTarget, store: TokenStore): Promise<unknown> {
+function isUnnamedOutage(error: unknown): error is TokenError {
   const isOutage = isTokenError(error) && error.code === 'store_unavailable';
-  if (!isOutage || error instanceof StoreOutage) return error;
-  const findings = await doctor(store).catch(() => []);
+  return isOutage && !(error instanceof StoreOutage);
+}
+
+/** What the doctor of a store finds; `undefined` if the store does not answer. */
+function findingsIn(store: TokenStore): Promise<readonly StoreFinding[] | undefined> {
+  return doctor(store).catch(() => undefined);
+}
+
+/** Adds the name of a store to an outage, and what is wrong with its table. */
+function named(
+  { message }: TokenError,
+  { name }: StoreTarget,
+  findings: readonly StoreFinding[],
+): StoreOutage {
   const schema = findings.find(({ code }) => code.startsWith('schema_'));
-  return new StoreOutage(`${name}: ${schema === undefined ? error.message : messageOf(schema)}`);
+  return new StoreOutage(`${name}: ${schema === undefined ? message : messageOf(schema)}`);
 }
 
 /**
@@ -163,11 +175,9 @@ export async function withCopyTarget<Result>(
     await opened.migrate?.();
     return await use(store);
   } catch (error) {
-    const answers = await doctor(store).then(
-      () => true,
-      () => false,
-    );
-    throw answers ? error : await named(error, target, store);
+    if (!isUnnamedOutage(error)) throw error;
+    // If this store answers, it is the other one that failed.
+    throw (await findingsIn(store)) === undefined ? named(error, target, []) : error;
   } finally {
     await opened.close();
   }
