@@ -22,6 +22,8 @@ interface UrlForm {
   readonly example: string;
   readonly database: RegExp;
   readonly hasManyHosts?: boolean;
+  /** The parameters that a URL may have; without them, the driver decides. */
+  readonly parameters?: readonly string[];
 }
 
 const POSTGRES: UrlForm = {
@@ -43,6 +45,7 @@ const REDIS: UrlForm = {
   title: 'Redis',
   example: 'redis://user:password@host:6379/0',
   database: /^\d*$/,
+  parameters: ['replicas', 'family'],
 };
 
 const FORMS: ReadonlyMap<string | undefined, UrlForm> = new Map([
@@ -60,6 +63,7 @@ const FORMS: ReadonlyMap<string | undefined, UrlForm> = new Map([
       example: 'redis+cluster://user:password@host:6379,host:6379',
       database: /^$/,
       hasManyHosts: true,
+      parameters: ['replicas'],
     },
   ],
 ]);
@@ -93,7 +97,7 @@ export function parseStoreUrl(url: string): Address {
     password: decodeURIComponent(password.join(':')),
     hosts: parseHosts(hostList, form),
     database: checkDatabase(database, form),
-    parameters: new URLSearchParams(query),
+    parameters: parseParameters(query, form),
   };
 }
 
@@ -122,6 +126,15 @@ function parseHost(text: string): Address['hosts'][number] | undefined {
 function checkDatabase(database: string, form: UrlForm): string {
   if (form.database.test(database)) return database;
   throw fault(form, database === '' ? 'names no database' : 'names a database that cannot be');
+}
+
+function parseParameters(query: string | undefined, form: UrlForm): URLSearchParams {
+  const parameters = new URLSearchParams(query);
+  const { parameters: known } = form;
+  if (known === undefined || [...parameters.keys()].every((name) => known.includes(name))) {
+    return parameters;
+  }
+  throw fault(form, `has a parameter other than ${known.join(' and ')}`);
 }
 
 function fault({ example }: UrlForm, text: string): CliError {

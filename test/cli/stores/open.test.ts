@@ -24,7 +24,9 @@ describe('storeTarget', () => {
     ['redis://db.example', 'Redis at db.example'],
     ['redis://:canary@db.example/', 'Redis at db.example'],
     ['rediss://ada:canary@db.example:6380/15', 'Redis at db.example:6380/15'],
+    ['redis://db.example/1?family=6&replicas=1', 'Redis at db.example/1'],
     ['redis+cluster://ada:canary@a:1,[::1]:65535,c', 'Redis Cluster at a:1,[::1]:65535,c'],
+    ['redis+cluster://a,b?replicas=2', 'Redis Cluster at a,b'],
   ])('names %s without its user and password', (store, name) => {
     expect(target(store).name).toBe(name);
   });
@@ -51,6 +53,9 @@ describe('storeTarget', () => {
     ['redis://ada:canary@db.example/acme', 'names a database that cannot be'],
     ['redis+cluster://ada:canary@a,b/0', 'names a database that cannot be'],
     ['redis+cluster://ada:canary@a,,b', 'names a host that cannot be'],
+    ['redis://db.example/1?replica=1', 'has a parameter other than replicas and family'],
+    ['redis://db.example/1?replicas=1&canary', 'has a parameter other than replicas and family'],
+    ['redis+cluster://a,b?family=6', 'has a parameter other than replicas; it must be like redis+'],
     ['postgres://ada:can/ary@db.example/acme', 'percent-encoded'],
     ['postgres://ada:12/canary@db.example/acme', 'percent-encoded'],
     ['postgres://ada:12?canary@db.example/acme', 'percent-encoded'],
