@@ -98,7 +98,8 @@ function isReplaceable({ isInCluster, info }: ServerFacts): boolean {
 }
 
 function addressesOf(servers: readonly ServerFacts[]): string {
-  return servers.map(({ address }) => address).join(', ');
+  const addresses = servers.map(({ address }) => address).join(', ');
+  return servers.length > 1 ? `each of ${addresses}` : addresses;
 }
 
 function timeoutsOf(servers: readonly ServerFacts[]): string {

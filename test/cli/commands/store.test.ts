@@ -282,12 +282,25 @@ describe('doctor', () => {
     },
   );
 
-  it.skipIf(redisCluster === undefined)('examines a Redis cluster', async () => {
-    const found = await run(['doctor', '--store', `${redisCluster}`, '--json']);
+  it.skipIf(redisCluster === undefined).each([
+    [0, 'replicas_not_awaited', /^each of \S+, \S+, \S+ has replicas that the store does not wait/],
+    [2, 'replicas_missing', /^each of \S+, \S+, \S+ has fewer replicas than the store waits for/],
+  ])(
+    'compares each primary of a Redis cluster with the %d replicas in its URL',
+    async (replicas, code, message) => {
+      const findingsWith = async (replicas: number) => {
+        const url = `${redisCluster}?replicas=${replicas}`;
+        const { stdout } = await run(['doctor', '--store', url, '--json']);
+        return JSON.parse(stdout).findings;
+      };
 
-    expect([0, 3]).toContain(found.code);
-    expect(Array.isArray(JSON.parse(found.stdout).findings)).toBe(true);
-  });
+      expect(await findingsWith(replicas)).toContainEqual({
+        code,
+        message: expect.stringMatching(message),
+      });
+      expect(await findingsWith(1)).not.toContainEqual(expect.objectContaining({ code }));
+    },
+  );
 
   it('examines the SQLite file of a service, and fails if it is missing', async () => {
     const data = newFolder();
