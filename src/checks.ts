@@ -119,7 +119,8 @@ export abstract class TokenChecks<out Entry extends string = string> extends Tok
    * access. Always reads the store.
    *
    * @param options `includeSuspended` also returns a suspended token, to revoke it for example
-   * @returns `undefined` if the value is malformed, unknown, revoked, expired or suspended
+   * @returns `undefined` if the value is malformed, unknown, revoked, expired or suspended, or if the
+   * ancestors of its token leave it no scope
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    * @example
    * const token = await tokens.introspect(value);

@@ -8,8 +8,9 @@ import { accountQuota } from './issuance.ts';
 import type { ServiceParts } from './parts.ts';
 import { tokenOf } from './records/token-view.ts';
 import { readInput } from './schemas.ts';
-import { checkExpiry, type Token, type TokenRecord } from './token.ts';
-import { importedValue, readDigest } from './values/foreign.ts';
+import { checkExpiry, type Token, type TokenId, type TokenRecord } from './token.ts';
+import { importedValue } from './values/foreign.ts';
+import { shown } from './wording.ts';
 
 /** A row that was read: the record to import, or the error with which it is refused. */
 interface ReadRow {
@@ -45,10 +46,11 @@ export class Importer {
     { dryRun = false, onRefused, onProgress }: ImportManyOptions,
   ): Promise<ImportReport> {
     const report = { rows: 0, imported: 0, skipped: 0, refused: 0 };
-    for await (const step of inSteps(rows)) {
+    const pretended = dryRun ? new Map<TokenId, TokenRecord>() : undefined;
+    for await (const step of inSteps(readRows(rows))) {
       const first = report.rows + 1;
       const read = await Promise.all(step.map((input, at) => this.#tryRead(input, first + at)));
-      for (const [row, outcome] of await this.#insertAll(read, dryRun)) {
+      for (const [row, outcome] of await this.#insertAll(read, pretended)) {
         report.rows += 1;
         if (typeof outcome === 'string') report[outcome] += 1;
         else {
@@ -77,18 +79,16 @@ export class Importer {
     const read = readInput<Read<ImportInput>>(rules.importInput, input);
     const { account, digest, format, scopes, expiresAt, createdAt, name, metadata } = read;
     if (!values.formats.includes(format)) throw unknownFormat(values.formats);
-    const theirs = readDigest(digest);
-    if (typeof theirs === 'string') {
-      throw new TokenError('invalid_request', theirs, { member: 'digest' });
-    }
     const record = {
-      ...importedValue(theirs, format),
+      ...importedValue(digest, format),
       account,
       scopes: await expandFor(catalogs, account, scopes),
       requested: scopes.map(String),
       createdAt: new Date(createdAt ?? this.#now),
       expiresAt: checkExpiry(expiresAt, this.#now, rules.lifetime),
       version: 1,
+      // Its uses under these scopes are counted from now on, whenever it was issued.
+      scopesChangedAt: new Date(this.#now),
       ...(name !== undefined && { name }),
       ...(metadata !== undefined && { metadata }),
       ...(read.suspended === true && { suspendedAt: new Date(this.#now) }),
@@ -97,9 +97,10 @@ export class Importer {
     return record;
   }
 
+  /** @param pretended collects the records instead of the store */
   async #insertAll(
     rows: readonly ReadRow[],
-    isDryRun: boolean,
+    pretended: Map<TokenId, TokenRecord> | undefined,
   ): Promise<readonly (readonly [row: number, outcome: Outcome])[]> {
     const ids = rows.flatMap(({ record }) => (record === undefined ? [] : [record.id]));
     const found = new Map(
@@ -111,9 +112,12 @@ export class Importer {
     return Promise.all(
       rows.map(async ({ row, record, refusal }) => {
         if (record === undefined) return [row, refusal as TokenError] as const;
-        const kept = found.get(record.id);
-        const isPretended = isDryRun && kept === undefined;
-        return [row, isPretended ? 'imported' : await this.#insert(record, kept)] as const;
+        const kept = found.get(record.id) ?? pretended?.get(record.id);
+        if (pretended === undefined || kept !== undefined) {
+          return [row, await this.#insert(record, kept)] as const;
+        }
+        pretended.set(record.id, record);
+        return [row, 'imported'] as const;
       }),
     );
   }
@@ -148,6 +152,12 @@ function unknownFormat(known: readonly string[]): TokenError {
     `format must be the name of one of the formats in the option foreign of this service (${names})`,
     { member: 'format' },
   );
+}
+
+function readRows<Row>(rows: Iterable<Row> | AsyncIterable<Row>): typeof rows {
+  const { [Symbol.asyncIterator]: isAsync, [Symbol.iterator]: isSync } = Object(rows);
+  if (typeof isAsync === 'function' || typeof isSync === 'function') return rows;
+  throw new TokenError('invalid_request', `rows must be a list or a stream; got ${shown(rows)}`);
 }
 
 async function* inSteps<Row>(

@@ -251,7 +251,10 @@ export interface IntrospectOptions {
   readonly countsAsUse?: boolean | undefined;
   /** With `countsAsUse`: the IP address that the bearer's request comes from, as in `verify`. */
   readonly address?: string | undefined;
-  /** Also returns a suspended token; its `state` says so. @default false */
+  /**
+   * Also returns a token that can do nothing now and may again: it is suspended, as its `state` says, or its
+   * ancestors are suspended or leave it no scope. @default false
+   */
   readonly includeSuspended?: boolean | undefined;
 }
 
@@ -316,7 +319,7 @@ export type Read<Input> = {
       ? Scope | Extract<Input[Member], undefined>
       : Member extends 'parent'
         ? TokenId | Extract<Input[Member], undefined>
-        : Member extends 'expiresIn'
+        : Member extends 'expiresIn' | 'digest'
           ? Exclude<Input[Member], string>
           : Input[Member];
 };

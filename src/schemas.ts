@@ -42,6 +42,7 @@ import {
   type TokenLimits,
 } from './token.ts';
 import { isId } from './token-id.ts';
+import { readDigest } from './values/foreign.ts';
 import { durationMessage, secondsMessage, shown, shownBlock, shownName } from './wording.ts';
 
 /** The argument of an error function of zod. */
@@ -209,12 +210,15 @@ function newTokenFields({ maxSeconds }: Lifetime) {
   };
 }
 
-/** The input of `import`. `readDigest` checks the digest. */
+/** The input of `import`. */
 export const importInput: z.ZodType<Read<ImportInput>> = strict(
   {
     account: fields.account,
-    digest: z.custom<string | Uint8Array>((value) => value !== undefined && value !== null, {
-      error: 'digest must be a SHA-256: 32 bytes, or their hex, base64 or base64url',
+    digest: z.unknown().transform((value, context) => {
+      const digest = readDigest(value);
+      if (typeof digest !== 'string') return digest;
+      context.addIssue({ code: 'custom', message: digest });
+      return z.NEVER;
     }),
     format: z.string({ error: 'format must be the name of a format, such as "sanctum"' }),
     scopes: fields.scopes,

@@ -226,7 +226,8 @@ export abstract class TokenUpkeep {
    *
    * From then on it is a token like any other, and `rotate` gives it a value of this service. A token that
    * was imported before is returned as it is, even if it was revoked: an import never revives it. After a
-   * `purge` of its record, this is no longer known, so do not import the same row again then.
+   * `purge` of its record, this is no longer known, so do not import the same row again then: it would be
+   * live again, and so would tokens that were derived from it.
    *
    * @throws {TokenError} `invalid_request`, also for a hash that cannot be looked up (bcrypt, scrypt or a
    * salted one) and for a value that another account has; `invalid_expire`; else as `issue`

@@ -290,8 +290,8 @@ export class Decider {
   }
 
   /**
-   * Reads the live token of a value from the store, or with `includeSuspended` also a suspended one. With
-   * `countsAsUse`, only if it has a use left, and takes that.
+   * Reads the live token of a value from the store, or with `includeSuspended` also one that may be live
+   * again. With `countsAsUse`, only if it has a use left, and takes that.
    */
   async introspect(
     value: unknown,
@@ -307,7 +307,9 @@ export class Decider {
     if (!isUsable) usage?.refused(narrowed.id, now);
     else for (const id of idsOf(narrowed)) usage?.used(id, OTHER_SCOPES, now);
     const isSuspended = reason === 'suspended' || reason === 'ancestor_suspended';
-    if (isSuspended && includeSuspended) return tokenOf(narrowed, now);
+    // Not live, but it may be again.
+    const isPaused = isSuspended || (reason === undefined && !isLive);
+    if (isPaused && includeSuspended) return tokenOf(narrowed, now);
     if (!isUsable) return undefined;
     if (countsAsUse) this.#activate(claim, now);
     return tokenOf(narrowed, now);

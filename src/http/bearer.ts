@@ -35,8 +35,9 @@ export async function bearerOf(
   if (value === undefined) {
     throw challenge('unauthenticated', 'a Bearer token is required', 'Bearer realm="tokenwright"');
   }
-  const token = await tokens.introspect(value);
-  if (token === undefined) throw invalidBearer();
+  // A live token whose ancestors leave it no scope is refused for that, like one that holds other scopes.
+  const token = await tokens.introspect(value, { includeSuspended: true });
+  if (token === undefined || token.state === 'suspended') throw invalidBearer();
   return { account: token.account, value };
 }
 

@@ -52,7 +52,7 @@ export async function revoke(
   tokens: Pick<TokenService, 'introspect' | 'revoke'>,
   body: unknown,
 ): Promise<HttpResponse> {
-  // A suspended token is revoked too, since it could be resumed later.
+  // Also one that can do nothing now: it could be resumed later, or its parent widened.
   const token = await tokens.introspect(tokenIn(body), { includeSuspended: true });
   if (token !== undefined) await tokens.revoke(token.account, token.id);
   return { status: 200, headers: COMMON_HEADERS, body: null };

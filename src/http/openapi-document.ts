@@ -152,9 +152,8 @@ const TWO_LIFETIMES: Json = {
 };
 
 function create(options: DocumentOptions): Json {
-  const body = bodyOfNew(options);
   return operation('issueToken', 'Issues a token', {
-    requestBody: jsonBody(options.acceptLegacyBody ? withLegacy(body) : body, true, EXAMPLE_NEW),
+    requestBody: jsonBody(bodyOfNew(options), true, EXAMPLE_NEW),
     responses: { 200: ISSUED, ...failures(options, [...CREATE_CODES, 'cross_site']) },
   });
 }
@@ -169,8 +168,9 @@ function derive(options: DocumentOptions): Json {
   });
 }
 
-function bodyOfNew({ bodies }: DocumentOptions): Json {
-  return { ...toJsonSchema(bodies.create), not: TWO_LIFETIMES };
+function bodyOfNew({ bodies, acceptLegacyBody }: DocumentOptions): Json {
+  const body = { ...toJsonSchema(bodies.create), not: TWO_LIFETIMES };
+  return acceptLegacyBody ? withLegacy(body) : body;
 }
 
 function list(options: DocumentOptions): Json {

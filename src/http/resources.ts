@@ -8,7 +8,7 @@ import { listBytes } from '../list-size.ts';
 import { readInput } from '../schemas.ts';
 import { parseScope } from '../scope/index.ts';
 import type { TokenService } from '../service.ts';
-import { recordBytes, type Token, type TokenPage } from '../token.ts';
+import { type IssuedToken, recordBytes, type Token, type TokenPage } from '../token.ts';
 import { invalidBearer } from './bearer.ts';
 import { HttpError, overloaded } from './errors.ts';
 import {
@@ -27,6 +27,7 @@ import {
   type BodySchemas,
   etag,
   fromLegacyBody,
+  inLegacyWords,
   refuseExpireNumber,
   refuseMember,
   toInput,
@@ -74,24 +75,27 @@ export class TokenResources {
     this.#toWire = tokens.recordsUsage ? toWireWithUse : toWire;
   }
 
-  readonly issue: Verb = async ({ account, body }) => {
+  readonly issue: Verb = ({ account, body }) =>
+    this.#create<IssueInput>(body, (input) => this.#tokens.issue({ ...input, account }));
+
+  readonly derive: Verb = ({ token: value, body }) =>
+    this.#create<DeriveInput>(body, (input) =>
+      this.#tokens.derive(value, input).catch(throwBearerError),
+    );
+
+  async #create<Input>(
+    body: unknown,
+    create: (input: Input) => Promise<IssuedToken>,
+  ): Promise<HttpResponse> {
     const members = this.#acceptLegacyBody ? fromLegacyBody(body) : body;
     refuseExpireNumber(members);
-    const input = toInput<IssueInput>(this.#schemas.create, required(members));
     try {
-      const token = await this.#tokens.issue({ ...input, account });
+      const token = await create(toInput<Input>(this.#schemas.create, required(members)));
       return succeed(toWire(token), etag(token));
     } catch (error) {
-      throw withLegacyHint(error, members);
+      throw this.#acceptLegacyBody ? inLegacyWords(error, body) : withLegacyHint(error, body);
     }
-  };
-
-  readonly derive: Verb = async ({ token: value, body }) => {
-    refuseExpireNumber(body);
-    const input = toInput<DeriveInput>(this.#schemas.create, required(body));
-    const token = await this.#tokens.derive(value, input).catch(throwBearerError);
-    return succeed(toWire(token), etag(token));
-  };
+  }
 
   readonly list: Verb = async ({ account, query, slots }) => {
     const { filter, tokens, cursor } = await withQuery(filterSchema, query, async (asked) => {

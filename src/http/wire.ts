@@ -474,6 +474,12 @@ export function toWireError(error: TokenError): HttpError {
   return new HttpError(code, message, { details });
 }
 
+/** Says `expire` of a lifetime that {@link fromLegacyBody} has read from it. */
+export function inLegacyWords(error: unknown, body: unknown): unknown {
+  const isRead = isObject(body) && !['string', 'undefined'].includes(typeof body['expire']);
+  return isRead && isTokenError(error) ? renamed(error, { ttlSeconds: 'expire' }) : error;
+}
+
 /** Adds a hint for older clients, which send `ttl: 0`, to the refusal of it. */
 export function withLegacyHint(error: unknown, body: unknown): unknown {
   const isAboutTtl = isTokenError(error) && error.code === 'invalid_ttl';

@@ -133,7 +133,11 @@ function usesOf({ record, counts }: ReviewedToken, from: number): Found[] {
   const since = Math.max(record.createdAt.getTime(), counts.since);
   if (since > from) return [];
   const { lastUsedAt } = totalsOf(counts.usage);
-  if (lastUsedAt === undefined) return [{ code: 'never_used', since: new Date(since) }];
+  if (lastUsedAt === undefined) {
+    // An imported token may have been used elsewhere before.
+    const known = Math.max(since, record.scopesChangedAt?.getTime() ?? since);
+    return known > from ? [] : [{ code: 'never_used', since: new Date(known) }];
+  }
   return lastUsedAt.getTime() < from ? [{ code: 'unused', lastUsedAt }] : [];
 }
 

@@ -279,7 +279,11 @@ function hashed(label: string, digest: Uint8Array): Buffer {
  * @returns the bytes, or a message that says what is wrong
  */
 export function readDigest(stored: unknown): Uint8Array | string {
-  if (stored instanceof Uint8Array && stored.length === DIGEST_BYTES) return stored;
+  if (stored instanceof Uint8Array) {
+    // A copy, because a subclass may say another length, and its owner may change the bytes.
+    const bytes = new Uint8Array(stored);
+    if (bytes.length === DIGEST_BYTES) return bytes;
+  }
   const rule = 'digest must be a SHA-256: 32 bytes, or their hex, base64 or base64url';
   if (typeof stored !== 'string') return rule;
   if (/^[0-9A-Fa-f]{64}$/.test(stored)) return Buffer.from(stored, 'hex');

@@ -55,6 +55,29 @@ describe('POST /token/derive', () => {
     expectFailure(await derive(parent.value, json), code);
   });
 
+  it.each([{ ttl: 0 }, { expire: 600 }])('reads %j only with acceptLegacyBody', async (members) => {
+    const json = { scopes: [ORDERS], ...members };
+    const [strict, legacy] = [
+      await setUpDerivation(),
+      await setUpDerivation({ acceptLegacyBody: true }),
+    ];
+
+    expect((await strict.derive(strict.parent.value, json)).status).not.toBe(200);
+    const { status, body } = await legacy.derive(legacy.parent.value, json);
+    expect(status).toBe(200);
+    expect(body['expire']).toBe(START + (members.expire ?? 3600));
+  });
+
+  it('refuses a parent that holds other scopes, or none, for its scopes', async () => {
+    for (const scopes of [['POST:shop.example/orders'], ['GET:shop.example/items']]) {
+      const { derive, parent, tokens } = await setUpDerivation();
+      const middle = await tokens.derive(parent.value, { scopes: [ORDERS] });
+      await tokens.patch('ada', parent.id, { scopes });
+
+      expectFailure(await derive(middle.value), 'scope_unmatched');
+    }
+  });
+
   it('refuses a call without a Bearer token and asks for one in WWW-Authenticate', async () => {
     const { call } = await setUpDerivation();
 

@@ -922,6 +922,17 @@ describe('acceptLegacyBody', () => {
     },
   );
 
+  it.each([0, -5, null])('says expire in the refusal of expire %j', async (expire) => {
+    const { call } = setUp({ acceptLegacyBody: true });
+
+    const { body } = await call('POST', '/token', { json: { scopes: SCOPES, expire } });
+
+    expect(body['message']).toBe(
+      `expire must be a whole number of seconds from 1 to ${ONE_YEAR}; got ${expire}`,
+    );
+    expect(body['details']).toMatchObject({ member: 'expire', min: 1, max: ONE_YEAR });
+  });
+
   it('does not affect other calls or other bodies', async () => {
     const { call, issue } = setUp({ acceptLegacyBody: true });
     const { id } = await issue();

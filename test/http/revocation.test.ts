@@ -70,6 +70,22 @@ describe('POST /revoke', () => {
     expect(await isLive(rotated.value)).toBe(false);
   });
 
+  it.each([
+    ['suspended', { suspended: true }],
+    ['narrowed to other scopes', { scopes: ['GET:shop.example/items'] }],
+  ])('revokes a derived token while its parent is %s', async (_, change) => {
+    const { revoke, issue, tokens } = setUpRevocation();
+    const parent = await issue();
+    const child = await tokens.derive(parent.value, { scopes: [ORDERS] });
+    await tokens.patch('ada', parent.id, change);
+
+    expect(await revoke({ token: child.value })).toMatchObject({ status: 200, text: '' });
+
+    await tokens.patch('ada', parent.id, { scopes: [ORDERS], suspended: false });
+    expect((await tokens.verify(child.value, { scope: ORDERS })).reason).toBe('revoked');
+    expect((await tokens.verify(parent.value, { scope: ORDERS })).ok).toBe(true);
+  });
+
   it('revokes a suspended token', async () => {
     const { revoke, issue, tokens } = setUpRevocation();
     const token = await issue();

@@ -421,7 +421,9 @@ describe('a derived token', () => {
       else if (change === 'suspend') await tokens.patch('acme', parent.id, { suspended: true });
       else await tokens.patch('acme', parent.id, { removeScopes: [SCOPE] });
 
+      const mayBeLiveAgain = await tokens.introspect(child.value, { includeSuspended: true });
       expect(await tokens.introspect(child.value), change).toBeUndefined();
+      expect(mayBeLiveAgain?.id, change).toBe(change === 'revoke' ? undefined : child.id);
     }
   });
 

@@ -4,6 +4,8 @@ import type { TokenEvent } from '../../src/events.ts';
 import type { ImportInput, RefusedRow } from '../../src/input.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
+import { manualClock } from '../../src/testing/index.ts';
 import { formats } from '../../src/values/foreign.ts';
 import {
   allOf,
@@ -58,6 +60,26 @@ function rowOf(format: string, digest: string, more: Partial<ImportInput> = {}):
 }
 
 describe('import', () => {
+  it('is advised on from the import on, whenever the token was issued', async () => {
+    const clock = manualClock();
+    const usage = { store: new MemoryUsageStore({ clock }) };
+    const { tokens } = setUp({ foreign: FOREIGN, usage, clock });
+    const [format, , digest] = VECTORS[0] as (typeof VECTORS)[number];
+    const createdAt = new Date(clock.now());
+    clock.advance(200 * 86_400);
+    const expiresAt = new Date(createdAt.getTime() + 400 * 86_400_000);
+    const row = rowOf(format, digest, { createdAt, expiresAt });
+    const { id } = await tokens.import(row);
+    const codes = async () =>
+      (await allOf(tokens.review({ account: 'acme' }))).map(({ code }) => code);
+
+    expect(await tokens.advise('acme', id)).toMatchObject({ unused: [], kept: [SCOPE] });
+    expect(await codes()).not.toContain('never_used');
+    clock.advance(91 * 86_400);
+    expect(await tokens.advise('acme', id)).toMatchObject({ unused: [SCOPE], kept: [] });
+    expect(await codes()).toContain('never_used');
+  });
+
   it.each(VECTORS)(
     'makes an existing value of format %s verifiable: %s',
     async (format, value, digest) => {
@@ -429,6 +451,56 @@ describe('importMany', () => {
     expect(await tokens.importMany(many(3), { dryRun: true })).toMatchObject({ imported: 3 });
     expect(store.takeCalls()).toEqual(['find']);
     expect(await tokens.list({ account: 'acme' })).toEqual({ tokens: [] });
+  });
+
+  it('reports with dryRun what it would report without it, also of rows that are far apart', async () => {
+    const { tokens } = importing();
+    const rows = many(250);
+    const [row] = rows as [ImportInput];
+    rows.push(row, { ...row, account: 'other' });
+
+    const rehearsed = await tokens.importMany(rows, { dryRun: true });
+
+    expect(rehearsed).toEqual({ rows: 252, imported: 250, skipped: 1, refused: 1 });
+    expect(await tokens.importMany(rows)).toEqual(rehearsed);
+  });
+
+  it.each([undefined, null, 5, {}])('refuses %j as rows', async (rows) => {
+    const { tokens } = importing();
+
+    expect(await refusalOf(tokens.importMany(rows as never))).toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringMatching(/^rows must be a list or a stream; got /),
+    });
+  });
+
+  it('refuses a row whose digest cannot be read, and goes on', async () => {
+    const { tokens } = importing();
+    const [row] = many(1) as [ImportInput];
+    class Longer extends Uint8Array {
+      override get length() {
+        return 32;
+      }
+    }
+    const hidden = new Proxy(
+      {},
+      {
+        getPrototypeOf() {
+          throw new Error('canary');
+        },
+      },
+    );
+    const digests = [new Longer(3), Object.create(Uint8Array.prototype), hidden];
+    const refused: RefusedRow[] = [];
+
+    const report = await tokens.importMany(
+      [...digests.map((digest) => ({ ...row, digest })), row],
+      { onRefused: (each) => refused.push(each) },
+    );
+
+    expect(report).toEqual({ rows: 4, imported: 1, skipped: 0, refused: 3 });
+    expect(refused.map(({ code }) => code)).toEqual(Array(3).fill('invalid_request'));
+    expect(JSON.stringify(refused)).not.toContain('canary');
   });
 
   it('continues after an interruption, and skips the rows already imported', async () => {
