@@ -1,7 +1,7 @@
 import { checkSize, tooManyTokens } from './access/change.ts';
 import { expandFor } from './access/rights.ts';
 import { IMPORT_STEP } from './bounds.ts';
-import { isTokenError, TokenError } from './errors.ts';
+import { corruptStore, isTokenError, TokenError } from './errors.ts';
 import { notify } from './events.ts';
 import type { ImportInput, ImportManyOptions, ImportReport, Read } from './input.ts';
 import { accountQuota } from './issuance.ts';
@@ -130,7 +130,8 @@ export class Importer {
     if (insertion === 'quota_exceeded') return tooManyTokens(quotas);
     if (insertion === 'id_taken') {
       const now = await store.findOne(record.id);
-      return now === undefined ? 'skipped' : outcomeOfKnown(record, now);
+      if (now === undefined) throw store.failure(corruptStore());
+      return outcomeOfKnown(record, now);
     }
     events.issued(record, this.#now);
     return 'imported';

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { TokenError } from '../../src/errors.ts';
 import type { TokenEvent } from '../../src/events.ts';
 import type { ImportInput, RefusedRow } from '../../src/input.ts';
 import { TokenService } from '../../src/service.ts';
@@ -443,6 +444,13 @@ describe('importMany', () => {
       code: 'invalid_request',
       details: { member: 'digest' },
     });
+  });
+
+  it('does not count a row as skipped if the store calls its id taken and has no such token', async () => {
+    const { tokens, store } = importing();
+    store.break('insert', () => Promise.reject(new TokenError('id_taken', 'taken')));
+
+    expect(await codeOf(tokens.importMany(many(1)))).toBe('store_corrupt');
   });
 
   it('writes nothing with dryRun', async () => {

@@ -1204,6 +1204,29 @@ describe.skipIf(loneUrl === undefined)('changes that a Redis server has lost', (
     expect(await witness.page(pageOf())).toEqual(live.reverse());
   });
 
+  it('do not take a later token with the same id from its list', async () => {
+    const { store, witness, events } = await setUp();
+    await store.revokeAll('acme', NOW, 1000);
+    expect((await store.purge(new Date(NOW.getTime() + 1), 1000)).count).toBe(2);
+    await store.insert(one);
+
+    await checkPasses();
+    expect(await witness.page(pageOf())).toEqual([one]);
+    expect(await witness.revokeAll('acme', NOW, 1000)).toBe(1);
+    expect(events).toEqual([]);
+  });
+
+  it('do not undo a change by another process that kept the version', async () => {
+    const { store, witness, events } = await setUp();
+    const second = { ...one, name: 'second' };
+    await store.replace({ ...one, name: 'first' }, one.version);
+    await witness.replace(second, one.version);
+
+    await checkPasses();
+    expect(await witness.find([one.id])).toEqual([second]);
+    expect(events).toEqual([]);
+  });
+
   it('stay lost if the store was closed', async () => {
     const { store, witness, events, lose } = await setUp();
     await store.revoke(one.id, 'acme', NOW);

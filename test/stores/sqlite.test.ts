@@ -1113,6 +1113,26 @@ describe('page of a SQLite store with maxBytes', () => {
 });
 
 describe('a quota in a SQLite store', () => {
+  it.each(DRIVERS)(
+    'says so if there is room just after it refused, over %s',
+    async (_, connect) => {
+      const store = SqliteTokenStore.open(opened(connect(newFile())));
+      const [held, asked] = [newRecord('held'), newRecord('asked')];
+      const quota = { tokens: 1, liveAt: CREATED };
+      await store.insert(held, quota);
+
+      // Writes of one turn share a transaction.
+      const [refusal, isRevoked] = await Promise.all([
+        refusalOf(store.insert(asked, quota)),
+        store.revoke(held.id, held.account, CREATED),
+      ]);
+
+      expect([refusal.code, isRevoked]).toEqual(['quota_exceeded', true]);
+      expect(await store.insert(asked, quota)).toBeUndefined();
+      expect((await refusalOf(store.insert(asked, { ...quota, tokens: 9 }))).code).toBe('id_taken');
+    },
+  );
+
   it.each(DRIVERS)('is enforced for concurrent inserts, over %s', async (_, connect) => {
     const store = SqliteTokenStore.open(opened(connect(newFile())));
     const quota = { tokens: 3, liveAt: CREATED };

@@ -190,7 +190,8 @@ export class RedisTokenStore implements TokenStore {
     const writeId = this.#calls.newWriteId();
     const outcome = await this.#write(this.#calls.replace(next, version, writeId));
     const [generation] = outcome.generations;
-    if (generation !== undefined) {
+    // Without a new version, a repetition could not tell a later write from a lost one.
+    if (generation !== undefined && next.version !== version) {
       this.#recent.add(this.#calls.replace(next, version, writeId, generation), next.account);
     }
     return this.#confirmed(outcome) > 0;

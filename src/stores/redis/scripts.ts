@@ -166,7 +166,8 @@ return {1, 0, 0, generation}
 
 /**
  * ARGV: write id, time, version (empty for any), account, channel, ids; then for each token its
- * name, generation (empty for any), and the entry by which it was found (empty if by its id).
+ * name, generation (empty for any), and the entry by which it was found (empty if by its id). With a
+ * generation, that entry may be of a later token with the same id.
  */
 export const REVOKE = script(`${HEAD}${ASIDE}
 ${ALLOW_FULL}
@@ -175,7 +176,7 @@ local generations = {}
 for i = 1, #KEYS / 4 do
   local record, list, others, ends = unpack(KEYS, 4 * i - 3, 4 * i)
   local name, known, listed = ARGV[4 + 3 * i], ARGV[5 + 3 * i], ARGV[6 + 3 * i]
-  if listed ~= '' then redis.call('ZREM', list, listed) end
+  if listed ~= '' and known == '' then redis.call('ZREM', list, listed) end
   generations[i] = ''
   local value = redis.call('GET', record)
   if value then

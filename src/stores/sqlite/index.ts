@@ -121,15 +121,17 @@ export class SqliteTokenStore implements TokenStore {
       ? this.#writes.run('insert', values)
       : this.#writes.run('insertWithin', [...values, ...quotaValues(record, quota)]));
     if (inserted > 0) return;
-    if (quota !== undefined && (await this.#isFull(record, quota))) throw quotaExceeded(quota);
+    if (quota !== undefined && (await this.#wasFull(record, quota))) throw quotaExceeded(quota);
     throw new TokenError('id_taken', 'this id is taken');
   }
 
-  /** Looks again to find out why an insert was refused. */
-  async #isFull(record: TokenRecord, quota: AccountQuota): Promise<boolean> {
+  /** Looks again to find out why an insert was refused. Another write may have made room since. */
+  async #wasFull(record: TokenRecord, quota: AccountQuota): Promise<boolean> {
     const values = quotaValues(record, quota);
-    const last = await this.#read(({ statements }) => statements.lastOfQuota.get(...values));
-    return last !== undefined;
+    return this.#read(({ statements }) => {
+      const isFull = statements.lastOfQuota.get(...values) !== undefined;
+      return isFull || statements.find.get(record.id) === undefined;
+    });
   }
 
   async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
