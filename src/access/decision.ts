@@ -35,7 +35,7 @@ import { type AccountCatalogs, asFarAsKnown, askCatalog } from './catalogs.ts';
 import type { CompiledScopes } from './compiled-scopes.ts';
 import { explainAmbiguous, explainNeed, neededFor } from './explain.ts';
 import { type Ancestors, ancestorFault, type Grant, type Lineages } from './lineage.ts';
-import { type Need, type NeedReading, readNeed } from './need.ts';
+import { type Need, type NeedReading, readNeed, type ValueCheck } from './need.ts';
 
 type RefusedVerdict = Extract<Verdict, { readonly ok: false }>;
 
@@ -256,9 +256,14 @@ export class Decider {
   }
 
   #refuseNeed(record: TokenRecord, refusal: NeedRefusal, now: number): Verdict | Promise<Verdict> {
-    const { catalogs, compiled, events, usage } = this.#parts;
+    const { catalogs, compiled, events, usage, values } = this.#parts;
     const refuseBy = (catalog: KnownScopes | undefined) => {
-      const verdict = insufficient(compiled.setOf(refusal.held), refusal, catalog);
+      const verdict = insufficient(
+        compiled.setOf(refusal.held),
+        refusal,
+        catalog,
+        values.holdsValue,
+      );
       const { id, account } = record;
       events.refused({ reason: verdict.reason, id, account, needed: verdict.needed }, now);
       usage?.refused(id, now);
@@ -336,11 +341,11 @@ export class Decider {
     catalog: KnownScopes | undefined,
     now: number,
   ): Promise<Explanation> {
-    const { compiled, lineages } = this.#parts;
+    const { compiled, lineages, values } = this.#parts;
     const explained = (scopes: readonly string[]) => {
       const set = compiled.setOf(scopes);
       return reading.ok
-        ? askCatalog(() => explainNeed(set, reading.need, catalog))
+        ? askCatalog(() => explainNeed(set, reading.need, catalog, values.holdsValue))
         : explainAmbiguous(reading.reason);
     };
     if (record === undefined) return asRefusal(explained([]), 'unknown');
@@ -455,14 +460,15 @@ function insufficient(
   set: ScopeSet,
   { reason, need }: NeedRefusal,
   catalog: KnownScopes | undefined,
+  holdsValue: ValueCheck,
 ): RefusedVerdict & { readonly needed: string } {
   let explanation: Explanation | undefined;
   return Object.freeze({
     ok: false,
     reason,
-    needed: asFarAsKnown(catalog, (known) => neededFor(need, known)),
+    needed: asFarAsKnown(catalog, (known) => neededFor(need, known, holdsValue)),
     get explanation(): Explanation {
-      explanation ??= asFarAsKnown(catalog, (known) => explainNeed(set, need, known));
+      explanation ??= asFarAsKnown(catalog, (known) => explainNeed(set, need, known, holdsValue));
       return explanation.reason === reason ? explanation : asRefusal(explanation, reason);
     },
   });

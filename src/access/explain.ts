@@ -1,18 +1,19 @@
 import { nameNeed } from '../scope/explain.ts';
 import type { KnownScopes, ReadRequest, RequestReason, Scope, ScopeSet } from '../scope/index.ts';
 import type { Explanation } from '../token.ts';
-import { safeTextOf } from './need.ts';
+import { safeTextOf, type ValueCheck } from './need.ts';
 
 /** Explains why a set of scopes does or does not allow something. */
 export function explainNeed(
   set: ScopeSet,
   need: ReadRequest | Scope,
   catalog: KnownScopes | undefined,
+  holdsValue: ValueCheck,
 ): Explanation {
   const answer = set.explain(need, catalog);
   if (!('needed' in answer)) return explainAmbiguous(answer.reason);
   const { known } = answer;
-  const needed = safeTextOf(answer.needed);
+  const needed = safeTextOf(answer.needed, holdsValue);
   if (answer.allowed) {
     const grantedBy = answer.by.toString();
     return Object.freeze({ allowed: true, grantedBy, needed, known, suggestions: [] });
@@ -23,7 +24,7 @@ export function explainNeed(
     reason: 'insufficient_scope',
     needed,
     ...(nearest && { nearest: { scope: nearest.scope.toString(), failed: nearest.failed } }),
-    smallest: safeTextOf(smallest),
+    smallest: safeTextOf(smallest, holdsValue),
     known,
     suggestions,
   });
@@ -35,6 +36,10 @@ export function explainAmbiguous(reason: RequestReason): Explanation {
 }
 
 /** The scope that would be enough: the entry of the catalog, or else the scope for only this request. */
-export function neededFor(need: ReadRequest | Scope, catalog: KnownScopes | undefined): string {
-  return safeTextOf(nameNeed(need, catalog).needed);
+export function neededFor(
+  need: ReadRequest | Scope,
+  catalog: KnownScopes | undefined,
+  holdsValue: ValueCheck,
+): string {
+  return safeTextOf(nameNeed(need, catalog).needed, holdsValue);
 }

@@ -3,7 +3,6 @@ import { recallScope, toScope } from '../scope/grammar.ts';
 import type { ReadRequest, RequestReason, Scope, ScopeRequest } from '../scope/index.ts';
 import { isReadRequest, type Routes, readRoutedRequest, routed } from '../scope/request.ts';
 import { toTokenError } from '../scope-refusals.ts';
-import { redact } from '../values/redact.ts';
 
 /** What a bearer wants to do: a scope, or the request itself. */
 export type Need<Asked extends string = string> =
@@ -67,11 +66,12 @@ function needRequired(): TokenError {
   );
 }
 
+/** Whether a text holds what looks like the value of a token. */
+export type ValueCheck = (text: string) => boolean;
+
 /** The text of a scope for answers, events and logs: a segment that holds a token value becomes `{}`. */
-export function safeTextOf({ method, domain, path }: Scope): string {
-  const segments = path.split('/').map((segment, index, all) => {
-    if (redact(segment) === segment) return segment;
-    return index === all.length - 1 && segment.endsWith('$') ? '{}$' : '{}';
-  });
-  return `${method}:${domain}/${segments.join('/')}`;
+export function safeTextOf({ method, domain, path }: Scope, holdsValue: ValueCheck): string {
+  const [, open = path, end = ''] = /^(.*)(\$)$/.exec(path) ?? [];
+  const segments = open.split('/').map((segment) => (holdsValue(segment) ? '{}' : segment));
+  return `${method}:${domain}/${segments.join('/')}${end}`;
 }

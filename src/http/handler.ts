@@ -10,6 +10,8 @@ import {
 import { invalidOptions, isTokenError, type TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
 import { checkOptions } from '../schemas.ts';
+import { isId } from '../token-id.ts';
+import { ID_LENGTH } from '../values/format.ts';
 import { type Bearer, bearerOf } from './bearer.ts';
 import { type BodyLimits, parseJson, readBytes } from './body.ts';
 import { accountHeader, checkSite, type SignInWays, signIn } from './callers.ts';
@@ -19,7 +21,7 @@ import { handlerOptions, type TokenHandlerOptions } from './handler-options.ts';
 import { FORM_TYPE, failAsOAuth, introspect, parseForm, revoke } from './introspection.ts';
 import { openApiDocument } from './openapi-document.ts';
 import { fromFetch, type HttpRequest, ownForms } from './request.ts';
-import { TokenResources, type Verb } from './resources.ts';
+import { notFound, TokenResources, type Verb } from './resources.ts';
 import { fail, type HttpResponse } from './responses.ts';
 import { type Send, toFetchResponse } from './sending.ts';
 import { SignIns } from './sign-in.ts';
@@ -176,7 +178,7 @@ class HttpHandler {
     const takesBody = method !== 'GET' && method !== 'DELETE';
     const body = takesBody ? await readBody(request, bodies, slots, [address, owner]) : undefined;
     checkQuery(query);
-    if (!this.#acceptValues) refuseValue(token);
+    if (!this.#acceptValues && token !== '' && !isId(token)) refuseValue(token);
     const named = held?.value ?? token;
     const answer = await verb({
       account: account ?? '',
@@ -325,9 +327,9 @@ async function readBody(
 /** Addresses end up in logs, and the credentials alone name the account. */
 const FORBIDDEN = ['access_token', 'token', 'account', 'accountId', 'user', 'userId', 'owner'];
 
-/** Values have an underscore, and ids have none. */
-function refuseValue(token: string): void {
-  if (!token.includes('_')) return;
+/** Refuses what is no id. Our values have an underscore; those of other systems are mostly longer than ids. */
+function refuseValue(text: string): never {
+  if (!text.includes('_') && text.length <= ID_LENGTH) throw notFound();
   throw new HttpError(
     'invalid_request',
     'the path must name a token by its id: a value there would end up in logs',

@@ -129,14 +129,20 @@ class NodeHttpRequest implements HttpRequest {
   }
 
   header(name: HeaderName): string | undefined {
+    // What a parser has read, it has decoded as well.
+    if (name === 'content-encoding' && this.#isParsed) return undefined;
     return headerOf(this.#incoming, name);
+  }
+
+  get #isParsed(): boolean {
+    return this.#incoming.body !== undefined && this.#incoming.readableDidRead;
   }
 
   get body(): Body | null {
     if (this.#isWithoutBody()) return null;
-    const { body, readableDidRead } = this.#incoming;
-    const isParsed = body !== undefined && readableDidRead;
-    return isParsed ? this.#serialized(body) : new NodeBodyStream(this.#incoming);
+    return this.#isParsed
+      ? this.#serialized(this.#incoming.body)
+      : new NodeBodyStream(this.#incoming);
   }
 
   toFetch(): Request {

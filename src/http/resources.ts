@@ -276,7 +276,7 @@ function notRecorded(): HttpError {
   return new HttpError('usage_not_recorded', 'this service does not record how tokens are used');
 }
 
-function notFound(): HttpError {
+export function notFound(): HttpError {
   return new HttpError('not_found', 'this account has no such token');
 }
 

@@ -20,6 +20,7 @@ import {
 } from './format.ts';
 import { sha256 } from './hmac.ts';
 import { type Key, type KeyRing, SEAL_BYTES } from './keys.ts';
+import { redactor } from './redact.ts';
 import { RememberedValues } from './remembered.ts';
 
 export type { PresentedValue };
@@ -110,6 +111,7 @@ export class Values {
   readonly #prefix: string;
   readonly #length: number;
   readonly #foreign: readonly ForeignFormat[];
+  readonly #mask: (text: string) => string;
   readonly #own = new RememberedValues();
   /** Apart from our own: anybody can send texts that look foreign, and they must not evict ours. */
   readonly #others = new RememberedValues();
@@ -117,6 +119,7 @@ export class Values {
   /** @throws {TokenError} `invalid_options` for formats that cannot be told from one another */
   constructor(ring: KeyRing, prefix: string, { reveal, foreign = [] }: ValueOptions) {
     this.#foreign = checkFormats(foreign, prefix);
+    this.#mask = redactor(this.#foreign);
     this.ring = ring;
     this.isRevealing = reveal === 'always';
     this.#prefix = prefix;
@@ -149,6 +152,10 @@ export class Values {
     this.#own.add(value, presented);
     return presented;
   }
+
+  /** Whether a text is a foreign value, or holds what looks like a value. */
+  readonly holdsValue = (text: string): boolean =>
+    this.#mask(text) !== text || readForeign(this.#foreign, text) !== undefined;
 
   /** A value with our own prefix is never read by a foreign format. */
   #readForeign(value: string): PresentedValue | undefined {

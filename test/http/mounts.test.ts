@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
 import * as net from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { type HttpBindings, serve } from '@hono/node-server';
 import express from 'express';
 import fastify, { type FastifyPluginAsync } from 'fastify';
@@ -72,7 +73,8 @@ async function expectEveryVerb(port: number, base: string): Promise<void> {
   expectFailure(await call(port, 'GET', path, { headers: BASIC }), 'not_found');
 }
 
-describe.each(MOUNTS)('the service in $framework, $way', ({ base, basePath, isParsed, start }) => {
+describe.each(MOUNTS)('the service in $framework, $way', (mount) => {
+  const { framework, base, basePath, isParsed, start } = mount;
   const begin = async (options = {}) => {
     const setting = setUp({ basePath, ...options });
     return { ...setting, port: await portOf(await start(setting.handler)) };
@@ -112,6 +114,18 @@ describe.each(MOUNTS)('the service in $framework, $way', ({ base, basePath, isPa
         expectFailure(await call(port, 'GET', `${base}/token`, { headers }), 'unauthenticated');
       }
     }
+  });
+
+  it.skipIf(!framework.startsWith('Express'))('takes a compressed body only inflated', async () => {
+    const { port } = await begin();
+
+    const { status } = await fetch(`http://127.0.0.1:${port}${base}/token`, {
+      method: 'POST',
+      headers: { ...BASIC, ...JSON_TYPE, 'content-encoding': 'gzip' },
+      body: gzipSync(BODY),
+    });
+
+    expect(status).toBe(isParsed ? 200 : 415);
   });
 
   if (isParsed) return;

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { formats } from '../../src/index.ts';
 import { RecordingStore } from '../support.ts';
 import { CANARY, expectFailure, ORDERS, setUp } from './support.ts';
 
@@ -35,6 +37,24 @@ describe('pathTokens: id-only', () => {
     for (const value of [revoked.value, foreign.value, own.value.slice(0, -9), `${CANARY}_1`]) {
       expect((await call('GET', `/token/${value}`)).text).toBe(expected);
     }
+  });
+
+  it.each([
+    ['with an underscore', 'unk_3ZKpQxyzABCDEFGHJKLMN'],
+    ['without one', 'abcdefghijklmnopqrstuvwxyzABCDEF'],
+  ])('refuses an imported value %s', async (_, value) => {
+    const foreign = [formats.unkey({ prefix: 'unk' }), formats.keypal()];
+    const format = value.startsWith('unk') ? 'unkey' : 'keypal';
+    const { call, tokens, clock } = setUp({ pathTokens: 'id-only', foreign });
+    const { id } = await tokens.import({
+      ...{ account: 'ada', format, scopes: [ORDERS] },
+      digest: createHash('sha256').update(value).digest('hex'),
+      expiresAt: new Date(clock.now().getTime() + 60_000),
+    });
+
+    expectFailure(await call('GET', `/token/${value}`), 'invalid_request');
+    expect(await call('GET', `/token/${id}`)).toMatchObject({ status: 200 });
+    expect(await tokens.allows(value, { scope: ORDERS })).toBe(true);
   });
 
   it('answers not_found to text that is neither an id nor a value', async () => {

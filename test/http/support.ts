@@ -112,6 +112,7 @@ export function setUp({
   quotas,
   usage,
   limits,
+  foreign,
   keys = [generateKey()],
   prefix = 'acme',
   session,
@@ -130,6 +131,7 @@ export function setUp({
     quotas,
     usage,
     limits,
+    foreign,
     catalog: catalog === null ? undefined : ScopeCatalog.from(catalog),
   });
   const handler = tokenHandler({ tokens, authenticate, session, ...handlerOptions });

@@ -61,6 +61,29 @@ function rowOf(format: string, digest: string, more: Partial<ImportInput> = {}):
 }
 
 describe('import', () => {
+  it.each(VECTORS)(
+    'hides a value of %s in the path of a request that is refused',
+    async (_, value) => {
+      const { tokens } = importing();
+      const own = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+      const request = (segment: string) => ({
+        ...{ method: 'GET', domain: 'shop.example' },
+        target: `/items/${encodeURIComponent(segment)}`,
+      });
+
+      const verdict = await tokens.verify(own.value, request(value));
+      const explanation = await tokens.explain('acme', own.id, request(value));
+      const other = await tokens.verify(own.value, request('12-and-some-ordinary-words'));
+
+      expect(verdict).toMatchObject({ ok: false, needed: 'GET:shop.example/items/{}$' });
+      expect([explanation.needed, explanation]).toMatchObject([
+        verdict.needed,
+        { smallest: verdict.needed },
+      ]);
+      expect(other.needed).toBe('GET:shop.example/items/12-and-some-ordinary-words$');
+    },
+  );
+
   it('is advised on from the import on, whenever the token was issued', async () => {
     const clock = manualClock();
     const usage = { store: new MemoryUsageStore({ clock }) };
