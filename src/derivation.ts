@@ -1,5 +1,5 @@
 import { ancestryOf, type Bounds, expandWithin, expiryWithin } from './access/derivation.ts';
-import { ancestorFault } from './access/lineage.ts';
+import { type Ancestors, ancestorFault } from './access/lineage.ts';
 import { TokenError } from './errors.ts';
 import type { DeriveInput, Read } from './input.ts';
 import { issueWithinQuota } from './issuance.ts';
@@ -17,9 +17,9 @@ export async function derived(
   const { lifetime } = parts.rules;
   const expiresAt = askedExpiry(asked, now, lifetime) ?? expiryAfter(now, lifetime.defaultSeconds);
   parts.limits.check(limits);
-  const parent = await parts.decider.requireLive(value, now);
-  const bounds = boundsBy(parts, parent);
-  checkLimitsWithin(limits, bounds.limits);
+  const { record: parent, ancestors } = await parts.decider.requireLive(value, now);
+  const bounds = boundsBy(parts, parent, ancestors);
+  for (const outer of bounds.limits) checkLimitsWithin(limits, outer);
   const fields = {
     account: parent.account,
     ancestors: ancestryOf(parent),
@@ -61,10 +61,13 @@ async function boundsOf(parts: ServiceParts, record: TokenRecord, now: number): 
       'a token that this one was derived from has ended, and this one with it; issue a new one',
     );
   }
-  return boundsBy(parts, lineages.within(parent, ancestors.slice(0, -1)));
+  const above = ancestors.slice(0, -1);
+  return boundsBy(parts, lineages.within(parent, above), above);
 }
 
-function boundsBy({ compiled }: ServiceParts, parent: TokenRecord): Bounds {
-  const { scopes, expiresAt, limits } = parent;
+/** @param parent narrowed to what its own ancestors allow */
+function boundsBy({ compiled }: ServiceParts, parent: TokenRecord, ancestors: Ancestors): Bounds {
+  const { scopes, expiresAt } = parent;
+  const limits = [parent, ...ancestors].flatMap((each) => each?.limits ?? []);
   return { held: compiled.setOf(scopes), expiresAt, limits };
 }

@@ -281,17 +281,20 @@ export class Decider {
   }
 
   /**
-   * Reads the live token of a value from the store, narrowed to what its ancestors allow.
+   * Reads the live token of a value and its ancestors from the store, and narrows it to what they allow.
    *
    * @throws {TokenError} `invalid_token` for any other value, and as the store
    */
-  async requireLive(value: unknown, now: number): Promise<TokenRecord> {
+  async requireLive(
+    value: unknown,
+    now: number,
+  ): Promise<{ readonly record: TokenRecord; readonly ancestors: Ancestors }> {
     const found = await this.#findClaim(value, now);
     const { reason, claim } = found;
     if (claim === undefined) throw invalidToken(this.#refuse(reason, now, { id: found.id }));
     if (reason !== undefined) throw invalidToken(this.#refuse(reason, now, claim.record));
     this.#activate(claim, now);
-    return found.narrowed;
+    return { record: found.narrowed, ancestors: claim.ancestors };
   }
 
   /**

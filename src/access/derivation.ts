@@ -12,7 +12,8 @@ import type { TokenId, TokenLimits, TokenRecord } from '../token.ts';
 export interface Bounds {
   readonly held: ScopeSet;
   readonly expiresAt: Date;
-  readonly limits: TokenLimits | undefined;
+  /** Of the parent and its ancestors, as far as they are limited. */
+  readonly limits: readonly TokenLimits[];
 }
 
 /**
@@ -112,7 +113,7 @@ export function patchWithin<Known extends Granting>(
   const { granted, expiresAt } = known;
   const asked = scopes ?? addScopes;
   const member = scopes === undefined ? 'addScopes' : 'scopes';
-  checkLimitsWithin(limits, bounds.limits);
+  for (const outer of bounds.limits) checkLimitsWithin(limits, outer);
   return {
     ...known,
     ...(asked && { granted: expandWithin(bounds, asked, { granted, member }) }),

@@ -37,6 +37,7 @@ const FLAGS: Names = {
   graceSeconds: '--grace',
   cancel: '--cancel',
   name: '--name',
+  parent: '--parent',
   metadata: '--metadata',
   'limits.addresses': '--address',
   'limits.uses': '--uses',

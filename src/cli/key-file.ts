@@ -87,7 +87,7 @@ export function usableKeys(keys: KeyOptions[], path: string): KeyOptions[] {
  * @returns whether it was made; an existing file stays as it is
  */
 export function makeKeys(path: string, keys: readonly KeyOptions[]): boolean {
-  return readOrMake(path, () => keys).isNew;
+  return readOrMake(path, () => keys, inputError).isNew;
 }
 
 function asKeys(content: unknown, path: string, toError = inputError): KeyOptions[] {

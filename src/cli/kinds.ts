@@ -1,7 +1,13 @@
-import { MAX_LIFETIME_SECONDS, MAX_REVIEWED_DAYS, MIN_PASSWORD_LENGTH } from '../bounds.ts';
+import {
+  MAX_LIFETIME_SECONDS,
+  MAX_RATE_SECONDS,
+  MAX_REVIEWED_DAYS,
+  MIN_PASSWORD_LENGTH,
+} from '../bounds.ts';
 import { parseDuration } from '../duration.ts';
 import type { FixedAccount } from '../http/basic-auth.ts';
 import { parseInstant } from '../instant.ts';
+import { parseAddress } from '../limits/addresses.ts';
 import { type CliError, usageError } from './errors.ts';
 
 /** A kind of value that a flag or a variable holds. */
@@ -102,13 +108,18 @@ function parseSeconds(text: string): number | undefined {
   return /^\d{1,9}$/.test(text) ? Number(text) : parseDuration(text);
 }
 
+export const ADDRESS: Kind<string> = kindOf('an IP address, such as 192.0.2.1', (text) =>
+  parseAddress(text) === undefined ? undefined : text,
+);
+
 /** A rate: a number of uses, and the duration of the window they count in. */
 export const RATE: Kind<{ readonly uses: number; readonly seconds: number }> = kindOf(
-  'a number and a time, such as 100/60s',
+  'a number and a time, such as 100/60s; the time is from 1s to 24h',
   (text) => {
     const [, digits = '', time = ''] = /^([1-9]\d{0,15})\/(\w+)$/.exec(text) ?? [];
-    const seconds = parseSeconds(time);
-    return seconds === undefined ? undefined : { uses: Number(digits), seconds };
+    const seconds = parseSeconds(time) ?? 0;
+    const isWindow = seconds >= 1 && seconds <= MAX_RATE_SECONDS;
+    return isWindow ? { uses: Number(digits), seconds } : undefined;
   },
 );
 

@@ -48,14 +48,16 @@ export function draftOf(path: string): string {
 /**
  * Reads a JSON file. If it is missing, makes it for its owner only. Nobody sees it half written,
  * and of several processes that make it, one succeeds and the others read its file.
+ *
+ * @param toError makes the error of a damaged file: to serve, it is a wrong setting
  */
 export function readOrMake(
   path: string,
   make: () => unknown,
+  toError = usageError,
 ): { readonly content: unknown; readonly isNew: boolean } {
   const found = statSync(path, { throwIfNoEntry: false });
-  // A damaged file counts as a wrong setting: serve exits with 2, not 1.
-  const readFound = () => ({ content: readJson(path, usageError), isNew: false });
+  const readFound = () => ({ content: readJson(path, toError), isNew: false });
   if (found !== undefined) return readFound();
   const draft = draftOf(path);
   const content = make();
@@ -65,8 +67,12 @@ export function readOrMake(
     linkSync(draft, path);
     return { content, isNew: true };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    return readFound();
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return readFound();
+    // Others name the draft.
+    throw inputError(
+      `${path} cannot be written (${code}): its folder must exist, and this user must be able to write there`,
+    );
   } finally {
     rmSync(draft, { force: true });
   }

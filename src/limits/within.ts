@@ -3,32 +3,35 @@ import type { TokenLimits } from '../token.ts';
 import { AddressBlocks } from './addresses.ts';
 
 /**
- * Checks that the limits of a derived token are not wider than those of its parent. The parent's limits
- * apply to it anyway, so wider ones would never be reached and only mislead.
+ * Checks that the limits of a derived token are not wider than those of a token above it. These apply to it
+ * anyway, so wider ones would never be reached and only mislead.
  *
  * @throws {TokenError} `invalid_limits`, naming the member
  */
 export function checkLimitsWithin(
   limits: TokenLimits | null | undefined,
-  parent: TokenLimits | undefined,
+  outer: TokenLimits,
 ): void {
   const { addresses, uses, rate } = limits ?? {};
-  if (uses !== undefined && parent?.uses !== undefined && uses > parent.uses) {
+  if (uses !== undefined && outer.uses !== undefined && uses > outer.uses) {
     throw limitError(
       'limits.uses',
-      `must not be more than ${parent.uses}, that of the parent token`,
+      `must not be more than ${outer.uses}, that of a token it is derived from`,
     );
   }
-  if (rate !== undefined && parent?.rate !== undefined && isFaster(rate, parent.rate)) {
-    const { uses: most, seconds } = parent.rate;
-    const rule = `must not allow more than that of the parent token, ${most} in ${seconds} s`;
+  if (rate !== undefined && outer.rate !== undefined && isFaster(rate, outer.rate)) {
+    const { uses: most, seconds } = outer.rate;
+    const rule = `must not allow more than that of a token it is derived from, ${most} in ${seconds} s`;
     throw limitError('limits.rate', rule);
   }
-  if (addresses === undefined || parent?.addresses === undefined) return;
-  const outer = new AddressBlocks(parent.addresses);
-  const other = addresses.find((block) => !outer.covers(block));
+  if (addresses === undefined || outer.addresses === undefined) return;
+  const allowed = new AddressBlocks(outer.addresses);
+  const other = addresses.find((block) => !allowed.covers(block));
   if (other === undefined) return;
-  throw limitError('limits.addresses', `must be among those of the parent token; ${other} is not`);
+  throw limitError(
+    'limits.addresses',
+    `must be among those of a token it is derived from; ${other} is not`,
+  );
 }
 
 type Rate = NonNullable<TokenLimits['rate']>;

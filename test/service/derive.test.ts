@@ -687,6 +687,23 @@ describe('the store reads for a derived token', () => {
 describe('the limits of a derived token', () => {
   const counting = () => family({ limits: { store: new MemoryLeaseStore() } });
 
+  it('are within those of each ancestor, also of one above a parent without limits', async () => {
+    const { tokens } = await counting();
+    const limits = { uses: 10, addresses: ['10.0.0.0/8'] };
+    const root = await tokens.issue({ account: 'acme', scopes: [SCOPE], limits });
+    const middle = await tokens.derive(root.value, { scopes: [SCOPE] });
+    const derive = (asked: TokenLimits) =>
+      tokens.derive(middle.value, { scopes: [SCOPE], limits: asked });
+    const within = { uses: 10, addresses: ['10.1.0.0/16'] };
+    const leaf = await derive(within);
+
+    expect(leaf.limits).toEqual(within);
+    for (const wider of [{ uses: 11 }, { addresses: ['1.1.1.1'] }]) {
+      expect(await codeOf(derive(wider))).toBe('invalid_limits');
+      expect(await codeOf(tokens.patch('acme', leaf.id, { limits: wider }))).toBe('invalid_limits');
+    }
+  });
+
   it('can equal or tighten those of its parent, but not loosen them', async () => {
     const { tokens } = await counting();
     const limits = {

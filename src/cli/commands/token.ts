@@ -16,7 +16,7 @@ import {
 import type { TokenClient } from '../account/index.ts';
 import { type Command, command, type Outcome } from '../command.ts';
 import { usageError } from '../errors.ts';
-import { choice, readFlag, SECONDS, wholeNumber } from '../kinds.ts';
+import { ADDRESS, choice, readFlag, SECONDS, wholeNumber } from '../kinds.ts';
 import { applyAdvice } from './apply-advice.ts';
 import { ROOT_NAME_FLAG } from './request.ts';
 import { DAYS } from './review-parts.ts';
@@ -475,11 +475,11 @@ enough   GET:shop.example/bills$`,
     },
     async run([method, url], flags) {
       const need = readWrittenNeed(method, url, flags);
+      const address = flags.address && ADDRESS.read(flags.address, '--address');
       const value = await readValueOperand(flags.token);
       return withClient(
         flags,
-        async (client) =>
-          verificationOutcome(await client.verify(value, need, flags.address), need),
+        async (client) => verificationOutcome(await client.verify(value, need, address), need),
         { isNeeded: false, catalogFor: 'scope' in need ? 'naming' : 'routing' },
       );
     },

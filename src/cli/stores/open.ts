@@ -1,4 +1,12 @@
-import { closeSync, existsSync, lstatSync, openSync, readSync, realpathSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { withDeadline } from '../../deadline.ts';
@@ -123,11 +131,7 @@ export async function withStore<Result>(
   target: StoreTarget,
   use: (opened: OpenStore) => Promise<Result>,
 ): Promise<Result> {
-  if (target.file !== undefined && !existsSync(target.file)) {
-    throw inputError(
-      `there is no file ${target.file}: tokenwright migrate makes it, and so does serve; or give --data or --store`,
-    );
-  }
+  if (target.file !== undefined) checkExists(target.file);
   const opened = await target.open();
   try {
     return await use(opened);
@@ -136,6 +140,19 @@ export async function withStore<Result>(
     throw named(error, target, (await findingsIn(opened.store)) ?? []);
   } finally {
     await opened.close();
+  }
+}
+
+function checkExists(file: string): void {
+  try {
+    statSync(file);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw inputError(
+      code === 'EACCES' || code === 'EPERM'
+        ? `this user may not read ${file}: run this command as the user of the service`
+        : `there is no file ${file}: tokenwright migrate makes it, and so does serve; or give --data or --store`,
+    );
   }
 }
 
@@ -239,8 +256,9 @@ export function requireSqlite(): typeof import('node:sqlite') {
 }
 
 function fileTarget(file: string): StoreTarget {
+  const name = `SQLite in ${file}`;
   return {
-    name: `SQLite in ${file}`,
+    name,
     file,
     migrationSql: async () => undefined,
     async open() {
@@ -262,7 +280,9 @@ function fileTarget(file: string): StoreTarget {
             .then(() => {});
         return { store, usage, leases, close };
       } catch (error) {
-        throw isTokenError(error) && !isSqlite(file) ? noSqlite(file) : error;
+        if (!isTokenError(error)) throw error;
+        if (!isSqlite(file)) throw noSqlite(file);
+        throw isUnnamedOutage(error) ? new StoreOutage(`${name}: ${error.message}`) : error;
       }
     },
   };

@@ -52,6 +52,21 @@ describe('keys new', () => {
     expect(keysIn(file)).toMatchObject([{ kid: 'zz' }]);
   });
 
+  it.each([
+    ['a file that is not JSON', 'a.json', 'a.json is not JSON'],
+    ['a folder that does not exist', 'none/a.json', 'none/a.json cannot be written (ENOENT)'],
+  ])('exits with 1 for %s, and names it as it was given', async (_, name, message) => {
+    const folder = newFolder();
+    writeFileSync(join(folder, 'a.json'), '{');
+    const file = join(folder, name);
+
+    const { code, stderr } = await run(['keys', 'new', '--keys', file]);
+
+    expect([code, stderr]).toEqual([1, expect.stringContaining(message)]);
+    expect(stderr).not.toMatch(/[0-9a-f]{12}'/);
+    expect(readFileSync(join(folder, 'a.json'), 'utf8')).toBe('{');
+  });
+
   it('prints keys with --print, and creates no file', async () => {
     const data = join(newFolder(), 'none');
 

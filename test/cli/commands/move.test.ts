@@ -326,7 +326,13 @@ describe('copy', () => {
   it('says which store cannot be reached', async () => {
     const from = await fileWith(records());
 
+    const noFolder = join(newFolder(), 'none', 'to.db');
+    const unmade = await run(['copy', '--from', from, '--to', noFolder]);
     const refused = await run(['copy', '--from', from, '--to', 'redis://127.0.0.1:1']);
+
+    expect(unmade.code).toBe(1);
+    expect(unmade.stderr).toContain(`SQLite in ${noFolder}: the SQLite database does not open`);
+    expect(unmade.stderr).not.toContain(from);
 
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toMatch(/^tokenwright: Redis at 127\.0\.0\.1:1 cannot be used: /);

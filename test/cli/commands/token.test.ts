@@ -130,11 +130,33 @@ describe('the tokens of a store', () => {
     expect(await isAccepted()).toMatchObject({ ok: true });
   });
 
+  it('verify refuses an --address that is none', async () => {
+    const { as } = setUp();
+
+    const verify = [
+      'token',
+      'verify',
+      ...as,
+      '--scope',
+      ORDERS,
+      '--token',
+      'x',
+      '--address',
+      'foo',
+    ];
+
+    expect(await run(verify)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--address must be an IP address, such as 192.0.2.1'),
+    });
+  });
+
   it.each([
     [['--address', '10.0.0.1/8'], /--address\[0\] must be an IP address or a CIDR block/],
     [['--uses', '0'], /--uses must be/],
     [['--rate', '100'], /--rate must be a number and a time, such as 100\/60s/],
-    [['--rate', '1/2d'], /--rate must be a whole number from 1 to 86400/],
+    [['--rate', '1/2d'], /--rate must be .*, such as 100\/60s; the time is from 1s to 24h/],
+    [['--rate', '1/0s'], /--rate must be .*, such as 100\/60s; the time is from 1s to 24h/],
   ])('refuse the limit %j', async (args, message) => {
     const { as } = setUp();
 
