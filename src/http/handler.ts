@@ -327,7 +327,7 @@ async function readBody(
 /** Addresses end up in logs, and the credentials alone name the account. */
 const FORBIDDEN = ['access_token', 'token', 'account', 'accountId', 'user', 'userId', 'owner'];
 
-/** Refuses what is no id. Our values have an underscore; those of other systems are mostly longer than ids. */
+/** Refuses what is not an id. Our values have an underscore; those of other systems are mostly longer than ids. */
 function refuseValue(text: string): never {
   if (!text.includes('_') && text.length <= ID_LENGTH) throw notFound();
   throw new HttpError(

@@ -6,10 +6,10 @@ import { ENTRIES, type Entry, specifierOf } from './entries.ts';
 /** In bytes, a little above the current size. A change that raises a budget says what it buys. */
 const BUDGETS: Readonly<Record<Entry, number>> = {
   scope: 8_650,
-  index: 47_650,
+  index: 47_900,
   openapi: 15_000,
-  http: 39_700,
-  console: 57_500,
+  http: 40_150,
+  console: 57_700,
   sqlite: 12_900,
   postgres: 15_200,
   mysql: 14_350,
