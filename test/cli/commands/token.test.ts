@@ -131,12 +131,12 @@ describe('the tokens of a store', () => {
   });
 
   it('verify refuses an --address that is none', async () => {
-    const { as } = setUp();
+    const { flags } = setUp();
 
     const verify = [
       'token',
       'verify',
-      ...as,
+      ...flags,
       '--scope',
       ORDERS,
       '--token',
