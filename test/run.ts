@@ -32,8 +32,7 @@ const vitest = [
   'run',
   ...['--config', join(root, 'test/vitest.config.ts')],
   ...['--reporter', 'default', '--reporter', 'json', '--outputFile.json', report],
-  // None of them measures: all cores may work.
-  ...(isQuick ? ['--project', 'tests', '--maxWorkers', '100%'] : []),
+  ...(isQuick ? ['--project', 'tests'] : []),
   ...args,
 ];
 const env = isQuick ? { ...process.env, TEST_SERVERS: 'none' } : process.env;

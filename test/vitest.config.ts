@@ -15,6 +15,8 @@ const long = [
   'test/scope/{entry,hostile,typed}.test.ts',
   'test/{docstrings,known-defects,regexes}.test.ts',
 ];
+/** Where nothing measures times, all cores may work. */
+const maxWorkers = '100%';
 const shared = { environment: 'node', testTimeout: 30_000, hookTimeout: 120_000 };
 
 export default defineConfig({
@@ -30,6 +32,7 @@ export default defineConfig({
           setupFiles: ['test/canary.setup.ts'],
           include: ['test/**/*.test.ts'],
           exclude: [...long, growth, faults, '**/node_modules/**'],
+          maxWorkers,
           sequence: { groupOrder: 0 },
         },
       },
@@ -41,6 +44,7 @@ export default defineConfig({
           setupFiles: ['test/canary.setup.ts'],
           include: long,
           exclude: [growth, faults, '**/node_modules/**'],
+          maxWorkers,
           sequence: { groupOrder: 0 },
         },
       },
