@@ -46,7 +46,7 @@ export class Importer {
     { dryRun = false, onRefused, onProgress }: ImportManyOptions,
   ): Promise<ImportReport> {
     const report = { rows: 0, imported: 0, skipped: 0, refused: 0 };
-    const pretended = dryRun ? new Map<TokenId, TokenRecord>() : undefined;
+    const pretended = dryRun ? new Map<TokenId, string>() : undefined;
     for await (const step of inSteps(readRows(rows))) {
       const first = report.rows + 1;
       const read = await Promise.all(step.map((input, at) => this.#tryRead(input, first + at)));
@@ -97,10 +97,10 @@ export class Importer {
     return record;
   }
 
-  /** @param pretended collects the records instead of the store */
+  /** @param pretended collects the account of each id, instead of a record in the store */
   async #insertAll(
     rows: readonly ReadRow[],
-    pretended: Map<TokenId, TokenRecord> | undefined,
+    pretended: Map<TokenId, string> | undefined,
   ): Promise<readonly (readonly [row: number, outcome: Outcome])[]> {
     const ids = rows.flatMap(({ record }) => (record === undefined ? [] : [record.id]));
     const found = new Map(
@@ -112,11 +112,13 @@ export class Importer {
     return Promise.all(
       rows.map(async ({ row, record, refusal }) => {
         if (record === undefined) return [row, refusal as TokenError] as const;
-        const kept = found.get(record.id) ?? pretended?.get(record.id);
+        const kept = found.get(record.id);
         if (pretended === undefined || kept !== undefined) {
           return [row, await this.#insert(record, kept)] as const;
         }
-        pretended.set(record.id, record);
+        const account = pretended.get(record.id);
+        if (account !== undefined) return [row, outcomeOfKnown(record, { account })] as const;
+        pretended.set(record.id, record.account);
         return [row, 'imported'] as const;
       }),
     );
@@ -139,7 +141,7 @@ export class Importer {
 }
 
 /** The outcome for a value whose record is in the store already. */
-function outcomeOfKnown({ account }: TokenRecord, kept: TokenRecord): Outcome {
+function outcomeOfKnown({ account }: TokenRecord, kept: Pick<TokenRecord, 'account'>): Outcome {
   if (kept.account === account) return 'skipped';
   return new TokenError('invalid_request', 'this value was imported for another account', {
     member: 'digest',
