@@ -169,12 +169,19 @@ function look(channel: Channel, thing: unknown, { isOwners = false } = {}): void
 
 /** What was shown since the last time somebody asked. */
 export function takeFindings(): Finding[] {
-  // Later than when they are made, since only then do they have all their members.
-  for (const error of errors.splice(0)) look('error', error);
+  lookAtErrors();
   for (const thing of inspected.splice(0)) {
     look('inspect output', inspect(thing, { depth: MAX_DEPTH, showHidden: true }));
   }
   return findings.splice(0);
+}
+
+/**
+ * Looks through the errors made so far, and lets go of them: later than when they are made, since only then
+ * do they have all their members.
+ */
+export function lookAtErrors(): void {
+  for (const error of errors.splice(0)) look('error', error);
 }
 
 /** Remembers so many; the oldest leave first. Tests that make a hundred thousand need not be kept whole. */

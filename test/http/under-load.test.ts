@@ -3,6 +3,7 @@ import { runInNewContext } from 'node:vm';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { describe, expect, it } from 'vitest';
 import { failureLimiter, fixedAccounts, hashPassword } from '../../src/http/index.ts';
+import { lookAtErrors } from '../canary.ts';
 import { basic, PASSWORD, type SetUpOptions, setUp } from './support.ts';
 
 const ADDRESS = 'x-address';
@@ -70,6 +71,7 @@ describe('many guesses under load', () => {
     const heapAfter = async (rounds: number) => {
       for (let i = 0; i < rounds; i++) await Promise.all(guess('eve', '192.0.2.1', 2000));
       await new Promise((resolve) => setImmediate(resolve));
+      lookAtErrors();
       collect();
       return process.memoryUsage().heapUsed;
     };

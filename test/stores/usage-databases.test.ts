@@ -331,7 +331,8 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       await other.end();
       await adding;
 
-      expect(own.deadlocks()).toBe(isVictim ? 0 : 1);
+      // Where the batch comes again before that transaction goes on, both may meet once more.
+      expect(own.deadlocks() > 0).toBe(!isVictim);
       expect(await usesOf(store, first)).toBe(isVictim ? 2 : 102);
     });
 
