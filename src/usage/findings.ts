@@ -134,8 +134,10 @@ function usesOf({ record, counts }: ReviewedToken, from: number): Found[] {
   if (since > from) return [];
   const { lastUsedAt } = totalsOf(counts.usage);
   if (lastUsedAt === undefined) {
-    // An imported token may have been used elsewhere before.
-    const known = Math.max(since, record.scopesChangedAt?.getTime() ?? since);
+    const { format, scopesChangedAt } = record;
+    // Uses of an imported token are counted from its import on, which counts as a change of its scopes.
+    const imported = format === undefined ? undefined : scopesChangedAt?.getTime();
+    const known = Math.max(since, imported ?? since);
     return known > from ? [] : [{ code: 'never_used', since: new Date(known) }];
   }
   return lastUsedAt.getTime() < from ? [{ code: 'unused', lastUsedAt }] : [];
