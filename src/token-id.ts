@@ -8,6 +8,9 @@ declare const tokenId: unique symbol;
  */
 export type TokenId = string & { readonly [tokenId]: true };
 
+/** In characters. */
+export const ID_LENGTH = 22;
+
 /** Whether a text has the form of an id. */
 export function isId(value: unknown): value is TokenId {
   return typeof value === 'string' && /^[0-9A-Za-z]{22}$/.test(value);

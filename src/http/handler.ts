@@ -10,8 +10,7 @@ import {
 import { invalidOptions, isTokenError, type TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
 import { checkOptions } from '../schemas.ts';
-import { isId } from '../token-id.ts';
-import { ID_LENGTH } from '../values/format.ts';
+import { ID_LENGTH, isId } from '../token-id.ts';
 import { type Bearer, bearerOf } from './bearer.ts';
 import { type BodyLimits, parseJson, readBytes } from './body.ts';
 import { accountHeader, checkSite, type SignInWays, signIn } from './callers.ts';

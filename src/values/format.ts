@@ -1,4 +1,5 @@
 import type { TokenId } from '../token.ts';
+import { ID_LENGTH } from '../token-id.ts';
 
 /**
  * The form of a value: `<prefix>_<version><kid><id><secret><checksum>`, where everything after the
@@ -9,7 +10,6 @@ export const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs
 export const ALPHABET_CLASS = '[0-9A-Za-z]';
 export const VERSION = '1';
 export const KID_LENGTH = 2;
-export const ID_LENGTH = 22;
 export const SECRET_LENGTH = 27;
 export const CHECKSUM_LENGTH = 6;
 /** How much of an id a masked value shows. */

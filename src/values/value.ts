@@ -3,14 +3,13 @@ import { customRandom } from 'nanoid';
 import { MAX_FOREIGN_LENGTH } from '../bounds.ts';
 import { copyText } from '../copy-text.ts';
 import type { Proof, TokenId, TokenRecord } from '../token.ts';
-import { isId } from '../token-id.ts';
+import { ID_LENGTH, isId } from '../token-id.ts';
 import { checkFormats, type ForeignFormat, readForeign } from './foreign.ts';
 import {
   ALPHABET,
   BODY_LENGTH,
   CHECKSUM_LENGTH,
   CHECKSUM_START,
-  ID_LENGTH,
   ID_START,
   KID_LENGTH,
   MASKED_ID_LENGTH,
