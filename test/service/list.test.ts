@@ -11,7 +11,7 @@ import {
   K1,
   K2,
   OTHER_SCOPE,
-  type RecordingStore,
+  RecordingStore,
   recordOf,
   SCOPE,
   setUp,
@@ -537,6 +537,11 @@ describe('purge', () => {
     expect(await codeOf(tokens.purge({} as never))).toBe('invalid_request');
     expect(store.takeCalls()).toEqual(['purge']);
   });
+});
+
+it('a recording store can wrap another recording store', async () => {
+  const { tokens } = setUp({ store: new RecordingStore() });
+  expect(await issueMany(tokens, 2)).toHaveLength(2);
 });
 
 describe('listAll', () => {

@@ -21,6 +21,8 @@ export interface DatabaseHost<Pool> {
   /** The statements that were sent, and how many of them were aborted to end a deadlock. */
   readonly sent: string[];
   readonly deadlocks: () => number;
+  /** Lets the store learn only then that one of them was aborted, so that it does not try again before. */
+  delayDeadlocks(until: Promise<unknown>): void;
   /** A host whose user has only these privileges on the table. */
   restricted(table: string, rights: string): Promise<DatabaseHost<Pool>>;
 }
@@ -73,13 +75,17 @@ function overPostgres(options: object): DatabaseHost<pg.Pool> {
   onTestFinished(() => pool.end());
   const sent: string[] = [];
   let deadlocks = 0;
+  let told: Promise<unknown> = Promise.resolve();
   const query = pool.query.bind(pool) as (text: string) => Promise<pg.QueryResult>;
   const spy = async (statement: { text: string }) => {
     sent.push(statement.text);
     try {
       return await query(statement as never);
     } catch (error) {
-      if ((error as { code?: string }).code === '40P01') deadlocks += 1;
+      if ((error as { code?: string }).code === '40P01') {
+        deadlocks += 1;
+        await told;
+      }
       throw error;
     }
   };
@@ -101,6 +107,9 @@ function overPostgres(options: object): DatabaseHost<pg.Pool> {
     tokenTable: (table) => postgres.migrate(pool, { table }),
     sent,
     deadlocks: () => deadlocks,
+    delayDeadlocks(until) {
+      told = until;
+    },
     async restricted(table, rights) {
       const role = newName();
       await query(`CREATE ROLE ${role}; GRANT ${rights} ON ${table} TO ${role}`);
@@ -142,14 +151,16 @@ function overMariadb(pool: MysqlDriverPool): DatabaseHost<MysqlDriverPool> {
   onTestFinished(() => pool.promise().end());
   const sent: string[] = [];
   let deadlocks = 0;
+  let told: Promise<unknown> = Promise.resolve();
   pool.on('connection', (connection) => {
     const own = connection as unknown as mysql.MysqlConnection;
     const execute = own.execute.bind(own);
     own.execute = (statement, callback) => {
       sent.push(statement.sql);
       return execute(statement, (error, answer) => {
-        if ((error as { errno?: number } | null)?.errno === 1213) deadlocks += 1;
-        callback(error, answer);
+        if ((error as { errno?: number } | null)?.errno !== 1213) return callback(error, answer);
+        deadlocks += 1;
+        void told.then(() => callback(error, answer));
       });
     };
   });
@@ -171,6 +182,9 @@ function overMariadb(pool: MysqlDriverPool): DatabaseHost<MysqlDriverPool> {
     tokenTable: (table) => mysql.migrate(pool, { table }),
     sent,
     deadlocks: () => deadlocks,
+    delayDeadlocks(until) {
+      told = until;
+    },
     async restricted(table, rights) {
       const user = newName();
       await run(`CREATE USER ${user}@'127.0.0.1'`);

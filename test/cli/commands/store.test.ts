@@ -290,7 +290,8 @@ describe('doctor', () => {
     async (replicas, code, message) => {
       const findingsWith = async (replicas: number) => {
         const url = `${redisCluster}?replicas=${replicas}`;
-        const { stdout } = await run(['doctor', '--store', url, '--json']);
+        const { code, stdout } = await run(['doctor', '--store', url, '--json']);
+        expect(code).toBe(3);
         return JSON.parse(stdout).findings;
       };
 

@@ -130,20 +130,11 @@ describe('the tokens of a store', () => {
     expect(await isAccepted()).toMatchObject({ ok: true });
   });
 
-  it('verify refuses an --address that is none', async () => {
+  it('verify refuses an --address that is not one', async () => {
     const { flags } = setUp();
 
-    const verify = [
-      'token',
-      'verify',
-      ...flags,
-      '--scope',
-      ORDERS,
-      '--token',
-      'x',
-      '--address',
-      'foo',
-    ];
+    const asked = ['--scope', ORDERS, '--token', 'x', '--address', 'foo'];
+    const verify = ['token', 'verify', ...flags, ...asked];
 
     expect(await run(verify)).toMatchObject({
       code: 2,
@@ -155,8 +146,14 @@ describe('the tokens of a store', () => {
     [['--address', '10.0.0.1/8'], /--address\[0\] must be an IP address or a CIDR block/],
     [['--uses', '0'], /--uses must be/],
     [['--rate', '100'], /--rate must be a number and a time, such as 100\/60s/],
-    [['--rate', '1/2d'], /--rate must be .*, such as 100\/60s; the time is from 1s to 24h/],
-    [['--rate', '1/0s'], /--rate must be .*, such as 100\/60s; the time is from 1s to 24h/],
+    [
+      ['--rate', '1/2d'],
+      /--rate must be a number and a time, such as 100\/60s; the time is from 1s to 24h/,
+    ],
+    [
+      ['--rate', '1/0s'],
+      /--rate must be a number and a time, such as 100\/60s; the time is from 1s to 24h/,
+    ],
   ])('refuse the limit %j', async (args, message) => {
     const { as } = setUp();
 
