@@ -225,9 +225,9 @@ export abstract class TokenUpkeep {
    * using the same value, which this call does not need. The format has to be in the option `foreign`.
    *
    * From then on it is a token like any other, and `rotate` gives it a value of this service. A token that
-   * was imported before is returned as it is, even if it was revoked: an import never revives it. After a
-   * `purge` of its record, this is no longer known, so do not import the same row again then: it would be
-   * live again, and so would tokens that were derived from it.
+   * was imported before is returned as it is, even if it was revoked: an import never revives it. Once
+   * `purge` has removed its record, nothing remembers the revocation: do not import the row again then, or
+   * the token is live again, with the tokens that were derived from it.
    *
    * @throws {TokenError} `invalid_request`, also for a hash that cannot be looked up (bcrypt, scrypt or a
    * salted one) and for a value that another account has; `invalid_expire`; else as `issue`

@@ -11,7 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { inputError, usageError } from './errors.ts';
+import { type CliError, inputError, usageError } from './errors.ts';
 import { readJson } from './inputs.ts';
 
 /** The mode of a file that only its owner may read. */
@@ -70,12 +70,17 @@ export function readOrMake(
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST') return readFound();
     // Others name the draft.
-    throw inputError(
-      `${path} cannot be written (${code}): its folder must exist, and this user must be able to write there`,
-    );
+    throw notWritten(path, code);
   } finally {
     rmSync(draft, { force: true });
   }
+}
+
+/** The error for a file that the system refused to write, with the code of its reason. */
+export function notWritten(path: string, code = ''): CliError {
+  return inputError(
+    `${path} cannot be written (${code}): its folder must exist, and this user must be able to write there`,
+  );
 }
 
 /**

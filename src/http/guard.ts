@@ -50,7 +50,7 @@ export interface BearerGuardOptions<Entry extends string = string> {
   readonly realm?: string | undefined;
   /**
    * Returns the IP address that a request comes from, for tokens that may be used from some addresses only;
-   * without a port, brackets or a zone. A `TokenService` asks for those tokens alone. There is no default,
+   * without a port, brackets or a zone. A `TokenService` calls it only for such tokens. There is no default,
    * because a wrong one lets strangers in: take `request.socket.remoteAddress` if clients connect to this
    * server, and `forwardedAddress` behind proxies. Never use a header that the client can write. If it
    * throws or returns anything else, the token is refused, and `onError` is called. @default none: such a

@@ -2,7 +2,7 @@ import { closeSync, existsSync, linkSync, openSync, rmSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { inputError } from '../errors.ts';
-import { draftOf, fsyncPath, OWNER_ONLY } from '../private-file.ts';
+import { draftOf, fsyncPath, notWritten, OWNER_ONLY } from '../private-file.ts';
 
 /**
  * Copies an SQLite file while others use it, as it was at one instant. The copy appears whole,
@@ -66,11 +66,7 @@ function backupFailure(
   if (code === 'EEXIST') {
     return inputError(taken(backup));
   }
-  if (syscall !== undefined) {
-    return inputError(
-      `${backup} cannot be written (${code}): its folder must exist, and this user must be able to write there`,
-    );
-  }
+  if (syscall !== undefined) return notWritten(backup, code);
   if (code !== 'ERR_SQLITE_ERROR') return error;
   return inputError(
     `${file} cannot be copied to ${backup}: it is not an SQLite file of tokens, is damaged or locked, or the disk is full`,

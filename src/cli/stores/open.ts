@@ -151,7 +151,7 @@ function checkExists(file: string): void {
     throw inputError(
       code === 'EACCES' || code === 'EPERM'
         ? `this user may not read ${file}: run this command as the user of the service`
-        : `there is no file ${file}: tokenwright migrate makes it, and so does serve; or give --data or --store`,
+        : `there is no file ${file}: tokenwright migrate makes it, and so does serve; if you meant another store, name it by --data or --store`,
     );
   }
 }
