@@ -3,7 +3,13 @@ import type { Need } from './access/need.ts';
 import { derived } from './derivation.ts';
 import type { DeriveInput, IntrospectOptions, VerifyOptions, VerifySyncOptions } from './input.ts';
 import type { ServiceParts } from './parts.ts';
-import { introspectOptions, readInput, verifyOptions, verifySyncOptions } from './schemas.ts';
+import {
+  introspectOptions,
+  readInput,
+  readLongInput,
+  verifyOptions,
+  verifySyncOptions,
+} from './schemas.ts';
 import type { AskedScope } from './scope/index.ts';
 import type { IssuedToken, Token, Verdict } from './token.ts';
 import { TokenUpkeep } from './upkeep.ts';
@@ -159,6 +165,7 @@ export abstract class TokenChecks<out Entry extends string = string> extends Tok
     input: DeriveInput<AskedScope<Entry, Asked>>,
   ): Promise<IssuedToken> {
     const now = this.#now();
-    return derived(this.#parts, value, readInput(this.#parts.rules.deriveInput, input), now);
+    const { deriveInput } = this.#parts.rules;
+    return derived(this.#parts, value, await readLongInput(deriveInput, input), now);
   }
 }

@@ -25,6 +25,19 @@ export function nextTurn(): Promise<void> {
   return new Promise(setImmediate);
 }
 
+/** Does work in steps, as many in each turn of the event loop as fit into a few milliseconds. */
+export async function inTurns<Result>(steps: Generator<void, Result>): Promise<Result> {
+  const turns = new Turns(STEPS_MS);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+    if (turns.isOver) await turns.next();
+  }
+}
+
+/** One step, such as compiling a list of 4096 scopes, may take another ten. */
+const STEPS_MS = 5;
+
 /** Divides long work into turns of the event loop, each of a few milliseconds. */
 export class Turns {
   readonly #turnMs: number;

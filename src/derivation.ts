@@ -1,5 +1,6 @@
 import { ancestryOf, type Bounds, expandWithin, expiryWithin } from './access/derivation.ts';
 import { type Ancestors, ancestorFault } from './access/lineage.ts';
+import { inTurns } from './deadline.ts';
 import { TokenError } from './errors.ts';
 import type { DeriveInput, Read } from './input.ts';
 import { issueWithinQuota } from './issuance.ts';
@@ -18,12 +19,12 @@ export async function derived(
   const expiresAt = askedExpiry(asked, now, lifetime) ?? expiryAfter(now, lifetime.defaultSeconds);
   parts.limits.check(limits);
   const { record: parent, ancestors } = await parts.decider.requireLive(value, now);
-  const bounds = boundsBy(parts, parent, ancestors);
+  const bounds = await boundsBy(parts, parent, ancestors);
   for (const outer of bounds.limits) checkLimitsWithin(limits, outer);
   const fields = {
     account: parent.account,
     ancestors: ancestryOf(parent),
-    scopes: expandWithin(bounds, scopes),
+    scopes: await expandWithin(bounds, scopes),
     requested: scopes.map(String),
     createdAt: new Date(now),
     expiresAt: expiryWithin(bounds, expiresAt),
@@ -40,14 +41,13 @@ export async function derived(
  *
  * @throws {TokenError} `token_expired` if one of them has ended, and whatever `change` throws
  */
-export function withinBounds<Change>(
+export async function withinBounds<Change>(
   parts: ServiceParts,
   record: TokenRecord,
   now: number,
-  change: (bounds: Bounds | undefined) => Change,
-): Change | Promise<Change> {
-  if (record.ancestors === undefined) return change(undefined);
-  return boundsOf(parts, record, now).then(change);
+  change: (bounds: Bounds | undefined) => Promise<Change>,
+): Promise<Change> {
+  return change(record.ancestors && (await boundsOf(parts, record, now)));
 }
 
 async function boundsOf(parts: ServiceParts, record: TokenRecord, now: number): Promise<Bounds> {
@@ -62,12 +62,18 @@ async function boundsOf(parts: ServiceParts, record: TokenRecord, now: number): 
     );
   }
   const above = ancestors.slice(0, -1);
-  return boundsBy(parts, lineages.within(parent, above), above);
+  return boundsBy(parts, await inTurns(lineages.withinInSteps(parent, above)), above);
 }
 
 /** @param parent narrowed to what its own ancestors allow */
-function boundsBy({ compiled }: ServiceParts, parent: TokenRecord, ancestors: Ancestors): Bounds {
-  const { scopes, expiresAt } = parent;
-  const limits = [parent, ...ancestors].flatMap((each) => each?.limits ?? []);
-  return { held: compiled.setOf(scopes), expiresAt, limits };
+async function boundsBy(
+  { compiled }: ServiceParts,
+  { scopes, expiresAt, limits }: TokenRecord,
+  ancestors: Ancestors,
+): Promise<Bounds> {
+  return {
+    held: await inTurns(compiled.setInSteps(scopes)),
+    expiresAt,
+    limits: [limits, ...ancestors.map((each) => each?.limits)].flatMap((each) => each ?? []),
+  };
 }

@@ -102,7 +102,7 @@ export class Reviews {
         token: usedTokenOf(record, now, totalsOf(usage)),
         held,
         counts: since === undefined ? undefined : { usage, since },
-        coverage: coverageIn(coverages.get(record.account), held),
+        coverage: await coverageIn(coverages.get(record.account), held),
       };
       yield { record, findings: findingsOn(reviewed, ages, now) };
     }
@@ -146,10 +146,9 @@ function liveOf(records: readonly TokenRecord[], now: number): TokenRecord[] {
   return records.filter((record) => record.revokedAt === undefined && !isExpired(record, now));
 }
 
-function coverageIn(coverage: CatalogCoverage | undefined, held: ScopeSet): Coverage | undefined {
-  try {
-    return coverage?.of(held);
-  } catch {
-    return undefined;
-  }
+async function coverageIn(
+  coverage: CatalogCoverage | undefined,
+  held: ScopeSet,
+): Promise<Coverage | undefined> {
+  return coverage?.of(held).catch(() => undefined);
 }

@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import * as z from 'zod';
 import {
   MAX_ACCOUNT_BYTES,
@@ -10,9 +11,11 @@ import {
   MAX_RATE_SECONDS,
   MAX_RECORD_BYTES,
   MAX_REVIEWED_DAYS,
+  MAX_SCOPES,
   MAX_UPKEEP_MS,
   MIN_UPKEEP_MS,
 } from './bounds.ts';
+import { inTurns } from './deadline.ts';
 import { parseDuration } from './duration.ts';
 import { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
 import type {
@@ -24,11 +27,13 @@ import type {
   RefusedRow,
 } from './input.ts';
 import { readBlock } from './limits/addresses.ts';
+import { isLong } from './list-size.ts';
 import { readMetadata } from './metadata.ts';
 import { editDistance } from './scope/distance.ts';
-import { recallScope } from './scope/grammar.ts';
+import { recallScope, safeToScope } from './scope/grammar.ts';
 import { parseScope, type Scope } from './scope/index.ts';
 import { parseScopes } from './scope/list.ts';
+import { inSteps, type Steps } from './scope/steps.ts';
 import { ofMember, toTokenError } from './scope-refusals.ts';
 import {
   copyLimits,
@@ -284,6 +289,39 @@ export function readInput<Input>(schema: z.ZodType<Input>, value: unknown): Inpu
   const faults = reading.error.issues.map((issue) => toFault(issue, schema));
   // The schemas declare scopes before lifetime, expiry and limits, so zod reports them in that order.
   throw faults.find(({ code }) => code === 'invalid_request') ?? faults[0];
+}
+
+/** As {@link readInput}, but parses long lists of scopes in turns of the event loop first. */
+export async function readLongInput<Input>(
+  schema: z.ZodType<Input>,
+  value: unknown,
+): Promise<Input> {
+  const parsed: Record<string, readonly unknown[]> = {};
+  for (const member of ['scopes', 'addScopes', 'removeScopes']) {
+    const list = longListIn(value, member);
+    if (list !== undefined) parsed[member] = await inTurns(parsedMembers(list));
+  }
+  const isShort = Object.keys(parsed).length === 0;
+  return readInput(schema, isShort ? value : { ...(value as object), ...parsed });
+}
+
+/** What cannot be parsed stays as it is, for the error. */
+function* parsedMembers(list: readonly unknown[]): Steps<readonly unknown[]> {
+  const members: unknown[] = [];
+  yield* inSteps(list, (member) => {
+    const reading = safeToScope(member, recallScope);
+    members.push(reading.ok ? reading.scope : member);
+  });
+  return members;
+}
+
+/** Nothing of an object with getters or of a proxy, which is read once only. */
+function longListIn(value: unknown, member: string): readonly unknown[] | undefined {
+  if (typeof value !== 'object' || value === null || types.isProxy(value)) return undefined;
+  if (Object.getPrototypeOf(value) !== Object.prototype) return undefined;
+  const list = Object.getOwnPropertyDescriptor(value, member)?.value;
+  const isRead = Array.isArray(list) && !types.isProxy(list) && list.length <= MAX_SCOPES;
+  return isRead && isLong(list) ? list : undefined;
 }
 
 /**

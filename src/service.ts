@@ -38,6 +38,7 @@ import {
   patchInput,
   readAccount,
   readInput,
+  readLongInput,
   revokeAllOptions,
   revokeOptions,
   rotateOptions,
@@ -126,7 +127,10 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
   ): Promise<IssuedToken> {
     const now = this.#now();
     const { lifetime, issueInput } = this.#parts.rules;
-    const { account, scopes, name, metadata, limits, ...asked } = readInput(issueInput, input);
+    const { account, scopes, name, metadata, limits, ...asked } = await readLongInput(
+      issueInput,
+      input,
+    );
     this.#parts.limits.check(limits);
     const expiresAt = askedExpiry(asked, now, lifetime);
     const fields = {
@@ -287,7 +291,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     const now = this.#now();
     const { lifetime, quotas } = this.#parts.rules;
     const owner = readAccount(account);
-    const { scopes, limits, ...times } = readInput(modifyInput, change);
+    const { scopes, limits, ...times } = await readLongInput(modifyInput, change);
     this.#parts.limits.check(limits);
     const conditions = readInput(changeOptions, options);
     const expiry = askedExpiry(times, now, lifetime);
@@ -295,9 +299,9 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     const expiresAt = expiry ?? expiryAfter(now, lifetime.defaultSeconds);
     const asked = { scopes, limits };
     return this.#change(owner, valueOrId, now, conditions, (record) =>
-      withinBounds(this.#parts, record, now, (bounds) => {
+      withinBounds(this.#parts, record, now, async (bounds) => {
         const known = { granted, expiresAt };
-        const allowed = bounds ? patchWithin(bounds, asked, known) : known;
+        const allowed = bounds ? await patchWithin(bounds, asked, known) : known;
         const held = { scopes: allowed.granted, requested: scopes.map(String) };
         const next = { ...held, expiresAt: allowed.expiresAt, ...limitsAfter({ limits }) };
         checkSize({ ...record, ...next }, quotas);
@@ -329,7 +333,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     const now = this.#now();
     const { lifetime, quotas } = this.#parts.rules;
     const owner = readAccount(account);
-    const patch = readInput(patchInput, change);
+    const patch = await readLongInput(patchInput, change);
     const conditions = readInput(changeOptions, options);
     checkPatch(patch);
     this.#parts.limits.check(patch.limits);
@@ -338,8 +342,8 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     const known = { ...rights, expiresAt, quotas, now };
     return this.#change(owner, valueOrId, now, conditions, (record) =>
       isWidening(patch, known)
-        ? withinBounds(this.#parts, record, now, (bounds) =>
-            patched(record, patch, bounds ? patchWithin(bounds, patch, known) : known),
+        ? withinBounds(this.#parts, record, now, async (bounds) =>
+            patched(record, patch, bounds ? await patchWithin(bounds, patch, known) : known),
           )
         : patched(record, patch, known),
     );
@@ -458,15 +462,11 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     valueOrId: string,
     now: number,
     conditions: ChangeOptions,
-    apply: (record: TokenRecord) => Partial<TokenRecord> | Promise<Partial<TokenRecord>>,
+    apply: (record: TokenRecord) => Promise<Partial<TokenRecord>>,
   ): Promise<ModifiedToken> {
-    const timed = (record: TokenRecord) => {
-      const change = apply(record);
-      if (!(change instanceof Promise)) return withScopesTime(record, change, now);
-      return change.then((made) => withScopesTime(record, made, now));
-    };
+    const timed = async (record: TokenRecord) => withScopesTime(record, await apply(record), now);
     const change = await this.#records.change(owner, valueOrId, now, conditions, timed);
-    const diff = conditions.dryRun === true ? this.#decider.diff(change) : undefined;
+    const diff = conditions.dryRun === true ? await this.#decider.diff(change) : undefined;
     if (diff === undefined) {
       this.#events.changed(change, now);
       await this.#parts.limits.prolong(change.before, change.after);

@@ -1,9 +1,10 @@
 import { MAX_NAMED_SCOPES, MAX_RECORD_BYTES, MAX_SCOPES } from '../bounds.ts';
+import { inTurns } from '../deadline.ts';
 import { corruptStore, isTokenError, TokenError } from '../errors.ts';
 import type { PatchInput, Read } from '../input.ts';
 import type { Quotas } from '../options.ts';
 import type { Scope, ScopeCatalog } from '../scope/index.ts';
-import { removeScopes } from '../scope/removal.ts';
+import { type Removal, removingScopes } from '../scope/removal.ts';
 import { ofMember, refuseScopes, toTokenError } from '../scope-refusals.ts';
 
 import { recordBytes, type TokenRecord } from '../token.ts';
@@ -36,14 +37,15 @@ export function checkPatch(patch: Read<PatchInput>): void {
  *
  * @throws {TokenError} as {@link scopesAfter}, `checkRights` and {@link checkSize}
  */
-export function patched(
+export async function patched(
   record: TokenRecord,
   patch: Read<PatchInput>,
   { granted, expiresAt, catalog, quotas, now }: PatchContext,
-): Partial<TokenRecord> {
-  const held = scopesAfter(record, patch, granted);
+): Promise<Partial<TokenRecord>> {
+  const held = await scopesAfter(record, patch, granted);
   const isLonger = expiresAt !== undefined && expiresAt > record.expiresAt;
-  if (patch.addScopes !== undefined || isLonger) checkRights(catalog, (held ?? record).scopes);
+  if (patch.addScopes !== undefined || isLonger)
+    await checkRights(catalog, (held ?? record).scopes);
   const next = {
     ...held,
     ...patchedFields(patch),
@@ -112,14 +114,14 @@ function patchedFields({
  * one that stays; `scopes_required` if none would be left; `store_corrupt` if the held scopes cannot be
  * read
  */
-function scopesAfter(
+async function scopesAfter(
   held: HeldScopes,
   { scopes, addScopes = [], removeScopes = [] }: ScopePatch,
   granted: readonly string[],
-): HeldScopes | undefined {
+): Promise<HeldScopes | undefined> {
   if (scopes !== undefined) return { scopes: granted, requested: scopes.map(String) };
   if (addScopes.length === 0 && removeScopes.length === 0) return undefined;
-  const left = removeScopes.length === 0 ? held : withoutRemoved(held, removeScopes);
+  const left = removeScopes.length === 0 ? held : await withoutRemoved(held, removeScopes);
   const all = union(left.scopes, granted);
   if (all.length > 0) {
     return { scopes: all, requested: union(left.requested, addScopes.map(String)) };
@@ -133,8 +135,8 @@ function scopesAfter(
   );
 }
 
-function withoutRemoved(held: HeldScopes, removed: readonly Scope[]): HeldScopes {
-  const { kept, requested, unmatched } = removal(held, removed);
+async function withoutRemoved(held: HeldScopes, removed: readonly Scope[]): Promise<HeldScopes> {
+  const { kept, requested, unmatched } = await removal(held, removed);
   if (unmatched.length === 0) return { scopes: kept, requested };
   const scopes = unmatched.map(String);
   const refusal = refuseScopes(
@@ -145,12 +147,12 @@ function withoutRemoved(held: HeldScopes, removed: readonly Scope[]): HeldScopes
   throw ofMember(refusal, 'removeScopes');
 }
 
-function removal(
+async function removal(
   { scopes, requested }: HeldScopes,
   removed: readonly Scope[],
-): ReturnType<typeof removeScopes> {
+): Promise<Removal> {
   try {
-    return removeScopes(scopes, requested, removed);
+    return await inTurns(removingScopes(scopes, requested, removed));
   } catch (error) {
     // The patch was parsed before: a scope that does not parse here came from the store.
     throw isTokenError(toTokenError(error)) ? corruptStore() : error;

@@ -1,5 +1,7 @@
+import { inTurns } from '../deadline.ts';
 import { type Scope, type ScopeCatalog, ScopeSet } from '../scope/index.ts';
 import { OverlapIndex, patternsOf } from '../scope/overlap.ts';
+import { inSteps } from '../scope/steps.ts';
 import { askCatalog } from './catalogs.ts';
 import { lostScopes } from './rights.ts';
 
@@ -29,14 +31,15 @@ export class CatalogCoverage {
   }
 
   /** @throws {TokenError} `store_unavailable` if the catalog fails */
-  of(held: ScopeSet): Coverage {
+  async of(held: ScopeSet): Promise<Coverage> {
     const known = this.#known.get(held);
     if (known !== undefined) return known;
     const covered = new Set<Scope>();
-    for (const scope of held) {
+    const count = inSteps(held, (scope) => {
       for (const entry of this.#index.find('covered', patternsOf(scope))) covered.add(entry);
-    }
-    const lost = lostScopes(this.#catalog, held.toArray());
+    });
+    await inTurns(count);
+    const lost = await lostScopes(this.#catalog, held.toArray());
     const coverage = { lost, covered: covered.size, entries: this.#size };
     this.#known.set(held, coverage);
     return coverage;

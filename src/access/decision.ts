@@ -1,3 +1,4 @@
+import { inTurns } from '../deadline.ts';
 import { TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { IntrospectOptions } from '../input.ts';
@@ -16,6 +17,7 @@ import type {
   ScopeDiff,
   ScopeSet,
 } from '../scope/index.ts';
+import type { Steps } from '../scope/steps.ts';
 import {
   type Explanation,
   isAccepted,
@@ -370,9 +372,13 @@ export class Decider {
   }
 
   /** The rights that a change adds and removes. */
-  diff({ before, after }: RecordChange): ScopeDiff {
+  diff({ before, after }: RecordChange): Promise<ScopeDiff> {
     const { compiled } = this.#parts;
-    return compiled.setOf(before.scopes).diff(compiled.setOf(after.scopes));
+    const steps = function* (): Steps<ScopeDiff> {
+      const held = yield* compiled.setInSteps(before.scopes);
+      return yield* held.diffInSteps(yield* compiled.setInSteps(after.scopes));
+    };
+    return inTurns(steps());
   }
 
   /** Reads the token of a value and its ancestors from the store, and judges all but a need. */
@@ -390,7 +396,7 @@ export class Decider {
     return {
       reason: ancestorFault(record, ancestors, now),
       claim: { ...claim, ancestors },
-      narrowed: lineages.within(record, ancestors),
+      narrowed: await inTurns(lineages.withinInSteps(record, ancestors)),
     };
   }
 

@@ -1,10 +1,13 @@
 import { MAX_ANCESTORS } from '../bounds.ts';
+import { inTurns } from '../deadline.ts';
 import { TokenError } from '../errors.ts';
 import type { PatchInput, Read } from '../input.ts';
 import { checkLimitsWithin } from '../limits/within.ts';
 import { ScopeCatalog } from '../scope/catalog.ts';
 import { describeRefused, type RefusedScope, ScopeError } from '../scope/errors.ts';
 import { type Scope, ScopeSet } from '../scope/index.ts';
+import { OverlapIndex, patternsOf } from '../scope/overlap.ts';
+import { filterInSteps, type Steps } from '../scope/steps.ts';
 import { isScopeError, ofMember, toTokenError } from '../scope-refusals.ts';
 import type { TokenId, TokenLimits, TokenRecord } from '../token.ts';
 
@@ -40,23 +43,40 @@ export function ancestryOf({ id, ancestors = [] }: TokenRecord): readonly TokenI
  * @throws {TokenError} as the expansion by a catalog; `scope_unmatched` names the scopes that the parent
  * does not hold
  */
-export function expandWithin(
+export async function expandWithin(
   { held }: Bounds,
   asked: readonly Scope[],
   { granted, member = 'scopes' }: Granted = {},
-): readonly string[] {
-  const within = expanded(held, asked, member);
+): Promise<readonly string[]> {
+  const within = await expanded(held, asked, member);
   if (granted === undefined) return within;
-  const allowed = ScopeSet.from(granted);
-  const covered = within.filter((scope) => allowed.covers(scope));
-  const others = within.filter((scope) => !allowed.covers(scope));
-  // A wildcard that the parent got when there was no catalog covers more than the catalog grants.
-  const meets = ScopeSet.from(others).intersection(allowed).toArray();
-  const common = meets.length === 0 ? covered : [...new Set([...covered, ...meets])].sort();
-  const commonSet = ScopeSet.from(common);
-  const unmatched = asked.filter((scope) => !commonSet.overlaps(scope));
+  const { common, unmatched } = await inTurns(inCommon(within, granted, asked));
   if (unmatched.length === 0) return Object.freeze(common);
   throw notHeld(unmatched.map(refusedOf), member);
+}
+
+/**
+ * What is both within the parent and granted by the catalog, and the asked scopes that overlap nothing of
+ * it. Most scopes are in both lists as they are, which a look at their texts tells.
+ */
+function* inCommon(
+  within: readonly string[],
+  granted: readonly string[],
+  asked: readonly Scope[],
+): Steps<{ readonly common: readonly string[]; readonly unmatched: readonly Scope[] }> {
+  const texts = new Set(granted);
+  const others = within.filter((scope) => !texts.has(scope));
+  // Whatever was asked for overlaps a scope within the parent.
+  if (others.length === 0) return { common: within, unmatched: [] };
+  const allowed = ScopeSet.from(granted);
+  const wider = new Set(yield* allowed.missingInSteps(others));
+  // A wildcard that the parent got when there was no catalog covers more than the catalog grants.
+  const meets = (yield* ScopeSet.from(wider).intersecting(allowed)).toArray();
+  const common = new Set([...within.filter((scope) => !wider.has(scope)), ...meets]);
+  const index = yield* OverlapIndex.inSteps([...ScopeSet.from(common)]);
+  const isUnmatched = (scope: Scope) =>
+    !common.has(scope.toString()) && index.find('overlapping', patternsOf(scope), 1).length === 0;
+  return { common: [...common].sort(), unmatched: yield* filterInSteps(asked, isUnmatched) };
 }
 
 interface Granted {
@@ -65,9 +85,14 @@ interface Granted {
   readonly member?: 'scopes' | 'addScopes' | undefined;
 }
 
-function expanded(held: ScopeSet, asked: readonly Scope[], member: string): readonly string[] {
+async function expanded(
+  held: ScopeSet,
+  asked: readonly Scope[],
+  member: string,
+): Promise<readonly string[]> {
   try {
-    return Object.freeze(ScopeCatalog.ofHeld(held).expand(asked).granted);
+    const { granted } = await inTurns(ScopeCatalog.ofHeld(held).expanding(asked));
+    return Object.freeze(granted);
   } catch (error) {
     if (!isScopeError(error)) throw error;
     // The parent may hold no scope that its own ancestors still allow.
@@ -105,18 +130,18 @@ export function isWidening(
  *
  * @throws {TokenError} as {@link expandWithin} and {@link checkLimitsWithin}
  */
-export function patchWithin<Known extends Granting>(
+export async function patchWithin<Known extends Granting>(
   bounds: Bounds,
   { scopes, addScopes, limits }: BoundedPatch,
   known: Known,
-): Known {
+): Promise<Known> {
   const { granted, expiresAt } = known;
   const asked = scopes ?? addScopes;
   const member = scopes === undefined ? 'addScopes' : 'scopes';
   for (const outer of bounds.limits) checkLimitsWithin(limits, outer);
   return {
     ...known,
-    ...(asked && { granted: expandWithin(bounds, asked, { granted, member }) }),
+    ...(asked && { granted: await expandWithin(bounds, asked, { granted, member }) }),
     ...(expiresAt && { expiresAt: expiryWithin(bounds, expiresAt) }),
   };
 }

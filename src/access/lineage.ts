@@ -1,5 +1,6 @@
 import type { RecordReader } from '../records/reader.ts';
 import type { ReadRequest, Scope } from '../scope/index.ts';
+import { atOnce, type Steps } from '../scope/steps.ts';
 import { stateOf, type TokenId, type TokenRecord } from '../token.ts';
 import type { CompiledScopes } from './compiled-scopes.ts';
 
@@ -74,9 +75,14 @@ export class Lineages {
    * that changes nothing.
    */
   within(record: TokenRecord, ancestors: Ancestors): TokenRecord {
+    return atOnce(this.withinInSteps(record, ancestors));
+  }
+
+  /** As {@link within}, for long lists, which take longer than a turn of the event loop. */
+  *withinInSteps(record: TokenRecord, ancestors: Ancestors): Steps<TokenRecord> {
     let { scopes, expiresAt } = record;
     for (const ancestor of ancestors) {
-      scopes = ancestor === undefined ? [] : this.#common(scopes, ancestor.scopes);
+      scopes = ancestor === undefined ? [] : yield* this.#common(scopes, ancestor.scopes);
       if (ancestor !== undefined && ancestor.expiresAt.getTime() < expiresAt.getTime())
         expiresAt = ancestor.expiresAt;
     }
@@ -84,10 +90,10 @@ export class Lineages {
     return isWhole ? record : { ...record, scopes, expiresAt };
   }
 
-  #common(scopes: readonly string[], outer: readonly string[]): readonly string[] {
+  *#common(scopes: readonly string[], outer: readonly string[]): Steps<readonly string[]> {
     if (scopes === outer) return scopes;
     const known = this.#shared.get(scopes) ?? new WeakMap();
-    const common = known.get(outer) ?? this.#commonOf(scopes, outer);
+    const common = known.get(outer) ?? (yield* this.#commonOf(scopes, outer));
     // Cached records share their frozen lists, so this pair is likely to come again.
     if (Object.isFrozen(scopes) && Object.isFrozen(outer)) {
       this.#shared.set(scopes, known.set(outer, common));
@@ -95,11 +101,13 @@ export class Lineages {
     return common;
   }
 
-  #commonOf(scopes: readonly string[], outer: readonly string[]): readonly string[] {
-    const allowed = this.#compiled.setOf(outer);
-    const held = this.#compiled.setOf(scopes);
-    if (allowed.missing(held).length === 0) return scopes;
-    return Object.freeze(held.intersection(allowed).toArray());
+  *#commonOf(scopes: readonly string[], outer: readonly string[]): Steps<readonly string[]> {
+    const texts = new Set(outer);
+    if (scopes.every((scope) => texts.has(scope))) return scopes;
+    const allowed = yield* this.#compiled.setInSteps(outer);
+    const held = yield* this.#compiled.setInSteps(scopes);
+    if ((yield* allowed.missingInSteps(held)).length === 0) return scopes;
+    return Object.freeze((yield* held.intersecting(allowed)).toArray());
   }
 }
 

@@ -1,9 +1,9 @@
 import { MAX_NAMED_SCOPES } from '../bounds.ts';
-import { nextTurn } from '../deadline.ts';
+import { inTurns, nextTurn } from '../deadline.ts';
 import { isTokenError } from '../errors.ts';
 import type { PatchInput, Read } from '../input.ts';
 import { isLong } from '../list-size.ts';
-import type { Scope, ScopeCatalog } from '../scope/index.ts';
+import { type Expansion, type Scope, ScopeCatalog } from '../scope/index.ts';
 import { isScopeError, ofMember, refuseScopes, toTokenError } from '../scope-refusals.ts';
 import { type AccountCatalogs, catalogUnavailable } from './catalogs.ts';
 
@@ -14,20 +14,30 @@ import { type AccountCatalogs, catalogUnavailable } from './catalogs.ts';
  * @throws {TokenError} as {@link ScopeCatalog.expand} refuses; `store_unavailable` if a catalog of the
  * host fails in another way
  */
-function expand(
+async function expand(
   catalog: ScopeCatalog | undefined,
   scopes: readonly Scope[],
   member: 'scopes' | 'addScopes' = 'scopes',
-): readonly string[] {
+): Promise<readonly string[]> {
   if (catalog === undefined) return Object.freeze(scopes.map(String).sort());
   try {
-    return Object.freeze(catalog.expand(scopes).granted);
+    return Object.freeze((await expansionBy(catalog, scopes)).granted);
   } catch (error) {
     const refusal = toTokenError(error);
     if (!isTokenError(refusal)) throw catalogUnavailable();
     // An empty catalog is a fault of the host, whatever is asked for.
     throw refusal.code === 'catalog_empty' ? refusal : ofMember(refusal, member);
   }
+}
+
+/** In turns of the event loop, unless the host has put a method of its own in the place of ours. */
+function expansionBy(
+  catalog: ScopeCatalog,
+  scopes: readonly (Scope | string)[],
+): Expansion | Promise<Expansion> {
+  return catalog.expand === ScopeCatalog.prototype.expand
+    ? inTurns(catalog.expanding(scopes))
+    : catalog.expand(scopes);
 }
 
 /**
@@ -40,7 +50,7 @@ export async function expandFor(
 ): Promise<readonly string[]> {
   const catalog = await catalogs.of(account);
   if (isLong(scopes)) await nextTurn();
-  const granted = expand(catalog, scopes);
+  const granted = await expand(catalog, scopes);
   if (isLong(granted)) await nextTurn();
   return granted;
 }
@@ -63,7 +73,7 @@ export async function rightsOf(
   const catalog = isRenewing ? await catalogs.of(account) : undefined;
   if (isLong(removeScopes ?? asked)) await nextTurn();
   const member = scopes === undefined ? 'addScopes' : 'scopes';
-  const granted = asked.length > 0 ? expand(catalog, asked, member) : [];
+  const granted = asked.length > 0 ? await expand(catalog, asked, member) : [];
   if (isLong(granted)) await nextTurn();
   return { catalog, granted };
 }
@@ -75,9 +85,12 @@ export async function rightsOf(
  *
  * @throws {TokenError} `scope_unmatched`, naming the scopes; `store_unavailable` as {@link expand}
  */
-export function checkRights(catalog: ScopeCatalog | undefined, held: readonly string[]): void {
+export async function checkRights(
+  catalog: ScopeCatalog | undefined,
+  held: readonly string[],
+): Promise<void> {
   if (catalog === undefined) return;
-  const lost = lostScopes(catalog, held);
+  const lost = await lostScopes(catalog, held);
   if (lost.length === 0) return;
   const named = lost.slice(0, MAX_NAMED_SCOPES).join(', ');
   const rest = lost.length > MAX_NAMED_SCOPES ? ` and ${lost.length - MAX_NAMED_SCOPES} more` : '';
@@ -89,17 +102,23 @@ export function checkRights(catalog: ScopeCatalog | undefined, held: readonly st
 }
 
 /** The held scopes that an expansion would not return unchanged. */
-export function lostScopes(catalog: ScopeCatalog, held: readonly string[]): readonly string[] {
-  const unmatched = notGranted(catalog, held);
+export async function lostScopes(
+  catalog: ScopeCatalog,
+  held: readonly string[],
+): Promise<readonly string[]> {
+  const unmatched = await notGranted(catalog, held);
   if (unmatched.size === 0 || unmatched.size === held.length) return [...unmatched];
   // An expansion is all or nothing: a refusal says nothing about the other scopes.
   const others = held.filter((scope) => !unmatched.has(scope));
-  return [...unmatched, ...notGranted(catalog, others)].sort();
+  return [...unmatched, ...(await notGranted(catalog, others))].sort();
 }
 
-function notGranted(catalog: ScopeCatalog, asked: readonly string[]): ReadonlySet<string> {
+async function notGranted(
+  catalog: ScopeCatalog,
+  asked: readonly string[],
+): Promise<ReadonlySet<string>> {
   try {
-    const granted = new Set(catalog.expand(asked).granted);
+    const granted = new Set((await expansionBy(catalog, asked)).granted);
     return new Set(asked.filter((scope) => !granted.has(scope)));
   } catch (error) {
     if (!isScopeError(error) || !LOSS_CODES.has(error.code)) throw catalogUnavailable();

@@ -4,7 +4,7 @@ import { getOrMake } from './collections.ts';
 import { describeRefused, type RefusedScope, ScopeError } from './errors.ts';
 import { parseScope, type Scope, safeParseScope, toScope } from './grammar.ts';
 import { type LintFinding, lint } from './lint.ts';
-import { parseScopes, readMembers, toList, tooManyScopes } from './list.ts';
+import { parsingScopes, readMembers, toList, tooManyScopes } from './list.ts';
 import { ScopeLookup } from './lookup.ts';
 import { OverlapIndex, patternsOf } from './overlap.ts';
 import {
@@ -17,6 +17,7 @@ import {
   segmentBits,
 } from './request.ts';
 import { ScopeSet } from './set.ts';
+import { atOnce, inSteps, type Steps } from './steps.ts';
 import { suggestions } from './suggest.ts';
 
 /** The result of {@link ScopeCatalog.expand}. */
@@ -40,7 +41,7 @@ export class ScopeCatalog implements Iterable<Scope> {
   /** In canonical order. */
   readonly #entries: readonly Scope[];
   readonly #lookup: ScopeLookup;
-  readonly #index: OverlapIndex;
+  #builtIndex: OverlapIndex | undefined;
   /** Whether an entry has a literal segment where a scope has `{}`, by the text of the scope. */
   readonly #isRivaled = new Map<string, boolean>();
   readonly #routes: Routes = {
@@ -50,9 +51,7 @@ export class ScopeCatalog implements Iterable<Scope> {
 
   private constructor(entries: Iterable<Scope>) {
     this.#entries = [...entries];
-    // Not lazily: building them for a large catalog would block a request.
     this.#lookup = new ScopeLookup(this.#entries);
-    this.#index = new OverlapIndex(this.#entries);
   }
 
   /**
@@ -65,8 +64,13 @@ export class ScopeCatalog implements Iterable<Scope> {
    */
   static from(scopes: Iterable<Scope | string>): ScopeCatalog {
     if (ScopeCatalog.#is(scopes)) return scopes;
-    const { read, refused } = readMembers(toList(scopes), safeParseScope, isConcrete);
-    if (refused.length === 0) return new ScopeCatalog(ScopeSet.from(read));
+    const { read, refused } = atOnce(readMembers(toList(scopes), safeParseScope, isConcrete));
+    if (refused.length === 0) {
+      const catalog = new ScopeCatalog(ScopeSet.from(read));
+      // Not lazily: building it for a large catalog would block a request.
+      atOnce(catalog.#index());
+      return catalog;
+    }
     throw new ScopeError(
       'catalog_not_concrete',
       `an entry of a catalog names one method, one domain and a path, unlike ${describeRefused(refused)}`,
@@ -103,14 +107,23 @@ export class ScopeCatalog implements Iterable<Scope> {
    * // granted: both entries and GET:shop.example/orders/7; narrowed: GET:shop.example/orders/7
    */
   expand(requested: readonly (Scope | string)[]): Expansion {
-    const members = parseScopes(requested);
+    return atOnce(this.expanding(requested));
+  }
+
+  /**
+   * As {@link ScopeCatalog.expand}, in steps.
+   *
+   * @internal
+   */
+  *expanding(requested: readonly (Scope | string)[]): Steps<Expansion> {
+    const members = yield* parsingScopes(requested);
     if (this.size === 0) {
       throw new ScopeError('catalog_empty', 'the catalog is empty');
     }
     const granted = new Set<string>();
     const narrowed = new Set<string>();
     const patterns: Scope[] = [];
-    for (const member of members) {
+    yield* inSteps(members, (member) => {
       const entry = isConcrete(member) ? this.#lookup.coverOf(member) : undefined;
       if (entry === undefined) {
         patterns.push(member);
@@ -118,8 +131,8 @@ export class ScopeCatalog implements Iterable<Scope> {
         granted.add(member.toString());
         if (entry.toString() !== member.toString()) narrowed.add(member.toString());
       }
-    }
-    if (patterns.length > 0) this.#addMeets(patterns, granted);
+    });
+    if (patterns.length > 0) yield* this.#addMeets(patterns, granted);
     if (granted.size > MAX_SCOPES) throw tooManyScopes();
     return { granted: [...granted].sort(), narrowed: [...narrowed].sort() };
   }
@@ -162,7 +175,7 @@ export class ScopeCatalog implements Iterable<Scope> {
   knows(scope: Scope | string): boolean {
     const asked = toScope(scope);
     if (this.#lookup.coverOf(asked) !== undefined) return true;
-    return this.#index.find('overlapping', patternsOf(asked), 1).length > 0;
+    return atOnce(this.#index()).find('overlapping', patternsOf(asked), 1).length > 0;
   }
 
   /**
@@ -214,29 +227,35 @@ export class ScopeCatalog implements Iterable<Scope> {
   }
 
   /** Adds the meets of patterns and entries, and stops when they are too many. */
-  #addMeets(members: readonly Scope[], granted: Set<string>): void {
+  *#addMeets(members: readonly Scope[], granted: Set<string>): Steps<void> {
+    const index = yield* this.#index();
     const unmatched: Scope[] = [];
-    for (const member of members) {
+    yield* inSteps(members, (member) => {
       const patterns = patternsOf(member);
-      if (this.#index.find('overlapping', patterns, 1).length === 0) {
+      if (index.find('overlapping', patterns, 1).length === 0) {
         unmatched.push(member);
-        continue;
+        return;
       }
-      if (granted.size > MAX_SCOPES) continue;
-      for (const entry of this.#index.find('crossing', patterns)) {
+      if (granted.size > MAX_SCOPES) return;
+      for (const entry of index.find('crossing', patterns)) {
         const common = meet(member, entry) as Scope;
         // Throws: a meet may be longer than a scope can be.
         if (common.path.length > MAX_PATH_LENGTH) parseScope(common.toString());
         granted.add(common.toString());
       }
-    }
+    });
     if (unmatched.length > 0) throw this.#unmatched(unmatched);
     // Minimized, because many members may cover the same entries.
-    for (const member of ScopeSet.from(members).minimize()) {
-      for (const entry of this.#index.find('covered', patternsOf(member), MAX_SCOPES + 1)) {
+    yield* inSteps(ScopeSet.from(members).minimize(), (member) => {
+      for (const entry of index.find('covered', patternsOf(member), MAX_SCOPES + 1)) {
         granted.add(entry.toString());
       }
-    }
+    });
+  }
+
+  *#index(): Steps<OverlapIndex> {
+    this.#builtIndex ??= yield* OverlapIndex.inSteps(this.#entries);
+    return this.#builtIndex;
   }
 
   #namedSegments(request: ReadRequest, by: Scope): number {
@@ -247,7 +266,7 @@ export class ScopeCatalog implements Iterable<Scope> {
     if (entry.toString() === scope) {
       getOrMake(this.#isRivaled, scope, () => {
         const templates = segmentBits(by.path, true);
-        const rivals = this.#index.find('overlapping', patternsOf(by));
+        const rivals = atOnce(this.#index()).find('overlapping', patternsOf(by));
         return rivals.some(({ path }) => (segmentBits(path, false) & templates) !== 0);
       });
     }

@@ -20,7 +20,7 @@ export function editDistance(
   if (Math.abs(a.length - b.length) >= limit) return limit;
   // A common prefix costs no edits.
   let start = 0;
-  while (start < a.length && a[start] === b[start]) start += 1;
+  while (start < a.length && a.charCodeAt(start) === b.charCodeAt(start)) start += 1;
   budget.left -= start;
   const rows = a.length - start;
   const columns = b.length - start;
@@ -35,9 +35,10 @@ export function editDistance(
     let left = Math.min(i, limit);
     row[first - 1] = left;
     let least = left;
+    const unit = a.charCodeAt(start + i - 1);
     for (let column = first; column <= last; column++) {
       const above = row[column] as number;
-      const isSame = a[start + i - 1] === b[start + column - 1];
+      const isSame = unit === b.charCodeAt(start + column - 1);
       left = isSame ? diagonal : Math.min(limit, 1 + Math.min(diagonal, above, left));
       diagonal = above;
       row[column] = left;

@@ -1,6 +1,7 @@
 import { MAX_SCOPES } from './bounds.ts';
 import { describeRefused, type RefusedScope, ScopeError } from './errors.ts';
 import { isPrintable, type Scope, safeParseScope, safeToScope } from './grammar.ts';
+import { atOnce, inSteps, type Steps } from './steps.ts';
 
 /**
  * Parses a list of scopes as a caller sends it: in the given order, without duplicates.
@@ -10,25 +11,30 @@ import { isPrintable, type Scope, safeParseScope, safeToScope } from './grammar.
  * @param readText parses one text; pass `recallScope` for texts that are likely to come again
  */
 export function parseScopes(requested: unknown, readText = safeParseScope): Scope[] {
+  return atOnce(parsingScopes(requested, readText));
+}
+
+/** As {@link parseScopes}, in steps. */
+export function* parsingScopes(requested: unknown, readText = safeParseScope): Steps<Scope[]> {
   const members = toMembers(requested);
   if (members.length === 0) throw scopesRequired();
   if (members.length > MAX_SCOPES) throw tooManyScopes();
-  const { read, refused, why } = readMembers(members, readText);
+  const { read, refused, why } = yield* readMembers(members, readText);
   if (refused.length === 0) return read;
   const all = refused.length === 1 ? '' : `${describeRefused(refused)}; the first: `;
   throw new ScopeError('scope_invalid', `scopes cannot be read: ${all}${why}`, { refused });
 }
 
-/** The scopes of a list, each once; the refused members, and what is wrong with the first. */
-export function readMembers(
+/** In steps: the scopes of a list, each once; the refused members, and what is wrong with the first. */
+export function* readMembers(
   members: readonly unknown[],
   readText: typeof safeParseScope,
   isAllowed?: (scope: Scope) => boolean,
-): { readonly read: Scope[]; readonly refused: RefusedScope[]; readonly why: string } {
+): Steps<{ readonly read: Scope[]; readonly refused: RefusedScope[]; readonly why: string }> {
   const read = new Map<string, Scope>();
   const refused: RefusedScope[] = [];
   let why = '';
-  for (const [index, member] of members.entries()) {
+  yield* inSteps(members, (member, index) => {
     const reading = safeToScope(member, readText);
     if (reading.ok) {
       const scope = reading.scope.toString();
@@ -40,7 +46,7 @@ export function readMembers(
       refused.push({ scope, code, ...(suggestion && { suggestion }) });
       why ||= scope === member ? message : `${scope}: ${message}`;
     }
-  }
+  });
   return { read: [...read.values()], refused, why };
 }
 

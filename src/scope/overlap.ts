@@ -1,5 +1,6 @@
 import { getOrMake } from './collections.ts';
 import { type PathText, pathTextOf, type Scope } from './grammar.ts';
+import { atOnce, inSteps, type Steps } from './steps.ts';
 
 /** A pattern in one dimension. A segment `{}` matches any one; nothing may follow a closed pattern. */
 interface Pattern {
@@ -42,12 +43,13 @@ export class OverlapIndex {
   readonly #levels: readonly (readonly Level[])[];
   readonly #inverses = new Map<Bits, Bits>();
 
-  constructor(scopes: readonly Scope[]) {
+  constructor(scopes: readonly Scope[], levels = atOnce(levelsInSteps(scopes))) {
     this.#scopes = scopes;
-    const patterns = scopes.map(patternsOf);
-    this.#levels = [0, 1, 2].map((dimension) =>
-      levelsOf(patterns.map((all) => all[dimension] as Pattern)),
-    );
+    this.#levels = levels;
+  }
+
+  static *inSteps(scopes: readonly Scope[]): Steps<OverlapIndex> {
+    return new OverlapIndex(scopes, yield* levelsInSteps(scopes));
   }
 
   /**
@@ -139,7 +141,17 @@ interface Level {
   isWide: boolean;
 }
 
-function levelsOf(patterns: readonly Pattern[]): Level[] {
+function* levelsInSteps(scopes: readonly Scope[]): Steps<readonly (readonly Level[])[]> {
+  const patterns: Patterns[] = [];
+  yield* inSteps(scopes, (scope) => patterns.push(patternsOf(scope)));
+  const dimensions: Level[][] = [];
+  for (const dimension of [0, 1, 2]) {
+    dimensions.push(yield* levelsOf(patterns.map((all) => all[dimension] as Pattern)));
+  }
+  return dimensions;
+}
+
+function* levelsOf(patterns: readonly Pattern[]): Steps<Level[]> {
   const depth = Math.max(0, ...new Set(patterns.map(({ segments }) => segments.length)));
   const bits = () => new Int32Array((patterns.length + 31) >>> 5);
   const levels = Array.from(
@@ -154,7 +166,7 @@ function levelsOf(patterns: readonly Pattern[]): Level[] {
       isWide: false,
     }),
   );
-  for (const [index, { segments, isClosed }] of patterns.entries()) {
+  yield* inSteps(patterns, ({ segments, isClosed }, index) => {
     for (const [position, segment] of segments.entries()) {
       const { literals, templates } = levels[position] as Level;
       if (segment === '{}') setBit(templates, index);
@@ -162,8 +174,11 @@ function levelsOf(patterns: readonly Pattern[]): Level[] {
     }
     const { open, closed } = levels[segments.length] as Level;
     setBit(isClosed ? closed : open, index);
+  });
+  for (const [position, level] of levels.entries()) {
+    complete(level, levels[position - 1]);
+    yield;
   }
-  for (const [position, level] of levels.entries()) complete(level, levels[position - 1]);
   return levels;
 }
 

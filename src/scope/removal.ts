@@ -2,8 +2,9 @@ import { getOrMake } from './collections.ts';
 import { parseScope, type Scope } from './grammar.ts';
 import { OverlapIndex, patternsOf, type Relation } from './overlap.ts';
 import { ScopeSet } from './set.ts';
+import { filterInSteps, inSteps, type Steps } from './steps.ts';
 
-/** The result of {@link removeScopes}. */
+/** The result of {@link removingScopes}. */
 export interface Removal {
   /** The held scopes that no removed scope covers, in the given order. */
   readonly kept: string[];
@@ -14,40 +15,40 @@ export interface Removal {
 }
 
 /**
- * Removes scopes from the held and from the requested ones of a token.
+ * Removes scopes from the held and from the requested ones of a token, in steps.
  *
  * @throws {ScopeError} when a held or requested text is not a scope
  */
-export function removeScopes(
+export function* removingScopes(
   held: readonly string[],
   requested: readonly string[],
   removed: readonly Scope[],
-): Removal {
+): Steps<Removal> {
   // Many texts are in several of the lists; each is parsed once.
   const known = new Map(removed.map((scope) => [scope.toString(), scope]));
   const parse = (text: string): Scope => getOrMake(known, text, () => parseScope(text));
   const gone = ScopeSet.from(removed);
   const isKept = (text: string): boolean => !gone.covers(parse(text));
-  const kept = held.filter(isKept);
-  const overlapsKept = finder('overlapping', kept, parse);
-  const coversHeld = finder('covered', held, parse);
+  const kept = yield* filterInSteps(held, isKept);
+  const keptIndex = yield* indexOf(kept, parse);
   const heldTexts = new Set(held);
-  const unmatched = removed.filter((scope) => {
-    const isCovering = heldTexts.has(scope.toString()) || coversHeld(scope);
-    return !isCovering || overlapsKept(scope);
-  });
-  // If all requested scopes are kept ones, no index is needed.
+  const areHeld = removed.every((scope) => heldTexts.has(scope.toString()));
+  // If all removed scopes are held ones, no second index is needed.
+  const heldIndex = areHeld ? undefined : yield* indexOf(held, parse);
+  const isCovering = (scope: Scope) =>
+    heldTexts.has(scope.toString()) ||
+    (heldIndex !== undefined && has(heldIndex, 'covered', scope));
+  const isUnmatched = (scope: Scope) => !isCovering(scope) || has(keptIndex, 'overlapping', scope);
+  const unmatched = yield* filterInSteps(removed, isUnmatched);
   const keptTexts = new Set(kept);
-  const isUsed = (text: string): boolean => keptTexts.has(text) || overlapsKept(parse(text));
-  return {
-    kept,
-    requested: requested.filter((text) => isKept(text) && isUsed(text)),
-    unmatched,
-  };
+  const isUsed = (text: string): boolean =>
+    keptTexts.has(text) || has(keptIndex, 'overlapping', parse(text));
+  const isWanted = (text: string): boolean => isKept(text) && isUsed(text);
+  return { kept, requested: yield* filterInSteps(requested, isWanted), unmatched };
 }
 
 /**
- * The unwanted scopes of a set that {@link removeScopes} can remove without a wanted one. An unwanted
+ * The unwanted scopes of a set that {@link removingScopes} can remove without a wanted one. An unwanted
  * scope has to stay if it overlaps a wanted one, or another one that has to stay.
  */
 export function removable(held: ScopeSet, unwanted: ReadonlySet<string>): ReadonlySet<string> {
@@ -64,15 +65,13 @@ export function removable(held: ScopeSet, unwanted: ReadonlySet<string>): Readon
   return going;
 }
 
-/** Whether a scope is in a relation to one of a list, which is indexed when it is first asked. */
-function finder(
-  relation: Relation,
-  texts: readonly string[],
-  parse: (text: string) => Scope,
-): (scope: Scope) => boolean {
-  let index: OverlapIndex | undefined;
-  return (scope) => {
-    index ??= new OverlapIndex(texts.map(parse));
-    return index.find(relation, patternsOf(scope), 1).length > 0;
-  };
+function* indexOf(texts: readonly string[], parse: (text: string) => Scope): Steps<OverlapIndex> {
+  const scopes: Scope[] = [];
+  yield* inSteps(texts, (text) => scopes.push(parse(text)));
+  return yield* OverlapIndex.inSteps(scopes);
+}
+
+/** Whether a scope is in a relation to one of an index. */
+function has(index: OverlapIndex, relation: Relation, scope: Scope): boolean {
+  return index.find(relation, patternsOf(scope), 1).length > 0;
 }

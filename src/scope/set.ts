@@ -22,6 +22,7 @@ import {
   scopeOfRequest,
   segmentBits,
 } from './request.ts';
+import { atOnce, filterInSteps, inSteps, type Steps } from './steps.ts';
 
 /** Whether a set allows a request, and why. */
 export type Decision =
@@ -226,10 +227,15 @@ export class ScopeSet implements Iterable<Scope> {
    * held.minimize().toArray(); // ['GET:shop.example/*']
    */
   minimize(): ScopeSet {
+    return atOnce(this.#minimizing());
+  }
+
+  *#minimizing(): Steps<ScopeSet> {
     const compiled = this.#lookUp();
-    return new ScopeSet(
-      this.#members.filter((member, index) => compiled.coverOf(member, 0, index) === undefined),
-    );
+    yield;
+    const isOuter = (member: Scope, index: number) =>
+      compiled.coverOf(member, 0, index) === undefined;
+    return new ScopeSet(yield* filterInSteps(this.#members, isOuter));
   }
 
   /**
@@ -255,16 +261,25 @@ export class ScopeSet implements Iterable<Scope> {
    * shared.toArray(); // ['GET:shop.example/orders']
    */
   intersection(other: Scopes): ScopeSet {
+    return atOnce(this.intersecting(other));
+  }
+
+  /**
+   * As {@link ScopeSet.intersection}, in steps.
+   *
+   * @internal
+   */
+  *intersecting(other: Scopes): Steps<ScopeSet> {
     const shared = new Map<string, Scope>();
     // Minimized, because covered members would only add pairs.
-    const index = new OverlapIndex(this.minimize().#members);
-    for (const theirs of ScopeSet.from(other).minimize()) {
+    const index = yield* OverlapIndex.inSteps((yield* this.#minimizing()).#members);
+    yield* inSteps(yield* ScopeSet.from(other).#minimizing(), (theirs) => {
       for (const ours of index.find('overlapping', patternsOf(theirs))) {
         const common = meet(ours, theirs) as Scope;
         shared.set(common.toString(), common);
       }
-    }
-    return ScopeSet.from(shared.values()).minimize();
+    });
+    return yield* ScopeSet.from(shared.values()).#minimizing();
   }
 
   /**
@@ -276,7 +291,19 @@ export class ScopeSet implements Iterable<Scope> {
    * // ['POST:shop.example/orders']
    */
   missing(required: Scopes): string[] {
-    return [...ScopeSet.from(required)].filter((scope) => !this.covers(scope)).map(String);
+    return atOnce(this.missingInSteps(required));
+  }
+
+  /**
+   * As {@link ScopeSet.missing}, in steps.
+   *
+   * @internal
+   */
+  *missingInSteps(required: Scopes): Steps<string[]> {
+    const compiled = this.#lookUp();
+    yield;
+    const isMissing = (scope: Scope) => compiled.coverOf(scope) === undefined;
+    return (yield* filterInSteps(ScopeSet.from(required), isMissing)).map(String);
   }
 
   /**
@@ -288,9 +315,19 @@ export class ScopeSet implements Iterable<Scope> {
    * console.log(added); // ['GET:shop.example/*']
    */
   diff(after: Scopes): ScopeDiff {
-    const before = this.minimize();
-    const next = ScopeSet.from(after).minimize();
-    return { added: before.missing(next), removed: next.missing(before) };
+    return atOnce(this.diffInSteps(after));
+  }
+
+  /**
+   * As {@link ScopeSet.diff}, in steps.
+   *
+   * @internal
+   */
+  *diffInSteps(after: Scopes): Steps<ScopeDiff> {
+    const before = yield* this.#minimizing();
+    const next = yield* ScopeSet.from(after).#minimizing();
+    const added = yield* before.missingInSteps(next);
+    return { added, removed: yield* next.missingInSteps(before) };
   }
 
   /**

@@ -44,7 +44,9 @@ export function suggestions(
           ? 0
           : editDistance(host, entry.domain, MAX_DISTANCE, budget),
       );
-      if (distance < worst && !pathCovers(path, entry.path)) {
+      if (distance >= worst) return;
+      budget.left -= path.length;
+      if (!pathCovers(path, entry.path)) {
         distance += editDistance(path, entry.path, worst - distance, budget);
       }
       if (distance >= worst || budget.left < 0) return;

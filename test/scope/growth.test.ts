@@ -14,7 +14,12 @@ import {
   ScopeSet,
   safeParseScope,
 } from '../../src/scope/index.ts';
-import { removeScopes } from '../../src/scope/removal.ts';
+import { removingScopes } from '../../src/scope/removal.ts';
+import { atOnce } from '../../src/scope/steps.ts';
+
+const removedNow = (...lists: Parameters<typeof removingScopes>) =>
+  atOnce(removingScopes(...lists));
+
 import {
   countingReads,
   FLAT,
@@ -500,7 +505,7 @@ describe('the cost of removing growing lists of scopes', () => {
       const held = listOf(make, size);
       const removed = [...new Set(listOf(remove, size))].map((text) => parseScope(text));
       const requested = listOf((i) => remove(i + size / 2), size);
-      return () => removeScopes(held, requested, removed);
+      return () => removedNow(held, requested, removed);
     };
 
     expect(slopeOf(surface, SIZES, SORTED)).toBeLessThan(SORTED);

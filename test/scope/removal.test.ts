@@ -3,7 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { covers, overlaps } from '../../src/scope/algebra.ts';
 import { ScopeError } from '../../src/scope/errors.ts';
 import { parseScope, type Scope } from '../../src/scope/grammar.ts';
-import { removeScopes } from '../../src/scope/removal.ts';
+import { removingScopes } from '../../src/scope/removal.ts';
+import { atOnce } from '../../src/scope/steps.ts';
+
+const removedNow = (...lists: Parameters<typeof removingScopes>) =>
+  atOnce(removingScopes(...lists));
+
 import { anyScope, concreteScope, crossingScope, LAW, manyScopes, threeScopes } from './support.ts';
 
 function remove(
@@ -11,7 +16,7 @@ function remove(
   requested: readonly string[],
   removed: readonly string[],
 ): { kept: string[]; requested: string[]; unmatched: string[] } {
-  const result = removeScopes(held, requested, parseAll(removed));
+  const result = removedNow(held, requested, parseAll(removed));
   return { ...result, unmatched: result.unmatched.map(String) };
 }
 
@@ -100,7 +105,7 @@ describe('removeScopes', () => {
   it('returns the unmatched Scope objects themselves', () => {
     const scope = parseScope('GET:d.example/x');
 
-    expect(removeScopes(HELD, [], [scope]).unmatched[0]).toBe(scope);
+    expect(removedNow(HELD, [], [scope]).unmatched[0]).toBe(scope);
   });
 
   it('refuses a held or requested text that is not a scope', () => {
