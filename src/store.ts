@@ -25,6 +25,8 @@ export interface PageQuery {
   readonly state?: ListedState | undefined;
   /** Only records that were derived from this token: their last ancestor has this id. */
   readonly parent?: TokenId | undefined;
+  /** Only records that were derived from this root, at any depth: their first ancestor has this id. */
+  readonly root?: TokenId | undefined;
   /**
    * Lets the store end the page early: at the record with which `scopes` and `requested` of all its
    * records, as JSON, reach this many bytes. A page of fewer than `limit` records is the last one only
@@ -33,12 +35,52 @@ export interface PageQuery {
   readonly maxBytes?: number | undefined;
 }
 
-/** How many live tokens an account may have. */
-export interface AccountQuota {
-  /** At most this many records of the account that are not revoked and expire after `liveAt`. */
-  readonly tokens: number;
-  /** The instant of the call. */
+/**
+ * The records that share a quota: those of an account that were not derived, or with a `root`, those that
+ * were derived from it at any depth.
+ */
+export interface QuotaHolder {
+  /** The owner of the records; compared byte by byte. */
+  readonly account: string;
+  /** The first ancestor of the records; they have none if absent. */
+  readonly root?: TokenId | undefined;
+}
+
+/** Which records are counted, and how far. */
+export interface CountQuery extends QuotaHolder {
+  /** The instant of the call: a record whose `expiresAt` is no later has ended. */
   readonly liveAt: Date;
+  /** The counts end at these numbers, so that a count never costs more than a quota: 1 or more each. */
+  readonly most: TokenCounts;
+}
+
+/** How many records a holder of a quota has. */
+export interface TokenCounts {
+  /** Neither revoked nor expired. */
+  readonly live: number;
+  /** Revoked or expired, and not purged yet. */
+  readonly ended: number;
+}
+
+/** Which records are purged. A record ends when it expires or is revoked, whichever is first. */
+export interface PurgeQuery {
+  /**
+   * The instant of the call. A store with a clock of its own, such as that of a database server, takes its
+   * own time instead if that is earlier: a process whose clock is fast must not remove live tokens.
+   */
+  readonly now: Date;
+  /** Only records that ended more than this long before `now`, in milliseconds: 0 or more. */
+  readonly minAgeMs: number;
+  /** The most records: 1 or more. */
+  readonly limit: number;
+}
+
+/** Which ended records of one holder of a quota are purged early. */
+export interface PruneQuery extends QuotaHolder {
+  /** As of a {@link PurgeQuery}: the earlier of this and the store's own time decides what has ended. */
+  readonly now: Date;
+  /** The most records: 1 or more. */
+  readonly limit: number;
 }
 
 /** One step of a pass over all records. */
@@ -101,13 +143,19 @@ export interface DoctorOptions {
  */
 export interface TokenStore {
   /**
-   * Stores a new record. With a quota, only if the account has fewer live records than that; concurrent
-   * calls may each see the same count and exceed it together.
+   * Stores a new record.
    *
-   * @throws {TokenError} `id_taken` if the id exists, revoked or not; `quota_exceeded`;
-   * `store_unavailable`
+   * @throws {TokenError} `id_taken` if the id exists, revoked or not; `store_unavailable`
    */
-  insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
+  insert(record: TokenRecord): Promise<void>;
+
+  /**
+   * Counts the live and the ended records of a holder of a quota, each up to `most`. The service asks
+   * rarely: far from a quota it trusts the last count.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  count(query: CountQuery): Promise<TokenCounts>;
 
   /**
    * Reads records by id in one round trip, including revoked ones. The answer has one element for each
@@ -137,7 +185,9 @@ export interface TokenStore {
   /**
    * Marks a record as revoked at `at`, only if it belongs to `account`, is not revoked yet, and has
    * `version` if that is given. Resolves to whether it did. The record stays, with its version, until it
-   * is purged.
+   * is purged, but loses what costs space and is not needed any more, in the same step: `scopes` (which
+   * become empty), `metadata`, `box`, the `box` of `pending`, and the members of `requested` with which
+   * its JSON would be longer than 1024 bytes. All else stays, so that refusals keep their reasons.
    *
    * @throws {TokenError} `store_unavailable`; `durability_unconfirmed` if it did, but not yet durably
    */
@@ -146,20 +196,42 @@ export interface TokenStore {
   /**
    * Marks at most `limit` records of an account that are not revoked. Resolves to how many; fewer than
    * `limit` means that none are left. The next call goes on where this one ended: its cost must not
-   * grow with the records that earlier calls have marked.
+   * grow with the records that earlier calls have marked. The records lose the same as by `revoke`.
    *
    * @throws {TokenError} `store_unavailable`; `durability_unconfirmed` if it did, but not yet durably
    */
   revokeAll(account: string, at: Date, limit: number): Promise<number>;
 
   /**
-   * Removes at most `limit` records that expired or were revoked before `before`. Resolves to how
-   * many; fewer than `limit` means that none are left. A store that also tells their ids has their usage
-   * removed by the service.
+   * Removes at most `limit` records that ended long enough ago, by the clock of the caller and by that of
+   * the store if it has one. Resolves to how many; fewer than `limit` means that none are left. A store
+   * that also tells their ids has their usage removed by the service.
    *
    * @throws {TokenError} `store_unavailable`
    */
-  purge(before: Date, limit: number): Promise<number | PurgedRecords>;
+  purge(query: PurgeQuery): Promise<number | PurgedRecords>;
+
+  /**
+   * Removes at most `limit` ended records of one holder of a quota, those that ended or were created first,
+   * however recent their end is. Keeps a revoked record with a `format`: it is the tombstone that
+   * stops a repeated import from reviving the token. Resolves as `purge`.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  prune(query: PruneQuery): Promise<number | PurgedRecords>;
+
+  /**
+   * Whether it is this instant or later, as far as the store knows. A store with a clock of its own, such
+   * as that of a database server, answers by it. Another one looks for a record that was created or rotated
+   * at `instant` or later, and before `before` if that is given: later ones prove nothing, because the
+   * caller may have written them itself. The service asks before it purges in the background, so that a
+   * process whose clock is fast destroys nothing.
+   *
+   * Optional: without it, the service believes its own clock.
+   *
+   * @throws {TokenError} `store_unavailable`
+   */
+  hasReached?(instant: Date, before?: Date): Promise<boolean>;
 
   /**
    * Reads all records of all accounts step by step, also revoked and expired ones, for upkeep such as
@@ -218,7 +290,7 @@ export interface TokenStore {
  * for (const { message } of await doctor(store)) console.warn(message);
  */
 export async function doctor(
-  store: Pick<TokenStore, 'doctor'> & Record<'purge', TokenStore['purge']>,
+  store: Pick<TokenStore, 'doctor'> & Readonly<Record<'purge', unknown>>,
   options: DoctorOptions = {},
 ): Promise<StoreFinding[]> {
   return (await store.doctor?.(options)) ?? [];
