@@ -129,6 +129,12 @@ export const MAX_CURSOR_LENGTH = 200;
 /** Scopes up to which a change does all its steps in one turn of the event loop. */
 export const MAX_SCOPES_A_TURN = 512;
 
+/** Live descendants of a token that `rotate` counts. */
+export const MAX_COUNTED_DESCENDANTS = 1000;
+
+/** Descendants of a token that are revoked concurrently. */
+export const MAX_REVOKED_TOGETHER = 100;
+
 /** Attempts at one change of a token while other changes win. */
 export const MAX_CHANGE_ATTEMPTS = 1000;
 

@@ -1,7 +1,13 @@
 import type { Decider } from './access/decision.ts';
 import type { Need } from './access/need.ts';
 import { derived } from './derivation.ts';
-import type { DeriveInput, IntrospectOptions, VerifyOptions, VerifySyncOptions } from './input.ts';
+import type {
+  DeriveInput,
+  DeriveOptions,
+  IntrospectOptions,
+  VerifyOptions,
+  VerifySyncOptions,
+} from './input.ts';
 import type { ServiceParts } from './parts.ts';
 import {
   introspectOptions,
@@ -145,13 +151,16 @@ export abstract class TokenChecks<out Entry extends string = string> extends Tok
    * It never allows more than its parent and all other ancestors allow at the moment: `verify` accepts it
    * only while all of them are live and their scopes cover the need. So revoking, suspending or
    * narrowing a token reaches all tokens that were derived from it. Rotating it changes nothing for
-   * them.
+   * them, except with `endDerived`.
    *
    * Requested scopes are expanded against those that the parent holds, as against a catalog. The token
-   * expires with its parent at the latest, even if you ask for longer. Its limits may only add to those of
-   * its parent or be narrower. The limits of all ancestors apply to it as well: a use of it is a use of
-   * each of them. There are at most 8 generations.
+   * expires with its parent at the latest, even if you ask for longer, and with the value: one that was
+   * replaced and is in its grace period makes no token that lives longer than that. Its limits may only add
+   * to those of its parent or be narrower. The limits of all ancestors apply to it as well: a use of it is a
+   * use of each of them, and so is deriving it. There are at most 8 generations, and 100 live descendants of
+   * one root by default (`quotas.derivedPerRoot`); they take no place from the account.
    *
+   * @param options `address` says where the call comes from: needed if the token is limited to addresses
    * @throws {TokenError} `invalid_token` if `verify` would refuse the value whatever is needed, with the
    * reason in `details.reason`; `scope_unmatched`, naming what the parent does not hold; `quota_exceeded`
    * also beyond the eighth generation; else as `issue`
@@ -163,9 +172,12 @@ export abstract class TokenChecks<out Entry extends string = string> extends Tok
   async derive<const Asked extends string = never>(
     value: string,
     input: DeriveInput<AskedScope<Entry, Asked>>,
+    options: DeriveOptions = {},
   ): Promise<IssuedToken> {
     const now = this.#now();
     const { deriveInput } = this.#parts.rules;
-    return derived(this.#parts, value, await readLongInput(deriveInput, input), now);
+    const asked = await readLongInput(deriveInput, input);
+    const { address } = readInput(verifySyncOptions, options);
+    return derived(this.#parts, value, asked, { now, address });
   }
 }

@@ -40,6 +40,9 @@ export interface IssueInput<Asked extends string = string> {
  */
 export type DeriveInput<Asked extends string = string> = Omit<IssueInput<Asked>, 'account'>;
 
+/** The options of `derive`. */
+export type DeriveOptions = Pick<VerifyOptions, 'address'>;
+
 /** The input of `import`: a token that another system has issued. */
 export interface ImportInput<Asked extends string = string> {
   /** The owner of the token. */
@@ -202,6 +205,12 @@ export interface RotateOptions {
    * @default 0
    */
   readonly graceSeconds?: number | undefined;
+  /**
+   * Also revokes all tokens that were derived from it, at any depth: what to do after a leak, because who had
+   * the value may have derived from it. Not together with `activate` or `graceSeconds`. If the call
+   * fails, the old value may already be refused: call it again. @default false
+   */
+  readonly endDerived?: boolean | undefined;
   /** Changes the token only if it still has this version; otherwise `version_conflict`. */
   readonly ifVersion?: number | undefined;
   /** Only of {@link CancelRotationOptions}. */
@@ -217,6 +226,17 @@ export interface CancelRotationOptions {
    * returned, this also fails if the value has been used since.
    */
   readonly ifVersion?: number | undefined;
+}
+
+/** The options of `revoke`. */
+export interface RevokeOptions {
+  /** Revokes the token only if it still has this version; otherwise `version_conflict`. */
+  readonly ifVersion?: number | undefined;
+  /**
+   * Also revokes all tokens that were derived from it, at any depth. They could not be used any more
+   * either way, but would be listed until they are purged. @default false
+   */
+  readonly descendants?: boolean | undefined;
 }
 
 /** The options of `revokeAll`. */

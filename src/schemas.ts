@@ -77,6 +77,7 @@ export const fields = {
   graceSeconds: secondsField('graceSeconds', 0, MAX_LIFETIME_SECONDS),
   activate: z.literal('first-use', { error: got('activate must be "first-use"') }),
   cancel: z.literal(true, { error: got('cancel must be true') }),
+  endDerived: z.boolean({ error: got('endDerived must be true or false') }),
   expiresIn: durationField('expiresIn'),
   suspended: z.boolean({ error: got('suspended must be true or false') }),
   limits: limitsField(),
@@ -130,7 +131,10 @@ export const changeOptions = strict({
   dryRun: z.boolean({ error: got('dryRun must be true or false') }).optional(),
 });
 
-export const revokeOptions = strict({ ifVersion: fields.ifVersion.optional() });
+export const revokeOptions = strict({
+  ifVersion: fields.ifVersion.optional(),
+  descendants: z.boolean({ error: got('descendants must be true or false') }).optional(),
+});
 
 export const revokeAllOptions = strict({ onProgress: progressField<number>() });
 
@@ -138,6 +142,7 @@ export const rotateOptions = strict({
   activate: fields.activate.optional(),
   graceSeconds: fields.graceSeconds.optional(),
   cancel: fields.cancel.optional(),
+  endDerived: fields.endDerived.optional(),
   ifVersion: fields.ifVersion.optional(),
 });
 

@@ -8,6 +8,7 @@ import { expandFor, rightsOf } from './access/rights.ts';
 import { DEFAULT_PAGE_TOKENS, MAX_RECORD_BYTES, REVOKE_BATCH } from './bounds.ts';
 import { TokenChecks } from './checks.ts';
 import { withinBounds } from './derivation.ts';
+import { countDescendants, endDescendants } from './descendants.ts';
 import { DAY_MS } from './duration.ts';
 import type { Events } from './events.ts';
 import type {
@@ -21,6 +22,7 @@ import type {
   PatchInput,
   Read,
   RevokeAllOptions,
+  RevokeOptions,
   RotateOptions,
 } from './input.ts';
 import { issueWithinQuota } from './issuance.ts';
@@ -52,6 +54,7 @@ import {
   type IssuedToken,
   type Lifetime,
   type ModifiedToken,
+  type RotatedToken,
   type Token,
   type TokenPage,
   type TokenRecord,
@@ -350,7 +353,8 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
   }
 
   /**
-   * Revokes a token permanently. With `ifVersion`, only if it still has that version.
+   * Revokes a token permanently. With `ifVersion`, only if it still has that version. Tokens that were
+   * derived from it are refused from then on, and with `descendants` they are revoked as well.
    *
    * @returns whether this call revoked it: false if this account has no such token, or it was revoked
    * before
@@ -359,16 +363,15 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
    * @example
    * console.log(await tokens.revoke('acme', id)); // true
    */
-  async revoke(
-    account: string,
-    valueOrId: string,
-    options: Pick<ChangeOptions, 'ifVersion'> = {},
-  ): Promise<boolean> {
+  async revoke(account: string, valueOrId: string, options: RevokeOptions = {}): Promise<boolean> {
     const now = this.#now();
     const owner = readAccount(account);
-    const { ifVersion } = readInput(revokeOptions, options);
+    const { ifVersion, descendants = false } = readInput(revokeOptions, options);
+    const state = descendants ? 'all' : undefined;
+    const found = state && (await this.#records.find(owner, valueOrId, now, state));
     const token = await this.#records.revoke(owner, valueOrId, now, ifVersion);
     if (token !== undefined) this.#events.token('revoked', token, now);
+    if (found !== undefined) await endDescendants(this.#parts, found, now);
     return token !== undefined;
   }
 
@@ -403,11 +406,15 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
    * and its grace period begins then: losing the answer locks nobody out. Until then the token is
    * `pending`, and another `rotate` replaces the new value.
    *
-   * @throws {TokenError} `not_found`, `token_expired`, `version_conflict`
+   * After a leak, `endDerived` also revokes what was derived from the token. Without it, those tokens stay,
+   * and `descendants` says how many of them there are.
+   *
+   * @throws {TokenError} `not_found`, `token_expired`, `version_conflict`; `invalid_request` for
+   * `endDerived` together with `activate` or `graceSeconds`
    * @example
    * const { value } = await tokens.rotate('acme', id, { activate: 'first-use', graceSeconds: 3600 });
    */
-  rotate(account: string, valueOrId: string, options?: RotateOptions): Promise<IssuedToken>;
+  rotate(account: string, valueOrId: string, options?: RotateOptions): Promise<RotatedToken>;
   /**
    * Drops the new value that waits for its first use. The old one goes on working.
    *
@@ -424,7 +431,12 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
   ): Promise<Token> {
     const now = this.#now();
     const owner = readAccount(account);
-    return this.#parts.rotations.rotate(owner, valueOrId, readInput(rotateOptions, options), now);
+    const input = readInput(rotateOptions, options);
+    const { token, record } = await this.#parts.rotations.rotate(owner, valueOrId, input, now);
+    if (input.cancel === true) return token;
+    if (input.endDerived === true) await endDescendants(this.#parts, record, now);
+    const descendants = await countDescendants(this.#parts, record, now);
+    return Object.freeze({ ...token, descendants });
   }
 
   /**

@@ -111,19 +111,23 @@ export interface TokenLimits {
 
 /**
  * The state of a token. A permanent end comes first: a suspended token that has expired is `expired`,
- * because resuming it would not help.
+ * because resuming it would not help. `list` and `get` show a derived token as `ancestor_ended` if it could
+ * be used but for an ancestor that was revoked or has expired.
  */
-export type TokenState = 'active' | 'suspended' | 'expired' | 'revoked';
+export type TokenState = RecordState | 'ancestor_ended';
 
-/** Which tokens a list holds. */
-export type ListedState = TokenState | 'all';
+/** The state of a token by itself, whatever became of its ancestors. */
+export type RecordState = 'active' | 'suspended' | 'expired' | 'revoked';
+
+/** Which tokens a list holds. A token whose ancestor has ended is in the list of its own state. */
+export type ListedState = RecordState | 'all';
 
 export const TOKEN_STATES = [
   'active',
   'suspended',
   'expired',
   'revoked',
-] as const satisfies readonly TokenState[];
+] as const satisfies readonly RecordState[];
 
 export const LISTED_STATES = [...TOKEN_STATES, 'all'] as const;
 
@@ -173,6 +177,15 @@ export interface Token {
 /** A token with its value, as `issue` and `rotate` return it. */
 export interface IssuedToken extends Token {
   readonly value: string;
+}
+
+/** A token with its new value, as `rotate` returns it. */
+export interface RotatedToken extends IssuedToken {
+  /**
+   * How many tokens that were derived from it, at any depth, are still live: 1000 if there are more. They
+   * outlive a rotation, except with `endDerived`.
+   */
+  readonly descendants: number;
 }
 
 /** One page of an account's tokens. */
@@ -316,7 +329,7 @@ export function isExpired(token: Pick<TokenRecord, 'expiresAt'>, now: number): b
 export function stateOf(
   token: Pick<TokenRecord, 'revokedAt' | 'expiresAt' | 'suspendedAt'>,
   now: number,
-): TokenState {
+): RecordState {
   if (token.revokedAt !== undefined) return 'revoked';
   if (isExpired(token, now)) return 'expired';
   return token.suspendedAt === undefined ? 'active' : 'suspended';

@@ -22,12 +22,12 @@ import {
   type Explanation,
   isAccepted,
   type Proof,
+  type RecordState,
   type RefusalReason,
   stateOf,
   type Token,
   type TokenId,
   type TokenRecord,
-  type TokenState,
   type Verdict,
 } from '../token.ts';
 import type { UsageRecorder } from '../usage/recorder.ts';
@@ -89,6 +89,21 @@ interface FoundClaim {
   readonly claim: Claim;
   /** The record of the token, narrowed to what its ancestors allow. */
   readonly narrowed: TokenRecord;
+}
+
+/** A live token, for a caller that makes another one of it. */
+export interface LiveToken {
+  /** Narrowed to what its ancestors allow. */
+  readonly record: TokenRecord;
+  readonly ancestors: Ancestors;
+  /** When the presented value ends, if it is in its grace period. */
+  readonly validUntil: Date | undefined;
+  /**
+   * Takes one use of the token and its ancestors, as far as they are limited.
+   *
+   * @throws {TokenError} `invalid_token` if one of them has none left; `store_unavailable`
+   */
+  takeUse(): Promise<void>;
 }
 
 /** A value that belongs to no token. */
@@ -284,19 +299,25 @@ export class Decider {
 
   /**
    * Reads the live token of a value and its ancestors from the store, and narrows it to what they allow.
+   * The value must be one that the address may use.
    *
    * @throws {TokenError} `invalid_token` for any other value, and as the store
    */
-  async requireLive(
-    value: unknown,
-    now: number,
-  ): Promise<{ readonly record: TokenRecord; readonly ancestors: Ancestors }> {
+  async requireLive(value: unknown, call: Pick<Call, 'now' | 'address'>): Promise<LiveToken> {
+    const { now } = call;
     const found = await this.#findClaim(value, now);
-    const { reason, claim } = found;
-    if (claim === undefined) throw invalidToken(this.#refuse(reason, now, { id: found.id }));
-    if (reason !== undefined) throw invalidToken(this.#refuse(reason, now, claim.record));
+    const { claim } = found;
+    if (claim === undefined) throw invalidToken(this.#refuse(found.reason, now, { id: found.id }));
+    const { record, ancestors, proof } = claim;
+    const reason = found.reason ?? this.#addressFault(claim, call);
+    if (reason !== undefined) throw invalidToken(this.#refuse(reason, now, record));
     this.#activate(claim, now);
-    return { record: found.narrowed, ancestors: claim.ancestors };
+    return {
+      record: found.narrowed,
+      ancestors,
+      validUntil: proof === 'previous' ? record.previousUntil : undefined,
+      takeUse: () => this.#takeUse(claim, now),
+    };
   }
 
   /**
@@ -313,7 +334,7 @@ export class Decider {
     if (found.claim === undefined) return undefined;
     const { reason, claim, narrowed } = found;
     const isLive = reason === undefined && narrowed.scopes.length > 0;
-    const isUsable = isLive && (!countsAsUse || (await this.#takeUse(claim, { now, address })));
+    const isUsable = isLive && (!countsAsUse || (await this.#canUse(claim, { now, address })));
     if (!isUsable) usage?.refused(narrowed.id, now);
     else for (const id of idsOf(narrowed)) usage?.used(id, OTHER_SCOPES, now);
     const isSuspended = reason === 'suspended' || reason === 'ancestor_suspended';
@@ -326,12 +347,22 @@ export class Decider {
   }
 
   /** Takes one use, if the limits of a token and its ancestors allow it. Resolves to whether they do. */
-  async #takeUse(claim: Claim, { now, address }: Pick<Call, 'now' | 'address'>): Promise<boolean> {
+  async #canUse(claim: Claim, call: Pick<Call, 'now' | 'address'>): Promise<boolean> {
+    if (this.#addressFault(claim, call) !== undefined) return false;
+    return (await this.#spend(claim, call.now)) === true;
+  }
+
+  /** @throws {TokenError} `invalid_token` if a token or one of its ancestors has no use left */
+  async #takeUse(claim: Claim, now: number): Promise<void> {
+    const spent = await this.#spend(claim, now);
+    if (spent !== true) throw invalidToken(this.#refuseUse(claim.record, spent, now));
+  }
+
+  async #spend(claim: Claim, now: number): Promise<true | LimitHit> {
     const { limits } = this.#parts;
-    if (this.#addressFault(claim, { address }) !== undefined) return false;
     const counted = countedOf(claim);
     if (counted.length === 0) return true;
-    return (limits.spend(counted, now) ?? (await limits.spendLater(counted))) === true;
+    return limits.spend(counted, now) ?? limits.spendLater(counted);
   }
 
   /**
@@ -435,7 +466,7 @@ function refusalOf(
   record: TokenRecord,
   proof: Proof | undefined,
   now: number,
-): 'unknown' | Exclude<TokenState, 'active'> | undefined {
+): 'unknown' | Exclude<RecordState, 'active'> | undefined {
   if (!isAccepted(record, proof, now)) return 'unknown';
   const state = stateOf(record, now);
   return state === 'active' ? undefined : state;

@@ -27,6 +27,14 @@ export function ancestorFault(
   return fault && `ancestor_${fault}`;
 }
 
+/** Whether an ancestor of a token that has not ended itself has, so that it can never be used again. */
+export function hasEnded(record: TokenRecord, ancestors: Ancestors, now: number): boolean {
+  const state = stateOf(record, now);
+  if (ancestors.length === 0 || state === 'revoked' || state === 'expired') return false;
+  const fault = ancestorFault(record, ancestors, now);
+  return fault !== undefined && fault !== 'ancestor_suspended';
+}
+
 /** Reads the ancestors of tokens. Narrows a token to what each of its ancestors allows now. */
 export class Lineages {
   readonly #reader: RecordReader;
@@ -49,6 +57,15 @@ export class Lineages {
    */
   async read({ ancestors = [] }: Pick<TokenRecord, 'ancestors'>, now: number): Promise<Ancestors> {
     return ancestors.length === 0 ? [] : this.#reader.readAll(ancestors, now);
+  }
+
+  /** Reads the ancestors of several tokens, in one round trip; none if none was derived. */
+  async ofAll(records: readonly TokenRecord[], now: number): Promise<readonly Ancestors[]> {
+    const ids = [...new Set(records.flatMap(({ ancestors = [] }) => ancestors))];
+    if (ids.length === 0) return [];
+    const found = await this.#reader.readAll(ids, now);
+    const known = new Map(ids.map((id, index) => [id, found[index]]));
+    return records.map(({ ancestors = [] }) => ancestors.map((id) => known.get(id)));
   }
 
   /** The cached ancestors; `undefined` unless all of them are cached. */

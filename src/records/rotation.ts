@@ -1,6 +1,6 @@
 import { isTokenError, TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
-import { expiryAfter, type IssuedToken, type Token, type TokenRecord } from '../token.ts';
+import { expiryAfter, type Token, type TokenRecord } from '../token.ts';
 import { maskValue, type PresentedValue, proofOf, type Values } from '../values/value.ts';
 import type { AccountRecords } from './account-records.ts';
 import type { MakeChange } from './change-queue.ts';
@@ -11,7 +11,14 @@ export interface RotationInput {
   readonly activate?: 'first-use' | undefined;
   readonly graceSeconds?: number | undefined;
   readonly cancel?: true | undefined;
+  readonly endDerived?: boolean | undefined;
   readonly ifVersion?: number | undefined;
+}
+
+/** A token after a rotation, with the new value if there is one. */
+interface Rotated {
+  readonly token: Token;
+  readonly record: TokenRecord;
 }
 
 /** After this many failures in a row, activations are only tried again after a pause. */
@@ -49,16 +56,29 @@ export class Rotations {
    *
    * @throws {TokenError} `invalid_request`, and as `change` of {@link AccountRecords}
    */
-  rotate(account: string, valueOrId: string, input: RotationInput, now: number): Promise<Token> {
-    if (input.cancel === undefined) return this.#replace(account, valueOrId, input, now);
-    if (input.activate === undefined && input.graceSeconds === undefined) {
-      return this.#cancel(account, valueOrId, input, now);
+  async rotate(
+    account: string,
+    valueOrId: string,
+    input: RotationInput,
+    now: number,
+  ): Promise<Rotated> {
+    const { cancel, activate, graceSeconds, endDerived } = input;
+    const keepsOldValue = activate !== undefined || graceSeconds !== undefined;
+    if (cancel === true && (keepsOldValue || endDerived === true)) {
+      throw refusedTogether(
+        'cancel',
+        'cancel makes no new value, so it cannot be given together with activate, graceSeconds or endDerived',
+      );
     }
-    throw new TokenError(
-      'invalid_request',
-      'cancel makes no new value, so it cannot be given together with activate or graceSeconds',
-      { member: 'cancel' },
-    );
+    if (endDerived === true && keepsOldValue) {
+      throw refusedTogether(
+        'endDerived',
+        'endDerived is for a value that is refused immediately, so it cannot be given together with activate or graceSeconds',
+      );
+    }
+    return cancel === true
+      ? this.#cancel(account, valueOrId, input, now)
+      : this.#replace(account, valueOrId, input, now);
   }
 
   /**
@@ -90,7 +110,7 @@ export class Rotations {
     valueOrId: string,
     { activate, graceSeconds = 0, ifVersion }: RotationInput,
     now: number,
-  ): Promise<IssuedToken> {
+  ): Promise<Rotated> {
     const { records, values, events } = this.#parts;
     let value = '';
     const apply = (record: TokenRecord): Partial<TokenRecord> => {
@@ -102,7 +122,7 @@ export class Rotations {
     const { after } = await records.change(account, valueOrId, now, { ifVersion }, apply);
     events.rotated(after, now);
     const masked = maskValue({ id: after.id, ...(after.pending ?? after) });
-    return Object.freeze({ ...tokenOf(after, now), masked, value });
+    return { token: { ...tokenOf(after, now), masked, value }, record: after };
   }
 
   async #cancel(
@@ -110,12 +130,12 @@ export class Rotations {
     valueOrId: string,
     { ifVersion }: RotationInput,
     now: number,
-  ): Promise<Token> {
+  ): Promise<Rotated> {
     const { records, events } = this.#parts;
     const apply = ({ pending }: TokenRecord) => pending && { pending: undefined };
     const change = await records.change(account, valueOrId, now, { ifVersion }, apply);
     if (change.after !== change.before) events.token('modified', change.after, now);
-    return tokenOf(change.after, now);
+    return { token: tokenOf(change.after, now), record: change.after };
   }
 
   /** Never rejects. */
@@ -133,6 +153,10 @@ export class Rotations {
       this.#failedAt = performance.now();
     }
   }
+}
+
+function refusedTogether(member: string, message: string): TokenError {
+  return new TokenError('invalid_request', message, { member });
 }
 
 /** The change that activates a value, if it is still the pending one. */

@@ -1,3 +1,4 @@
+import { hasEnded, type Lineages } from '../access/lineage.ts';
 import type { Events } from '../events.ts';
 import { frozenList, stateOf, type Token, type TokenRecord } from '../token.ts';
 import type { UsageRecorder } from '../usage/recorder.ts';
@@ -8,27 +9,38 @@ import { maskValue, type Values } from '../values/value.ts';
 export class TokenView {
   readonly #values: Values;
   readonly #events: Events;
+  readonly #lineages: Lineages;
   /** Absent if usage is not recorded. */
   readonly usage: UsageRecorder | undefined;
 
-  constructor(values: Values, events: Events, usage: UsageRecorder | undefined) {
+  constructor(
+    values: Values,
+    events: Events,
+    lineages: Lineages,
+    usage: UsageRecorder | undefined,
+  ) {
     this.#values = values;
     this.#events = events;
+    this.#lineages = lineages;
     this.usage = usage;
   }
 
   /**
-   * Shows records with their usage, if it is recorded. If the counts cannot be read, the tokens say so
+   * Shows records with their usage, if it is recorded. A token that could be used, were it not for an
+   * ancestor that has ended, is `ancestor_ended`. If the counts cannot be read, the tokens say so
    * instead of failing: finding and revoking a token must not depend on statistics.
    */
   async withUses(records: readonly TokenRecord[], now: number): Promise<Token[]> {
-    if (this.usage === undefined) return this.shown(records, now);
     // The failure was emitted as an event.
-    const reading = this.usage.totalsOf(records.map(({ id }) => id)).catch(() => undefined);
-    // Built while the counts are being read.
+    const reading = this.usage?.totalsOf(records.map(({ id }) => id)).catch(() => undefined);
+    const lineage = this.#lineages.ofAll(records, now);
+    // Built while the counts and the ancestors are being read.
     const drafts = this.#drafts(records, now);
-    const uses = await reading;
+    const [uses, ancestors] = await Promise.all([reading, lineage]);
     for (const [at, draft] of drafts.entries()) {
+      const record = records[at] as TokenRecord;
+      if (hasEnded(record, ancestors[at] ?? [], now)) draft.state = 'ancestor_ended';
+      if (this.usage === undefined) continue;
       if (uses === undefined) draft.usesUnknown = true;
       else addUse(draft, uses[at]);
     }

@@ -16,10 +16,10 @@ import type {
 import {
   copyLimits,
   type JsonObject,
+  type RecordState,
   type TokenId,
   type TokenLimits,
   type TokenRecord,
-  type TokenState,
 } from '../token.ts';
 import { pendingText, readPending } from './pending.ts';
 import { revoked } from './revoked.ts';
@@ -361,7 +361,7 @@ function isLive({ revokedAt, expiresAt }: StoredRecord, now: number): boolean {
   return revokedAt === undefined && expiresAt > now;
 }
 
-function stateOfStored(stored: StoredRecord, now: number): TokenState {
+function stateOfStored(stored: StoredRecord, now: number): RecordState {
   if (stored.revokedAt !== undefined) return 'revoked';
   if (stored.expiresAt <= now) return 'expired';
   return stored.suspendedAt === undefined ? 'active' : 'suspended';

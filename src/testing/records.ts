@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { bytesOfLists } from '../list-size.ts';
 import type { CountQuery, PageQuery, PruneQuery, TokenCounts, TokenStore } from '../store.ts';
 import { revoked } from '../stores/revoked.ts';
-import { TOKEN_STATES, type TokenId, type TokenRecord, type TokenState } from '../token.ts';
+import { type RecordState, TOKEN_STATES, type TokenId, type TokenRecord } from '../token.ts';
 
 // Records for the contract, and the comparisons that its promises share.
 
@@ -116,7 +116,7 @@ export function fullRecord(label: string, fields: Partial<TokenRecord> = {}): To
 
 /** Records in each state, mixed, some of them of one instant. {@link stateAt} says which is in which. */
 export function recordsOfStates(): TokenRecord[] {
-  const fields: Readonly<Record<TokenState, Partial<TokenRecord>>> = {
+  const fields: Readonly<Record<RecordState, Partial<TokenRecord>>> = {
     active: {},
     suspended: { suspendedAt: later(2) },
     expired: { expiresAt: LONG_AGO },
@@ -133,8 +133,8 @@ export function recordsOfStates(): TokenRecord[] {
   );
 }
 
-export function stateAt(index: number): TokenState {
-  return TOKEN_STATES[index % TOKEN_STATES.length] as TokenState;
+export function stateAt(index: number): RecordState {
+  return TOKEN_STATES[index % TOKEN_STATES.length] as RecordState;
 }
 
 /** A record with lists of a given length, to test where `maxBytes` ends a page. */
