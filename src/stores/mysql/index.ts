@@ -1,12 +1,15 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
 import type {
-  AccountQuota,
+  CountQuery,
   PageQuery,
   Position,
+  PruneQuery,
   PurgedRecords,
+  PurgeQuery,
   ScannedRecords,
   ScanQuery,
   StoreFinding,
+  TokenCounts,
   TokenStore,
   Unsubscribe,
 } from '../../store.ts';
@@ -14,14 +17,7 @@ import type { TokenId, TokenRecord } from '../../token.ts';
 import { readStandby, readWholeNumber } from '../options.ts';
 import { Positions } from '../positions.ts';
 import { purgedOf } from '../purged.ts';
-import {
-  digestsOf,
-  type KnownListsById,
-  quotaExceeded,
-  RowReader,
-  SCOPES,
-  scanned,
-} from '../rows.ts';
+import { digestsOf, type KnownListsById, RowReader, SCOPES, scanned } from '../rows.ts';
 import { storeInTransaction } from '../transaction.ts';
 import {
   type Cells,
@@ -32,12 +28,14 @@ import {
   Session,
 } from './client.ts';
 import { examine } from './doctor.ts';
-import { type MysqlTableOptions, readTable, type Table } from './schema.ts';
+import { type MysqlTableOptions, REVOKED_AS, readTable, type Table } from './schema.ts';
 import {
+  countValues,
   padToPowerOfTwo,
   pageValues,
   parametersOf,
   positionOf,
+  pruneValues,
   type Statements,
   statementsFor,
   timeOf,
@@ -161,22 +159,16 @@ export class MysqlTokenStore implements TokenStore {
     return storeInTransaction(new MysqlTokenStore(transaction as never, this.#options));
   }
 
-  /**
-   * With a quota, first counts and then inserts, in two round trips. One statement for both would
-   * lock the rows that it counts under `REPEATABLE READ`, and concurrent inserts would end in
-   * deadlocks.
-   */
-  async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    if (quota !== undefined && (await this.#isFull(record.account, quota))) {
-      throw quotaExceeded(quota);
-    }
+  async insert(record: TokenRecord): Promise<void> {
     await this.#session.write(this.#sql.insert, parametersOf(record));
   }
 
-  async #isFull(account: string, { tokens, liveAt }: AccountQuota): Promise<boolean> {
-    if (tokens < 1) return true;
-    const values = [Buffer.from(account), timeOf(liveAt), String(tokens - 1)];
-    return (await this.#read(this.#sql.liveAfter, values)).length > 0;
+  /** Reads an index only, and of that no more entries than `most`. */
+  async count(query: CountQuery): Promise<TokenCounts> {
+    const { roots, derived } = this.#sql.count;
+    const sql = query.root === undefined ? roots : derived;
+    const [[live, ended] = []] = await this.#read(sql, countValues(query));
+    return { live: Number(live), ended: Math.min(Number(ended), query.most.ended) };
   }
 
   async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
@@ -214,9 +206,10 @@ export class MysqlTokenStore implements TokenStore {
   }
 
   async page(query: PageQuery): Promise<TokenRecord[]> {
-    const { after, limit, state = 'active', maxBytes, parent } = query;
+    const { after, limit, state = 'active', maxBytes, parent, root } = query;
     const pages = after === undefined ? this.#sql.first : this.#sql.next;
-    const { page, pageUpTo } = parent === undefined ? pages : pages.children;
+    const derived = root === undefined ? pages : pages.root;
+    const { page, pageUpTo } = parent === undefined ? derived : pages.parent;
     // Lists that are no longer than their share always fit.
     const share = maxBytes === undefined ? Number.MAX_SAFE_INTEGER : Math.floor(maxBytes / limit);
     const values = pageValues(query);
@@ -291,23 +284,49 @@ export class MysqlTokenStore implements TokenStore {
     return this.#write(this.#sql.revokeMany(ids.length), [time, Buffer.from(account), ...ids]);
   }
 
-  async purge(before: Date, limit: number): Promise<PurgedRecords> {
-    const time = timeOf(before);
+  async purge({ now, minAgeMs, limit }: PurgeQuery): Promise<PurgedRecords> {
+    const isEnded = [timeOf(now), minAgeMs];
+    return this.#remove(limit, [...isEnded, REVOKED_AS.tombstone], (asked) =>
+      this.#read(this.#sql.ended, [...isEnded, String(asked)]),
+    );
+  }
+
+  async prune({ now, limit, ...holder }: PruneQuery): Promise<PurgedRecords> {
+    // The instant of the end is an end, unlike in a purge, which removes only what is older.
+    const isEnded = [timeOf(now), -1];
+    const { roots, derived } = this.#sql.endedOf;
+    const sql = holder.root === undefined ? roots : derived;
+    return this.#remove(limit, [...isEnded, REVOKED_AS.revoked], (asked) =>
+      this.#read(sql, pruneValues(holder, isEnded, asked)),
+    );
+  }
+
+  /** Removes what `read` finds, if it still meets the condition. */
+  async #remove(
+    limit: number,
+    condition: readonly MysqlValue[],
+    read: (asked: number) => Promise<Cells[]>,
+  ): Promise<PurgedRecords> {
     const ids: TokenId[] = [];
     for (let count = 0; ; ) {
       const asked = Math.min(limit - count, MAX_FOUND);
-      const rows = await this.#read(this.#sql.ended, [time, String(asked)]);
+      const rows = await read(asked);
       const found = rows.map(([id]) => String(id) as TokenId);
       const marked = padToPowerOfTwo(found);
       const removed =
         found.length === 0
           ? 0
-          : await this.#write(this.#sql.purge(marked.length), [time, ...marked]);
+          : await this.#write(this.#sql.remove(marked.length), [...condition, ...marked]);
       ids.push(...(await purgedOf(found, removed, (left) => this.find(left))).ids);
       count += removed;
       // A transaction of the host may go on seeing what others have removed.
       if (found.length < asked || removed === 0 || count >= limit) return { count, ids };
     }
+  }
+
+  async hasReached(instant: Date): Promise<boolean> {
+    const [[hasReached] = []] = await this.#read(this.#sql.hasReached, [timeOf(instant)]);
+    return Number(hasReached) === 1;
   }
 
   async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {
