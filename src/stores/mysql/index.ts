@@ -28,7 +28,7 @@ import {
   Session,
 } from './client.ts';
 import { examine } from './doctor.ts';
-import { type MysqlTableOptions, REVOKED_AS, readTable, type Table } from './schema.ts';
+import { type MysqlTableOptions, readTable, type Table } from './schema.ts';
 import {
   countValues,
   padToPowerOfTwo,
@@ -285,38 +285,40 @@ export class MysqlTokenStore implements TokenStore {
   }
 
   async purge({ now, minAgeMs, limit }: PurgeQuery): Promise<PurgedRecords> {
-    const isEnded = [timeOf(now), minAgeMs];
-    return this.#remove(limit, [...isEnded, REVOKED_AS.tombstone], (asked) =>
-      this.#read(this.#sql.ended, [...isEnded, String(asked)]),
-    );
+    const { purgeable, purge } = this.#sql;
+    const before = [timeOf(now), minAgeMs];
+    return this.#remove(limit, {
+      read: (asked) => this.#read(purgeable, [...before, String(asked)]),
+      remove: (ids) => this.#write(purge(ids.length), [...before, ...ids]),
+    });
   }
 
-  async prune({ now, limit, ...holder }: PruneQuery): Promise<PurgedRecords> {
-    // The instant of the end is an end, unlike in a purge, which removes only what is older.
-    const isEnded = [timeOf(now), -1];
-    const { roots, derived } = this.#sql.endedOf;
-    const sql = holder.root === undefined ? roots : derived;
-    return this.#remove(limit, [...isEnded, REVOKED_AS.revoked], (asked) =>
-      this.#read(sql, pruneValues(holder, isEnded, asked)),
-    );
+  async prune(query: PruneQuery): Promise<PurgedRecords> {
+    const { prunable, prune } = this.#sql;
+    const sql = query.root === undefined ? prunable.roots : prunable.derived;
+    return this.#remove(query.limit, {
+      read: (asked) => this.#read(sql, pruneValues({ ...query, limit: asked })),
+      remove: (ids) => this.#write(prune(ids.length), [timeOf(query.now), ...ids]),
+    });
   }
 
-  /** Removes what `read` finds, if it still meets the condition. */
+  /** Removes what it reads, if that is still to be removed. */
   async #remove(
     limit: number,
-    condition: readonly MysqlValue[],
-    read: (asked: number) => Promise<Cells[]>,
+    {
+      read,
+      remove,
+    }: {
+      readonly read: (limit: number) => Promise<Cells[]>;
+      readonly remove: (ids: MysqlValue[]) => Promise<number>;
+    },
   ): Promise<PurgedRecords> {
     const ids: TokenId[] = [];
     for (let count = 0; ; ) {
       const asked = Math.min(limit - count, MAX_FOUND);
       const rows = await read(asked);
       const found = rows.map(([id]) => String(id) as TokenId);
-      const marked = padToPowerOfTwo(found);
-      const removed =
-        found.length === 0
-          ? 0
-          : await this.#write(this.#sql.remove(marked.length), [...condition, ...marked]);
+      const removed = found.length === 0 ? 0 : await remove(padToPowerOfTwo(found));
       ids.push(...(await purgedOf(found, removed, (left) => this.find(left))).ids);
       count += removed;
       // A transaction of the host may go on seeing what others have removed.

@@ -1,6 +1,6 @@
 import { LONG_LIST_BYTES, MAX_REVOKED_REQUESTED_BYTES } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
-import type { CountQuery, PageQuery, QuotaHolder } from '../../store.ts';
+import type { CountQuery, PageQuery, PruneQuery, QuotaHolder } from '../../store.ts';
 import type { ListedState, TokenId, TokenRecord } from '../../token.ts';
 import { COLUMNS, type Column, REQUESTED, type RowValue, SCOPES, toValues } from '../rows.ts';
 import { type Cells, type MysqlValue, SERVER_STATE } from './client.ts';
@@ -76,11 +76,7 @@ function pageTexts({ quoted }: Table) {
     column === 'scopes' || column === 'requested' ? `IF(${bytes} <= ?, ${column}, NULL)` : column,
   ).join(', ');
   // Without the hint MariaDB reads the whole account and sorts it.
-  const page = (
-    state: ListedState,
-    { position, of }: PageForm,
-    selected = cells,
-  ): string => {
+  const page = (state: ListedState, { position, of }: PageForm, selected = cells): string => {
     const { index, condition } = STATES[state];
     return `SELECT ${selected}
     FROM ${quoted} FORCE INDEX (${of === undefined ? index : `by_${of}`})
@@ -212,25 +208,25 @@ function countsOf({ quoted }: Table) {
       + ${counted(root, `revoked_as > ${REVOKED_AS.no}`)}`,
       2,
     );
-  const ended = (root: string, revokedAs: number) =>
-    `(${ofHolder(root, `revoked_as = ${revokedAs} AND ${IS_ENDED}`, 'id, ends_at')}
-    ORDER BY ends_at LIMIT ?)`;
-  const endedOf = (root: string) =>
+  const first = (root: string, condition: string) =>
+    `(${ofHolder(root, condition, 'id, ends_at')} ORDER BY ends_at LIMIT ?)`;
+  const prunable = (root: string) =>
     withState(
-      `SELECT id, ends_at FROM (${ended(root, REVOKED_AS.no)}
-      UNION ALL ${ended(root, REVOKED_AS.revoked)}) AS ended ORDER BY ends_at, id LIMIT ?`,
+      `SELECT id, ends_at FROM (${first(root, `revoked_as = ${REVOKED_AS.no} AND ${HAS_EXPIRED}`)}
+      UNION ALL ${first(root, `revoked_as = ${REVOKED_AS.revoked}`)}) AS ended
+      ORDER BY ends_at, id LIMIT ?`,
       2,
     );
   return {
     /** The values of {@link countValues}. */
     count: { roots: count('root IS NULL'), derived: count('root = ?') },
     /** The tokens to prune: the values of {@link pruneValues}. */
-    endedOf: { roots: endedOf('root IS NULL'), derived: endedOf('root = ?') },
+    prunable: { roots: prunable('root IS NULL'), derived: prunable('root = ?') },
   };
 }
 
-/** Ended more than the second value before the first one, by the clock of the server if that is earlier. */
-const IS_ENDED = `ends_at < LEAST(?, ${SERVER_MS}) - ?`;
+/** By a time, or by that of the server if it is earlier. */
+const HAS_EXPIRED = `ends_at <= LEAST(?, ${SERVER_MS})`;
 
 export function countValues({ liveAt, most, ...holder }: CountQuery): MysqlValue[] {
   const time = timeOf(liveAt);
@@ -239,19 +235,18 @@ export function countValues({ liveAt, most, ...holder }: CountQuery): MysqlValue
   return [...of, time, String(most.live), ...of, time, ended, ...of, ended];
 }
 
-/** `isEnded` are the values of the condition of that name. */
-export function pruneValues(
-  holder: QuotaHolder,
-  isEnded: readonly MysqlValue[],
-  limit: number,
-): MysqlValue[] {
-  const part = [...holderValues(holder), ...isEnded, String(limit)];
-  return [...part, ...part, String(limit)];
+export function pruneValues({ now, limit, ...holder }: PruneQuery): MysqlValue[] {
+  const of = holderValues(holder);
+  const most = String(limit);
+  return [...of, timeOf(now), most, ...of, most, most];
 }
 
 function holderValues({ account, root }: QuotaHolder): MysqlValue[] {
   return [account, ...(root === undefined ? [] : [root])].map((text) => Buffer.from(text));
 }
+
+/** More than an age before a time, or before that of the server if it is earlier. */
+const ENDED_BEFORE = `ends_at < LEAST(?, ${SERVER_MS}) - ?`;
 
 /** What a revocation sets, after its time. Texts are cut as text: JSON functions would change their form. */
 const REVOKED = `revoked_at = ?, changed_at = ${SERVER_TIME}, scopes = '[]', box = NULL, metadata = NULL,
@@ -287,15 +282,17 @@ function changesOf({ quoted }: Table) {
       WHERE account = ? AND revoked_at IS NULL AND id IN (${marks(count)})`,
     ),
     /** The tokens to purge. They are read first, because MySQL does not report what it deletes. */
-    ended: withState(
+    purgeable: withState(
       `SELECT id, ends_at FROM ${quoted} FORCE INDEX (by_end)
-      WHERE ${IS_ENDED} ORDER BY ends_at, id LIMIT ?`,
+      WHERE ${ENDED_BEFORE} ORDER BY ends_at, id LIMIT ?`,
       2,
     ),
-    /** The third value is the last of {@link REVOKED_AS} that is removed. */
-    remove: perCount(
-      (count) => `DELETE FROM ${quoted}
-      WHERE ${IS_ENDED} AND revoked_as <= ? AND id IN (${marks(count)})`,
+    purge: perCount(
+      (count) => `DELETE FROM ${quoted} WHERE ${ENDED_BEFORE} AND id IN (${marks(count)})`,
+    ),
+    prune: perCount(
+      (count) => `DELETE FROM ${quoted} WHERE (revoked_as = ${REVOKED_AS.revoked}
+      OR revoked_as = ${REVOKED_AS.no} AND ${HAS_EXPIRED}) AND id IN (${marks(count)})`,
     ),
     hasReached: withState(`SELECT ${SERVER_MS} >= ?, NULL`, 2),
     // The join always gives a row, which holds the time.

@@ -274,7 +274,7 @@ export class RedisTokenStore implements TokenStore {
   /** Compares with the clock of each server that holds tokens to prune. */
   prune(query: PruneQuery): Promise<PurgedRecords> {
     // The instant of the end is an end, unlike in a purge, which removes only what is older.
-    const removal = { now: query.now, minAgeMs: -1, keeps: 'tombstones' } as const;
+    const removal = { now: query.now, minAgeMs: -1 };
     const find = (limit: number) => this.#reader.prunable({ ...query, limit });
     return this.#remove(removal, find, query.limit);
   }
@@ -311,6 +311,11 @@ export class RedisTokenStore implements TokenStore {
   ): Promise<unknown[]> {
     const batches = this.#keys.batched(items);
     return Promise.all(batches.map((batch) => runScript(this.#driver, callOf(batch))));
+  }
+
+  /** Asks the clock of the server that holds the first shard, which is a primary. */
+  hasReached(instant: Date): Promise<boolean> {
+    return this.#reader.hasReached(instant);
   }
 
   /**

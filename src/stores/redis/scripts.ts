@@ -286,10 +286,10 @@ return {changed, repeated, malformed, unpack(generations)}
 `);
 
 /**
- * ARGV: a time, an age, and what is kept (`tombstones` or empty); then for each token its name, its account
- * and the counted entry by which it was found (empty if by its end). Removes those that ended by the time,
- * or by that of the server if it is earlier, minus the age. Malformed records are removed too. Answers with
- * how many it removed, and how many entries it found that were of no token; then for each token that was
+ * ARGV: a time and an age; then for each token its name, its account, and the counted entry by which it was
+ * found (empty if by its end). Removes those that ended before the time, or that of the server if it is
+ * earlier, minus the age. Those with a counted entry are pruned: also if they were revoked at a later time,
+ * but not if they are tombstones. Malformed records are removed too. Answers with how many it removed, and how many entries it found that were of no token; then for each token that was
  * removed and was derived, with its entry among children and its ancestors, in turn.
  */
 export const REMOVE = script(`${HEAD}${ASIDE}${CHILD}${ORIGIN}${COUNTED}${CLOCK}
@@ -297,17 +297,17 @@ local removed, stale, children = 0, 0, {}
 local before = math.min(tonumber(ARGV[1]), clock()) - tonumber(ARGV[2])
 for i = 1, #KEYS / 5 do
   local record, list, others, ends, counts = unpack(KEYS, 5 * i - 4, 5 * i)
-  local name, owner, listed = ARGV[3 * i + 1], ARGV[3 * i + 2], ARGV[3 * i + 3]
+  local name, owner, listed = ARGV[3 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
   local time = redis.call('ZSCORE', ends, name)
   local value = redis.call('GET', record) or ''
   local revoked, version, writeId, generation, entry, account = head(value)
   local ancestors, format = origin(value)
   local isOwned = account == owner
-  local isKept = ARGV[3] ~= '' and entry and revoked ~= '' and format ~= ''
+  local isPruned = listed ~= '' and revoked ~= ''
   if listed ~= '' and not (isOwned and counted(entry, revoked, ancestors, format) == listed) then
     redis.call('ZREM', counts, listed)
     stale = stale + 1
-  elseif time and tonumber(time) < before and not isKept then
+  elseif time and (tonumber(time) < before or isPruned) then
     if not entry or isOwned then redis.call('DEL', record) end
     if isOwned then
       if ancestors ~= '' then
@@ -407,8 +407,8 @@ local later = sortable(math.min(tonumber(ARGV[2]), clock()) + 1)
 for i = 1, #KEYS do
   for _, state in ipairs({'${UNREVOKED}', '${ENDED_EARLY}'}) do
     local start = state .. ARGV[1]
-    found[#found + 1] = redis.call('ZRANGEBYLEX', KEYS[i], '[' .. start, '(' .. start .. later,
-      'LIMIT', 0, ARGV[3])
+    local finish = state == '${UNREVOKED}' and '(' .. start .. later or '[' .. start .. '\\255'
+    found[#found + 1] = redis.call('ZRANGEBYLEX', KEYS[i], '[' .. start, finish, 'LIMIT', 0, ARGV[3])
   end
 end
 return found

@@ -49,8 +49,8 @@ export interface EndedToken extends TokenName {
   readonly counted?: string;
 }
 
-/** Which ended tokens are removed. */
-export type Removal = Pick<PurgeQuery, 'now' | 'minAgeMs'> & { readonly keeps?: 'tombstones' };
+/** Which tokens are removed. */
+export type Removal = Pick<PurgeQuery, 'now' | 'minAgeMs'>;
 
 /** A token in the lists by its parent and by its root. */
 export interface ListedChild {
@@ -108,9 +108,9 @@ export class WriteCalls {
     ]);
   }
 
-  remove(tokens: readonly EndedToken[], { now, minAgeMs, keeps }: Removal): WriteCall {
+  remove(tokens: readonly EndedToken[], { now, minAgeMs }: Removal): WriteCall {
     return this.#callOfAll(REMOVE, tokens, [
-      ...[String(now.getTime()), String(minAgeMs), keeps ?? ''],
+      ...[String(now.getTime()), String(minAgeMs)],
       ...tokens.flatMap((token) => [
         nameOf(token),
         JSON.stringify(token.account),
@@ -120,7 +120,10 @@ export class WriteCalls {
   }
 
   /** Counts tokens of an account that an earlier version has inserted. */
-  adopt(account: string, tokens: readonly { readonly id: TokenId; readonly entry: string }[]): ScriptCall {
+  adopt(
+    account: string,
+    tokens: readonly { readonly id: TokenId; readonly entry: string }[],
+  ): ScriptCall {
     const keys = tokens.flatMap(({ id }) => {
       const shard = shardOf(id);
       return [
