@@ -40,6 +40,7 @@ import {
   LATER_FIELDS,
   replacedValues,
 } from './earlier.ts';
+import { purgeByFastClock, TOKENS } from './fast-clock.ts';
 import { longListCases, longRecord } from './long-lists.ts';
 import { CREATED, newRecord, refusalOf } from './support.ts';
 
@@ -1936,5 +1937,45 @@ describe.skipIf(url === undefined)('a MariaDB server', { timeout: 60_000 }, () =
       'SET GLOBAL read_only = OFF',
     );
     expect(await codes()).toEqual([]);
+  });
+});
+
+describe.skipIf(url === undefined)('the clock of a MySQL server', () => {
+  /** A store whose statements believe the clock of the caller alone. */
+  function ofBeliever(pool: Pool, table: string): MysqlTokenStore {
+    pool.on('connection', (connection) => {
+      const own = connection as unknown as MysqlConnection;
+      const execute = own.execute.bind(own);
+      own.execute = ({ sql, ...statement }, callback) =>
+        execute(
+          { ...statement, sql: sql.replaceAll(/LEAST\(\?, [^?]*? DIV 1000\)/g, '?') },
+          callback,
+        );
+    });
+    return new MysqlTokenStore(pool, { table });
+  }
+
+  it('keeps live tokens from a process whose clock is a year fast', async () => {
+    const { store } = await setUp();
+    expect(await purgeByFastClock(store)).toEqual({ removed: 0, left: TOKENS });
+  });
+
+  it('would lose them if the clock of the caller decided alone (the control)', async () => {
+    const { table } = await setUp();
+    const believer = ofBeliever(newPool(), table);
+    expect(await purgeByFastClock(believer)).toEqual({ removed: TOKENS, left: 0 });
+  });
+
+  it('says which instants have come', async () => {
+    const { store } = await setUp();
+    const now = Date.now();
+    for (const [ms, expected] of [
+      [-60_000, true],
+      [60_000, false],
+      [365 * 86_400_000, false],
+    ] as const) {
+      expect(await store.hasReached(new Date(now + ms))).toBe(expected);
+    }
+    expect(await store.hasReached(new Date(0))).toBe(true);
   });
 });

@@ -9,13 +9,14 @@ import {
   RedisTokenStore,
 } from '../../src/stores/redis/index.ts';
 import { KeySpace, SHARDS, shardOf } from '../../src/stores/redis/layout.ts';
-import { COUNT } from '../../src/stores/redis/scripts.ts';
+import { COUNT, DUE, REMOVE, type Script } from '../../src/stores/redis/scripts.ts';
 import { revoked } from '../../src/stores/revoked.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { startProxy, type TcpProxy } from '../faults/proxy.ts';
 import { isInstalled } from '../servers.ts';
 import { refusalOf } from '../support.ts';
+import { purgeByFastClock, TOKENS } from './fast-clock.ts';
 import {
   connectionsOf,
   intercepted,
@@ -185,6 +186,18 @@ describe.each(CLIENTS)('Redis store over $name', ({ isMissing, connect: connectT
   it.skipIf(isMissing).each(storeContract)('$name', (promise) =>
     promise.run(() => new RedisTokenStore(client, { keyPrefix: newPrefix() })),
   );
+
+  it.skipIf(isMissing)('keeps live tokens from a process whose clock is a year fast', async () => {
+    expect(await purgeByFastClock(openOver(client))).toEqual({ removed: 0, left: TOKENS });
+  });
+
+  it.skipIf(isMissing)('says by the clock of the server which instants have come', async () => {
+    const store = openOver(client);
+    const now = Date.now();
+    expect(await store.hasReached(new Date(now - 60_000))).toBe(true);
+    expect(await store.hasReached(new Date(now + 60_000))).toBe(false);
+    expect(await store.hasReached(new Date(now + 365 * 86_400_000))).toBe(false);
+  });
 });
 
 describe('options of a Redis store', () => {
@@ -1237,6 +1250,10 @@ describe.skipIf(loneUrl === undefined)('changes that a Redis server has lost', (
     expect(events[0]?.type).toBe('writes_reasserted');
     const kept = await witness.find([one.id, two.id]);
     expect(kept.map((record) => [record?.version, record?.revokedAt])).toEqual(expected);
+    // A revocation that is made again also removes what a revoked record does not keep.
+    for (const record of kept) expect(record?.scopes.length).toBe(record?.revokedAt ? 0 : 1);
+    const ended = kept.filter((record) => record?.revokedAt).length;
+    expect(await witness.count(countOf())).toEqual({ live: 2 - ended, ended });
     const live = kept.filter((record) => record?.revokedAt === undefined);
     expect(await witness.page(pageOf())).toEqual(live.reverse());
   });
@@ -1474,5 +1491,20 @@ describe('key layout in Redis', () => {
 
     const page = await store.page({ account: 'acme', limit: 100, liveAt: new Date(-8.64e15) });
     expect(page.map(({ createdAt }) => createdAt.getTime())).toEqual(times.toReversed());
+  });
+});
+
+describe.skipIf(loneUrl === undefined)('the clock of a Redis server', () => {
+  it('would lose live tokens if that of the caller decided alone (the control)', async () => {
+    const believe = ({ source }: Script) =>
+      source.replace(/math\.min\((tonumber\(ARGV\[\d\]\)), clock\(\)\)/, '$1');
+    const believers = new Map([DUE, REMOVE].map((script) => [script.sha, believe(script)]));
+    const plain = ioredis();
+    const client = intercepted(plain, (_, args, run) => {
+      const source = believers.get(args[0] as string);
+      return source === undefined ? run() : plain.call('eval', source, ...args.slice(1));
+    });
+
+    expect(await purgeByFastClock(openOver(client))).toEqual({ removed: TOKENS, left: 0 });
   });
 });

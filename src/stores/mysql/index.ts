@@ -218,7 +218,10 @@ export class MysqlTokenStore implements TokenStore {
     const whole = hasAll
       ? rows
       : await this.#read(pageUpTo[state], [...values, maxBytes, String(limit)]);
-    return whole.map((row) => this.#rows.readCells(row));
+    const records = whole.map((row) => this.#rows.readCells(row));
+    if (parent === undefined || root === undefined) return records;
+    // The children of a token have the same root.
+    return records.filter(({ ancestors }) => ancestors?.[0] === root);
   }
 
   async scan(query: ScanQuery): Promise<ScannedRecords> {

@@ -106,6 +106,48 @@ describe.skipIf(!isInstalled('redis'))('a Redis record of an earlier version', (
   });
 });
 
+describe.skipIf(!isInstalled('redis'))(
+  'Redis records that an earlier version has not counted',
+  () => {
+    const root = newRecord('root');
+    const child = newRecord('child', { ancestors: [root.id] });
+    const grandchild = newRecord('grand', { ancestors: [root.id, child.id], createdAt: NOW });
+    const ended = newRecord('ended', { expiresAt: NOW });
+    const holder = { account: 'acme', liveAt: NOW, most: { live: 1000, ended: 1000 } };
+
+    /** Records without the lists of this version, and an entry of a token that is gone. */
+    async function setUpUncounted() {
+      const setting = await setUp();
+      const { client, today } = setting;
+      const many = Array.from({ length: 300 }, (_, n) => newRecord(`n${n}`, { createdAt: NOW }));
+      for (const record of [root, child, grandchild, ended, two, ...many])
+        await today.insert(record);
+      await client.del(keys.record(two.id));
+      const lists = [...(await client.keys('*:counted:*')), ...(await client.keys('*:tree:*'))];
+      await client.del(lists);
+      return { ...setting, lists };
+    }
+
+    it('are counted from then on, and not twice', async () => {
+      const { client, today, lists } = await setUpUncounted();
+      for (let n = 0; n < 3; n += 1) {
+        expect(await today.count(holder)).toEqual({ live: 301, ended: 1 });
+        expect(await today.count({ ...holder, root: root.id })).toEqual({ live: 2, ended: 0 });
+      }
+      const counted = lists.filter((key) => !key.includes(`:tree:`));
+      expect((await client.exists(counted)) > 0).toBe(true);
+      expect((await today.prune({ account: 'acme', now: NOW, limit: 10 })).ids).toEqual([ended.id]);
+    });
+
+    it('are found by their root', async () => {
+      const { today } = await setUpUncounted();
+      const page = { account: 'acme', limit: 10, liveAt: NOW, root: root.id };
+      expect(await today.page(page)).toEqual([child, grandchild]);
+      expect(await today.page({ ...page, root: child.id })).toEqual([]);
+    });
+  },
+);
+
 describe.skipIf(!isInstalled('redis'))('a Redis record of a later version', () => {
   it('is read and listed without its new field', async () => {
     const { today, later } = await setUp();
