@@ -33,6 +33,9 @@ export const MAX_METADATA_DEPTH = 2048;
 /** Bytes of the scopes, requested scopes, metadata and limits of one token together, as JSON. */
 export const MAX_RECORD_BYTES = 1_048_576;
 
+/** Bytes of the requested scopes that a store keeps of a revoked token, as JSON. */
+export const MAX_REVOKED_REQUESTED_BYTES = 1024;
+
 /** Addresses and CIDR blocks in the limits of a token. */
 export const MAX_LIMIT_ADDRESSES = 100;
 

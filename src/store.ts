@@ -221,15 +221,17 @@ export interface TokenStore {
   prune(query: PruneQuery): Promise<number | PurgedRecords>;
 
   /**
-   * Whether it is this instant or later, as far as the store knows: by its own clock if it has one, else
-   * because it holds a record of about that time or a later one. The service asks before it purges in the
-   * background, so that a fast clock of one process destroys nothing.
+   * Whether it is this instant or later, as far as the store knows. A store with a clock of its own, such
+   * as that of a database server, answers by it. Another one looks for a record that was created or rotated
+   * at `instant` or later, and before `before` if that is given: later ones prove nothing, because the
+   * caller may have written them itself. The service asks before it purges in the background, so that a
+   * process whose clock is fast destroys nothing.
    *
    * Optional: without it, the service believes its own clock.
    *
    * @throws {TokenError} `store_unavailable`
    */
-  hasReached?(instant: Date): Promise<boolean>;
+  hasReached?(instant: Date, before?: Date): Promise<boolean>;
 
   /**
    * Reads all records of all accounts step by step, also revoked and expired ones, for upkeep such as
@@ -288,7 +290,7 @@ export interface TokenStore {
  * for (const { message } of await doctor(store)) console.warn(message);
  */
 export async function doctor(
-  store: Pick<TokenStore, 'doctor'> & Record<'purge', TokenStore['purge']>,
+  store: Pick<TokenStore, 'doctor'> & Readonly<Record<'purge', unknown>>,
   options: DoctorOptions = {},
 ): Promise<StoreFinding[]> {
   return (await store.doctor?.(options)) ?? [];

@@ -45,9 +45,9 @@ export interface TokenRecord {
   readonly digest: Uint8Array;
   /** The secret, sealed with a key that the store never sees; only with `reveal: 'always'`. */
   readonly box?: Uint8Array | undefined;
-  /** The held scopes: canonical, sorted, 1 to 4096. */
+  /** The held scopes: canonical, sorted, 1 to 4096; none if it was revoked. */
   readonly scopes: readonly string[];
-  /** The requested scopes, in canonical spelling. */
+  /** The requested scopes, in canonical spelling; only the first ones if it was revoked. */
   readonly requested: readonly string[];
   /** When it was issued, to the millisecond. Never changes. */
   readonly createdAt: Date;
@@ -460,8 +460,10 @@ export function isRecord(record: unknown, id: TokenId): record is TokenRecord {
     isDigest(candidate.digest) &&
     (candidate.box === undefined || candidate.box instanceof Uint8Array) &&
     Array.isArray(candidate.scopes) &&
-    candidate.scopes.length > 0 &&
     Array.isArray(candidate.requested) &&
+    // A store empties the lists of a revoked record.
+    ((candidate.scopes.length > 0 && candidate.requested.length > 0) ||
+      candidate.revokedAt !== undefined) &&
     // NaN, which is never less, if one of them holds anything but texts.
     bytesOfLists(candidate as TokenRecord) <= MAX_RECORD_BYTES &&
     isTime(candidate.createdAt) &&

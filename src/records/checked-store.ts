@@ -9,11 +9,14 @@ import {
   type TokenError,
 } from '../errors.ts';
 import type {
-  AccountQuota,
+  CountQuery,
   PageQuery,
+  PruneQuery,
   PurgedRecords,
+  PurgeQuery,
   ScannedRecords,
   ScanQuery,
+  TokenCounts,
   TokenStore,
   Unsubscribe,
 } from '../store.ts';
@@ -38,7 +41,7 @@ export type ChangedIds = readonly TokenId[] | 'all';
 export type Found = TokenRecord | undefined | StoreFailure;
 
 /** The result of an insertion; every other failure is thrown. */
-export type Insertion = 'inserted' | 'id_taken' | 'quota_exceeded';
+export type Insertion = 'inserted' | 'id_taken';
 
 /** If a read of several ids fails this early, there is still time to read each of them alone. */
 const EARLY_FAILURE_MS = 50;
@@ -83,8 +86,14 @@ export class CheckedStore {
     this.#onWrite = listener;
   }
 
-  insert(record: TokenRecord, quota: AccountQuota): Promise<Insertion> {
-    return this.#call(() => insertionOf(this.#store.insert(record, quota)));
+  insert(record: TokenRecord): Promise<Insertion> {
+    return this.#call(() => insertionOf(this.#store.insert(record)));
+  }
+
+  async count(query: CountQuery): Promise<TokenCounts> {
+    const counts: unknown = await this.#call(() => this.#store.count(query));
+    if (areCounts(counts, query)) return counts;
+    throw this.#corrupt();
   }
 
   /** Reads one record. */
@@ -124,12 +133,13 @@ export class CheckedStore {
   }
 
   async page(query: PageQuery, until: number): Promise<readonly TokenRecord[]> {
-    const { account, parent } = query;
+    const { account, parent, root } = query;
     const page: unknown = await this.#call(() => this.#store.page(query), until);
     const isListed = (record: unknown) =>
       isOwnRecord(record) &&
       record.account === account &&
-      (parent === undefined || record.ancestors?.at(-1) === parent);
+      (parent === undefined || record.ancestors?.at(-1) === parent) &&
+      (root === undefined || record.ancestors?.[0] === root);
     if (Array.isArray(page) && page.every(isListed)) return page;
     throw this.#corrupt();
   }
@@ -152,8 +162,25 @@ export class CheckedStore {
   }
 
   /** The ids are empty if the store does not return them. */
-  async purge(before: Date, limit: number): Promise<PurgedRecords> {
-    const purged: unknown = await this.#call(() => this.#store.purge(before, limit));
+  purge(query: PurgeQuery): Promise<PurgedRecords> {
+    return this.#remove(() => this.#store.purge(query));
+  }
+
+  /** The ids are empty if the store does not return them. */
+  prune(query: PruneQuery): Promise<PurgedRecords> {
+    return this.#remove(() => this.#store.prune(query));
+  }
+
+  /** `undefined` if the store does not know. */
+  async hasReached(instant: Date, before: Date): Promise<boolean | undefined> {
+    if (this.#store.hasReached === undefined) return undefined;
+    const answer: unknown = await this.#call(async () => this.#store.hasReached?.(instant, before));
+    if (isBoolean(answer)) return answer;
+    throw this.#corrupt();
+  }
+
+  async #remove(call: () => Promise<unknown>): Promise<PurgedRecords> {
+    const purged = await this.#call(call);
     if (isCount(purged)) return { count: purged, ids: [] };
     if (isPurged(purged)) {
       return { count: purged.count, ids: purged.ids.filter((id) => readId(id) !== undefined) };
@@ -258,14 +285,23 @@ async function insertionOf(insertion: Promise<void>): Promise<Insertion> {
     await insertion;
     return 'inserted';
   } catch (error) {
-    const code = isTokenError(error) ? error.code : undefined;
-    if (code === 'id_taken' || code === 'quota_exceeded') return code;
+    if (isTokenError(error) && error.code === 'id_taken') return error.code;
     throw error;
   }
 }
 
 function isBoolean(answer: unknown): answer is boolean {
   return typeof answer === 'boolean';
+}
+
+function areCounts(answer: unknown, { most }: CountQuery): answer is TokenCounts {
+  try {
+    const { live, ended } = answer as Partial<Record<keyof TokenCounts, unknown>>;
+    return isCount(live) && live <= most.live && isCount(ended) && ended <= most.ended;
+  } catch {
+    // No object, a proxy, or a getter that throws.
+    return false;
+  }
 }
 
 function isPurged(answer: unknown): answer is PurgedRecords {

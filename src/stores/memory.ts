@@ -2,11 +2,15 @@ import { TokenError } from '../errors.ts';
 import { bytesOfLists } from '../list-size.ts';
 import { copyMetadata } from '../metadata.ts';
 import type {
-  AccountQuota,
+  CountQuery,
   PageQuery,
+  PruneQuery,
   PurgedRecords,
+  PurgeQuery,
+  QuotaHolder,
   ScannedRecords,
   ScanQuery,
+  TokenCounts,
   TokenStore,
 } from '../store.ts';
 import {
@@ -18,7 +22,8 @@ import {
   type TokenState,
 } from '../token.ts';
 import { pendingText, readPending } from './pending.ts';
-import { quotaExceeded, scanned } from './rows.ts';
+import { revoked } from './revoked.ts';
+import { scanned } from './rows.ts';
 
 /**
  * Stores tokens in this process: for tests, and for a single process that may lose everything when
@@ -38,20 +43,36 @@ export class MemoryTokenStore implements TokenStore {
   readonly #accounts = new RecordLists<string>();
   /** Derived tokens, by the id of their parent. */
   readonly #children = new RecordLists<TokenId>();
+  /** Tokens that were not derived, by their account. */
+  readonly #originals = new RecordLists<string>();
+  /** Derived tokens, by the id of their root. */
+  readonly #families = new RecordLists<TokenId>();
   readonly #lists = new SharedLists();
   /** The position of the next purge. The iterator of a map also returns later inserts. */
   #sweep = this.#records.values();
   /** All ids in order, while a scan is under way. */
   #scanned: readonly TokenId[] | undefined;
 
-  async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    if (quota !== undefined && this.#isFull(record.account, quota)) {
-      throw quotaExceeded(quota);
-    }
+  async insert(record: TokenRecord): Promise<void> {
     if (this.#records.has(record.id)) throw new TokenError('id_taken', 'this id is taken');
     const stored = this.#pack(record);
     this.#records.set(stored.id, stored);
     this.#addToLists(stored);
+  }
+
+  /** Reads the records of the holder, the newest first, until it has counted enough. */
+  async count({ liveAt, most, ...holder }: CountQuery): Promise<TokenCounts> {
+    const now = liveAt.getTime();
+    const records = this.#recordsOf(holder);
+    const counts = { live: 0, ended: 0 };
+    for (let index = records.length - 1; index >= 0; index -= 1) {
+      const stored = records[index] as StoredRecord;
+      if (stored.account !== holder.account) continue;
+      const counted = isLive(stored, now) ? 'live' : 'ended';
+      counts[counted] = Math.min(counts[counted] + 1, most[counted]);
+      if (counts.live === most.live && counts.ended === most.ended) break;
+    }
+    return counts;
   }
 
   async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
@@ -67,11 +88,11 @@ export class MemoryTokenStore implements TokenStore {
     limit,
     liveAt,
     parent,
+    root,
     state = 'active',
     maxBytes = Number.POSITIVE_INFINITY,
   }: PageQuery): Promise<TokenRecord[]> {
-    const tokens =
-      (parent === undefined ? this.#accounts.get(account) : this.#children.get(parent)) ?? [];
+    const tokens = this.#listed(account, parent, root);
     const found: TokenRecord[] = [];
     let bytes = 0;
     let index =
@@ -82,6 +103,7 @@ export class MemoryTokenStore implements TokenStore {
       index -= 1;
       const stored = tokens[index] as StoredRecord;
       if (stored.account !== account) continue;
+      if (root !== undefined && rootOf(stored) !== root) continue;
       if (state !== 'all' && stateOfStored(stored, liveAt.getTime()) !== state) continue;
       const record = toRecord(stored);
       found.push(record);
@@ -96,7 +118,9 @@ export class MemoryTokenStore implements TokenStore {
     const replacement = this.#pack(next);
     this.#release(stored);
     const moves =
-      replacement.createdAt !== stored.createdAt || parentOf(replacement) !== parentOf(stored);
+      replacement.createdAt !== stored.createdAt ||
+      parentOf(replacement) !== parentOf(stored) ||
+      rootOf(replacement) !== rootOf(stored);
     if (moves) this.#removeFromLists(stored);
     Object.assign(stored, replacement);
     if (moves) this.#addToLists(stored);
@@ -106,7 +130,7 @@ export class MemoryTokenStore implements TokenStore {
   async revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean> {
     const stored = this.#unrevoked(id, account);
     if (stored === undefined || (version !== undefined && version !== stored.version)) return false;
-    stored.revokedAt = at.getTime();
+    this.#revoke(stored, at);
     return true;
   }
 
@@ -115,21 +139,25 @@ export class MemoryTokenStore implements TokenStore {
     for (const stored of this.#accounts.get(account) ?? []) {
       if (count === limit) break;
       if (stored.revokedAt !== undefined) continue;
-      stored.revokedAt = at.getTime();
+      this.#revoke(stored, at);
       count += 1;
     }
     return count;
   }
 
-  async purge(before: Date, limit: number): Promise<PurgedRecords> {
-    const ended = new Set(this.#collect(before.getTime(), limit));
-    for (const stored of ended) {
-      this.#records.delete(stored.id);
-      this.#release(stored);
+  async purge({ now, minAgeMs, limit }: PurgeQuery): Promise<PurgedRecords> {
+    return this.#drop(new Set(this.#collect(now.getTime() - minAgeMs, limit)));
+  }
+
+  async prune({ now, limit, ...holder }: PruneQuery): Promise<PurgedRecords> {
+    const pruned = new Set<StoredRecord>();
+    for (const stored of this.#recordsOf(holder)) {
+      if (pruned.size === limit) break;
+      if (stored.account === holder.account && isPrunable(stored, now.getTime())) {
+        pruned.add(stored);
+      }
     }
-    this.#accounts.drop(ended, ({ account }) => account);
-    this.#children.drop(ended, parentOf);
-    return { count: ended.size, ids: Array.from(ended, ({ id }) => id) };
+    return this.#drop(pruned);
   }
 
   /** Records that are inserted after the first step are left out. */
@@ -148,16 +176,36 @@ export class MemoryTokenStore implements TokenStore {
     return answer;
   }
 
-  /** Reads the account's list only if it is long enough, and only until the quota is reached. */
-  #isFull(account: string, { tokens, liveAt }: AccountQuota): boolean {
-    const list = this.#accounts.get(account) ?? [];
-    if (list.length < tokens) return false;
-    const now = liveAt.getTime();
-    let live = 0;
-    for (let index = list.length - 1; index >= 0 && live < tokens; index -= 1) {
-      if (isLive(list[index] as StoredRecord, now)) live += 1;
+  #recordsOf({ account, root }: QuotaHolder): readonly StoredRecord[] {
+    return (root === undefined ? this.#originals.get(account) : this.#families.get(root)) ?? [];
+  }
+
+  #listed(
+    account: string,
+    parent: TokenId | undefined,
+    root: TokenId | undefined,
+  ): readonly StoredRecord[] {
+    if (parent !== undefined) return this.#children.get(parent) ?? [];
+    if (root !== undefined) return this.#families.get(root) ?? [];
+    return this.#accounts.get(account) ?? [];
+  }
+
+  #revoke(stored: StoredRecord, at: Date): void {
+    const replacement = this.#pack(revoked(toRecord(stored), at));
+    this.#release(stored);
+    Object.assign(stored, replacement);
+  }
+
+  #drop(dropped: ReadonlySet<StoredRecord>): PurgedRecords {
+    for (const stored of dropped) {
+      this.#records.delete(stored.id);
+      this.#release(stored);
     }
-    return live >= tokens;
+    this.#accounts.drop(dropped, ({ account }) => account);
+    this.#originals.drop(dropped, originOf);
+    this.#children.drop(dropped, parentOf);
+    this.#families.drop(dropped, rootOf);
+    return { count: dropped.size, ids: Array.from(dropped, ({ id }) => id) };
   }
 
   /** Looks at each record at most once, from where the last purge stopped, and wraps around. */
@@ -184,14 +232,16 @@ export class MemoryTokenStore implements TokenStore {
 
   #addToLists(stored: StoredRecord): void {
     this.#accounts.add(stored.account, stored);
-    const parent = parentOf(stored);
-    if (parent !== undefined) this.#children.add(parent, stored);
+    this.#originals.add(originOf(stored), stored);
+    this.#children.add(parentOf(stored), stored);
+    this.#families.add(rootOf(stored), stored);
   }
 
   #removeFromLists(stored: StoredRecord): void {
     this.#accounts.remove(stored.account, stored);
-    const parent = parentOf(stored);
-    if (parent !== undefined) this.#children.remove(parent, stored);
+    this.#originals.remove(originOf(stored), stored);
+    this.#children.remove(parentOf(stored), stored);
+    this.#families.remove(rootOf(stored), stored);
   }
 
   #pack(record: TokenRecord): StoredRecord {
@@ -245,7 +295,7 @@ interface StoredRecord {
   readonly version: number;
   readonly name: string | undefined;
   readonly metadata: JsonObject | undefined;
-  revokedAt: number | undefined;
+  readonly revokedAt: number | undefined;
   readonly previousDigest: string | undefined;
   readonly previousUntil: number | undefined;
   readonly suspendedAt: number | undefined;
@@ -266,15 +316,16 @@ class RecordLists<Key> {
     return this.#lists.get(key);
   }
 
-  add(key: Key, stored: StoredRecord): void {
+  add(key: Key | undefined, stored: StoredRecord): void {
+    if (key === undefined) return;
     const list = this.#lists.get(key);
     if (list === undefined) this.#lists.set(key, [stored]);
     else list.splice(countBefore(list, stored.createdAt, stored.id), 0, stored);
   }
 
-  remove(key: Key, stored: StoredRecord): void {
-    const list = this.#lists.get(key) ?? [];
-    list.splice(countBefore(list, stored.createdAt, stored.id), 1);
+  remove(key: Key | undefined, stored: StoredRecord): void {
+    const list = key === undefined ? undefined : this.#lists.get(key);
+    list?.splice(countBefore(list, stored.createdAt, stored.id), 1);
   }
 
   /** One pass for each list: each splice would move the rest of a long one. */
@@ -290,6 +341,20 @@ class RecordLists<Key> {
 
 function parentOf({ ancestors }: StoredRecord): TokenId | undefined {
   return ancestors?.at(-1);
+}
+
+function rootOf({ ancestors }: StoredRecord): TokenId | undefined {
+  return ancestors?.[0];
+}
+
+/** The account that has the place of a token; none for a derived one, which takes one of its root. */
+function originOf({ account, ancestors }: StoredRecord): string | undefined {
+  return ancestors === undefined ? account : undefined;
+}
+
+/** A revoked token that was imported stays: a repeated import must not revive it. */
+function isPrunable(stored: StoredRecord, now: number): boolean {
+  return !isLive(stored, now) && (stored.revokedAt === undefined || stored.format === undefined);
 }
 
 function isLive({ revokedAt, expiresAt }: StoredRecord, now: number): boolean {

@@ -1,7 +1,7 @@
 import { DEFAULT_LIST_BYTES, LONG_LIST_BYTES, MAX_LIST_BYTES, MIN_LIST_BYTES } from '../bounds.ts';
 import { TokenError } from '../errors.ts';
 import { listBytes } from '../list-size.ts';
-import type { AccountQuota, ScannedRecords, ScanQuery } from '../store.ts';
+import type { ScannedRecords, ScanQuery } from '../store.ts';
 import type { JsonObject, TokenId, TokenLimits, TokenRecord } from '../token.ts';
 import { isAncestors } from '../token-id.ts';
 import { limitsText, readLimits } from './limits.ts';
@@ -34,6 +34,7 @@ export const COLUMNS = [
   'limits',
   'ancestors',
   'parent',
+  'root',
   'format',
 ] as const;
 
@@ -76,18 +77,11 @@ export function toValues(record: TokenRecord): RowValue[] {
     pendingText(record.pending) ?? null,
     limitsText(record.limits) ?? null,
     record.ancestors === undefined ? null : JSON.stringify(record.ancestors),
-    // A column of its own, so that each database can have an index of it.
+    // Columns of their own, so that each database can have an index of them.
     record.ancestors?.at(-1) ?? null,
+    record.ancestors?.[0] ?? null,
     record.format ?? null,
   ];
-}
-
-/** The error for an insert that exceeds the quota. */
-export function quotaExceeded({ tokens }: AccountQuota): TokenError {
-  return new TokenError(
-    'quota_exceeded',
-    `the account has ${tokens} active or suspended tokens, and may have no more; revoke one, or let one expire`,
-  );
 }
 
 /** The answer of a step that reads records in the order of their ids. */
@@ -184,8 +178,8 @@ export class RowReader {
       rotatedAt: optional(instant, cells[18], 'rotated_at'),
       pending: optional(pending, cells[19], 'pending'),
       limits: optional(limits, cells[20], 'limits'),
-      ancestors: ancestorsIn(cells[21], cells[22]),
-      format: optional(text, cells[23], 'format'),
+      ancestors: ancestorsIn(cells[21], cells[22], cells[23]),
+      format: optional(text, cells[24], 'format'),
     };
   }
 
@@ -291,11 +285,19 @@ function limits(cell: unknown, column: Column): TokenLimits {
   return value;
 }
 
-/** If the two columns do not agree, the list of the parent's children would lack the record. */
-function ancestorsIn(cell: unknown, parent: unknown): readonly TokenId[] | undefined {
-  if (cell === null && parent === null) return undefined;
+/** If the columns do not agree, lists of descendants and quotas would lack the record. */
+function ancestorsIn(
+  cell: unknown,
+  parent: unknown,
+  root: unknown,
+): readonly TokenId[] | undefined {
+  if (cell === null && parent === null && root === null) return undefined;
   const value = json(cell, 'ancestors');
-  if (!isAncestors(value) || text(parent, 'parent') !== value.at(-1)) throw corrupt('ancestors');
+  const agrees =
+    isAncestors(value) &&
+    text(parent, 'parent') === value.at(-1) &&
+    text(root, 'root') === value[0];
+  if (!agrees) throw corrupt('ancestors');
   return value;
 }
 

@@ -6,14 +6,16 @@ export function storeInTransaction(
   store: TokenStore & Required<Pick<TokenStore, 'scan'>>,
 ): TokenStore {
   return {
-    insert: (record, quota) => store.insert(record, quota),
+    insert: (record) => store.insert(record),
+    count: (query) => store.count(query),
     find: (ids) => store.find(ids),
     page: (query) => store.page(query),
     scan: (query) => store.scan(query),
     replace: (next, version) => store.replace(next, version),
     revoke: (id, account, at, version) => store.revoke(id, account, at, version),
     revokeAll: (account, at, limit) => store.revokeAll(account, at, limit),
-    purge: (before, limit) => store.purge(before, limit),
+    purge: (query) => store.purge(query),
+    prune: (query) => store.prune(query),
     inTransaction: true,
   };
 }

@@ -1,21 +1,25 @@
 import assert from 'node:assert/strict';
 import type { PageQuery, TokenStore } from '../store.ts';
+import { firstRequested, revoked } from '../stores/revoked.ts';
 import { type JsonObject, TOKEN_STATES, type TokenId, type TokenRecord } from '../token.ts';
 import { contractCase } from './contract-case.ts';
 import {
   ALIKE_ACCOUNTS,
   assertKept,
-  assertOverQuota,
+  assertRevoked,
   assertSame,
   assertSameSet,
   assertTaken,
   bytesOf,
   bytesOfAll,
+  countOf,
   DAY,
   deepFreeze,
+  FAR_FUTURE,
   facts,
   findOne,
   fullRecord,
+  hasClock,
   idOf,
   insertAll,
   insertOne,
@@ -26,12 +30,13 @@ import {
   newRecord,
   pagedIds,
   pageOf,
+  pruneOf,
   purgeOf,
-  quotaOf,
   range,
   recordsOfStates,
   recordWithLists,
   scanAll,
+  scopesOfBytes,
   spoil,
   stateAt,
   walk,
@@ -54,6 +59,8 @@ export interface StoreContractCase {
 }
 
 const test = contractCase<TokenStore>;
+
+type Five<Item> = [Item, Item, Item, Item, Item];
 
 /**
  * All promises of a token store, as a list of cases for any test runner.
@@ -143,7 +150,7 @@ export const storeContract: readonly StoreContractCase[] = [
     const first = await insertOne(store, newRecord('taken'));
     await store.revoke(first.id, first.account, later(1));
     await assertTaken(store, newRecord('taken', { name: 'second' }));
-    await assertKept(store, [{ ...first, revokedAt: later(1) }]);
+    await assertRevoked(store, [first], later(1));
   }),
 
   test('insert: lets exactly one of 100 concurrent calls have an id', async (store) => {
@@ -154,114 +161,101 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(store, winners);
   }),
 
-  test('insert: with a quota, refuses the record that would exceed it', async (store) => {
-    const quota = quotaOf(3);
-    await assertOverQuota(store, newRecord('none'), quotaOf(0));
-    for (const label of ['one', 'two', 'three']) await store.insert(newRecord(label), quota);
-    await assertOverQuota(store, newRecord('four'), quota);
-    await store.insert(newRecord('four'), quotaOf(4));
-    await assertOverQuota(store, newRecord('five'), quota);
-  }),
-
-  test('insert: with a quota, stores nothing of a refused record', async (store) => {
-    const first = newRecord('one');
-    const refused = fullRecord('two', { revokedAt: undefined });
-    await store.insert(first, quotaOf(1));
-    await assertOverQuota(store, refused, quotaOf(1));
-    assert.deepEqual(await store.find([refused.id]), [undefined]);
-    assertSame(await store.page(pageOf('acme')), [first]);
-    assert.equal(await purgeOf(store, later(2 * DAY), 10), 1);
-    await store.insert(refused);
-    await assertKept(store, [refused]);
-  }),
-
-  test('insert: without a quota, takes any number of records', async (store) => {
-    const records = range(12).map((index) => newRecord(`n${index}`));
-    for (const record of records.slice(0, 2)) await store.insert(record, quotaOf(2));
-    await insertAll(store, records.slice(2));
-    await assertKept(store, records);
-    await assertOverQuota(store, newRecord('more'), quotaOf(12));
-  }),
-
-  test('insert: a quota counts neither revoked nor expired records', async (store) => {
-    const dead = [
-      newRecord('revoked'),
+  test('count: counts live and ended records, and suspended ones as live', async (store) => {
+    assert.deepEqual(await countOf(store), { live: 0, ended: 0 });
+    await insertAll(store, [
+      newRecord('active', { expiresAt: later(1) }),
+      newRecord('suspended', { suspendedAt: later(0) }),
       newRecord('born', { revokedAt: later(5 * DAY) }),
       newRecord('expired', { expiresAt: LONG_AGO }),
       newRecord('expiring', { expiresAt: later(0) }),
-    ];
-    await insertAll(store, dead);
-    await store.revoke(idOf('revoked'), 'acme', later(5 * DAY));
-    await store.insert(newRecord('one', { expiresAt: later(1) }), quotaOf(1));
-    await assertOverQuota(store, newRecord('two'), quotaOf(1));
+      newRecord('both', { expiresAt: LONG_AGO, revokedAt: LONG_AGO }),
+    ]);
+    assert.deepEqual(await countOf(store), { live: 2, ended: 4 });
+    assert.deepEqual(await countOf(store, { liveAt: later(1) }), { live: 1, ended: 5 });
+    assert.deepEqual(await countOf(store, { liveAt: later(DAY) }), { live: 0, ended: 6 });
+    assert.deepEqual(await countOf(store, { liveAt: later(-1) }), { live: 3, ended: 3 });
   }),
 
-  test('insert: a quota counts suspended records', async (store) => {
-    await store.insert(newRecord('one', { suspendedAt: later(1) }));
-    await assertOverQuota(store, newRecord('two'), quotaOf(1));
-    await store.insert(newRecord('two'), quotaOf(2));
+  test('count: counts the records of the same account only', async (store) => {
+    const records = ALIKE_ACCOUNTS.map((account, index) => newRecord(`n${index}`, { account }));
+    const ended = records.map((record, index) => ({
+      ...record,
+      id: idOf(`e${index}`),
+      expiresAt: LONG_AGO,
+    }));
+    await insertAll(store, [...records, ...ended]);
+    for (const account of ALIKE_ACCOUNTS) {
+      assert.deepEqual(await countOf(store, { account }), { live: 1, ended: 1 });
+    }
+    assert.deepEqual(await countOf(store, { account: 'nobody' }), { live: 0, ended: 0 });
   }),
 
-  test('insert: a quota counts records of the same account only', async (store) => {
-    const others = ALIKE_ACCOUNTS.slice(1).map((account, index) =>
-      newRecord(`n${index}`, { account }),
-    );
-    for (const record of others) await store.insert(record, quotaOf(1));
-    await store.insert(newRecord('one'), quotaOf(1));
-    await assertOverQuota(store, newRecord('two'), quotaOf(1));
-    await assertKept(store, [...others, newRecord('one')]);
+  test('count: ends each count at most', async (store) => {
+    const records = recordsOfStates();
+    await insertAll(store, records);
+    const [live, ended] = [12, 12];
+    for (const most of [
+      { live: 1, ended: 1 },
+      { live: 1, ended: 11 },
+      { live: 11, ended: 2 },
+      { live: 12, ended: 12 },
+      { live: 13, ended: 1 },
+    ]) {
+      const expected = { live: Math.min(live, most.live), ended: Math.min(ended, most.ended) };
+      assert.deepEqual(await countOf(store, { most }), expected);
+    }
   }),
 
-  test('insert: a quota also applies to a record that is revoked or expired', async (store) => {
-    await store.insert(newRecord('one'), quotaOf(1));
-    await assertOverQuota(store, newRecord('two', { revokedAt: later(1) }), quotaOf(1));
-    await assertOverQuota(store, newRecord('three', { expiresAt: LONG_AGO }), quotaOf(1));
+  test('count: leaves derived records to their root, at any depth', async (store) => {
+    const [root, other] = [idOf('root'), idOf('other')];
+    await insertAll(store, [
+      newRecord('root'),
+      newRecord('other'),
+      newRecord('child', { ancestors: [root] }),
+      newRecord('grandchild', { ancestors: [root, idOf('child')] }),
+      newRecord('ended', { ancestors: [root, idOf('child')], expiresAt: LONG_AGO }),
+      newRecord('second', { ancestors: [other] }),
+      newRecord('theirs', { ancestors: [root], account: 'Acme' }),
+    ]);
+    assert.deepEqual(await countOf(store), { live: 2, ended: 0 });
+    assert.deepEqual(await countOf(store, { root }), { live: 2, ended: 1 });
+    assert.deepEqual(await countOf(store, { root, most: { live: 1 } }), { live: 1, ended: 1 });
+    assert.deepEqual(await countOf(store, { root: other }), { live: 1, ended: 0 });
+    for (const none of [idOf('child'), idOf('ROOT'), idOf('nobody')]) {
+      assert.deepEqual(await countOf(store, { root: none }), { live: 0, ended: 0 });
+    }
+    assert.deepEqual(await countOf(store, { root, account: 'Acme' }), { live: 1, ended: 0 });
   }),
 
-  test('insert: a quota has room again after a revocation', async (store) => {
-    await insertAll(store, [newRecord('one'), newRecord('two')]);
-    await assertOverQuota(store, newRecord('three'), quotaOf(2));
-    await store.revoke(idOf('one'), 'acme', later(1));
-    await store.insert(newRecord('three'), quotaOf(2));
-    await assertOverQuota(store, newRecord('four'), quotaOf(2));
-    await store.revokeAll('acme', later(1), 1000);
-    await store.insert(newRecord('four'), quotaOf(1));
+  test('count: follows changes', async (store) => {
+    const [one, two, three] = ['one', 'two', 'three'].map((label) => newRecord(label));
+    const child = newRecord('child', { ancestors: [idOf('one')] });
+    await insertAll(store, [one, two, three, child] as TokenRecord[]);
+    await store.replace({ ...(one as TokenRecord), version: 2, expiresAt: LONG_AGO });
+    assert.deepEqual(await countOf(store), { live: 2, ended: 1 });
+    await store.replace({ ...(one as TokenRecord), version: 3 });
+    assert.deepEqual(await countOf(store), { live: 3, ended: 0 });
+    await store.revoke(idOf('two'), 'acme', LONG_AGO);
+    assert.deepEqual(await countOf(store), { live: 2, ended: 1 });
+    assert.deepEqual(await countOf(store, { root: idOf('one') }), { live: 1, ended: 0 });
+    assert.equal(await store.revokeAll('acme', LONG_AGO, 1000), 3);
+    assert.deepEqual(await countOf(store), { live: 0, ended: 3 });
+    assert.deepEqual(await countOf(store, { root: idOf('one') }), { live: 0, ended: 1 });
+    assert.equal(await purgeOf(store, later(0), 1000), 4);
+    assert.deepEqual(await countOf(store), { live: 0, ended: 0 });
+    assert.deepEqual(await countOf(store, { root: idOf('one') }), { live: 0, ended: 0 });
   }),
 
-  test('insert: a quota has room again from the instant of an expiry', async (store) => {
-    await store.insert(newRecord('one', { expiresAt: later(500) }));
-    await assertOverQuota(store, newRecord('two'), quotaOf(1, later(499)));
-    await store.insert(newRecord('two'), quotaOf(1, later(500)));
-  }),
-
-  test('insert: a quota counts a record by its current expiry', async (store) => {
-    const record = await insertOne(store, newRecord('one'));
-    await store.replace({ ...record, version: 2, expiresAt: later(0) });
-    await store.insert(newRecord('two'), quotaOf(1));
-    await store.replace({ ...record, version: 3 });
-    await assertOverQuota(store, newRecord('three'), quotaOf(2));
-  }),
-
-  test('insert: rejects a taken id also if the quota has room', async (store) => {
-    const [first, second] = [newRecord('taken'), newRecord('taken', { name: 'second' })];
-    await store.insert(first, quotaOf(2));
-    await assertTaken(store, second, quotaOf(2));
-    await assertTaken(store, { ...second, account: 'other' }, quotaOf(1));
-    await assertKept(store, [first]);
-    await store.revoke(first.id, 'acme', later(1));
-    await assertTaken(store, second, quotaOf(1));
-    await assertKept(store, [{ ...first, revokedAt: later(1) }]);
-  }),
-
-  test('insert: a quota works with hundreds of records', async (store) => {
+  test('count: works with hundreds of records', async (store) => {
     const records = range(300).map((index) => newRecord(`n${index}`));
     await Promise.all(records.map((record) => store.insert(record)));
-    await assertOverQuota(store, newRecord('more'), quotaOf(300));
     await Promise.all(
-      records.slice(0, 60).map((record) => store.revoke(record.id, 'acme', later(1))),
+      records.slice(0, 120).map((record) => store.revoke(record.id, 'acme', later(1))),
     );
-    await assertOverQuota(store, newRecord('more'), quotaOf(240));
-    await store.insert(newRecord('more'), quotaOf(241));
+    assert.deepEqual(await countOf(store), { live: 180, ended: 120 });
+    const most = { live: 150, ended: 110 };
+    assert.deepEqual(await countOf(store, { most }), most);
   }),
 
   test('copies: a later change of an inserted record changes nothing', async (store) => {
@@ -286,10 +280,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await store.revokeAll('acme', atAll, 1000);
     at.setTime(0);
     atAll.setTime(0);
-    await assertKept(
-      store,
-      records.map((record) => ({ ...record, revokedAt: later(1) })),
-    );
+    await assertRevoked(store, records, later(1));
   }),
 
   test('copies: a change of an answer of find changes nothing', async (store) => {
@@ -322,10 +313,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await insertAll(store, records);
     await store.revokeAll('acme', later(1), 1000);
     spoil(await findOne(store, idOf('one')));
-    await assertKept(
-      store,
-      records.map((record) => ({ ...record, revokedAt: later(1) })),
-    );
+    await assertRevoked(store, records, later(1));
   }),
 
   test('arguments: no method changes its arguments', async (store) => {
@@ -334,11 +322,21 @@ export const storeContract: readonly StoreContractCase[] = [
     const [ids, at] = [[record.id, idOf('absent'), record.id], later(1)];
     const query = pageOf('acme', { after: { createdAt: later(1), id: idOf('z') } });
     const before = JSON.stringify([facts(record), facts(next), ids, at, query]);
-    const quota = quotaOf(2);
-    await store.insert(record, quota);
+    const holder = { account: 'acme', root: idOf('root') };
+    const count = { ...holder, liveAt: at, most: { live: 2, ended: 2 } };
+    const [purge, prune] = [
+      { now: at, minAgeMs: 1, limit: 1 },
+      { ...holder, now: at, limit: 1 },
+    ];
+    const queries = [count, purge, prune];
+    const asked = JSON.stringify(queries);
+    await store.insert(record);
     await store.find(ids);
     await store.page(query);
-    assert.deepEqual(quota, quotaOf(2));
+    await store.count(count);
+    await store.purge(purge);
+    await store.prune(prune);
+    assert.equal(JSON.stringify(queries), asked);
     await store.replace(next);
     await store.revoke(record.id, 'acme', at, 2);
     await store.revokeAll('acme', at, 1000);
@@ -350,7 +348,9 @@ export const storeContract: readonly StoreContractCase[] = [
     const record = deepFreeze(fullRecord('given', { revokedAt: undefined }));
     const next = deepFreeze(fullRecord('given', { revokedAt: undefined, version: 2 }));
     await store.insert(record);
-    await assertOverQuota(store, newRecord('two'), Object.freeze(quotaOf(1)));
+    await store.count(deepFreeze({ ...pageOf('acme'), most: { live: 1, ended: 1 } }));
+    await store.purge(Object.freeze({ now: later(0), minAgeMs: 0, limit: 1 }));
+    await store.prune(Object.freeze({ account: 'acme', now: later(0), limit: 1 }));
     assert.equal(await store.replace(next), true);
     assertSame(await store.find(Object.freeze([record.id])), [next]);
     const all = Object.freeze(pageOf('acme', { state: 'all' }));
@@ -808,6 +808,52 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.deepEqual(await listed({ state: 'all' }), [one.id, four.id]);
   }),
 
+  test('page: with a root, lists its descendants at any depth, in each state', async (store) => {
+    const root = idOf('root');
+    const descendants = recordsOfStates().map((record, index) => ({
+      ...record,
+      ancestors: index % 2 === 0 ? [root] : [root, idOf(`n${index - 1}`)],
+    }));
+    await insertAll(store, [
+      newRecord('root'),
+      ...descendants,
+      newRecord('stranger', { ancestors: [idOf('other'), root] }),
+      newRecord('theirs', { ancestors: [root], account: 'Acme' }),
+    ]);
+    for (const state of [undefined, ...TOKEN_STATES, 'all'] as const) {
+      const listed = newestFirst(
+        descendants.filter((_, index) => state === 'all' || stateAt(index) === (state ?? 'active')),
+      ).map(({ id }) => id);
+      assert.deepEqual(await pagedIds(store, pageOf('acme', { root, state })), listed);
+      assert.deepEqual(await walk(store, pageOf('acme', { root, state, limit: 5 })), listed);
+      const short = { root, state, limit: 5, maxBytes: 200 };
+      assert.deepEqual(await walk(store, pageOf('acme', short)), listed);
+    }
+    assert.deepEqual(await pagedIds(store, pageOf('Acme', { root })), [idOf('theirs')]);
+    assert.deepEqual(await pagedIds(store, pageOf('acme', { root: idOf('other') })), [
+      idOf('stranger'),
+    ]);
+    for (const none of [idOf('n0'), idOf('ROOT'), idOf('nobody')]) {
+      assert.deepEqual(await pagedIds(store, pageOf('acme', { root: none, state: 'all' })), []);
+    }
+  }),
+
+  test('page: with a root, follows changes of its descendants', async (store) => {
+    const root = idOf('root');
+    const [one, two] = [
+      newRecord('one', { ancestors: [root], createdAt: later(1) }),
+      newRecord('two', { ancestors: [root, idOf('one')], createdAt: later(2) }),
+    ];
+    await insertAll(store, [one, two]);
+    const listed = () => pagedIds(store, pageOf('acme', { root, state: 'all' }));
+    assert.deepEqual(await listed(), [two.id, one.id]);
+    await store.replace({ ...one, version: 2, createdAt: later(9) });
+    await store.revoke(two.id, 'acme', LONG_AGO);
+    assert.deepEqual(await listed(), [one.id, two.id]);
+    assert.equal(await pruneOf(store, { root }), 1);
+    assert.deepEqual(await listed(), [one.id]);
+  }),
+
   test('page: with maxBytes, has at least one record if there is any', async (store) => {
     const records = range(3).map((ms) => newRecord(`n${ms}`, { createdAt: later(ms) }));
     await insertAll(store, records);
@@ -923,7 +969,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await store.revoke(record.id, 'acme', later(1));
     assert.equal(await store.replace({ ...record, version: 2 }), false);
     assert.equal(await store.replace({ ...record, version: 2, revokedAt: later(1) }), false);
-    await assertKept(store, [{ ...record, revokedAt: later(1) }]);
+    await assertRevoked(store, [record], later(1));
     assert.deepEqual(await store.page(pageOf('acme')), []);
   }),
 
@@ -973,15 +1019,15 @@ export const storeContract: readonly StoreContractCase[] = [
     await assertKept(
       store,
       records.map((record, index) =>
-        outcomes[index]?.[0] ? { ...record, version: 2 } : { ...record, revokedAt: later(1) },
+        outcomes[index]?.[0] ? { ...record, version: 2 } : revoked(record, later(1)),
       ),
     );
   }),
 
-  test('revoke: marks the record and changes nothing else', async (store) => {
+  test('revoke: marks the record, empties it and changes nothing else', async (store) => {
     const record = await insertOne(store, fullRecord('one', { version: 7, revokedAt: undefined }));
     assert.equal(await store.revoke(record.id, 'acme', later(123)), true);
-    await assertKept(store, [{ ...record, revokedAt: later(123) }]);
+    await assertRevoked(store, [record], later(123));
   }),
 
   test('revoke: revokes once, and keeps the first time', async (store) => {
@@ -989,7 +1035,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.equal(await store.revoke(record.id, 'acme', later(1)), true);
     assert.equal(await store.revoke(record.id, 'acme', later(2)), false);
     assert.equal(await store.revoke(record.id, 'acme', later(0), 1), false);
-    await assertKept(store, [{ ...record, revokedAt: later(1) }]);
+    await assertRevoked(store, [record], later(1));
   }),
 
   test('revoke: revokes only a record of the same account', async (store) => {
@@ -1005,7 +1051,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.equal(await store.revoke(record.id, 'acme', later(1), 3), false);
     await assertKept(store, [record]);
     assert.equal(await store.revoke(record.id, 'acme', later(1), 2), true);
-    await assertKept(store, [{ ...record, revokedAt: later(1) }]);
+    await assertRevoked(store, [record], later(1));
   }),
 
   test('revoke: does nothing without a record', async (store) => {
@@ -1018,7 +1064,7 @@ export const storeContract: readonly StoreContractCase[] = [
     const record = newRecord('one', { createdAt: LONG_AGO, expiresAt: LONG_AGO });
     await store.insert(record);
     assert.equal(await store.revoke(record.id, 'acme', later(1)), true);
-    await assertKept(store, [{ ...record, revokedAt: later(1) }]);
+    await assertRevoked(store, [record], later(1));
   }),
 
   test('revoke: is never undone', async (store) => {
@@ -1028,7 +1074,7 @@ export const storeContract: readonly StoreContractCase[] = [
       assert.equal(await store.replace({ ...record, version, revokedAt: undefined }), false);
     }
     await assertTaken(store, record);
-    await assertKept(store, [{ ...record, revokedAt: later(1) }]);
+    await assertRevoked(store, [record], later(1));
   }),
 
   test('revoke: lets exactly one of 100 concurrent calls win', async (store) => {
@@ -1037,7 +1083,49 @@ export const storeContract: readonly StoreContractCase[] = [
       range(100).map((ms) => store.revoke(record.id, 'acme', later(ms))),
     );
     assert.equal(outcomes.filter(Boolean).length, 1);
-    await assertKept(store, [{ ...record, revokedAt: later(outcomes.indexOf(true)) }]);
+    await assertRevoked(store, [record], later(outcomes.indexOf(true)));
+  }),
+
+  test('revoke: keeps of the requested scopes what fits into 1024 bytes', async (store) => {
+    const cases = [
+      [scopesOfBytes(1024), 6],
+      [scopesOfBytes(1025), 5],
+      [[...scopesOfBytes(1024), 'GET:shop.example/6'], 6],
+      [[...scopesOfBytes(1000), ...range(9).map((index) => `GET:b.example/${index}`)], 7],
+      [scopesOfBytes(1024, true), 1],
+      [scopesOfBytes(1025, true), 0],
+      [[...scopesOfBytes(1025, true), 'GET:shop.example/6'], 0],
+      [longScopes('a'), 15],
+    ] as const;
+    const records = cases.flatMap(([requested], index) => [
+      newRecord(`one${index}`, { requested }),
+      newRecord(`all${index}`, { requested, account: 'other' }),
+      newRecord(`same${index}`, { requested, scopes: requested }),
+    ]);
+    await insertAll(store, records);
+    for (const { id, account } of records) {
+      if (account === 'acme') assert.equal(await store.revoke(id, account, later(1)), true);
+    }
+    assert.equal(await store.revokeAll('other', later(1), 1000), cases.length);
+    for (const [index, { requested }] of records.entries()) {
+      const [asked, kept] = cases[Math.floor(index / 3)] as (typeof cases)[number];
+      assert.deepEqual(firstRequested(requested), asked.slice(0, kept));
+    }
+    await assertRevoked(store, records, later(1));
+  }),
+
+  test('revoke: lets a reader see what is left, also of lists that were read before', async (store) => {
+    const fields = { scopes: longScopes('a'), requested: longScopes('b') };
+    const records = ['one', 'all'].map((label) => newRecord(label, { ...fields, account: label }));
+    await insertAll(store, records);
+    for (const _ of range(3)) await assertKept(store, records);
+    assert.equal(await store.revoke(idOf('one'), 'one', later(1)), true);
+    assert.equal(await store.revokeAll('all', later(1), 10), 1);
+    for (const _ of range(3)) await assertRevoked(store, records, later(1));
+    for (const record of records) {
+      const page = await store.page(pageOf(record.account, { state: 'revoked' }));
+      assertSame(page, [revoked(record, later(1))]);
+    }
   }),
 
   test('revokeAll: marks and counts what is not revoked, of one account only', async (store) => {
@@ -1056,10 +1144,7 @@ export const storeContract: readonly StoreContractCase[] = [
     assert.equal(await store.revokeAll('acme', later(2), 1000), 3);
     assert.equal(await store.revokeAll('acme', later(3), 1000), 0);
     assert.equal(await store.revokeAll('nobody', later(3), 1000), 0);
-    await assertKept(store, [
-      ...open.map((record) => ({ ...record, revokedAt: later(2) })),
-      ...others,
-    ]);
+    await assertKept(store, [...open.map((record) => revoked(record, later(2))), ...others]);
   }),
 
   test('revokeAll: marks at most limit records, and says when none are left', async (store) => {
@@ -1159,7 +1244,7 @@ export const storeContract: readonly StoreContractCase[] = [
     await insertAll(store, [...dead, newRecord('live')]);
     const told: TokenId[] = [];
     for (const limit of [2, 2, 100]) {
-      const purged = await store.purge(later(0), limit);
+      const purged = await store.purge({ now: later(0), minAgeMs: 0, limit });
       // Without ids, only the usage of these tokens stays.
       if (typeof purged === 'number') return;
       assert.equal(new Set(purged.ids).size, purged.count);
@@ -1178,6 +1263,194 @@ export const storeContract: readonly StoreContractCase[] = [
     assertSame(await store.page(pageOf('other')), [again]);
   }),
 
+  test('purge: removes only what ended longer ago than the age', async (store) => {
+    const now = later(2 * DAY);
+    const ends = (ms: number) => ({ expiresAt: new Date(now.getTime() - DAY + ms) });
+    const gone = [
+      newRecord('old', ends(-1)),
+      newRecord('revoked', { expiresAt: later(5 * DAY), revokedAt: ends(-1).expiresAt }),
+    ];
+    const stays = [newRecord('exactly', ends(0)), newRecord('young', ends(1))];
+    await insertAll(store, [...gone, ...stays]);
+    assert.equal(await purgeOf(store, now, 100, DAY), 2);
+    await assertKept(store, stays);
+    assert.equal(await purgeOf(store, now, 100, DAY - 1), 1);
+    assert.equal(await purgeOf(store, now, 100, DAY - 2), 1);
+  }),
+
+  test('purge: with a clock of its own, removes nothing that is live by it', async (store) => {
+    const knowsTime = await hasClock(store);
+    const fast = new Date(FAR_FUTURE.getTime() + DAY);
+    const live = newRecord('live', { expiresAt: FAR_FUTURE });
+    const dead = newRecord('dead');
+    await insertAll(store, [live, dead]);
+    // Without one, the store has to believe the caller.
+    assert.equal(await purgeOf(store, fast, 100), knowsTime ? 1 : 2);
+    await assertKept(store, knowsTime ? [live] : []);
+    assert.deepEqual(await store.find([dead.id]), [undefined]);
+  }),
+
+  test('prune: removes the ended records of one account, but no derived ones', async (store) => {
+    const gone = [
+      newRecord('expired', { expiresAt: LONG_AGO }),
+      newRecord('expiring', { expiresAt: later(0) }),
+      newRecord('revoked', { revokedAt: LONG_AGO }),
+    ];
+    const stays = [
+      newRecord('live'),
+      newRecord('expiringnext', { expiresAt: later(1) }),
+      newRecord('suspended', { suspendedAt: later(0) }),
+      newRecord('child', { ancestors: [idOf('live')], expiresAt: LONG_AGO }),
+      ...ALIKE_ACCOUNTS.slice(1).map((account, index) =>
+        newRecord(`n${index}`, { account, expiresAt: LONG_AGO }),
+      ),
+    ];
+    await insertAll(store, [...gone, ...stays]);
+    assert.equal(await pruneOf(store, { account: 'nobody' }), 0);
+    assert.equal(await pruneOf(store), 3);
+    assert.equal(await pruneOf(store), 0);
+    await assertKept(store, stays);
+    assert.deepEqual(
+      await store.find(gone.map(({ id }) => id)),
+      gone.map(() => undefined),
+    );
+    assertSame(
+      await store.page(pageOf('acme', { state: 'all' })),
+      newestFirst(stays.filter(({ account }) => account === 'acme')),
+    );
+  }),
+
+  test('prune: with a root, removes its ended descendants alone', async (store) => {
+    const root = idOf('root');
+    const dead = { expiresAt: LONG_AGO };
+    const stays = [
+      newRecord('root', dead),
+      newRecord('live', { ancestors: [root] }),
+      newRecord('other', { ...dead, ancestors: [idOf('other')] }),
+      newRecord('theirs', { ...dead, ancestors: [root], account: 'Acme' }),
+    ];
+    await insertAll(store, [
+      ...stays,
+      newRecord('child', { ...dead, ancestors: [root] }),
+      newRecord('grandchild', { ...dead, ancestors: [root, idOf('live')] }),
+    ]);
+    assert.equal(await pruneOf(store, { root }), 2);
+    assert.equal(await pruneOf(store, { root }), 0);
+    await assertKept(store, stays);
+  }),
+
+  test('prune: removes at most limit records, the oldest first', async (store) => {
+    const dead = range(7).map((index) =>
+      newRecord(`d${(index * 3) % 7}`, {
+        createdAt: later((index * 3) % 7),
+        expiresAt: later(100 + ((index * 3) % 7)),
+      }),
+    );
+    const live = newRecord('live', { createdAt: LONG_AGO });
+    await insertAll(store, [...dead, live]);
+    const left = async () =>
+      pagedIds(store, pageOf('acme', { state: 'expired', liveAt: later(200) }));
+    for (const [removed, labels] of [
+      [3, ['d6', 'd5', 'd4', 'd3']],
+      [3, ['d6']],
+      [1, []],
+      [0, []],
+    ] as const) {
+      assert.equal(await pruneOf(store, { now: later(200), limit: 3 }), removed);
+      assert.deepEqual(await left(), labels.map(idOf));
+    }
+    await assertKept(store, [live]);
+  }),
+
+  test('prune: keeps a revoked record that was imported, and finds those after it', async (store) => {
+    const tombstones = range(12).map((index) =>
+      newRecord(`t${index}`, {
+        format: 'sanctum',
+        revokedAt: LONG_AGO,
+        ...(index % 2 === 0 && { expiresAt: LONG_AGO }),
+      }),
+    );
+    await insertAll(store, tombstones);
+    await insertAll(store, [
+      newRecord('expired', { format: 'sanctum', expiresAt: LONG_AGO, createdAt: later(1) }),
+      newRecord('revoked', { createdAt: later(1) }),
+      newRecord('marked', { format: 'sanctum' }),
+    ]);
+    assert.equal(await store.revoke(idOf('revoked'), 'acme', LONG_AGO), true);
+    assert.equal(await store.revoke(idOf('marked'), 'acme', LONG_AGO), true);
+    let removed = 0;
+    // A store may look at a part of the records in each call.
+    for (const _ of range(20)) removed += await pruneOf(store, { limit: 2 });
+    assert.equal(removed, 2);
+    const marked = revoked(newRecord('marked', { format: 'sanctum' }), LONG_AGO);
+    await assertKept(store, [...tombstones, marked]);
+  }),
+
+  test('prune: counts each record once in concurrent calls', async (store) => {
+    const dead = range(12).map((index) => newRecord(`d${index}`, { expiresAt: LONG_AGO }));
+    await insertAll(store, [...dead, newRecord('live')]);
+    const counts = await Promise.all(range(4).map(() => pruneOf(store, { limit: 5 })));
+    counts.push(await pruneOf(store));
+    assert.equal(
+      counts.reduce((sum, count) => sum + count),
+      12,
+    );
+    await assertKept(store, [newRecord('live')]);
+  }),
+
+  test('prune: returns the ids of what it removed and no others, if it returns ids', async (store) => {
+    const dead = range(5).map((index) => newRecord(`d${index}`, { expiresAt: LONG_AGO }));
+    await insertAll(store, [...dead, newRecord('live')]);
+    const told: TokenId[] = [];
+    for (const limit of [2, 2, 100]) {
+      const pruned = await store.prune({ account: 'acme', now: later(0), limit });
+      if (typeof pruned === 'number') return;
+      assert.equal(new Set(pruned.ids).size, pruned.count);
+      told.push(...pruned.ids);
+    }
+    assert.deepEqual(told.sort(), dead.map(({ id }) => id).sort());
+  }),
+
+  test('prune: with a clock of its own, removes nothing that is live by it', async (store) => {
+    const knowsTime = await hasClock(store);
+    const fast = new Date(FAR_FUTURE.getTime() + DAY);
+    const live = newRecord('live', { expiresAt: FAR_FUTURE });
+    await insertAll(store, [live, newRecord('dead')]);
+    assert.equal(await pruneOf(store, { now: fast }), knowsTime ? 1 : 2);
+    await assertKept(store, knowsTime ? [live] : []);
+  }),
+
+  test('hasReached: knows the past, and not a far future', async (store) => {
+    if (store.hasReached === undefined) return;
+    await insertAll(store, [
+      newRecord('now', { createdAt: later(100) }),
+      // Such as one that a process with a fast clock has written.
+      newRecord('fast', { createdAt: FAR_FUTURE, expiresAt: new Date(+FAR_FUTURE + DAY) }),
+    ]);
+    for (const ms of [0, 99, 100]) assert.equal(await store.hasReached(later(ms)), true);
+    assert.equal(await store.hasReached(new Date(+FAR_FUTURE - DAY)), false);
+    assert.equal(await store.hasReached(FAR_FUTURE), false);
+  }),
+
+  test('hasReached: without a clock of its own, knows what its records tell', async (store) => {
+    if (store.hasReached === undefined || (await hasClock(store))) return;
+    const record = await insertOne(store, newRecord('one', { createdAt: later(100) }));
+    const table = [
+      [100, undefined, true],
+      [101, undefined, false],
+      [50, 100, false],
+      [50, 101, true],
+    ] as const;
+    for (const [ms, before, expected] of table) {
+      const limit = before === undefined ? undefined : later(before);
+      assert.equal(await store.hasReached(later(ms), limit), expected);
+    }
+    await store.replace({ ...record, version: 2, rotatedAt: later(200) });
+    assert.equal(await store.hasReached(later(150)), true);
+    assert.equal(await store.hasReached(later(150), later(200)), false);
+    assert.equal(await store.hasReached(later(201)), false);
+  }),
+
   test('scan: returns all records of all accounts as they are, also revoked and expired ones', async (store) => {
     const records = [
       newRecord('bare'),
@@ -1192,8 +1465,9 @@ export const storeContract: readonly StoreContractCase[] = [
     await store.replace(next);
     for (const limit of [1, 3, 5, 100]) {
       const found = await scanAll(store, limit);
-      const expected = [{ ...records[0], revokedAt: later(1) }, ...records.slice(1, 3), next];
-      if (found !== undefined) assertSameSet(found, [...expected, records[4]] as TokenRecord[]);
+      const [bare, full, expired, , long] = records as Five<TokenRecord>;
+      const expected = [revoked(bare, later(1)), full, expired, next, long];
+      if (found !== undefined) assertSameSet(found, expected);
     }
   }),
 

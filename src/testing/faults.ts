@@ -6,12 +6,15 @@ export interface StoreCall {
   /** The method that is called. */
   readonly method:
     | 'insert'
+    | 'count'
     | 'find'
     | 'page'
     | 'replace'
     | 'revoke'
     | 'revokeAll'
     | 'purge'
+    | 'prune'
+    | 'hasReached'
     | 'scan';
   /** Its arguments. */
   readonly args: readonly unknown[];
@@ -39,16 +42,22 @@ export function withFaults(store: TokenStore, ...chosen: readonly StoreFault[]):
     if (fault === undefined) return run();
     return fault(call, () => carryOut(call, run, rest)) as Promise<Answer>;
   };
-  const { scan, watch, doctor, close } = store;
+  const { hasReached, scan, watch, doctor, close } = store;
   return {
     insert: (...args) => carryOut({ method: 'insert', args }, () => store.insert(...args)),
+    count: (...args) => carryOut({ method: 'count', args }, () => store.count(...args)),
     find: (...args) => carryOut({ method: 'find', args }, () => store.find(...args)),
     page: (...args) => carryOut({ method: 'page', args }, () => store.page(...args)),
     replace: (...args) => carryOut({ method: 'replace', args }, () => store.replace(...args)),
     revoke: (...args) => carryOut({ method: 'revoke', args }, () => store.revoke(...args)),
     revokeAll: (...args) => carryOut({ method: 'revokeAll', args }, () => store.revokeAll(...args)),
     purge: (...args) => carryOut({ method: 'purge', args }, () => store.purge(...args)),
+    prune: (...args) => carryOut({ method: 'prune', args }, () => store.prune(...args)),
     local: false,
+    ...(hasReached !== undefined && {
+      hasReached: (...args: Parameters<typeof hasReached>) =>
+        carryOut({ method: 'hasReached', args }, () => hasReached.apply(store, args)),
+    }),
     ...(scan !== undefined && {
       scan: (query: ScanQuery) =>
         carryOut({ method: 'scan', args: [query] }, () => scan.call(store, query)),
@@ -62,7 +71,7 @@ export function withFaults(store: TokenStore, ...chosen: readonly StoreFault[]):
 const always = () => true;
 
 /** Methods that change at most so many records: each call changes others. */
-const BOUNDED: ReadonlySet<StoreCall['method']> = new Set(['revokeAll', 'purge']);
+const BOUNDED: ReadonlySet<StoreCall['method']> = new Set(['revokeAll', 'purge', 'prune']);
 
 /** Faults for {@link withFaults}. Each takes a function that selects the affected calls; default all. */
 export const faults = Object.freeze({
@@ -96,7 +105,8 @@ export const faults = Object.freeze({
 
   /**
    * Repeats the call after the store has answered, like a driver or a proxy that retries; the first
-   * answer counts. Does not repeat `revokeAll` and `purge`, which would change more records.
+   * answer counts. Does not repeat `revokeAll`, `purge` and `prune`, which would change more
+   * records.
    */
   duplicate(isHit: (call: StoreCall) => boolean = always): StoreFault {
     return async (call, run) => {

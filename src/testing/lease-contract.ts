@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../lease-store.ts';
 import { contractCase } from './contract-case.ts';
-import { DAY, idOf, later, range } from './records.ts';
+import { DAY, idOf, farLater as later, range } from './records.ts';
 
 /** One promise of a {@link LeaseStore}, for any test runner. */
 export interface LeaseContractCase {

@@ -1,14 +1,19 @@
 import assert from 'node:assert/strict';
 import { bytesOfLists } from '../list-size.ts';
-import type { AccountQuota, PageQuery, TokenStore } from '../store.ts';
+import type { CountQuery, PageQuery, PruneQuery, TokenCounts, TokenStore } from '../store.ts';
+import { revoked } from '../stores/revoked.ts';
 import { TOKEN_STATES, type TokenId, type TokenRecord, type TokenState } from '../token.ts';
 
 // Records for the contract, and the comparisons that its promises share.
 
 export const DAY = 86_400_000;
-const START_TIME = Date.parse('2101-03-04T05:06:07.000Z');
-/** Before all other dates here, but still in the future, so that no promise depends on the real time. */
-export const LONG_AGO = new Date('2100-12-31T23:59:59.999Z');
+// In the past: a store with a clock of its own removes nothing that has not ended by that clock. All
+// instants that matter are given, so no promise depends on the real time.
+const START_TIME = Date.parse('2001-03-04T05:06:07.000Z');
+/** Before all other dates here. */
+export const LONG_AGO = new Date('2000-12-31T23:59:59.999Z');
+/** Later than the clock of any server. */
+export const FAR_FUTURE = new Date('2200-01-01T00:00:00.000Z');
 
 export const ALIKE_ACCOUNTS = [
   'acme',
@@ -31,6 +36,11 @@ export const ALIKE_ACCOUNTS = [
 
 export function later(ms: number): Date {
   return new Date(START_TIME + ms);
+}
+
+/** For stores that forget what has ended: an instant that no real time reaches. */
+export function farLater(ms: number): Date {
+  return new Date(later(ms).getTime() + 100 * 365.25 * DAY);
 }
 
 export function idOf(label: string): TokenId {
@@ -138,9 +148,23 @@ export function bytesOfAll(records: readonly TokenRecord[]): number {
   return records.map(bytesOfLists).reduce((sum, bytes) => sum + bytes, 0);
 }
 
-export function quotaOf(tokens: number, liveAt = later(0)): AccountQuota {
-  return { tokens, liveAt };
+/** Scopes whose JSON has so many bytes: the longest one last, or that one alone. */
+export function scopesOfBytes(bytes: number, alone = false): string[] {
+  const first = alone ? [] : range(5).map((index) => `GET:shop.example/${index}`);
+  const left = bytes - JSON.stringify([...first, 'GET:']).length;
+  return [...first, `GET:${'x'.repeat(left)}`];
 }
+
+/** Counts the records of a holder; without `most`, all of them. */
+export function countOf(
+  store: TokenStore,
+  { account = 'acme', most = {}, ...query }: CountFields = {},
+): Promise<TokenCounts> {
+  const all = { live: 1000, ended: 1000, ...most };
+  return store.count({ account, liveAt: later(0), most: all, ...query });
+}
+
+type CountFields = Partial<Omit<CountQuery, 'most'>> & { readonly most?: Partial<TokenCounts> };
 
 export function pageOf(account: string, fields: Partial<PageQuery> = {}): PageQuery {
   return { account, limit: 100, liveAt: later(0), ...fields };
@@ -155,10 +179,41 @@ export async function insertAll(store: TokenStore, records: readonly TokenRecord
   for (const record of records) await store.insert(record);
 }
 
-/** Purges, and says how many records that removed. */
-export async function purgeOf(store: TokenStore, before: Date, limit: number): Promise<number> {
-  const purged = await store.purge(before, limit);
+/** Purges what ended before an instant, and says how many records that removed. */
+export async function purgeOf(
+  store: TokenStore,
+  now: Date,
+  limit: number,
+  minAgeMs = 0,
+): Promise<number> {
+  const purged = await store.purge({ now, minAgeMs, limit });
   return typeof purged === 'number' ? purged : purged.count;
+}
+
+/** Prunes, and says how many records that removed. */
+export async function pruneOf(
+  store: TokenStore,
+  { account = 'acme', now = later(0), limit = 1000, ...holder }: Partial<PruneQuery> = {},
+): Promise<number> {
+  const pruned = await store.prune({ account, now, limit, ...holder });
+  return typeof pruned === 'number' ? pruned : pruned.count;
+}
+
+/** Whether an empty store knows the time by a clock of its own. */
+export async function hasClock(store: TokenStore): Promise<boolean> {
+  return (await store.hasReached?.(later(0))) ?? false;
+}
+
+/** Expects that the store holds records, in the form that they have once they are revoked at an instant. */
+export function assertRevoked(
+  store: TokenStore,
+  records: readonly TokenRecord[],
+  at: Date,
+): Promise<void> {
+  return assertKept(
+    store,
+    records.map((record) => revoked(record, at)),
+  );
 }
 
 export async function findOne(store: TokenStore, id: TokenId): Promise<TokenRecord> {
@@ -272,21 +327,8 @@ export async function assertKept(
   for (const record of records) assertSame(await store.find([record.id]), [record]);
 }
 
-export async function assertTaken(
-  store: TokenStore,
-  record: TokenRecord,
-  quota?: AccountQuota,
-): Promise<void> {
-  await assert.rejects(store.insert(record, quota), { name: 'TokenError', code: 'id_taken' });
-}
-
-export async function assertOverQuota(
-  store: TokenStore,
-  record: TokenRecord,
-  quota: AccountQuota,
-): Promise<void> {
-  const refusal = { name: 'TokenError', code: 'quota_exceeded' };
-  await assert.rejects(store.insert(record, quota), refusal);
+export async function assertTaken(store: TokenStore, record: TokenRecord): Promise<void> {
+  await assert.rejects(store.insert(record), { name: 'TokenError', code: 'id_taken' });
 }
 
 /** Changes a value, however deep, in every way that its owner could. */

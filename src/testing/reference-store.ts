@@ -1,31 +1,55 @@
 import { isTokenError, TokenError } from '../errors.ts';
-import type { AccountQuota, PageQuery, Position, TokenStore } from '../store.ts';
+import type {
+  CountQuery,
+  PageQuery,
+  Position,
+  PruneQuery,
+  PurgeQuery,
+  QuotaHolder,
+  TokenCounts,
+  TokenStore,
+} from '../store.ts';
+import { revoked } from '../stores/revoked.ts';
 import { isListed, LISTED_STATES, type TokenId, type TokenRecord } from '../token.ts';
-import { facts, idOf, later, newestFirst, newRecord, purgeOf, range } from './records.ts';
+import {
+  countOf,
+  facts,
+  idOf,
+  later,
+  newestFirst,
+  newRecord,
+  pruneOf,
+  purgeOf,
+  range,
+} from './records.ts';
 
 /** The contract in its simplest form, for comparison with a store. */
 export class ReferenceStore implements TokenStore {
   readonly #records = new Map<TokenId, TokenRecord>();
 
-  async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    if (quota !== undefined) {
-      const live = this.#open(record.account).filter(({ expiresAt }) => expiresAt > quota.liveAt);
-      if (live.length >= quota.tokens) throw new TokenError('quota_exceeded', 'no room');
-    }
+  async insert(record: TokenRecord): Promise<void> {
     if (this.#records.has(record.id)) throw new TokenError('id_taken', 'this id is taken');
     this.#records.set(record.id, record);
+  }
+
+  async count({ liveAt, most, ...holder }: CountQuery): Promise<TokenCounts> {
+    const records = this.#heldBy(holder);
+    const live = records.filter((record) => !hasEnded(record, liveAt)).length;
+    const ended = records.length - live;
+    return { live: Math.min(live, most.live), ended: Math.min(ended, most.ended) };
   }
 
   async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
     return ids.map((id) => this.#records.get(id));
   }
 
-  async page({ account, after, limit, liveAt, state, parent }: PageQuery): Promise<TokenRecord[]> {
+  async page({ account, after, limit, liveAt, state, ...of }: PageQuery): Promise<TokenRecord[]> {
     const listed = [...this.#records.values()].filter(
       (record) =>
         record.account === account &&
         isListed(record, state, liveAt.getTime()) &&
-        (parent === undefined || record.ancestors?.at(-1) === parent),
+        (of.parent === undefined || record.ancestors?.at(-1) === of.parent) &&
+        (of.root === undefined || record.ancestors?.[0] === of.root),
     );
     const isNext = (record: TokenRecord): boolean => after === undefined || isAfter(record, after);
     return newestFirst(listed).filter(isNext).slice(0, limit);
@@ -41,22 +65,40 @@ export class ReferenceStore implements TokenStore {
   async revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean> {
     const open = this.#open(account).find((record) => record.id === id);
     if (open === undefined || (version ?? open.version) !== open.version) return false;
-    this.#records.set(id, { ...open, revokedAt: at });
+    this.#records.set(id, revoked(open, at));
     return true;
   }
 
   async revokeAll(account: string, at: Date, limit: number): Promise<number> {
     const open = this.#open(account).slice(0, limit);
-    for (const record of open) this.#records.set(record.id, { ...record, revokedAt: at });
+    for (const record of open) this.#records.set(record.id, revoked(record, at));
     return open.length;
   }
 
-  async purge(before: Date, limit: number): Promise<number> {
+  async purge({ now, minAgeMs, limit }: PurgeQuery): Promise<number> {
+    const before = new Date(now.getTime() - minAgeMs);
     const ended = [...this.#records.values()].filter(
       ({ expiresAt, revokedAt }) => expiresAt < before || (revokedAt ?? before) < before,
     );
-    for (const { id } of ended.slice(0, limit)) this.#records.delete(id);
-    return Math.min(limit, ended.length);
+    return this.#remove(ended.slice(0, limit));
+  }
+
+  async prune({ now, limit, ...holder }: PruneQuery): Promise<number> {
+    const ended = this.#heldBy(holder).filter(
+      (record) => hasEnded(record, now) && !(record.revokedAt && record.format),
+    );
+    return this.#remove(newestFirst(ended).reverse().slice(0, limit));
+  }
+
+  #remove(records: readonly TokenRecord[]): number {
+    for (const { id } of records) this.#records.delete(id);
+    return records.length;
+  }
+
+  #heldBy({ account, root }: QuotaHolder): TokenRecord[] {
+    return [...this.#records.values()].filter(
+      (record) => record.account === account && record.ancestors?.[0] === root,
+    );
   }
 
   #open(account: string): TokenRecord[] {
@@ -64,6 +106,10 @@ export class ReferenceStore implements TokenStore {
       (record) => record.account === account && record.revokedAt === undefined,
     );
   }
+}
+
+function hasEnded({ expiresAt, revokedAt }: TokenRecord, now: Date): boolean {
+  return revokedAt !== undefined || expiresAt <= now;
 }
 
 /** Whether a record comes after a position in a list that is newest first. */
@@ -100,18 +146,22 @@ export function drawCall(draw: Draw): StoreCall {
   const parents = [undefined, undefined, idOf('a0'), idOf('b1')];
   const [parent, asked] = [parents[draw(4)], parents[draw(4)]];
   const ancestors = parent && [idOf('root'), parent];
-  const record = newRecord(label, { account, version, createdAt, expiresAt, scopes, ancestors });
+  const format = draw(8) === 0 ? 'sanctum' : undefined;
+  const fields = { account, version, createdAt, expiresAt, scopes, ancestors, format };
+  const record = newRecord(label, fields);
   const suspendedAt = draw(3) === 0 ? at : undefined;
   const next = { ...record, version: version + 1, suspendedAt };
   const position = { createdAt, id: record.id };
   const state = [...LISTED_STATES, undefined][draw(LISTED_STATES.length + 1)];
   const query = { account, limit: 1 + draw(6), liveAt: at, state, parent: asked };
-  const quota = { tokens: 1 + draw(12), liveAt: at };
-  // A purge never reaches its limit, because a store may choose the records that it removes first.
+  const holder = { account, root: asked && idOf('root') };
+  const most = { live: 1 + draw(12), ended: 1 + draw(12) };
+  // Neither purge nor prune reaches its limit, because a store may choose the records that it removes first.
   const calls: readonly StoreCall[] = [
     (store) => store.insert(record),
     (store) => store.insert({ ...record, version: 1 }),
-    (store) => store.insert({ ...record, version: 1 }, quota),
+    (store) => store.page({ ...query, parent: undefined, root: holder.root }),
+    (store) => countOf(store, { ...holder, liveAt: at, most }),
     (store) => store.replace(next),
     (store) => store.replace({ ...next, version: 2 }),
     (store) => store.replace({ ...next, version: 2 }),
@@ -119,7 +169,9 @@ export function drawCall(draw: Draw): StoreCall {
     (store) => store.page(query),
     (store) => store.page({ ...query, after: position }),
     (store) => store.page({ ...query, after: position }),
-    (store) => purgeOf(store, before, 1000),
+    draw(2) === 0
+      ? (store) => purgeOf(store, before, 1000)
+      : (store) => pruneOf(store, { ...holder, now: before }),
     draw(4) === 0
       ? (store) => store.revokeAll(account, at, 1000)
       : (store) => store.revoke(record.id, account, at),

@@ -10,7 +10,7 @@ import {
   type UsedScope,
 } from '../usage-store.ts';
 import { contractCase } from './contract-case.ts';
-import { idOf, later, range } from './records.ts';
+import { idOf, farLater as later, range } from './records.ts';
 
 /** One promise of a {@link UsageStore}, for any test runner. */
 export interface UsageContractCase {

@@ -107,7 +107,8 @@ describe('scope lists in a memory store', () => {
         await store.replace({ ...one, version: 3, scopes: ['a'], requested: ['b'] });
       },
     ],
-    ['purged', (store) => store.purge(new Date('2102-01-01T00:00:00.000Z'), 10)],
+    ['purged', (store) =>
+        store.purge({ now: new Date('2102-01-01T00:00:00.000Z'), minAgeMs: 0, limit: 10 }),],
   ])('are evicted when the last record that used them is %s', async (_, leave) => {
     const one = newRecord('one');
     const { store, find } = await setUp(one);
@@ -147,12 +148,13 @@ describe('purge of a memory store', () => {
     for (const [index, { id }] of records.entries()) {
       if (isDead(index)) await store.revoke(id, 'acme', ended);
     }
-    const before = new Date(ended.getTime() + 1);
-    await store.purge(before, 9);
+    const purge = (limit: number) =>
+      store.purge({ now: new Date(ended.getTime() + 1), minAgeMs: 0, limit });
+    await purge(9);
     // The first step has already passed this record.
     await store.revoke(records[1]?.id as TokenId, 'acme', ended);
 
-    expect((await store.purge(before, 100)).count).toBe(17 - 9 + 1);
+    expect((await purge(100)).count).toBe(17 - 9 + 1);
     const left = await store.find(records.map(({ id }) => id));
     expect(left.filter(Boolean)).toHaveLength(50 - 18);
   });
