@@ -67,18 +67,22 @@ async function count(
   return counted;
 }
 
-/** Of how many records the instants are compared, and how many of them in one turn of the event loop. */
-const [COMPARED, COMPARED_AT_ONCE] = [1000, 100];
+/** How many records are looked at, and how many of them in one turn of the event loop. */
+const [LATEST_RECORDS, RECORDS_A_TURN] = [1000, 100];
 
-/** Whether one of the records that were inserted last was created or rotated at an instant or later. */
-export async function hasLatest(instant: Date, read: ReadWith): Promise<boolean> {
-  let before: unknown = LATEST;
-  for (let compared = 0; compared < COMPARED; compared += COMPARED_AT_ONCE) {
-    const rows = await read(({ latest }) => latest.all(Number(before), COMPARED_AT_ONCE));
+/** Whether one of the records that were inserted last was created or rotated in a span of time. */
+export async function hasInstant(
+  [from, before]: readonly [from: number, before: number],
+  read: ReadWith,
+): Promise<boolean> {
+  const isWithin = (time: unknown) => time !== null && Number(time) >= from && Number(time) < before;
+  let position: unknown = LATEST;
+  for (let seen = 0; seen < LATEST_RECORDS; seen += RECORDS_A_TURN) {
+    const rows = await read(({ instants }) => instants.all(Number(position), RECORDS_A_TURN));
     const cells = Array.from(rows, cellsOf);
-    if (cells.some(([latest]) => Number(latest) >= instant.getTime())) return true;
-    if (cells.length < COMPARED_AT_ONCE) return false;
-    before = cells.at(-1)?.[1];
+    if (cells.some(([created, rotated]) => isWithin(created) || isWithin(rotated))) return true;
+    if (cells.length < RECORDS_A_TURN) return false;
+    position = cells.at(-1)?.[2];
     await nextTurn();
   }
   return false;

@@ -32,7 +32,7 @@ import {
   type SqliteValue,
 } from './client.ts';
 import { Connection, type Opened } from './connection.ts';
-import { countHeld, hasLatest } from './counts.ts';
+import { countHeld, hasInstant } from './counts.ts';
 import { examine } from './doctor.ts';
 import type { Statements } from './statements.ts';
 import { watchCommits } from './watch.ts';
@@ -252,9 +252,9 @@ export class SqliteTokenStore implements TokenStore {
 
   async prune({ account, root, now, limit }: PruneQuery): Promise<PurgedRecords> {
     const time = now.getTime();
-    const values = [account, root ?? null, time];
+    const holder = [account, root ?? null];
     return this.#remove(limit, {
-      find: ({ prunable }, most) => prunable.all(...values, ...values, most),
+      find: ({ prunable }, most) => prunable.all(...holder, time, ...holder, most),
       remove: (ids) => this.#writes.run('prune', [ids, time]),
     });
   }
@@ -279,12 +279,13 @@ export class SqliteTokenStore implements TokenStore {
   }
 
   /**
-   * SQLite has no clock of its own. So this looks for one of the thousand tokens that were inserted last
-   * that was issued or rotated since, and also asks the clock of the machine.
+   * SQLite has no clock of its own: this looks at the thousand tokens that were inserted last, and at the
+   * clock of the machine.
    */
-  async hasReached(instant: Date): Promise<boolean> {
+  async hasReached(instant: Date, before?: Date): Promise<boolean> {
     if (systemClock.now().getTime() < instant.getTime()) return false;
-    return hasLatest(instant, (work) => this.#read(({ statements }) => work(statements)));
+    const span = [instant.getTime(), before?.getTime() ?? BEFORE_ALL] as const;
+    return hasInstant(span, (work) => this.#read(({ statements }) => work(statements)));
   }
 
   /** Changes up to `limit` records, a few in each turn of the event loop. */

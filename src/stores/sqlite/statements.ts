@@ -58,12 +58,12 @@ function prepareReads(handle: SqliteHandle) {
       `SELECT id, expires_at FROM tokens
        WHERE account = ? AND root IS ? AND revoked_at IS NULL AND expires_at <= ?
        UNION ALL SELECT id, revoked_at FROM tokens
-       WHERE account = ? AND root IS ? AND ${REVOKED} AND revoked_at <= ?
+       WHERE account = ? AND root IS ? AND ${REVOKED}
        ORDER BY 2 LIMIT ? + 0`,
     ),
-    /** The latest instant in some of the records that were inserted last, and where the next ones begin. */
-    latest: read(
-      `SELECT max(created_at, coalesce(rotated_at, created_at)), rowid FROM tokens
+    /** From the record that was inserted last on. */
+    instants: read(
+      `SELECT created_at, rotated_at, rowid FROM tokens
        WHERE rowid < ? ORDER BY rowid DESC LIMIT ? + 0`,
     ),
     dataVersion: handle.prepare('PRAGMA data_version'),
@@ -212,8 +212,7 @@ function prepareWrites(
     // A token that was revoked meanwhile may be one of those that stop a repeated import.
     prune: handle.prepare(
       `DELETE FROM tokens WHERE id IN (SELECT value FROM json_each(?) AS asked)
-         AND +min(expires_at, coalesce(revoked_at, expires_at)) <= ?
-         AND (revoked_at IS NULL OR format IS NULL)`,
+         AND iif(revoked_at IS NULL, +expires_at <= ?, format IS NULL)`,
     ),
   };
 }
