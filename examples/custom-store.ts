@@ -1,5 +1,5 @@
 // A store of your own in a few lines: keep the promises of the port, and prove it with the contract.
-import type { Position, TokenRecord, TokenStore } from 'tokenwright';
+import type { Position, QuotaHolder, TokenRecord, TokenStore } from 'tokenwright';
 import { TokenError } from 'tokenwright';
 import { storeContract } from 'tokenwright/testing';
 
@@ -16,27 +16,42 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
     b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? 1 : -1);
   const revokeWhere = (at: Date, limit: number, isMeant: (record: TokenRecord) => boolean) => {
     const meant = [...kept.values()].filter((record) => isLive(record) && isMeant(record));
-    const revoked = meant.slice(0, limit).map((record) => keep({ ...record, revokedAt: at }));
-    return revoked.length;
+    for (const record of meant.slice(0, limit)) keep(emptied(record, at));
+    return Math.min(limit, meant.length);
+  };
+  // A revoked record loses what costs space, and is still refused for the same reason.
+  const emptied = ({ box, metadata, pending, requested, ...rest }: TokenRecord, at: Date) => {
+    const first = [...requested];
+    while (first.length > 0 && Buffer.byteLength(JSON.stringify(first)) > 1024) first.pop();
+    const left = pending && { pending: { ...pending, box: undefined } };
+    return { ...rest, ...left, scopes: [], requested: first, revokedAt: at };
+  };
+  const heldBy = ({ account, root }: QuotaHolder) =>
+    [...kept.values()].filter((it) => it.account === account && it.ancestors?.[0] === root);
+  const hasEnded = (record: TokenRecord, now: Date) => !isLive(record) || record.expiresAt <= now;
+  const drop = (records: readonly TokenRecord[]) => {
+    for (const { id } of records) kept.delete(id);
+    return records.length;
   };
   return {
-    async insert(record, quota) {
-      const live = [...kept.values()].filter(
-        (it) => isLive(it) && it.account === record.account && quota && it.expiresAt > quota.liveAt,
-      );
-      if (quota && live.length >= quota.tokens) {
-        throw new TokenError('quota_exceeded', 'the account has as many tokens as it may have');
-      }
+    async insert(record) {
       if (kept.has(record.id)) throw new TokenError('id_taken', 'this id is taken');
       keep(record);
     },
+    async count({ liveAt, most, ...holder }) {
+      const held = heldBy(holder);
+      const ended = held.filter((record) => hasEnded(record, liveAt)).length;
+      const live = held.length - ended;
+      return { live: Math.min(live, most.live), ended: Math.min(ended, most.ended) };
+    },
     find: async (ids) => ids.map((id) => structuredClone(kept.get(id))),
-    async page({ account, after, limit, liveAt, state = 'active', parent }) {
+    async page({ account, after, limit, liveAt, state = 'active', parent, root }) {
       const listed = [...kept.values()].filter(
         (it) =>
           it.account === account &&
           (state === 'all' || stateAt(it, liveAt) === state) &&
-          (parent === undefined || it.ancestors?.at(-1) === parent),
+          (parent === undefined || it.ancestors?.at(-1) === parent) &&
+          (root === undefined || it.ancestors?.[0] === root),
       );
       const rest = listed.filter((record) => !after || newestFirst(record, after) > 0);
       return structuredClone(rest.sort(newestFirst).slice(0, limit));
@@ -56,12 +71,18 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
       ) > 0,
     revokeAll: async (account, at, limit) =>
       revokeWhere(at, limit, (record) => record.account === account),
-    async purge(before, limit) {
-      const ended = [...kept.values()]
-        .filter(({ expiresAt, revokedAt }) => expiresAt < before || (revokedAt ?? before) < before)
-        .slice(0, limit);
-      for (const { id } of ended) kept.delete(id);
-      return ended.length;
+    async purge({ now, minAgeMs, limit }) {
+      const before = new Date(now.getTime() - minAgeMs);
+      const ended = [...kept.values()].filter(
+        ({ expiresAt, revokedAt }) => expiresAt < before || (revokedAt ?? before) < before,
+      );
+      return drop(ended.slice(0, limit));
+    },
+    async prune({ now, limit, ...holder }) {
+      const ended = heldBy(holder)
+        .filter((record) => hasEnded(record, now) && (isLive(record) || !record.format))
+        .sort((a, b) => newestFirst(b, a));
+      return drop(ended.slice(0, limit));
     },
   };
 }

@@ -69,11 +69,38 @@ export const MAX_ANCESTORS = 7;
 /** Seconds from now to the latest expiry of a token: 365 days. Also the longest grace of a rotation. */
 export const MAX_LIFETIME_SECONDS = 31_536_000;
 
-/** Active tokens of one account, unless the host sets `quotas.tokensPerAccount`. */
+/** Active and suspended tokens of one account, unless the host sets `quotas.tokensPerAccount`. */
 export const DEFAULT_TOKENS_PER_ACCOUNT = 10_000;
 
 /** The largest `quotas.tokensPerAccount`. */
 export const MAX_TOKENS_PER_ACCOUNT = 1_000_000;
+
+/**
+ * Expired and revoked tokens that are kept of one account or one root, unless the host sets
+ * `quotas.endedPerAccount`: as many times what it may have.
+ */
+export const ENDED_PER_LIVE = 10;
+
+/** The largest `quotas.endedPerAccount`. */
+export const MAX_ENDED_PER_ACCOUNT = 10_000_000;
+
+/** Active and suspended descendants of one root, unless the host sets `quotas.derivedPerRoot`. */
+export const DEFAULT_DERIVED_PER_ROOT = 100;
+
+/** The largest `quotas.derivedPerRoot`. */
+export const MAX_DERIVED_PER_ROOT = 10_000;
+
+/** The part of the room below a quota that a process fills without counting again; also what is pruned. */
+export const QUOTA_SHARE = 1 / 16;
+
+/** Milliseconds for which a count of the tokens of an account is trusted. */
+export const QUOTA_TRUST_MS = 60_000;
+
+/** Accounts and roots whose counts a process remembers. */
+export const MAX_QUOTA_HOLDERS = 10_000;
+
+/** Ended records of an account that are removed early in one call of the store. */
+export const PRUNE_BATCH = 100;
 
 /** Milliseconds for one answer of a store or a `catalog` function, without `deadlineMs`. */
 export const DEFAULT_DEADLINE_MS = 2000;
@@ -128,6 +155,12 @@ export const UPKEEP_PAUSE_MS = 25;
 
 /** Milliseconds from the start of the upkeep to its first round, at most. */
 export const UPKEEP_START_MS = 300_000;
+
+/** Milliseconds after which the upkeep asks again whether the clock of its process can be believed. */
+export const UPKEEP_RETRY_MS = 3_600_000;
+
+/** Milliseconds between two looks of the upkeep for usage whose tokens are gone: a week. */
+export const USAGE_PASS_MS = 604_800_000;
 
 /** Milliseconds between two rounds of the upkeep, unless the host sets `everyMs`. */
 export const DEFAULT_UPKEEP_MS = 21_600_000;

@@ -23,7 +23,8 @@ interface TokenScopedEvent extends BaseEvent {
  * - `activated`: the new value was used for the first time, and the old one has its grace period from now.
  *   Emitted once, by the process that wrote it; by none if the answer of the store was lost.
  * - `suspended`, `resumed`: follows the `modified` of a change that did this.
- * - `revoked_all`, `purged`: `count` tokens were revoked or removed.
+ * - `revoked_all`, `purged`: `count` tokens were revoked or removed. `purged` has `early` if a quota of
+ *   ended tokens had the oldest of them removed.
  * - `revealed`: one call showed the account the values of `count` tokens. Not emitted for the values
  *   that `issue` and `rotate` return.
  * - `verified`: a value was accepted, by the scope `grantedBy`.
@@ -33,6 +34,8 @@ interface TokenScopedEvent extends BaseEvent {
  *   was rejected, so a `refused` event follows. Only the last replaced value is recognized; an older
  *   one is just `refused`, as `unknown`.
  * - `store_trouble`: a call of the token store, the usage store or the lease store failed with `code`.
+ * - `clock_ahead`: the upkeep removes nothing, because the clock of this process is more than a day ahead of
+ *   all that the store knows. Emitted once; the upkeep tries again each hour and goes on by itself.
  * - `usage_dropped`: `count` counts of usage (each of one token and one scope) were never written, because
  *   the usage store was down for long or when the service was closed.
  *
@@ -74,7 +77,10 @@ export type TokenEvent =
       readonly type: 'purged';
       /** How many records were removed. */
       readonly count: number;
+      /** Present if they were removed because the account, or the root, had too many ended ones. */
+      readonly early?: true;
     })
+  | (BaseEvent & { readonly type: 'clock_ahead' })
   | (TokenScopedEvent & {
       readonly type: 'verified';
       /** The scope of the token that allows it. */
@@ -114,7 +120,7 @@ type TokenChange = Exclude<
 
 /** An event that does not happen at the time of a call, but when it is emitted. */
 type OwnEvent = DistributiveOmit<
-  Extract<TokenEvent, { type: 'store_trouble' | 'usage_dropped' }>,
+  Extract<TokenEvent, { type: 'store_trouble' | 'usage_dropped' | 'clock_ahead' }>,
   'at'
 >;
 
@@ -140,6 +146,7 @@ const CHANNELS = {
   refused: channel('tokenwright:refused'),
   reused: channel('tokenwright:reused'),
   store_trouble: channel('tokenwright:store_trouble'),
+  clock_ahead: channel('tokenwright:clock_ahead'),
   usage_dropped: channel('tokenwright:usage_dropped'),
 } as const satisfies Record<TokenEventType, unknown>;
 
@@ -221,9 +228,10 @@ export class Events {
     this.#emit({ type: 'revealed', account, count, at: new Date(now) });
   }
 
-  /** Emits that records were removed. */
-  purged(count: number, now: number): void {
-    this.#emit({ type: 'purged', count, at: new Date(now) });
+  /** Emits that records were removed, or that a quota had them removed early. */
+  purged(count: number, now: number, early = false): void {
+    const why = early && ({ early: true } as const);
+    this.#emit({ type: 'purged', count, ...why, at: new Date(now) });
   }
 
   /** Emits that a value was accepted. */
@@ -253,6 +261,11 @@ export class Events {
   storeTrouble({ code }: StoreFailure, store?: 'usage' | 'leases'): void {
     const which = store !== undefined && { store };
     this.#emitNow({ type: 'store_trouble', code, ...which });
+  }
+
+  /** Emits that the clock of this process is not believed. */
+  clockAhead(): void {
+    this.#emitNow({ type: 'clock_ahead' });
   }
 
   /** Emits that counts of usage were lost. */

@@ -1,10 +1,10 @@
-import { checkSize, tooManyTokens } from './access/change.ts';
+import { checkSize } from './access/change.ts';
 import { expandFor } from './access/rights.ts';
 import { IMPORT_STEP } from './bounds.ts';
 import { corruptStore, isTokenError, TokenError } from './errors.ts';
 import { notify } from './events.ts';
 import type { ImportInput, ImportManyOptions, ImportReport, Read } from './input.ts';
-import { accountQuota } from './issuance.ts';
+import { holderOf } from './issuance.ts';
 import type { ServiceParts } from './parts.ts';
 import { tokenOf } from './records/token-view.ts';
 import { readInput } from './schemas.ts';
@@ -125,11 +125,13 @@ export class Importer {
   }
 
   async #insert(record: TokenRecord, kept: TokenRecord | undefined): Promise<Outcome> {
-    const { store, events, rules } = this.#parts;
+    const { store, events, quotas } = this.#parts;
     if (kept !== undefined) return outcomeOfKnown(record, kept);
-    const { quotas } = rules;
-    const insertion = await store.insert(record, accountQuota(quotas, this.#now));
-    if (insertion === 'quota_exceeded') return tooManyTokens(quotas);
+    const insert = () => store.insert(record);
+    const insertion = await quotas
+      .admit(holderOf(record), this.#now, insert)
+      .catch(ifQuotaExceeded);
+    if (typeof insertion !== 'string') return insertion;
     if (insertion === 'id_taken') {
       const now = await store.findOne(record.id);
       if (now === undefined) throw store.failure(corruptStore());
@@ -138,6 +140,11 @@ export class Importer {
     events.issued(record, this.#now);
     return 'imported';
   }
+}
+
+function ifQuotaExceeded(error: unknown): TokenError {
+  if (isTokenError(error) && error.code === 'quota_exceeded') return error;
+  throw error;
 }
 
 /** The outcome for a value whose record is in the store already. */

@@ -38,15 +38,19 @@ export type {
 } from './options.ts';
 export { TokenService } from './service.ts';
 export {
-  type AccountQuota,
+  type CountQuery,
   type DoctorOptions,
   doctor,
   type PageQuery,
   type Position,
+  type PruneQuery,
   type PurgedRecords,
+  type PurgeQuery,
+  type QuotaHolder,
   type ScannedRecords,
   type ScanQuery,
   type StoreFinding,
+  type TokenCounts,
   type TokenStore,
   type Unsubscribe,
 } from './store.ts';

@@ -3,11 +3,15 @@ import {
   DEFAULT_CACHE_BYTES,
   DEFAULT_CACHE_ENTRIES,
   DEFAULT_DEADLINE_MS,
+  DEFAULT_DERIVED_PER_ROOT,
   DEFAULT_FLUSH_MS,
   DEFAULT_TOKENS_PER_ACCOUNT,
+  ENDED_PER_LIVE,
   MAX_CACHE_BYTES,
   MAX_CACHE_ENTRIES,
   MAX_DEADLINE_MS,
+  MAX_DERIVED_PER_ROOT,
+  MAX_ENDED_PER_ACCOUNT,
   MAX_FLUSH_MS,
   MAX_LIFETIME_SECONDS,
   MAX_SCOPES,
@@ -78,7 +82,8 @@ export interface TokenServiceOptions<Entry extends string = string> {
    */
   readonly limits?: LimitOptions | undefined;
   /**
-   * How much one account may store. @default 10 000 active or suspended tokens, of 4096 scopes each
+   * How much one account may store. @default 10 000 active or suspended tokens, of 4096 scopes each, and
+   * 100 that are derived from each of them
    */
   readonly quotas?: QuotaOptions | undefined;
   /** The milliseconds that a store or a catalog may take to answer, 1 to 60 000. @default 2000 */
@@ -125,11 +130,24 @@ export interface LimitOptions {
 /** How much one account may store. Calls that would exceed it fail with `quota_exceeded`. */
 export interface QuotaOptions {
   /**
-   * Active and suspended tokens of one account, from 1 to 1 000 000. Expired and revoked ones do not count. Several
-   * concurrent calls may each find room for the last token, and then all of them succeed.
+   * Active and suspended tokens of one account, from 1 to 1 000 000, without those that were derived.
+   * Far from it, a process counts at most once a minute and trusts the count for a sixteenth of the room
+   * that was left: together, several processes may exceed it by so much. One alone never does.
    * @default 10 000
    */
   readonly tokensPerAccount?: number | undefined;
+  /**
+   * Expired and revoked tokens of one account that are kept until a purge, from 1 to 10 000 000, without
+   * those that were derived. Beyond it the oldest are purged early, a sixteenth of it at a time; nothing is
+   * refused. An imported token that was revoked stays, so that importing it again does not revive it.
+   * @default 10 times `tokensPerAccount`
+   */
+  readonly endedPerAccount?: number | undefined;
+  /**
+   * Active and suspended tokens that are derived from one token, at any depth, from 1 to 10 000. They count
+   * for that token alone, and not for the account. Ten times as many ended ones are kept. @default 100
+   */
+  readonly derivedPerRoot?: number | undefined;
   /** Scopes of one token, as asked for and as granted, from 1 to 4096. @default 4096 */
   readonly scopesPerToken?: number | undefined;
 }
@@ -196,10 +214,7 @@ export function readOptions(options: unknown): ReadOptions {
     },
     usage: usage && { store: usage.store, flushMs: usage.flushMs ?? DEFAULT_FLUSH_MS },
     limits: limits && { store: limits.store },
-    quotas: {
-      tokensPerAccount: quotas?.tokensPerAccount ?? DEFAULT_TOKENS_PER_ACCOUNT,
-      scopesPerToken: quotas?.scopesPerToken ?? MAX_SCOPES,
-    },
+    quotas: quotasOf(quotas),
     deadlineMs: deadlineMs ?? DEFAULT_DEADLINE_MS,
     onEvent,
   };
@@ -212,12 +227,14 @@ export function isCatalog(value: unknown): value is ScopeCatalog {
 
 const STORE_METHODS = [
   'insert',
+  'count',
   'find',
   'page',
   'replace',
   'revoke',
   'revokeAll',
   'purge',
+  'prune',
 ] as const satisfies readonly (keyof TokenStore)[];
 
 const serviceOptions = strict({
@@ -267,6 +284,8 @@ const serviceOptions = strict({
   }).optional(),
   quotas: strict({
     tokensPerAccount: wholeNumber(1, MAX_TOKENS_PER_ACCOUNT, 'quotas.tokensPerAccount').optional(),
+    endedPerAccount: wholeNumber(1, MAX_ENDED_PER_ACCOUNT, 'quotas.endedPerAccount').optional(),
+    derivedPerRoot: wholeNumber(1, MAX_DERIVED_PER_ROOT, 'quotas.derivedPerRoot').optional(),
     scopesPerToken: wholeNumber(1, MAX_SCOPES, 'quotas.scopesPerToken').optional(),
   }).optional(),
   deadlineMs: wholeNumber(1, MAX_DEADLINE_MS, 'deadlineMs').optional(),
@@ -276,6 +295,15 @@ const serviceOptions = strict({
     })
     .optional(),
 });
+
+function quotasOf({
+  tokensPerAccount = DEFAULT_TOKENS_PER_ACCOUNT,
+  endedPerAccount = ENDED_PER_LIVE * tokensPerAccount,
+  derivedPerRoot = DEFAULT_DERIVED_PER_ROOT,
+  scopesPerToken = MAX_SCOPES,
+}: QuotaOptions = {}): Quotas {
+  return { tokensPerAccount, endedPerAccount, derivedPerRoot, scopesPerToken };
+}
 
 function lifetimeOf(
   options: { defaultSeconds?: number | undefined; maxSeconds?: number | undefined } = {},

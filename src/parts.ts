@@ -11,6 +11,8 @@ import { Limits } from './limits/limits.ts';
 import { type Quotas, readOptions } from './options.ts';
 import { AccountRecords } from './records/account-records.ts';
 import { CheckedStore } from './records/checked-store.ts';
+import { ClockEvidence } from './records/clock-evidence.ts';
+import { QuotaKeeper } from './records/quotas.ts';
 import { RecordReader } from './records/reader.ts';
 import { Rotations } from './records/rotation.ts';
 import { TokenView } from './records/token-view.ts';
@@ -40,6 +42,8 @@ export interface ServiceParts {
   readonly compiled: CompiledScopes;
   readonly values: Values;
   readonly records: AccountRecords;
+  readonly quotas: QuotaKeeper;
+  readonly evidence: ClockEvidence;
   readonly rotations: Rotations;
   readonly limits: Limits;
   readonly view: TokenView;
@@ -79,6 +83,16 @@ export function partsOf(options: unknown): ServiceParts {
     onCorrupt: () => store.failure(corruptStore()),
   });
   const { canWriteLater } = read;
+  const evidence = new ClockEvidence(store);
+  const quotas = new QuotaKeeper({
+    store,
+    quotas: read.quotas,
+    evidence,
+    canWriteLater,
+    // A failure was emitted as an event. The records are gone, so usage that is left is never read.
+    forget: async (ids) => usage?.forget(ids).catch(() => {}),
+    onPruned: (count, at) => events.purged(count, at, true),
+  });
   const lineages = new Lineages(reader, compiled);
   const rotations = new Rotations({ records, values, events, canWriteLater });
   const parts = { events, catalogs, reader, compiled, lineages, rotations, limits };
@@ -90,6 +104,8 @@ export function partsOf(options: unknown): ServiceParts {
     store,
     values,
     records,
+    quotas,
+    evidence,
     view: new TokenView(values, events, usage),
     decider: new Decider({ ...parts, values, usage }),
   };

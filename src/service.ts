@@ -369,9 +369,10 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
   }
 
   /**
-   * Revokes all tokens of an account permanently, in batches. Call it when an account is closed.
+   * Revokes all tokens of an account permanently, in batches. Call it when an account is closed. A batch
+   * that a busy store does not finish in time is halved and tried again, three times at most.
    *
-   * @returns how many tokens this call revoked
+   * @returns how many tokens this call revoked, or fewer if a batch was tried again
    * @throws {TokenError} `store_unavailable` after `details.count` tokens or more; call it again
    * @example
    * console.log(await tokens.revokeAll('acme')); // 3
@@ -382,6 +383,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     const { onProgress } = readInput(revokeAllOptions, options);
     return inBatches((limit) => this.#records.revokeSome(owner, now, limit), {
       size: REVOKE_BATCH,
+      slowMs: this.#parts.store.deadlineMs / 2,
       onProgress,
       onEnd: (count) => this.#events.revokedAll(owner, count, now),
     });

@@ -6,8 +6,11 @@ export interface Upkeep {
   stop(): Promise<void>;
 }
 
-/** The work of one round. The signal aborts when the round should end soon. */
-export type Round = (signal: AbortSignal) => Promise<void>;
+/**
+ * The work of one round. The signal aborts when the round should end soon. Resolves to the milliseconds to
+ * the next round if that should come earlier than usual.
+ */
+export type Round = (signal: AbortSignal) => Promise<number | undefined>;
 
 /** So that processes that started together do not stay in step. */
 const JITTER = 0.2;
@@ -44,12 +47,10 @@ export class UpkeepRounds implements Upkeep {
   }
 
   async #run(): Promise<void> {
-    try {
-      await this.#round(this.#end.signal);
-    } catch {
-      // The failure of a store was emitted as an event.
-    }
-    this.#wait(this.#everyMs * (1 - JITTER * Math.random()));
+    // The failure of a store was emitted as an event.
+    const soonMs = await this.#round(this.#end.signal).catch(() => undefined);
+    const everyMs = Math.min(this.#everyMs, soonMs ?? this.#everyMs);
+    this.#wait(everyMs * (1 - JITTER * Math.random()));
   }
 }
 

@@ -1,4 +1,10 @@
-import { DEFAULT_UPKEEP_MS, PURGE_BATCH, UPKEEP_BATCH, UPKEEP_PAUSE_MS } from './bounds.ts';
+import {
+  DEFAULT_UPKEEP_MS,
+  PURGE_BATCH,
+  UPKEEP_BATCH,
+  UPKEEP_PAUSE_MS,
+  UPKEEP_RETRY_MS,
+} from './bounds.ts';
 import { DAY_MS } from './duration.ts';
 import { TokenError } from './errors.ts';
 import { Importer } from './imports.ts';
@@ -27,6 +33,7 @@ import {
   reviewPageInput,
   upkeepOptions,
 } from './schemas.ts';
+import type { PurgeQuery } from './store.ts';
 import type { ResealReport, Token } from './token.ts';
 import { pause, type Upkeep, UpkeepRounds } from './upkeep-rounds.ts';
 import type { TokenFinding } from './usage/findings.ts';
@@ -71,7 +78,8 @@ export abstract class TokenUpkeep {
 
   /**
    * Removes records that expired or were revoked before an instant, in batches of a thousand. Can be
-   * stopped and called again at any time.
+   * stopped and called again at any time. A store with a clock of its own removes nothing that ended, by
+   * that clock, less long ago than `before` is before now. With another store, your clock decides.
    *
    * @returns how many records were removed
    * @throws {TokenError} `invalid_request` if `before` is later than now; `store_unavailable`: some
@@ -88,7 +96,8 @@ export abstract class TokenUpkeep {
       const message = 'before must not be later than now';
       throw new TokenError('invalid_request', message, { member: 'before' });
     }
-    const remove = (most: number) => this.#purgeSome(before, most);
+    const minAgeMs = now - before.getTime();
+    const remove = (limit: number) => this.#purgeSome({ now: new Date(now), minAgeMs, limit });
     const onEnd = (count: number) => events.purged(count, now);
     await this.#purgeCounts(now, { size: PURGE_BATCH });
     return inBatches(remove, { size: PURGE_BATCH, limit, onEnd });
@@ -187,6 +196,11 @@ export abstract class TokenUpkeep {
    * Purges in the background: every `everyMs`, with a jitter of 20 %, it removes the records that expired
    * or were revoked more than `purgeAfterDays` ago, with their usage. The first time is within
    * five minutes. It works in small batches with pauses, and several processes may do it concurrently.
+   * Once a week it also removes usage whose tokens are gone.
+   *
+   * Removes nothing while the clock of this process is more than a day ahead of all that the store knows,
+   * unless the process has run for so long itself: it emits `clock_ahead` once, tries again each hour, and
+   * goes on as soon as the store or the clock says otherwise.
    *
    * Never throws later: a failure of a store is the event `store_trouble`, and the next round tries again.
    * A round that removed something emits `purged`. Its timer does not keep the process alive. `close`
@@ -199,25 +213,31 @@ export abstract class TokenUpkeep {
    */
   upkeep(options: UpkeepOptions = {}): Upkeep {
     const { purgeAfterDays = 90, everyMs = DEFAULT_UPKEEP_MS } = readInput(upkeepOptions, options);
-    const { now: clock, events } = this.#parts;
+    const { now: clock, events, evidence } = this.#parts;
+    let isDoubted = false;
     const rounds = new UpkeepRounds(async (signal) => {
       const now = clock();
-      const before = new Date(now - purgeAfterDays * DAY_MS);
-      const remove = async (most: number) => (signal.aborted ? 0 : this.#purgeSome(before, most));
-      const batches = {
-        size: UPKEEP_BATCH,
-        between: () => pause(UPKEEP_PAUSE_MS, signal),
-      };
-      await inBatches(remove, {
-        ...batches,
-        onEnd: (count) => {
-          if (count > 0) events.purged(count, now);
-        },
-      });
-      await this.#purgeCounts(now, batches, signal);
+      const wasDoubted = isDoubted;
+      isDoubted = !(await evidence.confirms(now));
+      if (!isDoubted) return this.#upkeepRound(now, purgeAfterDays * DAY_MS, signal);
+      if (!wasDoubted) events.clockAhead();
+      return UPKEEP_RETRY_MS;
     }, everyMs);
+    // Before this process has written much itself. A failure is an event, and the first round asks again.
+    void (async () => evidence.confirms(clock()))().catch(() => {});
     this.#upkeeps.add(rounds);
     return rounds;
+  }
+
+  /**
+   * Whether the store contradicts the clock of this process: whether that is more than a day ahead of all
+   * that the store knows.
+   *
+   * @internal
+   * @throws {TokenError} `store_unavailable`
+   */
+  async isClockAhead(): Promise<boolean> {
+    return !(await this.#parts.evidence.confirms(this.#parts.now()));
   }
 
   /**
@@ -280,8 +300,9 @@ export abstract class TokenUpkeep {
    * await tokens.close();
    */
   async close(): Promise<void> {
-    const { rotations, limits, view, records } = this.#parts;
+    const { rotations, limits, view, records, quotas } = this.#parts;
     await Promise.all(Array.from(this.#upkeeps, (upkeep) => upkeep.stop()));
+    await quotas.settled();
     const ended = await Promise.allSettled([
       rotations.settled(),
       limits.close(),
@@ -299,10 +320,27 @@ export abstract class TokenUpkeep {
     await inBatches(remove, batches);
   }
 
-  /** Removes at most `limit` records that ended before an instant, and their usage. */
-  async #purgeSome(before: Date, limit: number): Promise<number> {
+  async #upkeepRound(now: number, minAgeMs: number, signal: AbortSignal): Promise<undefined> {
+    const { events, view, store } = this.#parts;
+    const query = { now: new Date(now), minAgeMs };
+    const remove = async (limit: number) =>
+      signal.aborted ? 0 : this.#purgeSome({ ...query, limit });
+    const between = () => pause(UPKEEP_PAUSE_MS, signal);
+    const batches = { size: UPKEEP_BATCH, between };
+    await inBatches(remove, {
+      ...batches,
+      onEnd: (count) => {
+        if (count > 0) events.purged(count, now);
+      },
+    });
+    await this.#purgeCounts(now, batches, signal);
+    await view.usage?.forgetGone({ find: (ids) => store.find(ids), between, signal });
+  }
+
+  /** Removes at most `limit` records that ended long enough ago, and their usage. */
+  async #purgeSome(query: PurgeQuery): Promise<number> {
     const { store, view } = this.#parts;
-    const { count, ids } = await store.purge(before, limit);
+    const { count, ids } = await store.purge(query);
     // A failure was emitted as an event. The records are gone, so usage that is left is never read.
     if (ids.length > 0) await view.usage?.forget(ids).catch(() => {});
     return count;

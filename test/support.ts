@@ -56,12 +56,14 @@ export type StoreMethod = StoreCall['method'];
 /** A store around another one, for tests that count calls or break some. */
 export class RecordingStore implements TokenStore {
   declare readonly insert: TokenStore['insert'];
+  declare readonly count: TokenStore['count'];
   declare readonly find: TokenStore['find'];
   declare readonly page: TokenStore['page'];
   declare readonly replace: TokenStore['replace'];
   declare readonly revoke: TokenStore['revoke'];
   declare readonly revokeAll: TokenStore['revokeAll'];
   declare readonly purge: TokenStore['purge'];
+  declare readonly prune: TokenStore['prune'];
   readonly calls: StoreCall[] = [];
   readonly inner: TokenStore;
   readonly local: boolean;
@@ -98,12 +100,14 @@ type StoreMethodFault = (...args: readonly unknown[]) => Promise<unknown>;
 
 export const ALL_METHODS: readonly StoreMethod[] = [
   'insert',
+  'count',
   'find',
   'page',
   'replace',
   'revoke',
   'revokeAll',
   'purge',
+  'prune',
 ];
 
 /** All that a loop would get. */

@@ -5,6 +5,7 @@ import type { Quotas } from '../options.ts';
 import type { Scope, ScopeCatalog } from '../scope/index.ts';
 import { removeScopes } from '../scope/removal.ts';
 import { ofMember, refuseScopes, toTokenError } from '../scope-refusals.ts';
+import type { QuotaHolder } from '../store.ts';
 
 import { recordBytes, type TokenRecord } from '../token.ts';
 import { checkRights } from './rights.ts';
@@ -188,12 +189,22 @@ export function checkSize(
   }
 }
 
-/** The error for an account that already has as many tokens as it may have. */
-export function tooManyTokens({ tokensPerAccount: max }: Quotas): TokenError {
+/** The error for an account, or a root, that already has as many tokens as it may have. */
+export function tooManyTokens(
+  { tokensPerAccount, derivedPerRoot }: Quotas,
+  { root }: QuotaHolder,
+): TokenError {
+  if (root !== undefined) {
+    return quotaExceeded(
+      'derivedPerRoot',
+      derivedPerRoot,
+      `the token at the root of this one has ${derivedPerRoot} active or suspended descendants, and may have no more; revoke one, or let one expire`,
+    );
+  }
   return quotaExceeded(
     'tokensPerAccount',
-    max,
-    `the account has ${max} active or suspended tokens, and may have no more; revoke one, or let one expire`,
+    tokensPerAccount,
+    `the account has ${tokensPerAccount} active or suspended tokens, and may have no more; revoke one, or let one expire`,
   );
 }
 

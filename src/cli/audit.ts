@@ -34,6 +34,7 @@ const LOGGED: ReadonlySet<TokenEventType> = new Set([
   'purged',
   'reused',
   'store_trouble',
+  'clock_ahead',
 ]);
 
 /** The events that callers can cause at any rate, so that the log limits their number. */

@@ -1,5 +1,8 @@
 import {
+  DEFAULT_DERIVED_PER_ROOT,
   DEFAULT_TOKENS_PER_ACCOUNT,
+  MAX_DERIVED_PER_ROOT,
+  MAX_ENDED_PER_ACCOUNT,
   MAX_LIFETIME_SECONDS,
   MAX_SCOPES,
   MAX_STALE_MS,
@@ -229,6 +232,19 @@ const SETTINGS = {
     default: DEFAULT_TOKENS_PER_ACCOUNT,
     help: 'how many active or suspended tokens an account may have, {values}; default {default}',
   },
+  maxEnded: {
+    flag: '--max-ended NUMBER',
+    variable: 'TOKENWRIGHT_MAX_ENDED',
+    kind: wholeNumber(1, MAX_ENDED_PER_ACCOUNT),
+    help: 'how many expired or revoked tokens of an account are kept, {values}; beyond it the oldest are removed early; default: ten times --max-tokens',
+  },
+  maxDerived: {
+    flag: '--max-derived NUMBER',
+    variable: 'TOKENWRIGHT_MAX_DERIVED',
+    kind: wholeNumber(1, MAX_DERIVED_PER_ROOT),
+    default: DEFAULT_DERIVED_PER_ROOT,
+    help: 'how many active or suspended tokens may be derived from one, {values}; default {default}',
+  },
   maxScopes: {
     flag: '--max-scopes NUMBER',
     variable: 'TOKENWRIGHT_MAX_SCOPES',
@@ -295,6 +311,8 @@ export const SERVICE_SETTINGS = [
   'maxTtl',
   'defaultTtl',
   'maxTokens',
+  'maxEnded',
+  'maxDerived',
   'maxScopes',
 ] as const;
 export type ServiceSettings = Pick<ServeSettings, (typeof SERVICE_SETTINGS)[number]>;
@@ -358,7 +376,8 @@ export function readSettings<Name extends SettingName>(
  * @throws {CliError} when the default lifetime is longer than the longest one
  */
 export function serviceOptions(settings: ServiceSettings) {
-  const { prefix, foreign, reveal, maxTtl, defaultTtl = maxTtl, maxTokens, maxScopes } = settings;
+  const { prefix, foreign, reveal, maxTtl, defaultTtl = maxTtl } = settings;
+  const { maxTokens, maxEnded, maxDerived, maxScopes } = settings;
   if (defaultTtl > maxTtl) {
     throw usageError(
       '--default-ttl (TOKENWRIGHT_DEFAULT_TTL) must not be more than --max-ttl (TOKENWRIGHT_MAX_TTL)',
@@ -369,7 +388,12 @@ export function serviceOptions(settings: ServiceSettings) {
     foreign,
     reveal,
     lifetime: { defaultSeconds: defaultTtl, maxSeconds: maxTtl },
-    quotas: { tokensPerAccount: maxTokens, scopesPerToken: maxScopes },
+    quotas: {
+      tokensPerAccount: maxTokens,
+      endedPerAccount: maxEnded,
+      derivedPerRoot: maxDerived,
+      scopesPerToken: maxScopes,
+    },
   };
 }
 

@@ -1,5 +1,4 @@
 import { corruptStore, TokenError } from '../errors.ts';
-import type { AccountQuota } from '../store.ts';
 import {
   isAccepted,
   isExpired,
@@ -60,18 +59,15 @@ export class AccountRecords {
     return readListing(this.#store, this.#values.ring, listing, now);
   }
 
-  /** Stores a record under a new id, with a new value; `undefined` if that would exceed the quota. */
+  /** Stores a record under a new id, with a new value. */
   async insert(
     fields: NewRecord,
-    quota: AccountQuota,
-  ): Promise<{ readonly record: TokenRecord; readonly value: string } | undefined> {
+  ): Promise<{ readonly record: TokenRecord; readonly value: string }> {
     for (let attempts = 1; attempts <= MAX_ID_ATTEMPTS; attempts++) {
       const id = newId();
       const { value, stored } = this.#values.mint(id, fields.account);
       const record: TokenRecord = { id, ...fields, ...stored };
-      const insertion = await this.#store.insert(record, quota);
-      if (insertion === 'inserted') return { record, value };
-      if (insertion === 'quota_exceeded') return undefined;
+      if ((await this.#store.insert(record)) === 'inserted') return { record, value };
     }
     throw this.#store.failure(corruptStore());
   }

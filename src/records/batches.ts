@@ -2,12 +2,19 @@ import { nextTurn } from '../deadline.ts';
 import { isTokenError, TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
 
+const MAX_HALVINGS = 3;
+
 /** How a change of many records is carried out. */
 export interface BatchOptions {
   /** The most records of one call of the store. */
   readonly size: number;
   /** The most records in all. @default no limit */
   readonly limit?: number | undefined;
+  /**
+   * A batch that fails with `store_unavailable` after so many milliseconds or more was too large for a busy
+   * store: it is halved and tried again, three times at most. @default never
+   */
+  readonly slowMs?: number | undefined;
   /** Waited for between two batches. @default a turn of the event loop */
   readonly between?: (() => Promise<void>) | undefined;
   /** Called after each batch but the last one, with the count so far. */
@@ -24,13 +31,23 @@ export interface BatchOptions {
  */
 export async function inBatches(
   change: (limit: number) => Promise<number>,
-  { size, limit = Number.POSITIVE_INFINITY, between = nextTurn, onProgress, onEnd }: BatchOptions,
+  { size, limit = Number.POSITIVE_INFINITY, slowMs, ...options }: BatchOptions,
 ): Promise<number> {
+  const { between = nextTurn, onProgress, onEnd } = options;
+  const smallest = size / 2 ** MAX_HALVINGS;
+  let batch = size;
   let count = 0;
   try {
     while (count < limit) {
-      const most = Math.min(size, limit - count);
-      const changed = await change(most);
+      const most = Math.min(batch, limit - count);
+      const start = performance.now();
+      const changed = await change(most).catch((error: unknown) => {
+        const isSlow = slowMs !== undefined && performance.now() - start >= slowMs;
+        const canHalve = batch > smallest && isSlow && isOutage(error);
+        if (canHalve) batch = Math.ceil(batch / 2);
+        else throw error;
+      });
+      if (changed === undefined) continue;
       count += changed;
       if (changed < most) break;
       if (onProgress !== undefined) notify(onProgress, count);
@@ -43,4 +60,8 @@ export async function inBatches(
   }
   onEnd?.(count);
   return count;
+}
+
+function isOutage(error: unknown): boolean {
+  return isTokenError(error) && error.code === 'store_unavailable';
 }

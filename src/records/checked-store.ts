@@ -55,20 +55,20 @@ const EARLY_FAILURE_MS = 50;
 export class CheckedStore {
   readonly isLocal: boolean;
   readonly #store: TokenStore;
-  readonly #deadlineMs: number;
+  readonly deadlineMs: number;
   readonly #onFailure: (failure: StoreFailure) => void;
   #onWrite: (changed: ChangedIds) => void = () => {};
 
   constructor(store: TokenStore, { isLocal, deadlineMs, onFailure }: CheckOptions) {
     this.#store = store;
     this.isLocal = isLocal;
-    this.#deadlineMs = deadlineMs;
+    this.deadlineMs = deadlineMs;
     this.#onFailure = onFailure;
   }
 
   /** Until when a method that begins now may wait, by `performance.now()`. */
   deadline(): number {
-    return performance.now() + this.#deadlineMs;
+    return performance.now() + this.deadlineMs;
   }
 
   /** Waits for several calls together. `late` may return the error for calls that did not end in time. */
@@ -247,7 +247,7 @@ export class CheckedStore {
   }
 
   #inTime<Answer>(answer: Promise<Answer>, until?: number): Promise<Answer> {
-    return withDeadline(answer, until === undefined ? this.#deadlineMs : msUntil(until));
+    return withDeadline(answer, until === undefined ? this.deadlineMs : msUntil(until));
   }
 }
 

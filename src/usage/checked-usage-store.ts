@@ -1,14 +1,17 @@
 import { corruptUsage, isTokenError } from '../errors.ts';
+import type { ScanQuery } from '../store.ts';
 import { isCount, isTime } from '../store-answers.ts';
 import { type StoreCallOptions, StoreCalls } from '../store-calls.ts';
 import type { TokenId } from '../token.ts';
 import type {
+  CountedTokens,
   UsageDelta,
   UsageRecord,
   UsageStore,
   UsageTotals,
   UsedScope,
 } from '../usage-store.ts';
+import { readId } from '../values/value.ts';
 import { totalsOf } from './counts.ts';
 
 /**
@@ -67,6 +70,14 @@ export class CheckedUsageStore {
     await this.#calls.call(() => this.#store.forget(ids));
   }
 
+  /** One step of a pass over all counts; `undefined` if the store has none. */
+  async scan(query: ScanQuery): Promise<CountedTokens | undefined> {
+    if (this.#store.scan === undefined) return undefined;
+    const answer: unknown = await this.#calls.call(async () => this.#store.scan?.(query));
+    if (isCountedTokens(answer)) return answer;
+    throw this.#calls.failure(corruptUsage());
+  }
+
   /** Since when the counts are complete; `undefined` if the store cannot tell. */
   async since(): Promise<Date | undefined> {
     const answer: unknown = await this.#calls.call(async () => this.#store.since?.());
@@ -93,6 +104,17 @@ function isListOf<Item>(
   try {
     const isKnown = (item: unknown) => item === undefined || isItem(item);
     return Array.isArray(answer) && answer.length === count && answer.every(isKnown);
+  } catch {
+    // No object, a proxy, or a getter that throws.
+    return false;
+  }
+}
+
+function isCountedTokens(answer: unknown): answer is CountedTokens {
+  try {
+    const { ids, next } = answer as Partial<Record<keyof CountedTokens, unknown>>;
+    const isPosition = next === undefined || typeof next === 'string';
+    return isPosition && Array.isArray(ids) && ids.every((id) => readId(id) !== undefined);
   } catch {
     // No object, a proxy, or a getter that throws.
     return false;

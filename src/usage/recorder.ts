@@ -1,7 +1,15 @@
-import { FLUSHED_ENTRIES, MAX_USAGE_ENTRIES, USAGE_BATCH } from '../bounds.ts';
+import {
+  FLUSHED_ENTRIES,
+  MAX_USAGE_ENTRIES,
+  SCAN_STEP,
+  USAGE_BATCH,
+  USAGE_PASS_MS,
+} from '../bounds.ts';
 import { nextTurn } from '../deadline.ts';
-import { TokenError } from '../errors.ts';
+import { DAY_MS } from '../duration.ts';
+import { isTokenError, TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
+import type { Found } from '../records/checked-store.ts';
 import type { ScopeSet } from '../scope/set.ts';
 import type { TokenId, TokenRecord } from '../token.ts';
 import type { UsageRecord, UsageStore, UsageTotals } from '../usage-store.ts';
@@ -22,6 +30,14 @@ export interface RecorderOptions {
   readonly now: () => number;
 }
 
+/** One pass over all counts. */
+interface GonePass {
+  readonly find: (ids: readonly TokenId[]) => Promise<readonly Found[]>;
+  /** Waited for between two steps. */
+  readonly between: () => Promise<void>;
+  readonly signal: AbortSignal;
+}
+
 /** So that processes that started together do not write in step. Never later: `flushMs` is a promise. */
 const JITTER = 0.2;
 /** Writes are rare, so the second attempt at a read usually meets none. */
@@ -36,6 +52,10 @@ export class UsageRecorder {
   readonly #flushMs: number;
   readonly #events: Events;
   readonly #startedAt: number;
+  /** When to look for the counts of tokens that are gone, by the monotonic clock. */
+  #nextPassAt = performance.now() + DAY_MS * Math.random();
+  /** Where the pass that is under way goes on. */
+  #passed: string | undefined;
   readonly #tally = new Tally(MAX_USAGE_ENTRIES);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #flush: Promise<void> | undefined;
@@ -137,6 +157,26 @@ export class UsageRecorder {
     await this.#flush;
     this.#tally.forget(ids);
     await this.#store.forget(ids);
+  }
+
+  /**
+   * Once a week, removes the counts of tokens that are gone: a purge that is killed leaves them. The first
+   * time is within a day. Goes on where it was interrupted.
+   */
+  async forgetGone({ find, between, signal }: GonePass): Promise<void> {
+    if (performance.now() < this.#nextPassAt) return;
+    do {
+      if (signal.aborted) return;
+      const step = await this.#store.scan({ after: this.#passed, limit: SCAN_STEP });
+      if (step === undefined) break;
+      const found = step.ids.length === 0 ? [] : await find(step.ids);
+      for (const record of found) if (isTokenError(record)) throw record;
+      const gone = step.ids.filter((_, index) => found[index] === undefined);
+      if (gone.length > 0) await this.forget(gone);
+      this.#passed = step.next;
+      await between();
+    } while (this.#passed !== undefined);
+    this.#nextPassAt = performance.now() + USAGE_PASS_MS;
   }
 
   /** How many counts are not written yet, and for how long at most they have waited. */

@@ -107,8 +107,10 @@ describe('scope lists in a memory store', () => {
         await store.replace({ ...one, version: 3, scopes: ['a'], requested: ['b'] });
       },
     ],
-    ['purged', (store) =>
-        store.purge({ now: new Date('2102-01-01T00:00:00.000Z'), minAgeMs: 0, limit: 10 }),],
+    [
+      'purged',
+      (store) => store.purge({ now: new Date('2102-01-01T00:00:00.000Z'), minAgeMs: 0, limit: 10 }),
+    ],
   ])('are evicted when the last record that used them is %s', async (_, leave) => {
     const one = newRecord('one');
     const { store, find } = await setUp(one);

@@ -4,7 +4,7 @@ import { stepsOf } from '../../records/steps.ts';
 import { doctor } from '../../store.ts';
 import type { TokenId } from '../../token.ts';
 import { type Command, command, type Outcome } from '../command.ts';
-import { usageError } from '../errors.ts';
+import { inputError, usageError } from '../errors.ts';
 import { AGE, readFlag, TIME, wholeNumber } from '../kinds.ts';
 import { count } from '../layout.ts';
 import { makeFolder } from '../private-file.ts';
@@ -29,6 +29,9 @@ const LIMIT = wholeNumber(1, MAX_PURGED);
 
 const NO_PRINT =
   '--print needs --store (TOKENWRIGHT_STORE), such as postgres://…: an SQLite file is made by migrate itself';
+
+const CLOCK_AHEAD =
+  'nothing was removed: the clock of this machine is more than a day ahead of all that the store knows; set it, or add --yes if it is right and nothing was issued lately';
 
 const FILE_STATES = {
   made: 'is made',
@@ -85,7 +88,9 @@ SQLite in data/usage.db: the file is made`,
     summary: 'removes the records of tokens that expired or were revoked long ago',
     about: `Until then an expired token can still be shown, and a revoked one is known as such. Nothing that
 is still valid goes. It works in batches of a thousand, and may be stopped and run again. It also removes counts
-of usage that were left over from tokens that are gone.`,
+of usage that were left over from tokens that are gone. If the clock of this machine is more than a day ahead of
+all that the store knows, it removes nothing: that clock may be wrong. A database removes nothing that is valid by
+its own clock.`,
     flags: {
       ...STORE_FLAGS,
       'older-than': {
@@ -103,6 +108,10 @@ of usage that were left over from tokens that are gone.`,
         type: 'boolean',
         help: 'only count; it reads all records, and removes none',
       },
+      yes: {
+        type: 'boolean',
+        help: 'confirm that the clock of this machine is right, although nothing was issued lately',
+      },
     },
     json: '{ purged, before, forgotten }; how many were removed, the instant before which they ended, and how many tokens were gone before and had counts of usage left, which are removed as well. With --dry-run { found, records, before }; how many would be removed, and of how many',
     exits: { 0: 'they are gone, or there were none', 1: STORE_FAULT },
@@ -115,7 +124,8 @@ of usage that were left over from tokens that are gone.`,
       const limit = readFlag(LIMIT, 'limit', flags.limit);
       const target = storeTarget(readSettings(STORE_SETTINGS, flags));
       const use = flags['dry-run'] === true ? countEnded : purge;
-      return withStore(target, (opened) => use(opened, { before, limit }, target.name));
+      const asked = { before, limit, isSure: flags.yes === true };
+      return withStore(target, (opened) => use(opened, asked, target.name));
     },
   }),
   REVIEW,
@@ -127,10 +137,17 @@ of usage that were left over from tokens that are gone.`,
 interface Purge {
   readonly before: Date;
   readonly limit: number | undefined;
+  /** Whether the clock is right whatever the store knows. */
+  readonly isSure: boolean;
 }
 
-async function purge(opened: OpenStore, { before, limit }: Purge, name: string): Promise<Outcome> {
+async function purge(
+  opened: OpenStore,
+  { before, limit, isSure }: Purge,
+  name: string,
+): Promise<Outcome> {
   const tokens = await serviceOf(opened);
+  if (!isSure && (await tokens.isClockAhead())) throw inputError(CLOCK_AHEAD);
   const purged = await tokens.purge({ before, limit });
   const forgotten = await forgetGone(opened);
   const text = `removed ${count(purged, 'record')} from ${name}`;
