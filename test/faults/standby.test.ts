@@ -11,11 +11,11 @@ import { codeOf, SCOPE } from '../support.ts';
 const need = { scope: SCOPE };
 const account = 'acme';
 const keys = [generateKey()];
-const QUOTA = { tokens: 100, liveAt: CREATED };
+const MOST = { live: 100, ended: 100 };
 
 const VERBS: readonly (readonly [string, (store: TokenStore) => Promise<unknown>])[] = [
   ['insert', (store) => store.insert(newRecord('two'))],
-  ['insert within a quota', (store) => store.insert(newRecord('three'), QUOTA)],
+  ['count', (store) => store.count({ account, liveAt: CREATED, most: MOST })],
   ['find', (store) => store.find([newRecord('one').id])],
   ['find of an unknown id', (store) => store.find([newRecord('unknown').id])],
   ['find of several', (store) => store.find([newRecord('one').id, newRecord('two').id])],
@@ -29,9 +29,10 @@ const VERBS: readonly (readonly [string, (store: TokenStore) => Promise<unknown>
   ['replace', (store) => store.replace(newRecord('one', { version: 2 }))],
   ['revoke', (store) => store.revoke(newRecord('one').id, account, CREATED)],
   ['revokeAll', (store) => store.revokeAll(account, CREATED, 10)],
-  ['purge', (store) => store.purge(CREATED, 10)],
+  ['purge', (store) => store.purge({ now: CREATED, minAgeMs: 0, limit: 10 })],
+  ['prune', (store) => store.prune({ account, now: CREATED, limit: 10 })],
 ];
-const READS = VERBS.filter(([verb]) => /^(?:find|page|scan)/.test(verb));
+const READS = VERBS.filter(([verb]) => /^(?:count|find|page|scan)/.test(verb));
 
 function serviceOver(store: TokenStore): TokenService {
   return new TokenService({ store, keys, prefix: 'acme' });

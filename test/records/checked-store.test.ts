@@ -12,8 +12,7 @@ const ids = [first.id, second.id];
 /** A store with two records, the checked store around it, and the failures that it reported. */
 async function setUp() {
   const store = new RecordingStore(new MemoryTokenStore(), { local: false });
-  const quota = { tokens: 10, liveAt: first.createdAt };
-  for (const record of [first, second]) await store.insert(record, quota);
+  for (const record of [first, second]) await store.insert(record);
   store.takeCalls();
   const failures: string[] = [];
   const checked = checkedOf(store, failures);
@@ -73,7 +72,12 @@ describe('reads of several records', () => {
   });
 });
 
-describe('an answer of purge', () => {
+describe.each(['purge', 'prune'] as const)('an answer of %s', (method) => {
+  const remove = (checked: CheckedStore) => {
+    const query = { account: 'acme', now: first.createdAt, minAgeMs: 0, limit: 10 };
+    return method === 'purge' ? checked.purge(query) : checked.prune(query);
+  };
+
   it.each([
     ['a number', 2, { count: 2, ids: [] }],
     ['a number and ids', { count: 2, ids }, { count: 2, ids }],
@@ -84,9 +88,9 @@ describe('an answer of purge', () => {
     ],
   ])('can be %s', async (_, answer, expected) => {
     const { store, checked } = await setUp();
-    store.break('purge', async () => answer);
+    store.break(method, async () => answer);
 
-    expect(await checked.purge(first.createdAt, 10)).toEqual(expected);
+    expect(await remove(checked)).toEqual(expected);
   });
 
   it.each([
@@ -99,9 +103,76 @@ describe('an answer of purge', () => {
     ['a count that is not a number', { count: '2', ids }],
   ])('is refused if it is %s', async (_, answer) => {
     const { store, checked } = await setUp();
-    store.break('purge', async () => answer);
+    store.break(method, async () => answer);
 
-    expect(await codeOf(checked.purge(first.createdAt, 10))).toBe('store_corrupt');
+    expect(await codeOf(remove(checked))).toBe('store_corrupt');
+  });
+});
+
+describe('an answer of count', () => {
+  const query = {
+    account: 'acme',
+    liveAt: first.createdAt,
+    most: { live: 2, ended: 3 },
+  };
+
+  it.each([
+    ['nothing', { live: 0, ended: 0 }],
+    ['the most', { live: 2, ended: 3 }],
+  ])('can be %s', async (_, answer) => {
+    const { store, checked } = await setUp();
+    store.break('count', async () => answer);
+
+    expect(await checked.count(query)).toEqual(answer);
+  });
+
+  it.each([
+    ['undefined', undefined],
+    ['a number', 2],
+    ['a count below 0', { live: -1, ended: 0 }],
+    ['a fraction', { live: 0.5, ended: 0 }],
+    ['one count', { live: 1 }],
+    ['more than the most live ones', { live: 3, ended: 0 }],
+    ['more than the most ended ones', { live: 0, ended: 4 }],
+    ['text', { live: '1', ended: 0 }],
+  ])('is refused if it is %s', async (_, answer) => {
+    const { store, checked, failures } = await setUp();
+    store.break('count', async () => answer);
+
+    expect(await codeOf(checked.count(query))).toBe('store_corrupt');
+    expect(failures).toEqual(['store_corrupt']);
+  });
+
+  it('has to come within the deadline', async () => {
+    const store = new RecordingStore(new MemoryTokenStore(), { local: false });
+    store.break('count', () => new Promise(() => {}));
+    const checked = new CheckedStore(store, { isLocal: false, deadlineMs: 1, onFailure() {} });
+
+    expect(await codeOf(checked.count(query))).toBe('store_unavailable');
+  });
+});
+
+describe('an answer of hasReached', () => {
+  const asking = (hasReached: unknown) =>
+    checkedOf(Object.assign(new MemoryTokenStore(), { hasReached } as object));
+  const ask = (checked: CheckedStore) => checked.hasReached(first.createdAt, first.expiresAt);
+
+  it.each([true, false])('can be %s', async (answer) => {
+    expect(await ask(asking(async () => answer))).toBe(answer);
+  });
+
+  it('is undefined if the store does not know', async () => {
+    expect(await ask(checkedOf(new MemoryTokenStore()))).toBeUndefined();
+  });
+
+  it.each([[undefined], [1], ['yes'], [null]])('is refused if it is %o', async (answer) => {
+    expect(await codeOf(ask(asking(async () => answer)))).toBe('store_corrupt');
+  });
+
+  it('is unknown if the store fails', async () => {
+    const failing = asking(() => Promise.reject(new Error('down')));
+
+    expect(await codeOf(ask(failing))).toBe('store_unavailable');
   });
 });
 
@@ -172,22 +243,47 @@ describe('a page', () => {
     expect(await ask(first.id)).toEqual([child]);
     expect(await codeOf(ask(second.id))).toBe('store_corrupt');
   });
+
+  it('of descendants is refused if it contains one of another root', async () => {
+    const { store, checked } = await setUp();
+    const child = { ...second, ancestors: [first.id, second.id] };
+    store.break('page', async () => [child]);
+    const ask = (root: typeof first.id) =>
+      checked.page({ ...query, root }, 60_000 + performance.now());
+
+    expect(await ask(first.id)).toEqual([child]);
+    expect(await codeOf(ask(second.id))).toBe('store_corrupt');
+  });
+
+  it.each([
+    ['of a revoked record', { revokedAt: first.createdAt }, true],
+    ['of another one', {}, false],
+  ])('may have empty lists %s: $2', async (_, fields, isGood) => {
+    const { store, checked } = await setUp();
+    const empty = { ...first, scopes: [], requested: [], ...fields };
+    store.break('page', async () => [empty]);
+    const page = checked.page(query, 60_000 + performance.now());
+
+    if (isGood) expect(await page).toEqual([empty]);
+    else expect(await codeOf(page)).toBe('store_corrupt');
+  });
 });
 
 describe('an insertion', () => {
-  const quota = { tokens: 10, liveAt: first.createdAt };
-
-  it.each(['id_taken', 'quota_exceeded'] as const)('returns %s', async (code) => {
+  it('returns id_taken', async () => {
     const { store, checked } = await setUp();
-    store.break('insert', () => Promise.reject(new TokenError(code, 'no')));
+    store.break('insert', () => Promise.reject(new TokenError('id_taken', 'no')));
 
-    expect(await checked.insert(newRecord('third'), quota)).toBe(code);
+    expect(await checked.insert(newRecord('third'))).toBe('id_taken');
   });
 
-  it('that fails with another error rejects with store_unavailable', async () => {
-    const { store, checked } = await setUp();
-    store.break('insert', () => Promise.reject(new TokenError('not_found', 'no')));
+  it.each(['not_found', 'quota_exceeded'] as const)(
+    'that fails with %s rejects with store_unavailable',
+    async (code) => {
+      const { store, checked } = await setUp();
+      store.break('insert', () => Promise.reject(new TokenError(code, 'no')));
 
-    expect(await codeOf(checked.insert(newRecord('third'), quota))).toBe('store_unavailable');
-  });
+      expect(await codeOf(checked.insert(newRecord('third')))).toBe('store_unavailable');
+    },
+  );
 });

@@ -537,9 +537,9 @@ describe('importMany', () => {
   it('continues after an interruption, and skips the rows already imported', async () => {
     const { tokens, store } = importing();
     let inserts = 0;
-    store.break('insert', (record: never, quota: never) => {
+    store.break('insert', (record: never) => {
       inserts += 1;
-      return inserts > 130 ? Promise.reject(new Error('down')) : store.inner.insert(record, quota);
+      return inserts > 130 ? Promise.reject(new Error('down')) : store.inner.insert(record);
     });
     expect(await codeOf(tokens.importMany(many(300)))).toBe('store_unavailable');
     store.mend();

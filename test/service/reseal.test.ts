@@ -128,7 +128,8 @@ describe('reseal', () => {
   it('skips a record that is removed concurrently', async () => {
     const { tokens, store, clock } = await rotatedKeys();
     store.break('replace', async () => {
-      await store.inner.purge(new Date(clock.now().getTime() + 10 * 31_536_000_000), 10);
+      const now = new Date(clock.now().getTime() + 10 * 31_536_000_000);
+      await store.inner.purge({ now, minAgeMs: 0, limit: 10 });
       return false;
     });
 

@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type {
-  AccountQuota,
+  CountQuery,
   PageQuery,
+  PruneQuery,
   PurgedRecords,
+  PurgeQuery,
   ScannedRecords,
   ScanQuery,
+  TokenCounts,
   TokenStore,
 } from '../../src/store.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
@@ -75,56 +78,118 @@ class OverwritesOnInsert extends Overlaid {
   }
 }
 
-class IgnoresQuota extends MemoryTokenStore {
-  override insert(record: TokenRecord): Promise<void> {
-    return super.insert(record);
+class CountsExpiredAsLive extends MemoryTokenStore {
+  override count(query: CountQuery): Promise<TokenCounts> {
+    return super.count({ ...query, liveAt: new Date(0) });
   }
 }
 
-class CountsExpired extends MemoryTokenStore {
-  override insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    return super.insert(record, quota && { ...quota, liveAt: new Date(0) });
+class CountsDerived extends MemoryTokenStore {
+  override async count(query: CountQuery): Promise<TokenCounts> {
+    if (query.root !== undefined) return super.count(query);
+    const { account, liveAt, most } = query;
+    const all = await super.page({ account, liveAt, state: 'all', limit: 1000 });
+    const ended = all.filter((record) => isListed(record, 'expired', +liveAt) || record.revokedAt);
+    const live = all.length - ended.length;
+    return {
+      live: Math.min(live, most.live),
+      ended: Math.min(ended.length, most.ended),
+    };
   }
 }
 
-class CountsAllAccounts extends MemoryTokenStore {
-  readonly #accounts = new Set<string>();
-
-  override insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    this.#accounts.add(record.account);
-    const others = this.#accounts.size - 1;
-    return super.insert(record, quota && { ...quota, tokens: quota.tokens - others });
+class CountsChildrenOnly extends MemoryTokenStore {
+  override async count(query: CountQuery): Promise<TokenCounts> {
+    if (query.root === undefined) return super.count(query);
+    const { account, liveAt, root } = query;
+    const live = await super.page({ account, liveAt, parent: root, limit: query.most.live });
+    return { ...(await super.count(query)), live: live.length };
   }
 }
 
-class InsertsRefusedRecords extends MemoryTokenStore {
-  override async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    try {
-      await super.insert(record, quota);
-    } catch (refusal) {
-      await super.insert(record).catch(() => {});
-      throw refusal;
-    }
+class CountsWithoutEnd extends MemoryTokenStore {
+  override count(query: CountQuery): Promise<TokenCounts> {
+    return super.count({ ...query, most: { live: 1e9, ended: 1e9 } });
   }
 }
 
-class NeverFreesQuota extends MemoryTokenStore {
-  readonly #counts = new Map<string, number>();
-
-  override async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    const count = this.#counts.get(record.account) ?? 0;
-    await super.insert(record, quota && { ...quota, tokens: count < quota.tokens ? 1e9 : 0 });
-    this.#counts.set(record.account, count + 1);
+class PrunesImported extends MemoryTokenStore {
+  override async prune(query: PruneQuery): Promise<PurgedRecords> {
+    const { count, ids } = await super.prune(query);
+    const rest = await super.page({
+      account: query.account,
+      liveAt: query.now,
+      state: 'revoked',
+      limit: 1,
+    });
+    if (rest[0]?.format === undefined || rest[0].ancestors !== undefined) return { count, ids };
+    const { id } = rest[0];
+    await super.purge({ now: new Date(8e15), minAgeMs: 0, limit: 1 });
+    return { count: count + 1, ids: [...ids, id] };
   }
 }
 
-class ReportsTakenAsFull extends MemoryTokenStore {
-  override async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    const [taken] = await super.find([record.id]);
-    if (taken !== undefined && quota !== undefined) {
-      return super.insert(record, { ...quota, tokens: 0 });
-    }
-    return super.insert(record, quota);
+class PrunesWithoutLimit extends MemoryTokenStore {
+  override prune(query: PruneQuery): Promise<PurgedRecords> {
+    return super.prune({ ...query, limit: 1e9 });
+  }
+}
+
+class PrunesDerived extends MemoryTokenStore {
+  override async prune({ root, ...query }: PruneQuery): Promise<PurgedRecords> {
+    return super.prune(query);
+  }
+}
+
+class PrunesOneMillisecondLate extends MemoryTokenStore {
+  override async prune(query: PruneQuery): Promise<PurgedRecords> {
+    return super.prune({ ...query, now: new Date(+query.now - 1) });
+  }
+}
+
+/** Keeps a record as it was, as versions before did. */
+class KeepsScopesOfRevoked extends Overlaid {
+  override async revoke(id: TokenId, account: string, at: Date, version?: number) {
+    const [record] = await super.find([id]);
+    const done = await super.revoke(id, account, at, version);
+    if (done && record !== undefined) this.overlay.set(id, { ...record, revokedAt: at });
+    return done;
+  }
+}
+
+class EmptiesRequested extends Overlaid {
+  override async revoke(id: TokenId, account: string, at: Date, version?: number) {
+    const done = await super.revoke(id, account, at, version);
+    const [record] = await super.find([id]);
+    if (done && record !== undefined) this.overlay.set(id, { ...record, requested: [] });
+    return done;
+  }
+}
+
+class IgnoresRoot extends MemoryTokenStore {
+  override page({ root, ...query }: PageQuery): Promise<TokenRecord[]> {
+    return super.page(query);
+  }
+}
+
+class IgnoresAge extends MemoryTokenStore {
+  override purge(query: PurgeQuery): Promise<PurgedRecords> {
+    return super.purge({ ...query, minAgeMs: 0 });
+  }
+}
+
+/** Has a clock of its own, but purges by that of the caller. */
+class BelievesTheCaller extends MemoryTokenStore {
+  async hasReached(instant: Date): Promise<boolean> {
+    return instant.getTime() < Date.parse('2100-01-01');
+  }
+}
+
+/** Takes a record from the future for a proof of it. */
+class BelievesRecords extends MemoryTokenStore {
+  async hasReached(instant: Date): Promise<boolean> {
+    const { records } = await this.scan({ limit: 1000 });
+    return records.some(({ createdAt }) => createdAt >= instant);
   }
 }
 
@@ -362,26 +427,24 @@ class ListsSuspendedAsActive extends MemoryTokenStore {
   }
 }
 
-class IgnoresSuspendedInQuota extends MemoryTokenStore {
-  override async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    const { account } = record;
-    const suspended =
-      quota &&
-      (await super.page({ account, state: 'suspended', liveAt: quota.liveAt, limit: 1000 }));
-    const tokens = (quota?.tokens ?? 0) + (suspended?.length ?? 0);
-    return super.insert(record, quota && { ...quota, tokens });
+class CountsSuspendedAsEnded extends MemoryTokenStore {
+  override async count(query: CountQuery): Promise<TokenCounts> {
+    const { account, liveAt } = query;
+    const { live, ended } = await super.count(query);
+    const suspended = await super.page({ account, state: 'suspended', liveAt, limit: 1000 });
+    return { live: live - suspended.length, ended: ended + suspended.length };
   }
 }
 
 class ForgetsPending extends MemoryTokenStore {
-  override insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    return super.insert({ ...record, pending: undefined }, quota);
+  override insert(record: TokenRecord): Promise<void> {
+    return super.insert({ ...record, pending: undefined });
   }
 }
 
 class ForgetsLimits extends MemoryTokenStore {
-  override insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    return super.insert({ ...record, limits: undefined }, quota);
+  override insert(record: TokenRecord): Promise<void> {
+    return super.insert({ ...record, limits: undefined });
   }
 }
 
@@ -408,21 +471,21 @@ class FiltersChildrenAfterLimit extends MemoryTokenStore {
 }
 
 class PurgesAtTheInstant extends MemoryTokenStore {
-  override purge(before: Date, limit: number): Promise<PurgedRecords> {
-    return super.purge(new Date(before.getTime() + 1), limit);
+  override purge(query: PurgeQuery): Promise<PurgedRecords> {
+    return super.purge({ ...query, now: new Date(+query.now + 1) });
   }
 }
 
 class ReturnsOnlyOnePurgedId extends MemoryTokenStore {
-  override async purge(before: Date, limit: number): Promise<PurgedRecords> {
-    const { count, ids } = await super.purge(before, limit);
+  override async purge(query: PurgeQuery): Promise<PurgedRecords> {
+    const { count, ids } = await super.purge(query);
     return { count, ids: ids.slice(0, 1) };
   }
 }
 
 class PurgesWithoutLimit extends MemoryTokenStore {
-  override purge(before: Date): Promise<PurgedRecords> {
-    return super.purge(before, Number.POSITIVE_INFINITY);
+  override purge(query: PurgeQuery): Promise<PurgedRecords> {
+    return super.purge({ ...query, limit: Number.POSITIVE_INFINITY });
   }
 }
 
@@ -519,12 +582,26 @@ describe('storeContract', () => {
   });
 
   it.each<[new () => TokenStore, string]>([
-    [IgnoresQuota, 'insert: with a quota, refuses the record that would exceed it'],
-    [CountsExpired, 'insert: a quota counts neither revoked nor expired records'],
-    [CountsAllAccounts, 'insert: a quota counts records of the same account only'],
-    [InsertsRefusedRecords, 'insert: with a quota, stores nothing of a refused record'],
-    [NeverFreesQuota, 'insert: a quota has room again after a revocation'],
-    [ReportsTakenAsFull, 'insert: rejects a taken id also if the quota has room'],
+    [CountsExpiredAsLive, 'count: counts live and ended records, and suspended ones as live'],
+    [CountsSuspendedAsEnded, 'count: counts live and ended records, and suspended ones as live'],
+    [CountsDerived, 'count: leaves derived records to their root, at any depth'],
+    [CountsChildrenOnly, 'count: leaves derived records to their root, at any depth'],
+    [CountsWithoutEnd, 'count: ends each count at most'],
+    [PrunesImported, 'prune: keeps a revoked record that was imported, and finds those after it'],
+    [PrunesWithoutLimit, 'prune: removes at most limit records, the oldest first'],
+    [PrunesDerived, 'prune: with a root, removes its ended descendants alone'],
+    [
+      PrunesOneMillisecondLate,
+      'prune: removes the ended records of one account, but no derived ones',
+    ],
+    [KeepsScopesOfRevoked, 'revoke: marks the record, empties it and changes nothing else'],
+    [EmptiesRequested, 'revoke: keeps of the requested scopes what fits into 1024 bytes'],
+    [IgnoresRoot, 'page: with a root, lists its descendants at any depth, in each state'],
+    [IgnoresAge, 'purge: removes only what ended longer ago than the age'],
+    [BelievesTheCaller, 'purge: with a clock of its own, removes nothing that is live by it'],
+    [BelievesTheCaller, 'prune: with a clock of its own, removes nothing that is live by it'],
+    [BelievesRecords, 'hasReached: knows the past, and not a far future'],
+    [BelievesRecords, 'hasReached: without a clock of its own, knows what its records tell'],
     [EndsPagesEarly, 'page: with maxBytes, does not end before these are reached'],
     [FillsPagesToTheBound, 'page: with maxBytes, has at least one record if there is any'],
     [ReturnsSharedRecords, 'copies: a change of an answer of find changes nothing'],
@@ -563,7 +640,6 @@ describe('storeContract', () => {
     ],
     [IgnoresStates, 'page: lists each state alone, and all of them together'],
     [ListsSuspendedAsActive, 'page: lists a record in the state that it has now'],
-    [IgnoresSuspendedInQuota, 'insert: a quota counts suspended records'],
     [ForgetsPending, 'insert: stores each optional field without the others'],
     [ForgetsLimits, 'insert: stores each optional field without the others'],
     [IgnoresParent, 'page: with a parent, lists the tokens that were derived from it'],

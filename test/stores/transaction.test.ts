@@ -265,7 +265,9 @@ describe.each(HOSTS)('a store in a transaction of the host on %s', (name, isMiss
 
     expect((await store.scan?.({ limit: 10 }))?.records).toHaveLength(2);
     expect(await store.page({ account: 'acme', limit: 9, liveAt: new Date() })).toHaveLength(1);
-    expect(await store.purge(new Date(), 10)).toMatchObject({ count: 1 });
+    expect(await store.purge({ now: new Date(), minAgeMs: 0, limit: 10 })).toMatchObject({
+      count: 1,
+    });
     expect(store).not.toHaveProperty('watch');
     expect(store).not.toHaveProperty('close');
     await serviceOn(store).close();

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { PurgeQuery } from '../../src/store.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import { codeOf, OTHER_SCOPE, SCOPE } from '../support.ts';
 import { setUpUsage, type UsageSetting, verifyTimes } from './support.ts';
@@ -52,7 +53,7 @@ describe('purge', () => {
 
   it('would leave the usage in place if it did not call forget (the control)', async () => {
     const { usage, ended, store, clock } = await setUpEnded();
-    await store.purge(clock.now(), 10);
+    await store.purge({ now: clock.now(), minAgeMs: 0, limit: 10 });
 
     expect(await usage.inner.read([ended.id])).toMatchObject([{ refusals: 1 }]);
   });
@@ -72,8 +73,8 @@ describe('purge', () => {
 
   it('accepts a store that returns only a count, and leaves the usage in place', async () => {
     class Counting extends MemoryTokenStore {
-      override async purge(before: Date, limit: number): Promise<never> {
-        return (await super.purge(before, limit)).count as never;
+      override async purge(query: PurgeQuery): Promise<never> {
+        return (await super.purge(query)).count as never;
       }
     }
     const setting = await setUpEnded({ store: new Counting() });
