@@ -427,7 +427,9 @@ describe.skipIf(loneUrl === undefined)('count and prune of a Redis store', () =>
     expect(await store.count(countOf())).toEqual({ live: 2, ended: 1500 });
     expect(takeCommands()).toEqual(['evalsha']);
     // Redis knows the length of a range of an index without going through it.
-    expect(COUNT.source.match(/'Z[A-Z]+'/g)?.sort()).toEqual([`'ZCARD'`, `'ZLEXCOUNT'`, `'ZREM'`]);
+    expect(new Set(COUNT.source.match(/Z[A-Z]{3,}/g))).toEqual(
+      new Set(['ZREM', 'ZLEXCOUNT', 'ZCARD']),
+    );
     expect(await store.count(countOf({ most: { live: 1, ended: 7 } }))).toEqual({
       live: 1,
       ended: 7,

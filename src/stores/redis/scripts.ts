@@ -227,9 +227,8 @@ return {1, 0, 0, generation}
  */
 const REDUCED = `
 local function reduced(lines)
-  local line = '\\n[^\\n]*'
-  local values, first, last, name, rest = string.match(lines, '^(' .. string.rep(line, 3) .. ')'
-    .. line .. line .. '\\n()[^\\n]*()(' .. line .. ')' .. line .. '()')
+  local values, first, last, name, rest = string.match(lines,
+    '^(${lines(3)})${lines(2)}\\n()[^\\n]*()(${lines(1)})${lines(1)}()')
   if not values then return lines end
   local requested = string.sub(lines, first, last - 1)
   if #requested > ${MAX_REVOKED_REQUESTED_BYTES} then
@@ -237,10 +236,15 @@ local function reduced(lines)
     requested = fits and string.sub(requested, 1, fits) .. ']' or '[]'
   end
   local others = string.gsub(string.sub(lines, rest),
-    '^(' .. string.rep(line, 5) .. '\\n[^\\n]-)"box":"[^"\\n]*",', '%1')
+    '^(${lines(5)}\\n[^\\n]-)"box":"[^"\\n]*",', '%1')
   return values .. '\\n\\n[]\\n' .. requested .. name .. '\\n' .. others
 end
 `;
+
+/** A pattern for this many lines, each with its beginning. */
+function lines(count: number): string {
+  return '\\n[^\\n]*'.repeat(count);
+}
 
 /**
  * ARGV: write id, time, version (empty for any), account, channel, ids; then for each token its
@@ -386,13 +390,16 @@ local start, finish = '${UNREVOKED}' .. ARGV[1], ARGV[1] .. '\\255'
 local now = start .. ARGV[2]
 for i = 1, #KEYS, 2 do
   local function between(first, last) return redis.call('ZLEXCOUNT', KEYS[i], first, last) end
-  live = live + between('[' .. now, '[${UNREVOKED}' .. finish)
-  ended = ended + between('[' .. start, '(' .. now)
-  for _, state in ipairs({'${ENDED_EARLY}', '${TOMBSTONE}'}) do
-    ended = ended + between('[' .. state .. ARGV[1], '[' .. state .. finish)
+  local listed, unrevoked = redis.call('ZCARD', KEYS[i + 1]), 0
+  if redis.call('ZCARD', KEYS[i]) > 0 then
+    live = live + between('[' .. now, '[${UNREVOKED}' .. finish)
+    ended = ended + between('[' .. start, '(' .. now)
+    for _, state in ipairs({'${ENDED_EARLY}', '${TOMBSTONE}'}) do
+      ended = ended + between('[' .. state .. ARGV[1], '[' .. state .. finish)
+    end
+    unrevoked = between('[${UNREVOKED}', '(${ENDED_EARLY}')
   end
-  local all = between('[${UNREVOKED}', '(${ENDED_EARLY}')
-  uncounted = uncounted + math.max(0, redis.call('ZCARD', KEYS[i + 1]) - all)
+  uncounted = uncounted + math.max(0, listed - unrevoked)
 end
 return {live, ended, uncounted}
 `);
